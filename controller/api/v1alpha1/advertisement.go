@@ -1,0 +1,136 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// L2Advertisement says which addresses are answered for by ARP and NDP, by
+// which nodes and on which interfaces. Several advertisements of one pool add up.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="IPAddressPools",type=string,JSONPath=`.spec.ipAddressPools`
+// +kubebuilder:printcolumn:name="Interfaces",type=string,JSONPath=`.spec.interfaces`
+type L2Advertisement struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec L2AdvertisementSpec `json:"spec,omitempty"`
+}
+
+// L2AdvertisementSpec is what the operator wants announced on the LAN.
+type L2AdvertisementSpec struct {
+	// IPAddressPools by name, in union with the selectors; neither means all pools.
+	//
+	// +optional
+	IPAddressPools []string `json:"ipAddressPools,omitempty"`
+	// IPAddressPoolSelectors pick pools by label; any one suffices.
+	//
+	// +optional
+	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
+	// NodeSelectors pick the nodes that may own the addresses; none means all.
+	//
+	// +optional
+	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
+	// Interfaces by exact name; none means all.
+	//
+	// +optional
+	Interfaces []string `json:"interfaces,omitempty"`
+	// ServiceSelectors pick Services by label; any one suffices, none means all.
+	//
+	// +optional
+	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
+	// PreferredNodeSelectors weigh the candidates: weights of matching terms add up.
+	//
+	// +optional
+	PreferredNodeSelectors []PreferredNode `json:"preferredNodeSelectors,omitempty"`
+}
+
+// PreferredNode is a soft wish for where an address lives.
+type PreferredNode struct {
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Weight     int32                `json:"weight"`
+	Preference metav1.LabelSelector `json:"preference"`
+}
+
+// L2AdvertisementList is a list of advertisements.
+//
+// +kubebuilder:object:root=true
+type L2AdvertisementList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []L2Advertisement `json:"items"`
+}
+
+// BGPAdvertisement says which addresses are announced to BGP peers and with
+// which attributes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="IPAddressPools",type=string,JSONPath=`.spec.ipAddressPools`
+// +kubebuilder:printcolumn:name="Peers",type=string,JSONPath=`.spec.peers`
+type BGPAdvertisement struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec BGPAdvertisementSpec `json:"spec,omitempty"`
+}
+
+// BGPAdvertisementSpec is what the operator wants announced to routers.
+type BGPAdvertisementSpec struct {
+	// AggregationLength is the IPv4 prefix length announced, no shorter than
+	// the pool's own prefix.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	// +kubebuilder:default:=32
+	AggregationLength *int32 `json:"aggregationLength,omitempty"`
+	// AggregationLengthV6 is the same for IPv6.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=128
+	// +kubebuilder:default:=128
+	AggregationLengthV6 *int32 `json:"aggregationLengthV6,omitempty"`
+	// LocalPref is sent to iBGP peers (RFC 4271 5.1.5).
+	//
+	// +optional
+	LocalPref uint32 `json:"localPref,omitempty"`
+	// Communities as "a:b" (RFC 1997), "large:a:b:c" (RFC 8092) or the name of
+	// an alias of a Community object; at most 63.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=63
+	Communities []string `json:"communities,omitempty"`
+	// IPAddressPools by name, in union with the selectors; neither means all pools.
+	//
+	// +optional
+	IPAddressPools []string `json:"ipAddressPools,omitempty"`
+	// IPAddressPoolSelectors pick pools by label; any one suffices.
+	//
+	// +optional
+	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
+	// NodeSelectors pick the nodes that announce; none means all.
+	//
+	// +optional
+	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
+	// Peers by name of BGPPeer; none means all.
+	//
+	// +optional
+	Peers []string `json:"peers,omitempty"`
+	// ServiceSelectors pick Services by label; not together with an aggregation.
+	//
+	// +optional
+	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
+}
+
+// BGPAdvertisementList is a list of advertisements.
+//
+// +kubebuilder:object:root=true
+type BGPAdvertisementList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []BGPAdvertisement `json:"items"`
+}

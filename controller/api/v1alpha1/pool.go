@@ -1,0 +1,115 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// IPAddressPool is a set of addresses that Services of type LoadBalancer may
+// be given.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Auto Assign",type=boolean,JSONPath=`.spec.autoAssign`
+// +kubebuilder:printcolumn:name="Avoid Buggy IPs",type=boolean,JSONPath=`.spec.avoidBuggyIPs`
+// +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.spec.addresses`
+type IPAddressPool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   IPAddressPoolSpec   `json:"spec"`
+	Status IPAddressPoolStatus `json:"status,omitempty"`
+}
+
+// IPAddressPoolSpec is what the operator wants of a pool.
+type IPAddressPoolSpec struct {
+	// Addresses are CIDR prefixes ("10.0.0.0/24") or inclusive ranges
+	// ("10.0.0.10-10.0.0.20") of either family. A range begins no higher than
+	// it ends, within one family; nothing overlaps, in this pool or another.
+	//
+	// +kubebuilder:validation:MinItems=1
+	Addresses []string `json:"addresses"`
+
+	// AutoAssign lets Services that name no pool take an address from here.
+	//
+	// +optional
+	// +kubebuilder:default:=true
+	AutoAssign *bool `json:"autoAssign,omitempty"`
+
+	// AvoidBuggyIPs leaves out IPv4 addresses that end in .0 and .255, which
+	// some old equipment drops.
+	//
+	// +optional
+	AvoidBuggyIPs bool `json:"avoidBuggyIPs,omitempty"`
+
+	// AllocateTo narrows the Services that may use this pool without naming it.
+	//
+	// +optional
+	AllocateTo *ServiceAllocation `json:"serviceAllocation,omitempty"`
+
+	// Reserved are addresses of this pool, as prefixes, ranges or single
+	// addresses, that are only given to a Service that asks for them by
+	// address.
+	//
+	// +optional
+	Reserved []string `json:"reserved,omitempty"`
+
+	// ReuseAfter is how long a freed address rests before another Service may
+	// get it. Zero, the default, reuses at once, oldest freed first.
+	//
+	// +optional
+	ReuseAfter *metav1.Duration `json:"reuseAfter,omitempty"`
+
+	// Drain stops new assignments from this pool; present ones stay.
+	//
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+}
+
+// ServiceAllocation says whom a pool serves, and before which other pools.
+type ServiceAllocation struct {
+	// Priority orders pools: a lower number goes first, zero is the lowest
+	// priority of all. Equal priorities go by name.
+	//
+	// +optional
+	Priority int `json:"priority,omitempty"`
+	// Namespaces whose Services may use the pool, in union with
+	// NamespaceSelectors.
+	//
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+	// NamespaceSelectors pick namespaces by label; any one suffices.
+	//
+	// +optional
+	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
+	// ServiceSelectors pick Services by label; any one suffices.
+	//
+	// +optional
+	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
+}
+
+// IPAddressPoolStatus is written by the controller's leader.
+type IPAddressPoolStatus struct {
+	// AssignedIPv4 and AssignedIPv6 count addresses in use; AvailableIPv4 and
+	// AvailableIPv6 those a new Service could get. They saturate at MaxInt64.
+	AssignedIPv4  int64 `json:"assignedIPv4"`
+	AssignedIPv6  int64 `json:"assignedIPv6"`
+	AvailableIPv4 int64 `json:"availableIPv4"`
+	AvailableIPv6 int64 `json:"availableIPv6"`
+
+	// Conditions tell whether the pool is usable ("Ready") and whether an
+	// advertisement selects it ("Advertised").
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// IPAddressPoolList is a list of pools.
+//
+// +kubebuilder:object:root=true
+type IPAddressPoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []IPAddressPool `json:"items"`
+}

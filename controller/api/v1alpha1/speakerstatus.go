@@ -1,0 +1,115 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// SpeakerStatus is what the speaker of one node says about itself; it bears
+// the node's name and only that speaker writes it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Announcing",type=integer,JSONPath=`.status.announcingCount`
+// +kubebuilder:printcolumn:name="Alive",type=integer,JSONPath=`.status.members.alive`
+// +kubebuilder:printcolumn:name="Leaving",type=boolean,JSONPath=`.status.leaving`
+type SpeakerStatus struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Status SpeakerStatusStatus `json:"status,omitempty"`
+}
+
+// SpeakerStatusStatus is the content of a SpeakerStatus.
+type SpeakerStatusStatus struct {
+	// Announcing are the addresses this node answers for, at most 1,000 of them.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	Announcing []Announcing `json:"announcing,omitempty"`
+	// AnnouncingCount counts all of them.
+	//
+	// +optional
+	AnnouncingCount int64 `json:"announcingCount,omitempty"`
+	// BGPSessions of this node.
+	//
+	// +optional
+	BGPSessions []BGPSession `json:"bgpSessions,omitempty"`
+	// Interfaces that can carry announcements.
+	//
+	// +optional
+	Interfaces []SpeakerInterface `json:"interfaces,omitempty"`
+	// Members as this speaker sees them.
+	//
+	// +optional
+	Members SpeakerMembers `json:"members,omitempty"`
+	// Leaving says that this speaker hands its addresses over and stops.
+	//
+	// +optional
+	Leaving bool `json:"leaving,omitempty"`
+}
+
+// Announcing is one address of one Service.
+type Announcing struct {
+	// Service as namespace/name.
+	Service string `json:"service"`
+	// Address announced.
+	Address string `json:"address"`
+	// Protocol is "l2" or "bgp".
+	Protocol string `json:"protocol"`
+	// Epoch of the claim on an L2 address; a higher one wins.
+	//
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+	// +optional
+	Interfaces []string `json:"interfaces,omitempty"`
+	// +optional
+	Peers []string `json:"peers,omitempty"`
+}
+
+// BGPSession is the state of one session.
+type BGPSession struct {
+	// Peer by name of BGPPeer.
+	Peer string `json:"peer"`
+	// State of the finite state machine of RFC 4271 8.2.2.
+	State string `json:"state"`
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Advertised counts prefixes sent.
+	//
+	// +optional
+	Advertised int64 `json:"advertised,omitempty"`
+	// +optional
+	LastError string `json:"lastError,omitempty"`
+}
+
+// SpeakerInterface is one interface of the node.
+type SpeakerInterface struct {
+	Name string `json:"name"`
+	// +optional
+	MAC string `json:"mac,omitempty"`
+	// +optional
+	Prefixes []string `json:"prefixes,omitempty"`
+	// +optional
+	Up bool `json:"up,omitempty"`
+}
+
+// SpeakerMembers counts the members of the gossip cluster.
+type SpeakerMembers struct {
+	// +optional
+	Alive int32 `json:"alive,omitempty"`
+	// +optional
+	Expected int32 `json:"expected,omitempty"`
+	// NotAlive are the nodes that should be there and are not, with the reason.
+	//
+	// +optional
+	NotAlive []string `json:"notAlive,omitempty"`
+}
+
+// SpeakerStatusList is a list of SpeakerStatuses.
+//
+// +kubebuilder:object:root=true
+type SpeakerStatusList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []SpeakerStatus `json:"items"`
+}

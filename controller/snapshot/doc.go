@@ -1,0 +1,15 @@
+// Package snapshot holds Cluster: everything known about the cluster as one
+// immutable value, and Problem: what is wrong with it, addressed to the person
+// who can mend it.
+//
+// Any room may import it. It keeps two promises. A *Cluster never changes once
+// it is built, so it crosses goroutines through an atomic pointer and a reader
+// takes no lock. And a changed object costs O(log n), not a copy of the world:
+// each kind lives in a persistent trie (Store) with a generation of its own,
+// so that a compiler can tell whether anything it reads has changed.
+//
+// The objects inside are the raw Kubernetes objects and must not be modified:
+// `kubectl get -o yaml` of a cluster is a test case.
+//
+// Read cluster.go first.
+package snapshot

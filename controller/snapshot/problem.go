@@ -1,0 +1,38 @@
+package snapshot
+
+import "cmp"
+
+// Ref names any object of the cluster, or a file or node where there is none.
+type Ref struct {
+	Kind string // "Service", "Ingress", "IPAddressPool", "File", …
+	Key
+}
+
+// String returns "Kind namespace/name".
+func (r Ref) String() string { return r.Kind + " " + r.Key.String() }
+
+// Problem is one thing that is wrong, told to the person who can mend it: the
+// owner of Object. It becomes an Event, a condition where the type has them,
+// and a line of `quayside status`.
+type Problem struct {
+	Object Ref
+	// Reason is CamelCase from a fixed list of the room that found it; it is
+	// the reason of the Event and the label of quayside_problems.
+	Reason string
+	// Message is a sentence that says what is wrong, where, and what to do.
+	Message string
+}
+
+// String returns "Kind namespace/name: Reason: Message".
+func (p Problem) String() string {
+	return p.Object.String() + ": " + p.Reason + ": " + p.Message
+}
+
+// Compare orders problems by object, then reason, then message.
+func (p Problem) Compare(o Problem) int {
+	return cmp.Or(
+		cmp.Compare(p.Object.Kind, o.Object.Kind),
+		p.Object.Key.Compare(o.Object.Key),
+		cmp.Compare(p.Reason, o.Reason),
+		cmp.Compare(p.Message, o.Message))
+}

@@ -1,0 +1,71 @@
+package exchange
+
+import (
+	"io"
+	"net/netip"
+)
+
+// Exchange is one request and its response.
+type Exchange struct {
+	Request  Request
+	Response Response
+}
+
+// Request is the client's side.
+type Request struct {
+	Method []byte
+	// Host as the client sent it: the Host header or :authority, with its port.
+	Host []byte
+	// Target is the request target in origin form ("/a/b?c=d"), as received.
+	// It is what the upstream is sent; a rewrite replaces it.
+	Target []byte
+	// Path is the path of Target normalised for matching: percent-decoded save
+	// for %2F, without dot segments or doubled slashes. It holds no query.
+	Path []byte
+	// Header are the end-to-end fields in the order received. Hop-by-hop
+	// fields (RFC 9110 7.6.1) and Host are not among them.
+	Header Header
+	// Body is nil where there is none. Length is its size in bytes, -1 if
+	// unknown (chunked); reading may block on the client.
+	Body   io.Reader
+	Length int64
+	// Upgrade is the protocol of an Upgrade request ("websocket"), or nil.
+	Upgrade []byte
+	// Client is the address the request comes from, after PROXY protocol and
+	// trusted X-Forwarded-For. TLS says that the client's side was encrypted.
+	Client netip.AddrPort
+	TLS    bool
+}
+
+// Response is what the client is sent.
+type Response struct {
+	Status int
+	// Header are the end-to-end fields; framing fields are the front end's.
+	Header Header
+	// Body is nil where there is none; the front end closes it. Length is its
+	// size in bytes, -1 if unknown.
+	Body   io.ReadCloser
+	Length int64
+	// Text is a short body held in memory; it stands in for Body where Body is nil.
+	Text []byte
+	// Upgraded is set with status 101: the front end hands the client's raw
+	// connection over to it, once, after the header has been written.
+	Upgraded func(client io.ReadWriteCloser)
+}
+
+// Reset makes e ready for the next request; the memory of headers is kept.
+func (e *Exchange) Reset() {
+	e.Request = Request{Header: e.Request.Header.reset()}
+	e.Response = Response{Header: e.Response.Header.reset(), Text: e.Response.Text[:0]}
+}
+
+// Answer makes the response a short plain text of our own: what the proxy says
+// when there is no upstream to speak.
+func (e *Exchange) Answer(status int, text string) {
+	e.Response.Status = status
+	e.Response.Header = e.Response.Header.reset()
+	e.Response.Header.Add("Content-Type", "text/plain; charset=utf-8")
+	e.Response.Text = append(e.Response.Text[:0], text...)
+	e.Response.Length = int64(len(e.Response.Text))
+	e.Response.Body = nil
+}
