@@ -1,0 +1,312 @@
+// Package house keeps the laws of the house: which room may import which, and
+// what a pure room may not do. A broken law names the file, the line and the
+// reason, so that whoever broke it knows what to do instead.
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "quayside.io"
+
+// hall is the floor of the packages that connect hands.
+const hall = 4
+
+// floors is the house from the bottom up. A room imports only rooms of a lower
+// floor; rooms of floors 0 to 2 may also import their own floor's siblings
+// where the note says so. Every product package stands here.
+func floors() map[string]int {
+	return map[string]int{
+		"controller/api/v1alpha1": 0,
+		"lbpool":                  0,
+		"controller/snapshot":     1,
+		"proxy/exchange":          1,
+		"controller/assign":       2,
+		"controller/explain":      2,
+		"speaker/announce":        2,
+		"proxy/route":             2,
+		"proxy/balance":           2,
+		"proxy/filter":            2,
+		"controller/cluster":      3,
+		"controller/admin":        3,
+		"speaker/l2":              3,
+		"speaker/members":         3,
+		"proxy/upstream":          3,
+		"proxy/serve":             3,
+		"proxy/demo":              3,
+		"controller":              hall,
+		"speaker":                 hall,
+		"proxy":                   hall,
+		"":                        hall + 1, // main.go
+	}
+}
+
+// sideways are the imports within one floor that the house allows, with the reason.
+func sideways() map[string]string {
+	return map[string]string{
+		"proxy/route -> proxy/balance":            "a backend names its port in balance's words",
+		"controller/explain -> proxy/route":       "explain shows the route that matches",
+		"controller/explain -> proxy/balance":     "explain shows the endpoints behind a route",
+		"controller/explain -> controller/assign": "explain shows why a Service waits",
+		"controller/explain -> speaker/announce":  "explain shows who owns an address",
+		"proxy/serve -> proxy/upstream":           "the front end hands each exchange to the engine; both are the proxy's own hands",
+	}
+}
+
+// keepers are the libraries that live in few rooms.
+func keepers() map[string][]string {
+	return map[string][]string{
+		"k8s.io/client-go":                    {"controller/cluster"},
+		"github.com/mdlayher/arp":             {"speaker/l2"},
+		"github.com/mdlayher/ndp":             {"speaker/l2"},
+		"github.com/mdlayher/packet":          {"speaker/l2"},
+		"github.com/osrg/gobgp":               {"speaker/bgp"},
+		"github.com/hashicorp/memberlist":     {"speaker/members"},
+		"github.com/valyala/fasthttp":         {"proxy/upstream", "proxy/serve", "proxy/h2"},
+		"github.com/fsnotify/fsnotify":        {"controller/cluster", "speaker/members"},
+		"github.com/vishvananda/netlink":      {"speaker/l2"},
+		"github.com/pires/go-proxyproto":      {"proxy/serve"},
+		"github.com/spf13/cobra":              {""},
+		"sigs.k8s.io/controller-runtime":      {},
+		"k8s.io/kubernetes":                   {},
+		"github.com/prometheus/client_golang": {"controller/admin", "controller/cluster", "speaker/l2", "speaker/members", "proxy/upstream", "proxy/serve", "controller", "speaker", "proxy", ""},
+	}
+}
+
+// impure are imports that a pure room may not have, each with what to do instead.
+func impure() map[string]string {
+	return map[string]string{
+		"net":          "addresses are net/netip values; sockets belong to a hand",
+		"net/http":     "HTTP belongs to a hand",
+		"os":           "files and the environment belong to a hand",
+		"io/ioutil":    "files belong to a hand",
+		"log":          "a pure room returns Problems and events",
+		"log/slog":     "a pure room returns Problems and events",
+		"math/rand":    "randomness is an argument",
+		"math/rand/v2": "randomness is an argument",
+		"crypto/rand":  "randomness is an argument",
+		"syscall":      "the kernel belongs to a hand",
+	}
+}
+
+type source struct {
+	room string
+	path string
+	file *ast.File
+	fset *token.FileSet
+}
+
+// sources parses every non-test Go file of the product.
+func sources(t *testing.T) []source {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var all []source
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() {
+			if rel == "test" || (strings.HasPrefix(d.Name(), ".") && rel != ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		room := filepath.ToSlash(filepath.Dir(rel))
+		if room == "." {
+			room = ""
+		}
+		all = append(all, source{room, filepath.ToSlash(rel), file, fset})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Fatalf("found only %d Go files: the test looks in the wrong place", len(all))
+	}
+	return all
+}
+
+func (s source) imports() []string {
+	var paths []string
+	for _, spec := range s.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+func TestImportsPointDownTheFloors(t *testing.T) {
+	floor, allowed := floors(), sideways()
+	for _, s := range sources(t) {
+		mine, ok := floor[s.room]
+		if !ok {
+			t.Errorf("%s: room %q has no floor; give it one in floors() of this test", s.path, s.room)
+			continue
+		}
+		for _, path := range s.imports() {
+			room, ours := strings.CutPrefix(path, module+"/")
+			if !ours {
+				continue
+			}
+			theirs, ok := floor[room]
+			switch {
+			case !ok:
+				t.Errorf("%s imports %s, which has no floor", s.path, path)
+			case theirs < mine:
+			case theirs == mine && allowed[s.room+" -> "+room] != "":
+			default:
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down, and only a hall connects two hands",
+					s.path, mine, path, theirs)
+			}
+		}
+	}
+}
+
+func TestOneLibraryOneRoom(t *testing.T) {
+	keep := keepers()
+	for _, s := range sources(t) {
+		for _, path := range s.imports() {
+			for library, rooms := range keep {
+				if path != library && !strings.HasPrefix(path, library+"/") {
+					continue
+				}
+				kept := false
+				for _, room := range rooms {
+					kept = kept || room == s.room
+				}
+				if !kept {
+					t.Errorf("%s imports %s, which only %q may: say what you need in that room's words", s.path, path, rooms)
+				}
+			}
+		}
+	}
+}
+
+func TestPureRoomsArePure(t *testing.T) {
+	floor, banned := floors(), impure()
+	for _, s := range sources(t) {
+		if floor[s.room] > 2 || strings.Contains(s.path, "zz_generated") {
+			continue
+		}
+		for _, path := range s.imports() {
+			if why := banned[path]; why != "" {
+				t.Errorf("%s is pure and imports %s: %s", s.path, path, why)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s: a pure room starts a goroutine; a hand does that", s.fset.Position(n.Pos()))
+			case *ast.SelectorExpr:
+				if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "time" {
+					switch n.Sel.Name {
+					case "Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker", "AfterFunc":
+						t.Errorf("%s: a pure room asks the clock (time.%s); time is an argument", s.fset.Position(n.Pos()), n.Sel.Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestNoInitAndNoGlobalState(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, decl := range s.file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Name.Name == "init" && d.Recv == nil {
+					t.Errorf("%s: init() runs behind the reader's back; call it from where it is needed", s.fset.Position(d.Pos()))
+				}
+			case *ast.GenDecl:
+				if d.Tok != token.VAR {
+					continue
+				}
+				for _, spec := range d.Specs {
+					v := spec.(*ast.ValueSpec)
+					if !isSentinelOrAssertion(v) && !embedsFiles(d) {
+						t.Errorf("%s: package variable %s: only error sentinels, interface assertions, embedded files and the version are global",
+							s.fset.Position(v.Pos()), v.Names[0].Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// isSentinelOrAssertion accepts `ErrX = errors.New(…)`, `_ Interface = …` and
+// the version that the linker sets.
+func isSentinelOrAssertion(v *ast.ValueSpec) bool {
+	name := v.Names[0].Name
+	return name == "_" || name == "version" || strings.HasPrefix(name, "Err") || strings.HasPrefix(name, "err")
+}
+
+func embedsFiles(d *ast.GenDecl) bool {
+	return d.Doc != nil && strings.Contains(d.Doc.List[len(d.Doc.List)-1].Text, "//go:embed")
+}
+
+func TestEveryRoomSaysWhatItIsFor(t *testing.T) {
+	documented, seen := map[string]bool{}, map[string]bool{}
+	for _, s := range sources(t) {
+		seen[s.room] = true
+		if s.file.Doc != nil {
+			documented[s.room] = true
+		}
+		if strings.HasSuffix(s.path, "/doc.go") {
+			lines := s.fset.Position(s.file.End()).Line
+			if lines > 31 {
+				t.Errorf("%s has %d lines; a doc.go has at most 30", s.path, lines)
+			}
+		}
+	}
+	for room := range seen {
+		if !documented[room] {
+			t.Errorf("room %q has no package comment: say what it is for, who may enter and what it keeps true", room)
+		}
+	}
+}
+
+func TestFilesAndFunctionsStaySmall(t *testing.T) {
+	for _, s := range sources(t) {
+		if strings.Contains(s.path, "zz_generated") {
+			continue
+		}
+		if lines := s.fset.Position(s.file.End()).Line; lines > 500 {
+			t.Errorf("%s has %d lines (500 at most): is there a second room in it?", s.path, lines)
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				from, to := s.fset.Position(f.Pos()).Line, s.fset.Position(f.End()).Line
+				if to-from >= 80 {
+					t.Errorf("%s:%d: %s has %d lines (80 at most)", s.path, from, f.Name.Name, to-from+1)
+				}
+			}
+		}
+	}
+}
+
+func TestNoRoomForLeftovers(t *testing.T) {
+	for _, s := range sources(t) {
+		switch base := filepath.Base(s.room); base {
+		case "util", "utils", "common", "helpers", "types", "misc", "pkg":
+			t.Errorf("%s: a room called %q is a room for leftovers; a function lives with the type it serves", s.path, base)
+		}
+	}
+}
