@@ -41,6 +41,7 @@ func floors() map[string]int {
 		"proxy/upstream":          3,
 		"proxy/serve":             3,
 		"proxy/demo":              3,
+		"proxy/forward":           3,
 		"controller":              hall,
 		"speaker":                 hall,
 		"proxy":                   hall,

@@ -1,0 +1,122 @@
+package explain
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+)
+
+// maxRows bounds each table, so that the screen stays one screen; -o json has
+// everything.
+const maxRows = 40
+
+// WriteText writes r as the screen that `quayside status` shows.
+func (r *Report) WriteText(w io.Writer) error {
+	var b bytes.Buffer
+	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL", len(r.Services), func(i int) []string { return r.Services[i].lines() })
+	table(&b, "INGRESS\tCLASS\tRULE\tADDRESS", len(r.Ingresses), func(i int) []string { return r.Ingresses[i].lines() })
+	table(&b, "POOL\tRANGES\tASSIGNED\tAVAILABLE", len(r.Pools), func(i int) []string {
+		p := r.Pools[i]
+		return []string{fmt.Sprintf("%s\t%s\t%d\t%s", p.Name, names(p.Ranges, 3), p.Assigned, count(p.Available))}
+	})
+	table(&b, "NODE\tREADY\tSPEAKER\tANNOUNCING", len(r.Nodes), func(i int) []string { return []string{r.Nodes[i].line()} })
+	if len(r.Problems) == 0 {
+		b.WriteString("No problems.\n")
+	} else {
+		fmt.Fprintf(&b, "PROBLEMS (%d)\n", len(r.Problems))
+	}
+	for _, p := range r.Problems[:min(len(r.Problems), maxRows)] {
+		fmt.Fprintf(&b, "  %s: %s\n      %s\n", p.Object, p.Reason, p.Message)
+	}
+	if more := len(r.Problems) - maxRows; more > 0 {
+		fmt.Fprintf(&b, "  … %d more; -o json shows all\n", more)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// table writes a heading and n rows, each of one or more lines, in aligned
+// columns; nothing at all when there are no rows.
+func table(b *bytes.Buffer, heading string, n int, row func(int) []string) {
+	if n == 0 {
+		return
+	}
+	var cells bytes.Buffer
+	tw := tabwriter.NewWriter(&cells, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(tw, heading)
+	for i := range min(n, maxRows) {
+		for _, line := range row(i) {
+			fmt.Fprintln(tw, line)
+		}
+	}
+	_ = tw.Flush() // a bytes.Buffer does not fail
+	for line := range strings.Lines(cells.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n") // an empty last cell leaves no spaces
+	}
+	if n > maxRows {
+		fmt.Fprintf(b, "… %d more; -o json shows all\n", n-maxRows)
+	}
+	b.WriteByte('\n')
+}
+
+// count spells a counter; those of large IPv6 pools saturate.
+func count(n int64) string {
+	if n == math.MaxInt64 {
+		return "2^63 or more"
+	}
+	return fmt.Sprint(n)
+}
+
+func (s Service) lines() []string {
+	name := s.Namespace + "/" + s.Name
+	var lines []string
+	for _, a := range s.Addresses {
+		by := names(a.Announced, 3)
+		if by == "" {
+			by = "nobody"
+		}
+		lines = append(lines, name+"\t"+a.IP+"\t"+by+"\t"+s.Pool)
+		name = ""
+	}
+	if s.Waiting != "" {
+		lines = append(lines, name+"\twaiting\t"+s.Waiting+"\t")
+	}
+	return lines
+}
+
+func (i Ingress) lines() []string {
+	first := i.Namespace + "/" + i.Name + "\t" + i.Class + "\t"
+	address := names(i.Addresses, 2)
+	if address == "" {
+		address = "none yet"
+	}
+	if len(i.Rules) == 0 {
+		return []string{first + "(no rules)\t" + address}
+	}
+	var lines []string
+	for _, rule := range i.Rules {
+		lines = append(lines, first+rule+"\t"+address)
+		first, address = "\t\t", ""
+	}
+	return lines
+}
+
+func (n Node) line() string {
+	ready, speaker := "no", "none"
+	if n.Ready {
+		ready = "yes"
+	}
+	if n.Speaker {
+		speaker = fmt.Sprintf("sees %d", n.Alive)
+	}
+	if len(n.NotAlive) > 0 {
+		speaker += ", misses " + strings.Join(n.NotAlive, ", ")
+	}
+	if n.Leaving {
+		speaker += ", leaving"
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%d", n.Name, ready, speaker, n.Announcing)
+}
