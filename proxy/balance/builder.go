@@ -1,0 +1,212 @@
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+// A builder gathers the candidates of one Service and port.
+type builder struct {
+	service  *corev1.Service
+	port     corev1.ServicePort
+	options  Options
+	ready    []candidate
+	draining []candidate // terminating, still serving
+	silent   int         // neither
+	portless int         // slices that lack the port
+	refused  []string
+}
+
+type candidate struct {
+	Endpoint
+	zones, nodes []string // topology hints
+}
+
+func (b *builder) slice(s *discoveryv1.EndpointSlice) {
+	number, ok := b.portOf(s)
+	if !ok {
+		b.portless++
+		return
+	}
+	for i := range s.Endpoints {
+		b.endpoint(&s.Endpoints[i], s.Namespace, number)
+	}
+}
+
+// portOf returns the number under which the endpoints of s serve the port.
+// Slices carry the name of the Service's port, not its number, because the
+// number may differ from pod to pod.
+func (b *builder) portOf(s *discoveryv1.EndpointSlice) (uint16, bool) {
+	for _, p := range s.Ports {
+		if p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP || deref(p.Name, "") != b.port.Name {
+			continue
+		}
+		number := deref(p.Port, 0)
+		if number == 0 { // a slice that does not restrict ports: the Service does
+			number = cmp.Or(b.port.TargetPort.IntVal, b.port.Port)
+		}
+		if number < 1 || number > 65535 {
+			continue
+		}
+		return uint16(number), true
+	}
+	return 0, false
+}
+
+func (b *builder) endpoint(e *discoveryv1.Endpoint, namespace string, port uint16) {
+	ready := deref(e.Conditions.Ready, true)
+	serving := deref(e.Conditions.Serving, ready)
+	terminating := deref(e.Conditions.Terminating, false)
+	if !ready && !(serving && terminating) {
+		b.silent++
+		return
+	}
+	if len(e.Addresses) == 0 {
+		return
+	}
+	// Addresses beyond the first have no meaning (EndpointSlice's own words).
+	addr, err := netip.ParseAddr(e.Addresses[0])
+	if err != nil {
+		b.refused = append(b.refused, fmt.Sprintf("%s: not an IP address", e.Addresses[0]))
+		return
+	}
+	addr = addr.Unmap()
+	if why := b.refuse(addr); why != "" {
+		b.refused = append(b.refused, fmt.Sprintf("%s: %s", addr, why))
+		return
+	}
+	c := candidate{Endpoint: Endpoint{
+		Addr: netip.AddrPortFrom(addr, port), Node: deref(e.NodeName, ""), Zone: deref(e.Zone, ""),
+	}}
+	if t := e.TargetRef; t != nil && t.Kind == "Pod" {
+		c.Pod = snapshot.Key{Namespace: cmp.Or(t.Namespace, namespace), Name: t.Name}
+	}
+	if e.Hints != nil {
+		for _, z := range e.Hints.ForZones {
+			c.zones = append(c.zones, z.Name)
+		}
+		for _, n := range e.Hints.ForNodes {
+			c.nodes = append(c.nodes, n.Name)
+		}
+	}
+	if ready {
+		b.ready = append(b.ready, c)
+	} else {
+		b.draining = append(b.draining, c)
+	}
+}
+
+// refuse keeps a slice that anybody in a namespace can write from turning the
+// proxy against itself or the node's metadata service.
+func (b *builder) refuse(a netip.Addr) string {
+	switch {
+	case a.IsLoopback() && !b.options.AllowLoopback:
+		return "loopback addresses are refused"
+	case a.IsLinkLocalUnicast():
+		return "link-local addresses are refused"
+	case a.IsUnspecified(), a.IsMulticast(), a.Zone() != "":
+		return "not the address of one endpoint"
+	}
+	return ""
+}
+
+func (b *builder) set(node, zone string) *Set {
+	s := &Set{Refused: slices.Compact(slices.Sorted(slices.Values(b.refused)))}
+	local := !b.options.AnyNode && b.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	elsewhere := 0
+	for _, list := range [][]candidate{b.ready, b.draining} {
+		if local {
+			here := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return c.Node == "" || c.Node != node })
+			elsewhere += len(list) - len(here)
+			list = here
+		} else {
+			list = nearest(list, node, zone)
+		}
+		if len(list) > 0 {
+			s.Endpoints = unique(list)
+			return s
+		}
+		s.Draining = true
+	}
+	s.Draining = false
+	s.Why = b.why(elsewhere)
+	return s
+}
+
+func (b *builder) why(elsewhere int) string {
+	name := b.service.Namespace + "/" + b.service.Name
+	switch {
+	case elsewhere > 0:
+		return fmt.Sprintf("Service %s has externalTrafficPolicy: Local and no endpoint on this node (%d elsewhere)", name, elsewhere)
+	case b.silent > 0:
+		return fmt.Sprintf("Service %s has no ready endpoint (%d not ready)", name, b.silent)
+	case len(b.refused) > 0:
+		return fmt.Sprintf("Service %s has no usable endpoint (%s)", name, b.refused[0])
+	case b.portless > 0:
+		return fmt.Sprintf("no endpoint of Service %s serves its port %s", name, describePort(b.port))
+	case len(b.service.Spec.Selector) == 0:
+		return fmt.Sprintf("Service %s has no endpoint and no selector: it needs an EndpointSlice", name)
+	}
+	return fmt.Sprintf("Service %s has no endpoint", name)
+}
+
+// nearest follows topology hints as kube-proxy does: only if every endpoint has
+// one and some are meant for this node or zone.
+func nearest(list []candidate, node, zone string) []candidate {
+	hinted := func(want string, hints func(candidate) []string) []candidate {
+		var near []candidate
+		for _, c := range list {
+			if len(hints(c)) == 0 {
+				return nil
+			}
+			if slices.Contains(hints(c), want) {
+				near = append(near, c)
+			}
+		}
+		return near
+	}
+	if near := hinted(node, func(c candidate) []string { return c.nodes }); len(near) > 0 {
+		return near
+	}
+	if near := hinted(zone, func(c candidate) []string { return c.zones }); len(near) > 0 {
+		return near
+	}
+	return list
+}
+
+// unique orders list by address and drops what stands in it twice: while a
+// controller moves an endpoint from slice to slice it may be in both, and a pod
+// of a dual-stack Service is in one slice of each family.
+func unique(list []candidate) []Endpoint {
+	pods := make(map[snapshot.Key]netip.Addr, len(list))
+	endpoints := make([]Endpoint, 0, len(list))
+	for _, c := range list {
+		if c.Pod != (snapshot.Key{}) {
+			if first, known := pods[c.Pod]; known && first.Is4() != c.Addr.Addr().Is4() {
+				continue
+			}
+			pods[c.Pod] = c.Addr.Addr()
+		}
+		endpoints = append(endpoints, c.Endpoint)
+	}
+	slices.SortStableFunc(endpoints, func(a, b Endpoint) int { return a.Addr.Compare(b.Addr) })
+	endpoints = slices.CompactFunc(endpoints, func(a, b Endpoint) bool { return a.Addr == b.Addr })
+	for i := range endpoints {
+		endpoints[i].Health = &Health{}
+	}
+	return endpoints
+}
+
+func deref[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

@@ -1,0 +1,70 @@
+package balance
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// The readiness probes of Kubernetes decide whether a pod is well. Health only
+// bridges the seconds until they notice that it is gone, so the limits are tight
+// and an ejected endpoint is soon asked again.
+const (
+	ejectAfter   = 3           // failed connections in a row
+	ejectFor     = time.Second // doubled by every failed probe
+	maxDoublings = 5           // up to 32 s
+	inTurn       = 0           // Health.until of an endpoint that is not ejected
+)
+
+// Health is a circuit breaker for one endpoint: in turn, ejected until a time,
+// then half open, where one request may probe it. Its zero value is in turn. All
+// methods may be called at once by many goroutines; none takes a lock.
+type Health struct {
+	failures atomic.Int32 // in a row
+	probes   atomic.Int32 // admitted since the endpoint was in turn
+	until    atomic.Int64 // unix nanoseconds, or inTurn
+}
+
+// Admit reports whether a request may be sent to the endpoint now. Of an
+// endpoint whose ejection has passed, it admits one request as a probe; another
+// only when the probe has been silent for as long as the first ejection lasts.
+func (h *Health) Admit(now time.Time) bool {
+	until := h.until.Load()
+	if until == inTurn {
+		return true
+	}
+	at := now.UnixNano()
+	if at < until || !h.until.CompareAndSwap(until, at+int64(ejectFor)) {
+		return false
+	}
+	h.probes.Add(1)
+	return true
+}
+
+// Ejected reports whether the endpoint is out of turn, without asking for
+// admission.
+func (h *Health) Ejected() bool { return h.until.Load() != inTurn }
+
+// Succeeded puts the endpoint back in turn.
+func (h *Health) Succeeded() {
+	// Loads first: on the path of every request a store would make the cores
+	// fight for the line.
+	if h.failures.Load() != 0 {
+		h.failures.Store(0)
+	}
+	if h.until.Load() != inTurn {
+		h.probes.Store(0)
+		h.until.Store(inTurn)
+	}
+}
+
+// Failed records a connection that could not be made and reports whether the
+// endpoint is ejected now. The pause grows with probes, not with failures: a
+// hundred connections that fail at once are one misfortune.
+func (h *Health) Failed(now time.Time) bool {
+	if h.failures.Add(1) < ejectAfter {
+		return false
+	}
+	pause := ejectFor << min(h.probes.Load(), maxDoublings)
+	h.until.Store(now.Add(pause).UnixNano())
+	return true
+}

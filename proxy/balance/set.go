@@ -1,0 +1,122 @@
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+// Endpoint is one address that serves a port of a Service.
+type Endpoint struct {
+	Addr netip.AddrPort
+	Pod  snapshot.Key // the pod behind it; zero if the slice names none
+	Node string       // empty if the slice names none
+	Zone string
+
+	// Health is shared by every Set of one history, see Keep. It is never nil
+	// in a Set that Compile made.
+	Health *Health
+}
+
+// Set is the endpoints behind one port of a Service. It is immutable, save for
+// the Health of its endpoints.
+type Set struct {
+	// Endpoints are ordered by address, so that equal inputs give equal sets.
+	Endpoints []Endpoint
+	// Draining says that no endpoint is ready and these are the ones that
+	// terminate but still serve.
+	Draining bool
+	// Why says in one sentence why Endpoints is empty. It is empty otherwise.
+	Why string
+	// Refused names endpoints left out because of what they are: loopback,
+	// link-local, a host name. Someone may have meant them to work.
+	Refused []string
+}
+
+// Options are the circumstances that change what a Service means.
+type Options struct {
+	// AnyNode ignores externalTrafficPolicy: Local, as ingress-nginx does.
+	AnyNode bool
+	// AllowLoopback accepts endpoints on loopback addresses, which in a cluster
+	// would let whoever writes an EndpointSlice reach into the proxy itself.
+	AllowLoopback bool
+}
+
+// Compile returns the endpoints of svc behind port, as a proxy on this node and
+// in this zone may use them: the ready ones, or while none is ready those that
+// terminate and still serve. A pod that has an address of each family appears
+// once, under the Service's first family.
+func Compile(svc *corev1.Service, list []*discoveryv1.EndpointSlice, port PortRef, node, zone string, o Options) *Set {
+	if svc == nil {
+		return &Set{Why: "the Service does not exist"}
+	}
+	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+		return &Set{Why: fmt.Sprintf("Service %s/%s is of type ExternalName, which is not supported yet", svc.Namespace, svc.Name)}
+	}
+	servicePort, err := port.Find(svc)
+	if err != nil {
+		return &Set{Why: err.Error()}
+	}
+	b := builder{service: svc, port: servicePort, options: o}
+	for _, s := range byFamily(list, svc) {
+		b.slice(s)
+	}
+	return b.set(node, zone)
+}
+
+// Keep returns s with the Health of those endpoints that prev holds too, so
+// that a change elsewhere in the Service does not forgive a dead pod.
+func (s *Set) Keep(prev *Set) *Set {
+	if prev == nil || len(prev.Endpoints) == 0 || len(s.Endpoints) == 0 {
+		return s
+	}
+	n := *s
+	n.Endpoints = slices.Clone(s.Endpoints)
+	for i := range n.Endpoints {
+		e := &n.Endpoints[i]
+		if j, ok := prev.find(e.Addr); ok && prev.Endpoints[j].Pod == e.Pod {
+			e.Health = prev.Endpoints[j].Health
+		}
+	}
+	return &n
+}
+
+// Equal reports whether s and o describe the same endpoints for the same
+// reasons, whatever their health.
+func (s *Set) Equal(o *Set) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.Why == o.Why && s.Draining == o.Draining && slices.Equal(s.Refused, o.Refused) &&
+		slices.EqualFunc(s.Endpoints, o.Endpoints, func(a, b Endpoint) bool {
+			a.Health, b.Health = nil, nil
+			return a == b
+		})
+}
+
+func (s *Set) find(a netip.AddrPort) (int, bool) {
+	return slices.BinarySearchFunc(s.Endpoints, a, func(e Endpoint, a netip.AddrPort) int { return e.Addr.Compare(a) })
+}
+
+// byFamily puts the slices of the Service's first family before the others.
+func byFamily(list []*discoveryv1.EndpointSlice, svc *corev1.Service) []*discoveryv1.EndpointSlice {
+	if len(svc.Spec.IPFamilies) == 0 {
+		return list
+	}
+	first := discoveryv1.AddressType(svc.Spec.IPFamilies[0])
+	rank := func(s *discoveryv1.EndpointSlice) int {
+		if s.AddressType == first {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedStableFunc(slices.Values(list), func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
+}
