@@ -35,6 +35,16 @@ type Request struct {
 	// trusted X-Forwarded-For. TLS says that the client's side was encrypted.
 	Client netip.AddrPort
 	TLS    bool
+	// Peer is the client's connection, asked while an upstream keeps it
+	// waiting. It is nil where nobody can tell.
+	Peer Peer
+}
+
+// Peer is the connection that a request came by.
+type Peer interface {
+	// Gone reports that the client has hung up, so that nobody will read the
+	// response. It does not block; true is final.
+	Gone() bool
 }
 
 // Response is what the client is sent.
@@ -48,6 +58,9 @@ type Response struct {
 	Length int64
 	// Text is a short body held in memory; it stands in for Body where Body is nil.
 	Text []byte
+	// Close says that the client's connection cannot serve another request,
+	// since part of this request's body was left unread.
+	Close bool
 	// Upgraded is set with status 101: the front end hands the client's raw
 	// connection over to it, once, after the header has been written.
 	Upgraded func(client io.ReadWriteCloser)
@@ -68,4 +81,12 @@ func (e *Exchange) Answer(status int, text string) {
 	e.Response.Text = append(e.Response.Text[:0], text...)
 	e.Response.Length = int64(len(e.Response.Text))
 	e.Response.Body = nil
+}
+
+// Whole is what a response body may implement that is already in memory: a
+// front end then writes head and body at once, without streaming.
+type Whole interface {
+	// Whole returns the whole body and true, or false if part of it is still
+	// to come. The bytes are valid until the body is closed.
+	Whole() ([]byte, bool)
 }

@@ -35,6 +35,28 @@ func (h *Header) SetBytes(name string, value []byte) {
 	h.setOwned(name, appendString(h, value))
 }
 
+// AddParts appends a field whose value is the concatenation of parts.
+func (h *Header) AddParts(name string, parts ...[]byte) {
+	start := len(h.text)
+	for _, part := range parts {
+		h.text = append(h.text, part...)
+	}
+	value := h.text[start:len(h.text):len(h.text)]
+	h.fields = append(h.fields, Field{appendString(h, name), value})
+}
+
+// Keep drops every field that keep refuses. The order stays.
+func (h *Header) Keep(keep func(Field) bool) {
+	kept := h.fields[:0]
+	for _, f := range h.fields {
+		if keep(f) {
+			kept = append(kept, f)
+		}
+	}
+	clear(h.fields[len(kept):])
+	h.fields = kept
+}
+
 // Get returns the first value of name, or nil.
 func (h *Header) Get(name string) []byte {
 	for i := range h.fields {

@@ -1,0 +1,144 @@
+package exchange
+
+import "bytes"
+
+// Hop is what a message says about its own connection and nobody else's.
+type Hop struct {
+	// Close is the connection option of that name: no message follows.
+	Close bool
+	// KeepAlive is the connection option of that name; HTTP/1.0 needs it.
+	KeepAlive bool
+	// Upgrade is the protocol asked for, or agreed to; nil unless Connection
+	// names it too.
+	Upgrade []byte
+}
+
+// StripHop removes the fields that end at this hop and returns what they said:
+// every field that Connection names, and those that RFC 9110 section 7.6.1 and
+// the older documents list whether named or not. Content-Length and
+// Transfer-Encoding go as well, since framing is the front end's.
+//
+// It runs once per message and mostly finds nothing, so it looks at the length
+// of a name before at its letters.
+func (h *Header) StripHop() Hop {
+	var hop Hop
+	var upgrade []byte
+	var named, upgradeNamed bool
+	for i := range h.fields {
+		f := &h.fields[i]
+		switch len(f.Name) {
+		case len("Upgrade"):
+			if equalFold(f.Name, "upgrade") && upgrade == nil {
+				upgrade = f.Value
+			}
+		case len("Connection"):
+			if equalFold(f.Name, "connection") {
+				others := hop.readConnection(f.Value, &upgradeNamed)
+				named = named || others
+			}
+		}
+	}
+	if named {
+		h.stripNamed()
+	}
+	kept := h.fields[:0]
+	for _, f := range h.fields {
+		if !endsHere(f.Name) {
+			kept = append(kept, f)
+		}
+	}
+	h.fields = kept
+	if upgradeNamed && len(upgrade) > 0 {
+		hop.Upgrade = upgrade
+	}
+	return hop
+}
+
+// readConnection takes the options it knows from a Connection field and
+// reports whether there are others, which name fields.
+func (hop *Hop) readConnection(value []byte, upgrade *bool) (others bool) {
+	for option := range options(value) {
+		switch {
+		case equalFold(option, "close"):
+			hop.Close = true
+		case equalFold(option, "keep-alive"):
+			hop.KeepAlive = true
+		case equalFold(option, "upgrade"):
+			*upgrade = true
+		default:
+			others = true
+		}
+	}
+	return others
+}
+
+// stripNamed removes every field that a Connection field names. Connection
+// itself stays for now: it is the list.
+func (h *Header) stripNamed() {
+	named := func(name []byte) bool {
+		for i := range h.fields {
+			if f := &h.fields[i]; len(f.Name) == len("Connection") && equalFold(f.Name, "connection") {
+				for option := range options(f.Value) {
+					if bytes.EqualFold(option, name) {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+	// Marked first, dropped after: dropping in place would move the list under
+	// the eyes of named.
+	for i := range h.fields {
+		if name := h.fields[i].Name; !equalFold(name, "connection") && named(name) {
+			h.fields[i].Name = nil
+		}
+	}
+	h.Keep(func(f Field) bool { return f.Name != nil })
+}
+
+// options yields the members of a comma-separated list.
+func options(value []byte) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(value) > 0 {
+			option, rest, _ := bytes.Cut(value, []byte{','})
+			if option = trim(option); len(option) > 0 && !yield(option) {
+				return
+			}
+			value = rest
+		}
+	}
+}
+
+// endsHere reports whether a field concerns one connection only.
+func endsHere(name []byte) bool {
+	switch len(name) {
+	case 2:
+		return equalFold(name, "te")
+	case 7:
+		return equalFold(name, "upgrade") || equalFold(name, "trailer")
+	case 10:
+		return equalFold(name, "connection") || equalFold(name, "keep-alive")
+	case 14:
+		return equalFold(name, "content-length")
+	case 16:
+		return equalFold(name, "proxy-connection")
+	case 17:
+		return equalFold(name, "transfer-encoding")
+	case 18:
+		return equalFold(name, "proxy-authenticate")
+	case 19:
+		return equalFold(name, "proxy-authorization")
+	}
+	return false
+}
+
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
