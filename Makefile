@@ -4,3 +4,6 @@ GO ?= go
 
 build: ## the binary, ./quayside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o quayside .
+
+generate: ## deepcopy code and CRDs from controller/api
+	$(GO) tool controller-gen object paths=./controller/api/... crd paths=./controller/api/... output:crd:dir=charts/quayside/crds

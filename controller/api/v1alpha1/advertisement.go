@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // which nodes and on which interfaces. Several advertisements of one pool add up.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=quayside
 // +kubebuilder:printcolumn:name="IPAddressPools",type=string,JSONPath=`.spec.ipAddressPools`
 // +kubebuilder:printcolumn:name="Interfaces",type=string,JSONPath=`.spec.interfaces`
 type L2Advertisement struct {
@@ -21,34 +21,47 @@ type L2AdvertisementSpec struct {
 	// IPAddressPools by name, in union with the selectors; neither means all pools.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
 	IPAddressPools []string `json:"ipAddressPools,omitempty"`
 	// IPAddressPoolSelectors pick pools by label; any one suffices.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 	// NodeSelectors pick the nodes that may own the addresses; none means all.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 	// Interfaces by exact name; none means all.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=127
 	Interfaces []string `json:"interfaces,omitempty"`
 	// ServiceSelectors pick Services by label; any one suffices, none means all.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 	// PreferredNodeSelectors weigh the candidates: weights of matching terms add up.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	PreferredNodeSelectors []PreferredNode `json:"preferredNodeSelectors,omitempty"`
 }
 
 // PreferredNode is a soft wish for where an address lives.
 type PreferredNode struct {
+	// Weight of this term, 1 to 100.
+	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	Weight     int32                `json:"weight"`
+	Weight int32 `json:"weight"`
+	// Preference picks the nodes that get the weight.
 	Preference metav1.LabelSelector `json:"preference"`
 }
 
@@ -66,7 +79,7 @@ type L2AdvertisementList struct {
 // which attributes.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=quayside
 // +kubebuilder:printcolumn:name="IPAddressPools",type=string,JSONPath=`.spec.ipAddressPools`
 // +kubebuilder:printcolumn:name="Peers",type=string,JSONPath=`.spec.peers`
 type BGPAdvertisement struct {
@@ -77,6 +90,8 @@ type BGPAdvertisement struct {
 }
 
 // BGPAdvertisementSpec is what the operator wants announced to routers.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.serviceSelectors) || self.serviceSelectors.size() == 0 || ((!has(self.aggregationLength) || self.aggregationLength == 32) && (!has(self.aggregationLengthV6) || self.aggregationLengthV6 == 128))",message="serviceSelectors cannot be combined with an aggregation: an aggregate also covers the addresses of Services that were not selected"
 type BGPAdvertisementSpec struct {
 	// AggregationLength is the IPv4 prefix length announced, no shorter than
 	// the pool's own prefix.
@@ -96,32 +111,47 @@ type BGPAdvertisementSpec struct {
 	// LocalPref is sent to iBGP peers (RFC 4271 5.1.5).
 	//
 	// +optional
+	// +kubebuilder:validation:Format=int64
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
 	LocalPref uint32 `json:"localPref,omitempty"`
 	// Communities as "a:b" (RFC 1997), "large:a:b:c" (RFC 8092) or the name of
 	// an alias of a Community object; at most 63.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=63
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="!self.contains(':') || (self.matches('^[0-9]{1,5}:[0-9]{1,5}$') && self.split(':').all(n, int(n) <= 65535)) || (self.matches('^large:[0-9]{1,10}:[0-9]{1,10}:[0-9]{1,10}$') && self.substring(6).split(':').all(n, int(n) <= 4294967295))",messageExpression="'\"' + self + '\" is no community: write 65000:100, large:65000:1:2 or the name of an alias'",message="must be a community like 65000:100 or large:65000:1:2, or the name of an alias"
 	Communities []string `json:"communities,omitempty"`
 	// IPAddressPools by name, in union with the selectors; neither means all pools.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
 	IPAddressPools []string `json:"ipAddressPools,omitempty"`
 	// IPAddressPoolSelectors pick pools by label; any one suffices.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	IPAddressPoolSelectors []metav1.LabelSelector `json:"ipAddressPoolSelectors,omitempty"`
 	// NodeSelectors pick the nodes that announce; none means all.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
 	// Peers by name of BGPPeer; none means all.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
 	Peers []string `json:"peers,omitempty"`
 	// ServiceSelectors pick Services by label; not together with an aggregation.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 }
 

@@ -6,11 +6,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // be given.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=quayside
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Auto Assign",type=boolean,JSONPath=`.spec.autoAssign`
 // +kubebuilder:printcolumn:name="Avoid Buggy IPs",type=boolean,JSONPath=`.spec.avoidBuggyIPs`
 // +kubebuilder:printcolumn:name="Addresses",type=string,JSONPath=`.spec.addresses`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 type IPAddressPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -25,7 +26,15 @@ type IPAddressPoolSpec struct {
 	// ("10.0.0.10-10.0.0.20") of either family. A range begins no higher than
 	// it ends, within one family; nothing overlaps, in this pool or another.
 	//
+	// The API server refuses what is no prefix and no range. It cannot compare
+	// two addresses, so a range that runs backwards or overlaps another is
+	// accepted and told by the condition Ready.
+	//
 	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=96
+	// +kubebuilder:validation:items:XValidation:rule="self.contains('-') ? isIP(self.substring(0, self.indexOf('-')).trim()) && isIP(self.substring(self.indexOf('-') + 1).trim()) : isCIDR(self)",messageExpression="'\"' + self + '\" is neither a prefix like 10.0.0.0/24 nor a range like 10.0.0.10-10.0.0.20'",message="must be a prefix like 10.0.0.0/24 or a range like 10.0.0.10-10.0.0.20"
+	// +kubebuilder:validation:items:XValidation:rule="!self.contains('-') || self.substring(0, self.indexOf('-')).contains(':') == self.substring(self.indexOf('-')).contains(':')",messageExpression="'\"' + self + '\" begins in one address family and ends in the other'",message="a range must begin and end in the same address family"
 	Addresses []string `json:"addresses"`
 
 	// AutoAssign lets Services that name no pool take an address from here.
@@ -50,12 +59,19 @@ type IPAddressPoolSpec struct {
 	// address.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=96
+	// +kubebuilder:validation:items:XValidation:rule="self.contains('-') ? isIP(self.substring(0, self.indexOf('-')).trim()) && isIP(self.substring(self.indexOf('-') + 1).trim()) : isCIDR(self) || isIP(self)",messageExpression="'\"' + self + '\" is neither an address, nor a prefix like 10.0.0.0/28, nor a range like 10.0.0.10-10.0.0.20'",message="must be an address, a prefix like 10.0.0.0/28 or a range like 10.0.0.10-10.0.0.20"
+	// +kubebuilder:validation:items:XValidation:rule="!self.contains('-') || self.substring(0, self.indexOf('-')).contains(':') == self.substring(self.indexOf('-')).contains(':')",messageExpression="'\"' + self + '\" begins in one address family and ends in the other'",message="a range must begin and end in the same address family"
 	Reserved []string `json:"reserved,omitempty"`
 
 	// ReuseAfter is how long a freed address rests before another Service may
 	// get it. Zero, the default, reuses at once, oldest freed first.
 	//
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
 	ReuseAfter *metav1.Duration `json:"reuseAfter,omitempty"`
 
 	// Drain stops new assignments from this pool; present ones stay.
@@ -75,14 +91,20 @@ type ServiceAllocation struct {
 	// NamespaceSelectors.
 	//
 	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
 	Namespaces []string `json:"namespaces,omitempty"`
 	// NamespaceSelectors pick namespaces by label; any one suffices.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 	// ServiceSelectors pick Services by label; any one suffices.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 }
 

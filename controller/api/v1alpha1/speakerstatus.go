@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // the node's name and only that speaker writes it.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,categories=quayside
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Announcing",type=integer,JSONPath=`.status.announcingCount`
 // +kubebuilder:printcolumn:name="Alive",type=integer,JSONPath=`.status.members.alive`
@@ -18,7 +18,9 @@ type SpeakerStatus struct {
 	Status SpeakerStatusStatus `json:"status,omitempty"`
 }
 
-// SpeakerStatusStatus is the content of a SpeakerStatus.
+// SpeakerStatusStatus is the content of a SpeakerStatus. Only the list that
+// grows with the cluster is bounded: an error message too long by one letter
+// must not cost the whole report.
 type SpeakerStatusStatus struct {
 	// Announcing are the addresses this node answers for, at most 1,000 of them.
 	//
@@ -59,8 +61,12 @@ type Announcing struct {
 	//
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
+	// Interfaces that answer for an L2 address.
+	//
 	// +optional
 	Interfaces []string `json:"interfaces,omitempty"`
+	// Peers that a BGP address is sent to, by name of BGPPeer.
+	//
 	// +optional
 	Peers []string `json:"peers,omitempty"`
 }
@@ -71,31 +77,46 @@ type BGPSession struct {
 	Peer string `json:"peer"`
 	// State of the finite state machine of RFC 4271 8.2.2.
 	State string `json:"state"`
+	// Since when it is in this state.
+	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// Advertised counts prefixes sent.
 	//
 	// +optional
 	Advertised int64 `json:"advertised,omitempty"`
+	// LastError that ended or kept down the session.
+	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 }
 
 // SpeakerInterface is one interface of the node.
 type SpeakerInterface struct {
+	// Name as the kernel spells it.
 	Name string `json:"name"`
+	// MAC that answers name for our addresses.
+	//
 	// +optional
 	MAC string `json:"mac,omitempty"`
+	// Prefixes on the link.
+	//
 	// +optional
 	Prefixes []string `json:"prefixes,omitempty"`
+	// Up says that the interface has a carrier and is not shut.
+	//
 	// +optional
 	Up bool `json:"up,omitempty"`
 }
 
 // SpeakerMembers counts the members of the gossip cluster.
 type SpeakerMembers struct {
+	// Alive counts the speakers that answer, this one included.
+	//
 	// +optional
 	Alive int32 `json:"alive,omitempty"`
+	// Expected counts the nodes that should have a speaker.
+	//
 	// +optional
 	Expected int32 `json:"expected,omitempty"`
 	// NotAlive are the nodes that should be there and are not, with the reason.
