@@ -1,0 +1,172 @@
+package announce
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+)
+
+// LoadBalancerClass is the class of the Services that speakers announce,
+// beside those without a class.
+const LoadBalancerClass = "quayside.io/lb"
+
+// HandOverGrace bounds how long a node that lost its eligibility keeps
+// answering while its successor has not claimed the address yet.
+const HandOverGrace = 5 * time.Second
+
+// Claim says that Node answers for an address since the event numbered Epoch.
+type Claim struct {
+	Epoch int64
+	Node  string
+}
+
+// Beats reports whether c silences o: the higher epoch wins, and among equal
+// ones the higher node name.
+func (c Claim) Beats(o Claim) bool {
+	if c.Epoch != o.Epoch {
+		return c.Epoch > o.Epoch
+	}
+	return c.Node > o.Node
+}
+
+// Interface is one link of a node that can carry announcements.
+type Interface struct {
+	Name string `json:"name"`
+	MAC  string `json:"mac,omitempty"`
+	// Prefixes are the interface's own addresses with their lengths.
+	Prefixes []netip.Prefix `json:"prefixes,omitempty"`
+	// Routes are on-link destinations without an own address in them.
+	Routes []netip.Prefix `json:"routes,omitempty"`
+	// Gateways are the next hops of routes over this interface.
+	Gateways []netip.Addr `json:"gateways,omitempty"`
+	Up       bool         `json:"up,omitempty"`
+}
+
+// Facts is what a node says about itself.
+type Facts struct {
+	Interfaces []Interface `json:"interfaces,omitempty"`
+	Leaving    bool        `json:"leaving,omitempty"`
+}
+
+// Refusal is why this node must not take an address just now: somebody on the
+// LAN answers for it.
+type Refusal struct {
+	Node string // the member that answers, or "" for a stranger
+	MAC  string
+}
+
+// View is what a speaker knows beyond the cluster's objects. The maps are read
+// only.
+type View struct {
+	// Alive are the members believed to live, this node included.
+	Alive map[string]struct{}
+	// Claims are the best claims heard; those in SpeakerStatuses add to them.
+	Claims map[netip.Addr]Claim
+	// Facts by node. A node without facts is judged by its SpeakerStatus, and
+	// without one its interfaces do not count against it.
+	Facts map[string]Facts
+	// Refused are the addresses that the LAN says are taken.
+	Refused map[netip.Addr]Refusal
+	// HandingOver says since when this node answers only until its successor
+	// does; see Answer.HandOver.
+	HandingOver map[netip.Addr]time.Time
+}
+
+// Options are the switches of a speaker.
+type Options struct {
+	// IgnoreExcludeLabel lets nodes announce that bear the label
+	// node.kubernetes.io/exclude-from-external-load-balancers.
+	IgnoreExcludeLabel bool
+}
+
+// Answer is one address that this node answers for.
+type Answer struct {
+	Services []snapshot.Key
+	// Interfaces to answer on, sorted. Empty means that the interfaces of this
+	// node are not known.
+	Interfaces []string
+	Epoch      int64
+	// HandOver names the node that should claim the address next; until it has,
+	// this one keeps answering, for HandOverGrace at most.
+	HandOver string
+}
+
+// Cause says why an address changes hands.
+type Cause string
+
+// The causes, which are also the label of quayside_l2_ownership_changes_total.
+const (
+	First      Cause = "first"      // nobody ever claimed it
+	Died       Cause = "died"       // its owner is not alive any more
+	Leaving    Cause = "leaving"    // its owner is shutting down
+	Ineligible Cause = "ineligible" // its owner may not serve it any more
+)
+
+// Take is one address that this node should claim.
+type Take struct {
+	Address netip.Addr
+	Answer  // as it will be once claimed
+	From    string
+	Cause   Cause
+}
+
+// Plan is the decision for one node. It is immutable.
+type Plan struct {
+	// Answers are the addresses this node owns.
+	Answers map[netip.Addr]Answer
+	// Take are the addresses it should claim, in order of address.
+	Take []Take
+	// Owners names who owns or should own each address; "" nobody can.
+	Owners map[netip.Addr]string
+	// Problems, sorted.
+	Problems []snapshot.Problem
+	// Status is the wanted SpeakerStatus, without Members and BGPSessions.
+	Status v1alpha1.SpeakerStatusStatus
+	// NextWake is when this plan changes by itself; zero: never.
+	NextWake time.Time
+}
+
+// Compile decides for node me.
+func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *Plan {
+	k := &compiler{c: c, me: me, view: view, now: now, opts: opts}
+	k.plan = &Plan{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}}
+	k.readNodes()
+	k.readPools()
+	k.readAdvertisements()
+	k.readServices()
+	k.readClaims()
+	k.decide()
+	k.plan.Status = k.status()
+	slices.SortFunc(k.plan.Problems, snapshot.Problem.Compare)
+	k.plan.Problems = slices.Compact(k.plan.Problems)
+	return k.plan
+}
+
+// compiler holds one compilation.
+type compiler struct {
+	c    *snapshot.Cluster
+	me   string
+	view View
+	now  time.Time
+	opts Options
+	plan *Plan
+
+	nodes     []node         // sorted by name
+	nodeIndex map[string]int // into nodes
+	owned     map[netip.Addr]string
+	pools     []pool
+	ranges    []poolRange // sorted, not overlapping
+	adverts   []advert
+	addresses []*address // sorted by address
+	claims    map[netip.Addr]Claim
+	load      []int // addresses per node
+	capacity  int
+	siblings  map[sibling][]int // nodes that hold an address of a Service with several
+}
+
+func (k *compiler) problem(about snapshot.Ref, reason, message string) {
+	k.plan.Problems = append(k.plan.Problems, snapshot.Problem{Object: about, Reason: reason, Message: message})
+}

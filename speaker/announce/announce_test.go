@@ -1,0 +1,291 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+)
+
+// epoch0 is the moment at which the tests live.
+func epoch0() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// world is a generated cluster with the truth about it beside the objects, so
+// that the naive twin need not read Kubernetes objects.
+type world struct {
+	objects []snapshot.Object
+	nodes   []twinNode
+	addrs   []twinAddr
+	view    View
+}
+
+type twinNode struct {
+	name                        string
+	alive, barred, ready, leave bool
+	subnet                      bool // has an interface that is up in 10.0.0.0/24
+}
+
+type twinAddr struct {
+	addr  netip.Addr
+	local map[string]bool // nil: Cluster
+	only  map[string]bool // nodes an advertisement admits
+}
+
+func genWorld(t *rapid.T) *world {
+	w := &world{view: View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}, Facts: map[string]Facts{}, Refused: map[netip.Addr]Refusal{}}}
+	chance := func(percent int, label string) bool { return rapid.IntRange(0, 99).Draw(t, label) < percent }
+	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
+		n := twinNode{
+			name: fmt.Sprintf("n%d", i), alive: chance(80, "alive"), barred: chance(15, "barred"),
+			ready: chance(80, "ready"), leave: chance(10, "leaving"), subnet: chance(85, "subnet"),
+		}
+		w.addNode(n, chance(50, "edge"))
+	}
+	w.objects = append(w.objects, &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
+		Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.0/24"}}})
+	edgeOnly := chance(20, "edge only")
+	advert := &v1alpha1.L2Advertisement{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}
+	if edgeOnly {
+		advert.Spec.NodeSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"edge": "yes"}}}
+	}
+	w.objects = append(w.objects, advert)
+	for i := range rapid.IntRange(1, 12).Draw(t, "services") {
+		a := twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})}
+		if chance(30, "local") {
+			a.local = map[string]bool{}
+			for _, n := range w.nodes {
+				a.local[n.name] = chance(50, "endpoint")
+			}
+		}
+		if edgeOnly {
+			a.only = map[string]bool{}
+			for _, o := range w.objects {
+				if n, ok := o.(*corev1.Node); ok && n.Labels["edge"] == "yes" {
+					a.only[n.Name] = true
+				}
+			}
+		}
+		w.addService(fmt.Sprintf("s%02d", i), a, i)
+		if chance(60, "claimed") {
+			w.view.Claims[a.addr] = Claim{int64(rapid.IntRange(1, 3).Draw(t, "epoch")), rapid.SampledFrom(w.nodes).Draw(t, "claimant").name}
+		}
+	}
+	return w
+}
+
+func (w *world) addNode(n twinNode, edge bool) {
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{}}}
+	if n.barred {
+		o.Labels[corev1.LabelNodeExcludeBalancers] = ""
+	}
+	if edge {
+		o.Labels["edge"] = "yes"
+	}
+	status := corev1.ConditionTrue
+	if !n.ready {
+		status = corev1.ConditionUnknown
+	}
+	o.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	own := netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + len(w.nodes))})
+	o.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: own.String()}}
+	link := Interface{Name: "eth0", Prefixes: []netip.Prefix{netip.PrefixFrom(own, 24)}, Up: n.subnet}
+	w.view.Facts[n.name] = Facts{Interfaces: []Interface{link}, Leaving: n.leave}
+	if n.alive {
+		w.view.Alive[n.name] = struct{}{}
+	}
+	w.nodes = append(w.nodes, n)
+	w.objects = append(w.objects, o)
+}
+
+func (w *world) addService(name string, a twinAddr, age int) {
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: metav1.NewTime(epoch0().Add(time.Duration(age) * time.Second))}}
+	svc.Spec.Type = corev1.ServiceTypeLoadBalancer
+	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: a.addr.String()}}
+	if a.local != nil {
+		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-1",
+			Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4}
+		for n, has := range a.local {
+			if has {
+				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &n})
+			}
+		}
+		w.objects = append(w.objects, slice)
+	}
+	w.objects = append(w.objects, svc)
+	w.addrs = append(w.addrs, a)
+}
+
+// may is the naive twin of eligibility.
+func (w *world) may(n twinNode, a twinAddr) bool {
+	return n.alive && !n.barred && n.subnet && (a.local == nil || a.local[n.name]) && (a.only == nil || a.only[n.name])
+}
+
+func (w *world) eligible(a twinAddr) (names []string) {
+	for _, n := range w.nodes {
+		if w.may(n, a) {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+func (w *world) compile(me string) *Plan {
+	return Compile(snapshot.Of(w.objects...), me, w.view, epoch0(), Options{})
+}
+
+func TestEveryServableAddressIsOwnedByExactlyOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		owners := map[netip.Addr][]string{}
+		for _, n := range w.nodes {
+			if !n.alive {
+				continue
+			}
+			p := w.compile(n.name)
+			for a, answer := range p.Answers {
+				if answer.HandOver == "" {
+					owners[a] = append(owners[a], n.name)
+				}
+			}
+			for _, take := range p.Take {
+				owners[take.Address] = append(owners[take.Address], n.name)
+			}
+		}
+		for _, a := range w.addrs {
+			eligible := w.eligible(a)
+			if got := owners[a.addr]; len(got) != min(1, len(eligible)) {
+				t.Fatalf("%s: eligible %v, owned by %v", a.addr, eligible, got)
+			} else if len(got) == 1 && !contains(eligible, got[0]) {
+				t.Fatalf("%s: owned by %s, which is not among %v", a.addr, got[0], eligible)
+			}
+		}
+	})
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// settle turns what every live node wants to take into claims; keep says which.
+func (w *world) settle(keep func(netip.Addr) bool) {
+	next := map[netip.Addr]Claim{}
+	for a, c := range w.view.Claims {
+		next[a] = c
+	}
+	for _, n := range w.nodes {
+		if !n.alive {
+			continue
+		}
+		for _, take := range w.compile(n.name).Take {
+			if keep(take.Address) {
+				next[take.Address] = Claim{take.Epoch, n.name}
+			}
+		}
+	}
+	w.view.Claims = next
+}
+
+func TestNothingMovesWithoutACause(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		w.settle(func(netip.Addr) bool { return true })
+		before := w.compile("n0").Owners
+		// A healthy node joins, and another service appears: neither is a cause.
+		w.addNode(twinNode{name: "zz", alive: true, ready: true, subnet: true}, true)
+		w.addService("late", twinAddr{addr: netip.MustParseAddr("10.0.0.200")}, 99)
+		after := w.compile("n0").Owners
+		for _, a := range w.addrs[:len(w.addrs)-1] {
+			owner := before[a.addr]
+			if owner == "" {
+				continue
+			}
+			leaving := false
+			for _, n := range w.nodes {
+				leaving = leaving || n.name == owner && n.leave
+			}
+			if after[a.addr] != owner && !leaving {
+				t.Fatalf("%s moved from %s to %s because a node joined", a.addr, owner, after[a.addr])
+			}
+		}
+	})
+}
+
+func TestAPlanSurvivesBeingCarriedOutInPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		before := w.compile("n0").Owners
+		w.settle(func(netip.Addr) bool { return rapid.Bool().Draw(t, "arrived") })
+		after := w.compile("n0").Owners
+		for a, owner := range before {
+			if after[a] != owner && !overflows(w) {
+				t.Fatalf("%s: %s first, %s after some claims arrived", a, owner, after[a])
+			}
+		}
+	})
+}
+
+// overflows reports whether some node must take more than its bound because
+// others may not serve: then a plan may be settled by epochs instead.
+func overflows(w *world) bool {
+	load := map[string]int{}
+	for _, owner := range w.compile("n0").Owners {
+		load[owner]++
+	}
+	usable, ready := 0, 0
+	for _, n := range w.nodes {
+		if n.alive && !n.barred && !n.leave {
+			usable++
+			if n.ready {
+				ready++
+			}
+		}
+	}
+	if ready > 0 {
+		usable = ready
+	}
+	bound := max(1, (len(w.addrs)*5+max(1, usable)*4-1)/(max(1, usable)*4))
+	for owner, n := range load {
+		if owner != "" && n > bound {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLoadIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{view: View{Alive: map[string]struct{}{}, Facts: map[string]Facts{}}}
+		nodes, services := rapid.IntRange(1, 9).Draw(t, "nodes"), rapid.IntRange(1, 100).Draw(t, "services")
+		for i := range nodes {
+			w.addNode(twinNode{name: fmt.Sprintf("node-%d", i), alive: true, ready: true, subnet: true}, false)
+		}
+		w.objects = append(w.objects, &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
+			Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.100-10.0.0.250"}}})
+		for i := range services {
+			w.addService(fmt.Sprintf("s%02d", i), twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})}, i)
+		}
+		load := map[string]int{}
+		for _, owner := range w.compile("node-0").Owners {
+			load[owner]++
+		}
+		for n, got := range load {
+			if float64(got) > 1.25*float64(services)/float64(nodes)+1 {
+				t.Fatalf("%s owns %d of %d among %d nodes", n, got, services, nodes)
+			}
+		}
+	})
+}

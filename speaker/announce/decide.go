@@ -1,0 +1,214 @@
+package announce
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+)
+
+// maxAnnouncing is what a SpeakerStatus may list; it counts all.
+const maxAnnouncing = 1000
+
+// readClaims adds what the SpeakerStatuses remember to what gossip says. After
+// a total restart they are all there is.
+func (k *compiler) readClaims() {
+	k.claims = make(map[netip.Addr]Claim, len(k.view.Claims))
+	for a, c := range k.view.Claims {
+		k.claims[a] = c
+	}
+	for key, s := range k.c.SpeakerStatuses.All() {
+		for _, said := range s.Status.Announcing {
+			a, err := netip.ParseAddr(said.Address)
+			if err != nil || said.Protocol != "l2" {
+				continue
+			}
+			c := Claim{said.Epoch, key.Name}
+			if old, ok := k.claims[a]; !ok || c.Beats(old) {
+				k.claims[a] = c
+			}
+		}
+	}
+}
+
+// decide gives every address its owner: first those that keep theirs, then the
+// free ones in a fixed order.
+func (k *compiler) decide() {
+	k.readCapacity()
+	var free []*address
+	for _, e := range k.addresses {
+		if i, ok := k.keeper(e); ok {
+			k.settle(e, i)
+		} else {
+			free = append(free, e)
+		}
+	}
+	for _, e := range free {
+		if i := k.place(e, k.candidates(e)); i >= 0 {
+			k.settle(e, i)
+		} else {
+			k.tellNobody(e)
+		}
+	}
+	me, known := k.nodeIndex[k.me]
+	for _, e := range k.addresses {
+		if e.owner < 0 {
+			k.plan.Owners[e.addr] = ""
+			continue
+		}
+		k.plan.Owners[e.addr] = k.nodes[e.owner].name
+		if known {
+			k.act(e, me)
+		}
+	}
+}
+
+// keeper returns the node whose claim on e stands.
+func (k *compiler) keeper(e *address) (int, bool) {
+	claim, claimed := k.claims[e.addr]
+	i, exists := k.nodeIndex[claim.Node]
+	if !claimed || !exists {
+		return 0, false
+	}
+	served, _ := k.judge(e, i)
+	if served == 0 {
+		return 0, false
+	}
+	if served == len(e.users) && !k.nodes[i].leaving {
+		return i, true
+	}
+	// It stays only if nobody does better: candidates knows what better is.
+	return i, slices.Contains(k.candidates(e), i)
+}
+
+// act turns the owner of e into what this node does about it.
+func (k *compiler) act(e *address, me int) {
+	claim := k.claims[e.addr]
+	mine := claim.Node == k.me
+	switch {
+	case e.owner == me && mine:
+		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
+		k.tellRefusal(e, "but a stranger (%s) answers for it too: find that host, its clients reach one or the other")
+	case e.owner == me:
+		if _, refused := k.view.Refused[e.addr]; refused {
+			k.tellRefusal(e, "and a stranger (%s) answers for it: it is not announced while that host is there; take the address out of the pool or from the host")
+			return
+		}
+		k.plan.Take = append(k.plan.Take, Take{
+			Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(claim),
+		})
+	case mine && k.nodes[me].alive:
+		k.handOver(e, me, claim.Epoch)
+	}
+}
+
+// handOver keeps an address that should move answered until it has moved.
+func (k *compiler) handOver(e *address, me int, epoch int64) {
+	since, handing := k.view.HandingOver[e.addr]
+	if handing && k.now.Sub(since) >= HandOverGrace {
+		return
+	}
+	answer := k.answer(e, me, epoch, k.nodes[e.owner].name)
+	if len(answer.Interfaces) == 0 && k.nodes[me].known {
+		return // its links are gone: nothing is left to keep
+	}
+	k.plan.Answers[e.addr] = answer
+	if !handing {
+		since = k.now
+	}
+	if end := since.Add(HandOverGrace); k.plan.NextWake.IsZero() || end.Before(k.plan.NextWake) {
+		k.plan.NextWake = end
+	}
+}
+
+func (k *compiler) answer(e *address, me int, epoch int64, handOver string) Answer {
+	a := Answer{Epoch: epoch, HandOver: handOver, Interfaces: k.links(e, me, handOver != "")}
+	for _, u := range e.users {
+		a.Services = append(a.Services, snapshot.KeyOf(u.svc))
+	}
+	return a
+}
+
+func (k *compiler) cause(claim Claim) Cause {
+	if claim.Node == "" {
+		return First
+	}
+	i, exists := k.nodeIndex[claim.Node]
+	switch {
+	case !exists || !k.nodes[i].alive:
+		return Died
+	case k.nodes[i].leaving:
+		return Leaving
+	}
+	return Ineligible
+}
+
+func (k *compiler) tellRefusal(e *address, format string) {
+	r, refused := k.view.Refused[e.addr]
+	if !refused || r.Node != "" {
+		return
+	}
+	for _, u := range e.users {
+		k.problem(snapshot.RefOf(u.svc), "AddressInUse", fmt.Sprintf("%s belongs to this Service "+format, e.addr, r.MAC))
+	}
+}
+
+// status is what this node's SpeakerStatus should say.
+func (k *compiler) status() v1alpha1.SpeakerStatusStatus {
+	var s v1alpha1.SpeakerStatusStatus
+	for a, answer := range k.plan.Answers {
+		for _, svc := range answer.Services {
+			s.Announcing = append(s.Announcing, v1alpha1.Announcing{
+				Service: svc.String(), Address: a.String(), Protocol: "l2", Epoch: answer.Epoch, Interfaces: answer.Interfaces,
+			})
+		}
+	}
+	slices.SortFunc(s.Announcing, func(a, b v1alpha1.Announcing) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Address, b.Address))
+	})
+	s.AnnouncingCount = int64(len(s.Announcing))
+	s.Announcing = s.Announcing[:min(len(s.Announcing), maxAnnouncing)]
+	facts := k.view.Facts[k.me]
+	s.Leaving = facts.Leaving
+	s.Interfaces = statusInterfaces(facts.Interfaces)
+	return s
+}
+
+func statusInterfaces(in []Interface) []v1alpha1.SpeakerInterface {
+	var out []v1alpha1.SpeakerInterface
+	for _, i := range in {
+		v := v1alpha1.SpeakerInterface{Name: i.Name, MAC: i.MAC, Up: i.Up}
+		for _, p := range slices.Concat(i.Prefixes, i.Routes) {
+			v.Prefixes = append(v.Prefixes, p.String())
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// ViewOf is the view of somebody who hears no gossip, such as the controller's
+// leader: alive is who has a SpeakerStatus or, before any has, every node.
+func ViewOf(c *snapshot.Cluster) View {
+	v := View{Alive: map[string]struct{}{}}
+	for k := range c.SpeakerStatuses.All() {
+		v.Alive[k.Name] = struct{}{}
+	}
+	if len(v.Alive) == 0 {
+		for k := range c.Nodes.All() {
+			v.Alive[k.Name] = struct{}{}
+		}
+	}
+	return v
+}
+
+// Wake is the duration from now until the plan changes by itself; zero: never.
+func (p *Plan) Wake(now time.Time) time.Duration {
+	if p.NextWake.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, p.NextWake.Sub(now))
+}

@@ -1,0 +1,22 @@
+// Package announce decides, for one node, which load balancer addresses it
+// answers for on its LAN, which it should claim next, and what is wrong with
+// the rest.
+//
+// It is pure: Compile turns a cluster snapshot and a View (who is alive, who
+// claims what, which interfaces every node has, what the LAN said) into a Plan.
+// The hall speaker acts on the plan; the controller's leader compiles it only
+// for its Problems. Any room from the second floor up may import it; the words
+// Claim, Facts and Interface are shared with the hands l2 and members.
+//
+// It keeps these promises, each with a property test:
+//   - speakers with equal views agree: every address that has an eligible live
+//     node is owned by exactly one, and no address is announced that lies
+//     outside every pool or belongs to a node or a gateway;
+//   - nothing moves without a cause: a claim stays with its node while that
+//     node is alive and eligible, whoever else comes or returns;
+//   - load is bounded: no node is chosen beyond 5/4 of its fair share while an
+//     equally preferred one is below it;
+//   - the cost is linear in services plus, for unowned addresses only, nodes.
+//
+// Read announce.go first, then eligible.go and place.go.
+package announce

@@ -1,0 +1,100 @@
+package announce
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/controller/api/v1alpha1"
+)
+
+// node is one node, judged as far as no address is needed for it.
+type node struct {
+	name   string
+	labels labels.Set
+	hash   uint64
+	// barred says why this node may own nothing; "" it may.
+	barred  string
+	alive   bool
+	ready   bool
+	leaving bool
+	known   bool // interfaces are known
+	ifaces  []Interface
+}
+
+func (k *compiler) readNodes() {
+	k.nodeIndex = map[string]int{}
+	k.owned = map[netip.Addr]string{}
+	for _, n := range k.c.Nodes.Sorted() {
+		facts, known := k.factsOf(n.Name)
+		_, alive := k.view.Alive[n.Name]
+		v := node{
+			name: n.Name, labels: labels.Set(n.Labels), hash: hashString(n.Name),
+			alive: alive, ready: true, leaving: facts.Leaving,
+			known: known && len(facts.Interfaces) > 0, ifaces: facts.Interfaces,
+		}
+		for _, cond := range n.Status.Conditions {
+			switch {
+			case cond.Type == corev1.NodeNetworkUnavailable && cond.Status == corev1.ConditionTrue:
+				v.barred = "its network is unavailable"
+			case cond.Type == corev1.NodeReady:
+				v.ready = cond.Status == corev1.ConditionTrue
+			}
+		}
+		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded && !k.opts.IgnoreExcludeLabel {
+			v.barred = "it is labelled " + corev1.LabelNodeExcludeBalancers
+		}
+		k.nodeIndex[n.Name] = len(k.nodes)
+		k.nodes = append(k.nodes, v)
+		k.noteOwnAddresses(n, facts)
+	}
+}
+
+// noteOwnAddresses collects what must never be announced.
+func (k *compiler) noteOwnAddresses(n *corev1.Node, facts Facts) {
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil {
+			k.owned[ip.Unmap()] = "node " + n.Name
+		}
+	}
+	for _, i := range facts.Interfaces {
+		for _, p := range i.Prefixes {
+			k.owned[p.Addr()] = "interface " + i.Name + " of node " + n.Name
+		}
+		for _, g := range i.Gateways {
+			k.owned[g] = "a gateway of node " + n.Name
+		}
+	}
+}
+
+// factsOf prefers what gossip says, since a SpeakerStatus lags.
+func (k *compiler) factsOf(name string) (Facts, bool) {
+	if f, ok := k.view.Facts[name]; ok {
+		return f, true
+	}
+	s, ok := k.c.SpeakerStatuses.Get(nodeKey(name))
+	if !ok {
+		return Facts{}, false
+	}
+	return factsFromStatus(s.Status), true
+}
+
+func factsFromStatus(s v1alpha1.SpeakerStatusStatus) Facts {
+	f := Facts{Leaving: s.Leaving}
+	for _, i := range s.Interfaces {
+		v := Interface{Name: i.Name, MAC: i.MAC, Up: i.Up}
+		for _, text := range i.Prefixes {
+			// Own addresses have host bits; a masked prefix is a route.
+			if p, err := netip.ParsePrefix(text); err != nil {
+				continue
+			} else if p.Masked() == p && !p.IsSingleIP() {
+				v.Routes = append(v.Routes, p)
+			} else {
+				v.Prefixes = append(v.Prefixes, p)
+			}
+		}
+		f.Interfaces = append(f.Interfaces, v)
+	}
+	return f
+}

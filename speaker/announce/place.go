@@ -1,0 +1,144 @@
+package announce
+
+import (
+	"cmp"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+// sibling names the addresses of one family of one Service: they avoid each
+// other, since a second address on the same node survives nothing more.
+type sibling struct {
+	service snapshot.Key
+	is6     bool
+}
+
+// readCapacity sets how many addresses a node may be chosen for: 5/4 of the
+// fair share. Bounding the load this way keeps what makes rendezvous hashing
+// calm (a choice depends on little) and takes away its worst skew.
+func (k *compiler) readCapacity() {
+	var usable, ready int
+	for i := range k.nodes {
+		if n := &k.nodes[i]; n.alive && n.barred == "" && !n.leaving {
+			usable++
+			if n.ready {
+				ready++
+			}
+		}
+	}
+	nodes := max(1, cmp.Or(ready, usable))
+	k.capacity = max(1, (len(k.addresses)*5+nodes*4-1)/(nodes*4))
+	k.load = make([]int, len(k.nodes))
+	k.siblings = map[sibling][]int{}
+}
+
+// settle notes that node i owns e.
+func (k *compiler) settle(e *address, i int) {
+	e.owner = i
+	k.load[i]++
+	if s, ok := siblingOf(e); ok {
+		k.siblings[s] = append(k.siblings[s], i)
+	}
+}
+
+func siblingOf(e *address) (sibling, bool) {
+	svc := e.users[0].svc
+	return sibling{snapshot.KeyOf(svc), e.addr.Is6()}, hasSeveral(svc, e.addr.Is6())
+}
+
+func hasSeveral(svc *corev1.Service, is6 bool) bool {
+	if len(svc.Status.LoadBalancer.Ingress) < 2 {
+		return false
+	}
+	n := 0
+	for _, a := range statusAddresses(svc) {
+		if a.Is6() == is6 {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// place chooses among candidates: the most preferred, then those that hold no
+// sibling, then those below their bound, then by rendezvous.
+//
+// Addresses are placed one after the other in a fixed order, each seeing the
+// load of the claims and of those placed before. While a plan turns into
+// claims piece by piece, every node that recomputes it from a mix of claims
+// and free addresses finds the same owner for the rest: the claims of later
+// addresses can only fill a node up to the bound that the plan kept.
+func (k *compiler) place(e *address, candidates []int) int {
+	var taken []int
+	if s, ok := siblingOf(e); ok {
+		taken = k.siblings[s]
+	}
+	addr := hashAddr(e.addr)
+	best, bestRank := -1, rank{}
+	for _, i := range candidates {
+		r := rank{weight: k.weight(e, i), level: k.load[i] / k.capacity, score: mix(k.nodes[i].hash ^ addr)}
+		for _, t := range taken {
+			if t == i {
+				r.siblings++
+			}
+		}
+		if best < 0 || r.before(bestRank) {
+			best, bestRank = i, r
+		}
+	}
+	return best
+}
+
+type rank struct {
+	weight   int32
+	siblings int
+	level    int
+	score    uint64
+}
+
+func (r rank) before(o rank) bool {
+	return cmp.Or(
+		cmp.Compare(o.weight, r.weight),
+		cmp.Compare(r.siblings, o.siblings),
+		cmp.Compare(r.level, o.level),
+		cmp.Compare(o.score, r.score),
+	) < 0
+}
+
+// weight sums what the advertisements of e say for node i.
+func (k *compiler) weight(e *address, i int) int32 {
+	var w int32
+	for _, u := range e.users {
+		for _, a := range u.adverts {
+			w += k.adverts[a].weight[i]
+		}
+	}
+	return w
+}
+
+// hashString is FNV-1a: every speaker must compute the same, in every version.
+func hashString(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return mix(h)
+}
+
+func hashAddr(a netip.Addr) uint64 {
+	h := uint64(14695981039346656037)
+	for _, b := range a.As16() {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return mix(h)
+}
+
+// mix is the finalizer of splitmix64: FNV alone leaves the high bits of similar
+// names alike.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}

@@ -1,0 +1,182 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go4.org/netipx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+)
+
+type pool struct {
+	*v1alpha1.IPAddressPool
+	adverts []int // of L2, into compiler.adverts
+}
+
+// poolRange is one entry of a pool's addresses.
+type poolRange struct {
+	netipx.IPRange
+	text string // as the operator wrote it
+	pool int
+}
+
+// readPools keeps what parses. That an entry does not, or that two overlap, is
+// told by the room that allocates from them.
+func (k *compiler) readPools() {
+	for i, p := range k.c.IPAddressPools.Sorted() {
+		k.pools = append(k.pools, pool{IPAddressPool: p})
+		for _, text := range p.Spec.Addresses {
+			if r, ok := parseRange(text); ok {
+				k.ranges = append(k.ranges, poolRange{r, text, i})
+			}
+		}
+	}
+	slices.SortStableFunc(k.ranges, func(a, b poolRange) int { return a.From().Compare(b.From()) })
+}
+
+func parseRange(text string) (netipx.IPRange, bool) {
+	text = strings.TrimSpace(text)
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return netipx.RangeOfPrefix(p.Masked()), true
+	}
+	from, to, found := strings.Cut(text, "-")
+	if !found {
+		to = from
+	}
+	a, errA := netip.ParseAddr(strings.TrimSpace(from))
+	b, errB := netip.ParseAddr(strings.TrimSpace(to))
+	r := netipx.IPRangeFrom(a, b)
+	return r, errA == nil && errB == nil && r.IsValid()
+}
+
+// poolOf finds the pool entry that holds a. Ranges do not overlap where the
+// pools are valid; where they do, the last one that begins before a decides.
+func (k *compiler) poolOf(a netip.Addr) (poolRange, bool) {
+	i, exact := slices.BinarySearchFunc(k.ranges, a, func(r poolRange, a netip.Addr) int { return r.From().Compare(a) })
+	if exact {
+		return k.ranges[i], true
+	}
+	if i > 0 && k.ranges[i-1].Contains(a) {
+		return k.ranges[i-1], true
+	}
+	return poolRange{}, false
+}
+
+// advert is an L2Advertisement with its selectors made ready.
+type advert struct {
+	services   []labels.Selector // none: every Service
+	interfaces map[string]struct{}
+	nodes      []bool  // by node: whether it may own
+	weight     []int32 // by node: how much it is preferred
+}
+
+func (k *compiler) readAdvertisements() {
+	list := k.c.L2Advertisements.Sorted()
+	if len(list) == 0 && k.c.BGPAdvertisements.Len() == 0 {
+		// With no advertisement object at all, L2 everywhere is the default.
+		list = []*v1alpha1.L2Advertisement{{}}
+	}
+	for _, l2 := range list {
+		ok := true
+		selectors := func(field string, in []metav1.LabelSelector) []labels.Selector {
+			out, err := parseSelectors(in)
+			if err != nil {
+				ok = false
+				k.problem(snapshot.RefOf(l2), "InvalidSelector", fmt.Sprintf("spec.%s: %v; this advertisement is ignored", field, err))
+			}
+			return out
+		}
+		pools := selectors("ipAddressPoolSelectors", l2.Spec.IPAddressPoolSelectors)
+		nodes := selectors("nodeSelectors", l2.Spec.NodeSelectors)
+		services := selectors("serviceSelectors", l2.Spec.ServiceSelectors)
+		preferences := make([]metav1.LabelSelector, len(l2.Spec.PreferredNodeSelectors))
+		for i, p := range l2.Spec.PreferredNodeSelectors {
+			preferences[i] = p.Preference
+		}
+		preferred := selectors("preferredNodeSelectors", preferences)
+		if !ok {
+			continue
+		}
+		a := advert{services: services, nodes: make([]bool, len(k.nodes)), weight: make([]int32, len(k.nodes))}
+		for _, name := range l2.Spec.Interfaces {
+			if a.interfaces == nil {
+				a.interfaces = map[string]struct{}{}
+			}
+			a.interfaces[name] = struct{}{}
+		}
+		for i, n := range k.nodes {
+			a.nodes[i] = anyMatches(nodes, n.labels)
+			for j, s := range preferred {
+				if s.Matches(n.labels) {
+					a.weight[i] += l2.Spec.PreferredNodeSelectors[j].Weight
+				}
+			}
+		}
+		k.connect(l2, pools, len(k.adverts))
+		k.adverts = append(k.adverts, a)
+	}
+	k.tellUnadvertised()
+}
+
+// connect notes advert i at every pool that l2 selects.
+func (k *compiler) connect(l2 *v1alpha1.L2Advertisement, selectors []labels.Selector, i int) {
+	for j := range k.pools {
+		p := &k.pools[j]
+		if selectsPool(p.IPAddressPool, l2.Spec.IPAddressPools, selectors) {
+			p.adverts = append(p.adverts, i)
+		}
+	}
+	for _, name := range l2.Spec.IPAddressPools {
+		if _, ok := k.c.IPAddressPools.Get(snapshot.Key{Name: name}); !ok {
+			k.problem(snapshot.RefOf(l2), "PoolNotFound", fmt.Sprintf("spec.ipAddressPools names %q, which does not exist", name))
+		}
+	}
+}
+
+func selectsPool(p *v1alpha1.IPAddressPool, names []string, selectors []labels.Selector) bool {
+	if len(names) == 0 && len(selectors) == 0 {
+		return true
+	}
+	return slices.Contains(names, p.Name) || len(selectors) > 0 && anyMatches(selectors, labels.Set(p.Labels))
+}
+
+// tellUnadvertised reports pools whose addresses nobody will ever hear of.
+func (k *compiler) tellUnadvertised() {
+	var bgp []func(*v1alpha1.IPAddressPool) bool
+	for _, b := range k.c.BGPAdvertisements.Sorted() {
+		if selectors, err := parseSelectors(b.Spec.IPAddressPoolSelectors); err == nil {
+			bgp = append(bgp, func(p *v1alpha1.IPAddressPool) bool {
+				return selectsPool(p, b.Spec.IPAddressPools, selectors)
+			})
+		}
+	}
+	for _, p := range k.pools {
+		if len(p.adverts) == 0 && !slices.ContainsFunc(bgp, func(selects func(*v1alpha1.IPAddressPool) bool) bool { return selects(p.IPAddressPool) }) {
+			k.problem(snapshot.RefOf(p.IPAddressPool), "NotAdvertised",
+				"no L2Advertisement and no BGPAdvertisement selects this pool: its addresses are given out but nobody announces them; name the pool in one, or remove the selectors of one")
+		}
+	}
+}
+
+func parseSelectors(in []metav1.LabelSelector) ([]labels.Selector, error) {
+	var out []labels.Selector
+	for i := range in {
+		s, err := metav1.LabelSelectorAsSelector(&in[i])
+		if err != nil {
+			return nil, fmt.Errorf("selector %d: %w", i, err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// anyMatches reports whether one of selectors matches, or there is none.
+func anyMatches(selectors []labels.Selector, set labels.Set) bool {
+	return len(selectors) == 0 || slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(set) })
+}

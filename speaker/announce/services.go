@@ -1,0 +1,184 @@
+package announce
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/controller/snapshot"
+)
+
+// address is one address with the Services that may use it together.
+type address struct {
+	addr  netip.Addr
+	where poolRange
+	users []user
+	owner int // node index, -1 nobody
+}
+
+// user is one Service on an address.
+type user struct {
+	svc     *corev1.Service
+	adverts []int
+	// local is which nodes have an endpoint to offer; nil: the policy is Cluster.
+	local map[string]struct{}
+}
+
+// readServices finds every address that may be announced, and says why the
+// others may not.
+func (k *compiler) readServices() {
+	byAddr := map[netip.Addr]*address{}
+	for _, svc := range k.announceable() {
+		for _, a := range statusAddresses(svc) {
+			where, ok := k.poolOf(a)
+			if !ok {
+				k.problem(snapshot.RefOf(svc), "OutsidePools", fmt.Sprintf("status holds %s, which no IPAddressPool contains: it is not announced", a))
+				continue
+			}
+			if who, taken := k.owned[a]; taken {
+				k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("status holds %s, which belongs to %s: it is not announced; take it out of pool %q", a, who, k.pools[where.pool].Name))
+				continue
+			}
+			u := user{svc: svc, adverts: k.advertsFor(svc, where.pool)}
+			if len(u.adverts) == 0 {
+				continue // BGP only, or a problem of the pool
+			}
+			if isLocal(svc) {
+				u.local = k.localNodes(svc, a)
+			}
+			e := byAddr[a]
+			if e == nil {
+				e = &address{addr: a, where: where, owner: -1}
+				byAddr[a] = e
+				k.addresses = append(k.addresses, e)
+			}
+			if other := e.conflict(svc); other != nil {
+				k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the older Service %s, which does not share it: only that one is announced", a, snapshot.KeyOf(other)))
+				continue
+			}
+			e.users = append(e.users, u)
+		}
+	}
+	slices.SortFunc(k.addresses, func(a, b *address) int { return a.addr.Compare(b.addr) })
+}
+
+// announceable returns our load balancer Services, the oldest first.
+func (k *compiler) announceable() []*corev1.Service {
+	var out []*corev1.Service
+	for _, svc := range k.c.Services.All() {
+		if svc.Spec.Type == corev1.ServiceTypeLoadBalancer && len(svc.Status.LoadBalancer.Ingress) > 0 && isOurs(svc) {
+			out = append(out, svc)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Service) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
+	})
+	return out
+}
+
+// isOurs leaves Services of another class alone, unless the controller (which
+// may run with another class) says that it gave the address.
+func isOurs(svc *corev1.Service) bool {
+	class := svc.Spec.LoadBalancerClass
+	return class == nil || *class == LoadBalancerClass || svc.Annotations["quayside.io/ip-allocated-from-pool"] != ""
+}
+
+func statusAddresses(svc *corev1.Service) []netip.Addr {
+	var out []netip.Addr
+	for _, in := range svc.Status.LoadBalancer.Ingress {
+		if a, err := netip.ParseAddr(in.IP); err == nil && !slices.Contains(out, a.Unmap()) {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
+func (k *compiler) advertsFor(svc *corev1.Service, pool int) []int {
+	all := k.pools[pool].adverts
+	for _, i := range all {
+		if len(k.adverts[i].services) == 0 || anyMatches(k.adverts[i].services, labels.Set(svc.Labels)) {
+			continue
+		}
+		// The common case above copies nothing.
+		return slices.DeleteFunc(slices.Clone(all), func(i int) bool {
+			return !anyMatches(k.adverts[i].services, labels.Set(svc.Labels))
+		})
+	}
+	return all
+}
+
+// localNodes are the nodes with a ready endpoint in the family of a or, where
+// no node has one, those with an endpoint that still serves.
+func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) map[string]struct{} {
+	family := discoveryv1.AddressTypeIPv4
+	if a.Is6() {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	ready, serving := map[string]struct{}{}, map[string]struct{}{}
+	for _, s := range k.c.SlicesOf(snapshot.KeyOf(svc)) {
+		if s.AddressType != family {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			switch c := e.Conditions; {
+			case e.NodeName == nil: // no node can serve it locally
+			case c.Ready == nil || *c.Ready:
+				ready[*e.NodeName] = struct{}{}
+			case c.Serving != nil && *c.Serving:
+				serving[*e.NodeName] = struct{}{}
+			}
+		}
+	}
+	if len(ready) > 0 {
+		return ready
+	}
+	return serving
+}
+
+// conflict returns a Service already on e that svc may not sit beside.
+func (e *address) conflict(svc *corev1.Service) *corev1.Service {
+	for _, u := range e.users {
+		if !mayShare(u.svc, svc) {
+			return u.svc
+		}
+	}
+	return nil
+}
+
+// mayShare applies the sharing rules of the allocator to addresses that are
+// already in status: a duplicate that slipped through must not be announced
+// for both.
+func mayShare(a, b *corev1.Service) bool {
+	if key := sharingKey(a); key == "" || key != sharingKey(b) {
+		return false
+	}
+	if isLocal(a) != isLocal(b) || isLocal(a) && !maps.Equal(a.Spec.Selector, b.Spec.Selector) {
+		return false
+	}
+	for _, p := range a.Spec.Ports {
+		for _, q := range b.Spec.Ports {
+			if p.Port == q.Port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == cmp.Or(q.Protocol, corev1.ProtocolTCP) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isLocal(svc *corev1.Service) bool {
+	return svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+func sharingKey(svc *corev1.Service) string {
+	return cmp.Or(svc.Annotations["quayside.io/allow-shared-ip"],
+		svc.Annotations["metallb.io/allow-shared-ip"],
+		svc.Annotations["metallb.universe.tf/allow-shared-ip"])
+}
+
+func nodeKey(name string) snapshot.Key { return snapshot.Key{Name: name} }
