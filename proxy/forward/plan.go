@@ -1,0 +1,66 @@
+package forward
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/balance"
+)
+
+// Plan says which addresses are listened on and who answers behind each.
+type Plan struct {
+	Targets  map[netip.AddrPort]*balance.Set
+	Problems []snapshot.Problem
+}
+
+// unprivileged is added to ports below 1024: 80 becomes 8080, 443 becomes 8443.
+const unprivileged = 8000
+
+// Port is where a Service port is listened on without being root.
+func Port(service int32) uint16 {
+	if service < 1024 {
+		return uint16(service + unprivileged)
+	}
+	return uint16(service)
+}
+
+// Compile plans every LoadBalancer Service that has a loopback address, save
+// the proxy's own, which the proxy itself listens for. prev, which may be nil,
+// is the plan before: what it learned of the endpoints' health is kept.
+func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string) *Plan {
+	p := &Plan{Targets: map[netip.AddrPort]*balance.Set{}}
+	for _, s := range c.Services.Sorted() {
+		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || snapshot.KeyOf(s) == proxy {
+			continue
+		}
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			if ip, err := netip.ParseAddr(in.IP); err == nil && ip.IsLoopback() {
+				p.add(c, prev, s, ip, node)
+			}
+		}
+	}
+	return p
+}
+
+func (p *Plan) add(c *snapshot.Cluster, prev *Plan, s *corev1.Service, ip netip.Addr, node string) {
+	slices := c.SlicesOf(snapshot.KeyOf(s))
+	for _, port := range s.Spec.Ports {
+		if port.Protocol != "" && port.Protocol != corev1.ProtocolTCP {
+			p.Problems = append(p.Problems, snapshot.Problem{
+				Object: snapshot.RefOf(s), Reason: "ProtocolNotForwarded",
+				Message: fmt.Sprintf("port %d is %s; without a cluster only TCP ports are forwarded", port.Port, port.Protocol),
+			})
+			continue
+		}
+		at := netip.AddrPortFrom(ip, Port(port.Port))
+		ref := balance.PortRef{Number: port.Port}
+		set := balance.Compile(s, slices, ref, node, "", balance.Options{AllowLoopback: true})
+		if prev != nil {
+			set = set.Keep(prev.Targets[at])
+		}
+		p.Targets[at] = set
+	}
+}
