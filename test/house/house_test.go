@@ -30,6 +30,7 @@ func floors() map[string]int {
 		"proxy/exchange":          1,
 		"controller/assign":       2,
 		"controller/explain":      2,
+		"controller/manifest":     2,
 		"speaker/announce":        2,
 		"proxy/route":             2,
 		"proxy/balance":           2,
