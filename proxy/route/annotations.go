@@ -1,0 +1,197 @@
+package route
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The two prefixes of one set of keys. Where both give a key, ours wins.
+const (
+	nginxPrefix = "nginx.ingress.kubernetes.io/"
+	ownPrefix   = "ingress.quayside.io/"
+)
+
+// Effect is what an option does to the routes of its Ingress.
+type Effect int
+
+// The effects, from harmless to grave.
+const (
+	Applied Effect = iota // parsed and obeyed
+	NoOp                  // nothing to do here by design: accepted in silence
+	Ignored               // not obeyed yet: told, and the route serves
+	Closes                // guards access and is not obeyed yet: told, and the route is closed
+	Drops                 // the Ingress must not take part at all: told, and it has no routes
+)
+
+// String returns what a reader of the option table wants to know.
+func (e Effect) String() string {
+	return [...]string{"supported", "not needed", "ignored", "closes the route", "drops the Ingress"}[e]
+}
+
+// Risk is what an Ingress author may do to others with an option.
+type Risk string
+
+// The risks, as ingress-nginx grades them.
+const (
+	Low      Risk = "Low"
+	Medium   Risk = "Medium"
+	High     Risk = "High"
+	Critical Risk = "Critical"
+)
+
+// Option is one annotation.
+type Option struct {
+	Key    string // without prefix
+	Risk   Risk
+	Effect Effect
+	Doc    string
+
+	// parse obeys an applied option.
+	parse func(s *settings, value string) error
+	// matters reports whether the value asks for anything. Nil: if not empty.
+	matters func(value string) bool
+}
+
+// settings are the options of one Ingress.
+type settings struct {
+	redirect redirect
+	closed   string // why its routes are closed
+	dropped  bool
+}
+
+// redirect is when a request without TLS is sent to https.
+type redirect int
+
+const (
+	redirectNever redirect = iota
+	redirectIfTLS          // if the host has a tls entry
+	redirectAlways
+)
+
+// finding is a Problem that does not know its object yet.
+type finding struct{ reason, message string }
+
+// parseOptions reads the annotations of one Ingress. Findings are in the order
+// of the keys.
+func parseOptions(table []Option, annotations map[string]string, k class) (settings, []finding) {
+	var s settings
+	if k.nginx {
+		s.redirect = redirectIfTLS
+	}
+	var findings []finding
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		key, own := strings.CutPrefix(name, ownPrefix)
+		if !own {
+			var theirs bool
+			if key, theirs = strings.CutPrefix(name, nginxPrefix); !theirs {
+				continue
+			}
+			if _, both := annotations[ownPrefix+key]; both {
+				continue
+			}
+		}
+		value := strings.TrimSpace(annotations[name])
+		i, ok := slices.BinarySearchFunc(table, key, func(o Option, key string) int { return strings.Compare(o.Key, key) })
+		if !ok {
+			if f, ok := unknownOption(name, key, value, &s); ok {
+				findings = append(findings, f)
+			}
+			continue
+		}
+		if f, ok := table[i].apply(name, value, &s); ok {
+			findings = append(findings, f)
+		}
+	}
+	return s, findings
+}
+
+// unknownOption tells of a key that the table lacks. One that looks like a guard
+// closes the route: a typing error must not open a door.
+func unknownOption(name, key, value string, s *settings) (finding, bool) {
+	guard := strings.HasPrefix(key, "auth") || strings.Contains(key, "source-range")
+	if guard && value != "" {
+		return s.close(name, "is not known, but looks as if it guards access"), true
+	}
+	return finding{UnknownAnnotation, fmt.Sprintf("annotation %s is not known and has no effect; remove it or mend its spelling", name)}, true
+}
+
+func (o *Option) apply(name, value string, s *settings) (finding, bool) {
+	if o.matters != nil && !o.matters(value) || o.matters == nil && value == "" {
+		return finding{}, false
+	}
+	if o.Risk == Critical && guardsAccess(value) {
+		return s.close(name, "guards access by raw nginx configuration, which is never executed"), true
+	}
+	switch o.Effect {
+	case Applied:
+		if err := o.parse(s, value); err != nil {
+			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
+		}
+	case Ignored:
+		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet and has no effect (%s)", name, o.Doc)}, true
+	case Closes:
+		return s.close(name, "guards access and is not supported yet"), true
+	case Drops:
+		s.dropped = true
+		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet; the Ingress has no routes until it is removed (%s)", name, o.Doc)}, true
+	}
+	return finding{}, false
+}
+
+// close shuts the routes of the Ingress. The first reason is the one that
+// clients see.
+func (s *settings) close(name, why string) finding {
+	if s.closed == "" {
+		s.closed = fmt.Sprintf("annotation %s %s", name, why)
+	}
+	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; remove it if the route may be open", name, why)}
+}
+
+func parseSSLRedirect(s *settings, value string) error {
+	on, err := parseBool(value)
+	switch {
+	case err != nil:
+		return err
+	case on:
+		s.redirect = max(s.redirect, redirectIfTLS)
+	case s.redirect == redirectIfTLS:
+		s.redirect = redirectNever
+	}
+	return nil
+}
+
+func parseForceSSLRedirect(s *settings, value string) error {
+	on, err := parseBool(value)
+	if on {
+		s.redirect = redirectAlways
+	}
+	return err
+}
+
+func parseBool(value string) (bool, error) {
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("%q is neither true nor false", value)
+	}
+	return on, nil
+}
+
+// isOn is for switches: a guard that is switched off asks for nothing.
+func isOn(value string) bool { return !slices.Contains([]string{"", "false", "off", "none"}, value) }
+
+// guardsAccess looks for directives of nginx that decide who may pass. A
+// snippet is never executed, so a route that relied on one would stand open.
+func guardsAccess(snippet string) bool {
+	for word := range strings.FieldsFuncSeq(snippet, func(r rune) bool {
+		return r != '_' && (r < 'a' || 'z' < r) && (r < '0' || '9' < r)
+	}) {
+		if slices.Contains([]string{"allow", "deny", "satisfy", "401", "403", "ssl_verify_client", "access_by_lua_block"}, word) ||
+			strings.HasPrefix(word, "auth_") || strings.HasPrefix(word, "limit_except") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package route
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+// A keyPair is one version of a TLS Secret, parsed once.
+type keyPair struct {
+	key    snapshot.Key
+	secret *corev1.Secret   // nil if missing
+	cert   *tls.Certificate // nil if there is none to serve
+	fault  finding          // why there is none
+}
+
+func parseKeyPair(key snapshot.Key, s *corev1.Secret) *keyPair {
+	if s == nil {
+		return &keyPair{key: key, fault: finding{MissingSecret, fmt.Sprintf("Secret %s does not exist", key)}}
+	}
+	cert, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		// The error names what is wrong with the PEM, never its content.
+		return &keyPair{key: key, secret: s, fault: finding{InvalidSecret, fmt.Sprintf(
+			"Secret %s has no usable certificate in %s and %s: %v", key, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)}}
+	}
+	return &keyPair{key: key, secret: s, cert: &cert}
+}
+
+// of reports whether p is the parsed form of s.
+func (p *keyPair) of(s *corev1.Secret) bool {
+	if p.secret == s || s == nil || p.secret == nil {
+		return p.secret == s
+	}
+	return bytes.Equal(p.secret.Data[corev1.TLSCertKey], s.Data[corev1.TLSCertKey]) &&
+		bytes.Equal(p.secret.Data[corev1.TLSPrivateKeyKey], s.Data[corev1.TLSPrivateKeyKey])
+}
+
+// covers reports whether the certificate is valid for the host of a rule. A
+// wildcard host needs a wildcard certificate: the probe is a label that no
+// certificate names by itself.
+func (p *keyPair) covers(hostname string) bool {
+	if rest, ok := strings.CutPrefix(hostname, "*"); ok {
+		hostname = "any-name-below" + rest
+	}
+	return p.cert.Leaf.VerifyHostname(hostname) == nil
+}
+
+// names are the hosts that the certificate itself is for.
+func (p *keyPair) names() []string {
+	var hosts []string
+	for _, name := range p.cert.Leaf.DNSNames {
+		if name = strings.ToLower(name); name != "" && invalidHost(name) == "" {
+			hosts = append(hosts, name)
+		}
+	}
+	return hosts
+}
+
+// finding returns what is wrong with the Secret at that time, if anything.
+func (p *keyPair) finding(now time.Time) finding {
+	if p.cert == nil || now.IsZero() || p.expiry().After(now) {
+		return p.fault
+	}
+	return finding{CertificateExpired, fmt.Sprintf("the certificate in Secret %s expired on %s and is served all the same; renew it",
+		p.key, p.expiry().UTC().Format("2006-01-02 15:04 MST"))}
+}
+
+// expiry is when the certificate ends to be valid, or zero.
+func (p *keyPair) expiry() time.Time {
+	if p.cert == nil {
+		return time.Time{}
+	}
+	return p.cert.Leaf.NotAfter
+}
+
+// expiredBetween reports whether the certificate expired after then and by now.
+func (p *keyPair) expiredBetween(then, now time.Time) bool {
+	end := p.expiry()
+	return !end.IsZero() && end.After(then) && !end.After(now)
+}

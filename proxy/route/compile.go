@@ -1,0 +1,311 @@
+package route
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+// state is what one Compile leaves to the next: its inputs, each Ingress in its
+// compiled form, and who depends on what. All of it is immutable and shared with
+// the Tables before and after, so a change costs what it touches.
+type state struct {
+	options   Options
+	ingresses snapshot.Store[*networkingv1.Ingress]
+	services  snapshot.Store[*corev1.Service]
+	secrets   snapshot.Store[*corev1.Secret]
+	classes   snapshot.Store[*networkingv1.IngressClass]
+
+	units     snapshot.Store[*unit]
+	byHost    index // hosts are Keys without namespace
+	byService index
+	bySecret  index
+	slots     snapshot.Store[[]slot] // the backends in use, by Service
+	free      int                    // entries of Table.Backends without a Service
+	pairs     snapshot.Store[*keyPair]
+
+	faults      snapshot.Store[[]snapshot.Problem] // by Ingress
+	conflicts   snapshot.Store[[]snapshot.Problem] // by host
+	defaultPair *keyPair
+	defaults    []snapshot.Problem // of the default certificate
+}
+
+// An index says which Ingresses depend on something.
+type index = snapshot.Store[snapshot.Store[struct{}]]
+
+func indexed(ix index, what, user snapshot.Key) index {
+	users, _ := ix.Get(what)
+	return ix.With(what, users.With(user, struct{}{}))
+}
+
+func unindexed(ix index, what, user snapshot.Key) index {
+	users, _ := ix.Get(what)
+	if users = users.Without(user); users.Len() == 0 {
+		return ix.Without(what)
+	}
+	return ix.With(what, users)
+}
+
+// A compiler makes one Table. It works on a copy of the Table before.
+type compiler struct {
+	c *snapshot.Cluster
+	t *Table
+
+	table    []Option
+	parsed   snapshot.Store[*keyPair] // of a Table that is otherwise given up
+	hosts    map[string]bool          // to compile again
+	told     bool                     // some Problem changed
+	expiry   bool                     // some certificate changed or expired
+	ownsList bool                     // t.Backends is ours to change
+}
+
+// Compile returns the Table of c. prev is the Table before, or nil; what did not
+// change since is shared with it.
+func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
+	opts = opts.withDefaults()
+	w := &compiler{c: c, hosts: map[string]bool{}}
+	if prev == nil {
+		prev = &Table{}
+	}
+	t := *prev
+	if !opts.sameRules(prev.state.options) || prev.state.classes != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
+		// Everything anew. Only the parsed certificates are worth keeping.
+		t = Table{Version: prev.Version, state: state{defaultPair: prev.state.defaultPair}}
+		w.parsed, w.told, w.expiry = prev.state.pairs, true, true
+	}
+	w.t = &t
+	old := t.state
+	t.state.options = opts
+	t.state.ingresses, t.state.services, t.state.secrets, t.state.classes = c.Ingresses, c.Services, c.Secrets, c.IngressClasses
+
+	classes := compileClasses(c.IngressClasses, opts)
+	for _, key := range w.dirty(&old, prev.NextWake) {
+		w.replace(key, classes)
+	}
+	w.compileHosts()
+	w.defaultCertificate()
+	if w.expiry {
+		w.schedule()
+	}
+	if w.told {
+		w.collectProblems()
+	}
+	if w.told || len(w.hosts) > 0 || t.cert != prev.cert {
+		t.Version++
+	}
+	return &t
+}
+
+// dirty returns the Ingresses to compile again, ordered, so that equal histories
+// number their backends alike.
+func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
+	keys := map[snapshot.Key]struct{}{}
+	for key := range snapshot.Diff(old.ingresses, w.c.Ingresses) {
+		keys[key] = struct{}{}
+	}
+	users := func(ix index, what snapshot.Key) {
+		list, _ := ix.Get(what)
+		for key := range list.All() {
+			keys[key] = struct{}{}
+		}
+	}
+	for key := range snapshot.Diff(old.services, w.c.Services) {
+		before, _ := old.services.Get(key)
+		after, _ := w.c.Services.Get(key)
+		if !sameService(before, after) {
+			users(old.byService, key)
+		}
+	}
+	for key := range snapshot.Diff(old.secrets, w.c.Secrets) {
+		after, _ := w.c.Secrets.Get(key)
+		if pair, ok := old.pairs.Get(key); ok && !pair.of(after) {
+			users(old.bySecret, key)
+		}
+	}
+	if now := w.t.state.options.Now; !wake.IsZero() && !now.Before(wake) {
+		w.expiry = true
+		for key, pair := range old.pairs.All() {
+			if pair.expiredBetween(old.options.Now, now) {
+				users(old.bySecret, key)
+			}
+		}
+	}
+	sorted := make([]snapshot.Key, 0, len(keys))
+	for key := range keys {
+		sorted = append(sorted, key)
+	}
+	slices.SortFunc(sorted, snapshot.Key.Compare)
+	return sorted
+}
+
+// sameService reports whether routes see no difference between two versions of a
+// Service. Its status changes far more often than its ports.
+func sameService(a, b *corev1.Service) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return externalName(a) == externalName(b) &&
+		slices.EqualFunc(a.Spec.Ports, b.Spec.Ports, func(p, q corev1.ServicePort) bool {
+			return p.Name == q.Name && p.Port == q.Port && p.Protocol == q.Protocol
+		})
+}
+
+// replace compiles the Ingress of key, or removes what it was if it is gone or
+// not ours.
+func (w *compiler) replace(key snapshot.Key, k classes) {
+	s := &w.t.state
+	before, had := s.units.Get(key)
+	if !had {
+		before = &unit{}
+	}
+	after := &unit{}
+	if ing, ok := w.c.Ingresses.Get(key); ok && (s.options.WatchNamespace == "" || s.options.WatchNamespace == key.Namespace) {
+		if class, ours := k.of(ing); ours {
+			after = w.compileUnit(ing, class)
+		}
+	}
+	switch {
+	case after.ingress != nil:
+		s.units = s.units.With(key, after)
+	case had:
+		s.units = s.units.Without(key)
+	default:
+		return
+	}
+	s.byHost = reindex(s.byHost, key, before.hostKeys(), after.hostKeys())
+	s.byService = reindex(s.byService, key, before.services, after.services)
+	s.bySecret = reindex(s.bySecret, key, before.secrets, after.secrets)
+	for _, secret := range before.secrets {
+		if _, used := s.bySecret.Get(secret); !used {
+			s.pairs = s.pairs.Without(secret)
+			w.expiry = true
+		}
+	}
+	for _, b := range before.backends {
+		w.release(b)
+	}
+	for _, u := range []*unit{before, after} {
+		for _, c := range u.claims {
+			w.hosts[c.host] = true
+		}
+	}
+	if !slices.Equal(before.problems, after.problems) {
+		s.faults = withProblems(s.faults, key, after.problems)
+		w.told = true
+	}
+}
+
+func (u *unit) hostKeys() []snapshot.Key {
+	keys := make([]snapshot.Key, len(u.claims))
+	for i, c := range u.claims {
+		keys[i] = snapshot.Key{Name: c.host}
+	}
+	return keys
+}
+
+func reindex(ix index, user snapshot.Key, before, after []snapshot.Key) index {
+	for _, k := range after {
+		if !slices.Contains(before, k) {
+			ix = indexed(ix, k, user)
+		}
+	}
+	for _, k := range before {
+		if !slices.Contains(after, k) {
+			ix = unindexed(ix, k, user)
+		}
+	}
+	return ix
+}
+
+func withProblems(s snapshot.Store[[]snapshot.Problem], key snapshot.Key, list []snapshot.Problem) snapshot.Store[[]snapshot.Problem] {
+	if len(list) == 0 {
+		return s.Without(key)
+	}
+	return s.With(key, list)
+}
+
+// options returns the option table, made once per Compile that needs it.
+func (w *compiler) options() []Option {
+	if w.table == nil {
+		w.table = OptionTable()
+	}
+	return w.table
+}
+
+// keyPair returns the certificate in a Secret, parsed if it is new.
+func (w *compiler) keyPair(key snapshot.Key) *keyPair {
+	s := &w.t.state
+	secret, _ := w.c.Secrets.Get(key)
+	pair, ok := s.pairs.Get(key)
+	if !ok {
+		pair, ok = w.parsed.Get(key)
+	}
+	if !ok || !pair.of(secret) {
+		pair = parseKeyPair(key, secret)
+	}
+	if known, _ := s.pairs.Get(key); known != pair {
+		s.pairs = s.pairs.With(key, pair)
+		w.expiry = true
+	}
+	return pair
+}
+
+// defaultCertificate chooses the certificate for names that have none.
+func (w *compiler) defaultCertificate() {
+	s := &w.t.state
+	w.t.cert = s.options.FallbackCertificate
+	var problems []snapshot.Problem
+	if key := s.options.DefaultCertificate; key != (snapshot.Key{}) {
+		secret, _ := w.c.Secrets.Get(key)
+		if s.defaultPair == nil || s.defaultPair.key != key || !s.defaultPair.of(secret) {
+			s.defaultPair, w.expiry = parseKeyPair(key, secret), true
+		}
+		if s.defaultPair.cert != nil {
+			w.t.cert = s.defaultPair.cert
+		}
+		if f := s.defaultPair.finding(s.options.Now); f.reason != "" {
+			problems = []snapshot.Problem{{
+				Object: snapshot.Ref{Kind: snapshot.Secret.String(), Key: key}, Reason: f.reason,
+				Message: f.message + "; it is meant to be the default certificate",
+			}}
+		}
+	}
+	if !slices.Equal(problems, s.defaults) {
+		s.defaults, w.told = problems, true
+	}
+}
+
+// schedule sets NextWake to the next expiry.
+func (w *compiler) schedule() {
+	now := w.t.state.options.Now
+	w.t.NextWake = time.Time{}
+	if now.IsZero() {
+		return
+	}
+	sooner := func(p *keyPair) {
+		if end := p.expiry(); end.After(now) && (w.t.NextWake.IsZero() || end.Before(w.t.NextWake)) {
+			w.t.NextWake = end
+		}
+	}
+	for _, pair := range w.t.state.pairs.All() {
+		sooner(pair)
+	}
+	if w.t.state.defaultPair != nil {
+		sooner(w.t.state.defaultPair)
+	}
+}
+
+func (w *compiler) collectProblems() {
+	all := slices.Clone(w.t.state.defaults)
+	for _, store := range []snapshot.Store[[]snapshot.Problem]{w.t.state.faults, w.t.state.conflicts} {
+		for _, list := range store.All() {
+			all = append(all, list...)
+		}
+	}
+	slices.SortFunc(all, snapshot.Problem.Compare)
+	w.t.Problems = all
+}

@@ -1,0 +1,126 @@
+package route
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"quayside.io/controller/snapshot"
+)
+
+// compileHosts compiles every host that a changed Ingress names or named.
+func (w *compiler) compileHosts() {
+	if len(w.hosts) == 0 {
+		return
+	}
+	edit := w.t.hosts.edit(len(w.hosts))
+	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
+		h := w.compileHost(name)
+		switch {
+		case name == "":
+			w.t.catchAll = h
+		case h == nil:
+			edit.unset(hostKey(name))
+		default:
+			edit.set(hostKey(name), h)
+		}
+	}
+	w.t.hosts = *edit
+}
+
+// compileHost returns a host from all claims to it, or nil if there is none.
+func (w *compiler) compileHost(name string) *host {
+	claims := w.claims(name)
+	b := hostBuilder{host: &host{name: name}}
+	for _, c := range claims {
+		b.tls = b.tls || c.tls
+	}
+	for _, c := range claims {
+		b.claim(c)
+	}
+	for _, c := range claims {
+		b.defaultBackend(c)
+	}
+	s := &w.t.state
+	key := snapshot.Key{Name: name}
+	slices.SortFunc(b.problems, snapshot.Problem.Compare)
+	if before, _ := s.conflicts.Get(key); !slices.Equal(before, b.problems) {
+		s.conflicts = withProblems(s.conflicts, key, b.problems)
+		w.told = true
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	return b.host
+}
+
+// claims returns the claims to a host, the oldest Ingress first.
+func (w *compiler) claims(name string) []*claim {
+	users, _ := w.t.state.byHost.Get(snapshot.Key{Name: name})
+	claims := make([]*claim, 0, users.Len())
+	for key := range users.All() {
+		u, _ := w.t.state.units.Get(key)
+		claims = append(claims, u.byHost[name])
+	}
+	slices.SortFunc(claims, func(a, b *claim) int { return a.unit.compareAge(b.unit) })
+	return claims
+}
+
+// A hostBuilder gathers the claims to one host, oldest first: who comes first
+// has the path, the default backend, the certificate.
+type hostBuilder struct {
+	*host
+	tls       bool // some Ingress has a tls entry for the host
+	certOwner *claim
+	fallOwner *claim
+	problems  []snapshot.Problem
+}
+
+func (b *hostBuilder) claim(c *claim) {
+	b.sealed = b.sealed || c.sealed
+	for _, r := range c.routes {
+		if first := b.root.add(b.withRedirect(r)); first != nil {
+			b.lost(c, DuplicatePath, fmt.Sprintf("path %s (%s) is served by the older Ingress %s; this one gets no requests for it",
+				r.Host+r.Path, cmp.Or(r.Type, "Prefix"), first.Ingress), first.Ingress)
+		}
+	}
+	switch {
+	case c.pair == nil:
+	case b.certOwner == nil:
+		b.certOwner, b.cert = c, c.pair.cert
+	case b.certOwner.pair != c.pair:
+		b.lost(c, DuplicateTLS, fmt.Sprintf("host %s has its certificate from the older Ingress %s", c.host, b.certOwner.unit.key), b.certOwner.unit.key)
+	}
+}
+
+// defaultBackend takes the oldest default backend, that of an Ingress without
+// rules before all others. Losing is a fault only between two of those.
+func (b *hostBuilder) defaultBackend(c *claim) {
+	switch {
+	case c.fallback == nil:
+	case b.fallOwner == nil || b.fallOwner.weak && !c.weak:
+		b.fallOwner, b.fallback = c, b.withRedirect(c.fallback)
+	case !c.weak:
+		b.lost(c, DuplicateDefault, fmt.Sprintf("the default backend is that of the older Ingress %s; this one gets no requests", b.fallOwner.unit.key), b.fallOwner.unit.key)
+	}
+}
+
+// withRedirect returns r as it is on this host.
+func (b *hostBuilder) withRedirect(r *Route) *Route {
+	if r.want == redirectNever || r.want == redirectIfTLS && !b.tls {
+		return r
+	}
+	n := *r
+	n.RedirectTLS = true
+	return &n
+}
+
+func (b *hostBuilder) lost(c *claim, reason, message string, winner snapshot.Key) {
+	if winner == c.unit.key {
+		message = "the Ingress names it twice: " + message
+	}
+	b.problems = append(b.problems, snapshot.Problem{
+		Object: snapshot.Ref{Kind: snapshot.Ingress.String(), Key: c.unit.key}, Reason: reason, Message: message,
+	})
+}

@@ -1,0 +1,21 @@
+package route
+
+// Reasons of the Problems that Compile finds.
+const (
+	InvalidHost           = "InvalidHost"           // the rule is left out
+	InvalidPath           = "InvalidPath"           // the path is left out
+	MissingService        = "MissingService"        // the route answers 503
+	MissingPort           = "MissingPort"           // the route answers 503
+	UnsupportedBackend    = "UnsupportedBackend"    // the route answers 503
+	DuplicatePath         = "DuplicatePath"         // an older Ingress serves the path
+	DuplicateDefault      = "DuplicateDefault"      // an older Ingress has the default backend
+	DuplicateTLS          = "DuplicateTLS"          // an older Ingress has the host's certificate
+	MissingSecret         = "MissingSecret"         // the default certificate is served
+	InvalidSecret         = "InvalidSecret"         // the default certificate is served
+	CertificateMismatch   = "CertificateMismatch"   // the default certificate is served
+	CertificateExpired    = "CertificateExpired"    // the certificate is served all the same
+	UnknownAnnotation     = "UnknownAnnotation"     // no effect
+	InvalidAnnotation     = "InvalidAnnotation"     // no effect
+	UnsupportedAnnotation = "UnsupportedAnnotation" // no effect
+	RouteClosed           = "RouteClosed"           // the route answers 503
+)

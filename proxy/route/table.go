@@ -1,0 +1,172 @@
+package route
+
+import (
+	"crypto/tls"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/balance"
+)
+
+// Backend is one port of a Service that a route leads to. It is comparable.
+type Backend struct {
+	Service snapshot.Key
+	Port    balance.PortRef
+	// AnyNode ignores externalTrafficPolicy: Local; see balance.Options.
+	AnyNode bool
+}
+
+// Route is what happens to the requests that match one path of one rule, or
+// none. It is immutable.
+type Route struct {
+	Ingress snapshot.Key
+	Host    string // as in the rule: "", "shop.example.com", "*.example.com"
+	Path    string // as in the rule; empty for a default backend
+	Type    networkingv1.PathType
+	Service snapshot.Key // for metrics; set also where the Service is missing
+
+	// Backend is the index into Table.Backends, or -1 if Closed.
+	Backend int
+	// Closed, if not empty, says why every request gets a 503.
+	Closed string
+	// RedirectTLS answers requests that did not come over TLS with a 308 to
+	// https; see RedirectsToTLS.
+	RedirectTLS bool
+
+	match string // Path, normalised
+	want  redirect
+}
+
+// acmePath is left out of redirects, because an HTTP-01 challenge arrives before
+// there is a certificate.
+const acmePath = "/.well-known/acme-challenge"
+
+// RedirectsToTLS reports whether a request for path (normalised) that did not
+// come over TLS is to be sent there.
+func (r *Route) RedirectsToTLS(path []byte) bool {
+	if !r.RedirectTLS {
+		return false
+	}
+	rest, ok := cutPrefix(path, acmePath)
+	return !ok || len(rest) > 0 && rest[0] != '/'
+}
+
+func cutPrefix(b []byte, prefix string) ([]byte, bool) {
+	if len(b) < len(prefix) || string(b[:len(prefix)]) != prefix {
+		return nil, false
+	}
+	return b[len(prefix):], true
+}
+
+// Table answers which route serves a request. It is immutable. Its zero value
+// matches nothing.
+type Table struct {
+	// Version grows with each Table whose answers or Problems differ from those
+	// of the Table before.
+	Version uint64
+	// Backends are what routes lead to. Entries without a Service are free. A
+	// backend keeps its index from Table to Table, with rare exceptions, so an
+	// index means nothing without its own Table.
+	Backends []Backend
+	// Problems are ordered.
+	Problems []snapshot.Problem
+	// NextWake is when a certificate expires and Compile has news although no
+	// object changed. It is zero if none does.
+	NextWake time.Time
+
+	hosts    hostMap
+	catchAll *host // rules without host
+	cert     *tls.Certificate
+
+	state state
+}
+
+// Match returns the route for a host and a normalised path, or nil for a 404.
+// host is taken as the client wrote it: it may carry a port, upper case and a
+// trailing dot.
+func (t *Table) Match(hostname, path []byte) *Route {
+	var buf [maxHost]byte
+	exact, wildcard := t.find(appendHost(buf[:0], hostname))
+	var fallback *Route
+	for _, h := range [...]*host{exact, wildcard, t.catchAll} {
+		if h == nil {
+			continue
+		}
+		if r := h.root.match(path); r != nil {
+			return r
+		}
+		if fallback == nil {
+			fallback = h.fallback
+		}
+		if h.sealed {
+			break
+		}
+	}
+	return fallback
+}
+
+// Certificate returns the certificate for a server name: that of the exact host,
+// of the wildcard host one label up, or the default, which may be nil.
+func (t *Table) Certificate(serverName string) *tls.Certificate {
+	var buf [maxHost]byte
+	exact, wildcard := t.find(appendHost(buf[:0], serverName))
+	switch {
+	case exact != nil && exact.cert != nil:
+		return exact.cert
+	case wildcard != nil && wildcard.cert != nil:
+		return wildcard.cert
+	}
+	return t.cert
+}
+
+// find returns the hosts that a canonical name means. Wildcards are stored under
+// what follows their asterisk, which begins with a dot as no name does.
+func (t *Table) find(name []byte) (exact, wildcard *host) {
+	if len(name) == 0 || name[0] == '.' {
+		return nil, nil
+	}
+	exact = t.hosts.get(name)
+	for i, c := range name {
+		if c == '.' {
+			return exact, t.hosts.get(name[i:])
+		}
+	}
+	return exact, nil
+}
+
+// Routes yields every route, ordered by host, then path, default backends last.
+func (t *Table) Routes() iter.Seq[*Route] {
+	return func(yield func(*Route) bool) {
+		for _, h := range t.sortedHosts() {
+			for _, r := range h.routes() {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Certificates yields the certificate of every host that has one, ordered by host.
+func (t *Table) Certificates() iter.Seq2[string, *tls.Certificate] {
+	return func(yield func(string, *tls.Certificate) bool) {
+		for _, h := range t.sortedHosts() {
+			if h.cert != nil && !yield(h.name, h.cert) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Table) sortedHosts() []*host {
+	all := slices.SortedFunc(t.hosts.all(), func(a, b *host) int { return strings.Compare(a.name, b.name) })
+	if t.catchAll != nil {
+		all = append(all, t.catchAll)
+	}
+	return all
+}

@@ -1,0 +1,274 @@
+package route
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/balance"
+)
+
+// A unit is one compiled Ingress. It is immutable once built.
+type unit struct {
+	key      snapshot.Key
+	ingress  *networkingv1.Ingress
+	claims   []*claim // one per host, in the order of the Ingress
+	byHost   map[string]*claim
+	services []snapshot.Key
+	secrets  []snapshot.Key
+	backends []Backend // one per route that leads somewhere
+	problems []snapshot.Problem
+}
+
+// A claim is what one Ingress says about one host.
+type claim struct {
+	unit     *unit
+	host     string
+	routes   []*Route
+	fallback *Route   // its default backend
+	weak     bool     // fallback yields to that of an Ingress without rules
+	sealed   bool     // see host.sealed
+	tls      bool     // a tls entry is about this host
+	pair     *keyPair // the certificate it brings, if usable
+}
+
+// compareAge is the order in which Ingresses win what two of them claim.
+func (u *unit) compareAge(o *unit) int {
+	return cmp.Or(
+		u.ingress.CreationTimestamp.Compare(o.ingress.CreationTimestamp.Time),
+		u.key.Compare(o.key))
+}
+
+// claim returns the claim to a host, made if it is new.
+func (u *unit) claim(host string) *claim {
+	c, ok := u.byHost[host]
+	if !ok {
+		c = &claim{unit: u, host: host}
+		u.claims = append(u.claims, c)
+		u.byHost[host] = c
+	}
+	return c
+}
+
+// A unitBuilder compiles one Ingress.
+type unitBuilder struct {
+	*unit
+	w        *compiler
+	class    class
+	settings settings
+}
+
+func (w *compiler) compileUnit(ing *networkingv1.Ingress, k class) *unit {
+	b := unitBuilder{
+		unit: &unit{key: snapshot.KeyOf(ing), ingress: ing, byHost: map[string]*claim{}}, w: w, class: k,
+	}
+	var findings []finding
+	b.settings, findings = parseOptions(w.options(), ing.Annotations, k)
+	for _, f := range findings {
+		b.problem(f)
+	}
+	if b.settings.dropped {
+		return b.unit
+	}
+	b.rules()
+	b.defaultBackend()
+	for i := range ing.Spec.TLS {
+		b.tls(&ing.Spec.TLS[i])
+	}
+	slices.SortFunc(b.problems, snapshot.Problem.Compare)
+	b.problems = slices.Compact(b.problems)
+	return b.unit
+}
+
+func (b *unitBuilder) problem(f finding) {
+	b.problems = append(b.problems, snapshot.Problem{
+		Object: snapshot.Ref{Kind: snapshot.Ingress.String(), Key: b.key}, Reason: f.reason, Message: f.message,
+	})
+}
+
+func (b *unitBuilder) problemf(reason, format string, args ...any) {
+	b.problem(finding{reason, fmt.Sprintf(format, args...)})
+}
+
+func (b *unitBuilder) rules() {
+	for i := range b.ingress.Spec.Rules {
+		rule := &b.ingress.Spec.Rules[i]
+		if why := invalidHost(rule.Host); why != "" {
+			b.problemf(InvalidHost, "host %q %s; the rule is left out", rule.Host, why)
+			continue
+		}
+		c := b.claim(rule.Host)
+		c.sealed = b.class.nginx
+		if rule.HTTP == nil {
+			// "The rule defaults to a http catch-all", says the API: everything
+			// for the host goes to the default backend, if there is one.
+			if def := b.ingress.Spec.DefaultBackend; def != nil {
+				c.routes = append(c.routes, b.route(rule.Host, "/", "/", networkingv1.PathTypePrefix, def))
+			}
+			continue
+		}
+		for j := range rule.HTTP.Paths {
+			b.path(c, &rule.HTTP.Paths[j])
+		}
+	}
+}
+
+func (b *unitBuilder) path(c *claim, p *networkingv1.HTTPIngressPath) {
+	pathType := networkingv1.PathTypeImplementationSpecific
+	if p.PathType != nil {
+		pathType = *p.PathType
+	}
+	switch pathType {
+	case networkingv1.PathTypeExact, networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific:
+	default:
+		b.problemf(InvalidPath, "path %s has the unknown pathType %q and is left out; use Exact, Prefix or ImplementationSpecific", c.host+p.Path, pathType)
+		return
+	}
+	path := p.Path
+	if path == "" && pathType == networkingv1.PathTypeImplementationSpecific {
+		path = "/"
+	}
+	normal, ok := Normalize(nil, []byte(path))
+	if !ok || strings.ContainsAny(path, "?#") {
+		b.problemf(InvalidPath, "path %q of host %q matches no request and is left out; a path begins with / and has no broken escape, no backslash and no query", p.Path, c.host)
+		return
+	}
+	c.routes = append(c.routes, b.route(c.host, path, string(normal), pathType, &p.Backend))
+}
+
+// defaultBackend places spec.defaultBackend. The specification gives it every
+// request that matches no rule, so it stands behind the rules of the Ingress's
+// own hosts and of all others. An Ingress without rules says that outright and
+// wins over one that has some. In ingress-nginx it keeps to its own hosts.
+func (b *unitBuilder) defaultBackend() {
+	def := b.ingress.Spec.DefaultBackend
+	if def == nil {
+		if len(b.ingress.Spec.Rules) == 0 {
+			b.problemf(UnsupportedBackend, "the Ingress has neither rules nor a default backend")
+		}
+		return
+	}
+	for _, c := range b.claims {
+		c.fallback = b.route(c.host, "", "", "", def)
+		c.weak = true
+	}
+	if len(b.ingress.Spec.Rules) == 0 || !b.class.nginx {
+		c := b.claim("")
+		c.weak = len(b.ingress.Spec.Rules) > 0
+		if c.fallback == nil {
+			c.fallback = b.route("", "", "", "", def)
+		}
+	}
+}
+
+// route builds the route to one backend. A route that cannot serve is closed;
+// one whose guard is not understood is closed whatever its backend.
+func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
+	r := &Route{Ingress: b.key, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect}
+	backend, fault := b.backend(be)
+	r.Service = backend.Service
+	if fault.reason != "" {
+		place := "default backend"
+		if path != "" {
+			place = "path " + host + path
+		}
+		b.problemf(fault.reason, "%s: %s; its requests get a 503", place, fault.message)
+	}
+	r.Closed = cmp.Or(b.settings.closed, fault.message)
+	if r.Closed == "" {
+		r.Backend = b.w.acquire(backend)
+		b.backends = append(b.backends, backend)
+	}
+	return r
+}
+
+func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding) {
+	switch {
+	case be.Resource != nil:
+		return Backend{}, finding{UnsupportedBackend, fmt.Sprintf("a backend of kind %s is not supported, only a Service is", be.Resource.Kind)}
+	case be.Service == nil || be.Service.Name == "":
+		return Backend{}, finding{UnsupportedBackend, "the backend names no Service"}
+	}
+	key := snapshot.Key{Namespace: b.key.Namespace, Name: be.Service.Name}
+	if !slices.Contains(b.services, key) {
+		b.services = append(b.services, key)
+	}
+	backend := Backend{Service: key, AnyNode: b.class.nginx,
+		Port: balance.PortRef{Number: be.Service.Port.Number, Name: be.Service.Port.Name}}
+	svc, ok := b.w.c.Services.Get(key)
+	if !ok {
+		return backend, finding{MissingService, fmt.Sprintf("Service %s does not exist", key)}
+	}
+	if externalName(svc) {
+		return backend, finding{UnsupportedBackend, fmt.Sprintf("Service %s is of type ExternalName, which is not supported yet", key)}
+	}
+	if _, err := backend.Port.Find(svc); err != nil {
+		return backend, finding{MissingPort, err.Error()}
+	}
+	return backend, finding{}
+}
+
+// tls places the certificate of one entry. Without hosts it serves the names
+// that it carries, which is the specification's "wildcard host setting" without
+// handing it to names that it is not for.
+func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
+	var pair *keyPair
+	if entry.SecretName != "" {
+		pair = b.secret(snapshot.Key{Namespace: b.key.Namespace, Name: entry.SecretName})
+	}
+	hosts := entry.Hosts
+	if len(hosts) == 0 {
+		for _, c := range b.claims {
+			c.tls = true
+		}
+		if pair != nil {
+			hosts = pair.names()
+		}
+	}
+	for _, name := range hosts {
+		if why := invalidHost(name); why != "" || name == "" {
+			b.problemf(InvalidHost, "host %q in spec.tls %s; it is left out", name, cmp.Or(why, "is empty"))
+			continue
+		}
+		c := b.claim(name)
+		c.tls = true
+		if strings.HasPrefix(name, "*") {
+			for _, below := range b.claims {
+				below.tls = below.tls || matchesWildcard(below.host, name)
+			}
+		}
+		switch {
+		case pair == nil || c.pair != nil:
+		case !pair.covers(name):
+			b.problemf(CertificateMismatch, "the certificate in Secret %s/%s is not for host %s but for %s, so clients get the default certificate",
+				b.key.Namespace, entry.SecretName, name, strings.Join(pair.names(), ", "))
+		default:
+			c.pair = pair
+		}
+	}
+}
+
+// secret returns the certificate in a Secret, or nil and a Problem.
+func (b *unitBuilder) secret(key snapshot.Key) *keyPair {
+	if !slices.Contains(b.secrets, key) {
+		b.secrets = append(b.secrets, key)
+	}
+	pair := b.w.keyPair(key)
+	// An expired certificate is served all the same: a browser then names the
+	// fault and the host, where the default certificate would hide both.
+	f := pair.finding(b.w.t.state.options.Now)
+	if pair.cert == nil {
+		f.message += ", so clients get the default certificate"
+	}
+	if f.reason != "" {
+		b.problem(f)
+	}
+	if pair.cert == nil {
+		return nil
+	}
+	return pair
+}
