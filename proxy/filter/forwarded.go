@@ -1,0 +1,252 @@
+package filter
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Connection is what a front end knows about the client's connection.
+type Connection struct {
+	Peer netip.Addr // whom the connection comes from, after PROXY protocol
+	TLS  bool
+	Port []byte // on which the client reached us, as text
+}
+
+// Forwarded tells the upstream who really asked, as ingress-nginx does by
+// default: the fields in which a client could lie about it are replaced, unless
+// the peer is itself a trusted proxy, whose fields are continued. Set up one
+// per front end; it is immutable.
+type Forwarded struct{ trusted []netip.Prefix }
+
+// NewForwarded returns a Forwarded that believes the proxies in trusted.
+func NewForwarded(trusted []netip.Prefix) *Forwarded {
+	return &Forwarded{trusted: slices.Clone(trusted)}
+}
+
+// Trusts reports whether a is the address of a trusted proxy.
+func (f *Forwarded) Trusts(a netip.Addr) bool {
+	for _, p := range f.trusted {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// claims are what the request says about its own way here.
+type claims struct {
+	chain, host, port, proto, id []byte
+	chains                       int
+}
+
+// Apply sets X-Real-IP, X-Forwarded-For, -Host, -Port, -Proto and -Scheme,
+// X-Scheme and X-Request-ID in ex, and ex.Request.Client. Two random numbers
+// name the request if it has no usable name of its own.
+func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64) {
+	r := &ex.Request
+	said := f.take(&r.Header)
+	client, trusted := c.Peer, len(f.trusted) > 0 && f.Trusts(c.Peer)
+	var text [2 * 46]byte
+	peer := c.Peer.AppendTo(text[:0])
+	port, host, proto := c.Port, r.Host, []byte("http")
+	if c.TLS {
+		proto = []byte("https")
+	}
+	if !trusted {
+		r.Header.AddParts("X-Forwarded-For", peer)
+	} else {
+		client = f.client(said.chain, c.Peer)
+		if len(said.chain) > 0 {
+			r.Header.AddParts("X-Forwarded-For", said.chain, []byte(", "), peer)
+		} else {
+			r.Header.AddParts("X-Forwarded-For", peer)
+		}
+		port, host = or(said.port, port), or(said.host, host)
+		if bytes.EqualFold(said.proto, []byte("https")) || bytes.EqualFold(said.proto, []byte("http")) {
+			proto = said.proto
+		}
+	}
+	if client != c.Peer {
+		peer = client.AppendTo(text[46:46])
+	}
+	r.Client = netip.AddrPortFrom(client, 0)
+	r.Header.AddParts("X-Real-IP", peer)
+	r.Header.AddParts("X-Forwarded-Host", host)
+	r.Header.AddParts("X-Forwarded-Port", port)
+	r.Header.AddParts("X-Forwarded-Proto", proto)
+	r.Header.AddParts("X-Forwarded-Scheme", proto)
+	r.Header.AddParts("X-Scheme", proto)
+	var id [32]byte
+	r.Header.AddParts("X-Request-ID", or(said.id, appendID(id[:0], random)))
+}
+
+func or(a, b []byte) []byte {
+	if len(a) > 0 {
+		return a
+	}
+	return b
+}
+
+// take removes the fields that Apply sets, and what imitates them, and returns
+// what they said. A backend that maps header names to variables cannot tell
+// X_Real_IP from X-Real-IP, so underscores count as dashes. "Proxy" goes too: to
+// such a backend it is HTTP_PROXY.
+func (f *Forwarded) take(h *exchange.Header) claims {
+	var said claims
+	for _, field := range h.Fields() {
+		switch which(field.Name) {
+		case forwardedFor:
+			said.chain = field.Value
+			said.chains++
+		case forwardedHost:
+			said.host = field.Value
+		case forwardedPort:
+			said.port = field.Value
+		case forwardedProto:
+			said.proto = field.Value
+		case requestID:
+			if isID(field.Value) {
+				said.id = field.Value
+			}
+		}
+	}
+	if said.chains > 1 {
+		said.chain = joined(h, said.chains)
+	}
+	h.Keep(func(field exchange.Field) bool { return which(field.Name) == none })
+	return said
+}
+
+// joined returns several X-Forwarded-For fields as one list, as RFC 9110 reads
+// them. It is rare enough to allocate.
+func joined(h *exchange.Header, n int) []byte {
+	list := make([][]byte, 0, n)
+	for _, field := range h.Fields() {
+		if which(field.Name) == forwardedFor {
+			list = append(list, field.Value)
+		}
+	}
+	return bytes.Join(list, []byte(", "))
+}
+
+// client returns the right-most address of chain that is no trusted proxy: the
+// last one that somebody we trust has seen. What stands left of it anybody may
+// have written. An element that is no address ends the search.
+func (f *Forwarded) client(chain []byte, peer netip.Addr) netip.Addr {
+	at := peer
+	for len(chain) > 0 {
+		i := bytes.LastIndexByte(chain, ',')
+		a, ok := parseAddr(bytes.TrimSpace(chain[i+1:]))
+		if !ok {
+			return at
+		}
+		if at = a; !f.Trusts(a) {
+			return at
+		}
+		chain = chain[:max(i, 0)]
+	}
+	return at
+}
+
+// parseAddr reads an address with or without port or brackets.
+func parseAddr(b []byte) (netip.Addr, bool) {
+	s := string(b)
+	if a, err := netip.ParseAddr(s); err == nil {
+		return a.Unmap().WithZone(""), true
+	}
+	if ap, err := netip.ParseAddrPort(s); err == nil {
+		return ap.Addr().Unmap().WithZone(""), true
+	}
+	if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {
+		if a, err := netip.ParseAddr(s[1 : len(s)-1]); err == nil {
+			return a.Unmap().WithZone(""), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// isID reports whether a request's own name may be passed on: it ends up in
+// logs, so it is short and plain.
+func isID(b []byte) bool {
+	if len(b) == 0 || len(b) > 128 {
+		return false
+	}
+	for _, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-' || c == '_' || c == '.' || c == '=' || c == '+' || c == '/' || c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// appendID appends 32 hexadecimal digits.
+func appendID(dst []byte, random [2]uint64) []byte {
+	for _, r := range random {
+		for shift := 60; shift >= 0; shift -= 4 {
+			dst = append(dst, "0123456789abcdef"[r>>shift&15])
+		}
+	}
+	return dst
+}
+
+type field uint8
+
+const (
+	none field = iota
+	forwardedFor
+	forwardedHost
+	forwardedPort
+	forwardedProto
+	requestID
+	other // set or refused, its value of no interest
+)
+
+// which tells our fields from the others, by length first because most are
+// others.
+func which(name []byte) field {
+	var canonical string
+	var found field
+	switch len(name) {
+	case 5:
+		canonical, found = "proxy", other
+	case 8:
+		canonical, found = "x-scheme", other
+	case 9:
+		canonical, found = "x-real-ip", other
+	case 12:
+		canonical, found = "x-request-id", requestID
+	case 15:
+		canonical, found = "x-forwarded-for", forwardedFor
+	case 16:
+		if name[12]|0x20 == 'h' {
+			canonical, found = "x-forwarded-host", forwardedHost
+		} else {
+			canonical, found = "x-forwarded-port", forwardedPort
+		}
+	case 17:
+		canonical, found = "x-forwarded-proto", forwardedProto
+	case 18:
+		canonical, found = "x-forwarded-scheme", other
+	default:
+		return none
+	}
+	for i := range len(canonical) {
+		c := name[i]
+		switch {
+		case 'A' <= c && c <= 'Z':
+			c |= 0x20
+		case c == '_':
+			c = '-'
+		}
+		if c != canonical[i] {
+			return none
+		}
+	}
+	return found
+}

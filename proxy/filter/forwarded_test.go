@@ -1,0 +1,120 @@
+package filter
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quayside.io/proxy/exchange"
+)
+
+const id = "X-Request-ID: 0000000000000001000000000000000f"
+
+func apply(f *Forwarded, c Connection, lines ...string) *exchange.Exchange {
+	ex := &exchange.Exchange{}
+	ex.Request.Host = []byte("shop.example.com:8080")
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		ex.Request.Header.AddBorrowed([]byte(name), []byte(value))
+	}
+	f.Apply(ex, c, [2]uint64{1, 15})
+	return ex
+}
+
+func TestForwarded(t *testing.T) {
+	trusting := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	stranger := Connection{Peer: netip.MustParseAddr("192.0.2.7"), Port: []byte("8080")}
+	friend := Connection{Peer: netip.MustParseAddr("10.0.0.1"), Port: []byte("8443"), TLS: true}
+	for _, c := range []struct {
+		name   string
+		from   Connection
+		in     []string
+		want   []string
+		client string
+	}{
+		{"nothing claimed", stranger, []string{"Accept: */*"}, []string{
+			"Accept: */*", "X-Forwarded-For: 192.0.2.7", "X-Real-IP: 192.0.2.7", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-Port: 8080", "X-Forwarded-Proto: http", "X-Forwarded-Scheme: http", "X-Scheme: http", id,
+		}, "192.0.2.7"},
+		{"a stranger's claims are replaced", stranger, []string{
+			"x-forwarded-for: 1.1.1.1", "X-Real-Ip: 1.1.1.1", "X_Forwarded_Proto: https", "X-Forwarded-Host: evil", "Proxy: http://evil",
+			"X-Forwarded-Port: 1", "X-Scheme: https", "X-Forwarded-Scheme: https", "X-Request-Id: abc-1",
+		}, []string{
+			"X-Forwarded-For: 192.0.2.7", "X-Real-IP: 192.0.2.7", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-Port: 8080", "X-Forwarded-Proto: http", "X-Forwarded-Scheme: http", "X-Scheme: http", "X-Request-ID: abc-1",
+		}, "192.0.2.7"},
+		{"a friend's claims are continued", friend, []string{
+			"X-Forwarded-For: 6.6.6.6, 192.0.2.9", "X-Forwarded-For: 10.2.2.2:99", "X-Forwarded-Proto: http", "X-Forwarded-Host: a.example", "X-Forwarded-Port: 80",
+		}, []string{
+			"X-Forwarded-For: 6.6.6.6, 192.0.2.9, 10.2.2.2:99, 10.0.0.1", "X-Real-IP: 192.0.2.9", "X-Forwarded-Host: a.example",
+			"X-Forwarded-Port: 80", "X-Forwarded-Proto: http", "X-Forwarded-Scheme: http", "X-Scheme: http", id,
+		}, "192.0.2.9"},
+		{"a friend with nothing to say", friend, nil, []string{
+			"X-Forwarded-For: 10.0.0.1", "X-Real-IP: 10.0.0.1", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-Port: 8443", "X-Forwarded-Proto: https", "X-Forwarded-Scheme: https", "X-Scheme: https", id,
+		}, "10.0.0.1"},
+		{"nonsense in the chain ends it", friend, []string{"X-Forwarded-For: 6.6.6.6, unknown, [2001:db8::1]:5", "X-Forwarded-Proto: ftp", "X-Request-ID: a b"}, []string{
+			"X-Forwarded-For: 6.6.6.6, unknown, [2001:db8::1]:5, 10.0.0.1", "X-Real-IP: 2001:db8::1", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-Port: 8443", "X-Forwarded-Proto: https", "X-Forwarded-Scheme: https", "X-Scheme: https", id,
+		}, "2001:db8::1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ex := apply(NewForwarded(trusting), c.from, c.in...)
+			var got []string
+			for _, f := range ex.Request.Header.Fields() {
+				got = append(got, string(f.Name)+": "+string(f.Value))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if got := ex.Request.Client.Addr().String(); got != c.client {
+				t.Errorf("client %s, want %s", got, c.client)
+			}
+		})
+	}
+}
+
+// Whatever a stranger writes, the upstream reads its real address, once.
+func TestNobodyLies(t *testing.T) {
+	names := []string{"X-Forwarded-For", "x_forwarded_for", "X-REAL-IP", "X_Real_IP", "X-Forwarded-Proto", "Accept", "Forwarded-For"}
+	f := NewForwarded([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	rapid.Check(t, func(t *rapid.T) {
+		var in []string
+		for range rapid.IntRange(0, 6).Draw(t, "fields") {
+			in = append(in, rapid.SampledFrom(names).Draw(t, "name")+": "+rapid.SampledFrom([]string{"10.0.0.9", "", "6.6.6.6,10.0.0.1"}).Draw(t, "value"))
+		}
+		ex := apply(f, Connection{Peer: netip.MustParseAddr("2001:db8::7"), Port: []byte("80")}, in...)
+		seen := 0
+		for _, field := range ex.Request.Header.Fields() {
+			switch name := strings.ReplaceAll(strings.ToLower(string(field.Name)), "_", "-"); name {
+			case "x-forwarded-for", "x-real-ip":
+				if seen++; string(field.Value) != "2001:db8::7" {
+					t.Fatalf("%q: the upstream reads %s: %s", in, name, field.Value)
+				}
+			}
+		}
+		if seen != 2 {
+			t.Fatalf("%q: %d fields name the client, want 2", in, seen)
+		}
+	})
+}
+
+func TestForwardedAllocatesNothing(t *testing.T) {
+	f := NewForwarded([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	c := Connection{Peer: netip.MustParseAddr("192.0.2.7"), Port: []byte("8080")}
+	ex := &exchange.Exchange{}
+	name, value := []byte("X-Forwarded-For"), []byte("6.6.6.6")
+	pass := func() {
+		ex.Reset()
+		ex.Request.Host = value
+		ex.Request.Header.AddBorrowed(name, value)
+		f.Apply(ex, c, [2]uint64{1, 2})
+	}
+	pass()
+	if n := testing.AllocsPerRun(100, pass); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
