@@ -1,0 +1,22 @@
+// Package assign decides which Service gets which address, and every status
+// that follows from it: the addresses, annotation and condition of Services,
+// the addresses of Ingresses, the counters and conditions of pools.
+//
+// The controller hall calls Compile whenever something changed, writes
+// Plan.Updates and tells Plan.Events and Plan.Problems. It keeps true:
+//
+//   - An address in any status, or in a write of unknown outcome, is never given
+//     to a second Service that may not share it. What a plan takes away it gives
+//     to nobody: the next plan does, once the snapshot shows that it is gone.
+//   - An address that is in status and legal stays. Rules about who may have an
+//     address (selectors, drain, reserved) bar new assignments only.
+//   - We take away only what we gave: the annotation ip-allocated-from-pool says so.
+//   - The same arguments give the same plan, and a plan that took nothing
+//     away is a fixed point once applied.
+//
+// Compile works everything out anew from the snapshot; what it remembers from
+// prev is which addresses were freed when, and claims it need not parse again.
+//
+// Read plan.go first, then claim.go (what a Service asks for), keep.go (what
+// stays), serve.go (who waits).
+package assign

@@ -1,0 +1,87 @@
+package assign
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+const (
+	legacyClassAnnotation  = "kubernetes.io/ingress.class"
+	defaultClassAnnotation = "ingressclass.kubernetes.io/is-default-class"
+)
+
+// writeIngresses adds the Ingresses of our classes whose status does not name
+// the addresses at which the proxy is reached.
+func (w *work) writeIngresses() {
+	if w.opts.PublishService == (snapshot.Key{}) && len(w.opts.PublishAddresses) == 0 {
+		return
+	}
+	want := w.published()
+	var updates []snapshot.Object
+	for _, in := range w.c.Ingresses.All() {
+		if w.isOurIngress(in) && !slices.EqualFunc(in.Status.LoadBalancer.Ingress, want, isSameEntry) {
+			next := *in
+			next.Status.LoadBalancer.Ingress = want
+			updates = append(updates, &next)
+		}
+	}
+	slices.SortFunc(updates, func(a, b snapshot.Object) int { return snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)) })
+	w.plan.Updates = append(w.plan.Updates, updates...)
+}
+
+// published returns the addresses of the proxy: those that the Service will
+// have when this plan is carried out, so that one plan settles both.
+func (w *work) published() (list []networkingv1.IngressLoadBalancerIngress) {
+	if w.opts.PublishService == (snapshot.Key{}) {
+		for _, a := range w.opts.PublishAddresses {
+			list = append(list, networkingv1.IngressLoadBalancerIngress{IP: a.String()})
+		}
+		return list
+	}
+	svc, ok := w.c.Services.Get(w.opts.PublishService)
+	if !ok {
+		return nil
+	}
+	for _, u := range w.plan.Updates {
+		if s, ok := u.(*corev1.Service); ok && snapshot.KeyOf(s) == w.opts.PublishService {
+			svc = s
+		}
+	}
+	for _, in := range svc.Status.LoadBalancer.Ingress {
+		list = append(list, networkingv1.IngressLoadBalancerIngress{IP: in.IP, Hostname: in.Hostname})
+	}
+	return list
+}
+
+func isSameEntry(a, b networkingv1.IngressLoadBalancerIngress) bool {
+	return a.IP == b.IP && a.Hostname == b.Hostname && len(a.Ports) == 0
+}
+
+// isOurIngress reports whether an Ingress is of one of our classes.
+func (w *work) isOurIngress(in *networkingv1.Ingress) bool {
+	name := in.Annotations[legacyClassAnnotation]
+	if in.Spec.IngressClassName != nil {
+		name = *in.Spec.IngressClassName
+	}
+	if name != "" {
+		class, ok := w.c.IngressClasses.Get(snapshot.Key{Name: name})
+		if !ok {
+			return name == w.opts.IngressClass
+		}
+		return w.isOurClass(class)
+	}
+	for _, class := range w.c.IngressClasses.All() {
+		if class.Annotations[defaultClassAnnotation] == "true" && w.isOurClass(class) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *work) isOurClass(class *networkingv1.IngressClass) bool {
+	return class.Spec.Controller == IngressController || slices.Contains(w.opts.AdoptIngressControllers, class.Spec.Controller)
+}

@@ -1,0 +1,153 @@
+package assign
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+// keep decides which addresses in status stay, the older Service first, and
+// puts everybody who has an address on it, also those who will lose it: until
+// the snapshot shows them gone, nobody new may come.
+func (w *work) keep() {
+	for _, c := range w.sorted {
+		w.keepClaim(c)
+	}
+	book := w.pools.book
+	for _, c := range w.sorted {
+		for _, l := range c.lost {
+			book.Sit(l.addr, &c.tenant)
+		}
+		for _, a := range c.inflight {
+			book.Sit(a, &c.tenant)
+		}
+	}
+	for _, key := range w.strayWrites() {
+		gone := &lbpool.Tenant{Name: key.String() + " (a write whose outcome is not known yet)", Realm: key.Namespace}
+		for _, a := range w.inflight[key] {
+			book.Sit(a, gone)
+		}
+	}
+}
+
+// strayWrites are the writes in flight for Services that are gone, or that no
+// longer concern us.
+func (w *work) strayWrites() (keys []snapshot.Key) {
+	for key := range w.inflight {
+		if svc, ok := w.c.Services.Get(key); !ok || w.claims[svc] == nil {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, snapshot.Key.Compare)
+	return keys
+}
+
+// keepClaim decides about one Service.
+func (w *work) keepClaim(c *claim) {
+	switch {
+	case !c.managed:
+		w.release(c)
+		return
+	case !c.given && (c.alien != "" || slices.ContainsFunc(c.have, w.isOutside)):
+		w.leaveAlone(c)
+		return
+	}
+	for _, a := range c.have {
+		if why := w.illegal(c, a); why != "" {
+			c.lost = append(c.lost, loss{a, why})
+			continue
+		}
+		c.holds = append(c.holds, a)
+		w.pools.book.Sit(a, &c.tenant)
+	}
+	w.orderHolds(c)
+}
+
+func (w *work) isOutside(a netip.Addr) bool { return w.poolOf(a) == nil }
+
+// release handles a Service that is not for us: what we gave goes, what it has
+// from others stays, and either way the address is in use now.
+func (w *work) release(c *claim) {
+	for _, a := range c.have {
+		if !c.given {
+			c.holds = append(c.holds, a)
+			w.pools.book.Sit(a, &c.tenant)
+		} else {
+			c.lost = append(c.lost, loss{a, "the Service does not ask Quayside for an address any more"})
+		}
+	}
+}
+
+// leaveAlone handles a Service whose addresses another controller gave, and
+// which are not ours.
+func (w *work) leaveAlone(c *claim) {
+	c.foreign = true
+	c.holds = append(c.holds, c.have...)
+	for _, a := range c.have {
+		w.pools.book.Sit(a, &c.tenant)
+		if node, ok := w.nodes[a]; ok {
+			c.refused = refusal{ReasonNodeAddress, fmt.Sprintf(
+				"another controller gave it %v, which is the own address of node %s; Quayside leaves it alone and does not announce it", a, node)}
+			return
+		}
+	}
+	what := c.alien
+	if i := slices.IndexFunc(c.have, w.isOutside); i >= 0 {
+		what = c.have[i].String()
+	}
+	c.refused = refusal{ReasonForeignAddress, fmt.Sprintf(
+		"another controller gave it %s, which is in no pool of Quayside's, and it is left alone; clear status.loadBalancer to get an address from here", what)}
+}
+
+// illegal says why a Service may not keep an address, or "".
+func (w *work) illegal(c *claim, a netip.Addr) string {
+	if node, ok := w.nodes[a]; ok {
+		return "it is the own address of node " + node
+	}
+	if w.isOutside(a) {
+		return "no pool contains it any more"
+	}
+	if !slices.Contains(c.families, lbpool.FamilyOf(a)) {
+		return fmt.Sprintf("the Service has no %v any more", lbpool.FamilyOf(a))
+	}
+	for o := range w.pools.book.Tenants(a) {
+		if why := c.tenant.Clash(o); why != "" {
+			return fmt.Sprintf("%s, which is older, has it too, %s", o.Name, why)
+		}
+	}
+	for o := range w.pools.book.Tenants(a) {
+		if c.tenant.Stranger(o) {
+			w.problem(c.ref(), ReasonSharedAcrossNamespaces, fmt.Sprintf(
+				"it shares %v with %s without both permitting that; it stays so, but add the annotation %s to both",
+				a, o.Name, AnnotationSharingNamespaces))
+		}
+	}
+	return ""
+}
+
+// orderHolds puts the primary family first and else leaves the order alone.
+func (w *work) orderHolds(c *claim) {
+	if len(c.families) < 2 {
+		return
+	}
+	slices.SortStableFunc(c.holds, func(a, b netip.Addr) int {
+		return slices.Index(c.families, lbpool.FamilyOf(a)) - slices.Index(c.families, lbpool.FamilyOf(b))
+	})
+}
+
+// missing returns the wanted families in which a Service has no address.
+func (c *claim) missing(addrs []netip.Addr) (families []lbpool.Family) {
+	for _, f := range c.families {
+		if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return lbpool.FamilyOf(a) == f }) {
+			families = append(families, f)
+		}
+	}
+	return families
+}
+
+func (c *claim) requires() bool { return c.policy == corev1.IPFamilyPolicyRequireDualStack }

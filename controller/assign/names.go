@@ -1,0 +1,75 @@
+package assign
+
+// Annotations of Services. Those marked "also metallb" are read under MetalLB's
+// prefixes too, so that its users' Services work unchanged.
+const (
+	// AnnotationPool names the pool that the Service wants. (also metallb)
+	AnnotationPool = ourPrefix + "address-pool"
+	// AnnotationAddresses lists the addresses that the Service wants. (also metallb)
+	AnnotationAddresses = ourPrefix + "loadBalancerIPs"
+	// AnnotationSharingKey lets Services with the same value share an address. (also metallb)
+	AnnotationSharingKey = ourPrefix + "allow-shared-ip"
+	// AnnotationSharingNamespaces lists other namespaces whose Services may
+	// share an address with this one, "*" for any. Both sides need it.
+	AnnotationSharingNamespaces = ourPrefix + "allow-shared-ip-namespaces"
+	// AnnotationGiven is our output: the pools the addresses came from. It says
+	// that the addresses in status are ours to take away.
+	AnnotationGiven = ourPrefix + "ip-allocated-from-pool"
+
+	ourPrefix = "quayside.io/"
+
+	// ConditionAddress is the type of the Service condition that says whether
+	// the Service has its address and if not, why.
+	ConditionAddress = "quayside.io/Address"
+
+	// IngressController is spec.controller of our IngressClasses.
+	IngressController = "quayside.io/ingress"
+	// LoadBalancerClass is spec.loadBalancerClass of Services that want us.
+	LoadBalancerClass = "quayside.io/lb"
+)
+
+// Reasons of the condition quayside.io/Address and of Problems about Services.
+const (
+	ReasonAssigned            = "Assigned"            // it has what it asks for
+	ReasonNoPool              = "NoPool"              // there is no pool at all
+	ReasonPoolNotFound        = "PoolNotFound"        // the pool asked for does not exist
+	ReasonPoolNotAllowed      = "PoolNotAllowed"      // no pool, or not the one asked for, serves it
+	ReasonPoolDraining        = "PoolDraining"        // the pool gives nothing new
+	ReasonPoolExhausted       = "PoolExhausted"       // every address is in use
+	ReasonPoolResting         = "PoolResting"         // every free address still rests
+	ReasonNoAddressOfFamily   = "NoAddressOfFamily"   // no pool that serves it has the family
+	ReasonBadRequest          = "BadRequest"          // the request cannot be read
+	ReasonConflictingRequest  = "ConflictingRequest"  // two requests contradict each other
+	ReasonAddressOutsidePools = "AddressOutsidePools" // the address is in no pool
+	ReasonAddressInUse        = "AddressInUse"        // somebody holds it and does not share
+	ReasonNodeAddress         = "NodeAddress"         // it is a node's own
+	ReasonFamilyMismatch      = "FamilyMismatch"      // the Service does not have that family
+	ReasonForeignAddress      = "ForeignAddress"      // another controller gave an address that is not ours
+	// ReasonSharedAcrossNamespaces is a Problem only: an adopted share stays.
+	ReasonSharedAcrossNamespaces = "SharedAcrossNamespaces"
+)
+
+// Reasons of the conditions Ready and Advertised and of Problems about pools.
+const (
+	ReasonUsable            = "Usable"
+	ReasonBadAddresses      = "BadAddresses"
+	ReasonBadReserved       = "BadReserved"
+	ReasonBadSelector       = "BadSelector"
+	ReasonOverlap           = "Overlap"
+	ReasonNoAddresses       = "NoAddresses"
+	ReasonNodeAddressInPool = "NodeAddressInPool"
+	ReasonAdvertised        = "Advertised"
+	ReasonNotAdvertised     = "NotAdvertised"
+)
+
+// Reasons of events about Services; AllocationFailed and ClearAssignment say
+// why in the message.
+const (
+	EventAllocated = "IPAllocated"
+	EventAdopted   = "IPAdopted"
+	EventFailed    = "AllocationFailed"
+	EventCleared   = "ClearAssignment"
+)
+
+// metallbPrefixes are read after ours, newest first.
+func metallbPrefixes() [2]string { return [2]string{"metallb.io/", "metallb.universe.tf/"} }

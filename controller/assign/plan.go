@@ -1,0 +1,340 @@
+package assign
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+// Options are what the operator decides outside of objects.
+type Options struct {
+	// LoadBalancerClass of the Services that are ours; empty means LoadBalancerClass of this package.
+	LoadBalancerClass string
+	// DefaultLoadBalancer serves Services without a class too.
+	DefaultLoadBalancer bool
+
+	// IngressClass is the name under which an Ingress names us when there is
+	// no IngressClass object of that name; empty means "quayside".
+	IngressClass string
+	// AdoptIngressControllers are spec.controller values of other people's
+	// IngressClasses that we serve too.
+	AdoptIngressControllers []string
+	// PublishService's addresses go into the status of our Ingresses,
+	PublishService snapshot.Key
+	// PublishAddresses do so where no Service is named. With neither, statuses
+	// of Ingresses are not touched.
+	PublishAddresses []netip.Addr
+}
+
+// Inflight is writes of unknown outcome: the addresses that a Service may have
+// been given although the snapshot does not show it. They are given to nobody
+// else until the caller takes them out.
+type Inflight map[snapshot.Key][]netip.Addr
+
+// Plan is what should be.
+type Plan struct {
+	// Updates are the objects whose status (of Services also annotations) is
+	// not what it should be, as it should be: Services, then Ingresses, then
+	// pools, each ordered by key. They share unchanged parts with the snapshot
+	// and must not be modified.
+	Updates []snapshot.Object
+	// Events belong to the update of the object they are about: tell one when
+	// that write has succeeded.
+	Events []Event
+	// Problems that exist now, whether or not they did before.
+	Problems []snapshot.Problem
+	// Holdings is who sits on which address, ordered by address, then Service.
+	Holdings []Holding
+	// Freed are the addresses that nobody has any more, oldest first.
+	Freed []Freed
+	// NextWake is when this plan may change by time alone; zero: never.
+	NextWake time.Time
+
+	memo *memo
+}
+
+// Event is one change, told once.
+type Event struct {
+	About   snapshot.Ref
+	Type    string // corev1.EventTypeNormal or corev1.EventTypeWarning
+	Reason  string
+	Message string
+}
+
+// Holding says that a Service sits on an address.
+type Holding struct {
+	Address netip.Addr
+	Service snapshot.Key
+	Pool    string // empty if it is in none of our pools
+	Pending bool   // this plan gives it; status does not show it yet
+}
+
+// Freed says when an address lost its last Service.
+type Freed struct {
+	Address netip.Addr
+	At      time.Time
+}
+
+// maxFreed bounds how many freed addresses are remembered beyond those that
+// still rest; the oldest are forgotten, which makes them as good as new.
+const maxFreed = 1 << 16
+
+// memo is scratch that plans of one history pass on. It holds nothing that
+// the arguments of Compile do not say, so plans do not depend on it; but a
+// plan can be prev of only one Compile at a time.
+type memo struct {
+	round  uint64
+	claims map[*corev1.Service]*claim
+	sorted []*claim
+	pools  *pools
+	nodes  map[netip.Addr]string // their own addresses, and which node's
+}
+
+// work is one Compile.
+type work struct {
+	c        *snapshot.Cluster
+	prev     *Plan
+	inflight Inflight
+	now      time.Time
+	opts     Options
+
+	*memo
+	plan *Plan
+}
+
+// Compile works out the plan for a cluster. prev is the plan before, or nil.
+func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, opts Options) *Plan {
+	if prev == nil {
+		prev = &Plan{}
+	}
+	if opts.LoadBalancerClass == "" {
+		opts.LoadBalancerClass = LoadBalancerClass
+	}
+	if opts.IngressClass == "" {
+		opts.IngressClass = "quayside"
+	}
+	w := &work{c: c, prev: prev, inflight: inflight, now: now.Truncate(time.Second), opts: opts, memo: prev.memo, plan: &Plan{}}
+	if w.memo == nil {
+		w.memo = &memo{claims: map[*corev1.Service]*claim{}, nodes: map[netip.Addr]string{}}
+	}
+	w.plan.memo = w.memo
+	w.round++
+
+	w.readPools()
+	w.readNodes()
+	w.readClaims()
+	w.keep()
+	w.freed()
+	w.serve()
+
+	w.holdings()
+	w.writeServices()
+	w.writeIngresses()
+	w.writePools()
+	slices.SortFunc(w.plan.Problems, snapshot.Problem.Compare)
+	w.plan.Problems = slices.Compact(w.plan.Problems)
+	return w.plan
+}
+
+// readPools compiles the pools, unless they are the ones of the last Compile.
+func (w *work) readPools() {
+	objects := w.c.IPAddressPools.Sorted()
+	if w.pools == nil || !slices.Equal(objects, w.pools.objects) {
+		w.pools = compilePools(objects)
+	}
+	w.pools.book.Reset()
+}
+
+// readNodes collects the nodes' own addresses, which nobody is given.
+func (w *work) readNodes() {
+	clear(w.nodes)
+	for key, node := range w.c.Nodes.All() {
+		for _, na := range node.Status.Addresses {
+			if na.Type != corev1.NodeInternalIP && na.Type != corev1.NodeExternalIP {
+				continue
+			}
+			a, err := netip.ParseAddr(na.Address)
+			if err != nil {
+				continue
+			}
+			a = a.Unmap().WithZone("")
+			// Two nodes with one address: name the same one every time.
+			if name, ok := w.nodes[a]; !ok || key.Name < name {
+				w.nodes[a] = key.Name
+			}
+			w.pools.book.Exclude(a)
+		}
+	}
+}
+
+// readClaims collects the Services that concern us, oldest first. Those that
+// have not changed since the last Compile are not parsed again.
+func (w *work) readClaims() {
+	w.sorted = w.sorted[:0]
+	for _, svc := range w.c.Services.All() {
+		balancer := svc.Spec.Type == corev1.ServiceTypeLoadBalancer
+		if !balancer && len(svc.Status.LoadBalancer.Ingress) == 0 && !wasOurs(svc) {
+			continue
+		}
+		c := w.claims[svc]
+		if c == nil {
+			c = newClaim(svc)
+			w.claims[svc] = c
+		}
+		c.begin(w.round, balancer && w.isOurs(svc))
+		w.sorted = append(w.sorted, c)
+	}
+	slices.SortFunc(w.sorted, (*claim).compare)
+	if len(w.claims) > len(w.sorted) {
+		for svc, c := range w.claims {
+			if c.round != w.round {
+				delete(w.claims, svc)
+			}
+		}
+	}
+	for key, addrs := range w.inflight {
+		if svc, ok := w.c.Services.Get(key); ok && w.claims[svc] != nil {
+			w.claims[svc].inflight = addrs
+		}
+	}
+}
+
+// isOurs reports whether a Service of type LoadBalancer is for us.
+func (w *work) isOurs(svc *corev1.Service) bool {
+	if svc.Spec.LoadBalancerClass == nil {
+		return w.opts.DefaultLoadBalancer
+	}
+	return *svc.Spec.LoadBalancerClass == w.opts.LoadBalancerClass
+}
+
+// wasOurs reports whether anything of ours is left on a Service.
+func wasOurs(svc *corev1.Service) bool {
+	_, given := svc.Annotations[AnnotationGiven]
+	return given || slices.ContainsFunc(svc.Status.Conditions, isOurCondition)
+}
+
+// freed tells the book which addresses rest, those of earlier plans first,
+// then the ones that the last plan still showed in use.
+func (w *work) freed() {
+	book := w.pools.book
+	add := func(f Freed) {
+		if !book.Taken(f.Address) && w.poolOf(f.Address) != nil {
+			w.plan.Freed = append(w.plan.Freed, f)
+		}
+	}
+	unchanged := true
+	for _, f := range w.prev.Freed {
+		unchanged = unchanged && !book.Taken(f.Address) && w.poolOf(f.Address) != nil
+	}
+	var fresh []Freed
+	for i, h := range w.prev.Holdings {
+		repeated := i > 0 && w.prev.Holdings[i-1].Address == h.Address
+		if !repeated && w.wasReal(h) && !book.Taken(h.Address) && w.poolOf(h.Address) != nil {
+			fresh = append(fresh, Freed{h.Address, w.now})
+		}
+	}
+	if unchanged && len(fresh) == 0 {
+		w.plan.Freed = w.prev.Freed
+	} else {
+		for _, f := range w.prev.Freed {
+			add(f)
+		}
+		w.plan.Freed = append(w.plan.Freed, fresh...)
+		if extra := len(w.plan.Freed) - maxFreed; extra > 0 {
+			rested := func(f Freed) bool { return !w.now.Before(f.At.Add(w.reuseAfter(f.Address))) }
+			w.plan.Freed = slices.DeleteFunc(w.plan.Freed, func(f Freed) bool {
+				drop := extra > 0 && rested(f)
+				if drop {
+					extra--
+				}
+				return drop
+			})
+		}
+	}
+	for _, f := range w.plan.Freed {
+		book.Rest(f.Address, f.At)
+	}
+}
+
+// wasReal reports whether a Service can have had an address that the last plan
+// listed: a plan that was never carried out frees nothing.
+func (w *work) wasReal(h Holding) bool {
+	_, alive := w.c.Services.Get(h.Service)
+	return !h.Pending || !alive
+}
+
+func (w *work) reuseAfter(a netip.Addr) time.Duration {
+	return w.pools.estate.Pools[w.pools.estate.PoolOf(a)].ReuseAfter
+}
+
+// poolOf returns the pool that an address belongs to, or nil.
+func (w *work) poolOf(a netip.Addr) *pool {
+	if i := w.pools.estate.PoolOf(a); i >= 0 {
+		return w.pools.list[i]
+	}
+	return nil
+}
+
+func (w *work) poolName(a netip.Addr) string {
+	if p := w.poolOf(a); p != nil {
+		return p.obj.Name
+	}
+	return ""
+}
+
+// problem adds a Problem about an object.
+func (w *work) problem(about snapshot.Ref, reason, message string) {
+	w.plan.Problems = append(w.plan.Problems, snapshot.Problem{Object: about, Reason: reason, Message: message})
+}
+
+func (c *claim) ref() snapshot.Ref { return snapshot.Ref{Kind: snapshot.Service.String(), Key: c.key} }
+
+// wake lowers NextWake to t.
+func (w *work) wake(t time.Time) {
+	if !t.IsZero() && (w.plan.NextWake.IsZero() || t.Before(w.plan.NextWake)) {
+		w.plan.NextWake = t
+	}
+}
+
+// holdings lists who sits on what after this plan, sharing the list with the
+// last plan when it is the same.
+func (w *work) holdings() {
+	old := w.prev.Holdings
+	same, n := true, 0
+	for h := range w.seated() {
+		n++
+		i, found := slices.BinarySearchFunc(old, h, Holding.compare)
+		if same = found && old[i] == h; !same {
+			break
+		}
+	}
+	if same && n == len(old) {
+		w.plan.Holdings = old
+		return
+	}
+	w.plan.Holdings = slices.SortedFunc(w.seated(), Holding.compare)
+}
+
+// seated yields every holding, in the order of the claims.
+func (w *work) seated() iter.Seq[Holding] {
+	return func(yield func(Holding) bool) {
+		for _, c := range w.sorted {
+			for _, a := range c.holds {
+				if !yield(Holding{a, c.key, w.poolName(a), !slices.Contains(c.have, a)}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// compare orders holdings by address, then Service.
+func (h Holding) compare(o Holding) int {
+	return cmp.Or(h.Address.Compare(o.Address), h.Service.Compare(o.Service))
+}

@@ -1,0 +1,162 @@
+package assign
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+// pools is every IPAddressPool in our own words. It depends on the pool
+// objects alone, so it is kept as long as those are the same.
+type pools struct {
+	objects []*v1alpha1.IPAddressPool
+	list    []*pool // older first: the order in which overlaps are settled
+	order   []*pool // the order in which a Service tries them
+	byName  map[string]*pool
+	estate  *lbpool.Estate
+	book    *lbpool.Book
+}
+
+// A pool is one IPAddressPool.
+type pool struct {
+	obj        *v1alpha1.IPAddressPool
+	index      int // in pools.list and in the estate
+	auto       bool
+	drain      bool
+	priority   int
+	namespaces []string
+	ofSpace    []labels.Selector
+	ofService  []labels.Selector
+	problems   []snapshot.Problem
+	assigned   string // the message for Services that have addresses from here
+}
+
+// compilePools reads every pool, the good part of a bad one too.
+func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
+	ps := &pools{objects: objects, byName: make(map[string]*pool, len(objects))}
+	var raw []*lbpool.Pool
+	older := slices.Clone(objects)
+	slices.SortStableFunc(older, func(a, b *v1alpha1.IPAddressPool) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for i, o := range older {
+		p := &pool{obj: o, index: i, drain: o.Spec.Drain, auto: o.Spec.AutoAssign == nil || *o.Spec.AutoAssign, assigned: "from pool " + o.Name}
+		raw = append(raw, p.readAddresses())
+		p.readAllocation()
+		ps.list = append(ps.list, p)
+		ps.byName[o.Name] = p
+	}
+	ps.estate = lbpool.Divide(raw)
+	for _, o := range ps.estate.Overlaps {
+		p := ps.byName[o.Pool.Name]
+		var ranges []string
+		for _, r := range o.Ranges {
+			ranges = append(ranges, r.String())
+		}
+		p.problem(ReasonOverlap, "%s belongs to pool %s, which comes first; remove it from one of them", strings.Join(ranges, ", "), o.First.Name)
+	}
+	for _, p := range ps.list {
+		if !ps.estate.Has(p.index, lbpool.IPv4) && !ps.estate.Has(p.index, lbpool.IPv6) {
+			p.problem(ReasonNoAddresses, "the pool has no address of its own; see spec.addresses")
+		}
+	}
+	ps.book = lbpool.NewBook(ps.estate)
+	ps.order = slices.Clone(ps.list)
+	slices.SortFunc(ps.order, comparePools)
+	return ps
+}
+
+// comparePools orders by priority, then pools that choose whom they serve
+// before pools for everybody, then by name.
+func comparePools(a, b *pool) int {
+	rank := func(p *pool) int {
+		if p.isPinned() {
+			return 0
+		}
+		return 1
+	}
+	last := func(p *pool) uint { return uint(p.priority) - 1 } // zero goes behind all
+	return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.obj.Name, b.obj.Name))
+}
+
+func (p *pool) problem(reason, format string, args ...any) {
+	p.problems = append(p.problems, snapshot.Problem{
+		Object: snapshot.RefOf(p.obj), Reason: reason, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (p *pool) readAddresses() *lbpool.Pool {
+	raw := &lbpool.Pool{Name: p.obj.Name, AvoidBuggy: p.obj.Spec.AvoidBuggyIPs}
+	for i, s := range p.obj.Spec.Addresses {
+		if r, err := lbpool.ParseRange(s); err != nil {
+			p.problem(ReasonBadAddresses, "spec.addresses[%d]: %v; the rest of the pool works", i, err)
+		} else {
+			raw.Ranges = append(raw.Ranges, r)
+		}
+	}
+	for i, s := range p.obj.Spec.Reserved {
+		if r, err := lbpool.ParseReserved(s); err != nil {
+			// What cannot be reserved could be anything: give nothing new away.
+			p.drain = true
+			p.problem(ReasonBadReserved, "spec.reserved[%d]: %v; the pool gives nothing new until this is mended", i, err)
+		} else {
+			raw.Reserved = append(raw.Reserved, r)
+		}
+	}
+	if d := p.obj.Spec.ReuseAfter; d != nil {
+		raw.ReuseAfter = max(0, d.Duration)
+	}
+	return raw
+}
+
+func (p *pool) readAllocation() {
+	to := p.obj.Spec.AllocateTo
+	if to == nil {
+		return
+	}
+	p.priority = max(0, to.Priority)
+	p.namespaces = to.Namespaces
+	p.ofSpace = p.selectors("namespaceSelectors", to.NamespaceSelectors)
+	p.ofService = p.selectors("serviceSelectors", to.ServiceSelectors)
+}
+
+// selectors reads selectors; one that cannot be read matches nothing, because
+// it would otherwise open the pool to everybody.
+func (p *pool) selectors(field string, raw []metav1.LabelSelector) []labels.Selector {
+	var list []labels.Selector
+	for i := range raw {
+		s, err := metav1.LabelSelectorAsSelector(&raw[i])
+		if err != nil {
+			p.problem(ReasonBadSelector, "spec.serviceAllocation.%s[%d]: %v; it selects nothing", field, i, err)
+			s = labels.Nothing()
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func (p *pool) isPinned() bool {
+	return len(p.namespaces) > 0 || len(p.ofSpace) > 0 || len(p.ofService) > 0
+}
+
+// admits reports whether the pool serves a Service.
+func (p *pool) admits(svc *corev1.Service, namespace labels.Set) bool {
+	matches := func(set labels.Set) func(labels.Selector) bool {
+		return func(s labels.Selector) bool { return s.Matches(set) }
+	}
+	if len(p.namespaces) > 0 || len(p.ofSpace) > 0 {
+		if !slices.Contains(p.namespaces, svc.Namespace) && !slices.ContainsFunc(p.ofSpace, matches(namespace)) {
+			return false
+		}
+	}
+	return len(p.ofService) == 0 || slices.ContainsFunc(p.ofService, matches(svc.Labels))
+}

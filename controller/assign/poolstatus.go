@@ -1,0 +1,136 @@
+package assign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+// Conditions of pools.
+const (
+	conditionReady      = "Ready"
+	conditionAdvertised = "Advertised"
+)
+
+// writePools adds the pools whose counters or conditions are not what they
+// should be, and their problems.
+func (w *work) writePools() {
+	var updates []snapshot.Object
+	inside := w.nodesInside()
+	for _, p := range w.pools.list {
+		problems := slices.Clone(p.problems)
+		if list := inside[p]; len(list) > 0 {
+			problems = append(problems, snapshot.Problem{
+				Object: snapshot.RefOf(p.obj), Reason: ReasonNodeAddressInPool,
+				Message: fmt.Sprintf("it contains addresses of nodes (%s), which are given to nobody; take them out of spec.addresses", strings.Join(list, ", ")),
+			})
+		}
+		status := w.poolStatus(p)
+		advertised := w.advertised(p)
+		if advertised.Status == metav1.ConditionFalse {
+			problems = append(problems, snapshot.Problem{Object: snapshot.RefOf(p.obj), Reason: advertised.Reason, Message: advertised.Message})
+		}
+		w.plan.Problems = append(w.plan.Problems, problems...)
+
+		conditions, changed := withCondition(p.obj.Status.Conditions, conditionReady, ready(p, problems), w.now)
+		conditions, again := withCondition(conditions, conditionAdvertised, advertised, w.now)
+		status.Conditions = conditions
+		old := &p.obj.Status
+		if changed || again || status.AssignedIPv4 != old.AssignedIPv4 || status.AssignedIPv6 != old.AssignedIPv6 ||
+			status.AvailableIPv4 != old.AvailableIPv4 || status.AvailableIPv6 != old.AvailableIPv6 {
+			next := *p.obj
+			next.Status = status
+			updates = append(updates, &next)
+		}
+	}
+	slices.SortFunc(updates, func(a, b snapshot.Object) int { return snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)) })
+	w.plan.Updates = append(w.plan.Updates, updates...)
+}
+
+// nodesInside lists the nodes whose own addresses lie in a pool.
+func (w *work) nodesInside() map[*pool][]string {
+	inside := map[*pool][]string{}
+	for a, node := range w.nodes {
+		if p := w.poolOf(a); p != nil {
+			inside[p] = append(inside[p], fmt.Sprintf("%v of %s", a, node))
+		}
+	}
+	for _, list := range inside {
+		slices.Sort(list)
+	}
+	return inside
+}
+
+// poolStatus counts.
+func (w *work) poolStatus(p *pool) v1alpha1.IPAddressPoolStatus {
+	var used [2]lbpool.Usage
+	for _, f := range [...]lbpool.Family{lbpool.IPv4, lbpool.IPv6} {
+		used[f] = w.pools.book.Usage(p.index, f, w.now)
+		if p.drain {
+			used[f].Available = 0
+		}
+		w.wake(w.pools.book.Wake(p.index, f, w.now))
+	}
+	return v1alpha1.IPAddressPoolStatus{
+		AssignedIPv4: used[lbpool.IPv4].Assigned, AvailableIPv4: used[lbpool.IPv4].Available,
+		AssignedIPv6: used[lbpool.IPv6].Assigned, AvailableIPv6: used[lbpool.IPv6].Available,
+	}
+}
+
+// ready is the condition that says whether the pool works as written.
+func ready(p *pool, problems []snapshot.Problem) metav1.Condition {
+	c := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: ReasonUsable, ObservedGeneration: p.obj.Generation}
+	var messages []string
+	for _, problem := range problems {
+		if problem.Reason == ReasonNotAdvertised || problem.Reason == ReasonNodeAddressInPool {
+			continue
+		}
+		if c.Status == metav1.ConditionTrue {
+			c.Status, c.Reason = metav1.ConditionFalse, problem.Reason
+		}
+		messages = append(messages, problem.Message)
+	}
+	c.Message = strings.Join(messages, "; ")
+	return c
+}
+
+// advertised is the condition that says whether the network learns of the
+// pool's addresses.
+func (w *work) advertised(p *pool) metav1.Condition {
+	c := metav1.Condition{Type: conditionAdvertised, Status: metav1.ConditionTrue, Reason: ReasonAdvertised, ObservedGeneration: p.obj.Generation}
+	if w.c.L2Advertisements.Len()+w.c.BGPAdvertisements.Len() == 0 {
+		c.Message = "by L2 on every node and interface, the default where there is no advertisement object"
+		return c
+	}
+	for _, ad := range w.c.L2Advertisements.All() {
+		if selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
+			return c
+		}
+	}
+	for _, ad := range w.c.BGPAdvertisements.All() {
+		if selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
+			return c
+		}
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, ReasonNotAdvertised
+	c.Message = "no L2Advertisement or BGPAdvertisement selects this pool, so nothing announces its addresses"
+	return c
+}
+
+// selects reports whether an advertisement is for a pool.
+func selects(names []string, selectors []metav1.LabelSelector, p *v1alpha1.IPAddressPool) bool {
+	if len(names)+len(selectors) == 0 || slices.Contains(names, p.Name) {
+		return true
+	}
+	return slices.ContainsFunc(selectors, func(s metav1.LabelSelector) bool {
+		selector, err := metav1.LabelSelectorAsSelector(&s)
+		return err == nil && selector.Matches(labels.Set(p.Labels))
+	})
+}

@@ -1,0 +1,302 @@
+package assign
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+// serve gives addresses to those who lack one, the oldest first.
+func (w *work) serve() {
+	for _, c := range w.sorted {
+		if c.managed && !c.foreign {
+			w.serveClaim(c)
+		}
+	}
+}
+
+// serveClaim completes what a Service holds, or moves it to what it asks for.
+// It is moved only once the new address is certain, and keeps the old one
+// until then.
+func (w *work) serveClaim(c *claim) {
+	if !c.fault.isZero() {
+		c.refused = c.fault
+		return
+	}
+	missing := c.missing(c.holds)
+	switch {
+	case len(c.holds) == 0 || !w.isAsAsked(c):
+		w.take(c, w.choose)
+	case len(missing) == 0:
+	case w.take(c, w.complete):
+	case len(c.lost) > 0 && w.take(c, w.choose): // its pool lost a family: another may have both
+	case !c.requires():
+		c.refused = refusal{} // one family is what PreferDualStack settles for
+	}
+	if c.requires() && len(c.holds) > 0 && len(c.missing(c.holds)) > 0 {
+		for _, a := range c.holds {
+			c.lost = append(c.lost, loss{a, "the Service requires both families, and there is only this one"})
+		}
+		c.holds = c.holds[:0]
+	}
+}
+
+// take gives a Service what choice finds, or records the refusal.
+func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal)) bool {
+	addrs, refused := choice(c)
+	c.refused = refused
+	if !refused.isZero() {
+		return false
+	}
+	for _, a := range c.holds {
+		if !slices.Contains(addrs, a) {
+			c.lost = append(c.lost, loss{a, "the Service asks for another address or pool"})
+		}
+	}
+	c.holds = append(c.holds[:0], addrs...)
+	w.orderHolds(c)
+	for _, a := range c.holds {
+		w.pools.book.Sit(a, &c.tenant)
+	}
+	return true
+}
+
+// isAsAsked reports whether what a Service holds is what it asks for by name.
+func (w *work) isAsAsked(c *claim) bool {
+	for _, a := range c.wants {
+		if !slices.Contains(c.holds, a) {
+			return false
+		}
+	}
+	for _, a := range c.holds {
+		if c.pool != "" && w.poolName(a) != c.pool {
+			return false
+		}
+		if len(c.wants) > 0 && !slices.Contains(c.wants, a) && !slices.Contains(c.missing(c.wants), lbpool.FamilyOf(a)) {
+			return false
+		}
+	}
+	return true
+}
+
+// choose finds addresses for a Service as if it had none.
+func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
+	if len(c.wants) > 0 {
+		return w.chooseAsked(c)
+	}
+	candidates, refused := w.candidates(c)
+	if !refused.isZero() {
+		return nil, refused
+	}
+	if len(c.families) == 2 {
+		for _, p := range candidates {
+			first, ok1 := w.pick(c, p, c.families[0])
+			second, ok2 := w.pick(c, p, c.families[1])
+			if ok1 && ok2 {
+				return []netip.Addr{first, second}, refusal{}
+			}
+		}
+		if c.requires() {
+			return nil, w.exhausted(c, candidates, c.families)
+		}
+	}
+	for _, f := range c.families {
+		for _, p := range candidates {
+			if a, ok := w.pick(c, p, f); ok {
+				return []netip.Addr{a}, refusal{}
+			}
+		}
+	}
+	return nil, w.exhausted(c, candidates, c.families)
+}
+
+// chooseAsked checks the addresses that a Service asks for, all or nothing,
+// and adds the families that it did not ask about from the first one's pool.
+func (w *work) chooseAsked(c *claim) ([]netip.Addr, refusal) {
+	for _, a := range c.wants {
+		if refused := w.refuse(c, a); !refused.isZero() {
+			return nil, refused
+		}
+	}
+	addrs := slices.Clone(c.wants)
+	home := w.poolOf(c.wants[0])
+	for _, f := range c.missing(addrs) {
+		if a, ok := w.pick(c, home, f); ok {
+			addrs = append(addrs, a)
+		} else if c.requires() {
+			return nil, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
+		}
+	}
+	return addrs, refusal{}
+}
+
+// complete adds the families that a Service lacks, from the pool it lives in:
+// the other family of another pool might not be announced from the same nodes.
+func (w *work) complete(c *claim) ([]netip.Addr, refusal) {
+	addrs := slices.Clone(c.holds)
+	home := w.poolOf(c.holds[0])
+	for _, f := range c.missing(c.holds) {
+		if home.drain {
+			return nil, refusal{ReasonPoolDraining, fmt.Sprintf("pool %s is draining and gives no %v address", home.obj.Name, f)}
+		}
+		a, ok := w.pick(c, home, f)
+		if !ok {
+			return nil, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, refusal{}
+}
+
+// refuse says why a Service may not have an address that it asks for.
+func (w *work) refuse(c *claim, a netip.Addr) refusal {
+	if node, ok := w.nodes[a]; ok {
+		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is the own address of node %s", a, node)}
+	}
+	p := w.poolOf(a)
+	switch {
+	case p == nil && len(w.pools.list) == 0:
+		return refusal{ReasonNoPool, "there is no IPAddressPool yet"}
+	case p == nil:
+		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("%v is in no pool; ask for another or add it to an IPAddressPool", a)}
+	case c.pool != "" && c.pool != p.obj.Name:
+		return refusal{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %s and for %v, which is in pool %s", c.pool, a, p.obj.Name)}
+	}
+	if slices.Contains(c.have, a) && slices.Contains(c.holds, a) {
+		return refusal{} // it sits there: rules for newcomers do not apply
+	}
+	if refused := w.barred(c, p); !refused.isZero() {
+		return refused
+	}
+	if w.pools.estate.Avoids(p.index, a) {
+		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("pool %s leaves out %v (avoidBuggyIPs)", p.obj.Name, a)}
+	}
+	if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
+		return refusal{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o.Name, why)}
+	}
+	return refusal{}
+}
+
+// barred says why a pool gives a Service nothing new although it asks by name.
+func (w *work) barred(c *claim, p *pool) refusal {
+	switch {
+	case !p.admits(c.svc, w.namespaceLabels(c)):
+		return refusal{ReasonPoolNotAllowed, fmt.Sprintf("pool %s does not serve this Service; see its spec.serviceAllocation", p.obj.Name)}
+	case p.drain:
+		return refusal{ReasonPoolDraining, fmt.Sprintf("pool %s gives no new addresses; see its spec.drain and conditions", p.obj.Name)}
+	}
+	return refusal{}
+}
+
+func (w *work) namespaceLabels(c *claim) labels.Set {
+	if ns, ok := w.c.Namespaces.Get(snapshot.Key{Name: c.key.Namespace}); ok {
+		return ns.Labels
+	}
+	return nil
+}
+
+// candidates returns the pools from which a Service may be given an address.
+func (w *work) candidates(c *claim) ([]*pool, refusal) {
+	if len(w.pools.list) == 0 {
+		return nil, refusal{ReasonNoPool, "there is no IPAddressPool yet"}
+	}
+	if c.pool != "" {
+		p := w.pools.byName[c.pool]
+		if p == nil {
+			return nil, refusal{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %q, which does not exist", c.pool)}
+		}
+		return []*pool{p}, w.barred(c, p)
+	}
+	var list []*pool
+	draining := false
+	for _, p := range w.pools.order {
+		if p.auto && p.admits(c.svc, w.namespaceLabels(c)) {
+			draining = draining || p.drain
+			if !p.drain {
+				list = append(list, p)
+			}
+		}
+	}
+	switch {
+	case len(list) == 0 && draining:
+		return nil, refusal{ReasonPoolDraining, "every pool that serves it gives no new addresses; see their spec.drain and conditions"}
+	case len(list) == 0:
+		return nil, refusal{ReasonPoolNotAllowed, "no pool serves this Service; see autoAssign and serviceAllocation of the pools, or ask for one by the annotation " + AnnotationPool}
+	}
+	// A write of unknown outcome is repeated, not replaced by another choice.
+	slices.SortStableFunc(list, func(a, b *pool) int { return w.pending(c, b) - w.pending(c, a) })
+	return list, refusal{}
+}
+
+// pending counts the addresses of a pool that are in flight to a Service.
+func (w *work) pending(c *claim, p *pool) (n int) {
+	for _, a := range c.inflight {
+		if w.poolOf(a) == p {
+			n++
+		}
+	}
+	return n
+}
+
+// pick finds one address of a pool and family for a Service: one in flight to
+// it, one that it may share, or a free one.
+func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
+	fits := func(a netip.Addr) bool {
+		if lbpool.FamilyOf(a) != f || w.poolOf(a) != p || w.nodes[a] != "" {
+			return false
+		}
+		o, _ := w.pools.book.Obstacle(a, &c.tenant)
+		return o == nil
+	}
+	for _, a := range c.inflight {
+		if fits(a) {
+			return a, true
+		}
+	}
+	if c.tenant.Key != "" {
+		for _, a := range w.pools.book.Shared(c.tenant.Key) {
+			if fits(a) {
+				return a, true
+			}
+		}
+	}
+	return w.pools.book.Next(p.index, f, w.now)
+}
+
+// exhausted says why none of pools has an address of these families.
+func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family) refusal {
+	var names, wanted []string
+	for _, f := range families {
+		wanted = append(wanted, f.String())
+	}
+	both := strings.Join(wanted, " and ")
+	has, resting := false, false
+	for _, p := range candidates {
+		names = append(names, p.obj.Name)
+		all := true
+		for _, f := range families {
+			all = all && w.pools.estate.Has(p.index, f)
+			if t := w.pools.book.Wake(p.index, f, w.now); !t.IsZero() {
+				resting = true
+				w.wake(t)
+			}
+		}
+		has = has || all
+	}
+	which := "pool " + strings.Join(names, ", ")
+	switch {
+	case !has && c.requires() && len(families) == 2:
+		return refusal{ReasonNoAddressOfFamily, fmt.Sprintf("it requires both families from one pool, and %s has not both", which)}
+	case !has && len(families) == 1:
+		return refusal{ReasonNoAddressOfFamily, fmt.Sprintf("%s has no %s addresses", which, both)}
+	case resting:
+		return refusal{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
+	}
+	return refusal{ReasonPoolExhausted, fmt.Sprintf("every %s address of %s is in use", both, which)}
+}

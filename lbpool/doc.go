@@ -1,0 +1,15 @@
+// Package lbpool knows which addresses exist and who sits on them: ranges as
+// operators write them, pools, the rules under which two tenants share one
+// address, and the choice of the next free one.
+//
+// Any room may import it; it knows nothing of Kubernetes. It keeps true that
+// an address belongs to at most one pool (Divide gives what overlaps to the
+// first), and that Book.Next never proposes an address somebody sits on.
+//
+// Nothing here walks a pool. A pool is a few ranges however large it is, and
+// the addresses taken in a range are a sparse bitmap with summaries (bits.go),
+// so that finding a free one costs the same in an empty /28 and in a /64 with
+// a million tenants.
+//
+// Read pool.go first, then book.go.
+package lbpool

@@ -1,0 +1,172 @@
+package lbpool
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"go4.org/netipx"
+)
+
+// Pool is a set of addresses to give away, as an operator writes it.
+type Pool struct {
+	// Name of the pool.
+	Name string
+	// Ranges that belong to the pool.
+	Ranges []netipx.IPRange
+	// Reserved ranges are only given to a tenant that asks by address.
+	Reserved []netipx.IPRange
+	// AvoidBuggy leaves out IPv4 addresses that end in .0 and .255.
+	AvoidBuggy bool
+	// ReuseAfter is how long a freed address rests.
+	ReuseAfter time.Duration
+}
+
+// Estate is pools with every address given to exactly one of them.
+type Estate struct {
+	// Pools in their order.
+	Pools []*Pool
+	// Overlaps says which pools lost addresses to an earlier one.
+	Overlaps []Overlap
+
+	spans [2][]span  // per family, sorted, disjoint
+	open  [][2]int64 // per pool and family: how many addresses Next may propose
+	has   [][2]bool  // per pool and family: whether there is any address at all
+}
+
+// Overlap says that ranges of a pool belong to a pool before it.
+type Overlap struct {
+	Pool, First *Pool
+	Ranges      []netipx.IPRange
+}
+
+// A span is one range of one pool, either open to everybody or reserved.
+type span struct {
+	netipx.IPRange
+	pool int
+	open bool
+}
+
+// Divide gives every address to the first of pools that contains it.
+func Divide(pools []*Pool) *Estate {
+	e := &Estate{Pools: pools, open: make([][2]int64, len(pools)), has: make([][2]bool, len(pools))}
+	for i, p := range pools {
+		e.settle(i, p)
+	}
+	return e
+}
+
+// settle gives pool i what is left of its ranges.
+func (e *Estate) settle(i int, p *Pool) {
+	var own netipx.IPSetBuilder
+	for _, r := range p.Ranges {
+		own.AddRange(r)
+	}
+	lost := map[int][]netipx.IPRange{}
+	for _, r := range rangesOf(&own) {
+		for _, s := range e.overlapping(r) {
+			common := netipx.IPRangeFrom(later(r.From(), s.From()), earlier(r.To(), s.To()))
+			own.RemoveRange(common)
+			lost[s.pool] = append(lost[s.pool], common)
+		}
+	}
+	for first := range i {
+		if ranges := lost[first]; ranges != nil {
+			e.Overlaps = append(e.Overlaps, Overlap{p, e.Pools[first], ranges})
+		}
+	}
+	all, _ := own.IPSet()
+	var open, reserved netipx.IPSetBuilder
+	open.AddSet(all)
+	for _, r := range p.Reserved {
+		open.RemoveRange(r)
+	}
+	proposed, _ := open.IPSet()
+	reserved.AddSet(all)
+	reserved.RemoveSet(proposed)
+	for _, r := range proposed.Ranges() {
+		n := size(r)
+		if p.AvoidBuggy {
+			n -= countBuggy(r)
+		}
+		f := FamilyOf(r.From())
+		e.open[i][f] = addSaturating(e.open[i][f], n)
+		e.insert(span{r, i, true})
+	}
+	for _, r := range rangesOf(&reserved) {
+		e.insert(span{r, i, false})
+	}
+}
+
+// rangesOf returns the merged ranges of b. Only ranges that were valid were
+// added, and nothing else makes IPSet fail.
+func rangesOf(b *netipx.IPSetBuilder) []netipx.IPRange {
+	set, _ := b.IPSet()
+	return set.Ranges()
+}
+
+func (e *Estate) insert(s span) {
+	list := &e.spans[FamilyOf(s.From())]
+	*list = slices.Insert(*list, e.search(s.From()), s)
+	e.has[s.pool][FamilyOf(s.From())] = true
+}
+
+// search returns the index of the first span that ends at a or behind it.
+func (e *Estate) search(a netip.Addr) int {
+	list := e.spans[FamilyOf(a)]
+	i, _ := slices.BinarySearchFunc(list, a, func(s span, a netip.Addr) int { return s.To().Compare(a) })
+	return i
+}
+
+func (e *Estate) overlapping(r netipx.IPRange) []span {
+	list := e.spans[FamilyOf(r.From())]
+	from := e.search(r.From())
+	to := from
+	for to < len(list) && !r.To().Less(list[to].From()) {
+		to++
+	}
+	return list[from:to]
+}
+
+// find returns the index of the span that holds a, or -1.
+func (e *Estate) find(a netip.Addr) int {
+	list := e.spans[FamilyOf(a)]
+	if i := e.search(a); i < len(list) && !a.Less(list[i].From()) {
+		return i
+	}
+	return -1
+}
+
+// PoolOf returns the index of the pool that a belongs to, or -1.
+func (e *Estate) PoolOf(a netip.Addr) int {
+	if i := e.find(a); i >= 0 {
+		return e.spans[FamilyOf(a)][i].pool
+	}
+	return -1
+}
+
+// Has reports whether the pool at this index has any address of a family left
+// to itself.
+func (e *Estate) Has(pool int, f Family) bool {
+	return e.has[pool][f]
+}
+
+func later(a, b netip.Addr) netip.Addr {
+	if a.Less(b) {
+		return b
+	}
+	return a
+}
+
+func earlier(a, b netip.Addr) netip.Addr {
+	if b.Less(a) {
+		return b
+	}
+	return a
+}
+
+// Avoids reports whether a pool leaves out an address of its ranges because
+// old equipment drops it.
+func (e *Estate) Avoids(pool int, a netip.Addr) bool {
+	return e.Pools[pool].AvoidBuggy && isBuggy(a)
+}

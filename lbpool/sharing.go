@@ -1,0 +1,74 @@
+package lbpool
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tenant is who sits on an address.
+type Tenant struct {
+	// Name tells people who it is ("team-b/web"); it identifies the tenant.
+	Name string
+	// Key lets tenants with the same one share an address; empty: alone.
+	Key string
+	// Realm is the namespace. Sharing beyond it needs both sides' Admits.
+	Realm string
+	// Admits are other realms whose tenants may join; "*" is any.
+	Admits []string
+	// Ports the tenant listens on.
+	Ports []Port
+	// Backend must be equal among those who share: empty where any node can
+	// take the traffic, else what decides which nodes can.
+	Backend string
+}
+
+// Port is one port of a tenant.
+type Port struct {
+	Protocol string
+	Number   int32
+}
+
+// String returns "TCP/80".
+func (p Port) String() string { return fmt.Sprintf("%s/%d", p.Protocol, p.Number) }
+
+// Clash says why t and o cannot sit on one address at all, seen from t, as the
+// end of a sentence about o ("…, which does not share"), or "".
+func (t *Tenant) Clash(o *Tenant) string {
+	switch {
+	case o.Key == "":
+		return "which does not share it"
+	case t.Key == "":
+		return "which shares it only under its sharing key " + o.Key
+	case t.Key != o.Key:
+		return "which shares it under another key, " + o.Key
+	case t.Backend != o.Backend:
+		return "which does not have the same externalTrafficPolicy and, with Local, the same selector"
+	}
+	for _, p := range t.Ports {
+		if slices.Contains(o.Ports, p) {
+			return "which already uses port " + p.String() + " of it"
+		}
+	}
+	return ""
+}
+
+// Stranger reports whether t and o live in realms that do not both admit each
+// other. Strangers that already share an address may go on; they may not start.
+func (t *Tenant) Stranger(o *Tenant) bool {
+	return t.Realm != o.Realm && (!t.admits(o.Realm) || !o.admits(t.Realm))
+}
+
+func (t *Tenant) admits(realm string) bool {
+	return slices.Contains(t.Admits, "*") || slices.Contains(t.Admits, realm)
+}
+
+// Bar says why t may not join o on an address: Clash, or strangeness.
+func (t *Tenant) Bar(o *Tenant) string {
+	if why := t.Clash(o); why != "" {
+		return why
+	}
+	if t.Stranger(o) {
+		return "which is in another namespace, and not both permit that"
+	}
+	return ""
+}
