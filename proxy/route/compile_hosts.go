@@ -1,7 +1,6 @@
 package route
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,8 +80,7 @@ func (b *hostBuilder) claim(c *claim) {
 	b.sealed = b.sealed || c.sealed
 	for _, r := range c.routes {
 		if first := b.root.add(b.withRedirect(r)); first != nil {
-			b.lost(c, DuplicatePath, fmt.Sprintf("path %s (%s) is served by the older Ingress %s; this one gets no requests for it",
-				r.Host+r.Path, cmp.Or(r.Type, "Prefix"), first.Ingress), first.Ingress)
+			b.lost(c, DuplicatePath, fmt.Sprintf("path %s (%s)", r.Host+r.Path, r.Type), first.Ingress)
 		}
 	}
 	switch {
@@ -90,7 +88,7 @@ func (b *hostBuilder) claim(c *claim) {
 	case b.certOwner == nil:
 		b.certOwner, b.cert = c, c.pair.cert
 	case b.certOwner.pair != c.pair:
-		b.lost(c, DuplicateTLS, fmt.Sprintf("host %s has its certificate from the older Ingress %s", c.host, b.certOwner.unit.key), b.certOwner.unit.key)
+		b.lost(c, DuplicateTLS, "the certificate of host "+c.host, b.certOwner.unit.key)
 	}
 }
 
@@ -102,7 +100,7 @@ func (b *hostBuilder) defaultBackend(c *claim) {
 	case b.fallOwner == nil || b.fallOwner.weak && !c.weak:
 		b.fallOwner, b.fallback = c, b.withRedirect(c.fallback)
 	case !c.weak:
-		b.lost(c, DuplicateDefault, fmt.Sprintf("the default backend is that of the older Ingress %s; this one gets no requests", b.fallOwner.unit.key), b.fallOwner.unit.key)
+		b.lost(c, DuplicateDefault, "the default backend of all hosts", b.fallOwner.unit.key)
 	}
 }
 
@@ -116,9 +114,11 @@ func (b *hostBuilder) withRedirect(r *Route) *Route {
 	return &n
 }
 
-func (b *hostBuilder) lost(c *claim, reason, message string, winner snapshot.Key) {
+// lost tells the owner of c who has what it claims.
+func (b *hostBuilder) lost(c *claim, reason, what string, winner snapshot.Key) {
+	message := fmt.Sprintf("%s is taken by Ingress %s, which comes first by age and name; rename one or remove it", what, winner)
 	if winner == c.unit.key {
-		message = "the Ingress names it twice: " + message
+		message = what + " stands twice in this Ingress; the first counts"
 	}
 	b.problems = append(b.problems, snapshot.Problem{
 		Object: snapshot.Ref{Kind: snapshot.Ingress.String(), Key: c.unit.key}, Reason: reason, Message: message,

@@ -2,6 +2,7 @@ package route
 
 // Reasons of the Problems that Compile finds.
 const (
+	EmptyIngress          = "EmptyIngress"          // it has no routes
 	InvalidHost           = "InvalidHost"           // the rule is left out
 	InvalidPath           = "InvalidPath"           // the path is left out
 	MissingService        = "MissingService"        // the route answers 503

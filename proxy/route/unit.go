@@ -148,7 +148,7 @@ func (b *unitBuilder) defaultBackend() {
 	def := b.ingress.Spec.DefaultBackend
 	if def == nil {
 		if len(b.ingress.Spec.Rules) == 0 {
-			b.problemf(UnsupportedBackend, "the Ingress has neither rules nor a default backend")
+			b.problemf(EmptyIngress, "the Ingress has neither rules nor a default backend")
 		}
 		return
 	}
@@ -245,7 +245,7 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 		case pair == nil || c.pair != nil:
 		case !pair.covers(name):
 			b.problemf(CertificateMismatch, "the certificate in Secret %s/%s is not for host %s but for %s, so clients get the default certificate",
-				b.key.Namespace, entry.SecretName, name, strings.Join(pair.names(), ", "))
+				b.key.Namespace, entry.SecretName, name, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
 		default:
 			c.pair = pair
 		}
