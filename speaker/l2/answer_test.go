@@ -1,0 +1,325 @@
+package l2
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/mdlayher/arp"
+	"github.com/mdlayher/ndp"
+	"golang.org/x/net/bpf"
+	"pgregory.net/rapid"
+)
+
+var (
+	self   = mac{2, 0, 0, 0, 0, 1}
+	asker  = mac{2, 0, 0, 0, 0, 9}
+	vip4   = netip.MustParseAddr("10.0.0.50")
+	vip6   = netip.MustParseAddr("2001:db8::50")
+	client = netip.MustParseAddr("10.0.0.9")
+	link6  = netip.MustParseAddr("fe80::9")
+)
+
+func newTestAnswerer() *answerer {
+	a := newAnswerer(self)
+	a.tables.Store(&tables{
+		v4: map[[4]byte]struct{}{vip4.As4(): {}},
+		v6: map[[16]byte]struct{}{vip6.As16(): {}},
+	})
+	return a
+}
+
+func arpQuestion(t testing.TB, to mac, from netip.Addr, target netip.Addr) []byte {
+	t.Helper()
+	f, err := arpFrame(arp.OperationRequest, asker, from, mac{}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(f, to[:])
+	return f
+}
+
+func TestARPIsAnswered(t *testing.T) {
+	cases := []struct {
+		name   string
+		frame  []byte
+		answer bool
+	}{
+		{"broadcast", arpQuestion(t, broadcast(), client, vip4), true},
+		{"unicast to us", arpQuestion(t, self, client, vip4), true},
+		{"unicast to another host", arpQuestion(t, mac{2, 0, 0, 0, 0, 7}, client, vip4), false},
+		{"probe of duplicate detection", arpQuestion(t, broadcast(), netip.IPv4Unspecified(), vip4), true},
+		{"another address", arpQuestion(t, broadcast(), client, client.Next()), false},
+		{"padded to 60 bytes", append(arpQuestion(t, broadcast(), client, vip4), make([]byte, 18)...), true},
+		{"cut short", arpQuestion(t, broadcast(), client, vip4)[:41], false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out := make([]byte, 128)
+			v := newTestAnswerer().arp(c.frame, out)
+			if !c.answer {
+				if v.reply != 0 || v.asked {
+					t.Fatalf("answered: %+v", v)
+				}
+				return
+			}
+			var p arp.Packet
+			if err := p.UnmarshalBinary(out[ethLen:v.reply]); err != nil {
+				t.Fatal(err)
+			}
+			if p.Operation != arp.OperationReply || p.SenderIP != vip4 || !bytes.Equal(p.SenderHardwareAddr, self[:]) || !bytes.Equal(p.TargetHardwareAddr, asker[:]) {
+				t.Errorf("answer %+v", p)
+			}
+			if mac(out[:6]) != asker || mac(out[6:12]) != self {
+				t.Errorf("sent from %x to %x", out[6:12], out[:6])
+			}
+		})
+	}
+}
+
+func TestARPClaimsOfOthersAreSeen(t *testing.T) {
+	for _, op := range []arp.Operation{arp.OperationRequest, arp.OperationReply} {
+		f, err := arpFrame(op, asker, vip4, mac{}, vip4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := newTestAnswerer().arp(f, make([]byte, 128)); v.claimed != vip4 || v.claimant != asker || v.reply != 0 {
+			t.Errorf("%v: %+v", op, v)
+		}
+		own, err := arpFrame(op, self, vip4, mac{}, vip4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := newTestAnswerer().arp(own, make([]byte, 128)); v.claimed.IsValid() {
+			t.Errorf("%v: our own frame counts as a claim", op)
+		}
+	}
+}
+
+func solicit(t testing.TB, to mac, from, dst netip.Addr, options ...ndp.Option) []byte {
+	t.Helper()
+	f, err := ndFrame(asker, from, dst, &ndp.NeighborSolicitation{TargetAddress: vip6, Options: options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(f, to[:])
+	return f
+}
+
+func TestSolicitationsAreAnswered(t *testing.T) {
+	group, err := ndp.SolicitedNodeMulticast(vip6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := &ndp.LinkLayerAddress{Direction: ndp.Source, Addr: net.HardwareAddr(asker[:])}
+	broken := solicit(t, groupMAC(group), link6, group, source)
+	broken[ndSum]++
+	cases := []struct {
+		name              string
+		frame             []byte
+		answer, solicited bool
+	}{
+		{"to the group", solicit(t, groupMAC(group), link6, group, source), true, true},
+		{"unicast, with the option", solicit(t, self, link6, vip6, source), true, true},
+		{"unicast reachability probe without the option", solicit(t, self, link6, vip6), true, true},
+		{"duplicate address detection", solicit(t, groupMAC(group), netip.IPv6Unspecified(), group), true, false},
+		{"detection that tells a link address", solicit(t, groupMAC(group), netip.IPv6Unspecified(), group, source), false, false},
+		{"detection sent unicast", solicit(t, self, netip.IPv6Unspecified(), vip6), false, false},
+		{"to another host", solicit(t, mac{2, 0, 0, 0, 0, 7}, link6, vip6), false, false},
+		{"wrong checksum", broken, false, false},
+		{"cut short", solicit(t, self, link6, vip6)[:ndOptions-1], false, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out := make([]byte, 128)
+			v := newTestAnswerer().ndp(c.frame, out)
+			if !c.answer {
+				if v.reply != 0 {
+					t.Fatalf("answered: %+v", v)
+				}
+				return
+			}
+			checkAdvertisement(t, out[:v.reply], c.solicited)
+		})
+	}
+}
+
+func checkAdvertisement(t *testing.T, frame []byte, solicited bool) {
+	t.Helper()
+	if len(frame) == 0 {
+		t.Fatal("no answer")
+	}
+	m, err := ndp.ParseMessage(frame[ip6Len:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	na := m.(*ndp.NeighborAdvertisement)
+	dst := netip.AddrFrom16([16]byte(frame[ip6Dst:ip6Len]))
+	want := link6
+	if !solicited {
+		want = netip.IPv6LinkLocalAllNodes()
+	}
+	if na.Solicited != solicited || !na.Override || na.TargetAddress != vip6 || dst != want {
+		t.Errorf("answer %+v to %s", na, dst)
+	}
+	option := na.Options[0].(*ndp.LinkLayerAddress)
+	if option.Direction != ndp.Target || !bytes.Equal(option.Addr, self[:]) {
+		t.Errorf("option %+v", option)
+	}
+	if sum(frame) != 0xffff {
+		t.Error("wrong checksum")
+	}
+	// The library must write the same bytes.
+	same, err := ndFrame(self, vip6, dst, na)
+	if err != nil || !bytes.Equal(same[6:], frame[6:]) {
+		t.Errorf("library writes\n%x, we\n%x (%v)", same, frame, err)
+	}
+}
+
+func TestAnswersAllocateNothing(t *testing.T) {
+	group, err := ndp.SolicitedNodeMulticast(vip6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, out := newTestAnswerer(), make([]byte, 128)
+	q4 := arpQuestion(t, broadcast(), client, vip4)
+	q6 := solicit(t, groupMAC(group), link6, group)
+	if n := testing.AllocsPerRun(100, func() {
+		if a.arp(q4, out).reply == 0 || a.ndp(q6, out).reply == 0 {
+			t.Fatal("no answer")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations per answer", n)
+	}
+}
+
+// A frame is only answered if the library, which is slow and was not written
+// by us, reads the same question from it.
+func FuzzARP(f *testing.F) {
+	f.Add(arpQuestion(f, broadcast(), client, vip4))
+	f.Add(arpQuestion(f, broadcast(), client, vip4)[:ethLen+8])
+	f.Add(append(ethHeader(broadcast(), asker, protoARP), 0, 1, 8, 0, 0xff, 0xff, 0, 1)) // lengths that overflowed a parser once
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		v := newTestAnswerer().arp(frame, make([]byte, 128))
+		if v.reply == 0 {
+			return
+		}
+		var p arp.Packet
+		if err := p.UnmarshalBinary(frame[ethLen:]); err != nil || p.Operation != arp.OperationRequest || p.TargetIP != vip4 {
+			t.Errorf("answered %x: %+v %v", frame, p, err)
+		}
+	})
+}
+
+func FuzzNDP(f *testing.F) {
+	f.Add(solicit(f, self, link6, vip6))
+	long := solicit(f, self, link6, vip6)
+	binary.BigEndian.PutUint16(long[ip6Payload:], 0xffff) // says more than it holds
+	f.Add(long)
+	f.Add(append(solicit(f, self, link6, vip6), 1, 0)) // an option of no length
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		v := newTestAnswerer().ndp(frame, make([]byte, 128))
+		if v.reply == 0 {
+			return
+		}
+		m, err := ndp.ParseMessage(frame[ip6Len : ip6Len+int(binary.BigEndian.Uint16(frame[ip6Payload:]))])
+		if err != nil {
+			t.Fatalf("answered %x: %v", frame, err)
+		}
+		if ns, ok := m.(*ndp.NeighborSolicitation); !ok || ns.TargetAddress != vip6 {
+			t.Errorf("answered %x: %+v", frame, m)
+		}
+	})
+}
+
+// The filter's spans cover every address, stay few, and cover little else when
+// the addresses lie together.
+func TestSpansCover(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := map[[4]byte]struct{}{}
+		for _, w := range rapid.SliceOf(rapid.Uint32()).Draw(t, "words") {
+			set[[4]byte(binary.BigEndian.AppendUint32(nil, w))] = struct{}{}
+		}
+		spans := spansOf(set)
+		if len(spans) > maxSpans {
+			t.Fatalf("%d spans", len(spans))
+		}
+		for a := range set {
+			covered := false
+			for _, s := range spans {
+				w := lastWord(a)
+				covered = covered || s.lo <= w && w <= s.hi
+			}
+			if !covered {
+				t.Fatalf("%v is not covered by %v", a, spans)
+			}
+		}
+		checkFilter(t, spans, rapid.Uint32().Draw(t, "probe"))
+		for a := range set {
+			checkFilter(t, spans, lastWord(a))
+		}
+	})
+}
+
+// checkFilter runs the program that the kernel would run.
+func checkFilter(t *rapid.T, spans []span, word uint32) {
+	vm, err := bpf.NewVM(append(inSpans(0, spans), bpf.RetConstant{Val: 0}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := vm.Run(binary.BigEndian.AppendUint32(nil, word))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := false
+	for _, s := range spans {
+		want = want || s.lo <= word && word <= s.hi
+	}
+	if (n > 0) != want {
+		t.Fatalf("%#x passes: %v, in %v: %v", word, n > 0, spans, want)
+	}
+}
+
+func TestTheLargestFilterAssembles(t *testing.T) {
+	var spans []span
+	for i := range uint32(maxSpans) {
+		spans = append(spans, span{i * 100, i*100 + 1})
+	}
+	if _, err := arpFilter(spans); err != nil {
+		t.Error(err)
+	}
+	if _, err := ndpFilter(spans); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScheduleBurstsThenBeats(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := newSchedule(time.Minute)
+	s.arm(vip4, now)
+	var at []time.Duration
+	for clock := now; clock.Before(now.Add(3 * time.Minute)); clock = clock.Add(10 * time.Millisecond) {
+		for {
+			if _, ok := s.next(clock); !ok {
+				break
+			}
+			at = append(at, clock.Sub(now))
+		}
+	}
+	want := append(burst(), burst()[4]+time.Minute, burst()[4]+2*time.Minute)
+	if len(at) != len(want) {
+		t.Fatalf("announced at %v, want %v", at, want)
+	}
+	for i := range want {
+		if at[i] != want[i] {
+			t.Errorf("announcement %d at %v, want %v", i, at[i], want[i])
+		}
+	}
+	s.remove(vip4)
+	if _, some := s.wait(now); some {
+		t.Error("a removed address is still due")
+	}
+}

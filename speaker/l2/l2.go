@@ -1,0 +1,348 @@
+package l2
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/speaker/announce"
+)
+
+// Options of an Announcer.
+type Options struct {
+	// Beat is the pause between announcements of an address that is settled;
+	// zero means a minute.
+	Beat       time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Announcement is how one address is announced.
+type Announcement struct {
+	// Interfaces to answer on; none means every one.
+	Interfaces []string
+	// Round begins the burst of gratuitous frames again whenever it changes:
+	// the network must be told anew who won a conflict.
+	Round int64
+}
+
+// Want is everything to announce. It must not be modified after Set.
+type Want struct {
+	Addresses map[netip.Addr]Announcement
+	// Members are the MACs of other speakers. They may claim an address of ours
+	// while it changes hands, and are no strangers.
+	Members map[string]struct{}
+}
+
+// Conflict is a stranger who claims an address of ours.
+type Conflict struct {
+	Address   netip.Addr
+	Interface string
+	MAC       string
+	mac       mac
+}
+
+// Announcer answers for addresses on the interfaces of this machine.
+type Announcer struct {
+	opts      Options
+	want      atomic.Pointer[Want]
+	links     atomic.Pointer[[]announce.Interface]
+	wake      chan struct{}
+	watch     chan struct{}
+	strangers chan Conflict // to the hall
+	raw       chan Conflict // from the responders
+	metrics   *metrics
+	probing   chan struct{} // one at a time: its sockets are many
+	ready     chan struct{}
+
+	// What follows belongs to the goroutine of Run.
+	responders map[responderKey]*responder
+	failed     map[responderKey]string // why no responder could be made, once logged
+	serving    map[netip.Addr]map[string]int64
+	sched      *schedule
+	defended   map[netip.Addr]time.Time
+}
+
+type responderKey struct {
+	index int
+	mac   mac
+	name  string
+}
+
+// New returns an Announcer that announces nothing yet.
+func New(opts Options) *Announcer {
+	if opts.Beat == 0 {
+		opts.Beat = time.Minute
+	}
+	a := &Announcer{
+		opts: opts, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
+		strangers: make(chan Conflict, 64), raw: make(chan Conflict, 256),
+		probing: make(chan struct{}, 1), ready: make(chan struct{}),
+		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
+		serving: map[netip.Addr]map[string]int64{}, sched: newSchedule(opts.Beat),
+		defended: map[netip.Addr]time.Time{},
+	}
+	a.want.Store(&Want{})
+	a.links.Store(&[]announce.Interface{})
+	a.metrics = newMetrics(opts.Registerer)
+	return a
+}
+
+// Set declares what to announce. It never blocks, and the latest wins.
+func (a *Announcer) Set(w *Want) {
+	a.want.Store(w)
+	poke(a.wake)
+}
+
+// Watch signals that Interfaces changed.
+func (a *Announcer) Watch() <-chan struct{} { return a.watch }
+
+// Ready is closed once the interfaces have been read.
+func (a *Announcer) Ready() <-chan struct{} { return a.ready }
+
+// Conflicts delivers strangers who claim addresses of ours, at most one per
+// address and defence interval.
+func (a *Announcer) Conflicts() <-chan Conflict { return a.strangers }
+
+// Interfaces are the interfaces that can carry announcements.
+func (a *Announcer) Interfaces() []announce.Interface { return *a.links.Load() }
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// scanPause holds back the next look at the interfaces: a node whose routes
+	// churn must not keep us busy with them.
+	scanPause = 100 * time.Millisecond
+	// rescan looks again without being told, for what netlink dropped.
+	rescan = 30 * time.Second
+	// defence is DEFEND_INTERVAL of RFC 5227 2.4: claim back at most this often.
+	defence = 10 * time.Second
+	// sendBatch and sendPause limit gratuitous frames to some 6,000 addresses a
+	// second, a pace that small switches and the asker's own queue survive.
+	sendBatch = 64
+	sendPause = 10 * time.Millisecond
+)
+
+// Run answers until ctx ends. Then it falls silent; it takes nothing back,
+// since nothing on a LAN could be taken back.
+func (a *Announcer) Run(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	watching := make(chan struct{})
+	go a.followLinks(ctx, changed, watching)
+	defer func() {
+		<-watching
+		for _, r := range a.responders {
+			r.close()
+		}
+	}()
+	var scanned time.Time
+	scan := time.NewTimer(0)
+	send := time.NewTimer(time.Hour)
+	// Each turn one of these happened: something else is wanted; the interfaces
+	// may have changed; an announcement is due; somebody claimed an address.
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.wake:
+			a.apply(time.Now())
+		case <-changed:
+			scan.Reset(max(0, scanPause-time.Since(scanned)))
+			continue
+		case <-scan.C:
+			scanned = time.Now()
+			a.scan()
+			a.apply(scanned)
+			scan.Reset(rescan)
+		case c := <-a.raw:
+			a.conflict(c, time.Now())
+		case <-send.C:
+		}
+		if wait, some := a.sendDue(time.Now()); some {
+			send.Reset(wait)
+		} else {
+			send.Stop()
+		}
+	}
+}
+
+// followLinks keeps a netlink subscription up.
+func (a *Announcer) followLinks(ctx context.Context, changed chan struct{}, done chan struct{}) {
+	defer close(done)
+	for ctx.Err() == nil {
+		err := watchLinks(ctx, func() { poke(changed) })
+		if ctx.Err() == nil {
+			a.opts.Log.Warn("interfaces are watched anew", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// scan reads the interfaces and makes the responders match: new ones first.
+func (a *Announcer) scan() {
+	links, err := readLinks()
+	if err != nil {
+		a.opts.Log.Warn("interfaces could not be read; the last known stay in force", "error", err)
+		return
+	}
+	want := map[responderKey]link{}
+	public := make([]announce.Interface, 0, len(links))
+	for _, l := range links {
+		public = append(public, l.Interface)
+		if l.Up {
+			want[responderKey{l.index, l.mac, l.Name}] = l
+		}
+	}
+	for key, l := range want {
+		if _, ok := a.responders[key]; ok {
+			continue
+		}
+		r, err := newResponder(l, a.metrics.of(l.Name, "ipv4"), a.metrics.of(l.Name, "ipv6"), a.raw)
+		if err != nil {
+			if a.failed[key] != err.Error() {
+				a.failed[key] = err.Error()
+				a.opts.Log.Error("interface cannot serve", "interface", l.Name, "error", err)
+			}
+			continue
+		}
+		delete(a.failed, key)
+		a.responders[key] = r
+	}
+	for key, r := range a.responders {
+		if _, ok := want[key]; !ok {
+			delete(a.responders, key)
+			r.close()
+		}
+	}
+	old := a.links.Swap(&public)
+	if !slices.EqualFunc(*old, public, sameInterface) || !isClosed(a.ready) {
+		if !isClosed(a.ready) {
+			close(a.ready)
+		}
+		poke(a.watch)
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func sameInterface(a, b announce.Interface) bool {
+	return a.Name == b.Name && a.MAC == b.MAC && a.Up == b.Up &&
+		slices.Equal(a.Prefixes, b.Prefixes) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Gateways, b.Gateways)
+}
+
+// apply brings every responder to what is wanted, and begins the burst of what
+// is new somewhere.
+func (a *Announcer) apply(now time.Time) {
+	want := a.want.Load()
+	next := make(map[netip.Addr]map[string]int64, len(want.Addresses))
+	for key, r := range a.responders {
+		t := &tables{v4: map[[4]byte]struct{}{}, v6: map[[16]byte]struct{}{}}
+		where := key.name + "/" + net.HardwareAddr(key.mac[:]).String()
+		for addr, ann := range want.Addresses {
+			if len(ann.Interfaces) > 0 && !slices.Contains(ann.Interfaces, key.name) {
+				continue
+			}
+			if addr.Is4() {
+				t.v4[addr.As4()] = struct{}{}
+			} else {
+				t.v6[addr.As16()] = struct{}{}
+			}
+			if next[addr] == nil {
+				next[addr] = map[string]int64{}
+			}
+			next[addr][where] = ann.Round
+		}
+		if err := r.set(t); err != nil {
+			a.opts.Log.Warn("an interface serves incompletely", "interface", key.name, "error", err)
+		}
+	}
+	for addr, on := range next {
+		if arrived(a.serving[addr], on) {
+			a.sched.arm(addr, now)
+		}
+	}
+	for addr := range a.serving {
+		if _, ok := next[addr]; !ok {
+			a.sched.remove(addr)
+			delete(a.defended, addr)
+		}
+	}
+	a.serving = next
+}
+
+// arrived reports whether on holds an interface or a round that old did not.
+func arrived(old, on map[string]int64) bool {
+	for where, round := range on {
+		if before, ok := old[where]; !ok || before != round {
+			return true
+		}
+	}
+	return false
+}
+
+// sendDue announces what is due, a batch at most, and says when to come back.
+func (a *Announcer) sendDue(now time.Time) (time.Duration, bool) {
+	for range sendBatch {
+		addr, ok := a.sched.next(now)
+		if !ok {
+			return a.sched.wait(now)
+		}
+		for _, key := range slices.SortedFunc(maps.Keys(a.responders), func(x, y responderKey) int { return x.index - y.index }) {
+			r := a.responders[key]
+			if _, on := a.serving[addr][key.name+"/"+net.HardwareAddr(key.mac[:]).String()]; !on {
+				continue
+			}
+			if err := r.announce(addr); err != nil && !errors.Is(err, net.ErrClosed) {
+				a.opts.Log.Debug("announcement lost", "address", addr, "interface", key.name, "error", err)
+			}
+		}
+	}
+	wait, some := a.sched.wait(now)
+	return max(wait, sendPause), some
+}
+
+// conflict tells of a stranger and claims the address back once per defence
+// interval; more often, two defenders would shout for ever.
+func (a *Announcer) conflict(c Conflict, now time.Time) {
+	if _, member := a.want.Load().Members[c.MAC]; member {
+		return
+	}
+	if _, ours := a.serving[c.Address]; !ours || now.Sub(a.defended[c.Address]) < defence {
+		return
+	}
+	a.defended[c.Address] = now
+	for _, r := range a.responders {
+		if r.link.Name == c.Interface {
+			if err := r.announce(c.Address); err != nil {
+				a.opts.Log.Debug("defence lost", "address", c.Address, "error", err)
+			}
+		}
+	}
+	select {
+	case a.strangers <- c:
+	default:
+	}
+}

@@ -1,0 +1,288 @@
+package l2
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"quayside.io/speaker/announce"
+)
+
+// inNamespace runs the calling test again in a process with a network of its
+// own and returns true there. In the parent it reports what the child did.
+// Goroutines change threads, so a namespace must belong to a whole process.
+func inNamespace(t *testing.T, programs ...string) bool {
+	t.Helper()
+	const marker = "QUAYSIDE_TEST_NETNS"
+	if os.Getenv(marker) == t.Name() {
+		return true
+	}
+	lacks := ""
+	if os.Geteuid() != 0 {
+		lacks = "root"
+	}
+	for _, p := range append(programs, "ip", "nsenter") {
+		if _, err := exec.LookPath(p); err != nil {
+			lacks = p
+		}
+	}
+	if lacks != "" {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("needs %s", lacks)
+		}
+		t.Skipf("needs %s", lacks)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), marker+"="+t.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	t.Logf("in its own namespace:\n%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
+func run(t *testing.T, argv ...string) string {
+	t.Helper()
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+	return string(out)
+}
+
+// lan is a cable between this namespace (interface lan0, no IPv4 address) and
+// a neighbour with a kernel of ordinary habits.
+type lan struct {
+	t         *testing.T
+	neighbour string // a process in whose namespace it lives
+}
+
+func newLAN(t *testing.T) *lan {
+	holder := exec.Command("sleep", "60")
+	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = holder.Process.Kill(); _ = holder.Wait() })
+	l := &lan{t, strconv.Itoa(holder.Process.Pid)}
+	run(t, "ip", "link", "add", "lan0", "type", "veth", "peer", "name", "eth0", "netns", l.neighbour)
+	run(t, "ip", "link", "set", "lan0", "up")
+	l.run("ip", "link", "set", "lo", "up")
+	l.run("ip", "addr", "add", "10.0.0.9/24", "dev", "eth0")
+	l.run("ip", "addr", "add", "2001:db8::9/64", "dev", "eth0", "nodad")
+	l.run("ip", "link", "set", "eth0", "up")
+	return l
+}
+
+// run runs a program at the neighbour.
+func (l *lan) run(argv ...string) string {
+	l.t.Helper()
+	return run(l.t, l.command(argv...)...)
+}
+
+func (l *lan) command(argv ...string) []string {
+	return append([]string{"nsenter", "-t", l.neighbour, "-n"}, argv...)
+}
+
+// try runs a program at the neighbour that may fail.
+func (l *lan) try(argv ...string) error {
+	argv = l.command(argv...)
+	return exec.Command(argv[0], argv[1:]...).Run()
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func startAnnouncer(t *testing.T) *Announcer {
+	t.Helper()
+	var log bytes.Buffer
+	a := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry(), Beat: time.Minute})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	<-a.Ready()
+	return a
+}
+
+func wantAddresses(addresses ...netip.Addr) *Want {
+	w := &Want{Addresses: map[netip.Addr]Announcement{}}
+	for _, a := range addresses {
+		w.Addresses[a] = Announcement{Interfaces: []string{"lan0"}}
+	}
+	return w
+}
+
+func (a *Announcer) mac(name string) string {
+	for _, i := range a.Interfaces() {
+		if i.Name == name {
+			return i.MAC
+		}
+	}
+	return ""
+}
+
+func TestAnswersOnARealLAN(t *testing.T) {
+	if !inNamespace(t, "arping", "ndisc6") {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	l := newLAN(t)
+	a := startAnnouncer(t)
+	eventually(t, "lan0 is up", func() bool {
+		for _, i := range a.Interfaces() {
+			if i.Name == "lan0" && i.Up {
+				return true
+			}
+		}
+		return false
+	})
+	a.Set(wantAddresses(vip4, vip6))
+	eventually(t, "announced", func() bool { return a.metrics.of("lan0", "ipv6").gratuitous.Load() > 0 })
+
+	if out := l.run("arping", "-c", "2", "-w", "3", "-i", "eth0", vip4.String()); !strings.Contains(strings.ToLower(out), a.mac("lan0")) {
+		t.Errorf("arping:\n%s", out)
+	}
+	// A probe of duplicate detection must learn that the address is taken.
+	if out := l.run("arping", "-0", "-c", "1", "-w", "2", "-i", "eth0", vip4.String()); !strings.Contains(strings.ToLower(out), a.mac("lan0")) {
+		t.Errorf("arping -0:\n%s", out)
+	}
+	if out := l.run("ndisc6", "-1", vip6.String(), "eth0"); !strings.Contains(strings.ToLower(out), a.mac("lan0")) {
+		t.Errorf("ndisc6:\n%s", out)
+	}
+	l.run("ip", "addr", "add", vip6.String()+"/64", "dev", "eth0")
+	eventually(t, "the kernel's own detection finds the duplicate", func() bool {
+		return strings.Contains(l.run("ip", "addr", "show", "dev", "eth0"), "dadfailed")
+	})
+	l.run("ip", "addr", "del", vip6.String()+"/64", "dev", "eth0")
+
+	a.Set(wantAddresses(vip6))
+	eventually(t, "silence about an address that went", func() bool {
+		return l.try("arping", "-c", "1", "-w", "1", "-i", "eth0", vip4.String()) != nil
+	})
+
+	// A flap, with another MAC afterwards: groups are joined again, and the
+	// answer tells the new MAC.
+	run(t, "ip", "link", "set", "lan0", "down")
+	run(t, "ip", "link", "set", "lan0", "address", "02:00:00:00:00:77")
+	run(t, "ip", "link", "set", "lan0", "up")
+	eventually(t, "answers with the new MAC", func() bool {
+		argv := l.command("ndisc6", "-1", "-r", "1", "-w", "300", vip6.String(), "eth0")
+		out, _ := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+		return strings.Contains(string(out), "02:00:00:00:00:77")
+	})
+}
+
+func TestProbeFindsWhoAnswers(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	l := newLAN(t)
+	a := startAnnouncer(t)
+	eventually(t, "the neighbour is up", func() bool {
+		return strings.Contains(l.run("ip", "-o", "link", "show", "eth0"), "state UP")
+	})
+	neighbour4, neighbour6 := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("2001:db8::9")
+	questions := []Question{{Address: neighbour4}, {Address: neighbour6}, {Address: vip4}, {Address: vip6, Interfaces: []string{"lan0"}}}
+	began := time.Now()
+	found, err := a.Probe(t.Context(), questions, Takeover())
+	t.Logf("probe took %v", time.Since(began).Round(time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := l.run("ip", "-o", "link", "show", "eth0")
+	for _, n := range []netip.Addr{neighbour4, neighbour6} {
+		if f := found[n]; f.Interface != "lan0" || !strings.Contains(links, f.MAC) || f.MAC == "" {
+			t.Errorf("%s: found %+v, want the MAC in %s", n, f, links)
+		}
+	}
+	for _, n := range []netip.Addr{vip4, vip6} {
+		if f, ok := found[n]; ok {
+			t.Errorf("%s: found %+v, but nobody is there", n, f)
+		}
+	}
+}
+
+func TestStrangersAreToldAndAnswered(t *testing.T) {
+	if !inNamespace(t, "arping") {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	l := newLAN(t)
+	a := startAnnouncer(t)
+	a.Set(wantAddresses(vip4))
+	eventually(t, "announced", func() bool { return a.metrics.of("lan0", "ipv4").gratuitous.Load() > 0 })
+	l.run("ip", "addr", "add", vip4.String()+"/24", "dev", "eth0")
+	_ = l.try("arping", "-U", "-c", "1", "-w", "1", "-i", "eth0", "-S", vip4.String(), vip4.String())
+	select {
+	case c := <-a.Conflicts():
+		if c.Address != vip4 || c.Interface != "lan0" || !strings.Contains(l.run("ip", "-o", "link", "show", "eth0"), c.MAC) {
+			t.Errorf("conflict %+v", c)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("nobody told of the stranger")
+	}
+}
+
+func TestInterfacesAreFollowed(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	newLAN(t)
+	a := startAnnouncer(t)
+	find := func(name string) (announce.Interface, bool) {
+		for _, i := range a.Interfaces() {
+			if i.Name == name {
+				return i, true
+			}
+		}
+		return announce.Interface{}, false
+	}
+	run(t, "ip", "addr", "add", "10.0.0.1/24", "dev", "lan0")
+	run(t, "ip", "route", "add", "10.9.0.0/16", "dev", "lan0")
+	run(t, "ip", "route", "add", "default", "via", "10.0.0.254")
+	run(t, "ip", "link", "add", "veth77", "type", "veth", "peer", "name", "br-port")
+	run(t, "ip", "link", "add", "br0", "type", "bridge")
+	run(t, "ip", "link", "set", "br-port", "master", "br0")
+	eventually(t, "addresses, routes and gateways are known", func() bool {
+		i, _ := find("lan0")
+		return fmt.Sprint(i.Prefixes, i.Routes, i.Gateways) == "[10.0.0.1/24] [10.9.0.0/16] [10.0.0.254]"
+	})
+	eventually(t, "the bridge is one of them", func() bool { _, ok := find("br0"); return ok })
+	for _, name := range []string{"lo", "veth77", "br-port"} {
+		if i, ok := find(name); ok {
+			t.Errorf("%+v should not carry announcements", i)
+		}
+	}
+	run(t, "ip", "link", "del", "br0")
+	eventually(t, "an interface that went is gone", func() bool { _, ok := find("br0"); return !ok })
+}

@@ -1,0 +1,169 @@
+package l2
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"quayside.io/speaker/announce"
+)
+
+// link is an interface that can carry announcements.
+type link struct {
+	announce.Interface
+	index int
+	mac   mac
+	arp   bool
+}
+
+// excluded are the beginnings of names of interfaces that lead to containers
+// or nowhere, never to a LAN. They are the names the field has agreed on.
+func excluded(name string) bool {
+	if name == "lo" {
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		"docker", "cbr", "dummy", "virbr", "lxcbr", "veth", "cali", "tunl", "flannel",
+		"kube-ipvs", "cni", "nodelocaldns", "lxc", "cilium", "vxlan.calico", "ifb", "wg",
+	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// readLinks asks the kernel for every interface that can carry announcements.
+func readLinks() ([]link, error) {
+	all, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	kinds := map[int]string{}
+	for _, l := range all {
+		kinds[l.Attrs().Index] = l.Type()
+	}
+	var out []link
+	for _, l := range all {
+		a := l.Attrs()
+		// The port of a bridge or a bond is not where a LAN ends; that of a VRF is.
+		if len(a.HardwareAddr) != 6 || excluded(a.Name) || a.MasterIndex != 0 && kinds[a.MasterIndex] != "vrf" {
+			continue
+		}
+		v := link{index: a.Index, mac: mac(a.HardwareAddr), arp: a.RawFlags&unix.IFF_NOARP == 0}
+		v.Name, v.MAC = a.Name, a.HardwareAddr.String()
+		v.Up = a.Flags&net.FlagUp != 0 && a.Flags&net.FlagRunning != 0
+		if err := readAddresses(l, &v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b link) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func readAddresses(l netlink.Link, v *link) error {
+	addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list addresses of %s: %w", v.Name, err)
+	}
+	for _, a := range addrs {
+		if p, ok := prefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
+			v.Prefixes = append(v.Prefixes, p)
+		}
+	}
+	routes, err := netlink.RouteList(l, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list routes of %s: %w", v.Name, err)
+	}
+	for _, r := range routes {
+		if gw, ok := netip.AddrFromSlice(r.Gw); ok {
+			v.Gateways = append(v.Gateways, gw.Unmap())
+		} else if p, ok := prefixOf(r.Dst); ok && onLink(p, v.Prefixes) {
+			v.Routes = append(v.Routes, p.Masked())
+		}
+	}
+	slices.SortFunc(v.Prefixes, netip.Prefix.Compare)
+	slices.SortFunc(v.Routes, netip.Prefix.Compare)
+	slices.SortFunc(v.Gateways, netip.Addr.Compare)
+	v.Routes, v.Gateways = slices.Compact(v.Routes), slices.Compact(v.Gateways)
+	return nil
+}
+
+// onLink leaves out routes that say nothing new: those of the interface's own
+// subnets, the default, and what is not a LAN's.
+func onLink(p netip.Prefix, own []netip.Prefix) bool {
+	a := p.Addr()
+	if p.Bits() == 0 || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsLoopback() {
+		return false
+	}
+	return !slices.ContainsFunc(own, func(o netip.Prefix) bool { return o.Masked() == p.Masked() })
+}
+
+func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	a, ok := netip.AddrFromSlice(n.IP)
+	ones, bits := n.Mask.Size()
+	a = a.Unmap()
+	return netip.PrefixFrom(a, ones-(bits-a.BitLen())), ok && bits >= a.BitLen()
+}
+
+// watchLinks calls changed, without much delay and maybe needlessly, whenever
+// interfaces, addresses or routes change, until ctx ends. A subscription that
+// breaks (the kernel drops messages under load) is made anew by the caller.
+func watchLinks(ctx context.Context, changed func()) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	broken := func(err error) { cancel(fmt.Errorf("netlink subscription: %w", err)) }
+	failed := func(err error) error { return fmt.Errorf("subscribe to netlink: %w", err) }
+
+	links := make(chan netlink.LinkUpdate, 64)
+	if err := netlink.LinkSubscribeWithOptions(links, ctx.Done(), netlink.LinkSubscribeOptions{ErrorCallback: broken}); err != nil {
+		return failed(err)
+	}
+	defer drain(links)
+	addrs := make(chan netlink.AddrUpdate, 64)
+	if err := netlink.AddrSubscribeWithOptions(addrs, ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: broken}); err != nil {
+		return failed(err)
+	}
+	defer drain(addrs)
+	routes := make(chan netlink.RouteUpdate, 64)
+	if err := netlink.RouteSubscribeWithOptions(routes, ctx.Done(), netlink.RouteSubscribeOptions{ErrorCallback: broken}); err != nil {
+		return failed(err)
+	}
+	defer drain(routes)
+
+	changed() // what happened before the subscription
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case _, ok := <-links:
+			if !ok {
+				return context.Cause(ctx)
+			}
+		case _, ok := <-addrs:
+			if !ok {
+				return context.Cause(ctx)
+			}
+		case _, ok := <-routes:
+			if !ok {
+				return context.Cause(ctx)
+			}
+		}
+		changed()
+	}
+}
+
+// drain lets the subscription's goroutine end: it closes the channel when its
+// socket is closed, which it only sees between two sends.
+func drain[T any](c <-chan T) {
+	go func() {
+		for range c {
+		}
+	}()
+}

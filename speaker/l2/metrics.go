@@ -1,0 +1,66 @@
+package l2
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics hands the hot path plain atomic counters and turns them into samples
+// only when somebody collects.
+type metrics struct {
+	mu       sync.Mutex
+	counters map[[2]string]*counters // by interface and family
+
+	requests, replies, gratuitous, dropped *prometheus.Desc
+}
+
+func newMetrics(to prometheus.Registerer) *metrics {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("quayside_l2_"+name+"_total", help, []string{"interface", "family"}, nil)
+	}
+	m := &metrics{
+		counters:   map[[2]string]*counters{},
+		requests:   desc("requests", "Questions received about addresses of this node."),
+		replies:    desc("replies", "Answers sent."),
+		gratuitous: desc("gratuitous", "Announcements sent unasked."),
+		dropped:    desc("dropped", "Answers that could not be sent."),
+	}
+	if to != nil {
+		to.MustRegister(m)
+	}
+	return m
+}
+
+// of returns the counters of one interface, which outlive its responders.
+func (m *metrics) of(link, family string) *counters {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := [2]string{link, family}
+	if m.counters[key] == nil {
+		m.counters[key] = &counters{}
+	}
+	return m.counters[key]
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.requests, m.replies, m.gratuitous, m.dropped} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, c := range m.counters {
+		emit := func(d *prometheus.Desc, v uint64) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), key[0], key[1])
+		}
+		emit(m.requests, c.requests.Load())
+		emit(m.replies, c.replies.Load())
+		emit(m.gratuitous, c.gratuitous.Load())
+		emit(m.dropped, c.dropped.Load())
+	}
+}

@@ -1,0 +1,230 @@
+package l2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/net/bpf"
+)
+
+// Question asks who answers for an address on some interfaces; none named
+// means every one.
+type Question struct {
+	Address    netip.Addr
+	Interfaces []string
+}
+
+// Found is somebody who answers for an address.
+type Found struct {
+	Interface string
+	MAC       string
+}
+
+// Timing says how often and how long Probe asks.
+type Timing struct {
+	Times int
+	Every time.Duration // also how long to listen after the last one
+}
+
+// Takeover is the timing that decides whether a silent member is really gone:
+// three questions within 60 ms.
+func Takeover() Timing { return Timing{Times: 3, Every: 20 * time.Millisecond} }
+
+// FirstClaim is the timing before an address is announced that never was:
+// three questions within 600 ms, RFC 5227 in spirit.
+func FirstClaim() Timing { return Timing{Times: 3, Every: 200 * time.Millisecond} }
+
+// Probe asks the LAN who answers for addresses, and returns who does. It ends
+// early once every address is answered for. An interface that cannot ask is no
+// answer; it is logged.
+func (a *Announcer) Probe(ctx context.Context, questions []Question, timing Timing) (map[netip.Addr]Found, error) {
+	select { // one at a time, so that bursts of takeovers do not pile up sockets
+	case a.probing <- struct{}{}:
+		defer func() { <-a.probing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	links, err := readLinks()
+	if err != nil {
+		return nil, err
+	}
+	p := &probe{found: map[netip.Addr]Found{}, open: map[netip.Addr]int{}, all: make(chan struct{}), log: a.opts.Log}
+	for _, l := range links {
+		if l.Up {
+			p.add(l, questions)
+		}
+	}
+	defer p.close()
+	p.remaining = len(p.open)
+	if p.remaining == 0 {
+		return nil, errors.New("no interface to ask on")
+	}
+	for _, e := range p.ears {
+		p.listening.Go(e.listen)
+	}
+	tick := time.NewTicker(timing.Every)
+	defer tick.Stop()
+	for range timing.Times {
+		for _, e := range p.ears {
+			e.ask()
+		}
+		select {
+		case <-tick.C:
+		case <-p.all:
+			return p.result(), nil
+		case <-ctx.Done():
+			return p.result(), ctx.Err()
+		}
+	}
+	return p.result(), nil
+}
+
+// probe is one round of questions over several interfaces.
+type probe struct {
+	log       *slog.Logger
+	ears      []*ear
+	listening sync.WaitGroup
+	all       chan struct{} // closed when every address is answered for
+
+	mu        sync.Mutex
+	found     map[netip.Addr]Found
+	open      map[netip.Addr]int // on how many ears it is asked
+	remaining int
+}
+
+// ear is one socket that asks and listens for one family on one interface.
+// It sends on a socket of its own, since a socket is one goroutine's.
+type ear struct {
+	p       *probe
+	link    link
+	in, out *socket
+	ans     *answerer
+	frames  [][]byte
+	parse   func(*answerer, []byte, []byte) verdict
+}
+
+func (p *probe) add(l link, questions []Question) {
+	var v4, v6 []netip.Addr
+	for _, q := range questions {
+		if len(q.Interfaces) > 0 && !slices.Contains(q.Interfaces, l.Name) {
+			continue
+		}
+		if !q.Address.Is4() {
+			v6 = append(v6, q.Address)
+		} else if l.arp {
+			v4 = append(v4, q.Address)
+		}
+	}
+	add := func(list []netip.Addr, proto int, filter func([]span) ([]bpf.RawInstruction, error), parse func(*answerer, []byte, []byte) verdict) {
+		if len(list) == 0 {
+			return
+		}
+		e, err := newEar(p, l, list, proto, filter)
+		if err != nil {
+			p.log.Warn("an interface cannot be asked", "interface", l.Name, "error", err)
+			return
+		}
+		e.parse = parse
+		p.ears = append(p.ears, e)
+		for _, a := range list {
+			p.open[a]++
+		}
+	}
+	add(v4, protoARP, arpFilter, (*answerer).arp)
+	add(v6, protoIPv6, ndpFilter, (*answerer).ndp)
+}
+
+func newEar(p *probe, l link, list []netip.Addr, proto int, filter func([]span) ([]bpf.RawInstruction, error)) (*ear, error) {
+	e := &ear{p: p, link: l, ans: newAnswerer(l.mac)}
+	t := &tables{v4: map[[4]byte]struct{}{}, v6: map[[16]byte]struct{}{}}
+	for _, a := range list {
+		frame, err := question(l.mac, a)
+		if err != nil {
+			return nil, err
+		}
+		e.frames = append(e.frames, frame)
+		if a.Is4() {
+			t.v4[a.As4()] = struct{}{}
+		} else {
+			t.v6[a.As16()] = struct{}{}
+		}
+	}
+	e.ans.tables.Store(t)
+	program, err := filter(spansOfAddrs(list, list[0].Is4()))
+	if err != nil {
+		return nil, fmt.Errorf("filter: %w", err)
+	}
+	ifi := &net.Interface{Index: l.index, Name: l.Name, HardwareAddr: l.mac[:]}
+	if e.in, err = openSocket(ifi, proto, program); err != nil {
+		return nil, err
+	}
+	if e.out, err = openSocket(ifi, proto, program); err != nil {
+		e.in.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// ask sends the questions that are still open.
+func (e *ear) ask() {
+	for _, f := range e.frames {
+		if err := e.out.write(f); err != nil {
+			e.p.log.Debug("question lost", "interface", e.link.Name, "error", err)
+		}
+	}
+}
+
+// listen collects who claims an asked address. Whoever asks for it as we do is
+// not an owner; the answerer tells the two apart.
+func (e *ear) listen() {
+	scratch := make([]byte, 128)
+	for {
+		frame, open := e.in.read()
+		if !open {
+			return
+		}
+		if v := e.parse(e.ans, frame, scratch); v.claimed.IsValid() {
+			e.p.note(v.claimed, Found{Interface: e.link.Name, MAC: net.HardwareAddr(v.claimant[:]).String()})
+		}
+	}
+}
+
+func (p *probe) note(a netip.Addr, f Found) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.found[a]; known {
+		return
+	}
+	if _, asked := p.open[a]; !asked {
+		return
+	}
+	p.found[a] = f
+	if p.remaining--; p.remaining == 0 {
+		close(p.all)
+	}
+}
+
+func (p *probe) result() map[netip.Addr]Found {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make(map[netip.Addr]Found, len(p.found))
+	for a, f := range p.found {
+		out[a] = f
+	}
+	return out
+}
+
+func (p *probe) close() {
+	for _, e := range p.ears {
+		e.in.close()
+		e.out.close()
+	}
+	p.listening.Wait()
+}

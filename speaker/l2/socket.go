@@ -1,0 +1,87 @@
+package l2
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/mdlayher/packet"
+	"golang.org/x/net/bpf"
+)
+
+// Protocols by EtherType.
+const (
+	protoARP  = 0x0806
+	protoIPv6 = 0x86dd
+)
+
+// socket is a packet socket whose reads and writes allocate nothing: packet's
+// own make an address for every frame, which the frame itself carries.
+type socket struct {
+	conn   *packet.Conn
+	raw    syscall.RawConn
+	closed atomic.Bool
+
+	buf     []byte
+	n       int
+	err     error
+	readFn  func(fd uintptr) bool // made once: a closure per read would escape
+	pending []byte
+	writeFn func(fd uintptr) bool
+}
+
+func openSocket(link *net.Interface, proto int, filter []bpf.RawInstruction) (*socket, error) {
+	conn, err := packet.Listen(link, packet.Raw, proto, &packet.Config{Filter: filter})
+	if err != nil {
+		return nil, fmt.Errorf("packet socket on %s: %w (the capability NET_RAW is needed)", link.Name, err)
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("packet socket on %s: %w", link.Name, err)
+	}
+	s := &socket{conn: conn, raw: raw, buf: make([]byte, 2048)}
+	s.readFn = func(fd uintptr) bool {
+		s.n, s.err = syscall.Read(int(fd), s.buf)
+		return !errors.Is(s.err, syscall.EAGAIN)
+	}
+	s.writeFn = func(fd uintptr) bool {
+		_, s.err = syscall.Write(int(fd), s.pending)
+		return true // a full queue drops the frame: the asker asks again
+	}
+	return s, nil
+}
+
+// read returns the next frame, which is valid until the next read; false once
+// the socket is closed. A link that went down is told once, one that is gone
+// on every read: both are survived here until somebody closes the socket.
+func (s *socket) read() ([]byte, bool) {
+	for {
+		err := s.raw.Read(s.readFn)
+		switch {
+		case s.closed.Load():
+			return nil, false
+		case err == nil && s.err == nil:
+			return s.buf[:max(0, s.n)], true
+		case !errors.Is(s.err, syscall.EINTR):
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// write sends a frame. It shares state with read: one goroutine uses both.
+func (s *socket) write(frame []byte) error {
+	s.pending = frame
+	if err := s.raw.Write(s.writeFn); err != nil {
+		return err
+	}
+	return s.err
+}
+
+func (s *socket) close() {
+	s.closed.Store(true)
+	_ = s.conn.Close() // nothing was buffered that could be lost
+}
