@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	quiet    = 40 * time.Millisecond  // no event for so long: whoever writes has finished
+	patience = 500 * time.Millisecond // …or so long after the first, whatever comes
+	recheck  = 250 * time.Millisecond // until an empty or missing file is believed
+	poll     = 2 * time.Second        // between looks where the kernel does not tell
+)
+
+// follow reads the files again whenever something happens around them. Folders
+// are watched, not files: editors replace a file, and a mounted ConfigMap
+// replaces the link through which every file is reached.
+func (f *Files) follow(ctx context.Context) error {
+	if len(f.library.paths) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		f.log.Warn("cannot watch the manifests; looking at them every "+poll.String(), "error", err)
+		return f.pollFiles(ctx)
+	}
+	defer watcher.Close()
+	look := time.NewTimer(0) // at once: something may have changed since NewFiles
+	defer look.Stop()
+	var first time.Time // event since the last look
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-watcher.Events:
+			now := time.Now()
+			if first.IsZero() {
+				first = now
+			}
+			look.Reset(min(quiet, max(0, first.Add(patience).Sub(now))))
+		case err := <-watcher.Errors:
+			f.log.Warn("watching the manifests", "error", err)
+			look.Reset(0) // events may be lost
+		case <-look.C:
+			first = time.Time{}
+			watched := watchAll(watcher, f.library.paths)
+			switch again := f.reload(); {
+			case again:
+				look.Reset(recheck)
+			case !watched:
+				look.Reset(poll)
+			}
+		}
+	}
+}
+
+func (f *Files) pollFiles(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(poll):
+			f.reload()
+		}
+	}
+}
+
+// reload takes in what has changed and reports whether to look again soon.
+func (f *Files) reload() (again bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changed, again := f.library.scan()
+	if changed {
+		f.arrange(nil)
+	}
+	return again
+}
+
+// watchAll watches the folders around paths; adding one twice does no harm, and
+// a folder that was replaced is found again. It reports whether all could be.
+func watchAll(watcher *fsnotify.Watcher, paths []string) bool {
+	ok := true
+	for _, p := range paths {
+		for _, dir := range foldersOf(p) {
+			ok = watcher.Add(dir) == nil && ok
+		}
+	}
+	return ok
+}
+
+// foldersOf returns the folders in which a change may change what path says:
+// its own, and the one that a link leads to.
+func foldersOf(path string) []string {
+	dirs := []string{path}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		dirs[0] = filepath.Dir(path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		if info, err := os.Stat(real); err == nil && !info.IsDir() {
+			real = filepath.Dir(real)
+		}
+		dirs = append(dirs, real)
+	}
+	return dirs
+}
