@@ -1,0 +1,9 @@
+// Package e2e holds the tests that need a cluster: they share the labs that
+// this package brings up on first use, one per mode of kube-proxy.
+//
+// Tests here need root and a few programs; without them they are skipped with
+// the reason, except where CI is set. They do not run in parallel, since they
+// share a LAN and make trouble on it.
+//
+// Read main_test.go first; lab_test.go proves the lab itself.
+package e2e

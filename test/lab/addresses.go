@@ -1,0 +1,46 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// The address plan of doc.go. Node and client numbers begin with 1.
+
+const (
+	lanBits4, lanBits6 = 24, 64
+	lanCIDR4           = "10.77.0.0/24"
+	lanCIDR6           = "fd77::/64"
+	podCIDR4           = "10.244.0.0/16"
+	podCIDR6           = "fd44::/48"
+	serviceCIDR4       = "10.96.0.0/16"
+	serviceCIDR6       = "fd96::/108"
+	kubernetesIP       = "10.96.0.1" // the API server's Service
+	firstNode          = 10
+	firstClient        = 100
+	lastClient         = 149
+	apiHost            = 2
+)
+
+// lanAddr4 is the LAN address of host n, without its length.
+func lanAddr4(n int) string { return fmt.Sprintf("10.77.0.%d", n) }
+
+func lanAddr6(n int) string { return fmt.Sprintf("fd77::%d", n) }
+
+// lanMAC is readable in a capture: its last byte is the host's number.
+func lanMAC(n int) string { return fmt.Sprintf("02:77:00:00:00:%02x", n) }
+
+func nodePods4(node int) string { return fmt.Sprintf("10.244.%d.0/24", node) }
+
+func nodePods6(node int) string { return fmt.Sprintf("fd44:0:0:%d::/64", node) }
+
+func podAddr4(node, pod int) string { return fmt.Sprintf("10.244.%d.%d", node, pod) }
+
+func podAddr6(node, pod int) string { return fmt.Sprintf("fd44:0:0:%d::%d", node, pod) }
+
+// podGateway4 is on the node's side of every veth; only the pod asks for it.
+func podGateway4(node int) string { return fmt.Sprintf("10.244.%d.1", node) }
+
+const podGateway6 = "fe80::1"
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }

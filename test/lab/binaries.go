@@ -1,0 +1,132 @@
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// binaries are what the lab builds before it starts.
+type binaries struct {
+	kube     string // kube-apiserver, kube-controller-manager and kube-proxy in one
+	agent    string
+	quayside string // the product, as the image would hold it
+}
+
+func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("lab: where to keep built binaries: %w", err)
+	}
+	cache = filepath.Join(cache, "quayside-lab")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	// One builder at a time: two labs that start together share the result.
+	unlock, err := lockFile(filepath.Join(cache, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	kube, err := buildKube(ctx, filepath.Join(root, "test/lab/kube"), cache, logf)
+	if err != nil {
+		return nil, err
+	}
+	// The two of our own are rebuilt each time; go's cache makes that quick.
+	// Each source tree has its own copies, since several may be in use.
+	own := filepath.Join(cache, fmt.Sprintf("tree-%.12x", sha256.Sum256([]byte(root))))
+	b := &binaries{kube: kube, agent: filepath.Join(own, "agent"), quayside: filepath.Join(own, "quayside")}
+	if err := goBuild(ctx, root, b.agent, "./test/lab/agent"); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// buildQuayside builds the product from the tree that the lab is in.
+func (b *binaries) buildQuayside(ctx context.Context) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	return goBuild(ctx, root, b.quayside, ".")
+}
+
+// buildKube builds once per version of Kubernetes and of the Go toolchain.
+func buildKube(ctx context.Context, source, cache string, logf func(string, ...any)) (string, error) {
+	sum := sha256.New()
+	fmt.Fprintln(sum, runtime.Version(), runtime.GOARCH)
+	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+		b, err := os.ReadFile(filepath.Join(source, name))
+		if err != nil {
+			return "", fmt.Errorf("lab: %w", err)
+		}
+		sum.Write(b)
+	}
+	dir := filepath.Join(cache, fmt.Sprintf("kube-%.12x", sum.Sum(nil)))
+	binary := filepath.Join(dir, "kube")
+	if _, err := os.Stat(binary); err == nil {
+		return dir, nil
+	}
+	logf("building Kubernetes for the lab into %s: about six minutes on two cores the first time, then never again for this version", dir)
+	begin := time.Now()
+	if err := goBuild(ctx, source, binary+".new", "."); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-proxy"} {
+		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
+			return "", fmt.Errorf("lab: %w", err)
+		}
+	}
+	if err := os.Rename(binary+".new", binary); err != nil { // last: its presence says "complete"
+		return "", fmt.Errorf("lab: %w", err)
+	}
+	logf("built Kubernetes in %v", time.Since(begin).Round(time.Second))
+	return dir, nil
+}
+
+func goBuild(ctx context.Context, dir, out, pkg string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("lab: go build %s in %s: %w\n%s", pkg, dir, err, text)
+	}
+	return nil
+}
+
+// moduleRoot finds the source tree: tests run in their package's folder.
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("lab: go env GOMOD: %w", err)
+	}
+	mod := strings.TrimSpace(string(out))
+	if mod == "" || mod == os.DevNull {
+		return "", errors.New("lab: not inside the source tree of quayside.io: run from there")
+	}
+	return filepath.Dir(mod), nil
+}
+
+func lockFile(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lab: lock %s: %w", path, err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil // closing lets the lock go
+}

@@ -1,0 +1,217 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"quayside.io/test/lab/sandbox"
+)
+
+// APIServer is the kube-apiserver of the cluster, with the etcd behind it and
+// the controller manager beside it, in a namespace of their own on the LAN.
+type APIServer struct {
+	run  *run
+	ns   *netns
+	kube string // folder of the Kubernetes binaries
+	pki  *pki
+	args []string
+
+	etcd, server, manager *Process
+}
+
+const (
+	adminToken   = "admin-of-the-lab"
+	managerToken = "controller-manager-of-the-lab"
+	proxyToken   = "kube-proxy-of-the-lab"
+	apiPort      = "6443"
+)
+
+func newAPIServer(r *run, l *lan, kube string, opts options) (*APIServer, error) {
+	ns, err := newNetns(r.netnsName("api"))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.plug(ns, "api", apiHost); err != nil {
+		return nil, err
+	}
+	addresses := []net.IP{net.ParseIP(lanAddr4(apiHost)), net.ParseIP(lanAddr6(apiHost)),
+		net.ParseIP(kubernetesIP), net.IPv4(127, 0, 0, 1)}
+	certificates, err := newPKI(filepath.Join(r.dir, "pki"), addresses)
+	if err != nil {
+		return nil, err
+	}
+	tokens := filepath.Join(r.dir, "pki", "tokens.csv")
+	accounts := adminToken + ",admin,1,\"system:masters\"\n" +
+		managerToken + ",system:kube-controller-manager,2,\"system:masters\"\n" +
+		proxyToken + ",system:kube-proxy,3\n"
+	if err := os.WriteFile(tokens, []byte(accounts), 0o600); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	services := serviceCIDR4
+	if opts.ipv6 {
+		services += "," + serviceCIDR6
+	}
+	a := &APIServer{run: r, ns: ns, kube: kube, pki: certificates}
+	a.args = append([]string{
+		filepath.Join(kube, "kube-apiserver"),
+		"--etcd-servers=http://127.0.0.1:2379",
+		"--advertise-address=" + lanAddr4(apiHost),
+		"--secure-port=" + apiPort,
+		"--tls-cert-file=" + certificates.cert,
+		"--tls-private-key-file=" + certificates.key,
+		"--token-auth-file=" + tokens,
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + certificates.accounts,
+		"--service-account-signing-key-file=" + certificates.accounts,
+		"--service-cluster-ip-range=" + services,
+		"--allow-privileged=true",
+		"--shutdown-delay-duration=0",
+	}, opts.apiserverArgs...)
+	return a, nil
+}
+
+// start brings up etcd, the API server and, once that answers, the rest.
+func (a *APIServer) start(ctx context.Context, opts options) error {
+	var err error
+	data := filepath.Join(a.run.dir, "etcd")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	a.etcd, err = a.run.start("etcd", &sandbox.Spec{
+		NetNS: a.ns.path,
+		Tmpfs: []string{data}, // no disk: the lab's data need not survive it
+		Argv: []string{"etcd", "--data-dir=" + data, "--log-level=warn",
+			"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
+			"--listen-peer-urls=http://127.0.0.1:2380"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.Start(ctx); err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(a.run.dir, "pki", "controller-manager.kubeconfig")
+	if err := a.writeKubeconfig(kubeconfig, managerToken, "https://127.0.0.1:"+apiPort); err != nil {
+		return err
+	}
+	a.manager, err = a.run.start("kube-controller-manager", &sandbox.Spec{
+		NetNS: a.ns.path,
+		Argv: []string{
+			filepath.Join(a.kube, "kube-controller-manager"),
+			"--kubeconfig=" + kubeconfig,
+			"--leader-elect=false",
+			"--bind-address=127.0.0.1",
+			"--service-account-private-key-file=" + a.pki.accounts,
+			"--root-ca-file=" + a.pki.ca,
+			"--node-monitor-grace-period=" + opts.nodeGrace.String(),
+			"--kube-api-qps=500", "--kube-api-burst=1000",
+			"--controllers=endpointslice-controller,namespace-controller,serviceaccount-controller," +
+				"serviceaccount-token-controller,root-ca-certificate-publisher-controller," +
+				"node-lifecycle-controller,garbage-collector-controller," +
+				"validatingadmissionpolicy-status-controller",
+		},
+	})
+	return err
+}
+
+// Start starts kube-apiserver, again after Stop, and waits until it is ready.
+func (a *APIServer) Start(ctx context.Context) error {
+	var err error
+	a.server, err = a.run.start("kube-apiserver", &sandbox.Spec{NetNS: a.ns.path, Argv: a.args})
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(a.config())
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	url := "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort) + "/readyz"
+	return eventually(90*time.Second, func() error {
+		if a.server.Ended() {
+			return fmt.Errorf("kube-apiserver ended: %w: %s", a.server.err, tail(a.server.Log(), 5))
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("/readyz: %s", resp.Status)
+		}
+		return nil
+	})
+}
+
+// Stop kills kube-apiserver, as a crash or a power cut does: connections are
+// reset and new ones refused. The rest of the cluster goes on.
+func (a *APIServer) Stop() { a.server.Kill() }
+
+// config is the administrator's access. Its connections start in the API
+// server's own namespace, so that no fault on the LAN cuts the lab itself off.
+func (a *APIServer) config() *rest.Config {
+	return &rest.Config{
+		Host:            "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort),
+		BearerToken:     adminToken,
+		TLSClientConfig: rest.TLSClientConfig{CAData: a.pki.caPEM},
+		Dial:            a.ns.dial,
+		QPS:             -1, // unlimited: the lab is not what is tested
+		UserAgent:       "quayside-lab",
+	}
+}
+
+func (a *APIServer) writeKubeconfig(path, token, server string) error {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["lab"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: a.pki.caPEM}
+	c.AuthInfos["lab"] = &clientcmdapi.AuthInfo{Token: token}
+	c.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "lab"}
+	c.CurrentContext = "lab"
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		return fmt.Errorf("lab: write %s: %w", path, err)
+	}
+	return nil
+}
+
+// lanURL is the API server as everyone on the LAN reaches it.
+func (a *APIServer) lanURL() string {
+	return "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort)
+}
+
+func (a *APIServer) close() error { return a.ns.close() }
+
+// proxyConfig is the configuration of every kube-proxy but for its node.
+func proxyConfig(node, mode, kubeconfig string, opts options) string {
+	cluster := podCIDR4
+	if opts.ipv6 {
+		cluster += "," + podCIDR6
+	}
+	return strings.NewReplacer("NODE", node, "MODE", mode, "KUBECONFIG", kubeconfig, "CLUSTER", cluster).Replace(`
+apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: MODE
+hostnameOverride: NODE
+clientConnection: {kubeconfig: KUBECONFIG, qps: 500, burst: 1000}
+clusterCIDR: CLUSTER
+detectLocalMode: ClusterCIDR
+# Connection tracking limits belong to the machine, not to a namespace.
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+# Quicker than the default of 1 s: tests change endpoints all the time.
+nftables: {minSyncPeriod: 50ms, syncPeriod: 30s}
+iptables: {minSyncPeriod: 50ms, syncPeriod: 30s}
+`)
+}

@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"fmt"
+	"sync"
+)
+
+// lan is the switch: a bridge in a namespace of its own, so that cutting a
+// host off happens outside of that host, as it does in a rack.
+type lan struct {
+	ns   *netns
+	ipv6 bool
+
+	mu     sync.Mutex
+	faults faults
+}
+
+func newLAN(name string, ipv6 bool) (*lan, error) {
+	ns, err := newNetns(name)
+	if err != nil {
+		return nil, err
+	}
+	l := &lan{ns: ns, ipv6: ipv6}
+	return l, firstError(
+		// Where br_netfilter is loaded, bridged packets would run through this
+		// namespace's IP hooks and its connection tracking.
+		func() error {
+			return ns.sysctl("?net/bridge/bridge-nf-call-iptables=0",
+				"?net/bridge/bridge-nf-call-ip6tables=0", "?net/bridge/bridge-nf-call-arptables=0")
+		},
+		func() error {
+			return ns.ip("link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+				"link set br0 up")
+		},
+	)
+}
+
+// plug puts a namespace on the LAN: eth0 there, a port called member here.
+func (l *lan) plug(ns *netns, member string, host int) error {
+	err := l.ns.ip(
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %s address %s", member, ns.name, lanMAC(host)),
+		fmt.Sprintf("link set %s master br0 up", member),
+	)
+	if err != nil {
+		return err
+	}
+	// No DAD: the addresses are ours to give, and a second is a long time here.
+	if err := ns.sysctl("?net/ipv6/conf/eth0/accept_dad=0", "?net/ipv6/conf/eth0/accept_ra=0"); err != nil {
+		return err
+	}
+	lines := []string{"link set eth0 up", fmt.Sprintf("addr add %s/%d dev eth0", lanAddr4(host), lanBits4)}
+	if l.ipv6 {
+		lines = append(lines, fmt.Sprintf("addr add %s/%d dev eth0 nodad", lanAddr6(host), lanBits6))
+	}
+	return ns.ip(lines...)
+}
+
+// carrier switches the port of member off or on.
+func (l *lan) carrier(member string, on bool) error {
+	state := "down"
+	if on {
+		state = "up"
+	}
+	return l.ns.ip(fmt.Sprintf("link set %s %s", member, state))
+}
+
+// change edits the faults and puts the whole of them in force at once.
+func (l *lan) change(edit func(*faults)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	edit(&l.faults)
+	return l.ns.nft(l.faults.ruleset())
+}
+
+// firstError runs steps in order until one fails.
+func firstError(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

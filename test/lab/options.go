@@ -1,0 +1,55 @@
+package lab
+
+import (
+	"fmt"
+	"time"
+)
+
+// Option changes what Start brings up.
+type Option func(*options)
+
+type options struct {
+	nodes         int
+	proxyMode     string
+	ipv6          bool
+	nodeGrace     time.Duration
+	apiserverArgs []string
+	log           func(format string, args ...any)
+}
+
+func defaults() options {
+	return options{nodes: 3, proxyMode: "nftables", nodeGrace: 40 * time.Second, log: func(string, ...any) {}}
+}
+
+func (o *options) validate() error {
+	if o.nodes < 1 || o.nodes > 80 {
+		return fmt.Errorf("lab: %d nodes: the LAN has room for 1 to 80", o.nodes)
+	}
+	if o.proxyMode != "nftables" && o.proxyMode != "iptables" {
+		return fmt.Errorf("lab: kube-proxy mode %q: must be nftables or iptables", o.proxyMode)
+	}
+	return nil
+}
+
+// Nodes is how many nodes the cluster has. The default is 3.
+func Nodes(n int) Option { return func(o *options) { o.nodes = n } }
+
+// KubeProxy is the mode of every kube-proxy: nftables, the default, or iptables.
+func KubeProxy(mode string) Option { return func(o *options) { o.proxyMode = mode } }
+
+// IPv6 makes the cluster dual-stack, IPv4 first.
+func IPv6() Option { return func(o *options) { o.ipv6 = true } }
+
+// NodeGrace is how long the node lifecycle controller waits for a silent node
+// before it calls it NotReady. The default is Kubernetes' own, 40 s.
+func NodeGrace(d time.Duration) Option { return func(o *options) { o.nodeGrace = d } }
+
+// APIServerArgs adds flags to kube-apiserver.
+func APIServerArgs(args ...string) Option {
+	return func(o *options) { o.apiserverArgs = append(o.apiserverArgs, args...) }
+}
+
+// Log is told what the lab does while it comes up.
+func Log(printf func(format string, args ...any)) Option {
+	return func(o *options) { o.log = printf }
+}

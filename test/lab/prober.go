@@ -1,0 +1,151 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Prober opens new connections at a steady beat and asks for one page on
+// each, until stopped.
+type Prober struct {
+	host    Host
+	addr    string
+	every   time.Duration
+	timeout time.Duration
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+
+	mu       sync.Mutex
+	attempts []Attempt
+}
+
+// Attempt is one connection of a Prober.
+type Attempt struct {
+	Start time.Time
+	Took  time.Duration
+	Pod   string // who answered
+	Err   error
+}
+
+// Report is what a Prober saw.
+type Report struct {
+	Attempts []Attempt // by start
+	Failed   int
+	// Gap is the longest time without an answer: from the start of the last
+	// attempt that succeeded before it to the first after it, less one beat.
+	Gap      time.Duration
+	GapBegin time.Time
+	Slowest  time.Duration // of those that succeeded
+	every    time.Duration
+}
+
+// Probe begins to connect to addr, IP:PORT, at a steady beat. An attempt that
+// takes longer than timeout has failed; with less than 1 s, the kernel's
+// first retransmission cannot hide a lost packet.
+func (h Host) Probe(addr string, every, timeout time.Duration) *Prober {
+	ctx, cancel := context.WithCancel(h.view.core.alive)
+	p := &Prober{host: h, addr: addr, every: every, timeout: timeout, stop: cancel}
+	p.ended.Go(func() { p.run(ctx) })
+	h.view.onEnd(func() { p.Stop() })
+	return p
+}
+
+func (p *Prober) run(ctx context.Context) {
+	ticker := time.NewTicker(p.every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			p.ended.Go(p.attempt)
+		}
+	}
+}
+
+func (p *Prober) attempt() {
+	// Not the prober's context: the last attempts may finish after Stop.
+	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
+	defer cancel()
+	a := Attempt{Start: time.Now()}
+	a.Pod, a.Err = p.ask(ctx)
+	a.Took = time.Since(a.Start)
+	p.mu.Lock()
+	p.attempts = append(p.attempts, a)
+	p.mu.Unlock()
+}
+
+func (p *Prober) ask(ctx context.Context) (pod string, err error) {
+	conn, err := p.host.ns.dial(ctx, "tcp", p.addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return "", err
+		}
+	}
+	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", p.addr); err != nil {
+		return "", err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("status %s", resp.Status)
+	}
+	return resp.Header.Get("X-Pod"), nil
+}
+
+// Stop ends the probing, waits for open attempts and reports.
+func (p *Prober) Stop() Report {
+	p.stop()
+	p.ended.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return report(p.attempts, p.every)
+}
+
+func report(attempts []Attempt, every time.Duration) Report {
+	r := Report{Attempts: slices.Clone(attempts), every: every}
+	slices.SortFunc(r.Attempts, func(a, b Attempt) int { return a.Start.Compare(b.Start) })
+	var last time.Time
+	gap := func(to time.Time) {
+		if d := to.Sub(last) - every; !last.IsZero() && d > r.Gap {
+			r.Gap, r.GapBegin = d, last
+		}
+	}
+	for _, a := range r.Attempts {
+		if a.Err != nil {
+			r.Failed++
+			continue
+		}
+		gap(a.Start)
+		last = a.Start
+		r.Slowest = max(r.Slowest, a.Took)
+	}
+	if n := len(r.Attempts); n > 0 && r.Failed > 0 {
+		gap(r.Attempts[n-1].Start) // an outage that had not ended counts as far as it was seen
+	}
+	return r
+}
+
+// String is one line for a test's log.
+func (r Report) String() string {
+	s := fmt.Sprintf("%d connections, one each %v: %d failed, longest gap %v, slowest %v",
+		len(r.Attempts), r.every, r.Failed, r.Gap.Round(time.Millisecond), r.Slowest.Round(time.Millisecond))
+	for _, a := range r.Attempts {
+		if a.Err != nil {
+			return s + fmt.Sprintf("; first failure: %v", a.Err)
+		}
+	}
+	return s
+}
