@@ -1,0 +1,54 @@
+{{- /* The first part of every name. */}}
+{{- define "quayside.fullname" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- end }}
+
+{{- /* Labels that select a component's pods; they never change. Call with (list $ "speaker"). */}}
+{{- define "quayside.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- /* Labels of an object. Call with (list $ "speaker"). */}}
+{{- define "quayside.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "quayside.selector" . }}
+app.kubernetes.io/part-of: quayside
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Name of a component's ServiceAccount. */}}
+{{- define "quayside.serviceAccountName" -}}
+{{- $root := index . 0 -}}
+{{- $own := index $root.Values (index . 1) -}}
+{{- $own.serviceAccount.name | default (printf "%s-%s" (include "quayside.fullname" $root) (index . 1)) -}}
+{{- end }}
+
+{{- define "quayside.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{- define "quayside.membersSecret" -}}
+{{- .Values.speaker.members.existingSecret | default (printf "%s-members" (include "quayside.fullname" .)) -}}
+{{- end }}
+
+{{- /* NAMESPACE/NAME of the Service that Ingress statuses are copied from; empty if none is. */}}
+{{- define "quayside.publishService" -}}
+{{- if .Values.controller.publishService -}}
+{{ .Values.controller.publishService }}
+{{- else if and .Values.proxy.enabled .Values.proxy.service.enabled (not .Values.controller.publishAddresses) -}}
+{{ .Release.Namespace }}/{{ include "quayside.fullname" . }}-proxy
+{{- end -}}
+{{- end }}

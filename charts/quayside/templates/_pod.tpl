@@ -1,0 +1,99 @@
+{{- /* Metadata of a component's pods. */}}
+{{- define "quayside.pod.metadata" -}}
+{{- $root := index . 0 -}}
+{{- $own := index $root.Values (index . 1) -}}
+labels:
+  {{- include "quayside.labels" . | nindent 2 }}
+  {{- with $own.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $own.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* What every pod spec has: who it is and where it runs. */}}
+{{- define "quayside.pod.spec" -}}
+{{- $root := index . 0 -}}
+{{- $own := index $root.Values (index . 1) -}}
+serviceAccountName: {{ include "quayside.serviceAccountName" . }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+{{- with $root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $own.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $own.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $own.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $own.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* Spread over nodes as far as possible, unless the values say otherwise. */}}
+{{- define "quayside.pod.spread" -}}
+{{- $root := index . 0 -}}
+{{- $own := index $root.Values (index . 1) -}}
+topologySpreadConstraints:
+{{- if $own.topologySpreadConstraints }}
+{{ toYaml $own.topologySpreadConstraints }}
+{{- else }}
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "quayside.selector" . | nindent 6 }}
+  matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- end }}
+
+{{- /* The container's image, and flags that every command takes. */}}
+{{- define "quayside.container.image" -}}
+image: {{ include "quayside.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- end }}
+
+{{- define "quayside.container.commonArgs" -}}
+{{- $root := index . 0 -}}
+{{- $own := index $root.Values (index . 1) -}}
+- --namespace={{ $root.Release.Namespace }}
+- --admin=:{{ $own.adminPort }}
+- --log-level={{ $root.Values.log.level }}
+- --log-format={{ $root.Values.log.format }}
+{{- end }}
+
+{{- /* Further flags and environment of a component, its resources and probes. */}}
+{{- define "quayside.container.extraArgs" -}}
+{{- range . }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "quayside.container.rest" -}}
+{{- with .resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+livenessProbe:
+  httpGet: {path: /healthz, port: admin}
+  periodSeconds: 10
+  timeoutSeconds: 3
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: admin}
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 2
+{{- end }}

@@ -1,0 +1,39 @@
+{{- /*
+A role and its binding. Call with (dict "root" $ "component" "proxy" "scope"
+"cluster" or a namespace "suffix" "" "rules" "…yaml…").
+*/}}
+{{- define "quayside.role" -}}
+{{- $self := list .root .component -}}
+{{- $cluster := eq .scope "cluster" -}}
+{{- $kind := $cluster | ternary "ClusterRole" "Role" -}}
+{{- $name := printf "%s-%s%s" (include "quayside.fullname" .root) .component .suffix -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}
+metadata:
+  name: {{ $name }}
+  {{- if not $cluster }}
+  namespace: {{ .scope }}
+  {{- end }}
+  labels:
+    {{- include "quayside.labels" $self | nindent 4 }}
+rules:
+{{ .rules | trim }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}Binding
+metadata:
+  name: {{ $name }}
+  {{- if not $cluster }}
+  namespace: {{ .scope }}
+  {{- end }}
+  labels:
+    {{- include "quayside.labels" $self | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $kind }}
+  name: {{ $name }}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "quayside.serviceAccountName" $self }}
+  namespace: {{ .root.Release.Namespace }}
+{{- end }}
