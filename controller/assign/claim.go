@@ -30,6 +30,10 @@ type claim struct {
 	wants    []netip.Addr // asked for by address
 	fault    refusal      // the request cannot be read
 
+	// homes are the pools of have in estate; nil: in none.
+	homes  []*pool
+	estate *lbpool.Estate
+
 	round    uint64
 	managed  bool
 	foreign  bool         // managed, but another controller's address: left alone
@@ -194,6 +198,9 @@ func parseRequest(where, list string) (wants []netip.Addr, fault refusal) {
 	return wants, refusal{}
 }
 
+// isOutside reports whether an address in status is in none of our pools.
+func (c *claim) isOutside() bool { return slices.Contains(c.homes, nil) }
+
 // compare orders claims: who was created first, then by key.
 func (c *claim) compare(o *claim) int {
 	if c.created != o.created {
@@ -206,7 +213,13 @@ func (c *claim) compare(o *claim) int {
 }
 
 // begin forgets the decision of an earlier Compile.
-func (c *claim) begin(round uint64, managed bool) {
+func (c *claim) begin(round uint64, managed bool, ps *pools) {
+	if c.estate != ps.estate {
+		c.estate, c.homes = ps.estate, c.homes[:0]
+		for _, a := range c.have {
+			c.homes = append(c.homes, ps.poolOf(a))
+		}
+	}
 	c.round, c.managed, c.foreign = round, managed, false
 	c.holds, c.lost, c.inflight = c.holds[:0], nil, nil
 	c.refused = refusal{}

@@ -53,12 +53,12 @@ func (w *work) keepClaim(c *claim) {
 	case !c.managed:
 		w.release(c)
 		return
-	case !c.given && (c.alien != "" || slices.ContainsFunc(c.have, w.isOutside)):
+	case !c.given && (c.alien != "" || c.isOutside()):
 		w.leaveAlone(c)
 		return
 	}
-	for _, a := range c.have {
-		if why := w.illegal(c, a); why != "" {
+	for i, a := range c.have {
+		if why := w.illegal(c, a, c.homes[i]); why != "" {
 			c.lost = append(c.lost, loss{a, why})
 			continue
 		}
@@ -67,8 +67,6 @@ func (w *work) keepClaim(c *claim) {
 	}
 	w.orderHolds(c)
 }
-
-func (w *work) isOutside(a netip.Addr) bool { return w.poolOf(a) == nil }
 
 // release handles a Service that is not for us: what we gave goes, what it has
 // from others stays, and either way the address is in use now.
@@ -97,7 +95,7 @@ func (w *work) leaveAlone(c *claim) {
 		}
 	}
 	what := c.alien
-	if i := slices.IndexFunc(c.have, w.isOutside); i >= 0 {
+	if i := slices.Index(c.homes, nil); i >= 0 {
 		what = c.have[i].String()
 	}
 	c.refused = refusal{ReasonForeignAddress, fmt.Sprintf(
@@ -105,11 +103,11 @@ func (w *work) leaveAlone(c *claim) {
 }
 
 // illegal says why a Service may not keep an address, or "".
-func (w *work) illegal(c *claim, a netip.Addr) string {
+func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 	if node, ok := w.nodes[a]; ok {
 		return "it is the own address of node " + node
 	}
-	if w.isOutside(a) {
+	if home == nil {
 		return "no pool contains it any more"
 	}
 	if !slices.Contains(c.families, lbpool.FamilyOf(a)) {

@@ -1,7 +1,6 @@
 package assign
 
 import (
-	"cmp"
 	"iter"
 	"net/netip"
 	"slices"
@@ -22,6 +21,9 @@ type Options struct {
 	// IngressClass is the name under which an Ingress names us when there is
 	// no IngressClass object of that name; empty means "quayside".
 	IngressClass string
+	// IngressWithoutClass serves an Ingress that names no class even where no
+	// class of ours is the default, as `quayside up` does.
+	IngressWithoutClass bool
 	// AdoptIngressControllers are spec.controller values of other people's
 	// IngressClasses that we serve too.
 	AdoptIngressControllers []string
@@ -49,7 +51,7 @@ type Plan struct {
 	Events []Event
 	// Problems that exist now, whether or not they did before.
 	Problems []snapshot.Problem
-	// Holdings is who sits on which address, ordered by address, then Service.
+	// Holdings is who sits on which address, the oldest Service first.
 	Holdings []Holding
 	// Freed are the addresses that nobody has any more, oldest first.
 	Freed []Freed
@@ -105,7 +107,8 @@ type work struct {
 	opts     Options
 
 	*memo
-	plan *Plan
+	plan      *Plan
+	classless bool // an Ingress that names no class is ours
 }
 
 // Compile works out the plan for a cluster. prev is the plan before, or nil.
@@ -187,7 +190,7 @@ func (w *work) readClaims() {
 			c = newClaim(svc)
 			w.claims[svc] = c
 		}
-		c.begin(w.round, balancer && w.isOurs(svc))
+		c.begin(w.round, balancer && w.isOurs(svc), w.pools)
 		w.sorted = append(w.sorted, c)
 	}
 	slices.SortFunc(w.sorted, (*claim).compare)
@@ -219,47 +222,49 @@ func wasOurs(svc *corev1.Service) bool {
 	return given || slices.ContainsFunc(svc.Status.Conditions, isOurCondition)
 }
 
-// freed tells the book which addresses rest, those of earlier plans first,
-// then the ones that the last plan still showed in use.
+// freed tells the book which addresses rest: those of earlier plans, then the
+// ones that the last plan still showed in use.
 func (w *work) freed() {
 	book := w.pools.book
-	add := func(f Freed) {
-		if !book.Taken(f.Address) && w.poolOf(f.Address) != nil {
-			w.plan.Freed = append(w.plan.Freed, f)
-		}
-	}
-	unchanged := true
-	for _, f := range w.prev.Freed {
-		unchanged = unchanged && !book.Taken(f.Address) && w.poolOf(f.Address) != nil
-	}
+	usable := func(a netip.Addr) bool { return !book.Taken(a) && w.pools.poolOf(a) != nil }
 	var fresh []Freed
-	for i, h := range w.prev.Holdings {
-		repeated := i > 0 && w.prev.Holdings[i-1].Address == h.Address
-		if !repeated && w.wasReal(h) && !book.Taken(h.Address) && w.poolOf(h.Address) != nil {
+	for _, h := range w.prev.Holdings {
+		if !book.Taken(h.Address) && w.wasReal(h) && w.pools.poolOf(h.Address) != nil {
 			fresh = append(fresh, Freed{h.Address, w.now})
 		}
 	}
-	if unchanged && len(fresh) == 0 {
-		w.plan.Freed = w.prev.Freed
-	} else {
+	slices.SortFunc(fresh, func(a, b Freed) int { return a.Address.Compare(b.Address) })
+	fresh = slices.Compact(fresh) // a shared address had several holders
+
+	stale := slices.ContainsFunc(w.prev.Freed, func(f Freed) bool { return !usable(f.Address) })
+	if w.plan.Freed = w.prev.Freed; stale || len(fresh) > 0 {
+		w.plan.Freed = nil
 		for _, f := range w.prev.Freed {
-			add(f)
+			if usable(f.Address) {
+				w.plan.Freed = append(w.plan.Freed, f)
+			}
 		}
-		w.plan.Freed = append(w.plan.Freed, fresh...)
-		if extra := len(w.plan.Freed) - maxFreed; extra > 0 {
-			rested := func(f Freed) bool { return !w.now.Before(f.At.Add(w.reuseAfter(f.Address))) }
-			w.plan.Freed = slices.DeleteFunc(w.plan.Freed, func(f Freed) bool {
-				drop := extra > 0 && rested(f)
-				if drop {
-					extra--
-				}
-				return drop
-			})
-		}
+		w.plan.Freed = w.forget(append(w.plan.Freed, fresh...))
 	}
 	for _, f := range w.plan.Freed {
 		book.Rest(f.Address, f.At)
 	}
+}
+
+// forget drops the oldest entries above the bound, but none that still rests.
+func (w *work) forget(list []Freed) []Freed {
+	extra := len(list) - maxFreed
+	if extra <= 0 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(f Freed) bool {
+		rest := w.pools.estate.Pools[w.pools.estate.PoolOf(f.Address)].ReuseAfter
+		drop := extra > 0 && !w.now.Before(f.At.Add(rest))
+		if drop {
+			extra--
+		}
+		return drop
+	})
 }
 
 // wasReal reports whether a Service can have had an address that the last plan
@@ -269,23 +274,12 @@ func (w *work) wasReal(h Holding) bool {
 	return !h.Pending || !alive
 }
 
-func (w *work) reuseAfter(a netip.Addr) time.Duration {
-	return w.pools.estate.Pools[w.pools.estate.PoolOf(a)].ReuseAfter
-}
-
-// poolOf returns the pool that an address belongs to, or nil.
-func (w *work) poolOf(a netip.Addr) *pool {
-	if i := w.pools.estate.PoolOf(a); i >= 0 {
-		return w.pools.list[i]
+// home returns the pool of an address that a Service has or gets, or nil.
+func (w *work) home(c *claim, a netip.Addr) *pool {
+	if i := slices.Index(c.have, a); i >= 0 {
+		return c.homes[i]
 	}
-	return nil
-}
-
-func (w *work) poolName(a netip.Addr) string {
-	if p := w.poolOf(a); p != nil {
-		return p.obj.Name
-	}
-	return ""
+	return w.pools.poolOf(a)
 }
 
 // problem adds a Problem about an object.
@@ -308,33 +302,29 @@ func (w *work) holdings() {
 	old := w.prev.Holdings
 	same, n := true, 0
 	for h := range w.seated() {
+		same = same && n < len(old) && old[n] == h
 		n++
-		i, found := slices.BinarySearchFunc(old, h, Holding.compare)
-		if same = found && old[i] == h; !same {
-			break
-		}
 	}
 	if same && n == len(old) {
 		w.plan.Holdings = old
 		return
 	}
-	w.plan.Holdings = slices.SortedFunc(w.seated(), Holding.compare)
+	w.plan.Holdings = slices.AppendSeq(make([]Holding, 0, n), w.seated())
 }
 
-// seated yields every holding, in the order of the claims.
+// seated yields every holding, the oldest Service first.
 func (w *work) seated() iter.Seq[Holding] {
 	return func(yield func(Holding) bool) {
 		for _, c := range w.sorted {
 			for _, a := range c.holds {
-				if !yield(Holding{a, c.key, w.poolName(a), !slices.Contains(c.have, a)}) {
+				h := Holding{Address: a, Service: c.key, Pending: !slices.Contains(c.have, a)}
+				if p := w.home(c, a); p != nil {
+					h.Pool = p.obj.Name
+				}
+				if !yield(h) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// compare orders holdings by address, then Service.
-func (h Holding) compare(o Holding) int {
-	return cmp.Or(h.Address.Compare(o.Address), h.Service.Compare(o.Service))
 }

@@ -3,6 +3,7 @@ package assign
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -73,6 +74,14 @@ func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 	ps.order = slices.Clone(ps.list)
 	slices.SortFunc(ps.order, comparePools)
 	return ps
+}
+
+// poolOf returns the pool that an address belongs to, or nil.
+func (ps *pools) poolOf(a netip.Addr) *pool {
+	if i := ps.estate.PoolOf(a); i >= 0 {
+		return ps.list[i]
+	}
+	return nil
 }
 
 // comparePools orders by priority, then pools that choose whom they serve

@@ -58,7 +58,7 @@ func (w *work) writePools() {
 func (w *work) nodesInside() map[*pool][]string {
 	inside := map[*pool][]string{}
 	for a, node := range w.nodes {
-		if p := w.poolOf(a); p != nil {
+		if p := w.pools.poolOf(a); p != nil {
 			inside[p] = append(inside[p], fmt.Sprintf("%v of %s", a, node))
 		}
 	}

@@ -98,4 +98,3 @@ func told(conditions []metav1.Condition) string {
 	}
 	return s
 }
-

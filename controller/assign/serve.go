@@ -75,7 +75,7 @@ func (w *work) isAsAsked(c *claim) bool {
 		}
 	}
 	for _, a := range c.holds {
-		if c.pool != "" && w.poolName(a) != c.pool {
+		if c.pool != "" && w.home(c, a).obj.Name != c.pool {
 			return false
 		}
 		if len(c.wants) > 0 && !slices.Contains(c.wants, a) && !slices.Contains(c.missing(c.wants), lbpool.FamilyOf(a)) {
@@ -125,7 +125,7 @@ func (w *work) chooseAsked(c *claim) ([]netip.Addr, refusal) {
 		}
 	}
 	addrs := slices.Clone(c.wants)
-	home := w.poolOf(c.wants[0])
+	home := w.pools.poolOf(c.wants[0])
 	for _, f := range c.missing(addrs) {
 		if a, ok := w.pick(c, home, f); ok {
 			addrs = append(addrs, a)
@@ -140,7 +140,7 @@ func (w *work) chooseAsked(c *claim) ([]netip.Addr, refusal) {
 // the other family of another pool might not be announced from the same nodes.
 func (w *work) complete(c *claim) ([]netip.Addr, refusal) {
 	addrs := slices.Clone(c.holds)
-	home := w.poolOf(c.holds[0])
+	home := w.home(c, c.holds[0])
 	for _, f := range c.missing(c.holds) {
 		if home.drain {
 			return nil, refusal{ReasonPoolDraining, fmt.Sprintf("pool %s is draining and gives no %v address", home.obj.Name, f)}
@@ -159,7 +159,7 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 	if node, ok := w.nodes[a]; ok {
 		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is the own address of node %s", a, node)}
 	}
-	p := w.poolOf(a)
+	p := w.pools.poolOf(a)
 	switch {
 	case p == nil && len(w.pools.list) == 0:
 		return refusal{ReasonNoPool, "there is no IPAddressPool yet"}
@@ -237,7 +237,7 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 // pending counts the addresses of a pool that are in flight to a Service.
 func (w *work) pending(c *claim, p *pool) (n int) {
 	for _, a := range c.inflight {
-		if w.poolOf(a) == p {
+		if w.pools.poolOf(a) == p {
 			n++
 		}
 	}
@@ -248,7 +248,7 @@ func (w *work) pending(c *claim, p *pool) (n int) {
 // it, one that it may share, or a free one.
 func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
 	fits := func(a netip.Addr) bool {
-		if lbpool.FamilyOf(a) != f || w.poolOf(a) != p || w.nodes[a] != "" {
+		if lbpool.FamilyOf(a) != f || w.pools.poolOf(a) != p || w.nodes[a] != "" {
 			return false
 		}
 		o, _ := w.pools.book.Obstacle(a, &c.tenant)

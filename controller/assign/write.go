@@ -60,8 +60,9 @@ func (w *work) condition(c *claim) metav1.Condition {
 	case !c.refused.isZero():
 		told.Status, told.Reason, told.Message = metav1.ConditionFalse, c.refused.reason, c.sentence(c.refused.message)
 	case len(c.holds) > 0:
-		told.Message = w.poolOf(c.holds[0]).assigned // no new string for each of many Services
-		if origin := w.origin(c); origin != w.poolName(c.holds[0]) {
+		home := w.home(c, c.holds[0])
+		told.Message = home.assigned // no new string for each of many Services
+		if origin := w.origin(c); origin != home.obj.Name {
 			told.Message = "from pools " + origin
 		}
 	}
@@ -73,13 +74,13 @@ func (w *work) origin(c *claim) string {
 	if len(c.holds) == 0 {
 		return ""
 	}
-	first := w.poolName(c.holds[0])
-	if !slices.ContainsFunc(c.holds, func(a netip.Addr) bool { return w.poolName(a) != first }) {
-		return first
+	first := w.home(c, c.holds[0])
+	if !slices.ContainsFunc(c.holds, func(a netip.Addr) bool { return w.home(c, a) != first }) {
+		return first.obj.Name
 	}
 	var names []string
 	for _, a := range c.holds {
-		if name := w.poolName(a); !slices.Contains(names, name) {
+		if name := w.home(c, a).obj.Name; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/assign"
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+// noon is when every benchmark of the allocator happens.
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+func poolOf(ranges ...string) *lbpool.Pool {
+	p := &lbpool.Pool{Name: "pool"}
+	for _, s := range ranges {
+		r, err := lbpool.ParseRange(s)
+		if err != nil {
+			panic(err)
+		}
+		p.Ranges = append(p.Ranges, r)
+	}
+	return p
+}
+
+// fill gives n tenants one address each.
+func fill(b *lbpool.Book, tenants []lbpool.Tenant, f lbpool.Family) {
+	for i := range tenants {
+		a, ok := b.Next(0, f, noon())
+		if !ok {
+			panic("the pool is full")
+		}
+		b.Sit(a, &tenants[i])
+	}
+}
+
+func tenants(n int) []lbpool.Tenant {
+	list := make([]lbpool.Tenant, n)
+	for i := range list {
+		list[i] = lbpool.Tenant{Name: fmt.Sprintf("ns/service-%d", i), Realm: "ns", Ports: []lbpool.Port{{Protocol: "TCP", Number: 80}}}
+	}
+	return list
+}
+
+// BenchmarkFill gives every address of an empty pool away, and beside it does
+// the same by walking the pool for each, the way peers do: probe each address
+// from the first, asking a map keyed by its text.
+func BenchmarkFill(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 65_536} {
+		list := tenants(n)
+		b.Run(fmt.Sprintf("quayside/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				fill(lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{poolOf("10.0.0.0/16")})), list, lbpool.IPv4)
+			}
+		})
+		if n > 10_000 {
+			continue // 65,536 would walk two thousand million addresses; see how 10,000 grew
+		}
+		b.Run(fmt.Sprintf("walk/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				walk(list)
+			}
+		})
+	}
+}
+
+// walk is the scan of the field.
+func walk(list []lbpool.Tenant) {
+	owner := map[string]*lbpool.Tenant{}
+	prefix := netip.MustParsePrefix("10.0.0.0/16")
+	for i := range list {
+		for a := prefix.Addr(); prefix.Contains(a); a = a.Next() {
+			if text := a.String(); owner[text] == nil {
+				owner[text] = &list[i]
+				break
+			}
+		}
+	}
+}
+
+// BenchmarkNextOfMany is one allocation from a pool that holds n already.
+func BenchmarkNextOfMany(b *testing.B) {
+	for _, pool := range []struct {
+		prefix string
+		family lbpool.Family
+	}{{"10.0.0.0/8", lbpool.IPv4}, {"2001:db8::/64", lbpool.IPv6}} {
+		for _, n := range []int{1_000, 100_000, 1_000_000} {
+			b.Run(fmt.Sprintf("%s/%d", pool.prefix, n), func(b *testing.B) {
+				book := lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{poolOf(pool.prefix)}))
+				one := &lbpool.Tenant{Name: "ns/other"}
+				for range n {
+					a, _ := book.Next(0, pool.family, noon())
+					book.Sit(a, one)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					a, ok := book.Next(0, pool.family, noon())
+					if !ok {
+						b.Fatal("the pool is full")
+					}
+					book.Sit(a, one)
+				}
+			})
+		}
+	}
+}
+
+// cluster returns a pool and n Services that wait.
+func cluster(n int) *snapshot.Cluster {
+	c := snapshot.Of(&v1alpha1.IPAddressPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "pool"},
+		Spec:       v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.0/12"}},
+	})
+	for i := range n {
+		c = c.With(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: fmt.Sprintf("ns-%d", i%100), Name: fmt.Sprintf("service-%d", i),
+				CreationTimestamp: metav1.NewTime(noon().Add(-time.Duration(i%1000) * time.Second)),
+				Labels:            map[string]string{"app": "web"},
+			},
+			Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeLoadBalancer, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+				Ports: []corev1.ServicePort{{Port: 80}, {Port: 443}}, Selector: map[string]string{"app": "web"},
+			},
+		})
+	}
+	return c
+}
+
+// BenchmarkCompileFill is one plan that gives n waiting Services their first address.
+func BenchmarkCompileFill(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 65_536} {
+		c := cluster(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if p := assign.Compile(c, nil, nil, noon(), assign.Options{DefaultLoadBalancer: true}); len(p.Updates) != n+1 {
+					b.Fatalf("%d updates for %d Services and a pool", len(p.Updates), n)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCompileSettled is a plan in which nothing is to be done.
+func BenchmarkCompileSettled(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			opts := assign.Options{DefaultLoadBalancer: true}
+			c := cluster(n)
+			p := assign.Compile(c, nil, nil, noon(), opts)
+			c = c.With(p.Updates...)
+			p = assign.Compile(c, p, nil, noon(), opts)
+			b.ReportAllocs()
+			for b.Loop() {
+				if p = assign.Compile(c, p, nil, noon(), opts); len(p.Updates) != 0 {
+					b.Fatalf("a settled cluster gets %d updates", len(p.Updates))
+				}
+			}
+		})
+	}
+}
