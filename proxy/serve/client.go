@@ -1,0 +1,214 @@
+package serve
+
+import (
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// deadlineSlack is the part of Options.Timeout by which a deadline may strike
+	// earlier than asked for. Setting one costs more than looking, so one that is
+	// near enough stays.
+	deadlineSlack = 12
+	// lingerFor and lingerBytes bound the reading of what a client still sends
+	// after its response: closing on unread bytes makes the kernel reset the
+	// connection, and the response could be lost.
+	lingerFor   = 2 * time.Second
+	lingerBytes = 1 << 20
+)
+
+// client is one connection of a client.
+type client struct {
+	net.Conn
+	server *Server
+	raw    syscall.RawConn
+	peer   netip.Addr // valid after identify
+
+	readBy  time.Time // the read deadline in force
+	writeBy time.Time
+	cut     atomic.Bool // reading was ended by stopReading
+	tunnel  atomic.Bool // the connection was upgraded
+	linger  bool        // part of a request may still be coming
+
+	abandon func() // frees what waits for an upgrade that never comes about
+	closed  sync.Once
+
+	look func(fd uintptr) // the method value, made once
+	gone bool
+}
+
+func newClient(nc net.Conn, l *listener) (*client, error) {
+	c := &client{Conn: l.server.withProxyHeader(nc), server: l.server}
+	if sc, ok := nc.(syscall.Conn); ok {
+		raw, err := sc.SyscallConn()
+		if err != nil {
+			nc.Close()
+			return nil, err
+		}
+		c.raw = raw
+	}
+	c.look = c.poll
+	l.server.enter(c)
+	return c, nil
+}
+
+// identify finds out who the client is, which may mean to read a PROXY header.
+func (c *client) identify() netip.Addr {
+	if !c.peer.IsValid() {
+		c.peer = addrOf(c.Conn.RemoteAddr())
+	}
+	return c.peer
+}
+
+func addrOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.IPv4Unspecified()
+}
+
+// SetReadDeadline implements net.Conn. fasthttp calls it twice for each request,
+// always the same time ahead; most calls find the deadline near enough.
+func (c *client) SetReadDeadline(t time.Time) error {
+	if c.cut.Load() {
+		return nil
+	}
+	if c.near(c.readBy, t) {
+		return nil
+	}
+	c.readBy = t
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (c *client) SetDeadline(t time.Time) error {
+	c.readBy, c.writeBy = t, t
+	return c.Conn.SetDeadline(t)
+}
+
+// near reports whether deadline have will do where want is asked for.
+func (c *client) near(have, want time.Time) bool {
+	if have.IsZero() || want.IsZero() {
+		return have.IsZero() && want.IsZero()
+	}
+	d := want.Sub(have)
+	return d >= 0 && d < c.server.options.Timeout/deadlineSlack
+}
+
+// Write implements net.Conn. A client that does not read is given up.
+func (c *client) Write(b []byte) (int, error) {
+	if !c.tunnel.Load() {
+		t := time.Now().Add(c.server.options.Timeout)
+		if !c.near(c.writeBy, t) {
+			c.writeBy = t
+			if err := c.Conn.SetWriteDeadline(t); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// keepReading gives the client another while to send the next bytes of a body.
+func (c *client) keepReading() error {
+	return c.SetReadDeadline(time.Now().Add(c.server.options.Timeout))
+}
+
+// stopReading wakes whoever reads, now and for good. Any goroutine may call it.
+func (c *client) stopReading() {
+	c.cut.Store(true)
+	c.Conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// Gone implements exchange.Peer: it asks the kernel whether the client has hung
+// up, whatever bytes of it are still unread.
+func (c *client) Gone() bool {
+	if !c.gone && c.raw != nil && c.raw.Control(c.look) != nil {
+		c.gone = true // closed on our side
+	}
+	return c.gone
+}
+
+func (c *client) poll(fd uintptr) {
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(fds[:], 0); n > 0 && err == nil {
+		c.gone = fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	}
+}
+
+// Close implements net.Conn.
+func (c *client) Close() error {
+	c.closed.Do(func() {
+		c.server.left(c)
+		if c.abandon != nil {
+			c.abandon()
+		}
+		if c.linger {
+			c.lingering()
+		}
+	})
+	return c.Conn.Close()
+}
+
+// lingering reads and forgets what the client is still sending, within bounds.
+func (c *client) lingering() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.Conn.SetReadDeadline(time.Now().Add(lingerFor))
+	var sink [4 << 10]byte
+	for left := lingerBytes; left > 0; {
+		n, err := c.Conn.Read(sink[:])
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}
+
+// CloseWrite lets a tunnel end one direction.
+func (c *client) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Conn.Close()
+}
+
+func (c *client) base() *client { return c }
+
+// tlsClient is a client behind TLS. fasthttp knows it by the methods of *tls.Conn.
+type tlsClient struct {
+	*tls.Conn
+	client *client
+}
+
+func (c *tlsClient) base() *client { return c.client }
+
+// Close implements net.Conn.
+func (c *tlsClient) Close() error {
+	if c.client.tunnel.Load() || c.client.linger {
+		c.Conn.CloseWrite()
+		return c.client.Close()
+	}
+	return c.Conn.Close()
+}
+
+// connection is what fasthttp hands back to us of either kind.
+type connection interface {
+	net.Conn
+	CloseWrite() error
+	base() *client
+}
+
+var (
+	_ connection = (*client)(nil)
+	_ connection = (*tlsClient)(nil)
+)

@@ -1,0 +1,211 @@
+package serve
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+)
+
+// errNoCertificate ends a handshake for which there is not even a default.
+var errNoCertificate = errors.New("no certificate for this server name and no default")
+
+// listenRetry is how often an address that could not be opened is tried again.
+const listenRetry = 2 * time.Second
+
+// Listener is an address to serve on.
+type Listener struct {
+	Address string // host:port
+	TLS     bool
+}
+
+// ListenerState is a Listener and what became of it.
+type ListenerState struct {
+	Listener
+	Bound string // the address as bound; empty if it is not
+	Error string // why not
+}
+
+// listeners holds what is wanted and what there is.
+type listeners struct {
+	changed chan struct{}
+	serving sync.WaitGroup
+
+	mu     sync.Mutex
+	want   []Listener
+	have   map[Listener]*listener
+	errors map[Listener]error
+}
+
+func (l *listeners) init() {
+	l.changed = make(chan struct{}, 1)
+	l.have = map[Listener]*listener{}
+	l.errors = map[Listener]error{}
+}
+
+func (l *listeners) failing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.errors) > 0
+}
+
+// SetListeners declares the addresses to serve on. Connections of a listener
+// that goes live on.
+func (s *Server) SetListeners(want []Listener) {
+	l := &s.listeners
+	l.mu.Lock()
+	l.want = slices.Clone(want)
+	l.mu.Unlock()
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Listeners returns what is wanted and what became of it, ordered by address.
+func (s *Server) Listeners() []ListenerState {
+	l := &s.listeners
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var states []ListenerState
+	for _, w := range l.want {
+		st := ListenerState{Listener: w}
+		if have := l.have[w]; have != nil {
+			st.Bound = have.Addr().String()
+		}
+		if err := l.errors[w]; err != nil {
+			st.Error = err.Error()
+		}
+		states = append(states, st)
+	}
+	slices.SortFunc(states, func(a, b ListenerState) int { return cmp.Compare(a.Address, b.Address) })
+	return states
+}
+
+// reconcile opens what is missing, then closes what is no longer wanted.
+func (s *Server) reconcile() error {
+	l := &s.listeners
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.errors)
+	wanted := map[Listener]bool{}
+	var failed []error
+	for _, w := range l.want {
+		wanted[w] = true
+		if l.have[w] != nil {
+			continue
+		}
+		socket, err := net.Listen("tcp", w.Address)
+		if err != nil {
+			l.errors[w] = err
+			failed = append(failed, err)
+			continue
+		}
+		open := &listener{Listener: socket, server: s, tls: w.TLS, done: make(chan struct{})}
+		l.have[w] = open
+		l.serving.Go(func() {
+			if err := s.http.Serve(open); err != nil {
+				s.options.Log.Error("a listener failed", "address", w.Address, "err", err)
+			}
+		})
+		s.options.Log.Info("listening", "address", socket.Addr(), "tls", w.TLS)
+	}
+	for at, open := range l.have {
+		if !wanted[at] {
+			open.Close()
+			delete(l.have, at)
+			s.options.Log.Info("no longer listening", "address", at.Address)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Server) closeListeners() {
+	l := &s.listeners
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at, open := range l.have {
+		open.Close()
+		delete(l.have, at)
+	}
+}
+
+// listener accepts clients.
+type listener struct {
+	net.Listener
+	server *Server
+	tls    bool
+
+	once sync.Once
+	done chan struct{}
+}
+
+// Accept implements net.Listener. Running out of descriptors ends neither the
+// listener nor the process: it waits until some are free again.
+func (l *listener) Accept() (net.Conn, error) {
+	pause := 5 * time.Millisecond
+	for {
+		nc, err := l.Listener.Accept()
+		if err == nil {
+			return l.wrap(nc)
+		}
+		if !isPassing(err) {
+			return nil, err
+		}
+		l.server.options.Log.Warn("cannot accept a connection; will try again", "err", err, "in", pause)
+		select {
+		case <-l.done:
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, time.Second)
+	}
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+// isPassing reports whether accepting may work again soon.
+func isPassing(err error) bool {
+	for _, passing := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EPROTO} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *listener) wrap(nc net.Conn) (net.Conn, error) {
+	c, err := newClient(nc, l)
+	if err != nil {
+		return nil, err
+	}
+	if l.tls {
+		return &tlsClient{Conn: tls.Server(c, l.server.tls), client: c}, nil
+	}
+	return c, nil
+}
+
+// withProxyHeader reads a PROXY header off the start of nc. Whose header it is
+// decides whether it is believed; that of a stranger is read and forgotten.
+func (s *Server) withProxyHeader(nc net.Conn) net.Conn {
+	if !s.options.ProxyProtocol {
+		return nc
+	}
+	policy := proxyproto.IGNORE
+	if s.forwarded.Trusts(addrOf(nc.RemoteAddr())) {
+		policy = proxyproto.USE
+	}
+	return proxyproto.NewConn(nc, proxyproto.WithPolicy(policy), proxyproto.SetReadHeaderTimeout(s.options.Timeout))
+}
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -1,0 +1,193 @@
+package serve
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/route"
+)
+
+// prefetched is how much of a request body fasthttp reads before the handler
+// runs. Bodies no larger are in memory then, and read off the connection
+// whatever becomes of the request.
+const prefetched = 8 << 10
+
+// passage is one request on its way through the front end. It is pooled with
+// its memory.
+type passage struct {
+	server *Server
+	ctx    *fasthttp.RequestCtx
+	conn   connection
+	client *client
+	ex     exchange.Exchange
+	hop    exchange.Hop
+	path   []byte
+	body   requestBody
+	series *series
+	route  *route.Route
+}
+
+// handle is fasthttp's handler.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	p, _ := s.passages.Get().(*passage)
+	p.ctx = ctx
+	p.conn, _ = ctx.Conn().(connection)
+	p.client = p.conn.base()
+	p.series = s.metrics.unrouted
+	if p.run() {
+		p.finish()
+	}
+}
+
+// run answers the request and reports whether it is answered in full. If not,
+// a stream or a tunnel finishes the passage later.
+func (p *passage) run() (done bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.server.metrics.panics.Add(1)
+			p.server.options.Log.Error("a request made the proxy panic", "panic", r, "stack", string(debug.Stack()))
+			p.ex.Answer(500, "500 Internal Server Error: the proxy failed; its log says more\n")
+			p.ex.Response.Close = true
+			p.respond()
+			done = true
+		}
+	}()
+	if refusal := p.read(); refusal != "" {
+		p.ex.Answer(400, "400 Bad Request: "+refusal+"\n")
+		p.ex.Response.Close, p.client.linger = true, true
+		return p.respond()
+	}
+	p.answer()
+	p.keepOrClose()
+	return p.respond()
+}
+
+// finish ends the passage.
+func (p *passage) finish() {
+	p.series.observe(p.ex.Response.Status, time.Since(p.ctx.Time()))
+	p.ex.Reset()
+	*p = passage{server: p.server, ex: p.ex, path: p.path[:0]}
+	p.server.passages.Put(p)
+}
+
+// answer finds out who answers, and asks.
+func (p *passage) answer() {
+	s, ex := p.server, &p.ex
+	r := s.routing.Load()
+	if r == nil {
+		ex.Answer(503, "503 Service Unavailable: the proxy has no routes yet\n")
+		return
+	}
+	found := r.table.Match(ex.Request.Host, ex.Request.Path)
+	if found == nil {
+		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and path\n")
+		return
+	}
+	p.route = found
+	p.series = r.seriesOf(found, s.metrics)
+	switch {
+	case found.Closed != "":
+		ex.Answer(503, "503 Service Unavailable: "+found.Closed+"\n")
+	case !ex.Request.TLS && found.RedirectsToTLS(ex.Request.Path) && !p.cameOverTLS():
+		p.redirectToTLS()
+	case found.Backend < 0 || found.Backend >= len(r.backends) || r.backends[found.Backend] == nil:
+		ex.Answer(503, "503 Service Unavailable: this route leads nowhere\n")
+	default:
+		s.forwarded.Apply(ex, filter.Connection{
+			Peer: p.client.identify(), TLS: ex.Request.TLS, Port: p.port(),
+		}, [2]uint64{rand.Uint64(), rand.Uint64()})
+		r.backends[found.Backend].Forward(ex)
+	}
+}
+
+// cameOverTLS reports whether a trusted proxy in front of us says so; without
+// this, one that ends TLS would be redirected for ever.
+func (p *passage) cameOverTLS() bool {
+	return bytes.EqualFold(p.ex.Request.Header.Get("X-Forwarded-Proto"), []byte("https")) &&
+		p.server.forwarded.Trusts(p.client.identify())
+}
+
+// redirectToTLS sends the client to the same target over TLS, on the usual port.
+func (p *passage) redirectToTLS() {
+	r := &p.ex.Request
+	p.ex.Answer(308, "308 Permanent Redirect: use https\n")
+	p.ex.Response.Header.AddParts("Location", []byte("https://"), r.Host[:hostEnd(r.Host)], r.Target)
+}
+
+// port is the one that the client thinks it speaks to. A load balancer may have
+// mapped it to another, so what the client wrote comes before what we listen on.
+func (p *passage) port() []byte {
+	host := p.ex.Request.Host
+	if end := hostEnd(host); end < len(host) {
+		return host[end+1:]
+	}
+	if p.ex.Request.TLS {
+		return []byte("443")
+	}
+	return []byte("80")
+}
+
+// hostEnd is where the name in "name:port" ends.
+func hostEnd(host []byte) int {
+	i := bytes.LastIndexByte(host, ':')
+	if i < 0 || bytes.IndexByte(host[i:], ']') >= 0 {
+		return len(host)
+	}
+	return i
+}
+
+// keepOrClose decides whether the connection can serve another request: only if
+// the client wants it to, we do, and this request's body has been read off it.
+func (p *passage) keepOrClose() {
+	r := &p.ex.Response
+	if !r.Close && p.ex.Request.Body != nil && !p.body.readOff() {
+		r.Close = true
+	}
+	if r.Close {
+		p.client.linger = true
+	}
+	if p.hop.Close || p.server.draining.Load() {
+		r.Close = true
+	}
+}
+
+// requestBody is the body of a request as the exchange sees it.
+type requestBody struct {
+	source io.Reader
+	client *client
+	length int64
+	ended  bool
+}
+
+// Read implements io.Reader.
+func (b *requestBody) Read(p []byte) (int, error) {
+	if b.length > prefetched || b.length < 0 {
+		if err := b.client.keepReading(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := b.source.Read(p)
+	if err == io.EOF {
+		b.ended = true
+	}
+	return n, err
+}
+
+// Close wakes a Read that waits for the client, and ends all reading.
+func (b *requestBody) Close() error {
+	b.client.stopReading()
+	return nil
+}
+
+// readOff reports whether nothing of the body is left on the connection. It is
+// not to be asked while someone else may be reading.
+func (b *requestBody) readOff() bool {
+	return b.ended || b.length >= 0 && b.length <= prefetched
+}

@@ -1,0 +1,195 @@
+package serve
+
+import (
+	"bytes"
+
+	"quayside.io/proxy/route"
+)
+
+// read turns what fasthttp parsed into the exchange. It returns why the request
+// is refused, or nothing.
+//
+// fasthttp has split lines, checked characters and measured the body. This adds
+// what a proxy must refuse beyond: whatever the next reader of the request might
+// take for something else.
+func (p *passage) read() (refusal string) {
+	h := &p.ctx.Request.Header
+	r := &p.ex.Request
+	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
+	r.Peer = p.client
+	r.TLS = p.ctx.IsTLS()
+	if string(r.Method) == "CONNECT" || string(r.Method) == "TRACE" {
+		return "the method is not served here"
+	}
+	if refusal := p.readFields(h.RawHeaders()); refusal != "" {
+		return refusal
+	}
+	if refusal := p.readTarget(); refusal != "" {
+		return refusal
+	}
+	if !validHost(r.Host) {
+		return "the host is malformed"
+	}
+	p.hop = r.Header.StripHop()
+	p.readBody(h.ContentLength())
+	if p.hop.Upgrade != nil && r.Body == nil && h.IsHTTP11() {
+		r.Upgrade = p.hop.Upgrade
+	}
+	var ok bool
+	if p.path, ok = route.Normalize(p.path[:0], r.Target); !ok {
+		return "the path is malformed"
+	}
+	r.Path = p.path
+	return ""
+}
+
+// readFields splits the raw header. The names keep the spelling of the client.
+func (p *passage) readFields(raw []byte) (refusal string) {
+	var sized, coded bool
+	for len(raw) > 0 {
+		i := bytes.IndexByte(raw, '\n')
+		if i < 0 {
+			return "a header field has no end"
+		}
+		line := raw[:i]
+		raw = raw[i+1:]
+		if n := len(line); n > 0 && line[n-1] == '\r' {
+			line = line[:n-1]
+		}
+		if len(line) == 0 {
+			break
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon <= 0 || !isToken(line[:colon]) {
+			return "a header field is malformed or folded"
+		}
+		name, value := line[:colon], trimSpace(line[colon+1:])
+		switch len(name) {
+		case len("Host"):
+			if equalFold(name, "host") {
+				continue
+			}
+		case len("Expect"):
+			if equalFold(name, "expect") {
+				if !equalFold(value, "100-continue") {
+					return "the expectation is unknown"
+				}
+				continue // it was met before the body was read
+			}
+		case len("Content-Length"):
+			sized = sized || equalFold(name, "content-length")
+		case len("Transfer-Encoding"):
+			if equalFold(name, "transfer-encoding") {
+				if coded || !equalFold(value, "chunked") {
+					return "the transfer coding is not chunked alone"
+				}
+				coded = true
+			}
+		}
+		p.ex.Request.Header.AddBorrowed(name, value)
+	}
+	if sized && coded {
+		return "there are both Content-Length and Transfer-Encoding"
+	}
+	return ""
+}
+
+// readTarget brings an absolute-form target into origin form; its authority
+// replaces the Host field (RFC 9112 section 3.2.2).
+func (p *passage) readTarget() (refusal string) {
+	r := &p.ex.Request
+	if len(r.Target) > 0 && r.Target[0] == '/' {
+		return ""
+	}
+	scheme, rest, ok := bytes.Cut(r.Target, []byte("://"))
+	if !ok || !equalFold(scheme, "http") && !equalFold(scheme, "https") {
+		return "the target is neither a path nor a URL"
+	}
+	end := bytes.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	r.Host, r.Target = rest[:end], rest[end:]
+	if len(r.Target) == 0 || r.Target[0] != '/' {
+		// Rare enough to allocate: "http://host?query" has an empty path.
+		r.Target = append([]byte{'/'}, r.Target...)
+	}
+	if len(r.Host) == 0 {
+		return "the target names no host"
+	}
+	return ""
+}
+
+func (p *passage) readBody(length int) {
+	r := &p.ex.Request
+	if length == 0 || !p.ctx.Request.IsBodyStream() {
+		return
+	}
+	p.body = requestBody{source: p.ctx.RequestBodyStream(), client: p.client, length: int64(length)}
+	r.Body, r.Length = &p.body, int64(length)
+}
+
+// validHost reports whether b may be a host with or without a port. An empty
+// one is that of an HTTP/1.0 request.
+func validHost(b []byte) bool {
+	end := hostEnd(b)
+	if len(b) > 0 && end == 0 || end == len(b)-1 {
+		return false
+	}
+	for _, c := range b[min(end+1, len(b)):] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	for _, c := range b[:end] {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.' || c == '-' || c == '_' || c == '[' || c == ']' || c == ':':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isToken reports whether b is a field name of RFC 9110.
+func isToken(b []byte) bool {
+	for _, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-':
+		case c <= ' ', c >= 0x7f:
+			return false
+		default:
+			if bytes.IndexByte([]byte("\"(),/:;<=>?@[\\]{}"), c) >= 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func trimSpace(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// equalFold compares with a lower-case name.
+func equalFold(b []byte, name string) bool {
+	if len(b) != len(name) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != name[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,191 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/route"
+	"quayside.io/proxy/serve"
+	"quayside.io/proxy/upstream"
+)
+
+// rig is a whole proxy on loopback: server, table, engine.
+type rig struct {
+	t      testing.TB
+	server *serve.Server
+	engine *upstream.Engine
+	addr   string
+	stop   func()
+}
+
+// newRig serves the default backend default/web of an Ingress from addrs.
+func newRig(t testing.TB, o serve.Options, u upstream.Options, addrs ...string) *rig {
+	t.Helper()
+	engine := upstream.New(u)
+	o.Draining = engine.CloseTunnels
+	s := serve.New(o)
+	r := &rig{t: t, server: s, engine: engine}
+	s.SetTable(r.table(), nil)
+	r.route(addrs...)
+	s.SetListeners([]serve.Listener{{Address: "127.0.0.1:0"}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- s.Run(ctx) }()
+	go func() { done <- engine.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}
+		r.stop = func() {}
+	}
+	t.Cleanup(func() { r.stop() })
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if l := s.Listeners(); len(l) == 1 && l[0].Bound != "" {
+			r.addr = l[0].Bound
+			return r
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the server does not listen")
+		}
+	}
+}
+
+func (r *rig) table() *route.Table {
+	class := "quayside"
+	ing := &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec: networkingv1.IngressSpec{
+			IngressClassName: &class,
+			DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+				Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80},
+			}},
+		},
+	}
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	return route.Compile(snapshot.Of(ing, svc), nil, route.Options{})
+}
+
+// route declares the endpoints.
+func (r *rig) route(addrs ...string) *upstream.Backend {
+	set := &balance.Set{Why: "Service default/web has no endpoint"}
+	for _, a := range addrs {
+		set.Endpoints = append(set.Endpoints, balance.Endpoint{Addr: netip.MustParseAddrPort(a), Health: &balance.Health{}})
+		set.Why = ""
+	}
+	t := r.table()
+	var backends []serve.Forwarder
+	var b *upstream.Backend
+	for _, of := range t.Backends {
+		b = r.engine.Backend(of)
+		b.SetEndpoints(set)
+		backends = append(backends, b)
+	}
+	r.server.SetTable(t, backends)
+	return b
+}
+
+// backend starts an ordinary HTTP server and returns its address.
+func backend(t testing.TB, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// rawBackend answers each connection with whatever answer writes.
+func rawBackend(t testing.TB, answer func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				answer(c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// readRequest reads one request head and body of a raw backend.
+func readRequest(r *bufio.Reader) (*http.Request, string, error) {
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		return nil, "", err
+	}
+	body, err := io.ReadAll(req.Body)
+	return req, string(body), err
+}
+
+// exchange sends raw bytes and returns all that comes back until the proxy
+// closes the connection or is silent.
+func (r *rig) exchange(raw string) string {
+	r.t.Helper()
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(c, raw); err != nil {
+		r.t.Fatal(err)
+	}
+	var all strings.Builder
+	buf := make([]byte, 64<<10)
+	for {
+		c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		n, err := c.Read(buf)
+		all.Write(buf[:n])
+		if err != nil {
+			return all.String()
+		}
+	}
+}
+
+func (r *rig) get(path string) (*http.Response, string) {
+	r.t.Helper()
+	resp, err := http.Get("http://" + r.addr + path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.t.Fatalf("GET %s: body: %v", path, err)
+	}
+	return resp, string(body)
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	fmt.Fprintf(w, "%s %s host=%s body=%q te=%v", r.Method, r.RequestURI, r.Host, body, r.TransferEncoding)
+}

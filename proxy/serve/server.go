@@ -1,0 +1,219 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/route"
+)
+
+// Forwarder answers exchanges by asking an upstream.
+type Forwarder interface {
+	// Forward fills ex.Response. A Body found there is closed by the caller.
+	Forward(ex *exchange.Exchange)
+}
+
+// Options are what a Server is made with. Zero values mean the defaults.
+type Options struct {
+	Log *slog.Logger
+	// TrustedProxies may say who the client is, in X-Forwarded-For and in PROXY
+	// protocol headers. Nobody else is believed.
+	TrustedProxies []netip.Prefix
+	// ProxyProtocol expects a PROXY header, version 1 or 2, on every connection.
+	ProxyProtocol bool
+	// Timeout bounds the reading of a request head, and every silence of a
+	// client: between requests, in the middle of a body, not reading the
+	// response. 60 s.
+	Timeout time.Duration
+	// HeadSize is the largest request head; 16 KiB.
+	HeadSize int
+	// GracePeriod is how long a drain waits for requests under way; 30 s.
+	GracePeriod time.Duration
+	// LameDuck is how long a drain goes on accepting, until the news that this
+	// proxy leaves has reached those who send it connections.
+	LameDuck time.Duration
+	// Draining, if set, is called when a drain has waited long enough, to end
+	// upgraded connections.
+	Draining func()
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.HeadSize = cmp.Or(o.HeadSize, 16<<10)
+	o.GracePeriod = cmp.Or(o.GracePeriod, 30*time.Second)
+	return o
+}
+
+// Server serves a table on some listeners.
+type Server struct {
+	options   Options
+	http      fasthttp.Server
+	tls       *tls.Config
+	forwarded *filter.Forwarded
+	routing   atomic.Pointer[routing]
+	listeners listeners
+	draining  atomic.Bool
+	passages  sync.Pool
+	metrics   *metrics
+
+	mu      sync.Mutex
+	clients map[*client]struct{}
+}
+
+// routing is a table and what its backends are forwarded by. It is replaced
+// whole.
+type routing struct {
+	table    *route.Table
+	backends []Forwarder
+	series   sync.Map // *route.Route -> *series, filled as routes are used
+}
+
+// New returns a Server that answers 503 until it is given a table.
+func New(o Options) *Server {
+	o = o.withDefaults()
+	s := &Server{
+		options:   o,
+		forwarded: filter.NewForwarded(o.TrustedProxies),
+		metrics:   newMetrics(),
+		clients:   map[*client]struct{}{},
+	}
+	s.listeners.init()
+	s.passages.New = func() any { return &passage{server: s} }
+	s.tls = &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"http/1.1"},
+		GetCertificate: s.certificate,
+	}
+	s.http = fasthttp.Server{
+		Handler:               s.handle,
+		ErrorHandler:          s.refuse,
+		Logger:                quietLogger{o.Log},
+		ReadTimeout:           o.Timeout,
+		IdleTimeout:           o.Timeout, // equal to ReadTimeout, see client.SetReadDeadline
+		ReadBufferSize:        o.HeadSize,
+		MaxRequestBodySize:    prefetched,
+		StreamRequestBody:     true,
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		CloseOnShutdown:       true,
+		MaxIdleWorkerDuration: 5 * time.Second,
+
+		DisablePreParseMultipartForm: true,
+	}
+	return s
+}
+
+// SetTable declares the routes; backends[i] forwards what leads to
+// t.Backends[i], and may be nil where that is free. Requests under way keep the
+// table that they began with.
+func (s *Server) SetTable(t *route.Table, backends []Forwarder) {
+	s.routing.Store(&routing{table: t, backends: backends})
+}
+
+// certificate chooses by the server name that a client asks for.
+func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if r := s.routing.Load(); r != nil {
+		if c := r.table.Certificate(hello.ServerName); c != nil {
+			return c, nil
+		}
+	}
+	return nil, errNoCertificate
+}
+
+// Run serves until ctx ends, then drains. It returns an error at once if one of
+// the listeners declared before cannot be opened; later ones are tried again.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.reconcile(); err != nil {
+		s.closeListeners()
+		return err
+	}
+	retry := time.NewTicker(listenRetry)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return s.drain()
+		case <-s.listeners.changed:
+		case <-retry.C:
+			if !s.listeners.failing() {
+				continue
+			}
+		}
+		if err := s.reconcile(); err != nil {
+			s.options.Log.Error("cannot listen; will try again", "err", err)
+		}
+	}
+}
+
+// drain lets requests under way finish: first every response says that its
+// connection ends, then nothing more is accepted, and what is left when the
+// grace period has passed is cut.
+func (s *Server) drain() error {
+	s.draining.Store(true)
+	if s.options.LameDuck > 0 {
+		time.Sleep(s.options.LameDuck)
+	}
+	s.closeListeners()
+	grace, cancel := context.WithTimeout(context.Background(), s.options.GracePeriod)
+	defer cancel()
+	if err := s.http.ShutdownWithContext(grace); err != nil {
+		s.options.Log.Warn("the grace period is over; cutting what is left", "connections", s.Connections())
+	}
+	s.cut()
+	if s.options.Draining != nil {
+		s.options.Draining()
+	}
+	s.listeners.serving.Wait()
+	return nil
+}
+
+// Connections is the number of client connections.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clients)
+}
+
+func (s *Server) enter(c *client) {
+	s.mu.Lock()
+	s.clients[c] = struct{}{}
+	s.mu.Unlock()
+}
+
+func (s *Server) left(c *client) {
+	s.mu.Lock()
+	delete(s.clients, c)
+	s.mu.Unlock()
+}
+
+// cut closes every connection that is not a tunnel.
+func (s *Server) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		if !c.tunnel.Load() {
+			c.Conn.Close()
+		}
+	}
+}
+
+// quietLogger takes what fasthttp has to say about single connections.
+type quietLogger struct{ log *slog.Logger }
+
+// Printf implements fasthttp.Logger.
+func (l quietLogger) Printf(format string, args ...any) {
+	l.log.Debug("connection", "event", sprintf(format, args...))
+}

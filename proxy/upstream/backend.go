@@ -1,0 +1,73 @@
+package upstream
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/route"
+)
+
+// Backend is one port of one Service. It is made by Engine.Backend.
+type Backend struct {
+	of     route.Backend
+	engine *Engine
+	picker balance.Picker
+	state  atomic.Pointer[targets]
+	stats  stats
+
+	mu sync.Mutex // serialises SetEndpoints
+}
+
+// targets is a set and, at the same indexes, the connections to its endpoints.
+type targets struct {
+	set       *balance.Set
+	endpoints []*endpoint
+}
+
+// SetEndpoints declares the endpoints. Requests that come after it returns are
+// sent to them only; requests under way are left to finish. The set takes over
+// the health of the endpoints it shares with the one before.
+func (b *Backend) SetEndpoints(set *balance.Set) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.state.Load()
+	have := map[netip.AddrPort]*endpoint{}
+	for _, e := range old.endpoints {
+		have[e.addr] = e
+	}
+	set = set.Keep(old.set)
+	now := &targets{set: set, endpoints: make([]*endpoint, len(set.Endpoints))}
+	for i := range set.Endpoints {
+		addr := set.Endpoints[i].Addr
+		e := have[addr]
+		if e == nil {
+			e = newEndpoint(addr, b)
+		}
+		delete(have, addr)
+		now.endpoints[i] = e
+	}
+	b.state.Store(now)
+	for _, e := range have {
+		e.leave()
+	}
+}
+
+// Endpoints returns the set in force.
+func (b *Backend) Endpoints() *balance.Set { return b.state.Load().set }
+
+// Of is what leads to the backend.
+func (b *Backend) Of() route.Backend { return b.of }
+
+// Forward sends the request of ex to one of the endpoints and puts the answer
+// into ex.Response, whose Body, if any, the caller closes. Where there is no
+// answer, the response says why in words meant for the client.
+func (b *Backend) Forward(ex *exchange.Exchange) {
+	t := b.engine.acquire(b, ex)
+	if err := t.run(); err != nil {
+		t.answer(err)
+		t.release()
+	}
+}

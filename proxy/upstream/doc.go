@@ -1,0 +1,21 @@
+// Package upstream carries an exchange to a pod and its answer back.
+//
+// An Engine holds one Backend per Service port. The hall declares a Backend's
+// endpoints with SetEndpoints, from any goroutine and without waiting; a front
+// end calls Forward with an exchange and finds the response in it afterwards.
+// The room speaks HTTP/1.1 over plain TCP with a client of its own, because
+// the one of fasthttp retries and queues in ways that a proxy must not.
+//
+// What it keeps true:
+//   - Requests are repeated only where that cannot be seen: on another endpoint
+//     if connecting failed, and on a fresh connection if a reused one died
+//     without a byte of response while the method is idempotent. A byte of
+//     body is sent to one endpoint at most.
+//   - A response that the upstream cut short never looks complete.
+//   - An endpoint that leaves finishes what it has been asked; nothing new is
+//     asked, and its idle connections close at once.
+//   - A request costs no allocation once connections and buffers are warm.
+//
+// Read backend.go first, then transaction.go (one request), conn.go (one
+// connection), head.go (the strict parser) and body.go.
+package upstream

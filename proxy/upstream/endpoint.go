@@ -1,0 +1,138 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// errNotTCP cannot happen: only "tcp" is dialled.
+var errNotTCP = errors.New("the dialler returned something else than a TCP connection")
+
+// endpoint keeps the connections to one address of one backend. It outlives
+// the sets that name the address.
+type endpoint struct {
+	addr    netip.AddrPort
+	text    string // addr, as the dialler wants it
+	backend *Backend
+	active  atomic.Int64
+
+	mu   sync.Mutex
+	idle []*conn // the most recently used last
+	gone bool    // no set names the address any more
+}
+
+func newEndpoint(addr netip.AddrPort, b *Backend) *endpoint {
+	return &endpoint{addr: addr, text: addr.String(), backend: b}
+}
+
+// take returns an idle connection, or nil if there is none worth using. The
+// most recently used is the likeliest to be alive, and the others may age.
+func (e *endpoint) take(now time.Time, o *Options) *conn {
+	for {
+		c := e.pop()
+		if c == nil {
+			return nil
+		}
+		if now.Sub(c.idleSince) < o.IdleTimeout && now.Sub(c.born) < o.MaxLifetime && c.used < o.MaxRequests {
+			e.active.Add(1)
+			return c
+		}
+		c.Close()
+	}
+}
+
+func (e *endpoint) pop() *conn {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(e.idle)
+	if n == 0 {
+		return nil
+	}
+	c := e.idle[n-1]
+	e.idle[n-1] = nil
+	e.idle = e.idle[:n-1]
+	return c
+}
+
+// dial makes a new connection.
+func (e *endpoint) dial(o *Options) (*conn, error) {
+	e.backend.stats.dials.Add(1)
+	d := net.Dialer{Timeout: o.ConnectTimeout}
+	nc, err := d.DialContext(context.Background(), "tcp", e.text)
+	if err != nil {
+		return nil, err
+	}
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		nc.Close()
+		return nil, errNotTCP
+	}
+	c, err := newConn(tcp, e, time.Now())
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	e.active.Add(1)
+	return c, nil
+}
+
+// put gives a connection back for the next request.
+func (e *endpoint) put(c *conn, now time.Time, o *Options) {
+	e.active.Add(-1)
+	c.idleSince = now
+	e.mu.Lock()
+	if e.gone || len(e.idle) >= o.MaxIdle {
+		e.mu.Unlock()
+		c.Close()
+		return
+	}
+	e.idle = append(e.idle, c)
+	e.mu.Unlock()
+}
+
+// discard closes a connection that take or dial gave out.
+func (e *endpoint) discard(c *conn) {
+	e.active.Add(-1)
+	c.Close()
+}
+
+// leave closes the idle connections at once; those in use close when their
+// request is done.
+func (e *endpoint) leave() {
+	e.mu.Lock()
+	idle := e.idle
+	e.idle, e.gone = nil, true
+	e.mu.Unlock()
+	for _, c := range idle {
+		c.Close()
+	}
+}
+
+// sweep closes what has been idle for too long. The list is ordered by the time
+// of return, so the old ones are at its front.
+func (e *endpoint) sweep(now time.Time, o *Options) {
+	e.mu.Lock()
+	n := 0
+	for n < len(e.idle) && now.Sub(e.idle[n].idleSince) >= o.IdleTimeout {
+		n++
+	}
+	old := append([]*conn(nil), e.idle[:n]...)
+	kept := copy(e.idle, e.idle[n:])
+	clear(e.idle[kept:])
+	e.idle = e.idle[:kept]
+	e.mu.Unlock()
+	for _, c := range old {
+		c.Close()
+	}
+}
+
+func (e *endpoint) counts() (active, idle int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return int(e.active.Load()), len(e.idle)
+}

@@ -1,0 +1,146 @@
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/route"
+)
+
+// Options are the limits of an Engine. Zero values mean the defaults, which are
+// those of ingress-nginx.
+type Options struct {
+	ConnectTimeout time.Duration // 5 s
+	// ReadTimeout and SendTimeout bound the time between two reads or writes,
+	// not the whole: 60 s.
+	ReadTimeout time.Duration
+	SendTimeout time.Duration
+	// UpgradeTimeout is how long an upgraded connection may be silent: 1 h.
+	UpgradeTimeout time.Duration
+	MaxIdle        int           // idle connections per endpoint: 320
+	IdleTimeout    time.Duration // 60 s
+	MaxLifetime    time.Duration // of a connection: 1 h
+	MaxRequests    int           // per connection: 10,000
+	MaxHead        int           // bytes of a response head: 64 KiB
+	Log            *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, otherwise time.Duration) {
+		if *d <= 0 {
+			*d = otherwise
+		}
+	}
+	set(&o.ConnectTimeout, 5*time.Second)
+	set(&o.ReadTimeout, time.Minute)
+	set(&o.SendTimeout, time.Minute)
+	set(&o.UpgradeTimeout, time.Hour)
+	set(&o.IdleTimeout, time.Minute)
+	set(&o.MaxLifetime, time.Hour)
+	if o.MaxIdle <= 0 {
+		o.MaxIdle = 320
+	}
+	if o.MaxRequests <= 0 {
+		o.MaxRequests = 10_000
+	}
+	if o.MaxHead <= 0 {
+		o.MaxHead = 64 << 10
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// maxTries is how many connections one request may use up.
+const maxTries = 3
+
+// Engine holds the backends and what they share.
+type Engine struct {
+	options      Options
+	transactions sync.Pool
+	buffers      sync.Pool // of *[]byte, bufferSize long
+
+	mu       sync.Mutex
+	backends map[route.Backend]*Backend
+	tunnels  map[*tunnel]struct{}
+	closing  bool
+	tunneled sync.WaitGroup
+}
+
+// New returns an Engine without backends.
+func New(o Options) *Engine {
+	e := &Engine{
+		options:  o.withDefaults(),
+		backends: map[route.Backend]*Backend{},
+		tunnels:  map[*tunnel]struct{}{},
+	}
+	e.transactions.New = func() any { return newTransaction(e) }
+	e.buffers.New = func() any { b := make([]byte, bufferSize); return &b }
+	return e
+}
+
+// Backend returns the backend for what a route leads to, which it makes if there
+// is none. A new one answers 503 until SetEndpoints.
+func (e *Engine) Backend(of route.Backend) *Backend {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.backends[of]
+	if b == nil {
+		b = &Backend{of: of, engine: e}
+		b.picker.Start(rand.Uint64())
+		b.state.Store(&targets{set: &balance.Set{Why: "the endpoints of Service " + of.Service.String() + " are not known yet"}})
+		e.backends[of] = b
+	}
+	return b
+}
+
+// Retain forgets every backend that keep refuses. Requests under way finish.
+func (e *Engine) Retain(keep func(route.Backend) bool) {
+	e.mu.Lock()
+	var gone []*Backend
+	for of, b := range e.backends {
+		if !keep(of) {
+			gone = append(gone, b)
+			delete(e.backends, of)
+		}
+	}
+	e.mu.Unlock()
+	for _, b := range gone {
+		b.SetEndpoints(&balance.Set{Why: "no route leads to Service " + b.of.Service.String() + " any more"})
+	}
+}
+
+// Run closes idle connections in time, until ctx ends; then it closes all.
+func (e *Engine) Run(ctx context.Context) error {
+	tick := time.NewTicker(max(e.options.IdleTimeout/8, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			e.Retain(func(route.Backend) bool { return false })
+			e.CloseTunnels()
+			return nil
+		case now := <-tick.C:
+			for _, b := range e.list() {
+				for _, ep := range b.state.Load().endpoints {
+					ep.sweep(now, &e.options)
+				}
+			}
+		}
+	}
+}
+
+func (e *Engine) list() []*Backend {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := make([]*Backend, 0, len(e.backends))
+	for _, b := range e.backends {
+		list = append(list, b)
+	}
+	return list
+}

@@ -1,0 +1,109 @@
+package upstream
+
+import (
+	"errors"
+	"os"
+	"strings"
+)
+
+// reason is why there is no response; it is a label of the metrics.
+type reason uint8
+
+const (
+	noEndpoint reason = iota
+	connectFailed
+	connectTimeout
+	connectionLost
+	sendTimeout
+	readTimeout
+	badResponse
+	clientGone
+	clientBody
+	numReasons
+)
+
+func (r reason) String() string {
+	return [numReasons]string{
+		"no_endpoint", "connect_failed", "connect_timeout", "connection_lost",
+		"send_timeout", "read_timeout", "bad_response", "client_gone", "client_body",
+	}[r]
+}
+
+// statusClientGone is nginx's code for a client that hung up; nobody is sent it.
+const statusClientGone = 499
+
+// failure is why a transaction has no response.
+type failure struct {
+	reason   reason
+	err      error
+	endpoint *endpoint
+	detail   string
+	again    bool // the request may be sent on a fresh connection
+}
+
+func (f *failure) Error() string {
+	s := f.reason.String()
+	if f.endpoint != nil {
+		s += " " + f.endpoint.text
+	}
+	if f.err != nil {
+		s += ": " + f.err.Error()
+	}
+	return s
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// final is a failure after which there is no endpoint left to try.
+type final struct{ error }
+
+func (f *final) Unwrap() error { return f.error }
+
+func mayRepeat(err error) bool {
+	var last *final
+	var f *failure
+	if errors.As(err, &last) || !errors.As(err, &f) {
+		return false
+	}
+	return f.again || f.reason == connectFailed || f.reason == connectTimeout
+}
+
+// answer puts into the response what the client is told. It names the Service,
+// never an address inside the cluster; the log has that.
+func (t *transaction) answer(err error) {
+	f := &failure{reason: connectionLost, err: err}
+	errors.As(err, &f)
+	b := t.backend
+	b.stats.count(f.reason)
+	service := "Service " + b.of.Service.String()
+	status, text := 502, ""
+	switch f.reason {
+	case noEndpoint:
+		why, _, _ := strings.Cut(f.detail, " (")
+		status, text = 503, "503 Service Unavailable: "+why
+	case connectFailed:
+		text = "502 Bad Gateway: " + service + " refused the connection"
+	case connectTimeout:
+		status, text = 504, "504 Gateway Timeout: "+service+" did not accept a connection in time"
+	case connectionLost:
+		text = "502 Bad Gateway: " + service + " closed the connection before it answered"
+	case sendTimeout:
+		status, text = 504, "504 Gateway Timeout: "+service+" did not read the request in time"
+	case readTimeout:
+		status, text = 504, "504 Gateway Timeout: "+service+" did not answer in time"
+	case badResponse:
+		text = "502 Bad Gateway: " + service + " sent an invalid response: " + f.err.Error()
+	case clientGone:
+		status = statusClientGone
+	case clientBody:
+		status, text = 400, "400 Bad Request: the request body could not be read"
+		if errors.Is(f.err, os.ErrDeadlineExceeded) {
+			status, text = 408, "408 Request Timeout: the request body did not arrive in time"
+		}
+	}
+	if f.reason != noEndpoint && f.reason != clientGone && f.reason != clientBody {
+		t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "err", f)
+	}
+	t.ex.Answer(status, text+"\n")
+	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || t.upload != nil
+}

@@ -1,0 +1,359 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+const (
+	// bufferSize is one read from an upstream. Together with the head it holds
+	// most responses, which then need no streaming.
+	bufferSize = 32 << 10
+	// smallBody is the largest request body that travels in one write with its
+	// head. Front ends have bodies of this size in memory already.
+	smallBody = 8 << 10
+	// maxInformational bounds the 1xx responses before the one that counts.
+	maxInformational = 8
+)
+
+// transaction is one exchange being forwarded. Its life is: acquire, run, then
+// its part as the response's body until Close. It is pooled with its memory.
+type transaction struct {
+	engine  *Engine
+	backend *Backend
+	ex      *exchange.Exchange
+
+	targets *targets
+	tried   []int // indexes of targets that could not be connected to
+	out     []byte
+	conn    *conn
+	upload  *upload // nil unless the request body is being streamed
+
+	buf     *[]byte
+	space   func() []byte // the method value of room
+	start   int           // [start:end) of buf has been read, not yet consumed
+	end     int
+	since   time.Time // when the upstream was last heard of
+	keep    bool      // the connection may serve another request
+	framing framing
+	body    body
+}
+
+func newTransaction(e *Engine) *transaction {
+	t := &transaction{engine: e, out: make([]byte, 0, 4<<10)}
+	t.space = t.room
+	return t
+}
+
+func (e *Engine) acquire(b *Backend, ex *exchange.Exchange) *transaction {
+	t, _ := e.transactions.Get().(*transaction)
+	t.backend, t.ex = b, ex
+	return t
+}
+
+// release gives everything back. What is borrowed from t dies here.
+func (t *transaction) release() {
+	if t.upload != nil {
+		t.upload.stop()
+	}
+	if t.conn != nil {
+		t.conn.endpoint.discard(t.conn)
+	}
+	t.freeBuffer()
+	out := t.out
+	if cap(out) > bufferSize {
+		out = make([]byte, 0, 4<<10)
+	}
+	*t = transaction{engine: t.engine, space: t.space, tried: t.tried[:0], out: out[:0]}
+	t.engine.transactions.Put(t)
+}
+
+// room returns the free part of the buffer, which it fetches at first.
+func (t *transaction) room() []byte {
+	if t.buf == nil {
+		t.buf, _ = t.engine.buffers.Get().(*[]byte)
+	}
+	return (*t.buf)[t.end:]
+}
+
+func (t *transaction) freeBuffer() {
+	if t.buf != nil && len(*t.buf) == bufferSize {
+		t.engine.buffers.Put(t.buf)
+	}
+	t.buf = nil
+}
+
+// run sends the request until a response head has come, or it may not be sent
+// once more.
+func (t *transaction) run() error {
+	if err := t.compose(); err != nil {
+		return err
+	}
+	var last error
+	for try := 1; ; try++ {
+		c, err := t.connect(last)
+		if err == nil {
+			t.conn = c
+			if err = t.attempt(); err == nil {
+				return nil
+			}
+			if c = t.conn; c != nil {
+				t.conn = nil
+				c.endpoint.discard(c)
+			}
+		}
+		if try >= maxTries || !mayRepeat(err) {
+			return err
+		}
+		t.backend.stats.retries.Add(1)
+		last = err
+	}
+}
+
+// connect chooses an endpoint and takes an idle connection to it or makes one.
+// After a reused connection has died it makes one, for the others may be as
+// dead. last is why there was a try before, or nil.
+func (t *transaction) connect(last error) (*conn, error) {
+	now := time.Now()
+	if current := t.backend.state.Load(); current != t.targets {
+		t.targets, t.tried = current, t.tried[:0]
+	}
+	i := t.backend.picker.Next(t.targets.set, now, t.tried)
+	if i < 0 {
+		if last != nil {
+			return nil, &final{last}
+		}
+		return nil, &failure{reason: noEndpoint, detail: t.targets.set.Why}
+	}
+	e, o := t.targets.endpoints[i], &t.engine.options
+	if last == nil {
+		if c := e.take(now, o); c != nil {
+			return c, nil
+		}
+	}
+	c, err := e.dial(o)
+	if err != nil {
+		t.tried = append(t.tried, i)
+		t.targets.set.Endpoints[i].Health.Failed(time.Now())
+		reason := connectFailed
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			reason = connectTimeout
+		}
+		return nil, &failure{reason: reason, err: err, endpoint: e}
+	}
+	t.targets.set.Endpoints[i].Health.Succeeded()
+	return c, nil
+}
+
+// attempt sends the request on t.conn and reads the response head.
+func (t *transaction) attempt() error {
+	for {
+		err := t.send()
+		if !errors.Is(err, errStale) {
+			if err != nil {
+				return err
+			}
+			break
+		}
+		// Nothing was sent. That the pod closed an idle connection says nothing
+		// about the pod, so this is no try: another connection takes over.
+		if err := t.replace(); err != nil {
+			return err
+		}
+	}
+	return t.readHead()
+}
+
+// replace exchanges a stale connection for another to the same endpoint.
+func (t *transaction) replace() error {
+	e, o := t.conn.endpoint, &t.engine.options
+	e.discard(t.conn)
+	if t.conn = e.take(time.Now(), o); t.conn != nil {
+		return nil
+	}
+	c, err := e.dial(o)
+	if err != nil {
+		return &failure{reason: connectFailed, err: err, endpoint: e}
+	}
+	t.conn = c
+	return nil
+}
+
+// send writes the request and, if it is all sent, waits for the first bytes of
+// the response. The rest of a streamed body goes its own way meanwhile.
+func (t *transaction) send() error {
+	c := t.conn
+	reused := c.used > 0
+	t.start, t.end = 0, 0
+	t.since = time.Now()
+	if err := c.expectBy(t.since, t.engine.options.ReadTimeout); err != nil {
+		return t.broken(err, reused, false)
+	}
+	streaming := t.ex.Request.Body != nil && !t.composedWhole()
+	in := t.space
+	if streaming {
+		in = nil
+	}
+	n, err := c.ask(t.out, in)
+	switch {
+	case err == errStale:
+		return err
+	case err == errPartial:
+		if err := t.writeRest(t.out[n:]); err != nil {
+			return t.broken(err, reused, c.wrote)
+		}
+	case err != nil && !c.wrote:
+		return t.broken(err, reused, false)
+	}
+	if streaming {
+		t.upload = t.startUpload()
+	}
+	if streaming || err == errPartial {
+		n, err = c.resume(t.space)
+	}
+	return t.arrived(n, err, reused)
+}
+
+// arrived takes the result of a read into t.space, and reads on while it is
+// only our patience that ran out.
+func (t *transaction) arrived(n int, err error, reused bool) error {
+	for err != nil && isTimeout(err) {
+		if err := t.stillWaiting(); err != nil {
+			return err
+		}
+		n, err = t.conn.resume(t.space)
+	}
+	if err != nil {
+		return t.broken(err, reused, true)
+	}
+	t.end += n
+	t.since = time.Now()
+	return nil
+}
+
+// stillWaiting is asked each time our patience runs out: may we go on?
+func (t *transaction) stillWaiting() error {
+	if p := t.ex.Request.Peer; p != nil && p.Gone() {
+		return &failure{reason: clientGone}
+	}
+	now := time.Now()
+	if t.upload != nil {
+		if at, busy := t.upload.progress(); busy {
+			return t.patience(now, t.engine.options.ReadTimeout)
+		} else if at.After(t.since) {
+			t.since = at
+		}
+	}
+	left := t.engine.options.ReadTimeout - now.Sub(t.since)
+	if left <= 0 {
+		return &failure{reason: readTimeout, endpoint: t.conn.endpoint}
+	}
+	return t.patience(now, left)
+}
+
+func (t *transaction) patience(now time.Time, d time.Duration) error {
+	if err := t.conn.expectBy(now, d); err != nil {
+		return t.broken(err, false, true)
+	}
+	return nil
+}
+
+// broken says what it means that the connection failed before a byte of the
+// response had come. sent tells whether the upstream may have read the request.
+func (t *transaction) broken(err error, reused, sent bool) error {
+	if u := t.upload; u != nil && u.clientFailed.Load() {
+		u.stop()
+		return &failure{reason: clientBody, err: u.err}
+	}
+	f := &failure{reason: connectionLost, err: err, endpoint: t.conn.endpoint}
+	switch {
+	case isTimeout(err):
+		f.reason = sendTimeout
+	case reused && !sent:
+		f.again = t.upload == nil
+	case reused && t.end == 0:
+		f.again = t.ex.Request.Body == nil && isIdempotent(t.ex.Request.Method)
+	}
+	return f
+}
+
+// more reads further bytes of the response head.
+func (t *transaction) more() error {
+	n, err := t.conn.resume(t.space)
+	return t.arrived(n, err, false)
+}
+
+// readHead parses the response head, passing over those of informational
+// responses: fasthttp's server cannot send them on.
+func (t *transaction) readHead() error {
+	h := &t.ex.Response.Header
+	for informational := 0; ; {
+		hd, size, err := parseHead((*t.buf)[t.start:t.end], h)
+		switch {
+		case err == errIncomplete:
+			if err = t.makeRoom(); err == nil {
+				if err := t.more(); err != nil {
+					return err
+				}
+				continue
+			}
+			fallthrough
+		case err != nil:
+			return t.bad(err)
+		}
+		t.start += size
+		if hd.status >= 200 || hd.status == 101 {
+			return t.settle(hd)
+		}
+		*h = exchange.Header{}
+		if informational++; informational > maxInformational {
+			return t.bad(errors.New("too many informational responses"))
+		}
+	}
+}
+
+func (t *transaction) bad(err error) error {
+	return &failure{reason: badResponse, err: err, endpoint: t.conn.endpoint}
+}
+
+// makeRoom sees to it that the head can grow, up to its limit.
+func (t *transaction) makeRoom() error {
+	if t.end < len(*t.buf) {
+		return nil
+	}
+	limit := t.engine.options.MaxHead
+	if t.end-t.start >= limit {
+		return errHeadTooLong
+	}
+	larger := make([]byte, max(limit, bufferSize)+1)
+	t.end = copy(larger, (*t.buf)[t.start:t.end])
+	t.start = 0
+	t.freeBuffer()
+	t.buf = &larger
+	return nil
+}
+
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+func isIdempotent(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
+		return true
+	}
+	return false
+}
+
+// writeRest writes what the socket would not take at once.
+func (t *transaction) writeRest(b []byte) error {
+	if err := t.conn.SetWriteDeadline(time.Now().Add(t.engine.options.SendTimeout)); err != nil {
+		return err
+	}
+	_, err := t.conn.Write(b)
+	return err
+}
+
+var _ io.ReadCloser = (*transaction)(nil)

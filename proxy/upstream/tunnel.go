@@ -1,0 +1,172 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// tunnel is an upgraded connection: bytes both ways until either side ends. It
+// is known to the engine, so that a drain can end it.
+type tunnel struct {
+	engine   *Engine
+	upstream *conn
+	client   io.ReadWriteCloser
+	first    []byte // what the upstream sent behind its 101
+	heard    atomic.Int64
+}
+
+// lingerAfterEnd is how long the other direction of a tunnel may go on after
+// one has ended.
+const lingerAfterEnd = 5 * time.Second
+
+// switchProtocols hands the connection over to the tunnel that the front end
+// opens once it has sent the 101.
+func (t *transaction) switchProtocols(hop exchange.Hop) error {
+	asked := t.ex.Request.Upgrade
+	if asked == nil || hop.Upgrade == nil {
+		return t.bad(errors.New("it switches protocols unasked"))
+	}
+	r := &t.ex.Response
+	r.Status, r.Body, r.Length = 101, t, 0
+	r.Header.AddBorrowed([]byte("Upgrade"), hop.Upgrade)
+	t.keep = false
+	r.Upgraded = func(client io.ReadWriteCloser) {
+		n := &tunnel{
+			engine: t.engine, upstream: t.conn, client: client,
+			first: append([]byte(nil), (*t.buf)[t.start:t.end]...),
+		}
+		t.conn = nil
+		t.release()
+		n.run()
+	}
+	return nil
+}
+
+// run copies until both directions have ended.
+func (n *tunnel) run() {
+	e := n.upstream.endpoint
+	defer e.discard(n.upstream)
+	defer n.client.Close()
+	if !n.engine.enter(n) {
+		return
+	}
+	defer n.engine.left(n)
+	n.heard.Store(time.Now().UnixNano())
+	ended := make(chan struct{}, 2)
+	go func() {
+		n.copy(n.upstream, n.client)
+		n.upstream.CloseWrite()
+		ended <- struct{}{}
+	}()
+	go func() {
+		n.down()
+		if c, ok := n.client.(interface{ CloseWrite() error }); ok {
+			c.CloseWrite()
+		} else {
+			n.client.Close()
+		}
+		ended <- struct{}{}
+	}()
+	<-ended
+	linger := time.AfterFunc(lingerAfterEnd, n.close)
+	<-ended
+	linger.Stop()
+}
+
+// close wakes both directions.
+func (n *tunnel) close() {
+	n.client.Close()
+	n.upstream.TCPConn.Close()
+}
+
+// copy moves bytes until reading or writing fails.
+func (n *tunnel) copy(to io.Writer, from io.Reader) {
+	buf, _ := n.engine.buffers.Get().(*[]byte)
+	defer n.engine.buffers.Put(buf)
+	for {
+		k, err := from.Read(*buf)
+		if k > 0 {
+			n.heard.Store(time.Now().UnixNano())
+			if _, err := to.Write((*buf)[:k]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// down moves bytes to the client, and is the one of the two directions that
+// watches for silence in both.
+func (n *tunnel) down() {
+	if len(n.first) > 0 {
+		if _, err := n.client.Write(n.first); err != nil {
+			return
+		}
+	}
+	n.copy(n.client, readerFunc(n.read))
+}
+
+func (n *tunnel) read(p []byte) (int, error) {
+	silence := n.engine.options.UpgradeTimeout
+	for {
+		until := time.Unix(0, n.heard.Load()).Add(silence)
+		if err := n.upstream.SetReadDeadline(until); err != nil {
+			return 0, err
+		}
+		k, err := n.upstream.Read(p)
+		if k == 0 && isTimeout(err) && time.Since(time.Unix(0, n.heard.Load())) < silence {
+			continue // the client spoke meanwhile
+		}
+		if isTimeout(err) {
+			n.close()
+		}
+		return k, err
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func (e *Engine) enter(n *tunnel) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return false
+	}
+	e.tunnels[n] = struct{}{}
+	e.tunneled.Add(1)
+	return true
+}
+
+func (e *Engine) left(n *tunnel) {
+	e.mu.Lock()
+	delete(e.tunnels, n)
+	e.mu.Unlock()
+	e.tunneled.Done()
+}
+
+// Tunnels is the number of upgraded connections.
+func (e *Engine) Tunnels() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.tunnels)
+}
+
+// CloseTunnels ends every upgraded connection and refuses new ones: the last
+// step of a drain.
+func (e *Engine) CloseTunnels() {
+	e.mu.Lock()
+	e.closing = true
+	for n := range e.tunnels {
+		n.close()
+	}
+	e.mu.Unlock()
+	e.tunneled.Wait()
+}
