@@ -34,6 +34,7 @@ type grave struct {
 type ledger struct {
 	cluster *snapshot.Cluster
 	graves  map[id]grave
+	listed  map[snapshot.Kind]string // version of the latest full list
 	swept   time.Time
 	faults  map[string][]snapshot.Problem // by who reports them
 	waiting map[snapshot.Kind]bool        // kinds not yet seen in full
@@ -44,6 +45,7 @@ func newLedger(waitFor []snapshot.Kind) *ledger {
 	l := &ledger{
 		cluster: &snapshot.Cluster{},
 		graves:  map[id]grave{},
+		listed:  map[snapshot.Kind]string{},
 		faults:  map[string][]snapshot.Problem{},
 		waiting: map[snapshot.Kind]bool{},
 		now:     time.Now,
@@ -74,7 +76,12 @@ func (l *ledger) isNews(o snapshot.Object) bool {
 		delete(l.graves, at)
 	}
 	have, ok := l.cluster.Get(kind, at.key)
-	return !ok || newer(o.GetResourceVersion(), have.GetResourceVersion()) && !isHeartbeat(have, o)
+	if !ok {
+		// A list that did not have it is a grave for all that is not known.
+		floor, listed := l.listed[kind]
+		return !listed || newer(o.GetResourceVersion(), floor)
+	}
+	return newer(o.GetResourceVersion(), have.GetResourceVersion()) && !isHeartbeat(have, o)
 }
 
 // isHeartbeat reports whether o differs from have in nothing that anyone here
@@ -106,6 +113,7 @@ func (l *ledger) remove(kind snapshot.Kind, key snapshot.Key, version string) {
 // replace enters the whole of a kind as it was at version: what is missing from
 // objects was deleted, unless it is known to be newer than the list.
 func (l *ledger) replace(kind snapshot.Kind, objects []snapshot.Object, version string) {
+	delete(l.listed, kind) // it has no say about a later list
 	listed := make(map[snapshot.Key]bool, len(objects))
 	news := make([]snapshot.Object, 0, len(objects))
 	for _, o := range objects {
@@ -124,6 +132,7 @@ func (l *ledger) replace(kind snapshot.Kind, objects []snapshot.Object, version 
 		l.remove(kind, k, version)
 	}
 	l.cluster = l.cluster.With(news...)
+	l.listed[kind] = version
 	l.settle(kind)
 }
 
