@@ -1,0 +1,115 @@
+package route_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
+)
+
+func plainIngress(name, host, service string, paths ...string) *networkingv1.Ingress {
+	class, prefix := route.DefaultClass, networkingv1.PathTypePrefix
+	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
+	ing.Spec.IngressClassName = &class
+	rule := networkingv1.IngressRule{Host: host}
+	rule.HTTP = &networkingv1.HTTPIngressRuleValue{}
+	for _, p := range paths {
+		rule.HTTP.Paths = append(rule.HTTP.Paths, networkingv1.HTTPIngressPath{Path: p, PathType: &prefix, Backend: networkingv1.IngressBackend{
+			Service: &networkingv1.IngressServiceBackend{Name: service, Port: networkingv1.ServiceBackendPort{Number: 80}},
+		}})
+	}
+	ing.Spec.Rules = append(ing.Spec.Rules, rule)
+	return ing
+}
+
+func plainService(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+}
+
+func TestLookupsDoNotAllocate(t *testing.T) {
+	tls := plainIngress("i", "www.example.com", "s", "/", "/a/b")
+	tls.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"www.example.com"}, SecretName: "www"}}
+	c := snapshot.Of(plainService("s"), tls, plainIngress("j", "*.example.com", "s", "/"), plainIngress("k", "", "s", "/hostless"),
+		certificate(t, "n/www", now.AddDate(0, 1, 0), "www.example.com"))
+	table := route.Compile(c, nil, route.Options{})
+	var scratch [256]byte
+	for _, ask := range []struct{ host, target, want string }{
+		{"www.example.com", "/a/b/c", "www.example.com"},
+		{"WWW.EXAMPLE.COM.:8443", "/a/%62/../x?y", "www.example.com"},
+		{"other.example.com", "//x", "*.example.com"},
+		{"[2001:db8::1]:80", "/hostless/%2F/x", ""},
+	} {
+		host, target := []byte(ask.host), []byte(ask.target)
+		var r *route.Route
+		if n := testing.AllocsPerRun(100, func() {
+			path, _ := route.Normalize(scratch[:0], target)
+			r = table.Match(host, path)
+		}); n != 0 {
+			t.Errorf("%s%s: %v allocations", ask.host, ask.target, n)
+		}
+		if r == nil || r.Host != ask.want {
+			t.Errorf("%s%s: got %+v, want the rule of host %q", ask.host, ask.target, r, ask.want)
+		}
+	}
+	for _, name := range []string{"WWW.example.com", "x.example.com", ""} {
+		if n := testing.AllocsPerRun(100, func() { table.Certificate(name) }); n != 0 {
+			t.Errorf("Certificate(%q): %v allocations", name, n)
+		}
+	}
+	if cert := table.Certificate("WWW.example.com"); cert == nil {
+		t.Error("no certificate for a host that has one")
+	}
+}
+
+// TestUntouchedHostsKeepTheirRoutes shows that one change compiles only what it
+// touches, and that a backend keeps its index.
+func TestUntouchedHostsKeepTheirRoutes(t *testing.T) {
+	c := snapshot.Of(plainService("s"), plainService("t"))
+	for i := range 50 {
+		c = c.With(plainIngress(fmt.Sprint("i", i), fmt.Sprintf("h%d.example.com", i), "s", "/"))
+	}
+	before := route.Compile(c, nil, route.Options{})
+	c = c.With(plainIngress("i7", "h7.example.com", "t", "/"), plainIngress("new", "h8.example.com", "t", "/t"))
+	after := route.Compile(c, before, route.Options{})
+	for i := range 50 {
+		host := fmt.Appendf(nil, "h%d.example.com", i)
+		a, b := before.Match(host, []byte("/")), after.Match(host, []byte("/"))
+		switch {
+		case i == 7 && (b == a || after.Backends[b.Backend].Service.Name != "t"):
+			t.Errorf("h7 leads to %s still", b.Service)
+		case i != 7 && a != b:
+			t.Errorf("the route of h%d is another, though nothing about it changed", i)
+		}
+	}
+	if same := route.Compile(c, after, route.Options{}); same.Version != after.Version || after.Version == before.Version {
+		t.Errorf("versions %d, %d, %d: want a new one for a change only", before.Version, after.Version, same.Version)
+	}
+	c = c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: "new"})
+	c = c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: "i7"})
+	last := route.Compile(c, after, route.Options{})
+	if got := last.Backends; len(got) != 2 || got[0].Service.Name != "s" || got[1] != (route.Backend{}) {
+		t.Errorf("Backends = %v, want s and a free entry", got)
+	}
+}
+
+// TestBackendsDoNotPileUp lets a thousand Services come and go.
+func TestBackendsDoNotPileUp(t *testing.T) {
+	var table *route.Table
+	for i := range 1000 {
+		name := fmt.Sprint("s", i)
+		table = route.Compile(snapshot.Of(plainService(name), plainIngress("i", "a.example.com", name, "/")), table, route.Options{})
+		r := table.Match([]byte("a.example.com"), []byte("/"))
+		if table.Backends[r.Backend].Service.Name != name {
+			t.Fatalf("step %d leads to %v", i, table.Backends[r.Backend])
+		}
+	}
+	if len(table.Backends) > 200 {
+		t.Errorf("%d backends are listed, one is in use", len(table.Backends))
+	}
+}

@@ -1,0 +1,83 @@
+package route
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestHostMapAgainstMap keeps old versions beside new ones: no edit may show in
+// a map that was taken before.
+func TestHostMapAgainstMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m hostMap
+		twin := map[string]*host{}
+		type version struct {
+			m    hostMap
+			twin map[string]*host
+		}
+		versions := []version{{m, maps.Clone(twin)}}
+		for range rapid.IntRange(1, 20).Draw(t, "edits") {
+			n := rapid.IntRange(1, 10).Draw(t, "changes")
+			edit := m.edit(n)
+			for range n {
+				name := fmt.Sprint("h", rapid.IntRange(0, 60).Draw(t, "host"))
+				if rapid.IntRange(0, 2).Draw(t, "remove") == 0 {
+					edit.unset(name)
+					delete(twin, name)
+				} else {
+					twin[name] = &host{name: name}
+					edit.set(name, twin[name])
+				}
+			}
+			m = *edit
+			versions = append(versions, version{m, maps.Clone(twin)})
+		}
+		for _, v := range versions {
+			n := 0
+			for h := range v.m.all() {
+				if n++; v.twin[h.name] != h {
+					t.Fatalf("%s is in the map, but should not be", h.name)
+				}
+			}
+			if n != len(v.twin) || v.m.n != n {
+				t.Fatalf("%d hosts, counted as %d, want %d", n, v.m.n, len(v.twin))
+			}
+			for i := range 62 {
+				name := fmt.Sprint("h", i)
+				if got := v.m.get([]byte(name)); got != v.twin[name] {
+					t.Fatalf("get(%s) = %v, want %v", name, got, v.twin[name])
+				}
+			}
+		}
+	})
+}
+
+func TestAppendHost(t *testing.T) {
+	long := make([]byte, maxHost+1)
+	for i := range long {
+		long[i] = 'a'
+	}
+	for given, want := range map[string]string{
+		"":                     "",
+		"Example.COM":          "example.com",
+		"example.com:8080":     "example.com",
+		"example.com.":         "example.com",
+		"example.com.:443":     "example.com",
+		"[2001:DB8::1]:80":     "2001:db8::1",
+		"[::1]":                "::1",
+		"[":                    "",
+		":80":                  "",
+		".":                    "",
+		"caf\xc3\xa9.test":     "caf\xc3\xa9.test",
+		string(long):           "",
+		string(long[:maxHost]): string(long[:maxHost]),
+	} {
+		var buf [maxHost]byte
+		if got := string(appendHost(buf[:0], given)); got != want {
+			t.Errorf("appendHost(%q) = %q, want %q", given, got, want)
+		}
+	}
+}

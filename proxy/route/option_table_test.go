@@ -1,0 +1,79 @@
+package route
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestOptionTableIsSound(t *testing.T) {
+	table := OptionTable()
+	if len(table) < 130 {
+		t.Errorf("%d options: ingress-nginx has more", len(table))
+	}
+	for i, o := range table {
+		if i > 0 && table[i-1].Key >= o.Key {
+			t.Errorf("%s does not come after %s", o.Key, table[i-1].Key)
+		}
+		if o.Doc == "" || o.Risk == "" {
+			t.Errorf("%s lacks a doc or a risk", o.Key)
+		}
+		if (o.Effect == Applied) != (o.parse != nil) {
+			t.Errorf("%s is %s, but parse is set: %v", o.Key, o.Effect, o.parse != nil)
+		}
+	}
+}
+
+// TestGuardsCloseTheRoute holds for every option that decides who may pass, in
+// both prefixes: until it is obeyed, the route is shut.
+func TestGuardsCloseTheRoute(t *testing.T) {
+	table := OptionTable()
+	guarding := []string{
+		"auth-url", "auth-type", "auth-secret", "auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-snippet",
+		"whitelist-source-range", "allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity",
+		"auth-not-yet-invented", "authentication", "my-source-range",
+	}
+	for _, key := range guarding {
+		for _, prefix := range []string{nginxPrefix, ownPrefix} {
+			for _, value := range []string{"x", "on", " basic ", "10.0.0.0/8"} {
+				s, findings := parseOptions(table, map[string]string{prefix + key: value}, class{})
+				if s.closed == "" || len(findings) != 1 || findings[0].reason != RouteClosed {
+					t.Errorf("%s%s: %q leaves the route open: %+v %v", prefix, key, value, s, findings)
+				}
+			}
+		}
+		i := slices.IndexFunc(table, func(o Option) bool { return o.Key == key })
+		if i >= 0 && table[i].Effect == Applied {
+			t.Errorf("%s is obeyed now: take it out of this test and show that it guards", key)
+		}
+	}
+}
+
+func TestSnippetsThatGuardClose(t *testing.T) {
+	for snippet, want := range map[string]bool{
+		"deny all;":                                   true,
+		"auth_basic \"x\";":                           true,
+		"if ($x) { return 403; }":                     true,
+		"limit_except GET { deny all; }":              true,
+		"ssl_verify_client on;":                       true,
+		"more_set_headers \"X-Frame-Options: DENY\";": false,
+		"proxy_set_header X-Allowed yes;":             false,
+		"client_max_body_size 403m;":                  false,
+	} {
+		s, _ := parseOptions(OptionTable(), map[string]string{nginxPrefix + "configuration-snippet": snippet}, class{})
+		if (s.closed != "") != want {
+			t.Errorf("%q: closed is %q", snippet, s.closed)
+		}
+	}
+}
+
+func TestRiskIsOfTheScale(t *testing.T) {
+	for _, o := range OptionTable() {
+		if !slices.Contains([]Risk{Low, Medium, High, Critical}, o.Risk) {
+			t.Errorf("%s: risk %q", o.Key, o.Risk)
+		}
+		if strings.HasSuffix(o.Key, "-snippet") && o.Risk != Critical {
+			t.Errorf("%s: raw configuration is Critical", o.Key)
+		}
+	}
+}
