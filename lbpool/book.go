@@ -99,7 +99,7 @@ func (b *Book) Sit(a netip.Addr, t *Tenant) {
 	if !taken {
 		b.seats[a] = int32(len(b.table))
 		b.table = append(b.table, seat{first: t})
-		if desk := b.block(a); desk != nil {
+		if desk, _ := b.block(a); desk != nil {
 			desk.assigned++
 		}
 		b.note(a, t)
@@ -121,36 +121,34 @@ func (b *Book) note(a netip.Addr, t *Tenant) {
 }
 
 // Exclude keeps Next from an address without calling it assigned: a node's
-// own, for example.
+// own, for example. Exclude before Rest: what is excluded never rests.
 func (b *Book) Exclude(a netip.Addr) { b.block(a) }
 
-// block marks an address as not to be proposed and returns its desk.
-func (b *Book) block(a netip.Addr) *desk {
+// block marks an address as not to be proposed. It returns its desk, nil
+// outside the estate, and whether Next might have proposed it before.
+func (b *Book) block(a netip.Addr) (*desk, bool) {
 	i := b.estate.find(a)
 	if i < 0 {
-		return nil
+		return nil, false
 	}
 	f := FamilyOf(a)
 	s := &b.estate.spans[f][i]
 	d := &b.desks[2*s.pool+int(f)]
-	if !s.open {
-		return d
+	if !s.open || b.estate.Avoids(s.pool, a) {
+		return d, false
 	}
 	n, ok := offset(s.From(), a)
-	if ok && n < b.areas[f][i].size && b.areas[f][i].taken.add(n) && !b.estate.Avoids(s.pool, a) {
+	fresh := ok && n < b.areas[f][i].size && b.areas[f][i].taken.add(n)
+	if fresh {
 		d.blocked++
 	}
-	return d
+	return d, fresh
 }
 
 // Rest says that an address was freed at a time. Call it in the order of
 // time, for addresses on which nobody sits.
 func (b *Book) Rest(a netip.Addr, at time.Time) {
-	i := b.estate.find(a)
-	if i < 0 || !b.estate.spans[FamilyOf(a)][i].open || b.estate.Avoids(b.estate.spans[FamilyOf(a)][i].pool, a) {
-		return
-	}
-	if d := b.block(a); d != nil {
+	if d, fresh := b.block(a); fresh {
 		d.freed = append(d.freed, rest{a, at})
 	}
 }

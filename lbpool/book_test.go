@@ -1,0 +1,276 @@
+package lbpool_test
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"go4.org/netipx"
+	"pgregory.net/rapid"
+
+	"quayside.io/lbpool"
+)
+
+func ranges(t interface{ Fatal(...any) }, list ...string) (rs []netipx.IPRange) {
+	for _, s := range list {
+		r, err := lbpool.ParseReserved(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+func at(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
+
+// twin is the stupid one: every address in a list, asked one by one.
+type twin struct {
+	pools []*lbpool.Pool
+	sits  map[netip.Addr]bool
+	out   map[netip.Addr]bool
+	freed []freed
+}
+
+type freed struct {
+	a  netip.Addr
+	at time.Time
+}
+
+func inside(rs []netipx.IPRange, a netip.Addr) bool {
+	return slices.ContainsFunc(rs, func(r netipx.IPRange) bool { return r.Contains(a) })
+}
+
+func (w *twin) poolOf(a netip.Addr) int {
+	return slices.IndexFunc(w.pools, func(p *lbpool.Pool) bool { return inside(p.Ranges, a) })
+}
+
+// open lists the addresses of a pool that are given away unasked, in order.
+func (w *twin) open(pool int, f lbpool.Family) (list []netip.Addr) {
+	p := w.pools[pool]
+	for _, r := range p.Ranges {
+		for a := r.From(); !r.To().Less(a) && a.IsValid(); a = a.Next() {
+			last := a.As16()[15]
+			buggy := p.AvoidBuggy && a.Is4() && (last == 0 || last == 255)
+			if lbpool.FamilyOf(a) == f && w.poolOf(a) == pool && !inside(p.Reserved, a) && !buggy && !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
+}
+
+func (w *twin) next(pool int, f lbpool.Family, now time.Time) (netip.Addr, bool) {
+	open := w.open(pool, f)
+	for _, a := range open {
+		used := slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a })
+		if !w.sits[a] && !w.out[a] && !used {
+			return a, true
+		}
+	}
+	for _, x := range w.freed {
+		if slices.Contains(open, x.a) && !w.sits[x.a] && !w.out[x.a] {
+			return x.a, !now.Before(x.at.Add(w.pools[pool].ReuseAfter))
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (w *twin) usage(pool int, f lbpool.Family, now time.Time) (u lbpool.Usage) {
+	for a := range w.sits {
+		if w.poolOf(a) == pool && lbpool.FamilyOf(a) == f {
+			u.Assigned++
+		}
+	}
+	for _, a := range w.open(pool, f) {
+		resting := slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a && now.Before(x.at.Add(w.pools[pool].ReuseAfter)) })
+		if !w.sits[a] && !w.out[a] && !resting {
+			u.Available++
+		}
+	}
+	return u
+}
+
+func drawRange(t *rapid.T) netipx.IPRange {
+	base := netip.MustParseAddr("10.0.0.240")
+	if rapid.Bool().Draw(t, "IPv6") {
+		base = netip.MustParseAddr("2001:db8::fff0")
+	}
+	first := rapid.IntRange(0, 40).Draw(t, "first")
+	last := rapid.IntRange(first, 44).Draw(t, "last")
+	r := [2]netip.Addr{base, base}
+	for range first {
+		r[0] = r[0].Next()
+	}
+	for range last {
+		r[1] = r[1].Next()
+	}
+	return netipx.IPRangeFrom(r[0], r[1])
+}
+
+func drawPools(t *rapid.T) []*lbpool.Pool {
+	var pools []*lbpool.Pool
+	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
+		pools = append(pools, &lbpool.Pool{
+			Name:       fmt.Sprint("pool-", i),
+			Ranges:     rapid.SliceOfN(rapid.Custom(drawRange), 0, 3).Draw(t, "ranges"),
+			Reserved:   rapid.SliceOfN(rapid.Custom(drawRange), 0, 2).Draw(t, "reserved"),
+			AvoidBuggy: rapid.Bool().Draw(t, "avoidBuggy"),
+			ReuseAfter: time.Duration(rapid.IntRange(0, 3).Draw(t, "reuseAfter")) * time.Second,
+		})
+	}
+	return pools
+}
+
+// TestBookIsItsTwin fills random pools in random ways and asks the book and
+// the stupid twin the same questions.
+func TestBookIsItsTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pools := drawPools(t)
+		estate := lbpool.Divide(pools)
+		book := lbpool.NewBook(estate)
+		if rapid.Bool().Draw(t, "used before") {
+			for i := range pools {
+				for range 5 {
+					if a, ok := book.Next(i, lbpool.IPv4, at(0)); ok {
+						book.Sit(a, &lbpool.Tenant{})
+					}
+				}
+			}
+			book.Reset()
+		}
+		w := &twin{pools: pools, sits: map[netip.Addr]bool{}, out: map[netip.Addr]bool{}}
+		now := at(10)
+		for i := range rapid.IntRange(0, 60).Draw(t, "steps") {
+			a := drawRange(t).From()
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			case 0:
+				book.Sit(a, &lbpool.Tenant{Name: fmt.Sprint(i)})
+				w.sits[a] = true
+			case 1:
+				if !slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a }) {
+					book.Exclude(a)
+					w.out[a] = true
+				}
+			case 2:
+				if !w.sits[a] && w.poolOf(a) >= 0 && !slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a }) {
+					book.Rest(a, at(i/8))
+					w.freed = append(w.freed, freed{a, at(i / 8)})
+				}
+			default:
+				pool := rapid.IntRange(0, len(pools)-1).Draw(t, "pool")
+				f := lbpool.FamilyOf(a)
+				got, ok := book.Next(pool, f, now)
+				want, wantOK := w.next(pool, f, now)
+				if got != want || ok != wantOK {
+					t.Fatalf("next of pool %d: %v, %v; the twin says %v, %v", pool, got, ok, want, wantOK)
+				}
+				if ok {
+					book.Sit(got, &lbpool.Tenant{Name: fmt.Sprint(i)})
+					w.sits[got] = true
+				}
+			}
+			for pool := range pools {
+				for _, f := range []lbpool.Family{lbpool.IPv4, lbpool.IPv6} {
+					if got, want := book.Usage(pool, f, now), w.usage(pool, f, now); got != want {
+						t.Fatalf("usage of pool %d: %+v; the twin says %+v", pool, got, want)
+					}
+				}
+			}
+			if got, want := estate.PoolOf(a), w.poolOf(a); got != want {
+				t.Fatalf("%v is in pool %d; the twin says %d", a, got, want)
+			}
+			if book.Taken(a) != w.sits[a] {
+				t.Fatalf("%v taken: %v", a, book.Taken(a))
+			}
+		}
+	})
+}
+
+// TestOverlapGoesToTheFirst: every common address belongs to the first pool,
+// and the overlap names exactly those.
+func TestOverlapGoesToTheFirst(t *testing.T) {
+	estate := lbpool.Divide([]*lbpool.Pool{
+		{Name: "a", Ranges: ranges(t, "10.0.0.0/28")},
+		{Name: "b", Ranges: ranges(t, "10.0.0.32/28")},
+		{Name: "c", Ranges: ranges(t, "10.0.0.8-10.0.0.39")},
+	})
+	var got []string
+	for _, o := range estate.Overlaps {
+		got = append(got, fmt.Sprint(o.Pool.Name, " loses ", o.Ranges, " to ", o.First.Name))
+	}
+	want := []string{"c loses [10.0.0.8-10.0.0.15] to a", "c loses [10.0.0.32-10.0.0.39] to b"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, wanted %q", got, want)
+	}
+	if n := lbpool.NewBook(estate).Usage(2, lbpool.IPv4, at(0)).Available; n != 16 {
+		t.Errorf("pool c has %d addresses, wanted 16", n)
+	}
+}
+
+func TestHugePoolsSaturate(t *testing.T) {
+	estate := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "2001:db8::/32", "2001:db9::/64", "fd00::/66")}})
+	book := lbpool.NewBook(estate)
+	if n := book.Usage(0, lbpool.IPv6, at(0)).Available; n != math.MaxInt64 {
+		t.Errorf("%d available", n)
+	}
+	far := netip.MustParseAddr("2001:db8:ffff::1") // beyond what one bitmap can count
+	book.Sit(far, &lbpool.Tenant{Name: "far"})
+	if !book.Taken(far) || book.Usage(0, lbpool.IPv6, at(0)).Assigned != 1 {
+		t.Error("an address far behind the beginning of its range is not recorded")
+	}
+	if a, ok := book.Next(0, lbpool.IPv6, at(0)); !ok || a != netip.MustParseAddr("2001:db8::") {
+		t.Errorf("next is %v, %v", a, ok)
+	}
+}
+
+// The longest rested comes first, and only once nothing unused is left.
+func TestLeastRecentlyFreed(t *testing.T) {
+	book := lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.1-10.0.0.3"), ReuseAfter: time.Minute}}))
+	book.Rest(netip.MustParseAddr("10.0.0.2"), at(0))
+	book.Rest(netip.MustParseAddr("10.0.0.1"), at(30))
+	for i, step := range []struct {
+		now  int
+		want string
+		ok   bool
+	}{{0, "10.0.0.3", true}, {0, "10.0.0.2", false}, {60, "10.0.0.2", true}, {60, "10.0.0.1", false}, {90, "10.0.0.1", true}} {
+		a, ok := book.Next(0, lbpool.IPv4, at(step.now))
+		if a.String() != step.want || ok != step.ok {
+			t.Fatalf("step %d: %v, %v; wanted %s, %v", i, a, ok, step.want, step.ok)
+		}
+		if until := book.Wake(0, lbpool.IPv4, at(step.now)); !ok && until != at(map[string]int{"10.0.0.2": 60, "10.0.0.1": 90}[step.want]) {
+			t.Fatalf("step %d: wake at %v", i, until.Unix())
+		}
+		if ok {
+			book.Sit(a, &lbpool.Tenant{})
+		}
+	}
+}
+
+// TestNextDoesNotAllocate: the choice of an address is on the path of every
+// waiting Service of every plan.
+func TestNextDoesNotAllocate(t *testing.T) {
+	book := lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.0/8", "2001:db8::/64"), AvoidBuggy: true}}))
+	one := &lbpool.Tenant{Name: "one", Ports: []lbpool.Port{{Protocol: "TCP", Number: 80}}}
+	for range 10_000 {
+		a, _ := book.Next(0, lbpool.IPv4, at(0))
+		book.Sit(a, one)
+	}
+	two, free := &lbpool.Tenant{Name: "two"}, netip.MustParseAddr("10.200.0.1")
+	if n := testing.AllocsPerRun(1000, func() {
+		a, ok := book.Next(0, lbpool.IPv4, at(0))
+		if o, why := book.Obstacle(a, two); !ok || o != nil || why != "" {
+			t.Fatal("the next address has an obstacle", o, why)
+		}
+		if o, _ := book.Obstacle(free, two); o != nil {
+			t.Fatal("a free address has an obstacle")
+		}
+		book.Usage(0, lbpool.IPv4, at(0))
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

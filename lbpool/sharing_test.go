@@ -1,0 +1,73 @@
+package lbpool_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quayside.io/lbpool"
+)
+
+func TestSharing(t *testing.T) {
+	web := func(change func(*lbpool.Tenant)) *lbpool.Tenant {
+		n := &lbpool.Tenant{Name: "team/web", Realm: "team", Key: "k", Ports: []lbpool.Port{{Protocol: "TCP", Number: 80}}}
+		change(n)
+		return n
+	}
+	tcp443 := []lbpool.Port{{Protocol: "TCP", Number: 443}}
+	udp80 := []lbpool.Port{{Protocol: "UDP", Number: 80}}
+	for name, c := range map[string]struct {
+		change func(*lbpool.Tenant)
+		why    string
+	}{
+		"other port":             {func(n *lbpool.Tenant) { n.Ports = tcp443 }, ""},
+		"other protocol":         {func(n *lbpool.Tenant) { n.Ports = udp80 }, ""},
+		"no ports":               {func(n *lbpool.Tenant) { n.Ports = nil }, ""},
+		"same port":              {func(n *lbpool.Tenant) { n.Ports = append(tcp443, n.Ports...) }, "already uses port TCP/80"},
+		"no key":                 {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "" }, "does not share it"},
+		"other key":              {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "l" }, "under another key, l"},
+		"other policy":           {func(n *lbpool.Tenant) { n.Ports, n.Backend = tcp443, "Local app=web" }, "same externalTrafficPolicy"},
+		"other realm":            {func(n *lbpool.Tenant) { n.Ports, n.Realm = tcp443, "b" }, "another namespace"},
+		"other realm, one-sided": {func(n *lbpool.Tenant) { n.Ports, n.Realm, n.Admits = tcp443, "b", []string{"*"} }, "another namespace"},
+	} {
+		one, two := web(func(*lbpool.Tenant) {}), web(c.change)
+		why := one.Bar(two)
+		if (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %q, wanted %q", name, why, c.why)
+		}
+	}
+	a := web(func(n *lbpool.Tenant) { n.Admits = []string{"b"} })
+	b := web(func(n *lbpool.Tenant) { n.Realm, n.Admits, n.Ports = "b", []string{"team", "c"}, tcp443 })
+	if why := a.Bar(b); why != "" {
+		t.Errorf("both permit it, and yet: %s", why)
+	}
+}
+
+// TestSharingIsMutual: whether two may share does not depend on who asks.
+func TestSharingIsMutual(t *testing.T) {
+	tenant := rapid.Custom(func(t *rapid.T) *lbpool.Tenant {
+		return &lbpool.Tenant{
+			Key: rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "key"), Realm: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "realm"),
+			Admits:  rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "*"}), 0, 2).Draw(t, "admits"),
+			Backend: rapid.SampledFrom([]string{"", "Local"}).Draw(t, "backend"),
+			Ports:   rapid.SliceOfN(rapid.Map(rapid.Int32Range(1, 3), func(n int32) lbpool.Port { return lbpool.Port{Protocol: "TCP", Number: n} }), 0, 2).Draw(t, "ports"),
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := tenant.Draw(t, "a"), tenant.Draw(t, "b")
+		if (a.Bar(b) == "") != (b.Bar(a) == "") {
+			t.Fatalf("%q against %q", a.Bar(b), b.Bar(a))
+		}
+		estate := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.0/30")}})
+		book, addr := lbpool.NewBook(estate), netip.MustParseAddr("10.0.0.1")
+		book.Sit(addr, a)
+		if o, why := book.Obstacle(addr, b); (o == nil) != (b.Bar(a) == "") || why != b.Bar(a) {
+			t.Fatalf("the book says %v, %q", o, why)
+		}
+		if o, _ := book.Obstacle(addr, a); o != nil {
+			t.Fatal("a tenant is in its own way")
+		}
+	})
+}
