@@ -19,6 +19,7 @@ const (
 	firstNode          = 10
 	firstClient        = 100
 	lastClient         = 149
+	gatewayHost        = 1
 	apiHost            = 2
 )
 

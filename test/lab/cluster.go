@@ -48,6 +48,8 @@ type core struct {
 	hosts   int // clients made so far
 	views   int // for names of Kubernetes namespaces
 	closed  bool
+
+	installed *installation // nil: no Quayside
 }
 
 // Start brings a cluster up. The caller closes it. Tests call New or With.

@@ -51,6 +51,15 @@ func newMachine(c *core, number int) (*machine, error) {
 	if err := c.lan.plug(ns, n.name, firstNode+number); err != nil {
 		return nil, err
 	}
+	// The gateway need not exist: without the route, a node's own packets to a
+	// ClusterIP would be refused before kube-proxy could translate them.
+	routes := []string{"route add default via " + lanAddr4(gatewayHost)}
+	if c.opts.ipv6 {
+		routes = append(routes, "-6 route add default via "+lanAddr6(gatewayHost))
+	}
+	if err := ns.ip(routes...); err != nil {
+		return nil, err
+	}
 	for other := 1; other <= c.opts.nodes; other++ {
 		if other == number {
 			continue

@@ -35,7 +35,9 @@ type pod struct {
 
 	command func(context.Context) (*sandbox.Spec, error) // made again for each start
 	volumes []volume
-	probe   *probe // nil: readiness is what SetReady says
+	probe   *probe        // nil: readiness is what SetReady says
+	admin   string        // port, where there is one
+	grace   time.Duration // terminationGracePeriodSeconds
 
 	mu       sync.Mutex
 	process  *Process
@@ -43,6 +45,7 @@ type pod struct {
 	reported bool // what the API server knows of ready, if told
 	told     bool
 	held     bool // stopped on purpose: the kubelet does not start it again
+	fallen   bool // ended, and the kubelet has seen it
 	restarts int32
 	gone     bool
 	loop     context.CancelFunc
@@ -390,7 +393,7 @@ func (p *Pod) SetReady(ready bool) {
 // its process is asked to stop, then the object goes.
 func (p *Pod) Delete() {
 	p.view.helper()
-	p.view.must(p.remove(p.view.ctx, 30*time.Second))
+	p.view.must(p.remove(p.view.ctx, max(p.grace, 30*time.Second)))
 }
 
 // Name is the name of the Pod object.

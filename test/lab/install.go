@@ -1,0 +1,430 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quayside.io/test/chart"
+	"quayside.io/test/lab/sandbox"
+)
+
+// SystemNamespace is where Install puts Quayside.
+const SystemNamespace = "quayside-system"
+
+const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// Values override those of the chart, as a values file does.
+type Values = map[string]any
+
+// installation is Quayside in a cluster.
+type installation struct {
+	binary  string
+	objects []*unstructured.Unstructured
+	pods    map[string][]*pod // by component; speakers in the order of nodes
+}
+
+// Quayside is the installation, seen by one test.
+type Quayside struct {
+	*installation
+	view *Cluster
+}
+
+// Install installs the chart as `helm install quayside` would, plays its
+// Deployments and DaemonSets with the binary built from this tree, and
+// returns when every pod is ready. It goes when the test ends.
+func (v *Cluster) Install(values Values) *Quayside {
+	v.helper()
+	v.must(v.TryInstall(v.ctx, values))
+	v.onEnd(func() {
+		if err := v.Uninstall(context.Background()); err != nil {
+			v.t.Error(err)
+		}
+	})
+	return v.Quayside()
+}
+
+// Quayside returns what is installed, or nil.
+func (v *Cluster) Quayside() *Quayside {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.installed == nil {
+		return nil
+	}
+	return &Quayside{installation: v.installed, view: v}
+}
+
+// TryInstall is Install that returns an error, and stays until Close or
+// Uninstall: for a cluster that several tests share.
+func (v *Cluster) TryInstall(ctx context.Context, values Values) error {
+	if v.Quayside() != nil {
+		return errors.New("lab: Quayside is installed already")
+	}
+	if err := v.bins.buildQuayside(ctx); err != nil {
+		return err
+	}
+	// A copy: another run may build a newer one while this one restarts pods.
+	in := &installation{binary: filepath.Join(v.run.dir, "quayside"), pods: map[string][]*pod{}}
+	if err := copyFile(v.bins.quayside, in.binary); err != nil {
+		return err
+	}
+	crds, objects, err := chart.Render("quayside", SystemNamespace, values)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	if err := v.makeNamespace(ctx, SystemNamespace); err != nil {
+		return err
+	}
+	for _, o := range crds {
+		if err := v.applyTo(ctx, o, ""); err != nil {
+			return err
+		}
+	}
+	if err := v.established(ctx, crds); err != nil {
+		return err
+	}
+	in.objects = objects
+	for _, o := range objects {
+		if err := v.applyTo(ctx, o, SystemNamespace); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	v.installed = in
+	v.mu.Unlock()
+	workloads, err := chart.Workloads(objects)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	for component, w := range workloads {
+		if err := v.roll(ctx, in, component, w); err != nil {
+			return err
+		}
+	}
+	return v.core.ready(ctx, in)
+}
+
+// established waits until the API server serves the kinds of crds.
+func (c *core) established(ctx context.Context, crds []*unstructured.Unstructured) error {
+	for _, crd := range crds {
+		mapping, err := c.mapping(crd)
+		if err != nil {
+			return err
+		}
+		err = eventually(20*time.Second, func() error {
+			now, err := c.any.Resource(mapping.Resource).Get(ctx, crd.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			conditions, _, err := unstructured.NestedSlice(now.Object, "status", "conditions")
+			if err != nil {
+				return err
+			}
+			for _, condition := range conditions {
+				if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+					return nil
+				}
+			}
+			return fmt.Errorf("lab: CRD %s is not established: %v", crd.GetName(), conditions)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roll makes the pods of a workload, as its controller and the scheduler would.
+func (c *core) roll(ctx context.Context, in *installation, component string, w chart.Workload) error {
+	count, name := int(w.Replicas), func(i int) string { return fmt.Sprintf("%s-%d", w.Name, i+1) }
+	if w.Kind == "DaemonSet" {
+		count, name = len(c.nodes), func(i int) string { return w.Name + "-" + c.nodes[i].name }
+	}
+	for i := range count {
+		m := c.nodes[i%len(c.nodes)]
+		p, err := c.runPod(ctx, in, m, w.Pod(name(i), m.name))
+		if err != nil {
+			return err
+		}
+		in.pods[component] = append(in.pods[component], p)
+	}
+	return nil
+}
+
+// runPod makes one pod of the chart and starts its kubelet.
+func (c *core) runPod(ctx context.Context, in *installation, m *machine, object *corev1.Pod) (*pod, error) {
+	p, err := c.create(ctx, m, object.DeepCopy())
+	if err != nil {
+		return nil, err
+	}
+	container := object.Spec.Containers[0]
+	if p.probe, err = newProbe(p, container.ReadinessProbe, container.Ports); err != nil {
+		return nil, err
+	}
+	if p.admin, err = chart.Port(object, "admin"); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	object.UID = p.uid
+	object.Status.HostIP, object.Status.PodIP = lanAddr4(firstNode+m.number), p.addr()
+	process, err := chart.ProcessOf(object)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	if grace := object.Spec.TerminationGracePeriodSeconds; grace != nil {
+		p.grace = time.Duration(*grace) * time.Second
+	}
+	spec := in.spec(p, object, process)
+	tokens := filepath.Join(p.dir, "token")
+	p.command = func(ctx context.Context) (*sandbox.Spec, error) {
+		if err := p.writeToken(ctx, object.Spec.ServiceAccountName, tokens); err != nil {
+			return nil, err
+		}
+		return spec, p.refresh(ctx)
+	}
+	spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: tokens, To: tokenPath})
+	for i, mount := range process.Mounts {
+		dir := filepath.Join(p.dir, fmt.Sprintf("volume%d", i))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("lab: %w", err)
+		}
+		p.volumes = append(p.volumes, volume{secret: mount.Secret, dir: dir, optional: mount.Optional})
+		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: dir, To: mount.Path})
+	}
+	p.startKubelet()
+	return p, nil
+}
+
+// spec is the container of a pod, as a runtime would set it up.
+func (in *installation) spec(p *pod, object *corev1.Pod, process chart.Process) *sandbox.Spec {
+	account := &sandbox.Account{UID: int(process.UID), GID: int(process.GID), NoNewPrivileges: process.NoNewPrivileges}
+	for _, capability := range process.Capabilities {
+		account.Capabilities = append(account.Capabilities, string(capability))
+	}
+	hostname := p.name
+	if p.host {
+		hostname = p.machine.name
+	}
+	return &sandbox.Spec{
+		NetNS:    p.ns.path,
+		Hostname: hostname,
+		Argv:     append([]string{"/quayside"}, process.Args...),
+		Env: append([]string{
+			"PATH=/", "HOSTNAME=" + hostname,
+			"KUBERNETES_SERVICE_HOST=" + kubernetesIP, "KUBERNETES_SERVICE_PORT=443",
+		}, process.Env...),
+		Root: &sandbox.Root{
+			Mounts:   []sandbox.Mount{{From: in.binary, To: "/quayside"}},
+			Writable: !process.ReadOnlyRoot,
+		},
+		Account: account,
+	}
+}
+
+// ready waits for every pod of the installation.
+func (c *core) ready(ctx context.Context, in *installation) error {
+	for _, pods := range in.pods {
+		for _, p := range pods {
+			if err := p.awaitReady(ctx, 60*time.Second); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pod) awaitReady(ctx context.Context, within time.Duration) error {
+	err := eventually(within, func() error {
+		if err := ctx.Err(); err != nil {
+			return &permanent{err}
+		}
+		p.mu.Lock()
+		ready := p.told && p.reported
+		p.mu.Unlock()
+		if ready {
+			return nil
+		}
+		if !p.running() {
+			return errors.New("its process does not run")
+		}
+		return p.probe.ask(ctx)
+	})
+	if err != nil {
+		text := ""
+		if process := p.current(); process != nil {
+			text = tail(process.Log(), 15)
+		}
+		return fmt.Errorf("lab: pod %s is not ready %w\n%s", p.name, err, text)
+	}
+	return nil
+}
+
+// Uninstall stops every pod and deletes what the chart made. As with Helm,
+// the CRDs stay.
+func (v *Cluster) Uninstall(ctx context.Context) error {
+	in := v.Quayside()
+	if in == nil {
+		return nil
+	}
+	v.mu.Lock()
+	v.installed = nil
+	v.mu.Unlock()
+	var err error
+	for _, pods := range in.pods {
+		for _, p := range pods {
+			err = errors.Join(err, p.remove(ctx, 0))
+		}
+	}
+	for _, o := range in.objects {
+		if gone := v.deleteObject(ctx, o); !apierrors.IsNotFound(errors.Unwrap(gone)) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// Controllers are the controller's pods. One of them leads.
+func (q *Quayside) Controllers() []*Pod { return q.see("controller") }
+
+// Proxies are the proxy's pods, on nodes 1, 2 and so on.
+func (q *Quayside) Proxies() []*Pod { return q.see("proxy") }
+
+// Speakers are the speakers in the order of their nodes.
+func (q *Quayside) Speakers() []*Pod { return q.see("speaker") }
+
+// Speaker is the speaker of one node.
+func (q *Quayside) Speaker(n *Node) *Pod { return q.Speakers()[n.number-1] }
+
+// Pods are all of them.
+func (q *Quayside) Pods() []*Pod {
+	return append(append(q.Controllers(), q.Speakers()...), q.Proxies()...)
+}
+
+func (q *Quayside) see(component string) []*Pod {
+	var pods []*Pod
+	for _, p := range q.pods[component] {
+		pods = append(pods, &Pod{pod: p, Host: Host{ns: p.ns, view: q.view}})
+	}
+	return pods
+}
+
+// Leader is the controller that holds the Lease.
+func (q *Quayside) Leader() *Pod {
+	q.view.helper()
+	var leader *Pod
+	q.view.Eventually(30*time.Second, func() error {
+		lease, err := q.view.client.CoordinationV1().Leases(SystemNamespace).Get(q.view.ctx, "quayside-controller", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, p := range q.Controllers() {
+			if holder := lease.Spec.HolderIdentity; holder != nil && *holder == p.Name() && p.running() {
+				leader = p
+				return nil
+			}
+		}
+		return fmt.Errorf("lab: the Lease names no living controller: %v", lease.Spec.HolderIdentity)
+	})
+	return leader
+}
+
+// Signal sends a signal to the pod's process: SIGSTOP freezes it, SIGCONT
+// lets it go on.
+func (p *Pod) Signal(sig syscall.Signal) { p.signal(func(process *Process) { process.Signal(sig) }) }
+
+// Kill ends the pod's process at once and keeps it down until Start.
+func (p *Pod) Kill() { p.end((*Process).Kill) }
+
+// Stop asks the pod's process to end, waits for it, and keeps it down until
+// Start. The Pod object stays, as it does when a container is restarted.
+func (p *Pod) Stop() {
+	p.end(func(process *Process) { process.Stop(max(p.grace, 10*time.Second)) })
+}
+
+// Crash kills the process and lets the kubelet start it again.
+func (p *Pod) Crash() { p.signal((*Process).Kill) }
+
+func (p *Pod) end(how func(*Process)) {
+	p.mu.Lock()
+	p.held = true
+	p.mu.Unlock()
+	p.signal(how)
+	p.view.onEnd(p.release)
+}
+
+func (p *pod) release() {
+	p.mu.Lock()
+	p.held = false
+	p.mu.Unlock()
+}
+
+// Start ends what Kill or Stop began, and returns when the pod is ready.
+func (p *Pod) Start() {
+	p.view.helper()
+	p.release()
+	p.AwaitReady()
+}
+
+// AwaitReady waits until the kubelet has called the pod ready.
+func (p *Pod) AwaitReady() {
+	p.view.helper()
+	p.view.must(p.awaitReady(p.view.ctx, 60*time.Second))
+}
+
+// Restarts is how often the kubelet had to start the process again.
+func (p *Pod) Restarts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int(p.restarts)
+}
+
+// Log is what the pod's process has written, over all its restarts.
+func (p *Pod) Log() string {
+	if process := p.current(); process != nil {
+		return process.Log()
+	}
+	return ""
+}
+
+// Admin fetches a page of the pod's --admin endpoint, "/metrics" say.
+func (p *Pod) Admin(path string) string {
+	p.view.helper()
+	resp := p.Get("http://" + p.IP() + ":" + p.admin + path)
+	return string(resp.Body)
+}
+
+// State decodes /state.
+func (p *Pod) State() map[string]any {
+	p.view.helper()
+	var state map[string]any
+	if text := p.Admin("/state"); text != "" {
+		if err := json.Unmarshal([]byte(text), &state); err != nil {
+			p.view.fatalf("lab: /state of %s: %v\n%s", p.name, err, text)
+		}
+	}
+	return state
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
