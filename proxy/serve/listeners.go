@@ -24,6 +24,8 @@ const listenRetry = 2 * time.Second
 type Listener struct {
 	Address string // host:port
 	TLS     bool
+	// Required makes Run fail if the address cannot be opened at its start.
+	Required bool
 }
 
 // ListenerState is a Listener and what became of it.
@@ -89,8 +91,9 @@ func (s *Server) Listeners() []ListenerState {
 	return states
 }
 
-// reconcile opens what is missing, then closes what is no longer wanted.
-func (s *Server) reconcile() error {
+// reconcile opens what is missing, then closes what is no longer wanted. At
+// first it gives up if something required cannot be opened.
+func (s *Server) reconcile(first bool) (required error) {
 	l := &s.listeners
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,6 +108,9 @@ func (s *Server) reconcile() error {
 		socket, err := net.Listen("tcp", w.Address)
 		if err != nil {
 			l.errors[w] = err
+			if first && w.Required {
+				return err
+			}
 			failed = append(failed, err)
 			continue
 		}
@@ -124,7 +130,10 @@ func (s *Server) reconcile() error {
 			s.options.Log.Info("no longer listening", "address", at.Address)
 		}
 	}
-	return errors.Join(failed...)
+	if len(failed) > 0 {
+		s.options.Log.Error("cannot listen; will try again", "err", errors.Join(failed...))
+	}
+	return nil
 }
 
 func (s *Server) closeListeners() {

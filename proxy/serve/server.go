@@ -133,11 +133,12 @@ func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	return nil, errNoCertificate
 }
 
-// Run serves until ctx ends, then drains. It returns an error at once if one of
-// the listeners declared before cannot be opened; later ones are tried again.
+// Run serves until ctx ends, then drains. It returns an error at once if a
+// required listener declared before cannot be opened; others are tried again.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.reconcile(); err != nil {
+	if err := s.reconcile(true); err != nil {
 		s.closeListeners()
+		s.listeners.serving.Wait()
 		return err
 	}
 	retry := time.NewTicker(listenRetry)
@@ -152,9 +153,7 @@ func (s *Server) Run(ctx context.Context) error {
 				continue
 			}
 		}
-		if err := s.reconcile(); err != nil {
-			s.options.Log.Error("cannot listen; will try again", "err", err)
-		}
+		s.reconcile(false)
 	}
 }
 

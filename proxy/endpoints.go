@@ -1,0 +1,148 @@
+package proxy
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/route"
+	"quayside.io/proxy/upstream"
+)
+
+// endpoints keeps the sets of all backends up with the cluster. The routes loop
+// adds backends while the endpoints loop follows changes; the lock makes a
+// backend's first set and its later ones come from one history, so that none is
+// lost or overtaken.
+type endpoints struct {
+	options Options
+
+	mu        sync.Mutex
+	seen      *snapshot.Cluster // what all sets are compiled from
+	zone      string
+	byService map[snapshot.Key][]*upstream.Backend
+}
+
+func newEndpoints(o Options) *endpoints {
+	return &endpoints{options: o, byService: map[snapshot.Key][]*upstream.Backend{}}
+}
+
+// add gives a new backend its endpoints, no older than c.
+func (e *endpoints) add(b *upstream.Backend, c *snapshot.Cluster) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.advance(c)
+	service := b.Of().Service
+	e.byService[service] = append(e.byService[service], b)
+	e.compile(b)
+}
+
+// retain forgets the backends that are not in live.
+func (e *endpoints) retain(live map[route.Backend]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for service, list := range e.byService {
+		kept := make([]*upstream.Backend, 0, len(list))
+		for _, b := range list {
+			if live[b.Of()] {
+				kept = append(kept, b)
+			}
+		}
+		if len(kept) == 0 {
+			delete(e.byService, service)
+		} else if len(kept) < len(list) {
+			e.byService[service] = kept
+		}
+	}
+}
+
+// follow compiles the sets of the Services that changed since the last call.
+func (e *endpoints) follow(c *snapshot.Cluster) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.advance(c)
+}
+
+// advance needs the lock. Both loops bring snapshots of one history, but the
+// one that comes later may bring the older.
+func (e *endpoints) advance(c *snapshot.Cluster) {
+	old := e.seen
+	if old == c || old != nil && isOlder(c, old) {
+		return
+	}
+	e.seen = c
+	if zone := zoneOf(c, e.options.NodeName); old == nil || zone != e.zone {
+		e.zone = zone
+		for service := range e.byService {
+			e.compileService(service)
+		}
+		return
+	}
+	touched := map[snapshot.Key]bool{}
+	for key := range snapshot.Diff(old.EndpointSlices, c.EndpointSlices) {
+		for _, in := range []*snapshot.Cluster{old, c} {
+			if s, ok := in.EndpointSlices.Get(key); ok {
+				touched[serviceOf(s)] = true
+			}
+		}
+	}
+	for key := range snapshot.Diff(old.Services, c.Services) {
+		touched[key] = true
+	}
+	for service := range touched {
+		e.compileService(service)
+	}
+}
+
+func isOlder(a, b *snapshot.Cluster) bool {
+	for _, k := range []snapshot.Kind{snapshot.EndpointSlice, snapshot.Service, snapshot.Node} {
+		if a.Generation(k) < b.Generation(k) {
+			return true
+		}
+	}
+	return false
+}
+
+func serviceOf(s *discoveryv1.EndpointSlice) snapshot.Key {
+	return snapshot.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+}
+
+func (e *endpoints) compileService(service snapshot.Key) {
+	for _, b := range e.byService[service] {
+		e.compile(b)
+	}
+}
+
+func (e *endpoints) compile(b *upstream.Backend) {
+	of := b.Of()
+	svc, _ := e.seen.Services.Get(of.Service)
+	set := balance.Compile(svc, e.seen.SlicesOf(of.Service), of.Port, e.options.NodeName, e.zone, balance.Options{
+		AnyNode: of.AnyNode, AllowLoopback: e.options.AllowLoopback,
+	})
+	if svc == nil {
+		set.Why = "Service " + of.Service.String() + " does not exist"
+	}
+	if !set.Equal(b.Endpoints()) {
+		b.SetEndpoints(set)
+	}
+}
+
+func zoneOf(c *snapshot.Cluster, node string) string {
+	if n, ok := c.Nodes.Get(snapshot.Key{Name: node}); ok {
+		return n.Labels[corev1.LabelTopologyZone]
+	}
+	return ""
+}
+
+// all yields every backend, for the state.
+func (e *endpoints) all() []*upstream.Backend {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []*upstream.Backend
+	for _, list := range e.byService {
+		all = append(all, list...)
+	}
+	return all
+}

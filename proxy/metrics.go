@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are those that only the hall can know.
+type metrics struct {
+	proxy   *Proxy
+	applied prometheus.Histogram
+	expiry  *prometheus.Desc
+	routes  *prometheus.Desc
+}
+
+func newMetrics(p *Proxy) *metrics {
+	return &metrics{
+		proxy: p,
+		applied: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "quayside_config_apply_seconds", Help: "Time from a change seen to the routes in force.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), ConstLabels: prometheus.Labels{"hall": "proxy"},
+		}),
+		expiry: prometheus.NewDesc("quayside_tls_certificate_expiry_seconds",
+			"Seconds until the certificate of a host expires; negative afterwards.", []string{"host"}, nil),
+		routes: prometheus.NewDesc("quayside_http_routes", "Routes in force.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.applied.Describe(ch)
+	ch <- m.expiry
+	ch <- m.routes
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	m.applied.Collect(ch)
+	t := m.proxy.table.Load()
+	if t == nil {
+		return
+	}
+	n := 0
+	for range t.Routes() {
+		n++
+	}
+	ch <- prometheus.MustNewConstMetric(m.routes, prometheus.GaugeValue, float64(n))
+	for host, c := range t.Certificates() {
+		if c.Leaf != nil {
+			ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(c.Leaf.NotAfter).Seconds(), host)
+		}
+	}
+}

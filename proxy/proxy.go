@@ -1,0 +1,240 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
+	"quayside.io/proxy/serve"
+	"quayside.io/proxy/upstream"
+)
+
+// Source is what the hall needs of a cluster.Source.
+type Source interface {
+	Snapshot() *snapshot.Cluster
+	Synced() <-chan struct{}
+}
+
+// Options are what a Proxy is made with.
+type Options struct {
+	Source Source
+	// Watch subscribes to changes of kinds; a signal may stand for several.
+	Watch func(kinds ...snapshot.Kind) (changed <-chan struct{}, stop func())
+
+	// NodeName is the node that the proxy runs on: Services with
+	// externalTrafficPolicy: Local are reached through its endpoints only.
+	NodeName string
+	// HTTP and HTTPS are the addresses to serve on; empty: not.
+	HTTP, HTTPS string
+	// Listeners, if set, returns further listeners that c calls for.
+	Listeners func(c *snapshot.Cluster) []serve.Listener
+
+	IngressClass       string
+	AdoptControllers   []string
+	WatchNamespace     string
+	DefaultCertificate snapshot.Key
+
+	TrustedProxies []netip.Prefix
+	ProxyProtocol  bool
+	GracePeriod    time.Duration
+	// LameDuck is how long the proxy goes on accepting after it was asked to
+	// end, until nobody sends it connections any more.
+	LameDuck time.Duration
+	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
+	AllowLoopback bool
+
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Proxy is the hall. Make one with New.
+type Proxy struct {
+	options   Options
+	server    *serve.Server
+	engine    *upstream.Engine
+	endpoints *endpoints
+	fallback  *tls.Certificate
+	table     atomic.Pointer[route.Table]
+	forwards  []serve.Forwarder // of table; the routes loop's alone
+	metrics   *metrics
+}
+
+// New returns a Proxy that does nothing yet.
+func New(o Options) (*Proxy, error) {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	fallback, err := selfSigned(time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("make a default certificate: %w", err)
+	}
+	if o.ProxyProtocol && len(o.TrustedProxies) == 0 {
+		o.Log.Warn("PROXY protocol is on but no proxy is trusted: set --trusted-proxies, or every client is known by the load balancer's address")
+	}
+	engine := upstream.New(upstream.Options{Log: o.Log})
+	p := &Proxy{
+		options:   o,
+		engine:    engine,
+		endpoints: newEndpoints(o),
+		fallback:  fallback,
+		server: serve.New(serve.Options{
+			Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
+			GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.CloseTunnels,
+		}),
+	}
+	p.metrics = newMetrics(p)
+	if o.Registerer != nil {
+		for _, c := range []prometheus.Collector{p.server.Collector(), engine.Collector(), p.metrics} {
+			if err := o.Registerer.Register(c); err != nil {
+				return nil, fmt.Errorf("register metrics of the proxy: %w", err)
+			}
+		}
+	}
+	return p, nil
+}
+
+// Run serves until ctx ends, then drains.
+func (p *Proxy) Run(ctx context.Context) error {
+	select {
+	case <-p.options.Source.Synced():
+	case <-ctx.Done():
+		return nil
+	}
+	// Routes and endpoints follow the cluster until the drain is over.
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	p.followRoutes(p.options.Source.Snapshot())
+	g, following := errgroup.WithContext(following)
+	g.Go(func() error { return p.engine.Run(following) })
+	g.Go(func() error { return p.watchEndpoints(following) })
+	g.Go(func() error { return p.watchRoutes(following) })
+	g.Go(func() error {
+		defer stop()
+		return p.server.Run(ctx)
+	})
+	return g.Wait()
+}
+
+// Ready returns nil once the first table is live and every listener of its own
+// is open.
+func (p *Proxy) Ready() error {
+	if p.table.Load() == nil {
+		return errors.New("no routes yet: the cluster has not been seen in full")
+	}
+	for _, l := range p.server.Listeners() {
+		if l.Required && l.Bound == "" {
+			return fmt.Errorf("not listening on %s: %s", l.Address, cmp.Or(l.Error, "not opened yet"))
+		}
+	}
+	return nil
+}
+
+// watchRoutes follows everything that a Table is compiled from, and the clock
+// where a certificate is about to expire.
+func (p *Proxy) watchRoutes(ctx context.Context) error {
+	changed, stop := p.options.Watch(snapshot.Ingress, snapshot.IngressClass, snapshot.Service, snapshot.Secret)
+	defer stop()
+	for {
+		wake := wakeAt(p.table.Load().NextWake)
+		select {
+		case <-ctx.Done():
+			wake.Stop()
+			return nil
+		case <-changed:
+		case <-wake.C:
+		}
+		wake.Stop()
+		p.followRoutes(p.options.Source.Snapshot())
+	}
+}
+
+// wakeAt returns a timer for at, or for never.
+func wakeAt(at time.Time) *time.Timer {
+	if at.IsZero() {
+		return time.NewTimer(time.Duration(1<<63 - 1))
+	}
+	return time.NewTimer(max(time.Until(at), time.Second))
+}
+
+// followRoutes compiles and publishes: first the endpoints of what is new, then
+// the table, and last the end of what no route names any more.
+func (p *Proxy) followRoutes(c *snapshot.Cluster) {
+	start := time.Now()
+	old := p.table.Load()
+	o := &p.options
+	t := route.Compile(c, old, route.Options{
+		IngressClass: o.IngressClass, AdoptControllers: o.AdoptControllers, WatchNamespace: o.WatchNamespace,
+		DefaultCertificate: o.DefaultCertificate, FallbackCertificate: p.fallback, Now: start,
+	})
+	p.server.SetListeners(p.listeners(c))
+	if old == nil || t.Version != old.Version {
+		p.publish(t, old)
+	}
+	p.table.Store(t)
+	p.metrics.applied.Observe(time.Since(start).Seconds())
+}
+
+func (p *Proxy) publish(t, old *route.Table) {
+	forwards := make([]serve.Forwarder, len(t.Backends))
+	live := make(map[route.Backend]bool, len(t.Backends))
+	for i, of := range t.Backends {
+		if of.Service == (snapshot.Key{}) {
+			continue
+		}
+		live[of] = true
+		if old != nil && i < len(old.Backends) && old.Backends[i] == of {
+			forwards[i] = p.forwards[i]
+			continue
+		}
+		b := p.engine.Backend(of)
+		p.endpoints.add(b, p.options.Source.Snapshot())
+		forwards[i] = b
+	}
+	p.server.SetTable(t, forwards)
+	p.forwards = forwards
+	p.endpoints.retain(live)
+	p.engine.Retain(func(of route.Backend) bool { return live[of] })
+}
+
+// listeners are our own and those that the cluster calls for.
+func (p *Proxy) listeners(c *snapshot.Cluster) []serve.Listener {
+	var list []serve.Listener
+	if p.options.HTTP != "" {
+		list = append(list, serve.Listener{Address: p.options.HTTP, Required: true})
+	}
+	if p.options.HTTPS != "" {
+		list = append(list, serve.Listener{Address: p.options.HTTPS, TLS: true, Required: true})
+	}
+	if p.options.Listeners != nil {
+		for _, l := range p.options.Listeners(c) {
+			if !slices.ContainsFunc(list, func(o serve.Listener) bool { return o.Address == l.Address }) {
+				list = append(list, l)
+			}
+		}
+	}
+	return list
+}
+
+// watchEndpoints follows what the sets are compiled from.
+func (p *Proxy) watchEndpoints(ctx context.Context) error {
+	changed, stop := p.options.Watch(snapshot.EndpointSlice, snapshot.Service, snapshot.Node)
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			p.endpoints.follow(p.options.Source.Snapshot())
+		}
+	}
+}
