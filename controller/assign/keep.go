@@ -115,7 +115,7 @@ func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 	}
 	for o := range w.pools.book.Tenants(a) {
 		if why := c.tenant.Clash(o); why != "" {
-			return fmt.Sprintf("%s, which is older, has it too, %s", o.Name, why)
+			return fmt.Sprintf("it is also held by the older %s, %s", o.Name, why)
 		}
 	}
 	for o := range w.pools.book.Tenants(a) {

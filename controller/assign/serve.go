@@ -29,13 +29,16 @@ func (w *work) serveClaim(c *claim) {
 		c.refused = c.fault
 		return
 	}
-	missing := c.missing(c.holds)
 	switch {
-	case len(c.holds) == 0 || !w.isAsAsked(c):
-		w.take(c, w.choose)
-	case len(missing) == 0:
-	case w.take(c, w.complete):
-	case len(c.lost) > 0 && w.take(c, w.choose): // its pool lost a family: another may have both
+	case len(c.holds) == 0:
+		if c.svc.DeletionTimestamp == nil { // what is on its way out gets nothing new
+			w.take(c, w.choose, "")
+		}
+	case !w.isAsAsked(c):
+		w.take(c, w.choose, "the Service asks for another address or pool")
+	case len(c.missing(c.holds)) == 0:
+	case w.take(c, w.complete, ""):
+	case (len(c.lost) > 0 || c.requires()) && w.take(c, w.choose, "its addresses come from one pool, and this one has not both families"):
 	case !c.requires():
 		c.refused = refusal{} // one family is what PreferDualStack settles for
 	}
@@ -47,8 +50,9 @@ func (w *work) serveClaim(c *claim) {
 	}
 }
 
-// take gives a Service what choice finds, or records the refusal.
-func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal)) bool {
+// take gives a Service what choice finds, and says why it loses what it had;
+// or it records the refusal.
+func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal), why string) bool {
 	addrs, refused := choice(c)
 	c.refused = refused
 	if !refused.isZero() {
@@ -56,7 +60,7 @@ func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal)) bool 
 	}
 	for _, a := range c.holds {
 		if !slices.Contains(addrs, a) {
-			c.lost = append(c.lost, loss{a, "the Service asks for another address or pool"})
+			c.lost = append(c.lost, loss{a, why})
 		}
 	}
 	c.holds = append(c.holds[:0], addrs...)
@@ -298,5 +302,12 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 	case resting:
 		return refusal{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
 	}
-	return refusal{ReasonPoolExhausted, fmt.Sprintf("every %s address of %s is in use", both, which)}
+	message := fmt.Sprintf("every %s address of %s is in use", both, which)
+	for _, a := range w.pools.book.Shared(c.tenant.Key) {
+		if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
+			message += fmt.Sprintf("; it cannot share %v with %s, %s", a, o.Name, why)
+			break
+		}
+	}
+	return refusal{ReasonPoolExhausted, message}
 }
