@@ -71,12 +71,16 @@ func (v *Cluster) TryInstall(ctx context.Context, values Values) error {
 	if v.Quayside() != nil {
 		return errors.New("lab: Quayside is installed already")
 	}
-	if err := v.bins.buildQuayside(ctx); err != nil {
-		return err
+	built := v.opts.binary
+	if built == "" {
+		built = v.bins.quayside
+		if err := v.bins.buildQuayside(ctx); err != nil {
+			return err
+		}
 	}
 	// A copy: another run may build a newer one while this one restarts pods.
 	in := &installation{binary: filepath.Join(v.run.dir, "quayside"), pods: map[string][]*pod{}}
-	if err := copyFile(v.bins.quayside, in.binary); err != nil {
+	if err := copyFile(built, in.binary); err != nil {
 		return err
 	}
 	crds, objects, err := chart.Render("quayside", SystemNamespace, values)

@@ -14,6 +14,7 @@ type options struct {
 	ipv6          bool
 	nodeGrace     time.Duration
 	apiserverArgs []string
+	binary        string
 	log           func(format string, args ...any)
 }
 
@@ -48,6 +49,9 @@ func NodeGrace(d time.Duration) Option { return func(o *options) { o.nodeGrace =
 func APIServerArgs(args ...string) Option {
 	return func(o *options) { o.apiserverArgs = append(o.apiserverArgs, args...) }
 }
+
+// Binary is what Install runs. The default is to build it from this tree.
+func Binary(path string) Option { return func(o *options) { o.binary = path } }
 
 // Log is told what the lab does while it comes up.
 func Log(printf func(format string, args ...any)) Option {

@@ -1,0 +1,31 @@
+package e2e
+
+import (
+	"testing"
+
+	"quayside.io/test/lab"
+)
+
+// pool is what tests get their addresses from.
+const pool = `
+apiVersion: quayside.io/v1alpha1
+kind: IPAddressPool
+metadata: {name: lan}
+spec:
+  addresses: [10.77.0.200-10.77.0.239]
+`
+
+// install puts Quayside, as the chart has it, and a pool into the shared
+// cluster that c is a view of; the first test that asks for it waits.
+func install(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	if c.Quayside() != nil {
+		return
+	}
+	if err := c.TryInstall(t.Context(), lab.Values{"proxy": lab.Values{"gracePeriodSeconds": 10}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.TryApply(pool); err != nil {
+		t.Fatal(err)
+	}
+}
