@@ -6,8 +6,8 @@ import (
 	"quayside.io/test/lab"
 )
 
-// pool is what tests get their addresses from.
-const pool = `
+// lanPool is what tests get their addresses from.
+const lanPool = `
 apiVersion: quayside.io/v1alpha1
 kind: IPAddressPool
 metadata: {name: lan}
@@ -25,7 +25,7 @@ func install(t *testing.T, c *lab.Cluster) {
 	if err := c.TryInstall(t.Context(), lab.Values{"proxy": lab.Values{"gracePeriodSeconds": 10}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.TryApply(pool); err != nil {
+	if err := c.TryApply(lanPool); err != nil {
 		t.Fatal(err)
 	}
 }
