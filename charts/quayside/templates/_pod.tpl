@@ -1,9 +1,12 @@
-{{- /* Metadata of a component's pods. */}}
+{{- /* Metadata of a component's pods: no version, so that a new chart with the same image restarts nothing. */}}
 {{- define "quayside.pod.metadata" -}}
 {{- $root := index . 0 -}}
 {{- $own := index $root.Values (index . 1) -}}
 labels:
-  {{- include "quayside.labels" . | nindent 2 }}
+  {{- include "quayside.selector" . | nindent 2 }}
+  {{- with $root.Values.commonLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- with $own.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
