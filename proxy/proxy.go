@@ -15,23 +15,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"quayside.io/controller/cluster"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
 	"quayside.io/proxy/upstream"
 )
 
-// Source is what the hall needs of a cluster.Source.
-type Source interface {
-	Snapshot() *snapshot.Cluster
-	Synced() <-chan struct{}
-}
-
 // Options are what a Proxy is made with.
 type Options struct {
-	Source Source
-	// Watch subscribes to changes of kinds; a signal may stand for several.
-	Watch func(kinds ...snapshot.Kind) (changed <-chan struct{}, stop func())
+	Source *cluster.Source
 
 	// NodeName is the node that the proxy runs on: Services with
 	// externalTrafficPolicy: Local are reached through its endpoints only.
@@ -142,15 +135,15 @@ func (p *Proxy) Ready() error {
 // watchRoutes follows everything that a Table is compiled from, and the clock
 // where a certificate is about to expire.
 func (p *Proxy) watchRoutes(ctx context.Context) error {
-	changed, stop := p.options.Watch(snapshot.Ingress, snapshot.IngressClass, snapshot.Service, snapshot.Secret)
-	defer stop()
+	changes := p.options.Source.Watch(snapshot.Ingress, snapshot.IngressClass, snapshot.Service, snapshot.Secret)
+	defer changes.Stop()
 	for {
 		wake := wakeAt(p.table.Load().NextWake)
 		select {
 		case <-ctx.Done():
 			wake.Stop()
 			return nil
-		case <-changed:
+		case <-changes.C():
 		case <-wake.C:
 		}
 		wake.Stop()
@@ -227,13 +220,13 @@ func (p *Proxy) listeners(c *snapshot.Cluster) []serve.Listener {
 
 // watchEndpoints follows what the sets are compiled from.
 func (p *Proxy) watchEndpoints(ctx context.Context) error {
-	changed, stop := p.options.Watch(snapshot.EndpointSlice, snapshot.Service, snapshot.Node)
-	defer stop()
+	changes := p.options.Source.Watch(snapshot.EndpointSlice, snapshot.Service, snapshot.Node)
+	defer changes.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-changed:
+		case <-changes.C():
 			p.endpoints.follow(p.options.Source.Snapshot())
 		}
 	}

@@ -86,7 +86,7 @@ func (e *Exchange) Answer(status int, text string) {
 // Whole is what a response body may implement that is already in memory: a
 // front end then writes head and body at once, without streaming.
 type Whole interface {
-	// Whole returns the whole body and true, or false if part of it is still
-	// to come. The bytes are valid until the body is closed.
+	// Whole returns the whole body and true, or what has come of it so far and
+	// false. The bytes are valid until the body is read or closed.
 	Whole() ([]byte, bool)
 }

@@ -1,0 +1,322 @@
+package proxy_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/cluster"
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy"
+)
+
+// start runs a proxy over files without files and returns both.
+func start(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Proxy) {
+	t.Helper()
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.2:0", AllowLoopback: true}
+	if change != nil {
+		change(&o)
+	}
+	p, err := proxy.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Ready() == nil {
+		t.Error("ready before it runs")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- files.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}
+	})
+	eventually(t, "the proxy is ready", func() bool { return p.Ready() == nil })
+	return files, p
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 5 s it does not hold that %s", what)
+		}
+	}
+}
+
+func bound(p *proxy.Proxy, tls bool) string {
+	st, _ := p.State().(proxy.State)
+	for _, l := range st.Listeners {
+		if l.TLS == tls {
+			return l.Bound
+		}
+	}
+	return ""
+}
+
+func service(name string, ports ...corev1.ServicePort) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.ServiceSpec{Ports: ports, Selector: map[string]string{"app": name}},
+	}
+}
+
+func slice(service, portName string, addrs ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: service},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	for _, a := range addrs {
+		ap := netip.MustParseAddrPort(a)
+		port := int32(ap.Port())
+		s.Ports = []discoveryv1.EndpointPort{{Name: &portName, Port: &port}}
+		node := "here"
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{ap.Addr().String()}, NodeName: &node})
+	}
+	return s
+}
+
+func ingress(name, host, path, service string, port networkingv1.ServiceBackendPort) *networkingv1.Ingress {
+	class, prefix := "quayside", networkingv1.PathTypePrefix
+	return &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: networkingv1.IngressSpec{
+			IngressClassName: &class,
+			Rules: []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{
+				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+					Path: path, PathType: &prefix,
+					Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: service, Port: port}},
+				}}},
+			}}},
+		},
+	}
+}
+
+func backend(t *testing.T, name string) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s xff=%s proto=%s", name, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+func get(t *testing.T, addr, host, path string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest("GET", "http://"+addr+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+var number = networkingv1.ServiceBackendPort{Number: 80}
+
+func TestRoutesAndEndpointsFollowTheCluster(t *testing.T) {
+	files, p := start(t, nil)
+	addr := bound(p, false)
+	if code, _ := get(t, addr, "a.example", "/"); code != 404 {
+		t.Errorf("with no Ingress: %d, want 404", code)
+	}
+	one, two := backend(t, "one"), backend(t, "two")
+	files.Put(service("web", corev1.ServicePort{Name: "http", Port: 80}), slice("web", "http", one),
+		ingress("web", "a.example", "/shop", "web", networkingv1.ServiceBackendPort{Name: "http"}))
+	eventually(t, "the route is served", func() bool {
+		code, body := get(t, addr, "a.example", "/shop/x")
+		return code == 200 && body == "one xff=127.0.0.1 proto=http"
+	})
+	if code, _ := get(t, addr, "a.example", "/shopping"); code != 404 {
+		t.Errorf("a path beyond the prefix: %d, want 404", code)
+	}
+
+	files.Put(slice("web", "http", two))
+	eventually(t, "requests go to the new endpoint", func() bool {
+		_, body := get(t, addr, "a.example", "/shop")
+		return strings.HasPrefix(body, "two")
+	})
+	for range 20 {
+		if _, body := get(t, addr, "a.example", "/shop"); !strings.HasPrefix(body, "two") {
+			t.Fatalf("a request went to the endpoint that left: %s", body)
+		}
+	}
+
+	files.Delete(snapshot.EndpointSlice, snapshot.Key{Namespace: "default", Name: "web-1"})
+	eventually(t, "a Service without endpoints is a 503 that says so", func() bool {
+		code, body := get(t, addr, "a.example", "/shop")
+		return code == 503 && strings.Contains(body, "Service default/web has no endpoint")
+	})
+	text, err := json.Marshal(p.State())
+	if err != nil || !strings.Contains(string(text), `"reason":"NoEndpoint"`) || !strings.Contains(string(text), `"host":"a.example"`) {
+		t.Errorf("state %s, %v", text, err)
+	}
+
+	files.Delete(snapshot.Ingress, snapshot.Key{Namespace: "default", Name: "web"})
+	eventually(t, "the route goes with its Ingress", func() bool {
+		code, _ := get(t, addr, "a.example", "/shop")
+		return code == 404
+	})
+}
+
+// A backend Service with the Local policy is reached on this node only.
+func TestLocalPolicy(t *testing.T) {
+	files, p := start(t, nil)
+	svc := service("web", corev1.ServicePort{Port: 80})
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	here := slice("web", "", backend(t, "here"))
+	there := slice("web", "", backend(t, "there"))
+	there.Name = "web-2"
+	elsewhere := "elsewhere"
+	there.Endpoints[0].NodeName = &elsewhere
+	files.Put(svc, here, there, ingress("web", "", "/", "web", number))
+	eventually(t, "the route is served", func() bool { code, _ := get(t, bound(p, false), "x", "/"); return code == 200 })
+	for range 10 {
+		if _, body := get(t, bound(p, false), "x", "/"); !strings.HasPrefix(body, "here") {
+			t.Fatalf("answered by %s", body)
+		}
+	}
+	files.Delete(snapshot.EndpointSlice, snapshot.Key{Namespace: "default", Name: "web-1"})
+	eventually(t, "without an endpoint here it is a 503", func() bool {
+		code, body := get(t, bound(p, false), "x", "/")
+		return code == 503 && strings.Contains(body, "externalTrafficPolicy: Local")
+	})
+}
+
+func TestCertificateByServerName(t *testing.T) {
+	files, p := start(t, nil)
+	ing := ingress("web", "shop.example", "/", "web", number)
+	ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"shop.example"}, SecretName: "shop"}}
+	secret, pool := certificate(t, "shop.example")
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", backend(t, "web")), ing, secret)
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "shop.example"}, DisableKeepAlives: true,
+	}}
+	ask := func() (string, error) {
+		req, _ := http.NewRequest("GET", "https://"+bound(p, true)+"/", nil)
+		req.Host = "shop.example"
+		resp, err := client.Do(req)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return string(body), err
+	}
+	eventually(t, "the Secret's certificate is served", func() bool {
+		body, err := ask()
+		return err == nil && body == "web xff=127.0.0.1 proto=https"
+	})
+
+	// Another certificate for the same host comes in force without a restart.
+	renewed, pool := certificate(t, "shop.example")
+	client.Transport = &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "shop.example"}, DisableKeepAlives: true,
+	}
+	files.Put(renewed)
+	eventually(t, "the renewed certificate is served", func() bool { _, err := ask(); return err == nil })
+
+	// A name that nobody has a certificate for gets the default one.
+	conn, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: "other.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if cn := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; !strings.HasPrefix(cn, "Quayside default") {
+		t.Errorf("certificate of %q", cn)
+	}
+	if _, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 was accepted")
+	}
+}
+
+func TestAddressInUseIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proxy.New(proxy.Options{Source: files.Source, HTTP: l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	go files.Run(ctx)
+	if err := p.Run(ctx); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("Run: %v, want that the address is in use", err)
+	}
+}
+
+func certificate(t *testing.T, host string) (*corev1.Secret, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, _ := x509.ParseCertificate(der)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{
+			"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+		},
+	}, pool
+}
