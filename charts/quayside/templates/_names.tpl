@@ -40,8 +40,9 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- end }}
 
+{{- /* The controller knows its Secret and its Lease by these names, whatever the release is called. */}}
 {{- define "quayside.membersSecret" -}}
-{{- .Values.speaker.members.existingSecret | default (printf "%s-members" (include "quayside.fullname" .)) -}}
+{{- .Values.speaker.members.existingSecret | default "quayside-members" -}}
 {{- end }}
 
 {{- /* NAMESPACE/NAME of the Service that Ingress statuses are copied from; empty if none is. */}}
