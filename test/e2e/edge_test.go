@@ -1,0 +1,191 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quayside.io/test/lab"
+)
+
+// settle is how long the slowest honest thing may take on a busy machine. It
+// bounds a wait; no test judges speed by it.
+const settle = 30 * time.Second
+
+// edge is a view of a lab in which Quayside is installed as the chart says.
+type edge struct {
+	*lab.Cluster
+	t *testing.T
+}
+
+// quayside returns the shared lab of that mode with Quayside and a pool in it.
+func quayside(t *testing.T, mode string) edge {
+	t.Helper()
+	c := cluster(t, mode)
+	install(t, c)
+	return edge{c, t}
+}
+
+// withQuaysideInEachMode runs f with both modes of kube-proxy.
+func withQuaysideInEachMode(t *testing.T, f func(t *testing.T, e edge)) {
+	for _, mode := range modes() {
+		t.Run(mode, func(t *testing.T) { f(t, quayside(t, mode)) })
+	}
+}
+
+// serve starts one pod per name, each behind a label app of that name.
+func (e edge) serve(names ...string) {
+	for i, name := range names {
+		e.Pod(1+i%3, name, lab.Labels{"app": name})
+	}
+}
+
+// clusterIPServices makes a Service on port 3000 for each name.
+func clusterIPServices(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&b, `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: %s}
+spec:
+  selector: {app: %s}
+  ports: [{name: http, port: 3000, targetPort: http}]
+`, name, name)
+	}
+	return b.String()
+}
+
+// ingressAddress waits for the address in an Ingress's status.
+func (e edge) ingressAddress(name string) string {
+	e.t.Helper()
+	var address string
+	e.Eventually(settle, func() error {
+		i, err := e.Kube().NetworkingV1().Ingresses(e.Namespace()).Get(e.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(i.Status.LoadBalancer.Ingress) == 0 {
+			return fmt.Errorf("Ingress %s has no address yet", name)
+		}
+		address = i.Status.LoadBalancer.Ingress[0].IP
+		return nil
+	})
+	return address
+}
+
+// serviceAddress waits for the address of a LoadBalancer Service.
+func (e edge) serviceAddress(name string) string {
+	e.t.Helper()
+	var address string
+	e.Eventually(settle, func() error {
+		s, err := e.service(name)
+		if err != nil {
+			return err
+		}
+		if len(s.Status.LoadBalancer.Ingress) == 0 {
+			return fmt.Errorf("Service %s has no address yet: %v", name, s.Status.Conditions)
+		}
+		address = s.Status.LoadBalancer.Ingress[0].IP
+		return nil
+	})
+	return address
+}
+
+func (e edge) service(name string) (*corev1.Service, error) {
+	return e.Kube().CoreV1().Services(e.Namespace()).Get(e.t.Context(), name, metav1.GetOptions{})
+}
+
+// nodeByMAC returns the number of the node with that MAC.
+func (e edge) nodeByMAC(mac string) *lab.Node {
+	e.t.Helper()
+	for _, n := range e.Nodes() {
+		if n.MAC() == mac {
+			return n
+		}
+	}
+	e.t.Fatalf("%s is no node's MAC", mac)
+	return nil
+}
+
+// owner waits until exactly one node answers ARP for address, and returns it.
+func (e edge) owner(from *lab.Client, address string) *lab.Node {
+	e.t.Helper()
+	return e.nodeByMAC(from.ARPOwner(address, settle))
+}
+
+// labelNode sets a label of a node, or removes it where value is empty.
+func (e edge) labelNode(name, label, value string) {
+	e.t.Helper()
+	quoted := "null"
+	if value != "" {
+		quoted = fmt.Sprintf("%q", value)
+	}
+	body := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, quoted)
+	_, err := e.Kube().CoreV1().Nodes().Patch(context.Background(), name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	if err != nil {
+		e.t.Error(err)
+	}
+}
+
+// tlsSecret makes a TLS Secret for host in the view's namespace, and returns
+// the roots that verify it.
+func (e edge) tlsSecret(name, host string) *x509.CertPool {
+	e.t.Helper()
+	cert, key := selfSigned(e.t, host)
+	_, err := e.Kube().CoreV1().Secrets(e.Namespace()).Create(e.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Type:       corev1.SecretTypeTLS,
+		Data:       map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(cert)
+	return roots
+}
+
+func selfSigned(t *testing.T, host string) (certPEM, keyPEM []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+// verify is a client's TLS configuration that trusts roots for host.
+func verify(roots *x509.CertPool, host string) *tls.Config {
+	return &tls.Config{RootCAs: roots, ServerName: host}
+}

@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"quayside.io/test/lab"
+)
+
+// A node that holds an address dies without a word: another answers.
+func TestNodeDeathMovesTheAddress(t *testing.T) {
+	e := quayside(t, "nftables")
+	for n := 1; n <= 3; n++ {
+		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
+	}
+	e.Apply(loadBalancer("Local")) // Local: no connection can be lost behind the address, only in front of it
+	address, laptop := e.serviceAddress("web"), e.Client("laptop")
+	holder := e.owner(laptop, address)
+	laptop.Get("http://" + address)
+	probe := laptop.Probe(address+":80", 10*time.Millisecond, 300*time.Millisecond)
+	holder.Fail()
+	e.Eventually(settle, func() error {
+		resp, err := laptop.Try("http://"+address, lab.Timeout(time.Second))
+		if err != nil {
+			return err
+		}
+		reply, err := resp.Reply()
+		if err == nil && reply.Node == holder.Name() {
+			err = fmt.Errorf("%s still answers", holder.Name())
+		}
+		return err
+	})
+	t.Logf("death of %s: %s", holder.Name(), probe.Stop())
+	successor := e.owner(laptop, address)
+	holder.Heal()
+	// The dead node is back: the address stays where it is, and one node answers.
+	e.Eventually(settle, func() error {
+		_, err := laptop.Try("http://"+holder.IP()+":7474/healthz", lab.Timeout(time.Second))
+		return err
+	})
+	for range 20 {
+		if got := e.owner(laptop, address); got.Name() != successor.Name() {
+			t.Fatalf("the return of %s moved the address from %s to %s", holder.Name(), successor.Name(), got.Name())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// The speaker that holds an address is stopped politely: no new connection fails.
+func TestSpeakerStopsWithoutALostConnection(t *testing.T) {
+	e := quayside(t, "nftables")
+	for n := 1; n <= 3; n++ {
+		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
+	}
+	e.Apply(loadBalancer("Cluster"))
+	address, laptop := e.serviceAddress("web"), e.Client("laptop")
+	holder := e.owner(laptop, address)
+	probe := laptop.Probe(address+":80", 10*time.Millisecond, time.Second)
+	speaker := e.Quayside().Speaker(holder)
+	speaker.Stop()
+	defer speaker.Start()
+	if got := laptop.ARPOwner(address, settle); got == holder.MAC() {
+		t.Errorf("the speaker of %s has stopped and its node still answers for %s", holder.Name(), address)
+	}
+	time.Sleep(time.Second) // connections go on after the move
+	report := probe.Stop()
+	t.Logf("polite stop of %s: %s", holder.Name(), report)
+	if report.Failed > 0 {
+		t.Errorf("%d of %d new connections failed", report.Failed, len(report.Attempts))
+	}
+}
+
+// The API server is stopped for 30 s: traffic goes on, announcements stay, and
+// everything catches up afterwards.
+func TestAPIServerOutage(t *testing.T) {
+	e := quayside(t, "nftables")
+	e.serve("video", "store")
+	e.Pod(1, "web", lab.Labels{"app": "web"})
+	e.Apply(clusterIPServices("video", "store"))
+	e.Apply(textbook)
+	catchAll := ingressFor("catch-all", "ingressClassName: quayside", "", `""`, "video") // what the prober asks for
+	e.Apply(catchAll)
+	defer e.Delete(catchAll)
+	e.Apply(loadBalancer("Local"))
+	address, laptop := e.serviceAddress("web"), e.Client("laptop")
+	ingress := e.ingressAddress("catch-all")
+	e.until(laptop, ingress, "http://"+ingress+"/", "video")
+	holder := e.owner(laptop, address)
+	direct := laptop.Probe(address+":80", 50*time.Millisecond, time.Second)
+	proxied := laptop.Probe(ingress+":80", 50*time.Millisecond, time.Second)
+
+	e.APIServer().Stop()
+	time.Sleep(30 * time.Second)
+	if got := laptop.ARP(address); len(got) != 1 || got[0] != holder.MAC() {
+		t.Errorf("after 30 s without an API server %s is answered by %v, want %s alone", address, got, holder.MAC())
+	}
+	if err := e.APIServer().Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for what, p := range map[string]*lab.Prober{"the Service": direct, "the Ingress": proxied} {
+		if r := p.Stop(); r.Failed > 0 || len(r.Attempts) < 300 {
+			t.Errorf("%s: %s", what, r)
+		}
+	}
+	// Catching up: a Service and an Ingress made now are served.
+	e.Apply(`
+apiVersion: v1
+kind: Service
+metadata: {name: after}
+spec:
+  type: LoadBalancer
+  selector: {app: web}
+  ports: [{name: http, port: 80, targetPort: http}]
+`)
+	after := e.serviceAddress("after")
+	e.Eventually(settle, func() error {
+		_, err := laptop.Try("http://"+after, lab.Timeout(time.Second))
+		return err
+	})
+	e.Apply(ingressFor("after", "ingressClassName: quayside", "", "after.example.com", "video"))
+	e.until(laptop, ingress, "http://after.example.com/", "video")
+}
