@@ -7,3 +7,6 @@ build: ## the binary, ./quayside
 
 generate: ## deepcopy code and CRDs from controller/api
 	$(GO) tool controller-gen object paths=./controller/api/... crd paths=./controller/api/... output:crd:dir=charts/quayside/crds
+
+image: build ## the OCI image in bin/image, without a container engine
+	$(GO) run ./test/image/build -binary quayside -out bin/image

@@ -1,0 +1,157 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// rights is everything that Quayside may do in a cluster. A right that is not
+// in this list is not given, and one that is here has a line of code that
+// needs it: a longer list is a decision to be argued for, not a fix.
+func rights() []string {
+	return []string{
+		// What its decisions rest on.
+		"controller, everywhere: get list watch namespaces nodes services",
+		"controller, everywhere: get list watch endpointslices.discovery.k8s.io",
+		"controller, everywhere: get list watch ingressclasses.networking.k8s.io ingresses.networking.k8s.io",
+		"controller, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
+		// A missing or broken TLS Secret is told on the Ingress, by the leader.
+		"controller, everywhere: get list watch secrets",
+		// Statuses have one writer.
+		"controller, everywhere: patch services/status",
+		"controller, everywhere: patch ingresses.networking.k8s.io/status",
+		"controller, everywhere: patch ipaddresspools.quayside.io/status",
+		"controller, everywhere: create events.events.k8s.io",
+		// Leader election, and the gossip key. A create cannot be held to a name.
+		"controller, quayside-system: create leases.coordination.k8s.io",
+		"controller, quayside-system: get update leases.coordination.k8s.io quayside-controller",
+		"controller, quayside-system: create secrets",
+		"controller, quayside-system: get update secrets quayside-members",
+
+		"speaker, everywhere: get list watch nodes services",
+		"speaker, everywhere: get list watch endpointslices.discovery.k8s.io",
+		"speaker, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
+		// Its own node's only: see TestAdmission.
+		"speaker, everywhere: create speakerstatuses.quayside.io",
+		"speaker, everywhere: patch speakerstatuses.quayside.io/status",
+		"speaker, everywhere: create events.events.k8s.io",
+
+		// The proxy writes nothing.
+		"proxy, everywhere: get list watch nodes",
+		"proxy, everywhere: get list watch ingressclasses.networking.k8s.io",
+		"proxy, everywhere: get list watch configmaps secrets services",
+		"proxy, everywhere: get list watch endpointslices.discovery.k8s.io",
+		"proxy, everywhere: get list watch ingresses.networking.k8s.io",
+	}
+}
+
+func TestRights(t *testing.T) {
+	got := granted(t, rendered(t, nil))
+	if diff := cmp.Diff(slices.Sorted(slices.Values(rights())), got); diff != "" {
+		t.Errorf("rights of the chart (-want +got):\n%s", diff)
+	}
+}
+
+// TestRightsOfOneNamespace: with proxy.watchNamespace, Secrets and everything
+// else that belongs to a namespace is readable there only.
+func TestRightsOfOneNamespace(t *testing.T) {
+	got := granted(t, rendered(t, map[string]any{"proxy": map[string]any{"watchNamespace": "shop"}}))
+	var want []string
+	for _, right := range rights() {
+		narrowed := strings.HasPrefix(right, "proxy") && !strings.HasSuffix(right, " nodes") && !strings.Contains(right, "ingressclasses")
+		if narrowed || right == "controller, everywhere: get list watch secrets" {
+			right = strings.Replace(right, "everywhere", "shop", 1)
+		}
+		want = append(want, right)
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+		t.Errorf("rights with watchNamespace (-want +got):\n%s", diff)
+	}
+}
+
+// TestRightsOfWhatIsThere: a component that is turned off leaves nothing behind.
+func TestRightsOfWhatIsThere(t *testing.T) {
+	objects := rendered(t, map[string]any{
+		"proxy": map[string]any{"enabled": false}, "speaker": map[string]any{"enabled": false},
+	})
+	for _, right := range granted(t, objects) {
+		if !strings.HasPrefix(right, "controller,") {
+			t.Errorf("left behind: %s", right)
+		}
+	}
+	if got := granted(t, rendered(t, map[string]any{"rbac": map[string]any{"create": false}})); len(got) > 0 {
+		t.Errorf("rights in spite of rbac.create=false: %q", got)
+	}
+}
+
+// granted reads roles and bindings back as lines like those of rights.
+func granted(t *testing.T, objects []runtime.Object) []string {
+	t.Helper()
+	accounts := map[string]string{}
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *corev1.ServiceAccount:
+			accounts[o.Name] = o.Labels["app.kubernetes.io/component"]
+		case *rbacv1.ClusterRole:
+			rules["everywhere/"+o.Name] = o.Rules
+			if o.AggregationRule != nil || len(o.Labels) == 0 {
+				t.Errorf("ClusterRole %s: aggregates, or has no labels", o.Name)
+			}
+		case *rbacv1.Role:
+			rules[o.Namespace+"/"+o.Name] = o.Rules
+		}
+	}
+	var lines []string
+	grant := func(where string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		found, ok := rules[where+"/"+ref.Name]
+		if !ok || len(subjects) != 1 || subjects[0].Kind != "ServiceAccount" || accounts[subjects[0].Name] == "" {
+			t.Errorf("binding of %s %s in %s is dangling or wider than one account: %v", ref.Kind, ref.Name, where, subjects)
+			return
+		}
+		delete(rules, where+"/"+ref.Name)
+		for _, rule := range found {
+			lines = append(lines, fmt.Sprintf("%s, %s: %s", accounts[subjects[0].Name], where, spell(rule)))
+		}
+	}
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			grant("everywhere", o.RoleRef, o.Subjects)
+		case *rbacv1.RoleBinding:
+			grant(o.Namespace, o.RoleRef, o.Subjects)
+		}
+	}
+	for role := range rules {
+		t.Errorf("role %s is bound to nobody", role)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// spell writes a rule as one line.
+func spell(rule rbacv1.PolicyRule) string {
+	var resources []string
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			name, sub, _ := strings.Cut(resource, "/")
+			if group != "" {
+				name += "." + group
+			}
+			if sub != "" {
+				name += "/" + sub
+			}
+			resources = append(resources, name)
+		}
+	}
+	slices.Sort(resources)
+	verbs := slices.Sorted(slices.Values(rule.Verbs))
+	return strings.Join(slices.Concat(verbs, resources, rule.ResourceNames), " ")
+}

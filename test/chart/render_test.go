@@ -1,0 +1,290 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// values reads a piece of YAML as somebody's values.yaml.
+func values(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// render returns the objects of an installation named edge in quayside-system.
+func renderObjects(t *testing.T, v map[string]any) []*unstructured.Unstructured {
+	t.Helper()
+	_, objects, err := Render("edge", "quayside-system", v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// rendered returns the objects of built-in kinds, decoded strictly.
+func rendered(t *testing.T, v map[string]any) []runtime.Object {
+	t.Helper()
+	var builtin []*unstructured.Unstructured
+	for _, object := range renderObjects(t, v) {
+		if object.GroupVersionKind().Group != "monitoring.coreos.com" {
+			builtin = append(builtin, object)
+		}
+	}
+	typed, err := Typed(builtin...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}
+
+// variants are values that people set, each reaching templates that the
+// defaults leave out.
+func variants() map[string]string {
+	return map[string]string{
+		"defaults":     ``,
+		"addresses":    `{proxy: {enabled: false}, controller: {publishAddresses: [192.0.2.1, 192.0.2.2]}}`,
+		"ingress only": `{speaker: {enabled: false}, loadBalancer: {default: false}}`,
+		"monitoring":   `{metrics: {serviceMonitor: {enabled: true, labels: {release: prom}, relabelings: [{action: labelmap, regex: a}]}, prometheusRule: {enabled: true, additionalRules: [{alert: Mine, expr: vector(1)}]}}}`,
+		"policies":     `{networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}, commonLabels: {team: edge}}`,
+		"host network": `{proxy: {kind: DaemonSet, hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {enabled: false}}, controller: {publishAddresses: [192.0.2.1]}}`,
+		"autoscaling":  `{proxy: {autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}}}`,
+		"everything": `
+fullnameOverride: ""
+nameOverride: edge
+image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123", pullSecrets: [{name: pull}]}
+log: {level: debug, format: text}
+ingressClass: {default: true, annotations: {a: b}, adoptControllers: [k8s.io/ingress-nginx]}
+controller: {replicas: 1, publishService: a/b, extraArgs: ["--help"], extraEnv: [{name: A, value: b}], podAnnotations: {a: b}, podLabels: {c: d}}
+speaker: {profile: fast, ignoreExcludeLB: true, members: {port: 17946, existingSecret: mine}, serviceAccount: {name: mine, annotations: {a: b}}}
+proxy:
+  watchNamespace: shop
+  defaultSSLCertificate: shop/tls
+  config: {proxy-body-size: 8m, keep-alive: 75, use-http2: true}
+  trustedProxies: [10.0.0.0/8, "fc00::/7"]
+  proxyProtocol: true
+  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
+  tolerations: [{operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  updateStrategy: {type: Recreate}
+  service:
+    loadBalancerIPs: [192.0.2.7, "fc00::7"]
+    addressPool: first
+    loadBalancerSourceRanges: [10.0.0.0/8]
+    externalIPs: [192.0.2.9]
+    ipFamilyPolicy: PreferDualStack
+    ipFamilies: [IPv4, IPv6]
+    nodePorts: {http: 30080, https: 30443}
+    allocateLoadBalancerNodePorts: false
+    annotations: {a: b}
+    labels: {c: d}
+`,
+	}
+}
+
+// TestRender: every variant renders to objects that decode strictly, that
+// carry the labels one finds them by, and that live where they should.
+func TestRender(t *testing.T) {
+	for name, text := range variants() {
+		t.Run(name, func(t *testing.T) {
+			rendered(t, values(t, text)) // strict
+			seen := map[string]bool{}
+			for _, object := range renderObjects(t, values(t, text)) {
+				id := object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+				if seen[id] {
+					t.Errorf("%s is rendered twice", id)
+				}
+				seen[id] = true
+				labels := object.GetLabels()
+				if labels["app.kubernetes.io/instance"] != "edge" || labels["app.kubernetes.io/component"] == "" {
+					t.Errorf("%s has labels %v", id, labels)
+				}
+				if namespace := object.GetNamespace(); namespace != "" && namespace != "quayside-system" && namespace != "shop" {
+					t.Errorf("%s is in namespace %s", id, namespace)
+				}
+				if object.GetKind() == "Secret" {
+					t.Errorf("%s: the controller makes the Secrets, a chart cannot keep one", id)
+				}
+			}
+		})
+	}
+}
+
+// TestRenderTwice: a GitOps tool that renders the chart again finds nothing new.
+func TestRenderTwice(t *testing.T) {
+	for name, text := range variants() {
+		if diff := cmp.Diff(renderObjects(t, values(t, text)), renderObjects(t, values(t, text))); diff != "" {
+			t.Errorf("%s: two renderings differ:\n%s", name, diff)
+		}
+	}
+}
+
+// TestCRDsComeFirst: all of ours, and none of them among the templates, where
+// an uninstall would delete every pool.
+func TestCRDsComeFirst(t *testing.T) {
+	crds, objects, err := Render("edge", "quayside-system", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(crds) != 7 {
+		t.Errorf("%d CRDs, want 7", len(crds))
+	}
+	for _, object := range objects {
+		if object.GetKind() == "CustomResourceDefinition" {
+			t.Errorf("CRD %s is among the templates", object.GetName())
+		}
+	}
+}
+
+// TestValuesAreChecked: a name that does not exist, or a value that cannot be
+// meant, stops the installation instead of being ignored.
+func TestValuesAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		`{proxi: {}}`:           "proxi",
+		`{proxy: {replica: 3}}`: "replica",
+		`{proxy: {service: {externalTrafficPolicy: local}}}`:        "externalTrafficPolicy",
+		`{proxy: {ports: {http: 0}}}`:                               "http",
+		`{proxy: {kind: StatefulSet}}`:                              "kind",
+		`{proxy: {defaultSSLCertificate: no-namespace}}`:            "defaultSSLCertificate",
+		`{proxy: {podDisruptionBudget: {maxUnavailable: half}}}`:    "maxUnavailable",
+		`{speaker: {profile: quick}}`:                               "profile",
+		`{speaker: {members: {port: "7946"}}}`:                      "port",
+		`{controller: {replicas: 0}}`:                               "replicas",
+		`{controller: {extraArgs: [leader-elect]}}`:                 "extraArgs",
+		`{ingressClass: {name: ""}}`:                                "name",
+		`{image: {digest: sha256:abc}}`:                             "digest",
+		`{metrics: {serviceMonitor: {enabled: "true"}}}`:            "enabled",
+		`{fullnameOverride: Upper}`:                                 "fullnameOverride",
+		`{log: {level: verbose}}`:                                   "level",
+		`{proxy: {service: {allocateLoadBalancerNodePorts: "no"}}}`: "allocateLoadBalancerNodePorts",
+	} {
+		_, _, err := Render("edge", "quayside-system", values(t, text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("values %s: error %v, want one that names %q", text, err, want)
+		}
+	}
+}
+
+// TestProxyService: the Service keeps the client's address, finds the proxy's
+// ports by name, and asks for what the values ask for.
+func TestProxyService(t *testing.T) {
+	service := find[*corev1.Service](t, rendered(t, nil), "quayside-proxy")
+	if service.Spec.Type != corev1.ServiceTypeLoadBalancer || service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		t.Errorf("type %s, externalTrafficPolicy %s", service.Spec.Type, service.Spec.ExternalTrafficPolicy)
+	}
+	if service.Spec.LoadBalancerClass != nil || len(service.Annotations) > 0 {
+		t.Errorf("asks for class %v, annotations %v", service.Spec.LoadBalancerClass, service.Annotations)
+	}
+	ports := map[int32]string{}
+	for _, port := range service.Spec.Ports {
+		ports[port.Port] = port.TargetPort.String()
+	}
+	if diff := cmp.Diff(map[int32]string{80: "http", 443: "https"}, ports); diff != "" {
+		t.Error(diff)
+	}
+
+	service = find[*corev1.Service](t, rendered(t, values(t, variants()["everything"])), "edge-proxy")
+	want := map[string]string{"a": "b", "quayside.io/address-pool": "first", "quayside.io/loadBalancerIPs": "192.0.2.7,fc00::7"}
+	if diff := cmp.Diff(want, service.Annotations); diff != "" {
+		t.Error(diff)
+	}
+
+	// Services without a class belong to somebody else: ours must say so.
+	service = find[*corev1.Service](t, rendered(t, values(t, `{loadBalancer: {default: false}}`)), "quayside-proxy")
+	if class := service.Spec.LoadBalancerClass; class == nil || *class != "quayside.io/lb" {
+		t.Errorf("class %v, want quayside.io/lb", class)
+	}
+}
+
+// TestProxyConfig: numbers stay as they were written, and the map lies where
+// the proxy may read it.
+func TestProxyConfig(t *testing.T) {
+	v := values(t, `{proxy: {config: {a: 10000000, b: true, c: "1e7", d: 0.5}}}`)
+	config := find[*corev1.ConfigMap](t, rendered(t, v), "quayside-proxy")
+	if diff := cmp.Diff(map[string]string{"a": "10000000", "b": "true", "c": "1e7", "d": "0.5"}, config.Data); diff != "" {
+		t.Error(diff)
+	}
+	config = find[*corev1.ConfigMap](t, rendered(t, values(t, variants()["everything"])), "edge-proxy")
+	if config.Namespace != "shop" {
+		t.Errorf("the ConfigMap is in %s, the proxy reads shop only", config.Namespace)
+	}
+	_, _, err := Render("edge", "quayside-system", values(t, `{proxy: {watchNamespace: shop, defaultSSLCertificate: other/tls}}`))
+	if err == nil || !strings.Contains(err.Error(), "outside proxy.watchNamespace shop") {
+		t.Errorf("a certificate that the proxy may not read: %v", err)
+	}
+}
+
+// TestPodsKeepStill: a new version of the chart alone restarts no pod.
+func TestPodsKeepStill(t *testing.T) {
+	all, err := Workloads(renderObjects(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for component, w := range all {
+		for _, label := range []string{"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"} {
+			if _, ok := w.Template.Labels[label]; ok {
+				t.Errorf("pods of %s carry %s", component, label)
+			}
+		}
+	}
+}
+
+// TestIngressClass: named quayside, ours, and the default only when asked.
+func TestIngressClass(t *testing.T) {
+	class := find[*networkingv1.IngressClass](t, rendered(t, nil), "quayside")
+	if class.Spec.Controller != "quayside.io/ingress" || len(class.Annotations) > 0 {
+		t.Errorf("controller %s, annotations %v", class.Spec.Controller, class.Annotations)
+	}
+	class = find[*networkingv1.IngressClass](t, rendered(t, values(t, `{ingressClass: {default: true}}`)), "quayside")
+	if class.Annotations[networkingv1.AnnotationIsDefaultIngressClass] != "true" {
+		t.Errorf("annotations %v", class.Annotations)
+	}
+}
+
+// TestNotes: what Helm prints names the next step, and only steps that exist.
+func TestNotes(t *testing.T) {
+	notes, err := Notes("edge", "quayside-system", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kind: IPAddressPool", "pod-security.kubernetes.io/enforce=privileged", "get service quayside-proxy", "quayside status"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes do not mention %q:\n%s", want, notes)
+		}
+	}
+	notes, err = Notes("edge", "quayside-system", values(t, `{proxy: {enabled: false}, speaker: {enabled: false}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stale := range []string{"quayside-proxy", "privileged"} {
+		if strings.Contains(notes, stale) {
+			t.Errorf("notes mention %q though it is not there:\n%s", stale, notes)
+		}
+	}
+}
+
+// find returns the object of a type and name.
+func find[T interface {
+	runtime.Object
+	GetName() string
+}](t *testing.T, objects []runtime.Object, name string) T {
+	t.Helper()
+	for _, object := range objects {
+		if o, ok := object.(T); ok && o.GetName() == name {
+			return o
+		}
+	}
+	var none T
+	t.Fatalf("no %T named %s", none, name)
+	return none
+}

@@ -1,0 +1,200 @@
+package chart
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+)
+
+// workloads of an installation named edge in quayside-system.
+func workloads(t *testing.T, text string) map[string]Workload {
+	t.Helper()
+	all, err := Workloads(renderObjects(t, values(t, text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// start returns the process of the component's pod p on node n1.
+func start(t *testing.T, w Workload) Process {
+	t.Helper()
+	process, err := ProcessOf(w.Pod("p", "n1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return process
+}
+
+// TestProcesses pins who the processes are and how they are started.
+func TestProcesses(t *testing.T) {
+	all := workloads(t, "")
+	want := map[string]Process{
+		"controller": {
+			Args: []string{
+				"controller", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
+				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
+				"--ingress-class=quayside", "--publish-service=quayside-system/quayside-proxy",
+			},
+			Env: []string{"POD_NAME=p"},
+			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
+		},
+		"speaker": {
+			Args: []string{
+				"speaker", "--namespace=quayside-system", "--admin=:7474", "--log-level=info", "--log-format=json",
+				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default",
+			},
+			Env:          []string{"NODE_NAME=n1"},
+			Capabilities: []corev1.Capability{"NET_RAW"}, NoNewPrivileges: true, ReadOnlyRoot: true, HostNetwork: true,
+			Mounts: []SecretMount{{Secret: "quayside-members", Path: "/etc/quayside/members", Optional: true}},
+		},
+		"proxy": {
+			Args: []string{
+				"proxy", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
+				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--grace-period=290s",
+			},
+			Env: []string{"NODE_NAME=n1"},
+			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
+		},
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d workloads, want %d", len(all), len(want))
+	}
+	for component, process := range want {
+		if diff := cmp.Diff(process, start(t, all[component])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", component, diff)
+		}
+	}
+}
+
+// TestSecurity: what holds for every pod of every variant.
+func TestSecurity(t *testing.T) {
+	for name, text := range variants() {
+		for component, w := range workloads(t, text) {
+			pod, c := w.Template.Spec, w.Template.Spec.Containers[0]
+			process := start(t, w)
+			if !process.NoNewPrivileges || !process.ReadOnlyRoot {
+				t.Errorf("%s: %s may gain privileges or write to its root: %+v", name, component, process)
+			}
+			if pod.SecurityContext.SeccompProfile == nil || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("%s: %s runs without a seccomp profile", name, component)
+			}
+			if pod.HostPID || pod.HostIPC || (c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged) {
+				t.Errorf("%s: %s is privileged", name, component)
+			}
+			root := process.UID == 0
+			if nonRoot := pod.SecurityContext.RunAsNonRoot; !root && (nonRoot == nil || !*nonRoot) {
+				t.Errorf("%s: %s does not insist on a user other than root", name, component)
+			}
+			if root != (len(process.Capabilities) > 0) {
+				t.Errorf("%s: %s has uid %d and capabilities %v: uid 0 is for keeping a capability, nothing else", name, component, process.UID, process.Capabilities)
+			}
+			for _, volume := range pod.Volumes {
+				if volume.Secret == nil {
+					t.Errorf("%s: %s mounts %s, which is no Secret", name, component, volume.Name)
+				}
+			}
+			if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
+				t.Errorf("%s: %s is not probed", name, component)
+			}
+			if pod.TerminationGracePeriodSeconds == nil || *pod.TerminationGracePeriodSeconds < 30 {
+				t.Errorf("%s: %s has no time to end", name, component)
+			}
+		}
+	}
+}
+
+// TestHostNetworkProxy: low ports on the node cost uid 0 and one capability,
+// high ones cost nothing.
+func TestHostNetworkProxy(t *testing.T) {
+	low := start(t, workloads(t, variants()["host network"])["proxy"])
+	if diff := cmp.Diff([]corev1.Capability{"NET_BIND_SERVICE"}, low.Capabilities); diff != "" || low.UID != 0 || !low.HostNetwork {
+		t.Errorf("low ports: %+v", low)
+	}
+	high := start(t, workloads(t, `{proxy: {hostNetwork: {enabled: true}}}`)["proxy"])
+	if high.UID != 65532 || len(high.Capabilities) > 0 || !high.HostNetwork {
+		t.Errorf("high ports: %+v", high)
+	}
+}
+
+// TestArgs: values that become flags.
+func TestArgs(t *testing.T) {
+	all := workloads(t, variants()["everything"])
+	for component, want := range map[string][]string{
+		"controller": {"--adopt-ingress-controller=k8s.io/ingress-nginx", "--publish-service=a/b", "--log-level=debug", "--help"},
+		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb"},
+		"proxy": {
+			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls",
+			"--configmap=shop/edge-proxy", "--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol",
+		},
+	} {
+		has := map[string]bool{}
+		for _, arg := range start(t, all[component]).Args {
+			has[arg] = true
+		}
+		for _, arg := range want {
+			if !has[arg] {
+				t.Errorf("%s is not started with %s", component, arg)
+			}
+		}
+	}
+	published := start(t, workloads(t, variants()["addresses"])["controller"]).Args
+	if diff := cmp.Diff([]string{"--publish-address=192.0.2.1", "--publish-address=192.0.2.2"}, published[len(published)-2:]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSelectors: what selects pods selects those of one component and no others.
+func TestSelectors(t *testing.T) {
+	for name, text := range variants() {
+		all := workloads(t, text)
+		selected := func(what string, selector map[string]string) {
+			n := 0
+			for _, w := range all {
+				match := true
+				for key, value := range selector {
+					match = match && w.Template.Labels[key] == value
+				}
+				if match {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("%s: %s selects the pods of %d components, want one", name, what, n)
+			}
+		}
+		for _, object := range rendered(t, values(t, text)) {
+			switch o := object.(type) {
+			case *corev1.Service:
+				selected("Service "+o.Name, o.Spec.Selector)
+			case *policyv1.PodDisruptionBudget:
+				selected("PodDisruptionBudget "+o.Name, o.Spec.Selector.MatchLabels)
+			}
+		}
+	}
+}
+
+// TestExpand: as a kubelet does it.
+func TestExpand(t *testing.T) {
+	env := map[string]string{"A": "1", "B": "$(A)"}
+	for in, want := range map[string]string{
+		"$(A)": "1", "--x=$(A):$(A)": "--x=1:1", "$$(A)": "$(A)", "$(C)": "$(C)", "$(B)": "$(A)", "$A": "$A", "$$": "$$", "(A)": "(A)",
+	} {
+		if got := expand(in, env); got != want {
+			t.Errorf("expand(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestPort finds ports by name.
+func TestPort(t *testing.T) {
+	pod := workloads(t, "")["speaker"].Pod("p", "n1")
+	if port, err := Port(pod, "admin"); err != nil || port != "7474" {
+		t.Errorf("Port(admin) = %q, %v", port, err)
+	}
+	if _, err := Port(pod, "http"); err == nil {
+		t.Error("the speaker has no port named http")
+	}
+}
