@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"go4.org/netipx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
 )
 
 type pool struct {
@@ -32,27 +32,12 @@ func (k *compiler) readPools() {
 	for i, p := range k.c.IPAddressPools.Sorted() {
 		k.pools = append(k.pools, pool{IPAddressPool: p})
 		for _, text := range p.Spec.Addresses {
-			if r, ok := parseRange(text); ok {
+			if r, err := lbpool.ParseRange(text); err == nil {
 				k.ranges = append(k.ranges, poolRange{r, text, i})
 			}
 		}
 	}
 	slices.SortStableFunc(k.ranges, func(a, b poolRange) int { return a.From().Compare(b.From()) })
-}
-
-func parseRange(text string) (netipx.IPRange, bool) {
-	text = strings.TrimSpace(text)
-	if p, err := netip.ParsePrefix(text); err == nil {
-		return netipx.RangeOfPrefix(p.Masked()), true
-	}
-	from, to, found := strings.Cut(text, "-")
-	if !found {
-		to = from
-	}
-	a, errA := netip.ParseAddr(strings.TrimSpace(from))
-	b, errB := netip.ParseAddr(strings.TrimSpace(to))
-	r := netipx.IPRangeFrom(a, b)
-	return r, errA == nil && errB == nil && r.IsValid()
 }
 
 // poolOf finds the pool entry that holds a. Ranges do not overlap where the

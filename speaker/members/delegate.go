@@ -1,0 +1,144 @@
+package members
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"quayside.io/speaker/announce"
+)
+
+// delegate is what memberlist calls. It holds locks of its own while it does,
+// so nothing here calls back or blocks.
+type delegate struct{ m *Members }
+
+// NodeMeta is not used: what a node says of itself may be larger.
+func (d *delegate) NodeMeta(int) []byte { return nil }
+
+// NotifyMsg takes in a gossiped message and passes on what was news.
+func (d *delegate) NotifyMsg(b []byte) {
+	if d.m.take(b) {
+		d.m.changed()
+	}
+}
+
+// GetBroadcasts hands out what is to be gossiped.
+func (d *delegate) GetBroadcasts(overhead, limit int) [][]byte {
+	return d.m.queue.GetBroadcasts(overhead, limit)
+}
+
+// LocalState is everything, for a member that joins or compares.
+func (d *delegate) LocalState(bool) []byte { return d.m.state.whole() }
+
+// MergeRemoteState takes in everything that another member knows.
+func (d *delegate) MergeRemoteState(b []byte, _ bool) {
+	if err := splitState(b, func(one []byte) { d.m.take(one) }); err != nil {
+		d.m.opts.Log.Warn("state of another member is not understood", "error", err)
+	}
+	d.m.changed()
+}
+
+// take merges one message and reports whether anything changed by it.
+func (m *Members) take(b []byte) bool {
+	msg, err := parse(b)
+	if err != nil {
+		m.opts.Log.Warn("message of another member is not understood", "error", err)
+		return false
+	}
+	if msg.node == m.opts.NodeName && msg.kind != kindClaims {
+		return false // nobody knows this node better than it does itself
+	}
+	pass, changed := m.state.merge(msg, time.Now(), m.isAlive(msg.node))
+	m.broadcast(pass)
+	return changed
+}
+
+// broadcast queues messages for gossip.
+func (m *Members) broadcast(messages [][]byte) {
+	for _, b := range messages {
+		m.queue.QueueBroadcast(gossip(b))
+	}
+}
+
+// gossip is one message on its way. Merging makes repetition harmless, so no
+// message invalidates another.
+type gossip []byte
+
+// Invalidates implements memberlist.Broadcast.
+func (g gossip) Invalidates(memberlist.Broadcast) bool { return false }
+
+// UniqueBroadcast spares the queue the comparison of each with each.
+func (g gossip) UniqueBroadcast() {}
+
+// Message implements memberlist.Broadcast.
+func (g gossip) Message() []byte { return g }
+
+// Finished implements memberlist.Broadcast.
+func (g gossip) Finished() {}
+
+// NotifyJoin hears that a member lives.
+func (d *delegate) NotifyJoin(n *memberlist.Node) {
+	d.m.opts.Log.Info("member lives", "node", n.Name, "address", n.Address())
+	d.m.update(func() {
+		d.m.alive[n.Name] = struct{}{}
+		d.m.lastSeen[n.Name] = time.Now()
+		delete(d.m.missing, n.Name)
+	})
+}
+
+// NotifyLeave hears that a member is dead or has left.
+func (d *delegate) NotifyLeave(n *memberlist.Node) {
+	if n.Name == d.m.opts.NodeName {
+		return // this is our own goodbye
+	}
+	why := "it does not answer"
+	if d.m.state.isLeaving(n.Name) {
+		why = "it has left"
+	}
+	d.m.opts.Log.Info("member is gone", "node", n.Name, "reason", why)
+	d.m.update(func() {
+		delete(d.m.alive, n.Name)
+		d.m.missing[n.Name] = why
+	})
+}
+
+// NotifyUpdate hears of changed metadata, of which there is none.
+func (d *delegate) NotifyUpdate(*memberlist.Node) {}
+
+// AckPayload implements memberlist.PingDelegate.
+func (d *delegate) AckPayload() []byte { return nil }
+
+// NotifyPingComplete hears that a member answered.
+func (d *delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []byte) {
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	d.m.lastSeen[n.Name] = time.Now()
+	d.m.dirty = true // the next reader sees it; nobody is woken for it
+}
+
+// NotifyConflict hears that two nodes bear one name.
+func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
+	why := fmt.Sprintf("two speakers call themselves %s, at %s and %s", existing.Name, existing.Address(), other.Address())
+	d.m.opts.Log.Error("names of members conflict", "reason", why)
+	d.m.update(func() { d.m.missing[existing.Name] = why })
+}
+
+// count publishes the gauge.
+func (m *Members) count() {
+	v := m.View()
+	m.gauge.WithLabelValues("alive").Set(float64(len(v.Alive)))
+	m.gauge.WithLabelValues("missing").Set(float64(len(v.Missing)))
+}
+
+// isNew reports whether this node has something new to say about itself.
+func (m *Members) isNew(f announce.Facts) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.version != 0 && reflect.DeepEqual(f, m.told) {
+		return false
+	}
+	m.told = f
+	return true
+}

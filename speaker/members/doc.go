@@ -1,0 +1,22 @@
+// Package members knows which other speakers are alive and which addresses
+// they claim. It is memberlist, encrypted from its first packet, with our own
+// words outside.
+//
+// Only the hall speaker enters. It declares with Set who should be there, what
+// this node says about itself and what it claims; Watch says when the View
+// changed. The room decides nothing: a death that it reports is a suspicion,
+// which the hall puts to the LAN before an address moves.
+//
+// It keeps these promises:
+//   - nothing is sent or believed without a key. Keys are derived with HKDF from
+//     the lines of a file that may appear late and may change: the first line
+//     encrypts, all decrypt, so a rotation leaves no gap;
+//   - claims only ever grow (epoch, then node name), so they may arrive in any
+//     order, twice, or by way of others, and all members end with the same;
+//   - what others send is bounded and checked before it is believed.
+//
+// Claims and facts travel as gossip in messages that fit a packet, and whole in
+// the exchange of state that every join and every half minute brings.
+//
+// Read members.go first, then profile.go for the timings.
+package members

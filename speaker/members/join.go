@@ -1,0 +1,103 @@
+package members
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// maxJoins bounds how many absent peers are tried in one round. One that
+// answers is enough to heal a split.
+const maxJoins = 4
+
+// keepJoining looks for peers that are not there, for ever: it finds the first
+// ones, those that start later, and the other side of a split that has healed.
+func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) {
+	began := time.Now()
+	round := time.NewTimer(0)
+	defer round.Stop()
+	met := time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-round.C:
+		}
+		absent := m.absent()
+		if m.join(ctx, list, absent) && met.IsZero() {
+			met = time.Now()
+		}
+		m.settle(began, met)
+		m.count()
+		pause := m.timing.tcp
+		if !m.isSettled() {
+			pause = min(pause, 200*time.Millisecond) // it starts: others do too
+		}
+		round.Reset(pause)
+	}
+}
+
+// absent are peers that are not alive, in random order.
+func (m *Members) absent() []Peer {
+	var out []Peer
+	for _, p := range m.want.Load().Peers {
+		if p.Addr.IsValid() && p.Name != m.opts.NodeName && !m.isAlive(p.Name) {
+			out = append(out, p)
+		}
+	}
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// join tries some peers at once and reports whether one was there.
+func (m *Members) join(ctx context.Context, list *memberlist.Memberlist, peers []Peer) bool {
+	var tries sync.WaitGroup
+	var mu sync.Mutex
+	met := false
+	for _, p := range peers[:min(len(peers), maxJoins)] {
+		tries.Go(func() {
+			_, err := list.Join([]string{net.JoinHostPort(p.Addr.String(), strconv.Itoa(m.port))})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				met = true
+			} else if ctx.Err() == nil {
+				m.miss(p.Name, "it cannot be reached: "+lastLine(err.Error()))
+			}
+		})
+	}
+	tries.Wait()
+	return met
+}
+
+// miss notes why a peer is absent, unless something better is known.
+func (m *Members) miss(name, why string) {
+	m.mu.Lock()
+	_, alive := m.alive[name]
+	known := m.missing[name]
+	m.mu.Unlock()
+	if !alive && known == "" {
+		m.update(func() { m.missing[name] = why })
+	}
+}
+
+// settle decides that enough has been waited for: all peers are there; or some
+// are, and the others had a second more; or nobody came within the grace.
+func (m *Members) settle(began, met time.Time) {
+	waited := time.Since(began) >= m.opts.Grace || !met.IsZero() && time.Since(met) >= m.opts.Grace/3
+	if !m.isSettled() && (waited || len(m.absent()) == 0) {
+		m.opts.Log.Info("members have met", "alive", m.numAlive(), "after", time.Since(began).Round(time.Millisecond))
+		m.update(func() { m.settled = true })
+	}
+}
+
+func (m *Members) isSettled() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settled
+}

@@ -1,0 +1,161 @@
+package members
+
+import (
+	"bytes"
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	// minSecret is how long a line of the key file must be.
+	minSecret = 16
+	keyLen    = 32 // AES-256
+	keySalt   = "quayside.io/members"
+	keyInfo   = "gossip v1"
+	// keyPoll looks at the file without being told, for file systems that tell
+	// nothing.
+	keyPoll = 5 * time.Second
+)
+
+// deriveKeys makes one key of each line of a key file. Blank lines do not count.
+func deriveKeys(file []byte) ([][]byte, error) {
+	var keys [][]byte
+	for i, line := range bytes.Split(file, []byte("\n")) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		if len(line) < minSecret {
+			return nil, fmt.Errorf("line %d has %d bytes; a secret needs at least %d", i+1, len(line), minSecret)
+		}
+		key, err := hkdf.Key(sha256.New, line, []byte(keySalt), keyInfo, keyLen)
+		if err != nil {
+			return nil, fmt.Errorf("derive a key from line %d: %w", i+1, err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("it holds no secret")
+	}
+	return keys, nil
+}
+
+func readKeys(path string) ([][]byte, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("members key file: %w", err)
+	}
+	keys, err := deriveKeys(file)
+	if err != nil {
+		return nil, fmt.Errorf("members key file %s: %w", path, err)
+	}
+	return keys, nil
+}
+
+// rotate makes ring hold exactly keys, the first one encrypting. New keys are
+// added before old ones go.
+func rotate(ring *memberlist.Keyring, keys [][]byte) error {
+	for _, k := range keys {
+		if err := ring.AddKey(k); err != nil {
+			return fmt.Errorf("add a key: %w", err)
+		}
+	}
+	if err := ring.UseKey(keys[0]); err != nil {
+		return fmt.Errorf("use the first key: %w", err)
+	}
+	for _, old := range ring.GetKeys() {
+		if !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, old) }) {
+			if err := ring.RemoveKey(old); err != nil {
+				return fmt.Errorf("remove an old key: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// awaitKeys returns the keys as soon as the file holds some, and calls tell
+// with the reason whenever it does not.
+func awaitKeys(ctx context.Context, path string, tell func(error)) ([][]byte, error) {
+	changed := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer func() { <-done }()
+	defer cancel() // before the wait above
+	go func() { defer close(done); watchFile(ctx, path, func() { poke(changed) }) }()
+	for {
+		keys, err := readKeys(path)
+		if err == nil {
+			return keys, nil
+		}
+		tell(err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// followKeys rotates ring whenever the file changes. A file that went bad
+// leaves the last good keys in force.
+func followKeys(ctx context.Context, path string, ring *memberlist.Keyring, log *slog.Logger) {
+	var last string
+	watchFile(ctx, path, func() {
+		keys, err := readKeys(path)
+		if err == nil {
+			before := ring.GetKeys()
+			if err = rotate(ring, keys); err == nil && !slices.EqualFunc(before, ring.GetKeys(), bytes.Equal) {
+				log.Info("members keys rotated", "keys", len(keys))
+			}
+		}
+		if err != nil && err.Error() != last {
+			log.Warn("the members key file is no good; the last good keys stay in force", "error", err)
+		}
+		last = ""
+		if err != nil {
+			last = err.Error()
+		}
+	})
+}
+
+// watchFile calls changed whenever path may have changed, until ctx ends. The
+// directory is watched, since Kubernetes swaps Secrets by symbolic links.
+func watchFile(ctx context.Context, path string, changed func()) {
+	events := make(<-chan fsnotify.Event)
+	if w, err := fsnotify.NewWatcher(); err == nil {
+		defer func() { _ = w.Close() }()
+		if w.Add(filepath.Dir(path)) == nil {
+			events = w.Events
+		}
+	}
+	poll := time.NewTicker(keyPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-poll.C:
+		case <-events:
+		}
+		changed()
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

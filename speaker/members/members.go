@@ -1,0 +1,292 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/speaker/announce"
+)
+
+// DefaultPort is where speakers meet unless told otherwise.
+const DefaultPort = 7946
+
+// Options of Members.
+type Options struct {
+	NodeName string
+	// Bind is HOST:PORT; the peers use the same port. Empty: every address, DefaultPort.
+	Bind    string
+	KeyFile string
+	Profile string // "default", "fast" or "wan"
+	// Grace is how long to wait for peers before acting alone; zero: 3 s.
+	Grace      time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Peer is a node that should have a speaker.
+type Peer struct {
+	Name string
+	Addr netip.Addr
+}
+
+// Want is what the hall declares.
+type Want struct {
+	// Self is where others reach this node; nothing starts before it is valid.
+	Self  netip.Addr
+	Peers []Peer // the others
+	Facts announce.Facts
+	// Claims are the addresses of this node, with their epochs.
+	Claims map[netip.Addr]int64
+	// Known are all addresses that exist. Claims on others are forgotten in time.
+	Known map[netip.Addr]struct{}
+}
+
+// View is what the members know. It is immutable.
+type View struct {
+	Alive  map[string]struct{} // this node included
+	Claims map[netip.Addr]announce.Claim
+	Facts  map[string]announce.Facts
+	// Rounds counts, by address, how often a claim of this node has silenced
+	// another's; the LAN must then be told anew.
+	Rounds map[netip.Addr]int64
+	// LastSeen is when a node last answered this one.
+	LastSeen map[string]time.Time
+	// Missing says of each peer that is not alive, why.
+	Missing map[string]string
+	// Settled says that the others have been met, or waited for long enough.
+	Settled bool
+	// Waiting says why nothing works yet; "" it does.
+	Waiting string
+}
+
+// Members is this node among the speakers.
+type Members struct {
+	opts   Options
+	timing timing
+	host   string
+	port   int
+
+	want  atomic.Pointer[Want]
+	wake  chan struct{}
+	watch chan struct{}
+	state *state
+	queue *memberlist.TransmitLimitedQueue
+	gauge *prometheus.GaugeVec
+
+	mu       sync.Mutex
+	alive    map[string]struct{}
+	lastSeen map[string]time.Time
+	missing  map[string]string
+	waiting  string
+	settled  bool
+	version  uint64
+	told     announce.Facts
+	dirty    bool
+	view     *View
+}
+
+// New returns Members that have not begun to talk.
+func New(opts Options) (*Members, error) {
+	t, err := timings(opts.Profile)
+	if err != nil {
+		return nil, err
+	}
+	m := &Members{
+		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
+		state: newState(opts.NodeName), alive: map[string]struct{}{opts.NodeName: {}},
+		lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
+	}
+	if opts.Grace == 0 {
+		m.opts.Grace = 3 * time.Second
+	}
+	if opts.Bind != "" {
+		host, port, err := net.SplitHostPort(opts.Bind)
+		if err != nil {
+			return nil, fmt.Errorf("members address %q is not HOST:PORT: %w", opts.Bind, err)
+		}
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("members address %q: %q is not a port", opts.Bind, port)
+		}
+		m.host, m.port = host, int(n)
+	}
+	m.queue = &memberlist.TransmitLimitedQueue{NumNodes: m.numAlive, RetransmitMult: 4}
+	m.gauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_members", Help: "Speakers by state, as this one sees them."}, []string{"state"})
+	if opts.Registerer != nil {
+		opts.Registerer.MustRegister(m.gauge)
+	}
+	m.want.Store(&Want{})
+	return m, nil
+}
+
+// Set declares what is wanted. It never blocks, and the latest wins.
+func (m *Members) Set(w *Want) {
+	m.want.Store(w)
+	poke(m.wake)
+}
+
+// Watch signals that View changed.
+func (m *Members) Watch() <-chan struct{} { return m.watch }
+
+// View returns what is known now.
+func (m *Members) View() *View {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.dirty && m.view != nil {
+		return m.view
+	}
+	v := &View{
+		Alive: make(map[string]struct{}, len(m.alive)), LastSeen: make(map[string]time.Time, len(m.lastSeen)),
+		Missing: make(map[string]string), Settled: m.settled, Waiting: m.waiting,
+	}
+	for n := range m.alive {
+		v.Alive[n] = struct{}{}
+	}
+	for n, at := range m.lastSeen {
+		v.LastSeen[n] = at
+	}
+	for _, p := range m.want.Load().Peers {
+		if _, ok := m.alive[p.Name]; !ok {
+			v.Missing[p.Name] = orElse(m.missing[p.Name], "not met yet")
+		}
+	}
+	m.state.fill(v)
+	m.view, m.dirty = v, false
+	return v
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// changed marks the view stale and tells.
+func (m *Members) changed() {
+	m.mu.Lock()
+	m.dirty = true
+	m.mu.Unlock()
+	poke(m.watch)
+}
+
+// update changes guarded fields and tells.
+func (m *Members) update(f func()) {
+	m.mu.Lock()
+	f()
+	m.dirty = true
+	m.mu.Unlock()
+	poke(m.watch)
+}
+
+func (m *Members) numAlive() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(1, len(m.alive))
+}
+
+func (m *Members) isAlive(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.alive[name]
+	return ok
+}
+
+// Run takes part until ctx ends, and then says goodbye.
+func (m *Members) Run(ctx context.Context) error {
+	keys, err := awaitKeys(ctx, m.opts.KeyFile, func(err error) {
+		m.wait("waiting for the members key: " + err.Error())
+	})
+	if err != nil {
+		return err
+	}
+	for !m.want.Load().Self.IsValid() {
+		m.wait(fmt.Sprintf("waiting for Node %s and its InternalIP", m.opts.NodeName))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.wake:
+		}
+	}
+	ring, err := memberlist.NewKeyring(keys, keys[0])
+	if err != nil {
+		return fmt.Errorf("members keys: %w", err)
+	}
+	list, err := memberlist.Create(m.config(ring))
+	if err != nil {
+		return fmt.Errorf("speakers cannot meet on %s: %w; is another program (another speaker, or MetalLB's) using the port? Choose one with --members-bind, the same on every node",
+			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
+	}
+	m.update(func() { m.waiting = "" })
+	var rooms sync.WaitGroup
+	inner, cancel := context.WithCancel(ctx)
+	rooms.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log) })
+	rooms.Go(func() { m.keepJoining(inner, list) })
+	m.publish(inner)
+	cancel()
+	rooms.Wait()
+	// A goodbye spares the others a suspicion. Nobody needs to hear it.
+	if err := list.Leave(time.Second); err != nil {
+		m.opts.Log.Debug("goodbye was not heard", "error", err)
+	}
+	return errors.Join(ctx.Err(), list.Shutdown())
+}
+
+func (m *Members) wait(why string) {
+	m.mu.Lock()
+	same := m.waiting == why
+	m.mu.Unlock()
+	if !same {
+		m.opts.Log.Warn("speaker does not announce yet", "reason", why)
+		m.update(func() { m.waiting = why })
+	}
+}
+
+// publish turns what is wanted into messages until ctx ends.
+func (m *Members) publish(ctx context.Context) {
+	for {
+		w := m.want.Load()
+		if m.isNew(w.Facts) {
+			m.broadcast(m.state.tell(w.Facts, m.nextVersion()))
+		}
+		m.broadcast(m.state.claim(w.Claims, w.Known, time.Now()))
+		m.changed()
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+		}
+	}
+}
+
+// nextVersion grows over restarts too, as long as the clock does.
+func (m *Members) nextVersion() uint64 {
+	m.version = max(m.version+1, uint64(time.Now().UnixMicro()))
+	return m.version
+}
+
+// config is how this node runs memberlist.
+func (m *Members) config(ring *memberlist.Keyring) *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	m.timing.configure(c)
+	c.Name = m.opts.NodeName
+	c.BindAddr = orElse(m.host, "0.0.0.0")
+	c.BindPort, c.AdvertisePort = m.port, m.port
+	c.AdvertiseAddr = m.want.Load().Self.String()
+	c.Keyring = ring
+	d := &delegate{m}
+	c.Delegate, c.Events, c.Ping, c.Conflict = d, d, d, d
+	c.Logger = m.logger()
+	return c
+}

@@ -1,0 +1,381 @@
+package members
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"quayside.io/speaker/announce"
+)
+
+// The vector was computed with another program (Python's hmac, by the letter
+// of RFC 5869), so that a change of derivation cannot go unnoticed: it would
+// split every running cluster.
+func TestKeysAreDerivedAsEver(t *testing.T) {
+	keys, err := deriveKeys([]byte("correct horse battery staple\n\n  0123456789abcdef  \n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"1589ed867408b794d185f05936a428b608170c23143c353bc2c712cd41bb3791", "32c4e7235c9b8934cb8523b19778cf8b90c5b285fed18051e710440b742f3c23"}
+	for i, k := range keys {
+		if hex.EncodeToString(k) != want[i] {
+			t.Errorf("key %d is %x, want %s", i, k, want[i])
+		}
+	}
+}
+
+func TestBadKeyFilesAreRefused(t *testing.T) {
+	for file, why := range map[string]string{"": "no secret", "\n \n": "no secret", "long enough for a key\nshort\n": "line 2 has 5 bytes"} {
+		if _, err := deriveKeys([]byte(file)); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v, want %q", file, err, why)
+		}
+	}
+}
+
+func TestProfilesKeepTheirPromise(t *testing.T) {
+	for profile, limit := range map[string]time.Duration{"default": time.Second, "fast": 350 * time.Millisecond} {
+		tm, err := timings(profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := tm.worst(); w > limit {
+			t.Errorf("%s: %v until an address has moved, promised %v", profile, w, limit)
+		}
+		if 2*tm.timeout >= tm.probe {
+			t.Errorf("%s: a relay cannot refuse within a probe", profile)
+		}
+		// What memberlist makes of it must be what the comment says.
+		c := memberlist.DefaultLANConfig()
+		tm.configure(c)
+		if c.SuspicionMult > 2 || c.SuspicionMaxTimeoutMult != 1 {
+			t.Errorf("%s: memberlist would wait for confirmations", profile)
+		}
+	}
+	if _, err := timings("slow"); err == nil {
+		t.Error("an unknown profile was accepted")
+	}
+}
+
+func genClaims(t *rapid.T) []claimed {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) claimed {
+		a := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 5).Draw(t, "address"))})
+		if rapid.Bool().Draw(t, "v6") {
+			a = netip.AddrFrom16([16]byte{0x20, 1, 15: byte(rapid.IntRange(0, 5).Draw(t, "address"))})
+		}
+		return claimed{a, int64(rapid.IntRange(1, 4).Draw(t, "epoch"))}
+	}), 0, 200).Draw(t, "claims")
+}
+
+func TestMessagesSurviveTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		node := rapid.StringMatching(`[a-z]{1,20}`).Draw(t, "node")
+		claims := genClaims(t)
+		var got []claimed
+		for _, b := range claimMessages(node, claims) {
+			if len(b) > maxMessage {
+				t.Fatalf("message of %d bytes", len(b))
+			}
+			m, err := parse(b)
+			if err != nil || m.node != node {
+				t.Fatal(m, err)
+			}
+			got = append(got, m.claims...)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(claims) {
+			t.Fatalf("got %v, want %v", got, claims)
+		}
+	})
+}
+
+// Whatever the order, the repetitions and the detours, all end with the same:
+// per address the claim that beats all others.
+func TestClaimsConverge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		best := map[netip.Addr]announce.Claim{}
+		var messages []message
+		for i := range rapid.IntRange(1, 6).Draw(t, "messages") {
+			m := message{kind: kindClaims, node: fmt.Sprintf("n%d", i%3), claims: genClaims(t)}
+			messages = append(messages, m)
+			for _, c := range m.claims {
+				if claim := (announce.Claim{Epoch: c.epoch, Node: m.node}); claim.Beats(best[c.address]) {
+					best[c.address] = claim
+				}
+			}
+		}
+		a, b, c := newState("a"), newState("b"), newState("c")
+		for _, m := range rapid.Permutation(messages).Draw(t, "order at a") {
+			a.merge(m, time.Time{}, true)
+		}
+		for _, m := range append(rapid.Permutation(messages).Draw(t, "order at b"), messages...) {
+			pass, _ := b.merge(m, time.Time{}, true)
+			for _, p := range pass { // c hears only what b passes on
+				m, err := parse(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.merge(m, time.Time{}, true)
+			}
+		}
+		d := newState("d") // and d only compares notes with a
+		if err := splitState(a.whole(), func(p []byte) {
+			if m, err := parse(p); err == nil {
+				d.merge(m, time.Time{}, true)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*state{a, b, c, d} {
+			var v View
+			s.fill(&v)
+			if fmt.Sprint(v.Claims) != fmt.Sprint(best) {
+				t.Fatalf("%s has %v, want %v", s.me, v.Claims, best)
+			}
+		}
+	})
+}
+
+func TestClaimsOnAddressesThatAreGoneAreForgotten(t *testing.T) {
+	s, now := newState("a"), time.Unix(1000, 0)
+	gone, kept := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	s.merge(message{kind: kindClaims, node: "b", claims: []claimed{{gone, 1}, {kept, 1}}}, now, true)
+	known := map[netip.Addr]struct{}{kept: {}}
+	for range 3 {
+		s.claim(nil, known, now)
+		now = now.Add(forgetAfter/2 + time.Second)
+	}
+	var v View
+	s.fill(&v)
+	if _, ok := v.Claims[gone]; ok || len(v.Claims) != 1 {
+		t.Errorf("claims %v", v.Claims)
+	}
+	var passed []byte
+	s.merge(message{kind: kindClaims, node: "b", claims: []claimed{{gone, 1}}}, now, true)
+	if err := splitState(s.whole(), func(b []byte) { passed = append(passed, b...) }); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(passed, gone.AsSlice()) {
+		t.Error("a claim on an unknown address is passed on: it would never die")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(claimMessages("n1", []claimed{{netip.MustParseAddr("10.0.0.1"), 7}})[0])
+	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: true}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
+		b, err := m.append(nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte{kindClaims, 200})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := parse(b)
+		if err == nil {
+			newState("me").merge(m, time.Time{}, true)
+		}
+		_ = splitState(b, func([]byte) {})
+	})
+}
+
+// fleet is speakers on loopback addresses of their own.
+type fleet struct {
+	t       *testing.T
+	keyFile string
+	peers   []Peer
+	port    int
+	logs    sync.Mutex
+	log     bytes.Buffer
+}
+
+func (f *fleet) Write(b []byte) (int, error) {
+	f.logs.Lock()
+	defer f.logs.Unlock()
+	return f.log.Write(b)
+}
+
+func newFleet(t *testing.T, octet, n int) *fleet {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	f := &fleet{t: t, keyFile: filepath.Join(t.TempDir(), "key"), port: 17946}
+	f.writeKey(f.keyFile, "the first secret of all")
+	for i := range n {
+		f.peers = append(f.peers, Peer{fmt.Sprintf("n%d", i+1), netip.AddrFrom4([4]byte{127, 77, byte(octet), byte(i + 1)})})
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			f.logs.Lock()
+			defer f.logs.Unlock()
+			t.Log(f.log.String())
+		}
+	})
+	return f
+}
+
+func (f *fleet) writeKey(path string, lines ...string) {
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) make(i int, keyFile string) *Members {
+	m, err := New(Options{
+		NodeName: f.peers[i].Name, Bind: fmt.Sprintf("%s:%d", f.peers[i].Addr, f.port), KeyFile: keyFile, Profile: "fast",
+		Log: slog.New(slog.NewTextHandler(f, nil)).With("me", f.peers[i].Name), Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	m.Set(f.want(i))
+	return m
+}
+
+func (f *fleet) want(i int) *Want {
+	w := &Want{Self: f.peers[i].Addr, Facts: announce.Facts{Interfaces: []announce.Interface{{Name: "eth0", MAC: "mac of " + f.peers[i].Name}}}}
+	for j, p := range f.peers {
+		if j != i {
+			w.Peers = append(w.Peers, p)
+		}
+	}
+	return w
+}
+
+func (f *fleet) start(i int, keyFile string) (*Members, func()) {
+	m := f.make(i, keyFile)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = m.Run(ctx) }()
+	stop := sync.OnceFunc(func() { cancel(); <-done })
+	f.t.Cleanup(stop)
+	return m, stop
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func TestMembersMeetClaimAndPart(t *testing.T) {
+	f := newFleet(t, 1, 3)
+	a, _ := f.start(0, f.keyFile)
+	b, stopB := f.start(1, f.keyFile)
+	eventually(t, "a and b meet", func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 })
+	if why := a.View().Missing["n3"]; why == "" {
+		t.Error("nothing is said of the peer that is not there")
+	}
+	eventually(t, "a settles without n3", func() bool { return a.View().Settled })
+
+	// A third dies without a word.
+	c := f.make(2, f.keyFile)
+	keys, err := readKeys(f.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := memberlist.NewKeyring(keys, keys[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := memberlist.Create(c.config(ring))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "c is met", func() bool { return len(a.View().Alive) == 3 && len(b.View().Alive) == 3 })
+	died := time.Now()
+	if err := list.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "c is missed", func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 })
+	t.Logf("death known to both after %v", time.Since(died).Round(time.Millisecond))
+
+	vip := netip.MustParseAddr("10.0.0.50")
+	w := f.want(0)
+	w.Claims = map[netip.Addr]int64{vip: 4}
+	w.Facts.Leaving = true
+	a.Set(w)
+	claimed := time.Now()
+	eventually(t, "b hears of the claim", func() bool { return b.View().Claims[vip] == announce.Claim{Epoch: 4, Node: "n1"} })
+	t.Logf("claim heard after %v", time.Since(claimed).Round(time.Millisecond))
+	eventually(t, "b hears that a leaves", func() bool { return b.View().Facts["n1"].Leaving })
+	if got := b.View().Facts["n1"].Interfaces; len(got) != 1 || got[0].MAC != "mac of n1" {
+		t.Errorf("b knows %+v of a", got)
+	}
+	leaving := f.want(1)
+	leaving.Facts.Leaving = true
+	b.Set(leaving)
+	eventually(t, "a hears that b leaves", func() bool { return a.View().Facts["n2"].Leaving })
+	stopB()
+	eventually(t, "a hears the goodbye", func() bool { return a.View().Missing["n2"] == "it has left" })
+}
+
+func TestAnotherKeyIsToldByName(t *testing.T) {
+	f := newFleet(t, 2, 2)
+	other := filepath.Join(t.TempDir(), "other")
+	f.writeKey(other, "a secret of somebody else")
+	a, _ := f.start(0, f.keyFile)
+	b, _ := f.start(1, other)
+	eventually(t, "both settle alone", func() bool { return a.View().Settled && b.View().Settled })
+	if n := len(a.View().Alive); n != 1 {
+		t.Errorf("%d alive with two keys", n)
+	}
+	eventually(t, "a reason", func() bool { return a.View().Missing["n2"] != "" && a.View().Missing["n2"] != "not met yet" })
+	t.Log(a.View().Missing["n2"])
+}
+
+func TestKeysRotateWithoutAGap(t *testing.T) {
+	f := newFleet(t, 3, 2)
+	fileA, fileB := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	const old, next = "the first secret of all", "the second secret is better"
+	f.writeKey(fileA, old)
+	a, _ := f.start(0, fileA) // b's file does not exist yet
+	b, _ := f.start(1, fileB)
+	eventually(t, "b says what it waits for", func() bool { return strings.Contains(b.View().Waiting, fileB) })
+	f.writeKey(fileB, old)
+	together := func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 }
+	eventually(t, "they meet", together)
+	epoch := int64(0)
+	heard := func(step string) {
+		epoch++
+		w := f.want(0)
+		w.Claims = map[netip.Addr]int64{netip.MustParseAddr("10.0.0.1"): epoch}
+		a.Set(w)
+		eventually(t, step, func() bool { return b.View().Claims[netip.MustParseAddr("10.0.0.1")].Epoch == epoch })
+		if !together() {
+			t.Errorf("%s: they lost each other", step)
+		}
+	}
+	for _, step := range [][2][]string{
+		{{old, next}, {old}}, {{old, next}, {old, next}}, {{next, old}, {old, next}}, {{next, old}, {next, old}}, {{next}, {next, old}}, {{next}, {next}},
+	} {
+		f.writeKey(fileA, step[0]...)
+		f.writeKey(fileB, step[1]...)
+		time.Sleep(50 * time.Millisecond) // let the files be noticed; either order must work
+		heard(fmt.Sprint(step))
+	}
+}
+
+func TestABusyPortIsTold(t *testing.T) {
+	f := newFleet(t, 4, 1)
+	a, _ := f.start(0, f.keyFile)
+	eventually(t, "a listens", func() bool { return a.View().Waiting == "" })
+	err := f.make(0, f.keyFile).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "--members-bind") || !strings.Contains(err.Error(), "127.77.4.1:17946") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,70 @@
+package members
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// timing is what a profile sets in memberlist.
+//
+// How long until a silent node is known to be dead, and its address announced
+// by another? The parts, in the order in which they pass:
+//
+//	wait      until some survivor begins to probe the dead node. Each probes one
+//	          node per interval in a shuffled round, so of n nodes together one
+//	          probe per interval hits it on average; that none does for t
+//	          intervals has the probability (1-t/(n-1))^(n-1), at most e^-t. Five
+//	          intervals leave 0.7 %; with three nodes three are certain.
+//	probe     one interval: a direct question for timeout, then relayed ones and
+//	          TCP for the rest, which must let a relay's refusal come back, hence
+//	          timeout below half the interval.
+//	suspicion SuspicionMult intervals (times log10 n beyond ten nodes), in which
+//	          the suspect may refute. With a multiplier of three or more and
+//	          enough peers memberlist would begin at six times that and shorten
+//	          it as others confirm; below three it waits for no confirmation.
+//	gossip    one interval until the successor has heard it from the finder.
+//	question  60 ms in which the successor asks the LAN (l2.Takeover).
+//
+// A short suspicion is safe only because of that last question: what gossip
+// wrongly calls dead still answers for its addresses and so keeps them.
+type timing struct {
+	probe, timeout, gossip time.Duration
+	suspicion              int
+	tcp                    time.Duration // also the pause between attempts to join
+}
+
+// question is how long the LAN is asked before an address moves.
+const question = 60 * time.Millisecond
+
+func timings(profile string) (timing, error) {
+	switch profile {
+	case "", "default": // 500 + 100 + 200 + 30 + 60 = 890 ms
+		return timing{probe: 100 * time.Millisecond, timeout: 40 * time.Millisecond, gossip: 30 * time.Millisecond, suspicion: 2, tcp: time.Second}, nil
+	case "fast": // 150 + 30 + 30 + 10 + 60 = 280 ms
+		return timing{probe: 30 * time.Millisecond, timeout: 12 * time.Millisecond, gossip: 10 * time.Millisecond, suspicion: 1, tcp: 500 * time.Millisecond}, nil
+	case "wan": // seconds: for members that are far from each other
+		return timing{probe: time.Second, timeout: 450 * time.Millisecond, gossip: 200 * time.Millisecond, suspicion: 4, tcp: 5 * time.Second}, nil
+	}
+	return timing{}, fmt.Errorf("unknown profile %q: choose default, fast or wan", profile)
+}
+
+// worst is the sum above, for up to ten nodes.
+func (t timing) worst() time.Duration {
+	return 5*t.probe + t.probe + time.Duration(t.suspicion)*t.probe + t.gossip + question
+}
+
+// configure writes t into a memberlist configuration.
+func (t timing) configure(c *memberlist.Config) {
+	c.ProbeInterval, c.ProbeTimeout = t.probe, t.timeout
+	c.GossipInterval, c.GossipNodes = t.gossip, 3
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = t.suspicion, 1
+	c.TCPTimeout = t.tcp
+	// A node that cannot keep up (its probes fail though relays answer) slows
+	// down up to eightfold instead of voting the others dead.
+	c.AwarenessMaxMultiplier = 8
+	c.PushPullInterval = 30 * time.Second
+	// A node that comes back with another address may have its name at once.
+	c.DeadNodeReclaimTime = time.Millisecond
+}

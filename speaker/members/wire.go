@@ -1,0 +1,171 @@
+package members
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"quayside.io/speaker/announce"
+)
+
+// Messages, each beginning with its kind and the name of the node it is about.
+// What follows may grow at the end: readers ignore what they do not know.
+const (
+	kindClaims  = 1 // uvarint epoch, address, …
+	kindLeaving = 2 // uvarint version, one byte
+	kindFacts   = 3 // uvarint version, JSON
+)
+
+// maxMessage is what fits into a packet with the overhead of memberlist and of
+// encryption. Facts that do not fit travel only in exchanges of state.
+const maxMessage = 1100
+
+// Bounds on what others say.
+const (
+	maxName       = 253 // of a Kubernetes object
+	maxInterfaces = 512
+	maxState      = 32 << 20
+)
+
+var errTruncated = errors.New("message is cut short")
+
+// message is one of the kinds above.
+type message struct {
+	kind    byte
+	node    string
+	version uint64
+	claims  []claimed
+	leaving bool
+	ifaces  []announce.Interface
+}
+
+type claimed struct {
+	address netip.Addr
+	epoch   int64
+}
+
+func (m *message) append(b []byte) ([]byte, error) {
+	b = append(b, m.kind, byte(len(m.node)))
+	b = append(b, m.node...)
+	switch m.kind {
+	case kindClaims:
+		for _, c := range m.claims {
+			b = appendClaim(b, c)
+		}
+	case kindLeaving:
+		b = binary.AppendUvarint(b, m.version)
+		b = append(b, boolByte(m.leaving))
+	case kindFacts:
+		body, err := json.Marshal(m.ifaces)
+		if err != nil {
+			return nil, fmt.Errorf("encode interfaces: %w", err)
+		}
+		b = append(binary.AppendUvarint(b, m.version), body...)
+	}
+	return b, nil
+}
+
+func appendClaim(b []byte, c claimed) []byte {
+	b = binary.AppendUvarint(b, uint64(c.epoch))
+	raw := c.address.AsSlice()
+	return append(append(b, byte(len(raw))), raw...)
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// claimMessages packs claims of one node into messages that fit a packet.
+func claimMessages(node string, claims []claimed) [][]byte {
+	head := append([]byte{kindClaims, byte(len(node))}, node...)
+	var out [][]byte
+	cur := head
+	for _, c := range claims {
+		if len(cur) > maxMessage-32 {
+			out = append(out, cur)
+			cur = head
+		}
+		cur = appendClaim(cur[:len(cur):len(cur)], c)
+	}
+	if len(cur) > len(head) {
+		out = append(out, cur)
+	}
+	return out
+}
+
+// parse reads one message. It believes nothing that it has not checked.
+func parse(b []byte) (message, error) {
+	if len(b) < 2 || len(b) < 2+int(b[1]) {
+		return message{}, errTruncated
+	}
+	m := message{kind: b[0], node: string(b[2 : 2+int(b[1])])}
+	b = b[2+int(b[1]):]
+	if m.node == "" || len(m.node) > maxName {
+		return message{}, fmt.Errorf("node name of %d bytes", len(m.node))
+	}
+	switch m.kind {
+	case kindClaims:
+		return m, m.parseClaims(b)
+	case kindLeaving, kindFacts:
+		v, n := binary.Uvarint(b)
+		if n <= 0 || len(b) == n {
+			return message{}, errTruncated
+		}
+		m.version = v
+		b = b[n:]
+		if m.kind == kindLeaving {
+			m.leaving = b[0] != 0
+			return m, nil
+		}
+		if err := json.Unmarshal(b, &m.ifaces); err != nil {
+			return message{}, fmt.Errorf("interfaces of %s: %w", m.node, err)
+		}
+		if len(m.ifaces) > maxInterfaces {
+			return message{}, fmt.Errorf("%s tells of %d interfaces; at most %d are believed", m.node, len(m.ifaces), maxInterfaces)
+		}
+		return m, nil
+	}
+	return message{}, fmt.Errorf("message of unknown kind %d", m.kind)
+}
+
+func (m *message) parseClaims(b []byte) error {
+	for len(b) > 0 {
+		epoch, n := binary.Uvarint(b)
+		if n <= 0 || len(b) < n+1 || len(b) < n+1+int(b[n]) {
+			return errTruncated
+		}
+		a, ok := netip.AddrFromSlice(b[n+1 : n+1+int(b[n])])
+		if !ok || int64(epoch) < 1 {
+			return fmt.Errorf("claim of %s with address %x and epoch %d", m.node, b[n+1:n+1+int(b[n])], epoch)
+		}
+		m.claims = append(m.claims, claimed{a.Unmap(), int64(epoch)})
+		b = b[n+1+int(b[n]):]
+	}
+	return nil
+}
+
+// A state is messages one after the other, each behind its length.
+func appendFramed(b, message []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(message))), message...)
+}
+
+// splitState calls each with every message of a state.
+func splitState(b []byte, each func([]byte)) error {
+	if len(b) > maxState {
+		return fmt.Errorf("state of %d bytes; at most %d are believed", len(b), maxState)
+	}
+	for len(b) > 0 {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || uint64(len(b)-n) < size {
+			return errTruncated
+		}
+		each(b[n : n+int(size)])
+		b = b[n+int(size):]
+	}
+	return nil
+}
