@@ -1,6 +1,11 @@
 GO ?= go
 
-.PHONY: build test lab bench bench-failover soak generate image lint packages
+# By name in Debian: what the race detector and the lab need, and what the
+# benchmarks compare with.
+TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping
+PEER_PACKAGES = nginx haproxy wrk keepalived frr bird2 ndisc6 nghttp2-client
+
+.PHONY: build test unit e2e lab bench bench-failover soak generate image lint packages test-packages
 
 build: ## the binary, ./quayside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o quayside .
@@ -10,3 +15,48 @@ generate: ## deepcopy code and CRDs from controller/api
 
 image: build ## the OCI image in bin/image, without a container engine
 	$(GO) run ./test/image/build -binary quayside -out bin/image
+
+test: test-packages lint unit e2e ## everything; root adds the lab's tests
+
+unit: ## the tests that need no cluster, with the race detector
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -v '/test/e2e$$')
+
+# One package, so nothing else competes with it for the processors. Without cgo
+# it shares its build with the product.
+e2e: ## the tests in the lab; skipped, or with CI set failed, where none can run
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 25m ./test/e2e
+
+soak: ## the same with the lengths that the issues name
+	QUAYSIDE_SOAK=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout 6h -v ./test/e2e
+
+lab: ## a cluster with Quayside in it, and a shell on its LAN; ARGS='-nodes 5 -kube-proxy iptables -ipv6'
+	CGO_ENABLED=0 $(GO) run ./test/lab/up $(ARGS)
+
+bench: ## figures of the data plane and the compilers, peers in the same run
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-failover: ## node death, measured on the LAN
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime 20x -timeout 60m ./test/e2e
+
+lint: ## gofmt, vet, staticcheck
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w $$unformatted"; exit 1; }
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) tool staticcheck -checks all ./...
+
+packages: ## Debian packages of the lab and of the benchmarks' peers
+	@$(call install,$(TEST_PACKAGES) $(PEER_PACKAGES))
+
+test-packages: # what the tests cannot do without
+	@$(call install,$(TEST_PACKAGES))
+
+# Quick when all are there. One that cannot be had is named, and does not keep
+# the others away: the test that needs it says so, too.
+define install
+missing=; for p in $(1); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+if test -z "$$missing"; then exit 0; fi; \
+if ! command -v apt-get >/dev/null; then echo "not Debian: install what belongs to$$missing yourself"; exit 0; fi; \
+if test "$$(id -u)" != 0; then echo "not root, so not installed:$$missing"; exit 0; fi; \
+export DEBIAN_FRONTEND=noninteractive; apt-get update -q; \
+apt-get install -q -y --no-install-recommends $$missing </dev/null && exit 0; \
+for p in $$missing; do apt-get install -q -y --no-install-recommends $$p </dev/null || echo "could not install $$p"; done
+endef

@@ -1,7 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,55 +16,256 @@ import (
 	"quayside.io/test/lab"
 )
 
-func TestLabServices(t *testing.T) {
-	inEachMode(t, func(t *testing.T, c *lab.Cluster) {
-		for n := 1; n <= 3; n++ {
-			c.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
-		}
-		c.Apply(`
+// byHand is a Service that no load balancer serves: these tests write its
+// status and route its address themselves, and so judge kube-proxy and the
+// lab, not us.
+const byHand = `
 apiVersion: v1
 kind: Service
 metadata: {name: web}
 spec:
   type: LoadBalancer
   loadBalancerClass: example.com/by-hand
+  externalTrafficPolicy: %s
   selector: {app: web}
   ports: [{port: 80, targetPort: http}]
-`)
-		svc, err := c.Kube().CoreV1().Services(c.Namespace()).Get(t.Context(), "web", metav1.GetOptions{})
+`
+
+const handAddress = "10.77.0.240"
+
+// serveByHand makes pods web-1 to web-3, one per node, and the Service.
+func serveByHand(t *testing.T, c *lab.Cluster, policy string) (*corev1.Service, []*lab.Pod) {
+	t.Helper()
+	var pods []*lab.Pod
+	for n := range c.Nodes() {
+		pods = append(pods, c.Pod(n+1, fmt.Sprintf("web-%d", n+1), lab.Labels{"app": "web"}))
+	}
+	c.Apply(fmt.Sprintf(byHand, policy))
+	services := c.Kube().CoreV1().Services(c.Namespace())
+	svc, err := services.Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: handAddress}}
+	if svc, err = services.UpdateStatus(t.Context(), svc, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return svc, pods
+}
+
+// answeredBy waits until exactly the wanted pods have answered url.
+func answeredBy(t *testing.T, c *lab.Cluster, from lab.Host, url string, want ...string) {
+	t.Helper()
+	c.Eventually(20*time.Second, func() error {
+		seen := map[string]bool{}
+		for range 8 * len(want) {
+			resp, err := from.Try(url, lab.Timeout(time.Second))
+			if err != nil {
+				return err
+			}
+			reply, err := resp.Reply()
+			if err != nil {
+				return err
+			}
+			seen[reply.Pod] = true
+		}
+		for _, pod := range want {
+			if !seen[pod] {
+				return fmt.Errorf("%v have answered, want %v", seen, want)
+			}
+		}
+		if len(seen) != len(want) {
+			return fmt.Errorf("%v have answered, want %v", seen, want)
+		}
+		return nil
+	})
+}
+
+func TestLabServices(t *testing.T) {
+	inEachMode(t, func(t *testing.T, c *lab.Cluster) {
+		svc, pods := serveByHand(t, c, "Cluster")
+		laptop := c.Client("laptop")
+		laptop.Exec("ip", "route", "add", handAddress, "via", c.Node(2).IP())
+		all := []string{"web-1", "web-2", "web-3"}
+		answeredBy(t, c, c.Node(1).Host, "http://"+svc.Spec.ClusterIP, all...)
+		answeredBy(t, c, laptop.Host, fmt.Sprintf("http://%s:%d", c.Node(3).IP(), svc.Spec.Ports[0].NodePort), all...)
+		answeredBy(t, c, laptop.Host, "http://"+handAddress, all...)
+		answeredBy(t, c, pods[0].Host, "http://"+handAddress, all...) // hairpin
+
+		// Readiness goes the real way: status, EndpointSlice, kube-proxy.
+		pods[1].SetReady(false)
+		answeredBy(t, c, laptop.Host, "http://"+handAddress, "web-1", "web-3")
+		pods[2].Delete()
+		answeredBy(t, c, laptop.Host, "http://"+handAddress, "web-1")
+	})
+}
+
+func TestLabLocalPolicyKeepsTheClientAddress(t *testing.T) {
+	inEachMode(t, func(t *testing.T, c *lab.Cluster) {
+		serveByHand(t, c, "Local")
+		laptop := c.Client("laptop")
+		laptop.Exec("ip", "route", "add", handAddress, "via", c.Node(2).IP())
+		answeredBy(t, c, laptop.Host, "http://"+handAddress, "web-2")
+		if reply := laptop.Reply("http://" + handAddress); remoteIP(t, reply.Remote) != laptop.IP() {
+			t.Errorf("the pod saw %s, want the client's own address %s", reply.Remote, laptop.IP())
+		}
+	})
+}
+
+func TestLabTrouble(t *testing.T) {
+	c := cluster(t, "nftables")
+	serveByHand(t, c, "Local")
+	laptop, node := c.Client("laptop"), c.Node(2)
+	laptop.Exec("ip", "route", "add", handAddress, "via", node.IP())
+	url := "http://" + handAddress
+	answeredBy(t, c, laptop.Host, url, "web-2")
+	gone := func(what string) {
+		t.Helper()
+		if macs := laptop.ARP(node.IP()); len(macs) > 0 {
+			t.Errorf("%s: %v still answers ARP", what, macs)
+		}
+		if _, err := laptop.Try(url, lab.Timeout(300*time.Millisecond)); err == nil {
+			t.Errorf("%s: a request was answered", what)
+		}
+	}
+	back := func(what string) {
+		t.Helper()
+		answeredBy(t, c, laptop.Host, url, "web-2")
+		if macs := laptop.ARP(node.IP()); len(macs) != 1 || macs[0] != node.MAC() {
+			t.Errorf("%s: ARP is answered by %v, want %s", what, macs, node.MAC())
+		}
+	}
+	probe := laptop.Probe(handAddress+":80", 10*time.Millisecond, 200*time.Millisecond)
+	node.Fail()
+	gone("Fail")
+	node.Heal()
+	back("Fail healed")
+	if r := probe.Stop(); r.Failed == 0 || r.Gap < 300*time.Millisecond {
+		t.Errorf("the prober did not notice: %s", r)
+	}
+	node.CarrierDown()
+	gone("CarrierDown")
+	node.Heal()
+	back("CarrierDown healed")
+	heal := c.Partition(lab.Members(laptop), lab.Members(node, c.Node(3)))
+	gone("Partition")
+	heal()
+	back("Partition healed")
+	heal = c.OneWay(lab.Members(node), lab.Members(laptop))
+	gone("OneWay")
+	heal()
+	heal = c.Cut("tcp dport 80")
+	if _, err := laptop.Try(url, lab.Timeout(300*time.Millisecond)); err == nil {
+		t.Error("Cut: a request was answered")
+	}
+	if macs := laptop.ARP(node.IP()); len(macs) != 1 {
+		t.Errorf("Cut of TCP: ARP is answered by %v, want one", macs)
+	}
+	heal()
+	node.Loss(50)
+	lost := laptop.Probe(handAddress+":80", 10*time.Millisecond, 100*time.Millisecond)
+	time.Sleep(time.Second)
+	if r := lost.Stop(); r.Failed == 0 || r.Failed == len(r.Attempts) {
+		t.Errorf("half of the packets lost: %s", r)
+	}
+	node.Heal()
+	back("Loss healed")
+}
+
+func TestLabAPIServerOutage(t *testing.T) {
+	c := cluster(t, "nftables")
+	svc, _ := serveByHand(t, c, "Cluster")
+	url := "http://" + svc.Spec.ClusterIP
+	answeredBy(t, c, c.Node(1).Host, url, "web-1", "web-2", "web-3")
+	c.APIServer().Stop()
+	if _, err := c.Kube().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Error("a stopped API server has answered")
+	}
+	answeredBy(t, c, c.Node(1).Host, url, "web-1", "web-2", "web-3")
+	if err := c.APIServer().Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Pod(1, "web-4", lab.Labels{"app": "web"})
+	answeredBy(t, c, c.Node(1).Host, url, "web-1", "web-2", "web-3", "web-4")
+}
+
+// A lab that closes leaves nothing; one that is killed leaves names only, and
+// the next one removes those.
+func TestLabLeavesNothing(t *testing.T) {
+	lab.Require(t)
+	up := filepath.Join(t.TempDir(), "up")
+	build := exec.Command("go", "build", "-o", up, "quayside.io/test/lab/up")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := exec.Command(up, "-bare", "-nodes", "1")
+	run.Stdin = strings.NewReader("true\n")
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if left := traces(t, run.Process.Pid); left != "" {
+		t.Errorf("a closed lab left %s", left)
+	}
+
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	run = exec.CommandContext(ctx, up, "-bare", "-nodes", "1")
+	input, err := run.StdinPipe() // never written: the shell waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	inLab := fmt.Sprintf("qs-%d-", run.Process.Pid)
+	await(t, 60*time.Second, "a shell in the killed lab", func() bool {
+		_, err := os.Stat("/run/netns/" + inLab + "you")
+		return err == nil
+	})
+	kill()
+	_ = run.Wait() // "killed"
+	await(t, 10*time.Second, "the end of the processes of a killed lab", func() bool {
+		return !strings.Contains(traces(t, run.Process.Pid), "process")
+	})
+	lab.New(t, lab.Nodes(1))
+	if left := traces(t, run.Process.Pid); left != "" {
+		t.Errorf("after the next lab has come up, a killed one has still left %s", left)
+	}
+}
+
+// traces lists what a lab of that pid has on this machine.
+func traces(t *testing.T, pid int) string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"/run/netns/qs-%d-*", filepath.Join(os.TempDir(), "qs-%d")} {
+		paths, err := filepath.Glob(fmt.Sprintf(pattern, pid))
 		if err != nil {
 			t.Fatal(err)
 		}
-		const address = "10.77.0.240"
-		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address}}
-		if svc, err = c.Kube().CoreV1().Services(c.Namespace()).UpdateStatus(t.Context(), svc, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
+		found = append(found, paths...)
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range commands {
+		line, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended since
 		}
-		laptop := c.Client("laptop")
-		laptop.Exec("ip", "route", "add", address, "via", c.Node(2).IP())
+		if strings.Contains(string(line), fmt.Sprintf("/qs-%d/", pid)) {
+			found = append(found, "process "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return strings.Join(found, ", ")
+}
 
-		reachable := func(from lab.Host, url string) {
-			t.Helper()
-			seen := map[string]bool{}
-			c.Eventually(10*time.Second, func() error {
-				resp, err := from.Try(url, lab.Timeout(time.Second))
-				if err != nil {
-					return err
-				}
-				reply, err := resp.Reply()
-				if err != nil {
-					return err
-				}
-				if seen[reply.Pod] = true; len(seen) < 3 {
-					return fmt.Errorf("only %v have answered", seen)
-				}
-				return nil
-			})
+func await(t *testing.T, within time.Duration, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s within %v", what, within)
 		}
-		reachable(c.Node(1).Host, "http://"+svc.Spec.ClusterIP)
-		reachable(laptop.Host, fmt.Sprintf("http://%s:%d", c.Node(3).IP(), svc.Spec.Ports[0].NodePort))
-		reachable(laptop.Host, "http://"+address)
-		// Hairpin: a pod through the external address of its own Service.
-		reachable(c.Pod(1, "web-hairpin", lab.Labels{"app": "other"}).Host, "http://"+address)
-	})
+	}
 }

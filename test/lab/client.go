@@ -213,6 +213,10 @@ func (h Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 // Transport makes an HTTP transport whose connections, kept alive, begin here.
 func (h Host) Transport() *http.Transport { return h.ns.transport() }
 
+// Start starts a command here, with whatever it has for input and output. It
+// is not in the lab's PID namespace: whoever starts it also ends it.
+func (h Host) Start(cmd *exec.Cmd) error { return h.ns.do(cmd.Start) }
+
 // Exec runs a command here and returns what it printed.
 func (h Host) Exec(argv ...string) string {
 	h.view.helper()

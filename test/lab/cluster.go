@@ -31,7 +31,7 @@ type core struct {
 	bins *binaries
 	run  *run
 	lan  *lan
-	api  *APIServer
+	api  *controlPlane
 
 	nodes  []*machine
 	client kubernetes.Interface
@@ -45,7 +45,6 @@ type core struct {
 	mu      sync.Mutex
 	clients map[string]*Client
 	pods    map[*pod]struct{}
-	hosts   int // clients made so far
 	views   int // for names of Kubernetes namespaces
 	closed  bool
 
@@ -88,7 +87,7 @@ func (c *core) up(ctx context.Context) error {
 	if c.lan, err = newLAN(c.run.netnsName("lan"), c.opts.ipv6); err != nil {
 		return err
 	}
-	if c.api, err = newAPIServer(c.run, c.lan, c.bins.kube, c.opts); err != nil {
+	if c.api, err = newControlPlane(c.run, c.lan, c.bins.kube, c.opts); err != nil {
 		return err
 	}
 	// The API server takes seconds to start: build the network meanwhile.
@@ -179,7 +178,25 @@ func (v *Cluster) Dynamic() dynamic.Interface { return v.any }
 func (v *Cluster) Namespace() string { return v.namespace }
 
 // APIServer is the control plane.
-func (v *Cluster) APIServer() *APIServer { return v.api }
+func (v *Cluster) APIServer() *APIServer {
+	return &APIServer{controlPlane: v.api, Host: Host{ns: v.api.ns, view: v}}
+}
+
+// Kubeconfig writes the administrator's kubeconfig for use on the LAN, in a
+// Client's namespace for instance, and returns its path.
+func (v *Cluster) Kubeconfig() string {
+	v.helper()
+	path := filepath.Join(v.run.dir, "kubeconfig")
+	v.must(v.api.writeKubeconfig(path, adminToken, v.api.lanURL()))
+	return path
+}
+
+// Switch is the name of the namespace with the bridge br0 of the LAN, whose
+// ports are named after nodes and clients.
+func (v *Cluster) Switch() string { return v.lan.ns.name }
+
+// Logs is the folder with the output of every process.
+func (v *Cluster) Logs() string { return filepath.Join(v.run.dir, "logs") }
 
 // Node returns node n; the first is 1.
 func (v *Cluster) Node(n int) *Node {

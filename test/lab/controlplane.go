@@ -17,9 +17,9 @@ import (
 	"quayside.io/test/lab/sandbox"
 )
 
-// APIServer is the kube-apiserver of the cluster, with the etcd behind it and
-// the controller manager beside it, in a namespace of their own on the LAN.
-type APIServer struct {
+// controlPlane is the kube-apiserver of the cluster, with the etcd behind it
+// and the controller manager beside it, in a namespace of their own on the LAN.
+type controlPlane struct {
 	run  *run
 	ns   *netns
 	kube string // folder of the Kubernetes binaries
@@ -36,7 +36,7 @@ const (
 	apiPort      = "6443"
 )
 
-func newAPIServer(r *run, l *lan, kube string, opts options) (*APIServer, error) {
+func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, error) {
 	ns, err := newNetns(r.netnsName("api"))
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func newAPIServer(r *run, l *lan, kube string, opts options) (*APIServer, error)
 	if opts.ipv6 {
 		services += "," + serviceCIDR6
 	}
-	a := &APIServer{run: r, ns: ns, kube: kube, pki: certificates}
+	a := &controlPlane{run: r, ns: ns, kube: kube, pki: certificates}
 	a.args = append([]string{
 		filepath.Join(kube, "kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
@@ -82,7 +82,7 @@ func newAPIServer(r *run, l *lan, kube string, opts options) (*APIServer, error)
 }
 
 // start brings up etcd, the API server and, once that answers, the rest.
-func (a *APIServer) start(ctx context.Context, opts options) error {
+func (a *controlPlane) start(ctx context.Context, opts options) error {
 	var err error
 	data := filepath.Join(a.run.dir, "etcd")
 	if err := os.Mkdir(data, 0o700); err != nil {
@@ -98,7 +98,7 @@ func (a *APIServer) start(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Start(ctx); err != nil {
+	if err := a.startServer(ctx); err != nil {
 		return err
 	}
 	kubeconfig := filepath.Join(a.run.dir, "pki", "controller-manager.kubeconfig")
@@ -125,8 +125,8 @@ func (a *APIServer) start(ctx context.Context, opts options) error {
 	return err
 }
 
-// Start starts kube-apiserver, again after Stop, and waits until it is ready.
-func (a *APIServer) Start(ctx context.Context) error {
+// startServer starts kube-apiserver and waits until it is ready.
+func (a *controlPlane) startServer(ctx context.Context) error {
 	var err error
 	a.server, err = a.run.start("kube-apiserver", &sandbox.Spec{NetNS: a.ns.path, Argv: a.args})
 	if err != nil {
@@ -158,13 +158,9 @@ func (a *APIServer) Start(ctx context.Context) error {
 	})
 }
 
-// Stop kills kube-apiserver, as a crash or a power cut does: connections are
-// reset and new ones refused. The rest of the cluster goes on.
-func (a *APIServer) Stop() { a.server.Kill() }
-
 // config is the administrator's access. Its connections start in the API
 // server's own namespace, so that no fault on the LAN cuts the lab itself off.
-func (a *APIServer) config() *rest.Config {
+func (a *controlPlane) config() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort),
 		BearerToken:     adminToken,
@@ -175,7 +171,7 @@ func (a *APIServer) config() *rest.Config {
 	}
 }
 
-func (a *APIServer) writeKubeconfig(path, token, server string) error {
+func (a *controlPlane) writeKubeconfig(path, token, server string) error {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["lab"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: a.pki.caPEM}
 	c.AuthInfos["lab"] = &clientcmdapi.AuthInfo{Token: token}
@@ -188,11 +184,11 @@ func (a *APIServer) writeKubeconfig(path, token, server string) error {
 }
 
 // lanURL is the API server as everyone on the LAN reaches it.
-func (a *APIServer) lanURL() string {
+func (a *controlPlane) lanURL() string {
 	return "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort)
 }
 
-func (a *APIServer) close() error { return a.ns.close() }
+func (a *controlPlane) close() error { return a.ns.close() }
 
 // proxyConfig is the configuration of every kube-proxy but for its node.
 func proxyConfig(node, mode, kubeconfig string, opts options) string {

@@ -297,6 +297,9 @@ func (v *Cluster) Uninstall(ctx context.Context) error {
 	return err
 }
 
+// Binary is the file that its pods run.
+func (q *Quayside) Binary() string { return q.binary }
+
 // Controllers are the controller's pods. One of them leads.
 func (q *Quayside) Controllers() []*Pod { return q.see("controller") }
 

@@ -90,7 +90,7 @@ func podRoute(node int, ipv6 bool) []string {
 }
 
 // routePods lets the API server answer pods without address translation.
-func (a *APIServer) routePods(nodes []*machine, ipv6 bool) error {
+func (a *controlPlane) routePods(nodes []*machine, ipv6 bool) error {
 	for _, n := range nodes {
 		if err := a.ns.ip(podRoute(n.number, ipv6)...); err != nil {
 			return err

@@ -77,6 +77,14 @@ func (v *Cluster) With(t testing.TB) *Cluster {
 	return view
 }
 
+// Length is long where QUAYSIDE_SOAK is set, as `make soak` does, else short.
+func Length(short, long time.Duration) time.Duration {
+	if os.Getenv("QUAYSIDE_SOAK") != "" {
+		return long
+	}
+	return short
+}
+
 // makeNamespace returns when pods can be created in it.
 func (c *core) makeNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

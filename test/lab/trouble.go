@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"slices"
 )
 
@@ -11,13 +12,36 @@ type Node struct {
 	Host
 }
 
+// APIServer is the control plane, seen by one test.
+type APIServer struct {
+	*controlPlane
+	Host
+}
+
+// Stop kills kube-apiserver, as a crash or a power cut does: connections are
+// reset and new ones refused. The rest of the cluster goes on. It is started
+// again when the test ends.
+func (a *APIServer) Stop() {
+	a.view.helper()
+	a.server.Kill()
+	a.view.onEnd(func() { a.view.must(a.Start(context.Background())) })
+}
+
+// Start starts kube-apiserver again and returns when it is ready.
+func (a *APIServer) Start(ctx context.Context) error {
+	if !a.server.Ended() {
+		return nil
+	}
+	return a.startServer(ctx)
+}
+
 // Member is something with a port on the LAN's switch: a Node, a Client, the
 // APIServer.
 type Member interface{ port() string }
 
-func (n *machine) port() string   { return n.name }
-func (c *Client) port() string    { return c.name }
-func (a *APIServer) port() string { return "api" }
+func (n *machine) port() string      { return n.name }
+func (c *Client) port() string       { return c.name }
+func (a *controlPlane) port() string { return "api" }
 
 // Fail makes the node silent: the switch drops every packet from and to it,
 // ARP too, and no link goes down. Its kubelet falls silent as well.

@@ -3,7 +3,7 @@
 //
 //	agent init             first process of the lab's PID namespace
 //	agent run SPEC         become the process that SPEC (JSON) describes
-//	agent pod NAME NODE ADDR...   be the HTTP server of a pod
+//	agent pod NAME NODE ADDR [ADDR …]   be the HTTP server of a pod
 package main
 
 import (
@@ -41,7 +41,7 @@ func run(args []string) error {
 		defer stop()
 		return podserver.Run(ctx, podserver.Options{Pod: args[1], Node: args[2], Listen: args[3:]})
 	}
-	return errors.New("usage: agent init | run SPEC | pod NAME NODE ADDR...")
+	return errors.New("usage: agent init | agent run SPEC | agent pod NAME NODE ADDR (one or more)")
 }
 
 // reap is all that process 1 does: it buries daemons that lost their parent.
