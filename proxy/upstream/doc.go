@@ -7,10 +7,10 @@
 // the one of fasthttp retries and queues in ways that a proxy must not.
 //
 // What it keeps true:
-//   - Requests are repeated only where that cannot be seen: on another endpoint
-//     if connecting failed, and on a fresh connection if a reused one died
-//     without a byte of response while the method is idempotent. A byte of
-//     body is sent to one endpoint at most.
+//   - Requests are repeated only where that cannot be seen: if connecting
+//     failed or nothing was sent, and, if the connection died without a byte of
+//     response, where the method is idempotent and there is no body. A byte of
+//     a body is sent to one endpoint at most.
 //   - A response that the upstream cut short never looks complete.
 //   - An endpoint that leaves finishes what it has been asked; nothing new is
 //     asked, and its idle connections close at once.

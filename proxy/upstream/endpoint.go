@@ -113,6 +113,12 @@ func (e *endpoint) leave() {
 	}
 }
 
+func (e *endpoint) isGone() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.gone
+}
+
 // sweep closes what has been idle for too long. The list is ordered by the time
 // of return, so the old ones are at its front.
 func (e *endpoint) sweep(now time.Time, o *Options) {

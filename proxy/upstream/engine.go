@@ -56,8 +56,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxTries is how many connections one request may use up.
-const maxTries = 3
+const (
+	// maxTries is how many endpoints one request may try in vain.
+	maxTries = 3
+	// maxRaces is how many more may leave the set while it tries them.
+	maxRaces = 16
+)
 
 // Engine holds the backends and what they share.
 type Engine struct {

@@ -28,7 +28,8 @@ type transaction struct {
 	ex      *exchange.Exchange
 
 	targets *targets
-	tried   []int // indexes of targets that could not be connected to
+	tried   []int // indexes of targets that are not to be asked again
+	at      int   // index of the target being asked
 	out     []byte
 	conn    *conn
 	upload  *upload // nil unless the request body is being streamed
@@ -94,7 +95,7 @@ func (t *transaction) run() error {
 		return err
 	}
 	var last error
-	for try := 1; ; try++ {
+	for try, raced := 1, 0; ; try++ {
 		c, err := t.connect(last)
 		if err == nil {
 			t.conn = c
@@ -106,12 +107,24 @@ func (t *transaction) run() error {
 				c.endpoint.discard(c)
 			}
 		}
+		if raced < maxRaces && t.raced(err) {
+			raced++
+			try--
+		}
 		if try >= maxTries || !mayRepeat(err) {
 			return err
 		}
 		t.backend.stats.retries.Add(1)
 		last = err
 	}
+}
+
+// raced reports whether err is the fault of an endpoint that has left the set
+// since it was chosen. The pod was on its way out, so this is no try: it should
+// never have been asked.
+func (t *transaction) raced(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.endpoint != nil && f.endpoint.isGone()
 }
 
 // connect chooses an endpoint and takes an idle connection to it or makes one.
@@ -129,6 +142,7 @@ func (t *transaction) connect(last error) (*conn, error) {
 		}
 		return nil, &failure{reason: noEndpoint, detail: t.targets.set.Why}
 	}
+	t.at = i
 	e, o := t.targets.endpoints[i], &t.engine.options
 	if last == nil {
 		if c := e.take(now, o); c != nil {
@@ -273,10 +287,16 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 	switch {
 	case isTimeout(err):
 		f.reason = sendTimeout
-	case reused && !sent:
-		f.again = t.upload == nil
-	case reused && t.end == 0:
+	case t.end > 0 || t.upload != nil:
+	case !sent:
+		f.again = true
+	default:
 		f.again = t.ex.Request.Body == nil && isIdempotent(t.ex.Request.Method)
+	}
+	if !reused {
+		// A fresh connection that dies says something about the pod: it may be
+		// on its way out, with the connection still in its backlog.
+		t.tried = append(t.tried, t.at)
 	}
 	return f
 }

@@ -1,0 +1,555 @@
+package upstream_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/upstream"
+)
+
+// script is a backend whose nth connection is answered by the nth function, and
+// those after by the last.
+type script struct {
+	addr  string
+	conns atomic.Int64
+	l     net.Listener
+}
+
+func play(t testing.TB, acts ...func(net.Conn, *bufio.Reader)) *script {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script{addr: l.Addr().String(), l: l}
+	var open sync.WaitGroup
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			n := int(s.conns.Add(1)) - 1
+			open.Go(func() {
+				defer c.Close()
+				acts[min(n, len(acts)-1)](c, bufio.NewReader(c))
+			})
+		}
+	}()
+	t.Cleanup(func() { l.Close(); open.Wait() })
+	return s
+}
+
+// say answers every request on a connection with text.
+func say(text string) func(net.Conn, *bufio.Reader) {
+	return func(c net.Conn, r *bufio.Reader) {
+		for {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, req.Body)
+			io.WriteString(c, text)
+		}
+	}
+}
+
+// once answers one request and closes.
+func once(text string) func(net.Conn, *bufio.Reader) {
+	return func(c net.Conn, r *bufio.Reader) {
+		if req, err := http.ReadRequest(r); err == nil {
+			io.Copy(io.Discard, req.Body)
+			io.WriteString(c, text)
+		}
+	}
+}
+
+const fine = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
+
+func endpoints(addrs ...string) *balance.Set {
+	s := &balance.Set{}
+	for _, a := range addrs {
+		s.Endpoints = append(s.Endpoints, balance.Endpoint{Addr: netip.MustParseAddrPort(a), Health: &balance.Health{}})
+	}
+	slices.SortFunc(s.Endpoints, func(a, b balance.Endpoint) int { return a.Addr.Compare(b.Addr) })
+	return s
+}
+
+// forward sends one request and returns status and body, or the body's error.
+func forward(b *upstream.Backend, method string, body string) (int, string) {
+	ex := &exchange.Exchange{}
+	request(ex, method, "/x")
+	if body != "" {
+		ex.Request.Body, ex.Request.Length = strings.NewReader(body), int64(len(body))
+	}
+	b.Forward(ex)
+	if ex.Response.Body == nil {
+		return ex.Response.Status, string(ex.Response.Text)
+	}
+	defer ex.Response.Body.Close()
+	text, err := io.ReadAll(ex.Response.Body)
+	if err != nil {
+		return ex.Response.Status, "error: " + err.Error()
+	}
+	return ex.Response.Status, string(text)
+}
+
+// closedPort is an address that refuses connections.
+func closedPort(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestResponses(t *testing.T) {
+	big := strings.Repeat("0123456789abcdef", 20_000)
+	var chunked strings.Builder
+	for i := 0; i < len(big); i += 1000 {
+		fmt.Fprintf(&chunked, "%x\r\n%s\r\n", len(big[i:min(i+1000, len(big))]), big[i:min(i+1000, len(big))])
+	}
+	manyFields := strings.Repeat("X-Filler: "+strings.Repeat("x", 90)+"\r\n", 450) // 45 kB
+	for _, c := range []struct {
+		name, method, answer string
+		closes               bool
+		status               int
+		body                 string
+	}{
+		{"length", "GET", fine, false, 200, "fine"},
+		{"no body", "GET", "HTTP/1.1 204 No Content\r\n\r\n", false, 204, ""},
+		{"not modified, with a length", "GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\n", false, 304, ""},
+		{"HEAD", "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n", false, 200, ""},
+		{"HEAD, chunked", "HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false, 200, ""},
+		{"chunked", "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nfi\r\n2;x=y\r\nne\r\n0\r\nTrailer: x\r\n\r\n", false, 200, "fine"},
+		{"until close", "GET", "HTTP/1.1 200 OK\r\n\r\nfine", true, 200, "fine"},
+		{"HTTP/1.0", "GET", "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nfine", true, 200, "fine"},
+		{"large", "GET", "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(big)) + "\r\n\r\n" + big, false, 200, big},
+		{"large, chunked", "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked.String() + "0\r\n\r\n", false, 200, big},
+		{"large head", "GET", "HTTP/1.1 200 OK\r\n" + manyFields + "Content-Length: 4\r\n\r\nfine", false, 200, "fine"},
+		{"large head and body", "GET", "HTTP/1.1 200 OK\r\n" + manyFields + "Content-Length: " + fmt.Sprint(len(big)) + "\r\n\r\n" + big, false, 200, big},
+		{"informational first", "GET", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + fine, false, 200, "fine"},
+		{"error status", "GET", "HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nno", false, 500, "no"},
+
+		{"too much head", "GET", "HTTP/1.1 200 OK\r\n" + manyFields + manyFields + "\r\n", true, 502, "too long"},
+		{"garbage", "GET", "SSH-2.0-OpenSSH\r\n\r\n", true, 502, "status line"},
+		{"two lengths", "GET", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", true, 502, "two Content-Length"},
+		{"nothing", "POST", "", true, 502, "closed the connection"},
+		{"half a head", "GET", "HTTP/1.1 200 OK\r\nConte", true, 502, "closed the connection"},
+		{"endless information", "GET", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20) + fine, true, 502, "informational"},
+		{"protocol switched unasked", "GET", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", true, 502, "unasked"},
+		{"cut short", "GET", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfine", true, 200, "error: " + upstream.ErrTruncated.Error()},
+		{"chunks cut short", "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nfine\r\n", true, 200, "error: " + upstream.ErrTruncated.Error()},
+		{"bad chunk", "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nfine", true, 502, "chunk"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			act := say(c.answer)
+			if c.closes {
+				act = once(c.answer)
+			}
+			s := play(t, act)
+			_, b := newEngine(t, upstream.Options{})
+			b.SetEndpoints(endpoints(s.addr))
+			for range 3 {
+				status, body := forward(b, c.method, "")
+				if status != c.status || body != c.body && (status < 500 || !strings.Contains(body, c.body)) {
+					t.Fatalf("got %d %.200q, want %d %.200q", status, body, c.status, c.body)
+				}
+			}
+			if n := s.conns.Load(); !c.closes && n != 1 {
+				t.Errorf("three requests used %d connections, want one", n)
+			}
+		})
+	}
+}
+
+func TestRetries(t *testing.T) {
+	fineOne := play(t, say(fine))
+	for _, c := range []struct {
+		name, method, body string
+		acts               []func(net.Conn, *bufio.Reader)
+		requests           int
+		status             int
+	}{
+		// The second request meets a connection that dies without an answer.
+		{"GET on a reused connection", "GET", "", []func(net.Conn, *bufio.Reader){diesOnSecond, say(fine)}, 2, 200},
+		{"POST on a reused connection is not repeated", "POST", "", []func(net.Conn, *bufio.Reader){diesOnSecond, say(fine)}, 2, 502},
+		{"PUT with a body is not repeated", "PUT", "body", []func(net.Conn, *bufio.Reader){diesOnSecond, say(fine)}, 2, 502},
+		{"POST is sent on a fresh connection when the idle one has been closed", "POST", "body", []func(net.Conn, *bufio.Reader){once(fine), say(fine)}, 2, 200},
+		{"a response nobody asked for is not taken for the answer", "GET", "", []func(net.Conn, *bufio.Reader){chatty, say(fine)}, 2, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t, c.acts...)
+			_, b := newEngine(t, upstream.Options{})
+			b.SetEndpoints(endpoints(s.addr))
+			var status int
+			var body string
+			for i := range c.requests {
+				if i > 0 {
+					time.Sleep(30 * time.Millisecond) // lets the close arrive
+				}
+				status, body = forward(b, c.method, c.body)
+			}
+			if status != c.status || status == 200 && body != "fine" {
+				t.Errorf("got %d %q, want %d", status, body, c.status)
+			}
+		})
+	}
+	t.Run("an endpoint that refuses is passed over, whatever the method", func(t *testing.T) {
+		e, b := newEngine(t, upstream.Options{})
+		b.SetEndpoints(endpoints(fineOne.addr, closedPort(t)))
+		for range 10 {
+			if status, body := forward(b, "POST", "body"); status != 200 {
+				t.Errorf("got %d %q", status, body)
+			}
+		}
+		if n := metric(t, e, "quayside_http_upstream_retries_total"); n < 1 {
+			t.Errorf("%v retries were counted", n)
+		}
+	})
+	t.Run("when all refuse it is a 502", func(t *testing.T) {
+		_, b := newEngine(t, upstream.Options{})
+		b.SetEndpoints(endpoints(closedPort(t), closedPort(t)))
+		if status, body := forward(b, "GET", ""); status != 502 || !strings.Contains(body, "Service default/web refused") || strings.Contains(body, "127.0.0.1") {
+			t.Errorf("got %d %q", status, body)
+		}
+	})
+	t.Run("without endpoints it is a 503 that says why", func(t *testing.T) {
+		_, b := newEngine(t, upstream.Options{})
+		b.SetEndpoints(&balance.Set{Why: "Service default/web has no ready endpoint (2 not ready)"})
+		if status, body := forward(b, "GET", ""); status != 503 || body != "503 Service Unavailable: Service default/web has no ready endpoint\n" {
+			t.Errorf("got %d %q", status, body)
+		}
+	})
+}
+
+// metric is the sum of a metric over its labels.
+func metric(t testing.TB, e *upstream.Engine, name string) (sum float64) {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	if err := r.Register(e.Collector()); err != nil {
+		t.Fatal(err)
+	}
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+			return sum
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
+
+// diesOnSecond answers one request and closes on the next without a word.
+func diesOnSecond(c net.Conn, r *bufio.Reader) {
+	once(fine)(c, r)
+	http.ReadRequest(r)
+}
+
+// chatty sends a second response to one request.
+func chatty(c net.Conn, r *bufio.Reader) {
+	once(fine)(c, r)
+	time.Sleep(10 * time.Millisecond)
+	io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+	io.Copy(io.Discard, r)
+}
+
+func TestTimeouts(t *testing.T) {
+	silent := func(c net.Conn, r *bufio.Reader) { io.Copy(io.Discard, r) }
+	t.Run("no answer", func(t *testing.T) {
+		t.Parallel()
+		_, b := newEngine(t, upstream.Options{ReadTimeout: 50 * time.Millisecond})
+		b.SetEndpoints(endpoints(play(t, silent).addr))
+		if status, body := forward(b, "GET", ""); status != 504 || !strings.Contains(body, "did not answer in time") {
+			t.Errorf("got %d %q", status, body)
+		}
+	})
+	t.Run("a body that stops coming is broken off", func(t *testing.T) {
+		t.Parallel()
+		_, b := newEngine(t, upstream.Options{ReadTimeout: 50 * time.Millisecond})
+		stalls := func(c net.Conn, r *bufio.Reader) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+			io.Copy(io.Discard, r)
+		}
+		b.SetEndpoints(endpoints(play(t, stalls).addr))
+		if status, body := forward(b, "GET", ""); status != 200 || !strings.HasPrefix(body, "error: ") {
+			t.Errorf("got %d %q", status, body)
+		}
+	})
+	t.Run("a slow body is no stalled one", func(t *testing.T) {
+		t.Parallel()
+		_, b := newEngine(t, upstream.Options{ReadTimeout: 200 * time.Millisecond})
+		slow := func(c net.Conn, r *bufio.Reader) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n")
+			for range 10 {
+				time.Sleep(40 * time.Millisecond)
+				io.WriteString(c, "x")
+			}
+		}
+		b.SetEndpoints(endpoints(play(t, slow).addr))
+		if status, body := forward(b, "GET", ""); status != 200 || body != "xxxxxxxxxx" {
+			t.Errorf("got %d %q", status, body)
+		}
+	})
+}
+
+// leaver is a client that hangs up.
+type leaver struct{ gone atomic.Bool }
+
+func (l *leaver) Gone() bool { return l.gone.Load() }
+
+func TestClientGone(t *testing.T) {
+	left := make(chan struct{})
+	s := play(t, func(c net.Conn, r *bufio.Reader) {
+		io.Copy(io.Discard, r)
+		close(left)
+	})
+	_, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(s.addr))
+	ex := &exchange.Exchange{}
+	request(ex, "GET", "/")
+	client := &leaver{}
+	client.gone.Store(true)
+	ex.Request.Peer = client
+	b.Forward(ex)
+	if ex.Response.Status != 499 {
+		t.Errorf("status %d, want 499", ex.Response.Status)
+	}
+	select {
+	case <-left:
+	case <-time.After(5 * time.Second):
+		t.Error("the upstream was left waiting")
+	}
+}
+
+// slowReader gives a body in pieces.
+type slowReader struct {
+	pieces []string
+	err    error
+}
+
+func (r *slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Millisecond)
+	if len(r.pieces) == 0 {
+		return 0, r.err
+	}
+	n := copy(p, r.pieces[0])
+	if r.pieces[0] = r.pieces[0][n:]; r.pieces[0] == "" {
+		r.pieces = r.pieces[1:]
+	}
+	return n, nil
+}
+
+func TestUploads(t *testing.T) {
+	big := strings.Repeat("0123456789abcdef", 50_000)
+	var mu sync.Mutex
+	var got []string
+	s := play(t, func(c net.Conn, r *bufio.Reader) {
+		for {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			body, err := io.ReadAll(req.Body)
+			mu.Lock()
+			got = append(got, fmt.Sprintf("%v %d %v %v", req.TransferEncoding, req.ContentLength, string(body) == big || string(body) == "small", err))
+			mu.Unlock()
+			io.WriteString(c, fine)
+		}
+	})
+	_, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(s.addr))
+	for _, c := range []struct {
+		name   string
+		body   io.Reader
+		length int64
+		status int
+		want   string
+	}{
+		{"small", strings.NewReader("small"), 5, 200, "[] 5 true <nil>"},
+		{"small, length unknown", &slowReader{[]string{"sm", "all"}, io.EOF}, -1, 200, "[chunked] -1 true <nil>"},
+		{"large", strings.NewReader(big), int64(len(big)), 200, "[] 800000 true <nil>"},
+		{"large, length unknown", strings.NewReader(big), -1, 200, "[chunked] -1 true <nil>"},
+		{"the client stops", &slowReader{[]string{"half"}, os.ErrDeadlineExceeded}, 9000, 408, "[] 9000 false unexpected EOF"},
+		{"the client stops between chunks", &slowReader{[]string{"half"}, io.ErrUnexpectedEOF}, -1, 400, "[chunked] -1 false unexpected EOF"},
+		{"the client sends too little", strings.NewReader("half"), 9000, 400, "[] 9000 false unexpected EOF"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mu.Lock()
+			got = nil
+			mu.Unlock()
+			ex := &exchange.Exchange{}
+			request(ex, "POST", "/")
+			ex.Request.Body, ex.Request.Length = c.body, c.length
+			b.Forward(ex)
+			if ex.Response.Body != nil {
+				ex.Response.Body.Close()
+			}
+			if ex.Response.Status != c.status {
+				t.Errorf("status %d, want %d: %s", ex.Response.Status, c.status, ex.Response.Text)
+			}
+			if ex.Response.Close != (c.status != 200) {
+				t.Errorf("Close is %v", ex.Response.Close)
+			}
+			for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+				mu.Lock()
+				seen := slices.Clone(got)
+				mu.Unlock()
+				if len(seen) > 0 {
+					if seen[0] != c.want {
+						t.Errorf("the upstream read %q, want %q", seen[0], c.want)
+					}
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the upstream read nothing")
+				}
+			}
+		})
+	}
+}
+
+// blocked is a client that never sends its body, until it is closed.
+type blocked struct{ closed chan struct{} }
+
+func (b *blocked) Read([]byte) (int, error) { <-b.closed; return 0, net.ErrClosed }
+func (b *blocked) Close() error             { close(b.closed); return nil }
+
+// An upstream may answer before it has read the body: the answer gets through,
+// and the client's connection is not used again.
+func TestEarlyAnswer(t *testing.T) {
+	s := play(t, func(c net.Conn, r *bufio.Reader) {
+		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!")
+		io.Copy(io.Discard, r)
+	})
+	_, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(s.addr))
+	ex := &exchange.Exchange{}
+	request(ex, "POST", "/")
+	body := &blocked{make(chan struct{})}
+	ex.Request.Body, ex.Request.Length = body, 1<<20
+	b.Forward(ex)
+	text, err := io.ReadAll(ex.Response.Body)
+	if ex.Response.Status != 413 || string(text) != "no!" || err != nil || !ex.Response.Close {
+		t.Errorf("got %d %q %v, Close %v", ex.Response.Status, text, err, ex.Response.Close)
+	}
+	ex.Response.Body.Close()
+	select {
+	case <-body.closed:
+	default:
+		t.Error("the upload goes on after the response was closed")
+	}
+}
+
+// An upstream that answers while it reads must not be left standing.
+func TestBothWaysAtOnce(t *testing.T) {
+	const size = 8 << 20
+	s := play(t, func(c net.Conn, r *bufio.Reader) {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", size)
+		io.Copy(c, req.Body)
+	})
+	_, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(s.addr))
+	ex := &exchange.Exchange{}
+	request(ex, "POST", "/")
+	sent := bytes.Repeat([]byte("0123456789abcdef"), size/16)
+	ex.Request.Body, ex.Request.Length = bytes.NewReader(sent), size
+	b.Forward(ex)
+	got, err := io.ReadAll(ex.Response.Body)
+	ex.Response.Body.Close()
+	if err != nil || !bytes.Equal(got, sent) {
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+}
+
+func TestRemovedEndpointFinishesItsRequests(t *testing.T) {
+	release := make(chan struct{})
+	asked := make(chan struct{}, 1)
+	s := play(t, func(c net.Conn, r *bufio.Reader) {
+		http.ReadRequest(r)
+		asked <- struct{}{}
+		<-release
+		io.WriteString(c, fine)
+		io.Copy(io.Discard, r)
+	})
+	e, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(s.addr))
+	done := make(chan string, 1)
+	go func() {
+		status, body := forward(b, "GET", "")
+		done <- fmt.Sprint(status, body)
+	}()
+	<-asked
+	b.SetEndpoints(endpoints())
+	close(release)
+	if got := <-done; got != "200fine" {
+		t.Errorf("got %s", got)
+	}
+	if n := metric(t, e, "quayside_http_upstream_connections"); n != 0 {
+		t.Errorf("%v connections are left", n)
+	}
+}
+
+func TestForwardAllocatesNothing(t *testing.T) {
+	s := play(t, say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Type: text/plain\r\n\r\nfine"))
+	_, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(s.addr))
+	ex := &exchange.Exchange{}
+	method, target, host, accept := []byte("GET"), []byte("/"), []byte("web"), []byte("Accept")
+	pass := func() {
+		ex.Reset()
+		ex.Request.Method, ex.Request.Target, ex.Request.Host = method, target, host
+		ex.Request.Header.AddBorrowed(accept, host)
+		b.Forward(ex)
+		if ex.Response.Status != 200 {
+			t.Fatalf("status %d", ex.Response.Status)
+		}
+		ex.Response.Body.Close()
+	}
+	pass()
+	before := testing.AllocsPerRun(200, pass)
+	// The scripted backend of this process allocates too; what it costs is
+	// measured by asking it without the engine.
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	buf := make([]byte, 4096)
+	own := testing.AllocsPerRun(200, func() {
+		c.Write([]byte("GET / HTTP/1.1\r\nHost: web\r\nAccept: web\r\n\r\n"))
+		c.Read(buf)
+	})
+	if before > own {
+		t.Errorf("%v allocations per request, of which the test's backend makes %v", before, own)
+	}
+}
