@@ -37,7 +37,7 @@ func rights() []string {
 
 		"speaker, everywhere: get list watch nodes services",
 		"speaker, everywhere: get list watch endpointslices.discovery.k8s.io",
-		"speaker, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
+		"speaker, everywhere: get list watch bgpadvertisements.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
 		// Its own node's only: see TestAdmission.
 		"speaker, everywhere: create speakerstatuses.quayside.io",
 		"speaker, everywhere: patch speakerstatuses.quayside.io/status",
@@ -46,7 +46,7 @@ func rights() []string {
 		// The proxy writes nothing.
 		"proxy, everywhere: get list watch nodes",
 		"proxy, everywhere: get list watch ingressclasses.networking.k8s.io",
-		"proxy, everywhere: get list watch configmaps secrets services",
+		"proxy, everywhere: get list watch secrets services",
 		"proxy, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"proxy, everywhere: get list watch ingresses.networking.k8s.io",
 	}

@@ -70,7 +70,6 @@ speaker: {profile: fast, ignoreExcludeLB: true, members: {port: 17946, existingS
 proxy:
   watchNamespace: shop
   defaultSSLCertificate: shop/tls
-  config: {proxy-body-size: 8m, keep-alive: 75, use-http2: true}
   trustedProxies: [10.0.0.0/8, "fc00::/7"]
   proxyProtocol: true
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
@@ -206,18 +205,8 @@ func TestProxyService(t *testing.T) {
 	}
 }
 
-// TestProxyConfig: numbers stay as they were written, and the map lies where
-// the proxy may read it.
-func TestProxyConfig(t *testing.T) {
-	v := values(t, `{proxy: {config: {a: 10000000, b: true, c: "1e7", d: 0.5}}}`)
-	config := find[*corev1.ConfigMap](t, rendered(t, v), "quayside-proxy")
-	if diff := cmp.Diff(map[string]string{"a": "10000000", "b": "true", "c": "1e7", "d": "0.5"}, config.Data); diff != "" {
-		t.Error(diff)
-	}
-	config = find[*corev1.ConfigMap](t, rendered(t, values(t, variants()["everything"])), "edge-proxy")
-	if config.Namespace != "shop" {
-		t.Errorf("the ConfigMap is in %s, the proxy reads shop only", config.Namespace)
-	}
+// TestCertificateOutOfReach: a value that could never work is refused.
+func TestCertificateOutOfReach(t *testing.T) {
 	_, _, err := Render("edge", "quayside-system", values(t, `{proxy: {watchNamespace: shop, defaultSSLCertificate: other/tls}}`))
 	if err == nil || !strings.Contains(err.Error(), "outside proxy.watchNamespace shop") {
 		t.Errorf("a certificate that the proxy may not read: %v", err)

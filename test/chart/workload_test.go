@@ -127,7 +127,7 @@ func TestArgs(t *testing.T) {
 		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb"},
 		"proxy": {
 			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls",
-			"--configmap=shop/edge-proxy", "--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol",
+			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol",
 		},
 	} {
 		has := map[string]bool{}

@@ -116,7 +116,7 @@ func TestChartIsAccepted(t *testing.T) {
 	makeNamespace(t, c, "shop")
 	for _, values := range []string{
 		``,
-		`{networkPolicy: {enabled: true}, ingressClass: {default: true}, proxy: {watchNamespace: shop, config: {a: b}, autoscaling: {enabled: true}}}`,
+		`{networkPolicy: {enabled: true}, ingressClass: {default: true}, proxy: {watchNamespace: shop, autoscaling: {enabled: true}}}`,
 		`{proxy: {kind: DaemonSet, hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {type: NodePort}}}`,
 	} {
 		var v map[string]any

@@ -53,8 +53,3 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{ .Release.Namespace }}/{{ include "quayside.fullname" . }}-proxy
 {{- end -}}
 {{- end }}
-
-{{- /* Namespace of the proxy's ConfigMap: one that the proxy may read. */}}
-{{- define "quayside.proxyConfigNamespace" -}}
-{{- .Values.proxy.watchNamespace | default .Release.Namespace -}}
-{{- end }}
