@@ -76,7 +76,7 @@ type finding struct{ reason, message string }
 
 // parseOptions reads the annotations of one Ingress. Findings are in the order
 // of the keys.
-func parseOptions(table []Option, annotations map[string]string, k class) (settings, []finding) {
+func parseOptions(options func() []Option, annotations map[string]string, k class) (settings, []finding) {
 	var s settings
 	if k.nginx {
 		s.redirect = redirectIfTLS
@@ -94,6 +94,7 @@ func parseOptions(table []Option, annotations map[string]string, k class) (setti
 			}
 		}
 		value := strings.TrimSpace(annotations[name])
+		table := options()
 		i, ok := slices.BinarySearchFunc(table, key, func(o Option, key string) int { return strings.Compare(o.Key, key) })
 		if !ok {
 			if f, ok := unknownOption(name, key, value, &s); ok {

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"crypto/tls"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,28 +14,29 @@ func (w *compiler) compileHosts() {
 	if len(w.hosts) == 0 {
 		return
 	}
-	edit := w.t.hosts.edit(len(w.hosts))
+	edit := w.t.hosts.edit()
 	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
 		h := w.compileHost(name)
 		switch {
 		case name == "":
 			w.t.catchAll = h
 		case h == nil:
-			edit.unset(hostKey(name))
+			edit.unset([]byte(hostKey(name)))
 		default:
-			edit.set(hostKey(name), h)
+			edit.set(h)
 		}
 	}
-	w.t.hosts = *edit
+	w.t.hosts = edit.hostMap
 }
 
 // compileHost returns a host from all claims to it, or nil if there is none.
 func (w *compiler) compileHost(name string) *host {
 	claims := w.claims(name)
-	b := hostBuilder{host: &host{name: name}}
+	b := hostBuilder{}
 	for _, c := range claims {
 		b.tls = b.tls || c.tls
 	}
+	b.claimPaths(claims)
 	for _, c := range claims {
 		b.claim(c)
 	}
@@ -51,7 +53,9 @@ func (w *compiler) compileHost(name string) *host {
 	if len(claims) == 0 {
 		return nil
 	}
-	return b.host
+	h := newHost(name, b.routes)
+	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
+	return h
 }
 
 // claims returns the claims to a host, the oldest Ingress first.
@@ -69,20 +73,41 @@ func (w *compiler) claims(name string) []*claim {
 // A hostBuilder gathers the claims to one host, oldest first: who comes first
 // has the path, the default backend, the certificate.
 type hostBuilder struct {
-	*host
+	routes    []*Route
+	fallback  *Route
+	cert      *tls.Certificate
+	sealed    bool
 	tls       bool // some Ingress has a tls entry for the host
 	certOwner *claim
 	fallOwner *claim
 	problems  []snapshot.Problem
 }
 
-func (b *hostBuilder) claim(c *claim) {
-	b.sealed = b.sealed || c.sealed
-	for _, r := range c.routes {
-		if first := b.root.add(b.withRedirect(r)); first != nil {
-			b.lost(c, DuplicatePath, fmt.Sprintf("path %s (%s)", r.Host+r.Path, r.Type), first.Ingress)
+// claimPaths takes the paths of all claims, in the order of a pathSet.
+func (b *hostBuilder) claimPaths(claims []*claim) {
+	var all []claimedRoute
+	for _, c := range claims {
+		for _, r := range c.routes {
+			all = append(all, claimedRoute{r, c})
 		}
 	}
+	slices.SortStableFunc(all, func(a, b claimedRoute) int { return comparePlace(a.route, b.route) })
+	for _, r := range all {
+		if n := len(b.routes); n > 0 && comparePlace(b.routes[n-1], r.route) == 0 {
+			b.lost(r.claim, DuplicatePath, fmt.Sprintf("path %s (%s)", r.route.Host+r.route.Path, r.route.Type), b.routes[n-1].Ingress)
+			continue
+		}
+		b.routes = append(b.routes, b.withRedirect(r.route))
+	}
+}
+
+type claimedRoute struct {
+	route *Route
+	claim *claim
+}
+
+func (b *hostBuilder) claim(c *claim) {
+	b.sealed = b.sealed || c.sealed
 	switch {
 	case c.pair == nil:
 	case b.certOwner == nil:

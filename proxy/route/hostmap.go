@@ -39,32 +39,47 @@ func appendHost[S string | []byte](dst []byte, host S) []byte {
 	return dst
 }
 
-// A hostMap is an immutable map from names to hosts. To change it, edit it: that
-// copies the list of buckets and the buckets touched, but no host. A lookup
-// costs the same three loads whatever the number of hosts.
+// A hostMap is an immutable hash table from keys to hosts. It is cut into chunks
+// of fixed size, so that a lookup reads one slot in the list of chunks, which is
+// small, then one in the chunk, whatever the number of hosts. To change it, edit
+// it: that copies the list and the chunks touched, but no host.
 type hostMap struct {
-	buckets [][]hostEntry // their number is a power of two
-	n       int
+	chunks []*hostChunk // their number is a power of two
+	n      int
 }
 
-type hostEntry struct {
+// A hostChunk holds the hosts of some hashes, each at or after the slot that its
+// hash names, without a gap between.
+type hostChunk struct {
+	slots [chunkSize]hostSlot
+	n     int
+}
+
+type hostSlot struct {
 	hash uint64
-	name string
-	host *host
+	host *host // nil: empty
 }
 
-// perBucket is the mean at which the number of buckets doubles.
-const perBucket = 4
+const (
+	chunkSize = 128
+	chunkFull = 112 // then there are too few chunks
+)
 
-func (m hostMap) get(name []byte) *host {
-	if len(m.buckets) == 0 {
+// Three independent parts of a hash choose the chunk, the slot and the host.
+func (m hostMap) chunk(hash uint64) int { return int(hash>>7) & (len(m.chunks) - 1) }
+
+func (m hostMap) get(key []byte) *host {
+	if m.n == 0 {
 		return nil
 	}
-	hash := hashHost(name)
-	bucket := m.buckets[hash&uint64(len(m.buckets)-1)]
-	for i := range bucket {
-		if e := &bucket[i]; e.hash == hash && e.name == string(name) {
-			return e.host
+	hash := hashHost(key)
+	c := m.chunks[m.chunk(hash)]
+	if c == nil {
+		return nil
+	}
+	for i := hash % chunkSize; c.slots[i].host != nil; i = (i + 1) % chunkSize {
+		if s := &c.slots[i]; s.hash == hash && string(s.host.key()) == string(key) {
+			return s.host
 		}
 	}
 	return nil
@@ -72,9 +87,12 @@ func (m hostMap) get(name []byte) *host {
 
 func (m hostMap) all() iter.Seq[*host] {
 	return func(yield func(*host) bool) {
-		for _, bucket := range m.buckets {
-			for i := range bucket {
-				if !yield(bucket[i].host) {
+		for _, c := range m.chunks {
+			if c == nil {
+				continue
+			}
+			for i := range c.slots {
+				if h := c.slots[i].host; h != nil && !yield(h) {
 					return
 				}
 			}
@@ -82,40 +100,79 @@ func (m hostMap) all() iter.Seq[*host] {
 	}
 }
 
-// edit returns a copy whose list of buckets may be changed by set and unset,
-// and that has room for more names.
-func (m hostMap) edit(more int) *hostMap {
-	size := max(8, len(m.buckets))
-	for size*perBucket < m.n+more {
-		size *= 2
+// A hostEdit is a hostMap in the making. Chunks that it made are its own.
+type hostEdit struct {
+	hostMap
+	own map[*hostChunk]bool
+}
+
+func (m hostMap) edit() *hostEdit {
+	e := &hostEdit{hostMap{slices.Clone(m.chunks), m.n}, map[*hostChunk]bool{}}
+	if len(e.chunks) == 0 {
+		e.chunks = make([]*hostChunk, 1)
 	}
-	if size == len(m.buckets) {
-		return &hostMap{slices.Clone(m.buckets), m.n}
+	return e
+}
+
+// touch returns the chunk of a hash, as one that may be changed.
+func (e *hostEdit) touch(hash uint64) *hostChunk {
+	at := &e.chunks[e.chunk(hash)]
+	if *at == nil || !e.own[*at] {
+		c := &hostChunk{}
+		if *at != nil {
+			*c = **at
+		}
+		*at = c
+		e.own[c] = true
 	}
-	n := &hostMap{make([][]hostEntry, size), m.n}
-	for _, bucket := range m.buckets {
-		for _, e := range bucket {
-			at := &n.buckets[e.hash&uint64(size-1)]
-			*at = append(*at, e)
+	return *at
+}
+
+func (e *hostEdit) set(h *host) {
+	e.unset(h.key())
+	hash := hashHost(h.key())
+	for e.touch(hash).n >= chunkFull {
+		e.grow()
+	}
+	e.touch(hash).add(hostSlot{hash, h})
+	e.n++
+}
+
+func (c *hostChunk) add(s hostSlot) {
+	i := s.hash % chunkSize
+	for c.slots[i].host != nil {
+		i = (i + 1) % chunkSize
+	}
+	c.slots[i] = s
+	c.n++
+}
+
+// unset removes a host, if it is there. The chunk is built anew, because a gap
+// would hide what comes after it.
+func (e *hostEdit) unset(key []byte) {
+	if e.get(key) == nil {
+		return
+	}
+	c := e.touch(hashHost(key))
+	old := *c
+	*c = hostChunk{}
+	for _, s := range old.slots {
+		if s.host != nil && string(s.host.key()) != string(key) {
+			c.add(s)
 		}
 	}
-	return n
+	e.n--
 }
 
-func (m *hostMap) unset(name string) {
-	hash := hashHost([]byte(name))
-	at := &m.buckets[hash&uint64(len(m.buckets)-1)]
-	rest := slices.DeleteFunc(slices.Clone(*at), func(e hostEntry) bool { return e.name == name })
-	m.n -= len(*at) - len(rest)
-	*at = rest
-}
-
-func (m *hostMap) set(name string, h *host) {
-	m.unset(name)
-	hash := hashHost([]byte(name))
-	at := &m.buckets[hash&uint64(len(m.buckets)-1)]
-	*at = append(*at, hostEntry{hash, name, h}) // unset left a copy
-	m.n++
+// grow doubles the number of chunks.
+func (e *hostEdit) grow() {
+	old := e.hostMap
+	e.chunks = make([]*hostChunk, 2*len(old.chunks))
+	e.own = map[*hostChunk]bool{}
+	for h := range old.all() {
+		hash := hashHost(h.key())
+		e.touch(hash).add(hostSlot{hash, h})
+	}
 }
 
 // hashHost mixes eight bytes at a time. It need not resist an attacker: who

@@ -20,19 +20,19 @@ func TestHostMapAgainstMap(t *testing.T) {
 		}
 		versions := []version{{m, maps.Clone(twin)}}
 		for range rapid.IntRange(1, 20).Draw(t, "edits") {
-			n := rapid.IntRange(1, 10).Draw(t, "changes")
-			edit := m.edit(n)
+			n := rapid.IntRange(1, 40).Draw(t, "changes")
+			edit := m.edit()
 			for range n {
-				name := fmt.Sprint("h", rapid.IntRange(0, 60).Draw(t, "host"))
+				name := fmt.Sprint("h", rapid.IntRange(0, 199).Draw(t, "host"))
 				if rapid.IntRange(0, 2).Draw(t, "remove") == 0 {
-					edit.unset(name)
+					edit.unset([]byte(name))
 					delete(twin, name)
 				} else {
-					twin[name] = &host{name: name}
-					edit.set(name, twin[name])
+					twin[name] = newHost(name, nil)
+					edit.set(twin[name])
 				}
 			}
-			m = *edit
+			m = edit.hostMap
 			versions = append(versions, version{m, maps.Clone(twin)})
 		}
 		for _, v := range versions {
@@ -45,7 +45,7 @@ func TestHostMapAgainstMap(t *testing.T) {
 			if n != len(v.twin) || v.m.n != n {
 				t.Fatalf("%d hosts, counted as %d, want %d", n, v.m.n, len(v.twin))
 			}
-			for i := range 62 {
+			for i := range 201 {
 				name := fmt.Sprint("h", i)
 				if got := v.m.get([]byte(name)); got != v.twin[name] {
 					t.Fatalf("get(%s) = %v, want %v", name, got, v.twin[name])

@@ -70,13 +70,13 @@ func appendElement(dst, target []byte, i int) ([]byte, int, bool) {
 			if high > 15 || low > 15 || high|low == 0 {
 				return dst, i, false
 			}
-			if c = high<<4 | low; bare(c) {
+			if c = high<<4 | low; plain(c) {
 				dst = append(dst, c)
 			} else {
 				dst = append(dst, '%', "0123456789ABCDEF"[high], "0123456789ABCDEF"[low])
 			}
 			i += 2
-		case !bare(c):
+		case !plain(c):
 			return dst, i, false
 		default:
 			dst = append(dst, c)
@@ -85,8 +85,8 @@ func appendElement(dst, target []byte, i int) ([]byte, int, bool) {
 	return dst, i, true
 }
 
-// bare reports whether c may stand in a normalised element without an escape.
-func bare(c byte) bool {
+// plain reports whether c may stand in a normalised element without an escape.
+func plain(c byte) bool {
 	return c >= ' ' && c != 0x7f && c != '/' && c != '\\' && c != '%' && c != '?' && c != '#'
 }
 

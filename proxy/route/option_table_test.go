@@ -36,7 +36,7 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 	for _, key := range guarding {
 		for _, prefix := range []string{nginxPrefix, ownPrefix} {
 			for _, value := range []string{"x", "on", " basic ", "10.0.0.0/8"} {
-				s, findings := parseOptions(table, map[string]string{prefix + key: value}, class{})
+				s, findings := parseOptions(func() []Option { return table }, map[string]string{prefix + key: value}, class{})
 				if s.closed == "" || len(findings) != 1 || findings[0].reason != RouteClosed {
 					t.Errorf("%s%s: %q leaves the route open: %+v %v", prefix, key, value, s, findings)
 				}
@@ -60,7 +60,7 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 		"proxy_set_header X-Allowed yes;":             false,
 		"client_max_body_size 403m;":                  false,
 	} {
-		s, _ := parseOptions(OptionTable(), map[string]string{nginxPrefix + "configuration-snippet": snippet}, class{})
+		s, _ := parseOptions(OptionTable, map[string]string{nginxPrefix + "configuration-snippet": snippet}, class{})
 		if (s.closed != "") != want {
 			t.Errorf("%q: closed is %q", snippet, s.closed)
 		}

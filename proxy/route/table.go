@@ -97,7 +97,7 @@ func (t *Table) Match(hostname, path []byte) *Route {
 		if h == nil {
 			continue
 		}
-		if r := h.root.match(path); r != nil {
+		if r := h.match(path); r != nil {
 			return r
 		}
 		if fallback == nil {
@@ -143,7 +143,7 @@ func (t *Table) find(name []byte) (exact, wildcard *host) {
 func (t *Table) Routes() iter.Seq[*Route] {
 	return func(yield func(*Route) bool) {
 		for _, h := range t.sortedHosts() {
-			for _, r := range h.routes() {
+			for _, r := range h.allRoutes() {
 				if !yield(r) {
 					return
 				}

@@ -67,7 +67,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k class) *unit {
 		unit: &unit{key: snapshot.KeyOf(ing), ingress: ing, byHost: map[string]*claim{}}, w: w, class: k,
 	}
 	var findings []finding
-	b.settings, findings = parseOptions(w.options(), ing.Annotations, k)
+	b.settings, findings = parseOptions(w.options, ing.Annotations, k)
 	for _, f := range findings {
 		b.problem(f)
 	}

@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
+)
+
+// shops is a cluster of n hosts, each with an Ingress of three paths and a
+// Service of its own.
+func shops(n int) *snapshot.Cluster {
+	c := snapshot.Of()
+	for i := range n {
+		c = c.With(shop(i, "/", "/api/v1", "/static"), &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shops", Name: fmt.Sprint("shop-", i)},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		})
+	}
+	return c
+}
+
+func shop(i int, paths ...string) *networkingv1.Ingress {
+	class, prefix := route.DefaultClass, networkingv1.PathTypePrefix
+	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shops", Name: fmt.Sprint("shop-", i)}}
+	ing.Spec.IngressClassName = &class
+	rule := networkingv1.IngressRule{Host: fmt.Sprintf("shop-%d.example.com", i)}
+	rule.HTTP = &networkingv1.HTTPIngressRuleValue{}
+	for _, p := range paths {
+		rule.HTTP.Paths = append(rule.HTTP.Paths, networkingv1.HTTPIngressPath{Path: p, PathType: &prefix, Backend: networkingv1.IngressBackend{
+			Service: &networkingv1.IngressServiceBackend{Name: fmt.Sprint("shop-", i), Port: networkingv1.ServiceBackendPort{Number: 80}},
+		}})
+	}
+	ing.Spec.Rules = append(ing.Spec.Rules, rule)
+	return ing
+}
+
+// A matcher asks a table of n hosts, batch by batch.
+type matcher struct {
+	table   *route.Table
+	hosts   [][]byte // in the order of the requests
+	next    int
+	batches []time.Duration
+}
+
+const (
+	batch   = 500
+	traffic = 1 << 14 // requests before they repeat
+)
+
+// newMatcher draws the requests' hosts: evenly, or as the web is visited, where
+// the k-th most popular host gets a share of 1/k (Zipf).
+func newMatcher(n int, popular bool) *matcher {
+	m := &matcher{table: route.Compile(shops(n), nil, route.Options{}), batches: make([]time.Duration, 0, 1<<20)}
+	random := rand.New(rand.NewPCG(1, uint64(n)))
+	weights := make([]float64, n) // cumulative
+	sum := 0.0
+	for k := range n {
+		if sum++; popular {
+			sum += 1/float64(k+1) - 1
+		}
+		weights[k] = sum
+	}
+	order := random.Perm(n)
+	for range traffic {
+		k, _ := slices.BinarySearch(weights, random.Float64()*sum)
+		m.hosts = append(m.hosts, fmt.Appendf(nil, "shop-%d.example.com", order[min(k, n-1)]))
+	}
+	return m
+}
+
+// ask matches one batch and reports whether each request found a route.
+func (m *matcher) ask() bool {
+	path, found := []byte("/api/v1/carts/7"), true
+	start := time.Now()
+	for range batch {
+		found = m.table.Match(m.hosts[m.next], path) != nil && found
+		m.next = (m.next + 1) % traffic
+	}
+	m.batches = append(m.batches, time.Since(start))
+	return found
+}
+
+// each is the time of one request in the median batch: on a machine with other
+// work the mean tells more about that work.
+func (m *matcher) each() float64 {
+	slices.Sort(m.batches)
+	return float64(m.batches[len(m.batches)/2].Nanoseconds()) / batch
+}
+
+// BenchmarkRouteMatch compares 10 hosts with 10,000, asked by turns in one run so
+// that both meet the same machine. The goal is x-slower at most 1.5 for traffic
+// as it is; even traffic shows what memory costs when nothing is ever near.
+func BenchmarkRouteMatch(b *testing.B) {
+	for name, popular := range map[string]bool{"zipf": true, "even": false} {
+		b.Run(name, func(b *testing.B) {
+			few, many := newMatcher(10, popular), newMatcher(10_000, popular)
+			b.ReportAllocs()
+			for b.Loop() {
+				if !few.ask() || !many.ask() {
+					b.Fatal("a request found no route")
+				}
+			}
+			b.ReportMetric(few.each(), "ns/match-of-10")
+			b.ReportMetric(many.each(), "ns/match-of-10k")
+			b.ReportMetric(many.each()/few.each(), "x-slower")
+		})
+	}
+}
+
+// BenchmarkRouteCompile shows what one changed Ingress costs, and what a proxy
+// that starts pays once.
+func BenchmarkRouteCompile(b *testing.B) {
+	for _, n := range []int{10, 1000, 10_000} {
+		c := shops(n)
+		table := route.Compile(c, nil, route.Options{})
+		b.Run(fmt.Sprintf("change-one-of-%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				paths := []string{"/", "/api/v1"}
+				changed := c.With(shop(i%n, paths[:1+i%2]...))
+				table = route.Compile(changed, table, route.Options{})
+			}
+		})
+		b.Run(fmt.Sprintf("all-%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				route.Compile(c, nil, route.Options{})
+			}
+		})
+	}
+}
+
+// BenchmarkRouteMemory reports what one route of 10,000 hosts keeps in memory.
+func BenchmarkRouteMemory(b *testing.B) {
+	c := shops(10_000)
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		table := route.Compile(c, nil, route.Options{})
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(table)
+	}
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/30_000, "B/route")
+}
