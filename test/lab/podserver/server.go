@@ -35,6 +35,18 @@ type Options struct {
 
 // Run serves until ctx ends, then lets open requests finish.
 func Run(ctx context.Context, opts Options) error {
+	var listeners []net.Listener
+	for _, addr := range opts.Listen {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return err // the process ends with it: nothing to close
+		}
+		listeners = append(listeners, l)
+	}
+	return serve(ctx, opts, listeners)
+}
+
+func serve(ctx context.Context, opts Options, listeners []net.Listener) error {
 	server := &http.Server{
 		Handler:           handler(opts),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -42,12 +54,8 @@ func Run(ctx context.Context, opts Options) error {
 			return context.WithValue(ctx, connKey{}, c)
 		},
 	}
-	failed := make(chan error, len(opts.Listen))
-	for _, addr := range opts.Listen {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			return err
-		}
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
 		go func() { failed <- server.Serve(l) }()
 	}
 	select {
