@@ -3,6 +3,7 @@ package route
 import (
 	"encoding/binary"
 	"iter"
+	"maps"
 	"math/bits"
 	"slices"
 )
@@ -46,6 +47,9 @@ func appendHost[S string | []byte](dst []byte, host S) []byte {
 type hostMap struct {
 	chunks []*hostChunk // their number is a power of two
 	n      int
+	// spill holds hosts whose chunk is full although the table is nearly empty.
+	// Nobody has such names but one who made them up to make the table grow.
+	spill map[string]*host
 }
 
 // A hostChunk holds the hosts of some hashes, each at or after the slot that its
@@ -62,7 +66,8 @@ type hostSlot struct {
 
 const (
 	chunkSize = 128
-	chunkFull = 112 // then there are too few chunks
+	chunkFull = 112 // then there are too few chunks,
+	chunkFew  = 16  // unless they hold fewer than this on average
 )
 
 // Three independent parts of a hash choose the chunk, the slot and the host.
@@ -75,14 +80,14 @@ func (m hostMap) get(key []byte) *host {
 	hash := hashHost(key)
 	c := m.chunks[m.chunk(hash)]
 	if c == nil {
-		return nil
+		return m.spill[string(key)]
 	}
 	for i := hash % chunkSize; c.slots[i].host != nil; i = (i + 1) % chunkSize {
 		if s := &c.slots[i]; s.hash == hash && string(s.host.key()) == string(key) {
 			return s.host
 		}
 	}
-	return nil
+	return m.spill[string(key)]
 }
 
 func (m hostMap) all() iter.Seq[*host] {
@@ -97,6 +102,11 @@ func (m hostMap) all() iter.Seq[*host] {
 				}
 			}
 		}
+		for _, h := range m.spill {
+			if !yield(h) {
+				return
+			}
+		}
 	}
 }
 
@@ -107,7 +117,7 @@ type hostEdit struct {
 }
 
 func (m hostMap) edit() *hostEdit {
-	e := &hostEdit{hostMap{slices.Clone(m.chunks), m.n}, map[*hostChunk]bool{}}
+	e := &hostEdit{hostMap{slices.Clone(m.chunks), m.n, maps.Clone(m.spill)}, map[*hostChunk]bool{}}
 	if len(e.chunks) == 0 {
 		e.chunks = make([]*hostChunk, 1)
 	}
@@ -130,12 +140,19 @@ func (e *hostEdit) touch(hash uint64) *hostChunk {
 
 func (e *hostEdit) set(h *host) {
 	e.unset(h.key())
+	e.n++
 	hash := hashHost(h.key())
 	for e.touch(hash).n >= chunkFull {
+		if e.n < chunkFew*len(e.chunks) {
+			if e.spill == nil {
+				e.spill = map[string]*host{}
+			}
+			e.spill[string(h.key())] = h
+			return
+		}
 		e.grow()
 	}
 	e.touch(hash).add(hostSlot{hash, h})
-	e.n++
 }
 
 func (c *hostChunk) add(s hostSlot) {
@@ -153,6 +170,11 @@ func (e *hostEdit) unset(key []byte) {
 	if e.get(key) == nil {
 		return
 	}
+	e.n--
+	if _, spilled := e.spill[string(key)]; spilled {
+		delete(e.spill, string(key))
+		return
+	}
 	c := e.touch(hashHost(key))
 	old := *c
 	*c = hostChunk{}
@@ -161,7 +183,6 @@ func (e *hostEdit) unset(key []byte) {
 			c.add(s)
 		}
 	}
-	e.n--
 }
 
 // grow doubles the number of chunks.
@@ -169,6 +190,7 @@ func (e *hostEdit) grow() {
 	old := e.hostMap
 	e.chunks = make([]*hostChunk, 2*len(old.chunks))
 	e.own = map[*hostChunk]bool{}
+	old.spill = nil // stays where it is
 	for h := range old.all() {
 		hash := hashHost(h.key())
 		e.touch(hash).add(hostSlot{hash, h})

@@ -81,3 +81,40 @@ func TestAppendHost(t *testing.T) {
 		}
 	}
 }
+
+// TestHostMapSpills: names that all fall into one chunk must not make the table
+// grow without end. They are found by trial here, as an attacker would.
+func TestHostMapSpills(t *testing.T) {
+	var names []string
+	for i := 0; len(names) < 2*chunkFull; i++ {
+		if name := fmt.Sprint("h", i); hashHost([]byte(name))>>7&0x3ff == 5 {
+			names = append(names, name)
+		}
+	}
+	edit := hostMap{}.edit()
+	for _, name := range names {
+		edit.set(newHost(name, nil))
+	}
+	m := edit.hostMap
+	if len(m.chunks) > 64 || len(m.spill) == 0 {
+		t.Errorf("%d chunks for %d hosts, %d spilled", len(m.chunks), m.n, len(m.spill))
+	}
+	n := 0
+	for range m.all() {
+		n++
+	}
+	if n != len(names) || m.n != n {
+		t.Errorf("%d hosts, counted as %d, want %d", n, m.n, len(names))
+	}
+	last := names[len(names)-1]
+	edit = m.edit()
+	edit.unset([]byte(last))
+	for _, name := range names {
+		if h := m.get([]byte(name)); h == nil || h.name != name {
+			t.Errorf("%s is lost", name)
+		}
+		if h := edit.get([]byte(name)); (h == nil) != (name == last) {
+			t.Errorf("after %s was removed, %s is %v", last, name, h)
+		}
+	}
+}

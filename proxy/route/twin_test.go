@@ -326,6 +326,11 @@ func change(t *rapid.T, c *snapshot.Cluster, drawn []*corev1.Secret, opts *route
 		opts.DefaultCertificate = snapshot.Key{Namespace: "n", Name: rapid.SampledFrom([]string{"one", "two", "missing"}).Draw(t, "default")}
 		return c.Without(snapshot.Secret, snapshot.Key{Namespace: "n", Name: "one"})
 	}
+	if rapid.IntRange(0, 3).Draw(t, "option") == 0 {
+		opts.AdoptControllers = rapid.SliceOfDistinct(rapid.SampledFrom([]string{"k8s.io/ingress-nginx", "quayside.io/ingress"}), rapid.ID).Draw(t, "adopted")
+		opts.WithoutClass = rapid.Bool().Draw(t, "classless")
+		return c
+	}
 	opts.Now = opts.Now.Add(time.Duration(rapid.IntRange(0, 40*24).Draw(t, "hours")) * time.Hour)
 	return c
 }
@@ -363,4 +368,48 @@ func dump(t *route.Table) map[string]any {
 		"routes": routes, "certs": certs, "answers": answers, "backends": backends,
 		"problems": slices.Clone(t.Problems), "wake": t.NextWake.String(),
 	}
+}
+
+// TestAnythingCompiles feeds what no API server would let pass.
+func TestAnythingCompiles(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[*.a-c/%0-9]{0,8}`), rapid.Just("/"), rapid.Just("*.a"))
+	rapid.Check(t, func(t *rapid.T) {
+		ing := drawIngress(t)
+		for i := range ing.Spec.Rules {
+			rule := &ing.Spec.Rules[i]
+			rule.Host = text.Draw(t, "host")
+			if rule.HTTP == nil {
+				continue
+			}
+			for j := range rule.HTTP.Paths {
+				p := &rule.HTTP.Paths[j]
+				p.Path = text.Draw(t, "path")
+				switch rapid.IntRange(0, 4).Draw(t, "spoil") {
+				case 0:
+					p.PathType = nil
+				case 1:
+					unknown := networkingv1.PathType(text.Draw(t, "type"))
+					p.PathType = &unknown
+				case 2:
+					p.Backend.Service = nil
+				case 3:
+					p.Backend.Service = &networkingv1.IngressServiceBackend{}
+				}
+			}
+		}
+		for i := range ing.Spec.TLS {
+			ing.Spec.TLS[i].Hosts = append(ing.Spec.TLS[i].Hosts, text.Draw(t, "tls host"))
+		}
+		ing.Annotations["nginx.ingress.kubernetes.io/"+text.Draw(t, "key")] = text.Draw(t, "value")
+		table := route.Compile(snapshot.Of(nginxClass(), ing, drawService(t)), nil, adopting())
+		for range 5 {
+			host, target := text.Draw(t, "asked"), text.Draw(t, "target")
+			table.Certificate(host)
+			path, _ := route.Normalize(nil, []byte(target))
+			if r := table.Match([]byte(host), path); r != nil && (r.Closed == "") != (r.Backend >= 0) {
+				t.Fatalf("closed %q, but backend %d", r.Closed, r.Backend)
+			}
+			table.Match([]byte(host), []byte(target))
+		}
+	})
 }
