@@ -15,8 +15,7 @@ type slot struct {
 // was freed is not given to another backend: a request in flight may still hold
 // a Route of an older Table. Compile starts anew when too many are free.
 func (w *compiler) acquire(b Backend) int {
-	s := &w.t.state
-	list, _ := s.slots.Get(b.Service)
+	list, _ := w.slots.get(b.Service)
 	list = slices.Clone(list)
 	i := slices.IndexFunc(list, func(s slot) bool { return s.backend == b })
 	if i < 0 {
@@ -26,27 +25,26 @@ func (w *compiler) acquire(b Backend) int {
 		w.t.Backends = append(w.t.Backends, b)
 	}
 	list[i].refs++
-	s.slots = s.slots.With(b.Service, list)
+	w.slots.set(b.Service, list)
 	return list[i].index
 }
 
 // release takes back one acquire.
 func (w *compiler) release(b Backend) {
-	s := &w.t.state
-	list, _ := s.slots.Get(b.Service)
+	list, _ := w.slots.get(b.Service)
 	list = slices.Clone(list)
 	i := slices.IndexFunc(list, func(s slot) bool { return s.backend == b })
 	if list[i].refs--; list[i].refs == 0 {
 		w.ownBackends()
 		w.t.Backends[list[i].index] = Backend{}
-		s.free++
+		w.t.state.free++
 		list = slices.Delete(list, i, i+1)
 	}
 	if len(list) == 0 {
-		s.slots = s.slots.Without(b.Service)
+		w.slots.unset(b.Service)
 		return
 	}
-	s.slots = s.slots.With(b.Service, list)
+	w.slots.set(b.Service, list)
 }
 
 // ownBackends makes t.Backends a copy, once: the Table before keeps its own.

@@ -34,26 +34,19 @@ type state struct {
 	defaults    []snapshot.Problem // of the default certificate
 }
 
-// An index says which Ingresses depend on something.
-type index = snapshot.Store[snapshot.Store[struct{}]]
-
-func indexed(ix index, what, user snapshot.Key) index {
-	users, _ := ix.Get(what)
-	return ix.With(what, users.With(user, struct{}{}))
-}
-
-func unindexed(ix index, what, user snapshot.Key) index {
-	users, _ := ix.Get(what)
-	if users = users.Without(user); users.Len() == 0 {
-		return ix.Without(what)
-	}
-	return ix.With(what, users)
-}
-
 // A compiler makes one Table. It works on a copy of the Table before.
 type compiler struct {
 	c *snapshot.Cluster
 	t *Table
+
+	units     *draft[*unit]
+	byHost    *draft[users]
+	byService *draft[users]
+	bySecret  *draft[users]
+	slots     *draft[[]slot]
+	pairs     *draft[*keyPair]
+	faults    *draft[[]snapshot.Problem]
+	conflicts *draft[[]snapshot.Problem]
 
 	table    []Option
 	parsed   snapshot.Store[*keyPair] // of a Table that is otherwise given up
@@ -79,6 +72,7 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 	}
 	w.t = &t
 	old := t.state
+	w.open()
 	t.state.options = opts
 	t.state.ingresses, t.state.services, t.state.secrets, t.state.classes = c.Ingresses, c.Services, c.Secrets, c.IngressClasses
 
@@ -87,6 +81,7 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 		w.replace(key, classes)
 	}
 	w.compileHosts()
+	w.close()
 	w.defaultCertificate()
 	if w.expiry {
 		w.schedule()
@@ -98,6 +93,22 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 		t.Version++
 	}
 	return &t
+}
+
+// open takes up the work where the Table before left it.
+func (w *compiler) open() {
+	s := &w.t.state
+	w.units, w.slots, w.pairs = draftOf(s.units), draftOf(s.slots), draftOf(s.pairs)
+	w.byHost, w.byService, w.bySecret = draftOf(s.byHost), draftOf(s.byService), draftOf(s.bySecret)
+	w.faults, w.conflicts = draftOf(s.faults), draftOf(s.conflicts)
+}
+
+// close leaves it to the next.
+func (w *compiler) close() {
+	s := &w.t.state
+	s.units, s.slots, s.pairs = w.units.store(), w.slots.store(), w.pairs.store()
+	s.byHost, s.byService, s.bySecret = w.byHost.store(), w.byService.store(), w.bySecret.store()
+	s.faults, s.conflicts = w.faults.store(), w.conflicts.store()
 }
 
 // dirty returns the Ingresses to compile again, ordered, so that equal histories
@@ -157,31 +168,31 @@ func sameService(a, b *corev1.Service) bool {
 // replace compiles the Ingress of key, or removes what it was if it is gone or
 // not ours.
 func (w *compiler) replace(key snapshot.Key, k classes) {
-	s := &w.t.state
-	before, had := s.units.Get(key)
+	before, had := w.units.get(key)
 	if !had {
 		before = &unit{}
 	}
 	after := &unit{}
-	if ing, ok := w.c.Ingresses.Get(key); ok && (s.options.WatchNamespace == "" || s.options.WatchNamespace == key.Namespace) {
+	only := w.t.state.options.WatchNamespace
+	if ing, ok := w.c.Ingresses.Get(key); ok && (only == "" || only == key.Namespace) {
 		if class, ours := k.of(ing); ours {
 			after = w.compileUnit(ing, class)
 		}
 	}
 	switch {
 	case after.ingress != nil:
-		s.units = s.units.With(key, after)
+		w.units.set(key, after)
 	case had:
-		s.units = s.units.Without(key)
+		w.units.unset(key)
 	default:
 		return
 	}
-	s.byHost = reindex(s.byHost, key, before.hostKeys(), after.hostKeys())
-	s.byService = reindex(s.byService, key, before.services, after.services)
-	s.bySecret = reindex(s.bySecret, key, before.secrets, after.secrets)
+	reindex(w.byHost, key, before.hostKeys(), after.hostKeys())
+	reindex(w.byService, key, before.services, after.services)
+	reindex(w.bySecret, key, before.secrets, after.secrets)
 	for _, secret := range before.secrets {
-		if _, used := s.bySecret.Get(secret); !used {
-			s.pairs = s.pairs.Without(secret)
+		if _, used := w.bySecret.get(secret); !used {
+			w.pairs.unset(secret)
 			w.expiry = true
 		}
 	}
@@ -194,7 +205,7 @@ func (w *compiler) replace(key snapshot.Key, k classes) {
 		}
 	}
 	if !slices.Equal(before.problems, after.problems) {
-		s.faults = withProblems(s.faults, key, after.problems)
+		setProblems(w.faults, key, after.problems)
 		w.told = true
 	}
 }
@@ -207,25 +218,12 @@ func (u *unit) hostKeys() []snapshot.Key {
 	return keys
 }
 
-func reindex(ix index, user snapshot.Key, before, after []snapshot.Key) index {
-	for _, k := range after {
-		if !slices.Contains(before, k) {
-			ix = indexed(ix, k, user)
-		}
-	}
-	for _, k := range before {
-		if !slices.Contains(after, k) {
-			ix = unindexed(ix, k, user)
-		}
-	}
-	return ix
-}
-
-func withProblems(s snapshot.Store[[]snapshot.Problem], key snapshot.Key, list []snapshot.Problem) snapshot.Store[[]snapshot.Problem] {
+func setProblems(d *draft[[]snapshot.Problem], key snapshot.Key, list []snapshot.Problem) {
 	if len(list) == 0 {
-		return s.Without(key)
+		d.unset(key)
+	} else {
+		d.set(key, list)
 	}
-	return s.With(key, list)
 }
 
 // options returns the option table, made once per Compile that needs it.
@@ -238,17 +236,17 @@ func (w *compiler) options() []Option {
 
 // keyPair returns the certificate in a Secret, parsed if it is new.
 func (w *compiler) keyPair(key snapshot.Key) *keyPair {
-	s := &w.t.state
 	secret, _ := w.c.Secrets.Get(key)
-	pair, ok := s.pairs.Get(key)
-	if !ok {
-		pair, ok = w.parsed.Get(key)
+	known, _ := w.pairs.get(key)
+	pair := known
+	if pair == nil {
+		pair, _ = w.parsed.Get(key)
 	}
-	if !ok || !pair.of(secret) {
+	if pair == nil || !pair.of(secret) {
 		pair = parseKeyPair(key, secret)
 	}
-	if known, _ := s.pairs.Get(key); known != pair {
-		s.pairs = s.pairs.With(key, pair)
+	if pair != known {
+		w.pairs.set(key, pair)
 		w.expiry = true
 	}
 	return pair

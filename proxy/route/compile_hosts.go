@@ -43,11 +43,10 @@ func (w *compiler) compileHost(name string) *host {
 	for _, c := range claims {
 		b.defaultBackend(c)
 	}
-	s := &w.t.state
 	key := snapshot.Key{Name: name}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
-	if before, _ := s.conflicts.Get(key); !slices.Equal(before, b.problems) {
-		s.conflicts = withProblems(s.conflicts, key, b.problems)
+	if before, _ := w.conflicts.get(key); !slices.Equal(before, b.problems) {
+		setProblems(w.conflicts, key, b.problems)
 		w.told = true
 	}
 	if len(claims) == 0 {
@@ -60,10 +59,10 @@ func (w *compiler) compileHost(name string) *host {
 
 // claims returns the claims to a host, the oldest Ingress first.
 func (w *compiler) claims(name string) []*claim {
-	users, _ := w.t.state.byHost.Get(snapshot.Key{Name: name})
+	users, _ := w.byHost.get(snapshot.Key{Name: name})
 	claims := make([]*claim, 0, users.Len())
 	for key := range users.All() {
-		u, _ := w.t.state.units.Get(key)
+		u, _ := w.units.get(key)
 		claims = append(claims, u.byHost[name])
 	}
 	slices.SortFunc(claims, func(a, b *claim) int { return a.unit.compareAge(b.unit) })

@@ -1,0 +1,74 @@
+package route
+
+import "quayside.io/controller/snapshot"
+
+// A draft is a Store in the making. Changes gather in a map, so that a first
+// Compile of everything builds each Store once.
+type draft[V any] struct {
+	base  snapshot.Store[V]
+	edits map[snapshot.Key]edit[V]
+}
+
+type edit[V any] struct {
+	value V
+	gone  bool
+}
+
+func draftOf[V any](s snapshot.Store[V]) *draft[V] {
+	return &draft[V]{s, map[snapshot.Key]edit[V]{}}
+}
+
+func (d *draft[V]) get(k snapshot.Key) (V, bool) {
+	if e, ok := d.edits[k]; ok {
+		return e.value, !e.gone
+	}
+	return d.base.Get(k)
+}
+
+func (d *draft[V]) set(k snapshot.Key, v V) { d.edits[k] = edit[V]{value: v} }
+
+func (d *draft[V]) unset(k snapshot.Key) { d.edits[k] = edit[V]{gone: true} }
+
+// store returns what has become of it.
+func (d *draft[V]) store() snapshot.Store[V] {
+	if d.base.Len() > 0 {
+		s := d.base
+		for k, e := range d.edits {
+			if e.gone {
+				s = s.Without(k)
+			} else {
+				s = s.With(k, e.value)
+			}
+		}
+		return s
+	}
+	all := make(map[snapshot.Key]V, len(d.edits))
+	for k, e := range d.edits {
+		if !e.gone {
+			all[k] = e.value
+		}
+	}
+	return snapshot.Collect(all)
+}
+
+// An index says which Ingresses depend on something.
+type index = snapshot.Store[users]
+
+// users are Ingresses. There may be very many of one Service.
+type users = snapshot.Store[struct{}]
+
+// reindex moves user from what it depended on to what it depends on now.
+func reindex(ix *draft[users], user snapshot.Key, before, after []snapshot.Key) {
+	for _, what := range before {
+		list, _ := ix.get(what)
+		if list = list.Without(user); list.Len() == 0 {
+			ix.unset(what)
+		} else {
+			ix.set(what, list)
+		}
+	}
+	for _, what := range after {
+		list, _ := ix.get(what)
+		ix.set(what, list.With(user, struct{}{}))
+	}
+}
