@@ -1,0 +1,81 @@
+package assign_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/assign"
+	"quayside.io/controller/snapshot"
+)
+
+func poolOf(name string, addresses ...string) *v1alpha1.IPAddressPool {
+	return &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.IPAddressPoolSpec{Addresses: addresses}}
+}
+
+func balancer(name string, age time.Duration) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, CreationTimestamp: metav1.NewTime(noon().Add(-age))},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+}
+
+// given says which Service gets which address in a plan.
+func given(p *assign.Plan) []string {
+	var list []string
+	for _, h := range p.Holdings {
+		list = append(list, fmt.Sprintf("%s %v", h.Service.Name, h.Address))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// A write of unknown outcome may still land: its address is for its Service
+// alone, however old the others are, and whatever became of the Service.
+func TestInflightIsReserved(t *testing.T) {
+	young, old := snapshot.Key{Namespace: "team", Name: "young"}, snapshot.Key{Namespace: "team", Name: "old"}
+	first := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	second := []netip.Addr{netip.MustParseAddr("10.0.1.0")}
+	pools := []snapshot.Object{poolOf("a", "10.0.0.1-10.0.0.2"), poolOf("b", "10.0.1.0/32")}
+	both := snapshot.Of(pools...).With(balancer("young", time.Minute), balancer("old", time.Hour))
+	for name, c := range map[string]struct {
+		c        *snapshot.Cluster
+		inflight assign.Inflight
+		want     []string
+	}{
+		"nothing in flight":       {both, nil, []string{"old 10.0.0.1", "young 10.0.0.2"}},
+		"to the younger":          {both, assign.Inflight{young: first}, []string{"old 10.0.0.2", "young 10.0.0.1"}},
+		"from another pool":       {both, assign.Inflight{young: second}, []string{"old 10.0.0.1", "young 10.0.1.0"}},
+		"to both":                 {both, assign.Inflight{young: first, old: second}, []string{"old 10.0.1.0", "young 10.0.0.1"}},
+		"to one that is gone":     {both.Without(snapshot.Service, young), assign.Inflight{young: first}, []string{"old 10.0.0.2"}},
+		"to one that never was":   {both, assign.Inflight{{Namespace: "x", Name: "y"}: first}, []string{"old 10.0.0.2", "young 10.0.1.0"}},
+		"to one that has its own": {both, assign.Inflight{young: append(first, second...)}, []string{"old 10.0.0.2", "young 10.0.0.1"}},
+	} {
+		plan := assign.Compile(c.c, nil, c.inflight, noon(), options())
+		if got := given(plan); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, wanted %q", name, got, c.want)
+		}
+	}
+}
+
+// TestSettledCompileDoesNotAllocate: every change of any Service compiles all
+// of them, so what one unchanged Service costs is what the cluster costs.
+func TestSettledCompileDoesNotAllocate(t *testing.T) {
+	allocs := func(n int) float64 {
+		c := snapshot.Of(poolOf("a", "10.0.0.0/16"))
+		for i := range n {
+			c = c.With(balancer(fmt.Sprint("s", i), time.Duration(i)*time.Second))
+		}
+		c, p := settle(t, c, nil, noon(), options())
+		return testing.AllocsPerRun(20, func() { p = assign.Compile(c, p, nil, noon(), options()) })
+	}
+	if few, many := allocs(10), allocs(1000); many > few {
+		t.Errorf("%v allocations for 1000 settled Services, %v for 10", many, few)
+	}
+}

@@ -1,0 +1,241 @@
+package assign_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"quayside.io/controller/assign"
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+func options() assign.Options { return assign.Options{DefaultLoadBalancer: true} }
+
+// TestHistories lets people change a small cluster at random while the leader
+// compiles and writes, writes get lost or land late with nobody knowing, and
+// leaders change. It checks every single write when it lands, and every
+// settled cluster against the twin.
+func TestHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &history{T: t, c: snapshot.Of(drawPool(t)), now: noon()}
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			for range rapid.IntRange(0, 4).Draw(t, "changes") {
+				h.c = drawChange(t, h.c)
+			}
+			h.land(false)
+			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 8).Draw(t, "seconds")) * time.Second)
+			if rapid.IntRange(0, 5).Draw(t, "new leader") == 0 {
+				h.land(true) // it has waited for the deadline of writes
+				h.prev = nil
+			}
+			h.prev = compileTwice(t, h.c, h.prev, h.inflight(), h.now)
+			h.carryOut()
+			if rapid.IntRange(0, 3).Draw(t, "quiet") == 0 {
+				h.land(true)
+				h.c, h.prev = settle(t, h.c, h.prev, h.now, options())
+				checkSettled(t, twin{h.c, h.prev.Freed, h.now}, h.prev)
+			}
+		}
+	})
+}
+
+// history is a cluster and its leader.
+type history struct {
+	*rapid.T
+	c     *snapshot.Cluster
+	prev  *assign.Plan
+	now   time.Time
+	limbo []write // their outcome is not known
+}
+
+// A write lands only on the object that it was made for, as resourceVersion
+// sees to in a real cluster.
+type write struct {
+	svc, on *corev1.Service
+	before  *snapshot.Cluster
+}
+
+func (h *history) inflight() assign.Inflight {
+	in := assign.Inflight{}
+	for _, w := range h.limbo {
+		in[snapshot.KeyOf(w.svc)] = append(in[snapshot.KeyOf(w.svc)], statusOf(w.svc)...)
+	}
+	return in
+}
+
+// land decides about writes in limbo: each lands, is lost, or goes on to be
+// unknown, unless all are to be decided.
+func (h *history) land(all bool) {
+	waiting := h.limbo
+	h.limbo = nil
+	for _, w := range waiting {
+		switch fate := rapid.IntRange(0, 2).Draw(h.T, "fate in limbo"); {
+		case fate == 0 && !all:
+			h.limbo = append(h.limbo, w)
+		case fate == 1:
+			h.write(w)
+		}
+	}
+}
+
+func (h *history) write(w write) {
+	if on, _ := h.c.Services.Get(snapshot.KeyOf(w.svc)); on == w.on {
+		checkWrite(h.T, h.c, w.before, w.svc)
+		h.c = h.c.With(w.svc)
+	}
+}
+
+// carryOut writes a plan in random order. A write may land, be refused, or
+// end in limbo.
+func (h *history) carryOut() {
+	before := h.c
+	for _, i := range rapid.Permutation(indexes(len(h.prev.Updates))).Draw(h.T, "order") {
+		fate := rapid.IntRange(0, 5).Draw(h.T, "fate")
+		svc, ok := h.prev.Updates[i].(*corev1.Service)
+		switch {
+		case fate == 0: // refused
+		case !ok:
+			h.c = h.c.With(h.prev.Updates[i])
+		default:
+			on, _ := before.Services.Get(snapshot.KeyOf(svc))
+			if w := (write{svc, on, before}); fate == 1 {
+				h.limbo = append(h.limbo, w)
+			} else {
+				h.write(w)
+			}
+		}
+	}
+}
+
+// compileTwice compiles with what the last plan remembers and without, which
+// must not matter, and checks what a plan must be by itself.
+func compileTwice(t *rapid.T, c *snapshot.Cluster, prev *assign.Plan, inflight assign.Inflight, now time.Time) *assign.Plan {
+	var bare *assign.Plan
+	if prev != nil {
+		bare = &assign.Plan{Holdings: prev.Holdings, Freed: prev.Freed}
+	}
+	fresh := assign.Compile(c, bare, inflight, now, options())
+	plan := assign.Compile(c, prev, inflight, now, options())
+	if diff := cmp.Diff(fresh, plan, cmpopts.IgnoreUnexported(assign.Plan{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("memory changes the plan: %s", diff)
+	}
+	return plan
+}
+
+func indexes(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// checkWrite: the address that a Service gets is nobody else's at this moment,
+// and the one that it loses was not legal or not what it asks for.
+func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) {
+	old, _ := before.Services.Get(snapshot.KeyOf(svc))
+	had, has := statusOf(old), statusOf(svc)
+	w := twin{c: before} // the pools that the plan knew
+	for _, a := range has {
+		if slices.Contains(had, a) {
+			continue
+		}
+		for _, o := range now.Services.All() {
+			known, _ := before.Services.Get(snapshot.KeyOf(o))
+			if _, ours := o.Annotations[assign.AnnotationGiven]; !ours && (known == nil || !slices.Contains(statusOf(known), a)) {
+				continue // another controller gave it a moment ago
+			}
+			if o.Name != svc.Name && slices.Contains(statusOf(o), a) && !mayShare(svc, o, false) {
+				t.Fatalf("%v goes to %s while %s has it", a, svc.Name, o.Name)
+			}
+		}
+		if w.poolOf(a) == nil || w.isNode(a) {
+			t.Fatalf("%v goes to %s and is not ours to give", a, svc.Name)
+		}
+	}
+	_, ours := old.Annotations[assign.AnnotationGiven]
+	outside := slices.ContainsFunc(had, func(a netip.Addr) bool { return w.poolOf(a) == nil })
+	for _, a := range had {
+		if slices.Contains(has, a) {
+			continue
+		}
+		switch {
+		case !ours && (!isOurs(svc) || outside):
+			t.Fatalf("%s loses %v, which we did not give", svc.Name, a)
+		case policyOf(svc) == corev1.IPFamilyPolicySingleStack && len(asks(svc)) == 0 && isOurs(svc) && w.mayStay(a, old) && svc.Spec.IPFamilies[0] == familyOf(a):
+			t.Fatalf("%s loses %v, which was legal", svc.Name, a)
+		}
+	}
+}
+
+func familyOf(a netip.Addr) corev1.IPFamily {
+	return map[lbpool.Family]corev1.IPFamily{lbpool.IPv4: corev1.IPv4Protocol, lbpool.IPv6: corev1.IPv6Protocol}[lbpool.FamilyOf(a)]
+}
+
+// asks returns what a Service asks for by name.
+func asks(s *corev1.Service) []string {
+	return slices.DeleteFunc([]string{s.Annotations["metallb.io/address-pool"], s.Annotations[assign.AnnotationAddresses]}, func(s string) bool { return s == "" })
+}
+
+// checkSettled: nobody legal waits while there is an address for it, everybody
+// is told the truth, and the counters are right.
+func checkSettled(t *rapid.T, w twin, plan *assign.Plan) {
+	for key, s := range w.c.Services.All() {
+		if !isOurs(s) {
+			continue
+		}
+		i := slices.IndexFunc(s.Status.Conditions, func(c metav1.Condition) bool { return c.Type == assign.ConditionAddress })
+		if i < 0 {
+			t.Fatalf("%v has no condition", key)
+		}
+		told := slices.ContainsFunc(plan.Problems, func(p snapshot.Problem) bool {
+			return p.Object.Key == key && p.Object.Kind == "Service" && p.Reason != assign.ReasonSharedAcrossNamespaces
+		})
+		if good := s.Status.Conditions[i].Status == "True"; good == told || good && len(statusOf(s)) == 0 {
+			t.Fatalf("%v is told %v, has %v, and a Problem is told: %v", key, s.Status.Conditions[i], statusOf(s), told)
+		}
+		if len(s.Status.LoadBalancer.Ingress) == 0 && len(asks(s)) == 0 {
+			checkWaits(t, w, s)
+		}
+	}
+	for _, p := range w.c.IPAddressPools.Sorted() {
+		var want [4]int64
+		for _, a := range w.all(p) {
+			f := map[bool]int{true: 0, false: 1}[a.Is4()]
+			if taken := slices.ContainsFunc(w.c.Services.Sorted(), func(s *corev1.Service) bool { return slices.Contains(statusOf(s), a) }); taken {
+				want[f]++
+			} else if !p.Spec.Drain && !w.isNode(a) && !isReserved(p, a) && !isAvoided(p, a) && !w.isResting(p, a) {
+				want[2+f]++
+			}
+		}
+		if s := p.Status; want != [4]int64{s.AssignedIPv4, s.AssignedIPv6, s.AvailableIPv4, s.AvailableIPv6} {
+			t.Fatalf("pool %s counts %+v, the twin %v", p.Name, s, want)
+		}
+	}
+}
+
+// checkWaits: the twin finds no address either.
+func checkWaits(t *rapid.T, w twin, s *corev1.Service) {
+	for _, p := range w.c.IPAddressPools.Sorted() {
+		if !w.admits(p, s) {
+			continue
+		}
+		found := map[corev1.IPFamily]netip.Addr{}
+		for _, a := range w.all(p) {
+			if slices.Contains(s.Spec.IPFamilies, familyOf(a)) && w.isFree(a, s) {
+				found[familyOf(a)] = a
+			}
+		}
+		if len(found) == 2 || len(found) == 1 && policyOf(s) != corev1.IPFamilyPolicyRequireDualStack {
+			t.Fatalf("%s/%s waits (%v) although pool %s has %v", s.Namespace, s.Name, s.Status.Conditions, p.Name, found)
+		}
+	}
+}
