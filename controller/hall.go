@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/controller/assign"
+	"quayside.io/controller/cluster"
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
+	"quayside.io/speaker/announce"
+)
+
+// Options are what a Controller is made with.
+type Options struct {
+	Source *cluster.Source
+	Writer cluster.Writer
+
+	// Lead runs its argument while this process is the leader; nil: it always
+	// is, as in `up` and with a single replica.
+	Lead func(ctx context.Context, run func(ctx context.Context) error) error
+	// Prepare is what a leader sees to once, beside its other work, and tries
+	// again until it succeeds: the gossip key. It may be nil.
+	Prepare func(ctx context.Context) error
+
+	Assign assign.Options
+	// Announce and Routes, if set, are compiled for their Problems.
+	Announce *announce.Options
+	Routes   *route.Options
+
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Controller is the hall. Make one with New.
+type Controller struct {
+	options Options
+	log     *slog.Logger
+	metrics *metrics
+	leading atomic.Bool
+	plan    atomic.Pointer[assign.Plan]
+
+	mu     sync.Mutex
+	issues map[string][]snapshot.Problem // by compiler
+	told   *teller
+}
+
+// Kinds are those that a Controller reads. Secrets are only read for the
+// Problems of routes.
+func Kinds() []snapshot.Kind {
+	return []snapshot.Kind{
+		snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.Namespace, snapshot.Secret,
+		snapshot.Ingress, snapshot.IngressClass, snapshot.IPAddressPool, snapshot.L2Advertisement,
+		snapshot.BGPAdvertisement, snapshot.BGPPeer, snapshot.BFDProfile, snapshot.Community, snapshot.SpeakerStatus,
+	}
+}
+
+// New returns a Controller that does nothing yet.
+func New(o Options) (*Controller, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Lead == nil {
+		o.Lead = func(ctx context.Context, run func(context.Context) error) error { return run(ctx) }
+	}
+	h := &Controller{
+		options: o,
+		log:     o.Log,
+		issues:  map[string][]snapshot.Problem{},
+		told:    newTeller(o.Source, o.Writer, time.Now),
+	}
+	h.metrics = newMetrics(h)
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(h.metrics); err != nil {
+			return nil, fmt.Errorf("register metrics of the controller: %w", err)
+		}
+	}
+	return h, nil
+}
+
+// Run decides and writes until ctx ends.
+func (h *Controller) Run(ctx context.Context) error {
+	select {
+	case <-h.options.Source.Synced():
+	case <-ctx.Done():
+		return nil
+	}
+	return h.options.Lead(ctx, h.lead)
+}
+
+// Ready returns nil once the cluster has been seen in full, whether or not this
+// process leads.
+func (h *Controller) Ready() error {
+	select {
+	case <-h.options.Source.Synced():
+		return nil
+	default:
+		return errors.New("the cluster has not been seen in full")
+	}
+}

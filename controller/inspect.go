@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
+	"quayside.io/speaker/announce"
+)
+
+// inspectEvery bounds how often the Problems of others are worked out. Nobody
+// waits for them, and endpoints may change a thousand times a second.
+const inspectEvery = 500 * time.Millisecond
+
+// inspect compiles what speakers and proxies compile, for the Problems.
+func (h *Controller) inspect(ctx context.Context) error {
+	changes := h.options.Source.Watch()
+	defer changes.Stop()
+	var table *route.Table
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes.C():
+		case <-wake.C:
+		}
+		c, now := h.options.Source.Snapshot(), time.Now()
+		var next time.Time
+		h.settle("source", c.Faults)
+		if o := h.options.Announce; o != nil {
+			plan := announce.Compile(c, "", announce.ViewOf(c), now, *o)
+			h.settle("announce", plan.Problems)
+			next = earlier(next, plan.NextWake)
+		}
+		if o := h.options.Routes; o != nil {
+			options := *o
+			options.Now = now
+			table = route.Compile(c, table, options)
+			h.settle("route", table.Problems)
+			next = earlier(next, table.NextWake)
+		}
+		if next.IsZero() {
+			wake.Stop()
+		} else {
+			wake.Reset(max(inspectEvery, next.Sub(now)))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(inspectEvery):
+		}
+	}
+}
+
+// earlier returns the earlier of two times, of which zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// settle replaces the Problems that one compiler found and tells the new ones.
+func (h *Controller) settle(compiler string, problems []snapshot.Problem) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.issues[compiler] = problems
+	h.told.tell(h.problemsLocked())
+}
+
+// Problems returns what is wrong, ordered. Only the leader knows all of it.
+func (h *Controller) Problems() []snapshot.Problem {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.leading.Load() {
+		return h.options.Source.Snapshot().Faults
+	}
+	return h.problemsLocked()
+}
+
+func (h *Controller) problemsLocked() []snapshot.Problem {
+	var all []snapshot.Problem
+	for _, list := range h.issues {
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, snapshot.Problem.Compare)
+	return slices.Compact(all)
+}

@@ -1,0 +1,146 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/assign"
+	"quayside.io/controller/cluster"
+	"quayside.io/controller/snapshot"
+)
+
+// writers is how many updates are under way at once.
+const writers = 32
+
+// lead does the leader's work until ctx ends.
+func (h *Controller) lead(ctx context.Context) error {
+	h.log.Info("leading")
+	h.leading.Store(true)
+	defer h.leading.Store(false)
+	defer h.forget()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return h.assign(ctx) })
+	g.Go(func() error { return h.inspect(ctx) })
+	g.Go(func() error { return h.prepare(ctx) })
+	return g.Wait()
+}
+
+// forget drops what only a leader may know, so that the next term begins anew.
+func (h *Controller) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.issues)
+	h.told.forget()
+	h.plan.Store(nil)
+}
+
+// assign compiles and writes. It wakes when something that assign reads has
+// changed, when the plan says so, and to try failed writes again.
+func (h *Controller) assign(ctx context.Context) error {
+	changes := h.options.Source.Watch(
+		snapshot.Service, snapshot.Node, snapshot.Namespace, snapshot.Ingress, snapshot.IngressClass,
+		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement)
+	defer changes.Stop()
+	wake := time.NewTimer(0)
+	defer wake.Stop()
+	failures := retries{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes.C():
+		case <-wake.C:
+		}
+		begin := time.Now()
+		plan := assign.Compile(h.options.Source.Snapshot(), h.plan.Load(), inflight(h.options.Writer), begin, h.options.Assign)
+		h.plan.Store(plan)
+		updates := failures.due(plan.Updates, begin)
+		h.apply(ctx, plan, updates, failures)
+		h.settle("assign", plan.Problems)
+		if len(updates) > 0 {
+			h.metrics.applied.Observe(time.Since(begin).Seconds())
+		}
+		if next := earlier(plan.NextWake, failures.next()); next.IsZero() {
+			wake.Stop()
+		} else {
+			wake.Reset(max(time.Millisecond, time.Until(next)))
+		}
+	}
+}
+
+// apply writes updates, and tells of each write that succeeded.
+func (h *Controller) apply(ctx context.Context, plan *assign.Plan, updates []snapshot.Object, failures retries) {
+	events := map[snapshot.Ref][]assign.Event{}
+	for _, e := range plan.Events {
+		events[e.About] = append(events[e.About], e)
+	}
+	errs := make([]error, len(updates))
+	var g errgroup.Group
+	g.SetLimit(writers)
+	for i, o := range updates {
+		g.Go(func() error {
+			if errs[i] = h.options.Writer.UpdateStatus(ctx, o); errs[i] == nil {
+				for _, e := range events[snapshot.RefOf(o)] {
+					h.options.Writer.Event(e.About, e.Type, e.Reason, e.Message)
+				}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	if ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	for i, err := range errs {
+		failures.note(updates[i], err, now)
+		switch {
+		case err == nil:
+		case errors.Is(err, cluster.ErrStale): // the newer version wakes the loop
+			h.log.Debug("computed from an old version", "error", err)
+		default:
+			h.log.Warn("trying again", "error", err)
+		}
+	}
+}
+
+// inflight is what assign must treat as taken.
+func inflight(w cluster.Writer) assign.Inflight {
+	taken := assign.Inflight{}
+	for _, o := range w.Inflight() {
+		s, ok := o.(*corev1.Service)
+		if !ok {
+			continue
+		}
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			if ip, err := netip.ParseAddr(in.IP); err == nil {
+				taken[snapshot.KeyOf(s)] = append(taken[snapshot.KeyOf(s)], ip)
+			}
+		}
+	}
+	return taken
+}
+
+// prepare sees to Options.Prepare.
+func (h *Controller) prepare(ctx context.Context) error {
+	if h.options.Prepare == nil {
+		return nil
+	}
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		err := h.options.Prepare(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		h.log.Warn("not prepared; trying again", "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"quayside.io/controller/snapshot"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 10 * time.Second
+)
+
+// retries remembers which writes failed, so that each is tried again with
+// growing pauses of its own: an object that the server refuses costs little,
+// however often others change. A newer version of the object is tried at once.
+type retries map[snapshot.Ref]retry
+
+type retry struct {
+	version string // that was refused
+	pause   time.Duration
+	at      time.Time // when to try it again
+}
+
+// due returns those of updates that may be tried now, and forgets the failures
+// of what is not wanted any more.
+func (r retries) due(updates []snapshot.Object, now time.Time) []snapshot.Object {
+	if len(r) == 0 {
+		return updates
+	}
+	wanted := make(map[snapshot.Ref]bool, len(updates))
+	var ready []snapshot.Object
+	for _, o := range updates {
+		about := snapshot.RefOf(o)
+		wanted[about] = true
+		if f, failed := r[about]; !failed || f.version != o.GetResourceVersion() || !now.Before(f.at) {
+			ready = append(ready, o)
+		}
+	}
+	maps.DeleteFunc(r, func(about snapshot.Ref, _ retry) bool { return !wanted[about] })
+	return ready
+}
+
+// note enters the outcome of one try.
+func (r retries) note(o snapshot.Object, err error, now time.Time) {
+	about := snapshot.RefOf(o)
+	if err == nil {
+		delete(r, about)
+		return
+	}
+	pause := min(max(2*r[about].pause, firstPause), longPause)
+	r[about] = retry{o.GetResourceVersion(), pause, now.Add(pause)}
+}
+
+// next is when the earliest retry is due; zero: there is none.
+func (r retries) next() time.Time {
+	if len(r) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(slices.Collect(maps.Values(r)), func(a, b retry) int { return a.at.Compare(b.at) }).at
+}
