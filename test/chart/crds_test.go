@@ -15,6 +15,7 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -178,6 +179,38 @@ func TestCRDsAreValid(t *testing.T) {
 		if crd.Spec.Scope != apiextensions.ClusterScoped {
 			t.Errorf("%s: scope %s, want Cluster", name, crd.Spec.Scope)
 		}
+	}
+}
+
+// TestOldestServer: the rules compile on the oldest Kubernetes that is supported.
+func TestOldestServer(t *testing.T) {
+	rules := 0
+	var compile func(path string, s *schema.Structural, root bool)
+	compile = func(path string, s *schema.Structural, root bool) {
+		if len(s.XValidations) > 0 {
+			results, err := cel.Compile(s, model.SchemaDeclType(s, root), celconfig.PerCallLimit, oldest(), cel.NewExpressionsEnvLoader())
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			for i, result := range results {
+				rules++
+				if result.Error != nil || result.MessageExpressionError != nil {
+					t.Errorf("%s, %q: %v %v", path, s.XValidations[i].Rule, result.Error, result.MessageExpressionError)
+				}
+			}
+		}
+		for name, property := range s.Properties {
+			compile(path+"."+name, &property, false)
+		}
+		if s.Items != nil {
+			compile(path+"[]", s.Items, false)
+		}
+	}
+	for kind, k := range newServer(t) {
+		compile(kind, k.structural, true)
+	}
+	if rules < 15 {
+		t.Errorf("compiled only %d rules: this test looks in the wrong place", rules)
 	}
 }
 
