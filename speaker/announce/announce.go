@@ -119,6 +119,8 @@ type Plan struct {
 	Answers map[netip.Addr]Answer
 	// Take are the addresses it should claim, in order of address.
 	Take []Take
+	// Barred are those it would claim, had the LAN not refused.
+	Barred []Take
 	// Owners names who owns or should own each address; "" nobody can.
 	Owners map[netip.Addr]string
 	// Problems, sorted.

@@ -94,13 +94,16 @@ func (k *compiler) act(e *address, me int) {
 		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 		k.tellRefusal(e, "but a stranger (%s) answers for it too: find that host, its clients reach one or the other")
 	case e.owner == me:
-		if _, refused := k.view.Refused[e.addr]; refused {
+		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(claim)}
+		if r, refused := k.view.Refused[e.addr]; refused {
+			if r.Node != "" {
+				k.plan.Owners[e.addr] = r.Node // the LAN knows better than gossip
+			}
+			k.plan.Barred = append(k.plan.Barred, take)
 			k.tellRefusal(e, "and a stranger (%s) answers for it: it is not announced while that host is there; take the address out of the pool or from the host")
-			return
+		} else {
+			k.plan.Take = append(k.plan.Take, take)
 		}
-		k.plan.Take = append(k.plan.Take, Take{
-			Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(claim),
-		})
 	case mine && k.nodes[me].alive:
 		k.handOver(e, me, claim.Epoch)
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
 )
 
 // node is one node, judged as far as no address is needed for it.
@@ -68,16 +69,40 @@ func (k *compiler) noteOwnAddresses(n *corev1.Node, facts Facts) {
 	}
 }
 
-// factsOf prefers what gossip says, since a SpeakerStatus lags.
+// factsOf prefers what gossip says, since a SpeakerStatus lags. Gossip may be
+// silent about interfaces, if they are many.
 func (k *compiler) factsOf(name string) (Facts, bool) {
-	if f, ok := k.view.Facts[name]; ok {
+	f, heard := k.view.Facts[name]
+	if heard && len(f.Interfaces) > 0 {
 		return f, true
 	}
 	s, ok := k.c.SpeakerStatuses.Get(nodeKey(name))
 	if !ok {
-		return Facts{}, false
+		return f, heard
 	}
-	return factsFromStatus(s.Status), true
+	said := factsFromStatus(s.Status)
+	if heard {
+		said.Leaving = f.Leaving
+	}
+	return said, true
+}
+
+// MACs maps the link-layer addresses that speakers have published to their
+// nodes: whoever answers with one of them is no stranger.
+func MACs(c *snapshot.Cluster, view View) map[string]string {
+	out := map[string]string{}
+	for key, s := range c.SpeakerStatuses.All() {
+		for _, i := range s.Status.Interfaces {
+			out[i.MAC] = key.Name
+		}
+	}
+	for name, f := range view.Facts {
+		for _, i := range f.Interfaces {
+			out[i.MAC] = name
+		}
+	}
+	delete(out, "")
+	return out
 }
 
 func factsFromStatus(s v1alpha1.SpeakerStatusStatus) Facts {

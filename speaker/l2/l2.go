@@ -60,7 +60,6 @@ type Announcer struct {
 	strangers chan Conflict // to the hall
 	raw       chan Conflict // from the responders
 	metrics   *metrics
-	probing   chan struct{} // one at a time: its sockets are many
 	ready     chan struct{}
 
 	// What follows belongs to the goroutine of Run.
@@ -85,7 +84,7 @@ func New(opts Options) *Announcer {
 	a := &Announcer{
 		opts: opts, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
 		strangers: make(chan Conflict, 64), raw: make(chan Conflict, 256),
-		probing: make(chan struct{}, 1), ready: make(chan struct{}),
+		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
 		serving: map[netip.Addr]map[string]int64{}, sched: newSchedule(opts.Beat),
 		defended: map[netip.Addr]time.Time{},

@@ -45,12 +45,6 @@ func FirstClaim() Timing { return Timing{Times: 3, Every: 200 * time.Millisecond
 // early once every address is answered for. An interface that cannot ask is no
 // answer; it is logged.
 func (a *Announcer) Probe(ctx context.Context, questions []Question, timing Timing) (map[netip.Addr]Found, error) {
-	select { // one at a time, so that bursts of takeovers do not pile up sockets
-	case a.probing <- struct{}{}:
-		defer func() { <-a.probing }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 	links, err := readLinks()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,17 @@
+// Package speaker is the hall that tells the network which addresses live on
+// this node. It joins four rooms: controller/cluster says what exists, members
+// who is alive and who claims what, l2 what the LAN looks like; announce turns
+// all of it into a plan; l2 and members are then told what is wanted.
+//
+// main.go enters with Run, or with New where it wants State and Ready.
+//
+// It keeps these promises:
+//   - nothing is claimed before the cluster is synced and the members have met;
+//   - an address of a node that gossip calls dead moves only when the LAN,
+//     asked three times, stays silent about it; and a first claim only when no
+//     stranger answers;
+//   - a polite end hands over: others answer before this node stops;
+//   - when the API server or a watch breaks, everything stays as it is.
+//
+// Read speaker.go first, then loop.go and takeover.go.
+package speaker

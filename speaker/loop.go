@@ -1,0 +1,279 @@
+package speaker
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/speaker/announce"
+	"quayside.io/speaker/l2"
+	"quayside.io/speaker/members"
+)
+
+// mind is what the loop remembers between turns. Everything else is recomputed.
+type mind struct {
+	*Speaker
+	pub *publisher
+
+	cluster *snapshot.Cluster
+	members *members.View
+	plan    *announce.Plan
+	leaving bool
+
+	// mine are the claims of this node, which members may not have taken in yet.
+	mine map[netip.Addr]int64
+	// handing says since when an address is answered only for a successor.
+	handing map[netip.Addr]time.Time
+	// refused are addresses that somebody else answers for.
+	refused map[netip.Addr]refusal
+	// asking are the addresses that a question to the LAN is about.
+	asking  map[netip.Addr]struct{}
+	answers chan verdict
+	told    map[snapshot.Problem]struct{}
+	retry   *time.Timer
+}
+
+// loop owns the mind. It returns when the addresses are handed over, or when a
+// hand fails; then one of running has been received already.
+func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan error, running *int) error {
+	m := &mind{
+		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, handing: map[netip.Addr]time.Time{},
+		refused: map[netip.Addr]refusal{}, asking: map[netip.Addr]struct{}{},
+		answers: make(chan verdict, 16), told: map[snapshot.Problem]struct{}{}, retry: time.NewTimer(time.Hour),
+	}
+	defer m.awaitQuestions()
+	sub := s.opts.Source.Watch(kinds()...)
+	defer sub.Stop()
+	leave := ctx.Done()
+	synced := s.opts.Source.Synced()
+	var gone <-chan time.Time // the bound of a polite end
+	calm := time.NewTimer(0)  // holds back what only the cluster's churn causes
+	held := true
+	for {
+		// One of these happened: the cluster changed, or is complete; members or
+		// interfaces changed; the LAN answered; a stranger showed up; time
+		// passed; we are to go; a hand broke.
+		select {
+		case <-sub.C():
+			// A compilation of a large cluster takes a while; churn may not take
+			// more than half of our time. Whatever else happens does not wait.
+			if !held {
+				held = true
+				calm.Reset(m.metrics.lastCompile())
+			}
+			continue
+		case <-calm.C:
+			held = false
+		case <-synced:
+			synced = nil
+		case <-s.membersWatch():
+		case <-s.l2.Watch():
+		case c := <-s.l2.Conflicts():
+			m.stranger(c)
+		case v := <-m.answers:
+			m.hear(v)
+		case <-m.retry.C:
+		case <-leave:
+			leave = nil
+			m.leaving = true
+			gone = time.After(s.opts.HandOver)
+		case <-gone:
+			s.opts.Log.Warn("addresses were not taken over in time", "addresses", len(m.plan.Answers))
+			return nil
+		case err := <-failed:
+			*running--
+			return err
+		}
+		m.turn(hands)
+		if m.leaving && m.handedOver() {
+			return m.linger(hands)
+		}
+	}
+}
+
+// turn compiles and acts, once more for what it granted at once.
+func (m *mind) turn(hands context.Context) {
+	for range 3 {
+		m.compile()
+		if !m.act(hands) {
+			break
+		}
+	}
+	m.declare()
+	m.tell()
+}
+
+// compile makes the plan of this moment.
+func (m *mind) compile() {
+	began := time.Now()
+	m.cluster = m.opts.Source.Snapshot()
+	m.members = m.membersView()
+	view := m.view()
+	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB})
+	for a, answer := range m.plan.Answers {
+		if _, known := m.handing[a]; answer.HandOver != "" && !known {
+			m.handing[a] = began
+		} else if answer.HandOver == "" {
+			delete(m.handing, a)
+		}
+	}
+	maps.DeleteFunc(m.handing, func(a netip.Addr, _ time.Time) bool { return !m.claims(a) })
+	m.metrics.compiled(time.Since(began))
+	wait := time.Hour
+	if w := m.plan.Wake(time.Now()); w > 0 {
+		wait = w
+	}
+	m.retry.Reset(min(wait, m.nextRetry()))
+}
+
+// claims reports whether this node's claim on a is the best known.
+func (m *mind) claims(a netip.Addr) bool {
+	_, ok := m.mine[a]
+	return ok
+}
+
+// view adds to what the members know what this node knows of itself.
+func (m *mind) view() announce.View {
+	v := announce.View{
+		Alive:       maps.Clone(m.members.Alive),
+		Claims:      maps.Clone(m.members.Claims),
+		Facts:       maps.Clone(m.members.Facts),
+		Refused:     make(map[netip.Addr]announce.Refusal, len(m.refused)),
+		HandingOver: m.handing,
+	}
+	if v.Claims == nil {
+		v.Claims = map[netip.Addr]announce.Claim{}
+	}
+	if v.Facts == nil {
+		v.Facts = map[string]announce.Facts{}
+	}
+	v.Alive[m.opts.NodeName] = struct{}{}
+	v.Facts[m.opts.NodeName] = m.facts()
+	for a, epoch := range m.mine {
+		c := announce.Claim{Epoch: epoch, Node: m.opts.NodeName}
+		if best, ok := v.Claims[a]; ok && best.Beats(c) {
+			delete(m.mine, a)
+			m.lost(a, best)
+			continue
+		}
+		v.Claims[a] = c
+	}
+	m.recognise(announce.MACs(m.cluster, v))
+	for a, r := range m.refused {
+		v.Refused[a] = r.Refusal
+	}
+	return v
+}
+
+func (m *mind) facts() announce.Facts {
+	return announce.Facts{Interfaces: m.l2.Interfaces(), Leaving: m.leaving}
+}
+
+// waiting says why nothing may be claimed yet.
+func (m *mind) waiting() string {
+	if !m.synced() {
+		return "waiting for the cluster's objects"
+	}
+	select {
+	case <-m.l2.Ready():
+	default:
+		return "waiting for the interfaces of this machine"
+	}
+	if m.members.Waiting != "" {
+		return m.members.Waiting
+	}
+	if !m.members.Settled {
+		return "waiting for the other speakers"
+	}
+	return ""
+}
+
+func (m *mind) synced() bool {
+	select {
+	case <-m.opts.Source.Synced():
+		return true
+	default:
+		return false
+	}
+}
+
+// declare tells the hands what is wanted.
+func (m *mind) declare() {
+	known := make(map[netip.Addr]struct{}, len(m.plan.Owners))
+	for a := range m.plan.Owners {
+		known[a] = struct{}{}
+	}
+	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(m.plan.Answers)), Members: m.others()}
+	// The claim on an address that is gone is remembered by the members for a
+	// while, should it come back.
+	maps.DeleteFunc(m.mine, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
+	if m.waiting() == "" {
+		for a, answer := range m.plan.Answers {
+			if answer.HandOver == "" {
+				// After a total restart the claim stands in a SpeakerStatus only.
+				m.mine[a] = answer.Epoch
+			}
+			want.Addresses[a] = l2.Announcement{Interfaces: answer.Interfaces, Round: m.members.Rounds[a]}
+		}
+	}
+	m.l2.Set(want)
+	m.metrics.announced(m.plan.Answers)
+	if m.Speaker.members != nil && m.synced() { // half a list of nodes is no list of peers
+		self, peers := m.peers()
+		m.Speaker.members.Set(&members.Want{Self: self, Peers: peers, Facts: m.facts(), Claims: maps.Clone(m.mine), Known: known})
+	}
+}
+
+// others are the MACs of other speakers.
+func (m *mind) others() map[string]struct{} {
+	out := map[string]struct{}{}
+	for mac, node := range announce.MACs(m.cluster, announce.View{Facts: m.members.Facts}) {
+		if node != m.opts.NodeName {
+			out[mac] = struct{}{}
+		}
+	}
+	return out
+}
+
+// peers are the nodes by their first InternalIP.
+func (m *mind) peers() (self netip.Addr, peers []members.Peer) {
+	for _, n := range m.cluster.Nodes.Sorted() {
+		for _, a := range n.Status.Addresses {
+			ip, err := netip.ParseAddr(a.Address)
+			if err != nil || a.Type != "InternalIP" {
+				continue
+			}
+			if n.Name == m.opts.NodeName {
+				self = ip
+			} else {
+				peers = append(peers, members.Peer{Name: n.Name, Addr: ip})
+			}
+			break
+		}
+	}
+	return self, peers
+}
+
+// handedOver reports whether nothing is left that somebody else could take.
+func (m *mind) handedOver() bool {
+	if m.waiting() != "" {
+		return true // nothing was ever announced
+	}
+	return !slices.ContainsFunc(slices.Collect(maps.Values(m.plan.Answers)), func(a announce.Answer) bool { return a.HandOver != "" })
+}
+
+// linger lets what was said last reach the others, and the API server, which
+// may be gone too.
+func (m *mind) linger(ctx context.Context) error {
+	began := time.Now()
+	for ctx.Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+		if spent := time.Since(began); spent > time.Second || spent > 200*time.Millisecond && m.pub.flushed() {
+			break
+		}
+	}
+	return nil
+}

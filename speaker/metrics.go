@@ -1,0 +1,71 @@
+package speaker
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/speaker/announce"
+)
+
+type metrics struct {
+	announcing *prometheus.GaugeVec
+	changes    *prometheus.CounterVec
+	failover   prometheus.Histogram
+	vetoes     prometheus.Counter
+	conflicts  prometheus.Counter
+	compile    prometheus.Histogram
+
+	last  atomic.Int64
+	shown map[series]struct{} // the loop's
+}
+
+// series are the labels of one gauge.
+type series struct{ a, b string }
+
+func newMetrics(to prometheus.Registerer) *metrics {
+	m := &metrics{
+		announcing: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_announced", Help: "1 for each address of a Service that this node announces."}, []string{"service", "ip", "protocol"}),
+		changes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quayside_l2_ownership_changes_total", Help: "Addresses taken by this node, by cause, and lost to a newer claim (conflict)."}, []string{"reason"}),
+		failover: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "quayside_failover_seconds", Help: "From the last sign of life of a dead node to this node's claim on its address.",
+			Buckets: []float64{.05, .1, .2, .35, .5, .75, 1, 1.5, 2, 3, 5, 10}}),
+		vetoes:    prometheus.NewCounter(prometheus.CounterOpts{Name: "quayside_l2_vetoes_total", Help: "Takeovers that the LAN refused because somebody answered."}),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{Name: "quayside_l2_conflicts_total", Help: "Strangers seen to claim an address of this node."}),
+		compile: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "quayside_announce_compile_seconds", Help: "How long a plan took.",
+			Buckets: prometheus.ExponentialBuckets(.0001, 4, 8)}),
+		shown: map[series]struct{}{},
+	}
+	if to != nil {
+		to.MustRegister(m.announcing, m.changes, m.failover, m.vetoes, m.conflicts, m.compile)
+	}
+	return m
+}
+
+func (m *metrics) compiled(d time.Duration) {
+	m.last.Store(int64(d))
+	m.compile.Observe(d.Seconds())
+}
+
+func (m *metrics) lastCompile() time.Duration { return time.Duration(m.last.Load()) }
+
+// announced shows exactly these; a series that would go stale is deleted.
+func (m *metrics) announced(answers map[netip.Addr]announce.Answer) {
+	next := make(map[series]struct{}, len(answers))
+	for a, answer := range answers {
+		for _, svc := range answer.Services {
+			s := series{svc.String(), a.String()}
+			next[s] = struct{}{}
+			if _, ok := m.shown[s]; !ok {
+				m.announcing.WithLabelValues(s.a, s.b, "l2").Set(1)
+			}
+		}
+	}
+	for s := range m.shown {
+		if _, ok := next[s]; !ok {
+			m.announcing.DeleteLabelValues(s.a, s.b, "l2")
+		}
+	}
+	m.shown = next
+}

@@ -1,0 +1,129 @@
+package speaker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/cluster"
+	"quayside.io/controller/snapshot"
+)
+
+// How often a SpeakerStatus is written: an edge (what is announced, leaving,
+// interfaces) soon, anything else rarely. A thousand speakers write it.
+const (
+	edgePause  = 500 * time.Millisecond
+	quietPause = 5 * time.Second
+	failPause  = 2 * time.Second
+)
+
+// publisher writes this node's SpeakerStatus.
+type publisher struct {
+	source *cluster.Source
+	writer cluster.Writer
+	node   string
+	log    *slog.Logger
+	want   atomic.Pointer[v1alpha1.SpeakerStatusStatus]
+	wake   chan struct{}
+}
+
+func newPublisher(o Options) *publisher {
+	return &publisher{source: o.Source, writer: o.Writer, node: o.NodeName, log: o.Log, wake: make(chan struct{}, 1)}
+}
+
+// set declares what the status should say. It never blocks, the latest wins.
+func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
+	p.want.Store(&s)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes until ctx ends.
+func (p *publisher) run(ctx context.Context) error {
+	var written time.Time
+	timer := time.NewTimer(time.Hour)
+	failed := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.wake:
+		case <-timer.C:
+		}
+		want := p.want.Load()
+		have := p.have()
+		if want == nil || equal(&have.Status, want) {
+			continue
+		}
+		pause := quietPause
+		if isEdge(&have.Status, want) {
+			pause = edgePause
+		}
+		if wait := pause - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
+			timer.Reset(wait)
+			continue
+		}
+		written = time.Now()
+		have.Status = *want.DeepCopy()
+		err := p.writer.UpdateStatus(ctx, have)
+		switch {
+		case err == nil:
+			failed = ""
+			timer.Reset(quietPause) // another change may have come meanwhile
+		case errors.Is(err, cluster.ErrStale):
+			timer.Reset(edgePause)
+		default:
+			if err.Error() != failed && ctx.Err() == nil {
+				p.log.Warn("SpeakerStatus could not be written; announcing goes on", "error", err)
+			}
+			failed = err.Error()
+			timer.Reset(failPause)
+		}
+	}
+}
+
+// flushed reports whether what is wanted has been written.
+func (p *publisher) flushed() bool {
+	want := p.want.Load()
+	return want == nil || equal(&p.have().Status, want)
+}
+
+// have returns a copy of the SpeakerStatus as it is known, or a new one.
+func (p *publisher) have() *v1alpha1.SpeakerStatus {
+	c := p.source.Snapshot()
+	if s, ok := c.SpeakerStatuses.Get(snapshot.Key{Name: p.node}); ok {
+		return s.DeepCopy()
+	}
+	s := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: p.node}}
+	s.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("SpeakerStatus"))
+	if n, ok := c.Nodes.Get(snapshot.Key{Name: p.node}); ok && n.UID != "" {
+		// It goes when its node goes.
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: n.Name, UID: n.UID}}
+	}
+	return s
+}
+
+// equal compares what was written with what is wanted, without minding whether
+// an empty list is nil.
+func equal(a, b *v1alpha1.SpeakerStatusStatus) bool {
+	return !isEdge(a, b) && a.Members.Alive == b.Members.Alive && a.Members.Expected == b.Members.Expected &&
+		same(a.Members.NotAlive, b.Members.NotAlive)
+}
+
+func isEdge(a, b *v1alpha1.SpeakerStatusStatus) bool {
+	return a.Leaving != b.Leaving || a.AnnouncingCount != b.AnnouncingCount ||
+		!same(a.Announcing, b.Announcing) || !same(a.Interfaces, b.Interfaces)
+}
+
+func same[T any](a, b []T) bool {
+	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,224 @@
+package speaker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+	"time"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/speaker/announce"
+	"quayside.io/speaker/l2"
+)
+
+// How soon an address that somebody answers for is asked about again: a member
+// that gossip calls dead may die any moment, a stranger seldom leaves.
+const (
+	retryMember   = 250 * time.Millisecond
+	retryStranger = 10 * time.Second
+	retryFailed   = time.Second
+)
+
+// refusal is what the LAN said about an address.
+type refusal struct {
+	announce.Refusal
+	retry time.Time
+}
+
+// verdict is the LAN's answer to one batch of questions.
+type verdict struct {
+	asked map[netip.Addr]announce.Take
+	found map[netip.Addr]l2.Found
+	err   error
+}
+
+// act carries out the plan's takes: at once where the owner is alive and lets
+// go, after asking the LAN otherwise. It reports whether something was granted,
+// which makes another plan.
+func (m *mind) act(ctx context.Context) (granted bool) {
+	if m.waiting() != "" || m.leaving {
+		return false
+	}
+	// Two batches: a first claim asks ten times as long as a takeover may take.
+	died, first := map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}
+	ask := func(t announce.Take) {
+		if _, asking := m.asking[t.Address]; asking {
+			return
+		}
+		if t.Cause == announce.First {
+			first[t.Address] = t
+		} else {
+			died[t.Address] = t
+		}
+	}
+	for _, t := range m.plan.Take {
+		switch t.Cause {
+		case announce.First, announce.Died:
+			ask(t)
+		case announce.Leaving, announce.Ineligible: // a planned hand-over needs no question
+			m.grant(t)
+			granted = true
+		}
+	}
+	now := time.Now()
+	barred := map[netip.Addr]struct{}{}
+	for _, t := range m.plan.Barred {
+		barred[t.Address] = struct{}{}
+		if r := m.refused[t.Address]; !r.retry.After(now) {
+			ask(t)
+		}
+	}
+	// What nobody wants any more need not be refused; what this node owns is
+	// forgotten when the stranger has been silent for long enough.
+	maps.DeleteFunc(m.refused, func(a netip.Addr, r refusal) bool {
+		_, wanted := barred[a]
+		return !wanted && (!m.claims(a) || now.After(r.retry))
+	})
+	m.ask(ctx, died, l2.Takeover())
+	m.ask(ctx, first, l2.FirstClaim())
+	return granted
+}
+
+// ask puts questions to the LAN; hear gets the answer.
+func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timing l2.Timing) {
+	if len(takes) == 0 {
+		return
+	}
+	questions := make([]l2.Question, 0, len(takes))
+	for a, t := range takes {
+		m.asking[a] = struct{}{}
+		questions = append(questions, l2.Question{Address: a, Interfaces: t.Interfaces})
+	}
+	m.tasks.Add(1)
+	go func() {
+		found, err := m.l2.Probe(ctx, questions, timing)
+		m.answers <- verdict{takes, found, err}
+		m.tasks.Add(-1)
+	}()
+}
+
+// awaitQuestions lets the goroutines of ask end.
+func (m *mind) awaitQuestions() {
+	for m.tasks.Load() > 0 || len(m.answers) > 0 {
+		select {
+		case <-m.answers:
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// hear grants what nobody answered for, if it is still to be taken.
+func (m *mind) hear(v verdict) {
+	m.compile() // the world may have moved while the LAN was asked
+	still := map[netip.Addr]announce.Take{}
+	for _, t := range append(m.plan.Take, m.plan.Barred...) {
+		still[t.Address] = t
+	}
+	macs := announce.MACs(m.cluster, announce.View{Facts: m.members.Facts})
+	now := time.Now()
+	for a := range v.asked {
+		delete(m.asking, a)
+		t, wanted := still[a]
+		found, taken := v.found[a]
+		switch {
+		case !wanted:
+		case v.err != nil && !taken:
+			m.opts.Log.Warn("the LAN could not be asked", "address", a, "error", v.err)
+			m.refused[a] = refusal{announce.Refusal{Node: t.From, MAC: "unknown"}, now.Add(retryFailed)}
+		case taken && macs[found.MAC] == m.opts.NodeName:
+			// An interface of ours hears another: both are on one LAN.
+			m.grant(t)
+		case taken:
+			m.refuse(a, t, macs[found.MAC], found, now)
+		default:
+			m.grant(t)
+		}
+	}
+}
+
+// recognise finds out that a stranger is a member that had not been met.
+func (m *mind) recognise(macs map[string]string) {
+	for a, r := range m.refused {
+		if node := macs[r.MAC]; r.Node == "" && node != "" && node != m.opts.NodeName {
+			m.refused[a] = refusal{announce.Refusal{Node: node, MAC: r.MAC}, time.Now().Add(retryMember)}
+		}
+	}
+}
+
+func (m *mind) refuse(a netip.Addr, t announce.Take, node string, found l2.Found, now time.Time) {
+	_, again := m.refused[a]
+	pause := retryMember
+	if node == "" {
+		pause = retryStranger
+	}
+	m.refused[a] = refusal{announce.Refusal{Node: node, MAC: found.MAC}, now.Add(pause)}
+	if again {
+		return
+	}
+	m.metrics.vetoes.Inc()
+	m.opts.Log.Info("address is not taken: somebody answers for it", "address", a, "from", t.From, "node", node, "mac", found.MAC, "interface", found.Interface)
+}
+
+// grant makes an address this node's.
+func (m *mind) grant(t announce.Take) {
+	delete(m.refused, t.Address)
+	m.mine[t.Address] = t.Epoch
+	m.metrics.changes.WithLabelValues(string(t.Cause)).Inc()
+	if seen, ok := m.members.LastSeen[t.From]; ok && t.Cause == announce.Died {
+		m.metrics.failover.Observe(time.Since(seen).Seconds())
+	}
+	m.opts.Log.Info("address taken", "address", t.Address, "from", t.From, "cause", t.Cause, "epoch", t.Epoch, "interfaces", t.Interfaces)
+	text := fmt.Sprintf("node %s announces %s on %s", m.opts.NodeName, t.Address, orEvery(t.Interfaces))
+	if t.From != "" {
+		text += fmt.Sprintf(" (before: node %s, %s)", t.From, t.Cause)
+	}
+	m.event(t.Answer, "Normal", "Announcing", text)
+}
+
+func orEvery(interfaces []string) string {
+	if len(interfaces) == 0 {
+		return "every interface"
+	}
+	return strings.Join(interfaces, ", ")
+}
+
+// lost notes that a better claim silences ours: a hand-over is complete, or two
+// sides of a split have met again.
+func (m *mind) lost(a netip.Addr, to announce.Claim) {
+	m.opts.Log.Info("address given up", "address", a, "to", to.Node, "epoch", to.Epoch)
+	m.metrics.changes.WithLabelValues("outranked").Inc()
+	if m.plan == nil {
+		return
+	}
+	if answer, ok := m.plan.Answers[a]; ok {
+		m.event(answer, "Normal", "Moved", fmt.Sprintf("node %s stops announcing %s: node %s does now", m.opts.NodeName, a, to.Node))
+	}
+}
+
+// stranger hears of somebody who claims an address of ours. We keep it, since
+// our clients know us, and say so.
+func (m *mind) stranger(c l2.Conflict) {
+	m.metrics.conflicts.Inc()
+	m.opts.Log.Warn("a stranger answers for our address", "address", c.Address, "mac", c.MAC, "interface", c.Interface)
+	m.refused[c.Address] = refusal{announce.Refusal{MAC: c.MAC}, time.Now().Add(6 * retryStranger)}
+	if answer, ok := m.plan.Answers[c.Address]; ok {
+		m.event(answer, "Warning", "AddressInUse", fmt.Sprintf("%s also claims %s, which node %s announces", c.MAC, c.Address, m.opts.NodeName))
+	}
+}
+
+// nextRetry is how long until a refused address is to be looked at again.
+func (m *mind) nextRetry() time.Duration {
+	next := time.Hour
+	for _, r := range m.refused {
+		next = min(next, max(10*time.Millisecond, time.Until(r.retry)))
+	}
+	return next
+}
+
+func (m *mind) event(answer announce.Answer, eventType, reason, message string) {
+	for _, svc := range answer.Services {
+		m.opts.Writer.Event(snapshot.Ref{Kind: "Service", Key: svc}, eventType, reason, message)
+	}
+}

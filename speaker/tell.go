@@ -1,0 +1,97 @@
+package speaker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+)
+
+// maxNotAlive bounds what a SpeakerStatus says of others.
+const maxNotAlive = 20
+
+// tell lets everybody know: State, the SpeakerStatus, and Events where a
+// problem of this node began.
+func (m *mind) tell() {
+	// The controller's leader tells of problems that every speaker sees; this
+	// node's own are told here, when they begin.
+	own := m.ownProblems()
+	now := make(map[snapshot.Problem]struct{}, len(own))
+	for _, p := range own {
+		now[p] = struct{}{}
+		if _, old := m.told[p]; !old {
+			m.opts.Writer.Event(p.Object, "Warning", p.Reason, p.Message)
+		}
+	}
+	m.told = now
+	problems := slices.Concat(m.plan.Problems, own)
+	m.state.Store(m.describe(problems))
+	if m.waiting() == "" {
+		m.pub.set(m.status())
+	}
+}
+
+// ownProblems are those that only this node can know.
+func (m *mind) ownProblems() []snapshot.Problem {
+	node := snapshot.Ref{Kind: "Node", Key: snapshot.Key{Name: m.opts.NodeName}}
+	var out []snapshot.Problem
+	if m.members.Waiting != "" {
+		out = append(out, snapshot.Problem{Object: node, Reason: "SpeakerWaiting", Message: m.members.Waiting})
+	}
+	if !m.members.Settled {
+		return out
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.members.Missing)) {
+		// A peer without a speaker of its own is no problem.
+		if _, speaks := m.cluster.SpeakerStatuses.Get(snapshot.Key{Name: name}); speaks {
+			out = append(out, snapshot.Problem{Object: node, Reason: "MemberMissing",
+				Message: fmt.Sprintf("the speaker of node %s is not among the members: %s", name, m.members.Missing[name])})
+		}
+	}
+	return out
+}
+
+func (m *mind) status() v1alpha1.SpeakerStatusStatus {
+	s := m.plan.Status
+	s.Leaving = m.leaving
+	s.Members = v1alpha1.SpeakerMembers{
+		Alive:    int32(len(m.members.Alive)),
+		Expected: int32(max(1, m.cluster.Nodes.Len())),
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.members.Missing)) {
+		if len(s.Members.NotAlive) == maxNotAlive {
+			break
+		}
+		s.Members.NotAlive = append(s.Members.NotAlive, name+": "+m.members.Missing[name])
+	}
+	return s
+}
+
+func (m *mind) describe(problems []snapshot.Problem) *State {
+	s := &State{
+		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.leaving,
+		Announcing: []Announced{}, Owners: make(map[string]string, len(m.plan.Owners)),
+		Alive: slices.Sorted(maps.Keys(m.members.Alive)), Missing: m.members.Missing,
+		Interfaces: m.l2.Interfaces(), Problems: []StateProblem{},
+	}
+	for a, owner := range m.plan.Owners {
+		s.Owners[a.String()] = owner
+	}
+	if s.Waiting == "" {
+		for a, answer := range m.plan.Answers {
+			v := Announced{Address: a.String(), Interfaces: answer.Interfaces, Epoch: answer.Epoch, HandOver: answer.HandOver}
+			for _, svc := range answer.Services {
+				v.Services = append(v.Services, svc.String())
+			}
+			s.Announcing = append(s.Announcing, v)
+		}
+	}
+	slices.SortFunc(s.Announcing, func(a, b Announced) int { return cmp.Compare(a.Address, b.Address) })
+	for _, p := range problems {
+		s.Problems = append(s.Problems, StateProblem{p.Object.String(), p.Reason, p.Message})
+	}
+	return s
+}
