@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,6 +173,17 @@ func TestLabTrouble(t *testing.T) {
 	back("Loss healed")
 }
 
+func TestLabCapture(t *testing.T) {
+	c := cluster(t, "nftables")
+	laptop, node := c.Client("laptop"), c.Node(1)
+	capture := c.Capture("arp host " + node.IP())
+	laptop.ARP(node.IP())
+	packets := capture.Stop()
+	if len(packets) != 2 || !strings.Contains(packets[0], "Request who-has "+node.IP()) || !strings.Contains(packets[1], node.MAC()) {
+		t.Errorf("captured %q, want one question and one answer", packets)
+	}
+}
+
 func TestLabAPIServerOutage(t *testing.T) {
 	c := cluster(t, "nftables")
 	svc, _ := serveByHand(t, c, "Cluster")
@@ -268,4 +280,34 @@ func await(t *testing.T, within time.Duration, what string, done func() bool) {
 			t.Fatalf("no %s within %v", what, within)
 		}
 	}
+}
+
+func TestLabDualStack(t *testing.T) {
+	c := lab.New(t, lab.Nodes(2), lab.IPv6())
+	c.Pod(1, "web-1", lab.Labels{"app": "web"})
+	c.Pod(2, "web-2", lab.Labels{"app": "web"})
+	c.Apply(`
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: NodePort
+  ipFamilyPolicy: RequireDualStack
+  selector: {app: web}
+  ports: [{port: 80, targetPort: http}]
+`)
+	svc, err := c.Kube().CoreV1().Services(c.Namespace()).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(svc.Spec.ClusterIPs) != 2 {
+		t.Fatalf("cluster addresses %v, want two", svc.Spec.ClusterIPs)
+	}
+	for _, ip := range svc.Spec.ClusterIPs {
+		answeredBy(t, c, c.Node(1).Host, "http://"+net.JoinHostPort(ip, "80"), "web-1", "web-2")
+	}
+	laptop := c.Client("laptop")
+	port := fmt.Sprint(svc.Spec.Ports[0].NodePort)
+	answeredBy(t, c, laptop.Host, "http://"+net.JoinHostPort(c.Node(1).IP(), port), "web-1", "web-2")
+	answeredBy(t, c, laptop.Host, "http://"+net.JoinHostPort(c.Node(2).IPv6(), port), "web-1", "web-2")
 }

@@ -55,7 +55,7 @@ func newMachine(c *core, number int) (*machine, error) {
 	// ClusterIP would be refused before kube-proxy could translate them.
 	routes := []string{"route add default via " + lanAddr4(gatewayHost)}
 	if c.opts.ipv6 {
-		routes = append(routes, "-6 route add default via "+lanAddr6(gatewayHost))
+		routes = append(routes, "route add default via "+lanAddr6(gatewayHost))
 	}
 	if err := ns.ip(routes...); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ table inet lab {
 func podRoute(node int, ipv6 bool) []string {
 	lines := []string{fmt.Sprintf("route replace %s via %s", nodePods4(node), lanAddr4(firstNode+node))}
 	if ipv6 {
-		lines = append(lines, fmt.Sprintf("-6 route replace %s via %s", nodePods6(node), lanAddr6(firstNode+node)))
+		lines = append(lines, fmt.Sprintf("route replace %s via %s", nodePods6(node), lanAddr6(firstNode+node)))
 	}
 	return lines
 }

@@ -115,10 +115,10 @@ func (p *pod) plug() error {
 	if v6 {
 		node = append(node,
 			fmt.Sprintf("addr add %s/64 dev %s nodad", podGateway6, veth),
-			fmt.Sprintf("-6 route add %s/128 dev %s", addr6, veth))
+			fmt.Sprintf("route add %s/128 dev %s", addr6, veth))
 		inside = append(inside,
 			fmt.Sprintf("addr add %s/128 dev eth0 nodad", addr6),
-			fmt.Sprintf("-6 route add default via %s dev eth0", podGateway6))
+			fmt.Sprintf("route add default via %s dev eth0", podGateway6))
 	}
 	if err := m.ns.ip(node...); err != nil {
 		return err
