@@ -90,6 +90,12 @@ func TestUntouchedHostsKeepTheirRoutes(t *testing.T) {
 	if same := route.Compile(c, after, route.Options{}); same.Version != after.Version || after.Version == before.Version {
 		t.Errorf("versions %d, %d, %d: want a new one for a change only", before.Version, after.Version, same.Version)
 	}
+	ing, svc := plainIngress("i1", "h1.example.com", "s", "/"), plainService("s")
+	ing.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "10.0.0.7"}}
+	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.7"}}
+	if told := route.Compile(c.With(ing, svc), after, route.Options{}); told.Version != after.Version {
+		t.Error("a status is no reason for new routes")
+	}
 	c = c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: "new"})
 	c = c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: "i7"})
 	last := route.Compile(c, after, route.Options{})

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -116,7 +118,11 @@ func (w *compiler) close() {
 func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
 	keys := map[snapshot.Key]struct{}{}
 	for key := range snapshot.Diff(old.ingresses, w.c.Ingresses) {
-		keys[key] = struct{}{}
+		before, _ := old.ingresses.Get(key)
+		after, _ := w.c.Ingresses.Get(key)
+		if !sameIngress(before, after) {
+			keys[key] = struct{}{}
+		}
 	}
 	users := func(ix index, what snapshot.Key) {
 		list, _ := ix.Get(what)
@@ -151,6 +157,16 @@ func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
 	}
 	slices.SortFunc(sorted, snapshot.Key.Compare)
 	return sorted
+}
+
+// sameIngress reports whether two versions of an Ingress ask for the same. Ours
+// and other controllers write every one's status when an address changes.
+func sameIngress(a, b *networkingv1.Ingress) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.CreationTimestamp.Equal(&b.CreationTimestamp) && maps.Equal(a.Annotations, b.Annotations) &&
+		reflect.DeepEqual(a.Spec, b.Spec)
 }
 
 // sameService reports whether routes see no difference between two versions of a
