@@ -33,7 +33,7 @@ type IPAddressPoolSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=96
-	// +kubebuilder:validation:items:XValidation:rule="self.contains('-') ? isIP(self.substring(0, self.indexOf('-')).trim()) && isIP(self.substring(self.indexOf('-') + 1).trim()) : isCIDR(self)",messageExpression="'\"' + self + '\" is neither a prefix like 10.0.0.0/24 nor a range like 10.0.0.10-10.0.0.20'",message="must be a prefix like 10.0.0.0/24 or a range like 10.0.0.10-10.0.0.20"
+	// +kubebuilder:validation:items:XValidation:rule="self.contains('-') ? isIP(self.substring(0, self.indexOf('-')).trim()) && isIP(self.substring(self.indexOf('-') + 1).trim()) : isCIDR(self.trim())",messageExpression="'\"' + self + '\" is neither a prefix like 10.0.0.0/24 nor a range like 10.0.0.10-10.0.0.20'",message="must be a prefix like 10.0.0.0/24 or a range like 10.0.0.10-10.0.0.20"
 	// +kubebuilder:validation:items:XValidation:rule="!self.contains('-') || self.substring(0, self.indexOf('-')).contains(':') == self.substring(self.indexOf('-')).contains(':')",messageExpression="'\"' + self + '\" begins in one address family and ends in the other'",message="a range must begin and end in the same address family"
 	Addresses []string `json:"addresses"`
 
@@ -61,7 +61,7 @@ type IPAddressPoolSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=96
-	// +kubebuilder:validation:items:XValidation:rule="self.contains('-') ? isIP(self.substring(0, self.indexOf('-')).trim()) && isIP(self.substring(self.indexOf('-') + 1).trim()) : isCIDR(self) || isIP(self)",messageExpression="'\"' + self + '\" is neither an address, nor a prefix like 10.0.0.0/28, nor a range like 10.0.0.10-10.0.0.20'",message="must be an address, a prefix like 10.0.0.0/28 or a range like 10.0.0.10-10.0.0.20"
+	// +kubebuilder:validation:items:XValidation:rule="self.contains('-') ? isIP(self.substring(0, self.indexOf('-')).trim()) && isIP(self.substring(self.indexOf('-') + 1).trim()) : isCIDR(self.trim()) || isIP(self.trim())",messageExpression="'\"' + self + '\" is neither an address, nor a prefix like 10.0.0.0/28, nor a range like 10.0.0.10-10.0.0.20'",message="must be an address, a prefix like 10.0.0.0/28 or a range like 10.0.0.10-10.0.0.20"
 	// +kubebuilder:validation:items:XValidation:rule="!self.contains('-') || self.substring(0, self.indexOf('-')).contains(':') == self.substring(self.indexOf('-')).contains(':')",messageExpression="'\"' + self + '\" begins in one address family and ends in the other'",message="a range must begin and end in the same address family"
 	Reserved []string `json:"reserved,omitempty"`
 
