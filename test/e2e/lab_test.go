@@ -184,6 +184,35 @@ func TestLabCapture(t *testing.T) {
 	}
 }
 
+func TestLabRouters(t *testing.T) {
+	c := cluster(t, "nftables")
+	one := c.Router("one", `
+router bgp 65001
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ neighbor 10.77.0.3 remote-as 65002
+ neighbor 10.77.0.3 bfd
+ address-family ipv4 unicast
+  network 192.0.2.0/24
+`)
+	two := c.Router("two", `
+router bgp 65002
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ neighbor 10.77.0.1 remote-as 65001
+ neighbor 10.77.0.1 bfd
+`)
+	c.Eventually(30*time.Second, func() error {
+		if routes := two.Exec("ip", "route", "show", "192.0.2.0/24"); !strings.Contains(routes, "via "+one.IP()) {
+			return fmt.Errorf("no route to 192.0.2.0/24 yet: %q", routes)
+		}
+		if peers := two.Show("show bfd peers json"); !strings.Contains(peers, `"status":"up"`) {
+			return fmt.Errorf("BFD: %s", peers)
+		}
+		return nil
+	})
+}
+
 func TestLabAPIServerOutage(t *testing.T) {
 	c := cluster(t, "nftables")
 	svc, _ := serveByHand(t, c, "Cluster")

@@ -45,7 +45,8 @@ type core struct {
 	mu      sync.Mutex
 	clients map[string]*Client
 	pods    map[*pod]struct{}
-	views   int // for names of Kubernetes namespaces
+	routers map[int]bool // LAN addresses in use
+	views   int          // for names of Kubernetes namespaces
 	closed  bool
 
 	installed *installation // nil: no Quayside
@@ -72,7 +73,7 @@ func Start(ctx context.Context, option ...Option) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &core{opts: opts, bins: bins, run: r, clients: map[string]*Client{}, pods: map[*pod]struct{}{}}
+	c := &core{opts: opts, bins: bins, run: r, clients: map[string]*Client{}, pods: map[*pod]struct{}{}, routers: map[int]bool{}}
 	c.alive, c.cancel = context.WithCancel(context.Background())
 	view := &Cluster{core: c, ctx: ctx, namespace: "default"}
 	if err := c.up(ctx); err != nil {

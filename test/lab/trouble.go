@@ -35,8 +35,8 @@ func (a *APIServer) Start(ctx context.Context) error {
 	return a.startServer(ctx)
 }
 
-// Member is something with a port on the LAN's switch: a Node, a Client, the
-// APIServer.
+// Member is something with a port on the LAN's switch: a Node, a Client, a
+// Router, the APIServer.
 type Member interface{ port() string }
 
 func (n *machine) port() string      { return n.name }
