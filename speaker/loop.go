@@ -22,6 +22,7 @@ type mind struct {
 	members *members.View
 	plan    *announce.Plan
 	leaving bool
+	met     bool // other speakers have been alive
 
 	// mine are the claims of this node, which members may not have taken in yet.
 	mine map[netip.Addr]int64
@@ -74,7 +75,7 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 		case c := <-s.l2.Conflicts():
 			m.stranger(c)
 		case v := <-m.answers:
-			m.hear(v)
+			m.hear(hands, v)
 		case <-m.retry.C:
 		case <-leave:
 			leave = nil
@@ -111,6 +112,7 @@ func (m *mind) compile() {
 	began := time.Now()
 	m.cluster = m.opts.Source.Snapshot()
 	m.members = m.membersView()
+	m.met = m.met || len(m.members.Alive) > 1
 	view := m.view()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB})
 	for a, answer := range m.plan.Answers {

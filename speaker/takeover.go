@@ -21,6 +21,9 @@ const (
 	retryFailed   = time.Second
 )
 
+// maxWitnesses bounds how many other nodes are asked for a sign of life.
+const maxWitnesses = 32
+
 // refusal is what the LAN said about an address.
 type refusal struct {
 	announce.Refusal
@@ -29,9 +32,12 @@ type refusal struct {
 
 // verdict is the LAN's answer to one batch of questions.
 type verdict struct {
-	asked map[netip.Addr]announce.Take
-	found map[netip.Addr]l2.Found
-	err   error
+	asked  map[netip.Addr]announce.Take
+	found  map[netip.Addr]l2.Found
+	nodes  map[string]netip.Addr // where the nodes themselves were asked for
+	deaf   bool                  // nobody said anything, not even those who should
+	second bool                  // the questions were asked once more
+	err    error
 }
 
 // act carries out the plan's takes: at once where the owner is alive and lets
@@ -76,27 +82,66 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 		_, wanted := barred[a]
 		return !wanted && (!m.claims(a) || now.After(r.retry))
 	})
-	m.ask(ctx, died, l2.Takeover())
-	m.ask(ctx, first, l2.FirstClaim())
+	m.ask(ctx, died, l2.Takeover(), false)
+	m.ask(ctx, first, l2.FirstClaim(), false)
 	return granted
 }
 
-// ask puts questions to the LAN; hear gets the answer.
-func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timing l2.Timing) {
+// ask puts questions to the LAN; hear gets the answer. Beside the addresses it
+// asks for hosts that should answer if the LAN works at all: a speaker that is
+// itself cut off must take nothing, lest it return with newer claims than those
+// who kept working.
+func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timing l2.Timing, second bool) {
 	if len(takes) == 0 {
 		return
 	}
 	questions := make([]l2.Question, 0, len(takes))
+	first := true
 	for a, t := range takes {
 		m.asking[a] = struct{}{}
 		questions = append(questions, l2.Question{Address: a, Interfaces: t.Interfaces})
+		first = first && t.Cause == announce.First
+	}
+	nodes := map[string]netip.Addr{}
+	if !first && m.met {
+		nodes = m.nodes(takes)
+		questions = append(questions, m.witnesses(nodes)...)
 	}
 	m.tasks.Add(1)
 	go func() {
-		found, err := m.l2.Probe(ctx, questions, timing)
-		m.answers <- verdict{takes, found, err}
+		found, heard, err := m.l2.Listen(ctx, questions, timing)
+		m.answers <- verdict{takes, found, nodes, len(nodes) > 0 && !heard, second, err}
 		m.tasks.Add(-1)
 	}()
+}
+
+// nodes are where the other nodes can be asked for: those that lose an address
+// first. Their kernels answer even when their speakers are dead.
+func (m *mind) nodes(takes map[netip.Addr]announce.Take) map[string]netip.Addr {
+	losers := map[string]struct{}{}
+	for _, t := range takes {
+		losers[t.From] = struct{}{}
+	}
+	out := map[string]netip.Addr{}
+	_, peers := m.peers()
+	for _, p := range peers {
+		if _, loses := losers[p.Name]; loses || len(out) < maxWitnesses {
+			out[p.Name] = p.Addr
+		}
+	}
+	return out
+}
+
+// witnesses are nodes, and whoever else this machine has talked to.
+func (m *mind) witnesses(nodes map[string]netip.Addr) []l2.Question {
+	out, err := m.l2.Neighbours()
+	if err != nil {
+		m.opts.Log.Warn("neighbours are not known", "error", err)
+	}
+	for _, a := range nodes {
+		out = append(out, l2.Question{Address: a})
+	}
+	return out
 }
 
 // awaitQuestions lets the goroutines of ask end.
@@ -110,32 +155,46 @@ func (m *mind) awaitQuestions() {
 }
 
 // hear grants what nobody answered for, if it is still to be taken.
-func (m *mind) hear(v verdict) {
-	m.compile() // the world may have moved while the LAN was asked
-	still := map[netip.Addr]announce.Take{}
-	for _, t := range append(m.plan.Take, m.plan.Barred...) {
-		still[t.Address] = t
-	}
-	macs := announce.MACs(m.cluster, announce.View{Facts: m.members.Facts})
-	now := time.Now()
+func (m *mind) hear(ctx context.Context, v verdict) {
 	for a := range v.asked {
 		delete(m.asking, a)
-		t, wanted := still[a]
-		found, taken := v.found[a]
+	}
+	m.compile() // the world may have moved while the LAN was asked
+	macs := announce.MACs(m.cluster, announce.View{Facts: m.members.Facts})
+	now := time.Now()
+	again := map[netip.Addr]announce.Take{}
+	for _, t := range append(m.plan.Take, m.plan.Barred...) {
+		if _, asked := v.asked[t.Address]; !asked {
+			continue
+		}
+		found, taken := v.found[t.Address]
 		switch {
-		case !wanted:
-		case v.err != nil && !taken:
-			m.opts.Log.Warn("the LAN could not be asked", "address", a, "error", v.err)
-			m.refused[a] = refusal{announce.Refusal{Node: t.From, MAC: "unknown"}, now.Add(retryFailed)}
 		case taken && macs[found.MAC] == m.opts.NodeName:
-			// An interface of ours hears another: both are on one LAN.
-			m.grant(t)
+			m.grant(t) // an interface of ours hears another: both are on one LAN
 		case taken:
-			m.refuse(a, t, macs[found.MAC], found, now)
+			m.refuse(t, macs[found.MAC], found, now)
+		case v.err != nil:
+			m.opts.Log.Warn("the LAN could not be asked", "address", t.Address, "error", v.err)
+			m.refused[t.Address] = refusal{announce.Refusal{Node: t.From, MAC: "unknown"}, now.Add(retryFailed)}
+		case v.deaf:
+			m.opts.Log.Info("address is not taken: this node hears nobody", "address", t.Address, "from", t.From)
+			m.refused[t.Address] = refusal{announce.Refusal{Node: t.From, MAC: "unknown"}, now.Add(retryMember)}
+		case !v.second && v.livesOn(t.From):
+			// The node lives, so its speaker is either gone or only slow: ask
+			// once more before taking from it what it may yet answer for.
+			again[t.Address] = t
 		default:
 			m.grant(t)
 		}
 	}
+	m.ask(ctx, again, l2.Takeover(), true)
+}
+
+// livesOn reports whether a node itself has answered.
+func (v *verdict) livesOn(node string) bool {
+	a, asked := v.nodes[node]
+	_, answered := v.found[a]
+	return asked && answered
 }
 
 // recognise finds out that a stranger is a member that had not been met.
@@ -147,7 +206,8 @@ func (m *mind) recognise(macs map[string]string) {
 	}
 }
 
-func (m *mind) refuse(a netip.Addr, t announce.Take, node string, found l2.Found, now time.Time) {
+func (m *mind) refuse(t announce.Take, node string, found l2.Found, now time.Time) {
+	a := t.Address
 	_, again := m.refused[a]
 	pause := retryMember
 	if node == "" {

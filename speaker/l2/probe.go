@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/bpf"
@@ -45,9 +46,16 @@ func FirstClaim() Timing { return Timing{Times: 3, Every: 200 * time.Millisecond
 // early once every address is answered for. An interface that cannot ask is no
 // answer; it is logged.
 func (a *Announcer) Probe(ctx context.Context, questions []Question, timing Timing) (map[netip.Addr]Found, error) {
+	found, _, err := a.Listen(ctx, questions, timing)
+	return found, err
+}
+
+// Listen is Probe that also says whether anything at all was heard from
+// others: an answer, or somebody else's question about one of the addresses.
+func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Timing) (found map[netip.Addr]Found, heard bool, err error) {
 	links, err := readLinks()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	p := &probe{found: map[netip.Addr]Found{}, open: map[netip.Addr]int{}, all: make(chan struct{}), log: a.opts.Log}
 	for _, l := range links {
@@ -58,7 +66,7 @@ func (a *Announcer) Probe(ctx context.Context, questions []Question, timing Timi
 	defer p.close()
 	p.remaining = len(p.open)
 	if p.remaining == 0 {
-		return nil, errors.New("no interface to ask on")
+		return nil, false, errors.New("no interface to ask on")
 	}
 	for _, e := range p.ears {
 		p.listening.Go(e.listen)
@@ -72,12 +80,12 @@ func (a *Announcer) Probe(ctx context.Context, questions []Question, timing Timi
 		select {
 		case <-tick.C:
 		case <-p.all:
-			return p.result(), nil
+			return p.result(nil)
 		case <-ctx.Done():
-			return p.result(), ctx.Err()
+			return p.result(ctx.Err())
 		}
 	}
-	return p.result(), nil
+	return p.result(nil)
 }
 
 // probe is one round of questions over several interfaces.
@@ -85,6 +93,7 @@ type probe struct {
 	log       *slog.Logger
 	ears      []*ear
 	listening sync.WaitGroup
+	heard     atomic.Bool
 	all       chan struct{} // closed when every address is answered for
 
 	mu        sync.Mutex
@@ -184,7 +193,11 @@ func (e *ear) listen() {
 		if !open {
 			return
 		}
-		if v := e.parse(e.ans, frame, scratch); v.claimed.IsValid() {
+		v := e.parse(e.ans, frame, scratch)
+		if v.asked || v.claimed.IsValid() {
+			e.p.heard.Store(true)
+		}
+		if v.claimed.IsValid() {
 			e.p.note(v.claimed, Found{Interface: e.link.Name, MAC: net.HardwareAddr(v.claimant[:]).String()})
 		}
 	}
@@ -205,14 +218,14 @@ func (p *probe) note(a netip.Addr, f Found) {
 	}
 }
 
-func (p *probe) result() map[netip.Addr]Found {
+func (p *probe) result(err error) (map[netip.Addr]Found, bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := make(map[netip.Addr]Found, len(p.found))
 	for a, f := range p.found {
 		out[a] = f
 	}
-	return out
+	return out, p.heard.Load(), err
 }
 
 func (p *probe) close() {
