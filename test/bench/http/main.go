@@ -1,0 +1,203 @@
+// Command http measures the CPU time that one request costs a proxy: Quayside,
+// nginx and HAProxy side by side, in one run, before the same backend.
+//
+// Each proxy gets one core for itself; the backend and wrk share the other. 64
+// connections are kept alive on either side and the body has 100 bytes. All
+// three add the same forwarding headers. The time is what the kernel has
+// charged the proxy's processes, so it does not depend on who else is busy. A
+// peer that is not installed is left out with a note.
+//
+//	go run ./test/bench/http
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// roleVariable makes the program, run once more, be one of its own servers.
+const roleVariable = "QUAYSIDE_BENCH_ROLE"
+
+const (
+	backendAddr = "127.0.0.1:18080"
+	connections = 64
+	bodySize    = 100
+)
+
+func main() {
+	var err error
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	switch os.Getenv(roleVariable) {
+	case "backend":
+		err = serveBackend(backendAddr)
+	case "quayside":
+		err = serveQuayside(ctx, quaysideAddr, backendAddr)
+	default:
+		duration := flag.Duration("duration", 3*time.Second, "how long each proxy is measured")
+		rounds := flag.Int("rounds", 3, "how often; the best round counts")
+		profile := flag.String("cpuprofile", "", "write a CPU profile of Quayside to this file")
+		only := flag.String("only", "", "measure this proxy alone")
+		flag.Parse()
+		err = run(ctx, plan{*duration, *rounds, *profile, *only})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "http:", err)
+		os.Exit(1)
+	}
+}
+
+type plan struct {
+	duration time.Duration
+	rounds   int
+	profile  string
+	only     string
+}
+
+// result is the best round of one proxy.
+type result struct {
+	name     string
+	cpu      time.Duration // per request
+	rate     float64       // requests per second
+	p50, p99 string
+}
+
+func run(ctx context.Context, p plan) error {
+	if runtime.NumCPU() < 2 {
+		return errors.New("needs two cores: one for the proxy, one for the load")
+	}
+	for _, tool := range []string{"wrk", "taskset"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("needs %s: %w", tool, err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "quayside-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	backend, err := start(ctx, loadCore, selfAs("backend", ""), backendAddr)
+	if err != nil {
+		return err
+	}
+	defer backend.stop()
+
+	// The peers take turns, so that a busy minute of the machine hits all.
+	var results []result
+	for round := range p.rounds {
+		for i, peer := range peers(dir, p.profile) {
+			if round == 0 {
+				results = append(results, result{name: peer.name})
+			}
+			if peer.missing != "" || p.only != "" && p.only != peer.name {
+				continue
+			}
+			r, err := measure(ctx, peer, p.duration)
+			if err != nil {
+				return fmt.Errorf("%s: %w", peer.name, err)
+			}
+			if best := &results[i]; best.cpu == 0 || r.cpu < best.cpu {
+				*best = r
+			}
+		}
+	}
+	for _, peer := range peers(dir, "") {
+		if peer.missing != "" {
+			fmt.Printf("%s is left out: %s\n", peer.name, peer.missing)
+		}
+	}
+	print(results)
+	return nil
+}
+
+func print(results []result) {
+	var ours time.Duration
+	for _, r := range results {
+		if r.name == "quayside" {
+			ours = r.cpu
+		}
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "proxy\tCPU per request\tratio of ours\trequests/s\tp50\tp99\t")
+	for _, r := range results {
+		if r.cpu > 0 {
+			fmt.Fprintf(w, "%s\t%.2f µs\t%.2f\t%.0f\t%s\t%s\t\n",
+				r.name, float64(r.cpu.Nanoseconds())/1000, float64(ours)/float64(r.cpu), r.rate, r.p50, r.p99)
+		}
+	}
+	w.Flush()
+}
+
+// measure starts a proxy, warms it up, and loads it.
+func measure(ctx context.Context, p peer, d time.Duration) (result, error) {
+	proc, err := start(ctx, proxyCore, p.command, p.addr)
+	if err != nil {
+		return result{}, err
+	}
+	defer proc.stop()
+	if _, err := load(ctx, p.addr, time.Second); err != nil {
+		return result{}, err
+	}
+	before, err := proc.cpu()
+	if err != nil {
+		return result{}, err
+	}
+	l, err := load(ctx, p.addr, d)
+	if err != nil {
+		return result{}, err
+	}
+	after, err := proc.cpu()
+	if err != nil {
+		return result{}, err
+	}
+	if l.errors != "" {
+		return result{}, fmt.Errorf("the load met errors: %s", l.errors)
+	}
+	if l.requests == 0 {
+		return result{}, errors.New("not one request was answered")
+	}
+	return result{
+		name: p.name, cpu: (after - before) / time.Duration(l.requests),
+		rate: float64(l.requests) / d.Seconds(), p50: l.p50, p99: l.p99,
+	}, nil
+}
+
+// loaded is what wrk has to say.
+type loaded struct {
+	requests int
+	p50, p99 string
+	errors   string
+}
+
+func load(ctx context.Context, addr string, d time.Duration) (loaded, error) {
+	cmd := exec.CommandContext(ctx, "taskset", "-c", loadCore, "wrk", "--latency",
+		"-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", max(1, int(d.Seconds()))), "http://"+addr+"/")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return loaded{}, fmt.Errorf("wrk: %w: %s", err, out)
+	}
+	var l loaded
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 2 && fields[1] == "requests" && fields[2] == "in":
+			fmt.Sscan(fields[0], &l.requests)
+		case len(fields) == 2 && fields[0] == "50%":
+			l.p50 = fields[1]
+		case len(fields) == 2 && fields[0] == "99%":
+			l.p99 = fields[1]
+		case strings.Contains(line, "Non-2xx") || strings.Contains(line, "Socket errors"):
+			l.errors += strings.TrimSpace(line) + " "
+		}
+	}
+	return l, nil
+}

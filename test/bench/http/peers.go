@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// The cores, as taskset names them.
+const (
+	loadCore  = "0"
+	proxyCore = "1"
+)
+
+const (
+	quaysideAddr = "127.0.0.1:18081"
+	nginxAddr    = "127.0.0.1:18082"
+	haproxyAddr  = "127.0.0.1:18083"
+)
+
+// peer is a proxy and how to start it in the foreground.
+type peer struct {
+	name    string
+	addr    string
+	command *exec.Cmd
+	missing string // why it cannot be measured
+}
+
+func peers(dir, profile string) []peer {
+	return []peer{
+		{name: "quayside", addr: quaysideAddr, command: selfAs("quayside", profile)},
+		external("nginx", nginxAddr, dir, nginxConfig(dir), "-c", "%s", "-p", dir),
+		external("haproxy", haproxyAddr, dir, haproxyConfig(), "-f", "%s"),
+	}
+}
+
+// selfAs is this program in another role.
+func selfAs(role, profile string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, profileVariable+"="+profile, "GOMAXPROCS=1")
+	return cmd
+}
+
+// external is a proxy of somebody else with its configuration; "%s" in args is
+// where that lies.
+func external(name, addr, dir, config string, args ...string) peer {
+	p := peer{name: name, addr: addr}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		p.missing = "it is not installed"
+		return p
+	}
+	file := filepath.Join(dir, name+".conf")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		p.missing = err.Error()
+		return p
+	}
+	for i, a := range args {
+		if a == "%s" {
+			args[i] = file
+		}
+	}
+	p.command = exec.Command(path, args...)
+	return p
+}
+
+// nginxConfig is that of ingress-nginx as far as it concerns one request: keep
+// alive on both sides and the same forwarding headers.
+func nginxConfig(dir string) string {
+	return fmt.Sprintf(`
+daemon off;
+worker_processes 1;
+pid %[1]s/nginx.pid;
+error_log %[1]s/nginx.log;
+events { worker_connections 4096; }
+http {
+  access_log off;
+  client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+  keepalive_requests 100000000;
+  upstream backend { server %[2]s; keepalive 320; keepalive_requests 100000000; }
+  server {
+    listen %[3]s;
+    location / {
+      proxy_http_version 1.1;
+      proxy_buffering off;
+      proxy_set_header Connection "";
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Request-ID $request_id;
+      proxy_set_header X-Real-IP $remote_addr;
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_set_header X-Forwarded-Host $http_host;
+      proxy_set_header X-Forwarded-Port $server_port;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Forwarded-Scheme $scheme;
+      proxy_set_header X-Scheme $scheme;
+      proxy_pass http://backend;
+    }
+  }
+}
+`, dir, backendAddr, nginxAddr)
+}
+
+func haproxyConfig() string {
+	return fmt.Sprintf(`
+global
+  nbthread 1
+  maxconn 4096
+defaults
+  mode http
+  timeout client 60s
+  timeout server 60s
+  timeout connect 5s
+  http-reuse always
+frontend front
+  bind %s
+  unique-id-format %%[uuid()]
+  unique-id-header X-Request-ID
+  http-request set-header X-Real-IP %%[src]
+  http-request set-header X-Forwarded-For %%[src]
+  http-request set-header X-Forwarded-Host %%[req.hdr(host)]
+  http-request set-header X-Forwarded-Port %%[dst_port]
+  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Scheme http
+  http-request set-header X-Scheme http
+  default_backend back
+backend back
+  server one %s
+`, haproxyAddr, backendAddr)
+}
