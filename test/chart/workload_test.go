@@ -38,7 +38,6 @@ func TestProcesses(t *testing.T) {
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
 				"--ingress-class=quayside", "--publish-service=quayside-system/quayside-proxy",
 			},
-			Env: []string{"POD_NAME=p"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
 		},
 		"speaker": {
