@@ -3,8 +3,11 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +116,34 @@ func BenchmarkRouteMatch(b *testing.B) {
 			b.ReportMetric(few.each(), "ns/match-of-10")
 			b.ReportMetric(many.each(), "ns/match-of-10k")
 			b.ReportMetric(many.each()/few.each(), "x-slower")
+		})
+	}
+}
+
+// BenchmarkRouteMatchPeer asks the same of the standard library's ServeMux, which
+// also matches a host exactly and a path by its longest prefix.
+func BenchmarkRouteMatchPeer(b *testing.B) {
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("servemux-of-%d", n), func(b *testing.B) {
+			mux := http.NewServeMux()
+			for i := range n {
+				for _, path := range []string{"/", "/api/v1/", "/static/"} {
+					mux.Handle(fmt.Sprintf("shop-%d.example.com%s", i, path), http.NotFoundHandler())
+				}
+			}
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			request := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/api/v1/carts/7"}}
+			var names []string
+			for range traffic {
+				names = append(names, fmt.Sprintf("shop-%d.example.com", random.IntN(n)))
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				request.Host = names[i%traffic]
+				if _, pattern := mux.Handler(request); !strings.HasSuffix(pattern, "/api/v1/") {
+					b.Fatal("no handler")
+				}
+			}
 		})
 	}
 }
