@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -16,7 +17,7 @@ const maxRows = 40
 // WriteText writes r as the screen that `quayside status` shows.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL", len(r.Services), func(i int) []string { return r.Services[i].lines() })
+	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL", len(r.Services), func(i int) []string { return r.Services[i].lines(r.unannounced()) })
 	table(&b, "INGRESS\tCLASS\tRULE\tADDRESS", len(r.Ingresses), func(i int) []string { return r.Ingresses[i].lines() })
 	table(&b, "POOL\tRANGES\tASSIGNED\tAVAILABLE", len(r.Pools), func(i int) []string {
 		p := r.Pools[i]
@@ -70,13 +71,21 @@ func count(n int64) string {
 	return fmt.Sprint(n)
 }
 
-func (s Service) lines() []string {
+// unannounced is how the screen calls an address that no speaker answers for.
+func (r *Report) unannounced() string {
+	if slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Speaker }) {
+		return "nobody"
+	}
+	return "-" // there are no speakers, and nothing is amiss
+}
+
+func (s Service) lines(unannounced string) []string {
 	name := s.Namespace + "/" + s.Name
 	var lines []string
 	for _, a := range s.Addresses {
 		by := names(a.Announced, 3)
 		if by == "" {
-			by = "nobody"
+			by = unannounced
 		}
 		lines = append(lines, name+"\t"+a.IP+"\t"+by+"\t"+s.Pool)
 		name = ""

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quayside.io/controller/cluster"
+	"quayside.io/controller/snapshot"
+	"quayside.io/speaker"
+)
+
+// speakerFlags are the flags of `speaker`.
+type speakerFlags struct {
+	nodeName, namespace, bind, keyFile, profile string
+	ignoreExcludeLB                             bool
+}
+
+func (f *speakerFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.nodeName, "node-name", hostName(), "node that this speaker speaks for")
+	flags.StringVar(&f.namespace, "namespace", "quayside-system", "namespace of our own objects")
+	flags.StringVar(&f.bind, "members-bind", ":7946", "HOST:PORT for gossip with the other speakers, TCP and UDP")
+	flags.StringVar(&f.keyFile, "members-key-file", "", "file of gossip secrets of at least 16 bytes, one per line: the first encrypts, all decrypt")
+	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")
+	flags.BoolVar(&f.ignoreExcludeLB, "ignore-exclude-lb", false, "announce also from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers")
+}
+
+func (e *env) speakerCommand() *cobra.Command {
+	var f speakerFlags
+	c := &cobra.Command{
+		Use: "speaker", Short: "Announce addresses from one node", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.runSpeaker(c.Context(), f) },
+	}
+	f.add(c.Flags())
+	return c
+}
+
+// speakerKinds are what announce.Compile reads.
+func speakerKinds() []snapshot.Kind {
+	return []snapshot.Kind{
+		snapshot.Service, snapshot.EndpointSlice, snapshot.Node,
+		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus,
+	}
+}
+
+func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
+	o, err := e.outfit()
+	if err != nil {
+		return err
+	}
+	api, err := cluster.NewAPI(cluster.APIOptions{
+		Kubeconfig: e.kubeconfig, Component: "speaker", Log: o.log, Registerer: o.registry, Kinds: speakerKinds(),
+	})
+	if err != nil {
+		return err
+	}
+	hall, err := speaker.New(speaker.Options{
+		Source: api.Source, Writer: api, NodeName: f.nodeName,
+		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, IgnoreExcludeLB: f.ignoreExcludeLB,
+		Log: o.log.With("hall", "speaker"), Registerer: o.registry,
+	})
+	if err != nil {
+		return err
+	}
+	o.admin.Ready(hall.Ready)
+	o.admin.State(hall.State)
+	return serveUntilDrained(ctx, hall.Run, api.Run, o.admin.Run)
+}
+
+// localSpeaker is the speaker of `up --announce`: the only one there is.
+func localSpeaker(files *cluster.Files, node string, o *outfit) (task, error) {
+	hall, err := speaker.New(speaker.Options{
+		Source: files.Source, Writer: files, NodeName: node, Solitary: true,
+		Log: o.log.With("hall", "speaker"), Registerer: o.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return hall.Run, nil
+}
