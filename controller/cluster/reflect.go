@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +33,9 @@ func (a *API) reflect(ctx context.Context, kind snapshot.Kind) {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
 			w, err := a.narrow(a.on(r).Get(), kind, r, &o).Watch(ctx)
+			if isStillborn(w) {
+				w, err = nil, fmt.Errorf("watch %s: %w", r.name, io.ErrUnexpectedEOF)
+			}
 			a.contact.heard(ctx, kind, err)
 			return w, err
 		},
@@ -40,6 +46,12 @@ func (a *API) reflect(ctx context.Context, kind snapshot.Kind) {
 		// Back soon after an outage; the jitter keeps a thousand speakers apart.
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
 	}).RunWithContext(ctx)
+}
+
+// isStillborn reports whether w is what client-go returns, without an error,
+// where the connection ended before an answer.
+func isStillborn(w watch.Interface) bool {
+	return w != nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch())
 }
 
 // unpack takes a list apart.
