@@ -129,9 +129,9 @@ func (p *passage) port() []byte {
 		return host[end+1:]
 	}
 	if p.ex.Request.TLS {
-		return []byte("443")
+		return p.server.httpsPort
 	}
-	return []byte("80")
+	return p.server.httpPort
 }
 
 // hostEnd is where the name in "name:port" ends.

@@ -69,6 +69,8 @@ type Server struct {
 	passages  sync.Pool
 	metrics   *metrics
 
+	httpPort, httpsPort []byte // as text, for the usual case
+
 	mu      sync.Mutex
 	clients map[*client]struct{}
 }
@@ -88,6 +90,8 @@ func New(o Options) *Server {
 		options:   o,
 		forwarded: filter.NewForwarded(o.TrustedProxies),
 		metrics:   newMetrics(),
+		httpPort:  []byte("80"),
+		httpsPort: []byte("443"),
 		clients:   map[*client]struct{}{},
 	}
 	s.listeners.init()
