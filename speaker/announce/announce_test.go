@@ -49,8 +49,7 @@ func genWorld(t *rapid.T) *world {
 		}
 		w.addNode(n, chance(50, "edge"))
 	}
-	w.objects = append(w.objects, &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
-		Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.0/24"}}})
+	w.objects = append(w.objects, lanPool("10.0.0.0/24"))
 	edgeOnly := chance(20, "edge only")
 	advert := &v1alpha1.L2Advertisement{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}
 	if edgeOnly {
@@ -79,6 +78,10 @@ func genWorld(t *rapid.T) *world {
 		}
 	}
 	return w
+}
+
+func lanPool(addresses string) *v1alpha1.IPAddressPool {
+	return &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}, Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{addresses}}}
 }
 
 func (w *world) addNode(n twinNode, edge bool) {
@@ -273,8 +276,7 @@ func TestLoadIsBounded(t *testing.T) {
 		for i := range nodes {
 			w.addNode(twinNode{name: fmt.Sprintf("node-%d", i), alive: true, ready: true, subnet: true}, false)
 		}
-		w.objects = append(w.objects, &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
-			Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.100-10.0.0.250"}}})
+		w.objects = append(w.objects, lanPool("10.0.0.100-10.0.0.250"))
 		for i := range services {
 			w.addService(fmt.Sprintf("s%02d", i), twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})}, i)
 		}
