@@ -57,7 +57,10 @@ func (h *Controller) assign(ctx context.Context) error {
 		case <-wake.C:
 		}
 		begin := time.Now()
-		plan := assign.Compile(h.options.Source.Snapshot(), h.plan.Load(), inflight(h.options.Writer), begin, h.options.Assign)
+		// In this order: what is no longer in flight must be in the snapshot.
+		// The other way round gives one address out twice (assign's model).
+		unanswered := inflight(h.options.Writer)
+		plan := assign.Compile(h.options.Source.Snapshot(), h.plan.Load(), unanswered, begin, h.options.Assign)
 		h.plan.Store(plan)
 		updates := failures.due(plan.Updates, begin)
 		h.apply(ctx, plan, updates, failures)
