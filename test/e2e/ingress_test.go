@@ -8,14 +8,14 @@ import (
 	"quayside.io/test/lab"
 )
 
-// The Ingress objects of the field's textbook, as a user has them. The third
+// The Ingress objects of the field's textbook, as a user has them: they name no
+// class, so the default one of the cluster is theirs. The third
 // one, of extensions/v1beta1, exists in files only (see the tests of `up`).
 const textbook = `
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: by-path}
 spec:
-  ingressClassName: quayside
   rules:
   - http:
       paths:
@@ -30,7 +30,6 @@ apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: by-host}
 spec:
-  ingressClassName: quayside
   rules:
   - host: video.example.com
     http:

@@ -22,7 +22,10 @@ func install(t *testing.T, c *lab.Cluster) {
 	if c.Quayside() != nil {
 		return
 	}
-	if err := c.TryInstall(t.Context(), lab.Values{"proxy": lab.Values{"gracePeriodSeconds": 10}}); err != nil {
+	if err := c.TryInstall(t.Context(), lab.Values{
+		"proxy":        lab.Values{"gracePeriodSeconds": 10},
+		"ingressClass": lab.Values{"default": true},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.TryApply(lanPool); err != nil {
