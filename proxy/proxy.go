@@ -82,7 +82,7 @@ func New(o Options) (*Proxy, error) {
 		fallback:  fallback,
 		server: serve.New(serve.Options{
 			Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
-			GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.CloseTunnels,
+			GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
 		}),
 	}
 	p.metrics = newMetrics(p)

@@ -18,6 +18,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,6 +198,84 @@ func TestRoutesAndEndpointsFollowTheCluster(t *testing.T) {
 		code, _ := get(t, addr, "a.example", "/shop")
 		return code == 404
 	})
+}
+
+// While pods come and go, not one request of 64 connections fails, and the
+// listener stays as it is.
+func TestPodsComeAndGoUnderLoad(t *testing.T) {
+	const changes, clients = 200, 64
+	files, p := start(t, nil)
+	addr := bound(p, false)
+	pods := []*httptest.Server{pod(), pod(), pod()}
+	publish := func() {
+		for i, pod := range pods {
+			s := slice("web", "", strings.TrimPrefix(pod.URL, "http://"))
+			s.Name = fmt.Sprint("web-", i)
+			files.Put(s)
+		}
+	}
+	files.Put(service("web", corev1.ServicePort{Port: 80}), ingress("web", "", "/", "web", number))
+	publish()
+	eventually(t, "the route is served", func() bool { code, _ := get(t, addr, "x", "/"); return code == 200 })
+
+	transport := &http.Transport{MaxIdleConnsPerHost: clients, MaxConnsPerHost: clients}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	stop := make(chan struct{})
+	var working, stopping sync.WaitGroup
+	var sent, failed atomic.Int64
+	for range clients {
+		working.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				sent.Add(1)
+				resp, err := client.Get("http://" + addr + "/")
+				if err != nil {
+					failed.Add(1)
+					t.Error(err)
+					return
+				}
+				body, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != 200 || err != nil {
+					failed.Add(1)
+					t.Errorf("%d %s %v", resp.StatusCode, body, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range changes {
+		// As in a cluster: the slice changes first, and the pod ends once the
+		// proxy may have seen it.
+		k := i % len(pods)
+		gone := pods[k]
+		pods[k] = pod()
+		publish()
+		stopping.Go(func() { time.Sleep(20 * time.Millisecond); gone.Close() })
+		time.Sleep(5 * time.Millisecond)
+	}
+	close(stop)
+	working.Wait()
+	stopping.Wait()
+	for _, pod := range pods {
+		pod.Close()
+	}
+	if failed.Load() > 0 || sent.Load() < clients {
+		t.Errorf("%d of %d requests failed", failed.Load(), sent.Load())
+	}
+	if bound(p, false) != addr {
+		t.Error("the listener was opened again")
+	}
+	t.Logf("%d requests over %d changes", sent.Load(), changes)
+}
+
+func pod() *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") }))
 }
 
 // A backend Service with the Local policy is reached on this node only.

@@ -173,6 +173,9 @@ func (c *collector) collect(ch chan<- prometheus.Metric, s *series, labels ...st
 			buckets[boundOf(i).Seconds()] = total
 		}
 	}
+	if total == 0 {
+		return
+	}
 	sum := time.Duration(s.nanos.Load()).Seconds()
 	ch <- prometheus.MustNewConstHistogram(c.duration, total, sum, buckets, labels...)
 	ch <- prometheus.MustNewConstMetric(c.broken, prometheus.CounterValue, float64(s.broken.Load()), labels...)

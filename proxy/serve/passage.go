@@ -71,10 +71,25 @@ func (p *passage) run() (done bool) {
 
 // finish ends the passage.
 func (p *passage) finish() {
-	p.series.observe(p.ex.Response.Status, time.Since(p.ctx.Time()))
+	took := time.Since(p.ctx.Time())
+	p.series.observe(p.ex.Response.Status, took)
+	if p.server.access {
+		p.log(took)
+	}
 	p.ex.Reset()
 	*p = passage{server: p.server, ex: p.ex, path: p.path[:0]}
 	p.server.passages.Put(p)
+}
+
+// log is the access log. It costs what logs cost, so it needs --log-level debug.
+func (p *passage) log(took time.Duration) {
+	r := &p.ex.Request
+	var ingress, service string
+	if p.route != nil {
+		ingress, service = p.route.Ingress.String(), p.route.Service.String()
+	}
+	p.server.options.Log.Debug("request", "client", r.Client.Addr(), "method", string(r.Method), "host", string(r.Host),
+		"target", string(r.Target), "status", p.ex.Response.Status, "took", took, "ingress", ingress, "service", service)
 }
 
 // answer finds out who answers, and asks.

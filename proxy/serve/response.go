@@ -190,6 +190,11 @@ const statusClientGone = 499
 
 // refuse answers what fasthttp could not parse.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+	c, _ := ctx.Conn().(connection)
+	if len(ctx.Request.Header.RawHeaders()) == 0 && c != nil && isSilent(err) {
+		c.base().Conn.Close() // it was opened in advance and never used
+		return
+	}
 	status, text := 400, "400 Bad Request: the request is malformed"
 	var timeout net.Error
 	switch {
@@ -204,7 +209,14 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetBodyString(text + "\n")
 	ctx.Response.Header.SetServer(serverName)
 	s.metrics.unrouted.observe(status, 0)
-	if c, ok := ctx.Conn().(connection); ok {
+	if c != nil {
 		c.base().linger = true
 	}
+}
+
+// isSilent reports whether err is a timeout before the first byte of a request;
+// later ones come wrapped.
+func isSilent(err error) bool {
+	op, ok := err.(*net.OpError)
+	return ok && op.Timeout()
 }

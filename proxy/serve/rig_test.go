@@ -37,7 +37,7 @@ type rig struct {
 func newRig(t testing.TB, o serve.Options, u upstream.Options, addrs ...string) *rig {
 	t.Helper()
 	engine := upstream.New(u)
-	o.Draining = engine.CloseTunnels
+	o.Draining = engine.DrainTunnels
 	s := serve.New(o)
 	r := &rig{t: t, server: s, engine: engine}
 	s.SetTable(r.table(), nil)

@@ -330,6 +330,21 @@ func TestSlowHeadIsGivenUp(t *testing.T) {
 	}
 }
 
+// A connection that was opened in advance and not used gets no answer to a
+// question it never asked.
+func TestSilentConnectionIsClosedSilently(t *testing.T) {
+	r := newRig(t, serve.Options{Timeout: 50 * time.Millisecond}, upstream.Options{}, backend(t, echo))
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	if got, err := io.ReadAll(c); len(got) > 0 || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func TestSlowBodyIsGivenUp(t *testing.T) {
 	r := newRig(t, serve.Options{Timeout: 100 * time.Millisecond}, upstream.Options{}, backend(t, echo))
 	got := r.exchange("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 10_000))

@@ -42,9 +42,9 @@ type Options struct {
 	// LameDuck is how long a drain goes on accepting, until the news that this
 	// proxy leaves has reached those who send it connections.
 	LameDuck time.Duration
-	// Draining, if set, is called when a drain has waited long enough, to end
-	// upgraded connections.
-	Draining func()
+	// Draining, if set, waits for upgraded connections until its context ends,
+	// and then cuts them.
+	Draining func(context.Context)
 }
 
 func (o Options) withDefaults() Options {
@@ -70,6 +70,7 @@ type Server struct {
 	metrics   *metrics
 
 	httpPort, httpsPort []byte // as text, for the usual case
+	access              bool   // requests are logged
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
@@ -92,6 +93,7 @@ func New(o Options) *Server {
 		metrics:   newMetrics(),
 		httpPort:  []byte("80"),
 		httpsPort: []byte("443"),
+		access:    o.Log.Enabled(context.Background(), slog.LevelDebug),
 		clients:   map[*client]struct{}{},
 	}
 	s.listeners.init()
@@ -177,7 +179,7 @@ func (s *Server) drain() error {
 	}
 	s.cut()
 	if s.options.Draining != nil {
-		s.options.Draining()
+		s.options.Draining(grace)
 	}
 	s.listeners.serving.Wait()
 	return nil

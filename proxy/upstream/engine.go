@@ -127,7 +127,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			e.Retain(func(route.Backend) bool { return false })
-			e.CloseTunnels()
+			e.DrainTunnels(ctx)
 			return nil
 		case now := <-tick.C:
 			for _, b := range e.list() {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -159,14 +160,23 @@ func (e *Engine) Tunnels() int {
 	return len(e.tunnels)
 }
 
-// CloseTunnels ends every upgraded connection and refuses new ones: the last
-// step of a drain.
-func (e *Engine) CloseTunnels() {
+// DrainTunnels refuses new upgrades, waits for those there are until ctx ends,
+// and then ends them: the last step of a drain.
+func (e *Engine) DrainTunnels(ctx context.Context) {
 	e.mu.Lock()
 	e.closing = true
+	e.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { e.tunneled.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	e.mu.Lock()
 	for n := range e.tunnels {
 		n.close()
 	}
 	e.mu.Unlock()
-	e.tunneled.Wait()
+	<-ended
 }
