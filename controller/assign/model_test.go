@@ -1,8 +1,8 @@
 package assign_test
 
 import (
-	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -30,8 +30,6 @@ import (
 //
 // Switch one off, and the model finds two owners.
 type rules struct{ doubts, order, sync, wait bool }
-
-var soak = flag.Bool("soak", false, "explore the large model too")
 
 const modelServices = 3 // a, b and c, created in one second: a comes first
 
@@ -420,7 +418,7 @@ func TestModelNoTwoOwners(t *testing.T) {
 		{creates: 1, freezes: 1},
 		{deletes: 1, freezes: 1, unanswered: 1},
 	}
-	if *soak {
+	if os.Getenv("QUAYSIDE_SOAK") != "" {
 		budgets = append(budgets, budget{creates: 1, deletes: 1, crashes: 1, freezes: 1, unanswered: 1})
 	}
 	for _, b := range budgets {

@@ -111,6 +111,21 @@ func read(t *testing.T, c *snapshot.Cluster, doc string, settings map[string]str
 	return c
 }
 
+// Objects returns what of a text, whose documents are parted as in a scenario,
+// can be read as an object: seeds and food for fuzz targets.
+func Objects(text string) (list []snapshot.Object) {
+	for doc := range strings.SplitSeq("\n"+strings.ReplaceAll(text, "---- ", "---\n#"), "\n---\n") {
+		var kind struct{ Kind string }
+		if yaml.Unmarshal([]byte(doc), &kind) != nil {
+			continue
+		}
+		if obj := blank(kind.Kind); obj != nil && yaml.Unmarshal([]byte(doc), obj) == nil {
+			list = append(list, obj)
+		}
+	}
+	return list
+}
+
 // blank returns an empty object of a kind, or nil if a Cluster holds none.
 func blank(kind string) snapshot.Object {
 	all := []snapshot.Object{
