@@ -17,6 +17,7 @@ import (
 type pool struct {
 	*v1alpha1.IPAddressPool
 	adverts []int // of L2, into compiler.adverts
+	bgp     bool  // a BGPAdvertisement selects it
 }
 
 // poolRange is one entry of a pool's addresses.
@@ -133,16 +134,15 @@ func selectsPool(p *v1alpha1.IPAddressPool, names []string, selectors []labels.S
 
 // tellUnadvertised reports pools whose addresses nobody will ever hear of.
 func (k *compiler) tellUnadvertised() {
-	var bgp []func(*v1alpha1.IPAddressPool) bool
 	for _, b := range k.c.BGPAdvertisements.Sorted() {
-		if selectors, err := parseSelectors(b.Spec.IPAddressPoolSelectors); err == nil {
-			bgp = append(bgp, func(p *v1alpha1.IPAddressPool) bool {
-				return selectsPool(p, b.Spec.IPAddressPools, selectors)
-			})
+		selectors, err := parseSelectors(b.Spec.IPAddressPoolSelectors)
+		for i := range k.pools {
+			p := &k.pools[i]
+			p.bgp = p.bgp || err == nil && selectsPool(p.IPAddressPool, b.Spec.IPAddressPools, selectors)
 		}
 	}
 	for _, p := range k.pools {
-		if len(p.adverts) == 0 && !slices.ContainsFunc(bgp, func(selects func(*v1alpha1.IPAddressPool) bool) bool { return selects(p.IPAddressPool) }) {
+		if len(p.adverts) == 0 && !p.bgp {
 			k.problem(snapshot.RefOf(p.IPAddressPool), "NotAdvertised",
 				"no L2Advertisement and no BGPAdvertisement selects this pool: its addresses are given out but nobody announces them; name the pool in one, or remove the selectors of one")
 		}

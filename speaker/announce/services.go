@@ -47,7 +47,8 @@ func (k *compiler) readServices() {
 			}
 			u := user{svc: svc, adverts: k.advertsFor(svc, where.pool)}
 			if len(u.adverts) == 0 {
-				continue // BGP only, or a problem of the pool
+				k.tellUnselected(svc, a, where.pool)
+				continue
 			}
 			if isLocal(svc) {
 				u.local = k.localNodes(svc, a)
@@ -66,6 +67,15 @@ func (k *compiler) readServices() {
 		}
 	}
 	slices.SortFunc(k.addresses, func(a, b *address) int { return a.addr.Compare(b.addr) })
+}
+
+// tellUnselected reports a Service whom the service selectors of all
+// advertisements of its pool leave out. A pool without any is told itself, and
+// one that BGP announces is no business of L2.
+func (k *compiler) tellUnselected(svc *corev1.Service, a netip.Addr, pool int) {
+	if p := k.pools[pool]; len(p.adverts) > 0 && !p.bgp {
+		k.problem(snapshot.RefOf(svc), "NotAdvertised", fmt.Sprintf("%s is not announced: no advertisement of pool %q has a service selector that matches", a, p.Name))
+	}
 }
 
 // announceable returns our load balancer Services, the oldest first.

@@ -1,0 +1,160 @@
+package announce
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"quayside.io/controller/manifest"
+	"quayside.io/controller/snapshot"
+)
+
+// A scenario is a file: manifests, one of them of the kind View, which says what
+// gossip and the LAN say; then a line of dashes; then what every live node
+// makes of it. `go test -update` writes the last part.
+
+// scenarioView is the View as a person writes it.
+type scenarioView struct {
+	Alive   []string            `json:"alive"`
+	Claims  map[string]string   `json:"claims"` // address: "epoch node"
+	Links   map[string][]string `json:"links"`  // node: "eth0 10.0.0.1/24 [via …] [route …] [down]"
+	Leaving []string            `json:"leaving"`
+	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
+}
+
+const dashes = "\n----------\n"
+
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			input, want, _ := strings.Cut(string(b), dashes)
+			got := runScenario(t, file, input)
+			if *update {
+				if err := os.WriteFile(file, []byte(input+dashes+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+var update = flag.Bool("update", false, "write what scenarios give as what they expect")
+
+func runScenario(t *testing.T, file, input string) string {
+	var objects []snapshot.Object
+	var view View
+	for _, doc := range strings.Split(input, "\n---\n") {
+		if strings.Contains(doc, "kind: View\n") {
+			view = readView(t, doc)
+			continue
+		}
+		r := manifest.Decode(file, []byte(doc))
+		for _, f := range r.Errors {
+			t.Fatal(f)
+		}
+		objects = append(objects, r.Objects...)
+	}
+	c := snapshot.Of(objects...)
+	var out strings.Builder
+	told := map[snapshot.Problem]bool{}
+	for i, me := range slices.Sorted(maps.Keys(view.Alive)) {
+		p := Compile(c, me, view, epoch0(), Options{})
+		if i == 0 {
+			for _, a := range slices.SortedFunc(maps.Keys(p.Owners), netip.Addr.Compare) {
+				fmt.Fprintf(&out, "%s belongs to %q\n", a, p.Owners[a])
+			}
+		}
+		for _, problem := range p.Problems {
+			if !told[problem] {
+				told[problem] = true
+				fmt.Fprintln(&out, problem)
+			}
+		}
+		for _, a := range slices.SortedFunc(maps.Keys(p.Answers), netip.Addr.Compare) {
+			answer := p.Answers[a]
+			fmt.Fprintf(&out, "%s answers for %s on %v, epoch %d, for %v", me, a, answer.Interfaces, answer.Epoch, answer.Services)
+			if answer.HandOver != "" {
+				fmt.Fprintf(&out, ", until %s does", answer.HandOver)
+			}
+			fmt.Fprintln(&out)
+		}
+		for _, take := range p.Take {
+			fmt.Fprintf(&out, "%s takes %s on %v, epoch %d, from %q (%s)\n", me, take.Address, take.Interfaces, take.Epoch, take.From, take.Cause)
+		}
+		for _, take := range p.Barred {
+			fmt.Fprintf(&out, "%s may not take %s\n", me, take.Address)
+		}
+	}
+	return out.String()
+}
+
+func readView(t *testing.T, doc string) View {
+	var s scenarioView
+	if err := yaml.UnmarshalStrict([]byte(strings.Replace(doc, "kind: View\n", "", 1)), &s); err != nil {
+		t.Fatal(err)
+	}
+	v := View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}, Facts: map[string]Facts{}, Refused: map[netip.Addr]Refusal{}}
+	for _, n := range s.Alive {
+		v.Alive[n] = struct{}{}
+	}
+	for a, text := range s.Claims {
+		var c Claim
+		if _, err := fmt.Sscan(text, &c.Epoch, &c.Node); err != nil {
+			t.Fatal(err)
+		}
+		v.Claims[netip.MustParseAddr(a)] = c
+	}
+	for node, links := range s.Links {
+		f := Facts{Leaving: slices.Contains(s.Leaving, node)}
+		for _, text := range links {
+			f.Interfaces = append(f.Interfaces, readLink(text))
+		}
+		v.Facts[node] = f
+	}
+	for a, text := range s.Refused {
+		r := Refusal{MAC: text}
+		if node, ok := strings.CutPrefix(text, "member "); ok {
+			r.Node = node
+		}
+		v.Refused[netip.MustParseAddr(a)] = r
+	}
+	return v
+}
+
+func readLink(text string) Interface {
+	words := strings.Fields(text)
+	link := Interface{Name: words[0], Up: true}
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "down":
+			link.Up = false
+		case "via":
+			i++
+			link.Gateways = append(link.Gateways, netip.MustParseAddr(words[i]))
+		case "route":
+			i++
+			link.Routes = append(link.Routes, netip.MustParsePrefix(words[i]))
+		default:
+			link.Prefixes = append(link.Prefixes, netip.MustParsePrefix(words[i]))
+		}
+	}
+	return link
+}
