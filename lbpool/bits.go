@@ -44,10 +44,6 @@ func (s *sparse) add(n uint64) bool {
 	return true
 }
 
-func (s *sparse) has(n uint64) bool {
-	return s.levels[0][n>>wordBits]&(1<<(n&63)) != 0
-}
-
 // lowestMissing returns the lowest number that is not in the set. If that is
 // size or more, the set is full.
 func (s *sparse) lowestMissing() uint64 {

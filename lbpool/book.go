@@ -187,7 +187,8 @@ func (b *Book) Obstacle(a netip.Addr, t *Tenant) (*Tenant, string) {
 	return nil, ""
 }
 
-// Shared returns the addresses on which a tenant with this key sits.
+// Shared returns the addresses on which a tenant with this key sits. Nobody
+// shares under the empty key.
 func (b *Book) Shared(key string) []netip.Addr { return b.keys[key] }
 
 // Next proposes a free address of a pool, or false. The lowest address that

@@ -53,7 +53,8 @@ type Plan struct {
 	Problems []snapshot.Problem
 	// Holdings is who sits on which address, the oldest Service first.
 	Holdings []Holding
-	// Freed are the addresses that nobody has any more, oldest first.
+	// Freed are the addresses that nobody has any more, oldest first. A new
+	// leader does not know what was freed before its time.
 	Freed []Freed
 	// NextWake is when this plan may change by time alone; zero: never.
 	NextWake time.Time
@@ -85,7 +86,7 @@ type Freed struct {
 
 // maxFreed bounds how many freed addresses are remembered beyond those that
 // still rest; the oldest are forgotten, which makes them as good as new.
-const maxFreed = 1 << 16
+const maxFreed = 1 << 14
 
 // memo is scratch that plans of one history pass on. It holds nothing that
 // the arguments of Compile do not say, so plans do not depend on it; but a
@@ -300,11 +301,15 @@ func (w *work) wake(t time.Time) {
 // last plan when it is the same.
 func (w *work) holdings() {
 	old := w.prev.Holdings
-	same, n := true, 0
+	same, n, pending := true, 0, 0
 	for h := range w.seated() {
 		same = same && n < len(old) && old[n] == h
 		n++
+		if h.Pending {
+			pending++
+		}
 	}
+	w.plan.Updates, w.plan.Events = slices.Grow(w.plan.Updates, pending), slices.Grow(w.plan.Events, pending)
 	if same && n == len(old) {
 		w.plan.Holdings = old
 		return

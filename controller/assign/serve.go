@@ -263,15 +263,28 @@ func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
 			return a, true
 		}
 	}
-	if c.tenant.Key != "" {
-		for _, a := range w.pools.book.Shared(c.tenant.Key) {
-			if fits(a) {
-				return a, true
-			}
+	shared := w.pools.book.Shared(c.tenant.Key)
+	near := min(len(shared), maxShared)
+	for _, a := range shared[:near] {
+		if fits(a) {
+			return a, true
 		}
 	}
-	return w.pools.book.Next(p.index, f, w.now)
+	if a, ok := w.pools.book.Next(p.index, f, w.now); ok {
+		return a, true
+	}
+	for _, a := range shared[near:] { // the pool is full: now any will do
+		if fits(a) {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
 }
+
+// maxShared bounds how many addresses with its sharing key a Service tries to
+// join before it takes a free one, so that thousands of Services with one key
+// and one port do not each try all the others.
+const maxShared = 64
 
 // exhausted says why none of pools has an address of these families.
 func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family) refusal {
