@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,15 +41,17 @@ func (v *Cluster) Client(name string) *Client {
 		return &Client{Host: Host{ns: known.ns, view: v}, name: name, host: known.host}
 	}
 	c, err := v.newClient(name)
+	if c != nil { // also half made: the next test may want the name
+		v.onEnd(func() {
+			v.mu.Lock()
+			delete(v.clients, name)
+			v.mu.Unlock()
+			if err := errors.Join(v.lan.unplug(name), c.ns.close()); err != nil {
+				v.t.Error(err)
+			}
+		})
+	}
 	v.must(err)
-	v.onEnd(func() {
-		v.mu.Lock()
-		delete(v.clients, name)
-		v.mu.Unlock()
-		if err := c.ns.close(); err != nil {
-			v.t.Error(err)
-		}
-	})
 	return c
 }
 
@@ -70,14 +73,14 @@ func (v *Cluster) newClient(name string) (*Client, error) {
 		v.mu.Unlock()
 		return nil, fmt.Errorf("lab: no LAN address left for client %q", name)
 	}
-	c := &Client{name: name, host: host}
-	v.clients[name] = c // holds the address from here on
-	v.mu.Unlock()
 	ns, err := newNetns(v.run.netnsName(name))
-	c.Host = Host{ns: ns, view: v}
 	if err != nil {
+		v.mu.Unlock()
 		return nil, err
 	}
+	c := &Client{Host: Host{ns: ns, view: v}, name: name, host: host}
+	v.clients[name] = c
+	v.mu.Unlock()
 	return c, v.lan.plug(ns, name, host)
 }
 

@@ -26,6 +26,8 @@ type controlPlane struct {
 	pki  *pki
 	args []string
 
+	managerConfig string // path of its kubeconfig
+
 	etcd, server, manager *Process
 }
 
@@ -101,15 +103,19 @@ func (a *controlPlane) start(ctx context.Context, opts options) error {
 	if err := a.startServer(ctx); err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(a.run.dir, "pki", "controller-manager.kubeconfig")
-	if err := a.writeKubeconfig(kubeconfig, managerToken, "https://127.0.0.1:"+apiPort); err != nil {
+	a.managerConfig = filepath.Join(a.run.dir, "pki", "controller-manager.kubeconfig")
+	if err := a.writeKubeconfig(a.managerConfig, managerToken, "https://127.0.0.1:"+apiPort); err != nil {
 		return err
 	}
+	return a.startManager(opts)
+}
+
+func (a *controlPlane) startManager(opts options) (err error) {
 	a.manager, err = a.run.start("kube-controller-manager", &sandbox.Spec{
 		NetNS: a.ns.path,
 		Argv: []string{
 			filepath.Join(a.kube, "kube-controller-manager"),
-			"--kubeconfig=" + kubeconfig,
+			"--kubeconfig=" + a.managerConfig,
 			"--leader-elect=false",
 			"--bind-address=127.0.0.1",
 			"--service-account-private-key-file=" + a.pki.accounts,

@@ -55,6 +55,10 @@ func (l *lan) plug(ns *netns, member string, host int) error {
 	return ns.ip(lines...)
 }
 
+// unplug removes a port. The kernel would, when the namespace at its other end
+// goes, but takes its time, and the name may be wanted again at once.
+func (l *lan) unplug(member string) error { return l.ns.ip("link del " + member) }
+
 // carrier switches the port of member off or on.
 func (l *lan) carrier(member string, on bool) error {
 	state := "down"

@@ -287,7 +287,7 @@ func (p *pod) remove(ctx context.Context, grace time.Duration) error {
 	p.core.mu.Lock()
 	delete(p.core.pods, p)
 	p.core.mu.Unlock()
-	return errors.Join(err, last, p.closeNetns(), os.RemoveAll(p.dir))
+	return errors.Join(err, last, p.unplug(), os.RemoveAll(p.dir))
 }
 
 func (p *pod) stopLoop() {
@@ -297,6 +297,16 @@ func (p *pod) stopLoop() {
 	}
 }
 
+// unplug takes away what plug made. The wire is cut first, and by name: a
+// namespace lives on while a socket is open in it.
+func (p *pod) unplug() error {
+	if p.host || p.ns == nil {
+		return nil
+	}
+	return errors.Join(p.machine.ns.ip(fmt.Sprintf("link del pod%d", p.number)), p.ns.close())
+}
+
+// closeNetns is for the end of the lab, when the nodes go as well.
 func (p *pod) closeNetns() error {
 	if p.host || p.ns == nil {
 		return nil

@@ -33,15 +33,17 @@ const (
 func (v *Cluster) Router(name, config string) *Router {
 	v.helper()
 	r, err := v.newRouter(name)
+	if r != nil {
+		v.onEnd(func() {
+			v.mu.Lock()
+			delete(v.routers, r.host)
+			v.mu.Unlock()
+			if err := errors.Join(v.lan.unplug(name), r.ns.close(), os.RemoveAll(r.dir)); err != nil {
+				v.t.Error(err)
+			}
+		})
+	}
 	v.must(err)
-	v.onEnd(func() {
-		v.mu.Lock()
-		delete(v.routers, r.host)
-		v.mu.Unlock()
-		if err := errors.Join(r.ns.close(), os.RemoveAll(r.dir)); err != nil {
-			v.t.Error(err)
-		}
-	})
 	v.must(r.start(config))
 	return r
 }
@@ -58,18 +60,20 @@ func (v *Cluster) newRouter(name string) (*Router, error) {
 	for v.routers[host] || host == apiHost {
 		host++
 	}
-	v.routers[host] = true
-	v.mu.Unlock()
 	if host > lastRouter {
+		v.mu.Unlock()
 		return nil, errors.New("lab: no LAN address left for a router")
 	}
 	ns, err := newNetns(v.run.netnsName(name))
 	if err != nil {
+		v.mu.Unlock()
 		return nil, err
 	}
+	v.routers[host] = true
+	v.mu.Unlock()
 	r := &Router{Host: Host{ns: ns, view: v}, name: name, host: host, dir: filepath.Join(v.run.dir, "frr-"+name)}
 	if err := v.lan.plug(ns, name, host); err != nil {
-		return nil, err
+		return r, err
 	}
 	return r, ns.sysctl("net/ipv4/ip_forward=1", "net/ipv4/conf/all/rp_filter=0", "net/ipv4/conf/default/rp_filter=0",
 		"net/ipv4/conf/all/send_redirects=0", "?net/ipv6/conf/all/forwarding=1", "net/ipv4/fib_multipath_hash_policy=1")

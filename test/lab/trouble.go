@@ -27,12 +27,19 @@ func (a *APIServer) Stop() {
 	a.view.onEnd(func() { a.view.must(a.Start(context.Background())) })
 }
 
-// Start starts kube-apiserver again and returns when it is ready.
+// Start starts kube-apiserver again and returns when it is ready. The
+// controller manager is started anew, as in a cluster where it has lost its
+// lease by then; kube-proxies find their way back within a minute, since
+// client-go waits longer after each attempt.
 func (a *APIServer) Start(ctx context.Context) error {
 	if !a.server.Ended() {
 		return nil
 	}
-	return a.startServer(ctx)
+	if err := a.startServer(ctx); err != nil {
+		return err
+	}
+	a.manager.Kill()
+	return a.startManager(a.view.opts)
 }
 
 // Member is something with a port on the LAN's switch: a Node, a Client, a
