@@ -170,8 +170,10 @@ func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) 
 		switch {
 		case !ours && (!isOurs(svc) || outside):
 			t.Fatalf("%s loses %v, which we did not give", svc.Name, a)
-		case policyOf(svc) == corev1.IPFamilyPolicySingleStack && len(asks(svc)) == 0 && isOurs(svc) && w.mayStay(a, old) && svc.Spec.IPFamilies[0] == familyOf(a):
-			t.Fatalf("%s loses %v, which was legal", svc.Name, a)
+		case len(asks(svc)) > 0 || !isOurs(svc) || !w.mayStay(a, old):
+		case policyOf(svc) == corev1.IPFamilyPolicySingleStack && svc.Spec.IPFamilies[0] == familyOf(a),
+			policyOf(svc) == corev1.IPFamilyPolicyPreferDualStack && len(has) < 2:
+			t.Fatalf("%s loses %v, which was legal, and has %v", svc.Name, a, has)
 		}
 	}
 }

@@ -30,15 +30,15 @@ func (w *work) serveClaim(c *claim) {
 		return
 	}
 	switch {
+	case len(c.holds) == 0 && c.svc.DeletionTimestamp != nil:
+		c.refused = refusal{ReasonBeingDeleted, "the Service is being deleted and gets no new address"}
 	case len(c.holds) == 0:
-		if c.svc.DeletionTimestamp == nil { // what is on its way out gets nothing new
-			w.take(c, w.choose, "")
-		}
+		w.take(c, w.choose, "")
 	case !w.isAsAsked(c):
 		w.take(c, w.choose, "the Service asks for another address or pool")
 	case len(c.missing(c.holds)) == 0:
 	case w.take(c, w.complete, ""):
-	case (len(c.lost) > 0 || c.requires()) && w.take(c, w.choose, "its addresses come from one pool, and this one has not both families"):
+	case (len(c.lost) > 0 || c.requires()) && w.take(c, w.chooseBoth, "its addresses come from one pool, and this one has not both families"):
 	case !c.requires():
 		c.refused = refusal{} // one family is what PreferDualStack settles for
 	}
@@ -118,6 +118,16 @@ func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
 		}
 	}
 	return nil, w.exhausted(c, candidates, c.families)
+}
+
+// chooseBoth is choose for a Service that would rather keep what it has than
+// move for one family.
+func (w *work) chooseBoth(c *claim) ([]netip.Addr, refusal) {
+	addrs, refused := w.choose(c)
+	if missing := c.missing(addrs); refused.isZero() && len(missing) > 0 {
+		return nil, refusal{ReasonPoolExhausted, "no pool has an address of both families"}
+	}
+	return addrs, refused
 }
 
 // chooseAsked checks the addresses that a Service asks for, all or nothing,
