@@ -18,11 +18,13 @@ import (
 
 // controllerFlags are the flags of `controller`.
 type controllerFlags struct {
-	leaderElect, byDefault bool
-	namespace, class       string
-	ingressClass           string
-	adopt, publishAddress  []string
-	publishService         string
+	leaderElect, byDefault   bool
+	namespace, class         string
+	ingressClass             string
+	watchNamespace, fallback string
+	ignoreExcludeLB          bool
+	adopt, publishAddress    []string
+	publishService           string
 }
 
 func (f *controllerFlags) add(flags *pflag.FlagSet) {
@@ -32,6 +34,9 @@ func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.byDefault, "default-load-balancer", true, "serve Services without a class, too")
 	flags.StringVar(&f.ingressClass, "ingress-class", "quayside", "name of our IngressClass")
 	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "also write the status of Ingresses of this controller's classes (repeatable)")
+	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "the proxies serve the Ingresses of this namespace only")
+	flags.StringVar(&f.fallback, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret that the proxies use for hosts without one")
+	flags.BoolVar(&f.ignoreExcludeLB, "ignore-exclude-lb", false, "the speakers announce also from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
 	flags.StringArrayVar(&f.publishAddress, "publish-address", nil, "IP to write into the status of Ingresses instead (repeatable)")
 }
@@ -44,6 +49,7 @@ func (f *controllerFlags) assignOptions() (assign.Options, error) {
 	o := assign.Options{
 		LoadBalancerClass: f.class, DefaultLoadBalancer: f.byDefault,
 		IngressClass: f.ingressClass, AdoptIngressControllers: f.adopt, PublishService: service,
+		WatchNamespace: f.watchNamespace,
 	}
 	for _, text := range f.publishAddress {
 		ip, err := netip.ParseAddr(text)
@@ -77,6 +83,10 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
+	fallback, err := key("default-ssl-certificate", f.fallback, f.namespace)
+	if err != nil {
+		return err
+	}
 	o, err := e.outfit()
 	if err != nil {
 		return err
@@ -90,8 +100,10 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	hallOptions := controller.Options{
 		Source: api.Source, Writer: api, Assign: options,
-		Announce: &announce.Options{},
-		Routes:   &route.Options{IngressClass: f.ingressClass, AdoptControllers: f.adopt},
+		Announce: &announce.Options{IgnoreExcludeLabel: f.ignoreExcludeLB},
+		Routes: &route.Options{
+			IngressClass: f.ingressClass, AdoptControllers: f.adopt, WatchNamespace: f.watchNamespace, DefaultCertificate: fallback,
+		},
 		Prepare: func(ctx context.Context) error {
 			return api.EnsureSecret(ctx, f.namespace, membersSecret, membersKey, controller.NewMembersKey)
 		},

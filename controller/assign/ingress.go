@@ -70,6 +70,9 @@ func isSameEntry(a, b networkingv1.IngressLoadBalancerIngress) bool {
 // isOurIngress reports whether the proxy serves an Ingress. Which classes are
 // ours is decided as in proxy/route, which also reads their quirks.
 func (w *work) isOurIngress(in *networkingv1.Ingress) bool {
+	if w.opts.WatchNamespace != "" && in.Namespace != w.opts.WatchNamespace {
+		return false
+	}
 	name := in.Annotations[legacyClassAnnotation]
 	if in.Spec.IngressClassName != nil {
 		name = cmp.Or(*in.Spec.IngressClassName, name)

@@ -27,6 +27,9 @@ type Options struct {
 	// AdoptIngressControllers are spec.controller values of other people's
 	// IngressClasses that we serve too.
 	AdoptIngressControllers []string
+	// WatchNamespace is the only namespace whose Ingresses the proxies serve;
+	// empty: all.
+	WatchNamespace string
 	// PublishService's addresses go into the status of our Ingresses,
 	PublishService snapshot.Key
 	// PublishAddresses do so where no Service is named. With neither, statuses
