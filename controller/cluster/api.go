@@ -61,7 +61,7 @@ type API struct {
 	writes    *prometheus.CounterVec
 
 	mu     sync.Mutex
-	doubts map[id]doubt
+	doubts []doubt
 	doubt  chan struct{} // there is a new one
 }
 
@@ -98,7 +98,6 @@ func NewAPI(opts APIOptions) (*API, error) {
 		log:       opts.Log,
 		clients:   clients,
 		resources: all,
-		doubts:    map[id]doubt{},
 		doubt:     make(chan struct{}, 1),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quayside_api_writes_total", Help: "Writes to the API server by kind and outcome: ok, stale, refused, unknown.",
@@ -139,6 +138,7 @@ func deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // doubt is a write whose outcome is unknown.
 type doubt struct {
+	at     id
 	base   string // the resourceVersion it was to replace
 	wanted snapshot.Object
 	since  time.Time

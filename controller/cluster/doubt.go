@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,8 +23,8 @@ func (a *API) clearDoubts(ctx context.Context) {
 				return
 			case <-time.After(time.Second):
 			}
-			for at, d := range a.oldDoubts() {
-				a.ask(ctx, at, d)
+			for _, d := range a.oldDoubts() {
+				a.ask(ctx, d)
 			}
 		}
 	}
@@ -35,25 +36,25 @@ func (a *API) hasDoubts() bool {
 	return len(a.doubts) > 0
 }
 
-func (a *API) oldDoubts() map[id]doubt {
+func (a *API) oldDoubts() []doubt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	old := map[id]doubt{}
-	for at, d := range a.doubts {
+	var old []doubt
+	for _, d := range a.doubts {
 		if time.Since(d.since) > 2*WriteDeadline {
-			old[at] = d
+			old = append(old, d)
 		}
 	}
 	return old
 }
 
 // ask reads the object from the server and so ends the doubt, if it answers.
-func (a *API) ask(ctx context.Context, at id, d doubt) {
-	r := a.resources[at.kind]
+func (a *API) ask(ctx context.Context, d doubt) {
+	r := a.resources[d.at.kind]
 	bounded, cancel := deadline(ctx)
 	defer cancel()
 	answer := r.object()
-	err := a.on(r).Get().NamespaceIfScoped(at.key.Namespace, r.namespaced).Resource(r.name).Name(at.key.Name).Do(bounded).Into(answer)
+	err := a.on(r).Get().NamespaceIfScoped(d.at.key.Namespace, r.namespaced).Resource(r.name).Name(d.at.key.Name).Do(bounded).Into(answer)
 	switch {
 	case apierrors.IsNotFound(err): // the watch will say so too
 	case err != nil:
@@ -66,7 +67,5 @@ func (a *API) ask(ctx context.Context, at id, d doubt) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.doubts[at].since.Equal(d.since) {
-		delete(a.doubts, at)
-	}
+	a.doubts = slices.DeleteFunc(a.doubts, func(o doubt) bool { return o.at == d.at && o.since.Equal(d.since) })
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,12 +16,13 @@ import (
 )
 
 const (
-	eventQueue    = 1024             // beyond it events are dropped, never waited for
-	eventsPerSec  = 10               // to the server, after a burst of…
-	eventBurst    = 100              //
-	repeatAfter   = 10 * time.Minute // the same event about the same object
-	noteLength    = 1024             // bytes, a limit of the server's
-	unknownAction = "Reconcile"      // the server wants to know what was being done
+	eventQueue   = 1024             // beyond it events are dropped, never waited for
+	eventsPerSec = 10               // to the server, after a burst of…
+	eventBurst   = 100              //
+	repeatAfter  = 10 * time.Minute // the same event about the same object
+	noteLength   = 1024             // bytes, a limit of the server's
+	nameLength   = 230              // of the object, within the name of its Event
+	action       = "Reconcile"      // the server wants to know what was being done
 )
 
 // news is an event on its way.
@@ -106,27 +108,32 @@ func (w *eventWriter) send(ctx context.Context, n news) error {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	if len(n.message) > noteLength {
-		n.message = n.message[:noteLength-len("…")] + "…"
-	}
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      fmt.Sprintf("%s.%x", n.about.Name, n.at.UnixNano()),
+			Name:      fmt.Sprintf("%s.%x", n.about.Name[:min(len(n.about.Name), nameLength)], n.at.UnixNano()),
 			Namespace: namespace,
 		},
 		EventTime:           metav1.NewMicroTime(n.at),
 		ReportingController: "quayside.io/" + w.api.opts.Component,
 		ReportingInstance:   w.api.opts.Instance,
-		Action:              unknownAction,
+		Action:              action,
 		Reason:              n.reason,
 		Regarding:           regarding,
-		Note:                n.message,
+		Note:                shorten(n.message),
 		Type:                n.eventType,
 	}
 	bounded, cancel := deadline(ctx)
 	defer cancel()
 	return w.api.clients.byGroup[eventsv1.SchemeGroupVersion].Post().
 		Namespace(namespace).Resource("events").Body(event).Do(bounded).Error()
+}
+
+// shorten cuts a text to what the server takes, between two characters.
+func shorten(text string) string {
+	if len(text) <= noteLength {
+		return text
+	}
+	return strings.ToValidUTF8(text[:noteLength-len("…")], "") + "…"
 }
 
 // reference is about in the server's words; kinds that are not the server's

@@ -169,7 +169,7 @@ func (c impatientClock) After(d time.Duration) <-chan time.Time {
 		default:
 		}
 	}
-	timer := time.AfterFunc(d, ring)
-	context.AfterFunc(c.ctx, func() { timer.Stop(); ring() })
+	forget := context.AfterFunc(c.ctx, ring)
+	time.AfterFunc(d, func() { forget(); ring() })
 	return woken
 }

@@ -67,15 +67,13 @@ func (a *API) patch(ctx context.Context, at id, obj snapshot.Object, patch []byt
 	a.writes.WithLabelValues(at.kind.String(), outcome).Inc()
 	switch outcome {
 	case "ok":
-		a.resolve(at)
 		strip(answer)
 		return a.tell(ctx, func(l *ledger) { l.put(answer) })
 	case "stale":
-		a.resolve(at)
 		return stale(obj, err.Error())
 	case "unknown":
 		a.mu.Lock()
-		a.doubts[at] = doubt{base: obj.GetResourceVersion(), wanted: obj, since: time.Now()}
+		a.doubts = append(a.doubts, doubt{at, obj.GetResourceVersion(), obj, time.Now()})
 		a.mu.Unlock()
 		wake(a.doubt)
 	}
@@ -183,21 +181,14 @@ func mergePatch(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// resolve forgets a doubt: the server has answered about a later write.
-func (a *API) resolve(at id) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.doubts, at)
-}
-
 // Inflight implements Writer. A doubt lasts until a version other than the one
 // it was to replace is seen: ours, or one that ours can no longer replace.
 func (a *API) Inflight() []snapshot.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.Snapshot()
-	maps.DeleteFunc(a.doubts, func(at id, d doubt) bool {
-		have, ok := c.Get(at.kind, at.key)
+	a.doubts = slices.DeleteFunc(a.doubts, func(d doubt) bool {
+		have, ok := c.Get(d.at.kind, d.at.key)
 		return !ok || have.GetResourceVersion() != d.base
 	})
 	objects := make([]snapshot.Object, 0, len(a.doubts))

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -143,14 +144,16 @@ func TestOutcomeOf(t *testing.T) {
 }
 
 func TestInflightEndsWithANewerVersion(t *testing.T) {
-	a := &API{Source: newSource(nil), doubts: map[id]doubt{}}
+	a := &API{Source: newSource(nil)}
 	put := func(o snapshot.Object) { a.enter([]change{{apply: func(l *ledger) { l.put(o) }}}) }
 	s := service("a", "7")
 	put(s)
 	at := id{snapshot.Service, snapshot.KeyOf(s)}
-	a.doubts[at] = doubt{base: "7", wanted: s, since: time.Now()}
-	if n := len(a.Inflight()); n != 1 {
-		t.Fatalf("%d in flight, want the one in doubt", n)
+	for range 2 { // two tries of one write, with different outcomes in mind
+		a.doubts = append(a.doubts, doubt{at: at, base: "7", wanted: s, since: time.Now()})
+	}
+	if n := len(a.Inflight()); n != 2 {
+		t.Fatalf("%d in flight, want both that are in doubt", n)
 	}
 	put(service("a", "9"))
 	if n := len(a.Inflight()); n != 0 {
@@ -203,5 +206,14 @@ func TestStripLeavesWhatIsRead(t *testing.T) {
 	}
 	if d := cmp.Diff(snapshot.Object(want), strip(n)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestNotesAreCutBetweenCharacters(t *testing.T) {
+	for _, text := range []string{"short", strings.Repeat("x", noteLength), strings.Repeat("é", noteLength), "x" + strings.Repeat("é", noteLength)} {
+		got := shorten(text)
+		if len(got) > noteLength || !utf8.ValidString(got) || len(text) <= noteLength && got != text {
+			t.Errorf("%d bytes became %d, valid %v", len(text), len(got), utf8.ValidString(got))
+		}
 	}
 }

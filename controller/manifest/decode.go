@@ -25,6 +25,10 @@ const (
 	Deprecated = "Deprecated" // converted from a version that no server serves
 )
 
+// IsNote reports whether a Problem of this reason is only good to know: the
+// documents that it is about are used, or are nobody's here.
+func IsNote(reason string) bool { return reason == Ignored || reason == Deprecated }
+
 // Result is what a file says.
 type Result struct {
 	Objects []snapshot.Object
