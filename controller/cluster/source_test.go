@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,5 +116,26 @@ func TestStoppedSubscriptionIsNotWoken(t *testing.T) {
 	case <-sub.C():
 		t.Error("a stopped subscription was woken")
 	default:
+	}
+}
+
+// One changed object must not cost more in a large cluster than in a small one.
+func BenchmarkEnterOneChange(b *testing.B) {
+	for _, size := range []int{100, 10_000} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			s := newSource(nil)
+			var all []snapshot.Object
+			for i := range size {
+				all = append(all, service(strconv.Itoa(i), "1"))
+			}
+			s.enter([]change{{apply: func(l *ledger) { l.replace(snapshot.Service, all, "1") }}})
+			version := 1
+			b.ReportAllocs()
+			for b.Loop() {
+				version++
+				o := service(strconv.Itoa(version%size), strconv.Itoa(version))
+				s.enter([]change{{apply: func(l *ledger) { l.put(o) }}})
+			}
+		})
 	}
 }
