@@ -132,7 +132,9 @@ spec:
   ports: [{name: http, port: 80, targetPort: http}]
 `)
 	after := e.serviceAddress("after")
-	e.Eventually(settle, func() error {
+	// kube-proxy may be in the longest pause between two attempts to reach the
+	// API server: client-go doubles it up to half a minute, and more by chance.
+	e.Eventually(2*settle, func() error {
 		_, err := laptop.Try("http://"+after, lab.Timeout(time.Second))
 		return err
 	})

@@ -37,7 +37,8 @@ type Report struct {
 	Attempts []Attempt // by start
 	Failed   int
 	// Gap is the longest time without an answer: from the start of the last
-	// attempt that succeeded before it to the first after it, less one beat.
+	// attempt that succeeded before it (or of the first of all) to the first
+	// after it, less one beat.
 	Gap      time.Duration
 	GapBegin time.Time
 	Slowest  time.Duration // of those that succeeded
@@ -117,9 +118,12 @@ func (p *Prober) Stop() Report {
 func report(attempts []Attempt, every time.Duration) Report {
 	r := Report{Attempts: slices.Clone(attempts), every: every}
 	slices.SortFunc(r.Attempts, func(a, b Attempt) int { return a.Start.Compare(b.Start) })
-	var last time.Time
+	if len(r.Attempts) == 0 {
+		return r
+	}
+	last := r.Attempts[0].Start.Add(-every) // as if there had been an answer just before
 	gap := func(to time.Time) {
-		if d := to.Sub(last) - every; !last.IsZero() && d > r.Gap {
+		if d := to.Sub(last) - every; d > r.Gap {
 			r.Gap, r.GapBegin = d, last
 		}
 	}
@@ -132,8 +136,8 @@ func report(attempts []Attempt, every time.Duration) Report {
 		last = a.Start
 		r.Slowest = max(r.Slowest, a.Took)
 	}
-	if n := len(r.Attempts); n > 0 && r.Failed > 0 {
-		gap(r.Attempts[n-1].Start) // an outage that had not ended counts as far as it was seen
+	if r.Failed > 0 {
+		gap(r.Attempts[len(r.Attempts)-1].Start) // an outage that had not ended counts as far as it was seen
 	}
 	return r
 }

@@ -21,7 +21,7 @@ func TestReport(t *testing.T) {
 		{attempts: "+-+", failed: 1, gap: 10 * time.Millisecond},
 		{attempts: "+---+-+", failed: 4, gap: 30 * time.Millisecond},
 		{attempts: "++--", failed: 2, gap: 10 * time.Millisecond}, // not over when the probing ended
-		{attempts: "--++", failed: 2},                             // nothing was up before
+		{attempts: "--++", failed: 2, gap: 20 * time.Millisecond}, // nothing was up before
 	} {
 		var attempts []Attempt
 		for i := len(test.attempts) - 1; i >= 0; i-- { // they arrive in any order
