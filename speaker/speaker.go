@@ -86,6 +86,8 @@ func New(opts Options) (*Speaker, error) {
 	switch {
 	case opts.NodeName == "":
 		return nil, errors.New("speaker: the name of this node is missing; set --node-name")
+	case opts.MembersKeyFile == "" && !opts.Solitary:
+		return nil, errors.New("speaker: gossip needs a key; set --members-key-file to a file with a secret of at least 16 bytes")
 	case opts.Source == nil || opts.Writer == nil:
 		return nil, errors.New("speaker: no source of objects, or nowhere to write")
 	}

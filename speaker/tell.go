@@ -41,6 +41,9 @@ func (m *mind) ownProblems() []snapshot.Problem {
 	if m.members.Waiting != "" {
 		out = append(out, snapshot.Problem{Object: node, Reason: "SpeakerWaiting", Message: m.members.Waiting})
 	}
+	for _, text := range m.l2.Hazards() {
+		out = append(out, snapshot.Problem{Object: node, Reason: "KernelAnswers", Message: text})
+	}
 	if !m.members.Settled {
 		return out
 	}

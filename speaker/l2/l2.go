@@ -55,6 +55,7 @@ type Announcer struct {
 	opts      Options
 	want      atomic.Pointer[Want]
 	links     atomic.Pointer[[]announce.Interface]
+	hazards   atomic.Pointer[[]string]
 	wake      chan struct{}
 	watch     chan struct{}
 	strangers chan Conflict // to the hall
@@ -91,6 +92,7 @@ func New(opts Options) *Announcer {
 	}
 	a.want.Store(&Want{})
 	a.links.Store(&[]announce.Interface{})
+	a.hazards.Store(&[]string{})
 	a.metrics = newMetrics(opts.Registerer)
 	return a
 }
@@ -113,6 +115,9 @@ func (a *Announcer) Conflicts() <-chan Conflict { return a.strangers }
 
 // Interfaces are the interfaces that can carry announcements.
 func (a *Announcer) Interfaces() []announce.Interface { return *a.links.Load() }
+
+// Hazards are settings of this machine that spoil what we do, as sentences.
+func (a *Announcer) Hazards() []string { return *a.hazards.Load() }
 
 func poke(c chan struct{}) {
 	select {
@@ -229,8 +234,9 @@ func (a *Announcer) scan() {
 			r.close()
 		}
 	}
-	old := a.links.Swap(&public)
-	if !slices.EqualFunc(*old, public, sameInterface) || !isClosed(a.ready) {
+	now := hazards()
+	old, before := a.links.Swap(&public), a.hazards.Swap(&now)
+	if !slices.EqualFunc(*old, public, sameInterface) || !slices.Equal(*before, now) || !isClosed(a.ready) {
 		if !isClosed(a.ready) {
 			close(a.ready)
 		}

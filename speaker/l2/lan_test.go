@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -140,6 +141,13 @@ func wantAddresses(addresses ...netip.Addr) *Want {
 	return w
 }
 
+func (a *Announcer) awaitLAN(t *testing.T) {
+	t.Helper()
+	eventually(t, "lan0 is up", func() bool {
+		return slices.ContainsFunc(a.Interfaces(), func(i announce.Interface) bool { return i.Name == "lan0" && i.Up })
+	})
+}
+
 func (a *Announcer) mac(name string) string {
 	for _, i := range a.Interfaces() {
 		if i.Name == name {
@@ -156,14 +164,7 @@ func TestAnswersOnARealLAN(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
 	l := newLAN(t)
 	a := startAnnouncer(t)
-	eventually(t, "lan0 is up", func() bool {
-		for _, i := range a.Interfaces() {
-			if i.Name == "lan0" && i.Up {
-				return true
-			}
-		}
-		return false
-	})
+	a.awaitLAN(t)
 	a.Set(wantAddresses(vip4, vip6))
 	eventually(t, "announced", func() bool { return a.metrics.of("lan0", "ipv6").gratuitous.Load() > 0 })
 
@@ -207,17 +208,19 @@ func TestProbeFindsWhoAnswers(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
 	l := newLAN(t)
 	a := startAnnouncer(t)
-	eventually(t, "the neighbour is up", func() bool {
-		return strings.Contains(l.run("ip", "-o", "link", "show", "eth0"), "state UP")
-	})
+	a.awaitLAN(t)
 	neighbour4, neighbour6 := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("2001:db8::9")
 	questions := []Question{{Address: neighbour4}, {Address: neighbour6}, {Address: vip4}, {Address: vip6, Interfaces: []string{"lan0"}}}
-	began := time.Now()
-	found, err := a.Probe(t.Context(), questions, Takeover())
-	t.Logf("probe took %v", time.Since(began).Round(time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var found map[netip.Addr]Found
+	eventually(t, "the neighbour answers in both families, once its kernel is ready", func() bool {
+		began := time.Now()
+		var err error
+		if found, err = a.Probe(t.Context(), questions, Takeover()); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("probe took %v", time.Since(began).Round(time.Millisecond))
+		return len(found) == 2
+	})
 	links := l.run("ip", "-o", "link", "show", "eth0")
 	for _, n := range []netip.Addr{neighbour4, neighbour6} {
 		if f := found[n]; f.Interface != "lan0" || !strings.Contains(links, f.MAC) || f.MAC == "" {
@@ -283,6 +286,15 @@ func TestInterfacesAreFollowed(t *testing.T) {
 			t.Errorf("%+v should not carry announcements", i)
 		}
 	}
+	if h := a.Hazards(); len(h) > 0 {
+		t.Errorf("hazards %v", h)
+	}
+	// kube-proxy makes this interface in IPVS mode; a bridge does as well here.
+	run(t, "ip", "link", "add", "kube-ipvs0", "type", "bridge")
+	eventually(t, "a kernel that answers for everything is told", func() bool {
+		h := a.Hazards()
+		return len(h) == 2 && strings.Contains(h[0], "strictARP")
+	})
 	run(t, "ip", "link", "del", "br0")
 	eventually(t, "an interface that went is gone", func() bool { _, ok := find("br0"); return !ok })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -62,6 +63,25 @@ func readLinks() ([]link, error) {
 	}
 	slices.SortFunc(out, func(a, b link) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// hazards are settings of this machine that spoil what we do, each with what
+// to do about it.
+func hazards() []string {
+	var out []string
+	if _, err := net.InterfaceByName("kube-ipvs0"); err != nil {
+		return nil // kube-proxy does not run in IPVS mode
+	}
+	// In that mode every load balancer address stands on kube-ipvs0, and the
+	// kernel answers for it on every other interface unless told not to.
+	for name, least := range map[string]string{"arp_ignore": "1", "arp_announce": "2"} {
+		b, err := os.ReadFile("/proc/sys/net/ipv4/conf/all/" + name)
+		if value := strings.TrimSpace(string(b)); err == nil && value < least {
+			out = append(out, fmt.Sprintf("kube-proxy runs in IPVS mode and net.ipv4.conf.all.%s is %s: this node's kernel answers for every load balancer address, owned or not; set strictARP: true in kube-proxy's configuration", name, value))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func readAddresses(l netlink.Link, v *link) error {
