@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -117,6 +116,8 @@ type fleet struct {
 	ask   *l2.Announcer // only its Probe is used
 	mu    sync.Mutex
 	log   bytes.Buffer
+
+	strangerPid string
 }
 
 // Write collects what the nodes log.
@@ -184,17 +185,7 @@ func (h *host) run(command string) string {
 // nobody does within 100 ms, which on a busy machine is not long.
 func (f *fleet) who(address string) string {
 	f.t.Helper()
-	a := netip.MustParseAddr(address)
-	found, err := f.ask.Probe(f.t.Context(), []l2.Question{{Address: a, Interfaces: []string{"lan"}}}, l2.Timing{Times: 1, Every: 100 * time.Millisecond})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for _, h := range f.hosts {
-		if h.mac == found[a].MAC {
-			return h.name
-		}
-	}
-	return found[a].MAC
+	return f.whoOn(address, "lan")
 }
 
 // owners asks for every address until all answer.
