@@ -32,8 +32,9 @@ type wire struct {
 	lab  *lab.Cluster
 	mute atomic.Bool // drop what the server says
 
-	mu    sync.Mutex
-	conns []net.Conn
+	mu     sync.Mutex
+	conns  []net.Conn
+	closed bool
 }
 
 // newWire returns a wire and a kubeconfig that leads through it.
@@ -69,7 +70,14 @@ func newWire(t *testing.T, c *lab.Cluster) (*wire, string) {
 			relays.Go(func() { w.relay(conn, strings.TrimPrefix(direct, "https://")) })
 		}
 	})
-	t.Cleanup(func() { l.Close(); w.cut(); relays.Wait() })
+	t.Cleanup(func() {
+		l.Close()
+		w.mu.Lock()
+		w.closed = true // for a connection that is just being made
+		w.mu.Unlock()
+		w.cut()
+		relays.Wait()
+	})
 	return w, path
 }
 
@@ -81,8 +89,12 @@ func (w *wire) relay(client net.Conn, addr string) {
 	}
 	defer server.Close()
 	w.mu.Lock()
+	closed := w.closed
 	w.conns = append(w.conns, client, server)
 	w.mu.Unlock()
+	if closed {
+		return
+	}
 	go func() { _, _ = io.Copy(server, client); server.Close() }()
 	buffer := make([]byte, 64<<10)
 	for {
