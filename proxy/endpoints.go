@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,9 @@ func (e *endpoints) add(b *upstream.Backend, c *snapshot.Cluster) {
 	defer e.mu.Unlock()
 	e.advance(c)
 	service := b.Of().Service
-	e.byService[service] = append(e.byService[service], b)
+	if !slices.Contains(e.byService[service], b) { // it may only have a new index
+		e.byService[service] = append(e.byService[service], b)
+	}
 	e.compile(b)
 }
 

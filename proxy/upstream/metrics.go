@@ -42,29 +42,52 @@ type collector struct {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
+// totals are the sums over the backends of one Service port. There are several
+// where routes name it in different ways: by number, by name, by a class that
+// ignores the Local policy.
+type totals struct {
+	dials, retries, active, idle, endpoints float64
+	failures                                [numReasons]float64
+}
+
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.tunnels, prometheus.GaugeValue, float64(c.engine.Tunnels()))
+	sums := map[[3]string]*totals{}
 	for _, b := range c.engine.list() {
-		labels := []string{b.of.Service.Namespace, b.of.Service.Name, b.of.Port.String()}
-		send := func(d *prometheus.Desc, t prometheus.ValueType, v float64, more ...string) {
-			ch <- prometheus.MustNewConstMetric(d, t, v, append(labels[:3:3], more...)...)
+		labels := [3]string{b.of.Service.Namespace, b.of.Service.Name, b.of.Port.String()}
+		if sums[labels] == nil {
+			sums[labels] = &totals{}
 		}
-		send(c.dials, prometheus.CounterValue, float64(b.stats.dials.Load()))
-		send(c.retries, prometheus.CounterValue, float64(b.stats.retries.Load()))
-		for r := range numReasons {
-			if n := b.stats.failures[r].Load(); n > 0 {
-				send(c.failures, prometheus.CounterValue, float64(n), r.String())
+		sums[labels].add(b)
+	}
+	for labels, t := range sums {
+		send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, more ...string) {
+			ch <- prometheus.MustNewConstMetric(d, kind, v, append(labels[:3:3], more...)...)
+		}
+		send(c.dials, prometheus.CounterValue, t.dials)
+		send(c.retries, prometheus.CounterValue, t.retries)
+		for r, n := range t.failures {
+			if n > 0 {
+				send(c.failures, prometheus.CounterValue, n, reason(r).String())
 			}
 		}
-		st := b.state.Load()
-		active, idle := 0, 0
-		for _, e := range st.endpoints {
-			a, i := e.counts()
-			active, idle = active+a, idle+i
-		}
-		send(c.connections, prometheus.GaugeValue, float64(active), "active")
-		send(c.connections, prometheus.GaugeValue, float64(idle), "idle")
-		send(c.endpoints, prometheus.GaugeValue, float64(len(st.set.Endpoints)))
+		send(c.connections, prometheus.GaugeValue, t.active, "active")
+		send(c.connections, prometheus.GaugeValue, t.idle, "idle")
+		send(c.endpoints, prometheus.GaugeValue, t.endpoints)
+	}
+}
+
+func (t *totals) add(b *Backend) {
+	t.dials += float64(b.stats.dials.Load())
+	t.retries += float64(b.stats.retries.Load())
+	for r := range numReasons {
+		t.failures[r] += float64(b.stats.failures[r].Load())
+	}
+	for _, e := range b.state.Load().endpoints {
+		active, idle := e.counts()
+		t.active += float64(active)
+		t.idle += float64(idle)
+		t.endpoints++
 	}
 }

@@ -1,0 +1,98 @@
+package serve_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/proxy/serve"
+	"quayside.io/proxy/upstream"
+)
+
+func TestUpgrade(t *testing.T) {
+	r := newRig(t, serve.Options{GracePeriod: 50 * time.Millisecond}, upstream.Options{}, rawBackend(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		req, _, err := readRequest(in)
+		if err != nil || req.Header.Get("Upgrade") != "echo" || req.Header.Get("Connection") != "Upgrade" {
+			t.Errorf("the backend was asked %v, %v", req, err)
+			return
+		}
+		// Bytes that come right behind the head belong to the new protocol.
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-Accept: 1\r\n\r\nhello ")
+		io.Copy(c, in)
+	}))
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	// So do those that the client sends without waiting for the 101.
+	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\nearly ")
+	in := bufio.NewReader(c)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil || resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "echo" || resp.Header.Get("Connection") != "Upgrade" || resp.Header.Get("X-Accept") != "1" {
+		t.Fatalf("got %+v, %v", resp, err)
+	}
+	expect := func(want string) {
+		t.Helper()
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(in, got); err != nil || string(got) != want {
+			t.Fatalf("got %.100q, %v, want %.100q", got, err, want)
+		}
+	}
+	expect("hello early ")
+	for i := range 100 {
+		msg := fmt.Sprint("message ", i, strings.Repeat("x", i*500))
+		io.WriteString(c, msg)
+		expect(msg)
+	}
+	if n := r.engine.Tunnels(); n != 1 {
+		t.Errorf("%d tunnels, want 1", n)
+	}
+	r.stop() // a drain ends it
+	if _, err := in.ReadByte(); err == nil {
+		t.Error("the connection outlived the drain")
+	}
+}
+
+// When one side ends, the other hears of it.
+func TestUpgradeEnds(t *testing.T) {
+	r := newRig(t, serve.Options{}, upstream.Options{}, rawBackend(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		readRequest(in)
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		all, _ := io.ReadAll(in)
+		fmt.Fprintf(c, "you sent %d bytes", len(all))
+	}))
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n12345")
+	c.(*net.TCPConn).CloseWrite()
+	got, err := io.ReadAll(c)
+	if err != nil || !strings.HasSuffix(string(got), "you sent 5 bytes") {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); r.engine.Tunnels() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the tunnel stays")
+		}
+	}
+}
+
+func TestUpgradeRefusedByTheBackend(t *testing.T) {
+	r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, echo))
+	got := r.exchange("GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /y HTTP/1.1\r\nHost: a\r\n\r\n")
+	if strings.Count(got, "HTTP/1.1 200 OK") != 2 {
+		t.Errorf("answered %q", got)
+	}
+}
