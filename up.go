@@ -16,6 +16,7 @@ import (
 	"quayside.io/controller/assign"
 	"quayside.io/controller/cluster"
 	"quayside.io/controller/explain"
+	"quayside.io/controller/manifest"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy"
 	"quayside.io/proxy/demo"
@@ -176,7 +177,13 @@ func (e *env) runOnce(ctx context.Context, files *cluster.Files, f upFlags) erro
 	if err := report.WriteText(e.stdout); err != nil {
 		return err
 	}
-	if n := len(report.Problems); n > 0 {
+	n := 0
+	for _, p := range report.Problems {
+		if !manifest.IsNote(p.Reason) {
+			n++
+		}
+	}
+	if n > 0 {
 		return fmt.Errorf("%w: %d problems", errBadInput, n)
 	}
 	return nil
