@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -48,7 +49,10 @@ func main() {
 		profile := flag.String("cpuprofile", "", "write a CPU profile of Quayside to this file")
 		only := flag.String("only", "", "measure this proxy alone")
 		flag.Parse()
-		err = run(ctx, plan{*duration, *rounds, *profile, *only})
+		var results []result
+		if results, err = compare(ctx, plan{*duration, *rounds, *profile, *only}); err == nil {
+			print(results)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
@@ -71,23 +75,24 @@ type result struct {
 	p50, p99 string
 }
 
-func run(ctx context.Context, p plan) error {
+// compare measures every proxy that is there.
+func compare(ctx context.Context, p plan) ([]result, error) {
 	if runtime.NumCPU() < 2 {
-		return errors.New("needs two cores: one for the proxy, one for the load")
+		return nil, errors.New("needs two cores: one for the proxy, one for the load")
 	}
 	for _, tool := range []string{"wrk", "taskset"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("needs %s: %w", tool, err)
+			return nil, fmt.Errorf("needs %s: %w", tool, err)
 		}
 	}
 	dir, err := os.MkdirTemp("", "quayside-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	backend, err := start(ctx, loadCore, selfAs("backend", ""), backendAddr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer backend.stop()
 
@@ -103,7 +108,7 @@ func run(ctx context.Context, p plan) error {
 			}
 			r, err := measure(ctx, peer, p.duration)
 			if err != nil {
-				return fmt.Errorf("%s: %w", peer.name, err)
+				return nil, fmt.Errorf("%s: %w", peer.name, err)
 			}
 			if best := &results[i]; best.cpu == 0 || r.cpu < best.cpu {
 				*best = r
@@ -115,8 +120,7 @@ func run(ctx context.Context, p plan) error {
 			fmt.Printf("%s is left out: %s\n", peer.name, peer.missing)
 		}
 	}
-	print(results)
-	return nil
+	return slices.DeleteFunc(results, func(r result) bool { return r.cpu == 0 }), nil
 }
 
 func print(results []result) {
@@ -129,10 +133,8 @@ func print(results []result) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "proxy\tCPU per request\tratio of ours\trequests/s\tp50\tp99\t")
 	for _, r := range results {
-		if r.cpu > 0 {
-			fmt.Fprintf(w, "%s\t%.2f µs\t%.2f\t%.0f\t%s\t%s\t\n",
-				r.name, float64(r.cpu.Nanoseconds())/1000, float64(ours)/float64(r.cpu), r.rate, r.p50, r.p99)
-		}
+		fmt.Fprintf(w, "%s\t%.2f µs\t%.2f\t%.0f\t%s\t%s\t\n",
+			r.name, float64(r.cpu.Nanoseconds())/1000, float64(ours)/float64(r.cpu), r.rate, r.p50, r.p99)
 	}
 	w.Flush()
 }
@@ -180,7 +182,7 @@ type loaded struct {
 
 func load(ctx context.Context, addr string, d time.Duration) (loaded, error) {
 	cmd := exec.CommandContext(ctx, "taskset", "-c", loadCore, "wrk", "--latency",
-		"-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", max(1, int(d.Seconds()))), "http://"+addr+"/")
+		"--timeout", "30s", "-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", max(1, int(d.Seconds()))), "http://"+addr+"/")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return loaded{}, fmt.Errorf("wrk: %w: %s", err, out)
