@@ -100,6 +100,7 @@ type memo struct {
 	sorted []*claim
 	pools  *pools
 	nodes  map[netip.Addr]string // their own addresses, and which node's
+	links  map[netip.Addr]string // addresses in pools that interfaces have, and whose
 }
 
 // work is one Compile.
@@ -128,7 +129,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	}
 	w := &work{c: c, prev: prev, inflight: inflight, now: now.Truncate(time.Second), opts: opts, memo: prev.memo, plan: &Plan{}}
 	if w.memo == nil {
-		w.memo = &memo{claims: map[*corev1.Service]*claim{}, nodes: map[netip.Addr]string{}}
+		w.memo = &memo{claims: map[*corev1.Service]*claim{}, nodes: map[netip.Addr]string{}, links: map[netip.Addr]string{}}
 	}
 	w.plan.memo = w.memo
 	w.round++
@@ -156,28 +157,6 @@ func (w *work) readPools() {
 		w.pools = compilePools(objects)
 	}
 	w.pools.book.Reset()
-}
-
-// readNodes collects the nodes' own addresses, which nobody is given.
-func (w *work) readNodes() {
-	clear(w.nodes)
-	for key, node := range w.c.Nodes.All() {
-		for _, na := range node.Status.Addresses {
-			if na.Type != corev1.NodeInternalIP && na.Type != corev1.NodeExternalIP {
-				continue
-			}
-			a, err := netip.ParseAddr(na.Address)
-			if err != nil {
-				continue
-			}
-			a = a.Unmap().WithZone("")
-			// Two nodes with one address: name the same one every time.
-			if name, ok := w.nodes[a]; !ok || key.Name < name {
-				w.nodes[a] = key.Name
-			}
-			w.pools.book.Exclude(a)
-		}
-	}
 }
 
 // readClaims collects the Services that concern us, oldest first. Those that

@@ -62,6 +62,12 @@ func (w *work) nodesInside() map[*pool][]string {
 			inside[p] = append(inside[p], fmt.Sprintf("%v of %s", a, node))
 		}
 	}
+	for a, link := range w.links {
+		if _, known := w.nodes[a]; !known {
+			p := w.pools.poolOf(a)
+			inside[p] = append(inside[p], fmt.Sprintf("%v of %s", a, link))
+		}
+	}
 	for _, list := range inside {
 		slices.Sort(list)
 	}

@@ -1,0 +1,53 @@
+package assign
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// readNodes collects the nodes' own addresses, which nobody is given.
+func (w *work) readNodes() {
+	clear(w.nodes)
+	for key, node := range w.c.Nodes.All() {
+		for _, na := range node.Status.Addresses {
+			if na.Type != corev1.NodeInternalIP && na.Type != corev1.NodeExternalIP {
+				continue
+			}
+			if a, err := netip.ParseAddr(na.Address); err == nil {
+				w.exclude(w.nodes, a.Unmap().WithZone(""), key.Name)
+			}
+		}
+	}
+	w.readLinks()
+}
+
+// readLinks collects what speakers say about interfaces: a Node object names
+// one address per family, and a node may have many. A speaker's word bars new
+// assignments only. It may be old, and other software puts addresses of Services
+// on interfaces: nobody loses an address for that.
+func (w *work) readLinks() {
+	clear(w.links)
+	for key, status := range w.c.SpeakerStatuses.All() {
+		for _, link := range status.Status.Interfaces {
+			for _, text := range link.Prefixes {
+				p, err := netip.ParsePrefix(text)
+				// Without host bits it is a route, or one address that was put there.
+				if err != nil || p == p.Masked() || w.pools.poolOf(p.Addr().Unmap()) == nil {
+					continue
+				}
+				w.exclude(w.links, p.Addr().Unmap(), fmt.Sprintf("interface %s of node %s", link.Name, key.Name))
+			}
+		}
+	}
+}
+
+// exclude keeps an address from being given away. Where several have it, the
+// same one is named every time.
+func (w *work) exclude(from map[netip.Addr]string, a netip.Addr, whose string) {
+	if known, ok := from[a]; !ok || whose < known {
+		from[a] = whose
+	}
+	w.pools.book.Exclude(a)
+}
