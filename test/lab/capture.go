@@ -2,7 +2,9 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,6 +25,9 @@ type Capture struct {
 // instance, and returns once it sees them.
 func (v *Cluster) Capture(filter string) *Capture {
 	v.helper()
+	if _, err := exec.LookPath("tcpdump"); err != nil {
+		v.lacks(fmt.Errorf("lab: run `make packages` as root: %w", err))
+	}
 	c := &Capture{view: v}
 	if st, err := os.Stat(filepath.Join(v.Logs(), "capture.log")); err == nil {
 		c.before = int(st.Size())

@@ -32,6 +32,9 @@ const (
 // to 10.77.0.9. The name is at most 15 bytes long.
 func (v *Cluster) Router(name, config string) *Router {
 	v.helper()
+	if _, err := os.Stat(frrDaemons); err != nil {
+		v.lacks(fmt.Errorf("lab: no FRR here: run `make packages` as root: %w", err))
+	}
 	r, err := v.newRouter(name)
 	if r != nil {
 		v.onEnd(func() {
@@ -49,9 +52,6 @@ func (v *Cluster) Router(name, config string) *Router {
 }
 
 func (v *Cluster) newRouter(name string) (*Router, error) {
-	if _, err := os.Stat(frrDaemons); err != nil {
-		return nil, fmt.Errorf("lab: no FRR here: run `make packages` as root: %w", err)
-	}
 	if len(name) == 0 || len(name) > 15 {
 		return nil, fmt.Errorf("lab: router name %q: must have 1 to 15 bytes", name)
 	}

@@ -38,11 +38,25 @@ func New(t testing.TB, option ...Option) *Cluster {
 func Require(t testing.TB) {
 	t.Helper()
 	if err := Missing(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		skip(t, err)
 	}
+}
+
+func skip(t testing.TB, why error) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// lacks ends a test that needs what this machine does not have.
+func (v *Cluster) lacks(what error) {
+	v.helper()
+	if v.t == nil {
+		v.must(what)
+	}
+	skip(v.t, what)
 }
 
 // With returns a view of the cluster for test t, with a Kubernetes namespace
