@@ -93,7 +93,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "controller", Log: o.log, Registerer: o.registry,
-		Kinds: controller.Kinds(), SecretType: corev1.SecretTypeTLS,
+		Kinds: controller.Kinds(), SecretType: corev1.SecretTypeTLS, SecretNamespace: f.watchNamespace,
 	})
 	if err != nil {
 		return err
