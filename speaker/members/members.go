@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -253,15 +254,23 @@ func (m *Members) wait(why string) {
 	}
 }
 
-// publish turns what is wanted into messages until ctx ends.
+// publish turns what is wanted into messages until ctx ends. Only news wakes
+// the hall: it declares after every turn, so a word to it about what it just
+// said would wake it for ever.
 func (m *Members) publish(ctx context.Context) {
+	var peers []Peer
 	for {
 		w := m.want.Load()
-		if m.isNew(w.Facts) {
+		news := m.isNew(w.Facts)
+		if news {
 			m.broadcast(m.state.tell(w.Facts, m.nextVersion()))
 		}
-		m.broadcast(m.state.claim(w.Claims, w.Known, time.Now()))
-		m.changed()
+		claims := m.state.claim(w.Claims, w.Known, time.Now())
+		m.broadcast(claims)
+		if news || len(claims) > 0 || !slices.Equal(peers, w.Peers) {
+			peers = w.Peers
+			m.changed()
+		}
 		select {
 		case <-ctx.Done():
 			return

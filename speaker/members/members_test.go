@@ -324,6 +324,38 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 	eventually(t, "a hears the goodbye", func() bool { return a.View().Missing["n2"] == "it has left" })
 }
 
+// The hall declares after every turn, also where nothing has changed. Were it
+// woken by its own words it would turn for ever.
+func TestSayingTheSameAgainWakesNobody(t *testing.T) {
+	f := newFleet(t, 6, 1)
+	m, _ := f.start(0, f.keyFile)
+	vip := netip.MustParseAddr("10.0.0.50")
+	say := func(epoch int64) {
+		w := f.want(0)
+		w.Claims = map[netip.Addr]int64{vip: epoch}
+		m.Set(w)
+	}
+	say(1)
+	eventually(t, "the claim is in the view", func() bool { return m.View().Settled && m.View().Claims[vip].Epoch == 1 })
+	quiet := func() bool {
+		select {
+		case <-m.Watch():
+			return false
+		case <-time.After(100 * time.Millisecond):
+			return true
+		}
+	}
+	eventually(t, "what the start caused is over", quiet)
+	say(1)
+	if !quiet() {
+		t.Error("a claim that was known woke the hall")
+	}
+	say(2)
+	if quiet() {
+		t.Error("a new claim went unnoticed")
+	}
+}
+
 func TestAnotherKeyIsToldByName(t *testing.T) {
 	f := newFleet(t, 2, 2)
 	other := filepath.Join(t.TempDir(), "other")
