@@ -8,34 +8,70 @@ import (
 // sparse is a set of small numbers that can name its lowest absentee at once.
 //
 // Level 0 has one bit per number. A bit of level i+1 says that a word of level
-// i is full. Only words with a bit in them exist, so the set costs memory for
-// what it holds, not for what it could hold; the lowest number that is missing
-// is found by following the lowest clear bit down from the single top word.
+// i is full. Of a large set only words with a bit in them exist, so it costs
+// memory for what it holds, not for what it could hold; the lowest number that
+// is missing is found by following the lowest clear bit down from the single
+// top word.
 type sparse struct {
-	levels []map[uint64]uint64
+	levels []words
 }
 
-const wordBits = 6 // 64 bits in a word
+const (
+	wordBits = 6 // 64 bits in a word
+	// Up to this many words, an array is smaller than the map would become.
+	denseWords = 1 << 14
+)
+
+// words is an array of words, or a map if the array would be large.
+type words struct {
+	dense []uint64
+	far   map[uint64]uint64
+}
+
+func newWords(n uint64) words {
+	if n <= denseWords {
+		return words{dense: make([]uint64, n)}
+	}
+	return words{far: map[uint64]uint64{}}
+}
+
+func (w *words) get(i uint64) uint64 {
+	if w.far == nil {
+		return w.dense[i]
+	}
+	return w.far[i]
+}
+
+func (w *words) set(i, word uint64) {
+	if w.far == nil {
+		w.dense[i] = word
+	} else {
+		w.far[i] = word
+	}
+}
 
 // newSparse returns an empty set for numbers below size, which is at least 1.
 func newSparse(size uint64) sparse {
-	s := sparse{levels: []map[uint64]uint64{{}}}
-	for words := (size - 1) >> wordBits; words > 0; words >>= wordBits {
-		s.levels = append(s.levels, map[uint64]uint64{})
+	var s sparse
+	for last := size - 1; ; {
+		last >>= wordBits
+		s.levels = append(s.levels, newWords(last+1))
+		if last == 0 {
+			return s
+		}
 	}
-	return s
 }
 
 // add puts n into the set and reports whether it was missing.
 func (s *sparse) add(n uint64) bool {
 	for i := range s.levels {
 		index, bit := n>>wordBits, uint64(1)<<(n&63)
-		word := s.levels[i][index]
+		word := s.levels[i].get(index)
 		if i == 0 && word&bit != 0 {
 			return false
 		}
 		word |= bit
-		s.levels[i][index] = word
+		s.levels[i].set(index, word)
 		if ^word != 0 {
 			break
 		}
@@ -49,7 +85,11 @@ func (s *sparse) add(n uint64) bool {
 func (s *sparse) lowestMissing() uint64 {
 	index := uint64(0)
 	for i := len(s.levels) - 1; i >= 0; i-- {
-		clear := bits.TrailingZeros64(^s.levels[i][index])
+		level := &s.levels[i]
+		if level.far == nil && index >= uint64(len(level.dense)) {
+			return math.MaxUint64 // the last word that there is, is full
+		}
+		clear := bits.TrailingZeros64(^level.get(index))
 		if clear == 64 { // only the top word can be full
 			return math.MaxUint64
 		}
@@ -60,6 +100,7 @@ func (s *sparse) lowestMissing() uint64 {
 
 func (s *sparse) reset() {
 	for _, level := range s.levels {
-		clear(level)
+		clear(level.dense)
+		clear(level.far)
 	}
 }

@@ -114,6 +114,7 @@ func tenantOf(svc *corev1.Service, key snapshot.Key) lbpool.Tenant {
 			t.Admits = append(t.Admits, strings.TrimSpace(name))
 		}
 	}
+	t.Ports = make([]lbpool.Port, 0, len(svc.Spec.Ports))
 	for _, p := range svc.Spec.Ports {
 		protocol := string(p.Protocol)
 		if protocol == "" {
@@ -130,7 +131,7 @@ func tenantOf(svc *corev1.Service, key snapshot.Key) lbpool.Tenant {
 // familiesOf returns the families a Service wants, primary first. An API
 // server fills ipFamilies in; from files it may have to be guessed.
 func familiesOf(svc *corev1.Service, policy corev1.IPFamilyPolicy) []lbpool.Family {
-	var families []lbpool.Family
+	families := make([]lbpool.Family, 0, 2)
 	add := func(f lbpool.Family) {
 		if !slices.Contains(families, f) {
 			families = append(families, f)
@@ -143,10 +144,11 @@ func familiesOf(svc *corev1.Service, policy corev1.IPFamilyPolicy) []lbpool.Fami
 			add(lbpool.IPv4)
 		}
 	}
-	told := len(families) > 0
-	for _, ip := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
-		if a, err := netip.ParseAddr(ip); err == nil && !told {
-			add(lbpool.FamilyOf(a.Unmap()))
+	if len(families) == 0 {
+		for _, ip := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
+			if a, err := netip.ParseAddr(ip); err == nil {
+				add(lbpool.FamilyOf(a.Unmap()))
+			}
 		}
 	}
 	guessed := len(families) == 0

@@ -114,6 +114,9 @@ type work struct {
 	*memo
 	plan      *Plan
 	classless bool // an Ingress that names no class is ours
+
+	candidateList []*pool                   // reused
+	vip           corev1.LoadBalancerIPMode // what every ipMode of the plan points to
 }
 
 // Compile works out the plan for a cluster. prev is the plan before, or nil.
@@ -127,7 +130,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	if opts.IngressClass == "" {
 		opts.IngressClass = "quayside"
 	}
-	w := &work{c: c, prev: prev, inflight: inflight, now: now.Truncate(time.Second), opts: opts, memo: prev.memo, plan: &Plan{}}
+	w := &work{c: c, prev: prev, inflight: inflight, now: now.Truncate(time.Second), opts: opts, memo: prev.memo, plan: &Plan{}, vip: corev1.LoadBalancerIPModeVIP}
 	if w.memo == nil {
 		w.memo = &memo{claims: map[*corev1.Service]*claim{}, nodes: map[netip.Addr]string{}, links: map[netip.Addr]string{}}
 	}

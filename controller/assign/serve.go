@@ -218,7 +218,8 @@ func (w *work) namespaceLabels(c *claim) labels.Set {
 	return nil
 }
 
-// candidates returns the pools from which a Service may be given an address.
+// candidates returns the pools from which a Service may be given an address,
+// in a list that the next call reuses.
 func (w *work) candidates(c *claim) ([]*pool, refusal) {
 	if len(w.pools.list) == 0 {
 		return nil, refusal{ReasonNoPool, "there is no IPAddressPool yet"}
@@ -230,8 +231,7 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 		}
 		return []*pool{p}, w.barred(c, p)
 	}
-	var list []*pool
-	draining := false
+	list, draining := w.candidateList[:0], false
 	for _, p := range w.pools.order {
 		if p.auto && p.admits(c.svc, w.namespaceLabels(c)) {
 			draining = draining || p.drain
@@ -240,6 +240,7 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 			}
 		}
 	}
+	w.candidateList = list
 	switch {
 	case len(list) == 0 && draining:
 		return nil, refusal{ReasonPoolDraining, "every pool that serves it gives no new addresses; see their spec.drain and conditions"}

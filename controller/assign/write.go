@@ -25,7 +25,7 @@ func (w *work) writeServices() {
 		case c.managed && c.foreign:
 			w.update(c, c.svc.Status.LoadBalancer.Ingress, "", w.condition(c))
 		case c.managed:
-			w.update(c, c.ingress(), w.origin(c), w.condition(c))
+			w.update(c, w.ingress(c), w.origin(c), w.condition(c))
 		case c.given:
 			w.update(c, nil, "", none)
 		case wasOurs(c.svc):
@@ -46,6 +46,9 @@ func (c *claim) sentence(message string) string {
 }
 
 func join(addrs []netip.Addr) string {
+	if len(addrs) == 1 {
+		return addrs[0].String()
+	}
 	var s []string
 	for _, a := range addrs {
 		s = append(s, a.String())
@@ -89,15 +92,14 @@ func (w *work) origin(c *claim) string {
 
 // ingress is status.loadBalancer.ingress as it should be; the present one, if
 // that is it.
-func (c *claim) ingress() []corev1.LoadBalancerIngress {
+func (w *work) ingress(c *claim) []corev1.LoadBalancerIngress {
 	have := c.svc.Status.LoadBalancer.Ingress
 	if slices.EqualFunc(have, c.holds, isEntryOf) {
 		return have
 	}
-	vip := corev1.LoadBalancerIPModeVIP
 	want := make([]corev1.LoadBalancerIngress, len(c.holds))
 	for i, a := range c.holds {
-		want[i] = corev1.LoadBalancerIngress{IP: a.String(), IPMode: &vip}
+		want[i] = corev1.LoadBalancerIngress{IP: a.String(), IPMode: &w.vip}
 	}
 	return want
 }
@@ -137,11 +139,9 @@ func (w *work) tell(c *claim, told bool) {
 	event := func(kind, reason, message string) {
 		w.plan.Events = append(w.plan.Events, Event{c.ref(), kind, reason, message})
 	}
-	var gained []netip.Addr
-	for _, a := range c.holds {
-		if !slices.Contains(c.have, a) {
-			gained = append(gained, a)
-		}
+	gained := c.holds
+	if len(c.have) > 0 {
+		gained = slices.DeleteFunc(slices.Clone(gained), func(a netip.Addr) bool { return slices.Contains(c.have, a) })
 	}
 	var taken []string
 	for _, l := range c.lost {
@@ -151,7 +151,7 @@ func (w *work) tell(c *claim, told bool) {
 	case len(gained) > 0 && len(taken) > 0:
 		event(corev1.EventTypeWarning, EventAllocated, fmt.Sprintf("Assigned %s from pool %s; %s", join(gained), w.origin(c), strings.Join(taken, "; ")))
 	case len(gained) > 0:
-		event(corev1.EventTypeNormal, EventAllocated, fmt.Sprintf("Assigned %s from pool %s", join(gained), w.origin(c)))
+		event(corev1.EventTypeNormal, EventAllocated, "Assigned "+join(gained)+" from pool "+w.origin(c))
 	case len(taken) > 0:
 		if !c.refused.isZero() {
 			taken = append(taken, c.sentence(c.refused.message))

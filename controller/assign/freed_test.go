@@ -1,0 +1,49 @@
+package assign_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/assign"
+	"quayside.io/controller/snapshot"
+)
+
+// TestFreedIsBounded: what was freed is remembered up to a bound, except while
+// it rests, and forgotten once its pool is gone.
+func TestFreedIsBounded(t *testing.T) {
+	const many, bound = 17_000, 16_384
+	pool := func(rest time.Duration) *v1alpha1.IPAddressPool {
+		p := poolOf("a", "10.0.0.0/16")
+		p.Spec.ReuseAfter = &metav1.Duration{Duration: rest}
+		return p
+	}
+	c := snapshot.Of(pool(time.Hour))
+	for i := range many {
+		c = c.With(balancer(fmt.Sprint("s", i), time.Hour))
+	}
+	_, held := settle(t, c, nil, noon(), options())
+	empty := snapshot.Of(pool(time.Hour))
+
+	resting := assign.Compile(empty, held, nil, noon(), options())
+	if len(resting.Freed) != many {
+		t.Errorf("%d addresses rest, wanted %d", len(resting.Freed), many)
+	}
+	if want := noon().Add(time.Hour); !resting.NextWake.Equal(want) {
+		t.Errorf("it wakes at %v, wanted %v", resting.NextWake, want)
+	}
+	if got := len(assign.Compile(snapshot.Of(pool(0)), held, nil, noon(), options()).Freed); got != bound {
+		t.Errorf("%d freed addresses are remembered, wanted %d", got, bound)
+	}
+	if got := len(assign.Compile(snapshot.Of(), resting, nil, noon(), options()).Freed); got != 0 {
+		t.Errorf("%d addresses of no pool are remembered", got)
+	}
+	// A plan that was never carried out frees nothing.
+	planned := assign.Compile(c, nil, nil, noon(), options())
+	if got := len(assign.Compile(c, planned, nil, noon(), options()).Freed); got != 0 {
+		t.Errorf("%d addresses were freed that nobody ever had", got)
+	}
+}
