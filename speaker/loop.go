@@ -30,6 +30,8 @@ type mind struct {
 	handing map[netip.Addr]time.Time
 	// refused are addresses that somebody else answers for.
 	refused map[netip.Addr]refusal
+	// silent says since when nobody answers for an address whose owner lives.
+	silent map[netip.Addr]time.Time
 	// asking are the addresses that a question to the LAN is about.
 	asking  map[netip.Addr]struct{}
 	answers chan verdict
@@ -42,7 +44,7 @@ type mind struct {
 func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan error, running *int) error {
 	m := &mind{
 		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, handing: map[netip.Addr]time.Time{},
-		refused: map[netip.Addr]refusal{}, asking: map[netip.Addr]struct{}{},
+		refused: map[netip.Addr]refusal{}, silent: map[netip.Addr]time.Time{}, asking: map[netip.Addr]struct{}{},
 		answers: make(chan verdict, 16), told: map[snapshot.Problem]struct{}{}, retry: time.NewTimer(time.Hour),
 	}
 	defer m.awaitQuestions()
@@ -75,7 +77,7 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 		case c := <-s.l2.Conflicts():
 			m.stranger(c)
 		case v := <-m.answers:
-			m.hear(hands, v)
+			m.hear(v)
 		case <-m.retry.C:
 		case <-leave:
 			leave = nil

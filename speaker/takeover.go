@@ -6,11 +6,13 @@ import (
 	"maps"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"quayside.io/controller/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
+	"quayside.io/speaker/members"
 )
 
 // How soon an address that somebody answers for is asked about again: a member
@@ -19,6 +21,9 @@ const (
 	retryMember   = 250 * time.Millisecond
 	retryStranger = 10 * time.Second
 	retryFailed   = time.Second
+	// A node that lives but says nothing about an address, neither yes nor no,
+	// may be starved or behind a firewall. After this long its addresses move.
+	patience = 2 * time.Second
 )
 
 // maxWitnesses bounds how many other nodes are asked for a sign of life.
@@ -36,7 +41,7 @@ type verdict struct {
 	found  map[netip.Addr]l2.Found
 	nodes  map[string]netip.Addr // where the nodes themselves were asked for
 	deaf   bool                  // nobody said anything, not even those who should
-	second bool                  // the questions were asked once more
+	pulses map[string]members.Pulse
 	err    error
 }
 
@@ -82,8 +87,9 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 		_, wanted := barred[a]
 		return !wanted && (!m.claims(a) || now.After(r.retry))
 	})
-	m.ask(ctx, died, l2.Takeover(), false)
-	m.ask(ctx, first, l2.FirstClaim(), false)
+	maps.DeleteFunc(m.silent, func(a netip.Addr, _ time.Time) bool { _, refused := m.refused[a]; return !refused })
+	m.ask(ctx, died, l2.Takeover())
+	m.ask(ctx, first, l2.FirstClaim())
 	return granted
 }
 
@@ -91,7 +97,7 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 // asks for hosts that should answer if the LAN works at all: a speaker that is
 // itself cut off must take nothing, lest it return with newer claims than those
 // who kept working.
-func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timing l2.Timing, second bool) {
+func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timing l2.Timing) {
 	if len(takes) == 0 {
 		return
 	}
@@ -109,10 +115,36 @@ func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timi
 	}
 	m.tasks.Add(1)
 	go func() {
+		pulses := m.feelPulses(ctx, takes, nodes, timing.Every*time.Duration(timing.Times))
 		found, heard, err := m.l2.Listen(ctx, questions, timing)
-		m.answers <- verdict{takes, found, nodes, len(nodes) > 0 && !heard, second, err}
+		m.answers <- verdict{takes, found, nodes, len(nodes) > 0 && !heard, pulses(), err}
 		m.tasks.Add(-1)
 	}()
+}
+
+// feelPulses asks those who lose an address whether their speakers run, while
+// the LAN is asked for the addresses; the result waits for the answers.
+func (m *mind) feelPulses(ctx context.Context, takes map[netip.Addr]announce.Take, nodes map[string]netip.Addr, timeout time.Duration) func() map[string]members.Pulse {
+	out := map[string]members.Pulse{}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	losers := map[string]struct{}{}
+	for _, t := range takes {
+		losers[t.From] = struct{}{}
+	}
+	for name := range losers {
+		at, known := nodes[name]
+		if !known {
+			continue
+		}
+		asking.Go(func() {
+			pulse := m.Speaker.members.Pulse(ctx, at, timeout)
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = pulse
+		})
+	}
+	return func() map[string]members.Pulse { asking.Wait(); return out }
 }
 
 // nodes are where the other nodes can be asked for: those that lose an address
@@ -155,14 +187,13 @@ func (m *mind) awaitQuestions() {
 }
 
 // hear grants what nobody answered for, if it is still to be taken.
-func (m *mind) hear(ctx context.Context, v verdict) {
+func (m *mind) hear(v verdict) {
 	for a := range v.asked {
 		delete(m.asking, a)
 	}
 	m.compile() // the world may have moved while the LAN was asked
 	macs := announce.MACs(m.cluster, announce.View{Facts: m.members.Facts})
 	now := time.Now()
-	again := map[netip.Addr]announce.Take{}
 	for _, t := range append(m.plan.Take, m.plan.Barred...) {
 		if _, asked := v.asked[t.Address]; !asked {
 			continue
@@ -172,29 +203,35 @@ func (m *mind) hear(ctx context.Context, v verdict) {
 		case taken && macs[found.MAC] == m.opts.NodeName:
 			m.grant(t) // an interface of ours hears another: both are on one LAN
 		case taken:
-			m.refuse(t, macs[found.MAC], found, now)
+			delete(m.silent, t.Address)
+			m.refuse(t, announce.Refusal{Node: macs[found.MAC], MAC: found.MAC}, "somebody answers for it", now)
 		case v.err != nil:
 			m.opts.Log.Warn("the LAN could not be asked", "address", t.Address, "error", v.err)
-			m.refused[t.Address] = refusal{announce.Refusal{Node: t.From, MAC: "unknown"}, now.Add(retryFailed)}
+			m.refused[t.Address] = refusal{announce.Refusal{Node: t.From}, now.Add(retryFailed)}
 		case v.deaf:
-			m.opts.Log.Info("address is not taken: this node hears nobody", "address", t.Address, "from", t.From)
-			m.refused[t.Address] = refusal{announce.Refusal{Node: t.From, MAC: "unknown"}, now.Add(retryMember)}
-		case !v.second && v.livesOn(t.From):
-			// The node lives, so its speaker is either gone or only slow: ask
-			// once more before taking from it what it may yet answer for.
-			again[t.Address] = t
+			m.refuse(t, announce.Refusal{Node: t.From}, "this node hears nobody", now)
+		case v.livesOn(t.From) && now.Sub(m.silentSince(t.Address, now)) < patience:
+			m.refuse(t, announce.Refusal{Node: t.From}, "its node lives and may only be slow", now)
 		default:
 			m.grant(t)
 		}
 	}
-	m.ask(ctx, again, l2.Takeover(), true)
 }
 
-// livesOn reports whether a node itself has answered.
+// silentSince is when an address of a living node was first not answered for.
+func (m *mind) silentSince(a netip.Addr, now time.Time) time.Time {
+	if _, known := m.silent[a]; !known {
+		m.silent[a] = now
+	}
+	return m.silent[a]
+}
+
+// livesOn reports whether the speaker of a node may only be slow: it listens,
+// or its node answers and does not say that nothing listens.
 func (v *verdict) livesOn(node string) bool {
 	a, asked := v.nodes[node]
 	_, answered := v.found[a]
-	return asked && answered
+	return v.pulses[node] == members.Listening || asked && answered && v.pulses[node] != members.Refused
 }
 
 // recognise finds out that a stranger is a member that had not been met.
@@ -206,24 +243,25 @@ func (m *mind) recognise(macs map[string]string) {
 	}
 }
 
-func (m *mind) refuse(t announce.Take, node string, found l2.Found, now time.Time) {
-	a := t.Address
-	_, again := m.refused[a]
+// refuse leaves an address alone for a while.
+func (m *mind) refuse(t announce.Take, by announce.Refusal, why string, now time.Time) {
+	_, again := m.refused[t.Address]
 	pause := retryMember
-	if node == "" {
+	if by.Node == "" {
 		pause = retryStranger
 	}
-	m.refused[a] = refusal{announce.Refusal{Node: node, MAC: found.MAC}, now.Add(pause)}
+	m.refused[t.Address] = refusal{by, now.Add(pause)}
 	if again {
 		return
 	}
 	m.metrics.vetoes.Inc()
-	m.opts.Log.Info("address is not taken: somebody answers for it", "address", a, "from", t.From, "node", node, "mac", found.MAC, "interface", found.Interface)
+	m.opts.Log.Info("address is not taken", "reason", why, "address", t.Address, "from", t.From, "node", by.Node, "mac", by.MAC)
 }
 
 // grant makes an address this node's.
 func (m *mind) grant(t announce.Take) {
 	delete(m.refused, t.Address)
+	delete(m.silent, t.Address)
 	m.mine[t.Address] = t.Epoch
 	m.metrics.changes.WithLabelValues(string(t.Cause)).Inc()
 	if seen, ok := m.members.LastSeen[t.From]; ok && t.Cause == announce.Died {

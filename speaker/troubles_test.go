@@ -33,7 +33,7 @@ func TestTroubles(t *testing.T) {
 	})
 	t.Run("a stranger was there first", func(t *testing.T) {
 		f.exactlyOne(t, "10.0.0.61", "the stranger")
-		f.logged(t, "address is not taken: somebody answers for it", "10.0.0.61", stranger)
+		f.logged(t, "somebody answers for it", "10.0.0.61", stranger)
 	})
 	t.Run("a stranger comes later", func(t *testing.T) {
 		owner := f.who("10.0.0.50")
@@ -127,7 +127,7 @@ func (f *fleet) answerers(t *testing.T, address string) (names []string) {
 func (f *fleet) whoOn(address, link string) string {
 	f.t.Helper()
 	a := netip.MustParseAddr(address)
-	found, err := f.ask.Probe(f.t.Context(), []l2.Question{{Address: a, Interfaces: []string{link}}}, l2.Timing{Times: 1, Every: 100 * time.Millisecond})
+	found, err := f.ask.Probe(f.t.Context(), []l2.Question{{Address: a, Interfaces: []string{link}}}, l2.Timing{Times: 2, Every: 150 * time.Millisecond})
 	if err != nil {
 		return ""
 	}

@@ -95,7 +95,10 @@ func (k *compiler) act(e *address, me int) {
 		k.tellRefusal(e, "but a stranger (%s) answers for it too: find that host, its clients reach one or the other")
 	case e.owner == me:
 		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(claim)}
-		if r, refused := k.view.Refused[e.addr]; refused {
+		// An owner that lets go answers until its successor does: that is no
+		// refusal, whatever was heard before it let go.
+		letsGo := take.Cause == Leaving || take.Cause == Ineligible
+		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
 			if r.Node != "" {
 				k.plan.Owners[e.addr] = r.Node // the LAN knows better than gossip
 			}

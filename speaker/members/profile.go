@@ -42,8 +42,8 @@ func timings(profile string) (timing, error) {
 	switch profile {
 	case "", "default": // 500 + 100 + 200 + 30 + 60 = 890 ms
 		return timing{probe: 100 * time.Millisecond, timeout: 40 * time.Millisecond, gossip: 30 * time.Millisecond, suspicion: 2, tcp: time.Second}, nil
-	case "fast": // 150 + 30 + 30 + 10 + 60 = 280 ms
-		return timing{probe: 30 * time.Millisecond, timeout: 12 * time.Millisecond, gossip: 10 * time.Millisecond, suspicion: 1, tcp: 500 * time.Millisecond}, nil
+	case "fast": // 150 + 30 + 60 + 10 + 60 = 310 ms
+		return timing{probe: 30 * time.Millisecond, timeout: 12 * time.Millisecond, gossip: 10 * time.Millisecond, suspicion: 2, tcp: 500 * time.Millisecond}, nil
 	case "wan": // seconds: for members that are far from each other
 		return timing{probe: time.Second, timeout: 450 * time.Millisecond, gossip: 200 * time.Millisecond, suspicion: 4, tcp: 5 * time.Second}, nil
 	}
