@@ -31,6 +31,7 @@ import (
 const (
 	nodeEnv = "QUAYSIDE_TEST_NODE"
 	keyEnv  = "QUAYSIDE_TEST_KEY"
+	profEnv = "QUAYSIDE_TEST_PROFILE"
 	nsEnv   = "QUAYSIDE_TEST_NETNS"
 )
 
@@ -96,7 +97,7 @@ func TestOneNode(t *testing.T) {
 			files.Put(endpoints(strings.Fields(in.Text())))
 		}
 	}()
-	if err := Run(ctx, Options{Source: files.Source, Writer: files, NodeName: name, MembersKeyFile: os.Getenv(keyEnv), Profile: "fast", Log: log}); err != nil {
+	if err := Run(ctx, Options{Source: files.Source, Writer: files, NodeName: name, MembersKeyFile: os.Getenv(keyEnv), Profile: os.Getenv(profEnv), Log: log}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,12 +114,13 @@ type host struct {
 
 // fleet is a LAN with nodes and, in this process, a client.
 type fleet struct {
-	t     *testing.T
-	key   string
-	hosts map[string]*host
-	ask   *l2.Announcer // only its Probe is used
-	mu    sync.Mutex
-	log   bytes.Buffer
+	t       *testing.T
+	profile string
+	key     string
+	hosts   map[string]*host
+	ask     *l2.Announcer // only its Probe is used
+	mu      sync.Mutex
+	log     bytes.Buffer
 
 	strangerPid string
 }
@@ -140,7 +142,7 @@ func sh(t *testing.T, command string) string {
 }
 
 func newFleet(t *testing.T) *fleet {
-	f := &fleet{t: t, key: filepath.Join(t.TempDir(), "key"), hosts: map[string]*host{}, ask: l2.New(l2.Options{Log: slog.New(slog.DiscardHandler)})}
+	f := &fleet{t: t, profile: "fast", key: filepath.Join(t.TempDir(), "key"), hosts: map[string]*host{}, ask: l2.New(l2.Options{Log: slog.New(slog.DiscardHandler)})}
 	if err := os.WriteFile(f.key, []byte("a secret for the fleet\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,7 @@ func (f *fleet) start(i int) *host {
 	f.t.Helper()
 	h := &host{t: f.t, name: fmt.Sprintf("n%d", i), index: i}
 	h.cmd = exec.Command(os.Args[0], "-test.run=^TestOneNode$", "-test.timeout=5m")
-	h.cmd.Env = append(os.Environ(), nodeEnv+"="+h.name, keyEnv+"="+f.key)
+	h.cmd.Env = append(os.Environ(), nodeEnv+"="+h.name, keyEnv+"="+f.key, profEnv+"="+f.profile)
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	h.cmd.Stderr = f
 	in, err := h.cmd.StdinPipe()
@@ -239,7 +241,7 @@ func needNamespaces(t *testing.T, programs ...string) (inside bool) {
 		}
 		t.Skipf("needs %s", lacks)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=15m")
 	cmd.Env = append(os.Environ(), nsEnv+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()

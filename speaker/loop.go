@@ -23,6 +23,7 @@ type mind struct {
 	plan    *announce.Plan
 	leaving bool
 	met     bool // other speakers have been alive
+	deaf    bool // the last question to the LAN brought no sign of life
 
 	// mine are the claims of this node, which members may not have taken in yet.
 	mine map[netip.Addr]int64

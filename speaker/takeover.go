@@ -88,10 +88,18 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 		return !wanted && (!m.claims(a) || now.After(r.retry))
 	})
 	maps.DeleteFunc(m.silent, func(a netip.Addr, _ time.Time) bool { _, refused := m.refused[a]; return !refused })
-	m.ask(ctx, died, l2.Takeover())
+	timing := l2.Takeover()
+	if m.deaf {
+		timing = lastingly() // so that not a moment passes unheard
+	}
+	m.ask(ctx, died, timing)
 	m.ask(ctx, first, l2.FirstClaim())
 	return granted
 }
+
+// lastingly is the timing of a node that heard nobody: its next question goes
+// on until about the time of the one after.
+func lastingly() l2.Timing { return l2.Timing{Times: 3, Every: retryMember / 3} }
 
 // ask puts questions to the LAN; hear gets the answer. Beside the addresses it
 // asks for hosts that should answer if the LAN works at all: a speaker that is
@@ -190,6 +198,9 @@ func (m *mind) awaitQuestions() {
 func (m *mind) hear(v verdict) {
 	for a := range v.asked {
 		delete(m.asking, a)
+	}
+	if len(v.nodes) > 0 {
+		m.deaf = v.deaf
 	}
 	m.compile() // the world may have moved while the LAN was asked
 	macs := announce.MACs(m.cluster, announce.View{Facts: m.members.Facts})

@@ -54,7 +54,7 @@ func TestTroubles(t *testing.T) {
 // stranger is a host that is none of ours; it returns its MAC.
 func (f *fleet) stranger(address string) string {
 	f.t.Helper()
-	cmd := exec.Command("sleep", "170")
+	cmd := exec.Command("sleep", "900")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		f.t.Fatal(err)

@@ -1,0 +1,59 @@
+package speaker
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestStorm keeps every core busy and drops a tenth of all packets: nothing
+// moves. Ten seconds here; QUAYSIDE_SOAK asks for ten minutes.
+func TestStorm(t *testing.T) {
+	if !needNamespaces(t, "nft") {
+		return
+	}
+	f := newFleet(t)
+	f.profile = "default"
+	for i := range 3 {
+		f.start(i + 1)
+	}
+	before := f.owners()
+	t.Logf("owners %v", count(before))
+	for _, h := range f.hosts {
+		// arp is a family of its own: gossip and questions are both to suffer.
+		h.run("nft add table inet storm; nft add chain inet storm in '{ type filter hook input priority 0; }'; " +
+			"nft add rule inet storm in numgen random mod 100 \\< 10 drop; " +
+			"nft add table arp storm; nft add chain arp storm in '{ type filter hook input priority 0; }'; " +
+			"nft add rule arp storm in numgen random mod 100 \\< 10 drop")
+	}
+	for range runtime.NumCPU() * 2 {
+		burner := exec.Command("sh", "-c", "while :; do :; done")
+		if err := burner.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = burner.Process.Kill(); _ = burner.Wait() })
+	}
+	lasting := 10 * time.Second
+	if os.Getenv("QUAYSIDE_SOAK") != "" {
+		lasting = 10 * time.Minute
+	}
+	asked := 0
+	for until := time.Now().Add(lasting); time.Now().Before(until); {
+		for a, owner := range before {
+			asked++
+			if got := f.who(a); got != owner && got != "" {
+				t.Fatalf("%s moved from %s to %s", a, owner, got)
+			}
+		}
+	}
+	for _, h := range f.hosts {
+		h.run("nft flush ruleset")
+	}
+	t.Logf("%d questions in %v", asked, lasting)
+	if after := f.owners(); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("owners moved from %v to %v", before, after)
+	}
+}
