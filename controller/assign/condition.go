@@ -23,7 +23,7 @@ func withCondition(conditions []metav1.Condition, kind string, want metav1.Condi
 	case want.Type == "":
 		return slices.Delete(slices.Clone(conditions), i, i+1), true
 	}
-	want.LastTransitionTime = metav1.NewTime(now)
+	want.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it reads back
 	if i < 0 {
 		return append(slices.Clone(conditions), want), true
 	}

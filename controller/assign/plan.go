@@ -130,7 +130,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	if opts.IngressClass == "" {
 		opts.IngressClass = "quayside"
 	}
-	w := &work{c: c, prev: prev, inflight: inflight, now: now.Truncate(time.Second), opts: opts, memo: prev.memo, plan: &Plan{}, vip: corev1.LoadBalancerIPModeVIP}
+	w := &work{c: c, prev: prev, inflight: inflight, now: now, opts: opts, memo: prev.memo, plan: &Plan{}, vip: corev1.LoadBalancerIPModeVIP}
 	if w.memo == nil {
 		w.memo = &memo{claims: map[*corev1.Service]*claim{}, nodes: map[netip.Addr]string{}, links: map[netip.Addr]string{}}
 	}
@@ -153,10 +153,10 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	return w.plan
 }
 
-// readPools compiles the pools, unless they are the ones of the last Compile.
+// readPools compiles the pools, unless they are as in the last Compile.
 func (w *work) readPools() {
 	objects := w.c.IPAddressPools.Sorted()
-	if w.pools == nil || !slices.Equal(objects, w.pools.objects) {
+	if w.pools == nil || !w.pools.renew(objects) {
 		w.pools = compilePools(objects)
 	}
 	w.pools.book.Reset()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,15 +17,14 @@ import (
 	"quayside.io/lbpool"
 )
 
-// pools is every IPAddressPool in our own words. It depends on the pool
-// objects alone, so it is kept as long as those are the same.
+// pools is every IPAddressPool in our own words. It depends on what people
+// write in the pool objects alone, so it is kept as long as that is the same.
 type pools struct {
-	objects []*v1alpha1.IPAddressPool
-	list    []*pool // older first: the order in which overlaps are settled
-	order   []*pool // the order in which a Service tries them
-	byName  map[string]*pool
-	estate  *lbpool.Estate
-	book    *lbpool.Book
+	list   []*pool // older first: the order in which overlaps are settled
+	order  []*pool // the order in which a Service tries them
+	byName map[string]*pool
+	estate *lbpool.Estate
+	book   *lbpool.Book
 }
 
 // A pool is one IPAddressPool.
@@ -43,7 +43,7 @@ type pool struct {
 
 // compilePools reads every pool, the good part of a bad one too.
 func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
-	ps := &pools{objects: objects, byName: make(map[string]*pool, len(objects))}
+	ps := &pools{byName: make(map[string]*pool, len(objects))}
 	var raw []*lbpool.Pool
 	older := slices.Clone(objects)
 	slices.SortStableFunc(older, func(a, b *v1alpha1.IPAddressPool) int {
@@ -95,6 +95,25 @@ func comparePools(a, b *pool) int {
 	}
 	last := func(p *pool) uint { return uint(p.priority) - 1 } // zero goes behind all
 	return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.obj.Name, b.obj.Name))
+}
+
+// renew puts newer versions of the same pools in the place of the old ones, and
+// returns false if people have changed any: our own writes of their status, one
+// for every change of a counter, are no reason to compile them again.
+func (ps *pools) renew(objects []*v1alpha1.IPAddressPool) bool {
+	if len(objects) != len(ps.list) {
+		return false
+	}
+	for _, o := range objects {
+		p := ps.byName[o.Name]
+		if p == nil || p.obj != o && (!p.obj.CreationTimestamp.Equal(&o.CreationTimestamp) || !reflect.DeepEqual(p.obj.Spec, o.Spec)) {
+			return false
+		}
+	}
+	for _, o := range objects {
+		ps.byName[o.Name].obj = o
+	}
+	return true
 }
 
 func (p *pool) problem(reason, format string, args ...any) {

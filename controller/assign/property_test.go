@@ -31,7 +31,7 @@ func TestHistories(t *testing.T) {
 				h.c = drawChange(t, h.c)
 			}
 			h.land(false)
-			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 8).Draw(t, "seconds")) * time.Second)
+			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 12).Draw(t, "time")) * 700 * time.Millisecond)
 			if rapid.IntRange(0, 5).Draw(t, "new leader") == 0 {
 				h.land(true) // it has waited for the deadline of writes
 				h.prev = nil
@@ -126,6 +126,9 @@ func compileTwice(t *rapid.T, c *snapshot.Cluster, prev *assign.Plan, inflight a
 	plan := assign.Compile(c, prev, inflight, now, options())
 	if diff := cmp.Diff(fresh, plan, cmpopts.IgnoreUnexported(assign.Plan{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("memory changes the plan: %s", diff)
+	}
+	if !plan.NextWake.IsZero() && !plan.NextWake.After(now) {
+		t.Fatalf("at %v it wants to be woken at %v: the hall would spin", now, plan.NextWake)
 	}
 	return plan
 }

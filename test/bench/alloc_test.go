@@ -167,3 +167,31 @@ func BenchmarkCompileSettled(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCompileOneMore is what one new Service costs among n settled ones:
+// the plan that serves it, and the plan after that.
+func BenchmarkCompileOneMore(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			opts := assign.Options{DefaultLoadBalancer: true}
+			c := cluster(n)
+			p := assign.Compile(c, nil, nil, noon(), opts)
+			c = c.With(p.Updates...)
+			p = assign.Compile(c, p, nil, noon(), opts)
+			more := &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns-0", Name: "one-more", CreationTimestamp: metav1.NewTime(noon())},
+				Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				now := c.With(more)
+				if p = assign.Compile(now, p, nil, noon(), opts); len(p.Updates) != 2 {
+					b.Fatalf("%d updates for one Service and a pool", len(p.Updates))
+				}
+				if p = assign.Compile(now.With(p.Updates...), p, nil, noon(), opts); len(p.Updates) != 0 {
+					b.Fatalf("%d updates after that", len(p.Updates))
+				}
+			}
+		})
+	}
+}
