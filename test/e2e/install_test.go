@@ -32,3 +32,16 @@ func install(t *testing.T, c *lab.Cluster) {
 		t.Fatal(err)
 	}
 }
+
+// bareCluster is cluster without Quayside in it: for tests that write what an
+// installed controller would write, too.
+func bareCluster(t *testing.T, mode string) *lab.Cluster {
+	t.Helper()
+	c := cluster(t, mode)
+	if c.Quayside() != nil {
+		if err := c.Uninstall(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}

@@ -190,7 +190,7 @@ func awaitService(c *lab.Cluster, api *source.API, what string, ok func(*corev1.
 func exists(s *corev1.Service) bool { return s != nil }
 
 func TestSourceWritesOnlyWhatIsOurs(t *testing.T) {
-	c := cluster(t, "nftables")
+	c := bareCluster(t, "nftables")
 	_, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
@@ -266,7 +266,7 @@ func TestSourceWritesOnlyWhatIsOurs(t *testing.T) {
 }
 
 func TestSourceRemembersWritesWithoutAnswer(t *testing.T) {
-	c := cluster(t, "nftables")
+	c := bareCluster(t, "nftables")
 	w, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
@@ -377,7 +377,7 @@ func TestLeadershipPassesOn(t *testing.T) {
 // A change of the server's reaches the snapshot at once: this is the way that
 // endpoints take.
 func TestSourceIsPrompt(t *testing.T) {
-	c := cluster(t, "nftables")
+	c := bareCluster(t, "nftables")
 	_, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
@@ -405,7 +405,7 @@ func TestSourceIsPrompt(t *testing.T) {
 }
 
 func TestSourceOutlivesAnOutage(t *testing.T) {
-	c := cluster(t, "nftables")
+	c := bareCluster(t, "nftables")
 	_, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
