@@ -348,7 +348,7 @@ func (f *fleet) silentDeath(t *testing.T, address string) {
 	sh(t, "ip link set p"+owner+" nomaster")
 	took := f.eventually("somebody else answers", func() bool { n := f.who(address); return n != "" && n != owner })
 	successor := f.who(address)
-	t.Logf("%s took over from %s after %v (profile fast)", successor, owner, took.Round(time.Millisecond))
+	t.Logf("%s took over from %s after %v (profile %s)", successor, owner, took.Round(time.Millisecond), f.profile)
 	all := f.owners()
 	sh(t, "ip link set p"+owner+" master lan")
 	time.Sleep(2 * time.Second)
