@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,6 +20,7 @@ import (
 // controllerFlags are the flags of `controller`.
 type controllerFlags struct {
 	leaderElect, byDefault   bool
+	lease                    time.Duration
 	namespace, class         string
 	ingressClass             string
 	watchNamespace, fallback string
@@ -29,6 +31,7 @@ type controllerFlags struct {
 
 func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
+	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long a leader that is not heard of keeps the Lease; it gives up after two thirds of that")
 	flags.StringVar(&f.namespace, "namespace", "quayside-system", "namespace of our own objects")
 	flags.StringVar(&f.class, "load-balancer-class", assign.LoadBalancerClass, "spec.loadBalancerClass of the Services that are ours")
 	flags.BoolVar(&f.byDefault, "default-load-balancer", true, "serve Services without a class, too")
@@ -83,6 +86,9 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.lease < time.Second {
+		return fmt.Errorf("%w: --lease-duration %s: want 1s or more", errBadInput, f.lease)
+	}
 	fallback, err := key("default-ssl-certificate", f.fallback, f.namespace)
 	if err != nil {
 		return err
@@ -110,7 +116,10 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		Log: o.log.With("hall", "controller"), Registerer: o.registry,
 	}
 	if f.leaderElect {
-		lease := cluster.LeaseOptions{Namespace: f.namespace, Name: leaseName, Identity: hostName()}
+		lease := cluster.LeaseOptions{
+			Namespace: f.namespace, Name: leaseName, Identity: hostName(),
+			Duration: f.lease, Renew: f.lease * 2 / 3, Retry: f.lease * 2 / 15,
+		}
 		hallOptions.Lead = func(ctx context.Context, run func(context.Context) error) error { return api.Lead(ctx, lease, run) }
 	}
 	hall, err := controller.New(hallOptions)

@@ -203,7 +203,7 @@ func TestRoutesAndEndpointsFollowTheCluster(t *testing.T) {
 // While pods come and go, not one request of 64 connections fails, and the
 // listener stays as it is.
 func TestPodsComeAndGoUnderLoad(t *testing.T) {
-	const changes, clients = 200, 64
+	const changes, clients = 1000, 64
 	files, p := start(t, nil)
 	addr := bound(p, false)
 	pods := []*httptest.Server{pod(), pod(), pod()}

@@ -23,6 +23,7 @@ func install(t *testing.T, c *lab.Cluster) {
 		return
 	}
 	if err := c.TryInstall(t.Context(), lab.Values{
+		"controller":   lab.Values{"extraArgs": []any{"--lease-duration=5s"}},
 		"proxy":        lab.Values{"gracePeriodSeconds": 10},
 		"ingressClass": lab.Values{"default": true},
 	}); err != nil {
