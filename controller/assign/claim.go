@@ -33,6 +33,9 @@ type claim struct {
 	// homes are the pools of have in estate; nil: in none.
 	homes  []*pool
 	estate *lbpool.Estate
+	// settled says that the object is as it should be if it keeps exactly what
+	// it has, and nothing is refused.
+	settled bool
 
 	round    uint64
 	managed  bool
@@ -203,6 +206,28 @@ func parseRequest(where, list string) (wants []netip.Addr, fault refusal) {
 // isOutside reports whether an address in status is in none of our pools.
 func (c *claim) isOutside() bool { return slices.Contains(c.homes, nil) }
 
+// merge puts claims, in any order, into a list that is in order.
+func merge(sorted, fresh []*claim) []*claim {
+	slices.SortFunc(fresh, (*claim).compare)
+	i, j := len(sorted)-1, len(fresh)-1
+	sorted = append(sorted, fresh...)
+	for k := len(sorted) - 1; j >= 0; k-- {
+		if i >= 0 && sorted[i].compare(fresh[j]) > 0 {
+			sorted[k] = sorted[i]
+			i--
+		} else {
+			sorted[k] = fresh[j]
+			j--
+		}
+	}
+	return sorted
+}
+
+// isContent reports whether a Service of ours keeps exactly what it has.
+func (c *claim) isContent() bool {
+	return c.managed && !c.foreign && c.refused.isZero() && len(c.holds) > 0 && slices.Equal(c.holds, c.have)
+}
+
 // compare orders claims: who was created first, then by key.
 func (c *claim) compare(o *claim) int {
 	if c.created != o.created {
@@ -217,7 +242,7 @@ func (c *claim) compare(o *claim) int {
 // begin forgets the decision of an earlier Compile.
 func (c *claim) begin(round uint64, managed bool, ps *pools) {
 	if c.estate != ps.estate {
-		c.estate, c.homes = ps.estate, c.homes[:0]
+		c.estate, c.homes, c.settled = ps.estate, c.homes[:0], false
 		for _, a := range c.have {
 			c.homes = append(c.homes, ps.poolOf(a))
 		}

@@ -2,6 +2,7 @@ package assign
 
 import (
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -97,7 +98,8 @@ const maxFreed = 1 << 14
 type memo struct {
 	round  uint64
 	claims map[*corev1.Service]*claim
-	sorted []*claim
+	sorted []*claim // the claims, oldest first
+	fresh  []*claim // reused: those that were not there before
 	pools  *pools
 	nodes  map[netip.Addr]string // their own addresses, and which node's
 	links  map[netip.Addr]string // addresses in pools that interfaces have, and whose
@@ -165,7 +167,7 @@ func (w *work) readPools() {
 // readClaims collects the Services that concern us, oldest first. Those that
 // have not changed since the last Compile are not parsed again.
 func (w *work) readClaims() {
-	w.sorted = w.sorted[:0]
+	live, fresh := 0, w.fresh[:0]
 	for _, svc := range w.c.Services.All() {
 		balancer := svc.Spec.Type == corev1.ServiceTypeLoadBalancer
 		if !balancer && len(svc.Status.LoadBalancer.Ingress) == 0 && !wasOurs(svc) {
@@ -175,18 +177,19 @@ func (w *work) readClaims() {
 		if c == nil {
 			c = newClaim(svc)
 			w.claims[svc] = c
+			fresh = append(fresh, c)
 		}
 		c.begin(w.round, balancer && w.isOurs(svc), w.pools)
-		w.sorted = append(w.sorted, c)
+		live++
 	}
-	slices.SortFunc(w.sorted, (*claim).compare)
-	if len(w.claims) > len(w.sorted) {
-		for svc, c := range w.claims {
-			if c.round != w.round {
-				delete(w.claims, svc)
-			}
-		}
+	if live < len(w.claims) { // some are gone, or have a newer version
+		gone := func(c *claim) bool { return c.round != w.round }
+		w.sorted = slices.DeleteFunc(w.sorted, gone)
+		maps.DeleteFunc(w.claims, func(_ *corev1.Service, c *claim) bool { return gone(c) })
 	}
+	w.sorted = merge(w.sorted, fresh)
+	clear(fresh) // it must not keep old objects alive
+	w.fresh = fresh
 	for key, addrs := range w.inflight {
 		if svc, ok := w.c.Services.Get(key); ok && w.claims[svc] != nil {
 			w.claims[svc].inflight = addrs

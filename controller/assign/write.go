@@ -18,6 +18,9 @@ import (
 func (w *work) writeServices() {
 	from, none := len(w.plan.Updates), metav1.Condition{}
 	for _, c := range w.sorted {
+		if c.settled && c.isContent() {
+			continue
+		}
 		if !c.refused.isZero() && c.managed {
 			w.problem(c.ref(), c.refused.reason, c.sentence(c.refused.message))
 		}
@@ -116,6 +119,7 @@ func (w *work) update(c *claim, ingress []corev1.LoadBalancerIngress, origin str
 	moved := len(ingress) != len(have) || (len(have) > 0 && &ingress[0] != &have[0])
 	conditions, told := withCondition(c.svc.Status.Conditions, ConditionAddress, condition, w.now)
 	if !moved && c.given == (origin != "") && c.svc.Annotations[AnnotationGiven] == origin && !told {
+		c.settled = c.isContent()
 		return
 	}
 	svc := *c.svc
