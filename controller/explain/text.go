@@ -17,7 +17,7 @@ const maxRows = 40
 // WriteText writes r as the screen that `quayside status` shows.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL", len(r.Services), func(i int) []string { return r.Services[i].lines(r.unannounced()) })
+	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL, OR WHY NONE", len(r.Services), func(i int) []string { return r.Services[i].lines(r.unannounced()) })
 	table(&b, "INGRESS\tCLASS\tRULE\tADDRESS", len(r.Ingresses), func(i int) []string { return r.Ingresses[i].lines() })
 	table(&b, "POOL\tRANGES\tASSIGNED\tAVAILABLE", len(r.Pools), func(i int) []string {
 		p := r.Pools[i]
@@ -91,7 +91,7 @@ func (s Service) lines(unannounced string) []string {
 		name = ""
 	}
 	if s.Waiting != "" {
-		lines = append(lines, name+"\twaiting\t"+s.Waiting+"\t")
+		lines = append(lines, name+"\twaiting\t\t"+s.Waiting) // last, where a sentence widens no column
 	}
 	return lines
 }
