@@ -83,7 +83,8 @@ type IPAddressPoolSpec struct {
 // ServiceAllocation says whom a pool serves, and before which other pools.
 type ServiceAllocation struct {
 	// Priority orders pools: a lower number goes first, zero is the lowest
-	// priority of all. Equal priorities go by name.
+	// priority of all. Of equal ones, a pool that chooses whom it serves goes
+	// before one for everybody; then they go by name.
 	//
 	// +optional
 	Priority int `json:"priority,omitempty"`
