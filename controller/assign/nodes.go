@@ -23,8 +23,8 @@ func (w *work) readNodes() {
 	w.readLinks()
 }
 
-// readLinks collects what speakers say about interfaces: a Node object names
-// one address per family, and a node may have many. A speaker's word bars new
+// readLinks collects what speakers say about interfaces and gateways: a Node
+// object names one address per family, and a node may have many. A speaker's word bars new
 // assignments only. It may be old, and other software puts addresses of Services
 // on interfaces: nobody loses an address for that.
 func (w *work) readLinks() {
@@ -37,7 +37,12 @@ func (w *work) readLinks() {
 				if err != nil || p == p.Masked() || w.pools.poolOf(p.Addr().Unmap()) == nil {
 					continue
 				}
-				w.exclude(w.links, p.Addr().Unmap(), fmt.Sprintf("interface %s of node %s", link.Name, key.Name))
+				w.exclude(w.links, p.Addr().Unmap(), fmt.Sprintf("the own address of interface %s of node %s", link.Name, key.Name))
+			}
+			for _, text := range link.Gateways {
+				if a, err := netip.ParseAddr(text); err == nil && w.pools.poolOf(a.Unmap()) != nil {
+					w.exclude(w.links, a.Unmap(), "a gateway of node "+key.Name)
+				}
 			}
 		}
 	}

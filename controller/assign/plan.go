@@ -102,7 +102,7 @@ type memo struct {
 	fresh  []*claim // reused: those that were not there before
 	pools  *pools
 	nodes  map[netip.Addr]string // their own addresses, and which node's
-	links  map[netip.Addr]string // addresses in pools that interfaces have, and whose
+	links  map[netip.Addr]string // addresses in pools that interfaces or gateways have, and whose
 }
 
 // work is one Compile.

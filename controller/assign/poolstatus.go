@@ -29,7 +29,7 @@ func (w *work) writePools() {
 		if list := inside[p]; len(list) > 0 {
 			problems = append(problems, snapshot.Problem{
 				Object: snapshot.RefOf(p.obj), Reason: ReasonNodeAddressInPool,
-				Message: fmt.Sprintf("it contains addresses of nodes (%s), which are given to nobody; take them out of spec.addresses", strings.Join(list, ", ")),
+				Message: fmt.Sprintf("it contains addresses of nodes or gateways (%s), which are given to nobody; take them out of spec.addresses", strings.Join(list, ", ")),
 			})
 		}
 		status := w.poolStatus(p)
@@ -65,7 +65,7 @@ func (w *work) nodesInside() map[*pool][]string {
 	for a, link := range w.links {
 		if _, known := w.nodes[a]; !known {
 			p := w.pools.poolOf(a)
-			inside[p] = append(inside[p], fmt.Sprintf("%v of %s", a, link))
+			inside[p] = append(inside[p], fmt.Sprintf("%v, %s", a, link))
 		}
 	}
 	for _, list := range inside {

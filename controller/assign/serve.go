@@ -192,7 +192,7 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("pool %s leaves out %v (avoidBuggyIPs)", p.obj.Name, a)}
 	}
 	if link, ok := w.links[a]; ok {
-		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is the own address of %s", a, link)}
+		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is %s", a, link)}
 	}
 	if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
 		return refusal{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o.Name, why)}

@@ -191,6 +191,9 @@ func statusInterfaces(in []Interface) []v1alpha1.SpeakerInterface {
 		for _, p := range slices.Concat(i.Prefixes, i.Routes) {
 			v.Prefixes = append(v.Prefixes, p.String())
 		}
+		for _, g := range i.Gateways {
+			v.Gateways = append(v.Gateways, g.String())
+		}
 		out = append(out, v)
 	}
 	return out

@@ -119,6 +119,11 @@ func factsFromStatus(s v1alpha1.SpeakerStatusStatus) Facts {
 				v.Prefixes = append(v.Prefixes, p)
 			}
 		}
+		for _, text := range i.Gateways {
+			if g, err := netip.ParseAddr(text); err == nil {
+				v.Gateways = append(v.Gateways, g)
+			}
+		}
 		f.Interfaces = append(f.Interfaces, v)
 	}
 	return f

@@ -103,6 +103,10 @@ type SpeakerInterface struct {
 	//
 	// +optional
 	Prefixes []string `json:"prefixes,omitempty"`
+	// Gateways are next hops on the link.
+	//
+	// +optional
+	Gateways []string `json:"gateways,omitempty"`
 	// Up says that the interface has a carrier and is not shut.
 	//
 	// +optional
