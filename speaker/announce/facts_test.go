@@ -1,0 +1,24 @@
+package announce
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"quayside.io/controller/api/v1alpha1"
+)
+
+// What a node says about its interfaces reads back from its SpeakerStatus:
+// own addresses, routes and gateways each as what they are.
+func TestFactsSurviveTheStatus(t *testing.T) {
+	want := []Interface{{
+		Name: "eth0", MAC: "02:00:00:00:00:01", Up: true,
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("2001:db8::1/64")},
+		Routes:   []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.254"), netip.MustParseAddr("fe80::1")},
+	}, {Name: "eth1"}}
+	got := factsFromStatus(v1alpha1.SpeakerStatusStatus{Interfaces: statusInterfaces(want), Leaving: true})
+	if !got.Leaving || !reflect.DeepEqual(got.Interfaces, want) {
+		t.Errorf("got %+v, wanted %+v", got, want)
+	}
+}
