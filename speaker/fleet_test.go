@@ -267,6 +267,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%d nodes own everything", n)
 	}
 	t.Run("exactly one answers", func(t *testing.T) { f.exactlyOne(t, "10.0.0.50", first["10.0.0.50"]) })
+	t.Run("a speaker with nothing to do rests", f.rest)
 	t.Run("gossip alone is cut", f.gossipCut)
 	t.Run("local policy moves with the endpoints", f.localMoves)
 	t.Run("a silent death and the return", func(t *testing.T) { f.silentDeath(t, "10.0.0.50") })
@@ -291,6 +292,40 @@ func (f *fleet) exactlyOne(t *testing.T, address, owner string) {
 			t.Errorf("%s answered %d of 100 questions, owner is %s", name, n, owner)
 		}
 	}
+}
+
+// rest measures the processor time of every node while nothing happens. A loop
+// that wakes itself takes all it gets; probes and gossip a few hundredths.
+func (f *fleet) rest(t *testing.T) {
+	const lasting = 2 * time.Second
+	before := map[string]time.Duration{}
+	for name, h := range f.hosts {
+		before[name] = h.worked()
+	}
+	time.Sleep(lasting)
+	for name, h := range f.hosts {
+		share := float64(h.worked()-before[name]) / float64(lasting)
+		t.Logf("%s takes %.1f %% of a core", name, 100*share)
+		if share > 0.25 {
+			t.Errorf("%s does not rest", name)
+		}
+	}
+}
+
+// worked is the processor time that a node has used.
+func (h *host) worked() time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.cmd.Process.Pid))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	// utime and stime are fields 14 and 15, in hundredths; the name may hold spaces.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	user, errU := strconv.Atoi(fields[11])
+	system, errS := strconv.Atoi(fields[12])
+	if errU != nil || errS != nil {
+		h.t.Fatalf("no times in %q", b)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // gossipCut cuts the port of gossip on one node; the LAN works, so nothing moves.

@@ -20,6 +20,7 @@ type mind struct {
 
 	cluster *snapshot.Cluster
 	members *members.View
+	viewed  announce.View // what plan was made of
 	plan    *announce.Plan
 	leaving bool
 	met     bool // other speakers have been alive
@@ -166,6 +167,7 @@ func (m *mind) view() announce.View {
 		}
 		v.Claims[a] = c
 	}
+	m.viewed = v
 	m.recognise(announce.MACs(m.cluster, v))
 	for a, r := range m.refused {
 		v.Refused[a] = r.Refusal
@@ -211,7 +213,7 @@ func (m *mind) declare() {
 	for a := range m.plan.Owners {
 		known[a] = struct{}{}
 	}
-	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(m.plan.Answers)), Members: m.others()}
+	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(m.plan.Answers)), Members: m.speakers()}
 	// The claim on an address that is gone is remembered by the members for a
 	// while, should it come back.
 	maps.DeleteFunc(m.mine, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
@@ -232,13 +234,12 @@ func (m *mind) declare() {
 	}
 }
 
-// others are the MACs of other speakers.
-func (m *mind) others() map[string]struct{} {
+// speakers are the MACs of all speakers, this one's included: two interfaces on
+// one LAN hear each other.
+func (m *mind) speakers() map[string]struct{} {
 	out := map[string]struct{}{}
-	for mac, node := range announce.MACs(m.cluster, announce.View{Facts: m.members.Facts}) {
-		if node != m.opts.NodeName {
-			out[mac] = struct{}{}
-		}
+	for mac := range announce.MACs(m.cluster, m.viewed) {
+		out[mac] = struct{}{}
 	}
 	return out
 }

@@ -119,11 +119,13 @@ func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timi
 	nodes := map[string]netip.Addr{}
 	if !first && m.met {
 		nodes = m.nodes(takes)
-		questions = append(questions, m.witnesses(nodes)...)
 	}
 	m.tasks.Add(1)
 	go func() {
 		pulses := m.feelPulses(ctx, takes, nodes, timing.Every*time.Duration(timing.Times))
+		if len(nodes) > 0 {
+			questions = append(questions, m.witnesses(nodes)...)
+		}
 		found, heard, err := m.l2.Listen(ctx, questions, timing)
 		m.answers <- verdict{takes, found, nodes, len(nodes) > 0 && !heard, pulses(), err}
 		m.tasks.Add(-1)
@@ -203,7 +205,7 @@ func (m *mind) hear(v verdict) {
 		m.deaf = v.deaf
 	}
 	m.compile() // the world may have moved while the LAN was asked
-	macs := announce.MACs(m.cluster, announce.View{Facts: m.members.Facts})
+	macs := announce.MACs(m.cluster, m.viewed)
 	now := time.Now()
 	for _, t := range append(m.plan.Take, m.plan.Barred...) {
 		if _, asked := v.asked[t.Address]; !asked {

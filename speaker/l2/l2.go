@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,7 @@ type Announcer struct {
 	strangers chan Conflict // to the hall
 	raw       chan Conflict // from the responders
 	metrics   *metrics
+	closing   sync.WaitGroup // probes that let their sockets go
 	ready     chan struct{}
 
 	// What follows belongs to the goroutine of Run.
@@ -148,6 +150,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 	go a.followLinks(ctx, changed, watching)
 	defer func() {
 		<-watching
+		a.closing.Wait()
 		for _, r := range a.responders {
 			r.close()
 		}
@@ -231,7 +234,8 @@ func (a *Announcer) scan() {
 	for key, r := range a.responders {
 		if _, ok := want[key]; !ok {
 			delete(a.responders, key)
-			r.close()
+			r.ans.tables.Store(&tables{}) // silent at once; its sockets take longer
+			a.closing.Go(r.close)
 		}
 	}
 	now := hazards()

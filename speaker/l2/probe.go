@@ -63,7 +63,9 @@ func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Tim
 			p.add(l, questions)
 		}
 	}
-	defer p.close()
+	// Closing a packet socket waits until no processor can be in it, tens of
+	// milliseconds on a busy machine: the answer must not wait for that.
+	defer a.closing.Go(p.close)
 	p.remaining = len(p.open)
 	if p.remaining == 0 {
 		return nil, false, errors.New("no interface to ask on")
