@@ -46,8 +46,8 @@ type Inflight map[snapshot.Key][]netip.Addr
 // Plan is what should be.
 type Plan struct {
 	// Updates are the objects whose status (of Services also annotations) is
-	// not what it should be, as it should be: Services, then Ingresses, then
-	// pools, each ordered by key. They share unchanged parts with the snapshot
+	// not what it should be, as it should be: Services, the oldest first, then
+	// Ingresses and pools, by key. They share unchanged parts with the snapshot
 	// and must not be modified.
 	Updates []snapshot.Object
 	// Events belong to the update of the object they are about: tell one when

@@ -9,14 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"quayside.io/controller/snapshot"
 )
 
 // writeServices adds the Services whose status, annotation or condition is
 // not what it should be.
 func (w *work) writeServices() {
-	from, none := len(w.plan.Updates), metav1.Condition{}
+	none := metav1.Condition{}
 	for _, c := range w.sorted {
 		if c.settled && c.isContent() {
 			continue
@@ -35,9 +33,6 @@ func (w *work) writeServices() {
 			w.update(c, c.svc.Status.LoadBalancer.Ingress, "", none)
 		}
 	}
-	slices.SortFunc(w.plan.Updates[from:], func(a, b snapshot.Object) int {
-		return snapshot.KeyOf(a).Compare(snapshot.KeyOf(b))
-	})
 }
 
 // sentence completes a refusal with what the Service has meanwhile.
