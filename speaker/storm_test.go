@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,9 +26,9 @@ func TestStorm(t *testing.T) {
 	for _, h := range f.hosts {
 		// arp is a family of its own: gossip and questions are both to suffer.
 		h.run("nft add table inet storm; nft add chain inet storm in '{ type filter hook input priority 0; }'; " +
-			"nft add rule inet storm in numgen random mod 100 \\< 10 drop; " +
+			"nft add rule inet storm in numgen random mod 100 \\< 10 counter drop; " +
 			"nft add table arp storm; nft add chain arp storm in '{ type filter hook input priority 0; }'; " +
-			"nft add rule arp storm in numgen random mod 100 \\< 10 drop")
+			"nft add rule arp storm in numgen random mod 100 \\< 10 counter drop")
 	}
 	for range runtime.NumCPU() * 2 {
 		burner := exec.Command("sh", "-c", "while :; do :; done")
@@ -49,8 +50,11 @@ func TestStorm(t *testing.T) {
 			}
 		}
 	}
-	for _, h := range f.hosts {
-		h.run("nft flush ruleset")
+	for name, h := range f.hosts {
+		rules := h.run("nft list ruleset; nft flush ruleset")
+		if strings.Count(rules, "counter packets") != 2 || strings.Contains(rules, "counter packets 0 ") {
+			t.Errorf("nothing was lost at %s:\n%s", name, rules)
+		}
 	}
 	t.Logf("%d questions in %v", asked, lasting)
 	if after := f.owners(); fmt.Sprint(after) != fmt.Sprint(before) {

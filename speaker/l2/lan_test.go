@@ -45,6 +45,7 @@ func inNamespace(t *testing.T, programs ...string) bool {
 		}
 		t.Skipf("needs %s", lacks)
 	}
+	t.Parallel() // each has a network of its own
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), marker+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
@@ -72,7 +73,10 @@ type lan struct {
 	neighbour string // a process in whose namespace it lives
 }
 
-func newLAN(t *testing.T) *lan {
+func newLAN(t *testing.T) *lan { return newCable(t, "lan0") }
+
+// newCable is newLAN with another name for our end.
+func newCable(t *testing.T, name string) *lan {
 	holder := exec.Command("sleep", "60")
 	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := holder.Start(); err != nil {
@@ -80,8 +84,8 @@ func newLAN(t *testing.T) *lan {
 	}
 	t.Cleanup(func() { _ = holder.Process.Kill(); _ = holder.Wait() })
 	l := &lan{t, strconv.Itoa(holder.Process.Pid)}
-	run(t, "ip", "link", "add", "lan0", "type", "veth", "peer", "name", "eth0", "netns", l.neighbour)
-	run(t, "ip", "link", "set", "lan0", "up")
+	run(t, "ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", l.neighbour)
+	run(t, "ip", "link", "set", name, "up")
 	l.run("ip", "link", "set", "lo", "up")
 	l.run("ip", "addr", "add", "10.0.0.9/24", "dev", "eth0")
 	l.run("ip", "addr", "add", "2001:db8::9/64", "dev", "eth0", "nodad")
@@ -231,6 +235,77 @@ func TestProbeFindsWhoAnswers(t *testing.T) {
 		if f, ok := found[n]; ok {
 			t.Errorf("%s: found %+v, but nobody is there", n, f)
 		}
+	}
+}
+
+func TestEachInterfaceAnswersForItself(t *testing.T) {
+	if !inNamespace(t, "arping") {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	first, second := newCable(t, "lan0"), newCable(t, "lan1")
+	a := startAnnouncer(t)
+	other := vip4.Next()
+	a.Set(&Want{Addresses: map[netip.Addr]Announcement{vip4: {}, other: {Interfaces: []string{"lan1"}}}})
+	ask := func(l *lan, address netip.Addr) string {
+		argv := l.command("arping", "-r", "-c", "1", "-w", "1", "-i", "eth0", address.String())
+		out, _ := exec.Command(argv[0], argv[1:]...).Output() // no answer is an answer
+		return strings.ToLower(strings.TrimSpace(string(out)))
+	}
+	eventually(t, "each cable hears the MAC of its own end", func() bool {
+		return ask(first, vip4) == a.mac("lan0") && ask(second, vip4) == a.mac("lan1") && ask(second, other) == a.mac("lan1")
+	})
+	if got := ask(first, other); got != "" {
+		t.Errorf("%s answers on lan0, where it may not", got)
+	}
+}
+
+// The burst as the neighbour captures it: five times both forms of ARP and an
+// advertisement, over two and a half seconds, and then nothing until the beat.
+func TestTheBurstOnTheWire(t *testing.T) {
+	if !inNamespace(t, "tcpdump") {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	l := newLAN(t)
+	a := startAnnouncer(t)
+	a.awaitLAN(t)
+	argv := l.command("timeout", "6", "tcpdump", "-i", "eth0", "-nn", "-tt", "-l", "--immediate-mode", "arp or icmp6[0] == 136")
+	dump := exec.Command(argv[0], argv[1:]...)
+	var out bytes.Buffer
+	dump.Stdout = &out
+	if err := dump.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // it begins to listen
+	a.Set(wantAddresses(vip4, vip6))
+	time.Sleep(time.Second)
+	a.Set(wantAddresses(vip4, vip6)) // saying it again must not begin the burst again
+	_ = dump.Wait()                  // timeout ends it
+	counts := map[string]int{}
+	var times []float64
+	for _, line := range strings.Split(out.String(), "\n") {
+		var at float64
+		if _, err := fmt.Sscan(line, &at); err != nil {
+			continue
+		}
+		for _, form := range []string{"Request who-has " + vip4.String(), "Reply " + vip4.String(), "neighbor advertisement, tgt is " + vip6.String()} {
+			if strings.Contains(line, form) {
+				counts[form]++
+				times = append(times, at)
+			}
+		}
+	}
+	for form, n := range counts {
+		if n != len(burst()) {
+			t.Errorf("%q was sent %d times", form, n)
+		}
+	}
+	if len(counts) != 3 {
+		t.Fatalf("captured\n%s", out.String())
+	}
+	if took := times[len(times)-1] - times[0]; took < 2.3 || took > 4 {
+		t.Errorf("the burst took %.1f s", took)
 	}
 }
 
