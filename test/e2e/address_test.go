@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 
 	"quayside.io/test/lab"
 )
@@ -81,7 +83,17 @@ type witness struct {
 func (e edge) witness() *witness {
 	e.t.Helper()
 	w := &witness{owners: map[string][]string{}, changed: make(chan struct{}, 1)}
-	events, err := e.Kube().CoreV1().Services(e.Namespace()).Watch(e.t.Context(), metav1.ListOptions{})
+	services := e.Kube().CoreV1().Services(e.Namespace())
+	list, err := services.List(e.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	// The server ends a watch when it likes; this one goes on where it was.
+	events, err := toolswatch.NewRetryWatcherWithContext(e.t.Context(), list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return services.Watch(ctx, o)
+		},
+	})
 	if err != nil {
 		e.t.Fatal(err)
 	}
