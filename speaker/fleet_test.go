@@ -32,6 +32,7 @@ const (
 	nodeEnv = "QUAYSIDE_TEST_NODE"
 	keyEnv  = "QUAYSIDE_TEST_KEY"
 	profEnv = "QUAYSIDE_TEST_PROFILE"
+	manyEnv = "QUAYSIDE_TEST_MANY"
 	nsEnv   = "QUAYSIDE_TEST_NETNS"
 )
 
@@ -48,7 +49,7 @@ func objects(nodes, services int, local []string) []snapshot.Object {
 		out = append(out, n)
 	}
 	out = append(out, &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
-		Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.40-10.0.0.199", "2001:db8:0:1::40-2001:db8:0:1::ff"}}})
+		Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.40-10.0.0.199", "10.0.8.0/21", "2001:db8:0:1::40-2001:db8:0:1::ff"}}})
 	out = append(out, service("six", vip6))
 	for i := range services {
 		out = append(out, service(fmt.Sprintf("s%d", i), fmt.Sprintf("10.0.0.%d", 50+i)))
@@ -90,6 +91,11 @@ func TestOneNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	files.Put(objects(3, 12, []string{"n1", "n2"})...)
+	if os.Getenv(manyEnv) == "true" {
+		for i := range manyServices {
+			files.Put(service(fmt.Sprintf("many%d", i), manyAddress(i)))
+		}
+	}
 	go func() { _ = files.Run(context.Background()) }()
 	go func() {
 		in := bufio.NewScanner(os.Stdin)
@@ -116,6 +122,7 @@ type host struct {
 type fleet struct {
 	t       *testing.T
 	profile string
+	many    bool
 	key     string
 	hosts   map[string]*host
 	ask     *l2.Announcer // only its Probe is used
@@ -162,7 +169,7 @@ func (f *fleet) start(i int) *host {
 	f.t.Helper()
 	h := &host{t: f.t, name: fmt.Sprintf("n%d", i), index: i}
 	h.cmd = exec.Command(os.Args[0], "-test.run=^TestOneNode$", "-test.timeout=5m")
-	h.cmd.Env = append(os.Environ(), nodeEnv+"="+h.name, keyEnv+"="+f.key, profEnv+"="+f.profile)
+	h.cmd.Env = append(os.Environ(), nodeEnv+"="+h.name, keyEnv+"="+f.key, profEnv+"="+f.profile, manyEnv+"="+strconv.FormatBool(f.many))
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	h.cmd.Stderr = f
 	in, err := h.cmd.StdinPipe()
@@ -175,7 +182,7 @@ func (f *fleet) start(i int) *host {
 	}
 	f.t.Cleanup(func() { _ = h.cmd.Process.Kill(); _ = h.cmd.Wait() })
 	sh(f.t, fmt.Sprintf("ip link del p%[1]s 2>/dev/null || true; ip link add p%[1]s type veth peer name eth0 netns %[2]d; ip link set p%[1]s master lan up", h.name, h.cmd.Process.Pid))
-	h.run(fmt.Sprintf("ip link set lo up; ip addr add 10.0.0.%[1]d/24 dev eth0; ip addr add 2001:db8:0:1::%[1]d/64 dev eth0 nodad; ip link set eth0 up", i))
+	h.run(fmt.Sprintf("ip link set lo up; ip addr add 10.0.0.%[1]d/16 dev eth0; ip addr add 2001:db8:0:1::%[1]d/64 dev eth0 nodad; ip link set eth0 up", i))
 	h.mac = strings.Fields(strings.SplitAfter(h.run("ip -o link show eth0"), "link/ether ")[1])[0]
 	f.hosts[h.name] = h
 	return h

@@ -50,8 +50,10 @@ func (a *Announcer) Probe(ctx context.Context, questions []Question, timing Timi
 	return found, err
 }
 
-// Listen is Probe that also says whether anything at all was heard from
-// others: an answer, or somebody else's question about one of the addresses.
+// Listen is Probe that also says whether anything at all was heard from others
+// (an answer, or somebody else's question about one of the addresses) before
+// it asked for the last time. Only then is silence an answer: a cable that is
+// plugged in after the last question proves nothing.
 func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Timing) (found map[netip.Addr]Found, heard bool, err error) {
 	links, err := readLinks()
 	if err != nil {
@@ -75,19 +77,21 @@ func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Tim
 	}
 	tick := time.NewTicker(timing.Every)
 	defer tick.Stop()
+	lively := false
 	for range timing.Times {
+		lively = p.heard.Load()
 		for _, e := range p.ears {
 			e.ask()
 		}
 		select {
 		case <-tick.C:
 		case <-p.all:
-			return p.result(nil)
+			return p.result(), true, nil
 		case <-ctx.Done():
-			return p.result(ctx.Err())
+			return p.result(), lively, ctx.Err()
 		}
 	}
-	return p.result(nil)
+	return p.result(), lively, nil
 }
 
 // probe is one round of questions over several interfaces.
@@ -220,14 +224,14 @@ func (p *probe) note(a netip.Addr, f Found) {
 	}
 }
 
-func (p *probe) result(err error) (map[netip.Addr]Found, bool, error) {
+func (p *probe) result() map[netip.Addr]Found {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := make(map[netip.Addr]Found, len(p.found))
 	for a, f := range p.found {
 		out[a] = f
 	}
-	return out, p.heard.Load(), err
+	return out
 }
 
 func (p *probe) close() {
