@@ -118,7 +118,7 @@ func (m *mind) compile() {
 	m.members = m.membersView()
 	m.met = m.met || len(m.members.Alive) > 1
 	view := m.view()
-	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB})
+	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
 	for a, answer := range m.plan.Answers {
 		if _, known := m.handing[a]; answer.HandOver != "" && !known {
 			m.handing[a] = began

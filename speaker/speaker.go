@@ -33,6 +33,8 @@ type Options struct {
 	// IgnoreExcludeLB lets nodes announce that are labelled
 	// node.kubernetes.io/exclude-from-external-load-balancers.
 	IgnoreExcludeLB bool
+	// ExternalIPs announces what Services list in spec.externalIPs, too.
+	ExternalIPs bool
 	// HandOver bounds how long a polite end waits for the successors; zero: 3 s.
 	HandOver time.Duration
 

@@ -80,6 +80,9 @@ type Options struct {
 	// IgnoreExcludeLabel lets nodes announce that bear the label
 	// node.kubernetes.io/exclude-from-external-load-balancers.
 	IgnoreExcludeLabel bool
+	// ExternalIPs announces the addresses in spec.externalIPs of Services that
+	// lie in a pool, too.
+	ExternalIPs bool
 }
 
 // Answer is one address that this node answers for.

@@ -3,6 +3,7 @@ package announce
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -50,11 +51,11 @@ func siblingOf(e *address) (sibling, bool) {
 }
 
 func hasSeveral(svc *corev1.Service, is6 bool) bool {
-	if len(svc.Status.LoadBalancer.Ingress) < 2 {
+	if len(svc.Status.LoadBalancer.Ingress)+len(svc.Spec.ExternalIPs) < 2 {
 		return false
 	}
 	n := 0
-	for _, a := range statusAddresses(svc) {
+	for _, a := range slices.Concat(statusAddresses(svc), externalAddresses(svc)) {
 		if a.Is6() == is6 {
 			n++
 		}

@@ -28,6 +28,8 @@ type scenarioView struct {
 	Links   map[string][]string `json:"links"`  // node: "eth0 10.0.0.1/24 [via …] [route …] [down]"
 	Leaving []string            `json:"leaving"`
 	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
+
+	ExternalIPs bool `json:"externalIPs"` // the flag
 }
 
 const dashes = "\n----------\n"
@@ -61,9 +63,10 @@ var update = flag.Bool("update", false, "write what scenarios give as what they 
 func runScenario(t *testing.T, file, input string) string {
 	var objects []snapshot.Object
 	var view View
+	var opts Options
 	for _, doc := range strings.Split(input, "\n---\n") {
 		if strings.Contains(doc, "kind: View\n") {
-			view = readView(t, doc)
+			view, opts.ExternalIPs = readView(t, doc)
 			continue
 		}
 		r := manifest.Decode(file, []byte(doc))
@@ -76,7 +79,7 @@ func runScenario(t *testing.T, file, input string) string {
 	var out strings.Builder
 	told := map[snapshot.Problem]bool{}
 	for i, me := range slices.Sorted(maps.Keys(view.Alive)) {
-		p := Compile(c, me, view, epoch0(), Options{})
+		p := Compile(c, me, view, epoch0(), opts)
 		if i == 0 {
 			for _, a := range slices.SortedFunc(maps.Keys(p.Owners), netip.Addr.Compare) {
 				fmt.Fprintf(&out, "%s belongs to %q\n", a, p.Owners[a])
@@ -106,12 +109,12 @@ func runScenario(t *testing.T, file, input string) string {
 	return out.String()
 }
 
-func readView(t *testing.T, doc string) View {
+func readView(t *testing.T, doc string) (v View, externalIPs bool) {
 	var s scenarioView
 	if err := yaml.UnmarshalStrict([]byte(strings.Replace(doc, "kind: View\n", "", 1)), &s); err != nil {
 		t.Fatal(err)
 	}
-	v := View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}, Facts: map[string]Facts{}, Refused: map[netip.Addr]Refusal{}}
+	v = View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}, Facts: map[string]Facts{}, Refused: map[netip.Addr]Refusal{}}
 	for _, n := range s.Alive {
 		v.Alive[n] = struct{}{}
 	}
@@ -136,7 +139,7 @@ func readView(t *testing.T, doc string) View {
 		}
 		v.Refused[netip.MustParseAddr(a)] = r
 	}
-	return v
+	return v, s.ExternalIPs
 }
 
 func readLink(text string) Interface {

@@ -41,32 +41,41 @@ func (k *compiler) readServices() {
 				k.problem(snapshot.RefOf(svc), "OutsidePools", fmt.Sprintf("status holds %s, which no IPAddressPool contains: it is not announced", a))
 				continue
 			}
-			if who, taken := k.owned[a]; taken {
-				k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("status holds %s, which belongs to %s: it is not announced; take it out of pool %q", a, who, k.pools[where.pool].Name))
-				continue
-			}
-			u := user{svc: svc, adverts: k.advertsFor(svc, where.pool)}
-			if len(u.adverts) == 0 {
-				k.tellUnselected(svc, a, where.pool)
-				continue
-			}
-			if isLocal(svc) {
-				u.local = k.localNodes(svc, a)
-			}
-			e := byAddr[a]
-			if e == nil {
-				e = &address{addr: a, where: where, owner: -1}
-				byAddr[a] = e
-				k.addresses = append(k.addresses, e)
-			}
-			if other := e.conflict(svc); other != nil {
-				k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the older Service %s, which does not share it: only that one is announced", a, snapshot.KeyOf(other)))
-				continue
-			}
-			e.users = append(e.users, u)
+			k.addUser(byAddr, svc, a, where, "status holds")
 		}
 	}
+	if k.opts.ExternalIPs {
+		k.readExternal(byAddr)
+	}
 	slices.SortFunc(k.addresses, func(a, b *address) int { return a.addr.Compare(b.addr) })
+}
+
+// addUser puts a Service on an address of a pool, unless it may not be
+// announced for it. says is where the Service has it from.
+func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, a netip.Addr, where poolRange, says string) {
+	if who, taken := k.owned[a]; taken {
+		k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("%s %s, which belongs to %s: it is not announced; take it out of pool %q", says, a, who, k.pools[where.pool].Name))
+		return
+	}
+	u := user{svc: svc, adverts: k.advertsFor(svc, where.pool)}
+	if len(u.adverts) == 0 {
+		k.tellUnselected(svc, a, where.pool)
+		return
+	}
+	if isLocal(svc) {
+		u.local = k.localNodes(svc, a)
+	}
+	e := byAddr[a]
+	if e == nil {
+		e = &address{addr: a, where: where, owner: -1}
+		byAddr[a] = e
+		k.addresses = append(k.addresses, e)
+	}
+	if other := e.conflict(svc); other != nil {
+		k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the older Service %s, which does not share it: only that one is announced", a, snapshot.KeyOf(other)))
+		return
+	}
+	e.users = append(e.users, u)
 }
 
 // tellUnselected reports a Service whom the service selectors of all
@@ -86,10 +95,12 @@ func (k *compiler) announceable() []*corev1.Service {
 			out = append(out, svc)
 		}
 	}
-	slices.SortFunc(out, func(a, b *corev1.Service) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
-	})
+	slices.SortFunc(out, older)
 	return out
+}
+
+func older(a, b *corev1.Service) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
 }
 
 // isOurs leaves Services of another class alone, unless the controller (which
