@@ -25,6 +25,7 @@ type controllerFlags struct {
 	ingressClass             string
 	watchNamespace, fallback string
 	ignoreExcludeLB          bool
+	externalIPs              bool
 	adopt, publishAddress    []string
 	publishService           string
 }
@@ -40,6 +41,7 @@ func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "the proxies serve the Ingresses of this namespace only")
 	flags.StringVar(&f.fallback, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret that the proxies use for hosts without one")
 	flags.BoolVar(&f.ignoreExcludeLB, "ignore-exclude-lb", false, "the speakers announce also from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers")
+	flags.BoolVar(&f.externalIPs, "external-ips", false, "the speakers announce also the addresses in spec.externalIPs of Services that lie in a pool")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
 	flags.StringArrayVar(&f.publishAddress, "publish-address", nil, "IP to write into the status of Ingresses instead (repeatable)")
 }
@@ -52,7 +54,7 @@ func (f *controllerFlags) assignOptions() (assign.Options, error) {
 	o := assign.Options{
 		LoadBalancerClass: f.class, DefaultLoadBalancer: f.byDefault,
 		IngressClass: f.ingressClass, AdoptIngressControllers: f.adopt, PublishService: service,
-		WatchNamespace: f.watchNamespace,
+		WatchNamespace: f.watchNamespace, ExternalIPs: f.externalIPs,
 	}
 	for _, text := range f.publishAddress {
 		ip, err := netip.ParseAddr(text)
@@ -106,7 +108,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	hallOptions := controller.Options{
 		Source: api.Source, Writer: api, Assign: options,
-		Announce: &announce.Options{IgnoreExcludeLabel: f.ignoreExcludeLB},
+		Announce: &announce.Options{IgnoreExcludeLabel: f.ignoreExcludeLB, ExternalIPs: f.externalIPs},
 		Routes: &route.Options{
 			IngressClass: f.ingressClass, AdoptControllers: f.adopt, WatchNamespace: f.watchNamespace, DefaultCertificate: fallback,
 		},

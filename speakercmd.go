@@ -14,7 +14,7 @@ import (
 // speakerFlags are the flags of `speaker`.
 type speakerFlags struct {
 	nodeName, namespace, bind, keyFile, profile string
-	ignoreExcludeLB                             bool
+	ignoreExcludeLB, externalIPs                bool
 }
 
 func (f *speakerFlags) add(flags *pflag.FlagSet) {
@@ -24,6 +24,7 @@ func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keyFile, "members-key-file", "", "file of gossip secrets of at least 16 bytes, one per line: the first encrypts, all decrypt")
 	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")
 	flags.BoolVar(&f.ignoreExcludeLB, "ignore-exclude-lb", false, "announce also from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers")
+	flags.BoolVar(&f.externalIPs, "external-ips", false, "announce also the addresses in spec.externalIPs of Services that lie in a pool")
 }
 
 func (e *env) speakerCommand() *cobra.Command {
@@ -57,7 +58,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	}
 	hall, err := speaker.New(speaker.Options{
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
-		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, IgnoreExcludeLB: f.ignoreExcludeLB,
+		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs,
 		Log: o.log.With("hall", "speaker"), Registerer: o.registry,
 	})
 	if err != nil {

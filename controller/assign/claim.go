@@ -44,6 +44,7 @@ type claim struct {
 	lost     []loss       // what is taken away
 	refused  refusal      // why it does not have what it asks for
 	inflight []netip.Addr
+	listed   *lbpool.Tenant // itself, on what it lists in spec.externalIPs
 }
 
 // A refusal is a reason from the list in names.go and a sentence.
@@ -249,5 +250,5 @@ func (c *claim) begin(round uint64, managed bool, ps *pools) {
 	}
 	c.round, c.managed, c.foreign = round, managed, false
 	c.holds, c.lost, c.inflight = c.holds[:0], nil, nil
-	c.refused = refusal{}
+	c.refused, c.listed = refusal{}, nil
 }

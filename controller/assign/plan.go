@@ -18,6 +18,9 @@ type Options struct {
 	LoadBalancerClass string
 	// DefaultLoadBalancer serves Services without a class too.
 	DefaultLoadBalancer bool
+	// ExternalIPs says that speakers announce what Services list in
+	// spec.externalIPs, so what is wrong with it is a Problem.
+	ExternalIPs bool
 
 	// IngressClass is the name under which an Ingress names us when there is
 	// no IngressClass object of that name; empty means "quayside".
@@ -55,7 +58,8 @@ type Plan struct {
 	Events []Event
 	// Problems that exist now, whether or not they did before.
 	Problems []snapshot.Problem
-	// Holdings is who sits on which address, the oldest Service first.
+	// Holdings is who sits on which address, the oldest Service first; behind
+	// them, in the same order, who lists which in spec.externalIPs.
 	Holdings []Holding
 	// Freed are the addresses that nobody has any more, oldest first. A new
 	// leader does not know what was freed before its time.
@@ -117,6 +121,9 @@ type work struct {
 	plan      *Plan
 	classless bool // an Ingress that names no class is ours
 
+	listers []*corev1.Service // with spec.externalIPs
+	listed  []Holding         // the addresses that they have by that
+
 	candidateList []*pool                   // reused
 	vip           corev1.LoadBalancerIPMode // what every ipMode of the plan points to
 }
@@ -143,6 +150,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	w.readNodes()
 	w.readClaims()
 	w.keep()
+	w.seatListed()
 	w.freed()
 	w.serve()
 
@@ -169,6 +177,9 @@ func (w *work) readPools() {
 func (w *work) readClaims() {
 	live, fresh := 0, w.fresh[:0]
 	for _, svc := range w.c.Services.All() {
+		if len(svc.Spec.ExternalIPs) > 0 && hasClusterIP(svc) {
+			w.listers = append(w.listers, svc)
+		}
 		balancer := svc.Spec.Type == corev1.ServiceTypeLoadBalancer
 		if !balancer && len(svc.Status.LoadBalancer.Ingress) == 0 && !wasOurs(svc) {
 			continue
@@ -317,6 +328,11 @@ func (w *work) seated() iter.Seq[Holding] {
 				if !yield(h) {
 					return
 				}
+			}
+		}
+		for _, h := range w.listed {
+			if !yield(h) {
+				return
 			}
 		}
 	}

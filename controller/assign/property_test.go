@@ -3,6 +3,7 @@ package assign_test
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"quayside.io/lbpool"
 )
 
-func options() assign.Options { return assign.Options{DefaultLoadBalancer: true} }
+func options() assign.Options { return assign.Options{DefaultLoadBalancer: true, ExternalIPs: true} }
 
 // TestHistories lets people change a small cluster at random while the leader
 // compiles and writes, writes get lost or land late with nobody knowing, and
@@ -160,6 +161,11 @@ func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) 
 				t.Fatalf("%v goes to %s while %s has it", a, svc.Name, o.Name)
 			}
 		}
+		for key, o := range before.Services.All() {
+			if key != snapshot.KeyOf(svc) && isListed(o, a) {
+				t.Fatalf("%v goes to %s although %v lists it in spec.externalIPs", a, svc.Name, key)
+			}
+		}
 		if w.poolOf(a) == nil || w.isNode(a) {
 			t.Fatalf("%v goes to %s and is not ours to give", a, svc.Name)
 		}
@@ -194,6 +200,7 @@ func asks(s *corev1.Service) []string {
 // is told the truth, and the counters are right.
 func checkSettled(t *rapid.T, w twin, plan *assign.Plan) {
 	for key, s := range w.c.Services.All() {
+		checkListed(t, w, s, plan)
 		if !isOurs(s) {
 			continue
 		}
@@ -202,7 +209,8 @@ func checkSettled(t *rapid.T, w twin, plan *assign.Plan) {
 			t.Fatalf("%v has no condition", key)
 		}
 		told := slices.ContainsFunc(plan.Problems, func(p snapshot.Problem) bool {
-			return p.Object.Key == key && p.Object.Kind == "Service" && p.Reason != assign.ReasonSharedAcrossNamespaces
+			return p.Object.Key == key && p.Object.Kind == "Service" && p.Reason != assign.ReasonSharedAcrossNamespaces &&
+				!strings.HasPrefix(p.Message, "spec.externalIPs")
 		})
 		if good := s.Status.Conditions[i].Status == "True"; good == told || good && len(statusOf(s)) == 0 {
 			t.Fatalf("%v is told %v, has %v, and a Problem is told: %v", key, s.Status.Conditions[i], statusOf(s), told)
@@ -215,7 +223,7 @@ func checkSettled(t *rapid.T, w twin, plan *assign.Plan) {
 		var want [4]int64
 		for _, a := range w.all(p) {
 			f := map[bool]int{true: 0, false: 1}[a.Is4()]
-			if taken := slices.ContainsFunc(w.c.Services.Sorted(), func(s *corev1.Service) bool { return slices.Contains(statusOf(s), a) }); taken {
+			if taken := slices.ContainsFunc(w.c.Services.Sorted(), func(s *corev1.Service) bool { return slices.Contains(statusOf(s), a) || isListed(s, a) && !w.isNode(a) }); taken {
 				want[f]++
 			} else if !p.Spec.Drain && !w.isNode(a) && !isReserved(p, a) && !isAvoided(p, a) && !w.isResting(p, a) {
 				want[2+f]++
@@ -223,6 +231,23 @@ func checkSettled(t *rapid.T, w twin, plan *assign.Plan) {
 		}
 		if s := p.Status; want != [4]int64{s.AssignedIPv4, s.AssignedIPv6, s.AvailableIPv4, s.AvailableIPv6} {
 			t.Fatalf("pool %s counts %+v, the twin %v", p.Name, s, want)
+		}
+	}
+}
+
+// checkListed: a Service is told what is wrong with its spec.externalIPs, and
+// nothing else.
+func checkListed(t *rapid.T, w twin, s *corev1.Service, plan *assign.Plan) {
+	for _, text := range s.Spec.ExternalIPs {
+		var told string
+		for _, p := range plan.Problems {
+			if p.Object == snapshot.RefOf(s) && strings.HasPrefix(p.Message, "spec.externalIPs") &&
+				strings.Contains(p.Message, "lists "+text+",") && p.Reason != assign.ReasonSharedAcrossNamespaces {
+				told = p.Reason
+			}
+		}
+		if want := w.whyNotListed(s, netip.MustParseAddr(text)); told != want {
+			t.Fatalf("%s/%s lists %s and is told %q, the twin says %q", s.Namespace, s.Name, text, told, want)
 		}
 	}
 }

@@ -21,7 +21,8 @@ var update = flag.Bool("update", false, "write what scenarios give as what they 
 // TestScenarios applies each plan and asks for the next one until nothing
 // changes, then shows what everybody has. A setting "restart" forgets the
 // last plan, as a new leader does; "publish" is the proxy's Service,
-// "watch" the one namespace that the proxies serve.
+// "watch" the one namespace that the proxies serve; "external" has
+// spec.externalIPs announced.
 func TestScenarios(t *testing.T) {
 	scenario.Run(t, "testdata", *update, func(t *testing.T) scenario.Play {
 		var prev *assign.Plan
@@ -31,7 +32,7 @@ func TestScenarios(t *testing.T) {
 				prev = nil
 			}
 			ns, name, _ := strings.Cut(settings["publish"], "/")
-			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, WatchNamespace: settings["watch"]}
+			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, WatchNamespace: settings["watch"], ExternalIPs: settings["external"] != ""}
 			for round := 0; ; round++ {
 				prev = assign.Compile(c, prev, nil, now, opts)
 				for _, e := range prev.Events {

@@ -194,7 +194,7 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 	if link, ok := w.links[a]; ok {
 		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is %s", a, link)}
 	}
-	if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
+	if o, why := w.obstacle(c, a); o != nil {
 		return refusal{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o.Name, why)}
 	}
 	return refusal{}

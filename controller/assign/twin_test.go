@@ -139,6 +139,9 @@ func (w twin) isFree(a netip.Addr, s *corev1.Service) bool {
 	}
 	taken := false
 	for _, o := range w.c.Services.All() {
+		if isListed(o, a) {
+			return false
+		}
 		if snapshot.KeyOf(o) != snapshot.KeyOf(s) && slices.Contains(statusOf(o), a) {
 			if taken = true; !mayShare(s, o, false) {
 				return false
@@ -147,6 +150,31 @@ func (w twin) isFree(a netip.Addr, s *corev1.Service) bool {
 	}
 	// Joining others needs no address of its own.
 	return taken || !isReserved(p, a) && !isAvoided(p, a) && !w.isResting(p, a)
+}
+
+// isListed reports whether an address is on a Service by spec.externalIPs alone.
+func isListed(s *corev1.Service, a netip.Addr) bool {
+	return slices.Contains(s.Spec.ExternalIPs, a.String()) && !slices.Contains(statusOf(s), a)
+}
+
+// whyNotListed returns the reason why an address that a Service lists in
+// spec.externalIPs is not announced for it, or "".
+func (w twin) whyNotListed(s *corev1.Service, a netip.Addr) string {
+	switch {
+	case !isListed(s, a):
+		return ""
+	case w.isNode(a):
+		return assign.ReasonNodeAddress
+	case w.poolOf(a) == nil:
+		return assign.ReasonAddressOutsidePools
+	}
+	for _, o := range w.c.Services.All() {
+		holds := slices.Contains(statusOf(o), a) || isListed(o, a) && older(o, s) && w.whyNotListed(o, a) == ""
+		if o != s && holds && !mayShare(s, o, true) {
+			return assign.ReasonAddressInUse
+		}
+	}
+	return ""
 }
 
 func older(a, b *corev1.Service) bool {

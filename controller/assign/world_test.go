@@ -82,6 +82,9 @@ func drawSpec(t *rapid.T, s *corev1.Service) {
 	if rapid.IntRange(0, 3).Draw(t, "local") == 0 {
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}
+	if rapid.IntRange(0, 3).Draw(t, "external") == 0 {
+		s.Spec.ExternalIPs = rapid.SampledFrom([][]string{{"10.0.0.1"}, {"10.0.0.3", "fd00::2"}, {"10.0.0.2", "10.9.9.9"}, {"fd00::1"}}).Draw(t, "externalIPs")
+	}
 	given, was := s.Annotations[assign.AnnotationGiven]
 	s.Annotations = map[string]string{}
 	if was {

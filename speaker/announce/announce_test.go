@@ -34,7 +34,9 @@ type twinNode struct {
 }
 
 type twinAddr struct {
-	addr  netip.Addr
+	addr   netip.Addr
+	listed bool // in spec.externalIPs, not in status
+
 	local map[string]bool // nil: Cluster
 	only  map[string]bool // nodes an advertisement admits
 }
@@ -57,7 +59,7 @@ func genWorld(t *rapid.T) *world {
 	}
 	w.objects = append(w.objects, advert)
 	for i := range rapid.IntRange(1, 12).Draw(t, "services") {
-		a := twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})}
+		a := twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)}), listed: chance(25, "listed")}
 		if chance(30, "local") {
 			a.local = map[string]bool{}
 			for _, n := range w.nodes {
@@ -112,6 +114,10 @@ func (w *world) addService(name string, a twinAddr, age int) {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: metav1.NewTime(epoch0().Add(time.Duration(age) * time.Second))}}
 	svc.Spec.Type = corev1.ServiceTypeLoadBalancer
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: a.addr.String()}}
+	if a.listed {
+		svc.Spec.Type, svc.Status.LoadBalancer.Ingress = corev1.ServiceTypeClusterIP, nil
+		svc.Spec.ExternalIPs = []string{a.addr.String()}
+	}
 	if a.local != nil {
 		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-1",
@@ -142,7 +148,7 @@ func (w *world) eligible(a twinAddr) (names []string) {
 }
 
 func (w *world) compile(me string) *Plan {
-	return Compile(snapshot.Of(w.objects...), me, w.view, epoch0(), Options{})
+	return Compile(snapshot.Of(w.objects...), me, w.view, epoch0(), Options{ExternalIPs: true})
 }
 
 func TestEveryServableAddressIsOwnedByExactlyOne(t *testing.T) {

@@ -64,6 +64,7 @@ fullnameOverride: ""
 nameOverride: edge
 image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123", pullSecrets: [{name: pull}]}
 log: {level: debug, format: text}
+loadBalancer: {externalIPs: true}
 ingressClass: {default: true, annotations: {a: b}, adoptControllers: [k8s.io/ingress-nginx]}
 controller: {replicas: 1, publishService: a/b, extraArgs: ["--help"], extraEnv: [{name: A, value: b}], podAnnotations: {a: b}, podLabels: {c: d}}
 speaker: {profile: fast, ignoreExcludeLB: true, members: {port: 17946, existingSecret: mine}, serviceAccount: {name: mine, annotations: {a: b}}}

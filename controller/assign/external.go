@@ -1,0 +1,144 @@
+package assign
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+// hasClusterIP reports whether kube-proxy routes what a Service lists in
+// spec.externalIPs. An API server fills clusterIP in; in files it may be empty.
+func hasClusterIP(svc *corev1.Service) bool {
+	return svc.Spec.Type != corev1.ServiceTypeExternalName && svc.Spec.ClusterIP != corev1.ClusterIPNone
+}
+
+// seatListed puts Services on the addresses of our pools that they list in
+// spec.externalIPs, after everybody who has one by status: whoever has it keeps
+// it, and among those who only list it the oldest comes first.
+//
+// They sit there whether or not Options.ExternalIPs has them announced, and
+// whether or not they come first, and share with nobody new: kube-proxy takes
+// the traffic to such an address on every node, so a Service that was given it
+// would never see its own.
+func (w *work) seatListed() {
+	if len(w.listers) == 0 {
+		return
+	}
+	slices.SortFunc(w.listers, func(a, b *corev1.Service) int {
+		return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), b.CreationTimestamp.Unix()), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
+	})
+	first := map[netip.Addr][]*lbpool.Tenant{} // those who have an address by listing it
+	var seats []func()                         // taken when all are judged, for a seat is no holder
+	for _, svc := range w.listers {
+		key := snapshot.KeyOf(svc)
+		lister := tenantOf(svc, key)
+		seat := &lbpool.Tenant{Name: key.String() + " (in spec.externalIPs)", Realm: key.Namespace}
+		own := w.claims[svc]
+		if own != nil {
+			own.listed = seat
+		}
+		for _, a := range w.readListed(svc) {
+			if own != nil && slices.Contains(own.holds, a) {
+				continue // it has it anyway
+			}
+			if refused := w.refuseListed(&lister, a, first[a]); !refused.isZero() {
+				w.problemListed(svc, refused)
+			} else {
+				w.tellStrangers(svc, &lister, a, first[a])
+				first[a] = append(first[a], &lister)
+				w.listed = append(w.listed, Holding{Address: a, Service: key, Pool: w.pools.poolOf(a).obj.Name})
+			}
+			if p := w.pools.poolOf(a); p != nil && w.nodes[a] == "" && w.links[a] == "" {
+				seats = append(seats, func() { w.pools.book.Sit(a, seat) })
+			}
+		}
+	}
+	for _, sit := range seats {
+		sit()
+	}
+}
+
+// readListed returns the addresses in spec.externalIPs, each once.
+func (w *work) readListed(svc *corev1.Service) (addrs []netip.Addr) {
+	for _, text := range svc.Spec.ExternalIPs {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			w.problemListed(svc, refusal{ReasonBadRequest, fmt.Sprintf("spec.externalIPs: %v", err)})
+			continue
+		}
+		if a = a.Unmap().WithZone(""); !slices.Contains(addrs, a) {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}
+
+// refuseListed says why an address is not a Service's although it lists it.
+// first are those who list it too, and come first.
+func (w *work) refuseListed(lister *lbpool.Tenant, a netip.Addr, first []*lbpool.Tenant) refusal {
+	const unheard = "it is not announced; take it out of the Service"
+	owner, isNode := w.nodes[a]
+	link, isLink := w.links[a]
+	switch {
+	case isNode:
+		return refusal{ReasonNodeAddress, fmt.Sprintf("spec.externalIPs lists %v, the own address of node %s: %s", a, owner, unheard)}
+	case w.pools.poolOf(a) == nil:
+		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("spec.externalIPs lists %v, which is in no pool: %s or add it to an IPAddressPool", a, unheard)}
+	case isLink:
+		return refusal{ReasonNodeAddress, fmt.Sprintf("spec.externalIPs lists %v, %s: %s", a, link, unheard)}
+	}
+	inUse := func(o *lbpool.Tenant, how, why string) refusal {
+		return refusal{ReasonAddressInUse, fmt.Sprintf(
+			"spec.externalIPs of %s lists %v, %s %s, %s: it is not announced for %s", lister.Name, a, how, o.Name, why, lister.Name)}
+	}
+	for o := range w.pools.book.Tenants(a) {
+		if why := lister.Clash(o); why != "" && o.Name != lister.Name {
+			return inUse(o, "held by", why)
+		}
+	}
+	for _, o := range first {
+		if why := lister.Clash(o); why != "" {
+			return inUse(o, "listed too by the older", why)
+		}
+	}
+	return refusal{}
+}
+
+// tellStrangers tells a Service whom it shares an address with although not
+// both permit that. Somebody wrote it there, so it stays, as adopted shares do.
+func (w *work) tellStrangers(svc *corev1.Service, lister *lbpool.Tenant, a netip.Addr, first []*lbpool.Tenant) {
+	for _, o := range slices.AppendSeq(slices.Clone(first), w.pools.book.Tenants(a)) {
+		if lister.Stranger(o) {
+			w.problemListed(svc, refusal{ReasonSharedAcrossNamespaces, fmt.Sprintf(
+				"spec.externalIPs lists %v, which it shares with %s without both permitting that; add the annotation %s to both",
+				a, o.Name, AnnotationSharingNamespaces)})
+		}
+	}
+}
+
+// problemListed tells what is wrong with spec.externalIPs, where anybody
+// counts on it. The condition and events of the Service are about what we gave.
+func (w *work) problemListed(svc *corev1.Service, refused refusal) {
+	if w.opts.ExternalIPs {
+		w.problem(snapshot.RefOf(svc), refused.reason, refused.message)
+	}
+}
+
+// obstacle returns who keeps a Service from an address that it asks for, and
+// why, or nil. What it lists itself may become its own by status, too.
+func (w *work) obstacle(c *claim, a netip.Addr) (*lbpool.Tenant, string) {
+	for o := range w.pools.book.Tenants(a) {
+		if o != &c.tenant && o != c.listed {
+			if why := c.tenant.Bar(o); why != "" {
+				return o, why
+			}
+		}
+	}
+	return nil, ""
+}
