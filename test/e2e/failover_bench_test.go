@@ -185,8 +185,12 @@ type outages struct {
 	lengths []time.Duration
 }
 
-func (o outages) median() float64 { return milliseconds(o.lengths[len(o.lengths)/2]) }
-func (o outages) worst() float64  { return milliseconds(o.lengths[len(o.lengths)-1]) }
+func (o outages) median() float64 {
+	n := len(o.lengths)
+	return milliseconds(o.lengths[(n-1)/2]+o.lengths[n/2]) / 2
+}
+
+func (o outages) worst() float64 { return milliseconds(o.lengths[len(o.lengths)-1]) }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
