@@ -52,8 +52,9 @@ func (a *Announcer) Probe(ctx context.Context, questions []Question, timing Timi
 
 // Listen is Probe that also says whether anything at all was heard from others
 // (an answer, or somebody else's question about one of the addresses) before
-// it asked for the last time. Only then is silence an answer: a cable that is
-// plugged in after the last question proves nothing.
+// it asked for the last time, and, if that were answers, again after it. Only
+// then is silence an answer: a cable that is plugged in after the last question
+// proves nothing, nor does one that was pulled before it.
 func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Timing) (found map[netip.Addr]Found, heard bool, err error) {
 	links, err := readLinks()
 	if err != nil {
@@ -77,9 +78,11 @@ func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Tim
 	}
 	tick := time.NewTicker(timing.Every)
 	defer tick.Stop()
-	lively := false
+	var before bool
+	var answers int64
+	lively := func() bool { return before && (answers == 0 || p.answers.Load() > answers) }
 	for range timing.Times {
-		lively = p.heard.Load()
+		before, answers = p.heard.Load(), p.answers.Load()
 		for _, e := range p.ears {
 			e.ask()
 		}
@@ -88,10 +91,10 @@ func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Tim
 		case <-p.all:
 			return p.result(), true, nil
 		case <-ctx.Done():
-			return p.result(), lively, ctx.Err()
+			return p.result(), lively(), ctx.Err()
 		}
 	}
-	return p.result(), lively, nil
+	return p.result(), lively(), nil
 }
 
 // probe is one round of questions over several interfaces.
@@ -100,6 +103,7 @@ type probe struct {
 	ears      []*ear
 	listening sync.WaitGroup
 	heard     atomic.Bool
+	answers   atomic.Int64
 	all       chan struct{} // closed when every address is answered for
 
 	mu        sync.Mutex
@@ -204,6 +208,7 @@ func (e *ear) listen() {
 			e.p.heard.Store(true)
 		}
 		if v.claimed.IsValid() {
+			e.p.answers.Add(1)
 			e.p.note(v.claimed, Found{Interface: e.link.Name, MAC: net.HardwareAddr(v.claimant[:]).String()})
 		}
 	}
