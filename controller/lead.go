@@ -44,7 +44,7 @@ func (h *Controller) forget() {
 func (h *Controller) assign(ctx context.Context) error {
 	changes := h.options.Source.Watch(
 		snapshot.Service, snapshot.Node, snapshot.Namespace, snapshot.Ingress, snapshot.IngressClass,
-		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement)
+		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus)
 	defer changes.Stop()
 	wake := time.NewTimer(0)
 	defer wake.Stop()
