@@ -2,8 +2,8 @@ GO ?= go
 
 # By name in Debian: what the race detector and the lab need, and what the
 # benchmarks compare with.
-TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping frr
-PEER_PACKAGES = nginx haproxy wrk keepalived bird2 ndisc6 nghttp2-client
+TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr
+PEER_PACKAGES = nginx haproxy wrk keepalived bird2 nghttp2-client
 
 .PHONY: build test unit e2e lab bench bench-failover soak generate image lint packages test-packages
 

@@ -118,16 +118,27 @@ func (n *machine) register(ctx context.Context, kubeconfig string) error {
 	if err := n.heartbeat(ctx); err != nil {
 		return err
 	}
-	config := filepath.Join(n.core.run.dir, n.name+"-kube-proxy.yaml")
 	text := proxyConfig(n.name, n.core.opts.proxyMode, kubeconfig, n.core.opts)
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(n.proxyConfigFile(), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
-	var err error
+	return n.startProxy()
+}
+
+func (n *machine) proxyConfigFile() string {
+	return filepath.Join(n.core.run.dir, n.name+"-kube-proxy.yaml")
+}
+
+// startProxy starts the node's kube-proxy; one that runs already ends first.
+// What it has told the kernel stays in force meanwhile.
+func (n *machine) startProxy() (err error) {
+	if n.proxy != nil {
+		n.proxy.Kill()
+	}
 	n.proxy, err = n.core.run.start(n.name+"-kube-proxy", &sandbox.Spec{
 		NetNS: n.ns.path,
 		Tmpfs: []string{"/run"}, // its own xtables lock
-		Argv:  []string{filepath.Join(n.core.bins.kube, "kube-proxy"), "--config=" + config},
+		Argv:  []string{filepath.Join(n.core.bins.kube, "kube-proxy"), "--config=" + n.proxyConfigFile()},
 	})
 	return err
 }

@@ -29,8 +29,9 @@ func (a *APIServer) Stop() {
 
 // Start starts kube-apiserver again and returns when it is ready. The
 // controller manager is started anew, as in a cluster where it has lost its
-// lease by then; kube-proxies find their way back within a minute, since
-// client-go waits longer after each attempt.
+// lease by then, and so are the kube-proxies: left alone they take up to a
+// minute to come back, since client-go waits longer after each attempt, and
+// until then a node has no rules for a new Service.
 func (a *APIServer) Start(ctx context.Context) error {
 	if !a.server.Ended() {
 		return nil
@@ -39,7 +40,15 @@ func (a *APIServer) Start(ctx context.Context) error {
 		return err
 	}
 	a.manager.Kill()
-	return a.startManager(a.view.opts)
+	if err := a.startManager(a.view.opts); err != nil {
+		return err
+	}
+	for _, n := range a.view.Nodes() {
+		if err := n.startProxy(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Member is something with a port on the LAN's switch: a Node, a Client, a
