@@ -42,6 +42,7 @@ type claim struct {
 	foreign  bool         // managed, but another controller's address: left alone
 	holds    []netip.Addr // the decision: what belongs in status
 	lost     []loss       // what is taken away
+	leaving  bool         // what it has goes with the next plan; this one tells
 	refused  refusal      // why it does not have what it asks for
 	inflight []netip.Addr
 	listed   *lbpool.Tenant // itself, on what it lists in spec.externalIPs
@@ -249,6 +250,6 @@ func (c *claim) begin(round uint64, managed bool, ps *pools) {
 		}
 	}
 	c.round, c.managed, c.foreign = round, managed, false
-	c.holds, c.lost, c.inflight = c.holds[:0], nil, nil
+	c.holds, c.lost, c.inflight, c.leaving = c.holds[:0], nil, nil, false
 	c.refused, c.listed = refusal{}, nil
 }

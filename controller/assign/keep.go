@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
@@ -56,6 +57,9 @@ func (w *work) keepClaim(c *claim) {
 	case !c.given && (c.alien != "" || c.isOutside()):
 		w.leaveAlone(c)
 		return
+	case w.mustTell(c):
+		w.tellFirst(c)
+		return
 	}
 	for i, a := range c.have {
 		if why := w.illegal(c, a, c.homes[i]); why != "" {
@@ -100,6 +104,36 @@ func (w *work) leaveAlone(c *claim) {
 	}
 	c.refused = refusal{ReasonForeignAddress, fmt.Sprintf(
 		"another controller gave it %s, which is in no pool of Quayside's, and it is left alone; clear status.loadBalancer to get an address from here", what)}
+}
+
+// mustTell reports whether a Service is about to lose an address because no
+// pool contains it any more, and has not been told: a pool that shrinks says
+// what will happen before it does.
+func (w *work) mustTell(c *claim) bool {
+	for i, a := range c.have {
+		if _, unsafe := w.nodes[a]; c.homes[i] == nil && !unsafe {
+			return !slices.ContainsFunc(c.svc.Status.Conditions, func(told metav1.Condition) bool {
+				return told.Type == ConditionAddress && told.Reason == ReasonAddressLeaving
+			})
+		}
+	}
+	return false
+}
+
+// tellFirst keeps everything as it is for one plan, in which the Service is
+// told what the next one will do.
+func (w *work) tellFirst(c *claim) {
+	c.foreign, c.leaving = true, true
+	c.holds = append(c.holds, c.have...)
+	var going []netip.Addr
+	for i, a := range c.have {
+		w.pools.book.Sit(a, &c.tenant)
+		if c.homes[i] == nil {
+			going = append(going, a)
+		}
+	}
+	c.refused = refusal{ReasonAddressLeaving, fmt.Sprintf(
+		"no pool contains %s any more: it will be taken away, and another given if there is one", join(going))}
 }
 
 // illegal says why a Service may not keep an address, or "".

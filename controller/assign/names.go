@@ -45,6 +45,7 @@ const (
 	ReasonNodeAddress         = "NodeAddress"         // it is a node's own
 	ReasonFamilyMismatch      = "FamilyMismatch"      // the Service does not have that family
 	ReasonForeignAddress      = "ForeignAddress"      // another controller gave an address that is not ours
+	ReasonAddressLeaving      = "AddressLeaving"      // its pool is gone, and so it will be
 	ReasonBeingDeleted        = "BeingDeleted"        // it gets nothing new on its way out
 	// ReasonSharedAcrossNamespaces is a Problem only: an adopted share stays.
 	ReasonSharedAcrossNamespaces = "SharedAcrossNamespaces"
@@ -69,6 +70,7 @@ const (
 	EventAllocated = "IPAllocated"
 	EventAdopted   = "IPAdopted"
 	EventFailed    = "AllocationFailed"
+	EventLeaving   = "AddressLeaving"
 	EventCleared   = "ClearAssignment"
 )
 

@@ -23,6 +23,8 @@ func (w *work) writeServices() {
 			w.problem(c.ref(), c.refused.reason, c.sentence(c.refused.message))
 		}
 		switch {
+		case c.leaving:
+			w.update(c, c.svc.Status.LoadBalancer.Ingress, c.svc.Annotations[AnnotationGiven], w.condition(c))
 		case c.managed && c.foreign:
 			w.update(c, c.svc.Status.LoadBalancer.Ingress, "", w.condition(c))
 		case c.managed:
@@ -156,6 +158,8 @@ func (w *work) tell(c *claim, told bool) {
 			taken = append(taken, c.sentence(c.refused.message))
 		}
 		event(corev1.EventTypeWarning, EventCleared, strings.Join(taken, "; "))
+	case c.leaving:
+		event(corev1.EventTypeWarning, EventLeaving, c.refused.message)
 	case !c.refused.isZero() && told:
 		event(corev1.EventTypeWarning, EventFailed, c.refused.reason+": "+c.sentence(c.refused.message))
 	case c.managed && !c.foreign && !c.given && len(c.holds) > 0:
