@@ -144,7 +144,9 @@ func (f *fleet) rolling(t *testing.T) {
 	asked, silent := 0, 0
 	answered := func() bool {
 		asked++
-		if f.who("10.0.0.50") == "" {
+		// Where the asker itself is starved, one question of thousands goes
+		// unanswered; a gap between two owners outlasts the next one, too.
+		if f.who("10.0.0.50") == "" && f.who("10.0.0.50") == "" {
 			silent++
 		}
 		return true
