@@ -146,7 +146,10 @@ func (f *fleet) rolling(t *testing.T) {
 		asked++
 		// Where the asker itself is starved, one question of thousands goes
 		// unanswered; a gap between two owners outlasts the next one, too.
-		if f.who("10.0.0.50") == "" && f.who("10.0.0.50") == "" {
+		if f.who("10.0.0.50") != "" {
+			return true
+		}
+		if f.who("10.0.0.50") == "" {
 			silent++
 		}
 		return true
