@@ -2,9 +2,10 @@ GO ?= go
 
 # By name in Debian: what the race detector and the lab need, and what the
 # benchmarks compare with.
-TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr
+TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr curl
 PEER_PACKAGES = nginx haproxy wrk keepalived bird2 nghttp2-client
 
+HALLS = ./lbpool/... ./controller/... ./speaker/... ./proxy/...
 UNITS = $$($(GO) list ./... | grep -v '/test/e2e$$')
 
 .PHONY: build test unit e2e lab bench bench-failover soak generate image lint packages test-packages
@@ -25,6 +26,7 @@ test: test-packages lint unit e2e ## everything; root adds the lab's tests
 unit: ## the tests that need no cluster, with the race detector
 	@$(GO) test -race -run '^$$' $(UNITS) >/dev/null
 	$(GO) test -race -p 1 -timeout 15m $(UNITS)
+	CGO_ENABLED=0 $(GO) test -run Alloc $(HALLS) # the race detector allocates itself
 
 # One package, so nothing else competes with it for the processors. Without cgo
 # it shares its build with the product.
