@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"slices"
 
+	"quayside.io/controller/explain"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/upstream"
 )
 
 // State is the current plan as /state shows it.
 type State struct {
-	Kind      string          `json:"kind"`
-	Listeners []ListenerState `json:"listeners"`
-	Routes    []RouteState    `json:"routes"`
-	Backends  []BackendState  `json:"backends"`
-	Problems  []ProblemState  `json:"problems"`
+	Kind      string            `json:"kind"`
+	Listeners []ListenerState   `json:"listeners"`
+	Routes    []RouteState      `json:"routes"`
+	Backends  []BackendState    `json:"backends"`
+	Problems  []explain.Problem `json:"problems"`
 }
 
 // ListenerState is one listening address.
@@ -43,13 +44,6 @@ type BackendState struct {
 	Endpoints []string `json:"endpoints"`
 	Draining  bool     `json:"draining,omitempty"`
 	Why       string   `json:"why,omitempty"`
-}
-
-// ProblemState is a snapshot.Problem.
-type ProblemState struct {
-	Object  string `json:"object"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
 }
 
 // Problems returns what is wrong with the Ingresses, with the Services that they
@@ -83,7 +77,8 @@ func (p *Proxy) Problems() []snapshot.Problem {
 // State returns the current plan for /state.
 func (p *Proxy) State() any {
 	st := State{
-		Kind: "proxy", Listeners: []ListenerState{}, Routes: []RouteState{}, Backends: []BackendState{}, Problems: []ProblemState{},
+		Kind: "proxy", Listeners: []ListenerState{}, Routes: []RouteState{}, Backends: []BackendState{},
+		Problems: explain.Problems(p.Problems()),
 	}
 	for _, l := range p.server.Listeners() {
 		st.Listeners = append(st.Listeners, ListenerState{Address: l.Address, TLS: l.TLS, Bound: l.Bound, Error: l.Error})
@@ -105,9 +100,6 @@ func (p *Proxy) State() any {
 	slices.SortFunc(st.Backends, func(a, b BackendState) int {
 		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Port, b.Port))
 	})
-	for _, pr := range p.Problems() {
-		st.Problems = append(st.Problems, ProblemState{pr.Object.String(), pr.Reason, pr.Message})
-	}
 	return st
 }
 

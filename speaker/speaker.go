@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quayside.io/controller/cluster"
+	"quayside.io/controller/explain"
 	"quayside.io/controller/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
@@ -64,7 +65,7 @@ type State struct {
 	Alive      []string             `json:"alive"`
 	Missing    map[string]string    `json:"missing,omitempty"`
 	Interfaces []announce.Interface `json:"interfaces"`
-	Problems   []StateProblem       `json:"problems"`
+	Problems   []explain.Problem    `json:"problems"`
 }
 
 // Announced is one address this node answers for.
@@ -74,13 +75,6 @@ type Announced struct {
 	Interfaces []string `json:"interfaces"`
 	Epoch      int64    `json:"epoch"`
 	HandOver   string   `json:"handOver,omitempty"`
-}
-
-// StateProblem is a Problem as /state spells it.
-type StateProblem struct {
-	Object  string `json:"object"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
 }
 
 // New prepares a speaker that is silent until Run.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/explain"
 	"quayside.io/controller/snapshot"
 )
 
@@ -78,7 +79,7 @@ func (m *mind) describe(problems []snapshot.Problem) *State {
 		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.leaving,
 		Announcing: []Announced{}, Owners: make(map[string]string, len(m.plan.Owners)),
 		Alive: slices.Sorted(maps.Keys(m.members.Alive)), Missing: m.members.Missing,
-		Interfaces: m.l2.Interfaces(), Problems: []StateProblem{},
+		Interfaces: m.l2.Interfaces(), Problems: explain.Problems(problems),
 	}
 	for a, owner := range m.plan.Owners {
 		s.Owners[a.String()] = owner
@@ -93,8 +94,5 @@ func (m *mind) describe(problems []snapshot.Problem) *State {
 		}
 	}
 	slices.SortFunc(s.Announcing, func(a, b Announced) int { return cmp.Compare(a.Address, b.Address) })
-	for _, p := range problems {
-		s.Problems = append(s.Problems, StateProblem{p.Object.String(), p.Reason, p.Message})
-	}
 	return s
 }

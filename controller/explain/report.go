@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"quayside.io/controller/assign"
 	"quayside.io/controller/snapshot"
 )
 
@@ -73,13 +74,6 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// AddressCondition is the type of the condition on a Service that says whether
-// it has the addresses it asked for.
-const AddressCondition = "quayside.io/Address"
-
-// poolAnnotation names the pool a Service's address is from.
-const poolAnnotation = "quayside.io/ip-allocated-from-pool"
-
 // Status reports on c. The problems are those of the compilers; the source's
 // own faults are added to them.
 func Status(c *snapshot.Cluster, problems []snapshot.Problem) *Report {
@@ -130,12 +124,12 @@ func announcers(c *snapshot.Cluster) map[string][]string {
 }
 
 func service(s *corev1.Service, announced map[string][]string) Service {
-	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[poolAnnotation]}
+	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[assign.AnnotationGiven]}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		ip := cmp.Or(in.IP, in.Hostname)
 		out.Addresses = append(out.Addresses, Address{ip, announced[s.Namespace+"/"+s.Name+" "+ip]})
 	}
-	if c := meta.FindStatusCondition(s.Status.Conditions, AddressCondition); c != nil && c.Status != "True" {
+	if c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress); c != nil && c.Status != "True" {
 		out.Waiting = c.Reason + ": " + c.Message
 	} else if c == nil && len(out.Addresses) == 0 {
 		out.Waiting = "no controller has looked at it yet"

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/assign"
 	"quayside.io/controller/snapshot"
 )
 
@@ -23,7 +24,7 @@ func cluster() *snapshot.Cluster {
 	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
 	return snapshot.Of(
 		&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{poolAnnotation: "lan"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{assign.AnnotationGiven: "lan"}},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{
 				{IP: "10.0.0.7"}, {IP: "fd00::7"}}}},
@@ -32,7 +33,7 @@ func cluster() *snapshot.Cluster {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "late"},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
 			Status: corev1.ServiceStatus{Conditions: []metav1.Condition{{
-				Type: AddressCondition, Status: "False", Reason: "PoolFull", Message: "pool lan has no free address"}}},
+				Type: assign.ConditionAddress, Status: "False", Reason: "PoolFull", Message: "pool lan has no free address"}}},
 		},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "inner"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}},
 		&networkingv1.Ingress{
