@@ -1,0 +1,309 @@
+package l2
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mdlayher/arp"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	benchEnv       = "QUAYSIDE_BENCH_RESPONDER"
+	benchAddresses = 5000
+	benchRate      = 20000 // questions per second
+	benchSeconds   = 3
+)
+
+// BenchmarkLAN asks 20,000 questions a second about 5,000 addresses over a
+// cable. Whoever answers has one processor for itself and a network of its
+// own; the asker has another processor. An answer has taken as long as the
+// kernel says that it came after its question left. The peer is a loop over
+// mdlayher/arp with a map behind a lock, which is how MetalLB answers.
+func BenchmarkLAN(b *testing.B) {
+	if who := os.Getenv(benchEnv); who != "" {
+		answerUntilKilled(b, who)
+		return
+	}
+	if os.Geteuid() != 0 {
+		b.Skip("needs root")
+	}
+	if _, err := exec.LookPath("taskset"); err != nil {
+		b.Skip("needs taskset")
+	}
+	if runtime.NumCPU() < 2 {
+		b.Skip("needs two processors: one asks, one answers")
+	}
+	for _, who := range []string{"quayside", "mdlayher-arp"} {
+		b.Run(who, func(b *testing.B) {
+			ifi, child := startAnswering(b, who)
+			before := child.worked(b)
+			for b.Loop() {
+				ask(b, ifi).report(b)
+			}
+			answered := float64(b.N * benchSeconds * benchRate)
+			b.ReportMetric(0, "ns/op") // a length that was chosen
+			b.ReportMetric(float64((child.worked(b)-before).Microseconds())/answered, "cpu-µs/question")
+		})
+	}
+}
+
+func benchAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 20, byte(i >> 8), byte(i)}) }
+
+// answerer process, behind the cable.
+type answering struct{ pid int }
+
+func startAnswering(b *testing.B, who string) (*net.Interface, answering) {
+	cpu := strconv.Itoa(runtime.NumCPU() - 1)
+	cmd := exec.Command("taskset", "-c", cpu, os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkLAN$", "-test.benchtime=1x")
+	cmd.Env = append(os.Environ(), benchEnv+"="+who, "GOMAXPROCS=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	pid := strconv.Itoa(cmd.Process.Pid)
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill() // it ends no other way
+		_ = cmd.Wait()
+	})
+	for _, line := range []string{
+		"ip link add qsbench type veth peer name lan0 netns " + pid,
+		"ip link set qsbench up",
+		"nsenter -t " + pid + " -n ip addr add 10.20.255.1/16 dev lan0", // arp.Dial refuses an interface without
+		"nsenter -t " + pid + " -n ip link set lan0 up",
+	} {
+		argv := strings.Fields(line)
+		if said, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			b.Fatalf("%s: %v: %s", line, err, said)
+		}
+	}
+	fmt.Fprintln(in, "the cable is plugged in")
+	said := bufio.NewScanner(out)
+	for said.Scan() && said.Text() != "ready" {
+	}
+	ifi, err := net.InterfaceByName("qsbench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ifi, answering{cmd.Process.Pid}
+}
+
+// worked is the processor time that the process has used.
+func (a answering) worked(b *testing.B) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// utime and stime are fields 14 and 15, in hundredths; the name may hold spaces.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// answerUntilKilled is the other process.
+func answerUntilKilled(b *testing.B, who string) {
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		b.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	switch who {
+	case "quayside":
+		a := New(Options{Log: slog.New(slog.DiscardHandler)})
+		w := &Want{Addresses: map[netip.Addr]Announcement{}}
+		for i := range benchAddresses {
+			w.Addresses[benchAddress(i)] = Announcement{}
+		}
+		a.Set(w)
+		go func() { failed <- a.Run(context.Background()) }()
+		time.Sleep(8 * time.Second) // what it says by itself has been said
+	default:
+		go func() { failed <- answerPlainly() }()
+		time.Sleep(time.Second)
+	}
+	fmt.Println("ready")
+	b.Fatal(<-failed)
+}
+
+// answerPlainly is the peer.
+func answerPlainly() error {
+	ifi, err := net.InterfaceByName("lan0")
+	if err != nil {
+		return err
+	}
+	client, err := arp.Dial(ifi)
+	if err != nil {
+		return err
+	}
+	var mu sync.RWMutex
+	ours := map[netip.Addr]struct{}{}
+	for i := range benchAddresses {
+		ours[benchAddress(i)] = struct{}{}
+	}
+	for {
+		p, _, err := client.Read()
+		if err != nil {
+			return err
+		}
+		mu.RLock()
+		_, known := ours[p.TargetIP]
+		mu.RUnlock()
+		if p.Operation != arp.OperationRequest || !known {
+			continue
+		}
+		if err := client.Reply(p, ifi.HardwareAddr, p.TargetIP); err != nil {
+			return err
+		}
+	}
+}
+
+// answers are how long each took, in order.
+type answers struct {
+	took []time.Duration
+	lost int
+}
+
+func (a answers) report(b *testing.B) {
+	slices.Sort(a.took)
+	at := func(permille int) float64 {
+		if len(a.took) == 0 {
+			return -1
+		}
+		return float64(a.took[(len(a.took)-1)*permille/1000].Microseconds())
+	}
+	b.ReportMetric(float64(a.lost), "lost")
+	b.ReportMetric(at(500), "p50-µs")
+	b.ReportMetric(at(990), "p99-µs")
+	b.ReportMetric(at(999), "p99.9-µs")
+}
+
+// ask sends paced questions and collects the answers. It stays away from the
+// processor of who answers.
+func ask(b *testing.B, ifi *net.Interface) answers {
+	stayOn(b, 0)
+	self := mac(ifi.HardwareAddr)
+	filter, err := arpFilter([]span{{0, ^uint32(0)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	in, err := openSocket(ifi, protoARP, filter)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := openSocket(ifi, protoARP, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer out.close()
+	frames := make([][]byte, benchAddresses)
+	for i := range frames {
+		if frames[i], err = arpFrame(arp.OperationRequest, self, netip.IPv4Unspecified(), mac{}, benchAddress(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	sent := make([]atomic.Int64, benchAddresses) // when; an address is asked for each quarter of a second
+	var got answers
+	var receiving sync.WaitGroup
+	receiving.Go(func() { got.collect(in, sent) })
+	n := benchSeconds * benchRate
+	runtime.LockOSThread()
+	began := time.Now()
+	for i := range n {
+		due := began.Add(time.Duration(i) * time.Second / benchRate)
+		if wait := time.Until(due); wait > 0 {
+			pause := unix.NsecToTimespec(int64(wait))
+			_ = unix.Nanosleep(&pause, nil) // time.Sleep counts in milliseconds
+		}
+		sent[i%benchAddresses].Store(time.Now().UnixNano())
+		if err := out.write(frames[i%benchAddresses]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	runtime.UnlockOSThread()
+	time.Sleep(250 * time.Millisecond)
+	in.close()
+	receiving.Wait()
+	got.lost = n - len(got.took)
+	return got
+}
+
+// collect reads answers until the socket is closed. The kernel notes when each
+// arrived, so that the asker's own haste does not count.
+func (a *answers) collect(in *socket, sent []atomic.Int64) {
+	_ = in.raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) })
+	control := make([]byte, 128)
+	var nControl int
+	in.readFn = func(fd uintptr) bool {
+		in.n, nControl, _, _, in.err = unix.Recvmsg(int(fd), in.buf, control, 0)
+		return in.err != unix.EAGAIN
+	}
+	for {
+		frame, open := in.read()
+		if !open {
+			return
+		}
+		if len(frame) < arpLen || frame[arpOp+1] != arpReply {
+			continue
+		}
+		i := int(frame[arpSPA+2])<<8 | int(frame[arpSPA+3])
+		arrived := arrival(control[:nControl])
+		if i >= len(sent) || arrived == 0 {
+			continue
+		}
+		if at := sent[i].Swap(0); at != 0 {
+			a.took = append(a.took, time.Duration(arrived-at))
+		}
+	}
+}
+
+// arrival is the time stamp of a packet in nanoseconds; 0: none.
+func arrival(control []byte) int64 {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(messages) == 0 || len(messages[0].Data) < 16 {
+		return 0
+	}
+	var stamp unix.Timespec
+	stamp.Sec = int64(binary.NativeEndian.Uint64(messages[0].Data))
+	stamp.Nsec = int64(binary.NativeEndian.Uint64(messages[0].Data[8:]))
+	return stamp.Nano()
+}
+
+// stayOn keeps this process, all its threads and their children, on one processor.
+func stayOn(b *testing.B, cpu int) {
+	var set unix.CPUSet
+	set.Set(cpu)
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, t := range threads {
+		if id, err := strconv.Atoi(t.Name()); err == nil {
+			_ = unix.SchedSetaffinity(id, &set) // the thread may have ended
+		}
+	}
+}
