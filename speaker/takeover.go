@@ -68,7 +68,7 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 		switch t.Cause {
 		case announce.First, announce.Died:
 			ask(t)
-		case announce.Leaving, announce.Ineligible: // a planned hand-over needs no question
+		case announce.Leaving, announce.Ineligible, announce.Preferred: // a planned hand-over needs no question
 			m.grant(t)
 			granted = true
 		}

@@ -92,6 +92,8 @@ type Answer struct {
 	// node are not known.
 	Interfaces []string
 	Epoch      int64
+	// Preference is the address's v1alpha1.Announcing.Preference.
+	Preference string
 	// HandOver names the node that should claim the address next; until it has,
 	// this one keeps answering, for HandOverGrace at most.
 	HandOver string
@@ -106,6 +108,7 @@ const (
 	Died       Cause = "died"       // its owner is not alive any more
 	Leaving    Cause = "leaving"    // its owner is shutting down
 	Ineligible Cause = "ineligible" // its owner may not serve it any more
+	Preferred  Cause = "preferred"  // preferredNodeSelectors have changed
 )
 
 // Take is one address that this node should claim.
@@ -167,6 +170,8 @@ type compiler struct {
 	adverts   []advert
 	addresses []*address // sorted by address
 	claims    map[netip.Addr]Claim
+	wishful   bool // some advertisement has preferences
+	pledges   map[netip.Addr]pledge
 	load      []int // addresses per node
 	capacity  int
 	siblings  map[sibling][]int // nodes that hold an address of a Service with several

@@ -31,6 +31,7 @@ func (k *compiler) readClaims() {
 			if old, ok := k.claims[a]; !ok || c.Beats(old) {
 				k.claims[a] = c
 			}
+			k.notePledge(a, c, said.Preference)
 		}
 	}
 }
@@ -41,7 +42,7 @@ func (k *compiler) decide() {
 	k.readCapacity()
 	var free []*address
 	for _, e := range k.addresses {
-		if i, ok := k.keeper(e); ok {
+		if i, ok := k.keeper(e); ok && !k.outwished(e, i) {
 			k.settle(e, i)
 		} else {
 			free = append(free, e)
@@ -94,10 +95,10 @@ func (k *compiler) act(e *address, me int) {
 		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 		k.tellRefusal(e, "but a stranger (%s) answers for it too: find that host, its clients reach one or the other")
 	case e.owner == me:
-		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(claim)}
+		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(e, claim)}
 		// An owner that lets go answers until its successor does: that is no
 		// refusal, whatever was heard before it let go.
-		letsGo := take.Cause == Leaving || take.Cause == Ineligible
+		letsGo := take.Cause == Leaving || take.Cause == Ineligible || take.Cause == Preferred
 		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
 			if r.Node != "" {
 				k.plan.Owners[e.addr] = r.Node // the LAN knows better than gossip
@@ -107,6 +108,8 @@ func (k *compiler) act(e *address, me int) {
 		} else {
 			k.plan.Take = append(k.plan.Take, take)
 		}
+	case mine && e.outwished: // for as long as it takes: this node may serve it
+		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 	case mine && k.nodes[me].alive:
 		k.handOver(e, me, claim.Epoch)
 	}
@@ -132,19 +135,21 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 }
 
 func (k *compiler) answer(e *address, me int, epoch int64, handOver string) Answer {
-	a := Answer{Epoch: epoch, HandOver: handOver, Interfaces: k.links(e, me, handOver != "")}
+	a := Answer{Epoch: epoch, HandOver: handOver, Interfaces: k.links(e, me, handOver != ""), Preference: k.preference(e)}
 	for _, u := range e.users {
 		a.Services = append(a.Services, snapshot.KeyOf(u.svc))
 	}
 	return a
 }
 
-func (k *compiler) cause(claim Claim) Cause {
+func (k *compiler) cause(e *address, claim Claim) Cause {
 	if claim.Node == "" {
 		return First
 	}
 	i, exists := k.nodeIndex[claim.Node]
 	switch {
+	case e.outwished:
+		return Preferred
 	case !exists || !k.nodes[i].alive:
 		return Died
 	case k.nodes[i].leaving:
@@ -170,6 +175,7 @@ func (k *compiler) status() v1alpha1.SpeakerStatusStatus {
 		for _, svc := range answer.Services {
 			s.Announcing = append(s.Announcing, v1alpha1.Announcing{
 				Service: svc.String(), Address: a.String(), Protocol: "l2", Epoch: answer.Epoch, Interfaces: answer.Interfaces,
+				Preference: answer.Preference,
 			})
 		}
 	}

@@ -94,6 +94,9 @@ func runScenario(t *testing.T, file, input string) string {
 		for _, a := range slices.SortedFunc(maps.Keys(p.Answers), netip.Addr.Compare) {
 			answer := p.Answers[a]
 			fmt.Fprintf(&out, "%s answers for %s on %v, epoch %d, for %v", me, a, answer.Interfaces, answer.Epoch, answer.Services)
+			if answer.Preference != "" {
+				fmt.Fprintf(&out, ", preference %s", answer.Preference)
+			}
 			if answer.HandOver != "" {
 				fmt.Fprintf(&out, ", until %s does", answer.HandOver)
 			}

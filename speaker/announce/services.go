@@ -20,6 +20,9 @@ type address struct {
 	where poolRange
 	users []user
 	owner int // node index, -1 nobody
+	// outwished says that its holder keeps it only until owner, whom changed
+	// preferences name, has taken it.
+	outwished bool
 }
 
 // user is one Service on an address.

@@ -48,6 +48,9 @@ type L2AdvertisementSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
 	// PreferredNodeSelectors weigh the candidates: weights of matching terms add up.
+	// They choose the node for an address that nobody holds, and again when they
+	// are changed; a preferred node that returns takes nothing back, since moving
+	// an address cuts its connections.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=256

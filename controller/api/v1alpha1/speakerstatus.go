@@ -61,6 +61,12 @@ type Announcing struct {
 	//
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
+	// Preference is a fingerprint of the preferredNodeSelectors under which this
+	// node holds an L2 address. Where those change, a node that they prefer may
+	// take the address.
+	//
+	// +optional
+	Preference string `json:"preference,omitempty"`
 	// Interfaces that answer for an L2 address.
 	//
 	// +optional

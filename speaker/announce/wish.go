@@ -1,0 +1,84 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/controller/api/v1alpha1"
+)
+
+// Preferences place an address that nobody holds. They are no reason to move
+// one, since that cuts its connections: a preferred node that joins or returns
+// takes nothing. But who edits them means the addresses that exist. So a claim
+// is published with a fingerprint of the preferences it was made under, and
+// while that is not today's, the address may move to a node of more weight.
+
+// wishOf is the fingerprint of the preferences of one advertisement; 0: none.
+func wishOf(terms []v1alpha1.PreferredNode, parsed []labels.Selector) (wish uint64) {
+	for i, s := range parsed {
+		wish += hashString(strconv.Itoa(int(terms[i].Weight)) + " " + s.String())
+	}
+	return wish
+}
+
+// wishText is the fingerprint of the preferences that apply to e.
+func (k *compiler) wishText(e *address) string {
+	var wish uint64
+	for _, u := range e.users {
+		for _, a := range u.adverts {
+			wish += k.adverts[a].wish
+		}
+	}
+	if wish == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%016x", wish)
+}
+
+// pledge is what a SpeakerStatus says of one claim.
+type pledge struct {
+	Claim
+	preference string
+}
+
+// notePledge remembers under which preferences a claim was made, where there
+// are or were any.
+func (k *compiler) notePledge(a netip.Addr, c Claim, preference string) {
+	if !k.wishful && preference == "" {
+		return
+	}
+	if k.pledges == nil {
+		k.pledges = map[netip.Addr]pledge{}
+	}
+	if old, ok := k.pledges[a]; !ok || c.Beats(old.Claim) {
+		k.pledges[a] = pledge{c, preference}
+	}
+}
+
+// outwished reports whether e, held by node i, should move because its
+// preferences have changed. What no status tells of counts as settled.
+func (k *compiler) outwished(e *address, i int) bool {
+	p, told := k.pledges[e.addr]
+	if !told || p.Claim != k.claims[e.addr] || p.preference == k.wishText(e) {
+		return false
+	}
+	has := k.weight(e, i)
+	for _, c := range k.candidates(e) {
+		if k.weight(e, c) > has {
+			e.outwished = true
+		}
+	}
+	return e.outwished
+}
+
+// preference is what this node publishes with its claim on e. Until the node
+// that is preferred now has taken the address, the claim is of the old time.
+func (k *compiler) preference(e *address) string {
+	if e.outwished {
+		return k.pledges[e.addr].preference
+	}
+	return k.wishText(e)
+}
