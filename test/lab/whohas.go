@@ -1,0 +1,157 @@
+package lab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// WhoHas asks the LAN once who has addr, by ARP or by neighbour discovery, and
+// returns the MACs of all who answer within 300 ms, in the order of their
+// answers: one answer each, so a double answer shows.
+func (c *Client) WhoHas(addr string) []string {
+	c.view.helper()
+	macs, err := c.ask(addr, 1, 300*time.Millisecond)
+	c.view.must(err)
+	return macs
+}
+
+// Answers asks the LAN n times who has addr, one question per beat, and counts
+// the answers by MAC.
+func (c *Client) Answers(addr string, n int, beat time.Duration) map[string]int {
+	c.view.helper()
+	macs, err := c.ask(addr, n, beat)
+	c.view.must(err)
+	count := map[string]int{}
+	for _, mac := range macs {
+		count[mac]++
+	}
+	return count
+}
+
+// ARP is WhoHas for an IPv4 address.
+func (c *Client) ARP(addr string) []string {
+	c.view.helper()
+	return c.WhoHas(addr)
+}
+
+// ARPOwner is Owner for an IPv4 address.
+func (c *Client) ARPOwner(addr string, within time.Duration) string {
+	c.view.helper()
+	return c.Owner(addr, within)
+}
+
+// Owner asks until exactly one answer comes, and returns its MAC.
+func (c *Client) Owner(addr string, within time.Duration) string {
+	c.view.helper()
+	var owner string
+	c.view.must(eventually(within, func() error {
+		macs, err := c.ask(addr, 1, 100*time.Millisecond)
+		if err != nil {
+			return &permanent{err}
+		}
+		if len(macs) != 1 {
+			return fmt.Errorf("lab: %s: %d answers %v, want one", addr, len(macs), macs)
+		}
+		owner = macs[0]
+		return nil
+	}))
+	return owner
+}
+
+// ask sends n questions, one per beat, and returns who answers until a beat
+// (or, with short beats, 300 ms) after the last.
+func (c *Client) ask(addr string, n int, beat time.Duration) (macs []string, err error) {
+	target, err := netip.ParseAddr(addr)
+	if err != nil {
+		return nil, fmt.Errorf("lab: who has %q: %w", addr, err)
+	}
+	mac, err := net.ParseMAC(c.MAC())
+	if err != nil {
+		return nil, err
+	}
+	proto, question, answer := unix.ETH_P_ARP, []byte(nil), replyFor
+	if target.Is4() {
+		question = arpFrame(mac, mustAddr(c.IP()), target)
+	} else {
+		question, proto, answer = solicitation(mac, mustAddr(c.IPv6()), target), unix.ETH_P_IPV6, advertisedFor
+	}
+	var fd int
+	err = c.ns.do(func() (err error) {
+		fd, err = openPacket(proto)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lab: packet socket in %s: %w", c.ns.name, err)
+	}
+	defer unix.Close(fd)
+	note := func(frame []byte) {
+		// What is told to everybody unasked answers no question.
+		if len(frame) < etherLen || !slices.Equal(frame[:6], mac) {
+			return
+		}
+		if who, ok := answer(frame, target); ok {
+			macs = append(macs, who)
+		}
+	}
+	begin := time.Now()
+	for i := range n {
+		if _, err := unix.Write(fd, question); err != nil {
+			return nil, fmt.Errorf("lab: ask who has %s: %w", addr, err)
+		}
+		end := begin.Add(time.Duration(i+1) * beat)
+		if i == n-1 && n > 1 {
+			end = end.Add(max(0, 300*time.Millisecond-beat))
+		}
+		if err := readUntil(fd, end, note); err != nil {
+			return nil, err
+		}
+	}
+	return macs, nil
+}
+
+// openPacket is called in the namespace.
+func openPacket(protocol int) (int, error) {
+	eth0, err := net.InterfaceByName("eth0")
+	if err != nil {
+		return 0, err
+	}
+	proto := int(binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, uint16(protocol))))
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, proto)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(proto), Ifindex: eth0.Index}); err != nil {
+		return 0, errors.Join(err, unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// readUntil hands every frame to note until the time has come.
+func readUntil(fd int, until time.Time, note func(frame []byte)) error {
+	frame := make([]byte, 1500)
+	for {
+		left := time.Until(until)
+		if left <= 0 {
+			return nil
+		}
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if err == unix.EINTR || ready == 0 {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("lab: wait for answers: %w", err)
+		}
+		n, err := unix.Read(fd, frame)
+		if err != nil {
+			return fmt.Errorf("lab: read answers: %w", err)
+		}
+		note(frame[:n])
+	}
+}
