@@ -24,12 +24,26 @@ const (
 )
 
 // lanAddr4 is the LAN address of host n, without its length.
-func lanAddr4(n int) string { return fmt.Sprintf("10.77.0.%d", n) }
+func lanAddr4(n int) string { return theLAN.addr4(n) }
 
-func lanAddr6(n int) string { return fmt.Sprintf("fd77::%d", n) }
+func lanAddr6(n int) string { return theLAN.addr6(n) }
 
 // lanMAC is readable in a capture: its last byte is the host's number.
-func lanMAC(n int) string { return fmt.Sprintf("02:77:00:00:00:%02x", n) }
+func lanMAC(n int) string { return theLAN.mac(n) }
+
+// subnet is the number of a LAN in its addresses.
+type subnet int
+
+const (
+	theLAN    subnet = 77
+	secondLAN subnet = 79
+)
+
+func (s subnet) addr4(host int) string { return fmt.Sprintf("10.%d.0.%d", s, host) }
+
+func (s subnet) addr6(host int) string { return fmt.Sprintf("fd%d::%d", s, host) }
+
+func (s subnet) mac(host int) string { return fmt.Sprintf("02:%d:00:00:00:%02x", s, host) }
 
 func nodePods4(node int) string { return fmt.Sprintf("10.244.%d.0/24", node) }
 

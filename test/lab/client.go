@@ -27,6 +27,7 @@ type Host struct {
 type Client struct {
 	Host
 	name string
+	lan  *lan
 	host int
 }
 
@@ -34,19 +35,24 @@ type Client struct {
 // name is at most 15 bytes long, since an interface will bear it.
 func (v *Cluster) Client(name string) *Client {
 	v.helper()
+	return v.clientOn(v.lan, name)
+}
+
+func (v *Cluster) clientOn(l *lan, name string) *Client {
+	v.helper()
 	v.mu.Lock()
 	known := v.clients[name]
 	v.mu.Unlock()
 	if known != nil {
-		return &Client{Host: Host{ns: known.ns, view: v}, name: name, host: known.host}
+		return &Client{Host: Host{ns: known.ns, view: v}, name: name, lan: known.lan, host: known.host}
 	}
-	c, err := v.newClient(name)
+	c, err := v.newClient(l, name)
 	if c != nil { // also half made: the next test may want the name
 		v.onEnd(func() {
 			v.mu.Lock()
 			delete(v.clients, name)
 			v.mu.Unlock()
-			if err := errors.Join(v.lan.unplug(name), c.ns.close()); err != nil {
+			if err := errors.Join(l.unplug(name), c.ns.close()); err != nil {
 				v.t.Error(err)
 			}
 		})
@@ -55,7 +61,7 @@ func (v *Cluster) Client(name string) *Client {
 	return c
 }
 
-func (v *Cluster) newClient(name string) (*Client, error) {
+func (v *Cluster) newClient(l *lan, name string) (*Client, error) {
 	if len(name) == 0 || len(name) > 15 {
 		return nil, fmt.Errorf("lab: client name %q: must have 1 to 15 bytes", name)
 	}
@@ -78,23 +84,23 @@ func (v *Cluster) newClient(name string) (*Client, error) {
 		v.mu.Unlock()
 		return nil, err
 	}
-	c := &Client{Host: Host{ns: ns, view: v}, name: name, host: host}
+	c := &Client{Host: Host{ns: ns, view: v}, name: name, lan: l, host: host}
 	v.clients[name] = c
 	v.mu.Unlock()
-	return c, v.lan.plug(ns, name, host)
+	return c, l.plug(ns, name, host)
 }
 
 // Name is what the client was made as.
 func (c *Client) Name() string { return c.name }
 
 // IP is its address on the LAN.
-func (c *Client) IP() string { return lanAddr4(c.host) }
+func (c *Client) IP() string { return c.lan.subnet.addr4(c.host) }
 
 // IPv6 is its other address, in a lab that has them.
-func (c *Client) IPv6() string { return lanAddr6(c.host) }
+func (c *Client) IPv6() string { return c.lan.subnet.addr6(c.host) }
 
 // MAC is that of its interface on the LAN, eth0.
-func (c *Client) MAC() string { return lanMAC(c.host) }
+func (c *Client) MAC() string { return c.lan.subnet.mac(c.host) }
 
 // Netns is the name of the namespace, for `ip netns exec`.
 func (h Host) Netns() string { return h.ns.name }

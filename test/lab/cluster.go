@@ -85,7 +85,7 @@ func Start(ctx context.Context, option ...Option) (*Cluster, error) {
 
 func (c *core) up(ctx context.Context) error {
 	var err error
-	if c.lan, err = newLAN(c.run.netnsName("lan"), c.opts.ipv6); err != nil {
+	if c.lan, err = newLAN(c.run.netnsName("lan"), theLAN, c.opts.ipv6); err != nil {
 		return err
 	}
 	if c.api, err = newControlPlane(c.run, c.lan, c.bins.kube, c.opts); err != nil {

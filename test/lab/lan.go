@@ -8,19 +8,20 @@ import (
 // lan is the switch: a bridge in a namespace of its own, so that cutting a
 // host off happens outside of that host, as it does in a rack.
 type lan struct {
-	ns   *netns
-	ipv6 bool
+	ns     *netns
+	subnet subnet
+	ipv6   bool
 
 	mu     sync.Mutex
 	faults faults
 }
 
-func newLAN(name string, ipv6 bool) (*lan, error) {
+func newLAN(name string, number subnet, ipv6 bool) (*lan, error) {
 	ns, err := newNetns(name)
 	if err != nil {
 		return nil, err
 	}
-	l := &lan{ns: ns, ipv6: ipv6}
+	l := &lan{ns: ns, subnet: number, ipv6: ipv6}
 	return l, firstError(
 		// Where br_netfilter is loaded, bridged packets would run through this
 		// namespace's IP hooks and its connection tracking.
@@ -37,22 +38,30 @@ func newLAN(name string, ipv6 bool) (*lan, error) {
 
 // plug puts a namespace on the LAN: eth0 there, a port called member here.
 func (l *lan) plug(ns *netns, member string, host int) error {
+	if err := l.plugBare(ns, member, "eth0", host); err != nil {
+		return err
+	}
+	lines := []string{fmt.Sprintf("addr add %s/%d dev eth0", l.subnet.addr4(host), lanBits4)}
+	if l.ipv6 {
+		lines = append(lines, fmt.Sprintf("addr add %s/%d dev eth0 nodad", l.subnet.addr6(host), lanBits6))
+	}
+	return ns.ip(lines...)
+}
+
+// plugBare is plug with another name of the interface and no address on it.
+func (l *lan) plugBare(ns *netns, member, link string, host int) error {
 	err := l.ns.ip(
-		fmt.Sprintf("link add %s type veth peer name eth0 netns %s address %s", member, ns.name, lanMAC(host)),
+		fmt.Sprintf("link add %s type veth peer name %s netns %s address %s", member, link, ns.name, l.subnet.mac(host)),
 		fmt.Sprintf("link set %s master br0 up", member),
 	)
 	if err != nil {
 		return err
 	}
 	// No DAD: the addresses are ours to give, and a second is a long time here.
-	if err := ns.sysctl("?net/ipv6/conf/eth0/accept_dad=0", "?net/ipv6/conf/eth0/accept_ra=0"); err != nil {
+	if err := ns.sysctl("?net/ipv6/conf/"+link+"/accept_dad=0", "?net/ipv6/conf/"+link+"/accept_ra=0"); err != nil {
 		return err
 	}
-	lines := []string{"link set eth0 up", fmt.Sprintf("addr add %s/%d dev eth0", lanAddr4(host), lanBits4)}
-	if l.ipv6 {
-		lines = append(lines, fmt.Sprintf("addr add %s/%d dev eth0 nodad", lanAddr6(host), lanBits6))
-	}
-	return ns.ip(lines...)
+	return ns.ip("link set " + link + " up")
 }
 
 // unplug removes a port. The kernel would, when the namespace at its other end
