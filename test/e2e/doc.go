@@ -1,5 +1,6 @@
-// Package e2e holds the tests that need a cluster: they share the labs that
-// this package brings up on first use, one per mode of kube-proxy.
+// Package e2e holds the tests that need a cluster. They share the labs that
+// this package brings up on first use: one of three nodes per mode of
+// kube-proxy, and a dual-stack one of seven.
 //
 // Tests here need root and a few programs; without them they are skipped with
 // the reason, except where CI is set. They do not run in parallel, since they

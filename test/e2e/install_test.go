@@ -15,9 +15,18 @@ spec:
   addresses: [10.77.0.200-10.77.0.239]
 `
 
+// bigPool is the same for the cluster of both families.
+const bigPool = `
+apiVersion: quayside.io/v1alpha1
+kind: IPAddressPool
+metadata: {name: lan}
+spec:
+  addresses: [10.77.0.200-10.77.0.239, "fd77::200-fd77::239"]
+`
+
 // install puts Quayside, as the chart has it, and a pool into the shared
 // cluster that c is a view of; the first test that asks for it waits.
-func install(t *testing.T, c *lab.Cluster) {
+func install(t *testing.T, c *lab.Cluster, pool string) {
 	t.Helper()
 	if c.Quayside() != nil {
 		return
@@ -29,7 +38,7 @@ func install(t *testing.T, c *lab.Cluster) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.TryApply(lanPool); err != nil {
+	if err := c.TryApply(pool); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,17 +9,18 @@ import (
 	"quayside.io/test/lab"
 )
 
-// shared holds the clusters of this package, by mode of kube-proxy. A test
-// package has one goroutine that starts tests, so no lock is needed.
+// shared holds the clusters of this package: small ones by mode of kube-proxy,
+// and the big one. A test package has one goroutine that starts tests, so no
+// lock is needed.
 type clusters map[string]*lab.Cluster
 
 var shared = clusters{}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for mode, c := range shared {
+	for name, c := range shared {
 		if err := c.Close(); err != nil {
-			fmt.Fprintf(os.Stderr, "close the %s lab: %v\n", mode, err)
+			fmt.Fprintf(os.Stderr, "close the %s lab: %v\n", name, err)
 			code = max(code, 1)
 		}
 	}
@@ -33,17 +34,33 @@ func modes() []string { return []string{"nftables", "iptables"} }
 // kube-proxy runs in the given mode.
 func cluster(t *testing.T, mode string) *lab.Cluster {
 	t.Helper()
+	return share(t, mode, lab.Nodes(3), lab.KubeProxy(mode))
+}
+
+// big returns a view for t of the shared cluster of seven nodes, dual-stack,
+// with Quayside and a pool of both families in it.
+func big(t *testing.T) edge {
+	t.Helper()
+	c := share(t, "big", lab.Nodes(7), lab.IPv6())
+	install(t, c, bigPool)
+	return edge{c, t}
+}
+
+// share returns a view for t of the cluster of that name; the first test that
+// asks for it waits.
+func share(t *testing.T, name string, option ...lab.Option) *lab.Cluster {
+	t.Helper()
 	lab.Require(t)
-	if shared[mode] == nil {
-		c, err := lab.Start(context.Background(), lab.Nodes(3), lab.KubeProxy(mode), lab.Log(func(format string, args ...any) {
+	if shared[name] == nil {
+		c, err := lab.Start(context.Background(), append(option, lab.Log(func(format string, args ...any) {
 			fmt.Printf("lab: "+format+"\n", args...)
-		}))
+		}))...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shared[mode] = c
+		shared[name] = c
 	}
-	return shared[mode].With(t)
+	return shared[name].With(t)
 }
 
 // inEachMode runs f on both clusters.
