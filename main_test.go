@@ -55,6 +55,10 @@ func TestExitCodes(t *testing.T) {
 		{"up -f /does/not/exist.yaml --once", exitUsage, "/does/not/exist.yaml"},
 		{"up --once -f " + good, exitDone, "10.9.0.0/24"},
 		{"up --once -f " + bad, exitUsage, "adresses"},
+		{"trace", exitUsage, "accepts 1 arg"},
+		{"trace web", exitUsage, "service/NAMESPACE/NAME"},
+		{"trace --admin=127.0.0.1:1 10.0.0.1", exitFailed, "127.0.0.1:1"},
+		{"status --admin=127.0.0.1:1 -o toml", exitUsage, "toml"},
 		{"proxy --trusted-proxies=everyone --kubeconfig=/does/not/exist", exitFailed, "/does/not/exist"},
 	} {
 		var out terminalLess
@@ -188,13 +192,29 @@ func TestUpServesTheOldTextbookFromFilesThatChange(t *testing.T) {
 	dir, at := t.TempDir(), freeAddress(t)
 	writeFile(t, dir, "backends.yaml", backend(t, "video")+backend(t, "store"))
 	ingress := writeFile(t, dir, "ingress.yaml", oldTextbook)
-	screen := start(t, "up", "-f", dir, "--http", at, "--https", "", "--admin", freeAddress(t))
+	admin := freeAddress(t)
+	screen := start(t, "up", "-f", dir, "--http", at, "--https", "", "--admin", admin)
 
 	for _, host := range []string{"foo.com", "bar.com"} {
 		eventually(t, at, host, "/video", 200, "video "+host+"/video")
 		eventually(t, at, host, "/store/1", 200, "store "+host+"/store/1")
 	}
 	eventually(t, at, "else.com", "/video", 404, "")
+	for _, c := range []struct {
+		target string
+		code   int
+		says   string
+	}{
+		{"http://foo.com/video/1", exitDone, "Nothing on this path is broken"},
+		{"http://foo.com/music", exitFailed, "no path of host foo.com matches /music; it has /store, /video"},
+		{"service/default/video", exitFailed, "only LoadBalancer has an external address"},
+	} {
+		var out terminalLess
+		code := run(t.Context(), []string{"quayside", "trace", "--admin", admin, c.target}, &out, &out)
+		if code != c.code || !strings.Contains(out.String(), c.says) {
+			t.Errorf("trace %s: exit code %d, want %d with %q in\n%s", c.target, code, c.code, c.says, out.String())
+		}
+	}
 
 	writeFile(t, dir, "ingress.yaml", strings.ReplaceAll(oldTextbook, "bar.com", "baz.com"))
 	eventually(t, at, "baz.com", "/video", 200, "video")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -146,6 +147,12 @@ func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, o *
 			Proxy any `json:"proxy"`
 		}{explain.Status(files.Snapshot(), problems()), front.State()}
 	})
+	o.admin.Trace(tracing(func() explain.Scene {
+		c := files.Snapshot()
+		return explain.Scene{
+			Cluster: c, Problems: problems(), Secrets: true, Embedded: true, Self: demo.ProxyService(), Now: time.Now(), Routes: cmp.Or(front.Table(), &route.Table{}),
+		}
+	}))
 	return serveUntilDrained(ctx, front.Run, tasks...)
 }
 

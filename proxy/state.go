@@ -6,6 +6,7 @@ import (
 
 	"quayside.io/controller/explain"
 	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
 	"quayside.io/proxy/upstream"
 )
 
@@ -45,6 +46,9 @@ type BackendState struct {
 	Draining  bool     `json:"draining,omitempty"`
 	Why       string   `json:"why,omitempty"`
 }
+
+// Table is what is served now; nil before the first sync.
+func (p *Proxy) Table() *route.Table { return p.table.Load() }
 
 // Problems returns what is wrong with the Ingresses, with the Services that they
 // name as seen from here, and with our own listeners.

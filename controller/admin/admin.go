@@ -55,6 +55,19 @@ func (s *Server) State(state func() any) {
 	s.state = state
 }
 
+// Trace adds /trace?target=…, which shows what trace returns. An error is the
+// asker's: 400.
+func (s *Server) Trace(trace func(target string) (any, error)) {
+	s.mux.HandleFunc("GET /trace", func(w http.ResponseWriter, r *http.Request) {
+		path, err := trace(r.URL.Query().Get("target"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.writeJSON(w, path)
+	})
+}
+
 // Handler is the endpoint without its socket.
 func (s *Server) Handler() http.Handler { return s.mux }
 
@@ -111,7 +124,11 @@ func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	state := s.state
 	s.mu.Unlock()
-	text, err := json.MarshalIndent(state(), "", "  ")
+	s.writeJSON(w, state())
+}
+
+func (s *Server) writeJSON(w http.ResponseWriter, value any) {
+	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		http.Error(w, "state: "+err.Error(), http.StatusInternalServerError)
 		return

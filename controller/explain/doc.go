@@ -1,9 +1,10 @@
 // Package explain says what the house knows in words for people: `quayside
-// status` is its Report, and `/state` serves the same value as JSON.
+// status` is its Report, `quayside trace` its Path, and /state and /trace serve
+// the same values as JSON.
 //
-// It is pure: a Report is computed from a snapshot and the Problems that the
-// compilers found, and written to any io.Writer. It never shows the value of a
-// Secret, because it never reads one.
+// It is pure: both are computed from a snapshot and what the compilers made of
+// it, and written to any io.Writer. A Path is worked out as the halls would, and
+// sends no packet. Neither ever shows the value of a Secret.
 //
-// Read report.go first, then text.go.
+// Read report.go first, then trace.go.
 package explain

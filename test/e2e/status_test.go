@@ -10,6 +10,36 @@ import (
 	"quayside.io/test/lab"
 )
 
+// quayside trace, run by a person at a machine on the LAN, explains a path that
+// works, and names the first link of one that does not.
+func TestTraceInTheCluster(t *testing.T) {
+	e := quayside(t, "nftables")
+	e.serve("video")
+	e.Apply(clusterIPServices("video"))
+	e.Apply(ingressFor("films", "ingressClassName: quayside", "", "films.example.com", "video"))
+	e.Apply(loadBalancer("Cluster")) // without a pod
+	address, laptop := e.ingressAddress("films"), e.Client("laptop")
+	trace := func(target string) string {
+		return laptop.Exec("sh", "-c", e.Quayside().Binary()+" trace --kubeconfig "+e.Kubeconfig()+" "+target+" 2>&1 || echo exit code $?")
+	}
+	e.until(laptop, address, "http://films.example.com/", "video")
+	for target, wants := range map[string][]string{
+		"http://films.example.com/new":      {address, "by l2 on eth0", "/new matches Ingress " + e.Namespace() + "/films", "Nothing on this path is broken"},
+		"http://nobody.example.com/":        {"404: no Ingress has a rule for host nobody.example.com", "exit code 1"},
+		"service/" + e.Namespace() + "/web": {"by l2 on eth0", "does a pod match the selector app=web?", `The first broken link is "endpoints"`, "exit code 1"},
+	} {
+		e.Eventually(settle, func() error {
+			said := trace(target)
+			for _, want := range wants {
+				if !strings.Contains(said, want) {
+					return fmt.Errorf("%q is not said:\n%s", want, said)
+				}
+			}
+			return nil
+		})
+	}
+}
+
 // quayside status, run by a person at a machine on the LAN, says on one screen
 // who has which address, which node answers for it, and what is wrong.
 func TestStatusOfTheCluster(t *testing.T) {

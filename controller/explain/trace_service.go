@@ -1,0 +1,282 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/assign"
+	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
+)
+
+// address traces an IP address: whoever holds it.
+func (t *tracer) address(ip netip.Addr) {
+	holders := t.holders(ip)
+	if len(holders) == 0 {
+		t.broken("address", "%s", t.unheld(ip))
+		return
+	}
+	var names []string
+	for _, s := range holders {
+		names = append(names, snapshot.KeyOf(s).String())
+	}
+	t.works("address", "%s is held by Service %s", ip, strings.Join(names, " and "))
+	t.announced(holders[0], ip)
+	for _, s := range holders {
+		t.endpoints("endpoints", s, ip, nil)
+	}
+}
+
+// holders are the Services with ip in their status, ordered by name.
+func (t *tracer) holders(ip netip.Addr) (list []*corev1.Service) {
+	for _, s := range t.Cluster.Services.Sorted() {
+		if slices.Contains(externalAddresses(s), ip) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// externalAddresses are those in the status of a Service.
+func externalAddresses(s *corev1.Service) (list []netip.Addr) {
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		if ip, err := netip.ParseAddr(in.IP); err == nil {
+			list = append(list, ip.Unmap())
+		}
+	}
+	return list
+}
+
+// unheld says whose an address is that no Service holds.
+func (t *tracer) unheld(ip netip.Addr) string {
+	for _, n := range t.Cluster.Nodes.Sorted() {
+		for _, a := range n.Status.Addresses {
+			if own, err := netip.ParseAddr(a.Address); err == nil && own.Unmap() == ip {
+				return fmt.Sprintf("%s is node %s itself, not the address of a Service", ip, n.Name)
+			}
+		}
+	}
+	for _, p := range t.Cluster.IPAddressPools.Sorted() {
+		for _, text := range p.Spec.Addresses {
+			if r, err := lbpool.ParseRange(text); err == nil && r.Contains(ip) {
+				t.see(snapshot.IPAddressPool, snapshot.KeyOf(p))
+				return fmt.Sprintf("no Service holds %s; it is a free address of pool %s", ip, p.Name)
+			}
+		}
+	}
+	return fmt.Sprintf("no Service holds %s, and no pool contains it", ip)
+}
+
+// service traces every address of a Service.
+func (t *tracer) service(key snapshot.Key) {
+	t.see(snapshot.Service, key)
+	s, ok := t.Cluster.Services.Get(key)
+	if !ok {
+		t.broken("service", "Service %s does not exist", key)
+		return
+	}
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		t.broken("service", "Service %s is of type %s; only LoadBalancer has an external address", key, cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP))
+		return
+	}
+	t.works("service", "Service %s is of type LoadBalancer, externalTrafficPolicy %s", key, policyOf(s))
+	addresses := externalAddresses(s)
+	if waiting := service(s, nil).Waiting; len(addresses) == 0 {
+		t.broken("address", "%s has none: %s", key, cmp.Or(waiting, "no controller has given one"))
+	}
+	for _, ip := range addresses {
+		t.given(s, ip)
+		t.announced(s, ip)
+		t.endpoints("endpoints", s, ip, nil)
+	}
+}
+
+// given says where an address of s comes from.
+func (t *tracer) given(s *corev1.Service, ip netip.Addr) {
+	pool := s.Annotations[assign.AnnotationGiven]
+	if pool == "" {
+		t.works("address", "%s, given by another controller", ip)
+		return
+	}
+	for _, name := range strings.Split(pool, ",") {
+		t.see(snapshot.IPAddressPool, snapshot.Key{Name: name})
+	}
+	t.works("address", "%s from pool %s", ip, pool)
+}
+
+// announced says which nodes answer for ip on the network.
+func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
+	key := snapshot.KeyOf(s)
+	t.see(snapshot.Service, key)
+	var said []string
+	for status, a := range t.announcings(key, ip) {
+		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
+		said = append(said, fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status)))
+	}
+	switch {
+	case len(said) > 0:
+		t.works("announced", "%s", strings.Join(said, "; "))
+	case t.Embedded && ip.IsLoopback():
+		t.works("announced", "%s is on the loopback interface of this machine", ip)
+	case t.Embedded:
+		t.unknown("announced", "%s is not on loopback: this machine answers for it with --announce only", ip)
+	case t.Cluster.SpeakerStatuses.Len() == 0:
+		t.broken("announced", "no speaker has written a SpeakerStatus: does the speaker's DaemonSet run?")
+	default:
+		why, ok := t.told(snapshot.Service, key, "OutsidePools", "UnsafeAddress", "DuplicateAddress", "NotAdvertised", "NoEligibleNode", "AddressInUse")
+		if !ok {
+			why, ok = t.told(snapshot.IPAddressPool, snapshot.Key{Name: s.Annotations[assign.AnnotationGiven]}, "NotAdvertised")
+		}
+		if !ok {
+			why = "no speaker says that it announces " + ip.String()
+		}
+		t.broken("announced", "%s", why)
+	}
+}
+
+// announcings yields what speakers say of ip for a Service, ordered by node.
+func (t *tracer) announcings(key snapshot.Key, ip netip.Addr) iter.Seq2[*v1alpha1.SpeakerStatus, v1alpha1.Announcing] {
+	return func(yield func(*v1alpha1.SpeakerStatus, v1alpha1.Announcing) bool) {
+		for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
+			for _, a := range status.Status.Announcing {
+				said, err := netip.ParseAddr(a.Address)
+				if err == nil && said == ip && a.Service == key.String() && !yield(status, a) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func by(a v1alpha1.Announcing) string {
+	switch {
+	case len(a.Interfaces) > 0:
+		return " on " + strings.Join(a.Interfaces, ", ")
+	case len(a.Peers) > 0:
+		return " to " + strings.Join(a.Peers, ", ")
+	}
+	return ""
+}
+
+// doubts says why a node may soon stop announcing.
+func (t *tracer) doubts(status *v1alpha1.SpeakerStatus) string {
+	n, known := t.Cluster.Nodes.Get(snapshot.Key{Name: status.Name})
+	switch {
+	case !known:
+		return " (there is no such node any more)"
+	case !node(t.Cluster, n).Ready:
+		return " (the node is not ready)"
+	case status.Status.Leaving:
+		return " (it is leaving)"
+	}
+	return ""
+}
+
+// endpoints says for each port of s where its traffic ends; for those alone
+// that only names, if it names any.
+func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only func(corev1.ServicePort) bool) {
+	key := snapshot.KeyOf(s)
+	t.see(snapshot.Service, key)
+	if t.Embedded && key == t.Self {
+		t.works(link, "%s is served by this process", key)
+		return
+	}
+	near := map[string]bool{}
+	for status := range t.announcings(key, ip) {
+		near[status.Name] = true
+	}
+	local := policyOf(s) == corev1.ServiceExternalTrafficPolicyLocal && len(near) > 0
+	for _, port := range s.Spec.Ports {
+		if only != nil && !only(port) {
+			continue
+		}
+		what := fmt.Sprintf("port %d/%s of %s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP), key)
+		n := censusOf(t.Cluster.SlicesOf(key), port, near)
+		switch {
+		case n.serving() == 0:
+			t.broken(link, "%s: %s", what, n.none(s))
+		case local && n.near == 0:
+			t.broken(link, "%s: externalTrafficPolicy is Local, and no endpoint is on the announcing node (%s elsewhere)", what, n.counts())
+		case local:
+			t.works(link, "%s: %s, %d on the announcing node", what, n.counts(), n.near)
+		default:
+			t.works(link, "%s: %s", what, n.counts())
+		}
+	}
+}
+
+// census counts the endpoints behind a port.
+type census struct{ ready, draining, unready, portless, near int }
+
+func censusOf(list []*discoveryv1.EndpointSlice, port corev1.ServicePort, near map[string]bool) (n census) {
+	for _, slice := range list {
+		offers := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+			return p.Name != nil && *p.Name == port.Name || p.Name == nil && port.Name == ""
+		})
+		for _, e := range slice.Endpoints {
+			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+			serves := ready || e.Conditions.Serving != nil && *e.Conditions.Serving
+			switch {
+			case !offers:
+				n.portless++
+			case ready:
+				n.ready++
+			case serves:
+				n.draining++
+			default:
+				n.unready++
+			}
+			if offers && serves && e.NodeName != nil && near[*e.NodeName] {
+				n.near++
+			}
+		}
+	}
+	return n
+}
+
+func (n census) serving() int { return n.ready + n.draining }
+
+func (n census) counts() string {
+	text := fmt.Sprintf("%d ready", n.ready)
+	if n.draining > 0 {
+		text += fmt.Sprintf(", %d terminating", n.draining)
+	}
+	if n.unready > 0 {
+		text += fmt.Sprintf(", %d not ready", n.unready)
+	}
+	return text
+}
+
+// none says why nobody serves.
+func (n census) none(s *corev1.Service) string {
+	switch {
+	case n.unready > 0:
+		return fmt.Sprintf("no endpoint is ready (%d are not)", n.unready)
+	case n.portless > 0:
+		return fmt.Sprintf("%d endpoints, and none offers this port: does targetPort name a port of the pods?", n.portless)
+	case len(s.Spec.Selector) == 0:
+		return "no endpoint, and no selector that would find pods"
+	}
+	return "no endpoint: does a pod match the selector " + selector(s) + "?"
+}
+
+func selector(s *corev1.Service) string {
+	var pairs []string
+	for k, v := range s.Spec.Selector {
+		pairs = append(pairs, k+"="+v)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+func policyOf(s *corev1.Service) corev1.ServiceExternalTrafficPolicy {
+	return cmp.Or(s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+}

@@ -1,0 +1,80 @@
+package explain
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/controller/assign"
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
+	"quayside.io/speaker/announce"
+	"quayside.io/test/scenario"
+)
+
+var update = flag.Bool("update", false, "write the outcomes into the files")
+
+// Each file is a cluster, the targets to trace, and what a person reads.
+func TestTraces(t *testing.T) {
+	scenario.Run(t, "testdata/trace", *update, func(t *testing.T) scenario.Play {
+		return func(c *snapshot.Cluster, now time.Time, settings map[string]string) (*snapshot.Cluster, string) {
+			var out bytes.Buffer
+			for target := range strings.FieldsSeq(settings["trace"]) {
+				to, err := ParseTarget(target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := Trace(sceneOf(c, now, settings["embedded"] == "true"), to).WriteText(&out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return c, out.String()
+		}
+	})
+}
+
+func sceneOf(c *snapshot.Cluster, now time.Time, embedded bool) Scene {
+	s := Scene{Cluster: c, Embedded: embedded, Secrets: true, Now: now, Routes: route.Compile(c, nil, route.Options{Now: now})}
+	s.Problems = append(s.Problems, assign.Compile(c, nil, nil, now, assign.Options{DefaultLoadBalancer: true}).Problems...)
+	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{}).Problems...)
+	s.Problems = append(s.Problems, s.Routes.Problems...)
+	return s
+}
+
+func TestBadTargetsAreRefused(t *testing.T) {
+	for _, target := range []string{
+		"", "web", "service/web", "service//web", "service/a/b/c", "ftp://a/b", "http://", "http://a/%zz", "http:///x",
+		"http://a/../../x%00", "10.0.0", "::g", "https://[::1",
+	} {
+		if _, err := ParseTarget(target); !errors.Is(err, ErrTarget) {
+			t.Errorf("%q: error %v, want ErrTarget", target, err)
+		}
+	}
+}
+
+// FuzzTrace asks for anything in any cluster: no panic, and every path has a
+// link.
+func FuzzTrace(f *testing.F) {
+	for _, name := range []string{"service", "ingress", "broken"} {
+		text, err := os.ReadFile("testdata/trace/" + name + ".yaml")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text), "http://shop.example.com/")
+		f.Add(string(text), "10.0.0.5")
+	}
+	f.Fuzz(func(t *testing.T, objects, target string) {
+		to, err := ParseTarget(target)
+		if err != nil {
+			return
+		}
+		c := snapshot.Of(scenario.Objects(objects)...)
+		if path := Trace(sceneOf(c, time.Unix(0, 0), len(target)%2 == 0), to); len(path.Links) == 0 {
+			t.Errorf("%q has no link", target)
+		}
+	})
+}
