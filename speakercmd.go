@@ -14,7 +14,7 @@ import (
 // speakerFlags are the flags of `speaker`.
 type speakerFlags struct {
 	nodeName, namespace, bind, keyFile, profile string
-	ignoreExcludeLB, externalIPs                bool
+	ignoreExcludeLB, externalIPs, onCordon      bool
 }
 
 func (f *speakerFlags) add(flags *pflag.FlagSet) {
@@ -25,6 +25,7 @@ func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")
 	flags.BoolVar(&f.ignoreExcludeLB, "ignore-exclude-lb", false, "announce also from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers")
 	flags.BoolVar(&f.externalIPs, "external-ips", false, "announce also the addresses in spec.externalIPs of Services that lie in a pool")
+	flags.BoolVar(&f.onCordon, "hand-over-on-cordon", false, "hand the addresses over when the node is cordoned (spec.unschedulable); when it is being deleted that always happens")
 }
 
 func (e *env) speakerCommand() *cobra.Command {
@@ -58,7 +59,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	}
 	hall, err := speaker.New(speaker.Options{
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
-		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs,
+		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.onCordon,
 		Log: o.log.With("hall", "speaker"), Registerer: o.registry,
 	})
 	if err != nil {

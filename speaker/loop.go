@@ -22,7 +22,7 @@ type mind struct {
 	members *members.View
 	viewed  announce.View // what plan was made of
 	plan    *announce.Plan
-	leaving bool
+	leaving bool // this speaker stops; plan.Status says whether its node leaves
 	met     bool // other speakers have been alive
 	deaf    bool // the last question to the LAN brought no sign of life
 
@@ -176,7 +176,10 @@ func (m *mind) view() announce.View {
 }
 
 func (m *mind) facts() announce.Facts {
-	return announce.Facts{Interfaces: m.l2.Interfaces(), Leaving: m.leaving}
+	return announce.Facts{
+		Interfaces: m.l2.Interfaces(), Leaving: m.leaving,
+		Drained: announce.Drained(m.cluster, m.opts.NodeName, m.opts.HandOverOnCordon),
+	}
 }
 
 // waiting says why nothing may be claimed yet.

@@ -36,6 +36,8 @@ type Options struct {
 	IgnoreExcludeLB bool
 	// ExternalIPs announces what Services list in spec.externalIPs, too.
 	ExternalIPs bool
+	// HandOverOnCordon hands addresses over as soon as this node is cordoned.
+	HandOverOnCordon bool
 	// HandOver bounds how long a polite end waits for the successors; zero: 3 s.
 	HandOver time.Duration
 

@@ -60,7 +60,6 @@ func (m *mind) ownProblems() []snapshot.Problem {
 
 func (m *mind) status() v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
-	s.Leaving = m.leaving
 	s.Members = v1alpha1.SpeakerMembers{
 		Alive:    int32(len(m.members.Alive)),
 		Expected: int32(max(1, m.cluster.Nodes.Len())),
@@ -76,7 +75,7 @@ func (m *mind) status() v1alpha1.SpeakerStatusStatus {
 
 func (m *mind) describe(problems []snapshot.Problem) *State {
 	s := &State{
-		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.leaving,
+		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.plan.Status.Leaving,
 		Announcing: []Announced{}, Owners: make(map[string]string, len(m.plan.Owners)),
 		Alive: slices.Sorted(maps.Keys(m.members.Alive)), Missing: m.members.Missing,
 		Interfaces: m.l2.Interfaces(), Problems: explain.Problems(problems),

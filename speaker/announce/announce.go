@@ -48,7 +48,10 @@ type Interface struct {
 // Facts is what a node says about itself.
 type Facts struct {
 	Interfaces []Interface `json:"interfaces,omitempty"`
-	Leaving    bool        `json:"leaving,omitempty"`
+	// Leaving says that the node's speaker is about to stop.
+	Leaving bool `json:"leaving,omitempty"`
+	// Drained says that the node itself is to go; see Drained.
+	Drained bool `json:"drained,omitempty"`
 }
 
 // Refusal is why this node must not take an address just now: somebody on the
@@ -95,7 +98,8 @@ type Answer struct {
 	// Preference is the address's v1alpha1.Announcing.Preference.
 	Preference string
 	// HandOver names the node that should claim the address next; until it has,
-	// this one keeps answering, for HandOverGrace at most.
+	// this one keeps answering, for HandOverGrace at most if it may not serve
+	// the address any more.
 	HandOver string
 }
 
@@ -106,7 +110,7 @@ type Cause string
 const (
 	First      Cause = "first"      // nobody ever claimed it
 	Died       Cause = "died"       // its owner is not alive any more
-	Leaving    Cause = "leaving"    // its owner is shutting down
+	Leaving    Cause = "leaving"    // its owner is shutting down or being drained
 	Ineligible Cause = "ineligible" // its owner may not serve it any more
 	Preferred  Cause = "preferred"  // preferredNodeSelectors have changed
 )

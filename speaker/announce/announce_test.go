@@ -30,6 +30,7 @@ type world struct {
 type twinNode struct {
 	name                        string
 	alive, barred, ready, leave bool
+	drained                     bool
 	subnet                      bool // has an interface that is up in 10.0.0.0/24
 }
 
@@ -47,7 +48,7 @@ func genWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
 		n := twinNode{
 			name: fmt.Sprintf("n%d", i), alive: chance(80, "alive"), barred: chance(15, "barred"),
-			ready: chance(80, "ready"), leave: chance(10, "leaving"), subnet: chance(85, "subnet"),
+			ready: chance(80, "ready"), leave: chance(10, "leaving"), drained: chance(15, "drained"), subnet: chance(85, "subnet"),
 		}
 		w.addNode(n, chance(50, "edge"))
 	}
@@ -102,7 +103,7 @@ func (w *world) addNode(n twinNode, edge bool) {
 	own := netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + len(w.nodes))})
 	o.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: own.String()}}
 	link := Interface{Name: "eth0", Prefixes: []netip.Prefix{netip.PrefixFrom(own, 24)}, Up: n.subnet}
-	w.view.Facts[n.name] = Facts{Interfaces: []Interface{link}, Leaving: n.leave}
+	w.view.Facts[n.name] = Facts{Interfaces: []Interface{link}, Leaving: n.leave, Drained: n.drained}
 	if n.alive {
 		w.view.Alive[n.name] = struct{}{}
 	}
@@ -136,6 +137,27 @@ func (w *world) addService(name string, a twinAddr, age int) {
 // may is the naive twin of eligibility.
 func (w *world) may(n twinNode, a twinAddr) bool {
 	return n.alive && !n.barred && n.subnet && (a.local == nil || a.local[n.name]) && (a.only == nil || a.only[n.name])
+}
+
+// fittest is the naive twin of whom a new claim prefers: every wish counts
+// only among those that fulfil the wishes before it, if any do.
+func (w *world) fittest(in []twinNode) []twinNode {
+	for _, wish := range []func(twinNode) bool{
+		func(n twinNode) bool { return !n.leave },
+		func(n twinNode) bool { return n.ready },
+		func(n twinNode) bool { return !n.drained },
+	} {
+		var fulfil []twinNode
+		for _, n := range in {
+			if wish(n) {
+				fulfil = append(fulfil, n)
+			}
+		}
+		if len(fulfil) > 0 {
+			in = fulfil
+		}
+	}
+	return in
 }
 
 func (w *world) eligible(a twinAddr) (names []string) {
@@ -175,6 +197,36 @@ func TestEveryServableAddressIsOwnedByExactlyOne(t *testing.T) {
 				t.Fatalf("%s: eligible %v, owned by %v", a.addr, eligible, got)
 			} else if len(got) == 1 && !contains(eligible, got[0]) {
 				t.Fatalf("%s: owned by %s, which is not among %v", a.addr, got[0], eligible)
+			}
+		}
+	})
+}
+
+// An owner whose node or speaker leaves keeps exactly what nobody fitter can
+// take; whatever else is owned stays, and new claims go to the fittest.
+func TestWhoLeavesHandsOver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		owners := w.compile("n0").Owners
+		for _, a := range w.addrs {
+			var may []twinNode
+			fit, stays := map[string]bool{}, map[string]bool{}
+			for _, n := range w.nodes {
+				if w.may(n, a) {
+					may = append(may, n)
+					stays[n.name] = !n.leave && !n.drained
+				}
+			}
+			for _, n := range w.fittest(may) {
+				fit[n.name] = true
+			}
+			holder, owner := w.view.Claims[a.addr].Node, owners[a.addr]
+			switch {
+			case len(may) == 0:
+			case stays[holder] && owner != holder:
+				t.Fatalf("%s: %s holds it and stays, but %s owns it", a.addr, holder, owner)
+			case !stays[holder] && !fit[owner]:
+				t.Fatalf("%s: owned by %q, held by %q; the fittest are %v", a.addr, owner, holder, fit)
 			}
 		}
 	})
@@ -224,7 +276,7 @@ func TestNothingMovesWithoutACause(t *testing.T) {
 			}
 			leaving := false
 			for _, n := range w.nodes {
-				leaving = leaving || n.name == owner && n.leave
+				leaving = leaving || n.name == owner && (n.leave || n.drained)
 			}
 			if after[a.addr] != owner && !leaving {
 				t.Fatalf("%s moved from %s to %s because a node joined", a.addr, owner, after[a.addr])
@@ -254,19 +306,14 @@ func overflows(w *world) bool {
 	for _, owner := range w.compile("n0").Owners {
 		load[owner]++
 	}
-	usable, ready := 0, 0
+	var usable []twinNode
 	for _, n := range w.nodes {
-		if n.alive && !n.barred && !n.leave {
-			usable++
-			if n.ready {
-				ready++
-			}
+		if n.alive && !n.barred {
+			usable = append(usable, n)
 		}
 	}
-	if ready > 0 {
-		usable = ready
-	}
-	bound := max(1, (len(w.addrs)*5+max(1, usable)*4-1)/(max(1, usable)*4))
+	nodes := max(1, len(w.fittest(usable)))
+	bound := max(1, (len(w.addrs)*5+nodes*4-1)/(nodes*4))
 	for owner, n := range load {
 		if owner != "" && n > bound {
 			return true

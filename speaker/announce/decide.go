@@ -79,7 +79,7 @@ func (k *compiler) keeper(e *address) (int, bool) {
 	if served == 0 {
 		return 0, false
 	}
-	if served == len(e.users) && !k.nodes[i].leaving {
+	if served == len(e.users) && !k.nodes[i].leaving() {
 		return i, true
 	}
 	// It stays only if nobody does better: candidates knows what better is.
@@ -115,10 +115,13 @@ func (k *compiler) act(e *address, me int) {
 	}
 }
 
-// handOver keeps an address that should move answered until it has moved.
+// handOver keeps an address that should move answered until it has moved. A
+// node that only leaves can serve it as well as ever, and so has no bound.
 func (k *compiler) handOver(e *address, me int, epoch int64) {
+	served, _ := k.judge(e, me)
+	bounded := served < len(e.users)
 	since, handing := k.view.HandingOver[e.addr]
-	if handing && k.now.Sub(since) >= HandOverGrace {
+	if bounded && handing && k.now.Sub(since) >= HandOverGrace {
 		return
 	}
 	answer := k.answer(e, me, epoch, k.nodes[e.owner].name)
@@ -126,6 +129,9 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 		return // its links are gone: nothing is left to keep
 	}
 	k.plan.Answers[e.addr] = answer
+	if !bounded {
+		return
+	}
 	if !handing {
 		since = k.now
 	}
@@ -152,7 +158,7 @@ func (k *compiler) cause(e *address, claim Claim) Cause {
 		return Preferred
 	case !exists || !k.nodes[i].alive:
 		return Died
-	case k.nodes[i].leaving:
+	case k.nodes[i].leaving():
 		return Leaving
 	}
 	return Ineligible
@@ -186,6 +192,9 @@ func (k *compiler) status() v1alpha1.SpeakerStatusStatus {
 	s.Announcing = s.Announcing[:min(len(s.Announcing), maxAnnouncing)]
 	facts := k.view.Facts[k.me]
 	s.Leaving = facts.Leaving
+	if me, known := k.nodeIndex[k.me]; known {
+		s.Leaving = k.nodes[me].leaving()
+	}
 	s.Interfaces = statusInterfaces(facts.Interfaces)
 	return s
 }

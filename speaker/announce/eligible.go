@@ -121,8 +121,7 @@ func (k *compiler) links(e *address, i int, handOver bool) []string {
 }
 
 // candidates are the nodes that a new claim on e may go to: those that serve
-// the most of its Services, without the leaving and the unready ones where
-// others are left. (An API server that is gone makes every node NotReady.)
+// the most of its Services, and of them the fittest.
 func (k *compiler) candidates(e *address) []int {
 	var out []int
 	most := 1
@@ -134,8 +133,18 @@ func (k *compiler) candidates(e *address) []int {
 			out = append(out, i)
 		}
 	}
-	out = k.prefer(out, func(n *node) bool { return !n.leaving })
-	return k.prefer(out, func(n *node) bool { return n.ready })
+	return k.fittest(out)
+}
+
+// fittest narrows in to the nodes that do not stop, are ready and stay, each
+// where any are left. (An API server that is gone makes every node NotReady.)
+// A speaker that stops takes its addresses down with it, whoever else is
+// there; one on a node that is drained serves better than one that may not be
+// able to.
+func (k *compiler) fittest(in []int) []int {
+	in = k.prefer(in, func(n *node) bool { return !n.stopping })
+	in = k.prefer(in, func(n *node) bool { return n.ready })
+	return k.prefer(in, func(n *node) bool { return !n.drained })
 }
 
 // prefer narrows in to the nodes that satisfy ok, if any do.

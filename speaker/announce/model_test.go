@@ -14,7 +14,7 @@ import (
 // modelled: they are Compile's.
 //
 // A fault is a crash, a start, a split of the LAN, its healing, a false
-// suspicion, or a polite end. Free of charge are the truths that get through
+// suspicion, a polite end, or the beginning or end of a drain. Free of charge are the truths that get through
 // sooner or later: a member that is really out of reach is missed, one within
 // reach is met, gossip arrives, a node acts on what it knows.
 
@@ -29,7 +29,11 @@ type modelState struct {
 	sees    [modelNodes][modelNodes]bool
 	know    [modelNodes][modelAddrs]Claim
 	leaving [modelNodes][modelNodes]bool // [i][j]: i knows that j leaves
-	split   int                          // 0: none; i+1: node i is alone on its side
+	// drained is what i knows of the drain of j: how often it began or ended. The
+	// speaker of j says so, and what it has said last is known by the count.
+	drained [modelNodes][modelNodes]uint8
+	drains  [modelNodes]uint8 // the truth, which outlives a speaker
+	split   int               // 0: none; i+1: node i is alone on its side
 	faults  int
 }
 
@@ -39,6 +43,7 @@ type model struct {
 	names   [modelNodes]string
 	addrs   [modelAddrs]netip.Addr
 	faults  int  // how many may happen
+	drains  bool // some of them are drains
 	lively  bool // hosts on every side of the LAN speak, so that no node is deaf
 	plans   map[planKey]modelPlan
 }
@@ -48,6 +53,7 @@ type planKey struct {
 	sees    [modelNodes]bool
 	know    [modelAddrs]Claim
 	leaving [modelNodes]bool
+	drained [modelNodes]bool
 }
 
 type modelPlan struct {
@@ -75,7 +81,10 @@ func newModel(lively bool, faults int) *model {
 }
 
 func (m *model) plan(s *modelState, i int) modelPlan {
-	key := planKey{i, s.sees[i], s.know[i], s.leaving[i]}
+	key := planKey{me: i, sees: s.sees[i], know: s.know[i], leaving: s.leaving[i]}
+	for j, count := range s.drained[i] {
+		key.drained[j] = count%2 == 1
+	}
 	if p, ok := m.plans[key]; ok {
 		return p
 	}
@@ -84,7 +93,7 @@ func (m *model) plan(s *modelState, i int) modelPlan {
 		if s.sees[i][j] || i == j {
 			v.Alive[name] = struct{}{}
 		}
-		v.Facts[name] = Facts{Leaving: s.leaving[i][j]}
+		v.Facts[name] = Facts{Leaving: s.leaving[i][j], Drained: key.drained[j]}
 	}
 	for a, c := range s.know[i] {
 		if c.Node != "" {
@@ -130,6 +139,7 @@ func (s *modelState) hear(j, i int) {
 	}
 	for k, leaves := range s.leaving[i] {
 		s.leaving[j][k] = s.leaving[j][k] || leaves
+		s.drained[j][k] = max(s.drained[j][k], s.drained[i][k])
 	}
 }
 
@@ -180,11 +190,24 @@ func (s *modelState) crash(i int) {
 	s.sees[i] = [modelNodes]bool{}
 	s.know[i] = [modelAddrs]Claim{}
 	s.leaving[i] = [modelNodes]bool{}
+	s.drained[i] = [modelNodes]uint8{}
 }
+
+// drain begins or ends the drain of i.
+func (s *modelState) drain(i int) {
+	s.drains[i]++
+	if s.up[i] {
+		s.drained[i][i] = s.drains[i]
+	}
+}
+
+// goes reports whether i has a cause to hand its addresses over.
+func (s *modelState) goes(i int) bool { return s.leaving[i][i] || s.drains[i]%2 == 1 }
 
 // start boots i: it acts only after it has met whom it reaches.
 func (s *modelState) start(i int) {
 	s.up[i] = true
+	s.drained[i][i] = s.drains[i]
 	for j := range modelNodes {
 		s.leaving[j][i] = false // its new life says so itself
 		if i != j && s.connected(i, j) {
@@ -240,6 +263,9 @@ func (m *model) faulty(s modelState) (next []modelState) {
 		add(func(n *modelState) { n.split = 0 })
 	}
 	for i := range modelNodes {
+		if m.drains {
+			add(func(n *modelState) { n.drain(i) })
+		}
 		if s.split == 0 {
 			add(func(n *modelState) { n.split = i + 1 })
 		}
@@ -322,7 +348,7 @@ func (m *model) checkReturn(t *testing.T, s modelState) {
 		together = m.complete(t, together)
 		for a := range modelAddrs {
 			for k := range modelNodes {
-				if k != i && s.up[k] && m.plan(&apart, k).answers[a] != m.plan(&together, k).answers[a] && len(m.answering(&apart, k, a)) > 0 {
+				if k != i && s.up[k] && !s.goes(k) && m.plan(&apart, k).answers[a] != m.plan(&together, k).answers[a] && len(m.answering(&apart, k, a)) > 0 {
 					t.Fatalf("address %d moved when %s returned\nfrom %+v\nto %+v", a, m.names[i], apart, together)
 				}
 			}
@@ -348,13 +374,76 @@ func (m *model) checkCalm(t *testing.T, s modelState) {
 			n = m.complete(t, n)
 			for a := range modelAddrs {
 				for k := range modelNodes {
-					if s.up[k] && !s.leaving[k][k] && m.plan(&s, k).answers[a] && !m.plan(&n, k).answers[a] {
+					if s.up[k] && !s.goes(k) && m.plan(&s, k).answers[a] && !m.plan(&n, k).answers[a] {
 						t.Fatalf("address %d moved without a cause (%d, %d)\nfrom %+v\nto %+v", a, i, j, s, n)
 					}
 				}
 			}
 		}
 	}
+}
+
+// checkAnswered: what is polite leaves no question unanswered. After every step
+// that only drains and polite ends led to, somebody answers for every address
+// as long as one node means to stay.
+func (m *model) checkAnswered(t *testing.T, from, s modelState) {
+	stays := false
+	for i := range modelNodes {
+		stays = stays || s.up[i] && !s.leaving[i][i]
+	}
+	for a := range modelAddrs {
+		answered := !stays
+		for i := range modelNodes {
+			answered = answered || s.up[i] && m.plan(&s, i).answers[a]
+		}
+		if !answered {
+			t.Fatalf("nobody answers for address %d\nfrom %+v\nto %+v", a, from, s)
+		}
+	}
+}
+
+// polite are the successors of s that cost a fault and cut nobody off.
+func (m *model) polite(s modelState) (next []modelState) {
+	if s.faults == m.faults {
+		return nil
+	}
+	s.faults++
+	for i := range modelNodes {
+		n := s
+		n.drain(i)
+		next = append(next, n)
+		if n = s; n.up[i] && !n.leaving[i][i] {
+			n.leaving[i][i] = true
+			next = append(next, n)
+		}
+	}
+	return next
+}
+
+func TestPolitenessExhaustively(t *testing.T) {
+	faults := 3
+	if os.Getenv("QUAYSIDE_SOAK") != "" {
+		faults = 4
+	}
+	m := newModel(true, faults)
+	m.drains = true
+	var begin modelState
+	for i := range modelNodes {
+		begin.start(i)
+	}
+	begin = m.complete(t, begin)
+	seen := map[modelState]struct{}{begin: {}}
+	for queue := []modelState{begin}; len(queue) > 0; queue = queue[1:] {
+		s := queue[0]
+		for _, n := range append(m.free(t, s), m.polite(s)...) {
+			if _, known := seen[n]; !known {
+				m.checkAnswered(t, s, n)
+				seen[n] = struct{}{}
+				queue = append(queue, n)
+			}
+		}
+	}
+	t.Logf("%d states, %d decisions", len(seen), len(m.plans))
 }
 
 // Two faults are explored in a second. With three (half a million states, some
@@ -367,6 +456,7 @@ func TestProtocolExhaustively(t *testing.T) {
 	for name, lively := range map[string]bool{"hosts speak on every side": true, "nobody but the speakers": false} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(lively, faults)
+			m.drains = true
 			var begin modelState
 			for i := range modelNodes {
 				begin.start(i)

@@ -2,6 +2,7 @@ package announce
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,12 +17,32 @@ type node struct {
 	labels labels.Set
 	hash   uint64
 	// barred says why this node may own nothing; "" it may.
-	barred  string
-	alive   bool
-	ready   bool
-	leaving bool
-	known   bool // interfaces are known
-	ifaces  []Interface
+	barred   string
+	alive    bool
+	ready    bool
+	stopping bool // its speaker says that it leaves
+	drained  bool // it says that the node is to go
+	known    bool // interfaces are known
+	ifaces   []Interface
+}
+
+// leaving reports whether the node should hand over what others can take.
+func (n *node) leaving() bool { return n.stopping || n.drained }
+
+// deletionTaint is how the cluster autoscaler marks a node that it drains and
+// deletes. kube-proxy tells load balancers by the same sign (KEP-3836).
+const deletionTaint = "ToBeDeletedByClusterAutoscaler"
+
+// Drained reports whether a node is to go, so that its addresses had better be
+// elsewhere before it does; onCordon says whether a cordon means that, too.
+//
+// Only the node's own speaker asks, and tells the others: were each to judge by
+// its own watch, two of which one lags could go on taking an address from each
+// other.
+func Drained(c *snapshot.Cluster, name string, onCordon bool) bool {
+	n, exists := c.Nodes.Get(nodeKey(name))
+	return exists && (n.DeletionTimestamp != nil || onCordon && n.Spec.Unschedulable ||
+		slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == deletionTaint }))
 }
 
 func (k *compiler) readNodes() {
@@ -32,7 +53,7 @@ func (k *compiler) readNodes() {
 		_, alive := k.view.Alive[n.Name]
 		v := node{
 			name: n.Name, labels: labels.Set(n.Labels), hash: hashString(n.Name),
-			alive: alive, ready: true, leaving: facts.Leaving,
+			alive: alive, ready: true, stopping: facts.Leaving, drained: facts.Drained,
 			known: known && len(facts.Interfaces) > 0, ifaces: facts.Interfaces,
 		}
 		for _, cond := range n.Status.Conditions {
@@ -82,7 +103,7 @@ func (k *compiler) factsOf(name string) (Facts, bool) {
 	}
 	said := factsFromStatus(s.Status)
 	if heard {
-		said.Leaving = f.Leaving
+		said.Leaving, said.Drained = f.Leaving, f.Drained
 	}
 	return said, true
 }

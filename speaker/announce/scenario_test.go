@@ -29,7 +29,8 @@ type scenarioView struct {
 	Leaving []string            `json:"leaving"`
 	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
 
-	ExternalIPs bool `json:"externalIPs"` // the flag
+	ExternalIPs      bool `json:"externalIPs"`      // the flag
+	HandOverOnCordon bool `json:"handOverOnCordon"` // the flag, of every speaker
 }
 
 const dashes = "\n----------\n"
@@ -64,9 +65,10 @@ func runScenario(t *testing.T, file, input string) string {
 	var objects []snapshot.Object
 	var view View
 	var opts Options
+	var onCordon bool
 	for _, doc := range strings.Split(input, "\n---\n") {
 		if strings.Contains(doc, "kind: View\n") {
-			view, opts.ExternalIPs = readView(t, doc)
+			view, opts, onCordon = readView(t, doc)
 			continue
 		}
 		r := manifest.Decode(file, []byte(doc))
@@ -76,6 +78,10 @@ func runScenario(t *testing.T, file, input string) string {
 		objects = append(objects, r.Objects...)
 	}
 	c := snapshot.Of(objects...)
+	for name, f := range view.Facts {
+		f.Drained = Drained(c, name, onCordon) // as its speaker would say
+		view.Facts[name] = f
+	}
 	var out strings.Builder
 	told := map[snapshot.Problem]bool{}
 	for i, me := range slices.Sorted(maps.Keys(view.Alive)) {
@@ -112,7 +118,7 @@ func runScenario(t *testing.T, file, input string) string {
 	return out.String()
 }
 
-func readView(t *testing.T, doc string) (v View, externalIPs bool) {
+func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
 	var s scenarioView
 	if err := yaml.UnmarshalStrict([]byte(strings.Replace(doc, "kind: View\n", "", 1)), &s); err != nil {
 		t.Fatal(err)
@@ -142,7 +148,7 @@ func readView(t *testing.T, doc string) (v View, externalIPs bool) {
 		}
 		v.Refused[netip.MustParseAddr(a)] = r
 	}
-	return v, s.ExternalIPs
+	return v, Options{ExternalIPs: s.ExternalIPs}, s.HandOverOnCordon
 }
 
 func readLink(text string) Interface {

@@ -174,7 +174,7 @@ func TestClaimsOnAddressesThatAreGoneAreForgotten(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(claimMessages("n1", []claimed{{netip.MustParseAddr("10.0.0.1"), 7}})[0])
-	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: true}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
+	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
 		b, err := m.append(nil)
 		if err != nil {
 			f.Fatal(err)
@@ -316,6 +316,12 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 	if got := b.View().Facts["n1"].Interfaces; len(got) != 1 || got[0].MAC != "mac of n1" {
 		t.Errorf("b knows %+v of a", got)
 	}
+	drained := f.want(1)
+	drained.Facts.Drained = true
+	b.Set(drained)
+	eventually(t, "a hears that the node of b is drained", func() bool { return a.View().Facts["n2"].Drained && !a.View().Facts["n2"].Leaving })
+	b.Set(f.want(1))
+	eventually(t, "a hears that it is not any more", func() bool { return !a.View().Facts["n2"].Drained })
 	leaving := f.want(1)
 	leaving.Facts.Leaving = true
 	b.Set(leaving)

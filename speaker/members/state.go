@@ -33,7 +33,7 @@ type heard struct {
 }
 
 type told struct {
-	leaving        bool
+	leaving        byte
 	leavingVersion uint64
 	ifaces         []announce.Interface
 	ifacesVersion  uint64
@@ -118,7 +118,7 @@ func (s *state) claim(want map[netip.Addr]int64, known map[netip.Addr]struct{}, 
 // tell enters what this node says about itself.
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	var out [][]byte
-	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: f.Leaving}
+	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f)}
 	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces}
 	for _, m := range []message{leaving, ifaces} {
 		pass, _ := s.merge(m, time.Time{}, true)
@@ -131,7 +131,7 @@ func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 func (s *state) isLeaving(node string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.nodes[node] != nil && s.nodes[node].leaving
+	return s.nodes[node] != nil && s.nodes[node].leaving&bitLeaving != 0
 }
 
 // whole is everything worth telling to somebody who may know nothing.
@@ -176,7 +176,9 @@ func (s *state) fill(v *View) {
 	}
 	v.Facts = make(map[string]announce.Facts, len(s.nodes))
 	for name, t := range s.nodes {
-		v.Facts[name] = announce.Facts{Interfaces: t.ifaces, Leaving: t.leaving}
+		v.Facts[name] = announce.Facts{
+			Interfaces: t.ifaces, Leaving: t.leaving&bitLeaving != 0, Drained: t.leaving&bitDrained != 0,
+		}
 	}
 	v.Rounds = maps.Clone(s.rounds)
 }

@@ -14,8 +14,15 @@ import (
 // What follows may grow at the end: readers ignore what they do not know.
 const (
 	kindClaims  = 1 // uvarint epoch, address, …
-	kindLeaving = 2 // uvarint version, one byte
+	kindLeaving = 2 // uvarint version, one byte of the bits below
 	kindFacts   = 3 // uvarint version, JSON
+)
+
+// Why a node leaves. Speakers that know only the first bit read any byte but
+// zero as that.
+const (
+	bitLeaving = 1 << iota // its speaker stops
+	bitDrained             // the node is to go
 )
 
 // maxMessage is what fits into a packet with the overhead of memberlist and of
@@ -37,7 +44,7 @@ type message struct {
 	node    string
 	version uint64
 	claims  []claimed
-	leaving bool
+	leaving byte
 	ifaces  []announce.Interface
 }
 
@@ -56,7 +63,7 @@ func (m *message) append(b []byte) ([]byte, error) {
 		}
 	case kindLeaving:
 		b = binary.AppendUvarint(b, m.version)
-		b = append(b, boolByte(m.leaving))
+		b = append(b, m.leaving)
 	case kindFacts:
 		body, err := json.Marshal(m.ifaces)
 		if err != nil {
@@ -73,11 +80,15 @@ func appendClaim(b []byte, c claimed) []byte {
 	return append(append(b, byte(len(raw))), raw...)
 }
 
-func boolByte(v bool) byte {
-	if v {
-		return 1
+// leavingBits says of f why its node leaves.
+func leavingBits(f announce.Facts) (bits byte) {
+	if f.Leaving {
+		bits |= bitLeaving
 	}
-	return 0
+	if f.Drained {
+		bits |= bitDrained
+	}
+	return bits
 }
 
 // claimMessages packs claims of one node into messages that fit a packet.
@@ -119,7 +130,7 @@ func parse(b []byte) (message, error) {
 		m.version = v
 		b = b[n:]
 		if m.kind == kindLeaving {
-			m.leaving = b[0] != 0
+			m.leaving = b[0]
 			return m, nil
 		}
 		if err := json.Unmarshal(b, &m.ifaces); err != nil {

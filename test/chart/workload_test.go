@@ -123,7 +123,7 @@ func TestArgs(t *testing.T) {
 	all := workloads(t, variants()["everything"])
 	for component, want := range map[string][]string{
 		"controller": {"--adopt-ingress-controller=k8s.io/ingress-nginx", "--publish-service=a/b", "--log-level=debug", "--external-ips", "--help"},
-		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb", "--external-ips"},
+		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb", "--hand-over-on-cordon", "--external-ips"},
 		"proxy": {
 			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls",
 			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol",

@@ -43,7 +43,8 @@ type SpeakerStatusStatus struct {
 	//
 	// +optional
 	Members SpeakerMembers `json:"members,omitempty"`
-	// Leaving says that this speaker hands its addresses over and stops.
+	// Leaving says that this node hands its addresses over: its speaker stops,
+	// or the node is being drained.
 	//
 	// +optional
 	Leaving bool `json:"leaving,omitempty"`
