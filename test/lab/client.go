@@ -219,6 +219,15 @@ func (h Host) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	return h.ns.dial(ctx, network, addr)
 }
 
+// ListenPacket opens a socket for datagrams here. The address is numeric.
+func (h Host) ListenPacket(network, addr string) (conn net.PacketConn, err error) {
+	err = h.ns.do(func() (err error) {
+		conn, err = net.ListenPacket(network, addr)
+		return err
+	})
+	return conn, err
+}
+
 // Transport makes an HTTP transport whose connections, kept alive, begin here.
 func (h Host) Transport() *http.Transport { return h.ns.transport() }
 
