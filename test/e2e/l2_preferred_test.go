@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/test/lab"
+)
+
+// wish is a preferredNodeSelectors term for the node with that number.
+func wish(weight, node int) string {
+	return fmt.Sprintf("{weight: %d, preference: {matchLabels: {quayside.io/lab-node: '%d'}}}", weight, node)
+}
+
+// preferring is an L2Advertisement of pool l2 with these terms, and more.
+func preferring(more string, terms ...string) string {
+	return "{ipAddressPools: [l2], " + more + "preferredNodeSelectors: [" + strings.Join(terms, ", ") + "]}"
+}
+
+// Preferences place what nobody holds, and move what is held when they are
+// edited. Unlike in MetalLB, a preferred node that returns takes nothing back
+// by itself: moving an address cuts its connections.
+func TestL2PreferredNodes(t *testing.T) {
+	e := big(t)
+	e.l2World(l2Ranges)
+	e.Pod(1, "web-1", lab.Labels{"app": "web"})
+	laptop := e.asker("laptop")
+	e.advertise(t, preferring("", wish(10, 2)))
+	red := e.dual("red", "Cluster", "team: red")
+	var blue []string
+	holds := func(t *testing.T, node int, addresses ...string) {
+		t.Helper()
+		here := edge{e.Cluster, t}
+		for _, address := range addresses {
+			here.holder(laptop, address, here.Node(node).Name())
+		}
+	}
+	t.Run("preferred_node.go: prefer, and fall back", func(t *testing.T) {
+		holds(t, 2, red...)
+		speaker := e.Quayside().Speaker(e.Node(2))
+		speaker.Stop()
+		away := e.everyNode(e.Node(2).Name())
+		blue = e.dual("blue", "Cluster", "team: blue") // made while it is away
+		held := map[string]string{}
+		for _, address := range append(red, blue...) {
+			held[address] = e.holder(laptop, address, away...)
+		}
+		speaker.Start()
+		for address, holder := range held {
+			e.stays(laptop, address, holder, 500*time.Millisecond)
+		}
+	})
+	all := append(red, blue...)
+	t.Run("preferred_node.go: edited preferences elect again", func(t *testing.T) {
+		e.advertise(t, preferring("", wish(10, 5)))
+		for _, address := range all {
+			silent := 0
+			e.Eventually(settle, func() error {
+				got := laptop.who(address)
+				if len(got) == 0 {
+					silent++
+				}
+				if len(got) != 1 || got[0] != e.Node(5).Name() {
+					return fmt.Errorf("%s is answered by %v", address, got)
+				}
+				return nil
+			})
+			if silent > 0 {
+				t.Errorf("%d questions for %s were unanswered while it moved", silent, address)
+			}
+			e.announced(address, e.Node(5).Name(), "eth0")
+		}
+	})
+	t.Run("preferred_node.go: no match is no preference", func(t *testing.T) {
+		e.advertise(t, preferring("", "{weight: 100, preference: {matchLabels: {lab/none: 'yes'}}}"))
+		for _, address := range all {
+			e.stays(laptop, address, e.Node(5).Name(), 500*time.Millisecond)
+		}
+		for _, address := range e.dual("green", "Cluster", "team: green") {
+			e.holder(laptop, address, e.everyNode()...)
+		}
+	})
+	t.Run("preferred_node.go: a hard filter and a soft order", func(t *testing.T) {
+		e.advertise(t, preferring("nodeSelectors: [{matchLabels: {quayside.io/lab-node: '1'}}, {matchLabels: {quayside.io/lab-node: '3'}}], ",
+			wish(100, 2), wish(1, 3)))
+		holds(t, 3, all...)
+	})
+	t.Run("preferred_node.go: weights add up", func(t *testing.T) {
+		e.advertise(t, preferring("", wish(10, 4), wish(6, 6)), preferring("", wish(5, 6)))
+		holds(t, 6, all...)
+	})
+	t.Run("preferred_node.go: disjoint preferences", func(t *testing.T) {
+		e.advertise(t, preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 1)),
+			preferring("serviceSelectors: [{matchLabels: {team: blue}}], ", wish(1, 7)))
+		holds(t, 1, red...)
+		holds(t, 7, blue...)
+	})
+	t.Run("preferred_node.go: scoped by serviceSelectors", func(t *testing.T) {
+		e.advertise(t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 3)))
+		holds(t, 3, red...)
+		for _, address := range blue {
+			e.stays(laptop, address, e.Node(7).Name(), 500*time.Millisecond)
+		}
+	})
+	// Last, since it ends where the first began.
+	t.Run("preferred_node.go: fail over, and come back when told to", func(t *testing.T) {
+		speaker := e.Quayside().Speaker(e.Node(3))
+		speaker.Kill()
+		held := map[string]string{}
+		for _, address := range red {
+			held[address] = e.holder(laptop, address, e.everyNode(e.Node(3).Name())...)
+		}
+		speaker.Start()
+		for address, holder := range held {
+			e.stays(laptop, address, holder, 500*time.Millisecond)
+		}
+		e.advertise(t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(2, 3)))
+		holds(t, 3, red...)
+	})
+}
