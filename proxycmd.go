@@ -83,7 +83,11 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "proxy", Log: o.log, Registerer: o.registry,
 		WatchNamespace: f.watchNamespace, SecretType: corev1.SecretTypeTLS,
-		Kinds: []snapshot.Kind{snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.Node},
+		Kinds: []snapshot.Kind{
+			snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.Node, snapshot.SpeakerStatus,
+		},
+		SpeakerStatus: f.nodeName, // a thousand others change all the time
+		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 	})
 	if err != nil {
 		return err

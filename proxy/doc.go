@@ -11,5 +11,8 @@
 // is live. A request never meets a table that names an unknown backend. When
 // its context ends, requests under way finish within the grace period.
 //
+// While the speaker of its node hands addresses over, every response ends its
+// connection (leaving.go).
+//
 // Read proxy.go first, then endpoints.go.
 package proxy

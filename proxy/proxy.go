@@ -60,6 +60,7 @@ type Proxy struct {
 	endpoints *endpoints
 	fallback  *tls.Certificate
 	table     atomic.Pointer[route.Table]
+	leaving   atomic.Bool
 	forwards  []serve.Forwarder // of table; the routes loop's alone
 	metrics   *metrics
 }
@@ -111,6 +112,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	g.Go(func() error { return p.engine.Run(following) })
 	g.Go(func() error { return p.watchEndpoints(following) })
 	g.Go(func() error { return p.watchRoutes(following) })
+	g.Go(func() error { return p.watchLeaving(following) })
 	g.Go(func() error {
 		defer stop()
 		return p.server.Run(ctx)

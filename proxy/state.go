@@ -13,6 +13,7 @@ import (
 // State is the current plan as /state shows it.
 type State struct {
 	Kind      string            `json:"kind"`
+	Leaving   bool              `json:"leaving,omitempty"` // responses end their connections
 	Listeners []ListenerState   `json:"listeners"`
 	Routes    []RouteState      `json:"routes"`
 	Backends  []BackendState    `json:"backends"`
@@ -81,7 +82,7 @@ func (p *Proxy) Problems() []snapshot.Problem {
 // State returns the current plan for /state.
 func (p *Proxy) State() any {
 	st := State{
-		Kind: "proxy", Listeners: []ListenerState{}, Routes: []RouteState{}, Backends: []BackendState{},
+		Kind: "proxy", Leaving: p.leaving.Load(), Listeners: []ListenerState{}, Routes: []RouteState{}, Backends: []BackendState{},
 		Problems: explain.Problems(p.Problems()),
 	}
 	for _, l := range p.server.Listeners() {

@@ -37,6 +37,11 @@ type APIOptions struct {
 	SecretType      corev1.SecretType
 	// ConfigMap narrows ConfigMaps to one; a zero Key: no narrowing.
 	ConfigMap snapshot.Key
+	// SpeakerStatus narrows SpeakerStatuses to the one of a node; empty: no
+	// narrowing.
+	SpeakerStatus string
+	// Optional kinds are taken as empty where they may not be read.
+	Optional []snapshot.Kind
 	// Lenient takes a kind that may not be read as empty instead of waiting
 	// for permission: for commands that show what they can.
 	Lenient bool

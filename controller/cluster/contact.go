@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,7 @@ type contact struct {
 	source    *Source
 	log       *slog.Logger
 	host      string
-	lenient   bool
+	optional  func(snapshot.Kind) bool // it may stay unread
 	resources map[snapshot.Kind]resource
 
 	mu    sync.Mutex
@@ -31,7 +32,7 @@ type contact struct {
 }
 
 func newContact(s *Source, opts APIOptions, host string, resources map[snapshot.Kind]resource) *contact {
-	return &contact{source: s, log: opts.Log, host: host, lenient: opts.Lenient,
+	return &contact{source: s, log: opts.Log, host: host, optional: func(k snapshot.Kind) bool { return opts.Lenient || slices.Contains(opts.Optional, k) },
 		resources: resources, state: map[snapshot.Kind]string{}}
 }
 
@@ -66,7 +67,7 @@ func (c *contact) heard(ctx context.Context, kind snapshot.Kind, err error) {
 		c.log.Debug("watching", "kind", kind.String())
 	}
 	faults := c.faultsLocked()
-	settled := reason == KindMissing || c.lenient && reason == Forbidden
+	settled := reason == KindMissing || reason == Forbidden && c.optional(kind)
 	c.source.note(true, func(l *ledger) {
 		l.fault("contact", faults)
 		if settled {

@@ -85,6 +85,10 @@ func (a *API) narrow(request *rest.Request, kind snapshot.Kind, r resource, o *m
 			namespace = a.opts.ConfigMap.Namespace
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, a.opts.ConfigMap.Name).String()
 		}
+	case snapshot.SpeakerStatus:
+		if a.opts.SpeakerStatus != "" {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, a.opts.SpeakerStatus).String()
+		}
 	}
 	request = request.Resource(r.name).VersionedParams(o, a.clients.parameters)
 	if r.namespaced && namespace != "" {

@@ -160,6 +160,7 @@ func hostEnd(host []byte) int {
 
 // keepOrClose decides whether the connection can serve another request: only if
 // the client wants it to, we do, and this request's body has been read off it.
+// An upgraded connection has no other request to serve.
 func (p *passage) keepOrClose() {
 	r := &p.ex.Response
 	if !r.Close && p.ex.Request.Body != nil && !p.body.readOff() {
@@ -168,7 +169,7 @@ func (p *passage) keepOrClose() {
 	if r.Close {
 		p.client.linger = true
 	}
-	if p.hop.Close || p.server.draining.Load() {
+	if p.hop.Close || r.Upgraded == nil && (p.server.draining.Load() || p.server.leaving.Load()) {
 		r.Close = true
 	}
 }

@@ -66,6 +66,7 @@ type Server struct {
 	routing   atomic.Pointer[routing]
 	listeners listeners
 	draining  atomic.Bool
+	leaving   atomic.Bool
 	passages  sync.Pool
 	metrics   *metrics
 
@@ -128,6 +129,11 @@ func New(o Options) *Server {
 func (s *Server) SetTable(t *route.Table, backends []Forwarder) {
 	s.routing.Store(&routing{table: t, backends: backends})
 }
+
+// SetLeaving declares whether clients had better come again elsewhere. While
+// they had, every response ends its connection, and everything is served as
+// ever.
+func (s *Server) SetLeaving(leaving bool) { s.leaving.Store(leaving) }
 
 // certificate chooses by the server name that a client asks for.
 func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
