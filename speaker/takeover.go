@@ -122,31 +122,33 @@ func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timi
 	}
 	m.tasks.Add(1)
 	go func() {
-		pulses := m.feelPulses(ctx, takes, nodes, timing.Every*time.Duration(timing.Times))
+		defer m.tasks.Add(-1)
+		window := timing.Every * time.Duration(timing.Times)
+		losers := map[string]netip.Addr{}
+		for _, t := range takes {
+			if at, known := nodes[t.From]; known {
+				losers[t.From] = at
+			}
+		}
+		first := make(chan map[string]members.Pulse, 1)
+		go func() { first <- m.feelPulses(ctx, losers, window) }() // while the LAN is asked
 		if len(nodes) > 0 {
 			questions = append(questions, m.witnesses(nodes)...)
 		}
 		found, heard, err := m.l2.Listen(ctx, questions, timing)
-		m.answers <- verdict{takes, found, nodes, len(nodes) > 0 && !heard, pulses(), err}
-		m.tasks.Add(-1)
+		v := verdict{takes, found, nodes, len(nodes) > 0 && !heard, <-first, err}
+		v, _ = m.lookAgain(ctx, v, window)
+		m.answers <- v
+		m.watchTheDying(ctx, v, window)
 	}()
 }
 
-// feelPulses asks those who lose an address whether their speakers run, while
-// the LAN is asked for the addresses; the result waits for the answers.
-func (m *mind) feelPulses(ctx context.Context, takes map[netip.Addr]announce.Take, nodes map[string]netip.Addr, timeout time.Duration) func() map[string]members.Pulse {
+// feelPulses asks nodes whether their speakers run.
+func (m *mind) feelPulses(ctx context.Context, nodes map[string]netip.Addr, timeout time.Duration) map[string]members.Pulse {
 	out := map[string]members.Pulse{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	losers := map[string]struct{}{}
-	for _, t := range takes {
-		losers[t.From] = struct{}{}
-	}
-	for name := range losers {
-		at, known := nodes[name]
-		if !known {
-			continue
-		}
+	for name, at := range nodes {
 		asking.Go(func() {
 			pulse := m.Speaker.members.Pulse(ctx, at, timeout)
 			mu.Lock()
@@ -154,7 +156,53 @@ func (m *mind) feelPulses(ctx context.Context, takes map[netip.Addr]announce.Tak
 			out[name] = pulse
 		})
 	}
-	return func() map[string]members.Pulse { asking.Wait(); return out }
+	asking.Wait()
+	return out
+}
+
+// lookAgain asks once more for the pulses of those who listened, and reports
+// whether one does not any more. A speaker that was killed listens until its
+// kernel has closed what it had open, which takes it some 13 ms for each packet
+// socket, and there are several for each interface.
+func (m *mind) lookAgain(ctx context.Context, v verdict, timeout time.Duration) (later verdict, died bool) {
+	listened := map[string]netip.Addr{}
+	for name, pulse := range v.pulses {
+		if pulse == members.Listening {
+			listened[name] = v.nodes[name]
+		}
+	}
+	v.pulses = maps.Clone(v.pulses) // the loop may be reading the earlier one
+	for name, pulse := range m.feelPulses(ctx, listened, timeout) {
+		v.pulses[name] = pulse
+		died = died || pulse == members.Refused
+	}
+	return v, died
+}
+
+// watchTheDying says so when a speaker stops to listen between a question and
+// the next: the address need not wait for that one.
+func (m *mind) watchTheDying(ctx context.Context, v verdict, timeout time.Duration) {
+	for range 10 {
+		if ctx.Err() != nil || !v.slow() {
+			return
+		}
+		time.Sleep(retryMember / 10)
+		later, died := m.lookAgain(ctx, v, timeout)
+		if v = later; died {
+			m.answers <- v
+			return
+		}
+	}
+}
+
+// slow reports whether an address is left alone only because a speaker listens.
+func (v *verdict) slow() bool {
+	for a, t := range v.asked {
+		if _, answered := v.found[a]; !answered && v.pulses[t.From] == members.Listening {
+			return true
+		}
+	}
+	return false
 }
 
 // nodes are where the other nodes can be asked for: those that lose an address
