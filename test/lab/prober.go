@@ -3,11 +3,17 @@ package lab
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Prober opens new connections at a steady beat and asks for one page on
@@ -17,6 +23,7 @@ type Prober struct {
 	addr    string
 	every   time.Duration
 	timeout time.Duration
+	forget  func() error // before each connection, unless nil
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 
@@ -49,8 +56,37 @@ type Report struct {
 // takes longer than timeout has failed; with less than 1 s, the kernel's
 // first retransmission cannot hide a lost packet.
 func (h Host) Probe(addr string, every, timeout time.Duration) *Prober {
+	return h.probe(addr, every, timeout, nil)
+}
+
+// ProbeAfresh is Probe by somebody new to the LAN each time: before every
+// connection the client forgets who has the address, and so has to ask. (One
+// that remembers goes on sending to a node that serves but no longer answers.)
+func (c *Client) ProbeAfresh(addr string, every, timeout time.Duration) *Prober {
+	c.view.helper()
+	to, err := netip.ParseAddrPort(addr)
+	c.view.must(err)
+	return c.probe(addr, every, timeout, func() error { return c.forget(to.Addr()) })
+}
+
+// forget removes addr from what the client knows of its neighbours.
+func (c *Client) forget(addr netip.Addr) error {
+	return c.ns.do(func() error {
+		eth0, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		err = netlink.NeighDel(&netlink.Neigh{LinkIndex: eth0.Index, IP: addr.AsSlice()})
+		if errors.Is(err, unix.ENOENT) {
+			return nil // it knew nothing
+		}
+		return err
+	})
+}
+
+func (h Host) probe(addr string, every, timeout time.Duration, forget func() error) *Prober {
 	ctx, cancel := context.WithCancel(h.view.core.alive)
-	p := &Prober{host: h, addr: addr, every: every, timeout: timeout, stop: cancel}
+	p := &Prober{host: h, addr: addr, every: every, timeout: timeout, forget: forget, stop: cancel}
 	p.ended.Go(func() { p.run(ctx) })
 	h.view.onEnd(func() { p.Stop() })
 	return p
@@ -82,6 +118,11 @@ func (p *Prober) attempt() {
 }
 
 func (p *Prober) ask(ctx context.Context) (pod string, err error) {
+	if p.forget != nil {
+		if err := p.forget(); err != nil {
+			return "", fmt.Errorf("forget %s: %w", p.addr, err)
+		}
+	}
 	conn, err := p.host.ns.dial(ctx, "tcp", p.addr)
 	if err != nil {
 		return "", err
