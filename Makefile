@@ -42,7 +42,7 @@ lab: ## a cluster with Quayside in it, and a shell on its LAN; ARGS='-nodes 5 -k
 bench: ## figures of the data plane and the compilers, peers in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-bench-failover: packages ## node death, measured on the LAN beside keepalived
+bench-failover: packages ## deaths of nodes and of speakers, measured on the LAN beside keepalived; half an hour
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime 20x -timeout 60m ./test/e2e
 
 lint: ## gofmt, vet, staticcheck

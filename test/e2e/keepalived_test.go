@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -68,31 +69,54 @@ func keepalivedVersion() (string, error) {
 	return "keepalived " + words[1], nil
 }
 
-// moveByKeepalived gives Service web an address by hand, as one does without a
+// byKeepalived gives Service web an address by hand, as one does without a
 // controller, and lets a keepalived on each node move it.
-func (r *rig) moveByKeepalived(config keepalivedConfig) {
-	r.address = "10.77.0.200"
-	_, err := r.Kube().CoreV1().Services(r.Namespace()).Patch(r.b.Context(), "web", types.MergePatchType,
-		[]byte(fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, r.address)), metav1.PatchOptions{}, "status")
-	if err != nil {
-		r.b.Fatal(err)
+func byKeepalived(name string, config keepalivedConfig) mover {
+	running := map[string]*exec.Cmd{} // by node
+	start := func(r *rig, n *lab.Node) {
+		i := slices.IndexFunc(r.Nodes(), func(other *lab.Node) bool { return other.Name() == n.Name() })
+		running[n.Name()] = r.startKeepalived(n, config.file(i, n.Name(), r.address))
 	}
-	for i, n := range r.Nodes() {
-		r.startKeepalived(n, config.file(i, n.Name(), r.address))
-	}
-	r.whole = func(owner string) error {
-		for _, n := range r.Nodes() {
-			holds := n.Exec("ip", "-4", "-o", "addr", "show", "dev", "eth0", "to", r.address) != ""
-			if holds != (n.Name() == owner) {
-				return fmt.Errorf("%s answers for %s; %s has it: %v", owner, r.address, n.Name(), holds)
+	return mover{
+		name: name,
+		install: func(r *rig) string {
+			r.address = "10.77.0.200"
+			_, err := r.Kube().CoreV1().Services(r.Namespace()).Patch(r.b.Context(), "web", types.MergePatchType,
+				[]byte(fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, r.address)), metav1.PatchOptions{}, "status")
+			if err != nil {
+				r.b.Fatal(err)
 			}
-		}
-		return nil
+			for _, n := range r.Nodes() {
+				start(r, n)
+			}
+			r.b.Cleanup(func() {
+				for _, cmd := range running {
+					endKeepalived(cmd, syscall.SIGTERM)
+				}
+			})
+			return r.address
+		},
+		agrees: (*rig).oneInterfaceHolds,
+		// Its parent would start the process that speaks VRRP again: both go.
+		kill:   func(_ *rig, n *lab.Node) { endKeepalived(running[n.Name()], syscall.SIGKILL) },
+		revive: start,
 	}
 }
 
-// startKeepalived runs it until the benchmark ends, or this process does.
-func (r *rig) startKeepalived(n *lab.Node, config string) {
+// oneInterfaceHolds is how keepalived holds an address: the kernel of whoever
+// has it on an interface answers for it.
+func (r *rig) oneInterfaceHolds(owner string) error {
+	for _, n := range r.Nodes() {
+		holds := n.Exec("ip", "-4", "-o", "addr", "show", "dev", "eth0", "to", r.address) != ""
+		if holds != (n.Name() == owner) {
+			return fmt.Errorf("%s answers for %s; %s has it: %v", owner, r.address, n.Name(), holds)
+		}
+	}
+	return nil
+}
+
+// startKeepalived runs it until endKeepalived, or as long as this process.
+func (r *rig) startKeepalived(n *lab.Node, config string) *exec.Cmd {
 	dir := r.b.TempDir()
 	conf := filepath.Join(dir, "keepalived.conf")
 	if err := os.WriteFile(conf, []byte(config), 0o644); err != nil {
@@ -102,15 +126,20 @@ func (r *rig) startKeepalived(n *lab.Node, config string) {
 	cmd := exec.Command("keepalived", "--dont-fork", "--log-console", "--vrrp", "--use-file="+conf,
 		"--pid="+filepath.Join(dir, "pid"), "--vrrp_pid="+filepath.Join(dir, "vrrp.pid"))
 	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := n.Start(cmd); err != nil {
 		r.b.Fatal(err)
 	}
 	r.b.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended, as its log then says
-		_ = cmd.Wait()
 		if r.b.Failed() {
 			r.b.Logf("keepalived on %s:\n%s", n.Name(), log.String())
 		}
 	})
+	return cmd
+}
+
+// endKeepalived signals both of its processes; they may have ended already.
+func endKeepalived(cmd *exec.Cmd, sig syscall.Signal) {
+	_ = syscall.Kill(-cmd.Process.Pid, sig)
+	_ = cmd.Wait()
 }
