@@ -10,8 +10,9 @@
 //   - an address of a node that gossip calls dead moves only when the LAN,
 //     asked three times, stays silent about it; and a first claim only when no
 //     stranger answers;
-//   - a polite end hands over: others answer before this node stops;
+//   - a polite end and a drain are announced, and then hand over: others answer
+//     before this node stops;
 //   - when the API server or a watch breaks, everything stays as it is.
 //
-// Read speaker.go first, then loop.go and takeover.go.
+// Read speaker.go first, then loop.go, takeover.go and farewell.go.
 package speaker

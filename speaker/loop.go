@@ -22,9 +22,11 @@ type mind struct {
 	members *members.View
 	viewed  announce.View // what plan was made of
 	plan    *announce.Plan
-	leaving bool // this speaker stops; plan.Status says whether its node leaves
-	met     bool // other speakers have been alive
-	deaf    bool // the last question to the LAN brought no sign of life
+	self    announce.Facts
+	stops   farewell // this speaker is to end
+	drained farewell // its node is to go
+	met     bool     // other speakers have been alive
+	deaf    bool     // the last question to the LAN brought no sign of life
 
 	// mine are the claims of this node, which members may not have taken in yet.
 	mine map[netip.Addr]int64
@@ -83,8 +85,8 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 		case <-m.retry.C:
 		case <-leave:
 			leave = nil
-			m.leaving = true
-			gone = time.After(s.opts.HandOver)
+			m.stops.say(time.Now(), m.isHeeded())
+			gone = time.After(notice + s.opts.HandOver)
 		case <-gone:
 			s.opts.Log.Warn("addresses were not taken over in time", "addresses", len(m.plan.Answers))
 			return nil
@@ -93,7 +95,7 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 			return err
 		}
 		m.turn(hands)
-		if m.leaving && m.handedOver() {
+		if m.self.Leaving && m.handedOver() {
 			return m.linger(hands)
 		}
 	}
@@ -117,6 +119,7 @@ func (m *mind) compile() {
 	m.cluster = m.opts.Source.Snapshot()
 	m.members = m.membersView()
 	m.met = m.met || len(m.members.Alive) > 1
+	m.self = m.facts(began)
 	view := m.view()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
 	for a, answer := range m.plan.Answers {
@@ -132,7 +135,7 @@ func (m *mind) compile() {
 	if w := m.plan.Wake(time.Now()); w > 0 {
 		wait = w
 	}
-	m.retry.Reset(min(wait, m.nextRetry()))
+	m.retry.Reset(min(wait, m.nextRetry(), m.stops.wake(began), m.drained.wake(began)))
 }
 
 // claims reports whether this node's claim on a is the best known.
@@ -157,7 +160,7 @@ func (m *mind) view() announce.View {
 		v.Facts = map[string]announce.Facts{}
 	}
 	v.Alive[m.opts.NodeName] = struct{}{}
-	v.Facts[m.opts.NodeName] = m.facts()
+	v.Facts[m.opts.NodeName] = m.self
 	for a, epoch := range m.mine {
 		c := announce.Claim{Epoch: epoch, Node: m.opts.NodeName}
 		if best, ok := v.Claims[a]; ok && best.Beats(c) {
@@ -173,13 +176,6 @@ func (m *mind) view() announce.View {
 		v.Refused[a] = r.Refusal
 	}
 	return v
-}
-
-func (m *mind) facts() announce.Facts {
-	return announce.Facts{
-		Interfaces: m.l2.Interfaces(), Leaving: m.leaving,
-		Drained: announce.Drained(m.cluster, m.opts.NodeName, m.opts.HandOverOnCordon),
-	}
 }
 
 // waiting says why nothing may be claimed yet.
@@ -233,7 +229,7 @@ func (m *mind) declare() {
 	m.metrics.announced(m.plan.Answers)
 	if m.Speaker.members != nil && m.synced() { // half a list of nodes is no list of peers
 		self, peers := m.peers()
-		m.Speaker.members.Set(&members.Want{Self: self, Peers: peers, Facts: m.facts(), Claims: maps.Clone(m.mine), Known: known})
+		m.Speaker.members.Set(&members.Want{Self: self, Peers: peers, Facts: m.self, Claims: maps.Clone(m.mine), Known: known})
 	}
 }
 

@@ -49,7 +49,7 @@ type verdict struct {
 // go, after asking the LAN otherwise. It reports whether something was granted,
 // which makes another plan.
 func (m *mind) act(ctx context.Context) (granted bool) {
-	if m.waiting() != "" || m.leaving {
+	if m.waiting() != "" || !m.stops.said.IsZero() {
 		return false
 	}
 	// Two batches: a first claim asks ten times as long as a takeover may take.

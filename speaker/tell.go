@@ -60,6 +60,7 @@ func (m *mind) ownProblems() []snapshot.Problem {
 
 func (m *mind) status() v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
+	s.Leaving = m.leaves()
 	s.Members = v1alpha1.SpeakerMembers{
 		Alive:    int32(len(m.members.Alive)),
 		Expected: int32(max(1, m.cluster.Nodes.Len())),
@@ -75,7 +76,7 @@ func (m *mind) status() v1alpha1.SpeakerStatusStatus {
 
 func (m *mind) describe(problems []snapshot.Problem) *State {
 	s := &State{
-		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.plan.Status.Leaving,
+		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.leaves(),
 		Announcing: []Announced{}, Owners: make(map[string]string, len(m.plan.Owners)),
 		Alive: slices.Sorted(maps.Keys(m.members.Alive)), Missing: m.members.Missing,
 		Interfaces: m.l2.Interfaces(), Problems: explain.Problems(problems),
