@@ -82,7 +82,7 @@ func (e *env) command(name string) *cobra.Command {
 	flags.StringVar(&e.admin, "admin", "127.0.0.1:7472", "address of /metrics, /healthz, /readyz and /state")
 	flags.StringVar(&e.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&e.logFormat, "log-format", "text", "text or json")
-	root.AddCommand(e.upCommand(), e.controllerCommand(), e.speakerCommand(), e.proxyCommand(), e.statusCommand(), e.traceCommand(), e.versionCommand())
+	root.AddCommand(e.upCommand(), e.controllerCommand(), e.speakerCommand(), e.proxyCommand(), e.statusCommand(), e.traceCommand(), e.migrateCommand(), e.versionCommand())
 	return root
 }
 

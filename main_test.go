@@ -58,6 +58,11 @@ func TestExitCodes(t *testing.T) {
 		{"trace", exitUsage, "accepts 1 arg"},
 		{"trace web", exitUsage, "service/NAMESPACE/NAME"},
 		{"trace --admin=127.0.0.1:1 10.0.0.1", exitFailed, "127.0.0.1:1"},
+		{"migrate -f controller/migrate/testdata/metallb.in.yaml", exitDone, "apiVersion: quayside.io/v1alpha1\nkind: IPAddressPool"},
+		{"migrate -f controller/migrate/testdata/metallb.in.yaml", exitDone, "note: IPAddressPool lan: spec.colour has no equivalent here"},
+		{"migrate --only ingresses -f controller/migrate/testdata -o json", exitDone, `"name": "plain"`},
+		{"migrate -f " + bad + " --only pools", exitUsage, "want addresses or ingresses"},
+		{"migrate -f /does/not/exist.yaml", exitUsage, "/does/not/exist.yaml"},
 		{"status --admin=127.0.0.1:1 -o toml", exitUsage, "toml"},
 		{"proxy --trusted-proxies=everyone --kubeconfig=/does/not/exist", exitFailed, "/does/not/exist"},
 	} {

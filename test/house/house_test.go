@@ -31,6 +31,7 @@ func floors() map[string]int {
 		"controller/assign":       2,
 		"controller/explain":      2,
 		"controller/manifest":     2,
+		"controller/migrate":      2,
 		"speaker/announce":        2,
 		"proxy/route":             2,
 		"proxy/balance":           2,
@@ -58,6 +59,7 @@ func sideways() map[string]string {
 		"controller/explain -> proxy/balance":     "explain shows the endpoints behind a route",
 		"controller/explain -> controller/assign": "explain shows why a Service waits",
 		"controller/explain -> speaker/announce":  "explain shows who owns an address",
+		"controller/migrate -> proxy/route":       "migrate says what the proxy makes of an annotation",
 		"proxy/serve -> proxy/upstream":           "the front end hands each exchange to the engine; both are the proxy's own hands",
 	}
 }

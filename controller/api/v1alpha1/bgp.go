@@ -119,7 +119,7 @@ type BGPPeerSpec struct {
 	// Quayside's own namespace; its key "password" is used.
 	//
 	// +optional
-	PasswordSecret corev1.SecretReference `json:"passwordSecret,omitempty"`
+	PasswordSecret corev1.SecretReference `json:"passwordSecret,omitempty,omitzero"`
 	// BFDProfile by name.
 	//
 	// +optional

@@ -1,0 +1,190 @@
+package migrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"quayside.io/controller/api/v1alpha1"
+)
+
+// oldPool is spec of an AddressPool, and an entry of address-pools in the
+// ConfigMap that came before it: pool and advertisements in one.
+type oldPool struct {
+	Name              string            `json:"name,omitempty"`
+	Protocol          string            `json:"protocol"`
+	Addresses         []string          `json:"addresses"`
+	AutoAssign        *bool             `json:"autoAssign,omitempty"`
+	AvoidBuggyIPs     bool              `json:"avoidBuggyIPs,omitempty"`
+	BGPAdvertisements []json.RawMessage `json:"bgpAdvertisements,omitempty"`
+}
+
+func (m *Migration) addressPool(s *source) error {
+	var p oldPool
+	left, err := read(s.Spec, &p)
+	if err != nil {
+		return err
+	}
+	return m.pool(s, s.Metadata, p, left)
+}
+
+// pool parts a pool of old into a pool and its advertisements.
+func (m *Migration) pool(s *source, meta Meta, p oldPool, left []string) error {
+	o := ours("IPAddressPool", meta, &v1alpha1.IPAddressPoolSpec{Addresses: p.Addresses, AutoAssign: p.AutoAssign, AvoidBuggyIPs: p.AvoidBuggyIPs})
+	o.Notes = left
+	m.add(s, o)
+	pools := []string{meta.Name}
+	switch p.Protocol {
+	case "layer2":
+		m.add(s, ours("L2Advertisement", Meta{Name: meta.Name}, &v1alpha1.L2AdvertisementSpec{IPAddressPools: pools}))
+		return nil
+	case "bgp":
+	default:
+		return fmt.Errorf("protocol %q: want layer2 or bgp", p.Protocol)
+	}
+	if len(p.BGPAdvertisements) == 0 {
+		p.BGPAdvertisements = []json.RawMessage{nil}
+	}
+	for i, text := range p.BGPAdvertisements {
+		spec := &v1alpha1.BGPAdvertisementSpec{}
+		left, err := read(text, spec)
+		if err != nil {
+			return fmt.Errorf("bgpAdvertisements[%d]: %w", i, err)
+		}
+		spec.IPAddressPools = pools
+		name := meta.Name
+		if len(p.BGPAdvertisements) > 1 {
+			name = fmt.Sprintf("%s-%d", meta.Name, i+1)
+		}
+		o := ours("BGPAdvertisement", Meta{Name: name}, spec)
+		o.Notes = append(left, notYet)
+		m.add(s, o)
+	}
+	return nil
+}
+
+// configMap takes MetalLB's configuration of before 0.13. Any other ConfigMap is
+// passed by.
+func (m *Migration) configMap(s *source) error {
+	text, ok := s.Data["config"]
+	if !ok || !strings.Contains(text, "address-pools") {
+		m.pass(s)
+		return nil
+	}
+	var written any
+	if err := yaml.Unmarshal([]byte(text), &written); err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	asJSON, err := json.Marshal(modern(written))
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	var config struct {
+		AddressPools []oldPool         `json:"addressPools"`
+		Peers        []json.RawMessage `json:"peers"`
+		BFDProfiles  []json.RawMessage `json:"bfdProfiles"`
+		Communities  map[string]string `json:"bgpCommunities"`
+	}
+	left, err := read(asJSON, &config)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	for _, l := range left {
+		m.note("%s: config: %s", s, l)
+	}
+	for _, p := range config.AddressPools {
+		if err := m.pool(s, Meta{Name: p.Name}, p, nil); err != nil {
+			return fmt.Errorf("config: pool %s: %w", p.Name, err)
+		}
+	}
+	for i, peer := range config.Peers {
+		if err := m.entry(s, "BGPPeer", fmt.Sprintf("peer-%d", i+1), peer); err != nil {
+			return err
+		}
+	}
+	for i, profile := range config.BFDProfiles {
+		if err := m.entry(s, "BFDProfile", fmt.Sprintf("bfd-%d", i+1), profile); err != nil {
+			return err
+		}
+	}
+	if len(config.Communities) > 0 {
+		spec := &v1alpha1.CommunitySpec{}
+		for name, value := range config.Communities {
+			spec.Communities = append(spec.Communities, v1alpha1.CommunityAlias{Name: name, Value: value})
+		}
+		slices.SortFunc(spec.Communities, func(a, b v1alpha1.CommunityAlias) int { return strings.Compare(a.Name, b.Name) })
+		o := ours("Community", Meta{Name: "communities"}, spec)
+		o.Notes = remarks(spec, "")
+		m.add(s, o)
+	}
+	return nil
+}
+
+// entry takes an entry of a list in the ConfigMap; name is for one without.
+func (m *Migration) entry(s *source, kind, name string, text json.RawMessage) error {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return fmt.Errorf("config: %s: %w", name, err)
+	}
+	if own, ok := fields["name"]; ok {
+		delete(fields, "name")
+		if err := json.Unmarshal(own, &name); err != nil {
+			return fmt.Errorf("config: %s: name: %w", name, err)
+		}
+	}
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("config: %s: %w", name, err)
+	}
+	into := specs()[kind]()
+	left, err := read(rest, into)
+	if err != nil {
+		return fmt.Errorf("config: %s: %w", name, err)
+	}
+	o := ours(kind, Meta{Name: name}, into)
+	o.Notes = append(left, remarks(into, s.Metadata.Namespace)...)
+	m.add(s, o)
+	return nil
+}
+
+// modern spells the keys of the ConfigMap as the custom resources do. Below
+// some keys stand names of the user's own.
+func modern(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = modern(v[i])
+		}
+		return v
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			if key != "bgp-communities" && key != "match-labels" {
+				value = modern(value)
+			}
+			out[modernKey(key)] = value
+		}
+		return out
+	}
+	return v
+}
+
+func modernKey(key string) string {
+	irregular := map[string]string{
+		"my-asn": "myASN", "peer-asn": "peerASN", "router-id": "routerID", "localpref": "localPref",
+		"avoid-buggy-ips": "avoidBuggyIPs", "ebgp-multihop": "ebgpMultiHop",
+	}
+	if known, ok := irregular[key]; ok {
+		return known
+	}
+	words := strings.Split(key, "-")
+	for i, w := range words[1:] {
+		if w != "" {
+			words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+		}
+	}
+	return strings.Join(words, "")
+}

@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// What MetalLB and ingress-nginx left in a cluster: `quayside migrate` reads it
+// there, and what it prints is taken as it is.
+func TestMigrateFromTheCluster(t *testing.T) {
+	e := quayside(t, "nftables")
+	e.Apply(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ipaddresspools.metallb.io}
+spec:
+  group: metallb.io
+  names: {kind: IPAddressPool, plural: ipaddresspools}
+  scope: Namespaced
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`)
+	e.Eventually(settle, func() error {
+		return e.TryApply(`
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: before}
+spec: {addresses: [10.77.9.0/28], autoAssign: false, protocol: layer2}
+`)
+	})
+	e.Apply(ingressFor("before", "ingressClassName: nginx", "nginx.ingress.kubernetes.io/proxy-body-size: 8m", "before.example.com", "video"))
+	laptop := e.Client("laptop")
+	migrate := func(only string) string {
+		return laptop.Exec("sh", "-c", e.Quayside().Binary()+" migrate --kubeconfig "+e.Kubeconfig()+" --only "+only+" 2>/dev/null")
+	}
+	pools := migrate("addresses")
+	if !strings.Contains(pools, "# spec.protocol has no equivalent here and is left out") {
+		t.Errorf("nothing is said of a field that is gone:\n%s", pools)
+	}
+	e.Apply(pools)
+	ingresses := migrate("ingresses")
+	if !strings.Contains(ingresses, "ingressClassName: quayside") || !strings.Contains(ingresses, "# UnsupportedAnnotation: annotation ingress.quayside.io/proxy-body-size") {
+		t.Errorf("the Ingress is not migrated:\n%s", ingresses)
+	}
+	e.Apply(ingresses)
+}
