@@ -232,7 +232,7 @@ func (f *fleet) writeKey(path string, lines ...string) {
 
 func (f *fleet) make(i int, keyFile string) *Members {
 	m, err := New(Options{
-		NodeName: f.peers[i].Name, Bind: fmt.Sprintf("%s:%d", f.peers[i].Addr, f.port), KeyFile: keyFile, Profile: "fast",
+		NodeName: f.peers[i].Name, Bind: netip.AddrPortFrom(f.peers[i].Addr, uint16(f.port)).String(), KeyFile: keyFile, Profile: "fast",
 		Log: slog.New(slog.NewTextHandler(f, nil)).With("me", f.peers[i].Name), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -332,6 +332,24 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 
 // The hall declares after every turn, also where nothing has changed. Were it
 // woken by its own words it would turn for ever.
+// Nodes that have only IPv6 addresses meet, too.
+func TestANodeIsReachedByItsFamily(t *testing.T) {
+	for _, self := range []string{"127.77.9.1", "::1"} {
+		f := newFleet(t, 9, 0)
+		f.peers = []Peer{{"n1", netip.MustParseAddr(self)}}
+		m := f.make(0, f.keyFile)
+		m.host = "" // as with --members-bind :7946
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = m.Run(ctx) }()
+		eventually(t, self+" is listened on", func() bool {
+			return m.Pulse(ctx, f.peers[0].Addr, time.Second) == Listening
+		})
+		cancel()
+		<-done
+	}
+}
+
 func TestSayingTheSameAgainWakesNobody(t *testing.T) {
 	f := newFleet(t, 6, 1)
 	m, _ := f.start(0, f.keyFile)
