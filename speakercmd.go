@@ -14,6 +14,7 @@ import (
 // speakerFlags are the flags of `speaker`.
 type speakerFlags struct {
 	nodeName, namespace, bind, keyFile, profile string
+	kubeProxy                                   string
 	ignoreExcludeLB, externalIPs, onCordon      bool
 }
 
@@ -25,6 +26,7 @@ func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")
 	flags.BoolVar(&f.ignoreExcludeLB, "ignore-exclude-lb", false, "announce also from nodes labelled node.kubernetes.io/exclude-from-external-load-balancers")
 	flags.BoolVar(&f.externalIPs, "external-ips", false, "announce also the addresses in spec.externalIPs of Services that lie in a pool")
+	flags.StringVar(&f.kubeProxy, "kube-proxy-metrics", "localhost:10249", "HOST:PORT where kube-proxy serves metrics; after a start nothing new is taken before it has written its rules, where that can be seen; empty: not waited for")
 	flags.BoolVar(&f.onCordon, "hand-over-on-cordon", false, "hand the addresses over when the node is cordoned (spec.unschedulable); when it is being deleted that always happens")
 }
 
@@ -59,7 +61,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	}
 	hall, err := speaker.New(speaker.Options{
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
-		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.onCordon,
+		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.onCordon, KubeProxy: f.kubeProxy,
 		Log: o.log.With("hall", "speaker"), Registerer: o.registry,
 	})
 	if err != nil {

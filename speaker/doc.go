@@ -1,7 +1,8 @@
 // Package speaker is the hall that tells the network which addresses live on
-// this node. It joins four rooms: controller/cluster says what exists, members
-// who is alive and who claims what, l2 what the LAN looks like; announce turns
-// all of it into a plan; l2 and members are then told what is wanted.
+// this node. It joins five rooms: controller/cluster says what exists, members
+// who is alive and who claims what, l2 what the LAN looks like, kubeproxy whether
+// this node has its rules; announce turns all of it into a plan; l2 and members
+// are then told what is wanted.
 //
 // main.go enters with Run, or with New where it wants State and Ready.
 //
@@ -12,6 +13,8 @@
 //     stranger answers;
 //   - a polite end and a drain are announced, and then hand over: others answer
 //     before this node stops;
+//   - a node whose kube-proxy has not written its rules takes nothing new that
+//     another can;
 //   - when the API server or a watch breaks, everything stays as it is.
 //
 // Read speaker.go first, then loop.go, takeover.go and farewell.go.

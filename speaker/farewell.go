@@ -51,7 +51,10 @@ func (m *mind) facts(now time.Time) announce.Facts {
 	} else {
 		m.drained = farewell{}
 	}
-	return announce.Facts{Interfaces: m.l2.Interfaces(), Leaving: m.stops.holds(now), Drained: m.drained.holds(now)}
+	return announce.Facts{
+		Interfaces: m.l2.Interfaces(), Behind: m.rules.Behind() != "",
+		Leaving: m.stops.holds(now), Drained: m.drained.holds(now),
+	}
 }
 
 // leaves reports whether this node is about to hand over, or does.

@@ -61,8 +61,8 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 	held := true
 	for {
 		// One of these happened: the cluster changed, or is complete; members or
-		// interfaces changed; the LAN answered; a stranger showed up; time
-		// passed; we are to go; a hand broke.
+		// interfaces changed; the LAN answered; a stranger showed up; the rules are
+		// written; time passed; we are to go; a hand broke.
 		select {
 		case <-sub.C():
 			// A compilation of a large cluster takes a while; churn may not take
@@ -78,6 +78,7 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 			synced = nil
 		case <-s.membersWatch():
 		case <-s.l2.Watch():
+		case <-s.rules.Watch():
 		case c := <-s.l2.Conflicts():
 			m.stranger(c)
 		case v := <-m.answers:

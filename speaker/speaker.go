@@ -14,6 +14,7 @@ import (
 	"quayside.io/controller/explain"
 	"quayside.io/controller/snapshot"
 	"quayside.io/speaker/announce"
+	"quayside.io/speaker/kubeproxy"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"
 )
@@ -38,6 +39,9 @@ type Options struct {
 	ExternalIPs bool
 	// HandOverOnCordon hands addresses over as soon as this node is cordoned.
 	HandOverOnCordon bool
+	// KubeProxy is HOST:PORT where this node's kube-proxy serves its metrics;
+	// nothing new is taken before it has written its rules. Empty: not waited for.
+	KubeProxy string
 	// HandOver bounds how long a polite end waits for the successors; zero: 3 s.
 	HandOver time.Duration
 
@@ -50,6 +54,7 @@ type Speaker struct {
 	opts    Options
 	l2      *l2.Announcer
 	members *members.Members // nil: solitary
+	rules   *kubeproxy.Watcher
 	metrics *metrics
 	state   atomic.Pointer[State]
 	tasks   atomic.Int64 // questions to the LAN under way
@@ -95,7 +100,10 @@ func New(opts Options) (*Speaker, error) {
 	if opts.HandOver == 0 {
 		opts.HandOver = 3 * time.Second
 	}
-	s := &Speaker{opts: opts, l2: l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer}), metrics: newMetrics(opts.Registerer)}
+	s := &Speaker{
+		opts: opts, l2: l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer}), metrics: newMetrics(opts.Registerer),
+		rules: kubeproxy.New(kubeproxy.Options{Address: opts.KubeProxy, Log: opts.Log}),
+	}
 	if !opts.Solitary {
 		m, err := members.New(members.Options{
 			NodeName: opts.NodeName, Bind: opts.MembersBind, KeyFile: opts.MembersKeyFile, Profile: opts.Profile,
@@ -134,7 +142,7 @@ func (s *Speaker) Ready() error {
 func (s *Speaker) Run(ctx context.Context) error {
 	// The hands live longer than ctx: they work while addresses move.
 	hands, stop := context.WithCancel(context.WithoutCancel(ctx))
-	failed := make(chan error, 3)
+	failed := make(chan error, 4)
 	running := 0
 	start := func(name string, run func(context.Context) error) {
 		running++
@@ -151,6 +159,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 	p := newPublisher(s.opts)
 	start("layer 2", s.l2.Run)
 	start("speaker status", p.run)
+	start("kube-proxy", s.rules.Run)
 	if s.members != nil {
 		start("members", s.members.Run)
 	}

@@ -45,6 +45,10 @@ func (m *mind) ownProblems() []snapshot.Problem {
 	for _, text := range m.l2.Hazards() {
 		out = append(out, snapshot.Problem{Object: node, Reason: "KernelAnswers", Message: text})
 	}
+	if why := m.rules.Late(); why != "" {
+		out = append(out, snapshot.Problem{Object: node, Reason: "KubeProxyBehind",
+			Message: "this node takes no new address where another can, until its kube-proxy has written its rules: " + why})
+	}
 	if !m.members.Settled {
 		return out
 	}

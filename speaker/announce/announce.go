@@ -52,6 +52,8 @@ type Facts struct {
 	Leaving bool `json:"leaving,omitempty"`
 	// Drained says that the node itself is to go; see Drained.
 	Drained bool `json:"drained,omitempty"`
+	// Behind says that the node's kube-proxy may not have written its rules.
+	Behind bool `json:"behind,omitempty"`
 }
 
 // Refusal is why this node must not take an address just now: somebody on the

@@ -30,7 +30,7 @@ type world struct {
 type twinNode struct {
 	name                        string
 	alive, barred, ready, leave bool
-	drained                     bool
+	drained, behind             bool
 	subnet                      bool // has an interface that is up in 10.0.0.0/24
 }
 
@@ -48,7 +48,7 @@ func genWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
 		n := twinNode{
 			name: fmt.Sprintf("n%d", i), alive: chance(80, "alive"), barred: chance(15, "barred"),
-			ready: chance(80, "ready"), leave: chance(10, "leaving"), drained: chance(15, "drained"), subnet: chance(85, "subnet"),
+			ready: chance(80, "ready"), leave: chance(10, "leaving"), drained: chance(15, "drained"), behind: chance(15, "behind"), subnet: chance(85, "subnet"),
 		}
 		w.addNode(n, chance(50, "edge"))
 	}
@@ -103,7 +103,7 @@ func (w *world) addNode(n twinNode, edge bool) {
 	own := netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + len(w.nodes))})
 	o.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: own.String()}}
 	link := Interface{Name: "eth0", Prefixes: []netip.Prefix{netip.PrefixFrom(own, 24)}, Up: n.subnet}
-	w.view.Facts[n.name] = Facts{Interfaces: []Interface{link}, Leaving: n.leave, Drained: n.drained}
+	w.view.Facts[n.name] = Facts{Interfaces: []Interface{link}, Leaving: n.leave, Drained: n.drained, Behind: n.behind}
 	if n.alive {
 		w.view.Alive[n.name] = struct{}{}
 	}
@@ -145,6 +145,7 @@ func (w *world) fittest(in []twinNode) []twinNode {
 	for _, wish := range []func(twinNode) bool{
 		func(n twinNode) bool { return !n.leave },
 		func(n twinNode) bool { return n.ready },
+		func(n twinNode) bool { return !n.behind },
 		func(n twinNode) bool { return !n.drained },
 	} {
 		var fulfil []twinNode

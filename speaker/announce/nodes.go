@@ -22,6 +22,7 @@ type node struct {
 	ready    bool
 	stopping bool // its speaker says that it leaves
 	drained  bool // it says that the node is to go
+	behind   bool // it says that its kube-proxy has no rules yet
 	known    bool // interfaces are known
 	ifaces   []Interface
 }
@@ -53,7 +54,7 @@ func (k *compiler) readNodes() {
 		_, alive := k.view.Alive[n.Name]
 		v := node{
 			name: n.Name, labels: labels.Set(n.Labels), hash: hashString(n.Name),
-			alive: alive, ready: true, stopping: facts.Leaving, drained: facts.Drained,
+			alive: alive, ready: true, stopping: facts.Leaving, drained: facts.Drained, behind: facts.Behind,
 			known: known && len(facts.Interfaces) > 0, ifaces: facts.Interfaces,
 		}
 		for _, cond := range n.Status.Conditions {
@@ -103,7 +104,7 @@ func (k *compiler) factsOf(name string) (Facts, bool) {
 	}
 	said := factsFromStatus(s.Status)
 	if heard {
-		said.Leaving, said.Drained = f.Leaving, f.Drained
+		said.Leaving, said.Drained, said.Behind = f.Leaving, f.Drained, f.Behind
 	}
 	return said, true
 }

@@ -27,6 +27,7 @@ type scenarioView struct {
 	Claims  map[string]string   `json:"claims"` // address: "epoch node"
 	Links   map[string][]string `json:"links"`  // node: "eth0 10.0.0.1/24 [via …] [route …] [down]"
 	Leaving []string            `json:"leaving"`
+	Behind  []string            `json:"behind"`
 	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
 
 	ExternalIPs      bool `json:"externalIPs"`      // the flag
@@ -135,7 +136,7 @@ func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
 		v.Claims[netip.MustParseAddr(a)] = c
 	}
 	for node, links := range s.Links {
-		f := Facts{Leaving: slices.Contains(s.Leaving, node)}
+		f := Facts{Leaving: slices.Contains(s.Leaving, node), Behind: slices.Contains(s.Behind, node)}
 		for _, text := range links {
 			f.Interfaces = append(f.Interfaces, readLink(text))
 		}

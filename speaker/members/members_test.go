@@ -172,9 +172,25 @@ func TestClaimsOnAddressesThatAreGoneAreForgotten(t *testing.T) {
 	}
 }
 
+// A speaker of the version before says less, and hears less.
+func TestFlagsMayBeMissing(t *testing.T) {
+	whole, err := (&message{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving, flags: bitBehind}).append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := parse(whole[:len(whole)-1])
+	if err != nil || m.leaving != bitLeaving || m.flags != 0 {
+		t.Errorf("without flags: %+v, %v", m, err)
+	}
+	m, err = parse(append(whole, 7, 7))
+	if err != nil || m.leaving != bitLeaving || m.flags != bitBehind {
+		t.Errorf("with more to come: %+v, %v", m, err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(claimMessages("n1", []claimed{{netip.MustParseAddr("10.0.0.1"), 7}})[0])
-	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
+	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained, flags: bitBehind}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
 		b, err := m.append(nil)
 		if err != nil {
 			f.Fatal(err)
@@ -317,11 +333,14 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 		t.Errorf("b knows %+v of a", got)
 	}
 	drained := f.want(1)
-	drained.Facts.Drained = true
+	drained.Facts.Drained, drained.Facts.Behind = true, true
 	b.Set(drained)
-	eventually(t, "a hears that the node of b is drained", func() bool { return a.View().Facts["n2"].Drained && !a.View().Facts["n2"].Leaving })
+	eventually(t, "a hears that the node of b is drained, and behind", func() bool {
+		told := a.View().Facts["n2"]
+		return told.Drained && told.Behind && !told.Leaving
+	})
 	b.Set(f.want(1))
-	eventually(t, "a hears that it is not any more", func() bool { return !a.View().Facts["n2"].Drained })
+	eventually(t, "a hears that it is not any more", func() bool { return !a.View().Facts["n2"].Drained && !a.View().Facts["n2"].Behind })
 	leaving := f.want(1)
 	leaving.Facts.Leaving = true
 	b.Set(leaving)

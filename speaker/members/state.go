@@ -33,7 +33,7 @@ type heard struct {
 }
 
 type told struct {
-	leaving        byte
+	leaving, flags byte
 	leavingVersion uint64
 	ifaces         []announce.Interface
 	ifacesVersion  uint64
@@ -58,7 +58,7 @@ func (s *state) merge(m message, now time.Time, alive bool) (pass [][]byte, chan
 	}
 	switch {
 	case m.kind == kindLeaving && m.version > t.leavingVersion:
-		t.leaving, t.leavingVersion = m.leaving, m.version
+		t.leaving, t.flags, t.leavingVersion = m.leaving, m.flags, m.version
 	case m.kind == kindFacts && m.version > t.ifacesVersion:
 		t.ifaces, t.ifacesVersion = m.ifaces, m.version
 	default:
@@ -118,7 +118,7 @@ func (s *state) claim(want map[netip.Addr]int64, known map[netip.Addr]struct{}, 
 // tell enters what this node says about itself.
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	var out [][]byte
-	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f)}
+	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f)}
 	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces}
 	for _, m := range []message{leaving, ifaces} {
 		pass, _ := s.merge(m, time.Time{}, true)
@@ -155,7 +155,7 @@ func (s *state) whole() []byte {
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		t := s.nodes[name]
 		for _, m := range []message{
-			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving},
+			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags},
 			{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces},
 		} {
 			if b, err := m.append(nil); err == nil && m.version > 0 {
@@ -177,7 +177,7 @@ func (s *state) fill(v *View) {
 	v.Facts = make(map[string]announce.Facts, len(s.nodes))
 	for name, t := range s.nodes {
 		v.Facts[name] = announce.Facts{
-			Interfaces: t.ifaces, Leaving: t.leaving&bitLeaving != 0, Drained: t.leaving&bitDrained != 0,
+			Interfaces: t.ifaces, Leaving: t.leaving&bitLeaving != 0, Drained: t.leaving&bitDrained != 0, Behind: t.flags&bitBehind != 0,
 		}
 	}
 	v.Rounds = maps.Clone(s.rounds)

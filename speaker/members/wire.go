@@ -14,7 +14,7 @@ import (
 // What follows may grow at the end: readers ignore what they do not know.
 const (
 	kindClaims  = 1 // uvarint epoch, address, …
-	kindLeaving = 2 // uvarint version, one byte of the bits below
+	kindLeaving = 2 // uvarint version, one byte of the bits below, one of those after
 	kindFacts   = 3 // uvarint version, JSON
 )
 
@@ -24,6 +24,9 @@ const (
 	bitLeaving = 1 << iota // its speaker stops
 	bitDrained             // the node is to go
 )
+
+// What else a node says of itself in a byte that older speakers do not read.
+const bitBehind = 1 // its kube-proxy has no rules yet
 
 // maxMessage is what fits into a packet with the overhead of memberlist and of
 // encryption. Facts that do not fit travel only in exchanges of state.
@@ -45,6 +48,7 @@ type message struct {
 	version uint64
 	claims  []claimed
 	leaving byte
+	flags   byte
 	ifaces  []announce.Interface
 }
 
@@ -63,7 +67,7 @@ func (m *message) append(b []byte) ([]byte, error) {
 		}
 	case kindLeaving:
 		b = binary.AppendUvarint(b, m.version)
-		b = append(b, m.leaving)
+		b = append(b, m.leaving, m.flags)
 	case kindFacts:
 		body, err := json.Marshal(m.ifaces)
 		if err != nil {
@@ -78,6 +82,14 @@ func appendClaim(b []byte, c claimed) []byte {
 	b = binary.AppendUvarint(b, uint64(c.epoch))
 	raw := c.address.AsSlice()
 	return append(append(b, byte(len(raw))), raw...)
+}
+
+// flagBits are the other bits of f.
+func flagBits(f announce.Facts) byte {
+	if f.Behind {
+		return bitBehind
+	}
+	return 0
 }
 
 // leavingBits says of f why its node leaves.
@@ -131,6 +143,9 @@ func parse(b []byte) (message, error) {
 		b = b[n:]
 		if m.kind == kindLeaving {
 			m.leaving = b[0]
+			if len(b) > 1 {
+				m.flags = b[1]
+			}
 			return m, nil
 		}
 		if err := json.Unmarshal(b, &m.ifaces); err != nil {

@@ -43,7 +43,7 @@ func TestProcesses(t *testing.T) {
 		"speaker": {
 			Args: []string{
 				"speaker", "--namespace=quayside-system", "--admin=:7474", "--log-level=info", "--log-format=json",
-				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default",
+				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--kube-proxy-metrics=localhost:10249",
 			},
 			Env:          []string{"NODE_NAME=n1"},
 			Capabilities: []corev1.Capability{"NET_RAW"}, NoNewPrivileges: true, ReadOnlyRoot: true, HostNetwork: true,
@@ -123,7 +123,7 @@ func TestArgs(t *testing.T) {
 	all := workloads(t, variants()["everything"])
 	for component, want := range map[string][]string{
 		"controller": {"--adopt-ingress-controller=k8s.io/ingress-nginx", "--publish-service=a/b", "--log-level=debug", "--external-ips", "--help"},
-		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb", "--hand-over-on-cordon", "--external-ips"},
+		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb", "--hand-over-on-cordon", "--external-ips", "--kube-proxy-metrics="},
 		"proxy": {
 			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls",
 			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol",

@@ -40,6 +40,7 @@ func floors() map[string]int {
 		"controller/admin":        3,
 		"speaker/l2":              3,
 		"speaker/members":         3,
+		"speaker/kubeproxy":       3,
 		"proxy/upstream":          3,
 		"proxy/serve":             3,
 		"proxy/demo":              3,
