@@ -1,10 +1,10 @@
 package snapshot
 
 import (
-	"cmp"
 	"iter"
 	"math/bits"
 	"slices"
+	"strings"
 )
 
 // Key names an object within its kind. Cluster-scoped objects have no Namespace.
@@ -20,7 +20,10 @@ func (k Key) String() string {
 
 // Compare orders keys by namespace, then name.
 func (k Key) Compare(o Key) int {
-	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+	if order := strings.Compare(k.Namespace, o.Namespace); order != 0 {
+		return order
+	}
+	return strings.Compare(k.Name, o.Name)
 }
 
 // Store is a persistent map from Key to V: With and Without return a new Store
