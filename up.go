@@ -168,8 +168,8 @@ func (e *env) runOnce(ctx context.Context, files *cluster.Files, f upFlags) erro
 		if len(plan.Updates) == 0 {
 			break
 		}
-		for _, o := range plan.Updates {
-			if err := files.UpdateStatus(ctx, o); err != nil {
+		for _, u := range plan.Updates {
+			if err := files.UpdateStatus(ctx, u.Object()); err != nil {
 				return err
 			}
 		}

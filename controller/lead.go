@@ -63,7 +63,7 @@ func (h *Controller) assign(ctx context.Context) error {
 		plan := assign.Compile(h.options.Source.Snapshot(), h.plan.Load(), unanswered, begin, h.options.Assign)
 		h.plan.Store(plan)
 		updates := failures.due(plan.Updates, begin)
-		h.apply(ctx, plan, updates, failures)
+		h.apply(ctx, updates, failures)
 		h.settle("assign", plan.Problems)
 		if len(updates) > 0 {
 			h.metrics.applied.Observe(time.Since(begin).Seconds())
@@ -77,20 +77,17 @@ func (h *Controller) assign(ctx context.Context) error {
 }
 
 // apply writes updates, and tells of each write that succeeded.
-func (h *Controller) apply(ctx context.Context, plan *assign.Plan, updates []snapshot.Object, failures retries) {
-	events := map[snapshot.Ref][]assign.Event{}
-	for _, e := range plan.Events {
-		events[e.About] = append(events[e.About], e)
-	}
+func (h *Controller) apply(ctx context.Context, updates []assign.Update, failures retries) {
 	errs := make([]error, len(updates))
 	var g errgroup.Group
 	g.SetLimit(writers)
-	for i, o := range updates {
+	for i, u := range updates {
 		g.Go(func() error {
-			if errs[i] = h.options.Writer.UpdateStatus(ctx, o); errs[i] == nil {
-				for _, e := range events[snapshot.RefOf(o)] {
-					h.options.Writer.Event(e.About, e.Type, e.Reason, e.Message)
-				}
+			if errs[i] = h.options.Writer.UpdateStatus(ctx, u.Object()); errs[i] != nil {
+				return nil
+			}
+			if e, ok := u.Event(); ok {
+				h.options.Writer.Event(e.About, e.Type, e.Reason, e.Message)
 			}
 			return nil
 		})
@@ -101,7 +98,7 @@ func (h *Controller) apply(ctx context.Context, plan *assign.Plan, updates []sna
 	}
 	now := time.Now()
 	for i, err := range errs {
-		failures.note(updates[i], err, now)
+		failures.note(updates[i].Was, err, now)
 		switch {
 		case err == nil:
 		case errors.Is(err, cluster.ErrStale): // the newer version wakes the loop

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"quayside.io/controller/assign"
 	"quayside.io/controller/snapshot"
 )
 
@@ -26,17 +27,17 @@ type retry struct {
 
 // due returns those of updates that may be tried now, and forgets the failures
 // of what is not wanted any more.
-func (r retries) due(updates []snapshot.Object, now time.Time) []snapshot.Object {
+func (r retries) due(updates []assign.Update, now time.Time) []assign.Update {
 	if len(r) == 0 {
 		return updates
 	}
 	wanted := make(map[snapshot.Ref]bool, len(updates))
-	var ready []snapshot.Object
-	for _, o := range updates {
-		about := snapshot.RefOf(o)
+	var ready []assign.Update
+	for _, u := range updates {
+		about := snapshot.RefOf(u.Was)
 		wanted[about] = true
-		if f, failed := r[about]; !failed || f.version != o.GetResourceVersion() || !now.Before(f.at) {
-			ready = append(ready, o)
+		if f, failed := r[about]; !failed || f.version != u.Was.GetResourceVersion() || !now.Before(f.at) {
+			ready = append(ready, u)
 		}
 	}
 	maps.DeleteFunc(r, func(about snapshot.Ref, _ retry) bool { return !wanted[about] })

@@ -15,19 +15,31 @@ type Book struct {
 	areas  [2][]area // beside estate.spans
 	desks  []desk    // two per pool, by family
 
-	seats map[netip.Addr]int32 // index into table
 	table []seat
+	pages []page                  // of all areas
+	far   map[netip.Addr]int32    // index into table of addresses that are in no area
 	keys  map[string][]netip.Addr // sharing key -> addresses, in the order of sitting
 }
 
-// An area is the part of an open span from which Next proposes.
+// An area is a span of the estate, as far as offsets reach.
 type area struct {
-	size  uint64
-	taken sparse // offsets that Next must not propose
+	desk  *desk
+	from  netip.Addr
+	size  uint64           // offsets are below it
+	taken sparse           // offsets that Next must not propose; unused in what is reserved
+	pages map[uint64]int32 // index into Book.pages, by offset/pageSize
 }
+
+// A page says who sits on the addresses of 64 offsets that follow each other,
+// by index into Book.table plus one. Most addresses are given in their order,
+// so this is smaller and quicker than an entry in a map for each.
+type page [pageSize]int32
+
+const pageSize = 64
 
 // A desk hands out the addresses of one pool and family.
 type desk struct {
+	pool  int
 	areas []int // open spans, in order of address
 	at    int   // no area before this one has anything fresh
 	freed []rest
@@ -58,16 +70,19 @@ func NewBook(e *Estate) *Book {
 	b := &Book{
 		estate: e,
 		desks:  make([]desk, 2*len(e.Pools)),
-		seats:  map[netip.Addr]int32{},
+		far:    map[netip.Addr]int32{},
 		keys:   map[string][]netip.Addr{},
+	}
+	for i := range b.desks {
+		b.desks[i].pool = i / 2
 	}
 	for f := range e.spans {
 		b.areas[f] = make([]area, len(e.spans[f]))
 		for i, s := range e.spans[f] {
+			n, d := uint64(size(s.IPRange)), &b.desks[2*s.pool+f]
+			b.areas[f][i] = area{desk: d, from: s.From(), size: n, pages: map[uint64]int32{}}
 			if s.open {
-				n := uint64(size(s.IPRange))
-				b.areas[f][i] = area{n, newSparse(n)}
-				d := &b.desks[2*s.pool+f]
+				b.areas[f][i].taken = newSparse(n)
 				d.areas = append(d.areas, i)
 			}
 		}
@@ -75,94 +90,137 @@ func NewBook(e *Estate) *Book {
 	return b
 }
 
-// Reset empties the book and keeps its memory.
-func (b *Book) Reset() {
+// Reset empties the book, keeps its memory, and makes room for n addresses
+// that somebody sits on.
+func (b *Book) Reset(n int) {
 	for f := range b.areas {
 		for i := range b.areas[f] {
 			b.areas[f][i].taken.reset()
+			clear(b.areas[f][i].pages)
 		}
 	}
 	for i := range b.desks {
 		d := &b.desks[i]
 		d.at, d.freed, d.next, d.assigned, d.blocked = 0, d.freed[:0], 0, 0, 0
 	}
-	clear(b.seats)
 	clear(b.table)
-	b.table = b.table[:0]
+	b.table = slices.Grow(b.table[:0], n)
+	b.pages = b.pages[:0]
+	clear(b.far)
 	clear(b.keys)
+}
+
+// A spot is where an address lies.
+type spot struct {
+	*area         // nil: outside the estate
+	offset uint64 // in the area
+	within bool   // the offset is one of the area's
+}
+
+func (b *Book) spot(a netip.Addr) spot {
+	i := b.estate.find(a)
+	if i < 0 {
+		return spot{}
+	}
+	area := &b.areas[FamilyOf(a)][i]
+	n, ok := offset(area.from, a)
+	return spot{area, n, ok && n < area.size}
+}
+
+// seatAt returns the index into table of whoever sits at a, which is at s.
+func (b *Book) seatAt(s spot, a netip.Addr) (int32, bool) {
+	if !s.within {
+		i, ok := b.far[a]
+		return i, ok
+	}
+	if p, ok := s.pages[s.offset/pageSize]; ok {
+		i := b.pages[p][s.offset%pageSize] - 1
+		return i, i >= 0
+	}
+	return 0, false
+}
+
+// addSeat enters t as the first at a.
+func (b *Book) addSeat(s spot, a netip.Addr, t *Tenant) {
+	b.table = append(b.table, seat{first: t})
+	if !s.within {
+		b.far[a] = int32(len(b.table) - 1)
+		return
+	}
+	p, ok := s.pages[s.offset/pageSize]
+	if !ok {
+		p = int32(len(b.pages))
+		s.pages[s.offset/pageSize] = p
+		b.pages = append(b.pages, page{})
+	}
+	b.pages[p][s.offset%pageSize] = int32(len(b.table))
 }
 
 // Sit puts t on an address, whoever else sits there: it records what is, and
 // judges nothing. An address outside the estate is recorded too.
 func (b *Book) Sit(a netip.Addr, t *Tenant) {
-	i, taken := b.seats[a]
+	at := b.spot(a)
+	i, taken := b.seatAt(at, a)
 	if !taken {
-		b.seats[a] = int32(len(b.table))
-		b.table = append(b.table, seat{first: t})
-		if desk, _ := b.block(a); desk != nil {
-			desk.assigned++
+		b.addSeat(at, a, t)
+		if b.block(at, a); at.area != nil {
+			at.desk.assigned++
 		}
 		b.note(a, t)
 		return
 	}
 	if s := &b.table[i]; s.first != t && !slices.Contains(s.more, t) {
-		if s.first.Key != t.Key && !slices.ContainsFunc(s.more, func(o *Tenant) bool { return o.Key == t.Key }) {
+		if !s.first.joins(t) && !slices.ContainsFunc(s.more, t.joins) {
 			b.note(a, t)
 		}
 		s.more = append(s.more, t)
 	}
 }
 
+// joins reports whether t and o share under one key.
+func (t *Tenant) joins(o *Tenant) bool {
+	return t.Sharing != nil && o.Sharing != nil && t.Key == o.Key
+}
+
 // note remembers that somebody with the key of t sits on an address.
 func (b *Book) note(a netip.Addr, t *Tenant) {
-	if t.Key != "" {
+	if t.Sharing != nil {
 		b.keys[t.Key] = append(b.keys[t.Key], a)
 	}
 }
 
 // Exclude keeps Next from an address without calling it assigned: a node's
 // own, for example. Exclude before Rest: what is excluded never rests.
-func (b *Book) Exclude(a netip.Addr) { b.block(a) }
+func (b *Book) Exclude(a netip.Addr) { b.block(b.spot(a), a) }
 
-// block marks an address as not to be proposed. It returns its desk, nil
-// outside the estate, and whether Next might have proposed it before.
-func (b *Book) block(a netip.Addr) (*desk, bool) {
-	i := b.estate.find(a)
-	if i < 0 {
-		return nil, false
+// block marks an address as not to be proposed, and reports whether Next might
+// have proposed it before.
+func (b *Book) block(at spot, a netip.Addr) bool {
+	if !at.within || at.taken.levels == nil || b.estate.Avoids(at.desk.pool, a) || !at.taken.add(at.offset) {
+		return false
 	}
-	f := FamilyOf(a)
-	s := &b.estate.spans[f][i]
-	d := &b.desks[2*s.pool+int(f)]
-	if !s.open || b.estate.Avoids(s.pool, a) {
-		return d, false
-	}
-	n, ok := offset(s.From(), a)
-	fresh := ok && n < b.areas[f][i].size && b.areas[f][i].taken.add(n)
-	if fresh {
-		d.blocked++
-	}
-	return d, fresh
+	at.desk.blocked++
+	return true
 }
 
 // Rest says that an address was freed at a time. Call it in the order of
 // time, for addresses on which nobody sits.
 func (b *Book) Rest(a netip.Addr, at time.Time) {
-	if d, fresh := b.block(a); fresh {
-		d.freed = append(d.freed, rest{a, at})
+	if s := b.spot(a); b.block(s, a) {
+		s.desk.freed = append(s.desk.freed, rest{a, at})
 	}
 }
 
 // Taken reports whether anybody sits on an address.
 func (b *Book) Taken(a netip.Addr) bool {
-	_, ok := b.seats[a]
+	_, ok := b.seatAt(b.spot(a), a)
 	return ok
 }
 
 // Tenants calls yield for everyone on an address, in the order of sitting.
 func (b *Book) Tenants(a netip.Addr) func(yield func(*Tenant) bool) {
 	return func(yield func(*Tenant) bool) {
-		i, ok := b.seats[a]
+		i, ok := b.seatAt(b.spot(a), a)
 		if !ok || !yield(b.table[i].first) {
 			return
 		}
@@ -187,9 +245,14 @@ func (b *Book) Obstacle(a netip.Addr, t *Tenant) (*Tenant, string) {
 	return nil, ""
 }
 
-// Shared returns the addresses on which a tenant with this key sits. Nobody
-// shares under the empty key.
-func (b *Book) Shared(key string) []netip.Addr { return b.keys[key] }
+// Shared returns the addresses on which somebody sits who shares under the key
+// of t.
+func (b *Book) Shared(t *Tenant) []netip.Addr {
+	if t.Sharing == nil {
+		return nil
+	}
+	return b.keys[t.Key]
+}
 
 // Next proposes a free address of a pool, or false. The lowest address that
 // was never used comes first, then the one freed longest ago, if it has rested
@@ -197,14 +260,13 @@ func (b *Book) Shared(key string) []netip.Addr { return b.keys[key] }
 func (b *Book) Next(pool int, f Family, now time.Time) (netip.Addr, bool) {
 	d := &b.desks[2*pool+int(f)]
 	for ; d.at < len(d.areas); d.at++ {
-		i := d.areas[d.at]
-		area, from := &b.areas[f][i], b.estate.spans[f][i].From()
+		area := &b.areas[f][d.areas[d.at]]
 		for {
 			n := area.taken.lowestMissing()
 			if n >= area.size {
 				break
 			}
-			if a := plus(from, n); !b.estate.Avoids(pool, a) {
+			if a := plus(area.from, n); !b.estate.Avoids(pool, a) {
 				return a, true
 			}
 			area.taken.add(n)

@@ -119,8 +119,13 @@ func isBuggy(a netip.Addr) bool {
 	return last == 0 || last == 255
 }
 
-// offset is how far a lies behind from, and false if that exceeds 64 bits.
+// offset is how far a lies behind from, which is of its family and not behind
+// it, and false if that exceeds 64 bits.
 func offset(from, a netip.Addr) (uint64, bool) {
+	if from.Is4() {
+		x, y := from.As4(), a.As4()
+		return uint64(binary.BigEndian.Uint32(y[:]) - binary.BigEndian.Uint32(x[:])), true
+	}
 	x, y := from.As16(), a.As16()
 	lo, borrow := bits.Sub64(binary.BigEndian.Uint64(y[8:]), binary.BigEndian.Uint64(x[8:]), 0)
 	hi, _ := bits.Sub64(binary.BigEndian.Uint64(y[:8]), binary.BigEndian.Uint64(x[:8]), borrow)
@@ -129,13 +134,15 @@ func offset(from, a netip.Addr) (uint64, bool) {
 
 // plus is the address n behind from.
 func plus(from netip.Addr, n uint64) netip.Addr {
+	if from.Is4() {
+		x := from.As4()
+		binary.BigEndian.PutUint32(x[:], binary.BigEndian.Uint32(x[:])+uint32(n))
+		return netip.AddrFrom4(x)
+	}
 	x := from.As16()
 	lo, carry := bits.Add64(binary.BigEndian.Uint64(x[8:]), n, 0)
 	binary.BigEndian.PutUint64(x[8:], lo)
 	binary.BigEndian.PutUint64(x[:8], binary.BigEndian.Uint64(x[:8])+carry)
-	if from.Is4() {
-		return netip.AddrFrom16(x).Unmap()
-	}
 	return netip.AddrFrom16(x)
 }
 

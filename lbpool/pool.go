@@ -114,8 +114,15 @@ func (e *Estate) insert(s span) {
 // search returns the index of the first span that ends at a or behind it.
 func (e *Estate) search(a netip.Addr) int {
 	list := e.spans[FamilyOf(a)]
-	i, _ := slices.BinarySearchFunc(list, a, func(s span, a netip.Addr) int { return s.To().Compare(a) })
-	return i
+	low, high := 0, len(list)
+	for low < high { // spelled out: a plan asks this of every address, several times
+		if middle := (low + high) / 2; list[middle].To().Less(a) {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 func (e *Estate) overlapping(r netipx.IPRange) []span {

@@ -7,19 +7,33 @@ import (
 
 // Tenant is who sits on an address.
 type Tenant struct {
-	// Name tells people who it is ("team-b/web"); it identifies the tenant.
-	Name string
-	// Key lets tenants with the same one share an address; empty: alone.
-	Key string
 	// Realm is the namespace. Sharing beyond it needs both sides' Admits.
 	Realm string
+	// Name within the realm; both together tell people who it is.
+	Name string
+	// Sharing says with whom it shares an address; nil: with nobody.
+	*Sharing
+}
+
+// Sharing is what tenants of one address must agree about.
+type Sharing struct {
+	// Key must be the same.
+	Key string
 	// Admits are other realms whose tenants may join; "*" is any.
 	Admits []string
-	// Ports the tenant listens on.
+	// Ports the tenant listens on; no two may listen on one.
 	Ports []Port
-	// Backend must be equal among those who share: empty where any node can
-	// take the traffic, else what decides which nodes can.
+	// Backend must be equal: empty where any node can take the traffic, else
+	// what decides which nodes can.
 	Backend string
+}
+
+// String returns "team-b/web".
+func (t *Tenant) String() string {
+	if t.Realm == "" {
+		return t.Name
+	}
+	return t.Realm + "/" + t.Name
 }
 
 // Port is one port of a tenant.
@@ -35,9 +49,9 @@ func (p Port) String() string { return fmt.Sprintf("%s/%d", p.Protocol, p.Number
 // end of a sentence about o ("…, which does not share"), or "".
 func (t *Tenant) Clash(o *Tenant) string {
 	switch {
-	case o.Key == "":
+	case o.Sharing == nil:
 		return "which does not share it"
-	case t.Key == "":
+	case t.Sharing == nil:
 		return "which shares it only under its sharing key " + o.Key
 	case t.Key != o.Key:
 		return "which shares it under another key, " + o.Key
@@ -59,7 +73,7 @@ func (t *Tenant) Stranger(o *Tenant) bool {
 }
 
 func (t *Tenant) admits(realm string) bool {
-	return slices.Contains(t.Admits, "*") || slices.Contains(t.Admits, realm)
+	return t.Sharing != nil && (slices.Contains(t.Admits, "*") || slices.Contains(t.Admits, realm))
 }
 
 // Bar says why t may not join o on an address: Clash, or strangeness.

@@ -12,7 +12,7 @@ import (
 
 func TestSharing(t *testing.T) {
 	web := func(change func(*lbpool.Tenant)) *lbpool.Tenant {
-		n := &lbpool.Tenant{Name: "team/web", Realm: "team", Key: "k", Ports: []lbpool.Port{{Protocol: "TCP", Number: 80}}}
+		n := &lbpool.Tenant{Realm: "team", Name: "web", Sharing: &lbpool.Sharing{Key: "k", Ports: []lbpool.Port{{Protocol: "TCP", Number: 80}}}}
 		change(n)
 		return n
 	}
@@ -26,7 +26,7 @@ func TestSharing(t *testing.T) {
 		"other protocol":         {func(n *lbpool.Tenant) { n.Ports = udp80 }, ""},
 		"no ports":               {func(n *lbpool.Tenant) { n.Ports = nil }, ""},
 		"same port":              {func(n *lbpool.Tenant) { n.Ports = append(tcp443, n.Ports...) }, "already uses port TCP/80"},
-		"no key":                 {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "" }, "does not share it"},
+		"no key":                 {func(n *lbpool.Tenant) { n.Sharing = nil }, "does not share it"},
 		"other key":              {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "l" }, "under another key, l"},
 		"other policy":           {func(n *lbpool.Tenant) { n.Ports, n.Backend = tcp443, "Local app=web" }, "same externalTrafficPolicy"},
 		"other realm":            {func(n *lbpool.Tenant) { n.Ports, n.Realm = tcp443, "b" }, "another namespace"},
@@ -48,12 +48,16 @@ func TestSharing(t *testing.T) {
 // TestSharingIsMutual: whether two may share does not depend on who asks.
 func TestSharingIsMutual(t *testing.T) {
 	tenant := rapid.Custom(func(t *rapid.T) *lbpool.Tenant {
-		return &lbpool.Tenant{
-			Key: rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "key"), Realm: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "realm"),
+		realm := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "realm")
+		if rapid.IntRange(0, 2).Draw(t, "alone") == 0 {
+			return &lbpool.Tenant{Realm: realm}
+		}
+		return &lbpool.Tenant{Realm: realm, Sharing: &lbpool.Sharing{
+			Key:     rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"),
 			Admits:  rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "*"}), 0, 2).Draw(t, "admits"),
 			Backend: rapid.SampledFrom([]string{"", "Local"}).Draw(t, "backend"),
 			Ports:   rapid.SliceOfN(rapid.Map(rapid.Int32Range(1, 3), func(n int32) lbpool.Port { return lbpool.Port{Protocol: "TCP", Number: n} }), 0, 2).Draw(t, "ports"),
-		}
+		}}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := tenant.Draw(t, "a"), tenant.Draw(t, "b")

@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,18 +18,17 @@ import (
 // from the object once; the rest is one Compile's decision about it.
 type claim struct {
 	svc     *corev1.Service
-	key     snapshot.Key
-	created int64 // unix seconds; who is older wins
+	created int64 // unix seconds
 	tenant  lbpool.Tenant
 
-	have     []netip.Addr    // in status, each once
-	alien    string          // an entry of status that is no address of ours for sure: a hostname
-	given    bool            // the annotation says that we gave what is in status
-	families []lbpool.Family // wanted, primary first
-	policy   corev1.IPFamilyPolicy
-	pool     string       // asked for by name
-	wants    []netip.Addr // asked for by address
-	fault    refusal      // the request cannot be read
+	have     []netip.Addr     // in status, each once
+	alien    string           // an entry of status that is no address of ours for sure: a hostname
+	asks     *request         // nil: for nothing by name
+	stack    [2]lbpool.Family // wanted, primary first…
+	stacks   uint8            // …and how many
+	requires bool             // both families or none
+	given    bool             // the annotation says that we gave what is in status
+	dying    bool             // being deleted
 
 	// homes are the pools of have in estate; nil: in none.
 	homes  []*pool
@@ -37,15 +37,21 @@ type claim struct {
 	// it has, and nothing is refused.
 	settled bool
 
-	round    uint64
-	managed  bool
-	foreign  bool         // managed, but another controller's address: left alone
-	holds    []netip.Addr // the decision: what belongs in status
-	lost     []loss       // what is taken away
-	leaving  bool         // what it has goes with the next plan; this one tells
-	refused  refusal      // why it does not have what it asks for
-	inflight []netip.Addr
-	listed   *lbpool.Tenant // itself, on what it lists in spec.externalIPs
+	managed bool
+	foreign bool // managed, but another controller's address: left alone
+	leaving bool // what it has goes with the next plan; this one tells
+	round   uint64
+	holds   []netip.Addr   // the decision: what belongs in status
+	lost    []loss         // what is taken away
+	refused refusal        // why it does not have what it asks for
+	listed  *lbpool.Tenant // itself, on what it lists in spec.externalIPs
+}
+
+// A request is what a Service asks for by name.
+type request struct {
+	pool  string
+	wants []netip.Addr
+	fault refusal // it cannot be read
 }
 
 // A refusal is a reason from the list in names.go and a sentence.
@@ -59,17 +65,10 @@ type loss struct {
 	why  string
 }
 
-// newClaim reads a Service.
-func newClaim(svc *corev1.Service) *claim {
-	c := &claim{
-		svc:     svc,
-		key:     snapshot.KeyOf(svc),
-		created: svc.CreationTimestamp.Unix(),
-		policy:  corev1.IPFamilyPolicySingleStack,
-	}
-	if svc.Spec.IPFamilyPolicy != nil {
-		c.policy = *svc.Spec.IPFamilyPolicy
-	}
+// read makes an empty claim that of a Service.
+func (c *claim) read(a arrival) {
+	svc := a.svc
+	c.svc, c.created, c.tenant = svc, a.created, tenantOf(svc, a.key)
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(in.IP); err == nil && in.IP != "" {
 			if a = a.Unmap().WithZone(""); !slices.Contains(c.have, a) {
@@ -80,19 +79,11 @@ func newClaim(svc *corev1.Service) *claim {
 		}
 	}
 	_, c.given = svc.Annotations[AnnotationGiven]
-	c.tenant = tenantOf(svc, c.key)
+	c.dying = svc.DeletionTimestamp != nil
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
-		c.families = familiesOf(svc, c.policy)
-		c.pool, _ = annotation(svc, "address-pool")
-		c.wants, c.fault = requestOf(svc)
-		for _, a := range c.wants {
-			if c.fault.isZero() && !slices.Contains(c.families, lbpool.FamilyOf(a)) {
-				c.fault = refusal{ReasonFamilyMismatch, fmt.Sprintf(
-					"it asks for %v, but the Service has no %v; change spec.ipFamilies or the request", a, lbpool.FamilyOf(a))}
-			}
-		}
+		c.readFamilies()
+		c.readRequest()
 	}
-	return c
 }
 
 // annotation returns the value of a key under our prefix, or MetalLB's.
@@ -111,21 +102,21 @@ func annotation(svc *corev1.Service, name string) (string, bool) {
 	return "", false
 }
 
+// tenantOf reads how a Service shares addresses.
 func tenantOf(svc *corev1.Service, key snapshot.Key) lbpool.Tenant {
-	t := lbpool.Tenant{Name: key.String(), Realm: key.Namespace}
-	t.Key, _ = annotation(svc, "allow-shared-ip")
+	t := lbpool.Tenant{Realm: key.Namespace, Name: key.Name}
+	group, _ := annotation(svc, "allow-shared-ip")
+	if group == "" {
+		return t
+	}
+	t.Sharing = &lbpool.Sharing{Key: group}
 	if list := svc.Annotations[AnnotationSharingNamespaces]; list != "" {
 		for name := range strings.SplitSeq(list, ",") {
 			t.Admits = append(t.Admits, strings.TrimSpace(name))
 		}
 	}
-	t.Ports = make([]lbpool.Port, 0, len(svc.Spec.Ports))
 	for _, p := range svc.Spec.Ports {
-		protocol := string(p.Protocol)
-		if protocol == "" {
-			protocol = string(corev1.ProtocolTCP)
-		}
-		t.Ports = append(t.Ports, lbpool.Port{Protocol: protocol, Number: p.Port})
+		t.Ports = append(t.Ports, lbpool.Port{Protocol: string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), Number: p.Port})
 	}
 	if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
 		t.Backend = "Local " + labels.Set(svc.Spec.Selector).String()
@@ -133,41 +124,81 @@ func tenantOf(svc *corev1.Service, key snapshot.Key) lbpool.Tenant {
 	return t
 }
 
-// familiesOf returns the families a Service wants, primary first. An API
-// server fills ipFamilies in; from files it may have to be guessed.
-func familiesOf(svc *corev1.Service, policy corev1.IPFamilyPolicy) []lbpool.Family {
-	families := make([]lbpool.Family, 0, 2)
-	add := func(f lbpool.Family) {
-		if !slices.Contains(families, f) {
-			families = append(families, f)
-		}
+// families returns the families that a Service wants, primary first.
+func (c *claim) families() []lbpool.Family { return c.stack[:c.stacks] }
+
+// readFamilies finds out what they are. An API server fills ipFamilies in; from
+// files it may have to be guessed.
+func (c *claim) readFamilies() {
+	spec, policy := &c.svc.Spec, corev1.IPFamilyPolicySingleStack
+	if spec.IPFamilyPolicy != nil {
+		policy = *spec.IPFamilyPolicy
 	}
-	for _, f := range svc.Spec.IPFamilies {
+	c.requires = policy == corev1.IPFamilyPolicyRequireDualStack
+	for _, f := range spec.IPFamilies {
 		if f == corev1.IPv6Protocol {
-			add(lbpool.IPv6)
+			c.add(lbpool.IPv6)
 		} else {
-			add(lbpool.IPv4)
+			c.add(lbpool.IPv4)
 		}
 	}
-	if len(families) == 0 {
-		for _, ip := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
-			if a, err := netip.ParseAddr(ip); err == nil {
-				add(lbpool.FamilyOf(a.Unmap()))
-			}
+	if c.stacks == 0 {
+		if spec.ClusterIP != "" {
+			c.addFamilyOf(spec.ClusterIP)
+		}
+		for _, ip := range spec.ClusterIPs {
+			c.addFamilyOf(ip)
 		}
 	}
-	guessed := len(families) == 0
+	guessed := c.stacks == 0
 	if guessed {
-		add(lbpool.IPv4)
+		c.add(lbpool.IPv4)
 	}
 	switch {
 	case policy == corev1.IPFamilyPolicySingleStack:
-		return families[:1]
-	case policy == corev1.IPFamilyPolicyRequireDualStack || guessed:
-		add(lbpool.IPv4)
-		add(lbpool.IPv6)
+		c.stacks = 1
+	case c.requires || guessed:
+		c.add(lbpool.IPv4)
+		c.add(lbpool.IPv6)
 	}
-	return families
+}
+
+// add adds a family that is not yet among those wanted.
+func (c *claim) add(f lbpool.Family) {
+	if !slices.Contains(c.families(), f) {
+		c.stack[c.stacks] = f
+		c.stacks++
+	}
+}
+
+// addFamilyOf adds the family of an address, if it is one.
+func (c *claim) addFamilyOf(ip string) {
+	if a, err := netip.ParseAddr(ip); err == nil {
+		c.add(lbpool.FamilyOf(a.Unmap()))
+	}
+}
+
+// readRequest reads what a Service asks for by name.
+func (c *claim) readRequest() {
+	pool, _ := annotation(c.svc, "address-pool")
+	wants, fault := requestOf(c.svc)
+	for _, a := range wants {
+		if fault.isZero() && !slices.Contains(c.families(), lbpool.FamilyOf(a)) {
+			fault = refusal{ReasonFamilyMismatch, fmt.Sprintf(
+				"it asks for %v, but the Service has no %v; change spec.ipFamilies or the request", a, lbpool.FamilyOf(a))}
+		}
+	}
+	if pool != "" || len(wants) > 0 || !fault.isZero() {
+		c.asks = &request{pool, wants, fault}
+	}
+}
+
+// request returns what a Service asks for by name.
+func (c *claim) request() request {
+	if c.asks == nil {
+		return request{}
+	}
+	return *c.asks
 }
 
 // requestOf reads the addresses that a Service asks for.
@@ -208,37 +239,9 @@ func parseRequest(where, list string) (wants []netip.Addr, fault refusal) {
 // isOutside reports whether an address in status is in none of our pools.
 func (c *claim) isOutside() bool { return slices.Contains(c.homes, nil) }
 
-// merge puts claims, in any order, into a list that is in order.
-func merge(sorted, fresh []*claim) []*claim {
-	slices.SortFunc(fresh, (*claim).compare)
-	i, j := len(sorted)-1, len(fresh)-1
-	sorted = append(sorted, fresh...)
-	for k := len(sorted) - 1; j >= 0; k-- {
-		if i >= 0 && sorted[i].compare(fresh[j]) > 0 {
-			sorted[k] = sorted[i]
-			i--
-		} else {
-			sorted[k] = fresh[j]
-			j--
-		}
-	}
-	return sorted
-}
-
 // isContent reports whether a Service of ours keeps exactly what it has.
 func (c *claim) isContent() bool {
 	return c.managed && !c.foreign && c.refused.isZero() && len(c.holds) > 0 && slices.Equal(c.holds, c.have)
-}
-
-// compare orders claims: who was created first, then by key.
-func (c *claim) compare(o *claim) int {
-	if c.created != o.created {
-		if c.created < o.created {
-			return -1
-		}
-		return 1
-	}
-	return c.key.Compare(o.key)
 }
 
 // begin forgets the decision of an earlier Compile.
@@ -250,6 +253,6 @@ func (c *claim) begin(round uint64, managed bool, ps *pools) {
 		}
 	}
 	c.round, c.managed, c.foreign = round, managed, false
-	c.holds, c.lost, c.inflight, c.leaving = c.holds[:0], nil, nil, false
+	c.holds, c.lost, c.leaving = c.holds[:0], nil, false
 	c.refused, c.listed = refusal{}, nil
 }

@@ -3,7 +3,8 @@
 // the addresses of Ingresses, the counters and conditions of pools.
 //
 // The controller hall calls Compile whenever something changed, writes
-// Plan.Updates and tells Plan.Events and Plan.Problems. It keeps true:
+// Plan.Updates, tells the Event of each that was written, and Plan.Problems. It
+// keeps true:
 //
 //   - An address in any status, or in a write of unknown outcome, is never given
 //     to a second Service that may not share it. What a plan takes away it gives
@@ -18,5 +19,5 @@
 // prev is which addresses were freed when, and claims it need not parse again.
 //
 // Read plan.go first, then claim.go (what a Service asks for), keep.go (what
-// stays), serve.go (who waits).
+// stays), serve.go (who waits), update.go (what is written).
 package assign

@@ -38,7 +38,7 @@ func (w *work) seatListed() {
 	for _, svc := range w.listers {
 		key := snapshot.KeyOf(svc)
 		lister := tenantOf(svc, key)
-		seat := &lbpool.Tenant{Name: key.String() + " (in spec.externalIPs)", Realm: key.Namespace}
+		seat := &lbpool.Tenant{Realm: key.Namespace, Name: key.Name + " (in spec.externalIPs)"}
 		own := w.claims[svc]
 		if own != nil {
 			own.listed = seat
@@ -95,10 +95,10 @@ func (w *work) refuseListed(lister *lbpool.Tenant, a netip.Addr, first []*lbpool
 	}
 	inUse := func(o *lbpool.Tenant, how, why string) refusal {
 		return refusal{ReasonAddressInUse, fmt.Sprintf(
-			"spec.externalIPs of %s lists %v, %s %s, %s: it is not announced for %s", lister.Name, a, how, o.Name, why, lister.Name)}
+			"spec.externalIPs of %s lists %v, %s %s, %s: it is not announced for %s", lister, a, how, o, why, lister)}
 	}
 	for o := range w.pools.book.Tenants(a) {
-		if why := lister.Clash(o); why != "" && o.Name != lister.Name {
+		if why := lister.Clash(o); why != "" && o.String() != lister.String() {
 			return inUse(o, "held by", why)
 		}
 	}
@@ -117,7 +117,7 @@ func (w *work) tellStrangers(svc *corev1.Service, lister *lbpool.Tenant, a netip
 		if lister.Stranger(o) {
 			w.problemListed(svc, refusal{ReasonSharedAcrossNamespaces, fmt.Sprintf(
 				"spec.externalIPs lists %v, which it shares with %s without both permitting that; add the annotation %s to both",
-				a, o.Name, AnnotationSharingNamespaces)})
+				a, o, AnnotationSharingNamespaces)})
 		}
 	}
 }

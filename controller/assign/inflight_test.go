@@ -79,3 +79,18 @@ func TestSettledCompileDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations for 1000 settled Services, %v for 10", many, few)
 	}
 }
+
+// TestFillAllocatesLittle: what one new Service costs is what filling a pool
+// costs. Copies of objects and sentences about them are for those who write.
+func TestFillAllocatesLittle(t *testing.T) {
+	allocs := func(n int) float64 {
+		c := snapshot.Of(poolOf("a", "10.0.0.0/16"))
+		for i := range n {
+			c = c.With(balancer(fmt.Sprint("s", i), time.Duration(i)*time.Second))
+		}
+		return testing.AllocsPerRun(5, func() { assign.Compile(c, nil, nil, noon(), options()) })
+	}
+	if each := (allocs(3000) - allocs(1000)) / 2000; each > 1.5 {
+		t.Errorf("%v allocations for each new Service", each)
+	}
+}

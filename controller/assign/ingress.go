@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/controller/snapshot"
@@ -27,15 +26,15 @@ func (w *work) writeIngresses() {
 	}
 	want := w.published()
 	w.classless = w.servesClassless()
-	var updates []snapshot.Object
+	var updates []Update
 	for _, in := range w.c.Ingresses.All() {
 		if w.isOurIngress(in) && !slices.EqualFunc(in.Status.LoadBalancer.Ingress, want, isSameEntry) {
 			next := *in
 			next.Status.LoadBalancer.Ingress = want
-			updates = append(updates, &next)
+			updates = append(updates, Update{Was: in, next: &next})
 		}
 	}
-	slices.SortFunc(updates, func(a, b snapshot.Object) int { return snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)) })
+	slices.SortFunc(updates, Update.compare)
 	w.plan.Updates = append(w.plan.Updates, updates...)
 }
 
@@ -52,9 +51,9 @@ func (w *work) published() (list []networkingv1.IngressLoadBalancerIngress) {
 	if !ok {
 		return nil
 	}
-	for _, u := range w.plan.Updates {
-		if s, ok := u.(*corev1.Service); ok && snapshot.KeyOf(s) == w.opts.PublishService {
-			svc = s
+	for _, u := range w.plan.Updates { // there are none but of Services yet
+		if u.Was == svc {
+			svc = u.verdict.object()
 		}
 	}
 	for _, in := range svc.Status.LoadBalancer.Ingress {

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/controller/snapshot"
@@ -24,12 +23,12 @@ func (w *work) keep() {
 		for _, l := range c.lost {
 			book.Sit(l.addr, &c.tenant)
 		}
-		for _, a := range c.inflight {
+		for _, a := range w.inflight[c.key()] {
 			book.Sit(a, &c.tenant)
 		}
 	}
 	for _, key := range w.strayWrites() {
-		gone := &lbpool.Tenant{Name: key.String() + " (a write whose outcome is not known yet)", Realm: key.Namespace}
+		gone := &lbpool.Tenant{Realm: key.Namespace, Name: key.Name + " (a write whose outcome is not known yet)"}
 		for _, a := range w.inflight[key] {
 			book.Sit(a, gone)
 		}
@@ -144,19 +143,19 @@ func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 	if home == nil {
 		return "no pool contains it any more"
 	}
-	if !slices.Contains(c.families, lbpool.FamilyOf(a)) {
+	if !slices.Contains(c.families(), lbpool.FamilyOf(a)) {
 		return fmt.Sprintf("the Service has no %v any more", lbpool.FamilyOf(a))
 	}
 	for o := range w.pools.book.Tenants(a) {
 		if why := c.tenant.Clash(o); why != "" {
-			return fmt.Sprintf("it is also held by the older %s, %s", o.Name, why)
+			return fmt.Sprintf("it is also held by the older %s, %s", o, why)
 		}
 	}
 	for o := range w.pools.book.Tenants(a) {
 		if c.tenant.Stranger(o) {
 			w.problem(c.ref(), ReasonSharedAcrossNamespaces, fmt.Sprintf(
 				"it shares %v with %s without both permitting that; it stays so, but add the annotation %s to both",
-				a, o.Name, AnnotationSharingNamespaces))
+				a, o, AnnotationSharingNamespaces))
 		}
 	}
 	return ""
@@ -164,22 +163,20 @@ func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 
 // orderHolds puts the primary family first and else leaves the order alone.
 func (w *work) orderHolds(c *claim) {
-	if len(c.families) < 2 {
+	if len(c.families()) < 2 {
 		return
 	}
 	slices.SortStableFunc(c.holds, func(a, b netip.Addr) int {
-		return slices.Index(c.families, lbpool.FamilyOf(a)) - slices.Index(c.families, lbpool.FamilyOf(b))
+		return slices.Index(c.families(), lbpool.FamilyOf(a)) - slices.Index(c.families(), lbpool.FamilyOf(b))
 	})
 }
 
 // missing returns the wanted families in which a Service has no address.
 func (c *claim) missing(addrs []netip.Addr) (families []lbpool.Family) {
-	for _, f := range c.families {
+	for _, f := range c.families() {
 		if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return lbpool.FamilyOf(a) == f }) {
 			families = append(families, f)
 		}
 	}
 	return families
 }
-
-func (c *claim) requires() bool { return c.policy == corev1.IPFamilyPolicyRequireDualStack }

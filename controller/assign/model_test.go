@@ -153,7 +153,7 @@ func (l *modelLeader) compile(r rules, truth []modelEvent) {
 	}
 	l.plan = assign.Compile(clusterOf(l.view), prev, in, noon(), options())
 	for _, u := range l.plan.Updates {
-		if svc, ok := u.(*corev1.Service); ok {
+		if svc, ok := u.Object().(*corev1.Service); ok {
 			i := int(svc.Name[0] - 'a')
 			l.pending = append(slices.Clone(l.pending), modelWrite{i, svc, l.view[i].version})
 		}

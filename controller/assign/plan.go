@@ -1,8 +1,6 @@
 package assign
 
 import (
-	"iter"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -48,14 +46,9 @@ type Inflight map[snapshot.Key][]netip.Addr
 
 // Plan is what should be.
 type Plan struct {
-	// Updates are the objects whose status (of Services also annotations) is
-	// not what it should be, as it should be: Services, the oldest first, then
-	// Ingresses and pools, by key. They share unchanged parts with the snapshot
-	// and must not be modified.
-	Updates []snapshot.Object
-	// Events belong to the update of the object they are about: tell one when
-	// that write has succeeded.
-	Events []Event
+	// Updates are what is to be written: Services, the oldest first, then
+	// Ingresses and pools, by key.
+	Updates []Update
 	// Problems that exist now, whether or not they did before.
 	Problems []snapshot.Problem
 	// Holdings is who sits on which address, the oldest Service first; behind
@@ -68,14 +61,6 @@ type Plan struct {
 	NextWake time.Time
 
 	memo *memo
-}
-
-// Event is one change, told once.
-type Event struct {
-	About   snapshot.Ref
-	Type    string // corev1.EventTypeNormal or corev1.EventTypeWarning
-	Reason  string
-	Message string
 }
 
 // Holding says that a Service sits on an address.
@@ -103,10 +88,17 @@ type memo struct {
 	round  uint64
 	claims map[*corev1.Service]*claim
 	sorted []*claim // the claims, oldest first
-	fresh  []*claim // reused: those that were not there before
 	pools  *pools
 	nodes  map[netip.Addr]string // their own addresses, and which node's
 	links  map[netip.Addr]string // addresses in pools that interfaces or gateways have, and whose
+}
+
+// newMemo returns a memo with room for n Services.
+func newMemo(n int) *memo {
+	return &memo{
+		claims: make(map[*corev1.Service]*claim, n),
+		nodes:  map[netip.Addr]string{}, links: map[netip.Addr]string{},
+	}
 }
 
 // work is one Compile.
@@ -124,8 +116,8 @@ type work struct {
 	listers []*corev1.Service // with spec.externalIPs
 	listed  []Holding         // the addresses that they have by that
 
-	candidateList []*pool                   // reused
-	vip           corev1.LoadBalancerIPMode // what every ipMode of the plan points to
+	candidateList []*pool // reused
+	gaining       int     // how many addresses status does not show yet
 }
 
 // Compile works out the plan for a cluster. prev is the plan before, or nil.
@@ -139,9 +131,9 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	if opts.IngressClass == "" {
 		opts.IngressClass = "quayside"
 	}
-	w := &work{c: c, prev: prev, inflight: inflight, now: now, opts: opts, memo: prev.memo, plan: &Plan{}, vip: corev1.LoadBalancerIPModeVIP}
+	w := &work{c: c, prev: prev, inflight: inflight, now: now, opts: opts, memo: prev.memo, plan: &Plan{}}
 	if w.memo == nil {
-		w.memo = &memo{claims: map[*corev1.Service]*claim{}, nodes: map[netip.Addr]string{}, links: map[netip.Addr]string{}}
+		w.memo = newMemo(c.Services.Len())
 	}
 	w.plan.memo = w.memo
 	w.round++
@@ -169,43 +161,7 @@ func (w *work) readPools() {
 	if w.pools == nil || !w.pools.renew(objects) {
 		w.pools = compilePools(objects)
 	}
-	w.pools.book.Reset()
-}
-
-// readClaims collects the Services that concern us, oldest first. Those that
-// have not changed since the last Compile are not parsed again.
-func (w *work) readClaims() {
-	live, fresh := 0, w.fresh[:0]
-	for _, svc := range w.c.Services.All() {
-		if len(svc.Spec.ExternalIPs) > 0 && hasClusterIP(svc) {
-			w.listers = append(w.listers, svc)
-		}
-		balancer := svc.Spec.Type == corev1.ServiceTypeLoadBalancer
-		if !balancer && len(svc.Status.LoadBalancer.Ingress) == 0 && !wasOurs(svc) {
-			continue
-		}
-		c := w.claims[svc]
-		if c == nil {
-			c = newClaim(svc)
-			w.claims[svc] = c
-			fresh = append(fresh, c)
-		}
-		c.begin(w.round, balancer && w.isOurs(svc), w.pools)
-		live++
-	}
-	if live < len(w.claims) { // some are gone, or have a newer version
-		gone := func(c *claim) bool { return c.round != w.round }
-		w.sorted = slices.DeleteFunc(w.sorted, gone)
-		maps.DeleteFunc(w.claims, func(_ *corev1.Service, c *claim) bool { return gone(c) })
-	}
-	w.sorted = merge(w.sorted, fresh)
-	clear(fresh) // it must not keep old objects alive
-	w.fresh = fresh
-	for key, addrs := range w.inflight {
-		if svc, ok := w.c.Services.Get(key); ok && w.claims[svc] != nil {
-			w.claims[svc].inflight = addrs
-		}
-	}
+	w.pools.book.Reset(w.c.Services.Len())
 }
 
 // isOurs reports whether a Service of type LoadBalancer is for us.
@@ -287,7 +243,13 @@ func (w *work) problem(about snapshot.Ref, reason, message string) {
 	w.plan.Problems = append(w.plan.Problems, snapshot.Problem{Object: about, Reason: reason, Message: message})
 }
 
-func (c *claim) ref() snapshot.Ref { return snapshot.Ref{Kind: snapshot.Service.String(), Key: c.key} }
+func (c *claim) key() snapshot.Key {
+	return snapshot.Key{Namespace: c.tenant.Realm, Name: c.tenant.Name}
+}
+
+func (c *claim) ref() snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.Service.String(), Key: c.key()}
+}
 
 // wake lowers NextWake to t.
 func (w *work) wake(t time.Time) {
@@ -296,44 +258,36 @@ func (w *work) wake(t time.Time) {
 	}
 }
 
-// holdings lists who sits on what after this plan, sharing the list with the
-// last plan when it is the same.
+// holdings lists who sits on what after this plan: the list of the last plan
+// itself, as long as it is the same.
 func (w *work) holdings() {
-	old := w.prev.Holdings
-	same, n, pending := true, 0, 0
-	for h := range w.seated() {
-		same = same && n < len(old) && old[n] == h
-		n++
-		if h.Pending {
-			pending++
+	old, list, n := w.prev.Holdings, []Holding(nil), 0
+	add := func(h Holding) {
+		if list == nil && n < len(old) && old[n] == h {
+			n++
+			return
+		}
+		if list == nil {
+			list = append(make([]Holding, 0, max(len(old), len(w.sorted)+len(w.listed))), old[:n]...)
+		}
+		list = append(list, h)
+	}
+	for _, c := range w.sorted {
+		for _, a := range c.holds {
+			h := Holding{Address: a, Service: c.key(), Pending: !slices.Contains(c.have, a)}
+			if p := w.home(c, a); p != nil {
+				h.Pool = p.obj.Name
+			}
+			if h.Pending {
+				w.gaining++
+			}
+			add(h)
 		}
 	}
-	w.plan.Updates, w.plan.Events = slices.Grow(w.plan.Updates, pending), slices.Grow(w.plan.Events, pending)
-	if same && n == len(old) {
-		w.plan.Holdings = old
-		return
+	for _, h := range w.listed {
+		add(h)
 	}
-	w.plan.Holdings = slices.AppendSeq(make([]Holding, 0, n), w.seated())
-}
-
-// seated yields every holding, the oldest Service first.
-func (w *work) seated() iter.Seq[Holding] {
-	return func(yield func(Holding) bool) {
-		for _, c := range w.sorted {
-			for _, a := range c.holds {
-				h := Holding{Address: a, Service: c.key, Pending: !slices.Contains(c.have, a)}
-				if p := w.home(c, a); p != nil {
-					h.Pool = p.obj.Name
-				}
-				if !yield(h) {
-					return
-				}
-			}
-		}
-		for _, h := range w.listed {
-			if !yield(h) {
-				return
-			}
-		}
+	if w.plan.Holdings = list; list == nil {
+		w.plan.Holdings = old[:n:n]
 	}
 }

@@ -38,7 +38,6 @@ type pool struct {
 	ofSpace    []labels.Selector
 	ofService  []labels.Selector
 	problems   []snapshot.Problem
-	assigned   string // the message for Services that have addresses from here
 }
 
 // compilePools reads every pool, the good part of a bad one too.
@@ -50,7 +49,7 @@ func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for i, o := range older {
-		p := &pool{obj: o, index: i, drain: o.Spec.Drain, auto: o.Spec.AutoAssign == nil || *o.Spec.AutoAssign, assigned: "from pool " + o.Name}
+		p := &pool{obj: o, index: i, drain: o.Spec.Drain, auto: o.Spec.AutoAssign == nil || *o.Spec.AutoAssign}
 		raw = append(raw, p.readAddresses())
 		p.readAllocation()
 		ps.list = append(ps.list, p)

@@ -22,7 +22,7 @@ const (
 // writePools adds the pools whose counters or conditions are not what they
 // should be, and their problems.
 func (w *work) writePools() {
-	var updates []snapshot.Object
+	var updates []Update
 	inside := w.nodesInside()
 	for _, p := range w.pools.list {
 		problems := slices.Clone(p.problems)
@@ -47,10 +47,10 @@ func (w *work) writePools() {
 			status.AvailableIPv4 != old.AvailableIPv4 || status.AvailableIPv6 != old.AvailableIPv6 {
 			next := *p.obj
 			next.Status = status
-			updates = append(updates, &next)
+			updates = append(updates, Update{Was: p.obj, next: &next})
 		}
 	}
-	slices.SortFunc(updates, func(a, b snapshot.Object) int { return snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)) })
+	slices.SortFunc(updates, Update.compare)
 	w.plan.Updates = append(w.plan.Updates, updates...)
 }
 

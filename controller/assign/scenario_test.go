@@ -35,10 +35,12 @@ func TestScenarios(t *testing.T) {
 			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, WatchNamespace: settings["watch"], ExternalIPs: settings["external"] != ""}
 			for round := 0; ; round++ {
 				prev = assign.Compile(c, prev, nil, now, opts)
-				for _, e := range prev.Events {
-					fmt.Fprintf(&out, "event %v: %s: %s\n", e.About, e.Reason, e.Message)
+				for _, u := range prev.Updates {
+					if e, ok := u.Event(); ok {
+						fmt.Fprintf(&out, "event %v: %s: %s\n", e.About, e.Reason, e.Message)
+					}
 				}
-				if c = c.With(prev.Updates...); len(prev.Updates) == 0 {
+				if c = apply(c, prev); len(prev.Updates) == 0 {
 					break
 				}
 				if round == 4 {

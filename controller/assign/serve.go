@@ -25,12 +25,12 @@ func (w *work) serve() {
 // It is moved only once the new address is certain, and keeps the old one
 // until then.
 func (w *work) serveClaim(c *claim) {
-	if !c.fault.isZero() {
-		c.refused = c.fault
+	if fault := c.request().fault; !fault.isZero() {
+		c.refused = fault
 		return
 	}
 	switch {
-	case len(c.holds) == 0 && c.svc.DeletionTimestamp != nil:
+	case len(c.holds) == 0 && c.dying:
 		c.refused = refusal{ReasonBeingDeleted, "the Service is being deleted and gets no new address"}
 	case len(c.holds) == 0:
 		w.take(c, w.choose, "")
@@ -38,11 +38,11 @@ func (w *work) serveClaim(c *claim) {
 		w.take(c, w.choose, "the Service asks for another address or pool")
 	case len(c.missing(c.holds)) == 0:
 	case w.take(c, w.complete, ""):
-	case (len(c.lost) > 0 || c.requires()) && w.take(c, w.chooseBoth, "its addresses come from one pool, and this one has not both families"):
-	case !c.requires():
+	case (len(c.lost) > 0 || c.requires) && w.take(c, w.chooseBoth, "its addresses come from one pool, and this one has not both families"):
+	case !c.requires:
 		c.refused = refusal{} // one family is what PreferDualStack settles for
 	}
-	if c.requires() && len(c.holds) > 0 && len(c.missing(c.holds)) > 0 {
+	if c.requires && len(c.holds) > 0 && len(c.missing(c.holds)) > 0 {
 		for _, a := range c.holds {
 			c.lost = append(c.lost, loss{a, "the Service requires both families, and there is only this one"})
 		}
@@ -63,7 +63,7 @@ func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal), why s
 			c.lost = append(c.lost, loss{a, why})
 		}
 	}
-	c.holds = append(c.holds[:0], addrs...)
+	c.holds = addrs
 	w.orderHolds(c)
 	for _, a := range c.holds {
 		w.pools.book.Sit(a, &c.tenant)
@@ -73,16 +73,17 @@ func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal), why s
 
 // isAsAsked reports whether what a Service holds is what it asks for by name.
 func (w *work) isAsAsked(c *claim) bool {
-	for _, a := range c.wants {
+	asks := c.request()
+	for _, a := range asks.wants {
 		if !slices.Contains(c.holds, a) {
 			return false
 		}
 	}
 	for _, a := range c.holds {
-		if c.pool != "" && w.home(c, a).obj.Name != c.pool {
+		if asks.pool != "" && w.home(c, a).obj.Name != asks.pool {
 			return false
 		}
-		if len(c.wants) > 0 && !slices.Contains(c.wants, a) && !slices.Contains(c.missing(c.wants), lbpool.FamilyOf(a)) {
+		if len(asks.wants) > 0 && !slices.Contains(asks.wants, a) && !slices.Contains(c.missing(asks.wants), lbpool.FamilyOf(a)) {
 			return false
 		}
 	}
@@ -91,33 +92,33 @@ func (w *work) isAsAsked(c *claim) bool {
 
 // choose finds addresses for a Service as if it had none.
 func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
-	if len(c.wants) > 0 {
-		return w.chooseAsked(c)
+	if wants := c.request().wants; len(wants) > 0 {
+		return w.chooseAsked(c, wants)
 	}
 	candidates, refused := w.candidates(c)
 	if !refused.isZero() {
 		return nil, refused
 	}
-	if len(c.families) == 2 {
+	if len(c.families()) == 2 {
 		for _, p := range candidates {
-			first, ok1 := w.pick(c, p, c.families[0])
-			second, ok2 := w.pick(c, p, c.families[1])
+			first, ok1 := w.pick(c, p, c.families()[0])
+			second, ok2 := w.pick(c, p, c.families()[1])
 			if ok1 && ok2 {
 				return []netip.Addr{first, second}, refusal{}
 			}
 		}
-		if c.requires() {
-			return nil, w.exhausted(c, candidates, c.families)
+		if c.requires {
+			return nil, w.exhausted(c, candidates, c.families())
 		}
 	}
-	for _, f := range c.families {
+	for _, f := range c.families() {
 		for _, p := range candidates {
 			if a, ok := w.pick(c, p, f); ok {
 				return []netip.Addr{a}, refusal{}
 			}
 		}
 	}
-	return nil, w.exhausted(c, candidates, c.families)
+	return nil, w.exhausted(c, candidates, c.families())
 }
 
 // chooseBoth is choose for a Service that would rather keep what it has than
@@ -132,18 +133,18 @@ func (w *work) chooseBoth(c *claim) ([]netip.Addr, refusal) {
 
 // chooseAsked checks the addresses that a Service asks for, all or nothing,
 // and adds the families that it did not ask about from the first one's pool.
-func (w *work) chooseAsked(c *claim) ([]netip.Addr, refusal) {
-	for _, a := range c.wants {
+func (w *work) chooseAsked(c *claim, wants []netip.Addr) ([]netip.Addr, refusal) {
+	for _, a := range wants {
 		if refused := w.refuse(c, a); !refused.isZero() {
 			return nil, refused
 		}
 	}
-	addrs := slices.Clone(c.wants)
-	home := w.pools.poolOf(c.wants[0])
+	addrs := slices.Clone(wants)
+	home := w.pools.poolOf(wants[0])
 	for _, f := range c.missing(addrs) {
 		if a, ok := w.pick(c, home, f); ok {
 			addrs = append(addrs, a)
-		} else if c.requires() {
+		} else if c.requires {
 			return nil, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
 		}
 	}
@@ -173,14 +174,14 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 	if node, ok := w.nodes[a]; ok {
 		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is the own address of node %s", a, node)}
 	}
-	p := w.pools.poolOf(a)
+	p, asked := w.pools.poolOf(a), c.request().pool
 	switch {
 	case p == nil && len(w.pools.list) == 0:
 		return refusal{ReasonNoPool, "there is no IPAddressPool yet"}
 	case p == nil:
 		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("%v is in no pool; ask for another or add it to an IPAddressPool", a)}
-	case c.pool != "" && c.pool != p.obj.Name:
-		return refusal{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %s and for %v, which is in pool %s", c.pool, a, p.obj.Name)}
+	case asked != "" && asked != p.obj.Name:
+		return refusal{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %s and for %v, which is in pool %s", asked, a, p.obj.Name)}
 	}
 	if slices.Contains(c.have, a) && slices.Contains(c.holds, a) {
 		return refusal{} // it sits there: rules for newcomers do not apply
@@ -195,7 +196,7 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is %s", a, link)}
 	}
 	if o, why := w.obstacle(c, a); o != nil {
-		return refusal{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o.Name, why)}
+		return refusal{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o, why)}
 	}
 	return refusal{}
 }
@@ -203,7 +204,7 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 // barred says why a pool gives a Service nothing new although it asks by name.
 func (w *work) barred(c *claim, p *pool) refusal {
 	switch {
-	case !p.admits(c.svc, w.namespaceLabels(c)):
+	case !w.admits(p, c):
 		return refusal{ReasonPoolNotAllowed, fmt.Sprintf("pool %s does not serve this Service; see its spec.serviceAllocation", p.obj.Name)}
 	case p.drain:
 		return refusal{ReasonPoolDraining, fmt.Sprintf("pool %s gives no new addresses; see its spec.drain and conditions", p.obj.Name)}
@@ -211,11 +212,16 @@ func (w *work) barred(c *claim, p *pool) refusal {
 	return refusal{}
 }
 
-func (w *work) namespaceLabels(c *claim) labels.Set {
-	if ns, ok := w.c.Namespaces.Get(snapshot.Key{Name: c.key.Namespace}); ok {
-		return ns.Labels
+// admits reports whether a pool serves a Service.
+func (w *work) admits(p *pool, c *claim) bool {
+	if !p.isPinned() {
+		return true
 	}
-	return nil
+	var of labels.Set
+	if ns, ok := w.c.Namespaces.Get(snapshot.Key{Name: c.tenant.Realm}); ok {
+		of = ns.Labels
+	}
+	return p.admits(c.svc, of)
 }
 
 // candidates returns the pools from which a Service may be given an address,
@@ -224,16 +230,16 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 	if len(w.pools.list) == 0 {
 		return nil, refusal{ReasonNoPool, "there is no IPAddressPool yet"}
 	}
-	if c.pool != "" {
-		p := w.pools.byName[c.pool]
+	if asked := c.request().pool; asked != "" {
+		p := w.pools.byName[asked]
 		if p == nil {
-			return nil, refusal{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %q, which does not exist", c.pool)}
+			return nil, refusal{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %q, which does not exist", asked)}
 		}
 		return []*pool{p}, w.barred(c, p)
 	}
 	list, draining := w.candidateList[:0], false
 	for _, p := range w.pools.order {
-		if p.auto && p.admits(c.svc, w.namespaceLabels(c)) {
+		if p.auto && w.admits(p, c) {
 			draining = draining || p.drain
 			if !p.drain {
 				list = append(list, p)
@@ -248,13 +254,15 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 		return nil, refusal{ReasonPoolNotAllowed, "no pool serves this Service; see autoAssign and serviceAllocation of the pools, or ask for one by the annotation " + AnnotationPool}
 	}
 	// A write of unknown outcome is repeated, not replaced by another choice.
-	slices.SortStableFunc(list, func(a, b *pool) int { return w.pending(c, b) - w.pending(c, a) })
+	if len(w.inflight[c.key()]) > 0 {
+		slices.SortStableFunc(list, func(a, b *pool) int { return w.pending(c, b) - w.pending(c, a) })
+	}
 	return list, refusal{}
 }
 
 // pending counts the addresses of a pool that are in flight to a Service.
 func (w *work) pending(c *claim, p *pool) (n int) {
-	for _, a := range c.inflight {
+	for _, a := range w.inflight[c.key()] {
 		if w.pools.poolOf(a) == p {
 			n++
 		}
@@ -272,12 +280,12 @@ func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
 		o, _ := w.pools.book.Obstacle(a, &c.tenant)
 		return o == nil
 	}
-	for _, a := range c.inflight {
+	for _, a := range w.inflight[c.key()] {
 		if fits(a) {
 			return a, true
 		}
 	}
-	shared := w.pools.book.Shared(c.tenant.Key)
+	shared := w.pools.book.Shared(&c.tenant)
 	near := min(len(shared), maxShared)
 	for _, a := range shared[:near] {
 		if fits(a) {
@@ -322,7 +330,7 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 	}
 	which := "pool " + strings.Join(names, ", ")
 	switch {
-	case !has && c.requires() && len(families) == 2:
+	case !has && c.requires && len(families) == 2:
 		return refusal{ReasonNoAddressOfFamily, fmt.Sprintf("it requires both families from one pool, and %s has not both", which)}
 	case !has && len(families) == 1:
 		return refusal{ReasonNoAddressOfFamily, fmt.Sprintf("%s has no %s addresses", which, both)}
@@ -330,9 +338,9 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 		return refusal{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
 	}
 	message := fmt.Sprintf("every %s address of %s is in use", both, which)
-	for _, a := range w.pools.book.Shared(c.tenant.Key) {
+	for _, a := range w.pools.book.Shared(&c.tenant) {
 		if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
-			message += fmt.Sprintf("; it cannot share %v with %s, %s", a, o.Name, why)
+			message += fmt.Sprintf("; it cannot share %v with %s, %s", a, o, why)
 			break
 		}
 	}
