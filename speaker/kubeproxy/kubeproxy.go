@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -112,13 +113,13 @@ func (w *Watcher) await(ctx context.Context) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}, Timeout: time.Second}
 	url := "http://" + w.opts.Address + "/metrics"
 	log := w.opts.Log.With("asked", url)
-	began, answered := time.Now(), false
+	began, listens := time.Now(), false
 	tick := time.NewTicker(w.opts.every)
 	defer tick.Stop()
 	for {
 		why, err := ask(ctx, client, url)
 		waited := time.Since(began)
-		answered = answered || err == nil
+		listens = listens || !errors.Is(err, syscall.ECONNREFUSED)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -128,7 +129,7 @@ func (w *Watcher) await(ctx context.Context) {
 		case errors.Is(err, errBlind):
 			log.Info("whether kube-proxy has written its rules cannot be seen; going on", "answer", err)
 			return
-		case !answered && waited > w.opts.patienceAbsent:
+		case !listens && waited > w.opts.patienceAbsent:
 			log.Info("nobody answers for kube-proxy; going on without it", "error", err)
 			return
 		case waited > w.opts.patience:

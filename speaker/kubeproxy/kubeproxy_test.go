@@ -178,6 +178,11 @@ func TestPatienceEnds(t *testing.T) {
 	}
 	gone := httptest.NewServer(late)
 	gone.Close()
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // as a kube-proxy that is starved or stopped
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
 	const short, long = 200 * time.Millisecond, 800 * time.Millisecond
 	for _, c := range []struct {
 		name, address     string
@@ -186,6 +191,7 @@ func TestPatienceEnds(t *testing.T) {
 		{"no kube-proxy is meant", "", 0, 0},
 		{"nobody listens", gone.Listener.Addr().String(), short, long},
 		{"it answers, but never writes a rule", servers[late], long, time.Hour},
+		{"it listens, and says nothing", mute.Addr().String(), long, time.Hour},
 		{"it does not know the question", servers[blind], 0, short},
 		{"the address is none", "nowhere:port", 0, short},
 	} {
