@@ -9,26 +9,37 @@ import (
 
 // Neighbour discovery, RFC 4861: 4.3 solicitation, 4.4 advertisement.
 const (
-	ip6Len            = 40
-	ndTargetAt        = etherLen + ip6Len + 8
-	ndOptionsAt       = ndTargetAt + 16
-	ndSolicitation    = 135
-	ndAdvertisement   = 136
-	ndOptionSource    = 1
-	ndOptionTarget    = 2
-	protocolICMPv6    = 58
-	solicitationBytes = 32 // of ICMPv6, with the source's link-layer address
+	ip6Len          = 40
+	ndTargetAt      = etherLen + ip6Len + 8
+	ndOptionsAt     = ndTargetAt + 16
+	ndSolicitation  = 135
+	ndAdvertisement = 136
+	ndOptionSource  = 1
+	ndOptionTarget  = 2
+	ndBytes         = 32 // of ICMPv6, with one link-layer address
+	protocolICMPv6  = 58
 )
 
 // solicitation asks the solicited-node group of target.
 func solicitation(mac net.HardwareAddr, from, target netip.Addr) []byte {
 	t := target.As16()
 	group := [16]byte{0xff, 2, 11: 1, 12: 0xff, 13: t[13], 14: t[14], 15: t[15]}
-	f := slices.Concat([]byte{0x33, 0x33, 0xff, t[13], t[14], t[15]}, mac, []byte{0x86, 0xdd})
-	f = append(f, 0x60, 0, 0, 0, 0, solicitationBytes, protocolICMPv6, 255)
-	f = slices.Concat(f, from.AsSlice(), group[:])
-	f = append(f, ndSolicitation, 0, 0, 0, 0, 0, 0, 0)
-	f = slices.Concat(f, t[:], []byte{ndOptionSource, 1}, mac)
+	return discovery(mac, from, group, ndSolicitation, 0, target, ndOptionSource)
+}
+
+// advertisement tells every host that target is here.
+func advertisement(mac net.HardwareAddr, target netip.Addr) []byte {
+	const override = 0x20
+	return discovery(mac, target, [16]byte{0xff, 2, 15: 1}, ndAdvertisement, override, target, ndOptionTarget)
+}
+
+// discovery is a message to a multicast group, with mac as its only option.
+func discovery(mac net.HardwareAddr, from netip.Addr, to [16]byte, kind, flags byte, target netip.Addr, option byte) []byte {
+	f := slices.Concat([]byte{0x33, 0x33}, to[12:], mac, []byte{0x86, 0xdd})
+	f = append(f, 0x60, 0, 0, 0, 0, ndBytes, protocolICMPv6, 255)
+	f = slices.Concat(f, from.AsSlice(), to[:])
+	f = append(f, kind, 0, 0, 0, flags, 0, 0, 0)
+	f = slices.Concat(f, target.AsSlice(), []byte{option, 1}, mac)
 	binary.BigEndian.PutUint16(f[etherLen+ip6Len+2:], checksum6(f[etherLen:]))
 	return f
 }

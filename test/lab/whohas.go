@@ -65,6 +65,28 @@ func (c *Client) Owner(addr string, within time.Duration) string {
 	return owner
 }
 
+// Claim tells the LAN, unasked, that this client has addr: what a host does
+// that comes up with it.
+func (c *Client) Claim(addr string) {
+	c.view.helper()
+	target, err := netip.ParseAddr(addr)
+	c.view.must(err)
+	mac, err := net.ParseMAC(c.MAC())
+	c.view.must(err)
+	proto, frame := unix.ETH_P_ARP, arpFrame(mac, target, target)
+	if target.Is6() {
+		proto, frame = unix.ETH_P_IPV6, advertisement(mac, target)
+	}
+	c.view.must(c.ns.do(func() error {
+		fd, err := openPacket(proto)
+		if err != nil {
+			return err
+		}
+		_, err = unix.Write(fd, frame)
+		return errors.Join(err, unix.Close(fd))
+	}))
+}
+
 // ask sends n questions, one per beat, and returns who answers until a beat
 // (or, with short beats, 300 ms) after the last.
 func (c *Client) ask(addr string, n int, beat time.Duration) (macs []string, err error) {
