@@ -121,8 +121,9 @@ func (m *mind) compile() {
 	m.members = m.membersView()
 	m.met = m.met || len(m.members.Alive) > 1
 	m.self = m.facts(began)
-	view := m.view()
+	before, view := m.plan, m.view()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
+	m.yield(before)
 	for a, answer := range m.plan.Answers {
 		if _, known := m.handing[a]; answer.HandOver != "" && !known {
 			m.handing[a] = began
@@ -137,6 +138,17 @@ func (m *mind) compile() {
 		wait = w
 	}
 	m.retry.Reset(min(wait, m.nextRetry(), m.stops.wake(began), m.drained.wake(began)))
+}
+
+// yield drops the claims of this node that a better one silences, whether
+// gossip has brought that or, when the API server was quicker, a SpeakerStatus.
+func (m *mind) yield(before *announce.Plan) {
+	for a, epoch := range m.mine {
+		if best := m.plan.Claims[a]; best.Beats(announce.Claim{Epoch: epoch, Node: m.opts.NodeName}) {
+			delete(m.mine, a)
+			m.lost(a, best, before)
+		}
+	}
 }
 
 // claims reports whether this node's claim on a is the best known.
@@ -164,12 +176,9 @@ func (m *mind) view() announce.View {
 	v.Facts[m.opts.NodeName] = m.self
 	for a, epoch := range m.mine {
 		c := announce.Claim{Epoch: epoch, Node: m.opts.NodeName}
-		if best, ok := v.Claims[a]; ok && best.Beats(c) {
-			delete(m.mine, a)
-			m.lost(a, best)
-			continue
+		if best, ok := v.Claims[a]; !ok || !best.Beats(c) {
+			v.Claims[a] = c
 		}
-		v.Claims[a] = c
 	}
 	m.viewed = v
 	m.recognise(announce.MACs(m.cluster, v))

@@ -345,13 +345,13 @@ func orEvery(interfaces []string) string {
 
 // lost notes that a better claim silences ours: a hand-over is complete, or two
 // sides of a split have met again.
-func (m *mind) lost(a netip.Addr, to announce.Claim) {
+func (m *mind) lost(a netip.Addr, to announce.Claim, before *announce.Plan) {
 	m.opts.Log.Info("address given up", "address", a, "to", to.Node, "epoch", to.Epoch)
 	m.metrics.changes.WithLabelValues("outranked").Inc()
-	if m.plan == nil {
+	if before == nil {
 		return
 	}
-	if answer, ok := m.plan.Answers[a]; ok {
+	if answer, ok := before.Answers[a]; ok {
 		m.event(answer, "Normal", "Moved", fmt.Sprintf("node %s stops announcing %s: node %s does now", m.opts.NodeName, a, to.Node))
 	}
 }
@@ -362,9 +362,6 @@ func (m *mind) stranger(c l2.Conflict) {
 	m.metrics.conflicts.Inc()
 	m.opts.Log.Warn("a stranger answers for our address", "address", c.Address, "mac", c.MAC, "interface", c.Interface)
 	m.refused[c.Address] = refusal{announce.Refusal{MAC: c.MAC}, time.Now().Add(6 * retryStranger)}
-	if answer, ok := m.plan.Answers[c.Address]; ok {
-		m.event(answer, "Warning", "AddressInUse", fmt.Sprintf("%s also claims %s, which node %s announces", c.MAC, c.Address, m.opts.NodeName))
-	}
 }
 
 // nextRetry is how long until a refused address is to be looked at again.

@@ -18,10 +18,11 @@ const maxNotAlive = 20
 // problem of this node began.
 func (m *mind) tell() {
 	// The controller's leader tells of problems that every speaker sees; this
-	// node's own are told here, when they begin.
+	// node's own, and what it alone has heard on the LAN, are told here, when
+	// they begin.
 	own := m.ownProblems()
 	now := make(map[snapshot.Problem]struct{}, len(own))
-	for _, p := range own {
+	for _, p := range slices.Concat(own, m.plan.Heard()) {
 		now[p] = struct{}{}
 		if _, old := m.told[p]; !old {
 			m.opts.Writer.Event(p.Object, "Warning", p.Reason, p.Message)

@@ -135,6 +135,8 @@ type Plan struct {
 	Barred []Take
 	// Owners names who owns or should own each address; "" nobody can.
 	Owners map[netip.Addr]string
+	// Claims are the best ones known, from the view and from SpeakerStatuses.
+	Claims map[netip.Addr]Claim
 	// Problems, sorted.
 	Problems []snapshot.Problem
 	// Status is the wanted SpeakerStatus, without Members and BGPSessions.

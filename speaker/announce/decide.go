@@ -34,6 +34,7 @@ func (k *compiler) readClaims() {
 			k.notePledge(a, c, said.Preference)
 		}
 	}
+	k.plan.Claims = k.claims
 }
 
 // decide gives every address its owner: first those that keep theirs, then the
@@ -170,8 +171,21 @@ func (k *compiler) tellRefusal(e *address, format string) {
 		return
 	}
 	for _, u := range e.users {
-		k.problem(snapshot.RefOf(u.svc), "AddressInUse", fmt.Sprintf("%s belongs to this Service "+format, e.addr, r.MAC))
+		k.problem(snapshot.RefOf(u.svc), addressInUse, fmt.Sprintf("%s belongs to this Service "+format, e.addr, r.MAC))
 	}
+}
+
+// addressInUse is the reason of the problems that only who asked the LAN knows.
+const addressInUse = "AddressInUse"
+
+// Heard are the problems of strangers on the LAN, which this node heard.
+func (p *Plan) Heard() (heard []snapshot.Problem) {
+	for _, problem := range p.Problems {
+		if problem.Reason == addressInUse {
+			heard = append(heard, problem)
+		}
+	}
+	return heard
 }
 
 // status is what this node's SpeakerStatus should say.

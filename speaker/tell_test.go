@@ -1,0 +1,84 @@
+package speaker
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/cluster"
+	"quayside.io/controller/snapshot"
+	"quayside.io/speaker/announce"
+)
+
+// notes keeps the Events.
+type notes struct {
+	cluster.Writer
+	heard []string
+}
+
+func (n *notes) Event(about snapshot.Ref, _, reason, message string) {
+	n.heard = append(n.heard, about.String()+" "+reason+": "+message)
+}
+
+// thinker is the mind of node n1 among the objects of a fleet, alone.
+func thinker(t *testing.T, more ...snapshot.Object) (*mind, *notes) {
+	t.Helper()
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "machine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Put(append(objects(2, 1, nil), more...)...)
+	go func() { _ = files.Run(t.Context()) }()
+	changes := files.Watch(snapshot.Service)
+	defer changes.Stop()
+	for files.Snapshot().Services.Len() == 0 { // they are put together
+		<-changes.C()
+	}
+	n := &notes{}
+	s, err := New(Options{Source: files.Source, Writer: n, NodeName: "n1", Solitary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mind{Speaker: s, mine: map[netip.Addr]int64{}, handing: map[netip.Addr]time.Time{},
+		refused: map[netip.Addr]refusal{}, retry: time.NewTimer(time.Hour)}
+	m.pub = newPublisher(s.opts)
+	return m, n
+}
+
+// Whichever brings the better claim first, gossip or the API server, the
+// Service hears that this node has stopped.
+func TestWhoIsOutrankedByAStatusSaysSo(t *testing.T) {
+	other := &v1alpha1.SpeakerStatus{}
+	other.Name = "n2"
+	other.Status.Announcing = []v1alpha1.Announcing{{Service: "default/s0", Address: "10.0.0.50", Protocol: "l2", Epoch: 3}}
+	m, notes := thinker(t, other)
+	a := netip.MustParseAddr("10.0.0.50")
+	m.mine[a] = 2
+	m.plan = &announce.Plan{Answers: map[netip.Addr]announce.Answer{a: {Epoch: 2, Services: []snapshot.Key{{Namespace: "default", Name: "s0"}}}}}
+	m.compile()
+	if m.claims(a) {
+		t.Error("the claim stands although a better one is known")
+	}
+	want := "Service default/s0 Moved: node n1 stops announcing 10.0.0.50: node n2 does now"
+	if !slices.Contains(notes.heard, want) {
+		t.Errorf("told %q, want %q", notes.heard, want)
+	}
+}
+
+// A stranger on an address of a Service is told to the Service by the node that
+// heard it, once: nobody else knows.
+func TestAStrangerIsToldToTheService(t *testing.T) {
+	m, notes := thinker(t)
+	a := netip.MustParseAddr("10.0.0.50")
+	m.refused[a] = refusal{announce.Refusal{MAC: "02:00:00:00:00:99"}, time.Now().Add(time.Minute)}
+	for range 2 {
+		m.compile()
+		m.tell()
+	}
+	if len(notes.heard) != 1 || !strings.HasPrefix(notes.heard[0], "Service default/s0 AddressInUse: 10.0.0.50 belongs to this Service and a stranger (02:00:00:00:00:99)") {
+		t.Errorf("told %q, want one Event about the stranger", notes.heard)
+	}
+}
