@@ -30,6 +30,8 @@ type mind struct {
 
 	// mine are the claims of this node, which members may not have taken in yet.
 	mine map[netip.Addr]int64
+	// remembered are claims of this node on addresses that had no Service.
+	remembered map[netip.Addr]struct{}
 	// handing says since when an address is answered only for a successor.
 	handing map[netip.Addr]time.Time
 	// refused are addresses that somebody else answers for.
@@ -47,7 +49,7 @@ type mind struct {
 // hand fails; then one of running has been received already.
 func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan error, running *int) error {
 	m := &mind{
-		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, handing: map[netip.Addr]time.Time{},
+		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{},
 		refused: map[netip.Addr]refusal{}, silent: map[netip.Addr]time.Time{}, asking: map[netip.Addr]struct{}{},
 		answers: make(chan verdict, 16), told: map[snapshot.Problem]struct{}{}, retry: time.NewTimer(time.Hour),
 	}
@@ -140,6 +142,19 @@ func (m *mind) compile() {
 	m.retry.Reset(min(wait, m.nextRetry(), m.stops.wake(began), m.drained.wake(began)))
 }
 
+// remember notes claims of this node that it does not carry out: gossip keeps
+// them for a while after the last Service of an address has gone.
+func (m *mind) remember() {
+	for a, c := range m.members.Claims {
+		if _, carried := m.mine[a]; c.Node == m.opts.NodeName && !carried {
+			m.remembered[a] = struct{}{}
+		}
+	}
+	maps.DeleteFunc(m.remembered, func(a netip.Addr, _ struct{}) bool {
+		return m.members.Claims[a].Node != m.opts.NodeName
+	})
+}
+
 // yield drops the claims of this node that a better one silences, whether
 // gossip has brought that or, when the API server was quicker, a SpeakerStatus.
 func (m *mind) yield(before *announce.Plan) {
@@ -165,7 +180,9 @@ func (m *mind) view() announce.View {
 		Facts:       maps.Clone(m.members.Facts),
 		Refused:     make(map[netip.Addr]announce.Refusal, len(m.refused)),
 		HandingOver: m.handing,
+		Remembered:  m.remembered,
 	}
+	m.remember()
 	if v.Claims == nil {
 		v.Claims = map[netip.Addr]announce.Claim{}
 	}

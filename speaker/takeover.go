@@ -323,6 +323,7 @@ func (m *mind) refuse(t announce.Take, by announce.Refusal, why string, now time
 func (m *mind) grant(t announce.Take) {
 	delete(m.refused, t.Address)
 	delete(m.silent, t.Address)
+	delete(m.remembered, t.Address)
 	m.mine[t.Address] = t.Epoch
 	m.metrics.changes.WithLabelValues(string(t.Cause)).Inc()
 	if seen, ok := m.members.LastSeen[t.From]; ok && t.Cause == announce.Died {

@@ -42,7 +42,7 @@ func thinker(t *testing.T, more ...snapshot.Object) (*mind, *notes) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &mind{Speaker: s, mine: map[netip.Addr]int64{}, handing: map[netip.Addr]time.Time{},
+	m := &mind{Speaker: s, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{},
 		refused: map[netip.Addr]refusal{}, retry: time.NewTimer(time.Hour)}
 	m.pub = newPublisher(s.opts)
 	return m, n

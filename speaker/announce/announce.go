@@ -75,6 +75,9 @@ type View struct {
 	Facts map[string]Facts
 	// Refused are the addresses that the LAN says are taken.
 	Refused map[netip.Addr]Refusal
+	// Remembered are claims of this node that it did not carry out until now: the
+	// address had no Service.
+	Remembered map[netip.Addr]struct{}
 	// HandingOver says since when this node answers only until its successor
 	// does; see Answer.HandOver.
 	HandingOver map[netip.Addr]time.Time

@@ -142,7 +142,7 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 }
 
 func (k *compiler) answer(e *address, me int, epoch int64, handOver string) Answer {
-	a := Answer{Epoch: epoch, HandOver: handOver, Interfaces: k.links(e, me, handOver != ""), Preference: k.preference(e)}
+	a := Answer{Epoch: epoch, HandOver: handOver, Interfaces: k.links(e, me, handOver != ""), Preference: k.preference(e, me)}
 	for _, u := range e.users {
 		a.Services = append(a.Services, snapshot.KeyOf(u.svc))
 	}

@@ -30,6 +30,8 @@ type scenarioView struct {
 	Behind  []string            `json:"behind"`
 	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
 
+	Remembered []string `json:"remembered"` // addresses that had no Service
+
 	ExternalIPs      bool `json:"externalIPs"`      // the flag
 	HandOverOnCordon bool `json:"handOverOnCordon"` // the flag, of every speaker
 }
@@ -148,6 +150,10 @@ func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
 			r.Node = node
 		}
 		v.Refused[netip.MustParseAddr(a)] = r
+	}
+	v.Remembered = map[netip.Addr]struct{}{}
+	for _, a := range s.Remembered {
+		v.Remembered[netip.MustParseAddr(a)] = struct{}{}
 	}
 	return v, Options{ExternalIPs: s.ExternalIPs}, s.HandOverOnCordon
 }

@@ -3,6 +3,7 @@ package announce
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -58,27 +59,40 @@ func (k *compiler) notePledge(a netip.Addr, c Claim, preference string) {
 	}
 }
 
+// pledgeOf is what the status of the node that holds e says of the claim.
+func (k *compiler) pledgeOf(e *address) (preference string, told bool) {
+	p, told := k.pledges[e.addr]
+	return p.preference, told && p.Claim == k.claims[e.addr]
+}
+
 // outwished reports whether e, held by node i, should move because its
 // preferences have changed. What no status tells of counts as settled.
 func (k *compiler) outwished(e *address, i int) bool {
-	p, told := k.pledges[e.addr]
-	if !told || p.Claim != k.claims[e.addr] || p.preference == k.wishText(e) {
-		return false
-	}
-	has := k.weight(e, i)
-	for _, c := range k.candidates(e) {
-		if k.weight(e, c) > has {
-			e.outwished = true
-		}
-	}
+	preference, told := k.pledgeOf(e)
+	e.outwished = told && preference != k.wishText(e) && k.outweighed(e, i)
 	return e.outwished
 }
 
-// preference is what this node publishes with its claim on e. Until the node
-// that is preferred now has taken the address, the claim is of the old time.
-func (k *compiler) preference(e *address) string {
+// outweighed reports whether another candidate for e is preferred to node i.
+func (k *compiler) outweighed(e *address, i int) bool {
+	has := k.weight(e, i)
+	return slices.ContainsFunc(k.candidates(e), func(c int) bool { return k.weight(e, c) > has })
+}
+
+// renewed is published with a claim that was remembered from an earlier Service
+// on the address: it was made under whatever preferences that one had.
+const renewed = "renewed"
+
+// preference is what node i, this one, publishes with its claim on e. Until the
+// node that is preferred now has taken the address, the claim is of the old
+// time.
+func (k *compiler) preference(e *address, i int) string {
+	preference, told := k.pledgeOf(e)
 	if e.outwished {
-		return k.pledges[e.addr].preference
+		return preference
+	}
+	if _, remembered := k.view.Remembered[e.addr]; remembered && !told && k.wishful && k.outweighed(e, i) {
+		return renewed
 	}
 	return k.wishText(e)
 }
