@@ -30,34 +30,36 @@ func TestL2PreferredNodes(t *testing.T) {
 	e.advertise(t, preferring("", wish(10, 2)))
 	red := e.dual("red", "Cluster", "team: red")
 	var blue []string
-	holds := func(t *testing.T, node int, addresses ...string) {
-		t.Helper()
-		here := edge{e.Cluster, t}
+	holds := func(here edge, node int, addresses ...string) {
+		here.t.Helper()
 		for _, address := range addresses {
 			here.holder(laptop, address, here.Node(node).Name())
 		}
 	}
-	t.Run("preferred_node.go: prefer, and fall back", func(t *testing.T) {
-		holds(t, 2, red...)
-		speaker := e.Quayside().Speaker(e.Node(2))
+	run := func(row string, f func(here edge)) {
+		t.Run("preferred_node.go: "+row, func(t *testing.T) { f(edge{e.With(t), t}) })
+	}
+	run("prefer, and fall back", func(here edge) {
+		holds(here, 2, red...)
+		speaker := here.Quayside().Speaker(e.Node(2))
 		speaker.Stop()
 		away := e.everyNode(e.Node(2).Name())
 		blue = e.dual("blue", "Cluster", "team: blue") // made while it is away
 		held := map[string]string{}
 		for _, address := range append(red, blue...) {
-			held[address] = e.holder(laptop, address, away...)
+			held[address] = here.holder(laptop, address, away...)
 		}
 		speaker.Start()
 		for address, holder := range held {
-			e.stays(laptop, address, holder, 500*time.Millisecond)
+			here.stays(laptop, address, holder, 500*time.Millisecond)
 		}
 	})
 	all := append(red, blue...)
-	t.Run("preferred_node.go: edited preferences elect again", func(t *testing.T) {
-		e.advertise(t, preferring("", wish(10, 5)))
+	run("edited preferences elect again", func(here edge) {
+		e.advertise(here.t, preferring("", wish(10, 5)))
 		for _, address := range all {
 			silent := 0
-			e.Eventually(settle, func() error {
+			here.Eventually(settle, func() error {
 				got := laptop.who(address)
 				if len(got) == 0 {
 					silent++
@@ -68,55 +70,55 @@ func TestL2PreferredNodes(t *testing.T) {
 				return nil
 			})
 			if silent > 0 {
-				t.Errorf("%d questions for %s were unanswered while it moved", silent, address)
+				here.t.Errorf("%d questions for %s were unanswered while it moved", silent, address)
 			}
-			e.announced(address, e.Node(5).Name(), "eth0")
+			here.announced(address, e.Node(5).Name(), "eth0")
 		}
 	})
-	t.Run("preferred_node.go: no match is no preference", func(t *testing.T) {
-		e.advertise(t, preferring("", "{weight: 100, preference: {matchLabels: {lab/none: 'yes'}}}"))
+	run("no match is no preference", func(here edge) {
+		e.advertise(here.t, preferring("", "{weight: 100, preference: {matchLabels: {lab/none: 'yes'}}}"))
 		for _, address := range all {
-			e.stays(laptop, address, e.Node(5).Name(), 500*time.Millisecond)
+			here.stays(laptop, address, e.Node(5).Name(), 500*time.Millisecond)
 		}
 		for _, address := range e.dual("green", "Cluster", "team: green") {
-			e.holder(laptop, address, e.everyNode()...)
+			here.holder(laptop, address, e.everyNode()...)
 		}
 	})
-	t.Run("preferred_node.go: a hard filter and a soft order", func(t *testing.T) {
-		e.advertise(t, preferring("nodeSelectors: [{matchLabels: {quayside.io/lab-node: '1'}}, {matchLabels: {quayside.io/lab-node: '3'}}], ",
+	run("a hard filter and a soft order", func(here edge) {
+		e.advertise(here.t, preferring("nodeSelectors: [{matchLabels: {quayside.io/lab-node: '1'}}, {matchLabels: {quayside.io/lab-node: '3'}}], ",
 			wish(100, 2), wish(1, 3)))
-		holds(t, 3, all...)
+		holds(here, 3, all...)
 	})
-	t.Run("preferred_node.go: weights add up", func(t *testing.T) {
-		e.advertise(t, preferring("", wish(10, 4), wish(6, 6)), preferring("", wish(5, 6)))
-		holds(t, 6, all...)
+	run("weights add up", func(here edge) {
+		e.advertise(here.t, preferring("", wish(10, 4), wish(6, 6)), preferring("", wish(5, 6)))
+		holds(here, 6, all...)
 	})
-	t.Run("preferred_node.go: disjoint preferences", func(t *testing.T) {
-		e.advertise(t, preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 1)),
+	run("disjoint preferences", func(here edge) {
+		e.advertise(here.t, preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 1)),
 			preferring("serviceSelectors: [{matchLabels: {team: blue}}], ", wish(1, 7)))
-		holds(t, 1, red...)
-		holds(t, 7, blue...)
+		holds(here, 1, red...)
+		holds(here, 7, blue...)
 	})
-	t.Run("preferred_node.go: scoped by serviceSelectors", func(t *testing.T) {
-		e.advertise(t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 3)))
-		holds(t, 3, red...)
+	run("scoped by serviceSelectors", func(here edge) {
+		e.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 3)))
+		holds(here, 3, red...)
 		for _, address := range blue {
-			e.stays(laptop, address, e.Node(7).Name(), 500*time.Millisecond)
+			here.stays(laptop, address, e.Node(7).Name(), 500*time.Millisecond)
 		}
 	})
 	// Last, since it ends where the first began.
-	t.Run("preferred_node.go: fail over, and come back when told to", func(t *testing.T) {
-		speaker := e.Quayside().Speaker(e.Node(3))
+	run("fail over, and come back when told to", func(here edge) {
+		speaker := here.Quayside().Speaker(e.Node(3))
 		speaker.Kill()
 		held := map[string]string{}
 		for _, address := range red {
-			held[address] = e.holder(laptop, address, e.everyNode(e.Node(3).Name())...)
+			held[address] = here.holder(laptop, address, e.everyNode(e.Node(3).Name())...)
 		}
 		speaker.Start()
 		for address, holder := range held {
-			e.stays(laptop, address, holder, 500*time.Millisecond)
+			here.stays(laptop, address, holder, 500*time.Millisecond)
 		}
-		e.advertise(t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(2, 3)))
-		holds(t, 3, red...)
+		e.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(2, 3)))
+		holds(here, 3, red...)
 	})
 }

@@ -32,7 +32,7 @@ func TestL2BarredNode(t *testing.T) {
 		"l2.go: NetworkUnavailable": edge.setNetworkUnavailable,
 	} {
 		t.Run(row, func(t *testing.T) {
-			here := edge{e.Cluster, t}
+			here := edge{e.With(t), t}
 			t.Cleanup(func() {
 				for _, n := range here.everyNode() {
 					bar(here, n, false)
