@@ -38,6 +38,10 @@ type mind struct {
 	refused map[netip.Addr]refusal
 	// silent says since when nobody answers for an address whose owner lives.
 	silent map[netip.Addr]time.Time
+	// answered are the addresses that were answered for at the last turn, with
+	// their interfaces; cut are those of this node that lost all of them.
+	answered map[netip.Addr][]string
+	cut      map[netip.Addr]struct{}
 	// asking are the addresses that a question to the LAN is about.
 	asking  map[netip.Addr]struct{}
 	answers chan verdict
@@ -50,7 +54,7 @@ type mind struct {
 func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan error, running *int) error {
 	m := &mind{
 		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{},
-		refused: map[netip.Addr]refusal{}, silent: map[netip.Addr]time.Time{}, asking: map[netip.Addr]struct{}{},
+		refused: map[netip.Addr]refusal{}, silent: map[netip.Addr]time.Time{}, asking: map[netip.Addr]struct{}{}, cut: map[netip.Addr]struct{}{},
 		answers: make(chan verdict, 16), told: map[snapshot.Problem]struct{}{}, retry: time.NewTimer(time.Hour),
 	}
 	defer m.awaitQuestions()
@@ -181,6 +185,7 @@ func (m *mind) view() announce.View {
 		Refused:     make(map[netip.Addr]announce.Refusal, len(m.refused)),
 		HandingOver: m.handing,
 		Remembered:  m.remembered,
+		Cut:         m.cut,
 	}
 	m.remember()
 	if v.Claims == nil {
@@ -252,11 +257,32 @@ func (m *mind) declare() {
 			want.Addresses[a] = l2.Announcement{Interfaces: answer.Interfaces, Round: m.members.Rounds[a]}
 		}
 	}
+	m.noteCut(want, known)
 	m.l2.Set(want)
 	m.metrics.announced(m.plan.Answers)
 	if m.Speaker.members != nil && m.synced() { // half a list of nodes is no list of peers
 		self, peers := m.peers()
 		m.Speaker.members.Set(&members.Want{Self: self, Peers: peers, Facts: m.self, Claims: maps.Clone(m.mine), Known: known})
+	}
+}
+
+// noteCut notes addresses that are not answered for any more since every link
+// that carried them is down. When one comes up again, others may have taken
+// them: to announce them at once would cut the connections that they have.
+func (m *mind) noteCut(want *l2.Want, known map[netip.Addr]struct{}) {
+	up := map[string]bool{}
+	for _, i := range m.self.Interfaces {
+		up[i.Name] = i.Up
+	}
+	for a, interfaces := range m.answered {
+		if _, still := want.Addresses[a]; !still && len(interfaces) > 0 && !slices.ContainsFunc(interfaces, func(name string) bool { return up[name] }) {
+			m.cut[a] = struct{}{}
+		}
+	}
+	maps.DeleteFunc(m.cut, func(a netip.Addr, _ struct{}) bool { _, exists := known[a]; return !exists || !m.claims(a) })
+	m.answered = make(map[netip.Addr][]string, len(want.Addresses))
+	for a, announcement := range want.Addresses {
+		m.answered[a] = announcement.Interfaces
 	}
 }
 

@@ -66,7 +66,7 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 	}
 	for _, t := range m.plan.Take {
 		switch t.Cause {
-		case announce.First, announce.Died:
+		case announce.First, announce.Died, announce.Returned:
 			ask(t)
 		case announce.Leaving, announce.Ineligible, announce.Preferred: // a planned hand-over needs no question
 			m.grant(t)
@@ -324,6 +324,7 @@ func (m *mind) grant(t announce.Take) {
 	delete(m.refused, t.Address)
 	delete(m.silent, t.Address)
 	delete(m.remembered, t.Address)
+	delete(m.cut, t.Address)
 	m.mine[t.Address] = t.Epoch
 	m.metrics.changes.WithLabelValues(string(t.Cause)).Inc()
 	if seen, ok := m.members.LastSeen[t.From]; ok && t.Cause == announce.Died {
@@ -331,7 +332,10 @@ func (m *mind) grant(t announce.Take) {
 	}
 	m.opts.Log.Info("address taken", "address", t.Address, "from", t.From, "cause", t.Cause, "epoch", t.Epoch, "interfaces", t.Interfaces)
 	text := fmt.Sprintf("node %s announces %s on %s", m.opts.NodeName, t.Address, orEvery(t.Interfaces))
-	if t.From != "" {
+	switch {
+	case t.Cause == announce.Returned:
+		text += " again"
+	case t.From != "":
 		text += fmt.Sprintf(" (before: node %s, %s)", t.From, t.Cause)
 	}
 	m.event(t.Answer, "Normal", "Announcing", text)

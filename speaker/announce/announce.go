@@ -81,6 +81,9 @@ type View struct {
 	// HandingOver says since when this node answers only until its successor
 	// does; see Answer.HandOver.
 	HandingOver map[netip.Addr]time.Time
+	// Cut are addresses of this node that were without a link. They may be
+	// others' by now, so the LAN is asked before they are answered for again.
+	Cut map[netip.Addr]struct{}
 }
 
 // Options are the switches of a speaker.
@@ -117,6 +120,7 @@ const (
 	Died       Cause = "died"       // its owner is not alive any more
 	Leaving    Cause = "leaving"    // its owner is shutting down or being drained
 	Ineligible Cause = "ineligible" // its owner may not serve it any more
+	Returned   Cause = "returned"   // its owner is back on the LAN: the claim stays as it is
 	Preferred  Cause = "preferred"  // preferredNodeSelectors have changed
 )
 

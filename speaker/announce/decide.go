@@ -91,12 +91,17 @@ func (k *compiler) keeper(e *address) (int, bool) {
 func (k *compiler) act(e *address, me int) {
 	claim := k.claims[e.addr]
 	mine := claim.Node == k.me
+	_, cut := k.view.Cut[e.addr]
 	switch {
-	case e.owner == me && mine:
+	case e.owner == me && mine && !cut:
 		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 		k.tellRefusal(e, "but a stranger (%s) answers for it too: find that host, its clients reach one or the other")
 	case e.owner == me:
 		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(e, claim)}
+		if mine {
+			// Should others own it and the question to them be lost, theirs wins.
+			take.Epoch, take.Cause = claim.Epoch, Returned
+		}
 		// An owner that lets go answers until its successor does: that is no
 		// refusal, whatever was heard before it let go.
 		letsGo := take.Cause == Leaving || take.Cause == Ineligible || take.Cause == Preferred
@@ -109,6 +114,7 @@ func (k *compiler) act(e *address, me int) {
 		} else {
 			k.plan.Take = append(k.plan.Take, take)
 		}
+	case mine && cut: // it is no longer answered for, and others will
 	case mine && e.outwished: // for as long as it takes: this node may serve it
 		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 	case mine && k.nodes[me].alive:

@@ -29,6 +29,7 @@ type scenarioView struct {
 	Leaving []string            `json:"leaving"`
 	Behind  []string            `json:"behind"`
 	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
+	Cut     []string            `json:"cut"`     // addresses that were without a link
 
 	Remembered []string `json:"remembered"` // addresses that had no Service
 
@@ -154,6 +155,10 @@ func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
 	v.Remembered = map[netip.Addr]struct{}{}
 	for _, a := range s.Remembered {
 		v.Remembered[netip.MustParseAddr(a)] = struct{}{}
+	}
+	v.Cut = map[netip.Addr]struct{}{}
+	for _, a := range s.Cut {
+		v.Cut[netip.MustParseAddr(a)] = struct{}{}
 	}
 	return v, Options{ExternalIPs: s.ExternalIPs}, s.HandOverOnCordon
 }
