@@ -160,7 +160,7 @@ func (r *rig) trial(f fault) (outage time.Duration, doubled bool) {
 		return err
 	})
 	time.Sleep(300 * time.Millisecond) // it goes on answering, or that counts as well
-	doubled = r.stage.family == "IPv4" && len(laptop.ARP(r.address)) > 1
+	doubled = len(laptop.WhoHas(r.address)) > 1
 	failed := 0
 	for _, p := range probes {
 		report := p.Stop()
@@ -188,10 +188,7 @@ func (r *rig) awaitWhole() (holder *lab.Node) {
 		// Asking the LAN also tells the laptop. keepalived's master does not, when
 		// it returns from a silence in which it never ceased to be master, and the
 		// laptop would go on to use the node that filled in.
-		var macs []string
-		if r.stage.family == "IPv4" {
-			macs = laptop.ARP(r.address)
-		}
+		macs := laptop.WhoHas(r.address)
 		name, err := r.askPod(laptop, r.target())
 		if err != nil {
 			return err
@@ -201,7 +198,7 @@ func (r *rig) awaitWhole() (holder *lab.Node) {
 			return fmt.Errorf("%s is served by %q, which is no node", r.address, name)
 		}
 		holder = r.Nodes()[i]
-		if r.stage.family == "IPv4" && !slices.Equal(macs, []string{holder.MAC()}) {
+		if !slices.Equal(macs, []string{holder.MAC()}) {
 			return fmt.Errorf("%s is served by %s and answered by %v", r.address, name, macs)
 		}
 		for _, n := range r.Nodes() {

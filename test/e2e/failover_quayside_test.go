@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -20,7 +19,7 @@ func byQuayside(profile string, within time.Duration) mover {
 			r.Apply(bigPool)
 			return r.awaitAddress()
 		},
-		agrees: (*rig).speakersAgree,
+		agrees: func(r *rig, owner string) error { return agree(r.Cluster, r.address, owner) },
 		kill:   func(r *rig, n *lab.Node) { r.Quayside().Speaker(n).Crash() },
 		revive: func(r *rig, n *lab.Node) { r.Quayside().Speaker(n).AwaitReady() },
 	}
@@ -40,22 +39,4 @@ func (r *rig) awaitAddress() (address string) {
 		return nil
 	})
 	return address
-}
-
-// speakersAgree asks all speakers who is alive and who owns the address.
-func (r *rig) speakersAgree(owner string) error {
-	for _, speaker := range r.Quayside().Speakers() {
-		var s struct {
-			Alive  []string
-			Owners map[string]string
-		}
-		if err := json.Unmarshal([]byte(speaker.Admin("/state")), &s); err != nil {
-			return err
-		}
-		if len(s.Alive) != len(r.Nodes()) || s.Owners[r.address] != owner {
-			return fmt.Errorf("the speaker of %s sees %v alive and %s the owner, not %s",
-				speaker.Node(), s.Alive, s.Owners[r.address], owner)
-		}
-	}
-	return nil
 }

@@ -10,45 +10,6 @@ import (
 	"quayside.io/test/lab"
 )
 
-// A node that holds an address dies without a word: another answers.
-func TestNodeDeathMovesTheAddress(t *testing.T) {
-	e := quayside(t, "nftables")
-	for n := 1; n <= 3; n++ {
-		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
-	}
-	e.Apply(loadBalancer("Local")) // Local: no connection can be lost behind the address, only in front of it
-	address, laptop := e.serviceAddress("web"), e.Client("laptop")
-	holder := e.owner(laptop, address)
-	laptop.Get("http://" + address)
-	probe := laptop.Probe(address+":80", 10*time.Millisecond, 300*time.Millisecond)
-	holder.Fail()
-	e.Eventually(settle, func() error {
-		resp, err := laptop.Try("http://"+address, lab.Timeout(time.Second))
-		if err != nil {
-			return err
-		}
-		reply, err := resp.Reply()
-		if err == nil && reply.Node == holder.Name() {
-			err = fmt.Errorf("%s still answers", holder.Name())
-		}
-		return err
-	})
-	t.Logf("death of %s: %s", holder.Name(), probe.Stop())
-	successor := e.owner(laptop, address)
-	holder.Heal()
-	// The dead node is back: the address stays where it is, and one node answers.
-	e.Eventually(settle, func() error {
-		_, err := laptop.Try("http://"+holder.IP()+":7474/healthz", lab.Timeout(time.Second))
-		return err
-	})
-	for range 20 {
-		if got := e.owner(laptop, address); got.Name() != successor.Name() {
-			t.Fatalf("the return of %s moved the address from %s to %s", holder.Name(), successor.Name(), got.Name())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 // The speaker that holds an address is stopped politely: no new connection
 // fails. A connection that is open at the very moment of the move is cut, as
 // whenever an address moves: its next packet reaches a node that does not know

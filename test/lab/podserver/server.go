@@ -123,7 +123,7 @@ func echo(w http.ResponseWriter, r *http.Request, opts Options) {
 	}
 	defer conn.Close()
 	head := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " +
-		r.Header.Get("Upgrade") + "\r\nX-Pod: " + opts.Pod + "\r\n\r\n"
+		r.Header.Get("Upgrade") + "\r\nX-Pod: " + opts.Pod + "\r\nX-Node: " + opts.Node + "\r\n\r\n"
 	if _, err := io.WriteString(conn, head); err != nil {
 		return
 	}
