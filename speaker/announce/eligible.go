@@ -138,9 +138,9 @@ func (k *compiler) candidates(e *address) []int {
 
 // fittest narrows in to the nodes that do not stop, are ready, have their rules
 // and stay, each where any are left. (An API server that is gone makes every
-// node NotReady, and a power cut leaves every node without rules.) A speaker that stops takes its addresses down with it, whoever else is
-// there; one on a node that is drained serves better than one that may not be
-// able to.
+// node NotReady, and a power cut leaves every node without rules.) A speaker
+// that stops takes its addresses down with it, whoever else is there; one on a
+// node that is drained serves better than one that may not be able to.
 func (k *compiler) fittest(in []int) []int {
 	in = k.prefer(in, func(n *node) bool { return !n.stopping })
 	in = k.prefer(in, func(n *node) bool { return n.ready })
