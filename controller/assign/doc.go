@@ -14,10 +14,13 @@
 //   - We take away only what we gave: the annotation ip-allocated-from-pool says so.
 //   - The same arguments give the same plan, and a plan that took nothing
 //     away is a fixed point once applied.
+//   - A freed address rests for its pool's reuseAfter, whoever leads: the status
+//     of the pool says what rests, and what a speaker still announces although
+//     no Service has it rests from the beginning of a term.
 //
 // Compile works everything out anew from the snapshot; what it remembers from
 // prev is which addresses were freed when, and claims it need not parse again.
 //
 // Read plan.go first, then claim.go (what a Service asks for), keep.go (what
-// stays), serve.go (who waits), update.go (what is written).
+// stays), serve.go (who waits), update.go (what is written), rest.go (what was freed).
 package assign

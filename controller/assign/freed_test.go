@@ -2,6 +2,8 @@ package assign_test
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,5 +47,19 @@ func TestFreedIsBounded(t *testing.T) {
 	planned := assign.Compile(c, nil, nil, noon(), options())
 	if got := len(assign.Compile(c, planned, nil, noon(), options()).Freed); got != 0 {
 		t.Errorf("%d addresses were freed that nobody ever had", got)
+	}
+}
+
+// TestRestBeginsAnew: an address that was given away after its rest, and freed
+// before any plan saw it in use, rests again from then on.
+func TestRestBeginsAnew(t *testing.T) {
+	a := netip.MustParseAddr("10.0.0.7")
+	pool := poolOf("a", "10.0.0.7/32")
+	pool.Spec.ReuseAfter = &metav1.Duration{Duration: time.Minute}
+	gone := assign.Holding{Address: a, Service: snapshot.Key{Namespace: "team", Name: "gone"}, Pool: "a", Pending: true}
+	before := &assign.Plan{Holdings: []assign.Holding{gone}, Freed: []assign.Freed{{Address: a, At: noon().Add(-time.Hour)}}}
+	plan := assign.Compile(snapshot.Of(pool, balancer("next", 0)), before, nil, noon(), options())
+	if want := []assign.Freed{{Address: a, At: noon()}}; !slices.Equal(plan.Freed, want) || len(plan.Holdings) != 0 {
+		t.Errorf("freed %v, held %v", plan.Freed, plan.Holdings)
 	}
 }

@@ -28,6 +28,7 @@ func FuzzCompile(f *testing.F) {
 	}
 	f.Add("kind: Service\nspec: {type: LoadBalancer, ipFamilies: [IPv7, IPv6, IPv6], clusterIPs: [None]}\nstatus: {loadBalancer: {ingress: [{ip: '::ffff:10.0.0.1'}, {}]}}")
 	f.Add("kind: IPAddressPool\nspec: {addresses: ['::/0', '1.0.0.0-223.255.255.255', '-', '2000::/3'], reserved: ['2000::/3'], reuseAfter: -1s, serviceAllocation: {priority: -1}}")
+	f.Add("kind: IPAddressPool\nspec: {addresses: [10.0.0.0/28, '2000::/120'], reuseAfter: 9999h}\nstatus: {restingCount: -1, resting: [{addresses: '2000::/3', since: '9999-12-31T23:59:59Z'}, {addresses: 10.0.0.1-10.0.0.1}, {addresses: 10.0.0.0/8}]}\n---\nkind: Service\nspec: {type: LoadBalancer}")
 	f.Fuzz(func(t *testing.T, text string) {
 		c := snapshot.Of(scenario.Objects(text)...)
 		opts := options()

@@ -54,8 +54,8 @@ type Plan struct {
 	// Holdings is who sits on which address, the oldest Service first; behind
 	// them, in the same order, who lists which in spec.externalIPs.
 	Holdings []Holding
-	// Freed are the addresses that nobody has any more, oldest first. A new
-	// leader does not know what was freed before its time.
+	// Freed are the addresses that nobody has any more, or will not have when
+	// this plan is carried out, oldest first.
 	Freed []Freed
 	// NextWake is when this plan may change by time alone; zero: never.
 	NextWake time.Time
@@ -70,16 +70,6 @@ type Holding struct {
 	Pool    string // empty if it is in none of our pools
 	Pending bool   // this plan gives it; status does not show it yet
 }
-
-// Freed says when an address lost its last Service.
-type Freed struct {
-	Address netip.Addr
-	At      time.Time
-}
-
-// maxFreed bounds how many freed addresses are remembered beyond those that
-// still rest; the oldest are forgotten, which makes them as good as new.
-const maxFreed = 1 << 14
 
 // memo is scratch that plans of one history pass on. It holds nothing that
 // the arguments of Compile do not say, so plans do not depend on it; but a
@@ -120,9 +110,11 @@ type work struct {
 	gaining       int     // how many addresses status does not show yet
 }
 
-// Compile works out the plan for a cluster. prev is the plan before, or nil.
+// Compile works out the plan for a cluster. prev is the plan before; a new
+// leader has none, and learns what rests from the statuses.
 func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, opts Options) *Plan {
-	if prev == nil {
+	first := prev == nil
+	if first {
 		prev = &Plan{}
 	}
 	if opts.LoadBalancerClass == "" {
@@ -143,8 +135,12 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	w.readClaims()
 	w.keep()
 	w.seatListed()
+	if first {
+		w.recall()
+	}
 	w.freed()
 	w.serve()
+	w.freeLost()
 
 	w.holdings()
 	w.writeServices()
@@ -176,58 +172,6 @@ func (w *work) isOurs(svc *corev1.Service) bool {
 func wasOurs(svc *corev1.Service) bool {
 	_, given := svc.Annotations[AnnotationGiven]
 	return given || slices.ContainsFunc(svc.Status.Conditions, isOurCondition)
-}
-
-// freed tells the book which addresses rest: those of earlier plans, then the
-// ones that the last plan still showed in use.
-func (w *work) freed() {
-	book := w.pools.book
-	usable := func(a netip.Addr) bool { return !book.Taken(a) && w.pools.poolOf(a) != nil }
-	var fresh []Freed
-	for _, h := range w.prev.Holdings {
-		if !book.Taken(h.Address) && w.wasReal(h) && w.pools.poolOf(h.Address) != nil {
-			fresh = append(fresh, Freed{h.Address, w.now})
-		}
-	}
-	slices.SortFunc(fresh, func(a, b Freed) int { return a.Address.Compare(b.Address) })
-	fresh = slices.Compact(fresh) // a shared address had several holders
-
-	stale := slices.ContainsFunc(w.prev.Freed, func(f Freed) bool { return !usable(f.Address) })
-	if w.plan.Freed = w.prev.Freed; stale || len(fresh) > 0 {
-		w.plan.Freed = nil
-		for _, f := range w.prev.Freed {
-			if usable(f.Address) {
-				w.plan.Freed = append(w.plan.Freed, f)
-			}
-		}
-		w.plan.Freed = w.forget(append(w.plan.Freed, fresh...))
-	}
-	for _, f := range w.plan.Freed {
-		book.Rest(f.Address, f.At)
-	}
-}
-
-// forget drops the oldest entries above the bound, but none that still rests.
-func (w *work) forget(list []Freed) []Freed {
-	extra := len(list) - maxFreed
-	if extra <= 0 {
-		return list
-	}
-	return slices.DeleteFunc(list, func(f Freed) bool {
-		rest := w.pools.estate.Pools[w.pools.estate.PoolOf(f.Address)].ReuseAfter
-		drop := extra > 0 && !w.now.Before(f.At.Add(rest))
-		if drop {
-			extra--
-		}
-		return drop
-	})
-}
-
-// wasReal reports whether a Service can have had an address that the last plan
-// listed: a plan that was never carried out frees nothing.
-func (w *work) wasReal(h Holding) bool {
-	_, alive := w.c.Services.Get(h.Service)
-	return !h.Pending || !alive
 }
 
 // home returns the pool of an address that a Service has or gets, or nil.

@@ -23,7 +23,7 @@ const (
 // should be, and their problems.
 func (w *work) writePools() {
 	var updates []Update
-	inside := w.nodesInside()
+	inside, resting := w.nodesInside(), w.resting()
 	for _, p := range w.pools.list {
 		problems := slices.Clone(p.problems)
 		if list := inside[p]; len(list) > 0 {
@@ -32,7 +32,7 @@ func (w *work) writePools() {
 				Message: fmt.Sprintf("it contains addresses of nodes or gateways (%s), which are given to nobody; take them out of spec.addresses", strings.Join(list, ", ")),
 			})
 		}
-		status := w.poolStatus(p)
+		status := w.poolStatus(p, resting[p])
 		advertised := w.advertised(p)
 		if advertised.Status == metav1.ConditionFalse {
 			problems = append(problems, snapshot.Problem{Object: snapshot.RefOf(p.obj), Reason: advertised.Reason, Message: advertised.Message})
@@ -42,9 +42,7 @@ func (w *work) writePools() {
 		conditions, changed := withCondition(p.obj.Status.Conditions, conditionReady, ready(p, problems), w.now)
 		conditions, again := withCondition(conditions, conditionAdvertised, advertised, w.now)
 		status.Conditions = conditions
-		old := &p.obj.Status
-		if changed || again || status.AssignedIPv4 != old.AssignedIPv4 || status.AssignedIPv6 != old.AssignedIPv6 ||
-			status.AvailableIPv4 != old.AvailableIPv4 || status.AvailableIPv6 != old.AvailableIPv6 {
+		if changed || again || !sameCounts(&status, &p.obj.Status) {
 			next := *p.obj
 			next.Status = status
 			updates = append(updates, Update{Was: p.obj, next: &next})
@@ -74,19 +72,29 @@ func (w *work) nodesInside() map[*pool][]string {
 	return inside
 }
 
+// sameCounts reports whether two statuses of a pool differ in conditions at most.
+func sameCounts(a, b *v1alpha1.IPAddressPoolStatus) bool {
+	return a.AssignedIPv4 == b.AssignedIPv4 && a.AssignedIPv6 == b.AssignedIPv6 &&
+		a.AvailableIPv4 == b.AvailableIPv4 && a.AvailableIPv6 == b.AvailableIPv6 &&
+		a.RestingCount == b.RestingCount && slices.EqualFunc(a.Resting, b.Resting, func(a, b v1alpha1.RestingAddresses) bool {
+		return a.Addresses == b.Addresses && a.Since.Equal(&b.Since)
+	})
+}
+
 // poolStatus counts.
-func (w *work) poolStatus(p *pool) v1alpha1.IPAddressPoolStatus {
+func (w *work) poolStatus(p *pool, resting []Freed) v1alpha1.IPAddressPoolStatus {
 	var used [2]lbpool.Usage
 	for _, f := range [...]lbpool.Family{lbpool.IPv4, lbpool.IPv6} {
 		used[f] = w.pools.book.Usage(p.index, f, w.now)
 		if p.drain {
 			used[f].Available = 0
 		}
-		w.wake(w.pools.book.Wake(p.index, f, w.now))
+		w.wakeRested(w.pools.book.Wake(p.index, f, w.now))
 	}
 	return v1alpha1.IPAddressPoolStatus{
 		AssignedIPv4: used[lbpool.IPv4].Assigned, AvailableIPv4: used[lbpool.IPv4].Available,
 		AssignedIPv6: used[lbpool.IPv6].Assigned, AvailableIPv6: used[lbpool.IPv6].Available,
+		Resting: restingRanges(resting, w.reuseAfter(p)), RestingCount: int64(len(resting)),
 	}
 }
 

@@ -24,22 +24,29 @@ func options() assign.Options { return assign.Options{DefaultLoadBalancer: true,
 // settled cluster against the twin.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{T: t, c: snapshot.Of(drawPool(t)), now: noon()}
+		h := &history{T: t, c: snapshot.Of(drawPool(t)), now: noon(), rest: newRestTwin()}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			for range rapid.IntRange(0, 4).Draw(t, "changes") {
 				h.c = drawChange(t, h.c)
 			}
 			h.land(false)
+			h.rest.look(h.c, h.now)
 			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 12).Draw(t, "time")) * 700 * time.Millisecond)
 			if rapid.IntRange(0, 5).Draw(t, "new leader") == 0 {
 				h.land(true) // it has waited for the deadline of writes
 				h.prev = nil
+				h.rest.look(h.c, h.now)
+				h.rest.leaderChanges(h.c, h.now)
 			}
 			h.prev = compileTwice(t, h.c, h.prev, h.inflight(), h.now)
+			h.rest.check(t, h.c, h.prev, h.inflight(), h.now)
 			h.carryOut()
+			h.rest.look(h.c, h.now)
 			if rapid.IntRange(0, 3).Draw(t, "quiet") == 0 {
 				h.land(true)
 				h.c, h.prev = settle(t, h.c, h.prev, h.now, options())
+				h.rest.look(h.c, h.now)
+				h.rest.check(t, h.c, h.prev, nil, h.now)
 				checkSettled(t, twin{h.c, h.prev.Freed, h.now}, h.prev)
 			}
 		}
@@ -53,6 +60,7 @@ type history struct {
 	prev  *assign.Plan
 	now   time.Time
 	limbo []write // their outcome is not known
+	rest  *restTwin
 }
 
 // A write lands only on the object that it was made for, as resourceVersion

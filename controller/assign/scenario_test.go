@@ -79,6 +79,9 @@ func describe(out *strings.Builder, c *snapshot.Cluster) {
 		s := p.Status
 		fmt.Fprintf(out, "pool %s: IPv4 %d assigned %d available, IPv6 %d assigned %d available%s\n", p.Name,
 			s.AssignedIPv4, s.AvailableIPv4, s.AssignedIPv6, s.AvailableIPv6, told(s.Conditions))
+		for _, r := range s.Resting {
+			fmt.Fprintf(out, "pool %s: %s rests since %s\n", p.Name, r.Addresses, r.Since.UTC().Format(time.TimeOnly))
+		}
 	}
 }
 

@@ -323,7 +323,7 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 			all = all && w.pools.estate.Has(p.index, f)
 			if t := w.pools.book.Wake(p.index, f, w.now); !t.IsZero() {
 				resting = true
-				w.wake(t)
+				w.wakeRested(t)
 			}
 		}
 		has = has || all

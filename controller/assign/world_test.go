@@ -110,7 +110,7 @@ func drawSpec(t *rapid.T, s *corev1.Service) {
 
 // drawChange is one thing that people do to the cluster.
 func drawChange(t *rapid.T, c *snapshot.Cluster) *snapshot.Cluster {
-	switch rapid.IntRange(0, 9).Draw(t, "change") {
+	switch rapid.IntRange(0, 10).Draw(t, "change") {
 	case 0, 1:
 		return c.With(drawPool(t))
 	case 2:
@@ -122,6 +122,14 @@ func drawChange(t *rapid.T, c *snapshot.Cluster) *snapshot.Cluster {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: rapid.SampledFrom([]string{"10.9.0.1", "10.0.0.1", "fd00::1"}).Draw(t, "node address")}}
 		return c.With(n)
 	case 5:
+		n := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: rapid.SampledFrom([]string{"node", "gone"}).Draw(t, "speaker")}}
+		for _, s := range c.Services.Sorted() { // as the speaker saw it a moment ago
+			for _, a := range statusOf(s) {
+				n.Status.Announcing = append(n.Status.Announcing, v1alpha1.Announcing{Address: a.String()})
+			}
+		}
+		return c.With(n)
+	case 6:
 		return c.Without(snapshot.Service, rapid.SampledFrom(serviceKeys()).Draw(t, "gone service"))
 	}
 	key := rapid.SampledFrom(serviceKeys()).Draw(t, "service")

@@ -118,6 +118,19 @@ type IPAddressPoolStatus struct {
 	AvailableIPv4 int64 `json:"availableIPv4"`
 	AvailableIPv6 int64 `json:"availableIPv6"`
 
+	// Resting are freed addresses that wait for spec.reuseAfter to pass before
+	// another Service may get them, in at most 128 ranges: if there are more,
+	// those that still rest longest. A new leader goes by this, and so does not
+	// end their rest.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=128
+	Resting []RestingAddresses `json:"resting,omitempty"`
+	// RestingCount counts all addresses that rest.
+	//
+	// +optional
+	RestingCount int64 `json:"restingCount,omitempty"`
+
 	// Conditions tell whether the pool is usable ("Ready") and whether an
 	// advertisement selects it ("Advertised").
 	//
@@ -125,6 +138,15 @@ type IPAddressPoolStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RestingAddresses were freed at one time.
+type RestingAddresses struct {
+	// Addresses is one address ("10.0.0.10") or an inclusive range
+	// ("10.0.0.10-10.0.0.20").
+	Addresses string `json:"addresses"`
+	// Since when they rest, rounded up.
+	Since metav1.Time `json:"since"`
 }
 
 // IPAddressPoolList is a list of pools.
