@@ -234,14 +234,15 @@ func (p *pod) awaitReady(ctx context.Context, within time.Duration) error {
 		if err := ctx.Err(); err != nil {
 			return &permanent{err}
 		}
+		// What was reported of a process that has ended says nothing about the next.
+		if !p.running() {
+			return errors.New("its process does not run")
+		}
 		p.mu.Lock()
 		ready := p.told && p.reported
 		p.mu.Unlock()
 		if ready {
 			return nil
-		}
-		if !p.running() {
-			return errors.New("its process does not run")
 		}
 		return p.probe.ask(ctx)
 	})

@@ -36,6 +36,7 @@ type pod struct {
 	probe   *probe        // nil: readiness is what SetReady says
 	admin   string        // port, where there is one
 	grace   time.Duration // terminationGracePeriodSeconds
+	lingers time.Duration // of that, before the process is asked to end: a preStop hook
 
 	mu       sync.Mutex
 	process  *Process
@@ -258,6 +259,12 @@ func (c *core) podsOf(m *machine) []*pod {
 // remove takes the pod away: politely, as a kubelet does for a deleted pod,
 // or at once, as the end of a test does.
 func (p *pod) remove(ctx context.Context, grace time.Duration) error {
+	return p.terminate(ctx, grace, p.delete)
+}
+
+// terminate asks the API server for the pod's end, unless there is no grace,
+// and does what its kubelet then does.
+func (p *pod) terminate(ctx context.Context, grace time.Duration, ask func(context.Context, metav1.DeleteOptions) error) error {
 	p.mu.Lock()
 	if p.gone {
 		p.mu.Unlock()
@@ -265,12 +272,14 @@ func (p *pod) remove(ctx context.Context, grace time.Duration) error {
 	}
 	p.held = true
 	p.mu.Unlock()
-	pods := p.core.client.CoreV1().Pods(p.namespace)
-	var err error
 	if grace > 0 {
 		// Now the EndpointSlice says "terminating", and the process hears of it.
 		seconds := int64(max(1, grace.Seconds()))
-		err = pods.Delete(ctx, p.name, metav1.DeleteOptions{GracePeriodSeconds: &seconds})
+		if err := ask(ctx, metav1.DeleteOptions{GracePeriodSeconds: &seconds}); err != nil {
+			p.release()
+			return fmt.Errorf("lab: end pod %s: %w", p.name, err)
+		}
+		time.Sleep(min(p.lingers, grace))
 	}
 	if process := p.current(); process != nil {
 		process.Stop(grace)
@@ -280,14 +289,14 @@ func (p *pod) remove(ctx context.Context, grace time.Duration) error {
 	p.gone = true
 	p.mu.Unlock()
 	zero := int64(0)
-	last := pods.Delete(ctx, p.name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &p.uid}})
+	last := p.delete(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &p.uid}})
 	if apierrors.IsNotFound(last) || apierrors.IsConflict(last) {
 		last = nil
 	}
 	p.core.mu.Lock()
 	delete(p.core.pods, p)
 	p.core.mu.Unlock()
-	return errors.Join(err, last, p.unplug(), os.RemoveAll(p.dir))
+	return errors.Join(last, p.unplug(), os.RemoveAll(p.dir))
 }
 
 func (p *pod) stopLoop() {

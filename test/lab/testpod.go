@@ -26,8 +26,9 @@ type Labels = map[string]string
 type PodOption func(*podOptions)
 
 type podOptions struct {
-	ports []corev1.ContainerPort
-	ready bool
+	ports   []corev1.ContainerPort
+	ready   bool
+	lingers time.Duration
 }
 
 // Port adds a named TCP port; without one the pod has "http", 8080.
@@ -62,6 +63,7 @@ func (v *Cluster) Pod(node int, name string, labels Labels, option ...PodOption)
 	}
 	p, err := v.create(v.ctx, v.Node(node).machine, object)
 	v.must(err)
+	p.lingers = o.lingers
 	pod := &Pod{pod: p, Host: Host{ns: p.ns, view: v}}
 	v.onEnd(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -100,7 +102,7 @@ func (p *Pod) SetReady(ready bool) {
 // its process is asked to stop, then the object goes.
 func (p *Pod) Delete() {
 	p.view.helper()
-	p.view.must(p.remove(p.view.ctx, max(p.grace, 30*time.Second)))
+	p.view.must(p.remove(p.view.ctx, max(p.grace, drainGrace)))
 }
 
 // Name is the name of the Pod object.
