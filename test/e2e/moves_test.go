@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"quayside.io/test/lab"
+)
+
+// watchMoves opens a new connection to address each 10 ms, until the returned
+// function judges: no new connection may have failed. One that is open at the
+// very moment of a move may be cut, and the moves, so the moments, are counted.
+func (e edge) watchMoves(from *lab.Client, address string) (judge func(what string, moves int)) {
+	e.t.Helper()
+	target := net.JoinHostPort(address, "80")
+	probe := from.Probe(target, 10*time.Millisecond, time.Second)
+	// Somebody new to the LAN is answered by whoever owns the address by then.
+	visitor := e.Client("visitor").ProbeAfresh(target, 100*time.Millisecond, time.Second)
+	return func(what string, moves int) {
+		e.t.Helper()
+		time.Sleep(time.Second) // connections go on after the last move
+		for who, p := range map[string]*lab.Prober{"one who knows the owner": probe, "one new to the LAN": visitor} {
+			report := p.Stop()
+			e.t.Logf("%s: %s: %s", what, who, report)
+			if moments := e.cuts(report); moments > moves {
+				e.t.Errorf("%s: %s: connections were cut at %d moments, more than %d moves", what, who, moments, moves)
+			}
+		}
+	}
+}
+
+// cuts fails the test where a new connection failed, and counts the moments at
+// which open ones were cut. Those that are cut by one move overlap.
+func (e edge) cuts(report lab.Report) (moments int) {
+	e.t.Helper()
+	var until time.Time
+	for _, a := range report.Attempts {
+		var op *net.OpError
+		switch {
+		case a.Err == nil:
+		case errors.As(a.Err, &op) && op.Op != "dial":
+			if a.Start.After(until) {
+				moments++
+				until = a.Start.Add(a.Took)
+			}
+		default:
+			e.t.Errorf("a new connection failed: %v", a.Err)
+		}
+	}
+	return moments
+}
+
+// All speakers are restarted, one after the other, as a DaemonSet's update
+// does: at seven nodes, for both families.
+func TestRollingRestartOfTheSpeakers(t *testing.T) {
+	e := big(t)
+	laptop := e.Client("laptop")
+	var judges []func(string, int)
+	addresses := e.dualStack()
+	for _, address := range addresses {
+		owner := e.servedAt(laptop, address)
+		e.Eventually(settle, func() error { return e.agree(address, owner) })
+		judges = append(judges, e.watchMoves(laptop, address))
+	}
+	began := time.Now()
+	for _, speaker := range e.Quayside().Speakers() {
+		speaker.Stop()
+		speaker.Start()
+	}
+	for i, judge := range judges {
+		judge(fmt.Sprintf("%s, %d restarts in %v", addresses[i], len(e.Nodes()), time.Since(began).Round(time.Millisecond)), len(e.Nodes()))
+	}
+}
+
+// The node that holds the address of a Service of policy Local is drained. Its
+// endpoint ends, serving to the last, and the address is elsewhere by then.
+func TestDrainMovesALocalAddress(t *testing.T) {
+	e := quayside(t, "nftables")
+	e.lingeringPods()
+	e.Apply(loadBalancer("Local"))
+	e.drainOwner("web")
+}
+
+// With --hand-over-on-cordon the address of any Service leaves a node that is
+// drained, before the node is shut down.
+func TestDrainMovesEveryAddress(t *testing.T) {
+	e := edge{bareCluster(t, "nftables"), t}
+	e.Install(lab.Values{"speaker": lab.Values{"handOverOnCordon": true}})
+	e.Apply(lanPool)
+	e.lingeringPods()
+	e.Apply(loadBalancer("Cluster"))
+	e.drainOwner("web")
+}
+
+// lingeringPods are pods on each node that leave as they should.
+func (e edge) lingeringPods() {
+	e.t.Helper()
+	for n := range e.Nodes() {
+		e.Pod(n+1, fmt.Sprintf("web-%d", n+1), lab.Labels{"app": "web"}, lab.Lingers(2*time.Second))
+	}
+}
+
+// drainOwner drains the node that holds the Service's address: the address
+// moves, nobody notices, and the node gets nothing back when it is uncordoned.
+func (e edge) drainOwner(service string) {
+	e.t.Helper()
+	address, laptop := e.serviceAddress(service), e.Client("laptop")
+	holder := e.owner(laptop, address)
+	e.Eventually(settle, func() error {
+		_, err := laptop.Try("http://"+address, lab.Timeout(time.Second))
+		return err
+	})
+	judge := e.watchMoves(laptop, address)
+	holder.Drain()
+	var successor *lab.Node
+	e.Eventually(settle, func() error {
+		if successor = e.owner(laptop, address); successor.Name() == holder.Name() {
+			return fmt.Errorf("%s is drained and still holds %s", holder.Name(), address)
+		}
+		return nil
+	})
+	holder.Uncordon()
+	judge("drain of "+holder.Name(), 1)
+	if now := e.owner(laptop, address); now.Name() != successor.Name() {
+		e.t.Errorf("%s was uncordoned and took %s from %s", now.Name(), address, successor.Name())
+	}
+}
