@@ -12,7 +12,7 @@ import (
 // onTheWire is what one finds on two LANs once some L2Advertisements are there
 // for a Service with an address of each family.
 type onTheWire struct {
-	row     string   // see l2_rows_test.go
+	row     string   // see l2Rows
 	adverts []string // their specs
 	// Nodes one of which answers on the LAN, by its eth0, and on the second
 	// one, by its eth1. None: nobody does.

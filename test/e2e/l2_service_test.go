@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/controller/api/v1alpha1"
@@ -287,4 +288,44 @@ func sample(t *testing.T, page, name string, labels ...string) float64 {
 		return v
 	}
 	return 0
+}
+
+// A Service of another class is not ours: it gets nothing, and what another
+// controller gives it is not announced, although it lies in a pool.
+func TestL2Class(t *testing.T) {
+	e := big(t)
+	e.l2World(l2Ranges)
+	e.advertise(t, "{ipAddressPools: [l2]}")
+	e.Pod(1, "web-1", lab.Labels{"app": "web"})
+	e.Apply(`
+apiVersion: v1
+kind: Service
+metadata: {name: theirs}
+spec:
+  type: LoadBalancer
+  loadBalancerClass: example.com/other
+  selector: {app: web}
+  ports: [{port: 80, targetPort: http}]
+`)
+	laptop := e.asker("laptop")
+	for _, address := range e.dual("ours", "Cluster", "team: red") { // made later, served first
+		e.holder(laptop, address, e.everyNode()...)
+	}
+	theirs, err := e.service("theirs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(theirs.Status.LoadBalancer.Ingress) > 0 || len(theirs.Status.Conditions) > 0 {
+		t.Fatalf("a Service of another class has status %+v", theirs.Status)
+	}
+	theirs.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.77.0.254"}}
+	if _, err := e.Kube().CoreV1().Services(e.Namespace()).UpdateStatus(t.Context(), theirs, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range e.dual("later", "Cluster", "team: red") {
+		e.holder(laptop, address, e.everyNode()...)
+	}
+	if got := laptop.often("10.77.0.254", 100); len(got) > 0 {
+		t.Errorf("the address that another controller gave is answered by %v", got)
+	}
 }
