@@ -28,6 +28,7 @@ func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) 
 			return
 		case <-round.C:
 		}
+		started := time.Now()
 		absent := m.absent()
 		if m.join(ctx, list, absent) && met.IsZero() {
 			met = time.Now()
@@ -38,7 +39,9 @@ func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) 
 		if !m.isSettled() {
 			pause = min(pause, 200*time.Millisecond) // it starts: others do too
 		}
-		round.Reset(pause)
+		// A peer behind a cut costs the whole timeout. A pause as long on top of
+		// that would be two seconds in which a split may have healed unnoticed.
+		round.Reset(max(pause-time.Since(started), m.timing.tcp/10))
 	}
 }
 
