@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -62,6 +63,23 @@ func (e edge) moves() (n float64) {
 	return n
 }
 
+// meet waits until every speaker sees n members alive, itself included.
+func (e edge) meet(n int) {
+	e.t.Helper()
+	e.Eventually(settle, func() error {
+		for _, s := range e.Quayside().Speakers() {
+			var state struct{ Alive []string }
+			if err := json.Unmarshal([]byte(s.Admin("/state")), &state); err != nil {
+				return err
+			}
+			if len(state.Alive) != n {
+				return fmt.Errorf("the speaker of %s sees %v alive, want %d", s.Node(), state.Alive, n)
+			}
+		}
+		return nil
+	})
+}
+
 // Gossip alone is cut, the LAN works: nothing moves, not even for a moment.
 func TestL2GossipCut(t *testing.T) {
 	e := big(t)
@@ -69,28 +87,14 @@ func TestL2GossipCut(t *testing.T) {
 	holders := e.several(laptop, 2)
 	claimed, moves := e.claimed(), e.moves()
 	heal := e.Cut("meta l4proto { tcp, udp } th dport 7946")
-	e.Eventually(settle, func() error { // the cut is felt
-		for node, s := range e.speakerStatuses() {
-			if s.Status.Members.Alive > 1 {
-				return fmt.Errorf("%s still sees %d members", node, s.Status.Members.Alive)
-			}
-		}
-		return nil
-	})
+	e.meet(1) // the cut is felt
 	for until := time.Now().Add(lab.Length(5*time.Second, 5*time.Minute)); time.Now().Before(until); {
 		for address, holder := range holders {
 			e.stays(laptop, address, holder, 100*time.Millisecond)
 		}
 	}
 	heal()
-	e.Eventually(settle, func() error {
-		for node, s := range e.speakerStatuses() {
-			if int(s.Status.Members.Alive) != len(e.Nodes()) {
-				return fmt.Errorf("%s sees %d members", node, s.Status.Members.Alive)
-			}
-		}
-		return nil
-	})
+	e.meet(len(e.Nodes()))
 	for address, holder := range holders {
 		e.stays(laptop, address, holder, 100*time.Millisecond)
 	}
