@@ -181,46 +181,48 @@ func (w *work) resting() map[*pool][]Freed {
 	return list
 }
 
+// A restingRange is addresses that rest since one time.
+type restingRange struct {
+	from, to netip.Addr
+	since    time.Time
+}
+
 // restingRanges puts what rests, in the order of address, into no more than
 // maxResting ranges. Times are rounded up, so that neighbours can be one range
-// and nothing rests too short: to seconds, which is what a status can hold, and
-// to more where that does not suffice. Where nothing suffices, those that
-// still rest longest are told.
-func restingRanges(list []Freed, reuseAfter time.Duration) []v1alpha1.RestingAddresses {
-	for grain := time.Second; ; grain *= 2 {
-		ranges := mergeResting(list, grain)
-		if len(ranges) <= maxResting {
-			return ranges
-		}
-		if grain > reuseAfter/8 {
-			slices.SortStableFunc(ranges, func(a, b v1alpha1.RestingAddresses) int { return b.Since.Compare(a.Since.Time) })
-			return ranges[:maxResting]
-		}
+// and nothing rests too short: to seconds, which is what a status can hold, or
+// where that leaves too many, to an eighth of the rest. Where neither suffices,
+// those that still rest longest are told.
+func restingRanges(list []Freed, reuseAfter time.Duration) (told []v1alpha1.RestingAddresses) {
+	ranges := mergeResting(list, time.Second)
+	if len(ranges) > maxResting {
+		ranges = mergeResting(list, max(time.Second, reuseAfter/8))
 	}
+	if len(ranges) > maxResting {
+		slices.SortFunc(ranges, func(a, b restingRange) int {
+			return cmp.Or(b.since.Compare(a.since), a.from.Compare(b.from))
+		})
+		ranges = ranges[:maxResting]
+	}
+	for _, r := range ranges {
+		text := r.from.String()
+		if r.from != r.to {
+			text += "-" + r.to.String()
+		}
+		told = append(told, v1alpha1.RestingAddresses{Addresses: text, Since: metav1.NewTime(r.since)})
+	}
+	return told
 }
 
 // mergeResting joins neighbours that were freed within the same grain of time.
-func mergeResting(list []Freed, grain time.Duration) (ranges []v1alpha1.RestingAddresses) {
-	var first, last Freed
-	flush := func() {
-		if !first.Address.IsValid() {
-			return
-		}
-		text := first.Address.String()
-		if first.Address != last.Address {
-			text += "-" + last.Address.String()
-		}
-		ranges = append(ranges, v1alpha1.RestingAddresses{Addresses: text, Since: metav1.NewTime(first.At)})
-	}
+func mergeResting(list []Freed, grain time.Duration) (ranges []restingRange) {
 	for _, f := range list {
-		f.At = roundUp(f.At, grain)
-		if !first.Address.IsValid() || last.Address.Next() != f.Address || !last.At.Equal(f.At) {
-			flush()
-			first = f
+		since := roundUp(f.At, grain)
+		if n := len(ranges); n > 0 && ranges[n-1].to.Next() == f.Address && ranges[n-1].since.Equal(since) {
+			ranges[n-1].to = f.Address
+		} else {
+			ranges = append(ranges, restingRange{f.Address, f.Address, since})
 		}
-		last = f
 	}
-	flush()
 	return ranges
 }
 

@@ -96,7 +96,7 @@ func TestRestingIsBounded(t *testing.T) {
 		recalled    int
 	}{
 		{"neighbours at once", 1, 1, 0, 3000},
-		{"neighbours, three a second", 1, 64, time.Second / 3, 3000},
+		{"neighbours, three a second", 1, 3, time.Second / 3, 3000},
 		{"no neighbours", 2, bound, time.Second, bound},
 	} {
 		cluster, plan, now := rest(c.gap, c.pace)
