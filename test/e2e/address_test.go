@@ -249,6 +249,35 @@ func TestControllerKilled(t *testing.T) {
 	t.Logf("%d kills, %d Services in all", kills, next)
 }
 
+// TestRestSurvivesTheLeader deletes a Service and kills the leader: the next one, be
+// it the same pod, lets the address rest until its time, too.
+func TestRestSurvivesTheLeader(t *testing.T) {
+	e := quayside(t, "nftables")
+	const rest = 20 * time.Second // a new leader is there after half of it
+	e.Apply(fmt.Sprintf(`
+apiVersion: quayside.io/v1alpha1
+kind: IPAddressPool
+metadata: {name: %s}
+spec: {addresses: [10.78.24.1/32], autoAssign: false, reuseAfter: %v}
+`, ownPool, rest))
+	w := e.witness()
+	e.create("before")
+	w.awaitAll(t, 1, settle)
+	begin := time.Now()
+	if err := e.Kube().CoreV1().Services(e.Namespace()).Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e.counts(0) // so the leader has seen it
+	e.Quayside().Leader().Crash()
+	e.create("after")
+	w.awaitAll(t, 1, 2*settle)
+	waited := time.Since(begin)
+	t.Logf("the address was given again after %v", waited.Round(10*time.Millisecond))
+	if waited < rest {
+		t.Errorf("it rested for %v, wanted %v", waited, rest)
+	}
+}
+
 // TestFrozenLeader stops the leader's process in the middle of its work, lets
 // another take over, and wakes it again: whatever it still writes, in the end
 // every Service has an address of its own.
