@@ -1,304 +1,49 @@
 package speaker
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"os/exec"
-	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
-	"quayside.io/speaker/l2"
+	"quayside.io/test/netns"
 )
 
-const (
-	nodeEnv = "QUAYSIDE_TEST_NODE"
-	keyEnv  = "QUAYSIDE_TEST_KEY"
-	profEnv = "QUAYSIDE_TEST_PROFILE"
-	manyEnv = "QUAYSIDE_TEST_MANY"
-	nsEnv   = "QUAYSIDE_TEST_NETNS"
-)
+// A fleet lives through everything that happens to honest nodes, one after the
+// other. What strangers do is in troubles_test.go.
+func TestFleetOfThree(t *testing.T) { liveThrough(t, 3) }
+func TestFleetOfSeven(t *testing.T) { liveThrough(t, 7) }
 
-const vip6 = "2001:db8:0:1::50"
-
-// objects are a cluster of n nodes with addresses 10.0.0.50 and up, and one
-// Service of policy Local at 10.0.0.40 with endpoints on the nodes named.
-func objects(nodes, services int, local []string) []snapshot.Object {
-	var out []snapshot.Object
-	for i := range nodes {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1)}}
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i+1)}}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		out = append(out, n)
-	}
-	out = append(out, &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
-		Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.40-10.0.0.199", "10.0.8.0/21", "2001:db8:0:1::40-2001:db8:0:1::ff"}}})
-	out = append(out, service("six", vip6))
-	for i := range services {
-		out = append(out, service(fmt.Sprintf("s%d", i), fmt.Sprintf("10.0.0.%d", 50+i)))
-	}
-	svc := service("local", "10.0.0.40")
-	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-	return append(out, svc, endpoints(local))
-}
-
-func service(name, address string) *corev1.Service {
-	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	svc.Spec.Type = corev1.ServiceTypeLoadBalancer
-	svc.Spec.Ports = []corev1.ServicePort{{Port: 80}}
-	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address}}
-	return svc
-}
-
-func endpoints(nodes []string) *discoveryv1.EndpointSlice {
-	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "local-1",
-		Labels: map[string]string{discoveryv1.LabelServiceName: "local"}}, AddressType: discoveryv1.AddressTypeIPv4}
-	for _, n := range nodes {
-		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{NodeName: &n, Addresses: []string{"10.1.0.1"}})
-	}
-	return s
-}
-
-// TestOneNode is not a test but a node of TestFleet: a process with a network
-// of its own that runs a speaker. Lines on its input are nodes with endpoints.
-func TestOneNode(t *testing.T) {
-	name := os.Getenv(nodeEnv)
-	if name == "" {
-		t.Skip("runs only as a part of TestFleet")
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("me", name)
-	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "machine", Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files.Put(objects(3, 12, []string{"n1", "n2"})...)
-	if os.Getenv(manyEnv) == "true" {
-		for i := range manyServices {
-			files.Put(service(fmt.Sprintf("many%d", i), manyAddress(i)))
-		}
-	}
-	go func() { _ = files.Run(context.Background()) }()
-	go func() {
-		in := bufio.NewScanner(os.Stdin)
-		for in.Scan() {
-			files.Put(endpoints(strings.Fields(in.Text())))
-		}
-	}()
-	if err := Run(ctx, Options{Source: files.Source, Writer: files, NodeName: name, MembersKeyFile: os.Getenv(keyEnv), Profile: os.Getenv(profEnv), Log: log}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// host is a node on the bridge.
-type host struct {
-	t     *testing.T
-	name  string
-	index int
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	mac   string
-}
-
-// fleet is a LAN with nodes and, in this process, a client.
-type fleet struct {
-	t       *testing.T
-	profile string
-	many    bool
-	key     string
-	hosts   map[string]*host
-	ask     *l2.Announcer // only its Probe is used
-	mu      sync.Mutex
-	log     bytes.Buffer
-
-	strangerPid string
-}
-
-// Write collects what the nodes log.
-func (f *fleet) Write(b []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.log.Write(b)
-}
-
-func sh(t *testing.T, command string) string {
-	t.Helper()
-	out, err := exec.Command("sh", "-ec", command).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, out)
-	}
-	return string(out)
-}
-
-func newFleet(t *testing.T) *fleet {
-	f := &fleet{t: t, profile: "fast", key: filepath.Join(t.TempDir(), "key"), hosts: map[string]*host{}, ask: l2.New(l2.Options{Log: slog.New(slog.DiscardHandler)})}
-	if err := os.WriteFile(f.key, []byte("a secret for the fleet\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			t.Log(f.log.String())
-		}
-	})
-	sh(t, "ip link add lan type bridge; ip link set lan up; ip addr add 10.0.0.200/24 dev lan")
-	return f
-}
-
-// start boots a node: the process first, then its cable.
-func (f *fleet) start(i int) *host {
-	f.t.Helper()
-	h := &host{t: f.t, name: fmt.Sprintf("n%d", i), index: i}
-	h.cmd = exec.Command(os.Args[0], "-test.run=^TestOneNode$", "-test.timeout=5m")
-	h.cmd.Env = append(os.Environ(), nodeEnv+"="+h.name, keyEnv+"="+f.key, profEnv+"="+f.profile, manyEnv+"="+strconv.FormatBool(f.many))
-	h.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	h.cmd.Stderr = f
-	in, err := h.cmd.StdinPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	h.in = in
-	if err := h.cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _ = h.cmd.Process.Kill(); _ = h.cmd.Wait() })
-	sh(f.t, fmt.Sprintf("ip link del p%[1]s 2>/dev/null || true; ip link add p%[1]s type veth peer name eth0 netns %[2]d; ip link set p%[1]s master lan up", h.name, h.cmd.Process.Pid))
-	h.run(fmt.Sprintf("ip link set lo up; ip addr add 10.0.0.%[1]d/16 dev eth0; ip addr add 2001:db8:0:1::%[1]d/64 dev eth0 nodad; ip link set eth0 up", i))
-	h.mac = strings.Fields(strings.SplitAfter(h.run("ip -o link show eth0"), "link/ether ")[1])[0]
-	f.hosts[h.name] = h
-	return h
-}
-
-func (h *host) run(command string) string {
-	h.t.Helper()
-	return sh(h.t, fmt.Sprintf("nsenter -t %d -n sh -ec %s", h.cmd.Process.Pid, strconv.Quote(command)))
-}
-
-// who asks the LAN for an address, and once more after 150 ms: the node that
-// answers first, or "". On a busy machine even a kernel may take that long.
-func (f *fleet) who(address string) string {
-	f.t.Helper()
-	return f.whoOn(address, "lan")
-}
-
-// owners asks for every address until all answer.
-func (f *fleet) owners() map[string]string {
-	f.t.Helper()
-	out := map[string]string{}
-	f.eventually("every address is answered for", func() bool {
-		for i := range 12 {
-			a := fmt.Sprintf("10.0.0.%d", 50+i)
-			if out[a] = f.who(a); out[a] == "" {
-				return false
-			}
-		}
-		return true
-	})
-	return out
-}
-
-func (f *fleet) eventually(what string, ok func() bool) time.Duration {
-	f.t.Helper()
-	began := time.Now()
-	for time.Since(began) < 20*time.Second {
-		if ok() {
-			return time.Since(began)
-		}
-	}
-	f.t.Fatalf("never: %s", what)
-	return 0
-}
-
-func needNamespaces(t *testing.T, programs ...string) (inside bool) {
-	t.Helper()
-	if os.Getenv(nsEnv) == t.Name() {
-		return true
-	}
-	lacks := ""
-	if os.Geteuid() != 0 {
-		lacks = "root"
-	}
-	for _, p := range append(programs, "ip", "nsenter") {
-		if _, err := exec.LookPath(p); err != nil {
-			lacks = p
-		}
-	}
-	if lacks != "" {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("needs %s", lacks)
-		}
-		t.Skipf("needs %s", lacks)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=15m")
-	cmd.Env = append(os.Environ(), nsEnv+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
-	t.Logf("in its own namespace:\n%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return false
-}
-
-func TestFleet(t *testing.T) {
-	if !needNamespaces(t, "nft", "arping") {
+func liveThrough(t *testing.T, nodes int) {
+	if !inside(t, "nft", "arping") {
 		return
 	}
-	f := newFleet(t)
-	for i := range 3 {
-		f.start(i + 1)
-	}
+	f := newFleet(t, nodes)
 	began := time.Now()
+	f.startAll()
 	first := f.owners()
-	t.Logf("all addresses answered %v after the last node started: %v", time.Since(began).Round(time.Millisecond), count(first))
+	t.Logf("all addresses answered %v after the first node was started: %v", time.Since(began).Round(time.Millisecond), count(first))
 	if n := len(count(first)); n < 2 {
 		t.Errorf("%d nodes own everything", n)
 	}
-	t.Run("exactly one answers", func(t *testing.T) { f.exactlyOne(t, "10.0.0.50", first["10.0.0.50"]) })
+	t.Run("exactly one answers", func(t *testing.T) { f.exactlyOne(t, vip(0), first[vip(0)]) })
 	t.Run("a speaker with nothing to do rests", f.rest)
 	t.Run("gossip alone is cut", f.gossipCut)
 	t.Run("local policy moves with the endpoints", f.localMoves)
-	t.Run("a silent death and the return", func(t *testing.T) { f.silentDeath(t, "10.0.0.50") })
-	t.Run("the same over IPv6", func(t *testing.T) { f.silentDeath(t, vip6) })
+	t.Run("a silent death and the return", func(t *testing.T) { f.death(t, vip(0), "nomaster", "master lan") })
+	t.Run("the same over IPv6", func(t *testing.T) { f.death(t, vip6, "nomaster", "master lan") })
+	t.Run("a loss of carrier and the return", func(t *testing.T) { f.death(t, vip(0), "down", "up") })
+	t.Run("the same over IPv6", func(t *testing.T) { f.death(t, vip6, "down", "up") })
 	t.Run("the speaker is killed", f.killed)
+	t.Run("the node is drained", f.drained)
 	t.Run("a polite end", f.polite)
-}
-
-func count(owners map[string]string) map[string]int {
-	out := map[string]int{}
-	for _, n := range owners {
-		out[n]++
-	}
-	return out
-}
-
-func (f *fleet) exactlyOne(t *testing.T, address, owner string) {
-	// A busy machine makes arping miss answers, but nobody else may give one.
-	out := strings.ToLower(sh(t, "arping -c 100 -W 0.01 -i lan "+address))
-	for name, h := range f.hosts {
-		if n := strings.Count(out, h.mac); name == owner && n < 50 || name != owner && n != 0 {
-			t.Errorf("%s answered %d of 100 questions, owner is %s", name, n, owner)
-		}
-	}
+	t.Run("the LAN splits and heals", f.split)
+	t.Run("all speakers restart one by one", f.rolling)
+	t.Run("all speakers die and start at once", f.totalRestart)
 }
 
 // rest measures the processor time of every node while nothing happens. A loop
@@ -310,13 +55,15 @@ func (f *fleet) rest(t *testing.T) {
 		before[name] = h.worked()
 	}
 	time.Sleep(lasting)
+	most := 0.0
 	for name, h := range f.hosts {
 		share := float64(h.worked()-before[name]) / float64(lasting)
-		t.Logf("%s takes %.1f %% of a core", name, 100*share)
+		most = max(most, share)
 		if share > 0.25 {
-			t.Errorf("%s does not rest", name)
+			t.Errorf("%s does not rest: it takes %.1f %% of a core", name, 100*share)
 		}
 	}
+	t.Logf("the busiest node takes %.1f %% of a core", 100*most)
 }
 
 // worked is the processor time that a node has used.
@@ -338,7 +85,7 @@ func (h *host) worked() time.Duration {
 // gossipCut cuts the port of gossip on one node; the LAN works, so nothing moves.
 func (f *fleet) gossipCut(t *testing.T) {
 	before := f.owners()
-	h := f.hosts[before["10.0.0.50"]]
+	h := f.hosts[before[vip(0)]]
 	h.run("nft add table inet cut; nft add chain inet cut in '{ type filter hook input priority 0; }'; nft add chain inet cut out '{ type filter hook output priority 0; }'; " +
 		"nft add rule inet cut in meta l4proto { tcp, udp } th dport 7946 drop; nft add rule inet cut out meta l4proto { tcp, udp } th dport 7946 drop")
 	defer h.run("nft flush ruleset")
@@ -359,40 +106,40 @@ func (f *fleet) gossipCut(t *testing.T) {
 // localMoves takes away the endpoint of the owner; the address must be answered
 // all the time, at last by the other node, and never by a third.
 func (f *fleet) localMoves(t *testing.T) {
-	owner := f.who("10.0.0.40")
+	owner := f.who(vipLocal)
 	other := map[string]string{"n1": "n2", "n2": "n1"}[owner]
 	if other == "" {
 		t.Fatalf("owned by %q, which has no endpoint", owner)
 	}
+	f.local = other
 	for _, h := range f.hosts {
-		if _, err := fmt.Fprintln(h.in, other); err != nil {
-			t.Fatal(err)
-		}
+		h.tell("local " + f.local)
 	}
 	silent := 0
 	took := f.eventually("the other node answers", func() bool {
-		got := f.who("10.0.0.40")
+		got := f.who(vipLocal)
 		if got == "" {
 			silent++
 		}
 		return got == other
 	})
 	t.Logf("moved after %v, %d questions unanswered", took.Round(time.Millisecond), silent)
-	if silent > 1 {
+	if silent > 0 {
 		t.Errorf("%d questions were not answered while the address moved", silent)
 	}
-	f.exactlyOne(t, "10.0.0.40", other)
+	f.exactlyOne(t, vipLocal, other)
 }
 
-// silentDeath unplugs the owner without a loss of carrier, and plugs it in again.
-func (f *fleet) silentDeath(t *testing.T, address string) {
-	owner := f.who(address)
-	sh(t, "ip link set p"+owner+" nomaster")
-	took := f.eventually("somebody else answers", func() bool { n := f.who(address); return n != "" && n != owner })
+// death takes the owner from the LAN, and puts it back: others take its
+// addresses, and keep them.
+func (f *fleet) death(t *testing.T, address, cut, heal string) {
+	owner := f.owner(address)
+	owner.cable(cut)
+	took := f.eventually("somebody else answers", func() bool { n := f.who(address); return n != "" && n != owner.name })
 	successor := f.who(address)
-	t.Logf("%s took over from %s after %v (profile %s)", successor, owner, took.Round(time.Millisecond), f.profile)
+	t.Logf("%s took over from %s after %v (profile %s)", successor, owner.name, took.Round(time.Millisecond), f.profile)
 	all := f.owners()
-	sh(t, "ip link set p"+owner+" master lan")
+	owner.cable(heal)
 	time.Sleep(2 * time.Second)
 	for range 20 {
 		if n := f.who(address); n != successor && n != "" {
@@ -405,40 +152,131 @@ func (f *fleet) silentDeath(t *testing.T, address string) {
 }
 
 func (f *fleet) killed(t *testing.T) {
-	owner := f.who("10.0.0.50")
-	h := f.hosts[owner]
-	_ = h.cmd.Process.Kill()
-	took := f.eventually("somebody else answers", func() bool { n := f.who("10.0.0.50"); return n != "" && n != owner })
-	t.Logf("%s took over from the killed %s after %v", f.who("10.0.0.50"), owner, took.Round(time.Millisecond))
-	_ = h.cmd.Wait()
-	f.start(h.index)
-	time.Sleep(2500 * time.Millisecond) // it comes back, and takes nothing
-	if again := f.who("10.0.0.50"); again == owner {
-		t.Errorf("%s took its address back", owner)
+	owner := f.owner(vip(0))
+	owner.signal(syscall.SIGKILL)
+	took := f.eventually("somebody else answers", func() bool { n := f.who(vip(0)); return n != "" && n != owner.name })
+	t.Logf("%s took over from the killed %s after %v", f.who(vip(0)), owner.name, took.Round(time.Millisecond))
+	<-owner.ended
+	<-f.start(owner.index).ready
+	time.Sleep(time.Second) // it comes back, and takes nothing
+	if again := f.who(vip(0)); again == owner.name {
+		t.Errorf("%s took its address back", owner.name)
+	}
+}
+
+// drained drains a node: all its addresses go, not a question unanswered; then
+// it stays after all, and takes nothing back.
+func (f *fleet) drained(t *testing.T) {
+	owner := f.owner(vip(0))
+	w := &witness{fleet: f}
+	owner.tell("drain on")
+	var all map[string]string
+	took := f.eventually("the node has nothing left", func() bool {
+		w.look()
+		if f.who(vip(0)) == owner.name {
+			return false
+		}
+		all = f.owners()
+		return count(all)[owner.name] == 0
+	})
+	t.Logf("%s was drained within %v; %d of %d questions unanswered", owner.name, took.Round(time.Millisecond), w.silent, w.asked)
+	if w.silent > 0 {
+		t.Errorf("%d of %d questions unanswered", w.silent, w.asked)
+	}
+	owner.tell("drain off")
+	time.Sleep(time.Second)
+	if after := f.owners(); fmt.Sprint(after) != fmt.Sprint(all) {
+		t.Errorf("the end of the drain moved addresses: %v, then %v", all, after)
 	}
 }
 
 func (f *fleet) polite(t *testing.T) {
-	owner := f.who("10.0.0.50")
-	h := f.hosts[owner]
-	if err := h.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- h.cmd.Wait() }()
-	asked, silent := 0, 0
-	began := time.Now()
-	for len(ended) == 0 && time.Since(began) < 10*time.Second {
-		asked++
-		if f.who("10.0.0.50") == "" {
-			silent++
-		}
-	}
-	t.Logf("%s ended after %v; %d of %d questions unanswered", owner, time.Since(began).Round(time.Millisecond), silent, asked)
-	if err := <-ended; err != nil {
+	owner := f.owner(vip(0))
+	w := &witness{fleet: f}
+	owner.signal(syscall.SIGTERM)
+	began, done := time.Now(), make(chan struct{})
+	var err error
+	go func() { err = <-owner.ended; close(done) }()
+	w.until(done, 10*time.Second)
+	t.Logf("%s ended after %v; %d of %d questions unanswered", owner.name, time.Since(began).Round(time.Millisecond), w.silent, w.asked)
+	if err != nil {
 		t.Errorf("the speaker ended with %v", err)
 	}
-	if now := f.who("10.0.0.50"); silent > 0 || now == "" || now == owner {
+	if now := f.who(vip(0)); w.silent > 0 || now == "" || now == owner.name {
 		t.Errorf("answered by %q in the end", now)
 	}
+	<-f.start(owner.index).ready
+}
+
+// split puts one node on a LAN of its own, where a client asks as well.
+func (f *fleet) split(t *testing.T) {
+	owner := f.who(vip(1))
+	var alone *host
+	for _, h := range f.hosts {
+		if h.name != owner { // both sides must act
+			alone = h
+		}
+	}
+	netns.Sh(t, "ip link add far type bridge; ip link set far up; ip addr add 10.0.0.201/24 dev far")
+	alone.cable("master far")
+	took := f.eventually("somebody answers on the far side", func() bool { return f.whoOn(vip(1), "far") == alone.name })
+	t.Logf("%s answers on its side after %v", alone.name, took.Round(time.Millisecond))
+	if near := f.who(vip(1)); near != owner {
+		t.Errorf("on the near side %q answers, not %s", near, owner)
+	}
+	told := f.logged("address given up", "address="+vip(1))
+	alone.cable("master lan")
+	healed := time.Now()
+	var both time.Duration // until when a client heard two answers
+	for time.Since(healed) < 3*time.Second {
+		asked := time.Since(healed)
+		if len(f.answerers(vip(1))) > 1 {
+			both = asked
+		}
+	}
+	t.Logf("two answered until %v after healing", both.Round(time.Millisecond))
+	if both > 2*time.Second {
+		t.Errorf("two answered for %v", both)
+	}
+	if n := f.logged("address given up", "address="+vip(1)) - told; n != 1 {
+		t.Errorf("%d nodes were told that they lost, want one", n)
+	}
+	f.oneForEach()
+	netns.Sh(t, "ip link del far")
+}
+
+// rolling restarts every speaker in turn; somebody answers all the time.
+func (f *fleet) rolling(t *testing.T) {
+	w := &witness{fleet: f}
+	began := time.Now()
+	for i := range f.nodes {
+		h := f.hosts[fmt.Sprintf("n%d", i+1)]
+		h.signal(syscall.SIGTERM)
+		ended := make(chan struct{})
+		go func() { <-h.ended; close(ended) }()
+		w.until(ended, 10*time.Second)
+		delete(f.hosts, h.name)
+		w.until(f.start(i+1).ready, 10*time.Second)
+	}
+	t.Logf("%d of %d questions unanswered over %d restarts in %v", w.silent, w.asked, f.nodes, time.Since(began).Round(time.Millisecond))
+	if w.silent > 0 {
+		t.Errorf("%d questions unanswered", w.silent)
+	}
+	f.oneForEach()
+}
+
+// totalRestart kills all speakers, as a power cut does, and starts them again.
+func (f *fleet) totalRestart(t *testing.T) {
+	for _, h := range f.hosts {
+		h.signal(syscall.SIGKILL)
+	}
+	for name, h := range f.hosts {
+		<-h.ended
+		delete(f.hosts, name)
+	}
+	began := time.Now()
+	f.startAll()
+	all := f.owners()
+	t.Logf("all addresses answered %v after the first node was started: %v", time.Since(began).Round(time.Millisecond), count(all))
+	f.oneForEach()
 }

@@ -17,14 +17,12 @@ func manyAddress(i int) string { return fmt.Sprintf("10.0.%d.%d", 8+i/200, 1+i%2
 
 // TestManyAddresses lets a third of a thousand addresses change hands at once.
 func TestManyAddresses(t *testing.T) {
-	if !needNamespaces(t) {
+	if !inside(t) {
 		return
 	}
-	f := newFleet(t)
+	f := newFleet(t, 3)
 	f.many = true
-	for i := range 3 {
-		f.start(i + 1)
-	}
+	f.startAll()
 	var owners map[string][]netip.Addr
 	took := f.eventually("all are answered for", func() bool { owners = f.whoAll(); return len(owners[""]) == 0 })
 	t.Logf("%d addresses answered %v after the start, by %d, %d and %d", manyServices, took.Round(time.Millisecond), len(owners["n1"]), len(owners["n2"]), len(owners["n3"]))
@@ -33,19 +31,20 @@ func TestManyAddresses(t *testing.T) {
 			t.Errorf("%s owns %d of %d", name, n, manyServices)
 		}
 	}
-	sh(t, "ip link set pn1 nomaster")
+	f.hosts["n1"].cable("nomaster")
 	took = f.eventually("the survivors answer for all", func() bool {
 		owners = f.whoAll()
 		return len(owners[""])+len(owners["n1"]) == 0
 	})
 	t.Logf("all taken over from n1 after %v", took.Round(time.Millisecond))
-	sh(t, "ip link set pn1 master lan")
+	f.hosts["n1"].cable("master lan")
 	time.Sleep(2 * time.Second)
 	if n := len(f.whoAll()["n1"]); n > 0 {
 		t.Errorf("n1 returned and took %d addresses", n)
 	}
 	// The last one standing has no speaker to talk to, but hears that hosts ask.
-	sh(t, "ip link set pn1 nomaster; ip link set pn2 nomaster")
+	f.hosts["n1"].cable("nomaster")
+	f.hosts["n2"].cable("nomaster")
 	took = f.eventually("the last one answers for all", func() bool { return len(f.whoAll()["n3"]) == manyServices })
 	t.Logf("n3 alone answers for all after %v", took.Round(time.Millisecond))
 }

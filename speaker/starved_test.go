@@ -11,24 +11,19 @@ import (
 // are longer than the profile's whole detection. It is not called dead, and
 // when it runs it calls nobody dead: the LAN and the nodes' kernels know better.
 func TestStarvedNode(t *testing.T) {
-	if !needNamespaces(t) {
+	if !inside(t) {
 		return
 	}
-	f := newFleet(t) // of profile fast
-	for i := range 3 {
-		f.start(i + 1)
-	}
+	f := newFleet(t, 3) // of profile fast
+	f.startAll()
 	before := f.owners()
-	starved := f.hosts[before["10.0.0.50"]]
-	signal := func(s syscall.Signal, lasting time.Duration) {
-		if err := starved.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(lasting)
-	}
+	time.Sleep(500 * time.Millisecond) // the others have heard of the last claims, too
+	starved := f.hosts[before[vip(0)]]
 	for range 10 {
-		signal(syscall.SIGSTOP, 900*time.Millisecond)
-		signal(syscall.SIGCONT, 100*time.Millisecond)
+		starved.signal(syscall.SIGSTOP)
+		time.Sleep(900 * time.Millisecond)
+		starved.signal(syscall.SIGCONT)
+		time.Sleep(100 * time.Millisecond)
 	}
 	if after := f.owners(); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%s was starved, and owners moved from %v to %v", starved.name, before, after)

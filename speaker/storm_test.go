@@ -13,14 +13,12 @@ import (
 // TestStorm keeps every core busy and drops a tenth of all packets: nothing
 // moves. Ten seconds here; QUAYSIDE_SOAK asks for ten minutes.
 func TestStorm(t *testing.T) {
-	if !needNamespaces(t, "nft") {
+	if !inside(t, "nft") {
 		return
 	}
-	f := newFleet(t)
+	f := newFleet(t, 3)
 	f.profile = "default"
-	for i := range 3 {
-		f.start(i + 1)
-	}
+	f.startAll()
 	before := f.owners()
 	t.Logf("owners %v", count(before))
 	for _, h := range f.hosts {

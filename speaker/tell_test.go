@@ -30,7 +30,7 @@ func thinker(t *testing.T, more ...snapshot.Object) (*mind, *notes) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files.Put(append(objects(2, 1, nil), more...)...)
+	files.Put(append(objects(2), more...)...)
 	go func() { _ = files.Run(t.Context()) }()
 	changes := files.Watch(snapshot.Service)
 	defer changes.Stop()

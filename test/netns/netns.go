@@ -1,0 +1,80 @@
+// Package netns runs tests in network namespaces of their own.
+package netns
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const marker = "QUAYSIDE_TEST_NETNS"
+
+// Inside runs the calling test again in a process with a network of its own,
+// and returns true there. In the parent it reports what the child did, and
+// returns false. Goroutines change threads, so a namespace must belong to a
+// whole process. The test needs root, ip, nsenter and the programs named; where
+// one is missing it is skipped, and in CI it fails.
+func Inside(t *testing.T, timeout time.Duration, programs ...string) bool {
+	t.Helper()
+	if os.Getenv(marker) == t.Name() {
+		return true
+	}
+	if lacks := Lacks(programs...); lacks != "" {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("needs %s", lacks)
+		}
+		t.Skipf("needs %s", lacks)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+timeout.String())
+	cmd.Env = append(os.Environ(), marker+"="+t.Name())
+	cmd.SysProcAttr = Own()
+	out, err := cmd.CombinedOutput()
+	t.Logf("in its own namespace:\n%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
+// Lacks names what this machine lacks for namespaces and programs; "": nothing.
+func Lacks(programs ...string) string {
+	if os.Geteuid() != 0 {
+		return "root"
+	}
+	for _, p := range append(programs, "ip", "nsenter") {
+		if _, err := exec.LookPath(p); err != nil {
+			return p
+		}
+	}
+	return ""
+}
+
+// Own makes a process begin with a network of its own, and end with this one.
+func Own() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+}
+
+// Sh runs shell commands that must succeed, and returns what they print.
+func Sh(t testing.TB, command string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-ec", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// MAC is the link-layer address of an interface. prefix runs the question
+// elsewhere, such as "nsenter -t 1 -n "; "": here.
+func MAC(t testing.TB, prefix, link string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(Sh(t, prefix+"ip -o link show "+link), "link/ether ")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		t.Fatalf("%s has no MAC", link)
+	}
+	return fields[0]
+}
