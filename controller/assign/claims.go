@@ -84,7 +84,8 @@ func (s seniority) compare(o seniority) int {
 }
 
 // inOrder returns the indexes of arrivals, the oldest first. It sorts numbers,
-// because those are moved about at less cost than arrivals.
+// which are moved about at less cost than arrivals, and looks at names only where
+// the second is the same: those of a whole cluster fit no cache.
 func inOrder(arrivals []arrival) []int32 {
 	type place struct {
 		created int64
@@ -94,15 +95,18 @@ func inOrder(arrivals []arrival) []int32 {
 	for i, a := range arrivals {
 		places[i] = place{a.created, int32(i)}
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		if a.created != b.created {
-			return cmp.Compare(a.created, b.created)
-		}
-		return arrivals[a.index].key.Compare(arrivals[b.index].key)
-	})
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.created, b.created) })
 	order := make([]int32, len(places))
 	for i, p := range places {
 		order[i] = p.index
+	}
+	for from := 0; from < len(places); {
+		to := from + 1
+		for to < len(places) && places[to].created == places[from].created {
+			to++
+		}
+		slices.SortFunc(order[from:to], func(a, b int32) int { return arrivals[a].key.Compare(arrivals[b].key) })
+		from = to
 	}
 	return order
 }
