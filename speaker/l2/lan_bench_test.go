@@ -16,12 +16,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mdlayher/arp"
 	"golang.org/x/sys/unix"
+
+	"quayside.io/test/netns"
 )
 
 const (
@@ -73,7 +74,7 @@ func startAnswering(b *testing.B, who string) (*net.Interface, answering) {
 	cpu := strconv.Itoa(runtime.NumCPU() - 1)
 	cmd := exec.Command("taskset", "-c", cpu, os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkLAN$", "-test.benchtime=1x")
 	cmd.Env = append(os.Environ(), benchEnv+"="+who, "GOMAXPROCS=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = netns.Own()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,42 +17,17 @@ import (
 	"go.uber.org/goleak"
 
 	"quayside.io/speaker/announce"
+	"quayside.io/test/netns"
 )
 
-// inNamespace runs the calling test again in a process with a network of its
-// own and returns true there. In the parent it reports what the child did.
-// Goroutines change threads, so a namespace must belong to a whole process.
+// inNamespace runs the calling test in a network of its own; see netns.Inside.
+// Tests that have one do not wait for each other.
 func inNamespace(t *testing.T, programs ...string) bool {
 	t.Helper()
-	const marker = "QUAYSIDE_TEST_NETNS"
-	if os.Getenv(marker) == t.Name() {
-		return true
+	if !netns.IsInside(t) { // goleak inside would find the one that waits
+		t.Parallel()
 	}
-	lacks := ""
-	if os.Geteuid() != 0 {
-		lacks = "root"
-	}
-	for _, p := range append(programs, "ip", "nsenter") {
-		if _, err := exec.LookPath(p); err != nil {
-			lacks = p
-		}
-	}
-	if lacks != "" {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("needs %s", lacks)
-		}
-		t.Skipf("needs %s", lacks)
-	}
-	t.Parallel() // each has a network of its own
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=60s")
-	cmd.Env = append(os.Environ(), marker+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
-	t.Logf("in its own namespace:\n%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return false
+	return netns.Inside(t, time.Minute, programs...)
 }
 
 func run(t *testing.T, argv ...string) string {
@@ -78,7 +51,7 @@ func newLAN(t *testing.T) *lan { return newCable(t, "lan0") }
 // newCable is newLAN with another name for our end.
 func newCable(t *testing.T, name string) *lan {
 	holder := exec.Command("sleep", "60")
-	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	holder.SysProcAttr = netns.Own()
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ const marker = "QUAYSIDE_TEST_NETNS"
 // one is missing it is skipped, and in CI it fails.
 func Inside(t *testing.T, timeout time.Duration, programs ...string) bool {
 	t.Helper()
-	if os.Getenv(marker) == t.Name() {
+	if IsInside(t) {
 		return true
 	}
 	if lacks := Lacks(programs...); lacks != "" {
@@ -38,6 +38,9 @@ func Inside(t *testing.T, timeout time.Duration, programs ...string) bool {
 	}
 	return false
 }
+
+// IsInside reports whether the calling test has a network of its own already.
+func IsInside(t *testing.T) bool { return os.Getenv(marker) == t.Name() }
 
 // Lacks names what this machine lacks for namespaces and programs; "": nothing.
 func Lacks(programs ...string) string {
