@@ -157,11 +157,14 @@ func (a *API) refresh(ctx context.Context) error {
 	return nil
 }
 
-// lock is a Lease that remembers from whom it was taken.
+// lock is a Lease that remembers from whom it was taken. That may be ourselves:
+// a process that was killed comes back under its own name, and its last writes
+// may be under way still.
 type lock struct {
 	*resourcelock.LeaseLock
 	seen      resourcelock.LeaderElectionRecord
-	takenFrom atomic.Pointer[string] // nil: it was free, released, or our own
+	held      bool                   // taken, by this lock
+	takenFrom atomic.Pointer[string] // nil: it was free, or released
 }
 
 // Get implements resourcelock.Interface.
@@ -179,10 +182,10 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	if err != nil {
 		return err
 	}
-	if before := l.seen.HolderIdentity; before != "" && before != record.HolderIdentity && record.HolderIdentity == l.Identity() {
+	if before := l.seen.HolderIdentity; before != "" && !l.held && record.HolderIdentity == l.Identity() {
 		l.takenFrom.Store(&before)
 	}
-	l.seen = record
+	l.seen, l.held = record, record.HolderIdentity == l.Identity()
 	return nil
 }
 
