@@ -189,7 +189,7 @@ type compiler struct {
 	pledges   map[netip.Addr]pledge
 	load      []int // addresses per node
 	capacity  int
-	siblings  map[sibling][]int // nodes that hold an address of a Service with several
+	siblings  map[siblings]map[int]int // how many each node holds; nil: there is one address only
 }
 
 func (k *compiler) problem(about snapshot.Ref, reason, message string) {

@@ -50,11 +50,9 @@ func externalAddresses(svc *corev1.Service) []netip.Addr {
 	if svc.Spec.Type == corev1.ServiceTypeExternalName || svc.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil
 	}
-	var out []netip.Addr
+	var out addresses
 	for _, text := range svc.Spec.ExternalIPs {
-		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(out, a.Unmap()) {
-			out = append(out, a.Unmap())
-		}
+		out.add(text)
 	}
-	return out
+	return out.list
 }

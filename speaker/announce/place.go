@@ -10,9 +10,9 @@ import (
 	"quayside.io/controller/snapshot"
 )
 
-// sibling names the addresses of one family of one Service: they avoid each
+// siblings are the addresses of one family of one Service: they avoid each
 // other, since a second address on the same node survives nothing more.
-type sibling struct {
+type siblings struct {
 	service snapshot.Key
 	is6     bool
 }
@@ -30,21 +30,32 @@ func (k *compiler) readCapacity() {
 	nodes := max(1, len(k.fittest(usable)))
 	k.capacity = max(1, (len(k.addresses)*5+nodes*4-1)/(nodes*4))
 	k.load = make([]int, len(k.nodes))
-	k.siblings = map[sibling][]int{}
+	k.siblings = map[siblings]map[int]int{}
 }
 
 // settle notes that node i owns e.
 func (k *compiler) settle(e *address, i int) {
 	e.owner = i
 	k.load[i]++
-	if s, ok := siblingOf(e); ok {
-		k.siblings[s] = append(k.siblings[s], i)
+	if held := k.siblingsOf(e); held != nil {
+		held[i]++
 	}
 }
 
-func siblingOf(e *address) (sibling, bool) {
+// siblingsOf counts on which nodes the siblings of e are so far; nil: it has
+// none. Whether it has is found out once for all of them: a Service may have as
+// many addresses as fit an object.
+func (k *compiler) siblingsOf(e *address) map[int]int {
 	svc := e.users[0].svc
-	return sibling{snapshot.KeyOf(svc), e.addr.Is6()}, hasSeveral(svc, e.addr.Is6())
+	s := siblings{snapshot.KeyOf(svc), e.addr.Is6()}
+	held, known := k.siblings[s]
+	if !known {
+		if hasSeveral(svc, s.is6) {
+			held = map[int]int{}
+		}
+		k.siblings[s] = held
+	}
+	return held
 }
 
 func hasSeveral(svc *corev1.Service, is6 bool) bool {
@@ -69,19 +80,11 @@ func hasSeveral(svc *corev1.Service, is6 bool) bool {
 // and free addresses finds the same owner for the rest: the claims of later
 // addresses can only fill a node up to the bound that the plan kept.
 func (k *compiler) place(e *address, candidates []int) int {
-	var taken []int
-	if s, ok := siblingOf(e); ok {
-		taken = k.siblings[s]
-	}
+	held := k.siblingsOf(e)
 	addr := hashAddr(e.addr)
 	best, bestRank := -1, rank{}
 	for _, i := range candidates {
-		r := rank{weight: k.weight(e, i), level: k.load[i] / k.capacity, score: mix(k.nodes[i].hash ^ addr)}
-		for _, t := range taken {
-			if t == i {
-				r.siblings++
-			}
-		}
+		r := rank{weight: k.weight(e, i), siblings: held[i], level: k.load[i] / k.capacity, score: mix(k.nodes[i].hash ^ addr)}
 		if best < 0 || r.before(bestRank) {
 			best, bestRank = i, r
 		}

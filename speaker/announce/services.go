@@ -114,13 +114,46 @@ func isOurs(svc *corev1.Service) bool {
 }
 
 func statusAddresses(svc *corev1.Service) []netip.Addr {
-	var out []netip.Addr
+	var out addresses
 	for _, in := range svc.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(in.IP); err == nil && !slices.Contains(out, a.Unmap()) {
-			out = append(out, a.Unmap())
+		out.add(in.IP)
+	}
+	return out.list
+}
+
+// addresses collects addresses, each once, in the order in which they come.
+type addresses struct {
+	list []netip.Addr
+	seen map[netip.Addr]struct{} // nil: they are few
+}
+
+// fewAddresses is up to how many a glance at all is quicker than a map.
+const fewAddresses = 8
+
+// add adds what text says, if it is an address.
+func (s *addresses) add(text string) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || s.has(a.Unmap()) {
+		return
+	}
+	s.list = append(s.list, a.Unmap())
+	switch {
+	case s.seen != nil:
+		s.seen[a.Unmap()] = struct{}{}
+	case len(s.list) > fewAddresses:
+		s.seen = make(map[netip.Addr]struct{}, 2*len(s.list))
+		for _, a := range s.list {
+			s.seen[a] = struct{}{}
 		}
 	}
-	return out
+}
+
+func (s *addresses) has(a netip.Addr) bool {
+	if s.seen == nil {
+		return slices.Contains(s.list, a)
+	}
+	_, has := s.seen[a]
+	return has
 }
 
 func (k *compiler) advertsFor(svc *corev1.Service, pool int) []int {

@@ -1,0 +1,84 @@
+package announce
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"quayside.io/controller/snapshot"
+)
+
+// crowd returns one node and one Service with n addresses in status.
+func crowd(n int) (*snapshot.Cluster, View) {
+	w := &world{view: View{Alive: map[string]struct{}{}, Facts: map[string]Facts{}}}
+	w.addNode(twinNode{name: "n0", alive: true, ready: true, subnet: true}, false)
+	w.addService("web", twinAddr{addr: addrOf(0)}, 0)
+	svc := w.objects[len(w.objects)-1].(*corev1.Service)
+	for i := 1; i < n; i++ {
+		svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: addrOf(i).String()})
+	}
+	w.view.Facts = nil
+	return snapshot.Of(append(w.objects, lanPool("10.1.0.0/16"))...), w.view
+}
+
+func addrOf(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 10<<24|1<<16|uint32(i))))
+}
+
+// TestCostIsLinearInAddressesOfOneService counts the bytes that a plan
+// allocates, which do not depend on how busy the machine is: four times the
+// addresses may not need much more than four times as many.
+func TestCostIsLinearInAddressesOfOneService(t *testing.T) {
+	cost := func(n int) uint64 {
+		c, view := crowd(n)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		plan := Compile(c, "n0", view, epoch0(), Options{})
+		runtime.ReadMemStats(&after)
+		if len(plan.Take) != n {
+			t.Fatalf("of %d addresses %d are taken", n, len(plan.Take))
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if few, many := cost(500), cost(2000); many > 7*few {
+		t.Errorf("500 addresses cost %d bytes, 2,000 cost %d", few, many)
+	}
+}
+
+// TestAddressesAreCollectedOnce compares the collector with a naive one, below
+// and above the number from which on it remembers in a map.
+func TestAddressesAreCollectedOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var got addresses
+		var want []netip.Addr
+		for range rapid.IntRange(0, 5*fewAddresses).Draw(t, "entries") {
+			text := rapid.SampledFrom([]string{"10.0.0.%d", "::ffff:10.0.0.%d", "fd00::%d", "lb-%d.example.com"}).Draw(t, "form")
+			text = fmt.Sprintf(text, rapid.IntRange(0, 2*fewAddresses).Draw(t, "number"))
+			got.add(text)
+			if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(want, a.Unmap()) {
+				want = append(want, a.Unmap())
+			}
+		}
+		if !slices.Equal(got.list, want) {
+			t.Fatalf("%v, want %v", got.list, want)
+		}
+	})
+}
+
+// BenchmarkAddressesOfOneService is a plan for one Service with n addresses.
+func BenchmarkAddressesOfOneService(b *testing.B) {
+	for _, n := range []int{100, 1_000, 10_000} {
+		c, view := crowd(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				Compile(c, "n0", view, epoch0(), Options{})
+			}
+		})
+	}
+}
