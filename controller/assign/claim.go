@@ -220,6 +220,11 @@ func requestOf(svc *corev1.Service) ([]netip.Addr, refusal) {
 	return wants, refusal{}
 }
 
+// maxRequested bounds how many addresses one Service may ask for: enough for a
+// front on every node of a large cluster, few enough that nobody's request is
+// everybody's burden, with its answer repeated in statuses and announcements.
+const maxRequested = 128
+
 func parseRequest(where, list string) (wants []netip.Addr, fault refusal) {
 	if strings.TrimSpace(list) == "" {
 		return nil, refusal{}
@@ -229,7 +234,12 @@ func parseRequest(where, list string) (wants []netip.Addr, fault refusal) {
 		if err != nil {
 			return nil, refusal{ReasonBadRequest, where + ": " + err.Error()}
 		}
-		if !slices.Contains(wants, a) {
+		switch {
+		case slices.Contains(wants, a):
+		case len(wants) == maxRequested:
+			return nil, refusal{ReasonBadRequest, fmt.Sprintf(
+				"%s asks for more than %d addresses; divide them among several Services", where, maxRequested)}
+		default:
 			wants = append(wants, a)
 		}
 	}
