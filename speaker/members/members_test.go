@@ -349,6 +349,44 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 	eventually(t, "a hears the goodbye", func() bool { return a.View().Missing["n2"] == "it has left" })
 }
 
+// What is claimed after a death is told to the living: a message goes out but a
+// few times, and none of them is to be wasted on the dead.
+func TestClaimsReachTheLiving(t *testing.T) {
+	f := newFleet(t, 10, 3)
+	a, _ := f.start(0, f.keyFile)
+	b, _ := f.start(1, f.keyFile)
+	c := f.make(2, f.keyFile)
+	keys, err := readKeys(f.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := memberlist.NewKeyring(keys, keys[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := memberlist.Create(c.config(ring))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all meet", func() bool { return len(a.View().Alive) == 3 && len(b.View().Alive) == 3 })
+	if err := list.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "c is missed", func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 })
+	w := f.want(0)
+	for round := range 10 {
+		w.Claims = map[netip.Addr]int64{}
+		for i := range 1000 {
+			w.Claims[netip.AddrFrom4([4]byte{10, byte(round), byte(i / 250), byte(i % 250)})] = 1
+		}
+		next := *w
+		a.Set(&next)
+		began := time.Now()
+		eventually(t, fmt.Sprintf("b hears of %d thousand claims", round+1), func() bool { return len(b.View().Claims) == 1000*(round+1) })
+		t.Logf("a thousand claims heard after %v", time.Since(began).Round(time.Millisecond))
+	}
+}
+
 // The hall declares after every turn, also where nothing has changed. Were it
 // woken by its own words it would turn for ever.
 // Nodes that have only IPv6 addresses meet, too.
