@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -257,6 +258,39 @@ func TestARefusedWriteIsTriedAgainAndStopsNobody(t *testing.T) {
 	if n := w.relent(); n == 0 || n > 5 {
 		t.Errorf("%d attempts within about 100 ms, want one and few retries", n)
 	}
+	eventually(t, "an address for web", func() bool { return address(f, "web") != "" })
+}
+
+// rival is a writer beside whom another controller runs, which takes away every
+// address at once that it did not give.
+type rival struct {
+	*cluster.Files
+	writes atomic.Int64
+	gone   atomic.Bool
+}
+
+func (w *rival) UpdateStatus(ctx context.Context, o snapshot.Object) error {
+	err := w.Files.UpdateStatus(ctx, o)
+	given, ok := o.(*corev1.Service)
+	if !ok || err != nil || w.gone.Load() || len(given.Status.LoadBalancer.Ingress) == 0 {
+		return err
+	}
+	w.writes.Add(1)
+	now, _ := w.Snapshot().Services.Get(snapshot.KeyOf(given))
+	undone := now.DeepCopy()
+	undone.Status.LoadBalancer.Ingress = nil
+	return w.Files.UpdateStatus(ctx, undone)
+}
+
+func TestWhoUndoesOurWritesIsToldAndNotOutdone(t *testing.T) {
+	f := manifests(t, world)
+	w := &rival{Files: f}
+	hall(t, controller.Options{Source: f.Source, Writer: w})
+	eventually(t, "an event about who undoes it", func() bool { return told(f, "Service default/web", "Contested") > 0 })
+	if n := w.writes.Load(); n > 10 {
+		t.Errorf("%d writes until it was told", n)
+	}
+	w.gone.Store(true)
 	eventually(t, "an address for web", func() bool { return address(f, "web") != "" })
 }
 

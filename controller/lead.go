@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,7 +49,7 @@ func (h *Controller) assign(ctx context.Context) error {
 	defer changes.Stop()
 	wake := time.NewTimer(0)
 	defer wake.Stop()
-	failures := retries{}
+	failures, written := retries{}, contests{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -62,13 +63,13 @@ func (h *Controller) assign(ctx context.Context) error {
 		unanswered := inflight(h.options.Writer)
 		plan := assign.Compile(h.options.Source.Snapshot(), h.plan.Load(), unanswered, begin, h.options.Assign)
 		h.plan.Store(plan)
-		updates := failures.due(plan.Updates, begin)
-		h.apply(ctx, updates, failures)
-		h.settle("assign", plan.Problems)
+		updates := failures.due(written.due(plan.Updates, begin), begin)
+		h.apply(ctx, updates, failures, written)
+		h.settle("assign", slices.Concat(plan.Problems, written.problems()))
 		if len(updates) > 0 {
 			h.metrics.applied.Observe(time.Since(begin).Seconds())
 		}
-		if next := earlier(plan.NextWake, failures.next()); next.IsZero() {
+		if next := earlier(earlier(plan.NextWake, failures.next()), written.next()); next.IsZero() {
 			wake.Stop()
 		} else {
 			wake.Reset(max(time.Millisecond, time.Until(next)))
@@ -77,7 +78,7 @@ func (h *Controller) assign(ctx context.Context) error {
 }
 
 // apply writes updates, and tells of each write that succeeded.
-func (h *Controller) apply(ctx context.Context, updates []assign.Update, failures retries) {
+func (h *Controller) apply(ctx context.Context, updates []assign.Update, failures retries, written contests) {
 	errs := make([]error, len(updates))
 	var g errgroup.Group
 	g.SetLimit(writers)
@@ -101,6 +102,7 @@ func (h *Controller) apply(ctx context.Context, updates []assign.Update, failure
 		failures.note(updates[i].Was, err, now)
 		switch {
 		case err == nil:
+			written.note(updates[i].Was, now)
 		case errors.Is(err, cluster.ErrStale): // the newer version wakes the loop
 			h.log.Debug("computed from an old version", "error", err)
 		default:
