@@ -15,6 +15,7 @@ import (
 
 	"quayside.io/controller/cluster"
 	"quayside.io/controller/migrate"
+	"quayside.io/controller/printable"
 )
 
 // migrateFlags are the flags of `migrate`.
@@ -29,8 +30,8 @@ func (e *env) migrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "Turn the objects of MetalLB and of ingress-nginx into ours",
 		Long: `Turn the objects of MetalLB, of any age, and Ingresses of class nginx into ours,
-and print them for ` + "`kubectl apply -f -`" + `. What has no equivalent is said in comments and
-on standard error. Without -f the objects are read from the cluster; nothing is
+and print them for ` + "`kubectl apply -f -`" + `; read them first. What has no equivalent is said
+in comments and on standard error. Without -f the objects are read from the cluster; nothing is
 changed there. Annotations of Services need no migration: MetalLB's are read.`,
 		Example: "  quayside migrate >quayside.yaml\n  kubectl get ingress -A -o yaml | quayside migrate -f -",
 		Args:    cobra.NoArgs,
@@ -58,7 +59,7 @@ func (e *env) migrate(ctx context.Context, f migrateFlags) error {
 		result.Objects = slices.DeleteFunc(result.Objects, func(o migrate.Object) bool { return (o.Kind == "Ingress") != (f.only == "ingresses") })
 	}
 	for _, n := range result.AllNotes() {
-		fmt.Fprintln(e.stderr, "note:", n)
+		fmt.Fprintln(e.stderr, "note:", printable.Line(n))
 	}
 	write := result.WriteYAML
 	if f.output == "json" {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/printable"
 )
 
 // Object is one object of ours, as it is to be applied.
@@ -184,40 +185,45 @@ func (m *Migration) Result() Result {
 }
 
 // WriteYAML writes documents that `kubectl apply -f -` takes, with the notes as
-// comments above what they are about.
+// comments above what they are about. An object that cannot be written is an
+// error; the others are written.
 func (r Result) WriteYAML(w io.Writer) error {
 	var b bytes.Buffer
+	var all []error
 	comment(&b, r.Notes)
 	for _, o := range r.Objects {
-		text, err := yaml.Marshal(o)
+		text, err := printable.YAML(o)
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err)
+			all = append(all, fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err))
+			continue
 		}
 		b.WriteString("---\n")
 		comment(&b, o.Notes)
 		b.Write(text)
 	}
 	_, err := w.Write(b.Bytes())
-	return err
+	return errors.Join(append(all, err)...)
 }
 
+// comment keeps each note to its line: what it quotes was written by others, and
+// none of that may become an object.
 func comment(b *bytes.Buffer, notes []string) {
 	for _, n := range notes {
-		fmt.Fprintf(b, "# %s\n", strings.ReplaceAll(n, "\n", " "))
+		fmt.Fprintf(b, "# %s\n", printable.Line(n))
 	}
 }
 
 // WriteJSON writes a List. The notes have no place in it.
 func (r Result) WriteJSON(w io.Writer) error {
-	text, err := json.MarshalIndent(struct {
+	text, err := printable.JSON(struct {
 		APIVersion string   `json:"apiVersion"`
 		Kind       string   `json:"kind"`
 		Items      []Object `json:"items"`
-	}{"v1", "List", append([]Object{}, r.Objects...)}, "", "  ")
+	}{"v1", "List", append([]Object{}, r.Objects...)})
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(text, '\n'))
+	_, err = w.Write(text)
 	return err
 }
 

@@ -2,11 +2,16 @@ package migrate
 
 import (
 	"bytes"
+	"errors"
 	"flag"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 
 	"quayside.io/controller/manifest"
 )
@@ -52,11 +57,32 @@ func migrated(t *testing.T, file string) []byte {
 	if err := m.Read(file, data); err != nil {
 		t.Fatal(err)
 	}
+	return printed(t, m.Result())
+}
+
+// printed is r as YAML, in which kubectl finds the objects of r and no other.
+func printed(t *testing.T, r Result) []byte {
+	t.Helper()
 	var out bytes.Buffer
-	if err := m.Result().WriteYAML(&out); err != nil {
+	if err := r.WriteYAML(&out); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
+	decoder := yamlstream.NewYAMLOrJSONDecoder(bytes.NewReader(out.Bytes()), 4096)
+	for n := 0; ; n++ {
+		var o Object
+		switch err := decoder.Decode(&o); {
+		case errors.Is(err, io.EOF) && n == len(r.Objects):
+			return out.Bytes()
+		case errors.Is(err, io.EOF):
+			t.Fatalf("kubectl finds %d objects, want %d in\n%s", n, len(r.Objects), out.Bytes())
+		case err != nil:
+			t.Fatalf("%v in\n%s", err, out.Bytes())
+		case o.Kind == "": // comments alone
+			n--
+		case n >= len(r.Objects) || o.Kind != r.Objects[n].Kind || !maps.Equal(o.Metadata.Annotations, r.Objects[n].Metadata.Annotations):
+			t.Fatalf("kubectl finds %+v as object %d in\n%s", o, n+1, out.Bytes())
+		}
+	}
 }
 
 // The chart's fixtures of every MetalLB object lose nothing on the way.
@@ -103,6 +129,18 @@ spec: {protocol: carrier-pigeon}
 	}
 }
 
+// One object that cannot be written is named and takes nothing else with it.
+func TestBadObjects(t *testing.T) {
+	r := Result{Objects: []Object{{Kind: "Odd", Metadata: Meta{Name: "bad"}, Spec: func() {}}, {Kind: "Even", Metadata: Meta{Name: "good"}}}}
+	var out bytes.Buffer
+	if err := r.WriteYAML(&out); err == nil || !strings.Contains(err.Error(), "Odd bad: ") {
+		t.Errorf("error %v does not name the object", err)
+	}
+	if !strings.Contains(out.String(), "name: good") {
+		t.Errorf("the other is lost:\n%s", out.String())
+	}
+}
+
 // FuzzRead takes anything: no panic, and what comes out is ours.
 func FuzzRead(f *testing.F) {
 	inputs, _ := filepath.Glob("testdata/*.in.yaml")
@@ -116,12 +154,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m Migration
 		_ = m.Read("fuzz", data) // bad documents are part of the game
-		var out bytes.Buffer
-		if err := m.Result().WriteYAML(&out); err != nil {
-			t.Fatal(err)
-		}
-		if d := manifest.Decode("out", out.Bytes()); len(d.Errors) > 0 {
-			t.Errorf("%v in\n%s", d.Errors, out.Bytes())
+		out := printed(t, m.Result())
+		if d := manifest.Decode("out", out); len(d.Errors) > 0 {
+			t.Errorf("%v in\n%s", d.Errors, out)
 		}
 	})
 }

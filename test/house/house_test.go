@@ -25,6 +25,7 @@ const hall = 4
 func floors() map[string]int {
 	return map[string]int{
 		"controller/api/v1alpha1": 0,
+		"controller/printable":    0,
 		"lbpool":                  0,
 		"controller/snapshot":     1,
 		"proxy/exchange":          1,
