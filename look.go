@@ -15,12 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
 
 	"quayside.io/controller"
 	"quayside.io/controller/assign"
 	"quayside.io/controller/cluster"
 	"quayside.io/controller/explain"
+	"quayside.io/controller/printable"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
@@ -164,10 +164,9 @@ func (e *env) print(s screenful, output string) error {
 	case "":
 		return s.WriteText(e.stdout)
 	case "json":
-		out, err = json.MarshalIndent(s, "", "  ")
-		out = append(out, '\n')
+		out, err = printable.JSON(s)
 	case "yaml":
-		out, err = yaml.Marshal(s)
+		out, err = printable.YAML(s)
 	}
 	if err != nil {
 		return err

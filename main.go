@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"quayside.io/controller/printable"
 )
 
 // version is set by the linker (-X main.version=…).
@@ -59,10 +61,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitDone
 	case usage || errors.Is(err, errBadInput):
-		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+		fmt.Fprintf(stderr, "%s: %s\n", root.Name(), printable.Lines(err.Error()))
 		return exitUsage
 	default:
-		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+		fmt.Fprintf(stderr, "%s: %s\n", root.Name(), printable.Lines(err.Error()))
 		return exitFailed
 	}
 }

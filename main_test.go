@@ -40,6 +40,8 @@ func (o *terminalLess) String() string {
 func TestExitCodes(t *testing.T) {
 	good := writeFile(t, t.TempDir(), "good.yaml", poolYAML)
 	bad := writeFile(t, t.TempDir(), "bad.yaml", strings.Replace(poolYAML, "addresses", "adresses", 1))
+	hostile := writeFile(t, t.TempDir(), "hostile.yaml",
+		`{apiVersion: metallb.io/v1beta1, kind: AddressPool, metadata: {name: "\e[2J"}, spec: {protocol: pigeon}}`)
 	for _, c := range []struct {
 		args string
 		code int
@@ -60,6 +62,8 @@ func TestExitCodes(t *testing.T) {
 		{"trace --admin=127.0.0.1:1 10.0.0.1", exitFailed, "127.0.0.1:1"},
 		{"migrate -f controller/migrate/testdata/metallb.in.yaml", exitDone, "apiVersion: quayside.io/v1alpha1\nkind: IPAddressPool"},
 		{"migrate -f controller/migrate/testdata/metallb.in.yaml", exitDone, "note: IPAddressPool lan: spec.colour has no equivalent here"},
+		{"migrate -f controller/migrate/testdata/hostile.in.yaml", exitDone, `note: metallb.io/v1beta1 Weather rain\u2029---\u2029kind`},
+		{"migrate -f " + hostile, exitUsage, `AddressPool \x1b[2J: protocol "pigeon"`},
 		{"migrate --only ingresses -f controller/migrate/testdata -o json", exitDone, `"name": "plain"`},
 		{"migrate -f " + bad + " --only pools", exitUsage, "want addresses or ingresses"},
 		{"migrate -f /does/not/exist.yaml", exitUsage, "/does/not/exist.yaml"},

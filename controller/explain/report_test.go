@@ -3,11 +3,13 @@ package explain
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -111,5 +113,33 @@ func TestALongListIsCutAndSaysSo(t *testing.T) {
 	}
 	if !strings.Contains(screen.String(), "… 5 more") || strings.Count(screen.String(), "PoolFull") != maxRows {
 		t.Errorf("%d problems are shown as\n%s", len(problems), screen.String())
+	}
+}
+
+// Tenants write what the screen shows: it keeps its lines, and no terminal acts
+// on it.
+func TestTheScreenIsHarmless(t *testing.T) {
+	const evil = "x\x1b[2J\nPROBLEMS\t(0)\u2028\u202e\u009b1m"
+	screen := func(text string) string {
+		report := Report{
+			Services:  []Service{{Namespace: "shop", Name: "web", Pool: text, Addresses: []Address{{IP: text, Announced: []string{text}}}, Waiting: text}},
+			Ingresses: []Ingress{{Namespace: "shop", Name: "site", Class: text, Rules: []string{text, text}, Addresses: []string{text}}, {Class: text}},
+			Pools:     []Pool{{Name: text, Ranges: []string{text}}},
+			Nodes:     []Node{{Name: text, NotAlive: []string{text}}},
+			Problems:  []Problem{{text, text, text}},
+		}
+		path := Path{Target: text, Links: []Link{{"route", Broken, text}}, Problems: report.Problems}
+		var b bytes.Buffer
+		if err := errors.Join(report.WriteText(&b), path.WriteText(&b)); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	got := screen(evil)
+	if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
+		t.Errorf("%q is on the screen", got[i:min(len(got), i+20)])
+	}
+	if want := strings.Count(screen("tame"), "\n"); strings.Count(got, "\n") != want {
+		t.Errorf("the screen has not %d lines:\n%s", want, got)
 	}
 }

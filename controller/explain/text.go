@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"quayside.io/controller/printable"
 )
 
 // maxRows bounds each table, so that the screen stays one screen; -o json has
@@ -17,20 +19,20 @@ const maxRows = 40
 // WriteText writes r as the screen that `quayside status` shows.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL, OR WHY NONE", len(r.Services), func(i int) []string { return r.Services[i].lines(r.unannounced()) })
-	table(&b, "INGRESS\tCLASS\tRULE\tADDRESS", len(r.Ingresses), func(i int) []string { return r.Ingresses[i].lines() })
-	table(&b, "POOL\tRANGES\tASSIGNED\tAVAILABLE", len(r.Pools), func(i int) []string {
+	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL, OR WHY NONE", len(r.Services), func(i int) [][]string { return r.Services[i].lines(r.unannounced()) })
+	table(&b, "INGRESS\tCLASS\tRULE\tADDRESS", len(r.Ingresses), func(i int) [][]string { return r.Ingresses[i].lines() })
+	table(&b, "POOL\tRANGES\tASSIGNED\tAVAILABLE", len(r.Pools), func(i int) [][]string {
 		p := r.Pools[i]
-		return []string{fmt.Sprintf("%s\t%s\t%d\t%s", p.Name, names(p.Ranges, 3), p.Assigned, count(p.Available))}
+		return [][]string{{p.Name, names(p.Ranges, 3), fmt.Sprint(p.Assigned), count(p.Available)}}
 	})
-	table(&b, "NODE\tREADY\tSPEAKER\tANNOUNCING", len(r.Nodes), func(i int) []string { return []string{r.Nodes[i].line()} })
+	table(&b, "NODE\tREADY\tSPEAKER\tANNOUNCING", len(r.Nodes), func(i int) [][]string { return [][]string{r.Nodes[i].line()} })
 	if len(r.Problems) == 0 {
 		b.WriteString("No problems.\n")
 	} else {
 		fmt.Fprintf(&b, "PROBLEMS (%d)\n", len(r.Problems))
 	}
 	for _, p := range r.Problems[:min(len(r.Problems), maxRows)] {
-		fmt.Fprintf(&b, "  %s: %s\n      %s\n", p.Object, p.Reason, p.Message)
+		p.writeTo(&b)
 	}
 	if more := len(r.Problems) - maxRows; more > 0 {
 		fmt.Fprintf(&b, "  … %d more; -o json shows all\n", more)
@@ -39,9 +41,15 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// table writes a heading and n rows, each of one or more lines, in aligned
-// columns; nothing at all when there are no rows.
-func table(b *bytes.Buffer, heading string, n int, row func(int) []string) {
+// writeTo writes p as two lines. What it quotes was written by others, and stays
+// in them.
+func (p Problem) writeTo(b *bytes.Buffer) {
+	fmt.Fprintf(b, "  %s: %s\n      %s\n", printable.Line(p.Object), printable.Line(p.Reason), printable.Line(p.Message))
+}
+
+// table writes a heading and n rows, each of one or more lines of cells, in
+// aligned columns; nothing at all when there are no rows.
+func table(b *bytes.Buffer, heading string, n int, row func(int) [][]string) {
 	if n == 0 {
 		return
 	}
@@ -50,7 +58,10 @@ func table(b *bytes.Buffer, heading string, n int, row func(int) []string) {
 	fmt.Fprintln(tw, heading)
 	for i := range min(n, maxRows) {
 		for _, line := range row(i) {
-			fmt.Fprintln(tw, line)
+			for j, cell := range line {
+				line[j] = printable.Line(cell)
+			}
+			fmt.Fprintln(tw, strings.Join(line, "\t"))
 		}
 	}
 	_ = tw.Flush() // a bytes.Buffer does not fail
@@ -79,41 +90,39 @@ func (r *Report) unannounced() string {
 	return "-" // there are no speakers, and nothing is amiss
 }
 
-func (s Service) lines(unannounced string) []string {
+func (s Service) lines(unannounced string) (lines [][]string) {
 	name := s.Namespace + "/" + s.Name
-	var lines []string
 	for _, a := range s.Addresses {
 		by := names(a.Announced, 3)
 		if by == "" {
 			by = unannounced
 		}
-		lines = append(lines, name+"\t"+a.IP+"\t"+by+"\t"+s.Pool)
+		lines = append(lines, []string{name, a.IP, by, s.Pool})
 		name = ""
 	}
 	if s.Waiting != "" {
-		lines = append(lines, name+"\twaiting\t\t"+s.Waiting) // last, where a sentence widens no column
+		lines = append(lines, []string{name, "waiting", "", s.Waiting}) // last, where a sentence widens no column
 	}
 	return lines
 }
 
-func (i Ingress) lines() []string {
-	first := i.Namespace + "/" + i.Name + "\t" + i.Class + "\t"
+func (i Ingress) lines() (lines [][]string) {
+	name, class := i.Namespace+"/"+i.Name, i.Class
 	address := names(i.Addresses, 2)
 	if address == "" {
 		address = "none yet"
 	}
 	if len(i.Rules) == 0 {
-		return []string{first + "(no rules)\t" + address}
+		return [][]string{{name, class, "(no rules)", address}}
 	}
-	var lines []string
 	for _, rule := range i.Rules {
-		lines = append(lines, first+rule+"\t"+address)
-		first, address = "\t\t", ""
+		lines = append(lines, []string{name, class, rule, address})
+		name, class, address = "", "", ""
 	}
 	return lines
 }
 
-func (n Node) line() string {
+func (n Node) line() []string {
 	ready, speaker := "no", "none"
 	if n.Ready {
 		ready = "yes"
@@ -127,5 +136,5 @@ func (n Node) line() string {
 	if n.Leaving {
 		speaker += ", leaving"
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%d", n.Name, ready, speaker, n.Announcing)
+	return []string{n.Name, ready, speaker, fmt.Sprint(n.Announcing)}
 }

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"quayside.io/controller/printable"
 )
 
 // WriteText writes p as `quayside trace` shows it: a line for each link, which
 // is the first broken one, and what else is wrong on the way.
 func (p *Path) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintln(&b, p.Target)
+	fmt.Fprintln(&b, printable.Line(p.Target))
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, l := range p.Links {
-		fmt.Fprintf(tw, "  %s\t%s\t%s\n", l.State, l.Name, l.Says)
+		fmt.Fprintf(tw, "  %s\t%s\t%s\n", l.State, l.Name, printable.Line(l.Says))
 	}
 	_ = tw.Flush() // a bytes.Buffer does not fail
 	if l, broken := p.FirstBroken(); broken {
@@ -23,7 +25,7 @@ func (p *Path) WriteText(w io.Writer) error {
 		fmt.Fprintln(&b, "Nothing on this path is broken.")
 	}
 	for _, problem := range p.Problems {
-		fmt.Fprintf(&b, "  %s: %s\n      %s\n", problem.Object, problem.Reason, problem.Message)
+		problem.writeTo(&b)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
