@@ -2,17 +2,10 @@ package proxy_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +24,7 @@ import (
 	"quayside.io/controller/cluster"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy"
+	"quayside.io/test/certificate"
 )
 
 // start runs a proxy over files without files and returns both.
@@ -306,10 +300,10 @@ func TestCertificateByServerName(t *testing.T) {
 	files, p := start(t, nil)
 	ing := ingress("web", "shop.example", "/", "web", number)
 	ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"shop.example"}, SecretName: "shop"}}
-	secret, pool := certificate(t, "shop.example")
+	secret := certificate.Secret(t, "default/shop", time.Now().Add(time.Hour), "shop.example")
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", backend(t, "web")), ing, secret)
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "shop.example"}, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{RootCAs: certificate.Roots(secret), ServerName: "shop.example"}, DisableKeepAlives: true,
 	}}
 	ask := func() (string, error) {
 		req, _ := http.NewRequest("GET", "https://"+bound(p, true)+"/", nil)
@@ -328,9 +322,9 @@ func TestCertificateByServerName(t *testing.T) {
 	})
 
 	// Another certificate for the same host comes in force without a restart.
-	renewed, pool := certificate(t, "shop.example")
+	renewed := certificate.Secret(t, "default/shop", time.Now().Add(2*time.Hour), "shop.example")
 	client.Transport = &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "shop.example"}, DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{RootCAs: certificate.Roots(renewed), ServerName: "shop.example"}, DisableKeepAlives: true,
 	}
 	files.Put(renewed)
 	eventually(t, "the renewed certificate is served", func() bool { _, err := ask(); return err == nil })
@@ -369,34 +363,4 @@ func TestAddressInUseIsAnError(t *testing.T) {
 	if err := p.Run(ctx); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("Run: %v, want that the address is in use", err)
 	}
-}
-
-func certificate(t *testing.T, host string) (*corev1.Secret, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, _ := x509.ParseCertificate(der)
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{
-			"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-		},
-	}, pool
 }

@@ -10,6 +10,7 @@ import (
 
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
+	"quayside.io/test/certificate"
 )
 
 func plainIngress(name, host, service string, paths ...string) *networkingv1.Ingress {
@@ -36,7 +37,7 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 	tls := plainIngress("i", "www.example.com", "s", "/", "/a/b")
 	tls.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"www.example.com"}, SecretName: "www"}}
 	c := snapshot.Of(plainService("s"), tls, plainIngress("j", "*.example.com", "s", "/"), plainIngress("k", "", "s", "/hostless"),
-		certificate(t, "n/www", now.AddDate(0, 1, 0), "www.example.com"))
+		certificate.Secret(t, "n/www", now.AddDate(0, 1, 0), "www.example.com"))
 	table := route.Compile(c, nil, route.Options{})
 	var scratch [256]byte
 	for _, ask := range []struct{ host, target, want string }{

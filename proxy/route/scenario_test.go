@@ -1,16 +1,11 @@
 package route_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"flag"
 	"fmt"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,6 +20,7 @@ import (
 	"quayside.io/controller/manifest"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
+	"quayside.io/test/certificate"
 )
 
 var update = flag.Bool("update", false, "write what is answered into the scenario files")
@@ -123,7 +119,7 @@ func (s *scenario) shorthand(t *testing.T, words []string) {
 		if hosts[0] == "expired" {
 			hosts, until = hosts[1:], now.AddDate(0, -1, 0)
 		}
-		s.objects = append(s.objects, certificate(t, words[1], until, hosts...))
+		s.objects = append(s.objects, certificate.Secret(t, words[1], until, hosts...))
 	case "option":
 		value := strings.Join(words[2:], " ")
 		switch words[1] {
@@ -143,36 +139,6 @@ func (s *scenario) shorthand(t *testing.T, words []string) {
 		}
 	default:
 		t.Fatalf("no such shorthand: %s", words[0])
-	}
-}
-
-// certificate makes a TLS Secret whose certificate has the Secret's key as its
-// common name.
-func certificate(t testing.TB, key string, until time.Time, hosts ...string) *corev1.Secret {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: key}, DNSNames: hosts,
-		NotBefore: until.AddDate(-1, 0, 0), NotAfter: until,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace, name, _ := strings.Cut(key, "/")
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{
-			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-		},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
+	"quayside.io/test/certificate"
 )
 
 // The vocabulary of the random clusters is small, so that objects meet.
@@ -31,9 +32,9 @@ func paths() []string {
 // secrets are made once: keys are slow to draw.
 func secrets(t testing.TB) []*corev1.Secret {
 	return []*corev1.Secret{
-		certificate(t, "n/one", now.AddDate(0, 1, 0), "a.test", "*.a.test"),
-		certificate(t, "n/two", now.AddDate(0, 2, 0), "*.test"),
-		certificate(t, "n/one", now.AddDate(0, 3, 0), "b.a.test"),
+		certificate.Secret(t, "n/one", now.AddDate(0, 1, 0), "a.test", "*.a.test"),
+		certificate.Secret(t, "n/two", now.AddDate(0, 2, 0), "*.test"),
+		certificate.Secret(t, "n/one", now.AddDate(0, 3, 0), "b.a.test"),
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "two"}},
 	}
 }

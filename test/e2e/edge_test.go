@@ -2,15 +2,9 @@ package e2e
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	mathbig "math/big"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"quayside.io/test/certificate"
 	"quayside.io/test/lab"
 )
 
@@ -147,42 +142,11 @@ func (e edge) labelNode(name, label, value string) {
 // the roots that verify it.
 func (e edge) tlsSecret(name, host string) *x509.CertPool {
 	e.t.Helper()
-	cert, key := selfSigned(e.t, host)
-	_, err := e.Kube().CoreV1().Secrets(e.Namespace()).Create(e.t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Type:       corev1.SecretTypeTLS,
-		Data:       map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	secret := certificate.Secret(e.t, e.Namespace()+"/"+name, time.Now().Add(time.Hour), host)
+	if _, err := e.Kube().CoreV1().Secrets(e.Namespace()).Create(e.t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		e.t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(cert)
-	return roots
-}
-
-func selfSigned(t *testing.T, host string) (certPEM, keyPEM []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: mathbig.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return certificate.Roots(secret)
 }
 
 // verify is a client's TLS configuration that trusts roots for host.
