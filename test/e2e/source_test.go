@@ -197,4 +197,19 @@ func TestLeadershipPassesOn(t *testing.T) {
 	two.end(t)
 	w.unmute()
 	one.end(t)
+
+	// So are those of a process that was killed and comes back under its name.
+	one = stand(t, connect(t, kubeconfig), c.Namespace(), "killed")
+	<-one.began
+	w.mute.Store(true)
+	begin = time.Now()
+	two = stand(t, connect(t, third), c.Namespace(), "killed")
+	d = (<-two.began).Sub(begin)
+	t.Logf("killed and back: %v", d.Round(time.Millisecond))
+	if d < source.WriteDeadline {
+		t.Errorf("it led again after %v, before its last writes could have ended (%v)", d, source.WriteDeadline)
+	}
+	two.end(t)
+	w.unmute()
+	one.end(t)
 }
