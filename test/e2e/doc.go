@@ -6,5 +6,7 @@
 // the reason, except where CI is set. They do not run in parallel, since they
 // share a LAN and make trouble on it.
 //
-// Read main_test.go first; lab_test.go proves the lab itself.
+// Read main_test.go first; lab_test.go proves the lab itself. l2_rows_test.go
+// says which behaviour of layer 2, as MetalLB's own suite lists them, is
+// asserted where.
 package e2e

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,6 +24,10 @@ type l2Row struct {
 const sticky = "a node that may hold the address again takes nothing back by itself: moving an address cuts its connections"
 
 func l2Rows() []l2Row {
+	return slices.Concat(serviceRows(), selectorRows(), preferenceRows())
+}
+
+func serviceRows() []l2Row {
 	return []l2Row{
 		{file: "l2.go", title: "should work for ExternalTrafficPolicy=Cluster",
 			tests: []string{"test/e2e TestClusterPolicy", "test/e2e TestL2OneAnswerer"}},
@@ -47,6 +52,13 @@ func l2Rows() []l2Row {
 			tests: []string{"controller/assign/testdata/requested_pool.yaml"}},
 		{file: "speaker_failover.go", title: "move L2 advertisement when the announcing node stops running a ready speaker",
 			tests: []string{"test/e2e TestSpeakerStopsWithoutALostConnection", "test/e2e TestL2PreferredNodes: fail over, and come back when told to"}, differs: sticky},
+		{file: "loadbalancer_class.go", title: "service with a class gets no IP",
+			tests: []string{"controller/assign/testdata/loadbalancer_class_of_others.yaml", "test/e2e TestL2Class"}},
+	}
+}
+
+func selectorRows() []l2Row {
+	return []l2Row{
 		{file: "interface_selector.go", title: "L2ServiceStatus interface",
 			tests: []string{"test/e2e TestL2Advertisements: interface_selector.go: the load balancer's MAC is that of the interface"}},
 		{file: "interface_selector.go", title: "LB IP's MAC",
@@ -67,6 +79,19 @@ func l2Rows() []l2Row {
 			tests: []string{"test/e2e TestL2Advertisements: node_selector.go: several selectors add up", "test/e2e TestL2NodeSelectorsAndLocalPolicy"}},
 		{file: "node_selector.go", title: "adding nodes",
 			tests: []string{"test/e2e TestL2NodeSelectorChanges"}, differs: sticky},
+		{file: "service_selector.go", title: "pool and service selectors",
+			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: pool and Service selectors"}},
+		{file: "service_selector.go", title: "exactly one node",
+			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: exactly one node"}},
+		{file: "service_selector.go", title: "none matches",
+			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: none matches"}},
+		{file: "service_selector.go", title: "OR logic",
+			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: one of several matches"}},
+	}
+}
+
+func preferenceRows() []l2Row {
+	return []l2Row{
 		{file: "preferred_node.go", title: "prefer and fall back",
 			tests: []string{"test/e2e TestL2PreferredNodes: prefer, and fall back", "speaker/announce/testdata/preferred.txt", "speaker/announce/testdata/preferred-away.txt"}},
 		{file: "preferred_node.go", title: "no match is the baseline",
@@ -84,16 +109,6 @@ func l2Rows() []l2Row {
 			tests: []string{"test/e2e TestL2PreferredNodes: weights add up", "speaker/announce/testdata/preferred-weights.txt"}},
 		{file: "preferred_node.go", title: "scoped by serviceSelectors",
 			tests: []string{"test/e2e TestL2PreferredNodes: scoped by serviceSelectors"}},
-		{file: "service_selector.go", title: "pool and service selectors",
-			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: pool and Service selectors"}},
-		{file: "service_selector.go", title: "exactly one node",
-			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: exactly one node"}},
-		{file: "service_selector.go", title: "none matches",
-			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: none matches"}},
-		{file: "service_selector.go", title: "OR logic",
-			tests: []string{"test/e2e TestL2Advertisements: service_selector.go: one of several matches"}},
-		{file: "loadbalancer_class.go", title: "service with a class gets no IP",
-			tests: []string{"controller/assign/testdata/loadbalancer_class_of_others.yaml", "test/e2e TestL2Class"}},
 	}
 }
 

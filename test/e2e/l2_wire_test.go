@@ -43,6 +43,8 @@ type frame struct {
 	form string
 }
 
+func (f frame) String() string { return fmt.Sprintf("%v %s by %s", f.at, f.form, f.from) }
+
 // announcements are the unasked frames in a capture, by address.
 func announcements(t *testing.T, packets []string) map[string][]frame {
 	t.Helper()
