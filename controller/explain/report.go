@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
 	"quayside.io/controller/snapshot"
 )
@@ -115,12 +116,23 @@ func Problems(problems []snapshot.Problem) []Problem {
 func announcers(c *snapshot.Cluster) map[string][]string {
 	by := map[string][]string{}
 	for _, s := range c.SpeakerStatuses.Sorted() {
+		if isOrphan(c, s) {
+			continue
+		}
 		for _, a := range s.Status.Announcing {
 			k := a.Service + " " + a.Address
 			by[k] = append(by[k], fmt.Sprintf("%s (%s)", s.Name, a.Protocol))
 		}
 	}
 	return by
+}
+
+// isOrphan reports whether the node of a speaker was deleted: what the speaker
+// said last stands until its status is deleted, too, and nobody is left to
+// correct it. Who may not list nodes sees none at all.
+func isOrphan(c *snapshot.Cluster, s *v1alpha1.SpeakerStatus) bool {
+	_, known := c.Nodes.Get(snapshot.Key{Name: s.Name})
+	return !known && c.Nodes.Len() > 0
 }
 
 func service(s *corev1.Service, announced map[string][]string) Service {

@@ -63,6 +63,9 @@ func cluster() *snapshot.Cluster {
 			Announcing: []v1alpha1.Announcing{{Service: "shop/web", Address: "10.0.0.7", Protocol: "l2"}},
 			Members:    v1alpha1.SpeakerMembers{Alive: 1, Expected: 2, NotAlive: []string{"n2"}},
 		}},
+		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}, Status: v1alpha1.SpeakerStatusStatus{
+			Announcing: []v1alpha1.Announcing{{Service: "shop/web", Address: "fd00::7", Protocol: "l2"}},
+		}},
 	).WithFaults([]snapshot.Problem{{
 		Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: "web.yaml"}}, Reason: "Unreadable", Message: "line 3: unknown field spec.prots"}})
 }

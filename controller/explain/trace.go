@@ -143,17 +143,28 @@ func (t *tracer) see(kind snapshot.Kind, key snapshot.Key) {
 }
 
 // told returns what a compiler says about an object, the first of the reasons
-// that it has.
-func (t *tracer) told(kind snapshot.Kind, key snapshot.Key, reasons ...string) (message string, ok bool) {
+// that it has; where about is an address, only what names it.
+func (t *tracer) told(kind snapshot.Kind, key snapshot.Key, about netip.Addr, reasons ...string) (message string, ok bool) {
 	ref := snapshot.Ref{Kind: kind.String(), Key: key}
 	for _, reason := range reasons {
 		for _, p := range t.Scene.Problems {
-			if p.Object == ref && p.Reason == reason {
+			if p.Object == ref && p.Reason == reason && (!about.IsValid() || mentions(p.Message, about)) {
 				return p.Message, true
 			}
 		}
 	}
 	return "", false
+}
+
+// mentions reports whether ip is a word of a message: 10.0.0.1 is none of one
+// about 10.0.0.10 or 10.0.0.1/28.
+func mentions(message string, ip netip.Addr) bool {
+	for word := range strings.FieldsSeq(message) {
+		if after, ok := strings.CutPrefix(word, ip.String()); ok && slices.Contains([]string{"", ",", ";", ":"}, after) {
+			return true
+		}
+	}
+	return false
 }
 
 // collectProblems adds what is wrong with the objects on the way.

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"net/netip"
@@ -96,7 +97,8 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 			t.unknown("address", "Ingress %s is at %s, by --publish-address", r.Ingress, in.Hostname)
 			continue
 		}
-		holders := t.holders(ip.Unmap())
+		ip = ip.Unmap()
+		holders := t.holders(ip)
 		if len(holders) == 0 && t.Embedded {
 			t.works("address", "Ingress %s is at %s, on this machine", r.Ingress, ip)
 			continue
@@ -105,7 +107,8 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 			t.unknown("address", "Ingress %s is at %s, which no Service holds: it is published by --publish-address", r.Ingress, ip)
 			continue
 		}
-		front := holders[0]
+		// The proxies may share their address: the request goes to whom its port is.
+		front := holders[max(0, slices.IndexFunc(holders, func(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, isTCP(port)) }))]
 		t.works("address", "Ingress %s is at %s, held by Service %s", r.Ingress, ip, snapshot.KeyOf(front))
 		t.announced(front, ip)
 		nodes = append(nodes, t.proxies(front, ip, port)...)
@@ -114,17 +117,30 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// proxies looks at the proxies behind their own Service.
+// isTCP returns what tells the port that a request to it comes in at.
+func isTCP(port int32) func(corev1.ServicePort) bool {
+	return func(p corev1.ServicePort) bool {
+		return p.Port == port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP
+	}
+}
+
+// proxies looks at the proxies behind their own Service, and returns the nodes
+// of those that can get a request to ip.
 func (t *tracer) proxies(front *corev1.Service, ip netip.Addr, port int32) (nodes []string) {
-	matches := func(p corev1.ServicePort) bool { return p.Port == port }
-	if !slices.ContainsFunc(front.Spec.Ports, matches) && !t.Embedded { // `up` has ports of its own
-		t.broken("proxy", "Service %s has no port %d", snapshot.KeyOf(front), port)
+	key := snapshot.KeyOf(front)
+	if !slices.ContainsFunc(front.Spec.Ports, isTCP(port)) && !t.Embedded { // `up` has ports of its own
+		t.broken("proxy", "Service %s has no port %d/TCP", key, port)
 		return nil
 	}
-	t.endpoints("proxy", front, ip, matches)
-	for _, slice := range t.Cluster.SlicesOf(snapshot.KeyOf(front)) {
+	t.endpoints("proxy", front, ip, isTCP(port))
+	near := t.announcers(key, ip)
+	anywhere := policyOf(front) != corev1.ServiceExternalTrafficPolicyLocal || len(near) == 0
+	for _, slice := range t.Cluster.SlicesOf(key) {
+		if !t.reaches(ip, slice) {
+			continue
+		}
 		for _, e := range slice.Endpoints {
-			if e.NodeName != nil && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+			if e.NodeName != nil && (anywhere || near[*e.NodeName]) && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
 				nodes = append(nodes, *e.NodeName)
 			}
 		}

@@ -64,15 +64,23 @@ func (t *tracer) unheld(ip netip.Addr) string {
 			}
 		}
 	}
+	if p := t.poolWith(ip); p != nil {
+		t.see(snapshot.IPAddressPool, snapshot.KeyOf(p))
+		return fmt.Sprintf("no Service holds %s; it is a free address of pool %s", ip, p.Name)
+	}
+	return fmt.Sprintf("no Service holds %s, and no pool contains it", ip)
+}
+
+// poolWith is the pool that contains ip, or nil.
+func (t *tracer) poolWith(ip netip.Addr) *v1alpha1.IPAddressPool {
 	for _, p := range t.Cluster.IPAddressPools.Sorted() {
 		for _, text := range p.Spec.Addresses {
 			if r, err := lbpool.ParseRange(text); err == nil && r.Contains(ip) {
-				t.see(snapshot.IPAddressPool, snapshot.KeyOf(p))
-				return fmt.Sprintf("no Service holds %s; it is a free address of pool %s", ip, p.Name)
+				return p
 			}
 		}
 	}
-	return fmt.Sprintf("no Service holds %s, and no pool contains it", ip)
+	return nil
 }
 
 // service traces every address of a Service.
@@ -131,21 +139,54 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 	case t.Cluster.SpeakerStatuses.Len() == 0:
 		t.broken("announced", "no speaker has written a SpeakerStatus: does the speaker's DaemonSet run?")
 	default:
-		why, ok := t.told(snapshot.Service, key, "OutsidePools", "UnsafeAddress", "DuplicateAddress", "NotAdvertised", "NoEligibleNode", "AddressInUse")
-		if !ok {
-			why, ok = t.told(snapshot.IPAddressPool, snapshot.Key{Name: s.Annotations[assign.AnnotationGiven]}, "NotAdvertised")
-		}
-		if !ok {
-			why = "no speaker says that it announces " + ip.String()
-		}
-		t.broken("announced", "%s", why)
+		t.silence(s, ip)
 	}
+}
+
+// silence says why no speaker announces ip.
+func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
+	why, ok := t.told(snapshot.Service, snapshot.KeyOf(s), ip,
+		"OutsidePools", "UnsafeAddress", "DuplicateAddress", "NotAdvertised", "NoEligibleNode", "AddressInUse")
+	if p := t.poolWith(ip); p != nil && !ok {
+		why, ok = t.told(snapshot.IPAddressPool, snapshot.KeyOf(p), netip.Addr{}, "NotAdvertised")
+		why = "pool " + p.Name + ": " + why
+	}
+	switch {
+	case ok:
+		t.broken("announced", "%s", why)
+	case t.isCutShort():
+		t.unknown("announced", "no speaker names %s, but there is one that announces more than its SpeakerStatus can list", ip)
+	default:
+		t.broken("announced", "no speaker says that it announces %s", ip)
+	}
+}
+
+// isCutShort reports whether a speaker announces more than its status lists.
+func (t *tracer) isCutShort() bool {
+	for _, status := range t.Cluster.SpeakerStatuses.All() {
+		if status.Status.AnnouncingCount > int64(len(status.Status.Announcing)) && !isOrphan(t.Cluster, status) {
+			return true
+		}
+	}
+	return false
+}
+
+// announcers are the nodes whose speakers announce ip for a Service.
+func (t *tracer) announcers(key snapshot.Key, ip netip.Addr) map[string]bool {
+	nodes := map[string]bool{}
+	for status := range t.announcings(key, ip) {
+		nodes[status.Name] = true
+	}
+	return nodes
 }
 
 // announcings yields what speakers say of ip for a Service, ordered by node.
 func (t *tracer) announcings(key snapshot.Key, ip netip.Addr) iter.Seq2[*v1alpha1.SpeakerStatus, v1alpha1.Announcing] {
 	return func(yield func(*v1alpha1.SpeakerStatus, v1alpha1.Announcing) bool) {
 		for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
+			if isOrphan(t.Cluster, status) {
+				continue
+			}
 			for _, a := range status.Status.Announcing {
 				said, err := netip.ParseAddr(a.Address)
 				if err == nil && said == ip && a.Service == key.String() && !yield(status, a) {
@@ -170,8 +211,8 @@ func by(a v1alpha1.Announcing) string {
 func (t *tracer) doubts(status *v1alpha1.SpeakerStatus) string {
 	n, known := t.Cluster.Nodes.Get(snapshot.Key{Name: status.Name})
 	switch {
-	case !known:
-		return " (there is no such node any more)"
+	case !known: // nodes are not to be seen from here
+		return ""
 	case !node(t.Cluster, n).Ready:
 		return " (the node is not ready)"
 	case status.Status.Leaving:
@@ -189,17 +230,14 @@ func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only f
 		t.works(link, "%s is served by this process", key)
 		return
 	}
-	near := map[string]bool{}
-	for status := range t.announcings(key, ip) {
-		near[status.Name] = true
-	}
+	near := t.announcers(key, ip)
 	local := policyOf(s) == corev1.ServiceExternalTrafficPolicyLocal && len(near) > 0
 	for _, port := range s.Spec.Ports {
 		if only != nil && !only(port) {
 			continue
 		}
 		what := fmt.Sprintf("port %d/%s of %s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP), key)
-		n := censusOf(t.Cluster.SlicesOf(key), port, near)
+		n := t.census(key, ip, port, near)
 		switch {
 		case n.serving() == 0:
 			t.broken(link, "%s: %s", what, n.none(s))
@@ -214,10 +252,15 @@ func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only f
 }
 
 // census counts the endpoints behind a port.
-type census struct{ ready, draining, unready, portless, near int }
+type census struct{ ready, draining, unready, portless, foreign, near int }
 
-func censusOf(list []*discoveryv1.EndpointSlice, port corev1.ServicePort, near map[string]bool) (n census) {
-	for _, slice := range list {
+// census counts those of a Service for the traffic to ip.
+func (t *tracer) census(key snapshot.Key, ip netip.Addr, port corev1.ServicePort, near map[string]bool) (n census) {
+	for _, slice := range t.Cluster.SlicesOf(key) {
+		if !t.reaches(ip, slice) {
+			n.foreign += len(slice.Endpoints)
+			continue
+		}
 		offers := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
 			return p.Name != nil && *p.Name == port.Name || p.Name == nil && port.Name == ""
 		})
@@ -242,6 +285,16 @@ func censusOf(list []*discoveryv1.EndpointSlice, port corev1.ServicePort, near m
 	return n
 }
 
+// reaches reports whether the traffic to ip can end in a slice: kube-proxy does
+// not cross from one address family to the other. `up` does.
+func (t *tracer) reaches(ip netip.Addr, slice *discoveryv1.EndpointSlice) bool {
+	family := discoveryv1.AddressTypeIPv4
+	if ip.Is6() {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	return t.Embedded || slice.AddressType == family
+}
+
 func (n census) serving() int { return n.ready + n.draining }
 
 func (n census) counts() string {
@@ -262,6 +315,8 @@ func (n census) none(s *corev1.Service) string {
 		return fmt.Sprintf("no endpoint is ready (%d are not)", n.unready)
 	case n.portless > 0:
 		return fmt.Sprintf("%d endpoints, and none offers this port: does targetPort name a port of the pods?", n.portless)
+	case n.foreign > 0:
+		return fmt.Sprintf("no endpoint is of this address's family (%d of the other): do the pods have such an address?", n.foreign)
 	case len(s.Spec.Selector) == 0:
 		return "no endpoint, and no selector that would find pods"
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -56,16 +57,32 @@ func TestBadTargetsAreRefused(t *testing.T) {
 	}
 }
 
+func TestAMessageMentionsWholeAddresses(t *testing.T) {
+	for message, want := range map[string]bool{
+		"status holds 10.0.0.1, which no pool contains":  true,
+		"no node can announce 10.0.0.1: n1 is not ready": true,
+		"10.0.0.1 is not announced":                      true,
+		"no node can announce 10.0.0.10: no interface":   false,
+		"n1: no interface in 10.0.0.1/32":                false,
+		"110.0.0.1 is not announced":                     false,
+	} {
+		if got := mentions(message, netip.MustParseAddr("10.0.0.1")); got != want {
+			t.Errorf("%q: %v", message, got)
+		}
+	}
+}
+
 // FuzzTrace asks for anything in any cluster: no panic, and every path has a
 // link.
 func FuzzTrace(f *testing.F) {
-	for _, name := range []string{"service", "ingress", "broken"} {
+	for _, name := range []string{"service", "ingress", "broken", "shared", "silence"} {
 		text, err := os.ReadFile("testdata/trace/" + name + ".yaml")
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(string(text), "http://shop.example.com/")
 		f.Add(string(text), "10.0.0.5")
+		f.Add(string(text), "service/shop/web")
 	}
 	f.Fuzz(func(t *testing.T, objects, target string) {
 		to, err := ParseTarget(target)
