@@ -1,6 +1,7 @@
 package lbpool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -21,7 +22,8 @@ type Sharing struct {
 	Key string
 	// Admits are other realms whose tenants may join; "*" is any.
 	Admits []string
-	// Ports the tenant listens on; no two may listen on one.
+	// Ports the tenant listens on, in the order of Port.Compare; no two tenants
+	// may listen on one.
 	Ports []Port
 	// Backend must be equal: empty where any node can take the traffic, else
 	// what decides which nodes can.
@@ -45,6 +47,11 @@ type Port struct {
 // String returns "TCP/80".
 func (p Port) String() string { return fmt.Sprintf("%s/%d", p.Protocol, p.Number) }
 
+// Compare orders by protocol, then number.
+func (p Port) Compare(o Port) int {
+	return cmp.Or(cmp.Compare(p.Protocol, o.Protocol), cmp.Compare(p.Number, o.Number))
+}
+
 // Clash says why t and o cannot sit on one address at all, seen from t, as the
 // end of a sentence about o ("…, which does not share"), or "".
 func (t *Tenant) Clash(o *Tenant) string {
@@ -58,12 +65,26 @@ func (t *Tenant) Clash(o *Tenant) string {
 	case t.Backend != o.Backend:
 		return "which does not have the same externalTrafficPolicy and, with Local, the same selector"
 	}
-	for _, p := range t.Ports {
-		if slices.Contains(o.Ports, p) {
-			return "which already uses port " + p.String() + " of it"
-		}
+	if p, both := common(t.Ports, o.Ports); both {
+		return "which already uses port " + p.String() + " of it"
 	}
 	return ""
+}
+
+// common returns the first port that is in two lists. It walks both at once: a
+// Service may have thousands.
+func common(a, b []Port) (Port, bool) {
+	for len(a) > 0 && len(b) > 0 {
+		switch order := a[0].Compare(b[0]); {
+		case order == 0:
+			return a[0], true
+		case order < 0:
+			a = a[1:]
+		default:
+			b = b[1:]
+		}
+	}
+	return Port{}, false
 }
 
 // Stranger reports whether t and o live in realms that do not both admit each

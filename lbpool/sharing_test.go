@@ -2,6 +2,8 @@ package lbpool_test
 
 import (
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +27,7 @@ func TestSharing(t *testing.T) {
 		"other port":             {func(n *lbpool.Tenant) { n.Ports = tcp443 }, ""},
 		"other protocol":         {func(n *lbpool.Tenant) { n.Ports = udp80 }, ""},
 		"no ports":               {func(n *lbpool.Tenant) { n.Ports = nil }, ""},
-		"same port":              {func(n *lbpool.Tenant) { n.Ports = append(tcp443, n.Ports...) }, "already uses port TCP/80"},
+		"same port":              {func(n *lbpool.Tenant) { n.Ports = append(n.Ports, tcp443...) }, "already uses port TCP/80"},
 		"no key":                 {func(n *lbpool.Tenant) { n.Sharing = nil }, "does not share it"},
 		"other key":              {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "l" }, "under another key, l"},
 		"other policy":           {func(n *lbpool.Tenant) { n.Ports, n.Backend = tcp443, "Local app=web" }, "same externalTrafficPolicy"},
@@ -45,6 +47,51 @@ func TestSharing(t *testing.T) {
 	}
 }
 
+// drawPorts returns some of few ports, so that they collide.
+func drawPorts(t *rapid.T) []lbpool.Port {
+	ports := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) lbpool.Port {
+		return lbpool.Port{Protocol: rapid.SampledFrom([]string{"TCP", "UDP"}).Draw(t, "protocol"), Number: rapid.Int32Range(1, 5).Draw(t, "number")}
+	}), 0, 4).Draw(t, "ports")
+	slices.SortFunc(ports, lbpool.Port.Compare)
+	return ports
+}
+
+// TestPortsClash compares the walk along two lists with asking for each pair.
+func TestPortsClash(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := &lbpool.Tenant{Sharing: &lbpool.Sharing{Ports: drawPorts(t)}}
+		b := &lbpool.Tenant{Sharing: &lbpool.Sharing{Ports: drawPorts(t)}}
+		want := ""
+		for _, p := range slices.Backward(a.Ports) {
+			if slices.Contains(b.Ports, p) {
+				want = "which already uses port " + p.String() + " of it"
+			}
+		}
+		if got := a.Clash(b); got != want {
+			t.Fatalf("%v and %v: %q, want %q", a.Ports, b.Ports, got, want)
+		}
+	})
+}
+
+// BenchmarkClash compares two tenants that listen on n ports each, and on none
+// together.
+func BenchmarkClash(b *testing.B) {
+	for _, n := range []int32{10, 100, 1_000, 10_000} {
+		b.Run(strconv.Itoa(int(n)), func(b *testing.B) {
+			one, two := &lbpool.Tenant{Sharing: &lbpool.Sharing{}}, &lbpool.Tenant{Sharing: &lbpool.Sharing{}}
+			for i := range n {
+				one.Ports = append(one.Ports, lbpool.Port{Protocol: "TCP", Number: 2*i + 1})
+				two.Ports = append(two.Ports, lbpool.Port{Protocol: "TCP", Number: 2*i + 2})
+			}
+			for b.Loop() {
+				if why := one.Clash(two); why != "" {
+					b.Fatal(why)
+				}
+			}
+		})
+	}
+}
+
 // TestSharingIsMutual: whether two may share does not depend on who asks.
 func TestSharingIsMutual(t *testing.T) {
 	tenant := rapid.Custom(func(t *rapid.T) *lbpool.Tenant {
@@ -56,7 +103,7 @@ func TestSharingIsMutual(t *testing.T) {
 			Key:     rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"),
 			Admits:  rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "*"}), 0, 2).Draw(t, "admits"),
 			Backend: rapid.SampledFrom([]string{"", "Local"}).Draw(t, "backend"),
-			Ports:   rapid.SliceOfN(rapid.Map(rapid.Int32Range(1, 3), func(n int32) lbpool.Port { return lbpool.Port{Protocol: "TCP", Number: n} }), 0, 2).Draw(t, "ports"),
+			Ports:   drawPorts(t),
 		}}
 	})
 	rapid.Check(t, func(t *rapid.T) {

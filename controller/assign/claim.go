@@ -118,6 +118,7 @@ func tenantOf(svc *corev1.Service, key snapshot.Key) lbpool.Tenant {
 	for _, p := range svc.Spec.Ports {
 		t.Ports = append(t.Ports, lbpool.Port{Protocol: string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), Number: p.Port})
 	}
+	slices.SortFunc(t.Ports, lbpool.Port.Compare)
 	if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
 		t.Backend = "Local " + labels.Set(svc.Spec.Selector).String()
 	}
