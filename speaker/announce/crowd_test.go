@@ -3,6 +3,7 @@ package announce
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -78,6 +79,81 @@ func BenchmarkAddressesOfOneService(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
 				Compile(c, "n0", view, epoch0(), Options{})
+			}
+		})
+	}
+}
+
+// twinMayShare is mayShare, port by port.
+func twinMayShare(a, b *corev1.Service) bool {
+	for _, p := range a.Spec.Ports {
+		for _, q := range b.Spec.Ports {
+			if p.Port == q.Port && (p.Protocol == "UDP") == (q.Protocol == "UDP") {
+				return false
+			}
+		}
+	}
+	return sharingKey(a) != "" && sharingKey(a) == sharingKey(b) && isLocal(a) == isLocal(b) &&
+		(!isLocal(a) || maps.Equal(a.Spec.Selector, b.Spec.Selector))
+}
+
+// TestConflictIsItsTwin compares who is in the way on an address with asking
+// each Service on it in turn.
+func TestConflictIsItsTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := &address{}
+		for range rapid.IntRange(1, 8).Draw(t, "Services") {
+			svc := &corev1.Service{}
+			svc.Annotations = map[string]string{"quayside.io/allow-shared-ip": rapid.SampledFrom([]string{"", "k", "k", "k", "l"}).Draw(t, "key")}
+			if rapid.IntRange(0, 5).Draw(t, "local") == 0 {
+				svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+				svc.Spec.Selector = map[string]string{"app": rapid.SampledFrom([]string{"web", "db"}).Draw(t, "selector")}
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "ports") {
+				svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{
+					Protocol: rapid.SampledFrom([]corev1.Protocol{"", "TCP", "UDP"}).Draw(t, "protocol"), Port: rapid.Int32Range(1, 6).Draw(t, "port"),
+				})
+			}
+			var want *corev1.Service
+			for _, u := range slices.Backward(e.users) {
+				if mayShare(u.svc, svc) != twinMayShare(u.svc, svc) {
+					t.Fatalf("%v may share with %v: %v, the twin differs", u.svc, svc, mayShare(u.svc, svc))
+				}
+				if !twinMayShare(u.svc, svc) {
+					want = u.svc
+				}
+			}
+			if got := e.conflict(svc); got != want {
+				t.Fatalf("%v conflicts with %v, the twin says %v", svc, got, want)
+			}
+			if want == nil {
+				e.seat(user{svc: svc})
+			}
+		}
+	})
+}
+
+// BenchmarkServicesOnOneAddress is a plan for n Services that share an address,
+// each with as many ports.
+func BenchmarkServicesOnOneAddress(b *testing.B) {
+	for _, size := range []struct{ services, ports int }{{1_000, 1}, {10_000, 1}, {10, 1_000}} {
+		w := &world{view: View{Alive: map[string]struct{}{}, Facts: map[string]Facts{}}}
+		w.addNode(twinNode{name: "n0", alive: true, ready: true, subnet: true}, false)
+		w.view.Facts = nil
+		for i := range size.services {
+			w.addService(fmt.Sprintf("s%05d", i), twinAddr{addr: addrOf(0)}, i)
+			svc := w.objects[len(w.objects)-1].(*corev1.Service)
+			svc.Annotations = map[string]string{"quayside.io/allow-shared-ip": "k"}
+			for p := range size.ports {
+				svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Port: int32(i*size.ports + p + 1)})
+			}
+		}
+		c := snapshot.Of(append(w.objects, lanPool("10.1.0.0/16"))...)
+		b.Run(fmt.Sprintf("%dx%d", size.services, size.ports), func(b *testing.B) {
+			for b.Loop() {
+				if plan := Compile(c, "n0", w.view, epoch0(), Options{}); len(plan.Problems) > 0 {
+					b.Fatal(plan.Problems[0])
+				}
 			}
 		})
 	}

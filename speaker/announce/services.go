@@ -19,7 +19,8 @@ type address struct {
 	addr  netip.Addr
 	where poolRange
 	users []user
-	owner int // node index, -1 nobody
+	ports map[port]int // which user listens; nil: nobody has asked
+	owner int          // node index, -1 nobody
 	// outwished says that its holder keeps it only until owner, whom changed
 	// preferences name, has taken it.
 	outwished bool
@@ -78,7 +79,7 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, 
 		k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the older Service %s, which does not share it: only that one is announced", a, snapshot.KeyOf(other)))
 		return
 	}
-	e.users = append(e.users, u)
+	e.seat(u)
 }
 
 // tellUnselected reports a Service whom the service selectors of all
@@ -198,34 +199,83 @@ func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) map[string]stru
 	return serving
 }
 
-// conflict returns a Service already on e that svc may not sit beside.
-func (e *address) conflict(svc *corev1.Service) *corev1.Service {
-	for _, u := range e.users {
-		if !mayShare(u.svc, svc) {
-			return u.svc
+// port is one port of a Service.
+type port struct {
+	protocol corev1.Protocol
+	number   int32
+}
+
+func portOf(p corev1.ServicePort) port {
+	return port{cmp.Or(p.Protocol, corev1.ProtocolTCP), p.Port}
+}
+
+// seat puts a user on e.
+func (e *address) seat(u user) {
+	e.users = append(e.users, u)
+	if e.ports != nil {
+		e.listens(len(e.users) - 1)
+	}
+}
+
+// listens enters the ports of a user.
+func (e *address) listens(user int) {
+	for _, p := range e.users[user].svc.Spec.Ports {
+		if _, taken := e.ports[portOf(p)]; !taken {
+			e.ports[portOf(p)] = user
 		}
 	}
-	return nil
+}
+
+// conflict returns the first Service on e that svc may not sit beside. Those on
+// it get along with each other: who differs from one of them in more than its
+// ports differs from all.
+func (e *address) conflict(svc *corev1.Service) *corev1.Service {
+	if len(e.users) == 0 {
+		return nil
+	}
+	if first := e.users[0].svc; !alike(first, svc) {
+		return first
+	}
+	if e.ports == nil { // most addresses have one user
+		e.ports = map[port]int{}
+		for i := range e.users {
+			e.listens(i)
+		}
+	}
+	first := len(e.users)
+	for _, p := range svc.Spec.Ports {
+		if user, taken := e.ports[portOf(p)]; taken {
+			first = min(first, user)
+		}
+	}
+	if first == len(e.users) {
+		return nil
+	}
+	return e.users[first].svc
 }
 
 // mayShare applies the sharing rules of the allocator to addresses that are
 // already in status: a duplicate that slipped through must not be announced
 // for both.
 func mayShare(a, b *corev1.Service) bool {
-	if key := sharingKey(a); key == "" || key != sharingKey(b) {
+	if !alike(a, b) {
 		return false
 	}
-	if isLocal(a) != isLocal(b) || isLocal(a) && !maps.Equal(a.Spec.Selector, b.Spec.Selector) {
-		return false
-	}
+	taken := make(map[port]struct{}, len(a.Spec.Ports))
 	for _, p := range a.Spec.Ports {
-		for _, q := range b.Spec.Ports {
-			if p.Port == q.Port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == cmp.Or(q.Protocol, corev1.ProtocolTCP) {
-				return false
-			}
-		}
+		taken[portOf(p)] = struct{}{}
 	}
-	return true
+	return !slices.ContainsFunc(b.Spec.Ports, func(p corev1.ServicePort) bool {
+		_, both := taken[portOf(p)]
+		return both
+	})
+}
+
+// alike reports whether only their ports can keep two Services from sharing.
+func alike(a, b *corev1.Service) bool {
+	key := sharingKey(a)
+	return key != "" && key == sharingKey(b) && isLocal(a) == isLocal(b) &&
+		(!isLocal(a) || maps.Equal(a.Spec.Selector, b.Spec.Selector))
 }
 
 func isLocal(svc *corev1.Service) bool {
