@@ -29,18 +29,22 @@ func gratuitous(self mac, address netip.Addr) ([][]byte, error) {
 	return [][]byte{frame}, err
 }
 
-// question returns the frame that asks a LAN who has address, without telling
-// anything about the asker: an ARP probe of RFC 5227, or a solicitation as in
-// duplicate address detection.
-func question(self mac, address netip.Addr) ([]byte, error) {
+// question returns the frame that asks a LAN who has address. From nobody (the
+// unspecified address) it tells nothing about the asker: an ARP probe of
+// RFC 5227, or a solicitation as in duplicate address detection.
+func question(self mac, from, address netip.Addr) ([]byte, error) {
 	if address.Is4() {
-		return arpFrame(arp.OperationRequest, self, netip.IPv4Unspecified(), mac{}, address)
+		return arpFrame(arp.OperationRequest, self, from, mac{}, address)
 	}
 	group, err := ndp.SolicitedNodeMulticast(address)
 	if err != nil {
 		return nil, fmt.Errorf("group of %s: %w", address, err)
 	}
-	return ndFrame(self, netip.IPv6Unspecified(), group, &ndp.NeighborSolicitation{TargetAddress: address})
+	ask := &ndp.NeighborSolicitation{TargetAddress: address}
+	if !from.IsUnspecified() {
+		ask.Options = []ndp.Option{&ndp.LinkLayerAddress{Direction: ndp.Source, Addr: self[:]}}
+	}
+	return ndFrame(self, from, group, ask)
 }
 
 func broadcast() mac { return mac{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }

@@ -346,3 +346,40 @@ func TestInterfacesAreFollowed(t *testing.T) {
 	run(t, "ip", "link", "del", "br0")
 	eventually(t, "an interface that went is gone", func() bool { _, ok := find("br0"); return !ok })
 }
+
+// A host that boots asks whether anybody has its address (RFC 4862 5.4). A node
+// that asks for it at that moment, as a sign of life, must not be taken for
+// somebody who wants it, too.
+func TestAskingForAHostTakesNothingFromIt(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	l := newLAN(t)
+	run(t, "ip", "addr", "add", "10.0.0.1/24", "dev", "lan0")
+	run(t, "ip", "addr", "add", "2001:db8::1/64", "dev", "lan0", "nodad")
+	a := startAnnouncer(t)
+	a.awaitLAN(t)
+	eventually(t, "the addresses of lan0 are known", func() bool {
+		return slices.ContainsFunc(a.Interfaces(), func(i announce.Interface) bool { return i.Name == "lan0" && len(i.Prefixes) == 2 })
+	})
+	hosts := []Question{
+		{Address: netip.MustParseAddr("2001:db8::77"), Host: true},
+		{Address: netip.MustParseAddr("10.0.0.9"), Host: true},
+	}
+	l.run("ip", "addr", "add", "2001:db8::77/64", "dev", "eth0")
+	for began := time.Now(); time.Since(began) < 500*time.Millisecond; {
+		if _, err := a.Probe(t.Context(), hosts, Takeover()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the host has made up its mind", func() bool {
+		return !strings.Contains(strings.ReplaceAll(l.run("ip", "-6", "addr", "show", "dev", "eth0"), "dadfailed tentative", ""), "tentative")
+	})
+	if s := l.run("ip", "-6", "addr", "show", "dev", "eth0"); strings.Contains(s, "dadfailed") {
+		t.Errorf("the host has given its address up:\n%s", s)
+	}
+	found, err := a.Probe(t.Context(), hosts, Takeover())
+	if err != nil || len(found) != len(hosts) {
+		t.Errorf("answers of %v, %v; want both", found, err)
+	}
+}

@@ -3,6 +3,7 @@ package l2
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -36,8 +37,18 @@ func excluded(name string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// readLinks asks the kernel for every interface that can carry announcements.
-func readLinks() ([]link, error) {
+// readLinks asks the kernel for every interface that can carry announcements,
+// again where something changed while it told.
+func readLinks() (links []link, err error) {
+	for range 5 {
+		if links, err = tryLinks(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return links, err
+}
+
+func tryLinks() ([]link, error) {
 	all, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)

@@ -20,6 +20,10 @@ import (
 type Question struct {
 	Address    netip.Addr
 	Interfaces []string
+	// Host says that the address is a host's own, asked for only as a sign of
+	// life. A probe would make a host that is just taking it up give it up
+	// (RFC 4862 5.4.3, RFC 5227 2.1.1), so it is asked for as by any neighbour.
+	Host bool
 }
 
 // Found is somebody who answers for an address.
@@ -124,18 +128,24 @@ type ear struct {
 }
 
 func (p *probe) add(l link, questions []Question) {
-	var v4, v6 []netip.Addr
+	var v4, v6 []asked
 	for _, q := range questions {
 		if len(q.Interfaces) > 0 && !slices.Contains(q.Interfaces, l.Name) {
 			continue
 		}
+		one := asked{q.Address, unspecified(q.Address)}
+		if q.Host {
+			if one.from = sourceFor(l, q.Address); !one.from.IsValid() {
+				continue // this interface has no address to ask from
+			}
+		}
 		if !q.Address.Is4() {
-			v6 = append(v6, q.Address)
+			v6 = append(v6, one)
 		} else if l.arp {
-			v4 = append(v4, q.Address)
+			v4 = append(v4, one)
 		}
 	}
-	add := func(list []netip.Addr, proto int, filter func([]span) ([]bpf.RawInstruction, error), parse func(*answerer, []byte, []byte) verdict) {
+	add := func(list []asked, proto int, filter func([]span) ([]bpf.RawInstruction, error), parse func(*answerer, []byte, []byte) verdict) {
 		if len(list) == 0 {
 			return
 		}
@@ -147,18 +157,42 @@ func (p *probe) add(l link, questions []Question) {
 		e.parse = parse
 		p.ears = append(p.ears, e)
 		for _, a := range list {
-			p.open[a]++
+			p.open[a.address]++
 		}
 	}
 	add(v4, protoARP, arpFilter, (*answerer).arp)
 	add(v6, protoIPv6, ndpFilter, (*answerer).ndp)
 }
 
-func newEar(p *probe, l link, list []netip.Addr, proto int, filter func([]span) ([]bpf.RawInstruction, error)) (*ear, error) {
+// asked is one address and who asks for it: nobody, or one of our own.
+type asked struct{ address, from netip.Addr }
+
+func unspecified(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// sourceFor is an address of l to ask for a from: of its subnet, or any of IPv6
+// for a link-local one.
+func sourceFor(l link, a netip.Addr) netip.Addr {
+	for _, p := range l.Prefixes {
+		if p.Contains(a) && p.Addr() != a || a.IsLinkLocalUnicast() && a.Is6() && p.Addr().Is6() {
+			return p.Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
+func newEar(p *probe, l link, list []asked, proto int, filter func([]span) ([]bpf.RawInstruction, error)) (*ear, error) {
 	e := &ear{p: p, link: l, ans: newAnswerer(l.mac)}
 	t := &tables{v4: map[[4]byte]struct{}{}, v6: map[[16]byte]struct{}{}}
-	for _, a := range list {
-		frame, err := question(l.mac, a)
+	addresses := make([]netip.Addr, 0, len(list))
+	for _, one := range list {
+		a := one.address
+		addresses = append(addresses, a)
+		frame, err := question(l.mac, one.from, a)
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +204,7 @@ func newEar(p *probe, l link, list []netip.Addr, proto int, filter func([]span) 
 		}
 	}
 	e.ans.tables.Store(t)
-	program, err := filter(spansOfAddrs(list, list[0].Is4()))
+	program, err := filter(spansOfAddrs(addresses, addresses[0].Is4()))
 	if err != nil {
 		return nil, fmt.Errorf("filter: %w", err)
 	}
