@@ -43,8 +43,8 @@ func vip(i int) string { return fmt.Sprintf("10.0.0.%d", 50+i) }
 // TestOneNode is not a test but a node of a fleet: a process with a network of
 // its own that runs a speaker. It says "ready" on its output. Lines on its
 // input are what changes in the cluster: "local NODE…" are the nodes with
-// endpoints of the Service of policy Local, "drain on" and "drain off" are
-// about this node.
+// endpoints of the Service of policy Local, "at N ADDRESS" is another InternalIP
+// of a node, "drain on" and "drain off" are about this node.
 func TestOneNode(t *testing.T) {
 	name := os.Getenv(nodeEnv)
 	if name == "" {
@@ -93,6 +93,11 @@ func obey(files *cluster.Files, me string, words []string) {
 	switch {
 	case words[0] == "local":
 		files.Put(endpoints(words[1:]))
+	case words[0] == "at":
+		number, _ := strconv.Atoi(words[1])
+		n := node(number)
+		n.Status.Addresses[0].Address = words[2]
+		files.Put(n)
 	case words[0] == "drain":
 		number, _ := strconv.Atoi(me[1:])
 		n := node(number)

@@ -48,11 +48,21 @@ func (m *Members) take(b []byte) bool {
 		return false
 	}
 	if msg.node == m.opts.NodeName && msg.kind != kindClaims {
+		m.recall(msg.version)
 		return false // nobody knows this node better than it does itself
 	}
 	pass, changed := m.state.merge(msg, time.Now(), m.isAlive(msg.node))
 	m.broadcast(pass)
 	return changed
+}
+
+// recall notes what others remember of this node. Its earlier self may have had
+// a later clock: then what it says now would not be believed.
+func (m *Members) recall(version uint64) {
+	if past := m.past.Load(); version > past && version < 1<<62 {
+		m.past.Store(version)
+		poke(m.wake)
+	}
 }
 
 // broadcast queues messages for gossip.
@@ -136,7 +146,7 @@ func (m *Members) count() {
 func (m *Members) isNew(f announce.Facts) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.version != 0 && reflect.DeepEqual(f, m.told) {
+	if m.version != 0 && m.version >= m.past.Load() && reflect.DeepEqual(f, m.told) {
 		return false
 	}
 	m.told = f

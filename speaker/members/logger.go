@@ -15,6 +15,9 @@ func (m *Members) logger() *log.Logger {
 	return log.New(&adapter{m: m, last: map[string]time.Time{}}, "", 0)
 }
 
+// maxStrangers bounds whose packets are remembered.
+const maxStrangers = 1024
+
 // adapter is called under the logger's lock.
 type adapter struct {
 	m    *Members
@@ -43,6 +46,9 @@ func (a *adapter) wrongKey(line string) {
 	host, _, err := net.SplitHostPort(strings.Fields(from + " ")[0])
 	if err != nil || time.Since(a.last[host]) < 10*time.Second {
 		return
+	}
+	if len(a.last) >= maxStrangers {
+		clear(a.last) // who asks may invent addresses
 	}
 	a.last[host] = time.Now()
 	for _, p := range a.m.want.Load().Peers {

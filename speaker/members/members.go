@@ -92,6 +92,7 @@ type Members struct {
 	waiting  string
 	settled  bool
 	version  uint64
+	past     atomic.Uint64 // the last version of this node that others remember
 	told     announce.Facts
 	dirty    bool
 	view     *View
@@ -224,7 +225,17 @@ func (m *Members) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("members keys: %w", err)
 	}
-	list, err := memberlist.Create(m.config(ring))
+	for err == nil && ctx.Err() == nil { // once for every address of this node
+		err = m.meet(ctx, ring)
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// meet takes part until ctx ends or this node has another InternalIP, at which
+// nobody would find a memberlist that was told of the old one.
+func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
+	self := m.want.Load().Self
+	list, err := memberlist.Create(m.config(ring, self))
 	if err != nil {
 		return fmt.Errorf("speakers cannot meet on %s: %w; is another program (another speaker, or MetalLB's) using the port? Choose one with --members-bind, the same on every node",
 			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
@@ -234,14 +245,20 @@ func (m *Members) Run(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
 	rooms.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log) })
 	rooms.Go(func() { m.keepJoining(inner, list) })
-	m.publish(inner)
+	m.publish(inner, self, func(messages [][]byte) { m.spread(&rooms, list, messages) })
 	cancel()
 	rooms.Wait()
+	if ctx.Err() == nil {
+		m.opts.Log.Info("this node has another InternalIP: meeting the others anew", "was", self, "is", m.want.Load().Self)
+		err := list.Shutdown()
+		m.update(func() { m.alive = map[string]struct{}{m.opts.NodeName: {}} }) // whom the new list finds lives
+		return err
+	}
 	// A goodbye spares the others a suspicion. Nobody needs to hear it.
 	if err := list.Leave(time.Second); err != nil {
 		m.opts.Log.Debug("goodbye was not heard", "error", err)
 	}
-	return errors.Join(ctx.Err(), list.Shutdown())
+	return list.Shutdown()
 }
 
 func (m *Members) wait(why string) {
@@ -254,16 +271,20 @@ func (m *Members) wait(why string) {
 	}
 }
 
-// publish turns what is wanted into messages until ctx ends. Only news wakes
+// publish turns what is wanted into messages until ctx ends, or self is no more
+// the address of this node. Only news wakes
 // the hall: it declares after every turn, so a word to it about what it just
 // said would wake it for ever.
-func (m *Members) publish(ctx context.Context) {
+func (m *Members) publish(ctx context.Context, self netip.Addr, spread func([][]byte)) {
 	var peers []Peer
 	for {
 		w := m.want.Load()
+		if w.Self.IsValid() && w.Self != self {
+			return
+		}
 		news := m.isNew(w.Facts)
 		if news {
-			m.broadcast(m.state.tell(w.Facts, m.nextVersion()))
+			spread(m.state.tell(w.Facts, m.nextVersion()))
 		}
 		claims := m.state.claim(w.Claims, w.Known, time.Now())
 		m.broadcast(claims)
@@ -279,20 +300,42 @@ func (m *Members) publish(ctx context.Context) {
 	}
 }
 
-// nextVersion grows over restarts too, as long as the clock does.
+// spread gossips what fits a packet and sends the rest to every member: a link
+// that went down may not wait for the next exchange of state.
+func (m *Members) spread(rooms *sync.WaitGroup, list *memberlist.Memberlist, messages [][]byte) {
+	for _, b := range messages {
+		if len(b) <= maxMessage {
+			m.broadcast([][]byte{b})
+			continue
+		}
+		for _, n := range list.Members() {
+			if n.Name == m.opts.NodeName {
+				continue
+			}
+			rooms.Go(func() {
+				if err := list.SendReliable(n, b); err != nil {
+					m.opts.Log.Debug("a member was not told of this node's interfaces", "node", n.Name, "error", err)
+				}
+			})
+		}
+	}
+}
+
+// nextVersion grows over restarts too, as long as the clock does; where that
+// went back, others say what they remember, see recall.
 func (m *Members) nextVersion() uint64 {
-	m.version = max(m.version+1, uint64(time.Now().UnixMicro()))
+	m.version = max(m.version+1, m.past.Load()+1, uint64(time.Now().UnixMicro()))
 	return m.version
 }
 
 // config is how this node runs memberlist.
-func (m *Members) config(ring *memberlist.Keyring) *memberlist.Config {
+func (m *Members) config(ring *memberlist.Keyring, self netip.Addr) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	m.timing.configure(c)
 	c.Name = m.opts.NodeName
 	c.BindAddr = orElse(m.host, "0.0.0.0")
 	c.BindPort, c.AdvertisePort = m.port, m.port
-	c.AdvertiseAddr = m.want.Load().Self.String()
+	c.AdvertiseAddr = self.String()
 	c.Keyring = ring
 	d := &delegate{m}
 	c.Delegate, c.Events, c.Ping, c.Conflict = d, d, d, d

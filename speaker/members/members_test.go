@@ -308,7 +308,7 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := memberlist.Create(c.config(ring))
+	list, err := memberlist.Create(c.config(ring, c.want.Load().Self))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func TestClaimsReachTheLiving(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := memberlist.Create(c.config(ring))
+	list, err := memberlist.Create(c.config(ring, c.want.Load().Self))
 	if err != nil {
 		t.Fatal(err)
 	}

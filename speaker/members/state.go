@@ -115,14 +115,17 @@ func (s *state) claim(want map[netip.Addr]int64, known map[netip.Addr]struct{}, 
 	return claimMessages(s.me, fresh)
 }
 
-// tell enters what this node says about itself.
+// tell enters what this node says about itself. What does not fit a packet is
+// returned too.
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	var out [][]byte
 	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f)}
 	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces}
 	for _, m := range []message{leaving, ifaces} {
-		pass, _ := s.merge(m, time.Time{}, true)
-		out = append(out, pass...)
+		s.merge(m, time.Time{}, true)
+		if b, err := m.append(nil); err == nil {
+			out = append(out, b)
+		}
 	}
 	return out
 }

@@ -166,7 +166,7 @@ func (m *message) parseClaims(b []byte) error {
 			return errTruncated
 		}
 		a, ok := netip.AddrFromSlice(b[n+1 : n+1+int(b[n])])
-		if !ok || int64(epoch) < 1 {
+		if !ok || epoch < 1 || epoch > announce.MaxEpoch {
 			return fmt.Errorf("claim of %s with address %x and epoch %d", m.node, b[n+1:n+1+int(b[n])], epoch)
 		}
 		m.claims = append(m.claims, claimed{a.Unmap(), int64(epoch)})

@@ -1,0 +1,69 @@
+package members
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"quayside.io/speaker/announce"
+)
+
+// vlans are interfaces that together do not fit a packet of gossip.
+func vlans(up bool) (out []announce.Interface) {
+	for i := range 12 {
+		out = append(out, announce.Interface{Name: fmt.Sprintf("bond0.%d", 100+i), MAC: "02:00:00:00:00:01", Up: up,
+			Prefixes: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.0.%d.1/24", i)), netip.MustParsePrefix(fmt.Sprintf("2001:db8:0:%d::1/64", i))}})
+	}
+	return out
+}
+
+// A node with many interfaces is heard as soon as one with few.
+func TestManyInterfacesAreToldAtOnce(t *testing.T) {
+	f := newFleet(t, 31, 2)
+	a, _ := f.start(0, f.keyFile)
+	b, _ := f.start(1, f.keyFile)
+	eventually(t, "they meet", func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 })
+	for _, up := range []bool{true, false} {
+		w := f.want(0)
+		w.Facts.Interfaces = vlans(up)
+		a.Set(w)
+		began := time.Now()
+		eventually(t, "n2 hears of it", func() bool {
+			told := b.View().Facts["n1"].Interfaces
+			return len(told) == len(vlans(up)) && told[0].Up == up
+		})
+		if took := time.Since(began); took > 2*time.Second { // an exchange of state comes each 30 s
+			t.Errorf("n2 heard of it after %v", took)
+		}
+	}
+}
+
+// A node reboots with its clock behind: what others remember of its end is
+// newer than what it says now, and they believe it all the same.
+func TestAClockThatWentBack(t *testing.T) {
+	f := newFleet(t, 33, 2)
+	b, _ := f.start(1, f.keyFile)
+	b.state.merge(message{kind: kindLeaving, node: "n1", version: uint64(time.Now().Add(time.Hour).UnixMicro()), leaving: bitLeaving}, time.Now(), true)
+	a, _ := f.start(0, f.keyFile)
+	eventually(t, "they meet", func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 })
+	eventually(t, "n2 hears that n1 stays", func() bool { return !b.View().Facts["n1"].Leaving })
+}
+
+// Whoever sends packets with invented senders does not fill our memory.
+func TestStrangersAreForgotten(t *testing.T) {
+	m, err := New(Options{NodeName: "n1", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &adapter{m: m, last: map[string]time.Time{}}
+	for i := range 10 * maxStrangers {
+		if _, err := fmt.Fprintf(a, "[ERR] memberlist: Decrypt packet failed: no key from=10.0.%d.%d:9\n", i>>8, i&255); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(a.last) > maxStrangers {
+		t.Errorf("%d hosts are remembered", len(a.last))
+	}
+}
