@@ -139,7 +139,7 @@ func (w *Watcher) await(ctx context.Context) {
 			why = err.Error()
 		}
 		w.set(fmt.Sprintf("asked %s: %s", url, why))
-		if waited > w.opts.lateAfter && !w.late.Swap(true) {
+		if listens && waited > w.opts.lateAfter && !w.late.Swap(true) {
 			w.signal()
 		}
 		select {

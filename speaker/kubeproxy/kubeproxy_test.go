@@ -207,3 +207,14 @@ func TestPatienceEnds(t *testing.T) {
 		}
 	}
 }
+
+// Where there is no kube-proxy, nobody is bothered with it.
+func TestAnAbsentOneIsNotLate(t *testing.T) {
+	w := start(t, Options{Address: "127.0.0.1:1", every: time.Millisecond, lateAfter: 10 * time.Millisecond, patienceAbsent: 100 * time.Millisecond})
+	for w.Behind() != "" {
+		if why := w.Late(); why != "" {
+			t.Fatalf("told: %s", why)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
