@@ -32,6 +32,8 @@ type mind struct {
 	mine map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
+	// outranked are the claims that have silenced claims of this node.
+	outranked map[netip.Addr]announce.Claim
 	// handing says since when an address is answered only for a successor.
 	handing map[netip.Addr]time.Time
 	// refused are addresses that somebody else answers for.
@@ -53,7 +55,7 @@ type mind struct {
 // hand fails; then one of running has been received already.
 func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan error, running *int) error {
 	m := &mind{
-		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{},
+		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{}, outranked: map[netip.Addr]announce.Claim{},
 		refused: map[netip.Addr]refusal{}, silent: map[netip.Addr]time.Time{}, asking: map[netip.Addr]struct{}{}, cut: map[netip.Addr]struct{}{},
 		answers: make(chan verdict, 16), told: map[snapshot.Problem]struct{}{}, retry: time.NewTimer(time.Hour),
 	}
@@ -165,6 +167,7 @@ func (m *mind) yield(before *announce.Plan) {
 	for a, epoch := range m.mine {
 		if best := m.plan.Claims[a]; best.Beats(announce.Claim{Epoch: epoch, Node: m.opts.NodeName}) {
 			delete(m.mine, a)
+			m.outranked[a] = best
 			m.lost(a, best, before)
 		}
 	}
@@ -186,6 +189,7 @@ func (m *mind) view() announce.View {
 		HandingOver: m.handing,
 		Remembered:  m.remembered,
 		Cut:         m.cut,
+		Outranked:   m.outranked,
 	}
 	m.remember()
 	if v.Claims == nil {
@@ -248,6 +252,7 @@ func (m *mind) declare() {
 	// The claim on an address that is gone is remembered by the members for a
 	// while, should it come back.
 	maps.DeleteFunc(m.mine, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
+	maps.DeleteFunc(m.outranked, func(a netip.Addr, _ announce.Claim) bool { _, exists := known[a]; return !exists })
 	if m.waiting() == "" {
 		for a, answer := range m.plan.Answers {
 			if answer.HandOver == "" {

@@ -1,6 +1,7 @@
 package speaker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ const (
 	retryMember   = 250 * time.Millisecond
 	retryStranger = 10 * time.Second
 	retryFailed   = time.Second
+	retryDoubt    = 5 * time.Second // a watch that lags may do so for hours
 	// A node that lives but says nothing about an address, neither yes nor no,
 	// may be starved or behind a firewall. After this long its addresses move.
 	patience = 2 * time.Second
@@ -33,6 +35,7 @@ const maxWitnesses = 32
 type refusal struct {
 	announce.Refusal
 	retry time.Time
+	doubt bool // the question was a doubtful one
 }
 
 // verdict is the LAN's answer to one batch of questions.
@@ -66,18 +69,20 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 	}
 	for _, t := range m.plan.Take {
 		switch t.Cause {
-		case announce.First, announce.Died, announce.Returned:
-			ask(t)
 		case announce.Leaving, announce.Ineligible, announce.Preferred: // a planned hand-over needs no question
-			m.grant(t)
-			granted = true
+			if !t.Doubtful {
+				m.grant(t)
+				granted = true
+				continue
+			}
 		}
+		ask(t)
 	}
 	now := time.Now()
 	barred := map[netip.Addr]struct{}{}
 	for _, t := range m.plan.Barred {
 		barred[t.Address] = struct{}{}
-		if r := m.refused[t.Address]; !r.retry.After(now) {
+		if r := m.refused[t.Address]; !r.retry.After(now) || r.doubt && !t.Doubtful {
 			ask(t)
 		}
 	}
@@ -229,7 +234,7 @@ func (m *mind) witnesses(nodes map[string]netip.Addr) []l2.Question {
 		m.opts.Log.Warn("neighbours are not known", "error", err)
 	}
 	for _, a := range nodes {
-		out = append(out, l2.Question{Address: a})
+		out = append(out, l2.Question{Address: a, Host: true})
 	}
 	return out
 }
@@ -268,7 +273,7 @@ func (m *mind) hear(v verdict) {
 			m.refuse(t, announce.Refusal{Node: macs[found.MAC], MAC: found.MAC}, "somebody answers for it", now)
 		case v.err != nil:
 			m.opts.Log.Warn("the LAN could not be asked", "address", t.Address, "error", v.err)
-			m.refused[t.Address] = refusal{announce.Refusal{Node: t.From}, now.Add(retryFailed)}
+			m.refused[t.Address] = refusal{Refusal: announce.Refusal{Node: cmp.Or(t.From, m.opts.NodeName)}, retry: now.Add(retryFailed)}
 		case v.deaf:
 			m.refuse(t, announce.Refusal{Node: t.From}, "this node hears nobody", now)
 		case v.livesOn(t.From) && now.Sub(m.silentSince(t.Address, now)) < patience:
@@ -299,7 +304,7 @@ func (v *verdict) livesOn(node string) bool {
 func (m *mind) recognise(macs map[string]string) {
 	for a, r := range m.refused {
 		if node := macs[r.MAC]; r.Node == "" && node != "" && node != m.opts.NodeName {
-			m.refused[a] = refusal{announce.Refusal{Node: node, MAC: r.MAC}, time.Now().Add(retryMember)}
+			m.refused[a] = refusal{Refusal: announce.Refusal{Node: node, MAC: r.MAC}, retry: time.Now().Add(retryMember)}
 		}
 	}
 }
@@ -308,10 +313,13 @@ func (m *mind) recognise(macs map[string]string) {
 func (m *mind) refuse(t announce.Take, by announce.Refusal, why string, now time.Time) {
 	_, again := m.refused[t.Address]
 	pause := retryMember
-	if by.Node == "" {
+	switch {
+	case by.Node == "":
 		pause = retryStranger
+	case t.Doubtful && by.MAC != "": // the owner answers, and so knows why
+		pause = retryDoubt
 	}
-	m.refused[t.Address] = refusal{by, now.Add(pause)}
+	m.refused[t.Address] = refusal{Refusal: by, retry: now.Add(pause), doubt: t.Doubtful}
 	if again {
 		return
 	}
@@ -366,7 +374,7 @@ func (m *mind) lost(a netip.Addr, to announce.Claim, before *announce.Plan) {
 func (m *mind) stranger(c l2.Conflict) {
 	m.metrics.conflicts.Inc()
 	m.opts.Log.Warn("a stranger answers for our address", "address", c.Address, "mac", c.MAC, "interface", c.Interface)
-	m.refused[c.Address] = refusal{announce.Refusal{MAC: c.MAC}, time.Now().Add(6 * retryStranger)}
+	m.refused[c.Address] = refusal{Refusal: announce.Refusal{MAC: c.MAC}, retry: time.Now().Add(6 * retryStranger)}
 }
 
 // nextRetry is how long until a refused address is to be looked at again.

@@ -1,6 +1,7 @@
 package speaker
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func thinker(t *testing.T, more ...snapshot.Object) (*mind, *notes) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &mind{Speaker: s, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{},
+	m := &mind{Speaker: s, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{}, outranked: map[netip.Addr]announce.Claim{},
 		refused: map[netip.Addr]refusal{}, retry: time.NewTimer(time.Hour)}
 	m.pub = newPublisher(s.opts)
 	return m, n
@@ -73,12 +74,32 @@ func TestWhoIsOutrankedByAStatusSaysSo(t *testing.T) {
 func TestAStrangerIsToldToTheService(t *testing.T) {
 	m, notes := thinker(t)
 	a := netip.MustParseAddr("10.0.0.50")
-	m.refused[a] = refusal{announce.Refusal{MAC: "02:00:00:00:00:99"}, time.Now().Add(time.Minute)}
+	m.refused[a] = refusal{Refusal: announce.Refusal{MAC: "02:00:00:00:00:99"}, retry: time.Now().Add(time.Minute)}
 	for range 2 {
 		m.compile()
 		m.tell()
 	}
 	if len(notes.heard) != 1 || !strings.HasPrefix(notes.heard[0], "Service default/s0 AddressInUse: 10.0.0.50 belongs to this Service and a stranger (02:00:00:00:00:99)") {
 		t.Errorf("told %q, want one Event about the stranger", notes.heard)
+	}
+}
+
+// A question that fails says nothing about anybody: no stranger is accused.
+func TestAFailedQuestionAccusesNobody(t *testing.T) {
+	m, notes := thinker(t)
+	m.asking = map[netip.Addr]struct{}{}
+	m.compile()
+	asked := map[netip.Addr]announce.Take{}
+	for _, take := range m.plan.Take {
+		asked[take.Address] = take
+	}
+	if len(asked) == 0 {
+		t.Fatal("nothing is to be asked")
+	}
+	m.hear(verdict{asked: asked, err: errors.New("list routes of eth0: results may be incomplete or inconsistent")})
+	m.compile()
+	m.tell()
+	if len(notes.heard) > 0 {
+		t.Error(notes.heard)
 	}
 }

@@ -23,6 +23,10 @@ type Claim struct {
 	Node  string
 }
 
+// MaxEpoch bounds what is believed: a claim that nothing could beat would stay
+// for ever, also when its node is gone.
+const MaxEpoch = 1 << 53
+
 // Beats reports whether c silences o: the higher epoch wins, and among equal
 // ones the higher node name.
 func (c Claim) Beats(o Claim) bool {
@@ -84,6 +88,8 @@ type View struct {
 	// Cut are addresses of this node that were without a link. They may be
 	// others' by now, so the LAN is asked before they are answered for again.
 	Cut map[netip.Addr]struct{}
+	// Outranked are the claims that have silenced this node's.
+	Outranked map[netip.Addr]Claim
 }
 
 // Options are the switches of a speaker.
@@ -130,6 +136,10 @@ type Take struct {
 	Answer  // as it will be once claimed
 	From    string
 	Cause   Cause
+	// Doubtful says that a living owner took the address from this node, and that
+	// the API server does not show that here. So this node's watch may be the one
+	// that lags, and the LAN is asked whether the owner lets go.
+	Doubtful bool
 }
 
 // Plan is the decision for one node. It is immutable.
@@ -185,7 +195,8 @@ type compiler struct {
 	adverts   []advert
 	addresses []*address // sorted by address
 	claims    map[netip.Addr]Claim
-	wishful   bool // some advertisement has preferences
+	published map[netip.Addr]Claim // of them, the best that SpeakerStatuses tell of
+	wishful   bool                 // some advertisement has preferences
 	pledges   map[netip.Addr]pledge
 	load      []int // addresses per node
 	capacity  int

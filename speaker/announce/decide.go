@@ -21,15 +21,19 @@ func (k *compiler) readClaims() {
 	for a, c := range k.view.Claims {
 		k.claims[a] = c
 	}
+	k.published = map[netip.Addr]Claim{}
 	for key, s := range k.c.SpeakerStatuses.All() {
 		for _, said := range s.Status.Announcing {
 			a, err := netip.ParseAddr(said.Address)
-			if err != nil || said.Protocol != "l2" {
+			if err != nil || said.Protocol != "l2" || said.Epoch > MaxEpoch {
 				continue
 			}
 			c := Claim{said.Epoch, key.Name}
 			if old, ok := k.claims[a]; !ok || c.Beats(old) {
 				k.claims[a] = c
+			}
+			if c.Beats(k.published[a]) {
+				k.published[a] = c
 			}
 			k.notePledge(a, c, said.Preference)
 		}
@@ -83,8 +87,13 @@ func (k *compiler) keeper(e *address) (int, bool) {
 	if served == len(e.users) && !k.nodes[i].leaving() {
 		return i, true
 	}
-	// It stays only if nobody does better: candidates knows what better is.
-	return i, slices.Contains(k.candidates(e), i)
+	// It stays only if nobody serves more or, where it leaves, is fitter. NotReady
+	// and without rules are no reasons to move.
+	best := k.best(e)
+	if k.nodes[i].leaving() {
+		best = k.fittest(best)
+	}
+	return i, slices.Contains(best, i)
 }
 
 // act turns the owner of e into what this node does about it.
@@ -105,6 +114,9 @@ func (k *compiler) act(e *address, me int) {
 		// An owner that lets go answers until its successor does: that is no
 		// refusal, whatever was heard before it let go.
 		letsGo := take.Cause == Leaving || take.Cause == Ineligible || take.Cause == Preferred
+		if take.Cause != Leaving && letsGo && k.view.Outranked[e.addr] == claim && !k.isPublished(e.addr, claim) {
+			take.Doubtful, letsGo = true, false
+		}
 		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
 			if r.Node != "" {
 				k.plan.Owners[e.addr] = r.Node // the LAN knows better than gossip
@@ -120,6 +132,14 @@ func (k *compiler) act(e *address, me int) {
 	case mine && k.nodes[me].alive:
 		k.handOver(e, me, claim.Epoch)
 	}
+}
+
+// isPublished reports whether the API server shows claim here, or could not,
+// since its node has more than a SpeakerStatus holds. Leaving needs no such
+// proof: the owner itself says so.
+func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
+	s, ok := k.c.SpeakerStatuses.Get(nodeKey(claim.Node))
+	return k.published[a] == claim || ok && s.Status.AnnouncingCount > int64(len(s.Status.Announcing))
 }
 
 // handOver keeps an address that should move answered until it has moved. A

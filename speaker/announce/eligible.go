@@ -120,9 +120,11 @@ func (k *compiler) links(e *address, i int, handOver bool) []string {
 	return slices.Compact(out)
 }
 
-// candidates are the nodes that a new claim on e may go to: those that serve
-// the most of its Services, and of them the fittest.
-func (k *compiler) candidates(e *address) []int {
+// candidates are the nodes that a new claim on e may go to.
+func (k *compiler) candidates(e *address) []int { return k.fittest(k.best(e)) }
+
+// best are the nodes that serve the most of e's Services.
+func (k *compiler) best(e *address) []int {
 	var out []int
 	most := 1
 	for i := range k.nodes {
@@ -133,7 +135,7 @@ func (k *compiler) candidates(e *address) []int {
 			out = append(out, i)
 		}
 	}
-	return k.fittest(out)
+	return out
 }
 
 // fittest narrows in to the nodes that do not stop, are ready, have their rules

@@ -28,9 +28,13 @@ func wishOf(terms []v1alpha1.PreferredNode, parsed []labels.Selector) (wish uint
 // wishText is the fingerprint of the preferences that apply to e.
 func (k *compiler) wishText(e *address) string {
 	var wish uint64
+	counted := make([]int, 0, 8)
 	for _, u := range e.users {
 		for _, a := range u.adverts {
-			wish += k.adverts[a].wish
+			if !slices.Contains(counted, a) { // who shares the address edits nothing
+				counted = append(counted, a)
+				wish += k.adverts[a].wish
+			}
 		}
 	}
 	if wish == 0 {
