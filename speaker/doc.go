@@ -9,8 +9,9 @@
 // It keeps these promises:
 //   - nothing is claimed before the cluster is synced and the members have met;
 //   - an address of a node that gossip calls dead moves only when the LAN,
-//     asked three times, stays silent about it; and a first claim only when no
-//     stranger answers;
+//     asked three times, stays silent about it; a first claim is made only when
+//     no stranger answers; and a node whose link was down answers again only
+//     when nobody else does by now;
 //   - a polite end and a drain are announced, and then hand over: others answer
 //     before this node stops;
 //   - a node whose kube-proxy has not written its rules takes nothing new that

@@ -1,10 +1,16 @@
 package speaker
 
 import (
+	"bytes"
 	"fmt"
+	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/mdlayher/packet"
+	"golang.org/x/sys/unix"
 
 	"quayside.io/speaker/l2"
 )
@@ -15,28 +21,45 @@ const manyServices = 1000
 // manyAddress is the address of the i-th of them.
 func manyAddress(i int) string { return fmt.Sprintf("10.0.%d.%d", 8+i/200, 1+i%200) }
 
-// TestManyAddresses lets a third of a thousand addresses change hands at once.
+// announceWithin is how long after its death is noticed the addresses of a node
+// may take to be announced by others: all thousand, the questions to the LAN
+// included.
+const announceWithin = 500 * time.Millisecond
+
+// TestManyAddresses lets a thousand addresses change hands at once.
 func TestManyAddresses(t *testing.T) {
 	if !inside(t) {
 		return
 	}
 	f := newFleet(t, 3)
 	f.many = true
-	f.startAll()
-	var owners map[string][]netip.Addr
-	took := f.eventually("all are answered for", func() bool { owners = f.whoAll(); return len(owners[""]) == 0 })
-	t.Logf("%d addresses answered %v after the start, by %d, %d and %d", manyServices, took.Round(time.Millisecond), len(owners["n1"]), len(owners["n2"]), len(owners["n3"]))
-	for _, name := range []string{"n1", "n2", "n3"} {
-		if n := len(owners[name]); n > manyServices*5/12+10 {
-			t.Errorf("%s owns %d of %d", name, n, manyServices)
-		}
+	f.start(1)
+	took := f.eventually("n1 answers for all", func() bool { return len(f.whoAll()["n1"]) == manyServices })
+	t.Logf("n1 alone answers for %d addresses %v after its start", manyServices, took.Round(time.Millisecond))
+	f.start(2)
+	f.start(3)
+	f.eventually("they have met", func() bool { return f.logged(`msg="members have met"`) == 3 })
+	time.Sleep(2 * time.Second)
+	if n := len(f.whoAll()["n1"]); n != manyServices {
+		t.Errorf("n2 and n3 came, and n1 has %d addresses left", n)
 	}
+
+	heard := f.overhear()
+	died := time.Now()
 	f.hosts["n1"].cable("nomaster")
+	var owners map[string][]netip.Addr
 	took = f.eventually("the survivors answer for all", func() bool {
 		owners = f.whoAll()
 		return len(owners[""])+len(owners["n1"]) == 0
 	})
-	t.Logf("all taken over from n1 after %v", took.Round(time.Millisecond))
+	t.Logf("n2 answers for %d, n3 for %d, all within %v of the death of n1", len(owners["n2"]), len(owners["n3"]), took.Round(time.Millisecond))
+	time.Sleep(2 * announceWithin) // late announcements are to be heard as well
+	f.promptlyAnnounced(t, died, heard())
+	for _, name := range []string{"n2", "n3"} {
+		if n := len(owners[name]); n > manyServices*5/8+10 {
+			t.Errorf("%s owns %d of %d", name, n, manyServices)
+		}
+	}
 	f.hosts["n1"].cable("master lan")
 	time.Sleep(2 * time.Second)
 	if n := len(f.whoAll()["n1"]); n > 0 {
@@ -47,6 +70,103 @@ func TestManyAddresses(t *testing.T) {
 	f.hosts["n2"].cable("nomaster")
 	took = f.eventually("the last one answers for all", func() bool { return len(f.whoAll()["n3"]) == manyServices })
 	t.Logf("n3 alone answers for all after %v", took.Round(time.Millisecond))
+}
+
+// promptlyAnnounced judges the takeover of all addresses of n1, which died:
+// from the moment when the first survivor knew it, to the last announcement.
+func (f *fleet) promptlyAnnounced(t *testing.T, died time.Time, heard map[netip.Addr]time.Time) {
+	t.Helper()
+	var detected time.Time
+	for _, line := range strings.Split(f.text(), "\n") {
+		stamp, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+		if !strings.Contains(line, `msg="member is gone"`) || !strings.Contains(line, " node=n1 ") || strings.Contains(line, " me=n1 ") {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if at.After(died) && (detected.IsZero() || at.Before(detected)) {
+			detected = at
+		}
+	}
+	if detected.IsZero() {
+		t.Fatal("nobody says that n1 is gone")
+	}
+	var first, last time.Time
+	for i := range manyServices {
+		at, ok := heard[netip.MustParseAddr(manyAddress(i))]
+		if !ok {
+			t.Fatalf("%s was taken over and never announced", manyAddress(i))
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	t.Logf("n1 died; known after %v; the first of its %d addresses was announced %v later, the last %v", detected.Sub(died).Round(time.Millisecond),
+		manyServices, first.Sub(detected).Round(time.Millisecond), last.Sub(detected).Round(time.Millisecond))
+	if last.Sub(detected) > announceWithin && !racing {
+		t.Errorf("the takeover of %d addresses took %v, more than %v", manyServices, last.Sub(detected), announceWithin)
+	}
+}
+
+// text is what all nodes have logged.
+func (f *fleet) text() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.String()
+}
+
+// overhear listens on the LAN until the returned function is called: when each
+// address was first announced by gratuitous ARP.
+func (f *fleet) overhear() (end func() map[netip.Addr]time.Time) {
+	f.t.Helper()
+	lan, err := net.InterfaceByName("lan")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	conn, err := packet.Listen(lan, packet.Raw, int(unix.ETH_P_ARP), nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20) // a frame that is lost fails the test
+	}); err != nil {
+		f.t.Fatal(err)
+	}
+	heard := make(chan map[netip.Addr]time.Time, 1)
+	go func() {
+		seen := map[netip.Addr]time.Time{}
+		frame := make([]byte, 1500)
+		for {
+			n, _, err := conn.ReadFrom(frame)
+			if err != nil {
+				heard <- seen // closed
+				return
+			}
+			// Of an ARP frame: who speaks at 28, about whom at 38.
+			if n < 42 || !bytes.Equal(frame[28:32], frame[38:42]) {
+				continue
+			}
+			if a := netip.AddrFrom4([4]byte(frame[28:32])); seen[a].IsZero() {
+				seen[a] = time.Now()
+			}
+		}
+	}()
+	return func() map[netip.Addr]time.Time {
+		f.t.Helper()
+		if err := conn.Close(); err != nil {
+			f.t.Fatal(err)
+		}
+		return <-heard
+	}
 }
 
 // whoAll asks for all addresses at once: who answers for which.
