@@ -55,8 +55,8 @@ type rest struct {
 }
 
 type seat struct {
-	first *Tenant
-	more  []*Tenant
+	first   *Tenant
+	company *company // nil: first is alone
 }
 
 // Usage counts the addresses of one pool and family, saturating at MaxInt64.
@@ -169,17 +169,17 @@ func (b *Book) Sit(a netip.Addr, t *Tenant) {
 		b.note(a, t)
 		return
 	}
-	if s := &b.table[i]; s.first != t && !slices.Contains(s.more, t) {
-		if !s.first.joins(t) && !slices.ContainsFunc(s.more, t.joins) {
-			b.note(a, t)
-		}
-		s.more = append(s.more, t)
+	s := &b.table[i]
+	if s.company == nil && s.first != t {
+		s.company = &company{all: []*Tenant{s.first}}
 	}
-}
-
-// joins reports whether t and o share under one key.
-func (t *Tenant) joins(o *Tenant) bool {
-	return t.Sharing != nil && o.Sharing != nil && t.Key == o.Key
+	if s.company == nil || s.company.holds(t) {
+		return
+	}
+	if !s.company.knows(t) {
+		b.note(a, t)
+	}
+	s.company.seat(t)
 }
 
 // note remembers that somebody with the key of t sits on an address.
@@ -221,28 +221,56 @@ func (b *Book) Taken(a netip.Addr) bool {
 func (b *Book) Tenants(a netip.Addr) func(yield func(*Tenant) bool) {
 	return func(yield func(*Tenant) bool) {
 		i, ok := b.seatAt(b.spot(a), a)
-		if !ok || !yield(b.table[i].first) {
-			return
-		}
-		for _, t := range b.table[i].more {
-			if !yield(t) {
-				return
-			}
+		switch {
+		case !ok:
+		case b.table[i].company == nil:
+			yield(b.table[i].first)
+		default:
+			slices.Values(b.table[i].company.all)(yield)
 		}
 	}
 }
 
 // Obstacle returns the first tenant that t may not join on an address and why,
-// or nil. A tenant is no obstacle to itself.
-func (b *Book) Obstacle(a netip.Addr, t *Tenant) (*Tenant, string) {
-	for o := range b.Tenants(a) {
-		if o != t {
-			if why := t.Bar(o); why != "" {
-				return o, why
-			}
-		}
+// or nil. Neither t nor any of but is an obstacle.
+func (b *Book) Obstacle(a netip.Addr, t *Tenant, but ...*Tenant) (*Tenant, string) {
+	o := b.first(a, t, but, (*Tenant).bars, true)
+	if o == nil {
+		return nil, ""
 	}
-	return nil, ""
+	return o, t.Bar(o)
+}
+
+// Clash returns the first tenant on an address with whom t clashes and why, or
+// nil.
+func (b *Book) Clash(a netip.Addr, t *Tenant) (*Tenant, string) {
+	o := b.first(a, t, nil, (*Tenant).differs, true)
+	if o == nil {
+		return nil, ""
+	}
+	return o, t.Clash(o)
+}
+
+// Stranger returns the first stranger to t on an address, or nil.
+func (b *Book) Stranger(a netip.Addr, t *Tenant) *Tenant {
+	return b.first(a, t, nil, (*Tenant).Stranger, false)
+}
+
+// first returns the first tenant on an address, other than t and but, that is
+// odd in the eyes of t or, if ports count, listens where t does.
+func (b *Book) first(a netip.Addr, t *Tenant, but []*Tenant, odd func(t, o *Tenant) bool, ports bool) *Tenant {
+	i, ok := b.seatAt(b.spot(a), a)
+	if !ok {
+		return nil
+	}
+	s := &b.table[i]
+	if s.company != nil {
+		return s.company.first(t, but, odd, ports)
+	}
+	if o := s.first; o != t && !slices.Contains(but, o) && (odd(t, o) || ports && t.meets(o)) {
+		return o
+	}
+	return nil
 }
 
 // Shared returns the addresses on which somebody sits who shares under the key

@@ -65,16 +65,35 @@ func (t *Tenant) Clash(o *Tenant) string {
 	case t.Backend != o.Backend:
 		return "which does not have the same externalTrafficPolicy and, with Local, the same selector"
 	}
-	if p, both := common(t.Ports, o.Ports); both {
+	if p, both := t.common(o); both {
 		return "which already uses port " + p.String() + " of it"
 	}
 	return ""
 }
 
-// common returns the first port that is in two lists. It walks both at once: a
-// Service may have thousands.
-func common(a, b []Port) (Port, bool) {
-	for len(a) > 0 && len(b) > 0 {
+// differs reports whether t and o clash in more than ports.
+func (t *Tenant) differs(o *Tenant) bool {
+	return t.Sharing == nil || o.Sharing == nil || t.Key != o.Key || t.Backend != o.Backend
+}
+
+// bars reports whether t may not join o, whatever their ports.
+func (t *Tenant) bars(o *Tenant) bool { return t.differs(o) || t.Stranger(o) }
+
+// joins reports whether t and o share under one key.
+func (t *Tenant) joins(o *Tenant) bool {
+	return t.Sharing != nil && o.Sharing != nil && t.Key == o.Key
+}
+
+// meets reports whether t and o, who both share, listen on one port.
+func (t *Tenant) meets(o *Tenant) bool {
+	_, both := t.common(o)
+	return both
+}
+
+// common returns the first port on which t and o, who both share, listen. It
+// walks both lists at once: a Service may have thousands.
+func (t *Tenant) common(o *Tenant) (Port, bool) {
+	for a, b := t.Ports, o.Ports; len(a) > 0 && len(b) > 0; {
 		switch order := a[0].Compare(b[0]); {
 		case order == 0:
 			return a[0], true

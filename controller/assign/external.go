@@ -133,12 +133,5 @@ func (w *work) problemListed(svc *corev1.Service, refused refusal) {
 // obstacle returns who keeps a Service from an address that it asks for, and
 // why, or nil. What it lists itself may become its own by status, too.
 func (w *work) obstacle(c *claim, a netip.Addr) (*lbpool.Tenant, string) {
-	for o := range w.pools.book.Tenants(a) {
-		if o != &c.tenant && o != c.listed {
-			if why := c.tenant.Bar(o); why != "" {
-				return o, why
-			}
-		}
-	}
-	return nil, ""
+	return w.pools.book.Obstacle(a, &c.tenant, c.listed)
 }

@@ -146,17 +146,13 @@ func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 	if !slices.Contains(c.families(), lbpool.FamilyOf(a)) {
 		return fmt.Sprintf("the Service has no %v any more", lbpool.FamilyOf(a))
 	}
-	for o := range w.pools.book.Tenants(a) {
-		if why := c.tenant.Clash(o); why != "" {
-			return fmt.Sprintf("it is also held by the older %s, %s", o, why)
-		}
+	if o, why := w.pools.book.Clash(a, &c.tenant); o != nil {
+		return fmt.Sprintf("it is also held by the older %s, %s", o, why)
 	}
-	for o := range w.pools.book.Tenants(a) {
-		if c.tenant.Stranger(o) {
-			w.problem(c.ref(), ReasonSharedAcrossNamespaces, fmt.Sprintf(
-				"it shares %v with %s without both permitting that; it stays so, but add the annotation %s to both",
-				a, o, AnnotationSharingNamespaces))
-		}
+	if o := w.pools.book.Stranger(a, &c.tenant); o != nil {
+		w.problem(c.ref(), ReasonSharedAcrossNamespaces, fmt.Sprintf(
+			"it shares %v with %s without both permitting that; it stays so, but add the annotation %s to both",
+			a, o, AnnotationSharingNamespaces))
 	}
 	return ""
 }
