@@ -37,20 +37,29 @@ func (m *Migration) ingress(s *source) error {
 	}
 	ours := route.DefaultClass
 	spec.IngressClassName = &ours
-	meta := Meta{Name: s.Metadata.Name, Namespace: s.Metadata.Namespace, Labels: s.Metadata.Labels, Annotations: renamed(s.Metadata.Annotations)}
+	meta, notes := own(s.Metadata)
+	meta.Annotations = renamed(meta.Annotations)
 	if _, said := meta.Annotations[ownPrefix+redirect]; !said && len(spec.TLS) > 0 {
 		// The habit of ingress-nginx that classes of our own do not have.
 		meta.Annotations[ownPrefix+redirect] = "true"
 	}
-	o := Object{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: meta, Spec: spec, Notes: append(left, judge(meta, spec)...)}
-	m.add(s, o)
+	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
+		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
+	}
+	m.add(s, Object{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, judge(meta, spec))})
 	return nil
 }
+
+// otherWays is said once of all Ingresses: the Services behind them are not at
+// hand here.
+const otherWays = "a class of our own reaches a Service with externalTrafficPolicy: Local only through pods on the proxy's own node, " +
+	"where ingress-nginx ignores that policy; to keep all its ways, leave the Ingresses as they are and serve class nginx: " +
+	"ingressClass.adoptControllers={k8s.io/ingress-nginx} in the chart's values"
 
 // renamed are the annotations under our own prefix.
 func renamed(annotations map[string]string) map[string]string {
 	out := map[string]string{}
-	for name, value := range own(annotations) {
+	for name, value := range annotations {
 		if name == legacyClass {
 			continue
 		}

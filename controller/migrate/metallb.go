@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	kjson "sigs.k8s.io/json"
 
@@ -29,7 +30,7 @@ func (m *Migration) metallb(s *source) error {
 		return err
 	}
 	o := ours(s.Kind, s.Metadata, into)
-	o.Notes = append(left, remarks(into, s.Metadata.Namespace)...)
+	o.Notes = slices.Concat(o.Notes, left, remarks(into, s.Metadata.Namespace))
 	m.add(s, o)
 	return nil
 }
@@ -68,6 +69,10 @@ func read(spec json.RawMessage, into any) (left []string, err error) {
 
 // notYet is said of everything that only BGP reads.
 const notYet = "accepted, but nothing is announced by BGP yet"
+
+// unconfined is said where pools have no advertisement at all.
+const unconfined = "there is no L2Advertisement and no BGPAdvertisement: MetalLB announces nothing then, " +
+	"but Quayside every pool by ARP and NDP on every interface; an L2Advertisement confines that"
 
 // remarks are what one should know of a spec that carries over. A Secret is
 // named without its namespace here.

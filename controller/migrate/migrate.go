@@ -48,10 +48,12 @@ type Result struct {
 // source is an object as it was found.
 type source struct {
 	metav1.TypeMeta `json:",inline"`
-	Metadata        Meta              `json:"metadata"`
-	Spec            json.RawMessage   `json:"spec"`
-	Data            map[string]string `json:"data"`
-	Items           []json.RawMessage `json:"items"`
+	Metadata        Meta            `json:"metadata"`
+	Spec            json.RawMessage `json:"spec"`
+	Data            json.RawMessage `json:"data"`
+	Items           json.RawMessage `json:"items"`
+
+	part string // of the object, if it becomes many
 }
 
 func (s *source) String() string {
@@ -59,7 +61,7 @@ func (s *source) String() string {
 	if s.Metadata.Namespace != "" {
 		name = s.Metadata.Namespace + "/" + name
 	}
-	return fmt.Sprintf("%s %s %s", s.APIVersion, s.Kind, name)
+	return fmt.Sprintf("%s %s %s%s", s.APIVersion, s.Kind, name, s.part)
 }
 
 // Migration collects files and objects. Its zero value is ready.
@@ -102,8 +104,14 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 		return errors.New("apiVersion and kind are required")
 	}
 	if of, list := strings.CutSuffix(s.Kind, "List"); list && s.Metadata.Name == "" {
+		var items []json.RawMessage
+		if len(s.Items) > 0 {
+			if err := json.Unmarshal(s.Items, &items); err != nil {
+				return fmt.Errorf("%s: items: %w", s.Kind, err)
+			}
+		}
 		var all []error
-		for _, item := range s.Items {
+		for _, item := range items {
 			all = append(all, m.object(item, metav1.TypeMeta{APIVersion: s.APIVersion, Kind: of}))
 		}
 		return errors.Join(all...)
@@ -158,17 +166,40 @@ func (m *Migration) note(format string, args ...any) {
 
 // ours begins an object of the house with what its owner wrote of the metadata.
 func ours(kind string, meta Meta, spec any) Object {
-	return Object{
-		APIVersion: v1alpha1.GroupVersion().String(), Kind: kind, Spec: spec,
-		Metadata: Meta{Name: meta.Name, Labels: meta.Labels, Annotations: own(meta.Annotations)},
-	}
+	kept, notes := own(meta)
+	kept.Namespace = ""
+	return Object{APIVersion: v1alpha1.GroupVersion().String(), Kind: kind, Spec: spec, Metadata: kept, Notes: notes}
 }
 
-// own are the annotations that a person wrote.
-func own(annotations map[string]string) map[string]string {
-	kept := maps.Clone(annotations)
-	delete(kept, "kubectl.kubernetes.io/last-applied-configuration")
-	return kept
+// own is the metadata that a person wrote. A mark of who manages the original is
+// left out: a tool that finds it on what it never applied removes that, or fights
+// for it.
+func own(meta Meta) (kept Meta, notes []string) {
+	kept = Meta{Name: meta.Name, Namespace: meta.Namespace, Labels: maps.Clone(meta.Labels), Annotations: maps.Clone(meta.Annotations)}
+	delete(kept.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	var marks []string
+	for what, marked := range map[string]map[string]string{"label": kept.Labels, "annotation": kept.Annotations} {
+		maps.DeleteFunc(marked, func(key, _ string) bool {
+			if isMark(key) {
+				marks = append(marks, what+" "+key)
+			}
+			return isMark(key)
+		})
+	}
+	if len(marks) > 0 {
+		slices.Sort(marks)
+		notes = append(notes, "left out, since it says who manages the original: "+strings.Join(marks, ", "))
+	}
+	return kept, notes
+}
+
+// isMark reports whether a label or annotation is that of a tool that manages
+// objects.
+func isMark(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	return key == "app.kubernetes.io/managed-by" || slices.Contains([]string{
+		"argocd.argoproj.io", "meta.helm.sh", "helm.sh", "helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io",
+	}, prefix)
 }
 
 // Result returns what came of all, in the order of Kind and name, so that the
@@ -178,6 +209,15 @@ func (m *Migration) Result() Result {
 	slices.SortStableFunc(r.Objects, func(a, b Object) int {
 		return strings.Compare(a.Kind+"/"+a.Metadata.Namespace+"/"+a.Metadata.Name, b.Kind+"/"+b.Metadata.Namespace+"/"+b.Metadata.Name)
 	})
+	has := func(kind string) bool {
+		return slices.ContainsFunc(r.Objects, func(o Object) bool { return o.Kind == kind })
+	}
+	if has("IPAddressPool") && !has("L2Advertisement") && !has("BGPAdvertisement") {
+		r.Notes = append(r.Notes, unconfined)
+	}
+	if has("Ingress") {
+		r.Notes = append(r.Notes, otherWays)
+	}
 	for _, kind := range slices.Sorted(maps.Keys(m.passed)) {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d of %s left alone", m.passed[kind], kind))
 	}

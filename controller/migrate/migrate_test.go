@@ -8,12 +8,18 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 
 	"quayside.io/controller/manifest"
+	"quayside.io/controller/snapshot"
+	"quayside.io/proxy/route"
 )
 
 var update = flag.Bool("update", false, "write the outcomes into the files")
@@ -85,6 +91,28 @@ func printed(t *testing.T, r Result) []byte {
 	}
 }
 
+// What the notes say of a change of class is what the proxy does.
+func TestAClassOfOurOwnHasOtherWays(t *testing.T) {
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, Ports: []corev1.ServicePort{{Port: 80}},
+	}}
+	nginx := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"}}
+	to := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	for class, theirs := range map[string]bool{"nginx": true, route.DefaultClass: false} {
+		site := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "site"}, Spec: networkingv1.IngressSpec{
+			IngressClassName: &class, DefaultBackend: &to, Rules: []networkingv1.IngressRule{{Host: "shop.example.com"}},
+		}}
+		table := route.Compile(snapshot.Of(web, nginx, site), nil, route.Options{AdoptControllers: []string{"k8s.io/ingress-nginx"}})
+		r := table.Match([]byte("shop.example.com"), []byte("/"))
+		if r == nil || table.Backends[r.Backend].AnyNode != theirs {
+			t.Errorf("class %s: a Service with externalTrafficPolicy Local is reached by %+v", class, table.Backends)
+		}
+		if unknown := table.Match([]byte("elsewhere.example.com"), []byte("/")); (unknown == nil) != theirs {
+			t.Errorf("class %s: a host that no Ingress names leads to %+v", class, unknown)
+		}
+	}
+}
+
 // The chart's fixtures of every MetalLB object lose nothing on the way.
 func TestEveryMetalLBObjectCarriesOver(t *testing.T) {
 	files, err := filepath.Glob("../../test/chart/testdata/metallb/*.yaml")
@@ -118,15 +146,29 @@ apiVersion: metallb.io/v1beta1
 kind: AddressPool
 metadata: {name: odd}
 spec: {protocol: carrier-pigeon}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config, namespace: m}
+data: {config: "{address-pools: [{name: '--', protocol: layer2}, {name: fine, protocol: layer2, addresses: [10.0.1.0/28]}]}"}
 `))
-	for _, want := range []string{"mixed.yaml: document 2: metallb.io/v1beta1 IPAddressPool bad: spec:", "document 3: apiVersion and kind are required", `document 4: metallb.io/v1beta1 AddressPool odd: protocol "carrier-pigeon": want layer2 or bgp`} {
+	for _, want := range []string{`v1 ConfigMap m/config: config: pool --: name "--": `, "mixed.yaml: document 2: metallb.io/v1beta1 IPAddressPool bad: spec:", "document 3: apiVersion and kind are required", `document 4: metallb.io/v1beta1 AddressPool odd: protocol "carrier-pigeon": want layer2 or bgp`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error\n%v\nlacks %q", err, want)
 		}
 	}
-	if r := m.Result(); len(r.Objects) == 0 || r.Objects[0].Metadata.Name != "good" {
-		t.Errorf("%+v", r)
+	if got := m.names("IPAddressPool"); !slices.Equal(got, []string{"fine", "good"}) {
+		t.Errorf("pools %q, want those of the good documents and entries", got)
 	}
+}
+
+func (m *Migration) names(kind string) (list []string) {
+	for _, o := range m.Result().Objects {
+		if o.Kind == kind {
+			list = append(list, o.Metadata.Name)
+		}
+	}
+	return list
 }
 
 // One object that cannot be written is named and takes nothing else with it.
