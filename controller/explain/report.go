@@ -63,6 +63,7 @@ type Node struct {
 	Ready      bool     `json:"ready"`
 	Speaker    bool     `json:"speaker"` // a SpeakerStatus exists
 	Announcing int64    `json:"announcing"`
+	Unlisted   int64    `json:"unlisted,omitempty"` // of these, what a SpeakerStatus has no room for
 	Alive      int32    `json:"membersAlive,omitempty"`
 	NotAlive   []string `json:"membersNotAlive,omitempty"`
 	Leaving    bool     `json:"leaving,omitempty"`
@@ -189,7 +190,9 @@ func node(c *snapshot.Cluster, n *corev1.Node) Node {
 	}
 	if s, ok := c.SpeakerStatuses.Get(snapshot.Key{Name: n.Name}); ok {
 		out.Speaker = true
-		out.Announcing = max(s.Status.AnnouncingCount, int64(len(s.Status.Announcing)))
+		listed := int64(len(s.Status.Announcing))
+		out.Announcing = max(s.Status.AnnouncingCount, listed)
+		out.Unlisted = out.Announcing - listed
 		out.Alive, out.NotAlive = s.Status.Members.Alive, s.Status.Members.NotAlive
 		out.Leaving = s.Status.Leaving
 	}

@@ -119,6 +119,24 @@ func TestALongListIsCutAndSaysSo(t *testing.T) {
 	}
 }
 
+// A SpeakerStatus lists 1,000 addresses: of one that nobody names, a crowded
+// cluster cannot say that nobody announces it.
+func TestWhatNoStatusHasRoomFor(t *testing.T) {
+	for announcing, want := range map[int64]string{1: "fd00::7    nobody", 1001: "fd00::7    not listed"} {
+		c := cluster()
+		s, _ := c.SpeakerStatuses.Get(snapshot.Key{Name: "n1"})
+		s = s.DeepCopy()
+		s.Status.AnnouncingCount = announcing
+		var screen bytes.Buffer
+		if err := Status(c.With(s), nil).WriteText(&screen); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(screen.String(), want) {
+			t.Errorf("with %d addresses announced, %q is not on the screen:\n%s", announcing, want, screen.String())
+		}
+	}
+}
+
 // Tenants write what the screen shows: it keeps its lines, and no terminal acts
 // on it.
 func TestTheScreenIsHarmless(t *testing.T) {

@@ -82,9 +82,12 @@ func count(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// unannounced is how the screen calls an address that no speaker answers for.
+// unannounced is how the screen calls an address that no speaker names.
 func (r *Report) unannounced() string {
-	if slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Speaker }) {
+	switch {
+	case slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Unlisted > 0 }):
+		return "not listed"
+	case slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Speaker }):
 		return "nobody"
 	}
 	return "-" // there are no speakers, and nothing is amiss
