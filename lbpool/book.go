@@ -15,10 +15,12 @@ type Book struct {
 	areas  [2][]area // beside estate.spans
 	desks  []desk    // two per pool, by family
 
-	table []seat
-	pages []page                  // of all areas
-	far   map[netip.Addr]int32    // index into table of addresses that are in no area
-	keys  map[string][]netip.Addr // sharing key -> addresses, in the order of sitting
+	table   []seat
+	pages   []page               // of all areas
+	far     map[netip.Addr]int32 // index into table of addresses that are in no area
+	tables  map[under]*table
+	shared  map[under]netip.Addr // the first address of a key, whatever the backend
+	against []*marks             // reused
 }
 
 // An area is a span of the estate, as far as offsets reach.
@@ -71,7 +73,8 @@ func NewBook(e *Estate) *Book {
 		estate: e,
 		desks:  make([]desk, 2*len(e.Pools)),
 		far:    map[netip.Addr]int32{},
-		keys:   map[string][]netip.Addr{},
+		tables: map[under]*table{},
+		shared: map[under]netip.Addr{},
 	}
 	for i := range b.desks {
 		b.desks[i].pool = i / 2
@@ -107,7 +110,8 @@ func (b *Book) Reset(n int) {
 	b.table = slices.Grow(b.table[:0], n)
 	b.pages = b.pages[:0]
 	clear(b.far)
-	clear(b.keys)
+	clear(b.tables)
+	clear(b.shared)
 }
 
 // A spot is where an address lies.
@@ -166,7 +170,7 @@ func (b *Book) Sit(a netip.Addr, t *Tenant) {
 		if b.block(at, a); at.area != nil {
 			at.desk.assigned++
 		}
-		b.note(a, t)
+		b.note(at, a, t)
 		return
 	}
 	s := &b.table[i]
@@ -177,16 +181,9 @@ func (b *Book) Sit(a netip.Addr, t *Tenant) {
 		return
 	}
 	if !s.company.knows(t) {
-		b.note(a, t)
+		b.note(at, a, t)
 	}
 	s.company.seat(t)
-}
-
-// note remembers that somebody with the key of t sits on an address.
-func (b *Book) note(a netip.Addr, t *Tenant) {
-	if t.Sharing != nil {
-		b.keys[t.Key] = append(b.keys[t.Key], a)
-	}
 }
 
 // Exclude keeps Next from an address without calling it assigned: a node's
@@ -273,15 +270,6 @@ func (b *Book) first(a netip.Addr, t *Tenant, but []*Tenant, odd func(t, o *Tena
 	return nil
 }
 
-// Shared returns the addresses on which somebody sits who shares under the key
-// of t.
-func (b *Book) Shared(t *Tenant) []netip.Addr {
-	if t.Sharing == nil {
-		return nil
-	}
-	return b.keys[t.Key]
-}
-
 // Next proposes a free address of a pool, or false. The lowest address that
 // was never used comes first, then the one freed longest ago, if it has rested
 // long enough. It goes on proposing the same one until somebody sits there.
@@ -311,7 +299,7 @@ func (b *Book) Next(pool int, f Family, now time.Time) (netip.Addr, bool) {
 // Wake returns when the first resting address of a pool can be used, or zero.
 func (b *Book) Wake(pool int, f Family, now time.Time) time.Time {
 	d := &b.desks[2*pool+int(f)]
-	for _, r := range d.freed {
+	for _, r := range d.freed[d.next:] { // somebody sits on those before
 		until := r.at.Add(b.estate.Pools[pool].ReuseAfter)
 		if until.After(now) && !b.Taken(r.addr) {
 			return until

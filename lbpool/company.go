@@ -69,13 +69,14 @@ func (c *company) holds(t *Tenant) bool {
 	return there
 }
 
-// knows reports whether anybody shares under the key of t.
+// knows reports whether anybody shares under the key and backend of t.
 func (c *company) knows(t *Tenant) bool {
+	like := func(o *Tenant) bool { return !t.differs(o) }
 	if c.place == nil {
-		return slices.ContainsFunc(c.all, t.joins)
+		return slices.ContainsFunc(c.all, like)
 	}
 	for _, of := range c.kinds {
-		if t.joins(c.all[of[0]]) {
+		if like(c.all[of[0]]) {
 			return true
 		}
 	}

@@ -9,7 +9,9 @@
 // Nothing here walks a pool. A pool is a few ranges however large it is, and
 // the addresses taken in a range are a sparse bitmap with summaries (bits.go),
 // so that finding a free one costs the same in an empty /28 and in a /64 with
-// a million tenants.
+// a million tenants. Nor is a question about a shared address put to everyone
+// on it (company.go), nor to every address that is shared (join.go): thousands may
+// sit together, and thousands wait to join them.
 //
 // Read pool.go first, then book.go.
 package lbpool

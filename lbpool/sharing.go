@@ -79,11 +79,6 @@ func (t *Tenant) differs(o *Tenant) bool {
 // bars reports whether t may not join o, whatever their ports.
 func (t *Tenant) bars(o *Tenant) bool { return t.differs(o) || t.Stranger(o) }
 
-// joins reports whether t and o share under one key.
-func (t *Tenant) joins(o *Tenant) bool {
-	return t.Sharing != nil && o.Sharing != nil && t.Key == o.Key
-}
-
 // meets reports whether t and o, who both share, listen on one port.
 func (t *Tenant) meets(o *Tenant) bool {
 	_, both := t.common(o)

@@ -285,28 +285,11 @@ func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
 			return a, true
 		}
 	}
-	shared := w.pools.book.Shared(&c.tenant)
-	near := min(len(shared), maxShared)
-	for _, a := range shared[:near] {
-		if fits(a) {
-			return a, true
-		}
-	}
-	if a, ok := w.pools.book.Next(p.index, f, w.now); ok {
+	if a, ok := w.pools.book.Join(p.index, f, &c.tenant, func(a netip.Addr) bool { return w.nodes[a] != "" }); ok {
 		return a, true
 	}
-	for _, a := range shared[near:] { // the pool is full: now any will do
-		if fits(a) {
-			return a, true
-		}
-	}
-	return netip.Addr{}, false
+	return w.pools.book.Next(p.index, f, w.now)
 }
-
-// maxShared bounds how many addresses with its sharing key a Service tries to
-// join before it takes a free one, so that thousands of Services with one key
-// and one port do not each try all the others.
-const maxShared = 64
 
 // exhausted says why none of pools has an address of these families.
 func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family) refusal {
@@ -338,10 +321,13 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 		return refusal{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
 	}
 	message := fmt.Sprintf("every %s address of %s is in use", both, which)
-	for _, a := range w.pools.book.Shared(&c.tenant) {
-		if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
-			message += fmt.Sprintf("; it cannot share %v with %s, %s", a, o, why)
-			break
+	for _, p := range candidates {
+		for _, f := range families {
+			if a, ok := w.pools.book.FirstShared(p.index, f, &c.tenant); ok {
+				if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
+					return refusal{ReasonPoolExhausted, fmt.Sprintf("%s; it cannot share %v with %s, %s", message, a, o, why)}
+				}
+			}
 		}
 	}
 	return refusal{ReasonPoolExhausted, message}

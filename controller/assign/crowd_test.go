@@ -1,0 +1,48 @@
+package assign_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/assign"
+	"quayside.io/controller/snapshot"
+)
+
+// sharer returns a Service that shares under one key, with the given ports.
+func sharer(i int, ports ...int) *corev1.Service {
+	s := balancer(fmt.Sprintf("s%06d", i), time.Hour-time.Duration(i)*time.Millisecond)
+	s.Annotations = map[string]string{assign.AnnotationSharingKey: "k"}
+	s.Spec.Ports = nil
+	for _, p := range ports {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: int32(p)})
+	}
+	return s
+}
+
+// BenchmarkSharing is a plan with nothing to change for Services with one
+// sharing key: all on one address, and waiting for a full pool because all
+// listen on port 80.
+func BenchmarkSharing(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		one, full := snapshot.Of(poolOf("a", "10.0.0.1/32")), snapshot.Of(poolOf("a", "10.0.0.1-10.0.3.232"))
+		for i := range n {
+			one = one.With(sharer(i, 1+i))
+			full = full.With(sharer(i, 80, 1000+i)).With(sharer(n+i, 80, 1000+n+i))
+		}
+		for _, k := range []struct {
+			name string
+			c    *snapshot.Cluster
+		}{{"one address", one}, {"waiting", full}} {
+			b.Run(fmt.Sprintf("%s/%d", k.name, n), func(b *testing.B) {
+				c, plan := settle(b, k.c, nil, noon(), options())
+				b.ReportAllocs()
+				for b.Loop() {
+					plan = assign.Compile(c, plan, nil, noon(), options())
+				}
+			})
+		}
+	}
+}
