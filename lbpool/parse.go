@@ -83,9 +83,9 @@ func ParseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(strings.TrimSpace(s))
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("%q is not an IP address", strings.TrimSpace(s))
+		return a, fmt.Errorf("%s is not an IP address", quote(strings.TrimSpace(s)))
 	case a.Zone() != "":
-		return a, fmt.Errorf("address %v has a zone, which means nothing beyond one link", a)
+		return a, fmt.Errorf("address %v has a zone, which means nothing beyond one link", a.WithZone(""))
 	case a.Is4In6():
 		return a, fmt.Errorf("address %v is IPv4 in IPv6 clothes; write %v", a, a.Unmap())
 	}

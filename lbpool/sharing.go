@@ -59,9 +59,9 @@ func (t *Tenant) Clash(o *Tenant) string {
 	case o.Sharing == nil:
 		return "which does not share it"
 	case t.Sharing == nil:
-		return "which shares it only under its sharing key " + o.Key
+		return "which shares it only under its sharing key " + quote(o.Key)
 	case t.Key != o.Key:
-		return "which shares it under another key, " + o.Key
+		return "which shares it under another key, " + quote(o.Key)
 	case t.Backend != o.Backend:
 		return "which does not have the same externalTrafficPolicy and, with Local, the same selector"
 	}
@@ -70,6 +70,10 @@ func (t *Tenant) Clash(o *Tenant) string {
 	}
 	return ""
 }
+
+// quote shows somebody's text to somebody else: whatever it is, as one line of
+// printable characters, and not more of it than a name may have.
+func quote(text string) string { return fmt.Sprintf("%.63q", text) }
 
 // differs reports whether t and o clash in more than ports.
 func (t *Tenant) differs(o *Tenant) bool {

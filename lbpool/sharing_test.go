@@ -29,7 +29,7 @@ func TestSharing(t *testing.T) {
 		"no ports":               {func(n *lbpool.Tenant) { n.Ports = nil }, ""},
 		"same port":              {func(n *lbpool.Tenant) { n.Ports = append(n.Ports, tcp443...) }, "already uses port TCP/80"},
 		"no key":                 {func(n *lbpool.Tenant) { n.Sharing = nil }, "does not share it"},
-		"other key":              {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "l" }, "under another key, l"},
+		"other key":              {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "l" }, `under another key, "l"`},
 		"other policy":           {func(n *lbpool.Tenant) { n.Ports, n.Backend = tcp443, "Local app=web" }, "same externalTrafficPolicy"},
 		"other realm":            {func(n *lbpool.Tenant) { n.Ports, n.Realm = tcp443, "b" }, "another namespace"},
 		"other realm, one-sided": {func(n *lbpool.Tenant) { n.Ports, n.Realm, n.Admits = tcp443, "b", []string{"*"} }, "another namespace"},

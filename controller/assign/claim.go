@@ -216,7 +216,7 @@ func requestOf(svc *corev1.Service) ([]netip.Addr, refusal) {
 		return field, refusal{}
 	case len(field) > 0 && !slices.Contains(wants, field[0]):
 		return nil, refusal{ReasonConflictingRequest, fmt.Sprintf(
-			"spec.loadBalancerIP asks for %v and the annotation loadBalancerIPs for %s; remove one", field[0], list)}
+			"spec.loadBalancerIP asks for %v and the annotation loadBalancerIPs for %s; remove one", field[0], join(wants))}
 	}
 	return wants, refusal{}
 }

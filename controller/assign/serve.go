@@ -181,7 +181,7 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 	case p == nil:
 		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("%v is in no pool; ask for another or add it to an IPAddressPool", a)}
 	case asked != "" && asked != p.obj.Name:
-		return refusal{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %s and for %v, which is in pool %s", asked, a, p.obj.Name)}
+		return refusal{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %.253q and for %v, which is in pool %s", asked, a, p.obj.Name)}
 	}
 	if slices.Contains(c.have, a) && slices.Contains(c.holds, a) {
 		return refusal{} // it sits there: rules for newcomers do not apply
@@ -233,7 +233,7 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 	if asked := c.request().pool; asked != "" {
 		p := w.pools.byName[asked]
 		if p == nil {
-			return nil, refusal{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %q, which does not exist", asked)}
+			return nil, refusal{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %.253q, which does not exist", asked)}
 		}
 		return []*pool{p}, w.barred(c, p)
 	}
