@@ -190,12 +190,12 @@ type restingRange struct {
 // restingRanges puts what rests, in the order of address, into no more than
 // maxResting ranges. Times are rounded up, so that neighbours can be one range
 // and nothing rests too short: to seconds, which is what a status can hold, or
-// where that leaves too many, to an eighth of the rest. Where neither suffices,
-// those that still rest longest are told.
+// where that leaves too many, to an eighth of the rest in full seconds. Where
+// neither suffices, those that still rest longest are told.
 func restingRanges(list []Freed, reuseAfter time.Duration) (told []v1alpha1.RestingAddresses) {
 	ranges := mergeResting(list, time.Second)
 	if len(ranges) > maxResting {
-		ranges = mergeResting(list, max(time.Second, reuseAfter/8))
+		ranges = mergeResting(list, max(time.Second, (reuseAfter/8 + time.Second - 1).Truncate(time.Second)))
 	}
 	if len(ranges) > maxResting {
 		slices.SortFunc(ranges, func(a, b restingRange) int {

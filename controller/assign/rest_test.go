@@ -1,6 +1,7 @@
 package assign_test
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -121,6 +122,36 @@ func TestRestingIsBounded(t *testing.T) {
 				t.Errorf("%s: it tells of %v, freed at %v, and not of one that rests longer", c.name, f.Address, was[f.Address])
 				break
 			}
+		}
+	}
+}
+
+// TestRestingIsAFixedPoint: whatever the rest, the times in a pool's status read
+// back from a server, which keeps seconds, as they were written.
+func TestRestingIsAFixedPoint(t *testing.T) {
+	for _, rest := range []time.Duration{time.Second / 2, 7 * time.Second, 8 * time.Second, 12 * time.Second, 12345 * time.Millisecond, time.Hour + time.Millisecond} {
+		pool, now := poolOf("a", "10.0.0.0/16"), noon().Add(700*time.Millisecond)
+		pool.Spec.ReuseAfter = &metav1.Duration{Duration: rest}
+		plan, c := &assign.Plan{}, snapshot.Of(pool)
+		for i := range 300 { // no neighbours, and so in too many ranges
+			plan.Freed = append(plan.Freed, assign.Freed{Address: netip.AddrFrom4([4]byte{10, 0, byte(2 * i >> 8), byte(2 * i)}), At: now})
+		}
+		for range 2 {
+			plan = assign.Compile(c, plan, nil, now, options())
+			for _, u := range plan.Updates {
+				text, err := json.Marshal(u.Object())
+				if err != nil {
+					t.Fatal(err)
+				}
+				stored := &v1alpha1.IPAddressPool{}
+				if err := json.Unmarshal(text, stored); err != nil {
+					t.Fatal(err)
+				}
+				c = c.With(stored)
+			}
+		}
+		if told := c.IPAddressPools.Sorted()[0].Status; len(plan.Updates) > 0 || len(told.Resting) == 0 {
+			t.Errorf("%v: the status, once written, is not what the next plan wants: %v", rest, told)
 		}
 	}
 }
