@@ -67,7 +67,7 @@ type Announcer struct {
 
 	// What follows belongs to the goroutine of Run.
 	responders map[responderKey]*responder
-	failed     map[responderKey]string // why no responder could be made, once logged
+	failed     map[responderKey]string // why one does not serve, once logged
 	serving    map[netip.Addr]map[string]int64
 	sched      *schedule
 	defended   map[netip.Addr]time.Time
@@ -220,20 +220,12 @@ func (a *Announcer) scan() {
 		if _, ok := a.responders[key]; ok {
 			continue
 		}
-		r, err := newResponder(l, a.metrics.of(l.Name, "ipv4"), a.metrics.of(l.Name, "ipv6"), a.raw)
-		if err != nil {
-			if a.failed[key] != err.Error() {
-				a.failed[key] = err.Error()
-				a.opts.Log.Error("interface cannot serve", "interface", l.Name, "error", err)
-			}
-			continue
-		}
-		delete(a.failed, key)
-		a.responders[key] = r
+		a.responders[key] = newResponder(l, a.metrics.of(l.Name, "ipv4"), a.metrics.of(l.Name, "ipv6"), a.raw)
 	}
 	for key, r := range a.responders {
 		if _, ok := want[key]; !ok {
 			delete(a.responders, key)
+			delete(a.failed, key)
 			r.ans.tables.Store(&tables{}) // silent at once; its sockets take longer
 			a.closing.Go(r.close)
 		}
@@ -284,9 +276,7 @@ func (a *Announcer) apply(now time.Time) {
 			}
 			next[addr][where] = ann.Round
 		}
-		if err := r.set(t); err != nil {
-			a.opts.Log.Warn("an interface serves incompletely", "interface", key.name, "error", err)
-		}
+		a.tellOnce(key, r.set(t))
 	}
 	for addr, on := range next {
 		if arrived(a.serving[addr], on) {
@@ -300,6 +290,16 @@ func (a *Announcer) apply(now time.Time) {
 		}
 	}
 	a.serving = next
+}
+
+// tellOnce logs why an interface cannot serve, or not all, until that changes.
+func (a *Announcer) tellOnce(key responderKey, err error) {
+	if err == nil {
+		delete(a.failed, key)
+	} else if a.failed[key] != err.Error() {
+		a.failed[key] = err.Error()
+		a.opts.Log.Error("interface cannot serve", "interface", key.name, "error", err)
+	}
 }
 
 // arrived reports whether on holds an interface or a round that old did not.

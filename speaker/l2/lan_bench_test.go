@@ -216,11 +216,7 @@ func ask(b *testing.B, ifi *net.Interface) answers {
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, err := openSocket(ifi, protoARP, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer out.close()
+	out := in.writer()
 	frames := make([][]byte, benchAddresses)
 	for i := range frames {
 		if frames[i], err = arpFrame(arp.OperationRequest, self, netip.IPv4Unspecified(), mac{}, benchAddress(i)); err != nil {

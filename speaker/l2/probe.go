@@ -117,14 +117,14 @@ type probe struct {
 }
 
 // ear is one socket that asks and listens for one family on one interface.
-// It sends on a socket of its own, since a socket is one goroutine's.
 type ear struct {
-	p       *probe
-	link    link
-	in, out *socket
-	ans     *answerer
-	frames  [][]byte
-	parse   func(*answerer, []byte, []byte) verdict
+	p      *probe
+	link   link
+	in     *socket
+	out    *writer
+	ans    *answerer
+	frames [][]byte
+	parse  func(*answerer, []byte, []byte) verdict
 }
 
 func (p *probe) add(l link, questions []Question) {
@@ -212,10 +212,7 @@ func newEar(p *probe, l link, list []asked, proto int, filter func([]span) ([]bp
 	if e.in, err = openSocket(ifi, proto, program); err != nil {
 		return nil, err
 	}
-	if e.out, err = openSocket(ifi, proto, program); err != nil {
-		e.in.close()
-		return nil, err
-	}
+	e.out = e.in.writer()
 	return e, nil
 }
 
@@ -276,7 +273,6 @@ func (p *probe) result() map[netip.Addr]Found {
 func (p *probe) close() {
 	for _, e := range p.ears {
 		e.in.close()
-		e.out.close()
 	}
 	p.listening.Wait()
 }

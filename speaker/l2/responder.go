@@ -19,64 +19,47 @@ import (
 type counters struct{ requests, replies, gratuitous, dropped atomic.Uint64 }
 
 // responder answers on one interface, in its present incarnation: another
-// index or MAC means another responder.
+// index or MAC means another responder. It has no sockets before there is
+// something to answer for.
 type responder struct {
-	link link
-	ifi  *net.Interface
-	ans  *answerer
-	v4   *socket // nil: the interface does no ARP
-	v6   *socket
-	out  chan<- Conflict
+	link   link
+	ifi    *net.Interface
+	ans    *answerer
+	v4, v6 channel
+	out    chan<- Conflict
 
-	groups  []*ipv6.PacketConn // where solicited-node groups are joined
-	joined  map[netip.Addr]*ipv6.PacketConn
-	spans4  []span
-	spans6  []span
-	c4, c6  *counters
-	sending sync.Mutex // guards tx4 and tx6
-	tx4     *socket
-	tx6     *socket
-	done    sync.WaitGroup
+	groups []*ipv6.PacketConn // where solicited-node groups are joined
+	joined map[netip.Addr]*ipv6.PacketConn
+	done   sync.WaitGroup
 }
 
-// newResponder opens the sockets of l. It answers nothing before set.
-func newResponder(l link, c4, c6 *counters, conflicts chan<- Conflict) (*responder, error) {
-	r := &responder{
+// channel is how a responder speaks one family.
+type channel struct {
+	proto    int
+	filter   func([]span) ([]bpf.RawInstruction, error)
+	counters *counters
+
+	socket *socket // nil: nothing to answer for yet
+	spans  []span  // that its filter lets through
+	writer *writer // for announcements
+}
+
+func newResponder(l link, c4, c6 *counters, conflicts chan<- Conflict) *responder {
+	return &responder{
 		link: l, ans: newAnswerer(l.mac), out: conflicts,
 		ifi:    &net.Interface{Index: l.index, Name: l.Name, HardwareAddr: l.mac[:]},
-		joined: map[netip.Addr]*ipv6.PacketConn{}, c4: c4, c6: c6,
+		v4:     channel{proto: protoARP, filter: arpFilter, counters: c4},
+		v6:     channel{proto: protoIPv6, filter: ndpFilter, counters: c6},
+		joined: map[netip.Addr]*ipv6.PacketConn{},
 	}
-	var errs []error
-	open := func(to **socket, proto int, filter func([]span) ([]bpf.RawInstruction, error)) {
-		program, err := filter(nil)
-		if err == nil {
-			*to, err = openSocket(r.ifi, proto, program)
-		}
-		errs = append(errs, err)
-	}
-	if l.arp {
-		open(&r.v4, protoARP, arpFilter)
-		open(&r.tx4, protoARP, arpFilter)
-	}
-	open(&r.v6, protoIPv6, ndpFilter)
-	open(&r.tx6, protoIPv6, ndpFilter)
-	if err := errors.Join(errs...); err != nil {
-		r.close()
-		return nil, err
-	}
-	if r.v4 != nil {
-		r.done.Go(r.serveARP)
-	}
-	r.done.Go(r.serveNDP)
-	return r, nil
 }
 
 // serveARP and serveNDP are two functions so that a goroutine dump names them.
-func (r *responder) serveARP() { r.serve(r.v4, r.ans.arp, r.c4) }
-func (r *responder) serveNDP() { r.serve(r.v6, r.ans.ndp, r.c6) }
+func (r *responder) serveARP() { r.serve(r.v4.socket, r.ans.arp, r.v4.counters) }
+func (r *responder) serveNDP() { r.serve(r.v6.socket, r.ans.ndp, r.v6.counters) }
 
 func (r *responder) serve(s *socket, answer func(frame, out []byte) verdict, c *counters) {
-	out := make([]byte, 128)
+	out, w := make([]byte, 128), s.writer()
 	for {
 		frame, open := s.read()
 		if !open {
@@ -87,7 +70,7 @@ func (r *responder) serve(s *socket, answer func(frame, out []byte) verdict, c *
 			c.requests.Add(1)
 		}
 		if v.reply > 0 {
-			if err := s.write(out[:v.reply]); err != nil {
+			if err := w.write(out[:v.reply]); err != nil {
 				c.dropped.Add(1)
 			} else {
 				c.replies.Add(1)
@@ -106,27 +89,35 @@ func (r *responder) serve(s *socket, answer func(frame, out []byte) verdict, c *
 // before the table knows an address, and closes after.
 func (r *responder) set(t *tables) error {
 	var errs []error
-	if spans := spansOf(t.v4); r.v4 != nil && !slices.Equal(spans, r.spans4) {
-		errs = append(errs, setFilter(r.v4, spans, arpFilter))
-		r.spans4 = spans
+	if r.link.arp {
+		errs = append(errs, r.let(&r.v4, spansOf(t.v4), r.serveARP))
 	}
-	if spans := spansOf(t.v6); !slices.Equal(spans, r.spans6) {
-		errs = append(errs, setFilter(r.v6, spans, ndpFilter))
-		r.spans6 = spans
-	}
-	errs = append(errs, r.join(t.v6))
+	errs = append(errs, r.let(&r.v6, spansOf(t.v6), r.serveNDP), r.join(t.v6))
 	r.ans.tables.Store(t)
 	return errors.Join(errs...)
 }
 
-func setFilter(s *socket, spans []span, filter func([]span) ([]bpf.RawInstruction, error)) error {
-	program, err := filter(spans)
-	if err == nil {
-		err = s.conn.SetBPF(program)
+// let makes c let these spans through, and begins to serve with the first.
+func (r *responder) let(c *channel, spans []span, serve func()) error {
+	if slices.Equal(spans, c.spans) {
+		return nil
+	}
+	program, err := c.filter(spans)
+	switch {
+	case err != nil:
+	case c.socket != nil:
+		err = c.socket.conn.SetBPF(program)
+	default:
+		var s *socket
+		if s, err = openSocket(r.ifi, c.proto, program); err == nil {
+			c.socket, c.writer = s, s.writer()
+			r.done.Go(serve)
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("set the kernel's filter: %w", err)
+		return fmt.Errorf("let questions through: %w", err)
 	}
+	c.spans = spans
 	return nil
 }
 
@@ -183,32 +174,30 @@ func (r *responder) joinGroup(g netip.Addr) error {
 
 // announce sends the gratuitous frames for address.
 func (r *responder) announce(address netip.Addr) error {
-	s, c := r.tx6, r.c6
+	c := &r.v6
 	if address.Is4() {
-		s, c = r.tx4, r.c4
+		c = &r.v4
 	}
-	if s == nil {
-		return nil
+	if c.writer == nil {
+		return nil // the interface does no ARP
 	}
 	frames, err := gratuitous(r.link.mac, address)
 	if err != nil {
 		return err
 	}
-	r.sending.Lock()
-	defer r.sending.Unlock()
 	for _, f := range frames {
-		if err := s.write(f); err != nil {
+		if err := c.writer.write(f); err != nil {
 			return fmt.Errorf("announce %s: %w", address, err)
 		}
-		c.gratuitous.Add(1)
+		c.counters.gratuitous.Add(1)
 	}
 	return nil
 }
 
 func (r *responder) close() {
-	for _, s := range []*socket{r.v4, r.v6, r.tx4, r.tx6} {
-		if s != nil {
-			s.close()
+	for _, c := range []*channel{&r.v4, &r.v6} {
+		if c.socket != nil {
+			c.socket.close()
 		}
 	}
 	for _, g := range r.groups {

@@ -23,17 +23,28 @@ const (
 const receiveBuffer = 4 << 20
 
 // socket is a packet socket whose reads and writes allocate nothing: packet's
-// own make an address for every frame, which the frame itself carries.
+// own make an address for every frame, which the frame itself carries. One
+// goroutine reads; each that writes has a writer of its own.
+//
+// Sockets are few for a reason: when a process is killed, the kernel waits some
+// 13 ms for each packet socket that it closes, and until it comes to the one that
+// members listen on, the speaker looks alive to the others.
 type socket struct {
 	conn   *packet.Conn
 	raw    syscall.RawConn
 	closed atomic.Bool
 
-	buf     []byte
-	n       int
-	err     error
-	readFn  func(fd uintptr) bool // made once: a closure per read would escape
+	buf    []byte
+	n      int
+	err    error
+	readFn func(fd uintptr) bool // made once: a closure per read would escape
+}
+
+// writer sends frames by a socket, for one goroutine.
+type writer struct {
+	raw     syscall.RawConn
 	pending []byte
+	err     error
 	writeFn func(fd uintptr) bool
 }
 
@@ -60,10 +71,6 @@ func openSocket(link *net.Interface, proto int, filter []bpf.RawInstruction) (*s
 		s.n, s.err = syscall.Read(int(fd), s.buf)
 		return !errors.Is(s.err, syscall.EAGAIN)
 	}
-	s.writeFn = func(fd uintptr) bool {
-		_, s.err = syscall.Write(int(fd), s.pending)
-		return true // a full queue drops the frame: the asker asks again
-	}
 	return s, nil
 }
 
@@ -84,13 +91,22 @@ func (s *socket) read() ([]byte, bool) {
 	}
 }
 
-// write sends a frame. It shares state with read: one goroutine uses both.
-func (s *socket) write(frame []byte) error {
-	s.pending = frame
-	if err := s.raw.Write(s.writeFn); err != nil {
+// writer returns a new writer.
+func (s *socket) writer() *writer {
+	w := &writer{raw: s.raw}
+	w.writeFn = func(fd uintptr) bool {
+		_, w.err = syscall.Write(int(fd), w.pending)
+		return true // a full queue drops the frame: the asker asks again
+	}
+	return w
+}
+
+func (w *writer) write(frame []byte) error {
+	w.pending = frame
+	if err := w.raw.Write(w.writeFn); err != nil {
 		return err
 	}
-	return s.err
+	return w.err
 }
 
 func (s *socket) close() {
