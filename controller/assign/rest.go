@@ -195,7 +195,7 @@ type restingRange struct {
 func restingRanges(list []Freed, reuseAfter time.Duration) (told []v1alpha1.RestingAddresses) {
 	ranges := mergeResting(list, time.Second)
 	if len(ranges) > maxResting {
-		ranges = mergeResting(list, max(time.Second, (reuseAfter/8 + time.Second - 1).Truncate(time.Second)))
+		ranges = mergeResting(list, max(time.Second, (reuseAfter/8+time.Second-1).Truncate(time.Second)))
 	}
 	if len(ranges) > maxResting {
 		slices.SortFunc(ranges, func(a, b restingRange) int {
