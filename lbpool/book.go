@@ -239,9 +239,9 @@ func (b *Book) Obstacle(a netip.Addr, t *Tenant, but ...*Tenant) (*Tenant, strin
 }
 
 // Clash returns the first tenant on an address with whom t clashes and why, or
-// nil.
-func (b *Book) Clash(a netip.Addr, t *Tenant) (*Tenant, string) {
-	o := b.first(a, t, nil, (*Tenant).differs, true)
+// nil. Neither t nor any of but does.
+func (b *Book) Clash(a netip.Addr, t *Tenant, but ...*Tenant) (*Tenant, string) {
+	o := b.first(a, t, but, (*Tenant).differs, true)
 	if o == nil {
 		return nil, ""
 	}

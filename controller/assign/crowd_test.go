@@ -46,3 +46,29 @@ func BenchmarkSharing(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkListed is a plan with nothing to change for one Service that lists n
+// addresses in spec.externalIPs, and for n that list one address.
+func BenchmarkListed(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		many, one := sharer(0, 80), snapshot.Of(poolOf("a", "10.0.0.0/8"))
+		many.Spec.Type = corev1.ServiceTypeClusterIP
+		for i := range n {
+			many.Spec.ExternalIPs = append(many.Spec.ExternalIPs, fmt.Sprintf("10.0.%d.%d", i/256, i%256))
+			lister := sharer(i, 1+i)
+			lister.Spec.Type, lister.Spec.ExternalIPs = corev1.ServiceTypeClusterIP, []string{"10.0.0.1"}
+			one = one.With(lister)
+		}
+		for _, k := range []struct {
+			name string
+			c    *snapshot.Cluster
+		}{{"many addresses", snapshot.Of(poolOf("a", "10.0.0.0/8"), many)}, {"one address", one}} {
+			b.Run(fmt.Sprintf("%s/%d", k.name, n), func(b *testing.B) {
+				c, plan := settle(b, k.c, nil, noon(), options())
+				for b.Loop() {
+					plan = assign.Compile(c, plan, nil, noon(), options())
+				}
+			})
+		}
+	}
+}

@@ -33,25 +33,26 @@ func (w *work) seatListed() {
 	slices.SortFunc(w.listers, func(a, b *corev1.Service) int {
 		return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), b.CreationTimestamp.Unix()), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
 	})
-	first := map[netip.Addr][]*lbpool.Tenant{} // those who have an address by listing it
-	var seats []func()                         // taken when all are judged, for a seat is no holder
+	first := lbpool.NewBook(lbpool.Divide(nil)) // those who have an address by listing it
+	var seats []func()                          // taken when all are judged, for a seat is no holder
 	for _, svc := range w.listers {
 		key := snapshot.KeyOf(svc)
 		lister := tenantOf(svc, key)
 		seat := &lbpool.Tenant{Realm: key.Namespace, Name: key.Name + " (in spec.externalIPs)"}
+		var self *lbpool.Tenant
 		own := w.claims[svc]
 		if own != nil {
-			own.listed = seat
+			own.listed, self = seat, &own.tenant
 		}
 		for _, a := range w.readListed(svc) {
 			if own != nil && slices.Contains(own.holds, a) {
 				continue // it has it anyway
 			}
-			if refused := w.refuseListed(&lister, a, first[a]); !refused.isZero() {
+			if refused := w.refuseListed(&lister, self, a, first); !refused.isZero() {
 				w.problemListed(svc, refused)
 			} else {
-				w.tellStrangers(svc, &lister, a, first[a])
-				first[a] = append(first[a], &lister)
+				w.tellStranger(svc, &lister, a, first)
+				first.Sit(a, &lister)
 				w.listed = append(w.listed, Holding{Address: a, Service: key, Pool: w.pools.poolOf(a).obj.Name})
 			}
 			if p := w.pools.poolOf(a); p != nil && w.nodes[a] == "" && w.links[a] == "" {
@@ -66,13 +67,16 @@ func (w *work) seatListed() {
 
 // readListed returns the addresses in spec.externalIPs, each once.
 func (w *work) readListed(svc *corev1.Service) (addrs []netip.Addr) {
+	seen := make(map[netip.Addr]struct{}, len(svc.Spec.ExternalIPs))
 	for _, text := range svc.Spec.ExternalIPs {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
 			w.problemListed(svc, refusal{ReasonBadRequest, fmt.Sprintf("spec.externalIPs: %v", err)})
 			continue
 		}
-		if a = a.Unmap().WithZone(""); !slices.Contains(addrs, a) {
+		a = a.Unmap().WithZone("")
+		if _, twice := seen[a]; !twice {
+			seen[a] = struct{}{}
 			addrs = append(addrs, a)
 		}
 	}
@@ -80,8 +84,9 @@ func (w *work) readListed(svc *corev1.Service) (addrs []netip.Addr) {
 }
 
 // refuseListed says why an address is not a Service's although it lists it.
-// first are those who list it too, and come first.
-func (w *work) refuseListed(lister *lbpool.Tenant, a netip.Addr, first []*lbpool.Tenant) refusal {
+// In the book first are those who list it too, and come first; self is the
+// lister where it has addresses by status.
+func (w *work) refuseListed(lister, self *lbpool.Tenant, a netip.Addr, first *lbpool.Book) refusal {
 	const unheard = "it is not announced; take it out of the Service"
 	owner, isNode := w.nodes[a]
 	link, isLink := w.links[a]
@@ -97,28 +102,26 @@ func (w *work) refuseListed(lister *lbpool.Tenant, a netip.Addr, first []*lbpool
 		return refusal{ReasonAddressInUse, fmt.Sprintf(
 			"spec.externalIPs of %s lists %v, %s %s, %s: it is not announced for %s", lister, a, how, o, why, lister)}
 	}
-	for o := range w.pools.book.Tenants(a) {
-		if why := lister.Clash(o); why != "" && o.String() != lister.String() {
-			return inUse(o, "held by", why)
-		}
+	if o, why := w.pools.book.Clash(a, lister, self); o != nil {
+		return inUse(o, "held by", why)
 	}
-	for _, o := range first {
-		if why := lister.Clash(o); why != "" {
-			return inUse(o, "listed too by the older", why)
-		}
+	if o, why := first.Clash(a, lister); o != nil {
+		return inUse(o, "listed too by the older", why)
 	}
 	return refusal{}
 }
 
-// tellStrangers tells a Service whom it shares an address with although not
-// both permit that. Somebody wrote it there, so it stays, as adopted shares do.
-func (w *work) tellStrangers(svc *corev1.Service, lister *lbpool.Tenant, a netip.Addr, first []*lbpool.Tenant) {
-	for _, o := range slices.AppendSeq(slices.Clone(first), w.pools.book.Tenants(a)) {
-		if lister.Stranger(o) {
-			w.problemListed(svc, refusal{ReasonSharedAcrossNamespaces, fmt.Sprintf(
-				"spec.externalIPs lists %v, which it shares with %s without both permitting that; add the annotation %s to both",
-				a, o, AnnotationSharingNamespaces)})
-		}
+// tellStranger tells a Service with whom it shares an address although not both
+// permit that. Somebody wrote it there, so it stays, as adopted shares do.
+func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Tenant, a netip.Addr, first *lbpool.Book) {
+	o := first.Stranger(a, lister)
+	if o == nil {
+		o = w.pools.book.Stranger(a, lister)
+	}
+	if o != nil {
+		w.problemListed(svc, refusal{ReasonSharedAcrossNamespaces, fmt.Sprintf(
+			"spec.externalIPs lists %v, which it shares with %s without both permitting that; add the annotation %s to both",
+			a, o, AnnotationSharingNamespaces)})
 	}
 }
 
