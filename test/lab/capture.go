@@ -35,8 +35,9 @@ func (v *Cluster) Capture(filter string) *Capture {
 	var err error
 	c.process, err = v.run.start("capture", &sandbox.Spec{
 		NetNS: v.lan.ns.path,
-		// Promiscuous on the bridge itself: each forwarded packet is seen once.
-		Argv: []string{"tcpdump", "-i", "br0", "-n", "-e", "-tt", "-l", "--immediate-mode", "-Z", "root", filter},
+		// Promiscuous on the bridge itself: each forwarded packet is seen once. Its
+		// head is enough, and 8 MiB keep a starved tcpdump from missing one.
+		Argv: []string{"tcpdump", "-i", "br0", "-n", "-e", "-tt", "-l", "--immediate-mode", "-s", "256", "-B", "8192", "-Z", "root", filter},
 	})
 	v.must(err)
 	v.onEnd(c.process.Kill)
