@@ -41,7 +41,7 @@ const question = 60 * time.Millisecond
 func timings(profile string) (timing, error) {
 	switch profile {
 	case "", "default": // 500 + 100 + 200 + 30 + 60 = 890 ms
-		return timing{probe: 100 * time.Millisecond, timeout: 40 * time.Millisecond, gossip: 30 * time.Millisecond, suspicion: 2, tcp: time.Second}, nil
+		return timing{probe: 100 * time.Millisecond, timeout: 40 * time.Millisecond, gossip: 30 * time.Millisecond, suspicion: 2, tcp: 500 * time.Millisecond}, nil
 	case "fast": // 150 + 30 + 60 + 10 + 60 = 310 ms
 		return timing{probe: 30 * time.Millisecond, timeout: 12 * time.Millisecond, gossip: 10 * time.Millisecond, suspicion: 2, tcp: 500 * time.Millisecond}, nil
 	case "wan": // seconds: for members that are far from each other
