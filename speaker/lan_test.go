@@ -24,7 +24,7 @@ import (
 // inside runs the calling test in a network of its own; see netns.Inside.
 func inside(t *testing.T, programs ...string) bool {
 	t.Helper()
-	return netns.Inside(t, 5*time.Minute, programs...)
+	return netns.Inside(t, 15*time.Minute, programs...)
 }
 
 // fleet is a LAN with nodes and, in this process, a client.
@@ -107,7 +107,7 @@ func (f *fleet) startAll() {
 func (f *fleet) start(i int) *host {
 	f.t.Helper()
 	h := &host{t: f.t, name: fmt.Sprintf("n%d", i), index: i, ready: make(chan struct{}), ended: make(chan error, 1)}
-	h.cmd = exec.Command(os.Args[0], "-test.run=^TestOneNode$", "-test.timeout=5m")
+	h.cmd = exec.Command(os.Args[0], "-test.run=^TestOneNode$", "-test.timeout=15m")
 	h.cmd.Env = append(os.Environ(), nodeEnv+"="+h.name, nodesEnv+"="+strconv.Itoa(f.nodes), keyEnv+"="+f.key, profEnv+"="+f.profile, manyEnv+"="+strconv.FormatBool(f.many))
 	h.cmd.SysProcAttr = netns.Own()
 	h.cmd.Stderr = f
