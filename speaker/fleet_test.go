@@ -1,11 +1,7 @@
 package speaker
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -67,20 +63,7 @@ func (f *fleet) rest(t *testing.T) {
 }
 
 // worked is the processor time that a node has used.
-func (h *host) worked() time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.cmd.Process.Pid))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	// utime and stime are fields 14 and 15, in hundredths; the name may hold spaces.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	user, errU := strconv.Atoi(fields[11])
-	system, errS := strconv.Atoi(fields[12])
-	if errU != nil || errS != nil {
-		h.t.Fatalf("no times in %q", b)
-	}
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
+func (h *host) worked() time.Duration { return netns.Worked(h.t, h.cmd.Process.Pid) }
 
 // gossipCut cuts the port of gossip on one node; the LAN works, so nothing moves.
 func (f *fleet) gossipCut(t *testing.T) {

@@ -42,11 +42,8 @@ func BenchmarkLAN(b *testing.B) {
 		answerUntilKilled(b, who)
 		return
 	}
-	if os.Geteuid() != 0 {
-		b.Skip("needs root")
-	}
-	if _, err := exec.LookPath("taskset"); err != nil {
-		b.Skip("needs taskset")
+	if lacks := netns.Lacks("taskset"); lacks != "" {
+		b.Skipf("needs %s", lacks)
 	}
 	if runtime.NumCPU() < 2 {
 		b.Skip("needs two processors: one asks, one answers")
@@ -54,23 +51,21 @@ func BenchmarkLAN(b *testing.B) {
 	for _, who := range []string{"quayside", "mdlayher-arp"} {
 		b.Run(who, func(b *testing.B) {
 			ifi, child := startAnswering(b, who)
-			before := child.worked(b)
+			before := netns.Worked(b, child)
 			for b.Loop() {
 				ask(b, ifi).report(b)
 			}
 			answered := float64(b.N * benchSeconds * benchRate)
 			b.ReportMetric(0, "ns/op") // a length that was chosen
-			b.ReportMetric(float64((child.worked(b)-before).Microseconds())/answered, "cpu-µs/question")
+			b.ReportMetric(float64((netns.Worked(b, child)-before).Microseconds())/answered, "cpu-µs/question")
 		})
 	}
 }
 
 func benchAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 20, byte(i >> 8), byte(i)}) }
 
-// answerer process, behind the cable.
-type answering struct{ pid int }
-
-func startAnswering(b *testing.B, who string) (*net.Interface, answering) {
+// startAnswering starts the process behind the cable; the interface is our end.
+func startAnswering(b *testing.B, who string) (ifi *net.Interface, pid int) {
 	cpu := strconv.Itoa(runtime.NumCPU() - 1)
 	cmd := exec.Command("taskset", "-c", cpu, os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkLAN$", "-test.benchtime=1x")
 	cmd.Env = append(os.Environ(), benchEnv+"="+who, "GOMAXPROCS=1")
@@ -87,16 +82,16 @@ func startAnswering(b *testing.B, who string) (*net.Interface, answering) {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	pid := strconv.Itoa(cmd.Process.Pid)
+	there := strconv.Itoa(cmd.Process.Pid)
 	b.Cleanup(func() {
 		_ = cmd.Process.Kill() // it ends no other way
 		_ = cmd.Wait()
 	})
 	for _, line := range []string{
-		"ip link add qsbench type veth peer name lan0 netns " + pid,
+		"ip link add qsbench type veth peer name lan0 netns " + there,
 		"ip link set qsbench up",
-		"nsenter -t " + pid + " -n ip addr add 10.20.255.1/16 dev lan0", // arp.Dial refuses an interface without
-		"nsenter -t " + pid + " -n ip link set lan0 up",
+		"nsenter -t " + there + " -n ip addr add 10.20.255.1/16 dev lan0", // arp.Dial refuses an interface without
+		"nsenter -t " + there + " -n ip link set lan0 up",
 	} {
 		argv := strings.Fields(line)
 		if said, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
@@ -107,24 +102,11 @@ func startAnswering(b *testing.B, who string) (*net.Interface, answering) {
 	said := bufio.NewScanner(out)
 	for said.Scan() && said.Text() != "ready" {
 	}
-	ifi, err := net.InterfaceByName("qsbench")
+	ifi, err = net.InterfaceByName("qsbench")
 	if err != nil {
 		b.Fatal(err)
 	}
-	return ifi, answering{cmd.Process.Pid}
-}
-
-// worked is the processor time that the process has used.
-func (a answering) worked(b *testing.B) time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	// utime and stime are fields 14 and 15, in hundredths; the name may hold spaces.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
+	return ifi, cmd.Process.Pid
 }
 
 // answerUntilKilled is the other process.

@@ -278,6 +278,25 @@ func (f *fleet) start(i int, keyFile string) (*Members, func()) {
 	return m, stop
 }
 
+// mortal starts a member that can die without a word: its list is to be shut down.
+func (f *fleet) mortal(i int) *memberlist.Memberlist {
+	f.t.Helper()
+	m := f.make(i, f.keyFile)
+	keys, err := readKeys(f.keyFile)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ring, err := memberlist.NewKeyring(keys, keys[0])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	list, err := memberlist.Create(m.config(ring, f.peers[i].Addr))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list
+}
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -299,19 +318,7 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 	eventually(t, "a settles without n3", func() bool { return a.View().Settled })
 
 	// A third dies without a word.
-	c := f.make(2, f.keyFile)
-	keys, err := readKeys(f.keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring, err := memberlist.NewKeyring(keys, keys[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := memberlist.Create(c.config(ring, c.want.Load().Self))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := f.mortal(2)
 	eventually(t, "c is met", func() bool { return len(a.View().Alive) == 3 && len(b.View().Alive) == 3 })
 	died := time.Now()
 	if err := list.Shutdown(); err != nil {
@@ -355,19 +362,7 @@ func TestClaimsReachTheLiving(t *testing.T) {
 	f := newFleet(t, 10, 3)
 	a, _ := f.start(0, f.keyFile)
 	b, _ := f.start(1, f.keyFile)
-	c := f.make(2, f.keyFile)
-	keys, err := readKeys(f.keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring, err := memberlist.NewKeyring(keys, keys[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := memberlist.Create(c.config(ring, c.want.Load().Self))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := f.mortal(2)
 	eventually(t, "all meet", func() bool { return len(a.View().Alive) == 3 && len(b.View().Alive) == 3 })
 	if err := list.Shutdown(); err != nil {
 		t.Fatal(err)

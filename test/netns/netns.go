@@ -2,8 +2,11 @@
 package netns
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,4 +83,21 @@ func MAC(t testing.TB, prefix, link string) string {
 		t.Fatalf("%s has no MAC", link)
 	}
 	return fields[0]
+}
+
+// Worked is the processor time that a process has used, in steps of 10 ms.
+func Worked(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// utime and stime are fields 14 and 15, in hundredths; the name may hold spaces.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	user, errU := strconv.Atoi(fields[11])
+	system, errS := strconv.Atoi(fields[12])
+	if errU != nil || errS != nil {
+		t.Fatalf("no times in %q", b)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
