@@ -3,11 +3,11 @@ package speaker
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"quayside.io/test/busy"
 )
 
 // TestStorm keeps every core busy and drops a tenth of all packets: nothing
@@ -28,13 +28,7 @@ func TestStorm(t *testing.T) {
 			"nft add table arp storm; nft add chain arp storm in '{ type filter hook input priority 0; }'; " +
 			"nft add rule arp storm in numgen random mod 100 \\< 10 counter drop")
 	}
-	for range runtime.NumCPU() * 2 {
-		burner := exec.Command("sh", "-c", "while :; do :; done")
-		if err := burner.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = burner.Process.Kill(); _ = burner.Wait() })
-	}
+	busy.Cores(t)
 	lasting := 10 * time.Second
 	if os.Getenv("QUAYSIDE_SOAK") != "" {
 		lasting = 10 * time.Minute

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/test/busy"
 	"quayside.io/test/lab"
 )
 
@@ -63,6 +62,25 @@ func (e edge) moves() (n float64) {
 	return n
 }
 
+// unmoved looks at who holds what now; the check it returns fails the test where
+// somebody else answers, or anything has changed hands, even if it came back.
+func (e edge) unmoved(laptop asker, holders map[string]string) (check func()) {
+	e.t.Helper()
+	claimed, moves := e.claimed(), e.moves()
+	return func() {
+		e.t.Helper()
+		for address, holder := range holders {
+			e.stays(laptop, address, holder, 100*time.Millisecond)
+		}
+		if now := e.claimed(); !maps.Equal(now, claimed) {
+			e.t.Errorf("claims were %v and are %v", claimed, now)
+		}
+		if now := e.moves(); now != moves {
+			e.t.Errorf("addresses changed hands %v times, %v times before", now, moves)
+		}
+	}
+}
+
 // meet waits until every speaker sees n members alive, itself included.
 func (e edge) meet(n int) {
 	e.t.Helper()
@@ -85,7 +103,7 @@ func TestL2GossipCut(t *testing.T) {
 	e := big(t)
 	laptop := e.asker("laptop")
 	holders := e.several(laptop, 2)
-	claimed, moves := e.claimed(), e.moves()
+	nothingMoved := e.unmoved(laptop, holders)
 	heal := e.Cut("meta l4proto { tcp, udp } th dport 7946")
 	e.meet(1) // the cut is felt
 	for until := time.Now().Add(lab.Length(5*time.Second, 5*time.Minute)); time.Now().Before(until); {
@@ -95,15 +113,7 @@ func TestL2GossipCut(t *testing.T) {
 	}
 	heal()
 	e.meet(len(e.Nodes()))
-	for address, holder := range holders {
-		e.stays(laptop, address, holder, 100*time.Millisecond)
-	}
-	if now := e.claimed(); !maps.Equal(now, claimed) {
-		t.Errorf("claims were %v and are %v", claimed, now)
-	}
-	if now := e.moves(); now != moves {
-		t.Errorf("addresses changed hands %v times, %v before the cut", now, moves)
-	}
+	nothingMoved()
 }
 
 // The LAN splits into three nodes and four, each with clients: every address
@@ -290,17 +300,9 @@ func TestL2Storm(t *testing.T) {
 	e := big(t)
 	laptop := e.asker("laptop")
 	holders := e.several(laptop, 2)
-	claimed, moves := e.claimed(), e.moves()
+	nothingMoved := e.unmoved(laptop, holders)
 	heal := e.Cut("numgen random mod 100 < 10")
-	var burners []*exec.Cmd
-	for range 2 * runtime.NumCPU() {
-		burner := exec.Command("sh", "-c", "while :; do :; done")
-		if err := burner.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = burner.Process.Kill(); _ = burner.Wait() })
-		burners = append(burners, burner)
-	}
+	calm := busy.Cores(t)
 	asked, answered := 0, 0
 	for until := time.Now().Add(lab.Length(30*time.Second, 10*time.Minute)); time.Now().Before(until); {
 		for address, holder := range holders {
@@ -318,16 +320,6 @@ func TestL2Storm(t *testing.T) {
 		t.Error("nothing was lost")
 	}
 	heal()
-	for _, b := range burners {
-		_ = b.Process.Kill()
-	}
-	for address, holder := range holders {
-		e.stays(laptop, address, holder, 100*time.Millisecond)
-	}
-	if now := e.claimed(); !maps.Equal(now, claimed) {
-		t.Errorf("claims were %v and are %v", claimed, now)
-	}
-	if now := e.moves(); now != moves {
-		t.Errorf("addresses changed hands %v times, %v before the storm", now, moves)
-	}
+	calm()
+	nothingMoved()
 }
