@@ -39,6 +39,7 @@ func newClients(kubeconfig, component string, groups []schema.GroupVersion) (*cl
 		return nil, err
 	}
 	config.UserAgent = "quayside-" + component
+	config.Dial = dial
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, 2*requestsPerSecond)
 	scheme, err := newScheme()
 	if err != nil {
