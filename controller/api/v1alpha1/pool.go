@@ -72,6 +72,7 @@ type IPAddressPoolSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('2562047h')",message="must not be longer than 2562047h"
 	ReuseAfter *metav1.Duration `json:"reuseAfter,omitempty"`
 
 	// Drain stops new assignments from this pool; present ones stay.
@@ -146,6 +147,9 @@ type RestingAddresses struct {
 	// ("10.0.0.10-10.0.0.20").
 	Addresses string `json:"addresses"`
 	// Since when they rest, rounded up.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
 	Since metav1.Time `json:"since"`
 }
 

@@ -20,7 +20,9 @@ type SpeakerStatus struct {
 
 // SpeakerStatusStatus is the content of a SpeakerStatus. Only the list that
 // grows with the cluster is bounded: an error message too long by one letter
-// must not cost the whole report.
+// must not cost the whole report. Times are held to the one spelling that
+// every reader takes: a list with one object that does not decode is not read
+// at all, and each speaker writes one of them.
 type SpeakerStatusStatus struct {
 	// Announcing are the addresses this node answers for, at most 1,000 of them.
 	//
@@ -87,6 +89,8 @@ type BGPSession struct {
 	// Since when it is in this state.
 	//
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`
 	Since *metav1.Time `json:"since,omitempty"`
 	// Advertised counts prefixes sent.
 	//
