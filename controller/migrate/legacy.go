@@ -50,6 +50,9 @@ func (m *Migration) pool(s *source, meta Meta, p oldPool, left []string) error {
 	default:
 		return fmt.Errorf("protocol %q: want layer2 or bgp", p.Protocol)
 	}
+	if m.isEmpty(s, p.Addresses) {
+		return nil
+	}
 	for _, o := range append([]Object{o}, adverts...) {
 		m.add(s, o)
 	}

@@ -29,10 +29,22 @@ func (m *Migration) metallb(s *source) error {
 	if err != nil {
 		return err
 	}
+	if pool, ok := into.(*v1alpha1.IPAddressPoolSpec); ok && m.isEmpty(s, pool.Addresses) {
+		return nil
+	}
 	o := ours(s.Kind, s.Metadata, into)
 	o.Notes = slices.Concat(o.Notes, left, remarks(into, s.Metadata.Namespace))
 	m.add(s, o)
 	return nil
+}
+
+// isEmpty reports whether a pool has no addresses, and then says so: MetalLB makes
+// nothing of it, and the API server would refuse ours.
+func (m *Migration) isEmpty(pool *source, addresses []string) bool {
+	if len(addresses) == 0 {
+		m.note("%s is left out: it has no addresses", pool)
+	}
+	return len(addresses) == 0
 }
 
 // specs are the kinds that carry over.

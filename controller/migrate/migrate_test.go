@@ -162,6 +162,43 @@ data: {config: "{address-pools: [{name: '--', protocol: layer2}, {name: fine, pr
 	}
 }
 
+// TestEmptyPoolsAreLeftOut: a pool without addresses is none, whichever way it is
+// written.
+func TestEmptyPoolsAreLeftOut(t *testing.T) {
+	var m Migration
+	if err := m.Read("empty.yaml", []byte(`
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: today}
+---
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: listless}
+spec: {addresses: []}
+---
+apiVersion: metallb.io/v1beta1
+kind: AddressPool
+metadata: {name: older}
+spec: {protocol: layer2}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config, namespace: m}
+data: {config: "{address-pools: [{name: oldest, protocol: bgp}]}"}
+`)); err != nil {
+		t.Fatal(err)
+	}
+	r := m.Result()
+	if len(r.Objects) > 0 {
+		t.Errorf("objects came of pools without addresses: %+v", r.Objects)
+	}
+	for _, name := range []string{"today", "listless", "older", "pool oldest"} {
+		if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, name+" is left out: it has no addresses") }) {
+			t.Errorf("nothing is said of %s: %q", name, r.Notes)
+		}
+	}
+}
+
 func (m *Migration) names(kind string) (list []string) {
 	for _, o := range m.Result().Objects {
 		if o.Kind == kind {
