@@ -24,7 +24,8 @@ type Report struct {
 	Problems  []Problem `json:"problems"`
 }
 
-// Service is a Service of type LoadBalancer.
+// Service is a Service of type LoadBalancer, or one of another type whose
+// spec.externalIPs are announced.
 type Service struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -82,8 +83,9 @@ func Status(c *snapshot.Cluster, problems []snapshot.Problem) *Report {
 	announced := announcers(c)
 	r := &Report{Problems: Problems(append(slices.Clone(problems), c.Faults...))}
 	for _, s := range c.Services.Sorted() {
-		if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
-			r.Services = append(r.Services, service(s, announced))
+		out := service(s, announced)
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(out.Addresses) > 0 {
+			r.Services = append(r.Services, out)
 		}
 	}
 	for _, i := range c.Ingresses.Sorted() {
@@ -141,6 +143,11 @@ func service(s *corev1.Service, announced map[string][]string) Service {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		ip := cmp.Or(in.IP, in.Hostname)
 		out.Addresses = append(out.Addresses, Address{ip, announced[s.Namespace+"/"+s.Name+" "+ip]})
+	}
+	for _, ip := range listedAddresses(s) {
+		if by := announced[s.Namespace+"/"+s.Name+" "+ip.String()]; len(by) > 0 {
+			out.Addresses = append(out.Addresses, Address{ip.String(), by})
+		}
 	}
 	if c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress); c != nil && c.Status != "True" {
 		out.Waiting = c.Reason + ": " + c.Message

@@ -98,7 +98,8 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 			continue
 		}
 		ip = ip.Unmap()
-		holders := t.holders(ip)
+		holders, listers := t.holders(ip)
+		holders = append(holders, listers...)
 		if len(holders) == 0 && t.Embedded {
 			t.works("address", "Ingress %s is at %s, on this machine", r.Ingress, ip)
 			continue

@@ -19,36 +19,62 @@ import (
 
 // address traces an IP address: whoever holds it.
 func (t *tracer) address(ip netip.Addr) {
-	holders := t.holders(ip)
-	if len(holders) == 0 {
+	holders, listers := t.holders(ip)
+	if len(holders)+len(listers) == 0 {
 		t.broken("address", "%s", t.unheld(ip))
 		return
 	}
-	var names []string
-	for _, s := range holders {
-		names = append(names, snapshot.KeyOf(s).String())
+	if len(holders) > 0 {
+		t.works("address", "%s is held by Service %s", ip, keysOf(holders))
 	}
-	t.works("address", "%s is held by Service %s", ip, strings.Join(names, " and "))
-	t.announced(holders[0], ip)
-	for _, s := range holders {
+	if len(listers) > 0 {
+		t.works("address", "%s is in spec.externalIPs of Service %s", ip, keysOf(listers))
+	}
+	all := slices.Concat(holders, listers)
+	t.announced(all[0], ip)
+	for _, s := range all {
 		t.endpoints("endpoints", s, ip, nil)
 	}
 }
 
-// holders are the Services with ip in their status, ordered by name.
-func (t *tracer) holders(ip netip.Addr) (list []*corev1.Service) {
+// holders are the Services with ip in their status, and those that list it in
+// spec.externalIPs as far as it is theirs: where nobody holds it, or speakers
+// say so. They are ordered by name.
+func (t *tracer) holders(ip netip.Addr) (holders, listers []*corev1.Service) {
 	for _, s := range t.Cluster.Services.Sorted() {
 		if slices.Contains(externalAddresses(s), ip) {
-			list = append(list, s)
+			holders = append(holders, s)
+		} else if slices.Contains(listedAddresses(s), ip) {
+			listers = append(listers, s)
 		}
 	}
-	return list
+	return holders, slices.DeleteFunc(listers, func(s *corev1.Service) bool {
+		return len(holders) > 0 && len(t.announcers(snapshot.KeyOf(s), ip)) == 0
+	})
+}
+
+func keysOf(services []*corev1.Service) string {
+	var keys []string
+	for _, s := range services {
+		keys = append(keys, snapshot.KeyOf(s).String())
+	}
+	return strings.Join(keys, " and ")
 }
 
 // externalAddresses are those in the status of a Service.
 func externalAddresses(s *corev1.Service) (list []netip.Addr) {
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		if ip, err := netip.ParseAddr(in.IP); err == nil {
+			list = append(list, ip.Unmap())
+		}
+	}
+	return list
+}
+
+// listedAddresses are those in spec.externalIPs of a Service.
+func listedAddresses(s *corev1.Service) (list []netip.Addr) {
+	for _, text := range s.Spec.ExternalIPs {
+		if ip, err := netip.ParseAddr(text); err == nil {
 			list = append(list, ip.Unmap())
 		}
 	}
@@ -91,17 +117,24 @@ func (t *tracer) service(key snapshot.Key) {
 		t.broken("service", "Service %s does not exist", key)
 		return
 	}
-	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
-		t.broken("service", "Service %s is of type %s; only LoadBalancer has an external address", key, cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP))
+	kind, listed := cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP), listedAddresses(s)
+	isBalancer := kind == corev1.ServiceTypeLoadBalancer
+	if !isBalancer && len(listed) == 0 {
+		t.broken("service", "Service %s is of type %s; only LoadBalancer has an external address", key, kind)
 		return
 	}
-	t.works("service", "Service %s is of type LoadBalancer, externalTrafficPolicy %s", key, policyOf(s))
+	t.works("service", "Service %s is of type %s, externalTrafficPolicy %s", key, kind, policyOf(s))
 	addresses := externalAddresses(s)
-	if waiting := service(s, nil).Waiting; len(addresses) == 0 {
+	if waiting := service(s, nil).Waiting; len(addresses) == 0 && isBalancer {
 		t.broken("address", "%s has none: %s", key, cmp.Or(waiting, "no controller has given one"))
 	}
 	for _, ip := range addresses {
 		t.given(s, ip)
+		t.announced(s, ip)
+		t.endpoints("endpoints", s, ip, nil)
+	}
+	for _, ip := range listed {
+		t.works("address", "%s in spec.externalIPs", ip)
 		t.announced(s, ip)
 		t.endpoints("endpoints", s, ip, nil)
 	}
@@ -146,7 +179,8 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 // silence says why no speaker announces ip.
 func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 	why, ok := t.told(snapshot.Service, snapshot.KeyOf(s), ip,
-		"OutsidePools", "UnsafeAddress", "DuplicateAddress", "NotAdvertised", "NoEligibleNode", "AddressInUse")
+		"OutsidePools", "UnsafeAddress", "DuplicateAddress", "NotAdvertised", "NoEligibleNode", "AddressInUse",
+		assign.ReasonAddressOutsidePools, assign.ReasonNodeAddress)
 	if p := t.poolWith(ip); p != nil && !ok {
 		why, ok = t.told(snapshot.IPAddressPool, snapshot.KeyOf(p), netip.Addr{}, "NotAdvertised")
 		why = "pool " + p.Name + ": " + why
@@ -156,6 +190,8 @@ func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 		t.broken("announced", "%s", why)
 	case t.isCutShort():
 		t.unknown("announced", "no speaker names %s, but there is one that announces more than its SpeakerStatus can list", ip)
+	case !slices.Contains(externalAddresses(s), ip):
+		t.broken("announced", "no speaker says that it announces %s: they announce spec.externalIPs only with --external-ips (loadBalancer.externalIPs of the chart)", ip)
 	default:
 		t.broken("announced", "no speaker says that it announces %s", ip)
 	}

@@ -29,7 +29,7 @@ func TestTraces(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := Trace(sceneOf(c, now, settings["embedded"] == "true"), to).WriteText(&out); err != nil {
+				if err := Trace(sceneOf(c, now, settings["embedded"] == "true", settings["external"] == "true"), to).WriteText(&out); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -38,10 +38,10 @@ func TestTraces(t *testing.T) {
 	})
 }
 
-func sceneOf(c *snapshot.Cluster, now time.Time, embedded bool) Scene {
+func sceneOf(c *snapshot.Cluster, now time.Time, embedded, external bool) Scene {
 	s := Scene{Cluster: c, Embedded: embedded, Secrets: true, Now: now, Routes: route.Compile(c, nil, route.Options{Now: now})}
-	s.Problems = append(s.Problems, assign.Compile(c, nil, nil, now, assign.Options{DefaultLoadBalancer: true}).Problems...)
-	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{}).Problems...)
+	s.Problems = append(s.Problems, assign.Compile(c, nil, nil, now, assign.Options{DefaultLoadBalancer: true, ExternalIPs: external}).Problems...)
+	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{ExternalIPs: external}).Problems...)
 	s.Problems = append(s.Problems, s.Routes.Problems...)
 	return s
 }
@@ -75,7 +75,7 @@ func TestAMessageMentionsWholeAddresses(t *testing.T) {
 // FuzzTrace asks for anything in any cluster: no panic, and every path has a
 // link.
 func FuzzTrace(f *testing.F) {
-	for _, name := range []string{"service", "ingress", "broken", "shared", "silence"} {
+	for _, name := range []string{"service", "ingress", "broken", "shared", "silence", "external"} {
 		text, err := os.ReadFile("testdata/trace/" + name + ".yaml")
 		if err != nil {
 			f.Fatal(err)
@@ -90,7 +90,7 @@ func FuzzTrace(f *testing.F) {
 			return
 		}
 		c := snapshot.Of(scenario.Objects(objects)...)
-		if path := Trace(sceneOf(c, time.Unix(0, 0), len(target)%2 == 0), to); len(path.Links) == 0 {
+		if path := Trace(sceneOf(c, time.Unix(0, 0), len(target)%2 == 0, len(target)%3 == 0), to); len(path.Links) == 0 {
 			t.Errorf("%q has no link", target)
 		}
 	})
