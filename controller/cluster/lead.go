@@ -112,9 +112,10 @@ var errLeaseLost = errors.New("the lease could not be renewed in time")
 // it wrote, and runs.
 func (a *API) serve(ctx context.Context, lock *lock, o LeaseOptions, run func(ctx context.Context) error) error {
 	if from := lock.takenFrom.Load(); from != nil {
-		a.log.Info("waiting for the last writes of the leader before", "holder", *from, "wait", WriteDeadline)
+		wait := from.wait(o)
+		a.log.Info("waiting for the last writes of the leader before", "holder", from.holder, "wait", wait)
 		select {
-		case <-time.After(WriteDeadline):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil
 		}
@@ -163,8 +164,24 @@ func (a *API) refresh(ctx context.Context) error {
 type lock struct {
 	*resourcelock.LeaseLock
 	seen      resourcelock.LeaderElectionRecord
-	held      bool                   // taken, by this lock
-	takenFrom atomic.Pointer[string] // nil: it was free, or released
+	held      bool                        // taken, by this lock
+	takenFrom atomic.Pointer[predecessor] // nil: the Lease was free, or released
+}
+
+// A predecessor held the Lease and did not release it.
+type predecessor struct {
+	holder string
+	// robbed says that somebody deleted the Lease. Who held it may not have noticed
+	// yet, and goes on until it has failed to renew it for long enough.
+	robbed bool
+}
+
+// wait is how long it may still write.
+func (p *predecessor) wait(o LeaseOptions) time.Duration {
+	if p.robbed {
+		return o.Renew + WriteDeadline
+	}
+	return WriteDeadline
 }
 
 // Get implements resourcelock.Interface.
@@ -182,11 +199,25 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	if err != nil {
 		return err
 	}
+	l.take(record, false)
+	return nil
+}
+
+// Create implements resourcelock.Interface.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.LeaseLock.Create(ctx, record)
+	if err == nil {
+		l.take(record, true)
+	}
+	return err
+}
+
+// take notes what was written into the Lease, and whose it was.
+func (l *lock) take(record resourcelock.LeaderElectionRecord, robbed bool) {
 	if before := l.seen.HolderIdentity; before != "" && !l.held && record.HolderIdentity == l.Identity() {
-		l.takenFrom.Store(&before)
+		l.takenFrom.Store(&predecessor{before, robbed})
 	}
 	l.seen, l.held = record, record.HolderIdentity == l.Identity()
-	return nil
 }
 
 // release gives the Lease up, so that the next leader need not wait for it. The

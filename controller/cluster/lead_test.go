@@ -3,14 +3,16 @@ package cluster
 import (
 	"context"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// oneLease is a server that has one Lease.
+// oneLease is a server that has one Lease, or none.
 type oneLease struct {
 	coordinationclient.LeaseInterface
 	lease *coordinationv1.Lease
@@ -19,7 +21,15 @@ type oneLease struct {
 func (s *oneLease) Leases(string) coordinationclient.LeaseInterface { return s }
 
 func (s *oneLease) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if s.lease == nil {
+		return nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), "")
+	}
 	return s.lease.DeepCopy(), nil
+}
+
+func (s *oneLease) Create(_ context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	s.lease = l.DeepCopy()
+	return l, nil
 }
 
 func (s *oneLease) Update(_ context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
@@ -48,11 +58,50 @@ func TestWhoIsWaitedFor(t *testing.T) {
 			}
 			got := ""
 			if from := l.takenFrom.Load(); from != nil {
-				got = *from
+				got = from.holder
 			}
 			if got != c.wait {
 				t.Fatalf("%s: it waits for %q, wanted %q", c.name, got, c.wait)
 			}
+		}
+	}
+}
+
+// TestDeletedLease: who finds the Lease gone may take it at once, while its holder
+// goes on until it has failed to renew it. That is waited for; where there never
+// was a Lease, nothing is.
+func TestDeletedLease(t *testing.T) {
+	other := "pod-2"
+	options := LeaseOptions{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
+	for _, c := range []struct {
+		name  string
+		lease *coordinationv1.Lease // before it was deleted
+		wait  time.Duration
+	}{
+		{"never was", nil, 0},
+		{"was released", &coordinationv1.Lease{}, 0},
+		{"was another's", &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &other}}, options.Renew + WriteDeadline},
+	} {
+		server := &oneLease{lease: c.lease}
+		l := &lock{LeaseLock: &resourcelock.LeaseLock{Client: server, LockConfig: resourcelock.ResourceLockConfig{Identity: "pod-1"}}}
+		_, _, _ = l.Get(t.Context())
+		server.lease = nil
+		if _, _, err := l.Get(t.Context()); !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		record := resourcelock.LeaderElectionRecord{HolderIdentity: "pod-1"}
+		if err := l.Create(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Update(t.Context(), record); err != nil { // renewed
+			t.Fatal(err)
+		}
+		var got time.Duration
+		if from := l.takenFrom.Load(); from != nil {
+			got = from.wait(options)
+		}
+		if got != c.wait {
+			t.Errorf("%s: it waits %v, wanted %v", c.name, got, c.wait)
 		}
 	}
 }
