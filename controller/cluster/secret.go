@@ -22,7 +22,10 @@ func (a *API) EnsureSecret(ctx context.Context, namespace, name, key string, val
 	case err == nil && len(have.Data[key]) > 0:
 		return nil
 	case err == nil: // made by someone who left the filling to us
-		have.Data = map[string][]byte{key: value()}
+		if have.Data == nil {
+			have.Data = map[string][]byte{}
+		}
+		have.Data[key] = value() // whatever else is in it stays
 		err = core.Put().Namespace(namespace).Resource("secrets").Name(name).Body(have).Do(bounded).Error()
 	case apierrors.IsNotFound(err):
 		err = core.Post().Namespace(namespace).Resource("secrets").Body(&corev1.Secret{

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestSecretKeepsWhatElseIsInIt: a Secret that is there gets the key that it lacks,
+// and loses nothing.
+func TestSecretKeepsWhatElseIsInIt(t *testing.T) {
+	for name, c := range map[string]struct{ before, after map[string][]byte }{
+		"empty":        {nil, map[string][]byte{"key": []byte("new")}},
+		"an empty key": {map[string][]byte{"key": nil}, map[string][]byte{"key": []byte("new")}},
+		"another key":  {map[string][]byte{"other": []byte("theirs")}, map[string][]byte{"other": []byte("theirs"), "key": []byte("new")}},
+		"the key":      {map[string][]byte{"key": []byte("theirs")}, map[string][]byte{"key": []byte("theirs")}},
+	} {
+		stored := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n"}, Data: c.before}
+		var api *API
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				into := &corev1.Secret{TypeMeta: stored.TypeMeta}
+				if _, _, err := api.clients.codecs.UniversalDeserializer().Decode(body, nil, into); err != nil {
+					t.Error(err)
+				}
+				stored.Data = into.Data
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(stored)
+		}))
+		defer server.Close()
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", server.URL)
+		if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if api, err = NewAPI(APIOptions{Kubeconfig: kubeconfig}); err != nil {
+			t.Fatal(err)
+		}
+		if err := api.EnsureSecret(t.Context(), "n", "s", "key", func() []byte { return []byte("new") }); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.after, stored.Data); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
