@@ -110,7 +110,7 @@ func (w *eventWriter) send(ctx context.Context, n news) error {
 	}
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      fmt.Sprintf("%s.%x", n.about.Name[:min(len(n.about.Name), nameLength)], n.at.UnixNano()),
+			Name:      eventName(n),
 			Namespace: namespace,
 		},
 		EventTime:           metav1.NewMicroTime(n.at),
@@ -134,6 +134,12 @@ func shorten(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:noteLength-len("…")], "") + "…"
+}
+
+// eventName is that of an Event: its object's, as far as there is room, and when.
+func eventName(n news) string {
+	name := n.about.Name[:min(len(n.about.Name), nameLength)]
+	return fmt.Sprintf("%s.%x", strings.TrimRight(name, "-."), n.at.UnixNano()) // no part of a name ends so
 }
 
 // reference is about in the server's words; kinds that are not the server's

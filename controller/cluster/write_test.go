@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
 	"quayside.io/controller/api/v1alpha1"
@@ -181,6 +182,15 @@ func TestTheSameEventIsNotSentTwice(t *testing.T) {
 	}
 	if len(l) > eventQueue {
 		t.Errorf("%d events are remembered, more than %d", len(l), eventQueue)
+	}
+}
+
+func TestEventsHaveLegalNames(t *testing.T) {
+	for _, name := range []string{"web", strings.Repeat("x", 253), strings.Repeat("x", nameLength-1) + "-y", strings.Repeat("x", nameLength-2) + ".-y", strings.Repeat("x", nameLength) + ".y"} {
+		got := eventName(news{about: snapshot.Ref{Key: snapshot.Key{Name: name}}, at: time.Unix(1_800_000_000, 0)})
+		if faults := validation.IsDNS1123Subdomain(got); len(faults) > 0 {
+			t.Errorf("an Event about %s is named %s: %v", name, got, faults)
+		}
 	}
 }
 
