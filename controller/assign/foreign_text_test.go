@@ -2,12 +2,15 @@ package assign_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
 	"quayside.io/controller/snapshot"
 )
@@ -53,6 +56,46 @@ func TestForeignText(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestConditionsHaveRoom: whatever is wrong with pools, what is said of it is not
+// more than a server takes; it would refuse the counters with it.
+func TestConditionsHaveRoom(t *testing.T) {
+	const room = 32_768 // maxLength of a condition's message, in the CRD
+	var backwards, scattered []string
+	for i := range 1000 {
+		backwards = append(backwards, fmt.Sprintf("2001:db8:1234:5678:9abc:def0:%x:ffff-2001:db8:1234:5678:9abc:def0:%x:0", 0x1000+i, 0x1000+i))
+		scattered = append(scattered, fmt.Sprintf("2001:db8:1234:5678:9abc:def1:%x:0/128", 0x1000+i))
+	}
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{"app": strings.Repeat("x", 100_000)}}
+	for name, pools := range map[string][]snapshot.Object{
+		"bad ranges": {poolOf("a", backwards...)},
+		"a copy":     {poolOf("a", scattered...), poolOf("b", scattered...)},
+		"a selector": {&v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.IPAddressPoolSpec{
+			AllocateTo: &v1alpha1.ServiceAllocation{ServiceSelectors: []metav1.LabelSelector{selector}}}}},
+	} {
+		plan := assign.Compile(snapshot.Of(pools...), nil, nil, noon(), options())
+		if len(plan.Updates) != len(pools) || len(plan.Problems) == 0 {
+			t.Fatalf("%s: %d updates, problems %v", name, len(plan.Updates), plan.Problems)
+		}
+		for _, u := range plan.Updates {
+			for _, told := range u.Object().(*v1alpha1.IPAddressPool).Status.Conditions {
+				if len(told.Message) > room {
+					t.Errorf("%s: condition %s of pool %s has %d bytes: %.200s…", name, told.Type, u.Was.GetName(), len(told.Message), told.Message)
+				}
+			}
+		}
+	}
+	// Whoever waits for one of many pools is told so in a few words as well.
+	var all []snapshot.Object
+	for i := range 1000 {
+		all = append(all, poolOf(fmt.Sprintf("%s-%d", strings.Repeat("p", 200), i), "2001:db8::/128"))
+	}
+	c, _ := settle(t, snapshot.Of(all...).With(balancer("web", time.Hour)), nil, noon(), options())
+	web, _ := c.Services.Get(snapshot.Key{Namespace: "team", Name: "web"})
+	if told := web.Status.Conditions[0].Message; len(told) > room {
+		t.Errorf("who waits is told %d bytes: %.200s…", len(told), told)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +61,7 @@ func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 		for _, r := range o.Ranges {
 			ranges = append(ranges, r.String())
 		}
-		p.problem(ReasonOverlap, "%s belongs to pool %s, which comes first; remove it from one of them", strings.Join(ranges, ", "), o.First.Name)
+		p.problem(ReasonOverlap, "%s belongs to pool %s, which comes first; remove it from one of them", several(ranges, ", "), o.First.Name)
 	}
 	for _, p := range ps.list {
 		if !ps.estate.Has(p.index, lbpool.IPv4) && !ps.estate.Has(p.index, lbpool.IPv6) {

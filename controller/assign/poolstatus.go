@@ -3,7 +3,6 @@ package assign
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,7 +28,7 @@ func (w *work) writePools() {
 		if list := inside[p]; len(list) > 0 {
 			problems = append(problems, snapshot.Problem{
 				Object: snapshot.RefOf(p.obj), Reason: ReasonNodeAddressInPool,
-				Message: fmt.Sprintf("it contains addresses of nodes or gateways (%s), which are given to nobody; take them out of spec.addresses", strings.Join(list, ", ")),
+				Message: fmt.Sprintf("it contains addresses of nodes or gateways (%s), which are given to nobody; take them out of spec.addresses", several(list, ", ")),
 			})
 		}
 		status := w.poolStatus(p, resting[p])
@@ -111,7 +110,7 @@ func ready(p *pool, problems []snapshot.Problem) metav1.Condition {
 		}
 		messages = append(messages, problem.Message)
 	}
-	c.Message = strings.Join(messages, "; ")
+	c.Message = several(messages, "; ")
 	return c
 }
 

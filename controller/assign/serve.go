@@ -311,7 +311,7 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 		}
 		has = has || all
 	}
-	which := "pool " + strings.Join(names, ", ")
+	which := "pool " + several(names, ", ")
 	switch {
 	case !has && c.requires && len(families) == 2:
 		return refusal{ReasonNoAddressOfFamily, fmt.Sprintf("it requires both families from one pool, and %s has not both", which)}

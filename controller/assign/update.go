@@ -193,7 +193,7 @@ func join(addrs []netip.Addr) string {
 	for _, a := range addrs {
 		s = append(s, a.String())
 	}
-	return strings.Join(s, " and ")
+	return several(s, " and ")
 }
 
 // event is the one event about a Service that changes.
@@ -210,14 +210,14 @@ func (v *verdict) event() (Event, bool) {
 	_, told := v.conditions()
 	switch {
 	case gained != "" && len(taken) > 0:
-		return event(corev1.EventTypeWarning, EventAllocated, fmt.Sprintf("Assigned %s from pool %s; %s", gained, v.origin(), strings.Join(taken, "; ")))
+		return event(corev1.EventTypeWarning, EventAllocated, fmt.Sprintf("Assigned %s from pool %s; %s", gained, v.origin(), several(taken, "; ")))
 	case gained != "":
 		return event(corev1.EventTypeNormal, EventAllocated, "Assigned "+gained+" from pool "+v.origin())
 	case len(taken) > 0:
 		if !v.refused.isZero() {
 			taken = append(taken, v.sentence())
 		}
-		return event(corev1.EventTypeWarning, EventCleared, strings.Join(taken, "; "))
+		return event(corev1.EventTypeWarning, EventCleared, several(taken, "; "))
 	case v.role == warned:
 		return event(corev1.EventTypeWarning, EventLeaving, v.refused.message)
 	case !v.refused.isZero() && told:

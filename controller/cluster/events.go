@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"quayside.io/controller/printable"
 	"quayside.io/controller/snapshot"
 )
 
@@ -119,21 +120,13 @@ func (w *eventWriter) send(ctx context.Context, n news) error {
 		Action:              action,
 		Reason:              n.reason,
 		Regarding:           regarding,
-		Note:                shorten(n.message),
+		Note:                printable.Cut(n.message, noteLength),
 		Type:                n.eventType,
 	}
 	bounded, cancel := deadline(ctx)
 	defer cancel()
 	return w.api.clients.byGroup[eventsv1.SchemeGroupVersion].Post().
 		Namespace(namespace).Resource("events").Body(event).Do(bounded).Error()
-}
-
-// shorten cuts a text to what the server takes, between two characters.
-func shorten(text string) string {
-	if len(text) <= noteLength {
-		return text
-	}
-	return strings.ToValidUTF8(text[:noteLength-len("…")], "") + "…"
 }
 
 // eventName is that of an Event: its object's, as far as there is room, and when.

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -216,14 +215,5 @@ func TestStripLeavesWhatIsRead(t *testing.T) {
 	}
 	if d := cmp.Diff(snapshot.Object(want), strip(n)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
-	}
-}
-
-func TestNotesAreCutBetweenCharacters(t *testing.T) {
-	for _, text := range []string{"short", strings.Repeat("x", noteLength), strings.Repeat("é", noteLength), "x" + strings.Repeat("é", noteLength)} {
-		got := shorten(text)
-		if len(got) > noteLength || !utf8.ValidString(got) || len(text) <= noteLength && got != text {
-			t.Errorf("%d bytes became %d, valid %v", len(text), len(got), utf8.ValidString(got))
-		}
 	}
 }

@@ -47,6 +47,16 @@ func Lines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Cut returns s if it has room in so many bytes, and else as much of it as has,
+// cut between two characters, with a mark that there was more.
+func Cut(s string, room int) string {
+	const more = "…"
+	if len(s) <= room {
+		return s
+	}
+	return strings.ToValidUTF8(s[:room-len(more)], "") + more
+}
+
 // JSON returns v as indented JSON that ends its last line.
 func JSON(v any) ([]byte, error) {
 	text, err := escaped(v)

@@ -32,6 +32,22 @@ func TestLine(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	const room = 8
+	for in, want := range map[string]string{
+		"":          "",
+		"12345678":  "12345678",
+		"123456789": "12345…",
+		"éééé":      "éééé",
+		"ééééé":     "éé…",
+		"1ééééé":    "1éé…",
+	} {
+		if got := Cut(in, room); got != want || len(got) > room {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestWhatCannotBeEncodedIsAnError(t *testing.T) {
 	for _, encode := range []func(any) ([]byte, error){JSON, YAML} {
 		if out, err := encode(func() {}); err == nil {
