@@ -133,7 +133,8 @@ func (w *work) advertised(p *pool) metav1.Condition {
 		}
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, ReasonNotAdvertised
-	c.Message = "no L2Advertisement or BGPAdvertisement selects this pool, so nothing announces its addresses"
+	// In the words of speaker/announce, which finds the same: it is told once.
+	c.Message = "no L2Advertisement and no BGPAdvertisement selects this pool: its addresses are given out but nobody announces them; name the pool in one, or remove the selectors of one"
 	return c
 }
 
