@@ -21,14 +21,15 @@ type claim struct {
 	created int64 // unix seconds
 	tenant  lbpool.Tenant
 
-	have     []netip.Addr     // in status, each once
-	alien    string           // an entry of status that is no address of ours for sure: a hostname
-	asks     *request         // nil: for nothing by name
-	stack    [2]lbpool.Family // wanted, primary first…
-	stacks   uint8            // …and how many
-	requires bool             // both families or none
-	given    bool             // the annotation says that we gave what is in status
-	dying    bool             // being deleted
+	have     []netip.Addr       // in status, each once
+	places   map[netip.Addr]int // in have, where that is long
+	alien    string             // an entry of status that is no address of ours for sure: a hostname
+	asks     *request           // nil: for nothing by name
+	stack    [2]lbpool.Family   // wanted, primary first…
+	stacks   uint8              // …and how many
+	requires bool               // both families or none
+	given    bool               // the annotation says that we gave what is in status
+	dying    bool               // being deleted
 
 	// homes are the pools of have in estate; nil: in none.
 	homes  []*pool
@@ -70,10 +71,8 @@ func (c *claim) read(a arrival) {
 	svc := a.svc
 	c.svc, c.created, c.tenant = svc, a.created, tenantOf(svc, a.key)
 	for _, in := range svc.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(in.IP); err == nil && in.IP != "" {
-			if a = a.Unmap().WithZone(""); !slices.Contains(c.have, a) {
-				c.have = append(c.have, a)
-			}
+		if a, err := netip.ParseAddr(in.IP); err == nil {
+			c.addHave(a.Unmap().WithZone(""))
 		} else {
 			c.alien = in.IP + in.Hostname
 		}
@@ -84,6 +83,34 @@ func (c *claim) read(a arrival) {
 		c.readFamilies()
 		c.readRequest()
 	}
+}
+
+// addHave enters an address in status, if it is not there yet.
+func (c *claim) addHave(a netip.Addr) {
+	if c.find(a) >= 0 {
+		return
+	}
+	c.have = append(c.have, a)
+	switch n := len(c.have); {
+	case c.places != nil:
+		c.places[a] = n - 1
+	case n > maxRequested: // more than we give: somebody else wrote them
+		c.places = make(map[netip.Addr]int, 2*n)
+		for i, a := range c.have {
+			c.places[a] = i
+		}
+	}
+}
+
+// find returns the index of an address in have, or -1.
+func (c *claim) find(a netip.Addr) int {
+	if c.places == nil {
+		return slices.Index(c.have, a)
+	}
+	if i, ok := c.places[a]; ok {
+		return i
+	}
+	return -1
 }
 
 // annotation returns the value of a key under our prefix, or MetalLB's.

@@ -72,3 +72,27 @@ func BenchmarkListed(b *testing.B) {
 		}
 	}
 }
+
+// TestLongStatus: who may write the status of a Service can fill it with as many
+// addresses as an object has room for. That costs what they are, not their square.
+func TestLongStatus(t *testing.T) {
+	plan := func(n int) time.Duration {
+		s := balancer("web", time.Hour)
+		for i := range n {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)})
+		}
+		c := snapshot.Of(poolOf("a", "10.0.0.0/8"), s)
+		began := time.Now()
+		_, p := settle(t, c, nil, noon(), options())
+		if len(p.Holdings) != n {
+			t.Fatalf("%d addresses are held, wanted %d", len(p.Holdings), n)
+		}
+		return time.Since(began)
+	}
+	plan(1_000)
+	few, many := plan(3_000), plan(60_000)
+	t.Logf("3,000 addresses: %v, 60,000: %v", few, many)
+	if many > 100*few {
+		t.Errorf("twenty times as many addresses cost %.0f times as much", many.Seconds()/few.Seconds())
+	}
+}

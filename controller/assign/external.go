@@ -45,7 +45,7 @@ func (w *work) seatListed() {
 			own.listed, self = seat, &own.tenant
 		}
 		for _, a := range w.readListed(svc) {
-			if own != nil && slices.Contains(own.holds, a) {
+			if own != nil && own.find(a) >= 0 && slices.Contains(own.holds, a) {
 				continue // it has it anyway
 			}
 			if refused := w.refuseListed(&lister, self, a, first); !refused.isZero() {

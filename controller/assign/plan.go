@@ -176,7 +176,7 @@ func wasOurs(svc *corev1.Service) bool {
 
 // home returns the pool of an address that a Service has or gets, or nil.
 func (w *work) home(c *claim, a netip.Addr) *pool {
-	if i := slices.Index(c.have, a); i >= 0 {
+	if i := c.find(a); i >= 0 {
 		return c.homes[i]
 	}
 	return w.pools.poolOf(a)
@@ -218,7 +218,7 @@ func (w *work) holdings() {
 	}
 	for _, c := range w.sorted {
 		for _, a := range c.holds {
-			h := Holding{Address: a, Service: c.key(), Pending: !slices.Contains(c.have, a)}
+			h := Holding{Address: a, Service: c.key(), Pending: c.find(a) < 0}
 			if p := w.home(c, a); p != nil {
 				h.Pool = p.obj.Name
 			}

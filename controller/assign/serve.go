@@ -183,7 +183,7 @@ func (w *work) refuse(c *claim, a netip.Addr) refusal {
 	case asked != "" && asked != p.obj.Name:
 		return refusal{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %.253q and for %v, which is in pool %s", asked, a, p.obj.Name)}
 	}
-	if slices.Contains(c.have, a) && slices.Contains(c.holds, a) {
+	if c.find(a) >= 0 && slices.Contains(c.holds, a) {
 		return refusal{} // it sits there: rules for newcomers do not apply
 	}
 	if refused := w.barred(c, p); !refused.isZero() {
