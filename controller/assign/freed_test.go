@@ -43,6 +43,19 @@ func TestFreedIsBounded(t *testing.T) {
 	if got := len(assign.Compile(snapshot.Of(), resting, nil, noon(), options()).Freed); got != 0 {
 		t.Errorf("%d addresses of no pool are remembered", got)
 	}
+	// Nor does a pool without end make it grow without end.
+	vast := poolOf("a", "2001:db8::/64")
+	vast.Spec.ReuseAfter = &metav1.Duration{Duration: time.Hour}
+	churned, a := &assign.Plan{}, netip.MustParseAddr("2001:db8::")
+	for range 1 << 18 {
+		churned.Freed = append(churned.Freed, assign.Freed{Address: a, At: noon()})
+		a = a.Next()
+	}
+	churned.Holdings = []assign.Holding{{Address: a, Service: snapshot.Key{Name: "gone"}, Pool: "a"}}
+	got := assign.Compile(snapshot.Of(vast), churned, nil, noon(), options()).Freed
+	if len(got) != 1<<17 || got[len(got)-1].Address != a {
+		t.Errorf("%d addresses rest, wanted the latest %d", len(got), 1<<17)
+	}
 	// A plan that was never carried out frees nothing.
 	planned := assign.Compile(c, nil, nil, noon(), options())
 	if got := len(assign.Compile(c, planned, nil, noon(), options()).Freed); got != 0 {

@@ -19,11 +19,13 @@ type Freed struct {
 	At      time.Time
 }
 
-// maxFreed bounds how many freed addresses are remembered beyond those that
-// still rest; the oldest are forgotten, which makes them as good as new.
-const maxFreed = 1 << 14
-
 const (
+	// maxFreed bounds how many freed addresses are remembered beyond those that
+	// still rest; the oldest are forgotten, which makes them as good as new.
+	maxFreed = 1 << 14
+	// maxRests bounds how many are, resting or not: in a pool that is never used up,
+	// one tenant alone could free addresses without end, and each costs every plan.
+	maxRests = 1 << 17
 	// maxResting is how many ranges a pool's status holds: those of a /24 of
 	// which every other address rests.
 	maxResting = 128
@@ -82,19 +84,21 @@ func inTurn(list []Freed) []Freed {
 // compare orders by address.
 func (f Freed) compare(o Freed) int { return f.Address.Compare(o.Address) }
 
-// forget drops the oldest entries above the bound, but none that still rests.
+// forget drops the oldest entries above the bounds: those that do not rest any
+// more above the first, any above the second.
 func (w *work) forget(list []Freed) []Freed {
 	extra := len(list) - maxFreed
 	if extra <= 0 {
 		return list
 	}
-	return slices.DeleteFunc(list, func(f Freed) bool {
+	list = slices.DeleteFunc(list, func(f Freed) bool {
 		drop := extra > 0 && !w.rests(f)
 		if drop {
 			extra--
 		}
 		return drop
 	})
+	return list[max(0, len(list)-maxRests):]
 }
 
 // rests reports whether an address of our pools has not rested long enough.
