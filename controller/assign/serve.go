@@ -30,8 +30,11 @@ func (w *work) serveClaim(c *claim) {
 		return
 	}
 	switch {
-	case len(c.holds) == 0 && c.dying:
+	case c.dying && len(c.holds) == 0:
 		c.refused = refusal{ReasonBeingDeleted, "the Service is being deleted and gets no new address"}
+		return
+	case c.dying:
+		return
 	case len(c.holds) == 0:
 		w.take(c, w.choose, "")
 	case !w.isAsAsked(c):
