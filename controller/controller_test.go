@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -228,22 +229,27 @@ func (w *stubborn) UpdateStatus(ctx context.Context, o snapshot.Object) error {
 	}
 	w.mu.Unlock()
 	if refuse {
-		return errors.New("an admission policy says no")
+		return fmt.Errorf("%w: an admission policy says no", cluster.ErrRefused)
 	}
 	return w.Files.UpdateStatus(ctx, o)
 }
 
-func (w *stubborn) relent() (refused int) {
+func (w *stubborn) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused
+}
+
+func (w *stubborn) relent() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.name = ""
-	return w.refused
 }
 
 func TestARefusedWriteIsTriedAgainAndStopsNobody(t *testing.T) {
 	f := manifests(t, world)
 	w := &stubborn{Files: f, name: "web"}
-	hall(t, controller.Options{Source: f.Source, Writer: w})
+	h := hall(t, controller.Options{Source: f.Source, Writer: w})
 	// Other objects keep changing; that must not multiply the attempts.
 	for i := range 50 {
 		n := &corev1.Namespace{}
@@ -255,10 +261,18 @@ func TestARefusedWriteIsTriedAgainAndStopsNobody(t *testing.T) {
 	if a := address(f, "web"); a != "" {
 		t.Fatalf("web has %s although its writes are refused", a)
 	}
-	if n := w.relent(); n == 0 || n > 5 {
+	if n := w.count(); n == 0 || n > 5 {
 		t.Errorf("%d attempts within about 100 ms, want one and few retries", n)
 	}
+	if told(f, "Service default/web", "WriteRefused") > 0 {
+		t.Error("it was told before it was tried a few times")
+	}
+	eventually(t, "an event about it", func() bool { return told(f, "Service default/web", "WriteRefused") > 0 })
+	w.relent()
 	eventually(t, "an address for web", func() bool { return address(f, "web") != "" })
+	eventually(t, "the end of the problem", func() bool {
+		return !slices.ContainsFunc(h.Problems(), func(p snapshot.Problem) bool { return p.Reason == "WriteRefused" })
+	})
 }
 
 // rival is a writer beside whom another controller runs, which takes away every

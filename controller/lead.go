@@ -65,7 +65,7 @@ func (h *Controller) assign(ctx context.Context) error {
 		h.plan.Store(plan)
 		updates := failures.due(written.due(plan.Updates, begin), begin)
 		h.apply(ctx, updates, failures, written)
-		h.settle("assign", slices.Concat(plan.Problems, written.problems()))
+		h.settle("assign", slices.Concat(plan.Problems, written.problems(), failures.problems()))
 		if len(updates) > 0 {
 			h.metrics.applied.Observe(time.Since(begin).Seconds())
 		}

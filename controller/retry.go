@@ -1,18 +1,26 @@
 package controller
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/cluster"
 	"quayside.io/controller/snapshot"
 )
 
 const (
 	firstPause = 100 * time.Millisecond
 	longPause  = 10 * time.Second
+	// earnest is the pause from which on a refusal is more than a moment's.
+	earnest = 8 * firstPause
 )
+
+// reasonRefused is the reason of the Problem that the server refuses a write.
+const reasonRefused = "WriteRefused"
 
 // retries remembers which writes failed, so that each is tried again with
 // growing pauses of its own: an object that the server refuses costs little,
@@ -23,6 +31,7 @@ type retry struct {
 	version string // that was refused
 	pause   time.Duration
 	at      time.Time // when to try it again
+	says    string    // what the server says, if it says no
 }
 
 // due returns those of updates that may be tried now, and forgets the failures
@@ -52,7 +61,23 @@ func (r retries) note(o snapshot.Object, err error, now time.Time) {
 		return
 	}
 	pause := min(max(2*r[about].pause, firstPause), longPause)
-	r[about] = retry{o.GetResourceVersion(), pause, now.Add(pause)}
+	failed := retry{version: o.GetResourceVersion(), pause: pause, at: now.Add(pause)}
+	if errors.Is(err, cluster.ErrRefused) {
+		failed.says = err.Error()
+	}
+	r[about] = failed
+}
+
+// problems tells which writes the server goes on to refuse: nobody sees in an
+// object what could not be written into it.
+func (r retries) problems() (all []snapshot.Problem) {
+	for about, failed := range r {
+		if failed.says != "" && failed.pause >= earnest {
+			all = append(all, snapshot.Problem{Object: about, Reason: reasonRefused, Message: fmt.Sprintf(
+				"%s; it is tried again, every %v in the end", failed.says, longPause)})
+		}
+	}
+	return all
 }
 
 // next is when the earliest retry is due; zero: there is none.

@@ -71,6 +71,10 @@ func (a *API) patch(ctx context.Context, at id, obj snapshot.Object, patch []byt
 		return a.tell(ctx, func(l *ledger) { l.put(answer) })
 	case "stale":
 		return stale(obj, err.Error())
+	case "refused":
+		if isFinal(err) {
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
 	case "unknown":
 		a.mu.Lock()
 		a.doubts = append(a.doubts, doubt{at, obj.GetResourceVersion(), obj, time.Now()})
@@ -95,6 +99,13 @@ func outcomeOf(err error) string {
 		return "refused"
 	}
 	return "unknown"
+}
+
+// isFinal reports whether a write was refused for what it is, and not because the
+// server is away or busy.
+func isFinal(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && !apierrors.IsTooManyRequests(err)
 }
 
 // create makes a SpeakerStatus; its status comes with the patch that follows.

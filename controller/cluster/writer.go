@@ -21,6 +21,10 @@ const ownPrefix = "quayside.io/"
 // since the snapshot it was computed from. The answer is to compute again.
 var ErrStale = errors.New("the object has changed meanwhile")
 
+// ErrRefused says that the server will not have a write, whenever it is tried:
+// this account may not do it, or an admission policy or the schema forbids it.
+var ErrRefused = errors.New("the server refuses it")
+
 // Writer is every write that the house does.
 type Writer interface {
 	// UpdateStatus writes the status of obj and, for a Service, its
