@@ -32,8 +32,8 @@ type mind struct {
 	mine map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
-	// outranked are the claims that have silenced claims of this node.
-	outranked map[netip.Addr]announce.Claim
+	// losses are the addresses that better claims took from this node.
+	losses map[netip.Addr]announce.Loss
 	// handing says since when an address is answered only for a successor.
 	handing map[netip.Addr]time.Time
 	// refused are addresses that somebody else answers for.
@@ -55,7 +55,7 @@ type mind struct {
 // hand fails; then one of running has been received already.
 func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan error, running *int) error {
 	m := &mind{
-		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{}, outranked: map[netip.Addr]announce.Claim{},
+		Speaker: s, pub: p, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{}, losses: map[netip.Addr]announce.Loss{},
 		refused: map[netip.Addr]refusal{}, silent: map[netip.Addr]time.Time{}, asking: map[netip.Addr]struct{}{}, cut: map[netip.Addr]struct{}{},
 		answers: make(chan verdict, 16), told: map[snapshot.Problem]struct{}{}, retry: time.NewTimer(time.Hour),
 	}
@@ -167,7 +167,7 @@ func (m *mind) yield(before *announce.Plan) {
 	for a, epoch := range m.mine {
 		if best := m.plan.Claims[a]; best.Beats(announce.Claim{Epoch: epoch, Node: m.opts.NodeName}) {
 			delete(m.mine, a)
-			m.outranked[a] = best
+			m.losses[a] = m.losses[a].Again(time.Now())
 			m.lost(a, best, before)
 		}
 	}
@@ -189,7 +189,7 @@ func (m *mind) view() announce.View {
 		HandingOver: m.handing,
 		Remembered:  m.remembered,
 		Cut:         m.cut,
-		Outranked:   m.outranked,
+		Lost:        m.losses,
 	}
 	m.remember()
 	if v.Claims == nil {
@@ -252,7 +252,7 @@ func (m *mind) declare() {
 	// The claim on an address that is gone is remembered by the members for a
 	// while, should it come back.
 	maps.DeleteFunc(m.mine, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
-	maps.DeleteFunc(m.outranked, func(a netip.Addr, _ announce.Claim) bool { _, exists := known[a]; return !exists })
+	maps.DeleteFunc(m.losses, func(a netip.Addr, _ announce.Loss) bool { _, exists := known[a]; return !exists })
 	if m.waiting() == "" {
 		for a, answer := range m.plan.Answers {
 			if answer.HandOver == "" {

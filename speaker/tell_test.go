@@ -43,7 +43,7 @@ func thinker(t *testing.T, more ...snapshot.Object) (*mind, *notes) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &mind{Speaker: s, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{}, outranked: map[netip.Addr]announce.Claim{},
+	m := &mind{Speaker: s, mine: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, handing: map[netip.Addr]time.Time{}, losses: map[netip.Addr]announce.Loss{},
 		refused: map[netip.Addr]refusal{}, retry: time.NewTimer(time.Hour)}
 	m.pub = newPublisher(s.opts)
 	return m, n
@@ -62,6 +62,9 @@ func TestWhoIsOutrankedByAStatusSaysSo(t *testing.T) {
 	m.compile()
 	if m.claims(a) {
 		t.Error("the claim stands although a better one is known")
+	}
+	if m.losses[a].Times != 1 {
+		t.Errorf("counted as %d losses", m.losses[a].Times)
 	}
 	want := "Service default/s0 Moved: node n1 stops announcing 10.0.0.50: node n2 does now"
 	if !slices.Contains(notes.heard, want) {

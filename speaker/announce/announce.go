@@ -88,8 +88,8 @@ type View struct {
 	// Cut are addresses of this node that were without a link. They may be
 	// others' by now, so the LAN is asked before they are answered for again.
 	Cut map[netip.Addr]struct{}
-	// Outranked are the claims that have silenced this node's.
-	Outranked map[netip.Addr]Claim
+	// Lost are the addresses that better claims took from this node.
+	Lost map[netip.Addr]Loss
 }
 
 // Options are the switches of a speaker.
@@ -136,9 +136,9 @@ type Take struct {
 	Answer  // as it will be once claimed
 	From    string
 	Cause   Cause
-	// Doubtful says that a living owner took the address from this node, and that
-	// the API server does not show that here. So this node's watch may be the one
-	// that lags, and the LAN is asked whether the owner lets go.
+	// Doubtful says that the address was taken from this node by others who live,
+	// and that its own watch may be the one that lags. So the LAN is asked whether
+	// the owner lets go.
 	Doubtful bool
 }
 

@@ -114,7 +114,7 @@ func (k *compiler) act(e *address, me int) {
 		// An owner that lets go answers until its successor does: that is no
 		// refusal, whatever was heard before it let go.
 		letsGo := take.Cause == Leaving || take.Cause == Ineligible || take.Cause == Preferred
-		if take.Cause != Leaving && letsGo && k.view.Outranked[e.addr] == claim && !k.isPublished(e.addr, claim) {
+		if take.Cause != Leaving && letsGo && k.doubts(e, claim) {
 			take.Doubtful, letsGo = true, false
 		}
 		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
@@ -134,9 +134,20 @@ func (k *compiler) act(e *address, me int) {
 	}
 }
 
+// doubts reports whether this node should ask before it finds that the owner of
+// e, who lives, may not serve it. If the address was taken from this node, by
+// that owner or by one before, then others see the cluster differently. This
+// node trusts its watch if that shows at least the claim; but each kind has a
+// watch of its own, and where two have taken the address from each other again
+// and again, one of them lags whatever it shows. Leaving needs no such proof:
+// the owner itself says so.
+func (k *compiler) doubts(e *address, claim Claim) bool {
+	lost := k.view.Lost[e.addr].Times
+	return lost >= quarrel || lost > 0 && !k.isPublished(e.addr, claim)
+}
+
 // isPublished reports whether the API server shows claim here, or could not,
-// since its node has more than a SpeakerStatus holds. Leaving needs no such
-// proof: the owner itself says so.
+// since its node has more than a SpeakerStatus holds.
 func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
 	s, ok := k.c.SpeakerStatuses.Get(nodeKey(claim.Node))
 	return k.published[a] == claim || ok && s.Status.AnnouncingCount > int64(len(s.Status.Announcing))

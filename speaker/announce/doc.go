@@ -14,9 +14,11 @@
 //     outside every pool or belongs to a node or a gateway;
 //   - nothing moves without a cause: a claim stays with its node while that
 //     node is alive and eligible, whoever else comes or returns;
+//   - speakers that see different clusters, since their watches lag, come to rest
+//     with one owner, and once they see the same with one that may own;
 //   - load is bounded: no node is chosen beyond 5/4 of its fair share while an
 //     equally preferred one is below it;
 //   - the cost is linear in services plus, for unowned addresses only, nodes.
 //
-// Read announce.go first, then eligible.go and place.go.
+// Read announce.go first, then decide.go, eligible.go and place.go.
 package announce

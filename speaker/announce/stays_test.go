@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/controller/api/v1alpha1"
@@ -48,41 +47,6 @@ func living(names ...string) map[string]struct{} {
 		alive[n] = struct{}{}
 	}
 	return alive
-}
-
-// The only endpoint of a Service of policy Local has moved from n1 to n2, and n1
-// does not hear of it, since its watch hangs. Gossip is perfect. The address
-// follows the endpoint, and n1 doubts before it takes it back.
-func TestALaggingWatchPlaysNoPingPong(t *testing.T) {
-	local := sharer("a", 80)
-	local.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-	sees := func(endpoint string) *snapshot.Cluster {
-		return snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), local, said("n1", 1), &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "a-1", Labels: map[string]string{discoveryv1.LabelServiceName: "a"}},
-			AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints:   []discoveryv1.Endpoint{{NodeName: &endpoint, Addresses: []string{"10.1.0.1"}}},
-		})
-	}
-	views := map[string]*snapshot.Cluster{"n1": sees("n1"), "n2": sees("n2")}
-	claims := held("n1", 1)
-	outranked := map[string]map[netip.Addr]Claim{"n1": {}, "n2": {}}
-	moves := 0
-	for range 20 {
-		for _, me := range []string{"n1", "n2"} {
-			v := View{Alive: living("n1", "n2"), Claims: claims, Facts: map[string]Facts{}, Outranked: outranked[me]}
-			for _, take := range Compile(views[me], me, v, epoch0(), Options{}).Take {
-				if take.Doubtful {
-					continue // the LAN is asked, and the holder answers
-				}
-				moves++
-				claims[take.Address] = Claim{take.Epoch, me}
-				outranked[take.From][take.Address] = claims[take.Address]
-			}
-		}
-	}
-	if moves != 1 {
-		t.Errorf("the address moved %d times, want once", moves)
-	}
 }
 
 // A second Service on an address is no change of the preferences it was placed

@@ -1,0 +1,26 @@
+package announce
+
+import "time"
+
+// Loss counts how often better claims took an address from this node.
+type Loss struct {
+	Times int
+	last  time.Time
+}
+
+const (
+	// quarrel is how many losses in a row make a node doubt what it sees.
+	quarrel = 3
+	// inARow is how soon one must follow the other. Who lags takes an address back
+	// as soon as the API server shows the claim that took it, which takes a second
+	// or two.
+	inARow = 30 * time.Second
+)
+
+// Again is l after one more loss.
+func (l Loss) Again(now time.Time) Loss {
+	if now.Sub(l.last) > inARow {
+		l.Times = 0
+	}
+	return Loss{l.Times + 1, now}
+}
