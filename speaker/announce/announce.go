@@ -188,6 +188,8 @@ type compiler struct {
 	plan *Plan
 
 	nodes     []node         // sorted by name
+	usable    []int          // nodes that may own something
+	scratch   []int          // of best
 	nodeIndex map[string]int // into nodes
 	owned     map[netip.Addr]string
 	pools     []pool

@@ -11,7 +11,7 @@ import (
 // BenchmarkCompile is a speaker's whole decision: every address owned, as in
 // daily life, and none owned, as after the first start of everything.
 func BenchmarkCompile(b *testing.B) {
-	for _, size := range []struct{ nodes, services int }{{3, 100}, {100, 1000}, {100, 10000}} {
+	for _, size := range []struct{ nodes, services int }{{3, 100}, {100, 1000}, {100, 10000}, {1000, 10000}} {
 		w := &world{view: View{Alive: map[string]struct{}{}, Facts: map[string]Facts{}, Claims: map[netip.Addr]Claim{}}}
 		for i := range size.nodes {
 			w.addNode(twinNode{name: fmt.Sprintf("node-%d", i), alive: true, ready: true, subnet: true}, false)

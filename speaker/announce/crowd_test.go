@@ -84,7 +84,7 @@ func BenchmarkAddressesOfOneService(b *testing.B) {
 	}
 }
 
-// twinMayShare is mayShare, port by port.
+// twinMayShare applies the sharing rules to two Services, port by port.
 func twinMayShare(a, b *corev1.Service) bool {
 	for _, p := range a.Spec.Ports {
 		for _, q := range b.Spec.Ports {
@@ -97,28 +97,32 @@ func twinMayShare(a, b *corev1.Service) bool {
 		(!isLocal(a) || maps.Equal(a.Spec.Selector, b.Spec.Selector))
 }
 
+func genSharer(t *rapid.T) *corev1.Service {
+	svc := &corev1.Service{}
+	svc.Annotations = map[string]string{"quayside.io/allow-shared-ip": rapid.SampledFrom([]string{"", "k", "k", "k", "l"}).Draw(t, "key")}
+	if rapid.IntRange(0, 5).Draw(t, "local") == 0 {
+		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		svc.Spec.Selector = map[string]string{"app": rapid.SampledFrom([]string{"web", "db"}).Draw(t, "selector")}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "ports") {
+		svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{
+			Protocol: rapid.SampledFrom([]corev1.Protocol{"", "TCP", "UDP"}).Draw(t, "protocol"), Port: rapid.Int32Range(1, 6).Draw(t, "port"),
+		})
+	}
+	return svc
+}
+
 // TestConflictIsItsTwin compares who is in the way on an address with asking
-// each Service on it in turn.
+// each Service on it in turn; and likewise for those that have it by status,
+// whether or not they get along.
 func TestConflictIsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := &address{}
+		e, h := &address{}, &holders{}
+		var all []*corev1.Service
 		for range rapid.IntRange(1, 8).Draw(t, "Services") {
-			svc := &corev1.Service{}
-			svc.Annotations = map[string]string{"quayside.io/allow-shared-ip": rapid.SampledFrom([]string{"", "k", "k", "k", "l"}).Draw(t, "key")}
-			if rapid.IntRange(0, 5).Draw(t, "local") == 0 {
-				svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-				svc.Spec.Selector = map[string]string{"app": rapid.SampledFrom([]string{"web", "db"}).Draw(t, "selector")}
-			}
-			for range rapid.IntRange(0, 3).Draw(t, "ports") {
-				svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{
-					Protocol: rapid.SampledFrom([]corev1.Protocol{"", "TCP", "UDP"}).Draw(t, "protocol"), Port: rapid.Int32Range(1, 6).Draw(t, "port"),
-				})
-			}
+			svc := genSharer(t)
 			var want *corev1.Service
 			for _, u := range slices.Backward(e.users) {
-				if mayShare(u.svc, svc) != twinMayShare(u.svc, svc) {
-					t.Fatalf("%v may share with %v: %v, the twin differs", u.svc, svc, mayShare(u.svc, svc))
-				}
 				if !twinMayShare(u.svc, svc) {
 					want = u.svc
 				}
@@ -128,6 +132,15 @@ func TestConflictIsItsTwin(t *testing.T) {
 			}
 			if want == nil {
 				e.seat(user{svc: svc})
+			}
+			barred := slices.ContainsFunc(all, func(o *corev1.Service) bool { return !twinMayShare(o, svc) })
+			if got := h.bar(svc); got != barred {
+				t.Fatalf("%v is barred by %v: %v, the twin says %v", svc, all, got, barred)
+			}
+			if all = append(all, svc); rapid.Bool().Draw(t, "by status") {
+				h.add(svc)
+			} else {
+				all = all[:len(all)-1]
 			}
 		}
 	})

@@ -80,7 +80,7 @@ func (k *compiler) keeper(e *address) (int, bool) {
 	if !claimed || !exists {
 		return 0, false
 	}
-	served, _ := k.judge(e, i)
+	served := k.serves(e, i)
 	if served == 0 {
 		return 0, false
 	}
@@ -156,8 +156,7 @@ func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
 // handOver keeps an address that should move answered until it has moved. A
 // node that only leaves can serve it as well as ever, and so has no bound.
 func (k *compiler) handOver(e *address, me int, epoch int64) {
-	served, _ := k.judge(e, me)
-	bounded := served < len(e.users)
+	bounded := k.serves(e, me) < len(e.users)
 	since, handing := k.view.HandingOver[e.addr]
 	if bounded && handing && k.now.Sub(since) >= HandOverGrace {
 		return

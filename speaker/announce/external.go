@@ -13,13 +13,13 @@ import (
 // the Services whose addresses are not announced.
 func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 	var listers []*corev1.Service
-	holders := map[netip.Addr][]*corev1.Service{} // by status, of what anybody lists
+	held := map[netip.Addr]*holders{} // what anybody lists
 	for _, svc := range k.c.Services.All() {
 		for _, a := range externalAddresses(svc) {
 			if len(listers) == 0 || listers[len(listers)-1] != svc {
 				listers = append(listers, svc)
 			}
-			holders[a] = nil
+			held[a] = &holders{}
 		}
 	}
 	if len(listers) == 0 {
@@ -27,21 +27,37 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 	}
 	for _, svc := range k.c.Services.All() {
 		for _, a := range statusAddresses(svc) {
-			if list, listed := holders[a]; listed {
-				holders[a] = append(list, svc)
+			if h, listed := held[a]; listed {
+				h.add(svc)
 			}
 		}
 	}
 	slices.SortFunc(listers, older)
 	for _, svc := range listers {
+		own := byStatus(svc)
 		for _, a := range externalAddresses(svc) {
 			where, ok := k.poolOf(a)
-			barred := slices.ContainsFunc(holders[a], func(o *corev1.Service) bool { return o == svc || !mayShare(o, svc) })
-			if e := byAddr[a]; ok && !barred && (e == nil || e.conflict(svc) == nil) {
+			if e := byAddr[a]; ok && !own.has(a) && !held[a].bar(svc) && (e == nil || e.conflict(svc) == nil) {
 				k.addUser(byAddr, svc, a, where, "spec.externalIPs lists")
 			}
 		}
 	}
+}
+
+// holders are the Services that have one address by status.
+type holders struct {
+	address
+	atOdds bool // they do not share it with each other, and so with nobody
+}
+
+func (h *holders) add(svc *corev1.Service) {
+	h.atOdds = h.atOdds || len(h.users) > 0 && !alike(h.users[0].svc, svc)
+	h.seat(user{svc: svc})
+}
+
+// bar reports whether svc, which lists the address, may not sit there, too.
+func (h *holders) bar(svc *corev1.Service) bool {
+	return h.atOdds || h.conflict(svc) != nil
 }
 
 // externalAddresses returns what kube-proxy routes to a Service beyond its own

@@ -17,18 +17,44 @@ type node struct {
 	labels labels.Set
 	hash   uint64
 	// barred says why this node may own nothing; "" it may.
-	barred   string
-	alive    bool
-	ready    bool
-	stopping bool // its speaker says that it leaves
-	drained  bool // it says that the node is to go
-	behind   bool // it says that its kube-proxy has no rules yet
-	known    bool // interfaces are known
-	ifaces   []Interface
+	barred string
+	alive  bool
+	unfit  unfitness
+	known  bool // interfaces are known
+	ifaces []Interface
 }
 
+// unfitness is how much speaks against new claims of a node that may own. The
+// worst comes first, so of two nodes the lower number is the better choice; where
+// all are unfit, some one is chosen nevertheless. (An API server that is gone
+// makes every node NotReady, and a power cut leaves every node without rules.) A
+// speaker that stops takes its addresses down with it, whoever else is there; one
+// on a node that is drained serves better than one that may not be able to.
+type unfitness uint8
+
+const (
+	unfitDrained  unfitness = 1 << iota // its speaker says that the node is to go
+	unfitBehind                         // and that its kube-proxy has no rules yet
+	unfitNotReady                       // the API server says so
+	unfitStopping                       // its speaker says that it leaves
+)
+
 // leaving reports whether the node should hand over what others can take.
-func (n *node) leaving() bool { return n.stopping || n.drained }
+func (n *node) leaving() bool { return n.unfit&(unfitStopping|unfitDrained) != 0 }
+
+// unfit is what the node says against itself.
+func (f Facts) unfit() (u unfitness) {
+	if f.Leaving {
+		u |= unfitStopping
+	}
+	if f.Drained {
+		u |= unfitDrained
+	}
+	if f.Behind {
+		u |= unfitBehind
+	}
+	return u
+}
 
 // deletionTaint is how the cluster autoscaler marks a node that it drains and
 // deletes. kube-proxy tells load balancers by the same sign (KEP-3836).
@@ -54,19 +80,21 @@ func (k *compiler) readNodes() {
 		_, alive := k.view.Alive[n.Name]
 		v := node{
 			name: n.Name, labels: labels.Set(n.Labels), hash: hashString(n.Name),
-			alive: alive, ready: true, stopping: facts.Leaving, drained: facts.Drained, behind: facts.Behind,
-			known: known && len(facts.Interfaces) > 0, ifaces: facts.Interfaces,
+			alive: alive, unfit: facts.unfit(), known: known && len(facts.Interfaces) > 0, ifaces: facts.Interfaces,
 		}
 		for _, cond := range n.Status.Conditions {
 			switch {
 			case cond.Type == corev1.NodeNetworkUnavailable && cond.Status == corev1.ConditionTrue:
 				v.barred = "its network is unavailable"
-			case cond.Type == corev1.NodeReady:
-				v.ready = cond.Status == corev1.ConditionTrue
+			case cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue:
+				v.unfit |= unfitNotReady
 			}
 		}
 		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded && !k.opts.IgnoreExcludeLabel {
 			v.barred = "it is labelled " + corev1.LabelNodeExcludeBalancers
+		}
+		if v.alive && v.barred == "" {
+			k.usable = append(k.usable, len(k.nodes))
 		}
 		k.nodeIndex[n.Name] = len(k.nodes)
 		k.nodes = append(k.nodes, v)

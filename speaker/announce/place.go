@@ -21,13 +21,7 @@ type siblings struct {
 // fair share. Bounding the load this way keeps what makes rendezvous hashing
 // calm (a choice depends on little) and takes away its worst skew.
 func (k *compiler) readCapacity() {
-	var usable []int
-	for i := range k.nodes {
-		if n := &k.nodes[i]; n.alive && n.barred == "" {
-			usable = append(usable, i)
-		}
-	}
-	nodes := max(1, len(k.fittest(usable)))
+	nodes := max(1, len(k.fittest(slices.Clone(k.usable))))
 	k.capacity = max(1, (len(k.addresses)*5+nodes*4-1)/(nodes*4))
 	k.load = make([]int, len(k.nodes))
 	k.siblings = map[siblings]map[int]int{}

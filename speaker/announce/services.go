@@ -30,8 +30,15 @@ type address struct {
 type user struct {
 	svc     *corev1.Service
 	adverts []int
-	// local is which nodes have an endpoint to offer; nil: the policy is Cluster.
-	local map[string]struct{}
+	// local are the nodes that have an endpoint to offer, in order; nil: the policy
+	// is Cluster.
+	local []int
+}
+
+// isAt reports whether node i has an endpoint, where that matters.
+func (u *user) isAt(i int) bool {
+	_, has := slices.BinarySearch(u.local, i)
+	return has || u.local == nil
 }
 
 // readServices finds every address that may be announced, and says why the
@@ -114,12 +121,13 @@ func isOurs(svc *corev1.Service) bool {
 	return class == nil || *class == LoadBalancerClass || svc.Annotations["quayside.io/ip-allocated-from-pool"] != ""
 }
 
-func statusAddresses(svc *corev1.Service) []netip.Addr {
-	var out addresses
+func statusAddresses(svc *corev1.Service) []netip.Addr { return byStatus(svc).list }
+
+func byStatus(svc *corev1.Service) (out addresses) {
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		out.add(in.IP)
 	}
-	return out.list
+	return out
 }
 
 // addresses collects addresses, each once, in the order in which they come.
@@ -173,30 +181,35 @@ func (k *compiler) advertsFor(svc *corev1.Service, pool int) []int {
 
 // localNodes are the nodes with a ready endpoint in the family of a or, where
 // no node has one, those with an endpoint that still serves.
-func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) map[string]struct{} {
+func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) []int {
 	family := discoveryv1.AddressTypeIPv4
 	if a.Is6() {
 		family = discoveryv1.AddressTypeIPv6
 	}
-	ready, serving := map[string]struct{}{}, map[string]struct{}{}
+	ready, serving := []int{}, []int{}
 	for _, s := range k.c.SlicesOf(snapshot.KeyOf(svc)) {
 		if s.AddressType != family {
 			continue
 		}
 		for _, e := range s.Endpoints {
+			if e.NodeName == nil {
+				continue
+			}
+			i, exists := k.nodeIndex[*e.NodeName]
 			switch c := e.Conditions; {
-			case e.NodeName == nil: // no node can serve it locally
+			case !exists: // no node can serve it locally
 			case c.Ready == nil || *c.Ready:
-				ready[*e.NodeName] = struct{}{}
+				ready = append(ready, i)
 			case c.Serving != nil && *c.Serving:
-				serving[*e.NodeName] = struct{}{}
+				serving = append(serving, i)
 			}
 		}
 	}
-	if len(ready) > 0 {
-		return ready
+	if len(ready) == 0 {
+		ready = serving
 	}
-	return serving
+	slices.Sort(ready)
+	return slices.Compact(ready)
 }
 
 // port is one port of a Service.
@@ -226,9 +239,10 @@ func (e *address) listens(user int) {
 	}
 }
 
-// conflict returns the first Service on e that svc may not sit beside. Those on
-// it get along with each other: who differs from one of them in more than its
-// ports differs from all.
+// conflict returns the first Service on e that svc may not sit beside, by the
+// rules of the allocator: a duplicate that slipped through must not be announced
+// for both. Those on e get along with each other: who differs from one of them in
+// more than its ports differs from all.
 func (e *address) conflict(svc *corev1.Service) *corev1.Service {
 	if len(e.users) == 0 {
 		return nil
@@ -252,23 +266,6 @@ func (e *address) conflict(svc *corev1.Service) *corev1.Service {
 		return nil
 	}
 	return e.users[first].svc
-}
-
-// mayShare applies the sharing rules of the allocator to addresses that are
-// already in status: a duplicate that slipped through must not be announced
-// for both.
-func mayShare(a, b *corev1.Service) bool {
-	if !alike(a, b) {
-		return false
-	}
-	taken := make(map[port]struct{}, len(a.Spec.Ports))
-	for _, p := range a.Spec.Ports {
-		taken[portOf(p)] = struct{}{}
-	}
-	return !slices.ContainsFunc(b.Spec.Ports, func(p corev1.ServicePort) bool {
-		_, both := taken[portOf(p)]
-		return both
-	})
 }
 
 // alike reports whether only their ports can keep two Services from sharing.

@@ -1,0 +1,86 @@
+package announce
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"quayside.io/controller/snapshot"
+)
+
+// maxReasons bounds a message; a person reads three reasons, not a thousand.
+const maxReasons = 8
+
+// tellNobody explains to each Service on e why no node announces it.
+func (k *compiler) tellNobody(e *address) {
+	var reasons []string
+	for i := range k.nodes {
+		if len(reasons) == maxReasons {
+			reasons = append(reasons, fmt.Sprintf("and %d more nodes", len(k.nodes)-maxReasons))
+			break
+		}
+		reasons = append(reasons, k.nodes[i].name+": "+k.whyNot(e, i))
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"the cluster has no Node"}
+	}
+	for _, u := range e.users {
+		k.problem(snapshot.RefOf(u.svc), "NoEligibleNode", fmt.Sprintf("no node can announce %s: %s", e.addr, strings.Join(reasons, "; ")))
+	}
+}
+
+// whyNot says why node i may not serve a Service of e; "": it may serve all. It
+// judges as serves does, which has no time for words.
+func (k *compiler) whyNot(e *address, i int) string {
+	switch n := &k.nodes[i]; {
+	case !n.alive:
+		return "its speaker is not alive"
+	case n.barred != "":
+		return n.barred
+	}
+	for j := range e.users {
+		u := &e.users[j]
+		switch {
+		case !k.reaches(e, u, i):
+			return k.whyNoLink(e, u, i)
+		case !u.isAt(i):
+			return fmt.Sprintf("no ready endpoint of %s, whose externalTrafficPolicy is Local", snapshot.KeyOf(u.svc))
+		}
+	}
+	return ""
+}
+
+// whyNoLink says why node i does not reach e, by the last of the advertisements
+// of u that select it.
+func (k *compiler) whyNoLink(e *address, u *user, i int) string {
+	for _, a := range slices.Backward(u.adverts) {
+		if v := &k.adverts[a]; v.nodes[i] {
+			return k.nodes[i].whyNoLink(e, v.interfaces)
+		}
+	}
+	return "no advertisement selects it"
+}
+
+func (n *node) whyNoLink(e *address, names map[string]struct{}) string {
+	var named, down []string
+	for i := range n.ifaces {
+		link := &n.ifaces[i]
+		if _, ok := names[link.Name]; !ok && names != nil {
+			continue
+		}
+		named = append(named, link.Name)
+		if carries(link, e.addr, names != nil) {
+			down = append(down, link.Name)
+		}
+	}
+	switch {
+	case len(down) > 0:
+		return "interface " + strings.Join(down, ", ") + " is down"
+	case names != nil && len(named) == 0:
+		return "it has no interface " + strings.Join(slices.Sorted(maps.Keys(names)), " or ")
+	case names != nil:
+		return fmt.Sprintf("no address or on-link route in %s on interface %s", e.where.text, strings.Join(named, ", "))
+	}
+	return "no interface in " + e.where.text
+}
