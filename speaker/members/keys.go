@@ -74,7 +74,7 @@ func rotate(ring *memberlist.Keyring, keys [][]byte) error {
 	if err := ring.UseKey(keys[0]); err != nil {
 		return fmt.Errorf("use the first key: %w", err)
 	}
-	for _, old := range ring.GetKeys() {
+	for _, old := range slices.Clone(ring.GetKeys()) { // what it returns is what RemoveKey shifts
 		if !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, old) }) {
 			if err := ring.RemoveKey(old); err != nil {
 				return fmt.Errorf("remove an old key: %w", err)

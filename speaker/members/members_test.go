@@ -3,7 +3,6 @@ package members
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -21,30 +20,6 @@ import (
 
 	"quayside.io/speaker/announce"
 )
-
-// The vector was computed with another program (Python's hmac, by the letter
-// of RFC 5869), so that a change of derivation cannot go unnoticed: it would
-// split every running cluster.
-func TestKeysAreDerivedAsEver(t *testing.T) {
-	keys, err := deriveKeys([]byte("correct horse battery staple\n\n  0123456789abcdef  \n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"1589ed867408b794d185f05936a428b608170c23143c353bc2c712cd41bb3791", "32c4e7235c9b8934cb8523b19778cf8b90c5b285fed18051e710440b742f3c23"}
-	for i, k := range keys {
-		if hex.EncodeToString(k) != want[i] {
-			t.Errorf("key %d is %x, want %s", i, k, want[i])
-		}
-	}
-}
-
-func TestBadKeyFilesAreRefused(t *testing.T) {
-	for file, why := range map[string]string{"": "no secret", "\n \n": "no secret", "long enough for a key\nshort\n": "line 2 has 5 bytes"} {
-		if _, err := deriveKeys([]byte(file)); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: %v, want %q", file, err, why)
-		}
-	}
-}
 
 func TestProfilesKeepTheirPromise(t *testing.T) {
 	for profile, limit := range map[string]time.Duration{"default": time.Second, "fast": 350 * time.Millisecond} {
