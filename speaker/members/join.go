@@ -15,6 +15,15 @@ import (
 // answers is enough to heal a split.
 const maxJoins = 4
 
+// seekers is about how many members look for absent peers in one round. The
+// kernel of each that does asks the whole LAN where the peer is: in a cluster of
+// a thousand with one machine switched off, all would ask for it all day.
+const seekers = 10
+
+// seeks reports whether this one of so many that are alive looks in this round.
+// Who has just started, or is on the small side of a split, always does.
+func seeks(alive int) bool { return rand.IntN(alive) < seekers }
+
 // keepJoining looks for peers that are not there, for ever: it finds the first
 // ones, those that start later, and the other side of a split that has healed.
 func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) {
@@ -30,7 +39,7 @@ func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) 
 		}
 		started := time.Now()
 		absent := m.absent()
-		if m.join(ctx, list, absent) && met.IsZero() {
+		if (!m.isSettled() || seeks(m.numAlive())) && m.join(ctx, list, absent) && met.IsZero() {
 			met = time.Now()
 		}
 		m.settle(began, met)
