@@ -23,9 +23,12 @@ type Claim struct {
 	Node  string
 }
 
-// MaxEpoch bounds what is believed: a claim that nothing could beat would stay
-// for ever, also when its node is gone.
-const MaxEpoch = 1 << 53
+// MaxCount bounds the counters that others may send: epochs, and the versions
+// of what they say of themselves, which are microseconds. A claim that nothing
+// could beat would stay for ever, also when its node is gone. This bound lies a
+// century ahead, beyond what any clock says, and moves on: what is believed now
+// can be followed in a moment.
+func MaxCount(now time.Time) int64 { return now.AddDate(100, 0, 0).UnixMicro() }
 
 // Beats reports whether c silences o: the higher epoch wins, and among equal
 // ones the higher node name.

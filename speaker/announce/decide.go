@@ -22,10 +22,11 @@ func (k *compiler) readClaims() {
 		k.claims[a] = c
 	}
 	k.published = map[netip.Addr]Claim{}
+	most := MaxCount(k.now)
 	for key, s := range k.c.SpeakerStatuses.All() {
 		for _, said := range s.Status.Announcing {
 			a, err := netip.ParseAddr(said.Address)
-			if err != nil || said.Protocol != "l2" || said.Epoch > MaxEpoch {
+			if err != nil || said.Protocol != "l2" || said.Epoch < 1 || said.Epoch > most {
 				continue
 			}
 			c := Claim{said.Epoch, key.Name}

@@ -3,6 +3,7 @@ package announce
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,11 +88,17 @@ func TestNotReadyMovesNoSharedAddress(t *testing.T) {
 }
 
 // An epoch that nothing can follow is not believed, or the address would be
-// lost when its node is.
-func TestTheLastEpochIsNotBelieved(t *testing.T) {
-	c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), sharer("a", 80), said("n2", 1<<63-1))
-	p := Compile(c, "n1", View{Alive: living("n1"), Facts: map[string]Facts{}}, epoch0(), Options{})
-	if len(p.Take) != 1 || !(Claim{p.Take[0].Epoch, "n1"}).Beats(p.Claims[netip.MustParseAddr(sharedAddress)]) {
-		t.Errorf("nobody can take it: %+v", p.Take)
+// lost when its node is; nor is one that no claim can have. What is taken after
+// the highest that is believed, others believe a moment later.
+func TestOddEpochsAreNotBelieved(t *testing.T) {
+	now := epoch0()
+	for epoch, want := range map[int64]int64{
+		-1 << 63: 1, -1: 1, 0: 1, 1: 2, MaxCount(now): MaxCount(now) + 1, MaxCount(now) + 1: 1, 1<<63 - 1: 1,
+	} {
+		c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), sharer("a", 80), said("n2", epoch))
+		p := Compile(c, "n1", View{Alive: living("n1"), Facts: map[string]Facts{}}, now, Options{})
+		if len(p.Take) != 1 || p.Take[0].Epoch != want || want > MaxCount(now.Add(time.Microsecond)) {
+			t.Errorf("after epoch %d: %+v, want epoch %d", epoch, p.Take, want)
+		}
 	}
 }

@@ -42,7 +42,7 @@ func (d *delegate) MergeRemoteState(b []byte, _ bool) {
 
 // take merges one message and reports whether anything changed by it.
 func (m *Members) take(b []byte) bool {
-	msg, err := parse(b)
+	msg, err := parse(b, time.Now())
 	if err != nil {
 		m.opts.Log.Warn("message of another member is not understood", "error", err)
 		return false
@@ -51,7 +51,7 @@ func (m *Members) take(b []byte) bool {
 		m.recall(msg.version)
 		return false // nobody knows this node better than it does itself
 	}
-	pass, changed := m.state.merge(msg, time.Now(), m.isAlive(msg.node))
+	pass, changed := m.state.merge(msg, m.isAlive(msg.node))
 	m.broadcast(pass)
 	return changed
 }
@@ -59,7 +59,7 @@ func (m *Members) take(b []byte) bool {
 // recall notes what others remember of this node. Its earlier self may have had
 // a later clock: then what it says now would not be believed.
 func (m *Members) recall(version uint64) {
-	if past := m.past.Load(); version > past && version < 1<<62 {
+	if past := m.past.Load(); version > past {
 		m.past.Store(version)
 		poke(m.wake)
 	}

@@ -15,9 +15,6 @@ func (m *Members) logger() *log.Logger {
 	return log.New(&adapter{m: m, last: map[string]time.Time{}}, "", 0)
 }
 
-// maxStrangers bounds whose packets are remembered.
-const maxStrangers = 1024
-
 // adapter is called under the logger's lock.
 type adapter struct {
 	m    *Members

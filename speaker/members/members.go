@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -49,7 +50,8 @@ type Want struct {
 	Facts announce.Facts
 	// Claims are the addresses of this node, with their epochs.
 	Claims map[netip.Addr]int64
-	// Known are all addresses that exist. Claims on others are forgotten in time.
+	// Known are all addresses that exist. Claims on others are forgotten in time,
+	// as is what nodes said that are neither peers nor alive any more.
 	Known map[netip.Addr]struct{}
 }
 
@@ -221,6 +223,7 @@ func (m *Members) Run(ctx context.Context) error {
 		case <-m.wake:
 		}
 	}
+	m.know(m.want.Load()) // what the first that it meets tells is judged by that
 	ring, err := memberlist.NewKeyring(keys, keys[0])
 	if err != nil {
 		return fmt.Errorf("members keys: %w", err)
@@ -286,7 +289,8 @@ func (m *Members) publish(ctx context.Context, self netip.Addr, spread func([][]
 		if news {
 			spread(m.state.tell(w.Facts, m.nextVersion()))
 		}
-		claims := m.state.claim(w.Claims, w.Known, time.Now())
+		m.know(w)
+		claims := m.state.claim(w.Claims)
 		m.broadcast(claims)
 		if news || len(claims) > 0 || !slices.Equal(peers, w.Peers) {
 			peers = w.Peers
@@ -298,6 +302,24 @@ func (m *Members) publish(ctx context.Context, self netip.Addr, spread func([][]
 		case <-m.wake:
 		}
 	}
+}
+
+// know tells the state what exists, and forgets who does not and has been
+// forgotten there.
+func (m *Members) know(w *Want) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	nodes := maps.Clone(m.alive)
+	for _, p := range w.Peers {
+		nodes[p.Name] = struct{}{}
+	}
+	m.state.know(w.Known, nodes, time.Now())
+	isGone := func(name string) bool {
+		_, exists := nodes[name]
+		return !exists && !m.state.remembers(name)
+	}
+	maps.DeleteFunc(m.lastSeen, func(name string, _ time.Time) bool { return isGone(name) })
+	maps.DeleteFunc(m.missing, func(name string, _ string) bool { return isGone(name) })
 }
 
 // spread gossips what fits a packet and sends the rest to every member: a link

@@ -64,7 +64,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 			if len(b) > maxMessage {
 				t.Fatalf("message of %d bytes", len(b))
 			}
-			m, err := parse(b)
+			m, err := parse(b, time.Now())
 			if err != nil || m.node != node {
 				t.Fatal(m, err)
 			}
@@ -93,22 +93,22 @@ func TestClaimsConverge(t *testing.T) {
 		}
 		a, b, c := newState("a"), newState("b"), newState("c")
 		for _, m := range rapid.Permutation(messages).Draw(t, "order at a") {
-			a.merge(m, time.Time{}, true)
+			a.merge(m, true)
 		}
 		for _, m := range append(rapid.Permutation(messages).Draw(t, "order at b"), messages...) {
-			pass, _ := b.merge(m, time.Time{}, true)
+			pass, _ := b.merge(m, true)
 			for _, p := range pass { // c hears only what b passes on
-				m, err := parse(p)
+				m, err := parse(p, time.Now())
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.merge(m, time.Time{}, true)
+				c.merge(m, true)
 			}
 		}
 		d := newState("d") // and d only compares notes with a
 		if err := splitState(a.whole(), func(p []byte) {
-			if m, err := parse(p); err == nil {
-				d.merge(m, time.Time{}, true)
+			if m, err := parse(p, time.Now()); err == nil {
+				d.merge(m, true)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -123,41 +123,17 @@ func TestClaimsConverge(t *testing.T) {
 	})
 }
 
-func TestClaimsOnAddressesThatAreGoneAreForgotten(t *testing.T) {
-	s, now := newState("a"), time.Unix(1000, 0)
-	gone, kept := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	s.merge(message{kind: kindClaims, node: "b", claims: []claimed{{gone, 1}, {kept, 1}}}, now, true)
-	known := map[netip.Addr]struct{}{kept: {}}
-	for range 3 {
-		s.claim(nil, known, now)
-		now = now.Add(forgetAfter/2 + time.Second)
-	}
-	var v View
-	s.fill(&v)
-	if _, ok := v.Claims[gone]; ok || len(v.Claims) != 1 {
-		t.Errorf("claims %v", v.Claims)
-	}
-	var passed []byte
-	s.merge(message{kind: kindClaims, node: "b", claims: []claimed{{gone, 1}}}, now, true)
-	if err := splitState(s.whole(), func(b []byte) { passed = append(passed, b...) }); err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(passed, gone.AsSlice()) {
-		t.Error("a claim on an unknown address is passed on: it would never die")
-	}
-}
-
 // A speaker of the version before says less, and hears less.
 func TestFlagsMayBeMissing(t *testing.T) {
 	whole, err := (&message{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving, flags: bitBehind}).append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := parse(whole[:len(whole)-1])
+	m, err := parse(whole[:len(whole)-1], time.Now())
 	if err != nil || m.leaving != bitLeaving || m.flags != 0 {
 		t.Errorf("without flags: %+v, %v", m, err)
 	}
-	m, err = parse(append(whole, 7, 7))
+	m, err = parse(append(whole, 7, 7), time.Now())
 	if err != nil || m.leaving != bitLeaving || m.flags != bitBehind {
 		t.Errorf("with more to come: %+v, %v", m, err)
 	}
@@ -174,9 +150,9 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte{kindClaims, 200})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := parse(b)
+		m, err := parse(b, time.Now())
 		if err == nil {
-			newState("me").merge(m, time.Time{}, true)
+			newState("me").merge(m, true)
 		}
 		_ = splitState(b, func([]byte) {})
 	})
@@ -357,8 +333,6 @@ func TestClaimsReachTheLiving(t *testing.T) {
 	}
 }
 
-// The hall declares after every turn, also where nothing has changed. Were it
-// woken by its own words it would turn for ever.
 // Nodes that have only IPv6 addresses meet, too.
 func TestANodeIsReachedByItsFamily(t *testing.T) {
 	for _, self := range []string{"127.77.9.1", "::1"} {
@@ -377,6 +351,8 @@ func TestANodeIsReachedByItsFamily(t *testing.T) {
 	}
 }
 
+// The hall declares after every turn, also where nothing has changed. Were it
+// woken by its own words it would turn for ever.
 func TestSayingTheSameAgainWakesNobody(t *testing.T) {
 	f := newFleet(t, 6, 1)
 	m, _ := f.start(0, f.keyFile)

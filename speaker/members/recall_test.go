@@ -45,7 +45,7 @@ func TestManyInterfacesAreToldAtOnce(t *testing.T) {
 func TestAClockThatWentBack(t *testing.T) {
 	f := newFleet(t, 33, 2)
 	b, _ := f.start(1, f.keyFile)
-	b.state.merge(message{kind: kindLeaving, node: "n1", version: uint64(time.Now().Add(time.Hour).UnixMicro()), leaving: bitLeaving}, time.Now(), true)
+	b.state.merge(message{kind: kindLeaving, node: "n1", version: uint64(time.Now().Add(time.Hour).UnixMicro()), leaving: bitLeaving}, true)
 	a, _ := f.start(0, f.keyFile)
 	eventually(t, "they meet", func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 })
 	eventually(t, "n2 hears that n1 stays", func() bool { return !b.View().Facts["n1"].Leaving })

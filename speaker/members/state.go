@@ -11,8 +11,15 @@ import (
 )
 
 // forgetAfter is how long a claim on an address that no Service has any more is
-// remembered. It is not passed on, so that it dies everywhere.
+// remembered, and what a node said that is gone. Neither is passed on, so that
+// it dies everywhere.
 const forgetAfter = 10 * time.Minute
+
+// Bounds on what is remembered beyond what exists.
+const (
+	maxClaims    = 1 << 17
+	maxStrangers = 256
+)
 
 // state is what the members have told. Merging is commutative, associative and
 // idempotent: of two claims the one that beats the other stays, of two facts
@@ -22,21 +29,39 @@ type state struct {
 
 	mu     sync.Mutex
 	claims map[netip.Addr]heard
-	known  map[netip.Addr]struct{} // addresses that exist
 	nodes  map[string]*told
 	rounds map[netip.Addr]int64 // times that a claim of mine has beaten another's
+
+	addresses map[netip.Addr]struct{} // that exist; nil: not known yet
+	members   map[string]struct{}     // nodes that exist or live; nil: not known yet
 }
 
 type heard struct {
 	announce.Claim
-	at time.Time // heard, or last known to exist
+	absence // of the address
 }
 
 type told struct {
+	absence        // of the node
 	leaving, flags byte
 	leavingVersion uint64
 	ifaces         []announce.Interface
 	ifacesVersion  uint64
+}
+
+// absence is since when something does not exist; zero: it does.
+type absence struct{ since time.Time }
+
+// note notes whether it exists, and reports whether it is to be forgotten.
+func (a *absence) note(exists bool, now time.Time) (forget bool) {
+	if exists {
+		a.since = time.Time{}
+		return false
+	}
+	if a.since.IsZero() {
+		a.since = now
+	}
+	return now.Sub(a.since) > forgetAfter
 }
 
 func newState(me string) *state {
@@ -45,14 +70,17 @@ func newState(me string) *state {
 
 // merge takes one message in. It returns what is to be passed on: what of it
 // was news, and claims of mine that its node, if alive, does not know yet.
-func (s *state) merge(m message, now time.Time, alive bool) (pass [][]byte, changed bool) {
+func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.kind == kindClaims {
-		return s.mergeClaims(m, now, alive)
+		return s.mergeClaims(m, alive)
 	}
 	t := s.nodes[m.node]
 	if t == nil {
+		if !s.isMember(m.node) && len(s.nodes) >= len(s.members)+maxStrangers {
+			return nil, false // somebody invents nodes
+		}
 		t = &told{}
 		s.nodes[m.node] = t
 	}
@@ -70,14 +98,15 @@ func (s *state) merge(m message, now time.Time, alive bool) (pass [][]byte, chan
 	return pass, true
 }
 
-func (s *state) mergeClaims(m message, now time.Time, alive bool) (pass [][]byte, changed bool) {
+func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool) {
 	var fresh, mine []claimed
 	for _, c := range m.claims {
 		claim := announce.Claim{Epoch: c.epoch, Node: m.node}
 		old, ok := s.claims[c.address]
 		switch {
+		case !ok && !s.exists(c.address) && len(s.claims) >= maxClaims: // somebody invents addresses
 		case !ok || claim.Beats(old.Claim):
-			s.claims[c.address] = heard{claim, now}
+			s.claims[c.address] = heard{claim, old.absence}
 			fresh = append(fresh, c)
 		case old.Node == s.me && m.node != s.me && alive:
 			// Somebody who lives has not heard of my claim and may be answering:
@@ -89,26 +118,49 @@ func (s *state) mergeClaims(m message, now time.Time, alive bool) (pass [][]byte
 	return append(claimMessages(m.node, fresh), claimMessages(s.me, mine)...), len(fresh)+len(mine) > 0
 }
 
-// claim enters claims of this node and returns those that are new as messages.
-func (s *state) claim(want map[netip.Addr]int64, known map[netip.Addr]struct{}, now time.Time) [][]byte {
+// know enters what exists, and forgets what others said of what does not.
+func (s *state) know(addresses map[netip.Addr]struct{}, members map[string]struct{}, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known = known
+	s.addresses, s.members = addresses, members
+	for a, h := range s.claims {
+		if h.note(s.exists(a), now) {
+			delete(s.claims, a)
+			delete(s.rounds, a)
+		} else {
+			s.claims[a] = h
+		}
+	}
+	maps.DeleteFunc(s.nodes, func(name string, t *told) bool { return t.note(s.isMember(name), now) })
+}
+
+func (s *state) exists(a netip.Addr) bool {
+	_, ok := s.addresses[a]
+	return ok || s.addresses == nil
+}
+
+func (s *state) isMember(node string) bool {
+	_, ok := s.members[node]
+	return ok || s.members == nil
+}
+
+// remembers reports whether a node has said something that is not forgotten.
+func (s *state) remembers(node string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[node] != nil
+}
+
+// claim enters claims of this node and returns those that are new as messages.
+func (s *state) claim(want map[netip.Addr]int64) [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var fresh []claimed
 	for a, epoch := range want {
 		c := announce.Claim{Epoch: epoch, Node: s.me}
 		if old, ok := s.claims[a]; !ok || c.Beats(old.Claim) {
-			s.claims[a] = heard{c, now}
+			s.claims[a] = heard{c, old.absence}
 			fresh = append(fresh, claimed{a, epoch})
-		}
-	}
-	for a, h := range s.claims {
-		if _, ok := known[a]; ok {
-			h.at = now
-			s.claims[a] = h
-		} else if now.Sub(h.at) > forgetAfter {
-			delete(s.claims, a)
-			delete(s.rounds, a)
 		}
 	}
 	slices.SortFunc(fresh, func(a, b claimed) int { return a.address.Compare(b.address) })
@@ -120,9 +172,9 @@ func (s *state) claim(want map[netip.Addr]int64, known map[netip.Addr]struct{}, 
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	var out [][]byte
 	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f)}
-	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces}
+	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces[:min(len(f.Interfaces), maxInterfaces)]}
 	for _, m := range []message{leaving, ifaces} {
-		s.merge(m, time.Time{}, true)
+		s.merge(m, true)
 		if b, err := m.append(nil); err == nil {
 			out = append(out, b)
 		}
@@ -143,7 +195,7 @@ func (s *state) whole() []byte {
 	defer s.mu.Unlock()
 	byNode := map[string][]claimed{}
 	for a, h := range s.claims {
-		if _, ok := s.known[a]; ok || s.known == nil {
+		if s.exists(a) {
 			byNode[h.Node] = append(byNode[h.Node], claimed{a, h.Epoch})
 		}
 	}
@@ -157,6 +209,9 @@ func (s *state) whole() []byte {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		t := s.nodes[name]
+		if !s.isMember(name) {
+			continue
+		}
 		for _, m := range []message{
 			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags},
 			{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces},

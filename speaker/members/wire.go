@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"quayside.io/speaker/announce"
 )
@@ -36,6 +37,7 @@ const maxMessage = 1100
 const (
 	maxName       = 253 // of a Kubernetes object
 	maxInterfaces = 512
+	maxFacts      = 256 << 10 // so many of them take half
 	maxState      = 32 << 20
 )
 
@@ -122,7 +124,8 @@ func claimMessages(node string, claims []claimed) [][]byte {
 }
 
 // parse reads one message. It believes nothing that it has not checked.
-func parse(b []byte) (message, error) {
+func parse(b []byte, now time.Time) (message, error) {
+	most := uint64(announce.MaxCount(now))
 	if len(b) < 2 || len(b) < 2+int(b[1]) {
 		return message{}, errTruncated
 	}
@@ -131,45 +134,63 @@ func parse(b []byte) (message, error) {
 	if m.node == "" || len(m.node) > maxName {
 		return message{}, fmt.Errorf("node name of %d bytes", len(m.node))
 	}
+	var err error
 	switch m.kind {
 	case kindClaims:
-		return m, m.parseClaims(b)
+		err = m.parseClaims(b, most)
 	case kindLeaving, kindFacts:
-		v, n := binary.Uvarint(b)
-		if n <= 0 || len(b) == n {
-			return message{}, errTruncated
-		}
-		m.version = v
-		b = b[n:]
-		if m.kind == kindLeaving {
-			m.leaving = b[0]
-			if len(b) > 1 {
-				m.flags = b[1]
-			}
-			return m, nil
-		}
-		if err := json.Unmarshal(b, &m.ifaces); err != nil {
-			return message{}, fmt.Errorf("interfaces of %s: %w", m.node, err)
-		}
-		if len(m.ifaces) > maxInterfaces {
-			return message{}, fmt.Errorf("%s tells of %d interfaces; at most %d are believed", m.node, len(m.ifaces), maxInterfaces)
-		}
-		return m, nil
+		err = m.parseWord(b, most)
+	default:
+		err = fmt.Errorf("message of unknown kind %d", m.kind)
 	}
-	return message{}, fmt.Errorf("message of unknown kind %d", m.kind)
+	return m, err
 }
 
-func (m *message) parseClaims(b []byte) error {
+// parseWord reads what a node says of itself.
+func (m *message) parseWord(b []byte, most uint64) error {
+	v, n := binary.Uvarint(b)
+	if n <= 0 || len(b) == n {
+		return errTruncated
+	}
+	if v > most {
+		return fmt.Errorf("version %d of what %s says is not believed", v, m.node)
+	}
+	m.version = v
+	b = b[n:]
+	if m.kind == kindLeaving {
+		m.leaving = b[0]
+		if len(b) > 1 {
+			m.flags = b[1]
+		}
+		return nil
+	}
+	if len(b) > maxFacts {
+		return fmt.Errorf("%s tells of its interfaces in %d bytes; at most %d are believed", m.node, len(b), maxFacts)
+	}
+	if err := json.Unmarshal(b, &m.ifaces); err != nil {
+		return fmt.Errorf("interfaces of %s: %w", m.node, err)
+	}
+	if len(m.ifaces) > maxInterfaces {
+		return fmt.Errorf("%s tells of %d interfaces; at most %d are believed", m.node, len(m.ifaces), maxInterfaces)
+	}
+	return nil
+}
+
+// parseClaims leaves out claims that are not believed: the others of the message
+// are none the worse for them.
+func (m *message) parseClaims(b []byte, most uint64) error {
 	for len(b) > 0 {
 		epoch, n := binary.Uvarint(b)
 		if n <= 0 || len(b) < n+1 || len(b) < n+1+int(b[n]) {
 			return errTruncated
 		}
 		a, ok := netip.AddrFromSlice(b[n+1 : n+1+int(b[n])])
-		if !ok || epoch < 1 || epoch > announce.MaxEpoch {
-			return fmt.Errorf("claim of %s with address %x and epoch %d", m.node, b[n+1:n+1+int(b[n])], epoch)
+		if !ok {
+			return fmt.Errorf("claim of %s on address %x", m.node, b[n+1:n+1+int(b[n])])
 		}
-		m.claims = append(m.claims, claimed{a.Unmap(), int64(epoch)})
+		if epoch > 0 && epoch <= most {
+			m.claims = append(m.claims, claimed{a.Unmap(), int64(epoch)})
+		}
 		b = b[n+1+int(b[n]):]
 	}
 	return nil
