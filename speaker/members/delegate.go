@@ -19,9 +19,11 @@ func (d *delegate) NodeMeta(int) []byte { return nil }
 
 // NotifyMsg takes in a gossiped message and passes on what was news.
 func (d *delegate) NotifyMsg(b []byte) {
-	if d.m.take(b) {
+	changed, err := d.m.take(b)
+	if changed {
 		d.m.changed()
 	}
+	d.m.complain(err)
 }
 
 // GetBroadcasts hands out what is to be gossiped.
@@ -34,26 +36,46 @@ func (d *delegate) LocalState(bool) []byte { return d.m.state.whole() }
 
 // MergeRemoteState takes in everything that another member knows.
 func (d *delegate) MergeRemoteState(b []byte, _ bool) {
-	if err := splitState(b, func(one []byte) { d.m.take(one) }); err != nil {
-		d.m.opts.Log.Warn("state of another member is not understood", "error", err)
-	}
+	err := splitState(b, func(one []byte) {
+		_, err := d.m.take(one)
+		d.m.complain(err)
+	})
+	d.m.complain(err)
 	d.m.changed()
 }
 
+// complaint is how often at most a member is told of what it does not
+// understand: another may go on saying it, and a newer version much of it.
+const complaint = 10 * time.Second
+
+func (m *Members) complain(err error) {
+	if err == nil {
+		return
+	}
+	m.mu.Lock()
+	often := time.Since(m.complained) < complaint
+	if !often {
+		m.complained = time.Now()
+	}
+	m.mu.Unlock()
+	if !often {
+		m.opts.Log.Warn("message of another member is not understood", "error", err)
+	}
+}
+
 // take merges one message and reports whether anything changed by it.
-func (m *Members) take(b []byte) bool {
+func (m *Members) take(b []byte) (changed bool, err error) {
 	msg, err := parse(b, time.Now())
 	if err != nil {
-		m.opts.Log.Warn("message of another member is not understood", "error", err)
-		return false
+		return false, err
 	}
 	if msg.node == m.opts.NodeName && msg.kind != kindClaims {
 		m.recall(msg.version)
-		return false // nobody knows this node better than it does itself
+		return false, nil // nobody knows this node better than it does itself
 	}
 	pass, changed := m.state.merge(msg, m.isAlive(msg.node))
 	m.broadcast(pass)
-	return changed
+	return changed, nil
 }
 
 // recall notes what others remember of this node. Its earlier self may have had
@@ -132,7 +154,6 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []b
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	why := fmt.Sprintf("two speakers call themselves %s, at %s and %s", existing.Name, existing.Address(), other.Address())
 	d.m.opts.Log.Error("names of members conflict", "reason", why)
-	d.m.update(func() { d.m.missing[existing.Name] = why })
 }
 
 // count publishes the gauge.

@@ -98,6 +98,8 @@ type Members struct {
 	told     announce.Facts
 	dirty    bool
 	view     *View
+
+	complained time.Time // when a message was last not understood
 }
 
 // New returns Members that have not begun to talk.
