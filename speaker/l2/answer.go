@@ -59,8 +59,8 @@ func (a *answerer) arp(frame, out []byte) (v verdict) {
 	if len(frame) < arpLen || string(frame[12:20]) != arpHeader {
 		return v
 	}
-	sender := mac(frame[arpSHA:arpSPA])
-	if sender == a.self || !unicast(sender) {
+	sender, op := mac(frame[arpSHA:arpSPA]), binary.BigEndian.Uint16(frame[arpOp:])
+	if sender == a.self || !unicast(sender) || op != arpRequest && op != arpReply {
 		return v // our own frame come back, or nonsense
 	}
 	t := a.tables.Load()
@@ -69,7 +69,7 @@ func (a *answerer) arp(frame, out []byte) (v verdict) {
 		return v
 	}
 	tpa := [4]byte(frame[arpTPA:arpLen])
-	if binary.BigEndian.Uint16(frame[arpOp:]) != arpRequest || !has(t.v4, tpa) || !a.meant(frame) {
+	if op != arpRequest || !has(t.v4, tpa) || !a.meant(frame) {
 		return v
 	}
 	v.asked = true
@@ -133,8 +133,8 @@ func (a *answerer) ndp(frame, out []byte) (v verdict) {
 	if !ok {
 		return v
 	}
-	sender := mac(frame[6:12])
-	if sender == a.self || !unicast(sender) {
+	sender := linkOf(frame)
+	if sender == a.self || mac(frame[6:12]) == a.self || !unicast(sender) {
 		return v
 	}
 	target := [16]byte(frame[ndTarget:ndOptions])
@@ -205,14 +205,44 @@ func validND(frame []byte) ([]byte, bool) {
 	return frame, validOptions(frame) && sum(frame) == 0xffff
 }
 
+// validOptions finds options that have no length or none of an Ethernet's; what
+// else options may be is not ours to judge.
 func validOptions(frame []byte) bool {
 	for o := frame[ndOptions:]; len(o) > 0; {
 		if len(o) < 8 || o[1] == 0 || int(o[1])*8 > len(o) {
 			return false
 		}
+		if (o[0] == optSourceLink || o[0] == optTargetLink) && o[1] != 1 {
+			return false
+		}
 		o = o[int(o[1])*8:]
 	}
 	return true
+}
+
+// linkOption is the link-layer address that a valid frame tells: the asker's in
+// a solicitation, the target's in an advertisement.
+func linkOption(frame []byte) (m mac, told bool) {
+	kind := byte(optSourceLink)
+	if frame[ndType] == advertisement {
+		kind = optTargetLink
+	}
+	for o := frame[ndOptions:]; len(o) > 0; o = o[int(o[1])*8:] {
+		if o[0] == kind {
+			return mac(o[2:8]), true
+		}
+	}
+	return m, false
+}
+
+// linkOf is who a valid frame is from. A bond that balances sends from the MAC
+// of any of its ports, and a bridge that repeats from its own; what the frame
+// tells is where answers go, and what members have published.
+func linkOf(frame []byte) mac {
+	if m, told := linkOption(frame); told {
+		return m
+	}
+	return mac(frame[6:12])
 }
 
 // validSolicitation checks what depends on the source: one that probes has no
@@ -228,12 +258,8 @@ func validSolicitation(frame []byte, probing bool) bool {
 	if [13]byte(frame[ip6Dst:ip6Dst+13]) != group {
 		return false
 	}
-	for o := frame[ndOptions:]; len(o) > 0; o = o[int(o[1])*8:] {
-		if o[0] == optSourceLink {
-			return false
-		}
-	}
-	return true
+	_, told := linkOption(frame)
+	return !told
 }
 
 // sum is the Internet checksum of an ICMPv6 message in frame with its pseudo

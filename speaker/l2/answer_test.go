@@ -99,6 +99,58 @@ func TestARPClaimsOfOthersAreSeen(t *testing.T) {
 	}
 }
 
+// What is neither a question nor an answer claims nothing: a defence would be
+// an answer to it.
+func TestOtherARPOperationsClaimNothing(t *testing.T) {
+	for _, op := range []arp.Operation{0, 3, 4, 8, 9, 25, 0xffff} {
+		f, err := arpFrame(op, asker, vip4, mac{}, vip4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := newTestAnswerer().arp(f, make([]byte, 128)); v != (verdict{}) {
+			t.Errorf("operation %d: %+v", op, v)
+		}
+	}
+}
+
+// A frame may leave a bond by any port, with the MAC of that port. Who it is
+// from, and where answers go, is what it says inside, as in ARP.
+func TestNeighboursAreWhomTheySayTheyAre(t *testing.T) {
+	port := mac{2, 0, 0, 0, 0, 0x99}
+	source := &ndp.LinkLayerAddress{Direction: ndp.Source, Addr: net.HardwareAddr(asker[:])}
+	question := solicit(t, self, link6, vip6, source)
+	copy(question[6:12], port[:])
+	out := make([]byte, 128)
+	if v := newTestAnswerer().ndp(question, out); v.reply == 0 || mac(out[:6]) != asker {
+		t.Errorf("answered to %x, want %x: %+v", out[:6], asker, v)
+	}
+	for _, c := range []struct {
+		name    string
+		options []ndp.Option
+		want    mac
+	}{
+		{"with the option", []ndp.Option{&ndp.LinkLayerAddress{Direction: ndp.Target, Addr: net.HardwareAddr(asker[:])}}, asker},
+		{"without", nil, port},
+	} {
+		claim, err := ndFrame(port, vip6, netip.IPv6LinkLocalAllNodes(), &ndp.NeighborAdvertisement{TargetAddress: vip6, Options: c.options})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := newTestAnswerer().ndp(claim, out); v.claimed != vip6 || v.claimant != c.want {
+			t.Errorf("%s: claimed by %x, want %x: %+v", c.name, v.claimant, c.want, v)
+		}
+	}
+	// Ours come back, by whichever of the two it can be told.
+	back, err := gratuitous(self, vip6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(back[0][6:12], port[:])
+	if v := newTestAnswerer().ndp(back[0], out); v != (verdict{}) {
+		t.Errorf("our own frame by another port: %+v", v)
+	}
+}
+
 func solicit(t testing.TB, to mac, from, dst netip.Addr, options ...ndp.Option) []byte {
 	t.Helper()
 	f, err := ndFrame(asker, from, dst, &ndp.NeighborSolicitation{TargetAddress: vip6, Options: options})
@@ -131,6 +183,12 @@ func TestSolicitationsAreAnswered(t *testing.T) {
 		{"to another host", solicit(t, mac{2, 0, 0, 0, 0, 7}, link6, vip6), false, false},
 		{"wrong checksum", broken, false, false},
 		{"cut short", solicit(t, self, link6, vip6)[:ndOptions-1], false, false},
+		{"an option of no length", changed(solicit(t, self, link6, vip6, source), ndOptions+1, 0), false, false},
+		{"an option that is cut off", changed(solicit(t, self, link6, vip6, source), ndOptions+1, 2), false, false},
+		{"from another link", changed(solicit(t, self, link6, vip6), ip6Hops, 254), false, false},
+		{"behind another header", changed(solicit(t, self, link6, vip6), ip6Next, 0), false, false},
+		{"from a group", changed(solicit(t, self, link6, vip6), ip6Src, 0xff), false, false},
+		{"padded", append(solicit(t, self, link6, vip6), make([]byte, 6)...), true, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,6 +203,13 @@ func TestSolicitationsAreAnswered(t *testing.T) {
 			checkAdvertisement(t, out[:v.reply], c.solicited)
 		})
 	}
+}
+
+// changed changes one byte of a frame, and its checksum with it.
+func changed(frame []byte, at int, to byte) []byte {
+	frame[at] = to
+	checksummed(frame)
+	return frame
 }
 
 func checkAdvertisement(t *testing.T, frame []byte, solicited bool) {
@@ -196,20 +261,34 @@ func TestAnswersAllocateNothing(t *testing.T) {
 	}
 }
 
-// A frame is only answered if the library, which is slow and was not written
-// by us, reads the same question from it.
+// A frame is only answered, and only counts as a claim, if the library, which is
+// slow and was not written by us, reads the same from it.
 func FuzzARP(f *testing.F) {
 	f.Add(arpQuestion(f, broadcast(), client, vip4))
+	f.Add(arpQuestion(f, broadcast(), netip.IPv4Unspecified(), vip4))
+	for _, op := range []arp.Operation{arp.OperationRequest, arp.OperationReply, 8} {
+		claim, err := arpFrame(op, asker, vip4, mac{}, vip4)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(append(claim, make([]byte, 18)...))
+	}
 	f.Add(arpQuestion(f, broadcast(), client, vip4)[:ethLen+8])
 	f.Add(append(ethHeader(broadcast(), asker, protoARP), 0, 1, 8, 0, 0xff, 0xff, 0, 1)) // lengths that overflowed a parser once
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		v := newTestAnswerer().arp(frame, make([]byte, 128))
-		if v.reply == 0 {
+		if v == (verdict{}) {
 			return
 		}
 		var p arp.Packet
-		if err := p.UnmarshalBinary(frame[ethLen:]); err != nil || p.Operation != arp.OperationRequest || p.TargetIP != vip4 {
-			t.Errorf("answered %x: %+v %v", frame, p, err)
+		if err := p.UnmarshalBinary(frame[ethLen:]); err != nil {
+			t.Fatalf("%x is %+v: %v", frame, v, err)
+		}
+		asked := v.asked && v.reply == arpLen && p.Operation == arp.OperationRequest && p.TargetIP == vip4
+		claims := v.claimed == vip4 && v.reply == 0 && p.SenderIP == vip4 && bytes.Equal(p.SenderHardwareAddr, v.claimant[:]) &&
+			(p.Operation == arp.OperationRequest || p.Operation == arp.OperationReply)
+		if asked == claims {
+			t.Errorf("%x is %+v: %+v", frame, v, p)
 		}
 	})
 }
@@ -220,19 +299,61 @@ func FuzzNDP(f *testing.F) {
 	binary.BigEndian.PutUint16(long[ip6Payload:], 0xffff) // says more than it holds
 	f.Add(long)
 	f.Add(append(solicit(f, self, link6, vip6), 1, 0)) // an option of no length
+	group, err := ndp.SolicitedNodeMulticast(vip6)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(solicit(f, groupMAC(group), netip.IPv6Unspecified(), group))
+	claim, err := gratuitous(asker, vip6)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(claim[0])
+	f.Add(append(claim[0], make([]byte, 6)...)) // padding behind the message
+	odd := solicit(f, self, link6, vip6, &ndp.LinkLayerAddress{Direction: ndp.Source, Addr: net.HardwareAddr(asker[:])})
+	odd[ndOptions+1] = 2 // a link-layer address of another kind of link
+	f.Add(append(odd, make([]byte, 8)...))
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		v := newTestAnswerer().ndp(frame, make([]byte, 128))
-		if v.reply == 0 {
-			return
-		}
-		m, err := ndp.ParseMessage(frame[ip6Len : ip6Len+int(binary.BigEndian.Uint16(frame[ip6Payload:]))])
-		if err != nil {
-			t.Fatalf("answered %x: %v", frame, err)
-		}
-		if ns, ok := m.(*ndp.NeighborSolicitation); !ok || ns.TargetAddress != vip6 {
-			t.Errorf("answered %x: %+v", frame, m)
+		checkND(t, frame)
+		if checksummed(frame) { // which no fuzzer guesses
+			checkND(t, frame)
 		}
 	})
+}
+
+// checkND judges what the answerer makes of a frame. What the library reads are
+// the fixed parts: it minds what is wrong in options that RFC 4861 6.1 ignores.
+func checkND(t *testing.T, frame []byte) {
+	t.Helper()
+	v := newTestAnswerer().ndp(frame, make([]byte, 128))
+	if v == (verdict{}) {
+		return
+	}
+	m, err := ndp.ParseMessage(frame[ip6Len:ndOptions])
+	if err != nil {
+		t.Fatalf("%x is %+v: %v", frame, v, err)
+	}
+	ns, asked := m.(*ndp.NeighborSolicitation)
+	asked = asked && v.asked && v.reply == naLen && ns.TargetAddress == vip6
+	na, claims := m.(*ndp.NeighborAdvertisement)
+	claims = claims && v.claimed == vip6 && v.reply == 0 && na.TargetAddress == vip6
+	if asked == claims {
+		t.Errorf("%x is %+v: %+v", frame, v, m)
+	}
+}
+
+// checksummed makes the checksum right, where there is room for one.
+func checksummed(frame []byte) bool {
+	if len(frame) < ndOptions {
+		return false
+	}
+	end := ip6Len + int(binary.BigEndian.Uint16(frame[ip6Payload:]))
+	if end < ndOptions || end > len(frame) {
+		return false
+	}
+	frame[ndSum], frame[ndSum+1] = 0, 0
+	binary.BigEndian.PutUint16(frame[ndSum:], ^sum(frame[:end]))
+	return true
 }
 
 // The filter's spans cover every address, stay few, and cover little else when
