@@ -409,10 +409,10 @@ func TestTheLargestFilterAssembles(t *testing.T) {
 	for i := range uint32(maxSpans) {
 		spans = append(spans, span{i * 100, i*100 + 1})
 	}
-	if _, err := arpFilter(spans); err != nil {
+	if _, err := arpFilter(1, spans); err != nil {
 		t.Error(err)
 	}
-	if _, err := ndpFilter(spans); err != nil {
+	if _, err := ndpFilter(1, spans); err != nil {
 		t.Error(err)
 	}
 }

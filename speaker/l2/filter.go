@@ -70,19 +70,22 @@ func lastWord[K [4]byte | [16]byte](a K) uint32 {
 // promiscuous interface delivers, and our own.
 const pktOtherHost, pktOutgoing = 3, 4
 
-// arpFilter passes ARP frames whose target or sender lies in spans. bpf's only
-// error is a program that cannot be encoded, which depends on spans alone and
-// maxSpans rules out; the caller still reports it.
-func arpFilter(spans []span) ([]bpf.RawInstruction, error) {
-	p := prologue()
+// filter is arpFilter or ndpFilter: the program of a socket on the interface
+// with this index. bpf's only error is a program that cannot be encoded, which
+// depends on spans alone and maxSpans rules out; the caller still reports it.
+type filter func(index int, spans []span) ([]bpf.RawInstruction, error)
+
+// arpFilter passes ARP frames whose target or sender lies in spans.
+func arpFilter(index int, spans []span) ([]bpf.RawInstruction, error) {
+	p := prologue(index)
 	p = append(p, inSpans(arpTPA, spans)...)
 	p = append(p, inSpans(arpSPA, spans)...)
 	return bpf.Assemble(append(p, bpf.RetConstant{Val: 0}))
 }
 
 // ndpFilter passes solicitations and advertisements whose target ends in spans.
-func ndpFilter(spans []span) ([]bpf.RawInstruction, error) {
-	p := prologue()
+func ndpFilter(index int, spans []span) ([]bpf.RawInstruction, error) {
+	p := prologue(index)
 	p = append(p,
 		bpf.LoadAbsolute{Off: ip6Next, Size: 2}, // and the hop limit
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: icmpv6<<8 | 255, SkipTrue: 1},
@@ -96,15 +99,16 @@ func ndpFilter(spans []span) ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(p, bpf.RetConstant{Val: 0}))
 }
 
-// prologue drops our own frames, those of other hosts, and those of a VLAN,
-// which the VLAN's own interface answers (a socket on the parent sees both).
-func prologue() []bpf.Instruction {
+// prologue drops our own frames, those of other hosts, and those that came to
+// the interface for another one on top of it: a socket on the parent of a VLAN
+// hears the VLAN's frames too, without the tag, and must not answer them.
+func prologue(index int) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtType},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: pktOutgoing, SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: pktOtherHost, SkipTrue: 2},
-		bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(index), SkipTrue: 1},
 		bpf.RetConstant{Val: 0},
 	}
 }

@@ -190,7 +190,7 @@ func (a answers) report(b *testing.B) {
 func ask(b *testing.B, ifi *net.Interface) answers {
 	stayOn(b, 0)
 	self := mac(ifi.HardwareAddr)
-	filter, err := arpFilter([]span{{0, ^uint32(0)}})
+	filter, err := arpFilter(ifi.Index, []span{{0, ^uint32(0)}})
 	if err != nil {
 		b.Fatal(err)
 	}

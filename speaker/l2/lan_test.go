@@ -233,6 +233,38 @@ func TestEachInterfaceAnswersForItself(t *testing.T) {
 	}
 }
 
+// A VLAN is another LAN: what is asked there is answered by its own interface,
+// and a host there that has an address of ours is no stranger to us.
+func TestAVLANIsAnotherLAN(t *testing.T) {
+	if !inNamespace(t, "arping") {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	l := newLAN(t)
+	if out, err := exec.Command("ip", "link", "add", "link", "lan0", "name", "lan0.7", "up", "type", "vlan", "id", "7").CombinedOutput(); err != nil {
+		t.Skipf("this kernel has no VLANs: %s", out)
+	}
+	l.run("ip", "link", "add", "link", "eth0", "name", "eth0.7", "up", "type", "vlan", "id", "7")
+	a := startAnnouncer(t)
+	a.awaitLAN(t)
+	a.Set(wantAddresses(vip4))
+	eventually(t, "announced", func() bool { return a.metrics.of("lan0", "ipv4").gratuitous.Load() > 0 })
+	l.run("arping", "-c", "1", "-w", "2", "-i", "eth0", vip4.String())
+	asked := a.metrics.of("lan0", "ipv4").requests.Load()
+	if l.try("arping", "-c", "2", "-w", "1", "-i", "eth0.7", vip4.String()) == nil {
+		t.Error("answered in the VLAN")
+	}
+	if now := a.metrics.of("lan0", "ipv4").requests.Load(); now != asked {
+		t.Errorf("lan0 heard %d questions of the VLAN", now-asked)
+	}
+	_ = l.try("arping", "-U", "-c", "1", "-w", "1", "-i", "eth0.7", "-S", vip4.String(), vip4.String())
+	select {
+	case c := <-a.Conflicts():
+		t.Errorf("a host of the VLAN is told as %+v", c)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
 // The burst as the neighbour captures it: five times both forms of ARP and an
 // advertisement, over two and a half seconds, and then nothing until the beat.
 func TestTheBurstOnTheWire(t *testing.T) {

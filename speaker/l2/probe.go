@@ -11,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/bpf"
 )
 
 // Question asks who answers for an address on some interfaces; none named
@@ -145,7 +143,7 @@ func (p *probe) add(l link, questions []Question) {
 			v4 = append(v4, one)
 		}
 	}
-	add := func(list []asked, proto int, filter func([]span) ([]bpf.RawInstruction, error), parse func(*answerer, []byte, []byte) verdict) {
+	add := func(list []asked, proto int, filter filter, parse func(*answerer, []byte, []byte) verdict) {
 		if len(list) == 0 {
 			return
 		}
@@ -185,7 +183,7 @@ func sourceFor(l link, a netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-func newEar(p *probe, l link, list []asked, proto int, filter func([]span) ([]bpf.RawInstruction, error)) (*ear, error) {
+func newEar(p *probe, l link, list []asked, proto int, filter filter) (*ear, error) {
 	e := &ear{p: p, link: l, ans: newAnswerer(l.mac)}
 	t := &tables{v4: map[[4]byte]struct{}{}, v6: map[[16]byte]struct{}{}}
 	addresses := make([]netip.Addr, 0, len(list))
@@ -204,7 +202,7 @@ func newEar(p *probe, l link, list []asked, proto int, filter func([]span) ([]bp
 		}
 	}
 	e.ans.tables.Store(t)
-	program, err := filter(spansOfAddrs(addresses, addresses[0].Is4()))
+	program, err := filter(l.index, spansOfAddrs(addresses, addresses[0].Is4()))
 	if err != nil {
 		return nil, fmt.Errorf("filter: %w", err)
 	}

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mdlayher/ndp"
-	"golang.org/x/net/bpf"
 	"golang.org/x/net/ipv6"
 )
 
@@ -36,7 +35,7 @@ type responder struct {
 // channel is how a responder speaks one family.
 type channel struct {
 	proto    int
-	filter   func([]span) ([]bpf.RawInstruction, error)
+	filter   filter
 	counters *counters
 
 	socket *socket // nil: nothing to answer for yet
@@ -102,7 +101,7 @@ func (r *responder) let(c *channel, spans []span, serve func()) error {
 	if slices.Equal(spans, c.spans) {
 		return nil
 	}
-	program, err := c.filter(spans)
+	program, err := c.filter(r.link.index, spans)
 	switch {
 	case err != nil:
 	case c.socket != nil:
