@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -33,7 +34,7 @@ type Found struct {
 // Timing says how often and how long Probe asks.
 type Timing struct {
 	Times int
-	Every time.Duration // also how long to listen after the last one
+	Every time.Duration // how long to listen after each time
 }
 
 // Takeover is the timing that decides whether a silent member is really gone:
@@ -78,8 +79,6 @@ func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Tim
 	for _, e := range p.ears {
 		p.listening.Go(e.listen)
 	}
-	tick := time.NewTicker(timing.Every)
-	defer tick.Stop()
 	var before bool
 	var answers int64
 	lively := func() bool { return before && (answers == 0 || p.answers.Load() > answers) }
@@ -89,7 +88,7 @@ func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Tim
 			e.ask()
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(timing.Every): // counted from the last question, of which there may be thousands
 		case <-p.all:
 			return p.result(), true, nil
 		case <-ctx.Done():
@@ -214,10 +213,23 @@ func newEar(p *probe, l link, list []asked, proto int, filter filter) (*ear, err
 	return e, nil
 }
 
-// ask sends the questions that are still open.
+// A queue that is full, as of a slow link when there are thousands of questions,
+// is waited for this often and long. A question that is lost on this side would
+// make its address look free.
+const (
+	askTries = 50
+	askPause = time.Millisecond
+)
+
+// ask sends all questions.
 func (e *ear) ask() {
 	for _, f := range e.frames {
-		if err := e.out.write(f); err != nil {
+		err := e.out.write(f)
+		for try := 0; errors.Is(err, syscall.EAGAIN) && try < askTries; try++ {
+			time.Sleep(askPause)
+			err = e.out.write(f)
+		}
+		if err != nil {
 			e.p.log.Debug("question lost", "interface", e.link.Name, "error", err)
 		}
 	}
