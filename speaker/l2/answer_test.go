@@ -3,6 +3,7 @@ package l2
 import (
 	"bytes"
 	"encoding/binary"
+	"log/slog"
 	"net"
 	"net/netip"
 	"testing"
@@ -442,5 +443,27 @@ func TestScheduleBurstsThenBeats(t *testing.T) {
 	s.remove(vip4)
 	if _, some := s.wait(now); some {
 		t.Error("a removed address is still due")
+	}
+}
+
+// An interface that was made anew, under its old name and with its old MAC, is
+// another one: what it is plugged into may be, too.
+func TestAnInterfaceMadeAnewIsAnnouncedOn(t *testing.T) {
+	a := New(Options{Log: slog.New(slog.DiscardHandler)})
+	a.Set(&Want{Addresses: map[netip.Addr]Announcement{vip4: {}}})
+	now := time.Unix(1000, 0)
+	for i, index := range []int{1001, 1002} {
+		l := link{index: index, mac: self}
+		l.Name = "lan0"
+		key := responderKey{index, l.mac, l.Name}
+		a.responders = map[responderKey]*responder{key: newResponder(l, &counters{}, &counters{}, a.raw)}
+		now = now.Add(10 * time.Second)
+		a.apply(now)
+		for range burst() {
+			if _, due := a.sched.next(now); !due {
+				t.Fatalf("incarnation %d is not announced on", i+1)
+			}
+			now = now.Add(time.Second)
+		}
 	}
 }

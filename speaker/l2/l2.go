@@ -68,7 +68,7 @@ type Announcer struct {
 	// What follows belongs to the goroutine of Run.
 	responders map[responderKey]*responder
 	failed     map[responderKey]string // why one does not serve, once logged
-	serving    map[netip.Addr]map[string]int64
+	serving    map[netip.Addr]map[responderKey]int64 // with the Round
 	sched      *schedule
 	defended   map[netip.Addr]time.Time
 }
@@ -89,7 +89,7 @@ func New(opts Options) *Announcer {
 		strangers: make(chan Conflict, 64), raw: make(chan Conflict, 256),
 		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
-		serving: map[netip.Addr]map[string]int64{}, sched: newSchedule(opts.Beat),
+		serving: map[netip.Addr]map[responderKey]int64{}, sched: newSchedule(opts.Beat),
 		defended: map[netip.Addr]time.Time{},
 	}
 	a.want.Store(&Want{})
@@ -258,10 +258,9 @@ func sameInterface(a, b announce.Interface) bool {
 // is new somewhere.
 func (a *Announcer) apply(now time.Time) {
 	want := a.want.Load()
-	next := make(map[netip.Addr]map[string]int64, len(want.Addresses))
+	next := make(map[netip.Addr]map[responderKey]int64, len(want.Addresses))
 	for key, r := range a.responders {
 		t := &tables{v4: map[[4]byte]struct{}{}, v6: map[[16]byte]struct{}{}}
-		where := key.name + "/" + net.HardwareAddr(key.mac[:]).String()
 		for addr, ann := range want.Addresses {
 			if len(ann.Interfaces) > 0 && !slices.Contains(ann.Interfaces, key.name) {
 				continue
@@ -272,9 +271,9 @@ func (a *Announcer) apply(now time.Time) {
 				t.v6[addr.As16()] = struct{}{}
 			}
 			if next[addr] == nil {
-				next[addr] = map[string]int64{}
+				next[addr] = map[responderKey]int64{}
 			}
-			next[addr][where] = ann.Round
+			next[addr][key] = ann.Round
 		}
 		a.tellOnce(key, r.set(t))
 	}
@@ -303,9 +302,9 @@ func (a *Announcer) tellOnce(key responderKey, err error) {
 }
 
 // arrived reports whether on holds an interface or a round that old did not.
-func arrived(old, on map[string]int64) bool {
-	for where, round := range on {
-		if before, ok := old[where]; !ok || before != round {
+func arrived(old, on map[responderKey]int64) bool {
+	for key, round := range on {
+		if before, ok := old[key]; !ok || before != round {
 			return true
 		}
 	}
@@ -314,17 +313,17 @@ func arrived(old, on map[string]int64) bool {
 
 // sendDue announces what is due, a batch at most, and says when to come back.
 func (a *Announcer) sendDue(now time.Time) (time.Duration, bool) {
+	inOrder := slices.SortedFunc(maps.Keys(a.responders), func(x, y responderKey) int { return x.index - y.index })
 	for range sendBatch {
 		addr, ok := a.sched.next(now)
 		if !ok {
 			return a.sched.wait(now)
 		}
-		for _, key := range slices.SortedFunc(maps.Keys(a.responders), func(x, y responderKey) int { return x.index - y.index }) {
-			r := a.responders[key]
-			if _, on := a.serving[addr][key.name+"/"+net.HardwareAddr(key.mac[:]).String()]; !on {
+		for _, key := range inOrder {
+			if _, on := a.serving[addr][key]; !on {
 				continue
 			}
-			if err := r.announce(addr); err != nil && !errors.Is(err, net.ErrClosed) {
+			if err := a.responders[key].announce(addr); err != nil && !errors.Is(err, net.ErrClosed) {
 				a.opts.Log.Debug("announcement lost", "address", addr, "interface", key.name, "error", err)
 			}
 		}
