@@ -216,6 +216,9 @@ func (m *mind) view() announce.View {
 
 // waiting says why nothing may be claimed yet.
 func (m *mind) waiting() string {
+	if m.mute != "" {
+		return m.mute
+	}
 	if !m.synced() {
 		return "waiting for the cluster's objects"
 	}

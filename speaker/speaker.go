@@ -58,6 +58,7 @@ type Speaker struct {
 	metrics *metrics
 	state   atomic.Pointer[State]
 	tasks   atomic.Int64 // questions to the LAN under way
+	mute    string       // why this process may not speak; "" it may
 }
 
 // State is what a speaker is doing, for /state and for people.
@@ -156,11 +157,17 @@ func (s *Speaker) Run(ctx context.Context) error {
 			failed <- err
 		}()
 	}
+	// Who cannot answer for an address must not be a member: the others would
+	// leave it its share. It stays, to be asked why.
+	if err := l2.Permitted(); err != nil {
+		s.mute = err.Error()
+		s.opts.Log.Error("speaker announces nothing", "reason", s.mute)
+	}
 	p := newPublisher(s.opts)
 	start("layer 2", s.l2.Run)
 	start("speaker status", p.run)
 	start("kube-proxy", s.rules.Run)
-	if s.members != nil {
+	if s.members != nil && s.mute == "" {
 		start("members", s.members.Run)
 	}
 	err := s.loop(ctx, hands, p, failed, &running)

@@ -31,8 +31,14 @@ func (m *mind) tell() {
 	m.told = now
 	problems := slices.Concat(m.plan.Problems, own)
 	m.state.Store(m.describe(problems))
-	if m.waiting() == "" {
+	switch {
+	case m.waiting() == "":
 		m.pub.set(m.status())
+	case m.mute != "" && m.synced():
+		// What the last process of this node announced is not announced any more.
+		m.pub.set(v1alpha1.SpeakerStatusStatus{Members: v1alpha1.SpeakerMembers{
+			Expected: m.expected(), NotAlive: []string{m.opts.NodeName + ": " + m.mute},
+		}})
 	}
 }
 
@@ -40,11 +46,14 @@ func (m *mind) tell() {
 func (m *mind) ownProblems() []snapshot.Problem {
 	node := snapshot.Ref{Kind: "Node", Key: snapshot.Key{Name: m.opts.NodeName}}
 	var out []snapshot.Problem
-	if m.members.Waiting != "" {
-		out = append(out, snapshot.Problem{Object: node, Reason: "SpeakerWaiting", Message: m.members.Waiting})
+	if why := cmp.Or(m.mute, m.members.Waiting); why != "" {
+		out = append(out, snapshot.Problem{Object: node, Reason: "SpeakerWaiting", Message: "this node announces nothing: " + why})
 	}
 	for _, text := range m.l2.Hazards() {
 		out = append(out, snapshot.Problem{Object: node, Reason: "KernelAnswers", Message: text})
+	}
+	for _, text := range m.l2.Failures() {
+		out = append(out, snapshot.Problem{Object: node, Reason: "InterfaceFails", Message: text})
 	}
 	if why := m.rules.Late(); why != "" {
 		out = append(out, snapshot.Problem{Object: node, Reason: "KubeProxyBehind",
@@ -68,7 +77,7 @@ func (m *mind) status() v1alpha1.SpeakerStatusStatus {
 	s.Leaving = m.leaves()
 	s.Members = v1alpha1.SpeakerMembers{
 		Alive:    int32(len(m.members.Alive)),
-		Expected: int32(max(1, m.cluster.Nodes.Len())),
+		Expected: m.expected(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.members.Missing)) {
 		if len(s.Members.NotAlive) == maxNotAlive {
@@ -78,6 +87,9 @@ func (m *mind) status() v1alpha1.SpeakerStatusStatus {
 	}
 	return s
 }
+
+// expected is how many speakers there should be.
+func (m *mind) expected() int32 { return int32(max(1, m.cluster.Nodes.Len())) }
 
 func (m *mind) describe(problems []snapshot.Problem) *State {
 	s := &State{

@@ -1,17 +1,24 @@
 package speaker
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/cluster"
 	"quayside.io/controller/snapshot"
 	"quayside.io/speaker/announce"
+	"quayside.io/test/netns"
 )
 
 // notes keeps the Events.
@@ -104,5 +111,55 @@ func TestAFailedQuestionAccusesNobody(t *testing.T) {
 	m.tell()
 	if len(notes.heard) > 0 {
 		t.Error(notes.heard)
+	}
+}
+
+// A speaker that may not open packet sockets says so wherever it can, and does
+// not meet the others, who would leave it its share of the addresses.
+func TestWhoMayNotSpeakLeavesItsShare(t *testing.T) {
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "machine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Put(objects(2)...)
+	go func() { _ = files.Run(t.Context()) }()
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("a secret for the fleet\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := &notes{Writer: files}
+	s, err := New(Options{Source: files.Source, Writer: n, NodeName: "n1", MembersKeyFile: key, MembersBind: "127.0.0.1:17946"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func() string {
+		if status, ok := files.Snapshot().SpeakerStatuses.Get(snapshot.Key{Name: "n1"}); ok {
+			return fmt.Sprint(status.Status.Members.NotAlive)
+		}
+		return ""
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	go func() {
+		for said() == "" && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		stop()
+	}()
+	netns.Without(t, unix.CAP_NET_RAW, func() { err = s.Run(ctx) })
+	if err != nil {
+		t.Error(err)
+	}
+	if waiting := s.members.View().Waiting; waiting != "speaker is starting" {
+		t.Errorf("it has met others: %q", waiting)
+	}
+	told := map[string]string{"readiness": fmt.Sprint(s.Ready()), "SpeakerStatus": said(), "Events": fmt.Sprint(n.heard)}
+	for where, text := range told {
+		if !strings.Contains(text, "NET_RAW") {
+			t.Errorf("%s says %q", where, text)
+		}
+	}
+	if want := "Node n1 SpeakerWaiting: this node announces nothing: "; len(n.heard) != 1 || !strings.HasPrefix(n.heard[0], want) {
+		t.Errorf("told %q, want one %q", n.heard, want)
 	}
 }

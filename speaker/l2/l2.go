@@ -3,6 +3,7 @@ package l2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -57,6 +58,7 @@ type Announcer struct {
 	want      atomic.Pointer[Want]
 	links     atomic.Pointer[[]announce.Interface]
 	hazards   atomic.Pointer[[]string]
+	failures  atomic.Pointer[[]string]
 	wake      chan struct{}
 	watch     chan struct{}
 	strangers chan Conflict // to the hall
@@ -67,7 +69,7 @@ type Announcer struct {
 
 	// What follows belongs to the goroutine of Run.
 	responders map[responderKey]*responder
-	failed     map[responderKey]string // why one does not serve, once logged
+	failed     map[responderKey]string // why one does not serve
 	serving    map[netip.Addr]map[responderKey]int64 // with the Round
 	sched      *schedule
 	defended   map[netip.Addr]time.Time
@@ -95,6 +97,7 @@ func New(opts Options) *Announcer {
 	a.want.Store(&Want{})
 	a.links.Store(&[]announce.Interface{})
 	a.hazards.Store(&[]string{})
+	a.failures.Store(&[]string{})
 	a.metrics = newMetrics(opts.Registerer)
 	return a
 }
@@ -105,7 +108,7 @@ func (a *Announcer) Set(w *Want) {
 	poke(a.wake)
 }
 
-// Watch signals that Interfaces changed.
+// Watch signals that Interfaces, Hazards or Failures changed.
 func (a *Announcer) Watch() <-chan struct{} { return a.watch }
 
 // Ready is closed once the interfaces have been read.
@@ -120,6 +123,9 @@ func (a *Announcer) Interfaces() []announce.Interface { return *a.links.Load() }
 
 // Hazards are settings of this machine that spoil what we do, as sentences.
 func (a *Announcer) Hazards() []string { return *a.hazards.Load() }
+
+// Failures are interfaces that cannot answer, or not for all, as sentences.
+func (a *Announcer) Failures() []string { return *a.failures.Load() }
 
 func poke(c chan struct{}) {
 	select {
@@ -275,8 +281,9 @@ func (a *Announcer) apply(now time.Time) {
 			}
 			next[addr][key] = ann.Round
 		}
-		a.tellOnce(key, r.set(t))
+		a.note(key, r.set(t))
 	}
+	a.tellFailures()
 	for addr, on := range next {
 		if arrived(a.serving[addr], on) {
 			a.sched.arm(addr, now)
@@ -291,13 +298,24 @@ func (a *Announcer) apply(now time.Time) {
 	a.serving = next
 }
 
-// tellOnce logs why an interface cannot serve, or not all, until that changes.
-func (a *Announcer) tellOnce(key responderKey, err error) {
+// note remembers why an interface cannot serve, or not all, and logs it once.
+func (a *Announcer) note(key responderKey, err error) {
 	if err == nil {
 		delete(a.failed, key)
 	} else if a.failed[key] != err.Error() {
 		a.failed[key] = err.Error()
 		a.opts.Log.Error("interface cannot serve", "interface", key.name, "error", err)
+	}
+}
+
+func (a *Announcer) tellFailures() {
+	now := []string{}
+	for key, why := range a.failed {
+		now = append(now, fmt.Sprintf("interface %s cannot answer, or not for all addresses: %s", key.name, why))
+	}
+	slices.Sort(now)
+	if before := a.failures.Swap(&now); !slices.Equal(*before, now) {
+		poke(a.watch)
 	}
 }
 

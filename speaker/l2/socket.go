@@ -10,6 +10,7 @@ import (
 
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 )
 
 // Protocols by EtherType.
@@ -48,10 +49,20 @@ type writer struct {
 	writeFn func(fd uintptr) bool
 }
 
+// Permitted says why this process may not speak on any LAN; nil: it may.
+func Permitted() error {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open a packet socket: %w; it needs the capability NET_RAW, which the chart gives it", err)
+	}
+	_ = unix.Close(fd)
+	return nil
+}
+
 func openSocket(link *net.Interface, proto int, filter []bpf.RawInstruction) (*socket, error) {
 	conn, err := packet.Listen(link, packet.Raw, proto, &packet.Config{Filter: filter})
 	if err != nil {
-		return nil, fmt.Errorf("packet socket on %s: %w (the capability NET_RAW is needed)", link.Name, err)
+		return nil, fmt.Errorf("packet socket on %s: %w", link.Name, err)
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {

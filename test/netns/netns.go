@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const marker = "QUAYSIDE_TEST_NETNS"
@@ -100,4 +103,28 @@ func Worked(t testing.TB, pid int) time.Duration {
 		t.Fatalf("no times in %q", b)
 	}
 	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// Without does something on a thread that lacks a capability for as long, such as
+// unix.CAP_NET_RAW. Other goroutines keep it.
+func Without(t *testing.T, capability uint, do func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var has [2]unix.CapUserData
+	if err := unix.Capget(&header, &has[0]); err != nil {
+		t.Fatal(err)
+	}
+	less := has
+	less[capability/32].Effective &^= 1 << (capability % 32)
+	if err := unix.Capset(&header, &less[0]); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Capset(&header, &has[0]); err != nil {
+			t.Error(err)
+		}
+	}()
+	do()
 }
