@@ -48,6 +48,7 @@ type mind struct {
 	asking  map[netip.Addr]struct{}
 	answers chan verdict
 	told    map[snapshot.Problem]struct{}
+	absent  map[string]time.Time // since when members are missing
 	retry   *time.Timer
 }
 
@@ -128,6 +129,7 @@ func (m *mind) compile() {
 	m.cluster = m.opts.Source.Snapshot()
 	m.members = m.membersView()
 	m.met = m.met || len(m.members.Alive) > 1
+	m.noteAbsent(began)
 	m.self = m.facts(began)
 	before, view := m.plan, m.view()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
@@ -145,7 +147,7 @@ func (m *mind) compile() {
 	if w := m.plan.Wake(time.Now()); w > 0 {
 		wait = w
 	}
-	m.retry.Reset(min(wait, m.nextRetry(), m.stops.wake(began), m.drained.wake(began)))
+	m.retry.Reset(min(wait, m.nextRetry(), m.nextAbsence(began), m.stops.wake(began), m.drained.wake(began)))
 }
 
 // remember notes claims of this node that it does not carry out: gossip keeps

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/explain"
@@ -14,13 +15,18 @@ import (
 // maxNotAlive bounds what a SpeakerStatus says of others.
 const maxNotAlive = 20
 
+// absence is how long a member may be missing before that is told: one that is
+// restarted or updated is back by then, and of each that is not all the others
+// tell.
+const absence = time.Minute
+
 // tell lets everybody know: State, the SpeakerStatus, and Events where a
 // problem of this node began.
 func (m *mind) tell() {
 	// The controller's leader tells of problems that every speaker sees; this
 	// node's own, and what it alone has heard on the LAN, are told here, when
 	// they begin.
-	own := m.ownProblems()
+	own := m.ownProblems(time.Now())
 	now := make(map[snapshot.Problem]struct{}, len(own))
 	for _, p := range slices.Concat(own, m.plan.Heard()) {
 		now[p] = struct{}{}
@@ -43,7 +49,7 @@ func (m *mind) tell() {
 }
 
 // ownProblems are those that only this node can know.
-func (m *mind) ownProblems() []snapshot.Problem {
+func (m *mind) ownProblems(now time.Time) []snapshot.Problem {
 	node := snapshot.Ref{Kind: "Node", Key: snapshot.Key{Name: m.opts.NodeName}}
 	var out []snapshot.Problem
 	if why := cmp.Or(m.mute, m.members.Waiting); why != "" {
@@ -64,12 +70,35 @@ func (m *mind) ownProblems() []snapshot.Problem {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.members.Missing)) {
 		// A peer without a speaker of its own is no problem.
-		if _, speaks := m.cluster.SpeakerStatuses.Get(snapshot.Key{Name: name}); speaks {
+		if _, speaks := m.cluster.SpeakerStatuses.Get(snapshot.Key{Name: name}); speaks && now.Sub(m.absent[name]) >= absence {
 			out = append(out, snapshot.Problem{Object: node, Reason: "MemberMissing",
 				Message: fmt.Sprintf("the speaker of node %s is not among the members: %s", name, m.members.Missing[name])})
 		}
 	}
 	return out
+}
+
+// noteAbsent notes since when members are missing.
+func (m *mind) noteAbsent(now time.Time) {
+	absent := make(map[string]time.Time, len(m.members.Missing))
+	for name := range m.members.Missing {
+		absent[name] = now
+		if since, known := m.absent[name]; known {
+			absent[name] = since
+		}
+	}
+	m.absent = absent
+}
+
+// nextAbsence is how long until another absence is to be told.
+func (m *mind) nextAbsence(now time.Time) time.Duration {
+	next := time.Hour
+	for _, since := range m.absent {
+		if left := absence - now.Sub(since); left > 0 {
+			next = min(next, left)
+		}
+	}
+	return next
 }
 
 func (m *mind) status() v1alpha1.SpeakerStatusStatus {

@@ -18,6 +18,7 @@ import (
 	"quayside.io/controller/cluster"
 	"quayside.io/controller/snapshot"
 	"quayside.io/speaker/announce"
+	"quayside.io/speaker/members"
 	"quayside.io/test/netns"
 )
 
@@ -161,5 +162,38 @@ func TestWhoMayNotSpeakLeavesItsShare(t *testing.T) {
 	}
 	if want := "Node n1 SpeakerWaiting: this node announces nothing: "; len(n.heard) != 1 || !strings.HasPrefix(n.heard[0], want) {
 		t.Errorf("told %q, want one %q", n.heard, want)
+	}
+}
+
+// A speaker that is restarted is missed by all others: none of them tells, or a
+// rollout over a thousand nodes would bring a million Events.
+func TestAShortAbsenceIsNotTold(t *testing.T) {
+	other := &v1alpha1.SpeakerStatus{}
+	other.Name = "n2"
+	m, _ := thinker(t, other)
+	m.compile()
+	began := time.Now()
+	miss := func(at time.Time, names ...string) (told []snapshot.Problem) {
+		m.members = &members.View{Settled: true, Missing: map[string]string{}}
+		for _, name := range names {
+			m.members.Missing[name] = "it has left"
+		}
+		m.noteAbsent(at)
+		return m.ownProblems(at)
+	}
+	if told := miss(began, "n2"); len(told) > 0 || m.nextAbsence(began) != absence {
+		t.Errorf("told at once: %v; looks again in %v", told, m.nextAbsence(began))
+	}
+	if told := miss(began.Add(absence-time.Second), "n2"); len(told) > 0 || m.nextAbsence(began.Add(absence-time.Second)) != time.Second {
+		t.Errorf("told early: %v", told)
+	}
+	if told := miss(began.Add(absence), "n2"); len(told) != 1 || told[0].Reason != "MemberMissing" {
+		t.Errorf("told %v", told)
+	}
+	if told := miss(began.Add(2 * absence)); len(told) > 0 {
+		t.Errorf("it is back, and yet: %v", told)
+	}
+	if told := miss(began.Add(2*absence), "n2"); len(told) > 0 {
+		t.Errorf("told at once when it went again: %v", told)
 	}
 }
