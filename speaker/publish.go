@@ -17,12 +17,24 @@ import (
 )
 
 // How often a SpeakerStatus is written: an edge (what is announced, leaving,
-// interfaces) soon, anything else rarely. A thousand speakers write it.
+// interfaces) soon, anything else rarely. That is who is alive, which changes for
+// all speakers at once, and every one of them watches all statuses: the more
+// there are, the rarer each writes, twenty in a second together. What has changed
+// back by then is not written at all.
 const (
 	edgePause  = 500 * time.Millisecond
 	quietPause = 5 * time.Second
+	quietShare = 50 * time.Millisecond // for each node of the cluster
 	failPause  = 2 * time.Second
 )
+
+// pause is how long after one write the next waits.
+func pause(have, want *v1alpha1.SpeakerStatusStatus) time.Duration {
+	if isEdge(have, want) {
+		return edgePause
+	}
+	return max(quietPause, time.Duration(want.Members.Expected)*quietShare)
+}
 
 // publisher writes this node's SpeakerStatus.
 type publisher struct {
@@ -64,11 +76,7 @@ func (p *publisher) run(ctx context.Context) error {
 		if want == nil || equal(&have.Status, want) {
 			continue
 		}
-		pause := quietPause
-		if isEdge(&have.Status, want) {
-			pause = edgePause
-		}
-		if wait := pause - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
+		if wait := pause(&have.Status, want) - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
 			timer.Reset(wait)
 			continue
 		}
