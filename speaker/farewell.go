@@ -1,10 +1,6 @@
 package speaker
 
-import (
-	"time"
-
-	"quayside.io/speaker/announce"
-)
+import "time"
 
 // notice is how long a SpeakerStatus says that this node leaves before the
 // other speakers are asked to take its addresses. In this time the proxies hear
@@ -42,19 +38,6 @@ func (f *farewell) wake(now time.Time) time.Duration {
 // addresses, and somebody is there to take them.
 func (m *mind) isHeeded() bool {
 	return len(m.mine) > 0 && m.members != nil && len(m.members.Alive) > 1
-}
-
-// facts are what this node says about itself now.
-func (m *mind) facts(now time.Time) announce.Facts {
-	if announce.Drained(m.cluster, m.opts.NodeName, m.opts.HandOverOnCordon) {
-		m.drained.say(now, m.isHeeded())
-	} else {
-		m.drained = farewell{}
-	}
-	return announce.Facts{
-		Interfaces: m.l2.Interfaces(), Behind: m.rules.Behind() != "",
-		Leaving: m.stops.holds(now), Drained: m.drained.holds(now),
-	}
 }
 
 // leaves reports whether this node is about to hand over, or does.

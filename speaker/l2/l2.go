@@ -69,7 +69,7 @@ type Announcer struct {
 
 	// What follows belongs to the goroutine of Run.
 	responders map[responderKey]*responder
-	failed     map[responderKey]string // why one does not serve
+	failed     map[responderKey]string               // why one does not serve
 	serving    map[netip.Addr]map[responderKey]int64 // with the Round
 	sched      *schedule
 	defended   map[netip.Addr]time.Time
