@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"quayside.io/speaker/announce"
 	"quayside.io/test/netns"
@@ -353,12 +355,14 @@ func TestInterfacesAreFollowed(t *testing.T) {
 	run(t, "ip", "addr", "add", "10.0.0.1/24", "dev", "lan0")
 	run(t, "ip", "route", "add", "10.9.0.0/16", "dev", "lan0")
 	run(t, "ip", "route", "add", "default", "via", "10.0.0.254")
+	run(t, "ip", "route", "add", "10.8.0.0/16", "nexthop", "via", "10.0.0.252", "nexthop", "via", "10.0.0.253")
+	run(t, "ip", "route", "add", "10.7.0.0/16", "via", "inet6", "fe80::7", "dev", "lan0")
 	run(t, "ip", "link", "add", "veth77", "type", "veth", "peer", "name", "br-port")
 	run(t, "ip", "link", "add", "br0", "type", "bridge")
 	run(t, "ip", "link", "set", "br-port", "master", "br0")
 	eventually(t, "addresses, routes and gateways are known", func() bool {
 		i, _ := find("lan0")
-		return fmt.Sprint(i.Prefixes, i.Routes, i.Gateways) == "[10.0.0.1/24] [10.9.0.0/16] [10.0.0.254]"
+		return fmt.Sprint(i.Prefixes, i.Routes, i.Gateways) == "[10.0.0.1/24] [10.9.0.0/16] [10.0.0.252 10.0.0.253 10.0.0.254 fe80::7]"
 	})
 	eventually(t, "the bridge is one of them", func() bool { _, ok := find("br0"); return ok })
 	for _, name := range []string{"lo", "veth77", "br-port"} {
@@ -377,6 +381,35 @@ func TestInterfacesAreFollowed(t *testing.T) {
 	})
 	run(t, "ip", "link", "del", "br0")
 	eventually(t, "an interface that went is gone", func() bool { _, ok := find("br0"); return !ok })
+}
+
+// BenchmarkReadLinks reads five interfaces of a node with five thousand routes,
+// as a node with many pods or many peers has.
+func BenchmarkReadLinks(b *testing.B) {
+	if lacks := netns.Lacks("ip"); lacks != "" {
+		b.Skipf("needs %s", lacks)
+	}
+	runtime.LockOSThread() // and never unlocked: the thread and its network end with this
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		b.Fatal(err)
+	}
+	var batch strings.Builder
+	for i := range 5 {
+		fmt.Fprintf(&batch, "link add lan%[1]d up type bridge\naddr add 10.%[1]d.0.1/16 dev lan%[1]d\n", i)
+	}
+	for i := range 5000 {
+		fmt.Fprintf(&batch, "route add 10.100.%d.%d via 10.0.0.%d\n", i/250, i%250, 2+i%250)
+	}
+	cmd := exec.Command("ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(batch.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	for b.Loop() {
+		if links, err := readLinks(); err != nil || len(links) != 5 {
+			b.Fatal(len(links), err)
+		}
+	}
 }
 
 // A host that boots asks whether anybody has its address (RFC 4862 5.4). A node

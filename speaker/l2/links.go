@@ -48,32 +48,89 @@ func readLinks() (links []link, err error) {
 	return links, err
 }
 
+// tryLinks asks three times in all, not once for every interface: a node may have
+// thousands of routes to its pods.
 func tryLinks() ([]link, error) {
 	all, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	found := candidates(all)
+	for _, a := range addresses {
+		if v := found[a.LinkIndex]; v != nil {
+			v.addAddress(a)
+		}
+	}
+	for _, r := range routes { // onLink knows all addresses by now
+		hops := r.MultiPath
+		if len(hops) == 0 {
+			hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
+		}
+		for _, h := range hops {
+			if v := found[h.LinkIndex]; v != nil {
+				v.addRoute(r.Dst, h)
+			}
+		}
+	}
+	out := make([]link, 0, len(found))
+	for _, v := range found {
+		slices.SortFunc(v.Prefixes, netip.Prefix.Compare)
+		slices.SortFunc(v.Routes, netip.Prefix.Compare)
+		slices.SortFunc(v.Gateways, netip.Addr.Compare)
+		v.Routes, v.Gateways = slices.Compact(v.Routes), slices.Compact(v.Gateways)
+		out = append(out, *v)
+	}
+	slices.SortFunc(out, func(a, b link) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// candidates are the interfaces that can carry announcements, by index.
+func candidates(all []netlink.Link) map[int]*link {
 	kinds := map[int]string{}
 	for _, l := range all {
 		kinds[l.Attrs().Index] = l.Type()
 	}
-	var out []link
+	out := map[int]*link{}
 	for _, l := range all {
 		a := l.Attrs()
 		// The port of a bridge or a bond is not where a LAN ends; that of a VRF is.
 		if len(a.HardwareAddr) != 6 || excluded(a.Name) || a.MasterIndex != 0 && kinds[a.MasterIndex] != "vrf" {
 			continue
 		}
-		v := link{index: a.Index, mac: mac(a.HardwareAddr), arp: a.RawFlags&unix.IFF_NOARP == 0}
+		v := &link{index: a.Index, mac: mac(a.HardwareAddr), arp: a.RawFlags&unix.IFF_NOARP == 0}
 		v.Name, v.MAC = a.Name, a.HardwareAddr.String()
 		v.Up = a.Flags&net.FlagUp != 0 && a.Flags&net.FlagRunning != 0
-		if err := readAddresses(l, &v); err != nil {
-			return nil, err
-		}
-		out = append(out, v)
+		out[a.Index] = v
 	}
-	slices.SortFunc(out, func(a, b link) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return out
+}
+
+func (l *link) addAddress(a netlink.Addr) {
+	if p, ok := prefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
+		l.Prefixes = append(l.Prefixes, p)
+	}
+}
+
+// addRoute takes in one way to a destination: by a gateway, which may be of the
+// other family, or by the link itself.
+func (l *link) addRoute(to *net.IPNet, hop *netlink.NexthopInfo) {
+	gw := hop.Gw
+	if via, ok := hop.Via.(*netlink.Via); ok {
+		gw = via.Addr
+	}
+	if gw, ok := netip.AddrFromSlice(gw); ok {
+		l.Gateways = append(l.Gateways, gw.Unmap())
+	} else if p, ok := prefixOf(to); ok && onLink(p, l.Prefixes) {
+		l.Routes = append(l.Routes, p.Masked())
+	}
 }
 
 // hazards are settings of this machine that spoil what we do, each with what
@@ -93,34 +150,6 @@ func hazards() []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-func readAddresses(l netlink.Link, v *link) error {
-	addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
-	if err != nil {
-		return fmt.Errorf("list addresses of %s: %w", v.Name, err)
-	}
-	for _, a := range addrs {
-		if p, ok := prefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
-			v.Prefixes = append(v.Prefixes, p)
-		}
-	}
-	routes, err := netlink.RouteList(l, netlink.FAMILY_ALL)
-	if err != nil {
-		return fmt.Errorf("list routes of %s: %w", v.Name, err)
-	}
-	for _, r := range routes {
-		if gw, ok := netip.AddrFromSlice(r.Gw); ok {
-			v.Gateways = append(v.Gateways, gw.Unmap())
-		} else if p, ok := prefixOf(r.Dst); ok && onLink(p, v.Prefixes) {
-			v.Routes = append(v.Routes, p.Masked())
-		}
-	}
-	slices.SortFunc(v.Prefixes, netip.Prefix.Compare)
-	slices.SortFunc(v.Routes, netip.Prefix.Compare)
-	slices.SortFunc(v.Gateways, netip.Addr.Compare)
-	v.Routes, v.Gateways = slices.Compact(v.Routes), slices.Compact(v.Gateways)
-	return nil
 }
 
 // onLink leaves out routes that say nothing new: those of the interface's own
