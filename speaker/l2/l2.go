@@ -236,6 +236,7 @@ func (a *Announcer) scan() {
 			a.closing.Go(r.close)
 		}
 	}
+	a.metrics.keep(public)
 	now := hazards()
 	old, before := a.links.Swap(&public), a.hazards.Swap(&now)
 	if !slices.EqualFunc(*old, public, sameInterface) || !slices.Equal(*before, now) || !isClosed(a.ready) {

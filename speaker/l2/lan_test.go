@@ -379,8 +379,12 @@ func TestInterfacesAreFollowed(t *testing.T) {
 		h := a.Hazards()
 		return len(h) == 2 && strings.Contains(h[0], "strictARP")
 	})
+	for _, name := range []string{"br0", "br-port", "veth77"} {
+		run(t, "ip", "link", "set", name, "up")
+	}
+	eventually(t, "the bridge is counted", func() bool { return a.metrics.has("br0") })
 	run(t, "ip", "link", "del", "br0")
-	eventually(t, "an interface that went is gone", func() bool { _, ok := find("br0"); return !ok })
+	eventually(t, "an interface that went is gone", func() bool { _, ok := find("br0"); return !ok && !a.metrics.has("br0") })
 }
 
 // BenchmarkReadLinks reads five interfaces of a node with five thousand routes,
@@ -410,6 +414,13 @@ func BenchmarkReadLinks(b *testing.B) {
 			b.Fatal(len(links), err)
 		}
 	}
+}
+
+// has reports whether an interface has series.
+func (m *metrics) has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counters[[2]string{name, "ipv4"}] != nil
 }
 
 // A host that boots asks whether anybody has its address (RFC 4862 5.4). A node

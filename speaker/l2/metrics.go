@@ -1,9 +1,13 @@
 package l2
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/speaker/announce"
 )
 
 // metrics hands the hot path plain atomic counters and turns them into samples
@@ -32,7 +36,8 @@ func newMetrics(to prometheus.Registerer) *metrics {
 	return m
 }
 
-// of returns the counters of one interface, which outlive its responders.
+// of returns the counters of one interface, which outlive its responders, but
+// not the interface.
 func (m *metrics) of(link, family string) *counters {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,6 +46,16 @@ func (m *metrics) of(link, family string) *counters {
 		m.counters[key] = &counters{}
 	}
 	return m.counters[key]
+}
+
+// keep forgets the counters of all other interfaces: those whose names come and
+// go, as containers' do, would be shown for ever.
+func (m *metrics) keep(links []announce.Interface) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.counters, func(key [2]string, _ *counters) bool {
+		return !slices.ContainsFunc(links, func(i announce.Interface) bool { return i.Name == key[0] })
+	})
 }
 
 // Describe implements prometheus.Collector.
