@@ -269,7 +269,7 @@ func (m *mind) declare() {
 	}
 	m.noteCut(want, known)
 	m.l2.Set(want)
-	m.metrics.announced(m.plan.Answers)
+	m.metrics.announced(want.Addresses, m.plan.Answers)
 	if m.Speaker.members != nil && m.synced() { // half a list of nodes is no list of peers
 		self, peers := m.peers()
 		m.Speaker.members.Set(&members.Want{Self: self, Peers: peers, Facts: m.self, Claims: maps.Clone(m.mine), Known: known})

@@ -7,7 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quayside.io/controller/snapshot"
 	"quayside.io/speaker/announce"
+	"quayside.io/speaker/l2"
 )
 
 type metrics struct {
@@ -17,6 +19,9 @@ type metrics struct {
 	vetoes     prometheus.Counter
 	conflicts  prometheus.Counter
 	compile    prometheus.Histogram
+
+	problems  atomic.Pointer[[]snapshot.Problem]
+	described *prometheus.Desc
 
 	last  atomic.Int64
 	shown map[series]struct{} // the loop's
@@ -28,19 +33,35 @@ type series struct{ a, b string }
 func newMetrics(to prometheus.Registerer) *metrics {
 	m := &metrics{
 		announcing: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_announced", Help: "1 for each address of a Service that this node announces."}, []string{"service", "ip", "protocol"}),
-		changes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quayside_l2_ownership_changes_total", Help: "Addresses taken by this node, by cause, and lost to a newer claim (conflict)."}, []string{"reason"}),
+		changes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quayside_l2_ownership_changes_total", Help: "Addresses taken by this node, by cause, and lost to a better claim (outranked)."}, []string{"reason"}),
 		failover: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "quayside_failover_seconds", Help: "From the last sign of life of a dead node to this node's claim on its address.",
 			Buckets: []float64{.05, .1, .2, .35, .5, .75, 1, 1.5, 2, 3, 5, 10}}),
 		vetoes:    prometheus.NewCounter(prometheus.CounterOpts{Name: "quayside_l2_vetoes_total", Help: "Takeovers that the LAN refused because somebody answered."}),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{Name: "quayside_l2_conflicts_total", Help: "Strangers seen to claim an address of this node."}),
 		compile: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "quayside_announce_compile_seconds", Help: "How long a plan took.",
 			Buckets: prometheus.ExponentialBuckets(.0001, 4, 8)}),
-		shown: map[series]struct{}{},
+		described: prometheus.NewDesc("quayside_problems", "Problems by kind of object and reason.", []string{"kind", "reason"}, prometheus.Labels{"hall": "speaker"}),
+		shown:     map[series]struct{}{},
 	}
+	m.problems.Store(&[]snapshot.Problem{})
 	if to != nil {
-		to.MustRegister(m.announcing, m.changes, m.failover, m.vetoes, m.conflicts, m.compile)
+		to.MustRegister(m.announcing, m.changes, m.failover, m.vetoes, m.conflicts, m.compile, m)
 	}
 	return m
+}
+
+// Describe implements prometheus.Collector, for what follows from the problems.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) { to <- m.described }
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	count := map[[2]string]int{}
+	for _, p := range *m.problems.Load() {
+		count[[2]string{p.Object.Kind, p.Reason}]++
+	}
+	for labels, n := range count {
+		to <- prometheus.MustNewConstMetric(m.described, prometheus.GaugeValue, float64(n), labels[0], labels[1])
+	}
 }
 
 func (m *metrics) compiled(d time.Duration) {
@@ -50,11 +71,12 @@ func (m *metrics) compiled(d time.Duration) {
 
 func (m *metrics) lastCompile() time.Duration { return time.Duration(m.last.Load()) }
 
-// announced shows exactly these; a series that would go stale is deleted.
-func (m *metrics) announced(answers map[netip.Addr]announce.Answer) {
-	next := make(map[series]struct{}, len(answers))
-	for a, answer := range answers {
-		for _, svc := range answer.Services {
+// announced shows exactly these addresses, for whom they are answered for; a
+// series that would go stale is deleted.
+func (m *metrics) announced(addresses map[netip.Addr]l2.Announcement, answers map[netip.Addr]announce.Answer) {
+	next := make(map[series]struct{}, len(addresses))
+	for a := range addresses {
+		for _, svc := range answers[a].Services {
 			s := series{svc.String(), a.String()}
 			next[s] = struct{}{}
 			if _, ok := m.shown[s]; !ok {

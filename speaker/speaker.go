@@ -51,14 +51,15 @@ type Options struct {
 
 // Speaker tells the network which addresses live on this node.
 type Speaker struct {
-	opts    Options
-	l2      *l2.Announcer
-	members *members.Members // nil: solitary
-	rules   *kubeproxy.Watcher
-	metrics *metrics
-	state   atomic.Pointer[State]
-	tasks   atomic.Int64 // questions to the LAN under way
-	mute    string       // why this process may not speak; "" it may
+	opts     Options
+	l2       *l2.Announcer
+	members  *members.Members // nil: solitary
+	rules    *kubeproxy.Watcher
+	metrics  *metrics
+	state    atomic.Pointer[State]
+	problems atomic.Pointer[[]snapshot.Problem]
+	tasks    atomic.Int64 // questions to the LAN under way
+	mute     string       // why this process may not speak; "" it may
 }
 
 // State is what a speaker is doing, for /state and for people.
@@ -116,6 +117,7 @@ func New(opts Options) (*Speaker, error) {
 		s.members = m
 	}
 	s.state.Store(&State{Kind: "speaker", Node: opts.NodeName, Waiting: "speaker is starting"})
+	s.problems.Store(&[]snapshot.Problem{})
 	return s, nil
 }
 
@@ -130,6 +132,9 @@ func Run(ctx context.Context, opts Options) error {
 
 // State returns what the speaker is doing.
 func (s *Speaker) State() any { return s.state.Load() }
+
+// Problems are those of the plan, and those that only this node can know.
+func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
 
 // Ready says why the speaker does not work yet, or nil.
 func (s *Speaker) Ready() error {

@@ -27,15 +27,18 @@ func (m *mind) tell() {
 	// node's own, and what it alone has heard on the LAN, are told here, when
 	// they begin.
 	own := m.ownProblems(time.Now())
-	now := make(map[snapshot.Problem]struct{}, len(own))
-	for _, p := range slices.Concat(own, m.plan.Heard()) {
+	mine := slices.Concat(own, m.plan.Heard())
+	now := make(map[snapshot.Problem]struct{}, len(mine))
+	for _, p := range mine {
 		now[p] = struct{}{}
 		if _, old := m.told[p]; !old {
 			m.opts.Writer.Event(p.Object, "Warning", p.Reason, p.Message)
 		}
 	}
 	m.told = now
+	m.metrics.problems.Store(&mine)
 	problems := slices.Concat(m.plan.Problems, own)
+	m.problems.Store(&problems)
 	m.state.Store(m.describe(problems))
 	switch {
 	case m.waiting() == "":
