@@ -123,7 +123,7 @@ func (w *work) advertised(p *pool) metav1.Condition {
 		return c
 	}
 	for _, ad := range w.c.L2Advertisements.All() {
-		if selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
+		if isReadable(&ad.Spec) && selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
 			return c
 		}
 	}
@@ -133,9 +133,21 @@ func (w *work) advertised(p *pool) metav1.Condition {
 		}
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, ReasonNotAdvertised
-	// In the words of speaker/announce, which finds the same: it is told once.
 	c.Message = "no L2Advertisement and no BGPAdvertisement selects this pool: its addresses are given out but nobody announces them; name the pool in one, or remove the selectors of one"
 	return c
+}
+
+// isReadable reports whether all selectors of an advertisement parse. One that
+// has others is ignored by the speakers, who tell it of that.
+func isReadable(ad *v1alpha1.L2AdvertisementSpec) bool {
+	all := slices.Concat(ad.IPAddressPoolSelectors, ad.NodeSelectors, ad.ServiceSelectors)
+	for _, p := range ad.PreferredNodeSelectors {
+		all = append(all, p.Preference)
+	}
+	return !slices.ContainsFunc(all, func(s metav1.LabelSelector) bool {
+		_, err := metav1.LabelSelectorAsSelector(&s)
+		return err != nil
+	})
 }
 
 // selects reports whether an advertisement is for a pool.

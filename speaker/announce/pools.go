@@ -110,7 +110,7 @@ func (k *compiler) readAdvertisements() {
 		k.connect(l2, pools, len(k.adverts))
 		k.adverts = append(k.adverts, a)
 	}
-	k.tellUnadvertised()
+	k.noteBGP()
 }
 
 // connect notes advert i at every pool that l2 selects.
@@ -135,19 +135,14 @@ func selectsPool(p *v1alpha1.IPAddressPool, names []string, selectors []labels.S
 	return slices.Contains(names, p.Name) || len(selectors) > 0 && anyMatches(selectors, labels.Set(p.Labels))
 }
 
-// tellUnadvertised reports pools whose addresses nobody will ever hear of.
-func (k *compiler) tellUnadvertised() {
+// noteBGP notes the pools that BGP announces. One that nothing announces at all
+// is told by the room that gives its addresses out.
+func (k *compiler) noteBGP() {
 	for _, b := range k.c.BGPAdvertisements.Sorted() {
 		selectors, err := parseSelectors(b.Spec.IPAddressPoolSelectors)
 		for i := range k.pools {
 			p := &k.pools[i]
 			p.bgp = p.bgp || err == nil && selectsPool(p.IPAddressPool, b.Spec.IPAddressPools, selectors)
-		}
-	}
-	for _, p := range k.pools {
-		if len(p.adverts) == 0 && !p.bgp {
-			k.problem(snapshot.RefOf(p.IPAddressPool), "NotAdvertised",
-				"no L2Advertisement and no BGPAdvertisement selects this pool: its addresses are given out but nobody announces them; name the pool in one, or remove the selectors of one")
 		}
 	}
 }
