@@ -43,6 +43,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 			h.settle("route", table.Problems)
 			next = earlier(next, table.NextWake)
 		}
+		next = earlier(next, h.heldBack())
 		if next.IsZero() {
 			wake.Stop()
 		} else {
@@ -70,6 +71,13 @@ func (h *Controller) settle(compiler string, problems []snapshot.Problem) {
 	defer h.mu.Unlock()
 	h.issues[compiler] = problems
 	h.told.tell(h.problemsLocked())
+}
+
+// heldBack is when a Problem is to be told that could not be yet; zero: never.
+func (h *Controller) heldBack() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.told.due
 }
 
 // Problems returns what is wrong, ordered. Only the leader knows all of it.

@@ -7,9 +7,14 @@ import (
 	"quayside.io/controller/snapshot"
 )
 
-// tellAgain is how long a Problem whose text changes, or that comes and goes,
-// is not told again on its object.
-const tellAgain = time.Minute
+// A Problem whose text changes is told again at once, for somebody may be mending
+// it and wants to know; one whose text keeps changing, tellTimes in a row and then
+// once in tellAgain. One that comes and goes with the same text is told once in
+// tellAgain, too.
+const (
+	tellAgain = time.Minute
+	tellTimes = 3
+)
 
 // teller turns Problems into Events, when they appear and not while they last.
 type teller struct {
@@ -17,6 +22,8 @@ type teller struct {
 	writer cluster.Writer
 	now    func() time.Time
 	known  map[topic]telling
+	// due is when a text that was held back is to be told; zero: there is none.
+	due time.Time
 }
 
 // topic is what an Event is about; the words may differ from time to time.
@@ -28,17 +35,19 @@ type topic struct {
 type telling struct {
 	message string
 	at      time.Time // when it was last told
+	row     int       // how often in a row, without a rest of tellAgain
 	gone    bool      // the Problem is over, but was told lately
 }
 
 func newTeller(source *cluster.Source, writer cluster.Writer, now func() time.Time) *teller {
-	return &teller{source, writer, now, map[topic]telling{}}
+	return &teller{source: source, writer: writer, now: now, known: map[topic]telling{}}
 }
 
 // tell takes all Problems that exist now.
 func (t *teller) tell(problems []snapshot.Problem) {
 	now := t.now()
 	c := t.source.Snapshot()
+	t.due = time.Time{}
 	present := make(map[topic]bool, len(problems))
 	for _, p := range problems {
 		about := topic{p.Object, p.Reason}
@@ -47,15 +56,23 @@ func (t *teller) tell(problems []snapshot.Problem) {
 		}
 		present[about] = true
 		before, told := t.known[about]
-		if told && (before.message == p.Message && !before.gone || now.Sub(before.at) < tellAgain) {
+		rested := now.Sub(before.at) >= tellAgain
+		same := before.message == p.Message && (!before.gone || !rested)
+		if told && (same || before.row >= tellTimes && !rested) {
 			before.gone = false
 			t.known[about] = before
+			if !same {
+				t.due = earlier(t.due, before.at.Add(tellAgain))
+			}
 			continue
 		}
 		if !exists(c, p.Object) {
 			continue // no object to tell it on; /state and the log have it
 		}
-		t.known[about] = telling{message: p.Message, at: now}
+		if rested {
+			before.row = 0
+		}
+		t.known[about] = telling{message: p.Message, at: now, row: before.row + 1}
 		t.writer.Event(p.Object, "Warning", p.Reason, p.Message)
 	}
 	for about, before := range t.known {
