@@ -73,13 +73,9 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 }
 
 // localSpeaker is the speaker of `up --announce`: the only one there is.
-func localSpeaker(files *cluster.Files, node string, o *outfit) (task, error) {
-	hall, err := speaker.New(speaker.Options{
+func localSpeaker(files *cluster.Files, node string, o *outfit) (*speaker.Speaker, error) {
+	return speaker.New(speaker.Options{
 		Source: files.Source, Writer: files, NodeName: node, Solitary: true,
 		Log: o.log.With("hall", "speaker"), Registerer: o.registry,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return hall.Run, nil
 }

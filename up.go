@@ -120,25 +120,30 @@ func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, o *
 	if err != nil {
 		return err
 	}
-	carrier := newCarrier(files, f.proxy.nodeName, o)
-	problems := func() []snapshot.Problem {
-		return append(append(control.Problems(), front.Problems()...), carrier.problems()...)
+	carrier := newCarrier(files, f, o)
+	findings := []func() []snapshot.Problem{control.Problems, front.Problems, carrier.problems}
+	tasks := []task{files.Run, control.Run, carrier.run, o.admin.Run}
+	if f.announce {
+		hall, err := localSpeaker(files, f.proxy.nodeName, o)
+		if err != nil {
+			return err
+		}
+		tasks, findings = append(tasks, hall.Run), append(findings, hall.Problems)
+	}
+	problems := func() (all []snapshot.Problem) {
+		for _, find := range findings {
+			all = append(all, find()...)
+		}
+		return all
 	}
 	s := &screen{out: e.stdout, header: func() string { return f.serving(files.Snapshot()) }, report: func() *explain.Report {
 		return explain.Status(files.Snapshot(), problems())
 	}}
-	tasks := []task{files.Run, control.Run, carrier.run, o.admin.Run, s.run}
+	tasks = append(tasks, s.run)
 	if f.demo {
 		d := demo.New(files, demoPace, func() (netip.AddrPort, bool) { return f.front(files.Snapshot()) }, o.log)
 		s.header = func() string { return demoHeader(files.Snapshot(), f, d.Stats()) }
 		tasks = append(tasks, d.Run)
-	}
-	if f.announce {
-		speak, err := localSpeaker(files, f.proxy.nodeName, o)
-		if err != nil {
-			return err
-		}
-		tasks = append(tasks, speak)
 	}
 	o.admin.Ready(front.Ready)
 	o.admin.State(func() any {
@@ -283,13 +288,13 @@ func (f *upFlags) serving(c *snapshot.Cluster) string {
 // carrier keeps the forwarder in step with Services and endpoints.
 type carrier struct {
 	files *cluster.Files
-	node  string
+	flags upFlags
 	hand  *forward.Forwarder
 	plan  atomic.Pointer[forward.Plan]
 }
 
-func newCarrier(files *cluster.Files, node string, o *outfit) *carrier {
-	return &carrier{files: files, node: node, hand: forward.New(o.log.With("hall", "forward"))}
+func newCarrier(files *cluster.Files, flags upFlags, o *outfit) *carrier {
+	return &carrier{files: files, flags: flags, hand: forward.New(o.log.With("hall", "forward"))}
 }
 
 func (c *carrier) run(ctx context.Context) error {
@@ -297,7 +302,7 @@ func (c *carrier) run(ctx context.Context) error {
 	defer changes.Stop()
 	return serveAll(ctx, c.hand.Run, func(ctx context.Context) error {
 		for {
-			c.plan.Store(forward.Compile(c.files.Snapshot(), c.plan.Load(), demo.ProxyService(), c.node))
+			c.plan.Store(forward.Compile(c.files.Snapshot(), c.plan.Load(), demo.ProxyService(), c.flags.proxy.nodeName, c.flags.announce))
 			c.hand.Set(c.plan.Load())
 			select {
 			case <-ctx.Done():

@@ -48,7 +48,7 @@ func TestCompileListensOnLoopbackAddressesOnly(t *testing.T) {
 		service("lan", "10.0.0.1", http),
 		slice("hello", netip.MustParseAddrPort("127.0.20.1:4711")),
 	)
-	p := Compile(c, nil, snapshot.Key{Namespace: "default", Name: "proxy"}, "laptop")
+	p := Compile(c, nil, snapshot.Key{Namespace: "default", Name: "proxy"}, "laptop", false)
 	got := map[string]int{}
 	for at, set := range p.Targets {
 		got[at.String()] = len(set.Endpoints)
@@ -58,6 +58,10 @@ func TestCompileListensOnLoopbackAddressesOnly(t *testing.T) {
 	}
 	if len(p.Problems) != 1 || p.Problems[0].Object.Name != "dns" {
 		t.Errorf("the UDP port is told as %v", p.Problems)
+	}
+	p = Compile(c, p, snapshot.Key{Namespace: "default", Name: "proxy"}, "laptop", true)
+	if told := p.Problems; len(told) != 2 || told[1].Object.Name != "lan" || told[1].Reason != "NotServed" {
+		t.Errorf("an address that is announced and not carried is told as %v", told)
 	}
 }
 

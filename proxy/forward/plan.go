@@ -29,20 +29,40 @@ func Port(service int32) uint16 {
 
 // Compile plans every LoadBalancer Service that has a loopback address, save
 // the proxy's own, which the proxy itself listens for. prev, which may be nil,
-// is the plan before: what it learned of the endpoints' health is kept.
-func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string) *Plan {
+// is the plan before: what it learned of the endpoints' health is kept. Where
+// other addresses are announced on the LAN, their Services are told that they
+// are not carried.
+func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string, announced bool) *Plan {
 	p := &Plan{Targets: map[netip.AddrPort]*balance.Set{}}
 	for _, s := range c.Services.Sorted() {
-		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || snapshot.KeyOf(s) == proxy {
+		if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 			continue
 		}
 		for _, in := range s.Status.LoadBalancer.Ingress {
-			if ip, err := netip.ParseAddr(in.IP); err == nil && ip.IsLoopback() {
+			ip, err := netip.ParseAddr(in.IP)
+			switch {
+			case err != nil:
+			case !ip.IsLoopback():
+				p.tellIf(announced, s, ip)
+			case snapshot.KeyOf(s) != proxy:
 				p.add(c, prev, s, ip, node)
 			}
 		}
 	}
 	return p
+}
+
+// tellIf tells a Service of an address that brings traffic here and is not
+// carried. The kernel would refuse it: this machine does not hold the address,
+// and to hold it beyond the end of this process would be to steal it.
+func (p *Plan) tellIf(announced bool, s *corev1.Service, ip netip.Addr) {
+	if announced {
+		p.Problems = append(p.Problems, snapshot.Problem{
+			Object: snapshot.RefOf(s), Reason: "NotServed",
+			Message: fmt.Sprintf("`quayside up --announce` brings the traffic for %s here, and carries connections to loopback addresses only: "+
+				"clients are served if kube-proxy on this machine knows the Service, and by nobody if not; on a node of a cluster run `quayside speaker` instead", ip),
+		})
+	}
 }
 
 func (p *Plan) add(c *snapshot.Cluster, prev *Plan, s *corev1.Service, ip netip.Addr, node string) {
