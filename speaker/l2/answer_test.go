@@ -3,11 +3,9 @@ package l2
 import (
 	"bytes"
 	"encoding/binary"
-	"log/slog"
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/mdlayher/arp"
 	"github.com/mdlayher/ndp"
@@ -415,55 +413,5 @@ func TestTheLargestFilterAssembles(t *testing.T) {
 	}
 	if _, err := ndpFilter(1, spans); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestScheduleBurstsThenBeats(t *testing.T) {
-	now := time.Unix(1000, 0)
-	s := newSchedule(time.Minute)
-	s.arm(vip4, now)
-	var at []time.Duration
-	for clock := now; clock.Before(now.Add(3 * time.Minute)); clock = clock.Add(10 * time.Millisecond) {
-		for {
-			if _, ok := s.next(clock); !ok {
-				break
-			}
-			at = append(at, clock.Sub(now))
-		}
-	}
-	want := append(burst(), burst()[4]+time.Minute, burst()[4]+2*time.Minute)
-	if len(at) != len(want) {
-		t.Fatalf("announced at %v, want %v", at, want)
-	}
-	for i := range want {
-		if at[i] != want[i] {
-			t.Errorf("announcement %d at %v, want %v", i, at[i], want[i])
-		}
-	}
-	s.remove(vip4)
-	if _, some := s.wait(now); some {
-		t.Error("a removed address is still due")
-	}
-}
-
-// An interface that was made anew, under its old name and with its old MAC, is
-// another one: what it is plugged into may be, too.
-func TestAnInterfaceMadeAnewIsAnnouncedOn(t *testing.T) {
-	a := New(Options{Log: slog.New(slog.DiscardHandler)})
-	a.Set(&Want{Addresses: map[netip.Addr]Announcement{vip4: {}}})
-	now := time.Unix(1000, 0)
-	for i, index := range []int{1001, 1002} {
-		l := link{index: index, mac: self}
-		l.Name = "lan0"
-		key := responderKey{index, l.mac, l.Name}
-		a.responders = map[responderKey]*responder{key: newResponder(l, &counters{}, &counters{}, a.raw)}
-		now = now.Add(10 * time.Second)
-		a.apply(now)
-		for range burst() {
-			if _, due := a.sched.next(now); !due {
-				t.Fatalf("incarnation %d is not announced on", i+1)
-			}
-			now = now.Add(time.Second)
-		}
 	}
 }

@@ -2,10 +2,8 @@ package l2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -49,7 +47,12 @@ type Conflict struct {
 	Address   netip.Addr
 	Interface string
 	MAC       string
-	mac       mac
+}
+
+// claim is somebody who claims an address of ours: a Conflict, unless a member.
+type claim struct {
+	place
+	mac mac
 }
 
 // Announcer answers for addresses on the interfaces of this machine.
@@ -62,17 +65,17 @@ type Announcer struct {
 	wake      chan struct{}
 	watch     chan struct{}
 	strangers chan Conflict // to the hall
-	raw       chan Conflict // from the responders
+	raw       chan claim    // from the responders
 	metrics   *metrics
 	closing   sync.WaitGroup // probes that let their sockets go
 	ready     chan struct{}
 
 	// What follows belongs to the goroutine of Run.
 	responders map[responderKey]*responder
-	failed     map[responderKey]string               // why one does not serve
-	serving    map[netip.Addr]map[responderKey]int64 // with the Round
+	failed     map[responderKey]string // why one does not serve
+	serving    map[place]int64         // with the Round
 	sched      *schedule
-	defended   map[netip.Addr]time.Time
+	defended   map[place]time.Time
 }
 
 type responderKey struct {
@@ -88,11 +91,11 @@ func New(opts Options) *Announcer {
 	}
 	a := &Announcer{
 		opts: opts, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		strangers: make(chan Conflict, 64), raw: make(chan Conflict, 256),
+		strangers: make(chan Conflict, 64), raw: make(chan claim, 256),
 		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
-		serving: map[netip.Addr]map[responderKey]int64{}, sched: newSchedule(opts.Beat),
-		defended: map[netip.Addr]time.Time{},
+		serving: map[place]int64{}, sched: newSchedule(opts.Beat),
+		defended: map[place]time.Time{},
 	}
 	a.want.Store(&Want{})
 	a.links.Store(&[]announce.Interface{})
@@ -115,7 +118,7 @@ func (a *Announcer) Watch() <-chan struct{} { return a.watch }
 func (a *Announcer) Ready() <-chan struct{} { return a.ready }
 
 // Conflicts delivers strangers who claim addresses of ours, at most one per
-// address and defence interval.
+// address, interface and defence interval.
 func (a *Announcer) Conflicts() <-chan Conflict { return a.strangers }
 
 // Interfaces are the interfaces that can carry announcements.
@@ -142,8 +145,8 @@ const (
 	rescan = 30 * time.Second
 	// defence is DEFEND_INTERVAL of RFC 5227 2.4: claim back at most this often.
 	defence = 10 * time.Second
-	// sendBatch and sendPause limit gratuitous frames to some 6,000 addresses a
-	// second, a pace that small switches and the asker's own queue survive.
+	// sendBatch and sendPause limit gratuitous frames to some 6,000 addresses on an
+	// interface a second, a pace that small switches and the asker's own queue survive.
 	sendBatch = 64
 	sendPause = 10 * time.Millisecond
 )
@@ -226,7 +229,7 @@ func (a *Announcer) scan() {
 		if _, ok := a.responders[key]; ok {
 			continue
 		}
-		a.responders[key] = newResponder(l, a.metrics.of(l.Name, "ipv4"), a.metrics.of(l.Name, "ipv6"), a.raw)
+		a.responders[key] = newResponder(key, l, a.metrics.of(l.Name, "ipv4"), a.metrics.of(l.Name, "ipv6"), a.raw)
 	}
 	for key, r := range a.responders {
 		if _, ok := want[key]; !ok {
@@ -265,7 +268,7 @@ func sameInterface(a, b announce.Interface) bool {
 // is new somewhere.
 func (a *Announcer) apply(now time.Time) {
 	want := a.want.Load()
-	next := make(map[netip.Addr]map[responderKey]int64, len(want.Addresses))
+	next := make(map[place]int64, len(want.Addresses))
 	for key, r := range a.responders {
 		t := &tables{v4: map[[4]byte]struct{}{}, v6: map[[16]byte]struct{}{}}
 		for addr, ann := range want.Addresses {
@@ -277,23 +280,20 @@ func (a *Announcer) apply(now time.Time) {
 			} else {
 				t.v6[addr.As16()] = struct{}{}
 			}
-			if next[addr] == nil {
-				next[addr] = map[responderKey]int64{}
-			}
-			next[addr][key] = ann.Round
+			next[place{addr, key}] = ann.Round
 		}
 		a.note(key, r.set(t))
 	}
 	a.tellFailures()
-	for addr, on := range next {
-		if arrived(a.serving[addr], on) {
-			a.sched.arm(addr, now)
+	for p, round := range next {
+		if before, served := a.serving[p]; !served || before != round {
+			a.sched.arm(p, now)
 		}
 	}
-	for addr := range a.serving {
-		if _, ok := next[addr]; !ok {
-			a.sched.remove(addr)
-			delete(a.defended, addr)
+	for p := range a.serving {
+		if _, served := next[p]; !served {
+			a.sched.remove(p)
+			delete(a.defended, p)
 		}
 	}
 	a.serving = next
@@ -320,56 +320,40 @@ func (a *Announcer) tellFailures() {
 	}
 }
 
-// arrived reports whether on holds an interface or a round that old did not.
-func arrived(old, on map[responderKey]int64) bool {
-	for key, round := range on {
-		if before, ok := old[key]; !ok || before != round {
-			return true
-		}
-	}
-	return false
-}
-
 // sendDue announces what is due, a batch at most, and says when to come back.
 func (a *Announcer) sendDue(now time.Time) (time.Duration, bool) {
-	inOrder := slices.SortedFunc(maps.Keys(a.responders), func(x, y responderKey) int { return x.index - y.index })
 	for range sendBatch {
-		addr, ok := a.sched.next(now)
+		p, ok := a.sched.next(now)
 		if !ok {
 			return a.sched.wait(now)
 		}
-		for _, key := range inOrder {
-			if _, on := a.serving[addr][key]; !on {
-				continue
-			}
-			if err := a.responders[key].announce(addr); err != nil && !errors.Is(err, net.ErrClosed) {
-				a.opts.Log.Debug("announcement lost", "address", addr, "interface", key.name, "error", err)
-			}
-		}
+		a.announce(p)
 	}
 	wait, some := a.sched.wait(now)
 	return max(wait, sendPause), some
 }
 
-// conflict tells of a stranger and claims the address back once per defence
-// interval; more often, two defenders would shout for ever.
-func (a *Announcer) conflict(c Conflict, now time.Time) {
-	if _, member := a.want.Load().Members[c.MAC]; member {
+func (a *Announcer) announce(p place) {
+	if err := a.responders[p.on].announce(p.address); err != nil {
+		a.opts.Log.Debug("announcement lost", "address", p.address, "interface", p.on.name, "error", err)
+	}
+}
+
+// conflict tells of a stranger and claims the address back, where it was
+// claimed, once per defence interval; more often, two defenders would shout for
+// ever.
+func (a *Announcer) conflict(c claim, now time.Time) {
+	who := net.HardwareAddr(c.mac[:]).String()
+	if _, member := a.want.Load().Members[who]; member {
 		return
 	}
-	if _, ours := a.serving[c.Address]; !ours || now.Sub(a.defended[c.Address]) < defence {
+	if _, ours := a.serving[c.place]; !ours || now.Sub(a.defended[c.place]) < defence {
 		return
 	}
-	a.defended[c.Address] = now
-	for _, r := range a.responders {
-		if r.link.Name == c.Interface {
-			if err := r.announce(c.Address); err != nil {
-				a.opts.Log.Debug("defence lost", "address", c.Address, "error", err)
-			}
-		}
-	}
+	a.defended[c.place] = now
+	a.announce(c.place)
 	select {
-	case a.strangers <- c:
+	case a.strangers <- Conflict{Address: c.address, Interface: c.on.name, MAC: who}:
 	default:
 	}
 }

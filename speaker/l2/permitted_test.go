@@ -31,7 +31,8 @@ func TestAnInterfaceThatFailsIsTold(t *testing.T) {
 	a := New(Options{Log: slog.New(slog.DiscardHandler)})
 	l := link{index: 1 << 30, mac: self, arp: true}
 	l.Name = "lan0"
-	a.responders[responderKey{l.index, l.mac, l.Name}] = newResponder(l, &counters{}, &counters{}, a.raw)
+	key := responderKey{l.index, l.mac, l.Name}
+	a.responders[key] = newResponder(key, l, &counters{}, &counters{}, a.raw)
 	tell := func(addresses ...netip.Addr) []string {
 		select {
 		case <-a.Watch():

@@ -21,11 +21,12 @@ type counters struct{ requests, replies, gratuitous, dropped atomic.Uint64 }
 // index or MAC means another responder. It has no sockets before there is
 // something to answer for.
 type responder struct {
+	key    responderKey
 	link   link
 	ifi    *net.Interface
 	ans    *answerer
 	v4, v6 channel
-	out    chan<- Conflict
+	out    chan<- claim
 
 	groups []*ipv6.PacketConn // where solicited-node groups are joined
 	joined map[netip.Addr]*ipv6.PacketConn
@@ -43,9 +44,9 @@ type channel struct {
 	writer *writer // for announcements
 }
 
-func newResponder(l link, c4, c6 *counters, conflicts chan<- Conflict) *responder {
+func newResponder(key responderKey, l link, c4, c6 *counters, claims chan<- claim) *responder {
 	return &responder{
-		link: l, ans: newAnswerer(l.mac), out: conflicts,
+		key: key, link: l, ans: newAnswerer(l.mac), out: claims,
 		ifi:    &net.Interface{Index: l.index, Name: l.Name, HardwareAddr: l.mac[:]},
 		v4:     channel{proto: protoARP, filter: arpFilter, counters: c4},
 		v6:     channel{proto: protoIPv6, filter: ndpFilter, counters: c6},
@@ -77,7 +78,7 @@ func (r *responder) serve(s *socket, answer func(frame, out []byte) verdict, c *
 		}
 		if v.claimed.IsValid() {
 			select {
-			case r.out <- Conflict{Address: v.claimed, Interface: r.link.Name, MAC: net.HardwareAddr(v.claimant[:]).String(), mac: v.claimant}:
+			case r.out <- claim{place{v.claimed, r.key}, v.claimant}:
 			default: // somebody floods; the first few said it
 			}
 		}

@@ -13,32 +13,38 @@ func burst() []time.Duration {
 	return []time.Duration{0, 100 * time.Millisecond, 400 * time.Millisecond, 1100 * time.Millisecond, 2500 * time.Millisecond}
 }
 
-// schedule says which address is to be announced when: a burst, then a beat,
-// so that no switch or router ever forgets. It knows no clock.
+// place is an address on an interface.
+type place struct {
+	address netip.Addr
+	on      responderKey
+}
+
+// schedule says what is to be announced when: a burst, then a beat, so that no
+// switch or router ever forgets. It knows no clock.
 type schedule struct {
 	beat  time.Duration
 	queue entries
-	byKey map[netip.Addr]*entry
+	byKey map[place]*entry
 }
 
 type entry struct {
-	address netip.Addr
-	start   time.Time
-	step    int // into burst; beyond it beats
-	due     time.Time
-	index   int
+	place
+	start time.Time
+	step  int // into burst; beyond it beats
+	due   time.Time
+	index int
 }
 
 func newSchedule(beat time.Duration) *schedule {
-	return &schedule{beat: beat, byKey: map[netip.Addr]*entry{}}
+	return &schedule{beat: beat, byKey: map[place]*entry{}}
 }
 
-// arm begins the burst of an address, again if it was under way.
-func (s *schedule) arm(a netip.Addr, now time.Time) {
-	e, ok := s.byKey[a]
+// arm begins the burst of a place, again if it was under way.
+func (s *schedule) arm(p place, now time.Time) {
+	e, ok := s.byKey[p]
 	if !ok {
-		e = &entry{address: a, due: now, start: now}
-		s.byKey[a] = e
+		e = &entry{place: p, due: now, start: now}
+		s.byKey[p] = e
 		heap.Push(&s.queue, e)
 		return
 	}
@@ -46,17 +52,17 @@ func (s *schedule) arm(a netip.Addr, now time.Time) {
 	heap.Fix(&s.queue, e.index)
 }
 
-func (s *schedule) remove(a netip.Addr) {
-	if e, ok := s.byKey[a]; ok {
+func (s *schedule) remove(p place) {
+	if e, ok := s.byKey[p]; ok {
 		heap.Remove(&s.queue, e.index)
-		delete(s.byKey, a)
+		delete(s.byKey, p)
 	}
 }
 
-// next returns an address that is due and books its next turn.
-func (s *schedule) next(now time.Time) (netip.Addr, bool) {
+// next returns a place that is due and books its next turn.
+func (s *schedule) next(now time.Time) (place, bool) {
 	if len(s.queue) == 0 || s.queue[0].due.After(now) {
-		return netip.Addr{}, false
+		return place{}, false
 	}
 	e := s.queue[0]
 	e.step++
@@ -66,7 +72,7 @@ func (s *schedule) next(now time.Time) (netip.Addr, bool) {
 		e.due = now.Add(s.beat)
 	}
 	heap.Fix(&s.queue, 0)
-	return e.address, true
+	return e.place, true
 }
 
 // wait is how long until something is due; false: nothing ever is.
