@@ -49,6 +49,7 @@ type mind struct {
 	answers chan verdict
 	told    map[snapshot.Problem]struct{}
 	absent  map[string]time.Time // since when members are missing
+	waits   time.Time            // since when the members do not work; zero: they do
 	retry   *time.Timer
 }
 
@@ -129,7 +130,7 @@ func (m *mind) compile() {
 	m.cluster = m.opts.Source.Snapshot()
 	m.members = m.membersView()
 	m.met = m.met || len(m.members.Alive) > 1
-	m.noteAbsent(began)
+	m.noteLacks(began)
 	m.self = m.facts(began)
 	before, view := m.plan, m.view()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
@@ -147,7 +148,7 @@ func (m *mind) compile() {
 	if w := m.plan.Wake(time.Now()); w > 0 {
 		wait = w
 	}
-	m.retry.Reset(min(wait, m.nextRetry(), m.nextAbsence(began), m.stops.wake(began), m.drained.wake(began)))
+	m.retry.Reset(min(wait, m.nextRetry(), m.nextLack(began), m.stops.wake(began), m.drained.wake(began)))
 }
 
 // remember notes claims of this node that it does not carry out: gossip keeps

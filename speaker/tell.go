@@ -15,10 +15,12 @@ import (
 // maxNotAlive bounds what a SpeakerStatus says of others.
 const maxNotAlive = 20
 
-// absence is how long a member may be missing before that is told: one that is
-// restarted or updated is back by then, and of each that is not all the others
-// tell.
-const absence = time.Minute
+// What passes by itself is not told: starting takes a moment, and a member that
+// is restarted or updated is back in a minute, while all the others miss it.
+const (
+	starting = 5 * time.Second
+	absence  = time.Minute
+)
 
 // tell lets everybody know: State, the SpeakerStatus, and Events where a
 // problem of this node began.
@@ -55,7 +57,11 @@ func (m *mind) tell() {
 func (m *mind) ownProblems(now time.Time) []snapshot.Problem {
 	node := snapshot.Ref{Kind: "Node", Key: snapshot.Key{Name: m.opts.NodeName}}
 	var out []snapshot.Problem
-	if why := cmp.Or(m.mute, m.members.Waiting); why != "" {
+	why := m.mute
+	if why == "" && now.Sub(m.waits) >= starting {
+		why = m.members.Waiting
+	}
+	if why != "" {
 		out = append(out, snapshot.Problem{Object: node, Reason: "SpeakerWaiting", Message: "this node announces nothing: " + why})
 	}
 	for _, text := range m.l2.Hazards() {
@@ -81,8 +87,14 @@ func (m *mind) ownProblems(now time.Time) []snapshot.Problem {
 	return out
 }
 
-// noteAbsent notes since when members are missing.
-func (m *mind) noteAbsent(now time.Time) {
+// noteLacks notes since when members are missing, or none of them works.
+func (m *mind) noteLacks(now time.Time) {
+	switch {
+	case m.members.Waiting == "":
+		m.waits = time.Time{}
+	case m.waits.IsZero():
+		m.waits = now
+	}
 	absent := make(map[string]time.Time, len(m.members.Missing))
 	for name := range m.members.Missing {
 		absent[name] = now
@@ -93,13 +105,17 @@ func (m *mind) noteAbsent(now time.Time) {
 	m.absent = absent
 }
 
-// nextAbsence is how long until another absence is to be told.
-func (m *mind) nextAbsence(now time.Time) time.Duration {
+// nextLack is how long until something has been lacking for long enough.
+func (m *mind) nextLack(now time.Time) time.Duration {
 	next := time.Hour
-	for _, since := range m.absent {
-		if left := absence - now.Sub(since); left > 0 {
+	await := func(since time.Time, patience time.Duration) {
+		if left := patience - now.Sub(since); left > 0 {
 			next = min(next, left)
 		}
+	}
+	await(m.waits, starting)
+	for _, since := range m.absent {
+		await(since, absence)
 	}
 	return next
 }

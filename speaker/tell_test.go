@@ -178,13 +178,13 @@ func TestAShortAbsenceIsNotTold(t *testing.T) {
 		for _, name := range names {
 			m.members.Missing[name] = "it has left"
 		}
-		m.noteAbsent(at)
+		m.noteLacks(at)
 		return m.ownProblems(at)
 	}
-	if told := miss(began, "n2"); len(told) > 0 || m.nextAbsence(began) != absence {
-		t.Errorf("told at once: %v; looks again in %v", told, m.nextAbsence(began))
+	if told := miss(began, "n2"); len(told) > 0 || m.nextLack(began) != absence {
+		t.Errorf("told at once: %v; looks again in %v", told, m.nextLack(began))
 	}
-	if told := miss(began.Add(absence-time.Second), "n2"); len(told) > 0 || m.nextAbsence(began.Add(absence-time.Second)) != time.Second {
+	if told := miss(began.Add(absence-time.Second), "n2"); len(told) > 0 || m.nextLack(began.Add(absence-time.Second)) != time.Second {
 		t.Errorf("told early: %v", told)
 	}
 	if told := miss(began.Add(absence), "n2"); len(told) != 1 || told[0].Reason != "MemberMissing" {
@@ -195,5 +195,26 @@ func TestAShortAbsenceIsNotTold(t *testing.T) {
 	}
 	if told := miss(began.Add(2*absence), "n2"); len(told) > 0 {
 		t.Errorf("told at once when it went again: %v", told)
+	}
+}
+
+// A start is no problem, a key that is still missing is.
+func TestAStartIsNotTold(t *testing.T) {
+	m, _ := thinker(t)
+	m.compile()
+	began := time.Now()
+	wait := func(at time.Time, why string) []snapshot.Problem {
+		m.members = &members.View{Waiting: why}
+		m.noteLacks(at)
+		return m.ownProblems(at)
+	}
+	if told := wait(began, "speaker is starting"); len(told) > 0 || m.nextLack(began) != starting {
+		t.Errorf("told at once: %v; looks again in %v", told, m.nextLack(began))
+	}
+	if told := wait(began.Add(starting), "waiting for the members key"); len(told) != 1 || !strings.Contains(told[0].Message, "waiting for the members key") {
+		t.Errorf("told %v", told)
+	}
+	if told := wait(began.Add(2*starting), ""); len(told) > 0 || m.nextLack(began.Add(2*starting)) != time.Hour {
+		t.Errorf("it works, and yet: %v", told)
 	}
 }
