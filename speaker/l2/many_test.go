@@ -2,6 +2,7 @@ package l2
 
 import (
 	"net/netip"
+	"os"
 	"testing"
 )
 
@@ -29,5 +30,48 @@ func TestNoneOfManyQuestionsIsLost(t *testing.T) {
 		if lost := many - len(found); lost > 0 {
 			t.Errorf("by a link of %s %d of %d addresses that a host answers for seem to be free", rate, lost, many)
 		}
+	}
+}
+
+// A kernel bounds the groups of one socket, so many addresses need many sockets.
+// They go with the addresses.
+func TestSocketsGoWithTheirGroups(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	newLAN(t)
+	links, err := readLinks()
+	if err != nil || len(links) != 1 {
+		t.Fatal(links, err)
+	}
+	l := links[0]
+	r := newResponder(responderKey{l.index, l.mac, l.Name}, l, &counters{}, &counters{}, nil)
+	defer r.close()
+	open := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files)
+	}
+	set := func(from, to int) {
+		w := &tables{v6: map[[16]byte]struct{}{}}
+		for i := from; i < to; i++ {
+			w.v6[[16]byte{0x20, 1, 0xd, 0xb8, 14: byte(i >> 8), 15: byte(i)}] = struct{}{}
+		}
+		if err := r.set(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(0, 1)
+	few := open()
+	set(0, 10000)
+	t.Logf("%d groups are held by %d sockets", len(r.joined), len(r.groups))
+	if len(r.groups) < 2 {
+		t.Fatal("one socket holds them all: they prove nothing")
+	}
+	set(9999, 10000)
+	if now := open(); now > few || len(r.joined) != 1 {
+		t.Errorf("%d groups are left, with %d open files; %d in the beginning", len(r.joined), now, few)
 	}
 }

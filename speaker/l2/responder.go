@@ -136,12 +136,19 @@ func (r *responder) join(addresses map[[16]byte]struct{}) error {
 			errs = append(errs, r.joinGroup(g))
 		}
 	}
+	holding := map[*ipv6.PacketConn]struct{}{}
 	for g, conn := range maps.Clone(r.joined) {
-		if _, ok := want[g]; !ok {
-			delete(r.joined, g)
-			_ = conn.LeaveGroup(r.ifi, &net.IPAddr{IP: g.AsSlice()}) // the interface may be gone
+		if _, ok := want[g]; ok {
+			holding[conn] = struct{}{}
+			continue
 		}
+		delete(r.joined, g)
+		_ = conn.LeaveGroup(r.ifi, &net.IPAddr{IP: g.AsSlice()}) // the interface may be gone
 	}
+	r.groups = slices.DeleteFunc(r.groups, func(conn *ipv6.PacketConn) bool {
+		_, holds := holding[conn]
+		return !holds && conn.Close() == nil
+	})
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("join solicited-node groups: %w", err)
 	}
