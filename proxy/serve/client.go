@@ -35,6 +35,7 @@ type client struct {
 	writeBy time.Time
 	cut     atomic.Bool // reading was ended by stopReading
 	tunnel  atomic.Bool // the connection was upgraded
+	asked   atomic.Bool // a request has arrived
 	linger  bool        // part of a request may still be coming
 
 	abandon func() // frees what waits for an upgrade that never comes about

@@ -40,6 +40,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	p.ctx = ctx
 	p.conn, _ = ctx.Conn().(connection)
 	p.client = p.conn.base()
+	if !p.client.asked.Load() { // a look costs less than a note
+		p.client.asked.Store(true)
+	}
 	p.series = s.metrics.unrouted
 	if p.run() {
 		p.finish()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -391,6 +392,27 @@ func TestDrain(t *testing.T) {
 		t.Errorf("the request under way got %q, close %v", got.body, got.resp.Close)
 	}
 	<-stopped
+}
+
+// A connection that never asked anything does not hold up a drain, nor does a
+// drain that ends well claim that it cut somebody.
+func TestDrainLeavesTheSilent(t *testing.T) {
+	var log strings.Builder
+	r := newRig(t, serve.Options{GracePeriod: 4 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))}, upstream.Options{}, backend(t, echo))
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r.get("/") // accepted after c, so c is known
+	began := time.Now()
+	r.stop()
+	if took := time.Since(began); took > 2*time.Second || took < 500*time.Millisecond {
+		t.Errorf("the drain took %v, want about a second", took)
+	}
+	if strings.Contains(log.String(), "cutting") {
+		t.Errorf("it logs %s", log.String())
+	}
 }
 
 func TestMetrics(t *testing.T) {

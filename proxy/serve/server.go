@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -169,6 +170,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
+// silentFor is the patience of a drain with connections without a request; that
+// of net/http's Shutdown. They would last for Options.Timeout otherwise.
+const silentFor = 5 * time.Second
+
 // drain lets requests under way finish: first every response says that its
 // connection ends, then nothing more is accepted, and what is left when the
 // grace period has passed is cut.
@@ -180,7 +185,9 @@ func (s *Server) drain() error {
 	s.closeListeners()
 	grace, cancel := context.WithTimeout(context.Background(), s.options.GracePeriod)
 	defer cancel()
-	if err := s.http.ShutdownWithContext(grace); err != nil {
+	defer time.AfterFunc(min(silentFor, s.options.GracePeriod/4), s.cutSilent).Stop()
+	// Its other errors say that the listeners are closed already.
+	if err := s.http.ShutdownWithContext(grace); errors.Is(err, context.DeadlineExceeded) {
 		s.options.Log.Warn("the grace period is over; cutting what is left", "connections", s.Connections())
 	}
 	s.cut()
@@ -216,6 +223,19 @@ func (s *Server) cut() {
 	defer s.mu.Unlock()
 	for c := range s.clients {
 		if !c.tunnel.Load() {
+			c.Conn.Close()
+		}
+	}
+}
+
+// cutSilent closes every connection that never asked anything. Most of them are
+// orphans: the address moved between the handshake and the first request, and
+// what the client sends arrives elsewhere.
+func (s *Server) cutSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		if !c.asked.Load() {
 			c.Conn.Close()
 		}
 	}
