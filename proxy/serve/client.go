@@ -26,10 +26,11 @@ const (
 
 // client is one connection of a client.
 type client struct {
-	net.Conn
-	server *Server
-	raw    syscall.RawConn
-	peer   netip.Addr // valid after identify
+	net.Conn          // read and written through; it may take a PROXY header off
+	socket   net.Conn // what lies below that
+	server   *Server
+	raw      syscall.RawConn
+	peer     netip.Addr // valid after identify
 
 	readBy  time.Time // the read deadline in force
 	writeBy time.Time
@@ -46,7 +47,7 @@ type client struct {
 }
 
 func newClient(nc net.Conn, l *listener) (*client, error) {
-	c := &client{Conn: l.server.withProxyHeader(nc), server: l.server}
+	c := &client{Conn: l.server.withProxyHeader(nc), socket: nc, server: l.server}
 	if sc, ok := nc.(syscall.Conn); ok {
 		raw, err := sc.SyscallConn()
 		if err != nil {
@@ -160,7 +161,7 @@ func (c *client) Close() error {
 
 // lingering reads and forgets what the client is still sending, within bounds.
 func (c *client) lingering() {
-	half, ok := c.Conn.(interface{ CloseWrite() error })
+	half, ok := c.socket.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
@@ -177,10 +178,19 @@ func (c *client) lingering() {
 
 // CloseWrite lets a tunnel end one direction.
 func (c *client) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+	if half, ok := c.socket.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return c.Conn.Close()
+}
+
+// abort ends the connection with a reset, and below TLS, whose alert would say
+// that all has been sent: an orderly end makes half a response look whole.
+func (c *client) abort() {
+	if tcp, ok := c.socket.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	c.socket.Close()
 }
 
 func (c *client) base() *client { return c }

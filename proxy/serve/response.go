@@ -143,8 +143,8 @@ func (p *passage) untilClose() (done bool) {
 		if err == nil && !p.ctx.IsHead() {
 			_, err = io.Copy(conn, p.ex.Response.Body)
 		}
-		if tcp, ok := p.client.Conn.(*net.TCPConn); ok && err != nil {
-			tcp.SetLinger(0) // a reset: an orderly end would look like the whole body
+		if err != nil {
+			p.client.abort()
 		}
 		p.closeBody()
 		p.finish()

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +31,7 @@ type rig struct {
 	server *serve.Server
 	engine *upstream.Engine
 	addr   string
+	cert   *tls.Certificate // of dialTLS
 	stop   func()
 }
 
@@ -83,7 +85,32 @@ func (r *rig) table() *route.Table {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
-	return route.Compile(snapshot.Of(ing, svc), nil, route.Options{})
+	return route.Compile(snapshot.Of(ing, svc), nil, route.Options{FallbackCertificate: r.cert})
+}
+
+// dialTLS listens with TLS as well, and connects there.
+func (r *rig) dialTLS() net.Conn {
+	r.t.Helper()
+	some := httptest.NewTLSServer(nil)
+	some.Close()
+	r.cert = &some.TLS.Certificates[0]
+	r.server.SetTable(r.table(), []serve.Forwarder{r.engine.Backend(r.table().Backends[0])})
+	plain, secure := serve.Listener{Address: "127.0.0.1:0"}, serve.Listener{Address: "127.0.0.1:0", TLS: true}
+	r.server.SetListeners([]serve.Listener{plain, secure})
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		for _, l := range r.server.Listeners() {
+			if l.Listener == secure && l.Bound != "" {
+				c, err := tls.Dial("tcp", l.Bound, &tls.Config{InsecureSkipVerify: true})
+				if err != nil {
+					r.t.Fatal(err)
+				}
+				return c
+			}
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal("the server does not listen with TLS")
+		}
+	}
 }
 
 // route declares the endpoints.

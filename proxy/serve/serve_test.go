@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -167,16 +168,41 @@ func TestTruncation(t *testing.T) {
 			if body, err := io.ReadAll(resp.Body); err == nil {
 				t.Errorf("%d bytes look complete", len(body))
 			}
-			if name == "chunks" { // an HTTP/1.0 client can tell only by a reset
-				c, err := net.Dial("tcp", r.addr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
-				io.WriteString(c, "GET / HTTP/1.0\r\n\r\n")
-				if body, err := io.ReadAll(c); err == nil {
-					t.Errorf("HTTP/1.0: %d bytes look complete", len(body))
-				}
+		})
+	}
+}
+
+// A body that ends with its connection is what an HTTP/1.0 client gets. That it
+// was cut short shows only in how the connection ends: in a reset, and over TLS
+// without the alert that says that all was sent.
+func TestTruncationUntilClose(t *testing.T) {
+	truncated := rawBackend(t, func(c net.Conn) {
+		readRequest(bufio.NewReader(c))
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n"+strings.Repeat("x", 20_000)+"\r\n")
+	})
+	plain := func(r *rig) net.Conn {
+		c, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, c := range []struct {
+		name    string
+		options serve.Options
+		dial    func(*rig) net.Conn
+	}{
+		{"plain", serve.Options{}, plain},
+		{"PROXY protocol", serve.Options{ProxyProtocol: true}, plain},
+		{"TLS", serve.Options{}, (*rig).dialTLS},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conn := c.dial(newRig(t, c.options, upstream.Options{}, truncated))
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+			if body, err := io.ReadAll(conn); err == nil || os.IsTimeout(err) {
+				t.Errorf("%d bytes look complete (%v)", len(body), err)
 			}
 		})
 	}

@@ -89,6 +89,37 @@ func TestUpgradeEnds(t *testing.T) {
 	}
 }
 
+// A side that has said all it had to say may go on listening, also behind a load
+// balancer that speaks PROXY protocol.
+func TestUpgradeHalfEnds(t *testing.T) {
+	for _, behindProxy := range []bool{false, true} {
+		heard := make(chan string, 1)
+		r := newRig(t, serve.Options{ProxyProtocol: behindProxy}, upstream.Options{}, rawBackend(t, func(c net.Conn) {
+			in := bufio.NewReader(c)
+			readRequest(in)
+			io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nthat is all")
+			c.(*net.TCPConn).CloseWrite()
+			all, _ := io.ReadAll(in)
+			heard <- string(all)
+		}))
+		c, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		if got, err := io.ReadAll(c); err != nil || !strings.HasSuffix(string(got), "that is all") {
+			t.Errorf("PROXY protocol %v: got %q, %v", behindProxy, got, err)
+		}
+		io.WriteString(c, "heard")
+		c.(*net.TCPConn).CloseWrite()
+		if got := <-heard; got != "heard" {
+			t.Errorf("PROXY protocol %v: the backend heard %q after its own end", behindProxy, got)
+		}
+	}
+}
+
 func TestUpgradeRefusedByTheBackend(t *testing.T) {
 	r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, echo))
 	got := r.exchange("GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /y HTTP/1.1\r\nHost: a\r\n\r\n")
