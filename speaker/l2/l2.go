@@ -2,6 +2,7 @@ package l2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	"quayside.io/speaker/announce"
 )
@@ -300,8 +302,9 @@ func (a *Announcer) apply(now time.Time) {
 }
 
 // note remembers why an interface cannot serve, or not all, and logs it once.
+// One that has just gone is not at fault: the next scan misses it.
 func (a *Announcer) note(key responderKey, err error) {
-	if err == nil {
+	if err == nil || errors.Is(err, unix.ENODEV) {
 		delete(a.failed, key)
 	} else if a.failed[key] != err.Error() {
 		a.failed[key] = err.Error()

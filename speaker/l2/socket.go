@@ -53,7 +53,7 @@ type writer struct {
 func Permitted() error {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open a packet socket: %w; it needs the capability NET_RAW, which the chart gives it", err)
+		return fmt.Errorf("open a packet socket: %w; it needs the capability NET_RAW, as root and the speaker of the chart have it", err)
 	}
 	_ = unix.Close(fd)
 	return nil
