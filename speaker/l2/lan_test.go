@@ -1,6 +1,7 @@
 package l2
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -162,6 +163,14 @@ func TestAnswersOnARealLAN(t *testing.T) {
 		return strings.Contains(l.run("ip", "addr", "show", "dev", "eth0"), "dadfailed")
 	})
 	l.run("ip", "addr", "del", vip6.String()+"/64", "dev", "eth0")
+	// This cable brings what nobody asked for; a network card brings the groups
+	// that were joined.
+	joined := func() bool {
+		return strings.Contains(run(t, "ip", "-6", "maddr", "show", "dev", "lan0"), "ff02::1:ff00:50")
+	}
+	if !joined() {
+		t.Error("the solicited-node group is not joined")
+	}
 
 	a.Set(wantAddresses(vip6))
 	eventually(t, "silence about an address that went", func() bool {
@@ -170,6 +179,7 @@ func TestAnswersOnARealLAN(t *testing.T) {
 
 	// A flap, with another MAC afterwards: groups are joined again, and the
 	// answer tells the new MAC.
+	before := a.metrics.of("lan0", "ipv6").gratuitous.Load()
 	run(t, "ip", "link", "set", "lan0", "down")
 	run(t, "ip", "link", "set", "lan0", "address", "02:00:00:00:00:77")
 	run(t, "ip", "link", "set", "lan0", "up")
@@ -178,6 +188,11 @@ func TestAnswersOnARealLAN(t *testing.T) {
 		out, _ := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 		return strings.Contains(string(out), "02:00:00:00:00:77")
 	})
+	eventually(t, "the group is joined again, and the address announced again", func() bool {
+		return joined() && a.metrics.of("lan0", "ipv6").gratuitous.Load() > before
+	})
+	a.Set(wantAddresses())
+	eventually(t, "the group is left with the address", func() bool { return !joined() })
 }
 
 func TestProbeFindsWhoAnswers(t *testing.T) {
@@ -281,10 +296,15 @@ func TestTheBurstOnTheWire(t *testing.T) {
 	dump := exec.Command(argv[0], argv[1:]...)
 	var out bytes.Buffer
 	dump.Stdout = &out
+	says, err := dump.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := dump.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second) // it begins to listen
+	for said := bufio.NewScanner(says); said.Scan() && !strings.Contains(said.Text(), "listening on"); {
+	}
 	a.Set(wantAddresses(vip4, vip6))
 	time.Sleep(time.Second)
 	a.Set(wantAddresses(vip4, vip6)) // saying it again must not begin the burst again
@@ -324,7 +344,9 @@ func TestStrangersAreToldAndAnswered(t *testing.T) {
 	l := newLAN(t)
 	a := startAnnouncer(t)
 	a.Set(wantAddresses(vip4))
-	eventually(t, "announced", func() bool { return a.metrics.of("lan0", "ipv4").gratuitous.Load() > 0 })
+	said := func() uint64 { return a.metrics.of("lan0", "ipv4").gratuitous.Load() }
+	burstIn := uint64(2 * len(burst())) // both forms
+	eventually(t, "announced", func() bool { return said() == burstIn })
 	l.run("ip", "addr", "add", vip4.String()+"/24", "dev", "eth0")
 	_ = l.try("arping", "-U", "-c", "1", "-w", "1", "-i", "eth0", "-S", vip4.String(), vip4.String())
 	select {
@@ -334,6 +356,9 @@ func TestStrangersAreToldAndAnswered(t *testing.T) {
 		}
 	case <-time.After(5 * time.Second):
 		t.Fatal("nobody told of the stranger")
+	}
+	if n := said() - burstIn; n != 2 {
+		t.Errorf("the address was defended with %d frames, want one of each form", n)
 	}
 }
 
