@@ -33,7 +33,14 @@ func TestSpeakerStopsListening(t *testing.T) {
 	if later, died := m.lookAgain(t.Context(), v, time.Second); died || !later.livesOn("n2") {
 		t.Fatal("a speaker that listens is called dead")
 	}
-	time.AfterFunc(retryMember/4, func() { _ = listener.Close() })
+	go func() { // it is asked again, and stops to listen then
+		for range 2 {
+			if conn, err := listener.Accept(); err == nil {
+				_ = conn.Close()
+			}
+		}
+		_ = listener.Close()
+	}()
 	began := time.Now()
 	m.watchTheDying(t.Context(), v, time.Second)
 	select {
