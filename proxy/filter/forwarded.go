@@ -47,8 +47,8 @@ type claims struct {
 // name the request if it has no usable name of its own.
 func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64) {
 	r := &ex.Request
-	said := f.take(&r.Header)
 	client, trusted := c.Peer, len(f.trusted) > 0 && f.Trusts(c.Peer)
+	said := f.take(&r.Header, trusted)
 	var text [2 * 46]byte
 	peer := c.Peer.AppendTo(text[:0])
 	port, host, proto := c.Port, r.Host, []byte("http")
@@ -93,8 +93,10 @@ func or(a, b []byte) []byte {
 // take removes the fields that Apply sets, and what imitates them, and returns
 // what they said. A backend that maps header names to variables cannot tell
 // X_Real_IP from X-Real-IP, so underscores count as dashes. "Proxy" goes too: to
-// such a backend it is HTTP_PROXY.
-func (f *Forwarded) take(h *exchange.Header) claims {
+// such a backend it is HTTP_PROXY. What Apply does not set but frameworks believe
+// just as much (Forwarded of RFC 7239, X-Forwarded-Prefix, ...) stays only if the
+// peer is trusted.
+func (f *Forwarded) take(h *exchange.Header, trusted bool) claims {
 	var said claims
 	for _, field := range h.Fields() {
 		switch which(field.Name) {
@@ -116,7 +118,10 @@ func (f *Forwarded) take(h *exchange.Header) claims {
 	if said.chains > 1 {
 		said.chain = joined(h, said.chains)
 	}
-	h.Keep(func(field exchange.Field) bool { return which(field.Name) == none })
+	h.Keep(func(field exchange.Field) bool {
+		is := which(field.Name)
+		return is == none || is == claim && trusted
+	})
 	return said
 }
 
@@ -205,6 +210,7 @@ const (
 	forwardedProto
 	requestID
 	other // set or refused, its value of no interest
+	claim // about the way here, not ours to set
 )
 
 // which tells our fields from the others, by length first because most are
@@ -218,7 +224,11 @@ func which(name []byte) field {
 	case 8:
 		canonical, found = "x-scheme", other
 	case 9:
-		canonical, found = "x-real-ip", other
+		if name[0]|0x20 == 'x' {
+			canonical, found = "x-real-ip", other
+		} else {
+			canonical, found = "forwarded", claim
+		}
 	case 12:
 		canonical, found = "x-request-id", requestID
 	case 15:
@@ -233,8 +243,21 @@ func which(name []byte) field {
 		canonical, found = "x-forwarded-proto", forwardedProto
 	case 18:
 		canonical, found = "x-forwarded-scheme", other
-	default:
-		return none
+	}
+	if found != none && begins(name, canonical) {
+		return found
+	}
+	if begins(name, "x-forwarded-") {
+		return claim
+	}
+	return none
+}
+
+// begins reports whether name begins with canonical, in any case and with
+// underscores for dashes.
+func begins(name []byte, canonical string) bool {
+	if len(name) < len(canonical) {
+		return false
 	}
 	for i := range len(canonical) {
 		c := name[i]
@@ -245,8 +268,8 @@ func which(name []byte) field {
 			c = '-'
 		}
 		if c != canonical[i] {
-			return none
+			return false
 		}
 	}
-	return found
+	return true
 }

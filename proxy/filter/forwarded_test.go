@@ -46,6 +46,17 @@ func TestForwarded(t *testing.T) {
 			"X-Forwarded-For: 192.0.2.7", "X-Real-IP: 192.0.2.7", "X-Forwarded-Host: shop.example.com:8080",
 			"X-Forwarded-Port: 8080", "X-Forwarded-Proto: http", "X-Forwarded-Scheme: http", "X-Scheme: http", "X-Request-ID: abc-1",
 		}, "192.0.2.7"},
+		{"nor does a stranger say more by other names", stranger, []string{
+			"Forwarded: for=10.0.0.9;proto=https;host=evil", "forwarded: for=1.1.1.1", "X-Forwarded-Prefix: //evil", "x_forwarded_ssl: on",
+			"X-Forwarded-Server: evil", "X-Forwarded-By: me", "Forwardable: 1", "X-Forward: 1",
+		}, []string{
+			"Forwardable: 1", "X-Forward: 1", "X-Forwarded-For: 192.0.2.7", "X-Real-IP: 192.0.2.7", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-Port: 8080", "X-Forwarded-Proto: http", "X-Forwarded-Scheme: http", "X-Scheme: http", id,
+		}, "192.0.2.7"},
+		{"a friend may", friend, []string{"Forwarded: for=192.0.2.9", "X-Forwarded-Prefix: /shop"}, []string{
+			"Forwarded: for=192.0.2.9", "X-Forwarded-Prefix: /shop", "X-Forwarded-For: 10.0.0.1", "X-Real-IP: 10.0.0.1", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-Port: 8443", "X-Forwarded-Proto: https", "X-Forwarded-Scheme: https", "X-Scheme: https", id,
+		}, "10.0.0.1"},
 		{"a friend's claims are continued", friend, []string{
 			"X-Forwarded-For: 6.6.6.6, 192.0.2.9", "X-Forwarded-For: 10.2.2.2:99", "X-Forwarded-Proto: http", "X-Forwarded-Host: a.example", "X-Forwarded-Port: 80",
 		}, []string{
