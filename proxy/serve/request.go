@@ -32,7 +32,7 @@ func (p *passage) read() (refusal string) {
 	}
 	p.hop = r.Header.StripHop()
 	p.readBody(h.ContentLength())
-	if p.hop.Upgrade != nil && r.Body == nil && h.IsHTTP11() {
+	if p.hop.Upgrade != nil && r.Body == nil && h.IsHTTP11() && !isHTTP2(p.hop.Upgrade) {
 		r.Upgrade = p.hop.Upgrade
 	}
 	var ok bool
@@ -118,6 +118,19 @@ func (p *passage) readTarget() (refusal string) {
 		return "the target names no host"
 	}
 	return ""
+}
+
+// isHTTP2 reports whether an Upgrade field asks for HTTP/2 among others. Through
+// such a tunnel a client would go on to send requests to the backend that no
+// rule was asked about, so the offer is not passed on (RFC 9113 section 3.1 has
+// given it up, and anybody may ignore it).
+func isHTTP2(upgrade []byte) bool {
+	for protocol := range bytes.SplitSeq(upgrade, []byte{','}) {
+		if protocol = trimSpace(protocol); len(protocol) >= 3 && equalFold(protocol[:3], "h2c") {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *passage) readBody(length int) {

@@ -120,6 +120,21 @@ func TestUpgradeHalfEnds(t *testing.T) {
 	}
 }
 
+// In a tunnel of HTTP/2 a client would ask the backend for what no rule leads to.
+func TestUpgradeToHTTP2IsNotOffered(t *testing.T) {
+	r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, func(w http.ResponseWriter, req *http.Request) {
+		fmt.Fprintf(w, "asked to upgrade: %q", req.Header["Upgrade"])
+	}))
+	for offer, passed := range map[string]bool{
+		"h2c": false, "H2C": false, "websocket, h2c": false, "h2c-14": false, "websocket": true, "h2": true,
+	} {
+		got := r.exchange("GET /public HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: " + offer + "\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
+		if !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Contains(got, "upgrade: []") == passed {
+			t.Errorf("Upgrade: %s was answered %q, want it passed on: %v", offer, got, passed)
+		}
+	}
+}
+
 func TestUpgradeRefusedByTheBackend(t *testing.T) {
 	r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, echo))
 	got := r.exchange("GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /y HTTP/1.1\r\nHost: a\r\n\r\n")
