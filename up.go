@@ -120,7 +120,7 @@ func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, o *
 	if err != nil {
 		return err
 	}
-	carrier := newCarrier(files, f, o)
+	carrier := newCarrier(files, f.proxy.nodeName, o)
 	findings := []func() []snapshot.Problem{control.Problems, front.Problems, carrier.problems}
 	tasks := []task{files.Run, control.Run, carrier.run, o.admin.Run}
 	if f.announce {
@@ -288,21 +288,21 @@ func (f *upFlags) serving(c *snapshot.Cluster) string {
 // carrier keeps the forwarder in step with Services and endpoints.
 type carrier struct {
 	files *cluster.Files
-	flags upFlags
+	node  string
 	hand  *forward.Forwarder
 	plan  atomic.Pointer[forward.Plan]
 }
 
-func newCarrier(files *cluster.Files, flags upFlags, o *outfit) *carrier {
-	return &carrier{files: files, flags: flags, hand: forward.New(o.log.With("hall", "forward"))}
+func newCarrier(files *cluster.Files, node string, o *outfit) *carrier {
+	return &carrier{files: files, node: node, hand: forward.New(o.log.With("hall", "forward"))}
 }
 
 func (c *carrier) run(ctx context.Context) error {
-	changes := c.files.Watch(snapshot.Service, snapshot.EndpointSlice)
+	changes := c.files.Watch(snapshot.Service, snapshot.EndpointSlice, snapshot.SpeakerStatus)
 	defer changes.Stop()
 	return serveAll(ctx, c.hand.Run, func(ctx context.Context) error {
 		for {
-			c.plan.Store(forward.Compile(c.files.Snapshot(), c.plan.Load(), demo.ProxyService(), c.flags.proxy.nodeName, c.flags.announce))
+			c.plan.Store(forward.Compile(c.files.Snapshot(), c.plan.Load(), demo.ProxyService(), c.node))
 			c.hand.Set(c.plan.Load())
 			select {
 			case <-ctx.Done():

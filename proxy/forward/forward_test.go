@@ -17,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/balance"
 )
@@ -48,7 +49,7 @@ func TestCompileListensOnLoopbackAddressesOnly(t *testing.T) {
 		service("lan", "10.0.0.1", http),
 		slice("hello", netip.MustParseAddrPort("127.0.20.1:4711")),
 	)
-	p := Compile(c, nil, snapshot.Key{Namespace: "default", Name: "proxy"}, "laptop", false)
+	p := Compile(c, nil, snapshot.Key{Namespace: "default", Name: "proxy"}, "laptop")
 	got := map[string]int{}
 	for at, set := range p.Targets {
 		got[at.String()] = len(set.Endpoints)
@@ -59,8 +60,10 @@ func TestCompileListensOnLoopbackAddressesOnly(t *testing.T) {
 	if len(p.Problems) != 1 || p.Problems[0].Object.Name != "dns" {
 		t.Errorf("the UDP port is told as %v", p.Problems)
 	}
-	p = Compile(c, p, snapshot.Key{Namespace: "default", Name: "proxy"}, "laptop", true)
-	if told := p.Problems; len(told) != 2 || told[1].Object.Name != "lan" || told[1].Reason != "NotServed" {
+	speaker := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "laptop"}}
+	speaker.Status.Announcing = []v1alpha1.Announcing{{Service: "default/lan", Address: "10.0.0.1", Protocol: "l2"}}
+	p = Compile(snapshot.Of(service("far", "10.9.0.1", http), service("lan", "10.0.0.1", http), speaker), p, snapshot.Key{}, "laptop")
+	if told := p.Problems; len(told) != 1 || told[0].Object.Name != "lan" || told[0].Reason != "NotServed" {
 		t.Errorf("an address that is announced and not carried is told as %v", told)
 	}
 }

@@ -29,11 +29,12 @@ func Port(service int32) uint16 {
 
 // Compile plans every LoadBalancer Service that has a loopback address, save
 // the proxy's own, which the proxy itself listens for. prev, which may be nil,
-// is the plan before: what it learned of the endpoints' health is kept. Where
-// other addresses are announced on the LAN, their Services are told that they
-// are not carried.
-func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string, announced bool) *Plan {
+// is the plan before: what it learned of the endpoints' health is kept. Services
+// of addresses that this machine announces on the LAN are told that they are not
+// carried.
+func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string) *Plan {
 	p := &Plan{Targets: map[netip.AddrPort]*balance.Set{}}
+	announced := announcedBy(c, node)
 	for _, s := range c.Services.Sorted() {
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 			continue
@@ -42,8 +43,9 @@ func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string, a
 			ip, err := netip.ParseAddr(in.IP)
 			switch {
 			case err != nil:
+			case announced[in.IP]:
+				p.tellUnserved(s, ip)
 			case !ip.IsLoopback():
-				p.tellIf(announced, s, ip)
 			case snapshot.KeyOf(s) != proxy:
 				p.add(c, prev, s, ip, node)
 			}
@@ -52,17 +54,26 @@ func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string, a
 	return p
 }
 
-// tellIf tells a Service of an address that brings traffic here and is not
+// announcedBy are the addresses that a node answers for.
+func announcedBy(c *snapshot.Cluster, node string) map[string]bool {
+	out := map[string]bool{}
+	if s, ok := c.SpeakerStatuses.Get(snapshot.Key{Name: node}); ok {
+		for _, a := range s.Status.Announcing {
+			out[a.Address] = true
+		}
+	}
+	return out
+}
+
+// tellUnserved tells a Service of an address that brings traffic here and is not
 // carried. The kernel would refuse it: this machine does not hold the address,
 // and to hold it beyond the end of this process would be to steal it.
-func (p *Plan) tellIf(announced bool, s *corev1.Service, ip netip.Addr) {
-	if announced {
-		p.Problems = append(p.Problems, snapshot.Problem{
-			Object: snapshot.RefOf(s), Reason: "NotServed",
-			Message: fmt.Sprintf("`quayside up --announce` brings the traffic for %s here, and carries connections to loopback addresses only: "+
-				"clients are served if kube-proxy on this machine knows the Service, and by nobody if not; on a node of a cluster run `quayside speaker` instead", ip),
-		})
-	}
+func (p *Plan) tellUnserved(s *corev1.Service, ip netip.Addr) {
+	p.Problems = append(p.Problems, snapshot.Problem{
+		Object: snapshot.RefOf(s), Reason: "NotServed",
+		Message: fmt.Sprintf("`quayside up --announce` brings the traffic for %s here, and carries connections to loopback addresses only: "+
+			"clients are served if kube-proxy on this machine knows the Service, and by nobody if not; on a node of a cluster run `quayside speaker` instead", ip),
+	})
 }
 
 func (p *Plan) add(c *snapshot.Cluster, prev *Plan, s *corev1.Service, ip netip.Addr, node string) {
