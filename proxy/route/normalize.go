@@ -12,15 +12,16 @@ import "bytes"
 // upper case, where the bare character would mean something else: '/', '\', '%',
 // '?', '#' and control characters. Refused is what no honest client sends and
 // backends understand differently: a NUL, a bare backslash, '#' or control
-// character, a broken escape, a path that climbs above its root, and dot
-// segments hidden between escaped slashes.
+// character, a broken escape, a path that climbs above its root or climbs
+// after a repeated slash (which counts as an element or not), and dot segments
+// hidden between escaped slashes or before parameters, as in "/a/..;x/b".
 //
 // Normalizing twice is normalizing once.
 func Normalize(dst, target []byte) (path []byte, ok bool) {
 	if len(target) == 0 || target[0] != '/' {
 		return dst, false
 	}
-	base := len(dst)
+	base, repeated := len(dst), false
 	for i, more := 0, true; more; {
 		slash := len(dst)
 		dst = append(dst, '/')
@@ -30,11 +31,11 @@ func Normalize(dst, target []byte) (path []byte, ok bool) {
 		more = i < len(target) && target[i] == '/'
 		switch element := dst[slash+1:]; {
 		case len(element) == 0 && more: // a repeated slash
-			dst = dst[:slash]
+			dst, repeated = dst[:slash], true
 		case string(element) == ".":
 			dst = endWith(dst[:slash], !more)
 		case string(element) == "..":
-			if slash == base {
+			if slash == base || repeated {
 				return dst, false
 			}
 			parent := base + bytes.LastIndexByte(dst[base:slash], '/')
@@ -102,15 +103,16 @@ func unhex(c byte) byte {
 	return 0xff
 }
 
-// hidesDots reports whether a backend that takes escaped slashes for slashes
-// would find a dot segment in element.
+// hidesDots reports whether a backend that takes escaped slashes for slashes, or
+// takes parameters off before it resolves dots as servlet containers do, would
+// find a dot segment in element.
 func hidesDots(element []byte) bool {
 	for start, i := 0, 0; ; i++ {
 		end := i == len(element)
 		if !end && (element[i] != '%' || string(element[i:i+3]) != "%2F" && string(element[i:i+3]) != "%5C") {
 			continue
 		}
-		if part := string(element[start:i]); part == "." || part == ".." {
+		if part, _, _ := bytes.Cut(element[start:i], []byte{';'}); string(part) == "." || string(part) == ".." {
 			return true
 		}
 		if end {
