@@ -36,7 +36,7 @@ type Request struct {
 	Client netip.AddrPort
 	TLS    bool
 	// Peer is the client's connection, asked while an upstream keeps it
-	// waiting. It is nil where nobody can tell.
+	// waiting. It is nil where the front end cannot ask.
 	Peer Peer
 }
 
@@ -65,6 +65,10 @@ type Response struct {
 	// connection over to it, once, after the header has been written.
 	Upgraded func(client io.ReadWriteCloser)
 }
+
+// StatusClientGone is the status of an exchange whose client hung up before it
+// was answered, as in nginx. It is counted and logged; nobody is sent it.
+const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {

@@ -60,7 +60,7 @@ func (h *Header) Keep(keep func(Field) bool) {
 // Get returns the first value of name, or nil.
 func (h *Header) Get(name string) []byte {
 	for i := range h.fields {
-		if equalFold(h.fields[i].Name, name) {
+		if EqualFold(h.fields[i].Name, name) {
 			return h.fields[i].Value
 		}
 	}
@@ -69,14 +69,14 @@ func (h *Header) Get(name string) []byte {
 
 // Del removes every field called name.
 func (h *Header) Del(name string) {
-	h.fields = slices.DeleteFunc(h.fields, func(f Field) bool { return equalFold(f.Name, name) })
+	h.fields = slices.DeleteFunc(h.fields, func(f Field) bool { return EqualFold(f.Name, name) })
 }
 
 func (h *Header) setOwned(name string, value []byte) {
 	for i := range h.fields {
-		if equalFold(h.fields[i].Name, name) {
+		if EqualFold(h.fields[i].Name, name) {
 			h.fields[i].Value = value
-			rest := slices.DeleteFunc(h.fields[i+1:], func(f Field) bool { return equalFold(f.Name, name) })
+			rest := slices.DeleteFunc(h.fields[i+1:], func(f Field) bool { return EqualFold(f.Name, name) })
 			h.fields = h.fields[:i+1+len(rest)]
 			return
 		}
@@ -92,24 +92,4 @@ func appendString[S string | []byte](h *Header, s S) []byte {
 	start := len(h.text)
 	h.text = append(h.text, s...)
 	return h.text[start:len(h.text):len(h.text)]
-}
-
-// equalFold compares a field name with a name in ASCII, without regard to case.
-func equalFold(a []byte, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if lower(a[i]) != lower(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c | 0x20
-	}
-	return c
 }

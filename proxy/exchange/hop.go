@@ -28,11 +28,11 @@ func (h *Header) StripHop() Hop {
 		f := &h.fields[i]
 		switch len(f.Name) {
 		case len("Upgrade"):
-			if equalFold(f.Name, "upgrade") && upgrade == nil {
+			if EqualFold(f.Name, "upgrade") && upgrade == nil {
 				upgrade = f.Value
 			}
 		case len("Connection"):
-			if equalFold(f.Name, "connection") {
+			if EqualFold(f.Name, "connection") {
 				others := hop.readConnection(f.Value, &upgradeNamed)
 				named = named || others
 			}
@@ -59,11 +59,11 @@ func (h *Header) StripHop() Hop {
 func (hop *Hop) readConnection(value []byte, upgrade *bool) (others bool) {
 	for option := range options(value) {
 		switch {
-		case equalFold(option, "close"):
+		case EqualFold(option, "close"):
 			hop.Close = true
-		case equalFold(option, "keep-alive"):
+		case EqualFold(option, "keep-alive"):
 			hop.KeepAlive = true
-		case equalFold(option, "upgrade"):
+		case EqualFold(option, "upgrade"):
 			*upgrade = true
 		default:
 			others = true
@@ -80,14 +80,14 @@ func (h *Header) stripNamed() {
 	named := map[string]bool{}
 	var buf [64]byte
 	for _, f := range h.fields {
-		if equalFold(f.Name, "connection") {
+		if EqualFold(f.Name, "connection") {
 			for option := range options(f.Value) {
 				named[string(appendLower(buf[:0], option))] = true
 			}
 		}
 	}
 	h.Keep(func(f Field) bool {
-		return equalFold(f.Name, "connection") || !named[string(appendLower(buf[:0], f.Name))]
+		return EqualFold(f.Name, "connection") || !named[string(appendLower(buf[:0], f.Name))]
 	})
 }
 
@@ -103,7 +103,7 @@ func options(value []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for len(value) > 0 {
 			option, rest, _ := bytes.Cut(value, []byte{','})
-			if option = trim(option); len(option) > 0 && !yield(option) {
+			if option = TrimSpace(option); len(option) > 0 && !yield(option) {
 				return
 			}
 			value = rest
@@ -115,31 +115,21 @@ func options(value []byte) func(yield func([]byte) bool) {
 func endsHere(name []byte) bool {
 	switch len(name) {
 	case 2:
-		return equalFold(name, "te")
+		return EqualFold(name, "te")
 	case 7:
-		return equalFold(name, "upgrade") || equalFold(name, "trailer")
+		return EqualFold(name, "upgrade") || EqualFold(name, "trailer")
 	case 10:
-		return equalFold(name, "connection") || equalFold(name, "keep-alive")
+		return EqualFold(name, "connection") || EqualFold(name, "keep-alive")
 	case 14:
-		return equalFold(name, "content-length")
+		return EqualFold(name, "content-length")
 	case 16:
-		return equalFold(name, "proxy-connection")
+		return EqualFold(name, "proxy-connection")
 	case 17:
-		return equalFold(name, "transfer-encoding")
+		return EqualFold(name, "transfer-encoding")
 	case 18:
-		return equalFold(name, "proxy-authenticate")
+		return EqualFold(name, "proxy-authenticate")
 	case 19:
-		return equalFold(name, "proxy-authorization")
+		return EqualFold(name, "proxy-authorization")
 	}
 	return false
-}
-
-func trim(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
-		b = b[:len(b)-1]
-	}
-	return b
 }

@@ -10,15 +10,14 @@ import (
 
 // Connection is what a front end knows about the client's connection.
 type Connection struct {
-	Peer netip.Addr // whom the connection comes from, after PROXY protocol
+	Peer netip.Addr // where the connection comes from, after PROXY protocol
 	TLS  bool
-	Port []byte // on which the client reached us, as text
+	Port []byte // that the client connected to, as text
 }
 
-// Forwarded tells the upstream who really asked, as ingress-nginx does by
-// default: the fields in which a client could lie about it are replaced, unless
-// the peer is itself a trusted proxy, whose fields are continued. Set up one
-// per front end; it is immutable.
+// Forwarded sets the X-Forwarded-* fields as ingress-nginx does by default: those
+// that a client sent are replaced, unless the peer is itself a trusted proxy,
+// whose fields are continued. It is immutable; each front end has one.
 type Forwarded struct{ trusted []netip.Prefix }
 
 // NewForwarded returns a Forwarded that believes the proxies in trusted.
@@ -65,7 +64,7 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 			r.Header.AddParts("X-Forwarded-For", peer)
 		}
 		port, host = or(said.port, port), or(said.host, host)
-		if bytes.EqualFold(said.proto, []byte("https")) || bytes.EqualFold(said.proto, []byte("http")) {
+		if exchange.EqualFold(said.proto, "https") || exchange.EqualFold(said.proto, "http") {
 			proto = said.proto
 		}
 	}
@@ -213,8 +212,8 @@ const (
 	claim // about the way here, not ours to set
 )
 
-// which tells our fields from the others, by length first because most are
-// others.
+// which identifies the fields that Apply sets, by length first because most
+// fields are not among them.
 func which(name []byte) field {
 	var canonical string
 	var found field

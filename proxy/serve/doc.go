@@ -6,7 +6,7 @@
 // knows of a request is put into an exchange, and whoever forwards it sees
 // nothing else, so that another front end can stand beside this one.
 //
-// What it keeps true:
+// What holds:
 //   - A request that two readers could understand differently is refused with
 //     400: lengths, codings, hosts, targets, field names.
 //   - A response cut short breaks the client's connection.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -118,7 +117,7 @@ func (s *Server) reconcile(first bool) (required error) {
 		l.have[w] = open
 		l.serving.Go(func() {
 			if err := s.http.Serve(open); err != nil {
-				s.options.Log.Error("a listener failed", "address", w.Address, "err", err)
+				s.options.Log.Error("a listener failed", "address", w.Address, "error", err)
 			}
 		})
 		s.options.Log.Info("listening", "address", socket.Addr(), "tls", w.TLS)
@@ -131,7 +130,7 @@ func (s *Server) reconcile(first bool) (required error) {
 		}
 	}
 	if len(failed) > 0 {
-		s.options.Log.Error("cannot listen; will try again", "err", errors.Join(failed...))
+		s.options.Log.Error("cannot listen; will try again", "error", errors.Join(failed...))
 	}
 	return nil
 }
@@ -168,7 +167,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if !isPassing(err) {
 			return nil, err
 		}
-		l.server.options.Log.Warn("cannot accept a connection; will try again", "err", err, "in", pause)
+		l.server.options.Log.Warn("cannot accept a connection; will try again", "error", err, "in", pause)
 		select {
 		case <-l.done:
 		case <-time.After(pause):
@@ -216,5 +215,3 @@ func (s *Server) withProxyHeader(nc net.Conn) net.Conn {
 	}
 	return proxyproto.NewConn(nc, proxyproto.WithPolicy(policy), proxyproto.SetReadHeaderTimeout(s.options.Timeout))
 }
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

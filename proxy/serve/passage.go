@@ -19,8 +19,8 @@ import (
 // whatever becomes of the request.
 const prefetched = 8 << 10
 
-// passage is one request on its way through the front end. It is pooled with
-// its memory.
+// passage is one request on its way through the front end, from the parsed head
+// to the last byte of the response. It is pooled with its memory.
 type passage struct {
 	server *Server
 	ctx    *fasthttp.RequestCtx
@@ -126,9 +126,9 @@ func (p *passage) answer() {
 }
 
 // cameOverTLS reports whether a trusted proxy in front of us says so; without
-// this, one that ends TLS would be redirected for ever.
+// this, clients of one that terminates TLS would be redirected forever.
 func (p *passage) cameOverTLS() bool {
-	return bytes.EqualFold(p.ex.Request.Header.Get("X-Forwarded-Proto"), []byte("https")) &&
+	return exchange.EqualFold(p.ex.Request.Header.Get("X-Forwarded-Proto"), "https") &&
 		p.server.forwarded.Trusts(p.client.identify())
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
 
@@ -60,27 +61,27 @@ func (p *passage) readFields(raw []byte) (refusal string) {
 			break
 		}
 		colon := bytes.IndexByte(line, ':')
-		if colon <= 0 || !isToken(line[:colon]) {
+		if colon <= 0 || !exchange.IsToken(line[:colon]) {
 			return "a header field is malformed or folded"
 		}
-		name, value := line[:colon], trimSpace(line[colon+1:])
+		name, value := line[:colon], exchange.TrimSpace(line[colon+1:])
 		switch len(name) {
 		case len("Host"):
-			if equalFold(name, "host") {
+			if exchange.EqualFold(name, "host") {
 				continue
 			}
 		case len("Expect"):
-			if equalFold(name, "expect") {
-				if !equalFold(value, "100-continue") {
+			if exchange.EqualFold(name, "expect") {
+				if !exchange.EqualFold(value, "100-continue") {
 					return "the expectation is unknown"
 				}
 				continue // it was met before the body was read
 			}
 		case len("Content-Length"):
-			sized = sized || equalFold(name, "content-length")
+			sized = sized || exchange.EqualFold(name, "content-length")
 		case len("Transfer-Encoding"):
-			if equalFold(name, "transfer-encoding") {
-				if coded || !equalFold(value, "chunked") {
+			if exchange.EqualFold(name, "transfer-encoding") {
+				if coded || !exchange.EqualFold(value, "chunked") {
 					return "the transfer coding is not chunked alone"
 				}
 				coded = true
@@ -102,7 +103,7 @@ func (p *passage) readTarget() (refusal string) {
 		return ""
 	}
 	scheme, rest, ok := bytes.Cut(r.Target, []byte("://"))
-	if !ok || !equalFold(scheme, "http") && !equalFold(scheme, "https") {
+	if !ok || !exchange.EqualFold(scheme, "http") && !exchange.EqualFold(scheme, "https") {
 		return "the target is neither a path nor a URL"
 	}
 	end := bytes.IndexAny(rest, "/?#")
@@ -126,7 +127,7 @@ func (p *passage) readTarget() (refusal string) {
 // given it up, and anybody may ignore it).
 func isHTTP2(upgrade []byte) bool {
 	for protocol := range bytes.SplitSeq(upgrade, []byte{','}) {
-		if protocol = trimSpace(protocol); len(protocol) >= 3 && equalFold(protocol[:3], "h2c") {
+		if protocol = exchange.TrimSpace(protocol); len(protocol) >= 3 && exchange.EqualFold(protocol[:3], "h2c") {
 			return true
 		}
 	}
@@ -159,48 +160,6 @@ func validHost(b []byte) bool {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		case c == '.' || c == '-' || c == '_' || c == '[' || c == ']' || c == ':':
 		default:
-			return false
-		}
-	}
-	return true
-}
-
-// isToken reports whether b is a field name of RFC 9110.
-func isToken(b []byte) bool {
-	for _, c := range b {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-':
-		case c <= ' ', c >= 0x7f:
-			return false
-		default:
-			if bytes.IndexByte([]byte("\"(),/:;<=>?@[\\]{}"), c) >= 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func trimSpace(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
-		b = b[:len(b)-1]
-	}
-	return b
-}
-
-// equalFold compares with a lower-case name.
-func equalFold(b []byte, name string) bool {
-	if len(b) != len(name) {
-		return false
-	}
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != name[i] {
 			return false
 		}
 	}

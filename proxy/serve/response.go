@@ -18,7 +18,7 @@ const serverName = "quayside"
 // returned. It reports whether the passage is over; a stream is not.
 func (p *passage) respond() (done bool) {
 	ex, resp := &p.ex, &p.ctx.Response
-	if ex.Response.Status == statusClientGone {
+	if ex.Response.Status == exchange.StatusClientGone {
 		p.client.Conn.Close()
 		return p.closeBody()
 	}
@@ -184,9 +184,6 @@ type tunnel struct {
 
 // Read implements io.Reader.
 func (t *tunnel) Read(p []byte) (int, error) { return t.Reader.Read(p) }
-
-// statusClientGone is the status of an exchange whose client hung up.
-const statusClientGone = 499
 
 // refuse answers what fasthttp could not parse.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {

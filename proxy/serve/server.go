@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -246,5 +247,5 @@ type quietLogger struct{ log *slog.Logger }
 
 // Printf implements fasthttp.Logger.
 func (l quietLogger) Printf(format string, args ...any) {
-	l.log.Debug("connection", "event", sprintf(format, args...))
+	l.log.Debug("connection", "event", fmt.Sprintf(format, args...))
 }

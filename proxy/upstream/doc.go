@@ -3,10 +3,10 @@
 // An Engine holds one Backend per Service port. The hall declares a Backend's
 // endpoints with SetEndpoints, from any goroutine and without waiting; a front
 // end calls Forward with an exchange and finds the response in it afterwards.
-// The room speaks HTTP/1.1 over plain TCP with a client of its own, because
+// The package speaks HTTP/1.1 over plain TCP with a client of its own, because
 // the one of fasthttp retries and queues in ways that a proxy must not.
 //
-// What it keeps true:
+// What holds:
 //   - Requests are repeated only where that cannot be seen: if connecting
 //     failed or nothing was sent, and, if the connection died without a byte of
 //     response, where the method is idempotent and there is no body. A byte of

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"strings"
+
+	"quayside.io/proxy/exchange"
 )
 
 // reason is why there is no response; it is a label of the metrics.
@@ -28,9 +30,6 @@ func (r reason) String() string {
 		"send_timeout", "read_timeout", "bad_response", "client_gone", "client_body",
 	}[r]
 }
-
-// statusClientGone is nginx's code for a client that hung up; nobody is sent it.
-const statusClientGone = 499
 
 // failure is why a transaction has no response.
 type failure struct {
@@ -94,7 +93,7 @@ func (t *transaction) answer(err error) {
 	case badResponse:
 		text = "502 Bad Gateway: " + service + " sent an invalid response: " + f.err.Error()
 	case clientGone:
-		status = statusClientGone
+		status = exchange.StatusClientGone
 	case clientBody:
 		status, text = 400, "400 Bad Request: the request body could not be read"
 		if errors.Is(f.err, os.ErrDeadlineExceeded) {
@@ -102,7 +101,7 @@ func (t *transaction) answer(err error) {
 		}
 	}
 	if f.reason != noEndpoint && f.reason != clientGone && f.reason != clientBody {
-		t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "err", f)
+		t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "error", f)
 	}
 	t.ex.Answer(status, text+"\n")
 	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || t.upload != nil

@@ -131,17 +131,9 @@ func cutField(line []byte) (name, value []byte, ok bool) {
 	if i <= 0 {
 		return nil, nil, false
 	}
-	name, value = line[:i], line[i+1:]
-	for _, c := range name {
-		if !isTokenByte(c) {
-			return nil, nil, false
-		}
-	}
-	for len(value) > 0 && (value[0] == ' ' || value[0] == '\t') {
-		value = value[1:]
-	}
-	for len(value) > 0 && (value[len(value)-1] == ' ' || value[len(value)-1] == '\t') {
-		value = value[:len(value)-1]
+	name, value = line[:i], exchange.TrimSpace(line[i+1:])
+	if !exchange.IsToken(name) {
+		return nil, nil, false
 	}
 	for _, c := range value {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -155,7 +147,7 @@ func cutField(line []byte) (name, value []byte, ok bool) {
 func (hd *head) frame(name, value []byte) error {
 	switch len(name) {
 	case len("Content-Length"):
-		if !bytes.EqualFold(name, []byte("Content-Length")) {
+		if !exchange.EqualFold(name, "Content-Length") {
 			return nil
 		}
 		if hd.length != unknown {
@@ -167,10 +159,10 @@ func (hd *head) frame(name, value []byte) error {
 		}
 		hd.length = n
 	case len("Transfer-Encoding"):
-		if !bytes.EqualFold(name, []byte("Transfer-Encoding")) {
+		if !exchange.EqualFold(name, "Transfer-Encoding") {
 			return nil
 		}
-		if hd.chunked || !bytes.EqualFold(value, []byte("chunked")) {
+		if hd.chunked || !exchange.EqualFold(value, "chunked") {
 			return errCoding
 		}
 		hd.chunked = true
@@ -192,17 +184,4 @@ func parseLength(b []byte) (int64, bool) {
 		n = n*10 + int64(c-'0')
 	}
 	return n, true
-}
-
-// isTokenByte is RFC 9110's tchar, as two bitmaps.
-func isTokenByte(c byte) bool {
-	const low = 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.' | (1<<10-1)<<'0'
-	const high = (1<<26-1)<<('A'-64) | (1<<26-1)<<('a'-64) | 1<<('^'-64) | 1<<('_'-64) | 1<<('`'-64) | 1<<('|'-64) | 1<<('~'-64)
-	switch {
-	case c < 64:
-		return uint64(low)>>c&1 != 0
-	case c < 128:
-		return uint64(high)>>(c-64)&1 != 0
-	}
-	return false
 }

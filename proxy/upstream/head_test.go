@@ -82,15 +82,6 @@ func TestParseHeadInPieces(t *testing.T) {
 	}
 }
 
-func TestTokenBytes(t *testing.T) {
-	for c := range 256 {
-		want := strings.ContainsRune("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", rune(c)) && c < 128
-		if got := isTokenByte(byte(c)); got != want {
-			t.Errorf("isTokenByte(%q) = %v", rune(c), got)
-		}
-	}
-}
-
 // decodeAll feeds the decoder in the given pieces.
 func decodeAll(pieces [][]byte) (body, rest []byte, done bool, err error) {
 	var c chunks
