@@ -14,40 +14,35 @@ const (
 	ownPrefix   = "ingress.quayside.io/"
 )
 
-// Effect is what an option does to the routes of its Ingress.
-type Effect int
+// effect is what an option does to the routes of its Ingress.
+type effect int
 
 // The effects, from harmless to grave.
 const (
-	Applied Effect = iota // parsed and obeyed
-	NoOp                  // nothing to do here by design: accepted in silence
-	Ignored               // not obeyed yet: told, and the route serves
-	Closes                // guards access and is not obeyed yet: told, and the route is closed
-	Drops                 // the Ingress must not take part at all: told, and it has no routes
+	applied effect = iota // parsed and obeyed
+	noOp                  // nothing to do here by design: accepted in silence
+	ignored               // not obeyed yet: reported, and the route serves
+	closes                // guards access and is not obeyed yet: reported, and the route is closed
+	drops                 // the Ingress must not take part at all: reported, and it has no routes
 )
 
-// String returns what a reader of the option table wants to know.
-func (e Effect) String() string {
-	return [...]string{"supported", "not needed", "ignored", "closes the route", "drops the Ingress"}[e]
-}
+// risk is what the author of an Ingress may do to others with an option, as
+// ingress-nginx grades it.
+type risk string
 
-// Risk is what an Ingress author may do to others with an option.
-type Risk string
-
-// The risks, as ingress-nginx grades them.
 const (
-	Low      Risk = "Low"
-	Medium   Risk = "Medium"
-	High     Risk = "High"
-	Critical Risk = "Critical"
+	riskLow      risk = "Low"
+	riskMedium   risk = "Medium"
+	riskHigh     risk = "High"
+	riskCritical risk = "Critical"
 )
 
-// Option is one annotation.
-type Option struct {
-	Key    string // without prefix
-	Risk   Risk
-	Effect Effect
-	Doc    string
+// option is one annotation.
+type option struct {
+	key    string // without prefix
+	risk   risk
+	effect effect
+	doc    string // what it does in ingress-nginx; quoted where it does nothing here
 
 	// parse obeys an applied option.
 	parse func(s *settings, value string) error
@@ -76,7 +71,7 @@ type finding struct{ reason, message string }
 
 // parseOptions reads the annotations of one Ingress. Findings are in the order
 // of the keys.
-func parseOptions(options func() []Option, annotations map[string]string, k class) (settings, []finding) {
+func parseOptions(options func() []option, annotations map[string]string, k class) (settings, []finding) {
 	var s settings
 	if k.nginx {
 		s.redirect = redirectIfTLS
@@ -95,7 +90,7 @@ func parseOptions(options func() []Option, annotations map[string]string, k clas
 		}
 		value := strings.TrimSpace(annotations[name])
 		table := options()
-		i, ok := slices.BinarySearchFunc(table, key, func(o Option, key string) int { return strings.Compare(o.Key, key) })
+		i, ok := slices.BinarySearchFunc(table, key, func(o option, key string) int { return strings.Compare(o.key, key) })
 		if !ok {
 			if f, ok := unknownOption(name, key, value, &s); ok {
 				findings = append(findings, f)
@@ -109,35 +104,35 @@ func parseOptions(options func() []Option, annotations map[string]string, k clas
 	return s, findings
 }
 
-// unknownOption tells of a key that the table lacks. One that looks like a guard
+// unknownOption reports a key that the table lacks. One that looks like a guard
 // closes the route: a typing error must not open a door.
 func unknownOption(name, key, value string, s *settings) (finding, bool) {
 	guard := strings.HasPrefix(key, "auth") || strings.Contains(key, "source-range")
 	if guard && value != "" {
 		return s.close(name, "is not known, but looks as if it guards access"), true
 	}
-	return finding{UnknownAnnotation, fmt.Sprintf("annotation %s is not known and has no effect; remove it or mend its spelling", name)}, true
+	return finding{UnknownAnnotation, fmt.Sprintf("annotation %s is not known and has no effect; remove it or correct its spelling", name)}, true
 }
 
-func (o *Option) apply(name, value string, s *settings) (finding, bool) {
+func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	if o.matters != nil && !o.matters(value) || o.matters == nil && value == "" {
 		return finding{}, false
 	}
-	if o.Risk == Critical && guardsAccess(value) {
+	if o.risk == riskCritical && guardsAccess(value) {
 		return s.close(name, "guards access by raw nginx configuration, which is never executed"), true
 	}
-	switch o.Effect {
-	case Applied:
+	switch o.effect {
+	case applied:
 		if err := o.parse(s, value); err != nil {
 			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
 		}
-	case Ignored:
-		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet and has no effect (%s)", name, o.Doc)}, true
-	case Closes:
+	case ignored:
+		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet and has no effect (%s)", name, o.doc)}, true
+	case closes:
 		return s.close(name, "guards access and is not supported yet"), true
-	case Drops:
+	case drops:
 		s.dropped = true
-		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet; the Ingress has no routes until it is removed (%s)", name, o.Doc)}, true
+		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet; the Ingress has no routes until it is removed (%s)", name, o.doc)}, true
 	}
 	return finding{}, false
 }

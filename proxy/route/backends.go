@@ -13,7 +13,7 @@ type slot struct {
 
 // acquire returns the index of b and counts one more route to it. An index that
 // was freed is not given to another backend: a request in flight may still hold
-// a Route of an older Table. Compile starts anew when too many are free.
+// a Route of an older Table. Compile starts afresh when too many are free.
 func (w *compiler) acquire(b Backend) int {
 	list, _ := w.slots.get(b.Service)
 	list = slices.Clone(list)

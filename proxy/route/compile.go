@@ -50,12 +50,12 @@ type compiler struct {
 	faults    *draft[[]snapshot.Problem]
 	conflicts *draft[[]snapshot.Problem]
 
-	table    []Option
-	parsed   snapshot.Store[*keyPair] // of a Table that is otherwise given up
-	hosts    map[string]bool          // to compile again
-	told     bool                     // some Problem changed
-	expiry   bool                     // some certificate changed or expired
-	ownsList bool                     // t.Backends is ours to change
+	table           []option
+	parsed          snapshot.Store[*keyPair] // of a Table that is otherwise given up
+	hosts           map[string]bool          // to compile again
+	problemsChanged bool
+	certsChanged    bool // or expired
+	ownsList        bool // t.Backends is ours to change
 }
 
 // Compile returns the Table of c. prev is the Table before, or nil; what did not
@@ -68,9 +68,9 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 	}
 	t := *prev
 	if !opts.sameRules(prev.state.options) || prev.state.classes != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
-		// Everything anew. Only the parsed certificates are worth keeping.
+		// Start afresh. Only the parsed certificates are worth keeping.
 		t = Table{Version: prev.Version, state: state{defaultPair: prev.state.defaultPair}}
-		w.parsed, w.told, w.expiry = prev.state.pairs, true, true
+		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
 	}
 	w.t = &t
 	old := t.state
@@ -85,13 +85,13 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 	w.compileHosts()
 	w.close()
 	w.defaultCertificate()
-	if w.expiry {
+	if w.certsChanged {
 		w.schedule()
 	}
-	if w.told {
+	if w.problemsChanged {
 		w.collectProblems()
 	}
-	if w.told || len(w.hosts) > 0 || t.cert != prev.cert {
+	if w.problemsChanged || len(w.hosts) > 0 || t.cert != prev.cert {
 		t.Version++
 	}
 	return &t
@@ -144,7 +144,7 @@ func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
 		}
 	}
 	if now := w.t.state.options.Now; !wake.IsZero() && !now.Before(wake) {
-		w.expiry = true
+		w.certsChanged = true
 		for key, pair := range old.pairs.All() {
 			if pair.expiredBetween(old.options.Now, now) {
 				users(old.bySecret, key)
@@ -209,7 +209,7 @@ func (w *compiler) replace(key snapshot.Key, k classes) {
 	for _, secret := range before.secrets {
 		if _, used := w.bySecret.get(secret); !used {
 			w.pairs.unset(secret)
-			w.expiry = true
+			w.certsChanged = true
 		}
 	}
 	for _, b := range before.backends {
@@ -222,7 +222,7 @@ func (w *compiler) replace(key snapshot.Key, k classes) {
 	}
 	if !slices.Equal(before.problems, after.problems) {
 		setProblems(w.faults, key, after.problems)
-		w.told = true
+		w.problemsChanged = true
 	}
 }
 
@@ -243,9 +243,9 @@ func setProblems(d *draft[[]snapshot.Problem], key snapshot.Key, list []snapshot
 }
 
 // options returns the option table, made once per Compile that needs it.
-func (w *compiler) options() []Option {
+func (w *compiler) options() []option {
 	if w.table == nil {
-		w.table = OptionTable()
+		w.table = optionTable()
 	}
 	return w.table
 }
@@ -263,7 +263,7 @@ func (w *compiler) keyPair(key snapshot.Key) *keyPair {
 	}
 	if pair != known {
 		w.pairs.set(key, pair)
-		w.expiry = true
+		w.certsChanged = true
 	}
 	return pair
 }
@@ -276,7 +276,7 @@ func (w *compiler) defaultCertificate() {
 	if key := s.options.DefaultCertificate; key != (snapshot.Key{}) {
 		secret, _ := w.c.Secrets.Get(key)
 		if s.defaultPair == nil || s.defaultPair.key != key || !s.defaultPair.of(secret) {
-			s.defaultPair, w.expiry = parseKeyPair(key, secret), true
+			s.defaultPair, w.certsChanged = parseKeyPair(key, secret), true
 		}
 		if s.defaultPair.cert != nil {
 			w.t.cert = s.defaultPair.cert
@@ -289,7 +289,7 @@ func (w *compiler) defaultCertificate() {
 		}
 	}
 	if !slices.Equal(problems, s.defaults) {
-		s.defaults, w.told = problems, true
+		s.defaults, w.problemsChanged = problems, true
 	}
 }
 

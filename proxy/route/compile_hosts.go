@@ -47,7 +47,7 @@ func (w *compiler) compileHost(name string) *host {
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
 	if before, _ := w.conflicts.get(key); !slices.Equal(before, b.problems) {
 		setProblems(w.conflicts, key, b.problems)
-		w.told = true
+		w.problemsChanged = true
 	}
 	if len(claims) == 0 {
 		return nil
@@ -138,11 +138,11 @@ func (b *hostBuilder) withRedirect(r *Route) *Route {
 	return &n
 }
 
-// lost tells the owner of c who has what it claims.
+// lost reports to the owner of c which Ingress has what it claims.
 func (b *hostBuilder) lost(c *claim, reason, what string, winner snapshot.Key) {
 	message := fmt.Sprintf("%s is taken by Ingress %s, which comes first by age and name; rename one or remove it", what, winner)
 	if winner == c.unit.key {
-		message = what + " stands twice in this Ingress; the first counts"
+		message = what + " appears twice in this Ingress; the first counts"
 	}
 	b.problems = append(b.problems, snapshot.Problem{
 		Object: snapshot.Ref{Kind: snapshot.Ingress.String(), Key: c.unit.key}, Reason: reason, Message: message,

@@ -48,7 +48,8 @@ type hostMap struct {
 	chunks []*hostChunk // their number is a power of two
 	n      int
 	// spill holds hosts whose chunk is full although the table is nearly empty.
-	// Nobody has such names but one who made them up to make the table grow.
+	// Only names made up to force collisions do that, and they must not make the
+	// table grow without end.
 	spill map[string]*host
 }
 
@@ -164,8 +165,8 @@ func (c *hostChunk) add(s hostSlot) {
 	c.n++
 }
 
-// unset removes a host, if it is there. The chunk is built anew, because a gap
-// would hide what comes after it.
+// unset removes a host, if it is there. The chunk is rebuilt, because a gap would
+// hide what comes after it.
 func (e *hostEdit) unset(key []byte) {
 	if e.get(key) == nil {
 		return

@@ -7,19 +7,19 @@ import (
 )
 
 func TestOptionTableIsSound(t *testing.T) {
-	table := OptionTable()
+	table := optionTable()
 	if len(table) < 130 {
 		t.Errorf("%d options: ingress-nginx has more", len(table))
 	}
 	for i, o := range table {
-		if i > 0 && table[i-1].Key >= o.Key {
-			t.Errorf("%s does not come after %s", o.Key, table[i-1].Key)
+		if i > 0 && table[i-1].key >= o.key {
+			t.Errorf("%s does not come after %s", o.key, table[i-1].key)
 		}
-		if o.Doc == "" || o.Risk == "" {
-			t.Errorf("%s lacks a doc or a risk", o.Key)
+		if o.doc == "" || o.risk == "" {
+			t.Errorf("%s lacks a doc or a risk", o.key)
 		}
-		if (o.Effect == Applied) != (o.parse != nil) {
-			t.Errorf("%s is %s, but parse is set: %v", o.Key, o.Effect, o.parse != nil)
+		if (o.effect == applied) != (o.parse != nil) {
+			t.Errorf("%s has effect %d, but parse is set: %v", o.key, o.effect, o.parse != nil)
 		}
 	}
 }
@@ -27,7 +27,7 @@ func TestOptionTableIsSound(t *testing.T) {
 // TestGuardsCloseTheRoute holds for every option that decides who may pass, in
 // both prefixes: until it is obeyed, the route is shut.
 func TestGuardsCloseTheRoute(t *testing.T) {
-	table := OptionTable()
+	table := optionTable()
 	guarding := []string{
 		"auth-url", "auth-type", "auth-secret", "auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-snippet",
 		"whitelist-source-range", "allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity",
@@ -36,14 +36,14 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 	for _, key := range guarding {
 		for _, prefix := range []string{nginxPrefix, ownPrefix} {
 			for _, value := range []string{"x", "on", " basic ", "10.0.0.0/8"} {
-				s, findings := parseOptions(func() []Option { return table }, map[string]string{prefix + key: value}, class{})
+				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, class{})
 				if s.closed == "" || len(findings) != 1 || findings[0].reason != RouteClosed {
 					t.Errorf("%s%s: %q leaves the route open: %+v %v", prefix, key, value, s, findings)
 				}
 			}
 		}
-		i := slices.IndexFunc(table, func(o Option) bool { return o.Key == key })
-		if i >= 0 && table[i].Effect == Applied {
+		i := slices.IndexFunc(table, func(o option) bool { return o.key == key })
+		if i >= 0 && table[i].effect == applied {
 			t.Errorf("%s is obeyed now: take it out of this test and show that it guards", key)
 		}
 	}
@@ -60,7 +60,7 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 		"proxy_set_header X-Allowed yes;":             false,
 		"client_max_body_size 403m;":                  false,
 	} {
-		s, _ := parseOptions(OptionTable, map[string]string{nginxPrefix + "configuration-snippet": snippet}, class{})
+		s, _ := parseOptions(optionTable, map[string]string{nginxPrefix + "configuration-snippet": snippet}, class{})
 		if (s.closed != "") != want {
 			t.Errorf("%q: closed is %q", snippet, s.closed)
 		}
@@ -68,12 +68,12 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 }
 
 func TestRiskIsOfTheScale(t *testing.T) {
-	for _, o := range OptionTable() {
-		if !slices.Contains([]Risk{Low, Medium, High, Critical}, o.Risk) {
-			t.Errorf("%s: risk %q", o.Key, o.Risk)
+	for _, o := range optionTable() {
+		if !slices.Contains([]risk{riskLow, riskMedium, riskHigh, riskCritical}, o.risk) {
+			t.Errorf("%s: risk %q", o.key, o.risk)
 		}
-		if strings.HasSuffix(o.Key, "-snippet") && o.Risk != Critical {
-			t.Errorf("%s: raw configuration is Critical", o.Key)
+		if strings.HasSuffix(o.key, "-snippet") && o.risk != riskCritical {
+			t.Errorf("%s: raw configuration is Critical", o.key)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // A pathSet finds the best route of one host for a path. It is a sorted list in
 // which each entry knows the entry to try if it does not match itself, which is
 // always one that stands before it. Sorted means element by element, so that all
-// paths below a Prefix follow it at once; hence the longest Prefix of a path is
+// paths below a Prefix directly follow it. So the longest Prefix of a path is
 // the last entry that does not come after it, or one of those it leads to.
 //
 // A lookup reads one stretch of memory instead of following a pointer for each
