@@ -31,25 +31,21 @@ const lookTimeout = 15 * time.Second
 
 // lookFlags are the flags of the commands that look and change nothing.
 type lookFlags struct {
-	output       string
-	ingressClass string
-	adopt        []string
-	externalIPs  bool
+	output  string
+	cluster clusterFlags
 }
 
 func (f *lookFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "", "json or yaml; a screen of text by default")
-	flags.StringVar(&f.ingressClass, "ingress-class", "quayside", "name of our IngressClass")
-	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "controller whose IngressClasses the proxies serve, too (repeatable)")
-	flags.BoolVar(&f.externalIPs, "external-ips", false, "speakers announce spec.externalIPs, too")
+	f.cluster.add(flags)
 }
 
-// screenful is something to show: as text, or as JSON.
-type screenful interface{ WriteText(io.Writer) error }
+// view is something to show: as text, or as JSON.
+type view interface{ WriteText(io.Writer) error }
 
 // look shows what see returns. see is told where to look: in the cluster of a
 // kubeconfig (empty: the pod's own account), or at the admin address.
-func (e *env) look(c *cobra.Command, f lookFlags, see func(ctx context.Context, kubeconfig string, inCluster bool) (screenful, error)) error {
+func (e *env) look(c *cobra.Command, f lookFlags, see func(ctx context.Context, kubeconfig string, inCluster bool) (view, error)) error {
 	if !slices.Contains([]string{"", "json", "yaml"}, f.output) {
 		return fmt.Errorf("%w: --output %q: want json or yaml", errBadInput, f.output)
 	}
@@ -87,8 +83,12 @@ func (e *env) findKubeconfig() (string, bool) {
 	return path, err == nil
 }
 
-// scene sees the cluster once and compiles it as the halls do.
-func (e *env) scene(ctx context.Context, kubeconfig string, f lookFlags) (explain.Scene, error) {
+// scene reads the cluster once and compiles it as the halls do.
+func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (explain.Scene, error) {
+	routes, err := f.routes()
+	if err != nil {
+		return explain.Scene{}, err
+	}
 	log, err := e.log(e.stderr)
 	if err != nil {
 		return explain.Scene{}, err
@@ -106,29 +106,28 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f lookFlags) (explai
 	select {
 	case <-api.Synced():
 	case <-ctx.Done():
-		return explain.Scene{}, unseen(api.Snapshot())
+		return explain.Scene{}, whyUnseen(api.Snapshot())
 	}
-	return compileScene(api.Snapshot(), f), nil
+	return compileScene(api.Snapshot(), f, routes), nil
 }
 
-func compileScene(c *snapshot.Cluster, f lookFlags) explain.Scene {
+// compileScene works out what controller, speakers and proxies make of c.
+func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) explain.Scene {
 	now := time.Now()
-	s := explain.Scene{Cluster: c, Now: now}
-	s.Problems = assign.Compile(c, nil, nil, now, assign.Options{
-		DefaultLoadBalancer: true, IngressClass: f.ingressClass, AdoptIngressControllers: f.adopt, ExternalIPs: f.externalIPs,
-	}).Problems
-	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{ExternalIPs: f.externalIPs}).Problems...)
-	s.Routes = route.Compile(c, nil, route.Options{IngressClass: f.ingressClass, AdoptControllers: f.adopt, Now: now})
+	routes.Now = now
+	s := explain.Scene{Cluster: c, Now: now, Routes: route.Compile(c, nil, routes)}
+	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
+	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
 	for _, p := range s.Routes.Problems {
-		if p.Reason != route.MissingSecret {
+		if p.Reason != route.MissingSecret { // none was read
 			s.Problems = append(s.Problems, p)
 		}
 	}
 	return s
 }
 
-// unseen says why the cluster could not be seen.
-func unseen(c *snapshot.Cluster) error {
+// whyUnseen says why the cluster could not be read in full.
+func whyUnseen(c *snapshot.Cluster) error {
 	for _, f := range c.Faults {
 		return errors.New(f.Message)
 	}
@@ -144,7 +143,7 @@ func (e *env) askAdmin(ctx context.Context, path string, into any) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("no cluster is configured (--kubeconfig) and nobody answers at --admin %s: %w", e.admin, err)
+		return fmt.Errorf("no cluster is configured (--kubeconfig) and nothing answers at --admin %s: %w", e.admin, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -152,21 +151,21 @@ func (e *env) askAdmin(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("%s answers %s: %s", where, resp.Status, strings.TrimSpace(string(said)))
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("%s is no answer of Quayside: %w", where, err)
+		return fmt.Errorf("the answer of %s is not Quayside's: %w", where, err)
 	}
 	return nil
 }
 
-func (e *env) print(s screenful, output string) error {
+func (e *env) print(v view, output string) error {
 	var out []byte
 	var err error
 	switch output {
 	case "":
-		return s.WriteText(e.stdout)
+		return v.WriteText(e.stdout)
 	case "json":
-		out, err = printable.JSON(s)
+		out, err = printable.JSON(v)
 	case "yaml":
-		out, err = printable.YAML(s)
+		out, err = printable.YAML(v)
 	}
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ const (
 	exitUsage  = 2 // bad usage or bad input
 )
 
-// errBadInput marks errors that are the user's to mend: exit code 2.
+// errBadInput marks errors that the user can fix: exit code 2.
 var errBadInput = errors.New("bad input")
 
 // env is everything a command takes from the outside world.

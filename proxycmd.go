@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,30 +17,29 @@ import (
 
 // proxyFlags are the flags of `proxy`, which `up` has too.
 type proxyFlags struct {
-	nodeName, namespace, http, https       string
-	ingressClass, watchNamespace, fallback string
-	adopt, trusted                         []string
-	proxyProtocol                          bool
-	grace                                  time.Duration
+	ingress       ingressFlags
+	nodeName      string
+	namespace     string
+	http, https   string
+	trusted       []string
+	proxyProtocol bool
+	grace         time.Duration
 }
 
 func (f *proxyFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.nodeName, "node-name", hostName(), "node that this proxy runs on; Services of Local policy are reached through its endpoints only")
-	flags.StringVar(&f.namespace, "namespace", "quayside-system", "namespace of our own objects")
+	f.ingress.add(flags)
+	addNamespace(flags, &f.namespace)
+	addNodeName(flags, &f.nodeName, "node that this proxy runs on; Services with externalTrafficPolicy: Local are reached through its endpoints only")
 	flags.StringVar(&f.http, "http", ":8080", "address to serve HTTP on; empty: not at all")
 	flags.StringVar(&f.https, "https", ":8443", "address to serve HTTPS on; empty: not at all")
-	flags.StringVar(&f.ingressClass, "ingress-class", "quayside", "name of our IngressClass, and value of the old annotation kubernetes.io/ingress.class")
-	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "also serve IngressClasses of this controller, with its quirks (repeatable), such as k8s.io/ingress-nginx")
-	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "serve the Ingresses of one namespace only")
-	flags.StringVar(&f.fallback, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
 	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "CIDRs of proxies in front of this one, whose X-Forwarded-* is believed")
 	flags.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "expect the PROXY protocol, v1 or v2, from trusted proxies")
-	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "time that open requests get at the end")
+	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
 // options turns the flags into those of the hall.
-func (f *proxyFlags) options(source *cluster.Source, o *outfit) (proxy.Options, error) {
-	fallback, err := key("default-ssl-certificate", f.fallback, f.namespace)
+func (f *proxyFlags) options(source *cluster.Source, p *process) (proxy.Options, error) {
+	routes, err := f.ingress.routes(f.namespace)
 	if err != nil {
 		return proxy.Options{}, err
 	}
@@ -54,10 +52,9 @@ func (f *proxyFlags) options(source *cluster.Source, o *outfit) (proxy.Options, 
 		trusted = append(trusted, prefix)
 	}
 	return proxy.Options{
-		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https,
-		IngressClass: f.ingressClass, AdoptControllers: f.adopt, WatchNamespace: f.watchNamespace, DefaultCertificate: fallback,
+		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
-		Log: o.log.With("hall", "proxy"), Registerer: o.registry,
+		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }
 
@@ -76,23 +73,20 @@ func (e *env) proxyCommand() *cobra.Command {
 }
 
 func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
-	o, err := e.outfit()
+	p, err := e.process()
 	if err != nil {
 		return err
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
-		Kubeconfig: e.kubeconfig, Component: "proxy", Log: o.log, Registerer: o.registry,
-		WatchNamespace: f.watchNamespace, SecretType: corev1.SecretTypeTLS,
-		Kinds: []snapshot.Kind{
-			snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.Node, snapshot.SpeakerStatus,
-		},
+		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
+		WatchNamespace: f.ingress.watchNamespace, SecretType: corev1.SecretTypeTLS, Kinds: proxy.Kinds(),
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 	})
 	if err != nil {
 		return err
 	}
-	options, err := f.options(api.Source, o)
+	options, err := f.options(api.Source, p)
 	if err != nil {
 		return err
 	}
@@ -100,30 +94,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	o.admin.Ready(hall.Ready)
-	o.admin.State(func() any { return hall.State() })
-	return serveUntilDrained(ctx, hall.Run, api.Run, o.admin.Run)
-}
-
-// serveUntilDrained runs hall, and keeps what it stands on alive until hall has
-// returned: a proxy that drains still follows its endpoints and answers probes.
-func serveUntilDrained(ctx context.Context, hall task, beneath ...task) error {
-	below, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	tasks := []task{func(below context.Context) error {
-		defer stop()
-		top, cancel := context.WithCancel(below)
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		return hall(top)
-	}}
-	return serveAll(below, append(tasks, beneath...)...)
-}
-
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "localhost"
-	}
-	return name
+	p.admin.Ready(hall.Ready)
+	p.admin.State(hall.State)
+	return serveUntilDrained(ctx, hall.Run, api.Run, p.admin.Run)
 }

@@ -112,7 +112,7 @@ func isTerminal(w io.Writer) bool {
 
 // demoHeader says what to try, and whether anyone lost a request.
 func demoHeader(c *snapshot.Cluster, f upFlags, stats demo.Stats) string {
-	at, ok := f.front(c)
+	at, ok := f.httpAddress(c)
 	if !ok {
 		return "Quayside is coming up.\n\n"
 	}
@@ -130,6 +130,20 @@ func demoHeader(c *snapshot.Cluster, f upFlags, stats demo.Stats) string {
 	fmt.Fprintf(&b, "\n%d requests, %d failed, while %d pods were replaced", stats.Requests, stats.Failed, stats.Replaced)
 	if stats.LastErr != "" {
 		fmt.Fprintf(&b, " (last failure: %s)", stats.LastErr)
+	}
+	return b.String() + "\n\n"
+}
+
+// upHeader says where Ingresses are served.
+func (f *upFlags) upHeader(c *snapshot.Cluster) string {
+	var b strings.Builder
+	for _, at := range []struct{ scheme, address string }{{"HTTP", f.proxy.http}, {"HTTPS", f.proxy.https}} {
+		if at.address != "" {
+			fmt.Fprintf(&b, "Ingresses by %s on %s. ", at.scheme, at.address)
+		}
+	}
+	if at, ok := f.httpAddress(c); ok {
+		fmt.Fprintf(&b, "Also on %s.", at)
 	}
 	return b.String() + "\n\n"
 }

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
 	"quayside.io/controller/admin"
-	"quayside.io/controller/snapshot"
 )
 
 // task is one thing that lives until the context ends.
@@ -26,15 +23,30 @@ func serveAll(ctx context.Context, tasks ...task) error {
 	return g.Wait()
 }
 
-// outfit is what every long-lived command has: a logger, a registry, and the
+// serveUntilDrained runs hall, and keeps what it stands on alive until hall has
+// returned: a proxy that drains still follows its endpoints and answers probes.
+func serveUntilDrained(ctx context.Context, hall task, beneath ...task) error {
+	below, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	tasks := []task{func(below context.Context) error {
+		defer stop()
+		top, cancel := context.WithCancel(below)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		return hall(top)
+	}}
+	return serveAll(below, append(tasks, beneath...)...)
+}
+
+// process is what every long-lived command has: a logger, a registry, and the
 // admin endpoint that shows it.
-type outfit struct {
+type process struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	admin    *admin.Server
 }
 
-func (e *env) outfit() (*outfit, error) {
+func (e *env) process() (*process, error) {
 	log, err := e.log(e.stderr)
 	if err != nil {
 		return nil, err
@@ -44,20 +56,8 @@ func (e *env) outfit() (*outfit, error) {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_build_info", Help: "Always 1; the version is a label."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	registry.MustRegister(build)
-	return &outfit{log, registry, admin.New(e.admin, registry, log)}, nil
+	return &process{log, registry, admin.New(e.admin, registry, log)}, nil
 }
 
-// key parses NAMESPACE/NAME; a name alone is in namespace.
-func key(flag, value, namespace string) (snapshot.Key, error) {
-	if value == "" {
-		return snapshot.Key{}, nil
-	}
-	ns, name, found := strings.Cut(value, "/")
-	if !found {
-		ns, name = namespace, value
-	}
-	if ns == "" || name == "" || strings.Contains(name, "/") {
-		return snapshot.Key{}, fmt.Errorf("%w: --%s %q: want NAMESPACE/NAME", errBadInput, flag, value)
-	}
-	return snapshot.Key{Namespace: ns, Name: name}, nil
-}
+// component returns the logger of one part of the process.
+func (p *process) component(name string) *slog.Logger { return p.log.With("component", name) }

@@ -14,16 +14,19 @@ func (e *env) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "One screen: Services, addresses, who announces them, Ingresses, problems",
 		Long: `One screen about the edge of a cluster, or about a running ` + "`quayside up`" + `.
-The cluster is that of --kubeconfig or $KUBECONFIG; without either, or with
---admin, a process of this machine is asked at its admin address.`,
+The cluster is that of --kubeconfig, $KUBECONFIG, the pod's own account or
+~/.kube/config, whichever is found first. Where there is none, or with --admin,
+a process on this machine is asked at its admin address. Controller, speakers
+and proxies that run with other flags than the defaults are judged rightly only
+if the same flags are given here.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (screenful, error) {
+			return e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (view, error) {
 				if !inCluster {
 					report := &explain.Report{}
 					return report, e.askAdmin(ctx, "/state", report)
 				}
-				scene, err := e.scene(ctx, kubeconfig, f)
+				scene, err := e.scene(ctx, kubeconfig, f.cluster)
 				if err != nil {
 					return nil, err
 				}

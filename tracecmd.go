@@ -27,11 +27,11 @@ controller, speakers and proxies do; no packet is sent. It is looked for where
 				return fmt.Errorf("%w: %w", errBadInput, err)
 			}
 			path := &explain.Path{}
-			err = e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (screenful, error) {
+			err = e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (view, error) {
 				if !inCluster {
 					return path, e.askAdmin(ctx, "/trace?target="+url.QueryEscape(args[0]), path)
 				}
-				scene, err := e.scene(ctx, kubeconfig, f)
+				scene, err := e.scene(ctx, kubeconfig, f.cluster)
 				if err == nil {
 					path = explain.Trace(scene, target)
 				}

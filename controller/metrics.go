@@ -14,16 +14,16 @@ type metrics struct {
 }
 
 func newMetrics(h *Controller) *metrics {
-	hall := prometheus.Labels{"hall": "controller"}
+	component := prometheus.Labels{"component": "controller"}
 	return &metrics{
 		hall: h,
 		applied: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "quayside_config_apply_seconds", Help: "Time from a change seen to the plan in force.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), ConstLabels: hall,
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), ConstLabels: component,
 		}),
 		leading:  prometheus.NewDesc("quayside_leading", "1 if this process is the leader.", nil, nil),
 		pools:    prometheus.NewDesc("quayside_pool_addresses", "Addresses of a pool by state, as the leader counts them.", []string{"pool", "family", "state"}, nil),
-		problems: prometheus.NewDesc("quayside_problems", "Problems by kind of object and reason.", []string{"kind", "reason"}, hall),
+		problems: prometheus.NewDesc("quayside_problems", "Problems by kind of object and reason.", []string{"kind", "reason"}, component),
 	}
 }
 

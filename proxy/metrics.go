@@ -19,7 +19,7 @@ func newMetrics(p *Proxy) *metrics {
 		proxy: p,
 		applied: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "quayside_config_apply_seconds", Help: "Time from a change seen to the plan in force.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), ConstLabels: prometheus.Labels{"hall": "proxy"},
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), ConstLabels: prometheus.Labels{"component": "proxy"},
 		}),
 		expiry: prometheus.NewDesc("quayside_tls_certificate_expiry_seconds",
 			"Seconds until the certificate of a host expires; negative afterwards.", []string{"host"}, nil),

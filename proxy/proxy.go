@@ -24,32 +24,41 @@ import (
 
 // Options are what a Proxy is made with.
 type Options struct {
+	// Source must watch Kinds.
 	Source *cluster.Source
 
 	// NodeName is the node that the proxy runs on: Services with
 	// externalTrafficPolicy: Local are reached through its endpoints only.
 	NodeName string
-	// HTTP and HTTPS are the addresses to serve on; empty: not.
+	// HTTP and HTTPS are the addresses to serve on, as "host:port" or ":port";
+	// empty: not at all.
 	HTTP, HTTPS string
 	// Listeners, if set, returns further listeners that c calls for.
 	Listeners func(c *snapshot.Cluster) []serve.Listener
+	// Routes say which Ingresses are served. The proxy itself sets
+	// FallbackCertificate and Now.
+	Routes route.Options
 
-	IngressClass       string
-	AdoptControllers   []string
-	WatchNamespace     string
-	DefaultCertificate snapshot.Key
-
+	// TrustedProxies, ProxyProtocol and GracePeriod are those of serve.Options.
 	TrustedProxies []netip.Prefix
 	ProxyProtocol  bool
 	GracePeriod    time.Duration
-	// LameDuck is how long the proxy goes on accepting after it was asked to
-	// end, until nobody sends it connections any more.
+	// LameDuck is how long the proxy goes on accepting connections after it was
+	// asked to stop, until nobody sends it any more.
 	LameDuck time.Duration
 	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
 	AllowLoopback bool
 
+	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
+}
+
+// Kinds are those that a Proxy reads.
+func Kinds() []snapshot.Kind {
+	return []snapshot.Kind{
+		snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.Node, snapshot.SpeakerStatus,
+	}
 }
 
 // Proxy is the hall. Make one with New.
@@ -166,11 +175,9 @@ func wakeAt(at time.Time) *time.Timer {
 func (p *Proxy) followRoutes(c *snapshot.Cluster) {
 	start := time.Now()
 	old := p.table.Load()
-	o := &p.options
-	t := route.Compile(c, old, route.Options{
-		IngressClass: o.IngressClass, AdoptControllers: o.AdoptControllers, WatchNamespace: o.WatchNamespace,
-		DefaultCertificate: o.DefaultCertificate, FallbackCertificate: p.fallback, Now: start,
-	})
+	options := p.options.Routes
+	options.FallbackCertificate, options.Now = p.fallback, start
+	t := route.Compile(c, old, options)
 	p.server.SetListeners(p.listeners(c))
 	if old == nil || t.Version != old.Version {
 		p.publish(t, old)

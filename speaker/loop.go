@@ -62,7 +62,7 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 		answers: make(chan verdict, 16), told: map[snapshot.Problem]struct{}{}, retry: time.NewTimer(time.Hour),
 	}
 	defer m.awaitQuestions()
-	sub := s.opts.Source.Watch(kinds()...)
+	sub := s.opts.Source.Watch(Kinds()...)
 	defer sub.Stop()
 	leave := ctx.Done()
 	synced := s.opts.Source.Synced()

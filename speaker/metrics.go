@@ -40,7 +40,7 @@ func newMetrics(to prometheus.Registerer) *metrics {
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{Name: "quayside_l2_conflicts_total", Help: "Strangers seen to claim an address of this node."}),
 		compile: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "quayside_announce_compile_seconds", Help: "How long a plan took.",
 			Buckets: prometheus.ExponentialBuckets(.0001, 4, 8)}),
-		described: prometheus.NewDesc("quayside_problems", "Problems by kind of object and reason.", []string{"kind", "reason"}, prometheus.Labels{"hall": "speaker"}),
+		described: prometheus.NewDesc("quayside_problems", "Problems by kind of object and reason.", []string{"kind", "reason"}, prometheus.Labels{"component": "speaker"}),
 		shown:     map[series]struct{}{},
 	}
 	m.problems.Store(&[]snapshot.Problem{})

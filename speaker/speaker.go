@@ -202,8 +202,8 @@ func (s *Speaker) membersWatch() <-chan struct{} {
 	return nil
 }
 
-// kinds are what announce.Compile reads.
-func kinds() []snapshot.Kind {
+// Kinds are those that a Speaker reads.
+func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
 		snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.IPAddressPool,
 		snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus,

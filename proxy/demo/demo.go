@@ -32,11 +32,6 @@ type Cluster interface {
 	Delete(kind snapshot.Kind, key snapshot.Key)
 }
 
-// ProxyService is the Service whose address serves the demo's Ingresses.
-func ProxyService() snapshot.Key {
-	return snapshot.Key{Namespace: "quayside-system", Name: "quayside-proxy"}
-}
-
 // HelloService is the demo's plain TCP Service.
 func HelloService() snapshot.Key { return snapshot.Key{Namespace: "default", Name: "hello"} }
 

@@ -65,8 +65,8 @@ func (d *deployment) add() error {
 	return nil
 }
 
-// replaceOldest brings a new pod up before the oldest goes: first told to be
-// terminating, then gone from the Service, then stopped.
+// replaceOldest brings a new pod up before the oldest goes: that one is first
+// marked as terminating, then gone from the Service, then stopped.
 func (d *deployment) replaceOldest(ctx context.Context) error {
 	if err := d.add(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func startPod(name string, address netip.Addr, log *slog.Logger) (*pod, error) {
 
 func (p *pod) serve(l net.Listener, log *slog.Logger) {
 	if err := p.server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		log.Error("demo pod stopped", "pod", p.name, "err", err)
+		log.Error("demo pod stopped", "pod", p.name, "error", err)
 	}
 }
 

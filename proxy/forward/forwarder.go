@@ -69,7 +69,7 @@ func (f *Forwarder) reconcile(ctx context.Context, have map[netip.AddrPort]*list
 		if l == nil {
 			socket, err := net.Listen("tcp", at.String())
 			if err != nil {
-				f.log.Error("cannot listen on an external address; tried again at the next change", "address", at, "err", err)
+				f.log.Error("cannot listen on an external address; tried again at the next change", "address", at, "error", err)
 				continue
 			}
 			l = &listener{socket: socket, log: f.log}
@@ -112,7 +112,7 @@ func (l *listener) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	endpoint, err := l.dial(ctx)
 	if err != nil {
-		l.log.Warn("connection refused", "address", client.LocalAddr(), "err", err)
+		l.log.Warn("connection refused", "address", client.LocalAddr(), "error", err)
 		return
 	}
 	defer endpoint.Close()
@@ -160,6 +160,6 @@ func copyHalf(to, from net.Conn) {
 		_ = tcp.CloseWrite()
 		return
 	}
-	_ = to.Close() // a broken half breaks the other, or it would wait for ever
+	_ = to.Close() // a broken half breaks the other, or it would wait forever
 	_ = from.Close()
 }
