@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// calm is how long beyond its pause a write must stand for the next one to be
-	// a matter of its own.
-	calm = time.Second
-	// patience is how often in a row an object is written again without a pause: a
-	// plan of several steps, and people who change their mind, need that.
-	patience = 3
-	// quarrel is how many repetitions in a row are told: only a machine undoes as
-	// many.
-	quarrel = 2 * patience
+	// settled is how long beyond its pause a write must stand for the next one not
+	// to count as a repetition.
+	settled = time.Second
+	// freeRepeats is how often in a row an object is written again without a pause:
+	// a plan of several steps, and people who change their mind, need that.
+	freeRepeats = 3
+	// reportAfter is how many repetitions in a row are reported: only a machine
+	// undoes as many.
+	reportAfter = 2 * freeRepeats
 )
 
 // reasonContested is the reason of the Problem that somebody undoes our writes.
@@ -43,7 +43,7 @@ type contest struct {
 // due returns those of updates that may be written now, and forgets writes that
 // stood.
 func (c contests) due(updates []assign.Update, now time.Time) []assign.Update {
-	maps.DeleteFunc(c, func(_ snapshot.Ref, past contest) bool { return !past.waits && !now.Before(past.until.Add(calm)) })
+	maps.DeleteFunc(c, func(_ snapshot.Ref, past contest) bool { return !past.waits && !now.Before(past.until.Add(settled)) })
 	if len(c) == 0 {
 		return updates
 	}
@@ -79,10 +79,10 @@ func (c contests) note(o snapshot.Object, now time.Time) {
 
 // pause is how long the next write waits.
 func (c contest) pause() time.Duration {
-	if c.undone < patience {
+	if c.undone < freeRepeats {
 		return 0
 	}
-	return min(firstPause<<min(c.undone-patience, 16), longPause)
+	return min(firstPause<<min(c.undone-freeRepeats, 16), longPause)
 }
 
 // next is when the first write that waits is due, or a Problem may be over;
@@ -92,17 +92,17 @@ func (c contests) next() (first time.Time) {
 		switch {
 		case past.waits:
 			first = earlier(first, past.until)
-		case past.undone >= quarrel:
-			first = earlier(first, past.until.Add(calm))
+		case past.undone >= reportAfter:
+			first = earlier(first, past.until.Add(settled))
 		}
 	}
 	return first
 }
 
-// problems tells whose status does not stay as it is written.
+// problems reports the objects whose status does not stay as it is written.
 func (c contests) problems() (all []snapshot.Problem) {
 	for about, past := range c {
-		if past.undone >= quarrel {
+		if past.undone >= reportAfter {
 			all = append(all, snapshot.Problem{Object: about, Reason: reasonContested, Message: fmt.Sprintf(
 				"somebody undoes at once what Quayside writes to the status or its annotation of this %s: stop that other controller or webhook, "+
 					"or give the %s a class that only one of them serves; until then it is written ever more rarely, every %v in the end",

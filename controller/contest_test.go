@@ -29,8 +29,8 @@ func TestContest(t *testing.T) {
 		if len(ready) == 0 && !next.After(now) {
 			t.Fatalf("at %v nothing is due and it wants to be woken at %v: the hall would spin", now.Sub(begin), next)
 		}
-		if told := len(c.problems()) > 0; told != (writes > quarrel) {
-			t.Fatalf("after %d writes a Problem is told: %v", writes, told)
+		if reported := len(c.problems()) > 0; reported != (writes > reportAfter) {
+			t.Fatalf("after %d writes a Problem is reported: %v", writes, reported)
 		}
 		if len(ready) == 0 {
 			now = next
@@ -45,11 +45,11 @@ func TestContest(t *testing.T) {
 		c.note(u.Was, now)
 	}
 	next := c.next()
-	if wake := next.Sub(now); wake < longPause || wake > longPause+calm {
+	if wake := next.Sub(now); wake < longPause || wake > longPause+settled {
 		t.Errorf("the Problem is looked at again in %v", wake)
 	}
 	if c.due(nil, next); len(c) != 0 || len(c.problems()) != 0 || !c.next().IsZero() {
-		t.Errorf("the quarrel is over and not forgotten: %v", c)
+		t.Errorf("the contest is over and not forgotten: %v", c)
 	}
 }
 
@@ -62,8 +62,8 @@ func TestNoContest(t *testing.T) {
 		every  time.Duration
 		writes int
 	}{
-		{"a plan in steps", &corev1.Service{}, 0, 1 + patience},
-		{"a person who edits", &corev1.Service{}, calm, 100},
+		{"a plan in steps", &corev1.Service{}, 0, 1 + freeRepeats},
+		{"a person who edits", &corev1.Service{}, settled, 100},
 		{"the counters of a pool", &v1alpha1.IPAddressPool{}, 0, 1000},
 	} {
 		c := contests{}
@@ -86,7 +86,7 @@ func TestContestThatNobodyWantsAnyMore(t *testing.T) {
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	c := contests{}
-	for range 1 + patience {
+	for range 1 + freeRepeats {
 		c.note(web, now)
 	}
 	if ready := c.due([]assign.Update{{Was: web}}, now); len(ready) != 0 || !c.next().Equal(now.Add(firstPause)) {

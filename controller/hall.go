@@ -20,6 +20,7 @@ import (
 
 // Options are what a Controller is made with.
 type Options struct {
+	// Source must watch Kinds.
 	Source *cluster.Source
 	Writer cluster.Writer
 
@@ -35,6 +36,7 @@ type Options struct {
 	Announce *announce.Options
 	Routes   *route.Options
 
+	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -47,9 +49,9 @@ type Controller struct {
 	leading atomic.Bool
 	plan    atomic.Pointer[assign.Plan]
 
-	mu     sync.Mutex
-	issues map[string][]snapshot.Problem // by compiler
-	told   *teller
+	mu       sync.Mutex
+	issues   map[string][]snapshot.Problem // by compiler
+	reporter *reporter
 }
 
 // Kinds are those that a Controller reads. Secrets are only read for the
@@ -71,10 +73,10 @@ func New(o Options) (*Controller, error) {
 		o.Lead = func(ctx context.Context, run func(context.Context) error) error { return run(ctx) }
 	}
 	h := &Controller{
-		options: o,
-		log:     o.Log,
-		issues:  map[string][]snapshot.Problem{},
-		told:    newTeller(o.Source, o.Writer, time.Now),
+		options:  o,
+		log:      o.Log,
+		issues:   map[string][]snapshot.Problem{},
+		reporter: newReporter(o.Source, o.Writer, time.Now),
 	}
 	h.metrics = newMetrics(h)
 	if o.Registerer != nil {

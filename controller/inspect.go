@@ -65,19 +65,19 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// settle replaces the Problems that one compiler found and tells the new ones.
+// settle replaces the Problems that one compiler found and reports the new ones.
 func (h *Controller) settle(compiler string, problems []snapshot.Problem) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.issues[compiler] = problems
-	h.told.tell(h.problemsLocked())
+	h.reporter.report(h.problemsLocked())
 }
 
-// heldBack is when a Problem is to be told that could not be yet; zero: never.
+// heldBack is when a Problem is to be reported that was held back; zero: never.
 func (h *Controller) heldBack() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.told.due
+	return h.reporter.due
 }
 
 // Problems returns what is wrong, ordered. Only the leader knows all of it.

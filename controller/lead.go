@@ -31,12 +31,12 @@ func (h *Controller) lead(ctx context.Context) error {
 	return g.Wait()
 }
 
-// forget drops what only a leader may know, so that the next term begins anew.
+// forget drops what only a leader may know, so that the next term starts afresh.
 func (h *Controller) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.issues)
-	h.told.forget()
+	h.reporter.forget()
 	h.plan.Store(nil)
 }
 
@@ -77,7 +77,7 @@ func (h *Controller) assign(ctx context.Context) error {
 	}
 }
 
-// apply writes updates, and tells of each write that succeeded.
+// apply writes updates, and sends the Event of each write that succeeded.
 func (h *Controller) apply(ctx context.Context, updates []assign.Update, failures retries, written contests) {
 	errs := make([]error, len(updates))
 	var g errgroup.Group

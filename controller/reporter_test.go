@@ -13,19 +13,19 @@ import (
 	"quayside.io/controller/snapshot"
 )
 
-// ears keep what was told.
-type ears struct {
+// eventLog keeps the Events that were written.
+type eventLog struct {
 	cluster.Writer
-	heard []string
+	events []string
 }
 
-func (e *ears) Event(_ snapshot.Ref, _, reason, message string) {
-	e.heard = append(e.heard, reason+": "+message)
+func (l *eventLog) Event(_ snapshot.Ref, _, reason, message string) {
+	l.events = append(l.events, reason+": "+message)
 }
 
-// Somebody who mends one thing and finds the next hears of that at once; a text
-// that never rests is told now and then, its last version always.
-func TestTeller(t *testing.T) {
+// A Problem whose text changes is reported at once; one whose text never settles
+// is reported now and then, and its last text always.
+func TestReporter(t *testing.T) {
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
 	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{})
 	if err != nil {
@@ -39,46 +39,46 @@ func TestTeller(t *testing.T) {
 		<-changes.C()
 	}
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	e := &ears{}
-	tells := newTeller(files.Source, e, func() time.Time { return now })
+	l := &eventLog{}
+	r := newReporter(files.Source, l, func() time.Time { return now })
 	expect := func(when string, after time.Duration, messages []string, want ...string) {
 		t.Helper()
 		now = now.Add(after)
-		e.heard = nil
+		l.events = nil
 		var problems []snapshot.Problem
 		for _, m := range messages {
 			problems = append(problems, snapshot.Problem{Object: snapshot.RefOf(web), Reason: "Bad", Message: m})
 		}
-		tells.tell(problems)
+		r.report(problems)
 		for i := range want {
 			want[i] = "Bad: " + want[i]
 		}
-		if !slices.Equal(e.heard, want) {
-			t.Errorf("%s: told %q, want %q", when, e.heard, want)
+		if !slices.Equal(l.events, want) {
+			t.Errorf("%s: reported %q, want %q", when, l.events, want)
 		}
 	}
 	expect("first", 0, []string{"a"}, "a")
 	expect("unchanged", time.Second, []string{"a"})
-	expect("mended, and another found", time.Second, []string{"b"}, "b")
+	expect("corrected, and another found", time.Second, []string{"b"}, "b")
 	expect("gone", time.Second, nil)
 	expect("back", time.Second, []string{"b"})
-	expect("back after a while", 2*tellAgain, []string{"b"})
-	expect("gone for good", 2*tellAgain, nil)
+	expect("back after a while", 2*reportAgain, []string{"b"})
+	expect("gone for good", 2*reportAgain, nil)
 	expect("a new one", time.Second, []string{"b"}, "b")
-	for i := range 3 * tellTimes {
-		text := fmt.Sprint("restless ", i)
-		if i+1 < tellTimes {
+	for i := range 3 * reportTimes {
+		text := fmt.Sprint("unsettled ", i)
+		if i+1 < reportTimes {
 			expect(text, time.Second, []string{text}, text)
 		} else {
 			expect(text, time.Second, []string{text})
 		}
 	}
-	if left := tells.due.Sub(now); left <= 0 || left > tellAgain {
-		t.Fatalf("the last text is to be told in %v", left)
+	if left := r.due.Sub(now); left <= 0 || left > reportAgain {
+		t.Fatalf("the last text is due in %v", left)
 	}
-	last := fmt.Sprint("restless ", 3*tellTimes-1)
-	expect("rests at last", tells.due.Sub(now), []string{last}, last)
-	if !tells.due.IsZero() {
-		t.Errorf("told, and still due at %v", tells.due)
+	last := fmt.Sprint("unsettled ", 3*reportTimes-1)
+	expect("rests at last", r.due.Sub(now), []string{last}, last)
+	if !r.due.IsZero() {
+		t.Errorf("reported, and still due at %v", r.due)
 	}
 }

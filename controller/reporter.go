@@ -1,0 +1,102 @@
+package controller
+
+import (
+	"time"
+
+	"quayside.io/controller/cluster"
+	"quayside.io/controller/snapshot"
+)
+
+// A Problem whose text changes is reported again at once, for somebody may be
+// correcting it and wants to know; one whose text keeps changing, reportTimes in a
+// row and then once per reportAgain. One that comes and goes with the same text is
+// reported once per reportAgain, too.
+const (
+	reportAgain = time.Minute
+	reportTimes = 3
+)
+
+// reporter turns Problems into Events, when they appear and not while they last.
+type reporter struct {
+	source *cluster.Source
+	writer cluster.Writer
+	now    func() time.Time
+	known  map[topic]report
+	// due is when a text that was held back is to be reported; zero: there is none.
+	due time.Time
+}
+
+// topic is what an Event is about; the words may differ from time to time.
+type topic struct {
+	object snapshot.Ref
+	reason string
+}
+
+type report struct {
+	message string
+	at      time.Time // of the last Event
+	row     int       // how often in a row, without a rest of reportAgain
+	gone    bool      // the Problem is over, but was reported lately
+}
+
+func newReporter(source *cluster.Source, writer cluster.Writer, now func() time.Time) *reporter {
+	return &reporter{source: source, writer: writer, now: now, known: map[topic]report{}}
+}
+
+// report takes all Problems that exist now.
+func (r *reporter) report(problems []snapshot.Problem) {
+	now := r.now()
+	c := r.source.Snapshot()
+	r.due = time.Time{}
+	present := make(map[topic]bool, len(problems))
+	for _, p := range problems {
+		about := topic{p.Object, p.Reason}
+		if present[about] {
+			continue // one Event for several Problems of one reason
+		}
+		present[about] = true
+		before, reported := r.known[about]
+		rested := now.Sub(before.at) >= reportAgain
+		same := before.message == p.Message && (!before.gone || !rested)
+		if reported && (same || before.row >= reportTimes && !rested) {
+			before.gone = false
+			r.known[about] = before
+			if !same {
+				r.due = earlier(r.due, before.at.Add(reportAgain))
+			}
+			continue
+		}
+		if !exists(c, p.Object) {
+			continue // an Event needs an object; /state and the log have the Problem
+		}
+		if rested {
+			before.row = 0
+		}
+		r.known[about] = report{message: p.Message, at: now, row: before.row + 1}
+		r.writer.Event(p.Object, "Warning", p.Reason, p.Message)
+	}
+	for about, before := range r.known {
+		if present[about] {
+			continue
+		}
+		if now.Sub(before.at) >= reportAgain {
+			delete(r.known, about)
+		} else {
+			before.gone = true
+			r.known[about] = before
+		}
+	}
+}
+
+func (r *reporter) forget() { clear(r.known) }
+
+// exists reports whether ref is an object of the cluster, not a file or server.
+func exists(c *snapshot.Cluster, ref snapshot.Ref) bool {
+	for kind := range snapshot.Kinds() {
+		if kind.String() == ref.Kind {
+			_, ok := c.Get(kind, ref.Key)
+			return ok
+		}
+	}
+	return false
+}
