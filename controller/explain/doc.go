@@ -1,6 +1,6 @@
-// Package explain says what the house knows in words for people: `quayside
-// status` is its Report, `quayside trace` its Path, and /state and /trace serve
-// the same values as JSON.
+// Package explain puts the state of a cluster into words: `quayside status` is
+// its Report, `quayside trace` its Path, and /state and /trace serve the same
+// values as JSON.
 //
 // It is pure: both are computed from a snapshot and what the compilers made of
 // it, and written to any io.Writer. A Path is worked out as the halls would, and

@@ -70,7 +70,7 @@ func cluster() *snapshot.Cluster {
 		Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: "web.yaml"}}, Reason: "Unreadable", Message: "line 3: unknown field spec.prots"}})
 }
 
-// The screen is a file that a person can read; -update writes it anew.
+// The screen is a file that a person can read; -update writes it.
 func TestStatusIsOneReadableScreen(t *testing.T) {
 	problem := snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "shop", Name: "late"}},
 		Reason: "PoolFull", Message: "pool lan has no free address"}
@@ -79,7 +79,7 @@ func TestStatusIsOneReadableScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden := filepath.Join("testdata", "status.txt")
-	if os.Getenv("UPDATE") != "" {
+	if *update {
 		if err := os.WriteFile(golden, screen.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestStatusIsOneReadableScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), screen.String()); diff != "" {
-		t.Errorf("the screen changed (UPDATE=1 accepts it):\n%s", diff)
+		t.Errorf("the screen changed (-update accepts it):\n%s", diff)
 	}
 }
 

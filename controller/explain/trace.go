@@ -61,7 +61,7 @@ type Path struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// FirstBroken is the link to mend first; false: none is broken.
+// FirstBroken is the first link that does not hold; false: all do.
 func (p *Path) FirstBroken() (Link, bool) {
 	i := slices.IndexFunc(p.Links, func(l Link) bool { return l.State == Broken })
 	if i < 0 {
@@ -142,9 +142,9 @@ func (t *tracer) see(kind snapshot.Kind, key snapshot.Key) {
 	t.seen[snapshot.Ref{Kind: kind.String(), Key: key}] = struct{}{}
 }
 
-// told returns what a compiler says about an object, the first of the reasons
-// that it has; where about is an address, only what names it.
-func (t *tracer) told(kind snapshot.Kind, key snapshot.Key, about netip.Addr, reasons ...string) (message string, ok bool) {
+// problem returns the message of a Problem with an object, for the first of
+// reasons that there is. Where about is an address, the message must name it.
+func (t *tracer) problem(kind snapshot.Kind, key snapshot.Key, about netip.Addr, reasons ...string) (message string, ok bool) {
 	ref := snapshot.Ref{Kind: kind.String(), Key: key}
 	for _, reason := range reasons {
 		for _, p := range t.Scene.Problems {

@@ -108,7 +108,7 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 			t.unknown("address", "Ingress %s is at %s, which no Service holds: it is published by --publish-address", r.Ingress, ip)
 			continue
 		}
-		// The proxies may share their address: the request goes to whom its port is.
+		// Services may share this address: the request goes to the one with its port.
 		front := holders[max(0, slices.IndexFunc(holders, func(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, isTCP(port)) }))]
 		t.works("address", "Ingress %s is at %s, held by Service %s", r.Ingress, ip, snapshot.KeyOf(front))
 		t.announced(front, ip)
@@ -118,7 +118,7 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// isTCP returns what tells the port that a request to it comes in at.
+// isTCP returns a test for the Service port that receives a request to port.
 func isTCP(port int32) func(corev1.ServicePort) bool {
 	return func(p corev1.ServicePort) bool {
 		return p.Port == port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP

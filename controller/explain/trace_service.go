@@ -178,11 +178,11 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 
 // silence says why no speaker announces ip.
 func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
-	why, ok := t.told(snapshot.Service, snapshot.KeyOf(s), ip,
+	why, ok := t.problem(snapshot.Service, snapshot.KeyOf(s), ip,
 		"OutsidePools", "UnsafeAddress", "DuplicateAddress", "NotAdvertised", "NoEligibleNode", "AddressInUse",
 		assign.ReasonAddressOutsidePools, assign.ReasonNodeAddress)
 	if p := t.poolWith(ip); p != nil && !ok {
-		why, ok = t.told(snapshot.IPAddressPool, snapshot.KeyOf(p), netip.Addr{}, "NotAdvertised")
+		why, ok = t.problem(snapshot.IPAddressPool, snapshot.KeyOf(p), netip.Addr{}, "NotAdvertised")
 		why = "pool " + p.Name + ": " + why
 	}
 	switch {

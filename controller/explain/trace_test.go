@@ -38,6 +38,22 @@ func TestTraces(t *testing.T) {
 	})
 }
 
+// What README.md shows is what is printed.
+func TestReadmeShowsATrace(t *testing.T) {
+	scenario, err := os.ReadFile("testdata/trace/readme.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, printed, _ := strings.Cut(string(scenario), "---- expect\n")
+	if !strings.Contains(string(readme), "$ quayside trace http://shop.example.com/cart\n"+printed+"```") {
+		t.Errorf("README.md does not show\n%s", printed)
+	}
+}
+
 func sceneOf(c *snapshot.Cluster, now time.Time, embedded, external bool) Scene {
 	s := Scene{Cluster: c, Embedded: embedded, Secrets: true, Now: now, Routes: route.Compile(c, nil, route.Options{Now: now})}
 	s.Problems = append(s.Problems, assign.Compile(c, nil, nil, now, assign.Options{DefaultLoadBalancer: true, ExternalIPs: external}).Problems...)
