@@ -2,13 +2,13 @@
 // every Service of type LoadBalancer its address and writes the statuses of
 // Services, Ingresses and pools.
 //
-// Main enters, with a Source and a Writer of controller/cluster. The hall
+// Main makes one, with a Source and a Writer of controller/cluster. The hall
 // compiles assign whenever something that it reads has changed, writes what
-// differs, and tells Problems as Events when they appear. It compiles announce
+// differs, and reports Problems as Events when they appear. It compiles announce
 // and route as well, for their Problems only, since speakers and proxies are
 // many. Those who do not lead keep their snapshot warm and do nothing.
 //
-// It keeps true: only the leader writes, one plan at a time; a failed write is
+// What holds: only the leader writes, one plan at a time; a failed write is
 // tried again with growing pauses and never stops the others; the address of a
 // write whose outcome is unknown stays taken.
 //

@@ -2,7 +2,7 @@
 // operators write them, pools, the rules under which two tenants share one
 // address, and the choice of the next free one.
 //
-// Any room may import it; it knows nothing of Kubernetes. It keeps true that
+// Any package may import it; it knows nothing of Kubernetes. It makes sure that
 // an address belongs to at most one pool (Divide gives what overlaps to the
 // first), and that Book.Next never proposes an address somebody sits on.
 //

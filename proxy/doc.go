@@ -1,7 +1,7 @@
 // Package proxy is the hall of the HTTP data plane: it watches the cluster and
 // tells its hands what to serve (serve) and where to send it (upstream).
 //
-// Only main enters. Two loops share one piece of state. Routes: a change of an
+// Only main imports it. Two loops share one piece of state. Routes: a change of an
 // Ingress, class, Service or Secret compiles the next route.Table, gives every
 // backend that it names its endpoints, and only then puts the table in force.
 // Endpoints: a change of an EndpointSlice or Service compiles the sets of the

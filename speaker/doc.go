@@ -1,10 +1,10 @@
 // Package speaker is the hall that tells the network which addresses live on
 // this node. It joins five rooms: controller/cluster says what exists, members
 // who is alive and who claims what, l2 what the LAN looks like, kubeproxy whether
-// this node has its rules; announce turns all of it into a plan; l2 and members
-// are then told what is wanted.
+// this node has its rules; announce turns all of it into a plan, which l2
+// and members carry out.
 //
-// main.go enters with Run, or with New where it wants State and Ready.
+// Only main imports it.
 //
 // It keeps these promises:
 //   - nothing is claimed before the cluster is synced and the members have met;

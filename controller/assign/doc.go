@@ -2,9 +2,9 @@
 // that follows from it: the addresses, annotation and condition of Services,
 // the addresses of Ingresses, the counters and conditions of pools.
 //
-// The controller hall calls Compile whenever something changed, writes
-// Plan.Updates, tells the Event of each that was written, and Plan.Problems. It
-// keeps true:
+// Package controller calls Compile whenever something changed, writes
+// Plan.Updates, sends the Event of each that was written, and reports
+// Plan.Problems. What holds:
 //
 //   - An address in any status, or in a write of unknown outcome, is never given
 //     to a second Service that may not share it. What a plan takes away it gives
@@ -18,7 +18,7 @@
 //     of the pool says what rests, and what a speaker still announces although
 //     no Service has it rests from the beginning of a term.
 //
-// Compile works everything out anew from the snapshot; what it remembers from
+// Compile works everything out from the snapshot alone; what it remembers from
 // prev is which addresses were freed when, and claims it need not parse again.
 //
 // Read plan.go first, then claim.go (what a Service asks for), keep.go (what

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// foreign are the places where those whom we replace keep what their users
-// wrote. Where a line has several, the first that the API server serves counts.
+// foreign are the API paths of MetalLB's objects and of Ingresses. Where a line
+// has several, the first that the API server serves counts.
 func foreign() [][]string {
 	const metallb, old = "/apis/metallb.io/v1beta1/", "/apis/metallb.io/v1alpha1/"
 	return [][]string{

@@ -37,7 +37,7 @@ type LeaseOptions struct {
 // returned, so that the next one need not wait.
 //
 // run starts with caches that have seen every write of the leader before: they
-// are read anew from the server, and if the one before did not release the
+// are read again from the server, and if the one before did not release the
 // Lease, its last writes have run into their deadline.
 func (a *API) Lead(ctx context.Context, o LeaseOptions, run func(ctx context.Context) error) error {
 	o.Duration = cmp.Or(o.Duration, 15*time.Second)

@@ -86,8 +86,8 @@ func (l *ledger) isNews(o snapshot.Object) bool {
 
 // isHeartbeat reports whether o differs from have in nothing that anyone here
 // reads. Only Nodes are compared: they are rewritten every few minutes by
-// every kubelet, and nothing in this house writes them, so an old
-// resourceVersion does no harm.
+// every kubelet, and Quayside never writes them, so an old resourceVersion does
+// no harm.
 func isHeartbeat(have, o snapshot.Object) bool {
 	was, ok := have.(*corev1.Node)
 	if !ok {
@@ -102,7 +102,7 @@ func isHeartbeat(have, o snapshot.Object) bool {
 func (l *ledger) remove(kind snapshot.Kind, key snapshot.Key, version string) {
 	have, ok := l.cluster.Get(kind, key)
 	if ok && newer(have.GetResourceVersion(), version) {
-		return // already made anew
+		return // already created again
 	}
 	l.graves[id{kind, key}] = grave{version, l.now()}
 	if ok {

@@ -79,7 +79,7 @@ func (s *shelf) arrange(origins []origin, synthesize func(present map[id]bool) [
 }
 
 // shelve enters what a file says of an object and returns the object as
-// everyone shall see it, or nil if that is nothing new.
+// everyone sees it from now on, or nil if that is nothing new.
 func (s *shelf) shelve(at id, text snapshot.Object) snapshot.Object {
 	e := s.entries[at]
 	if e != nil && equality.Semantic.DeepEqual(e.text, text) {

@@ -61,7 +61,7 @@ func (s *Source) Watch(kinds ...snapshot.Kind) *Subscription {
 	return sub
 }
 
-// Subscription tells when kinds changed.
+// Subscription signals changes of kinds.
 type Subscription struct {
 	source *Source
 	kinds  []snapshot.Kind

@@ -8,7 +8,7 @@ import (
 	"quayside.io/controller/snapshot"
 )
 
-// statusOf returns the status of o, or nil if its kind has none that this house
+// statusOf returns the status of o, or nil if its kind has none that Quayside
 // reads or writes.
 func statusOf(o snapshot.Object) any {
 	switch o := o.(type) {

@@ -15,7 +15,7 @@ import (
 )
 
 // synthesize makes what a cluster always has and files may lack: a node, the
-// namespaces, and this house's IngressClass.
+// namespaces, and Quayside's IngressClass.
 func (f *Files) synthesize(present map[id]bool) []snapshot.Object {
 	var hasNode, hasClass bool
 	namespaces := map[string]bool{metav1.NamespaceDefault: true}
@@ -70,7 +70,7 @@ func ownAddresses() []netip.Addr {
 	var all []netip.Addr
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
-		addrs = nil // nothing to tell; the machine still has its loopback
+		addrs = nil // the machine still has its loopback
 	}
 	for _, a := range addrs {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsGlobalUnicast() {

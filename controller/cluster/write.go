@@ -29,7 +29,7 @@ func (a *API) UpdateStatus(ctx context.Context, obj snapshot.Object) error {
 		ok = false
 	}
 	if !ok {
-		return fmt.Errorf("write status of %s: nobody here writes this kind", snapshot.RefOf(obj))
+		return fmt.Errorf("write status of %s: Quayside does not write this kind", snapshot.RefOf(obj))
 	}
 	at := id{kind, snapshot.KeyOf(obj)}
 	base, known := a.Snapshot().Get(kind, at.key)

@@ -19,13 +19,13 @@ const ownPrefix = "quayside.io/"
 
 // ErrStale says that a write was refused because the object has changed or gone
 // since the snapshot it was computed from. The answer is to compute again.
-var ErrStale = errors.New("the object has changed meanwhile")
+var ErrStale = errors.New("the object has changed in the meantime")
 
 // ErrRefused says that the server will not have a write, whenever it is tried:
 // this account may not do it, or an admission policy or the schema forbids it.
 var ErrRefused = errors.New("the server refuses it")
 
-// Writer is every write that the house does.
+// Writer is every write that Quayside does.
 type Writer interface {
 	// UpdateStatus writes the status of obj and, for a Service, its
 	// quayside.io/* annotations, provided that obj's resourceVersion is still
@@ -46,5 +46,5 @@ func stale(o snapshot.Object, why string) error {
 	return fmt.Errorf("write status of %s: %w (%s)", snapshot.RefOf(o), ErrStale, why)
 }
 
-// isOwn reports whether an annotation is written by this house.
+// isOwn reports whether an annotation is written by Quayside.
 func isOwn(annotation string) bool { return strings.HasPrefix(annotation, ownPrefix) }

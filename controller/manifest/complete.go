@@ -14,7 +14,7 @@ import (
 )
 
 // complete sets what the API server would set in an object that lacks it, as
-// far as anyone in this house reads it.
+// far as Quayside reads it.
 func complete(o snapshot.Object) {
 	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as a typed client returns it
 	kind, _ := snapshot.KindOf(o)

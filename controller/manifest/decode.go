@@ -54,7 +54,7 @@ func Decode(file string, data []byte) Result {
 type reader struct {
 	Result
 	file  string
-	noted map[string]bool // notes are told once per file, not once per object
+	noted map[string]bool // notes already given: once per file, not once per object
 }
 
 // document reads one document.

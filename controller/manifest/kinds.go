@@ -16,7 +16,7 @@ import (
 type kind struct {
 	name    string
 	make    func() metav1.Object
-	convert func(metav1.Object) snapshot.Object // nil: it is what the house reads
+	convert func(metav1.Object) snapshot.Object // nil: it is read as it is
 	note    string
 }
 
@@ -62,7 +62,7 @@ func unread(t metav1.TypeMeta) string {
 	}
 	switch gv, _ := schema.ParseGroupVersion(t.APIVersion); {
 	case gv.Group == "metallb.io":
-		return "not read; `quayside migrate` prints the same object for this house"
+		return "not read; `quayside migrate` prints it as Quayside's"
 	case t == metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"}:
 		return "not read; write an EndpointSlice"
 	}

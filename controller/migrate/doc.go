@@ -1,7 +1,7 @@
 // Package migrate turns the objects of MetalLB, and Ingresses written for
 // ingress-nginx, into ours, and says what has no equivalent here.
 //
-// It is pure, and only `quayside migrate` enters. Nothing is lost in silence:
+// It is pure, and only `quayside migrate` uses it. Nothing is lost in silence:
 // every field that is left out and every annotation that does nothing is a Note
 // on the object that comes of it. What is printed is valid: specs are read
 // strictly into our own types, Ingresses are judged by the proxy's compiler.

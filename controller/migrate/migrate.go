@@ -164,7 +164,7 @@ func (m *Migration) note(format string, args ...any) {
 	m.result.Notes = append(m.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// ours begins an object of the house with what its owner wrote of the metadata.
+// ours begins an object of ours with what its owner wrote of the metadata.
 func ours(kind string, meta Meta, spec any) Object {
 	kept, notes := own(meta)
 	kept.Namespace = ""

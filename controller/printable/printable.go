@@ -3,8 +3,8 @@
 // is read, and line breaks where nobody looks for them: YAML ends a line, and so
 // a comment, at U+0085, U+2028 and U+2029, too.
 //
-// It is pure, and whoever prints for people may enter. It keeps one promise: what
-// comes out holds only graphic characters, and breaks a line only where the caller
+// It is pure, and any package that prints for people may import it. It keeps one
+// promise: what comes out holds only graphic characters, and breaks a line only where the caller
 // does; the rest stands escaped, so that nothing is lost and all of it is seen.
 package printable
 

@@ -3,8 +3,9 @@ package snapshot
 import "iter"
 
 // Diff yields the keys whose values differ between old and new: added, removed
-// or replaced, in no particular order. It does not look into what the two share, so that two neighbours
-// in one history cost what changed between them, not what they hold.
+// or replaced, in no particular order. It does not look into what the two share,
+// so that two neighbours in one history cost what changed between them, not what
+// they hold.
 func Diff[V comparable](old, new Store[V]) iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		diffBranch(old.root, new.root, yield)

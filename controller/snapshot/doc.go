@@ -1,8 +1,8 @@
 // Package snapshot holds Cluster: everything known about the cluster as one
 // immutable value, and Problem: what is wrong with it, addressed to the person
-// who can mend it.
+// who can fix it.
 //
-// Any room may import it. It keeps two promises. A *Cluster never changes once
+// Any package may import it. It keeps two promises. A *Cluster never changes once
 // it is built, so it crosses goroutines through an atomic pointer and a reader
 // takes no lock. And a changed object costs O(log n), not a copy of the world:
 // each kind lives in a persistent trie (Store) with a generation of its own,

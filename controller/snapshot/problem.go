@@ -11,12 +11,12 @@ type Ref struct {
 // String returns "Kind namespace/name".
 func (r Ref) String() string { return r.Kind + " " + r.Key.String() }
 
-// Problem is one thing that is wrong, told to the person who can mend it: the
+// Problem is one thing that is wrong, reported to the person who can fix it: the
 // owner of Object. It becomes an Event, a condition where the type has them,
 // and a line of `quayside status`.
 type Problem struct {
 	Object Ref
-	// Reason is CamelCase from a fixed list of the room that found it; it is
+	// Reason is CamelCase from a fixed list of the package that found it; it is
 	// the reason of the Event and the label of quayside_problems.
 	Reason string
 	// Message is a sentence that says what is wrong, where, and what to do.

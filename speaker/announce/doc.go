@@ -4,9 +4,9 @@
 //
 // It is pure: Compile turns a cluster snapshot and a View (who is alive, who
 // claims what, which interfaces every node has, what the LAN said) into a Plan.
-// The hall speaker acts on the plan; the controller's leader compiles it only
-// for its Problems. Any room from the second floor up may import it; the words
-// Claim, Facts and Interface are shared with the hands l2 and members.
+// Package speaker acts on the plan; the controller's leader compiles it only for
+// its Problems. The words Claim, Facts and Interface are shared with the hands l2
+// and members.
 //
 // It keeps these promises, each with a property test:
 //   - speakers with equal views agree: every address that has an eligible live

@@ -2,11 +2,11 @@
 // its rules since it started. Until then a node that has just booted would take
 // an address and drop or refuse what is sent there.
 //
-// Only the hall speaker enters. It runs one Watcher and reads Behind, which
+// Only package speaker imports it, which runs one Watcher and reads Behind, which
 // changes once: from a reason to wait to none.
 //
 // It asks kube-proxy's metrics for the time of the last sync of every family
-// that kube-proxy serves. Its health endpoints cannot tell: both answer 200, and
+// that kube-proxy serves. Its health endpoints do not say: both answer 200, and
 // name a time of update, before the first rule is written. Waiting is bounded,
 // and ends at once where the answer cannot be understood; without a kube-proxy
 // (another program may do its work) it ends when nobody has answered for a

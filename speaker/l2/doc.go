@@ -1,11 +1,11 @@
 // Package l2 makes this node answer for addresses on its LANs: ARP for IPv4,
 // neighbour discovery for IPv6, with gratuitous announcements when an address
-// arrives and a slow beat ever after.
+// arrives, repeated slowly from then on.
 //
-// Only the hall speaker enters. It declares with Set which address is answered
+// Only package speaker imports it, and declares with Set which address is answered
 // on which interfaces, asks the LAN with Probe whether anybody else answers,
 // and hears through Watch that interfaces changed or that a stranger claimed
-// an address of ours. The room decides nothing: who owns an address is the
+// an address of ours. The package decides nothing: who owns an address is the
 // business of announce.
 //
 // It keeps these promises:

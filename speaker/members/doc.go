@@ -1,10 +1,10 @@
 // Package members knows which other speakers are alive and which addresses
 // they claim. It is memberlist, encrypted from its first packet, with our own
-// words outside.
+// types around it.
 //
-// Only the hall speaker enters. It declares with Set who should be there, what
+// Only package speaker imports it, and declares with Set who should be there, what
 // this node says about itself and what it claims; Watch says when the View
-// changed. The room decides nothing: a death that it reports is a suspicion,
+// changed. The package decides nothing: a death that it reports is a suspicion,
 // which the hall puts to the LAN before an address moves.
 //
 // It keeps these promises:

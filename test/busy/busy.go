@@ -1,5 +1,5 @@
-// Package busy keeps a machine's processors from everybody else, as a starved
-// node's neighbours do. Tests use it to see who loses his head.
+// Package busy keeps every processor of the machine busy, as on a node that is
+// starved of CPU. Tests use it to see what goes wrong then.
 package busy
 
 import (
@@ -13,8 +13,7 @@ import (
 // release is called, which may happen more than once.
 //
 // The processes ask themselves whether the test still lives, so that one that is
-// killed leaves none behind: whatever is measured next would be measured in
-// their company. Pdeathsig would tie them to a thread of ours instead.
+// killed leaves none behind: they would distort whatever is measured next. Pdeathsig would tie them to a thread of ours instead.
 func Cores(t testing.TB) (release func()) {
 	t.Helper()
 	var burners []*exec.Cmd

@@ -1,6 +1,9 @@
-// Package house keeps the laws of the house: which room may import which, and
-// what a pure room may not do. A broken law names the file, the line and the
-// reason, so that whoever broke it knows what to do instead.
+// Package house tests the architecture: which package (a room) may import which,
+// and what a pure one may not do. A failure names the file, the line and the
+// reason, and so what to do instead.
+//
+// The words: a room is a package; a floor is a layer, and imports point down; a
+// hand is a package of floor 3, which touches the world; a hall connects hands.
 package house
 
 import (

@@ -19,7 +19,7 @@
 //	10.244.N.0/24  pods of node N, routed veths, never on the bridge
 //	10.96.0.0/16   Services       (fd77::/64, fd44:0:0:N::/64, fd96::/108)
 //
-// What it keeps true: nothing outlives the lab. All processes live in one PID
+// What holds: nothing outlives the lab. All processes live in one PID
 // namespace that dies with the process that began it; namespaces are named
 // qs-<pid>-… and the next lab removes those whose pid is gone.
 //

@@ -110,7 +110,7 @@ type BGPPeerSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	NodeSelectors []metav1.LabelSelector `json:"nodeSelectors,omitempty"`
-	// Password for TCP MD5 (RFC 2385); rather use passwordSecret.
+	// Password for TCP MD5 (RFC 2385); passwordSecret is safer.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=80

@@ -28,7 +28,7 @@ type IPAddressPoolSpec struct {
 	//
 	// The API server refuses what is no prefix and no range. It cannot compare
 	// two addresses, so a range that runs backwards or overlaps another is
-	// accepted and told by the condition Ready.
+	// accepted and reported by the condition Ready.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
@@ -81,11 +81,12 @@ type IPAddressPoolSpec struct {
 	Drain bool `json:"drain,omitempty"`
 }
 
-// ServiceAllocation says whom a pool serves, and before which other pools.
+// ServiceAllocation says which Services a pool serves, and before which other
+// pools.
 type ServiceAllocation struct {
-	// Priority orders pools: a lower number goes first, zero is the lowest
-	// priority of all. Of equal ones, a pool that chooses whom it serves goes
-	// before one for everybody; then they go by name.
+	// Priority orders pools: a lower number goes first, zero goes last. Among
+	// equal ones, a pool with namespaces or selectors goes before one without;
+	// then they go by name.
 	//
 	// +optional
 	Priority int `json:"priority,omitempty"`
@@ -132,7 +133,7 @@ type IPAddressPoolStatus struct {
 	// +optional
 	RestingCount int64 `json:"restingCount,omitempty"`
 
-	// Conditions tell whether the pool is usable ("Ready") and whether an
+	// Conditions say whether the pool is usable ("Ready") and whether an
 	// advertisement selects it ("Advertised").
 	//
 	// +optional

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SpeakerStatus is what the speaker of one node says about itself; it bears
-// the node's name and only that speaker writes it.
+// SpeakerStatus is what the speaker of one node says about itself. It has the
+// name of the node, and only that speaker writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=quayside

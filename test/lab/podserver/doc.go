@@ -1,8 +1,8 @@
 // Package podserver is the small HTTP server that stands in every pod of the
-// lab. It tells each request what it saw, so that a test can ask "which pod
-// answered, and whom did it think it was talking to?".
+// lab. It answers each request with what it saw of it, so that a test can ask which
+// pod answered, and which client that pod saw.
 //
-// Who may enter: test/lab/agent runs it, test/lab and the tests decode Reply.
+// test/lab/agent runs it; test/lab and the tests decode Reply.
 //
 //	GET /anything          a Reply as JSON
 //	GET /…?delay=200ms     the same, later

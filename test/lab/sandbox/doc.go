@@ -3,11 +3,10 @@
 // small root, the user and the capabilities of the pod's securityContext, and
 // then exec.
 //
-// Who may enter: test/lab, which writes a Spec, and test/lab/agent, which is
-// the process that reads it. The lab cannot do these steps itself, because a
+// test/lab writes a Spec, and test/lab/agent is the process that reads it. The lab cannot do these steps itself, because a
 // Go process may not change user or capabilities between fork and exec.
 //
-// What it keeps true: a process started with a Root sees nothing of the
+// What holds: a process started with a Root sees nothing of the
 // machine but what the Spec names, as an image built FROM scratch does, and
 // holds exactly the capabilities listed.
 //

@@ -29,7 +29,7 @@ Things to try:
   kubectl get services -A                     the addresses that were given
   quayside status --kubeconfig $KUBECONFIG    one screen about all of it
   web=$(kubectl get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}')
-  curl http://$web/                           which pod answers, and whom does it see?
+  curl http://$web/                           which pod answers, and which client does it see?
   arping -c 3 $web                            which node answers for the address?
   edge=$(kubectl get service quayside-proxy -n %[1]s -o jsonpath='{.status.loadBalancer.ingress[0].ip}')
   curl -H 'Host: web.example.com' http://$edge/      the same pods, through the proxy
