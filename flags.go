@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
@@ -21,19 +22,21 @@ type ingressFlags struct {
 }
 
 func (f *ingressFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.class, "ingress-class", route.DefaultClass, "name of our IngressClass, and value of the old annotation kubernetes.io/ingress.class")
+	flags.StringVar(&f.class, "ingress-class", ingressclass.DefaultName, "name of our IngressClass, and value of the old annotation kubernetes.io/ingress.class")
 	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "also serve IngressClasses of this controller, with its quirks (repeatable), such as k8s.io/ingress-nginx")
 	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "serve the Ingresses of this namespace only; empty: of all")
 	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
+}
+
+func (f *ingressFlags) classes() ingressclass.Rules {
+	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, Namespace: f.watchNamespace}
 }
 
 // routes turns the flags into the options of the routing table. A Secret named
 // without a namespace is in namespace.
 func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 	certificate, err := key("default-ssl-certificate", f.defaultCertificate, namespace)
-	return route.Options{
-		IngressClass: f.class, AdoptControllers: f.adopt, WatchNamespace: f.watchNamespace, DefaultCertificate: certificate,
-	}, err
+	return route.Options{Classes: f.classes(), DefaultCertificate: certificate}, err
 }
 
 // clusterFlags say which objects are ours. The controller decides by them.
@@ -58,7 +61,7 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 func (f *clusterFlags) assign() assign.Options {
 	return assign.Options{
 		LoadBalancerClass: f.loadBalancerClass, DefaultLoadBalancer: f.serveClassless, ExternalIPs: f.externalIPs,
-		IngressClass: f.ingress.class, AdoptIngressControllers: f.ingress.adopt, WatchNamespace: f.ingress.watchNamespace,
+		Classes: f.ingress.classes(),
 	}
 }
 

@@ -82,10 +82,7 @@ func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, p *
 // assignOptions are those of the allocator. The Ingresses are at the address of
 // the proxy's Service if the manifests have one, else at our own.
 func (f *upFlags) assignOptions(c *snapshot.Cluster) assign.Options {
-	o := assign.Options{
-		DefaultLoadBalancer: true,
-		IngressClass:        f.proxy.ingress.class, AdoptIngressControllers: f.proxy.ingress.adopt, WatchNamespace: f.proxy.ingress.watchNamespace,
-	}
+	o := assign.Options{DefaultLoadBalancer: true, Classes: f.proxy.ingress.classes()}
 	if _, ok := c.Services.Get(proxyService()); ok {
 		o.PublishService = proxyService()
 		return o

@@ -1,21 +1,12 @@
 package assign
 
 import (
-	"cmp"
 	"slices"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
-)
-
-const (
-	legacyClassAnnotation  = "kubernetes.io/ingress.class"
-	defaultClassAnnotation = "ingressclass.kubernetes.io/is-default-class"
-
-	// An adopted ingress-nginx is meant by its name too.
-	nginxController = "k8s.io/ingress-nginx"
-	nginxClass      = "nginx"
 )
 
 // writeIngresses adds the Ingresses of our classes whose status does not name
@@ -25,10 +16,10 @@ func (w *work) writeIngresses() {
 		return
 	}
 	want := w.published()
-	w.classless = w.servesClassless()
+	classes := ingressclass.Select(w.c.IngressClasses, w.opts.Classes)
 	var updates []Update
 	for _, in := range w.c.Ingresses.All() {
-		if w.isOurIngress(in) && !slices.EqualFunc(in.Status.LoadBalancer.Ingress, want, isSameEntry) {
+		if _, ours := classes.Of(in); ours && !slices.EqualFunc(in.Status.LoadBalancer.Ingress, want, isSameEntry) {
 			next := *in
 			next.Status.LoadBalancer.Ingress = want
 			updates = append(updates, Update{Was: in, next: &next})
@@ -64,41 +55,4 @@ func (w *work) published() (list []networkingv1.IngressLoadBalancerIngress) {
 
 func isSameEntry(a, b networkingv1.IngressLoadBalancerIngress) bool {
 	return a.IP == b.IP && a.Hostname == b.Hostname && len(a.Ports) == 0
-}
-
-// isOurIngress reports whether the proxy serves an Ingress. Which classes are
-// ours is decided as in proxy/route, which also reads their quirks.
-func (w *work) isOurIngress(in *networkingv1.Ingress) bool {
-	if w.opts.WatchNamespace != "" && in.Namespace != w.opts.WatchNamespace {
-		return false
-	}
-	name := in.Annotations[legacyClassAnnotation]
-	if in.Spec.IngressClassName != nil {
-		name = cmp.Or(*in.Spec.IngressClassName, name)
-	}
-	if name == "" {
-		return w.classless
-	}
-	if class, ok := w.c.IngressClasses.Get(snapshot.Key{Name: name}); ok {
-		return w.isOurClass(class)
-	}
-	// Names by which users mean us even where no IngressClass exists.
-	return name == w.opts.IngressClass || name == nginxClass && slices.Contains(w.opts.AdoptIngressControllers, nginxController)
-}
-
-// isOurClass reports whether an IngressClass is ours: the one of our name, so
-// that two installations can share a cluster, and those adopted.
-func (w *work) isOurClass(class *networkingv1.IngressClass) bool {
-	return class.Name == w.opts.IngressClass && class.Spec.Controller == IngressController ||
-		slices.Contains(w.opts.AdoptIngressControllers, class.Spec.Controller)
-}
-
-// servesClassless reports whether an Ingress that names no class is ours.
-func (w *work) servesClassless() bool {
-	for _, class := range w.c.IngressClasses.All() {
-		if class.Annotations[defaultClassAnnotation] == "true" && w.isOurClass(class) {
-			return true
-		}
-	}
-	return w.opts.IngressWithoutClass
 }

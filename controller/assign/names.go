@@ -22,8 +22,6 @@ const (
 	// the Service has its address and if not, why.
 	ConditionAddress = "quayside.io/Address"
 
-	// IngressController is spec.controller of our IngressClasses.
-	IngressController = "quayside.io/ingress"
 	// LoadBalancerClass is spec.loadBalancerClass of Services that want us.
 	LoadBalancerClass = "quayside.io/lb"
 )

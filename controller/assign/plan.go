@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 )
 
@@ -20,21 +21,12 @@ type Options struct {
 	// spec.externalIPs, so what is wrong with it is a Problem.
 	ExternalIPs bool
 
-	// IngressClass is the name under which an Ingress names us when there is
-	// no IngressClass object of that name; empty means "quayside".
-	IngressClass string
-	// IngressWithoutClass serves an Ingress that names no class even where no
-	// class of ours is the default, as `quayside up` does.
-	IngressWithoutClass bool
-	// AdoptIngressControllers are spec.controller values of other people's
-	// IngressClasses that we serve too.
-	AdoptIngressControllers []string
-	// WatchNamespace is the only namespace whose Ingresses the proxies serve;
-	// empty: all.
-	WatchNamespace string
-	// PublishService's addresses go into the status of our Ingresses,
+	// Classes say which Ingresses the proxies serve.
+	Classes ingressclass.Rules
+	// PublishService is the Service whose addresses go into the status of our
+	// Ingresses.
 	PublishService snapshot.Key
-	// PublishAddresses do so where no Service is named. With neither, statuses
+	// PublishAddresses go there if PublishService is zero. With neither, statuses
 	// of Ingresses are not touched.
 	PublishAddresses []netip.Addr
 }
@@ -100,8 +92,7 @@ type work struct {
 	opts     Options
 
 	*memo
-	plan      *Plan
-	classless bool // an Ingress that names no class is ours
+	plan *Plan
 
 	listers []*corev1.Service // with spec.externalIPs
 	listed  []Holding         // the addresses that they have by that
@@ -119,9 +110,6 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	}
 	if opts.LoadBalancerClass == "" {
 		opts.LoadBalancerClass = LoadBalancerClass
-	}
-	if opts.IngressClass == "" {
-		opts.IngressClass = "quayside"
 	}
 	w := &work{c: c, prev: prev, inflight: inflight, now: now, opts: opts, memo: prev.memo, plan: &Plan{}}
 	if w.memo == nil {

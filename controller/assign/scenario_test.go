@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 	"quayside.io/test/scenario"
 )
@@ -32,7 +33,7 @@ func TestScenarios(t *testing.T) {
 				prev = nil
 			}
 			ns, name, _ := strings.Cut(settings["publish"], "/")
-			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, WatchNamespace: settings["watch"], ExternalIPs: settings["external"] != ""}
+			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, Classes: ingressclass.Rules{Namespace: settings["watch"]}, ExternalIPs: settings["external"] != ""}
 			for round := 0; ; round++ {
 				prev = assign.Compile(c, prev, nil, now, opts)
 				for _, u := range prev.Updates {

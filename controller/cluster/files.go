@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 )
 
@@ -54,7 +55,7 @@ func NewFiles(paths []string, embedded fs.FS, opts FilesOptions) (*Files, error)
 	if opts.NodeName == "" {
 		opts.NodeName = hostName()
 	}
-	opts.IngressClass = cmp.Or(opts.IngressClass, "quayside")
+	opts.IngressClass = cmp.Or(opts.IngressClass, ingressclass.DefaultName)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}

@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 )
 
@@ -39,7 +40,7 @@ func (f *Files) synthesize(present map[id]bool) []snapshot.Object {
 	if !present[id{snapshot.IngressClass, snapshot.Key{Name: f.opts.IngressClass}}] {
 		class := &networkingv1.IngressClass{
 			ObjectMeta: metav1.ObjectMeta{Name: f.opts.IngressClass},
-			Spec:       networkingv1.IngressClassSpec{Controller: "quayside.io/ingress"},
+			Spec:       networkingv1.IngressClassSpec{Controller: ingressclass.Controller},
 		}
 		if !hasClass {
 			class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}

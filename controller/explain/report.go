@@ -12,6 +12,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 )
 
@@ -158,10 +159,7 @@ func service(s *corev1.Service, announced map[string][]string) Service {
 }
 
 func ingress(i *networkingv1.Ingress) Ingress {
-	out := Ingress{Namespace: i.Namespace, Name: i.Name, Class: i.Annotations["kubernetes.io/ingress.class"]}
-	if i.Spec.IngressClassName != nil {
-		out.Class = *i.Spec.IngressClassName
-	}
+	out := Ingress{Namespace: i.Namespace, Name: i.Name, Class: ingressclass.NameOf(i)}
 	if b := i.Spec.DefaultBackend; b != nil {
 		out.Rules = append(out.Rules, "default -> "+backend(b))
 	}

@@ -8,17 +8,13 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 )
 
-const (
-	nginxClass  = "nginx"
-	legacyClass = "kubernetes.io/ingress.class"
-	nginxPrefix = "nginx.ingress.kubernetes.io/"
-	ownPrefix   = "ingress.quayside.io/"
-	redirect    = "ssl-redirect"
-)
+// redirect is the option with another default in classes of our own.
+const redirect = "ssl-redirect"
 
 // ingress takes an Ingress of class nginx.
 func (m *Migration) ingress(s *source) error {
@@ -27,21 +23,18 @@ func (m *Migration) ingress(s *source) error {
 	if err != nil {
 		return err
 	}
-	class := s.Metadata.Annotations[legacyClass]
-	if spec.IngressClassName != nil {
-		class = *spec.IngressClassName
-	}
-	if class != nginxClass {
+	class := ingressclass.NameOf(&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: s.Metadata.Annotations}, Spec: spec})
+	if class != ingressclass.NginxName {
 		m.note("Ingress %s/%s is of class %q, not nginx: left alone", s.Metadata.Namespace, s.Metadata.Name, class)
 		return nil
 	}
-	ours := route.DefaultClass
+	ours := ingressclass.DefaultName
 	spec.IngressClassName = &ours
 	meta, notes := own(s.Metadata)
 	meta.Annotations = renamed(meta.Annotations)
-	if _, said := meta.Annotations[ownPrefix+redirect]; !said && len(spec.TLS) > 0 {
+	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
 		// The habit of ingress-nginx that classes of our own do not have.
-		meta.Annotations[ownPrefix+redirect] = "true"
+		meta.Annotations[route.OwnPrefix+redirect] = "true"
 	}
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
@@ -60,11 +53,11 @@ const otherWays = "a class of our own reaches a Service with externalTrafficPoli
 func renamed(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range annotations {
-		if name == legacyClass {
+		if name == ingressclass.LegacyAnnotation {
 			continue
 		}
-		if key, theirs := strings.CutPrefix(name, nginxPrefix); theirs {
-			name = ownPrefix + key
+		if key, theirs := strings.CutPrefix(name, route.NginxPrefix); theirs {
+			name = route.OwnPrefix + key
 		}
 		out[name] = value
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/manifest"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
@@ -98,11 +99,11 @@ func TestAClassOfOurOwnHasOtherWays(t *testing.T) {
 	}}
 	nginx := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"}}
 	to := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
-	for class, theirs := range map[string]bool{"nginx": true, route.DefaultClass: false} {
+	for class, theirs := range map[string]bool{"nginx": true, ingressclass.DefaultName: false} {
 		site := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "site"}, Spec: networkingv1.IngressSpec{
 			IngressClassName: &class, DefaultBackend: &to, Rules: []networkingv1.IngressRule{{Host: "shop.example.com"}},
 		}}
-		table := route.Compile(snapshot.Of(web, nginx, site), nil, route.Options{AdoptControllers: []string{"k8s.io/ingress-nginx"}})
+		table := route.Compile(snapshot.Of(web, nginx, site), nil, route.Options{Classes: ingressclass.Rules{Adopt: []string{ingressclass.NginxController}}})
 		r := table.Match([]byte("shop.example.com"), []byte("/"))
 		if r == nil || table.Backends[r.Backend].AnyNode != theirs {
 			t.Errorf("class %s: a Service with externalTrafficPolicy Local is reached by %+v", class, table.Backends)

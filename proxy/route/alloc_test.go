@@ -8,13 +8,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/test/certificate"
 )
 
 func plainIngress(name, host, service string, paths ...string) *networkingv1.Ingress {
-	class, prefix := route.DefaultClass, networkingv1.PathTypePrefix
+	class, prefix := ingressclass.DefaultName, networkingv1.PathTypePrefix
 	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
 	ing.Spec.IngressClassName = &class
 	rule := networkingv1.IngressRule{Host: host}

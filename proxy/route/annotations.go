@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"quayside.io/controller/ingressclass"
 )
 
-// The two prefixes of one set of keys. Where both give a key, ours wins.
+// The prefixes of annotations. The keys behind them are the same; where an Ingress
+// has a key under both, ours wins.
 const (
-	nginxPrefix = "nginx.ingress.kubernetes.io/"
-	ownPrefix   = "ingress.quayside.io/"
+	NginxPrefix = "nginx.ingress.kubernetes.io/"
+	OwnPrefix   = "ingress.quayside.io/"
 )
 
 // effect is what an option does to the routes of its Ingress.
@@ -71,20 +74,20 @@ type finding struct{ reason, message string }
 
 // parseOptions reads the annotations of one Ingress. Findings are in the order
 // of the keys.
-func parseOptions(options func() []option, annotations map[string]string, k class) (settings, []finding) {
+func parseOptions(options func() []option, annotations map[string]string, k ingressclass.Class) (settings, []finding) {
 	var s settings
-	if k.nginx {
+	if k.Nginx {
 		s.redirect = redirectIfTLS
 	}
 	var findings []finding
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		key, own := strings.CutPrefix(name, ownPrefix)
+		key, own := strings.CutPrefix(name, OwnPrefix)
 		if !own {
 			var theirs bool
-			if key, theirs = strings.CutPrefix(name, nginxPrefix); !theirs {
+			if key, theirs = strings.CutPrefix(name, NginxPrefix); !theirs {
 				continue
 			}
-			if _, both := annotations[ownPrefix+key]; both {
+			if _, both := annotations[OwnPrefix+key]; both {
 				continue
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 )
 
@@ -61,13 +62,12 @@ type compiler struct {
 // Compile returns the Table of c. prev is the Table before, or nil; what did not
 // change since is shared with it.
 func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
-	opts = opts.withDefaults()
 	w := &compiler{c: c, hosts: map[string]bool{}}
 	if prev == nil {
 		prev = &Table{}
 	}
 	t := *prev
-	if !opts.sameRules(prev.state.options) || prev.state.classes != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
+	if !opts.Classes.Equal(prev.state.options.Classes) || prev.state.classes != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
 		// Start afresh. Only the parsed certificates are worth keeping.
 		t = Table{Version: prev.Version, state: state{defaultPair: prev.state.defaultPair}}
 		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
@@ -78,7 +78,7 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 	t.state.options = opts
 	t.state.ingresses, t.state.services, t.state.secrets, t.state.classes = c.Ingresses, c.Services, c.Secrets, c.IngressClasses
 
-	classes := compileClasses(c.IngressClasses, opts)
+	classes := ingressclass.Select(c.IngressClasses, opts.Classes)
 	for _, key := range w.dirty(&old, prev.NextWake) {
 		w.replace(key, classes)
 	}
@@ -183,15 +183,14 @@ func sameService(a, b *corev1.Service) bool {
 
 // replace compiles the Ingress of key, or removes what it was if it is gone or
 // not ours.
-func (w *compiler) replace(key snapshot.Key, k classes) {
+func (w *compiler) replace(key snapshot.Key, classes ingressclass.Classes) {
 	before, had := w.units.get(key)
 	if !had {
 		before = &unit{}
 	}
 	after := &unit{}
-	only := w.t.state.options.WatchNamespace
-	if ing, ok := w.c.Ingresses.Get(key); ok && (only == "" || only == key.Namespace) {
-		if class, ours := k.of(ing); ours {
+	if ing, ok := w.c.Ingresses.Get(key); ok {
+		if class, ours := classes.Of(ing); ours {
 			after = w.compileUnit(ing, class)
 		}
 	}

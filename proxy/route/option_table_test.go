@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"quayside.io/controller/ingressclass"
 )
 
 func TestOptionTableIsSound(t *testing.T) {
@@ -34,9 +36,9 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 		"auth-not-yet-invented", "authentication", "my-source-range",
 	}
 	for _, key := range guarding {
-		for _, prefix := range []string{nginxPrefix, ownPrefix} {
+		for _, prefix := range []string{NginxPrefix, OwnPrefix} {
 			for _, value := range []string{"x", "on", " basic ", "10.0.0.0/8"} {
-				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, class{})
+				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, ingressclass.Class{})
 				if s.closed == "" || len(findings) != 1 || findings[0].reason != RouteClosed {
 					t.Errorf("%s%s: %q leaves the route open: %+v %v", prefix, key, value, s, findings)
 				}
@@ -60,7 +62,7 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 		"proxy_set_header X-Allowed yes;":             false,
 		"client_max_body_size 403m;":                  false,
 	} {
-		s, _ := parseOptions(optionTable, map[string]string{nginxPrefix + "configuration-snippet": snippet}, class{})
+		s, _ := parseOptions(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, ingressclass.Class{})
 		if (s.closed != "") != want {
 			t.Errorf("%q: closed is %q", snippet, s.closed)
 		}

@@ -124,13 +124,11 @@ func (s *scenario) shorthand(t *testing.T, words []string) {
 		value := strings.Join(words[2:], " ")
 		switch words[1] {
 		case "class":
-			s.options.IngressClass = value
+			s.options.Classes.Name = value
 		case "adopt":
-			s.options.AdoptControllers = append(s.options.AdoptControllers, value)
-		case "classless":
-			s.options.WithoutClass = true
+			s.options.Classes.Adopt = append(s.options.Classes.Adopt, value)
 		case "namespace":
-			s.options.WatchNamespace = value
+			s.options.Classes.Namespace = value
 		case "default-certificate":
 			namespace, name, _ := strings.Cut(value, "/")
 			s.options.DefaultCertificate = snapshot.Key{Namespace: namespace, Name: name}

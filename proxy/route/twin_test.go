@@ -16,6 +16,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/test/certificate"
@@ -104,7 +105,7 @@ func nginxClass() *networkingv1.IngressClass {
 }
 
 func adopting() route.Options {
-	return route.Options{AdoptControllers: []string{"k8s.io/ingress-nginx"}, Now: now}
+	return route.Options{Classes: ingressclass.Rules{Adopt: []string{ingressclass.NginxController}}, Now: now}
 }
 
 // TestMatchAgainstLinearScan compares the Table with the plainest reading of the
@@ -328,8 +329,7 @@ func change(t *rapid.T, c *snapshot.Cluster, drawn []*corev1.Secret, opts *route
 		return c.Without(snapshot.Secret, snapshot.Key{Namespace: "n", Name: "one"})
 	}
 	if rapid.IntRange(0, 3).Draw(t, "option") == 0 {
-		opts.AdoptControllers = rapid.SliceOfDistinct(rapid.SampledFrom([]string{"k8s.io/ingress-nginx", "quayside.io/ingress"}), rapid.ID).Draw(t, "adopted")
-		opts.WithoutClass = rapid.Bool().Draw(t, "classless")
+		opts.Classes.Adopt = rapid.SliceOfDistinct(rapid.SampledFrom([]string{ingressclass.NginxController, ingressclass.Controller}), rapid.ID).Draw(t, "adopted")
 		return c
 	}
 	opts.Now = opts.Now.Add(time.Duration(rapid.IntRange(0, 40*24).Draw(t, "hours")) * time.Hour)

@@ -8,6 +8,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/balance"
 )
@@ -58,11 +59,11 @@ func (u *unit) claim(host string) *claim {
 type unitBuilder struct {
 	*unit
 	w        *compiler
-	class    class
+	class    ingressclass.Class
 	settings settings
 }
 
-func (w *compiler) compileUnit(ing *networkingv1.Ingress, k class) *unit {
+func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
 	b := unitBuilder{
 		unit: &unit{key: snapshot.KeyOf(ing), ingress: ing, byHost: map[string]*claim{}}, w: w, class: k,
 	}
@@ -102,7 +103,7 @@ func (b *unitBuilder) rules() {
 			continue
 		}
 		c := b.claim(rule.Host)
-		c.sealed = b.class.nginx
+		c.sealed = b.class.Nginx
 		if rule.HTTP == nil {
 			// "The rule defaults to a http catch-all", says the API: everything
 			// for the host goes to the default backend, if there is one.
@@ -156,7 +157,7 @@ func (b *unitBuilder) defaultBackend() {
 		c.fallback = b.route(c.host, "", "", "", def)
 		c.weak = true
 	}
-	if len(b.ingress.Spec.Rules) == 0 || !b.class.nginx {
+	if len(b.ingress.Spec.Rules) == 0 || !b.class.Nginx {
 		c := b.claim("")
 		c.weak = len(b.ingress.Spec.Rules) > 0
 		if c.fallback == nil {
@@ -197,7 +198,7 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 	if !slices.Contains(b.services, key) {
 		b.services = append(b.services, key)
 	}
-	backend := Backend{Service: key, AnyNode: b.class.nginx,
+	backend := Backend{Service: key, AnyNode: b.class.Nginx,
 		Port: balance.PortRef{Number: be.Service.Port.Number, Name: be.Service.Port.Name}}
 	svc, ok := b.w.c.Services.Get(key)
 	if !ok {

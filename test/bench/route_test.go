@@ -16,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/ingressclass"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 )
@@ -34,7 +35,7 @@ func shops(n int) *snapshot.Cluster {
 }
 
 func shop(i int, paths ...string) *networkingv1.Ingress {
-	class, prefix := route.DefaultClass, networkingv1.PathTypePrefix
+	class, prefix := ingressclass.DefaultName, networkingv1.PathTypePrefix
 	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shops", Name: fmt.Sprint("shop-", i)}}
 	ing.Spec.IngressClassName = &class
 	rule := networkingv1.IngressRule{Host: fmt.Sprintf("shop-%d.example.com", i)}

@@ -31,6 +31,7 @@ func floors() map[string]int {
 		"controller/printable":    0,
 		"lbpool":                  0,
 		"controller/snapshot":     1,
+		"controller/ingressclass": 1,
 		"proxy/exchange":          1,
 		"controller/assign":       2,
 		"controller/explain":      2,
@@ -59,13 +60,14 @@ func floors() map[string]int {
 // sideways are the imports within one floor that the house allows, with the reason.
 func sideways() map[string]string {
 	return map[string]string{
-		"proxy/route -> proxy/balance":            "a backend names its port in balance's words",
-		"controller/explain -> proxy/route":       "explain shows the route that matches",
-		"controller/explain -> proxy/balance":     "explain shows the endpoints behind a route",
-		"controller/explain -> controller/assign": "explain shows why a Service waits",
-		"controller/explain -> speaker/announce":  "explain shows who owns an address",
-		"controller/migrate -> proxy/route":       "migrate says what the proxy makes of an annotation",
-		"proxy/serve -> proxy/upstream":           "the front end hands each exchange to the engine; both are the proxy's own hands",
+		"controller/ingressclass -> controller/snapshot": "the classes of a snapshot are judged",
+		"proxy/route -> proxy/balance":                   "a backend names its port in balance's words",
+		"controller/explain -> proxy/route":              "explain shows the route that matches",
+		"controller/explain -> proxy/balance":            "explain shows the endpoints behind a route",
+		"controller/explain -> controller/assign":        "explain shows why a Service waits",
+		"controller/explain -> speaker/announce":         "explain shows who owns an address",
+		"controller/migrate -> proxy/route":              "migrate says what the proxy makes of an annotation",
+		"proxy/serve -> proxy/upstream":                  "the front end hands each exchange to the engine; both are the proxy's own hands",
 	}
 }
 
