@@ -3,6 +3,8 @@ package serve
 import (
 	"bytes"
 
+	"github.com/valyala/fasthttp"
+
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
@@ -42,6 +44,22 @@ func (p *passage) read() (refusal string) {
 	}
 	r.Path = p.path
 	return ""
+}
+
+// readExpect tells fasthttp what an expectation means before it waits for the
+// body: it knows one spelling of 100-continue only, and without the answer such
+// a client may never send the body. HTTP/1.0 does not know the answer and would
+// take it for the response.
+func readExpect(h *fasthttp.RequestHeader) (defaults fasthttp.RequestConfig) {
+	expect := h.Peek("Expect")
+	switch {
+	case len(expect) == 0:
+	case !h.IsHTTP11():
+		h.Del("Expect")
+	case exchange.EqualFold(expect, "100-continue"):
+		h.Set("Expect", "100-continue")
+	}
+	return defaults
 }
 
 // readFields splits the raw header. The names keep the spelling of the client.

@@ -109,6 +109,7 @@ func New(o Options) *Server {
 	s.http = fasthttp.Server{
 		Handler:               s.handle,
 		ErrorHandler:          s.refuse,
+		HeaderReceived:        readExpect,
 		Logger:                quietLogger{o.Log},
 		ReadTimeout:           o.Timeout,
 		IdleTimeout:           o.Timeout, // equal to ReadTimeout, see client.SetReadDeadline

@@ -1,11 +1,14 @@
 package serve_test
 
 import (
+	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"quayside.io/proxy/serve"
 	"quayside.io/proxy/upstream"
@@ -129,6 +132,40 @@ func TestUnusualButLegal(t *testing.T) {
 				t.Errorf("the backend was asked %q, want %q", seen, c.want)
 			}
 		})
+	}
+}
+
+// A client that expects 100-continue sends the body when it has it, and only
+// then. HTTP/1.0 does not know it.
+func TestExpect(t *testing.T) {
+	r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, echo))
+	for _, c := range []struct {
+		version, expect string
+		told            bool
+	}{
+		{"1.1", "100-continue", true}, {"1.1", "100-Continue", true}, {"1.1", "100-CONTINUE", true},
+		{"1.0", "100-continue", false},
+	} {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(2 * time.Second))
+		in := bufio.NewReader(conn)
+		io.WriteString(conn, "POST /x HTTP/"+c.version+"\r\nHost: a\r\nExpect: "+c.expect+"\r\nContent-Length: 2\r\n\r\n")
+		if c.told {
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil || resp.StatusCode != 100 {
+				t.Errorf("HTTP/%s, Expect: %s: got %v, %v before the body was sent", c.version, c.expect, resp, err)
+				continue
+			}
+		}
+		io.WriteString(conn, "hi")
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("HTTP/%s, Expect: %s: got %v, %v for a response", c.version, c.expect, resp, err)
+		}
 	}
 }
 
