@@ -30,6 +30,8 @@ type claim struct {
 	requires bool               // both families or none
 	given    bool               // the annotation says that we gave what is in status
 	dying    bool               // being deleted
+	lists    bool               // addresses in spec.externalIPs
+	managed  bool               // a load balancer, and ours
 
 	// homes are the pools of have in estate; nil: in none.
 	homes  []*pool
@@ -38,14 +40,20 @@ type claim struct {
 	// it has, and nothing is refused.
 	settled bool
 
-	managed bool
 	foreign bool // managed, but another controller's address: left alone
 	leaving bool // what it has goes with the next plan; this one tells
 	round   uint64
 	holds   []netip.Addr   // the decision: what belongs in status
-	lost    []loss         // what is taken away
-	refused refusal        // why it does not have what it asks for
+	room    [1]netip.Addr  // for the one that most hold
+	trouble *trouble       // nil: none
 	listed  *lbpool.Tenant // itself, on what it lists in spec.externalIPs
+}
+
+// Trouble is what a Service would have otherwise. It belongs to one plan, and is
+// apart because few have any.
+type trouble struct {
+	lost    []loss  // what is taken away
+	refused refusal // why it does not have what it asks for
 }
 
 // A request is what a Service asks for by name.
@@ -67,9 +75,9 @@ type loss struct {
 }
 
 // read makes an empty claim that of a Service.
-func (c *claim) read(a arrival) {
-	svc := a.svc
-	c.svc, c.created, c.tenant = svc, a.created, tenantOf(svc, a.key)
+func (c *claim) read(key snapshot.Key, svc *corev1.Service) {
+	c.svc, c.created, c.tenant = svc, svc.CreationTimestamp.Unix(), tenantOf(svc, key)
+	c.holds = c.room[:0]
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(in.IP); err == nil {
 			c.addHave(a.Unmap().WithZone(""))
@@ -78,7 +86,7 @@ func (c *claim) read(a arrival) {
 		}
 	}
 	_, c.given = svc.Annotations[AnnotationGiven]
-	c.dying = svc.DeletionTimestamp != nil
+	c.dying, c.lists = svc.DeletionTimestamp != nil, lists(svc)
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		c.readFamilies()
 		c.readRequest()
@@ -279,18 +287,50 @@ func (c *claim) isOutside() bool { return slices.Contains(c.homes, nil) }
 
 // isContent reports whether a Service of ours keeps exactly what it has.
 func (c *claim) isContent() bool {
-	return c.managed && !c.foreign && c.refused.isZero() && len(c.holds) > 0 && slices.Equal(c.holds, c.have)
+	return c.managed && !c.foreign && c.trouble.refusal().isZero() && len(c.holds) > 0 && slices.Equal(c.holds, c.have)
+}
+
+// lose says that a Service loses an address, and why.
+func (c *claim) lose(a netip.Addr, why string) {
+	if c.trouble == nil {
+		c.trouble = &trouble{}
+	}
+	c.trouble.lost = append(c.trouble.lost, loss{a, why})
+}
+
+// refuse says why a Service does not have what it asks for; a zero refusal takes
+// that back.
+func (c *claim) refuse(r refusal) {
+	switch {
+	case c.trouble != nil:
+		c.trouble.refused = r
+	case !r.isZero():
+		c.trouble = &trouble{refused: r}
+	}
+}
+
+func (t *trouble) losses() []loss {
+	if t == nil {
+		return nil
+	}
+	return t.lost
+}
+
+func (t *trouble) refusal() refusal {
+	if t == nil {
+		return refusal{}
+	}
+	return t.refused
 }
 
 // begin forgets the decision of an earlier Compile.
-func (c *claim) begin(round uint64, managed bool, ps *pools) {
+func (c *claim) begin(round uint64, ps *pools) {
 	if c.estate != ps.estate {
 		c.estate, c.homes, c.settled = ps.estate, c.homes[:0], false
 		for _, a := range c.have {
 			c.homes = append(c.homes, ps.poolOf(a))
 		}
 	}
-	c.round, c.managed, c.foreign = round, managed, false
-	c.holds, c.lost, c.leaving = c.holds[:0], nil, false
-	c.refused, c.listed = refusal{}, nil
+	c.round, c.foreign, c.leaving = round, false, false
+	c.holds, c.trouble, c.listed = c.holds[:0], nil, nil
 }

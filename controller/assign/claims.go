@@ -2,7 +2,7 @@ package assign
 
 import (
 	"cmp"
-	"maps"
+	"math/bits"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,38 +11,39 @@ import (
 )
 
 // readClaims collects the Services that concern us, oldest first. Those that
-// have not changed since the last Compile are not parsed again.
+// have not changed since the last Compile are not looked at again: a Store yields
+// what it shares with the one before in the same order, so that one walk along
+// both finds them.
 func (w *work) readClaims() {
+	n := w.c.Services.Len()
+	before, now := w.claims, slices.Grow(w.spare[:0], n)
 	var fresh []arrival
-	if w.round == 1 { // everybody is new
-		fresh = make([]arrival, 0, w.c.Services.Len())
+	if len(before) == 0 { // everybody is new
+		fresh = make([]arrival, 0, n)
 	}
-	live := 0
 	for key, svc := range w.c.Services.All() {
-		if len(svc.Spec.ExternalIPs) > 0 && hasClusterIP(svc) {
+		if before = w.skip(before, key, svc); len(before) > 0 && before[0].svc == svc {
+			w.begin(before[0])
+			now, before = append(now, before[0]), before[1:]
+		} else if concerns(svc) {
+			fresh = append(fresh, arrival{seniority{svc.CreationTimestamp.Unix(), key}, svc, len(now)})
+			now = append(now, nil)
+		} else if lists(svc) {
 			w.listers = append(w.listers, svc)
 		}
-		if svc.Spec.Type != corev1.ServiceTypeLoadBalancer && len(svc.Status.LoadBalancer.Ingress) == 0 && !wasOurs(svc) {
-			continue
-		}
-		if c := w.claims[svc]; c != nil {
-			live++
-			w.begin(c)
-		} else {
-			fresh = append(fresh, arrival{seniority{svc.CreationTimestamp.Unix(), key}, svc})
-		}
 	}
-	if live < len(w.claims) { // some are gone, or have a newer version
-		gone := func(c *claim) bool { return c.round != w.round }
-		w.sorted = slices.DeleteFunc(w.sorted, gone)
-		maps.DeleteFunc(w.claims, func(_ *corev1.Service, c *claim) bool { return gone(c) })
+	if len(now)-len(fresh) < len(w.sorted) { // some are gone, or have a newer version
+		w.sorted = slices.DeleteFunc(w.sorted, func(c *claim) bool { return c.round != w.round })
 	}
-	w.sorted = merge(w.sorted, w.readFresh(fresh))
+	w.sorted = merge(w.sorted, w.readFresh(fresh, now))
+	clear(w.claims)
+	w.claims, w.spare = now, w.claims[:0]
 }
 
-// readFresh parses the Services that were not there before. It does so in the
-// order of their age: then claims lie in memory as every later step reads them.
-func (w *work) readFresh(fresh []arrival) []*claim {
+// readFresh parses the Services that were not there before, and puts each in its
+// place among all. It does so in the order of their age: then claims lie in
+// memory as every later step reads them.
+func (w *work) readFresh(fresh []arrival, all []*claim) []*claim {
 	var batch []claim
 	claims := make([]*claim, 0, len(fresh))
 	for _, i := range inOrder(fresh) {
@@ -51,23 +52,59 @@ func (w *work) readFresh(fresh []arrival) []*claim {
 		}
 		c := &batch[0]
 		batch = batch[1:]
-		c.read(fresh[i])
+		c.read(fresh[i].key, fresh[i].svc)
+		c.managed = c.svc.Spec.Type == corev1.ServiceTypeLoadBalancer && w.isOurs(c.svc)
 		w.begin(c)
-		w.claims[c.svc] = c
+		all[fresh[i].place] = c
 		claims = append(claims, c)
 	}
 	return claims
 }
 
-// begin makes a claim ready for this Compile.
-func (w *work) begin(c *claim) {
-	c.begin(w.round, c.svc.Spec.Type == corev1.ServiceTypeLoadBalancer && w.isOurs(c.svc), w.pools)
-}
-
-// An arrival is a Service that was not there before.
+// An arrival is a Service that was not there before, and its place among all.
 type arrival struct {
 	seniority
-	svc *corev1.Service
+	svc   *corev1.Service
+	place int
+}
+
+// skip returns what is left of claims without those whose Services do not come
+// any more when svc comes.
+func (w *work) skip(claims []*claim, key snapshot.Key, svc *corev1.Service) []*claim {
+	for len(claims) > 0 && claims[0].svc != svc {
+		first := claims[0].key()
+		if first == key {
+			return claims[1:] // svc is a newer version
+		}
+		if still, ok := w.c.Services.Get(first); ok && concerns(still) {
+			return claims // its turn is later, and svc was not there before
+		}
+		claims = claims[1:]
+	}
+	return claims
+}
+
+// concerns reports whether a Service has, or asks for, anything that others may
+// not be given, or has anything of ours.
+func concerns(svc *corev1.Service) bool {
+	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer || len(svc.Status.LoadBalancer.Ingress) > 0 || wasOurs(svc)
+}
+
+// begin makes a claim ready for this Compile.
+func (w *work) begin(c *claim) {
+	c.begin(w.round, w.pools)
+	if c.lists {
+		w.listers = append(w.listers, c.svc)
+	}
+}
+
+// claimOf returns the claim of a Service, or nil.
+func (w *work) claimOf(svc *corev1.Service) *claim {
+	at := seniority{svc.CreationTimestamp.Unix(), snapshot.KeyOf(svc)}
+	if i, ok := slices.BinarySearchFunc(w.sorted, at, func(c *claim, at seniority) int { return c.seniority().compare(at) }); ok {
+		return w.sorted[i]
+	}
+	return nil
 }
 
 // seniority decides who comes first: who was created first, then by key.
@@ -83,38 +120,38 @@ func (s seniority) compare(o seniority) int {
 	return s.key.Compare(o.key)
 }
 
-// inOrder returns the indexes of arrivals, the oldest first. It sorts numbers,
-// which are moved about at less cost than arrivals, and looks at names only where
-// the second is the same: those of a whole cluster fit no cache.
-func inOrder(arrivals []arrival) []int32 {
-	type place struct {
-		created int64
-		index   int32
+func (c *claim) seniority() seniority { return seniority{c.created, c.key()} }
+
+// inOrder returns the indexes of arrivals, the oldest first. It sorts numbers, of a
+// time and an index each, and looks at names only where the time is the same:
+// those of a whole cluster fit no cache.
+func inOrder(arrivals []arrival) []uint64 {
+	if len(arrivals) == 0 {
+		return nil
 	}
-	places := make([]place, len(arrivals))
-	for i, a := range arrivals {
-		places[i] = place{a.created, int32(i)}
+	first := slices.MinFunc(arrivals, func(a, b arrival) int { return cmp.Compare(a.created, b.created) }).created
+	width := bits.Len(uint(len(arrivals)))
+	order := make([]uint64, len(arrivals))
+	for i := range arrivals {
+		order[i] = uint64(arrivals[i].created-first)<<width | uint64(i)
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.created, b.created) })
-	order := make([]int32, len(places))
-	for i, p := range places {
-		order[i] = p.index
-	}
-	for from := 0; from < len(places); {
-		to := from + 1
-		for to < len(places) && places[to].created == places[from].created {
-			to++
+	slices.Sort(order)
+	for from := 0; from < len(order); {
+		time, to := order[from]>>width, from
+		for ; to < len(order) && order[to]>>width == time; to++ {
+			order[to] &= 1<<width - 1
 		}
-		slices.SortFunc(order[from:to], func(a, b int32) int { return arrivals[a].key.Compare(arrivals[b].key) })
+		slices.SortFunc(order[from:to], func(a, b uint64) int { return arrivals[a].key.Compare(arrivals[b].key) })
 		from = to
 	}
 	return order
 }
 
-func (c *claim) seniority() seniority { return seniority{c.created, c.key()} }
-
 // merge puts claims that are in order into a list that is in order.
 func merge(sorted, fresh []*claim) []*claim {
+	if len(sorted) == 0 {
+		return fresh
+	}
 	i, j := len(sorted)-1, len(fresh)-1
 	sorted = append(sorted, fresh...)
 	for k := len(sorted) - 1; j >= 0; k-- {

@@ -12,10 +12,11 @@ import (
 	"quayside.io/lbpool"
 )
 
-// hasClusterIP reports whether kube-proxy routes what a Service lists in
-// spec.externalIPs. An API server fills clusterIP in; in files it may be empty.
-func hasClusterIP(svc *corev1.Service) bool {
-	return svc.Spec.Type != corev1.ServiceTypeExternalName && svc.Spec.ClusterIP != corev1.ClusterIPNone
+// lists reports whether a Service lists addresses in spec.externalIPs that
+// kube-proxy routes. For that it needs a cluster IP: an API server fills it in, in
+// files it may be empty.
+func lists(svc *corev1.Service) bool {
+	return len(svc.Spec.ExternalIPs) > 0 && svc.Spec.Type != corev1.ServiceTypeExternalName && svc.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
 // seatListed puts Services on the addresses of our pools that they list in
@@ -40,7 +41,7 @@ func (w *work) seatListed() {
 		lister := tenantOf(svc, key)
 		seat := &lbpool.Tenant{Realm: key.Namespace, Name: key.Name + " (in spec.externalIPs)"}
 		var self *lbpool.Tenant
-		own := w.claims[svc]
+		own := w.claimOf(svc)
 		if own != nil {
 			own.listed, self = seat, &own.tenant
 		}

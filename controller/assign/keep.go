@@ -20,7 +20,7 @@ func (w *work) keep() {
 	}
 	book := w.pools.book
 	for _, c := range w.sorted {
-		for _, l := range c.lost {
+		for _, l := range c.trouble.losses() {
 			book.Sit(l.addr, &c.tenant)
 		}
 		for _, a := range w.inflight[c.key()] {
@@ -39,7 +39,7 @@ func (w *work) keep() {
 // longer concern us.
 func (w *work) strayWrites() (keys []snapshot.Key) {
 	for key := range w.inflight {
-		if svc, ok := w.c.Services.Get(key); !ok || w.claims[svc] == nil {
+		if svc, ok := w.c.Services.Get(key); !ok || !concerns(svc) {
 			keys = append(keys, key)
 		}
 	}
@@ -62,7 +62,7 @@ func (w *work) keepClaim(c *claim) {
 	}
 	for i, a := range c.have {
 		if why := w.illegal(c, a, c.homes[i]); why != "" {
-			c.lost = append(c.lost, loss{a, why})
+			c.lose(a, why)
 			continue
 		}
 		c.holds = append(c.holds, a)
@@ -79,7 +79,7 @@ func (w *work) release(c *claim) {
 			c.holds = append(c.holds, a)
 			w.pools.book.Sit(a, &c.tenant)
 		} else {
-			c.lost = append(c.lost, loss{a, "the Service does not ask Quayside for an address any more"})
+			c.lose(a, "the Service does not ask Quayside for an address any more")
 		}
 	}
 }
@@ -92,8 +92,8 @@ func (w *work) leaveAlone(c *claim) {
 	for _, a := range c.have {
 		w.pools.book.Sit(a, &c.tenant)
 		if node, ok := w.nodes[a]; ok {
-			c.refused = refusal{ReasonNodeAddress, fmt.Sprintf(
-				"another controller gave it %v, which is the own address of node %s; Quayside leaves it alone and does not announce it", a, node)}
+			c.refuse(refusal{ReasonNodeAddress, fmt.Sprintf(
+				"another controller gave it %v, which is the own address of node %s; Quayside leaves it alone and does not announce it", a, node)})
 			return
 		}
 	}
@@ -101,8 +101,8 @@ func (w *work) leaveAlone(c *claim) {
 	if i := slices.Index(c.homes, nil); i >= 0 {
 		what = c.have[i].String()
 	}
-	c.refused = refusal{ReasonForeignAddress, fmt.Sprintf(
-		"another controller gave it %s, which is in no pool of Quayside's, and it is left alone; clear status.loadBalancer to get an address from here", what)}
+	c.refuse(refusal{ReasonForeignAddress, fmt.Sprintf(
+		"another controller gave it %s, which is in no pool of Quayside's, and it is left alone; clear status.loadBalancer to get an address from here", what)})
 }
 
 // mustTell reports whether a Service is about to lose an address because no
@@ -131,8 +131,8 @@ func (w *work) tellFirst(c *claim) {
 			going = append(going, a)
 		}
 	}
-	c.refused = refusal{ReasonAddressLeaving, fmt.Sprintf(
-		"no pool contains %s any more: it will be taken away, and another given if there is one", join(going))}
+	c.refuse(refusal{ReasonAddressLeaving, fmt.Sprintf(
+		"no pool contains %s any more: it will be taken away, and another given if there is one", join(going))})
 }
 
 // illegal says why a Service may not keep an address, or "".

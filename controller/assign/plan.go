@@ -67,19 +67,23 @@ type Holding struct {
 // the arguments of Compile do not say, so plans do not depend on it; but a
 // plan can be prev of only one Compile at a time.
 type memo struct {
-	round  uint64
-	claims map[*corev1.Service]*claim
-	sorted []*claim // the claims, oldest first
+	round uint64
+	// The options that say which Services are ours.
+	class     string
+	byDefault bool
+
+	claims []*claim // as Store.All yields their Services
+	spare  []*claim // reused: claims of the last Compile but one, emptied
+	sorted []*claim // the same, oldest first
 	pools  *pools
 	nodes  map[netip.Addr]string // their own addresses, and which node's
 	links  map[netip.Addr]string // addresses in pools that interfaces or gateways have, and whose
 }
 
-// newMemo returns a memo with room for n Services.
-func newMemo(n int) *memo {
+func newMemo(o Options) *memo {
 	return &memo{
-		claims: make(map[*corev1.Service]*claim, n),
-		nodes:  map[netip.Addr]string{}, links: map[netip.Addr]string{},
+		class: o.LoadBalancerClass, byDefault: o.DefaultLoadBalancer,
+		nodes: map[netip.Addr]string{}, links: map[netip.Addr]string{},
 	}
 }
 
@@ -97,8 +101,9 @@ type work struct {
 	listers []*corev1.Service // with spec.externalIPs
 	listed  []Holding         // the addresses that they have by that
 
-	candidateList []*pool // reused
-	gaining       int     // how many addresses status does not show yet
+	candidateList []*pool      // reused
+	foundList     []netip.Addr // reused
+	gaining       int          // how many addresses status does not show yet
 }
 
 // Compile works out the plan for a cluster. prev is the plan before; a new
@@ -112,8 +117,8 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 		opts.LoadBalancerClass = LoadBalancerClass
 	}
 	w := &work{c: c, prev: prev, inflight: inflight, now: now, opts: opts, memo: prev.memo, plan: &Plan{}}
-	if w.memo == nil {
-		w.memo = newMemo(c.Services.Len())
+	if m := w.memo; m == nil || m.class != opts.LoadBalancerClass || m.byDefault != opts.DefaultLoadBalancer {
+		w.memo = newMemo(opts)
 	}
 	w.plan.memo = w.memo
 	w.round++

@@ -63,7 +63,7 @@ func (w *work) freed() {
 func (w *work) freeLost() {
 	var lost []Freed
 	for _, c := range w.sorted {
-		for _, l := range c.lost {
+		for _, l := range c.trouble.losses() {
 			if w.pools.poolOf(l.addr) != nil {
 				lost = append(lost, Freed{l.addr, w.now})
 			}
@@ -111,8 +111,11 @@ func (w *work) reuseAfter(p *pool) time.Duration { return w.pools.estate.Pools[p
 // wasReal reports whether a Service can have had an address that the last plan
 // listed: a plan that was never carried out frees nothing.
 func (w *work) wasReal(h Holding) bool {
+	if !h.Pending {
+		return true
+	}
 	_, alive := w.c.Services.Get(h.Service)
-	return !h.Pending || !alive
+	return !alive
 }
 
 // recall finds out what a new leader can know of the time before it: what rests

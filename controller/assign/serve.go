@@ -26,12 +26,12 @@ func (w *work) serve() {
 // until then.
 func (w *work) serveClaim(c *claim) {
 	if fault := c.request().fault; !fault.isZero() {
-		c.refused = fault
+		c.refuse(fault)
 		return
 	}
 	switch {
 	case c.dying && len(c.holds) == 0:
-		c.refused = refusal{ReasonBeingDeleted, "the Service is being deleted and gets no new address"}
+		c.refuse(refusal{ReasonBeingDeleted, "the Service is being deleted and gets no new address"})
 		return
 	case c.dying:
 		return
@@ -41,13 +41,13 @@ func (w *work) serveClaim(c *claim) {
 		w.take(c, w.choose, "the Service asks for another address or pool")
 	case len(c.missing(c.holds)) == 0:
 	case w.take(c, w.complete, ""):
-	case (len(c.lost) > 0 || c.requires) && w.take(c, w.chooseBoth, "its addresses come from one pool, and this one has not both families"):
+	case (len(c.trouble.losses()) > 0 || c.requires) && w.take(c, w.chooseBoth, "its addresses come from one pool, and this one has not both families"):
 	case !c.requires:
-		c.refused = refusal{} // one family is what PreferDualStack settles for
+		c.refuse(refusal{}) // one family is what PreferDualStack settles for
 	}
 	if c.requires && len(c.holds) > 0 && len(c.missing(c.holds)) > 0 {
 		for _, a := range c.holds {
-			c.lost = append(c.lost, loss{a, "the Service requires both families, and there is only this one"})
+			c.lose(a, "the Service requires both families, and there is only this one")
 		}
 		c.holds = c.holds[:0]
 	}
@@ -57,16 +57,16 @@ func (w *work) serveClaim(c *claim) {
 // or it records the refusal.
 func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal), why string) bool {
 	addrs, refused := choice(c)
-	c.refused = refused
+	c.refuse(refused)
 	if !refused.isZero() {
 		return false
 	}
 	for _, a := range c.holds {
 		if !slices.Contains(addrs, a) {
-			c.lost = append(c.lost, loss{a, why})
+			c.lose(a, why)
 		}
 	}
-	c.holds = addrs
+	c.holds = append(c.holds[:0], addrs...)
 	w.orderHolds(c)
 	for _, a := range c.holds {
 		w.pools.book.Sit(a, &c.tenant)
@@ -93,7 +93,8 @@ func (w *work) isAsAsked(c *claim) bool {
 	return true
 }
 
-// choose finds addresses for a Service as if it had none.
+// choose finds addresses for a Service as if it had none, in a list that the next
+// choice reuses.
 func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
 	if wants := c.request().wants; len(wants) > 0 {
 		return w.chooseAsked(c, wants)
@@ -107,7 +108,7 @@ func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
 			first, ok1 := w.pick(c, p, c.families()[0])
 			second, ok2 := w.pick(c, p, c.families()[1])
 			if ok1 && ok2 {
-				return []netip.Addr{first, second}, refusal{}
+				return w.found(first, second), refusal{}
 			}
 		}
 		if c.requires {
@@ -117,11 +118,17 @@ func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
 	for _, f := range c.families() {
 		for _, p := range candidates {
 			if a, ok := w.pick(c, p, f); ok {
-				return []netip.Addr{a}, refusal{}
+				return w.found(a), refusal{}
 			}
 		}
 	}
 	return nil, w.exhausted(c, candidates, c.families())
+}
+
+// found returns addresses in a list that is reused.
+func (w *work) found(addrs ...netip.Addr) []netip.Addr {
+	w.foundList = append(w.foundList[:0], addrs...)
+	return w.foundList
 }
 
 // chooseBoth is choose for a Service that would rather keep what it has than
@@ -142,8 +149,7 @@ func (w *work) chooseAsked(c *claim, wants []netip.Addr) ([]netip.Addr, refusal)
 			return nil, refused
 		}
 	}
-	addrs := slices.Clone(wants)
-	home := w.pools.poolOf(wants[0])
+	addrs, home := w.found(wants...), w.pools.poolOf(wants[0])
 	for _, f := range c.missing(addrs) {
 		if a, ok := w.pick(c, home, f); ok {
 			addrs = append(addrs, a)
@@ -157,8 +163,7 @@ func (w *work) chooseAsked(c *claim, wants []netip.Addr) ([]netip.Addr, refusal)
 // complete adds the families that a Service lacks, from the pool it lives in:
 // the other family of another pool might not be announced from the same nodes.
 func (w *work) complete(c *claim) ([]netip.Addr, refusal) {
-	addrs := slices.Clone(c.holds)
-	home := w.home(c, c.holds[0])
+	addrs, home := w.found(c.holds...), w.home(c, c.holds[0])
 	for _, f := range c.missing(c.holds) {
 		if home.drain {
 			return nil, refusal{ReasonPoolDraining, fmt.Sprintf("pool %s is draining and gives no %v address", home.obj.Name, f)}

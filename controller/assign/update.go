@@ -60,9 +60,8 @@ type verdict struct {
 	svc     *corev1.Service
 	role    role
 	holds   []Holding // what belongs in status
-	lost    []loss
-	refused refusal
-	at      time.Time
+	trouble *trouble  // nil: none
+	at      *time.Time
 }
 
 // A role is what a Service is to us.
@@ -156,8 +155,8 @@ func (v *verdict) conditions() ([]metav1.Condition, bool) {
 	var told metav1.Condition
 	switch {
 	case v.role == released || v.role == stranger:
-	case !v.refused.isZero():
-		told = metav1.Condition{Type: ConditionAddress, Status: metav1.ConditionFalse, Reason: v.refused.reason, Message: v.sentence()}
+	case !v.refusal().isZero():
+		told = metav1.Condition{Type: ConditionAddress, Status: metav1.ConditionFalse, Reason: v.refusal().reason, Message: v.sentence()}
 	default:
 		told = metav1.Condition{Type: ConditionAddress, Status: metav1.ConditionTrue, Reason: ReasonAssigned}
 		if origin := v.origin(); strings.Contains(origin, ",") {
@@ -166,16 +165,18 @@ func (v *verdict) conditions() ([]metav1.Condition, bool) {
 			told.Message = "from pool " + origin
 		}
 	}
-	return withCondition(v.svc.Status.Conditions, ConditionAddress, told, v.at)
+	return withCondition(v.svc.Status.Conditions, ConditionAddress, told, *v.at)
 }
 
 // sentence is the refusal, with what the Service has meanwhile.
 func (v *verdict) sentence() string {
 	if len(v.holds) == 0 || v.role != served {
-		return v.refused.message
+		return v.refusal().message
 	}
-	return v.refused.message + "; it keeps " + join(addresses(v.holds)) + " meanwhile"
+	return v.refusal().message + "; it keeps " + join(addresses(v.holds)) + " meanwhile"
 }
+
+func (v *verdict) refusal() refusal { return v.trouble.refusal() }
 
 func addresses(holds []Holding) []netip.Addr {
 	list := make([]netip.Addr, len(holds))
@@ -203,7 +204,7 @@ func (v *verdict) event() (Event, bool) {
 	}
 	gained := join(addresses(slices.DeleteFunc(slices.Clone(v.holds), func(h Holding) bool { return !h.Pending })))
 	var taken []string
-	for _, l := range v.lost {
+	for _, l := range v.trouble.losses() {
 		taken = append(taken, fmt.Sprintf("%v was taken away: %s", l.addr, l.why))
 	}
 	_, given := v.svc.Annotations[AnnotationGiven]
@@ -214,14 +215,14 @@ func (v *verdict) event() (Event, bool) {
 	case gained != "":
 		return event(corev1.EventTypeNormal, EventAllocated, "Assigned "+gained+" from pool "+v.origin())
 	case len(taken) > 0:
-		if !v.refused.isZero() {
+		if !v.refusal().isZero() {
 			taken = append(taken, v.sentence())
 		}
 		return event(corev1.EventTypeWarning, EventCleared, several(taken, "; "))
 	case v.role == warned:
-		return event(corev1.EventTypeWarning, EventLeaving, v.refused.message)
-	case !v.refused.isZero() && told:
-		return event(corev1.EventTypeWarning, EventFailed, v.refused.reason+": "+v.sentence())
+		return event(corev1.EventTypeWarning, EventLeaving, v.refusal().message)
+	case !v.refusal().isZero() && told:
+		return event(corev1.EventTypeWarning, EventFailed, v.refusal().reason+": "+v.sentence())
 	case v.role == served && !given && len(v.holds) > 0:
 		return event(corev1.EventTypeNormal, EventAdopted, fmt.Sprintf("Adopted %s, given by another controller: pool %s contains it", join(addresses(v.holds)), v.origin()))
 	}

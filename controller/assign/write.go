@@ -7,15 +7,16 @@ import "slices"
 func (w *work) writeServices() {
 	w.plan.Updates = slices.Grow(w.plan.Updates, w.gaining+len(w.pools.list))
 	holds := w.plan.Holdings // those of the claims that are still to come
+	at := w.now              // one for all: a plan has many updates
 	for _, c := range w.sorted {
 		own := holds[:len(c.holds):len(c.holds)]
 		holds = holds[len(c.holds):]
 		if c.settled && c.isContent() {
 			continue
 		}
-		v := verdict{svc: c.svc, role: c.role(), holds: own, lost: c.lost, refused: c.refused, at: w.now}
-		if !c.refused.isZero() && c.managed {
-			w.problem(c.ref(), c.refused.reason, v.sentence())
+		v := verdict{svc: c.svc, role: c.role(), holds: own, trouble: c.trouble, at: &at}
+		if refused := c.trouble.refusal(); !refused.isZero() && c.managed {
+			w.problem(c.ref(), refused.reason, v.sentence())
 		}
 		gains := slices.ContainsFunc(own, func(h Holding) bool { return h.Pending })
 		if !gains && v.isFact() {

@@ -103,7 +103,8 @@ func (s Store[V]) Without(k Key) Store[V] {
 	return Store[V]{s.root.without(k, hashKey(k), 0), s.n - 1}
 }
 
-// All yields every object in an unspecified but repeatable order.
+// All yields every object in an unspecified but repeatable order: what two Stores
+// both hold, they yield in the same (unless the hashes of two keys are one).
 func (s Store[V]) All() iter.Seq2[Key, V] {
 	return func(yield func(Key, V) bool) { s.root.each(yield) }
 }

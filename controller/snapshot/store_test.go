@@ -25,8 +25,21 @@ func TestStoreIsAMap(t *testing.T) {
 			}
 			same(t, store, twin)
 			same(t, before, frozen) // a step never changes the value it came from
+			if a, b := common(before, twin), common(store, frozen); !slices.Equal(a, b) {
+				t.Fatalf("one Store yields %v, the next %v", a, b)
+			}
 		}
 	})
+}
+
+// common is which keys of a Store another one has, in the order of All.
+func common(s Store[int], other map[Key]int) (keys []Key) {
+	for k := range s.All() {
+		if _, both := other[k]; both {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 func same(t *rapid.T, s Store[int], twin map[Key]int) {
