@@ -30,6 +30,7 @@ func liveThrough(t *testing.T, nodes int) {
 	t.Run("a speaker with nothing to do rests", f.rest)
 	t.Run("gossip alone is cut", f.gossipCut)
 	t.Run("local policy moves with the endpoints", f.localMoves)
+	t.Run("watches lag", f.watchesLag)
 	t.Run("a silent death and the return", func(t *testing.T) { f.death(t, vip(0), "nomaster", "master lan") })
 	t.Run("the same over IPv6", func(t *testing.T) { f.death(t, vip6, "nomaster", "master lan") })
 	t.Run("a loss of carrier and the return", func(t *testing.T) { f.death(t, vip(0), "down", "up") })
@@ -111,6 +112,37 @@ func (f *fleet) localMoves(t *testing.T) {
 		t.Errorf("%d questions were not answered while the address moved", silent)
 	}
 	f.exactlyOne(t, vipLocal, other)
+}
+
+// watchesLag lets every node see the endpoint where it is itself: it has moved
+// from node to node, and each watch hangs since another moment. The address does
+// not go round; and once all see the truth, it goes there.
+func (f *fleet) watchesLag(t *testing.T) {
+	for _, h := range f.hosts {
+		h.tell("local " + h.name)
+	}
+	time.Sleep(2 * time.Second) // each may take it once
+	moves := func() int { return f.logged("address taken", "address="+vipLocal+" ") }
+	before := moves()
+	time.Sleep(2 * time.Second)
+	if n := moves() - before; n > 0 {
+		t.Errorf("the address moved %d times in 2 s", n)
+	}
+	owner := f.who(vipLocal)
+	if owner == "" {
+		t.Error("nobody answers, though each could")
+	}
+	f.exactlyOne(t, vipLocal, owner)
+	f.local = map[string]string{"n1": "n2"}[owner]
+	if f.local == "" {
+		f.local = "n1"
+	}
+	for _, h := range f.hosts {
+		h.tell("local " + f.local)
+	}
+	took := f.eventually("the node with the endpoint answers", func() bool { return f.who(vipLocal) == f.local })
+	t.Logf("with one truth it moved after %v", took.Round(time.Millisecond))
+	f.exactlyOne(t, vipLocal, f.local)
 }
 
 // death takes the owner from the LAN, and puts it back: others take its

@@ -22,7 +22,7 @@ const (
 	retryMember   = 250 * time.Millisecond
 	retryStranger = 10 * time.Second
 	retryFailed   = time.Second
-	retryDoubt    = 5 * time.Second // a watch that lags may do so for hours
+	retryDoubt    = 2 * time.Second // a watch that lags may do so for hours
 	// A node that lives but says nothing about an address, neither yes nor no,
 	// may be starved or behind a firewall. After this long its addresses move.
 	patience = 2 * time.Second
