@@ -99,10 +99,11 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
-// flushed reports whether what is wanted has been written.
+// flushed reports whether what is wanted has been written. Who else is alive need
+// not be: it waits for longer than an end does.
 func (p *publisher) flushed() bool {
 	want := p.want.Load()
-	return want == nil || equal(&p.have().Status, want)
+	return want == nil || !isEdge(&p.have().Status, want)
 }
 
 // have returns a copy of the SpeakerStatus as it is known, or a new one.
