@@ -274,3 +274,30 @@ func TestNextDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestManyScatteredPools: what a pool costs does not grow with the square of the
+// ranges that are there already.
+func TestManyScatteredPools(t *testing.T) {
+	divide := func(n int) time.Duration {
+		pools := make([]*lbpool.Pool, n)
+		for i := range pools {
+			pools[i] = &lbpool.Pool{Name: fmt.Sprint(i)}
+			for j := range 1000 {
+				a := netip.AddrFrom4([4]byte{10, byte((j*n + i) >> 15), byte((j*n + i) >> 7), byte((j*n + i) << 1)})
+				pools[i].Ranges = append(pools[i].Ranges, netipx.IPRangeFrom(a, a))
+			}
+		}
+		began := time.Now()
+		if e := lbpool.Divide(pools); e.PoolOf(netip.MustParseAddr("10.0.0.2")) != 1 || len(e.Overlaps) > 0 {
+			t.Fatal("addresses are not where they belong")
+		}
+		return time.Since(began)
+	}
+	var few, many time.Duration
+	for range 5 { // a machine that is busy elsewhere is so for a moment
+		if few, many = divide(4), divide(40); many < 40*few {
+			return
+		}
+	}
+	t.Errorf("4 pools of a thousand ranges cost %v, 40 of them %v", few, many)
+}

@@ -84,6 +84,7 @@ func (e *Estate) settle(i int, p *Pool) {
 	proposed, _ := open.IPSet()
 	reserved.AddSet(all)
 	reserved.RemoveSet(proposed)
+	var fresh [2][]span
 	for _, r := range proposed.Ranges() {
 		n := size(r)
 		if p.AvoidBuggy {
@@ -91,10 +92,15 @@ func (e *Estate) settle(i int, p *Pool) {
 		}
 		f := FamilyOf(r.From())
 		e.open[i][f] = addSaturating(e.open[i][f], n)
-		e.insert(span{r, i, true})
+		fresh[f] = append(fresh[f], span{r, i, true})
 	}
 	for _, r := range rangesOf(&reserved) {
-		e.insert(span{r, i, false})
+		f := FamilyOf(r.From())
+		fresh[f] = append(fresh[f], span{r, i, false})
+	}
+	for f := range fresh {
+		e.has[i][f] = len(fresh[f]) > 0
+		e.spans[f] = merge(e.spans[f], fresh[f])
 	}
 }
 
@@ -105,10 +111,22 @@ func rangesOf(b *netipx.IPSetBuilder) []netipx.IPRange {
 	return set.Ranges()
 }
 
-func (e *Estate) insert(s span) {
-	list := &e.spans[FamilyOf(s.From())]
-	*list = slices.Insert(*list, e.search(s.From()), s)
-	e.has[s.pool][FamilyOf(s.From())] = true
+// merge puts spans that overlap none into a list that is in order: all those of a
+// pool at once, since each one alone would move all behind it.
+func merge(list, fresh []span) []span {
+	slices.SortFunc(fresh, func(a, b span) int { return a.From().Compare(b.From()) })
+	i, j := len(list)-1, len(fresh)-1
+	list = append(list, fresh...)
+	for k := len(list) - 1; j >= 0; k-- {
+		if i >= 0 && fresh[j].From().Less(list[i].From()) {
+			list[k] = list[i]
+			i--
+		} else {
+			list[k] = fresh[j]
+			j--
+		}
+	}
+	return list
 }
 
 // search returns the index of the first span that ends at a or behind it.
