@@ -8,7 +8,7 @@ import (
 )
 
 // Book records who sits on which address of an Estate, and which freed
-// addresses rest. It is written anew from what is known (Reset, then Sit and
+// addresses rest. It is rewritten from what is known (Reset, then Sit and
 // Rest), never edited from event to event, so it cannot drift from the truth.
 type Book struct {
 	estate *Estate
@@ -238,7 +238,7 @@ func (b *Book) Obstacle(a netip.Addr, t *Tenant, but ...*Tenant) (*Tenant, strin
 	return o, t.Bar(o)
 }
 
-// Clash returns the first tenant on an address with whom t clashes and why, or
+// Clash returns the first tenant on an address that t clashes with and why, or
 // nil. Neither t nor any of but does.
 func (b *Book) Clash(a netip.Addr, t *Tenant, but ...*Tenant) (*Tenant, string) {
 	o := b.first(a, t, but, (*Tenant).differs, true)

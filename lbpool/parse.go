@@ -63,7 +63,7 @@ func ParseRange(s string) (netipx.IPRange, error) {
 			return r, fmt.Errorf("%q is neither a prefix like 10.0.0.0/24 nor a range like 10.0.0.10-10.0.0.20", s)
 		}
 		if p.Addr().Is4In6() {
-			return r, fmt.Errorf("prefix %q is an IPv4 one in IPv6 clothes; write it as IPv4", s)
+			return r, fmt.Errorf("prefix %q is IPv4-mapped IPv6; write it as IPv4", s)
 		}
 		r = netipx.RangeOfPrefix(p.Masked())
 	}
@@ -78,7 +78,7 @@ func ParseReserved(s string) (netipx.IPRange, error) {
 	return ParseRange(s)
 }
 
-// ParseAddr reads one address, refusing zones and IPv4 addresses in IPv6 clothes.
+// ParseAddr reads one address, refusing zones and IPv4-mapped IPv6 addresses.
 func ParseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(strings.TrimSpace(s))
 	switch {
@@ -87,7 +87,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	case a.Zone() != "":
 		return a, fmt.Errorf("address %v has a zone, which means nothing beyond one link", a.WithZone(""))
 	case a.Is4In6():
-		return a, fmt.Errorf("address %v is IPv4 in IPv6 clothes; write %v", a, a.Unmap())
+		return a, fmt.Errorf("address %v is IPv4-mapped IPv6; write %v", a, a.Unmap())
 	}
 	return a, nil
 }
@@ -100,7 +100,7 @@ func checkAssignable(s string, r netipx.IPRange) error {
 		{"255.255.255.255/32", "255.255.255.255 is broadcast"},
 		{"::/128", ":: means \"no address\""},
 		{"ff00::/8", "ff00::/8 is multicast"},
-		{"::ffff:0:0/96", "::ffff:0:0/96 is IPv4 in IPv6 clothes"},
+		{"::ffff:0:0/96", "::ffff:0:0/96 is IPv4-mapped IPv6"},
 	} {
 		if r.Overlaps(netipx.RangeOfPrefix(netip.MustParsePrefix(never.prefix))) {
 			return fmt.Errorf("%q contains addresses that no Service can have: %s", s, never.why)

@@ -10,9 +10,9 @@ import (
 type Tenant struct {
 	// Realm is the namespace. Sharing beyond it needs both sides' Admits.
 	Realm string
-	// Name within the realm; both together tell people who it is.
+	// Name within the realm; both together name it to people.
 	Name string
-	// Sharing says with whom it shares an address; nil: with nobody.
+	// Sharing says which others may share its address; nil: none.
 	*Sharing
 }
 

@@ -41,7 +41,7 @@ type claim struct {
 	settled bool
 
 	foreign bool // managed, but another controller's address: left alone
-	leaving bool // what it has goes with the next plan; this one tells
+	leaving bool // what it has goes with the next plan; this one warns
 	round   uint64
 	holds   []netip.Addr   // the decision: what belongs in status
 	room    [1]netip.Addr  // for the one that most hold

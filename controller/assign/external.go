@@ -112,8 +112,9 @@ func (w *work) refuseListed(lister, self *lbpool.Tenant, a netip.Addr, first *lb
 	return refusal{}
 }
 
-// tellStranger tells a Service with whom it shares an address although not both
-// permit that. Somebody wrote it there, so it stays, as adopted shares do.
+// tellStranger reports on a Service that it shares an address with one of another
+// namespace, although not both permit that. Somebody wrote it there, so it stays,
+// as adopted shares do.
 func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Tenant, a netip.Addr, first *lbpool.Book) {
 	o := first.Stranger(a, lister)
 	if o == nil {
@@ -126,8 +127,8 @@ func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Tenant, a netip.
 	}
 }
 
-// problemListed tells what is wrong with spec.externalIPs, where anybody
-// counts on it. The condition and events of the Service are about what we gave.
+// problemListed reports what is wrong with spec.externalIPs, where speakers
+// announce it. The condition and events of the Service are about what we gave.
 func (w *work) problemListed(svc *corev1.Service, refused refusal) {
 	if w.opts.ExternalIPs {
 		w.problem(snapshot.RefOf(svc), refused.reason, refused.message)

@@ -106,7 +106,7 @@ func (w *work) leaveAlone(c *claim) {
 }
 
 // mustTell reports whether a Service is about to lose an address because no
-// pool contains it any more, and has not been told: a pool that shrinks says
+// pool contains it any more, and has not been warned: a pool that shrinks says
 // what will happen before it does.
 func (w *work) mustTell(c *claim) bool {
 	for i, a := range c.have {
@@ -119,8 +119,8 @@ func (w *work) mustTell(c *claim) bool {
 	return false
 }
 
-// tellFirst keeps everything as it is for one plan, in which the Service is
-// told what the next one will do.
+// tellFirst keeps everything as it is for one plan, which warns the Service of
+// what the next one will do.
 func (w *work) tellFirst(c *claim) {
 	c.foreign, c.leaving = true, true
 	c.holds = append(c.holds, c.have...)

@@ -82,8 +82,8 @@ func (ps *pools) poolOf(a netip.Addr) *pool {
 	return nil
 }
 
-// comparePools orders by priority, then pools that choose whom they serve
-// before pools for everybody, then by name.
+// comparePools orders by priority, then pools with namespaces or selectors before
+// pools for everybody, then by name.
 func comparePools(a, b *pool) int {
 	rank := func(p *pool) int {
 		if p.isPinned() {
@@ -133,7 +133,7 @@ func (p *pool) readAddresses() *lbpool.Pool {
 		if r, err := lbpool.ParseReserved(s); err != nil {
 			// What cannot be reserved could be anything: give nothing new away.
 			p.drain = true
-			p.problem(ReasonBadReserved, "spec.reserved[%d]: %v; the pool gives nothing new until this is mended", i, err)
+			p.problem(ReasonBadReserved, "spec.reserved[%d]: %v; the pool gives nothing new until this is fixed", i, err)
 		} else {
 			raw.Reserved = append(raw.Reserved, r)
 		}

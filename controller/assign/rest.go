@@ -33,7 +33,7 @@ const (
 	maxRecalled = 1 << 16
 )
 
-// freed tells the book which addresses rest: those of earlier plans, then the
+// freed enters in the book which addresses rest: those of earlier plans, then the
 // ones that the last plan still showed in use.
 func (w *work) freed() {
 	book := w.pools.book
@@ -59,7 +59,7 @@ func (w *work) freed() {
 }
 
 // freeLost enters what this plan takes away. Until the snapshot shows that it is
-// gone it is in use, and a later plan enters it anew.
+// gone it is in use, and a later plan enters it again.
 func (w *work) freeLost() {
 	var lost []Freed
 	for _, c := range w.sorted {
@@ -198,7 +198,7 @@ type restingRange struct {
 // maxResting ranges. Times are rounded up, so that neighbours can be one range
 // and nothing rests too short: to seconds, which is what a status can hold, or
 // where that leaves too many, to an eighth of the rest in full seconds. Where
-// neither suffices, those that still rest longest are told.
+// neither suffices, those that still rest longest are listed.
 func restingRanges(list []Freed, reuseAfter time.Duration) (told []v1alpha1.RestingAddresses) {
 	ranges := mergeResting(list, time.Second)
 	if len(ranges) > maxResting {

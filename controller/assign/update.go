@@ -26,7 +26,7 @@ type Update struct {
 	verdict verdict
 }
 
-// Event is one change, told once.
+// Event is one change, reported once.
 type Event struct {
 	About   snapshot.Ref
 	Type    string // corev1.EventTypeNormal or corev1.EventTypeWarning
@@ -43,7 +43,7 @@ func (u *Update) Object() snapshot.Object {
 	return u.verdict.object()
 }
 
-// Event returns what is told when the write has succeeded; false: nothing.
+// Event returns what to report when the write has succeeded; false: nothing.
 func (u *Update) Event() (Event, bool) {
 	if u.next != nil {
 		return Event{}, false
@@ -69,7 +69,7 @@ type role uint8
 
 const (
 	served   role = iota // ours: status shows what it holds
-	warned               // ours, but what it has goes with the next plan; this one tells
+	warned               // ours, but what it has goes with the next plan; this one warns
 	foreign              // ours, but with another controller's address, which is left alone
 	released             // not for us any more: what we gave goes
 	stranger             // not for us: at most words of ours are still on it
