@@ -12,7 +12,7 @@ import (
 // facts are what this node says about itself now.
 func (m *mind) facts(now time.Time) announce.Facts {
 	if announce.Drained(m.cluster, m.opts.NodeName, m.opts.HandOverOnCordon) {
-		m.drained.say(now, m.isHeeded())
+		m.drained.say(now, m.needsNotice())
 	} else {
 		m.drained = farewell{}
 	}

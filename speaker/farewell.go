@@ -10,11 +10,11 @@ const notice = time.Second
 // farewell is a reason to hand everything over, once it has been announced.
 type farewell struct{ said time.Time } // zero: there is none
 
-// say notes the reason; unheeded it holds at once.
-func (f *farewell) say(now time.Time, heeded bool) {
+// say notes the reason. Where no notice is needed, it holds at once.
+func (f *farewell) say(now time.Time, notify bool) {
 	switch {
 	case !f.said.IsZero():
-	case heeded:
+	case notify:
 		f.said = now
 	default:
 		f.said = now.Add(-notice)
@@ -34,9 +34,9 @@ func (f *farewell) wake(now time.Time) time.Duration {
 	return f.said.Add(notice).Sub(now)
 }
 
-// isHeeded reports whether anybody could make use of a notice: this node has
+// needsNotice reports whether anybody could make use of a notice: this node has
 // addresses, and somebody is there to take them.
-func (m *mind) isHeeded() bool {
+func (m *mind) needsNotice() bool {
 	return len(m.mine) > 0 && m.members != nil && len(m.members.Alive) > 1
 }
 

@@ -96,7 +96,7 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 		case <-m.retry.C:
 		case <-leave:
 			leave = nil
-			m.stops.say(time.Now(), m.isHeeded())
+			m.stops.say(time.Now(), m.needsNotice())
 			gone = time.After(notice + s.opts.HandOver)
 		case <-gone:
 			s.opts.Log.Warn("addresses were not taken over in time", "addresses", len(m.plan.Answers))
@@ -248,7 +248,7 @@ func (m *mind) synced() bool {
 	}
 }
 
-// declare tells the hands what is wanted.
+// declare sets in the hands what is wanted.
 func (m *mind) declare() {
 	known := make(map[netip.Addr]struct{}, len(m.plan.Owners))
 	for a := range m.plan.Owners {

@@ -49,7 +49,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Speaker tells the network which addresses live on this node.
+// Speaker announces the addresses that live on this node.
 type Speaker struct {
 	opts     Options
 	l2       *l2.Announcer
@@ -155,7 +155,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 		go func() {
 			err := run(hands)
 			if hands.Err() != nil {
-				err = nil // it was told to end
+				err = nil // it was asked to end
 			} else if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}

@@ -108,7 +108,7 @@ func lastingly() l2.Timing { return l2.Timing{Times: 3, Every: retryMember / 3} 
 
 // ask puts questions to the LAN; hear gets the answer. Beside the addresses it
 // asks for hosts that should answer if the LAN works at all: a speaker that is
-// itself cut off must take nothing, lest it return with newer claims than those
+// itself cut off must take nothing: it would return with newer claims than those
 // who kept working.
 func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timing l2.Timing) {
 	if len(takes) == 0 {

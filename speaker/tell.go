@@ -22,11 +22,11 @@ const (
 	absence  = time.Minute
 )
 
-// tell lets everybody know: State, the SpeakerStatus, and Events where a
-// problem of this node began.
+// tell publishes the outcome of a turn: State, the SpeakerStatus, and Events where
+// a problem of this node began.
 func (m *mind) tell() {
-	// The controller's leader tells of problems that every speaker sees; this
-	// node's own, and what it alone has heard on the LAN, are told here, when
+	// The controller's leader reports the problems that every speaker sees. This
+	// node's own, and what it alone has heard on the LAN, are reported here, when
 	// they begin.
 	own := m.ownProblems(time.Now())
 	mine := slices.Concat(own, m.plan.Heard())

@@ -97,7 +97,7 @@ type View struct {
 
 // Options are the switches of a speaker.
 type Options struct {
-	// IgnoreExcludeLabel lets nodes announce that bear the label
+	// IgnoreExcludeLabel lets nodes announce that have the label
 	// node.kubernetes.io/exclude-from-external-load-balancers.
 	IgnoreExcludeLabel bool
 	// ExternalIPs announces the addresses in spec.externalIPs of Services that
@@ -200,7 +200,7 @@ type compiler struct {
 	adverts   []advert
 	addresses []*address // sorted by address
 	claims    map[netip.Addr]Claim
-	published map[netip.Addr]Claim // of them, the best that SpeakerStatuses tell of
+	published map[netip.Addr]Claim // of them, the best in SpeakerStatuses
 	wishful   bool                 // some advertisement has preferences
 	pledges   map[netip.Addr]pledge
 	load      []int // addresses per node

@@ -9,7 +9,7 @@ import (
 
 // readExternal adds the addresses in spec.externalIPs. Whoever has an address
 // by status, of whatever class, comes before those who only list it; among
-// these the oldest comes first. The allocator judges the same way, and tells
+// these the oldest comes first. The allocator judges the same way, and reports
 // the Services whose addresses are not announced.
 func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 	var listers []*corev1.Service

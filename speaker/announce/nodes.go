@@ -57,14 +57,15 @@ func (f Facts) unfit() (u unfitness) {
 }
 
 // deletionTaint is how the cluster autoscaler marks a node that it drains and
-// deletes. kube-proxy tells load balancers by the same sign (KEP-3836).
+// deletes. By the same taint kube-proxy fails the health checks of load balancers
+// (KEP-3836).
 const deletionTaint = "ToBeDeletedByClusterAutoscaler"
 
-// Drained reports whether a node is to go, so that its addresses had better be
-// elsewhere before it does; onCordon says whether a cordon means that, too.
+// Drained reports whether a node is about to go, so that its addresses should
+// move before it does; onCordon says whether a cordon means that, too.
 //
-// Only the node's own speaker asks, and tells the others: were each to judge by
-// its own watch, two of which one lags could go on taking an address from each
+// Only the node's own speaker asks, and passes it on to the others: if each judged
+// by its own watch, two of which one lags could go on taking an address from each
 // other.
 func Drained(c *snapshot.Cluster, name string, onCordon bool) bool {
 	n, exists := c.Nodes.Get(nodeKey(name))

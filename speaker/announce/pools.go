@@ -28,7 +28,7 @@ type poolRange struct {
 }
 
 // readPools keeps what parses. That an entry does not, or that two overlap, is
-// told by the room that allocates from them.
+// reported by package assign, which allocates from them.
 func (k *compiler) readPools() {
 	for i, p := range k.c.IPAddressPools.Sorted() {
 		k.pools = append(k.pools, pool{IPAddressPool: p})

@@ -21,7 +21,7 @@ type address struct {
 	users []user
 	ports map[port]int // which user listens; nil: nobody has asked
 	owner int          // node index, -1 nobody
-	// outwished says that its holder keeps it only until owner, whom changed
+	// outwished says that its holder keeps it only until owner, which changed
 	// preferences name, has taken it.
 	outwished bool
 }
@@ -89,9 +89,9 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, 
 	e.seat(u)
 }
 
-// tellUnselected reports a Service whom the service selectors of all
-// advertisements of its pool leave out. A pool without any is told itself, and
-// one that BGP announces is no business of L2.
+// tellUnselected reports a Service that the service selectors of all
+// advertisements of its pool leave out. Of a pool without any, the pool itself is
+// reported, and one that BGP announces is no business of L2.
 func (k *compiler) tellUnselected(svc *corev1.Service, a netip.Addr, pool int) {
 	if p := k.pools[pool]; len(p.adverts) > 0 && !p.bgp {
 		k.problem(snapshot.RefOf(svc), "NotAdvertised", fmt.Sprintf("%s is not announced: no advertisement of pool %q has a service selector that matches", a, p.Name))

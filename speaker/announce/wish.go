@@ -70,7 +70,7 @@ func (k *compiler) pledgeOf(e *address) (preference string, told bool) {
 }
 
 // outwished reports whether e, held by node i, should move because its
-// preferences have changed. What no status tells of counts as settled.
+// preferences have changed. What no status mentions counts as settled.
 func (k *compiler) outwished(e *address, i int) bool {
 	preference, told := k.pledgeOf(e)
 	e.outwished = told && preference != k.wishText(e) && k.outweighed(e, i)

@@ -28,7 +28,7 @@ const (
 	maxPage = 16 << 20
 )
 
-// The gauges that tell, one line per family: when a sync was last due, which
+// The gauges to compare, one line per family: when a sync was last due, which
 // holds from the start, and when the last one was done. Older versions have one
 // line for all families, which is zero at first.
 const (
@@ -106,8 +106,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// errBlind means that what answers does not tell.
-var errBlind = errors.New("it does not tell")
+// errBlind means that what answers does not say when it last wrote its rules.
+var errBlind = errors.New("it does not say")
 
 func (w *Watcher) await(ctx context.Context) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}, Timeout: time.Second}

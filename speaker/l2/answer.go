@@ -163,7 +163,7 @@ func (a *answerer) advertise(out []byte, target [16]byte, asker mac, src [16]byt
 	clear(out)
 	flags := byte(flagOverride | flagSolicited)
 	if probing {
-		// Nobody has an address to answer to: tell all nodes, RFC 4861 7.2.4.
+		// The asker has no address to answer to: answer all nodes, RFC 4861 7.2.4.
 		flags = flagOverride
 		asker = mac{0x33, 0x33, 0, 0, 0, 1}
 		src = [16]byte{0xff, 2, 15: 1}
@@ -246,7 +246,7 @@ func linkOf(frame []byte) mac {
 }
 
 // validSolicitation checks what depends on the source: one that probes has no
-// address, so it asks the group and cannot tell a link-layer address.
+// address, so it asks the group and gives no link-layer address.
 func validSolicitation(frame []byte, probing bool) bool {
 	if frame[ip6Src] == 0xff {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/mdlayher/ndp"
 )
 
-// gratuitous returns the frames that tell a LAN that address lives at self.
-// Some hosts heed only the request form of ARP, some only the reply.
+// gratuitous returns the frames that announce to a LAN that address lives at self.
+// Some hosts accept only the request form of ARP, some only the reply.
 func gratuitous(self mac, address netip.Addr) ([][]byte, error) {
 	if address.Is4() {
 		request, err := arpFrame(arp.OperationRequest, self, address, mac{}, address)
@@ -30,7 +30,7 @@ func gratuitous(self mac, address netip.Addr) ([][]byte, error) {
 }
 
 // question returns the frame that asks a LAN who has address. From nobody (the
-// unspecified address) it tells nothing about the asker: an ARP probe of
+// unspecified address) it says nothing about the asker: an ARP probe of
 // RFC 5227, or a solicitation as in duplicate address detection.
 func question(self mac, from, address netip.Addr) ([]byte, error) {
 	if address.Is4() {

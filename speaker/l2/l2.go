@@ -32,7 +32,7 @@ type Announcement struct {
 	// Interfaces to answer on; none means every one.
 	Interfaces []string
 	// Round begins the burst of gratuitous frames again whenever it changes:
-	// the network must be told anew who won a conflict.
+	// the network must hear again who won a conflict.
 	Round int64
 }
 
@@ -143,7 +143,7 @@ const (
 	// scanPause holds back the next look at the interfaces: a node whose routes
 	// churn must not keep us busy with them.
 	scanPause = 100 * time.Millisecond
-	// rescan looks again without being told, for what netlink dropped.
+	// rescan looks again without a message, for what netlink dropped.
 	rescan = 30 * time.Second
 	// defence is DEFEND_INTERVAL of RFC 5227 2.4: claim back at most this often.
 	defence = 10 * time.Second
@@ -203,7 +203,7 @@ func (a *Announcer) followLinks(ctx context.Context, changed chan struct{}, done
 	for ctx.Err() == nil {
 		err := watchLinks(ctx, func() { poke(changed) })
 		if ctx.Err() == nil {
-			a.opts.Log.Warn("interfaces are watched anew", "error", err)
+			a.opts.Log.Warn("the watch on interfaces broke; watching again", "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):

@@ -38,7 +38,7 @@ func excluded(name string) bool {
 }
 
 // readLinks asks the kernel for every interface that can carry announcements,
-// again where something changed while it told.
+// again where something changed during the dump.
 func readLinks() (links []link, err error) {
 	for range 5 {
 		if links, err = tryLinks(); !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -141,7 +141,7 @@ func hazards() []string {
 		return nil // kube-proxy does not run in IPVS mode
 	}
 	// In that mode every load balancer address stands on kube-ipvs0, and the
-	// kernel answers for it on every other interface unless told not to.
+	// kernel answers for it on every other interface unless configured not to.
 	for name, least := range map[string]string{"arp_ignore": "1", "arp_announce": "2"} {
 		b, err := os.ReadFile("/proc/sys/net/ipv4/conf/all/" + name)
 		if value := strings.TrimSpace(string(b)); err == nil && value < least {
@@ -174,7 +174,7 @@ func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 
 // watchLinks calls changed, without much delay and maybe needlessly, whenever
 // interfaces, addresses or routes change, until ctx ends. A subscription that
-// breaks (the kernel drops messages under load) is made anew by the caller.
+// breaks (the kernel drops messages under load) is made again by the caller.
 func watchLinks(ctx context.Context, changed func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxNeighbours bounds whom Neighbours names.
+// maxNeighbours bounds how many hosts Neighbours returns.
 const maxNeighbours = 32
 
 // Neighbours are hosts that this machine has lately talked to on its LANs,

@@ -236,7 +236,7 @@ func (e *ear) ask() {
 }
 
 // listen collects who claims an asked address. Whoever asks for it as we do is
-// not an owner; the answerer tells the two apart.
+// not an owner; the answerer distinguishes the two.
 func (e *ear) listen() {
 	scratch := make([]byte, 128)
 	for {

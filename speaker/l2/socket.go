@@ -86,8 +86,8 @@ func openSocket(link *net.Interface, proto int, filter []bpf.RawInstruction) (*s
 }
 
 // read returns the next frame, which is valid until the next read; false once
-// the socket is closed. A link that went down is told once, one that is gone
-// on every read: both are survived here until somebody closes the socket.
+// the socket is closed. A link that went down is reported once, one that is
+// gone on every read: both are survived here until somebody closes the socket.
 func (s *socket) read() ([]byte, bool) {
 	for {
 		err := s.raw.Read(s.readFn)

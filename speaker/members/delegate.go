@@ -150,7 +150,7 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []b
 	d.m.dirty = true // the next reader sees it; nobody is woken for it
 }
 
-// NotifyConflict hears that two nodes bear one name.
+// NotifyConflict hears that two nodes have the same name.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	why := fmt.Sprintf("two speakers call themselves %s, at %s and %s", existing.Name, existing.Address(), other.Address())
 	d.m.opts.Log.Error("names of members conflict", "reason", why)

@@ -24,7 +24,7 @@ const seekers = 10
 // Who has just started, or is on the small side of a split, always does.
 func seeks(alive int) bool { return rand.IntN(alive) < seekers }
 
-// keepJoining looks for peers that are not there, for ever: it finds the first
+// keepJoining looks for peers that are not there until ctx ends: it finds the first
 // ones, those that start later, and the other side of a split that has healed.
 func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) {
 	began := time.Now()

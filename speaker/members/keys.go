@@ -23,8 +23,7 @@ const (
 	keyLen    = 32 // AES-256
 	keySalt   = "quayside.io/members"
 	keyInfo   = "gossip v1"
-	// keyPoll looks at the file without being told, for file systems that tell
-	// nothing.
+	// keyPoll looks at the file without an event, for file systems that send none.
 	keyPoll = 5 * time.Second
 )
 
@@ -84,9 +83,9 @@ func rotate(ring *memberlist.Keyring, keys [][]byte) error {
 	return nil
 }
 
-// awaitKeys returns the keys as soon as the file holds some, and calls tell
+// awaitKeys returns the keys as soon as the file holds some, and calls report
 // with the reason whenever it does not.
-func awaitKeys(ctx context.Context, path string, tell func(error)) ([][]byte, error) {
+func awaitKeys(ctx context.Context, path string, report func(error)) ([][]byte, error) {
 	changed := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +98,7 @@ func awaitKeys(ctx context.Context, path string, tell func(error)) ([][]byte, er
 		if err == nil {
 			return keys, nil
 		}
-		tell(err)
+		report(err)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

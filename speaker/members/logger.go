@@ -10,7 +10,7 @@ import (
 )
 
 // logger makes memberlist's lines ours: its errors are mostly other nodes'
-// deaths, which are told where they matter.
+// deaths, which are reported where they matter.
 func (m *Members) logger() *log.Logger {
 	return log.New(&adapter{m: m, last: map[string]time.Time{}}, "", 0)
 }
@@ -18,7 +18,7 @@ func (m *Members) logger() *log.Logger {
 // adapter is called under the logger's lock.
 type adapter struct {
 	m    *Members
-	last map[string]time.Time // when a stranger's packet was last told, by host
+	last map[string]time.Time // when a stranger's packet was last logged, by host
 }
 
 // Write takes one line such as "[WARN] memberlist: …".

@@ -20,7 +20,7 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// DefaultPort is where speakers meet unless told otherwise.
+// DefaultPort is the port of gossip where Options.Bind names none.
 const DefaultPort = 7946
 
 // Options of Members.
@@ -61,7 +61,7 @@ type View struct {
 	Claims map[netip.Addr]announce.Claim
 	Facts  map[string]announce.Facts
 	// Rounds counts, by address, how often a claim of this node has silenced
-	// another's; the LAN must then be told anew.
+	// another's; the LAN must then hear of it again.
 	Rounds map[netip.Addr]int64
 	// LastSeen is when a node last answered this one.
 	LastSeen map[string]time.Time
@@ -179,7 +179,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-// changed marks the view stale and tells.
+// changed marks the view stale and signals Watch.
 func (m *Members) changed() {
 	m.mu.Lock()
 	m.dirty = true
@@ -187,7 +187,7 @@ func (m *Members) changed() {
 	poke(m.watch)
 }
 
-// update changes guarded fields and tells.
+// update changes guarded fields and signals Watch.
 func (m *Members) update(f func()) {
 	m.mu.Lock()
 	f()
@@ -237,7 +237,7 @@ func (m *Members) Run(ctx context.Context) error {
 }
 
 // meet takes part until ctx ends or this node has another InternalIP, at which
-// nobody would find a memberlist that was told of the old one.
+// nobody would find a memberlist that was made with the old one.
 func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	self := m.want.Load().Self
 	list, err := memberlist.Create(m.config(ring, self))
@@ -246,15 +246,15 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
 	}
 	m.update(func() { m.waiting = "" })
-	var rooms sync.WaitGroup
+	var tasks sync.WaitGroup
 	inner, cancel := context.WithCancel(ctx)
-	rooms.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log) })
-	rooms.Go(func() { m.keepJoining(inner, list) })
-	m.publish(inner, self, func(messages [][]byte) { m.spread(&rooms, list, messages) })
+	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log) })
+	tasks.Go(func() { m.keepJoining(inner, list) })
+	m.publish(inner, self, func(messages [][]byte) { m.spread(&tasks, list, messages) })
 	cancel()
-	rooms.Wait()
+	tasks.Wait()
 	if ctx.Err() == nil {
-		m.opts.Log.Info("this node has another InternalIP: meeting the others anew", "was", self, "is", m.want.Load().Self)
+		m.opts.Log.Info("this node has another InternalIP: joining the others again", "was", self, "is", m.want.Load().Self)
 		err := list.Shutdown()
 		m.update(func() { m.alive = map[string]struct{}{m.opts.NodeName: {}} }) // whom the new list finds lives
 		return err
@@ -276,10 +276,9 @@ func (m *Members) wait(why string) {
 	}
 }
 
-// publish turns what is wanted into messages until ctx ends, or self is no more
-// the address of this node. Only news wakes
-// the hall: it declares after every turn, so a word to it about what it just
-// said would wake it for ever.
+// publish turns what is wanted into messages until ctx ends, or self is no longer
+// the address of this node. Only news wakes the hall: it declares after every
+// turn, so a signal about what it just said would wake it forever.
 func (m *Members) publish(ctx context.Context, self netip.Addr, spread func([][]byte)) {
 	var peers []Peer
 	for {
@@ -326,7 +325,7 @@ func (m *Members) know(w *Want) {
 
 // spread gossips what fits a packet and sends the rest to every member: a link
 // that went down may not wait for the next exchange of state.
-func (m *Members) spread(rooms *sync.WaitGroup, list *memberlist.Memberlist, messages [][]byte) {
+func (m *Members) spread(tasks *sync.WaitGroup, list *memberlist.Memberlist, messages [][]byte) {
 	for _, b := range messages {
 		if len(b) <= maxMessage {
 			m.broadcast([][]byte{b})
@@ -336,9 +335,9 @@ func (m *Members) spread(rooms *sync.WaitGroup, list *memberlist.Memberlist, mes
 			if n.Name == m.opts.NodeName {
 				continue
 			}
-			rooms.Go(func() {
+			tasks.Go(func() {
 				if err := list.SendReliable(n, b); err != nil {
-					m.opts.Log.Debug("a member was not told of this node's interfaces", "node", n.Name, "error", err)
+					m.opts.Log.Debug("this node's interfaces did not reach a member", "node", n.Name, "error", err)
 				}
 			})
 		}

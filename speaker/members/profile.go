@@ -18,8 +18,8 @@ import (
 //	          intervals has the probability (1-t/(n-1))^(n-1), at most e^-t. Five
 //	          intervals leave 0.7 %; with three nodes three are certain.
 //	probe     one interval: a direct question for timeout, then relayed ones and
-//	          TCP for the rest, which must let a relay's refusal come back, hence
-//	          timeout below half the interval.
+//	          TCP for the rest, which must let a relay's refusal come back, so
+//	          timeout is below half the interval.
 //	suspicion SuspicionMult intervals (times log10 n beyond ten nodes), in which
 //	          the suspect may refute. With a multiplier of three or more and
 //	          enough peers memberlist would begin at six times that and shorten

@@ -21,7 +21,7 @@ const (
 	maxStrangers = 256
 )
 
-// state is what the members have told. Merging is commutative, associative and
+// state is what the members have said. Merging is commutative, associative and
 // idempotent: of two claims the one that beats the other stays, of two facts
 // the newer.
 type state struct {
@@ -189,7 +189,7 @@ func (s *state) isLeaving(node string) bool {
 	return s.nodes[node] != nil && s.nodes[node].leaving&bitLeaving != 0
 }
 
-// whole is everything worth telling to somebody who may know nothing.
+// whole is everything that a member which may know nothing should learn.
 func (s *state) whole() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

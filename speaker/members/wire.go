@@ -165,13 +165,13 @@ func (m *message) parseWord(b []byte, most uint64) error {
 		return nil
 	}
 	if len(b) > maxFacts {
-		return fmt.Errorf("%s tells of its interfaces in %d bytes; at most %d are believed", m.node, len(b), maxFacts)
+		return fmt.Errorf("%s reports %d bytes of interfaces; at most %d are believed", m.node, len(b), maxFacts)
 	}
 	if err := json.Unmarshal(b, &m.ifaces); err != nil {
 		return fmt.Errorf("interfaces of %s: %w", m.node, err)
 	}
 	if len(m.ifaces) > maxInterfaces {
-		return fmt.Errorf("%s tells of %d interfaces; at most %d are believed", m.node, len(m.ifaces), maxInterfaces)
+		return fmt.Errorf("%s reports %d interfaces; at most %d are believed", m.node, len(m.ifaces), maxInterfaces)
 	}
 	return nil
 }
