@@ -32,7 +32,7 @@ type Client struct {
 }
 
 // Client returns the client of that name, and makes it first if need be. The
-// name is at most 15 bytes long, since an interface will bear it.
+// name is at most 15 bytes long, since an interface gets it, too.
 func (v *Cluster) Client(name string) *Client {
 	v.helper()
 	return v.clientOn(v.lan, name)

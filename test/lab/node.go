@@ -130,7 +130,7 @@ func (n *machine) proxyConfigFile() string {
 }
 
 // startProxy starts the node's kube-proxy; one that runs already ends first.
-// What it has told the kernel stays in force meanwhile.
+// The rules that it wrote stay in force in the kernel.
 func (n *machine) startProxy() (err error) {
 	if n.proxy != nil {
 		n.proxy.Kill()
@@ -143,7 +143,7 @@ func (n *machine) startProxy() (err error) {
 	return err
 }
 
-// heartbeat is what a kubelet tells the API server every few seconds.
+// heartbeat is what a kubelet writes to the API server every few seconds.
 func (n *machine) heartbeat(ctx context.Context) error {
 	now := metav1.NewMicroTime(time.Now())
 	leases := n.core.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)

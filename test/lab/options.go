@@ -53,7 +53,7 @@ func APIServerArgs(args ...string) Option {
 // Binary is what Install runs. The default is to build it from this tree.
 func Binary(path string) Option { return func(o *options) { o.binary = path } }
 
-// Log is told what the lab does while it comes up.
+// Log gets a line for each thing that the lab does while it comes up.
 func Log(printf func(format string, args ...any)) Option {
 	return func(o *options) { o.log = printf }
 }

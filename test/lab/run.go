@@ -190,7 +190,7 @@ func eventually(timeout time.Duration, ask func() error) error {
 	}
 }
 
-// permanent is an error that asking again does not mend.
+// permanent is an error that asking again does not cure.
 type permanent struct{ error }
 
 func (p *permanent) Unwrap() error { return p.error }

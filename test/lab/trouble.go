@@ -28,7 +28,7 @@ func (a *APIServer) Stop() {
 }
 
 // Start starts kube-apiserver again and returns when it is ready. The
-// controller manager is started anew, as in a cluster where it has lost its
+// controller manager is started again, as in a cluster where it has lost its
 // lease by then, and so are the kube-proxies: left alone they take up to a
 // minute to come back, since client-go waits longer after each attempt, and
 // until then a node has no rules for a new Service.

@@ -65,7 +65,7 @@ func (c *Client) Owner(addr string, within time.Duration) string {
 	return owner
 }
 
-// Claim tells the LAN, unasked, that this client has addr: what a host does
+// Claim announces to the LAN, unasked, that this client has addr: what a host does
 // that comes up with it.
 func (c *Client) Claim(addr string) {
 	c.view.helper()
@@ -114,7 +114,7 @@ func (c *Client) ask(addr string, n int, beat time.Duration) (macs []string, err
 	}
 	defer unix.Close(fd)
 	note := func(frame []byte) {
-		// What is told to everybody unasked answers no question.
+		// What is sent to everybody unasked answers no question.
 		if len(frame) < etherLen || !slices.Equal(frame[:6], mac) {
 			return
 		}

@@ -69,7 +69,7 @@ func (p *process) cpu() (time.Duration, error) {
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // gone meanwhile
+			continue // gone by now
 		}
 		// The second field is a name in parentheses that may hold anything.
 		_, rest, ok := strings.Cut(string(text), ") ")

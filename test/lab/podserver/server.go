@@ -110,7 +110,7 @@ func handler(opts Options) http.Handler {
 		if status, err := strconv.Atoi(query.Get("status")); err == nil && status >= 200 && status <= 599 {
 			w.WriteHeader(status)
 		}
-		_, _ = w.Write(body) // the client has gone: nothing left to tell it
+		_, _ = w.Write(body) // the client has gone: nobody is left to answer
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spec says what the process shall be.
+// Spec says what the process is to be.
 type Spec struct {
 	Argv []string // Argv[0] is a path, or a name looked up in PATH
 	Env  []string // whole environment; nil keeps the caller's
