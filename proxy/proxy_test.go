@@ -212,37 +212,8 @@ func TestPodsComeAndGoUnderLoad(t *testing.T) {
 	publish()
 	eventually(t, "the route is served", func() bool { code, _ := get(t, addr, "x", "/"); return code == 200 })
 
-	transport := &http.Transport{MaxIdleConnsPerHost: clients, MaxConnsPerHost: clients}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
-	stop := make(chan struct{})
-	var working, stopping sync.WaitGroup
-	var sent, failed atomic.Int64
-	for range clients {
-		working.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				sent.Add(1)
-				resp, err := client.Get("http://" + addr + "/")
-				if err != nil {
-					failed.Add(1)
-					t.Error(err)
-					return
-				}
-				body, err := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				if resp.StatusCode != 200 || err != nil {
-					failed.Add(1)
-					t.Errorf("%d %s %v", resp.StatusCode, body, err)
-					return
-				}
-			}
-		})
-	}
+	stop := hammer(t, addr, clients)
+	var stopping sync.WaitGroup
 	for i := range changes {
 		// As in a cluster: the slice changes first, and the pod ends once the
 		// proxy may have seen it.
@@ -253,19 +224,81 @@ func TestPodsComeAndGoUnderLoad(t *testing.T) {
 		stopping.Go(func() { time.Sleep(20 * time.Millisecond); gone.Close() })
 		time.Sleep(5 * time.Millisecond)
 	}
-	close(stop)
-	working.Wait()
+	sent := stop()
 	stopping.Wait()
 	for _, pod := range pods {
 		pod.Close()
 	}
-	if failed.Load() > 0 || sent.Load() < clients {
-		t.Errorf("%d of %d requests failed", failed.Load(), sent.Load())
-	}
 	if bound(p, false) != addr {
 		t.Error("the listener was opened again")
 	}
-	t.Logf("%d requests over %d changes", sent.Load(), changes)
+	t.Logf("%d requests over %d changes", sent, changes)
+}
+
+// hammer sends requests over so many connections without a pause, until it is
+// stopped. Each that is not answered with 200 is an error.
+func hammer(t *testing.T, addr string, clients int) (stop func() (sent int64)) {
+	transport := &http.Transport{MaxIdleConnsPerHost: clients, MaxConnsPerHost: clients}
+	client := &http.Client{Transport: transport}
+	stopped := make(chan struct{})
+	var working sync.WaitGroup
+	var sent atomic.Int64
+	for range clients {
+		working.Go(func() {
+			for {
+				select {
+				case <-stopped:
+					return
+				default:
+				}
+				sent.Add(1)
+				resp, err := client.Get("http://" + addr + "/")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				body, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != 200 || err != nil {
+					t.Errorf("%d %s %v", resp.StatusCode, body, err)
+					return
+				}
+			}
+		})
+	}
+	return func() int64 {
+		close(stopped)
+		working.Wait()
+		transport.CloseIdleConnections()
+		if sent.Load() < int64(clients) {
+			t.Errorf("only %d requests were sent", sent.Load())
+		}
+		return sent.Load()
+	}
+}
+
+// While an Ingress is led from one Service to another and back, not one request
+// fails: those that met the table before are answered by what it led to.
+func TestRoutesChangeUnderLoad(t *testing.T) {
+	files, p := start(t, nil)
+	addr := bound(p, false)
+	for _, name := range []string{"blue", "green"} {
+		files.Put(service(name, corev1.ServicePort{Port: 80}), slice(name, "", backend(t, name)))
+	}
+	lead := func(to string) {
+		files.Put(ingress("web", "", "/", to, number))
+		eventually(t, "requests are led to "+to, func() bool {
+			code, body := get(t, addr, "x", "/")
+			return code == 200 && strings.HasPrefix(body, to)
+		})
+	}
+	lead("blue")
+	stop := hammer(t, addr, 16)
+	for range 100 {
+		lead("green")
+		lead("blue")
+	}
+	t.Logf("%d requests over 200 changes", stop())
 }
 
 func pod() *httptest.Server {

@@ -55,6 +55,15 @@ func (b *Backend) SetEndpoints(set *balance.Set) {
 	}
 }
 
+// leave closes idle connections and keeps no more.
+func (b *Backend) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.state.Load().endpoints {
+		e.leave()
+	}
+}
+
 // Endpoints returns the set in force.
 func (b *Backend) Endpoints() *balance.Set { return b.state.Load().set }
 

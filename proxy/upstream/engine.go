@@ -103,7 +103,9 @@ func (e *Engine) Backend(of route.Backend) *Backend {
 	return b
 }
 
-// Retain forgets every backend that keep refuses. Requests under way finish.
+// Retain forgets every backend that keep refuses and closes its idle
+// connections. Requests that were on their way to it, perhaps chosen by the table
+// before but not yet sent, still reach the endpoints it had.
 func (e *Engine) Retain(keep func(route.Backend) bool) {
 	e.mu.Lock()
 	var gone []*Backend
@@ -115,7 +117,7 @@ func (e *Engine) Retain(keep func(route.Backend) bool) {
 	}
 	e.mu.Unlock()
 	for _, b := range gone {
-		b.SetEndpoints(&balance.Set{Why: "no route leads to Service " + b.of.Service.String() + " any more"})
+		b.leave()
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/route"
 	"quayside.io/proxy/upstream"
 )
 
@@ -385,6 +386,29 @@ func TestRemovedEndpointFinishesItsRequests(t *testing.T) {
 	}
 	if n := metric(t, e, "quayside_http_upstream_connections"); n != 0 {
 		t.Errorf("%v connections are left", n)
+	}
+}
+
+// A request may have met the table before the one that forgets its backend. It
+// is answered all the same, and leaves no connection behind.
+func TestForgottenBackendAnswersTheLate(t *testing.T) {
+	ended := make(chan struct{}, 2)
+	server := play(t, func(c net.Conn, r *bufio.Reader) {
+		say(fine)(c, r)
+		ended <- struct{}{}
+	})
+	e, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(server.addr))
+	for _, when := range []string{"before", "after"} {
+		if status, body := forward(b, "GET", ""); status != 200 {
+			t.Errorf("a request %s its backend was forgotten got %d %s", when, status, body)
+		}
+		e.Retain(func(route.Backend) bool { return false })
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("the connection of the request %s stays open", when)
+		}
 	}
 }
 
