@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -215,13 +216,18 @@ func TestPodsComeAndGoUnderLoad(t *testing.T) {
 	stop := hammer(t, addr, clients)
 	var stopping sync.WaitGroup
 	for i := range changes {
-		// As in a cluster: the slice changes first, and the pod ends once the
-		// proxy may have seen it.
+		// As in a cluster: the slice changes first, and the pod ends when those
+		// who watch have seen it, however busy this machine is.
 		k := i % len(pods)
 		gone := pods[k]
 		pods[k] = pod()
 		publish()
-		stopping.Go(func() { time.Sleep(20 * time.Millisecond); gone.Close() })
+		stopping.Go(func() {
+			for until := time.Now().Add(5 * time.Second); knows(p, gone) && time.Now().Before(until); {
+				time.Sleep(5 * time.Millisecond)
+			}
+			gone.Close()
+		})
 		time.Sleep(5 * time.Millisecond)
 	}
 	sent := stop()
@@ -299,6 +305,14 @@ func TestRoutesChangeUnderLoad(t *testing.T) {
 		lead("blue")
 	}
 	t.Logf("%d requests over 200 changes", stop())
+}
+
+// knows reports whether the proxy may choose a pod.
+func knows(p *proxy.Proxy, pod *httptest.Server) bool {
+	st, _ := p.State().(proxy.State)
+	return slices.ContainsFunc(st.Backends, func(b proxy.BackendState) bool {
+		return slices.Contains(b.Endpoints, strings.TrimPrefix(pod.URL, "http://"))
+	})
 }
 
 func pod() *httptest.Server {
