@@ -43,7 +43,7 @@ func TestSparseIsItsTwin(t *testing.T) {
 }
 
 func TestSparseFull(t *testing.T) {
-	for _, size := range []uint64{1, 64, 65, 4096} {
+	for _, size := range []uint64{1, 64, 65, 128, 4096, 8192} {
 		s := newSparse(size)
 		for n := range size {
 			if got := s.lowestMissing(); got != n {

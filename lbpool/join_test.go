@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"go4.org/netipx"
 	"pgregory.net/rapid"
@@ -92,6 +93,63 @@ func TestWhoWaitsIsNotTurnedAwayAnew(t *testing.T) {
 	}
 	if looks != len(all) {
 		t.Errorf("%d looks at %d addresses", looks, len(all))
+	}
+}
+
+// TestResetForgetsEverybody: what remains of an earlier plan would be joined, or
+// named as an obstacle, in the next one.
+func TestResetForgetsEverybody(t *testing.T) {
+	book, all := twoPools(70)
+	outside := netip.MustParseAddr("192.0.2.1")
+	for round := range 3 {
+		for i, a := range append(all, outside) {
+			if book.Taken(a) {
+				t.Fatalf("round %d: somebody sits on %v", round, a)
+			}
+			book.Sit(a, sharer(i))
+			book.Sit(a, sharer(len(all)+i))
+		}
+		if a, ok := book.Join(0, IPv4, sharer(9999), func(netip.Addr) bool { return false }); !ok || a != all[0] {
+			t.Fatalf("round %d: joins at %v (%v)", round, a, ok)
+		}
+		book.Reset(round)
+		if a, ok := book.Join(0, IPv4, sharer(9999), func(netip.Addr) bool { return false }); ok {
+			t.Fatalf("round %d: joins nobody at %v", round, a)
+		}
+		if a, ok := book.FirstShared(0, IPv4, sharer(9999)); ok {
+			t.Fatalf("round %d: %v is shared with nobody", round, a)
+		}
+		if len(book.table)+len(book.pages) > 0 {
+			t.Fatalf("round %d: %d seats and %d pages are left", round, len(book.table), len(book.pages))
+		}
+		if a, ok := book.Next(0, IPv4, time.Time{}); !ok || a != all[0] {
+			t.Fatalf("round %d: the next is %v (%v)", round, a, ok)
+		}
+	}
+}
+
+// TestFirstShared: the address that is named to who may not join it is the first
+// on which anybody shares under his key, be it beside others.
+func TestFirstShared(t *testing.T) {
+	book, all := twoPools(5)
+	of := func(i int, key string) *Tenant {
+		n := sharer(i)
+		n.Key = key
+		return n
+	}
+	for i, sits := range []struct {
+		at  int
+		key string
+	}{{1, "k"}, {1, "l"}, {2, "l"}, {3, "m"}} {
+		book.Sit(all[sits.at], of(i, sits.key))
+	}
+	for key, want := range map[string]int{"k": 1, "l": 1, "m": 3} {
+		if a, ok := book.FirstShared(0, IPv4, of(9, key)); !ok || a != all[want] {
+			t.Errorf("%q: %v (%v), want %v", key, a, ok, all[want])
+		}
+	}
+	if a, ok := book.FirstShared(1, IPv4, of(9, "k")); ok {
+		t.Errorf("of the other pool: %v", a)
 	}
 }
 
