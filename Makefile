@@ -26,7 +26,7 @@ test: test-packages lint unit e2e ## everything; root adds the lab's tests
 unit: ## the tests that need no cluster, with the race detector
 	@$(GO) test -race -run '^$$' $(UNITS) >/dev/null
 	$(GO) test -race -p 1 -timeout 15m $(UNITS)
-	CGO_ENABLED=0 $(GO) test -p 1 -run 'Alloc|Quick' $(HALLS) # the race detector allocates itself, and is slow
+	CGO_ENABLED=0 $(GO) test -p 1 -run 'Alloc|Quick|ManyAddresses' $(HALLS) # the race detector allocates itself, and is slow
 
 # One package, so nothing else competes with it for the processors. Without cgo
 # it shares its build with the product.

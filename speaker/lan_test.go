@@ -207,6 +207,21 @@ func (f *fleet) owners() map[string]string {
 	return out
 }
 
+// stillOwned fails the test where an address has another owner than before, or
+// none: where nobody answers once, he is asked again.
+func (f *fleet) stillOwned(before map[string]string) {
+	f.t.Helper()
+	for a, owner := range before {
+		got := f.who(a)
+		if got == "" {
+			got = f.who(a)
+		}
+		if got != owner {
+			f.t.Fatalf("%s was answered for by %s, and is by %q", a, owner, got)
+		}
+	}
+}
+
 // owner is the node that answers for address.
 func (f *fleet) owner(address string) *host {
 	f.t.Helper()

@@ -3,6 +3,7 @@ package speaker
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
@@ -18,8 +19,13 @@ import (
 // manyServices is how many addresses TestManyAddresses adds.
 const manyServices = 1000
 
-// manyAddress is the address of the i-th of them.
-func manyAddress(i int) string { return fmt.Sprintf("10.0.%d.%d", 8+i/200, 1+i%200) }
+// manyAddress is the address of the i-th of them: half are of either family.
+func manyAddress(i int) string {
+	if i%2 == 1 {
+		return fmt.Sprintf("2001:db8:0:1::1:%x", i)
+	}
+	return fmt.Sprintf("10.0.%d.%d", 8+i/200, 1+i%200)
+}
 
 // announceWithin is how long after its death is noticed the addresses of a node
 // may take to be announced by others: all thousand, the questions to the LAN
@@ -44,7 +50,7 @@ func TestManyAddresses(t *testing.T) {
 		t.Errorf("n2 and n3 came, and n1 has %d addresses left", n)
 	}
 
-	heard := f.overhear()
+	heard := f.overhear(f.hosts["n1"].mac)
 	died := time.Now()
 	f.hosts["n1"].cable("nomaster")
 	var owners map[string][]netip.Addr
@@ -121,14 +127,45 @@ func (f *fleet) text() string {
 }
 
 // overhear listens on the LAN until the returned function is called: when each
-// address was first announced by gratuitous ARP.
-func (f *fleet) overhear() (end func() map[netip.Addr]time.Time) {
+// address was first announced unasked by anybody else than this MAC.
+func (f *fleet) overhear(but string) (end func() map[netip.Addr]time.Time) {
+	f.t.Helper()
+	four, six := f.listen(unix.ETH_P_ARP, but, gratuitousARP), f.listen(unix.ETH_P_IPV6, but, unsolicitedNA)
+	return func() map[netip.Addr]time.Time {
+		f.t.Helper()
+		heard := four()
+		maps.Copy(heard, six())
+		return heard
+	}
+}
+
+// gratuitousARP is the address that a frame announces.
+func gratuitousARP(frame []byte) (a netip.Addr, ok bool) {
+	// Who speaks stands at 28, about whom at 38.
+	if len(frame) < 42 || !bytes.Equal(frame[28:32], frame[38:42]) {
+		return a, false
+	}
+	return netip.AddrFrom4([4]byte(frame[28:32])), true
+}
+
+// unsolicitedNA is the address that a frame announces.
+func unsolicitedNA(frame []byte) (a netip.Addr, ok bool) {
+	// ICMPv6 at 20, its type at 54, the flags at 58 (0x40: somebody asked), the
+	// target at 62.
+	if len(frame) < 78 || frame[20] != 58 || frame[54] != 136 || frame[58]&0x40 != 0 {
+		return a, false
+	}
+	return netip.AddrFrom16([16]byte(frame[62:78])), true
+}
+
+// listen notes when an address was first found in a frame of others.
+func (f *fleet) listen(proto int, but string, find func([]byte) (netip.Addr, bool)) (end func() map[netip.Addr]time.Time) {
 	f.t.Helper()
 	lan, err := net.InterfaceByName("lan")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	conn, err := packet.Listen(lan, packet.Raw, int(unix.ETH_P_ARP), nil)
+	conn, err := packet.Listen(lan, packet.Raw, proto, nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -151,11 +188,7 @@ func (f *fleet) overhear() (end func() map[netip.Addr]time.Time) {
 				heard <- seen // closed
 				return
 			}
-			// Of an ARP frame: who speaks at 28, about whom at 38.
-			if n < 42 || !bytes.Equal(frame[28:32], frame[38:42]) {
-				continue
-			}
-			if a := netip.AddrFrom4([4]byte(frame[28:32])); seen[a].IsZero() {
+			if a, ok := find(frame[:n]); ok && seen[a].IsZero() && net.HardwareAddr(frame[6:12]).String() != but {
 				seen[a] = time.Now()
 			}
 		}

@@ -116,7 +116,7 @@ func objects(nodes int) []snapshot.Object {
 		out = append(out, node(i+1))
 	}
 	out = append(out, &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"},
-		Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.40-10.0.0.199", "10.0.8.0/21", "2001:db8:0:1::40-2001:db8:0:1::ff"}}})
+		Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.40-10.0.0.199", "10.0.8.0/21", "2001:db8:0:1::40-2001:db8:0:1::ff", "2001:db8:0:1::1:0/112"}}})
 	out = append(out, service("six", vip6))
 	for i := range services {
 		out = append(out, service(fmt.Sprintf("s%d", i), vip(i)))

@@ -1,12 +1,15 @@
 // Package busy keeps every processor of the machine busy, as on a node that is
-// starved of CPU. Tests use it to see what goes wrong then.
+// starved of CPU, and measures how busy it is. Tests use it to see what goes
+// wrong then, and that it was not the machine.
 package busy
 
 import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Cores keeps every processor busy with two processes until the test ends or
@@ -32,4 +35,32 @@ func Cores(t testing.TB) (release func()) {
 		burners = append(burners, burner)
 	}
 	return release
+}
+
+// Standstill measures, until the test ends, for how long the machine lets wait
+// who wants to run; the returned function says for how long so far. Where nobody
+// else wants the processors that is next to nothing, and a promise about time
+// holds as it is written. Of a machine that is late itself nobody can ask more.
+func Standstill(t testing.TB) (soFar func() time.Duration) {
+	t.Helper()
+	const nap = time.Millisecond
+	var late atomic.Int64
+	stop, ended := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stop); <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			began := time.Now()
+			time.Sleep(nap)
+			if over := time.Since(began) - 2*nap; over > 0 {
+				late.Add(int64(over))
+			}
+		}
+	}()
+	return func() time.Duration { return time.Duration(late.Load()) }
 }
