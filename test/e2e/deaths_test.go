@@ -8,25 +8,22 @@ import (
 	"testing"
 	"time"
 
+	"quayside.io/test/busy"
 	"quayside.io/test/lab"
 )
 
 // The holder of an address dies in three ways, and returns: the address moves
-// once, a new client finds it, and the return moves nothing, so that a
-// connection that was opened meanwhile stays open.
+// once, within a second, a new client finds it, and the return moves nothing, so
+// that a connection that was opened meanwhile stays open.
 func TestDeaths(t *testing.T) {
-	t.Run("three nodes", func(t *testing.T) {
-		e := quayside(t, "nftables")
-		e.podOnEachNode()
-		e.Apply(loadBalancer("Local"))
-		e.deaths(t, e.serviceAddress("web"))
-	})
-	t.Run("seven nodes", func(t *testing.T) {
-		e := big(t)
-		for i, address := range e.dualStack() {
-			t.Run([]string{"IPv4", "IPv6"}[i], func(t *testing.T) { e.under(t).deaths(t, address) })
-		}
-	})
+	for nodes, cluster := range map[string]func(*testing.T) edge{"three nodes": three, "seven nodes": big} {
+		t.Run(nodes, func(t *testing.T) {
+			e := cluster(t)
+			for i, address := range e.dualStack() {
+				t.Run([]string{"IPv4", "IPv6"}[i], func(t *testing.T) { e.under(t).deaths(t, address) })
+			}
+		})
+	}
 }
 
 func (e edge) deaths(t *testing.T, address string) {
@@ -45,7 +42,10 @@ func (e edge) deaths(t *testing.T, address string) {
 			target := net.JoinHostPort(address, "80")
 			holder := e.nodeNamed(e.servedAt(laptop.Client, address))
 			e.Eventually(settle, func() error { return e.agree(address, holder.Name()) })
+			e.announced(address, holder.Name(), "eth0") // the others have heard of the claim, too
 			probe := visitor.ProbeAfresh(target, 10*time.Millisecond, 300*time.Millisecond)
+			measured, measuredFor := e.failovers(holder)
+			struck, standstill := time.Now(), busy.Standstill(t)
 			d.strike(e, holder)
 			var successor *lab.Node
 			e.Eventually(settle, func() error {
@@ -54,15 +54,25 @@ func (e edge) deaths(t *testing.T, address string) {
 				}
 				return nil
 			})
+			found := time.Since(struck)
 			stream := openStream(t, laptop.Client, target)
 			if stream.node != successor.Name() {
 				t.Errorf("%s serves %s, and %s a moment ago", stream.node, address, successor.Name())
 			}
 			time.Sleep(300 * time.Millisecond) // the visitor finds it as well
-			report := probe.Stop()
-			t.Logf("%s of %s: %s took over: %s", d.name, holder.Name(), successor.Name(), report)
+			report, late := probe.Stop(), standstill()
+			t.Logf("%s of %s: %s took over: %s; the machine stood still for %v", d.name, holder.Name(), successor.Name(), report, late.Round(time.Millisecond))
+			if report.Gap-late > time.Second {
+				t.Errorf("nobody answered for %v", report.Gap)
+			}
 			if last := report.Attempts[len(report.Attempts)-1]; last.Err != nil {
 				t.Errorf("a new client does not find %s: %v", address, last.Err)
+			}
+			// It had been seen a round of probes before it died.
+			takeovers, seconds := e.failovers(holder)
+			each := time.Duration((seconds - measuredFor) / (takeovers - measured) * float64(time.Second))
+			if takeovers == measured || each <= 0 || each > found+time.Second {
+				t.Errorf("%v takeovers are measured, %v each; the client waited %v", takeovers-measured, each, found)
 			}
 
 			d.mend(e, holder)
@@ -73,6 +83,20 @@ func (e edge) deaths(t *testing.T, address string) {
 			}
 		})
 	}
+}
+
+// failovers are how many addresses of dead nodes the speakers have taken, but
+// that of one node, and how long they say that it took, in seconds.
+func (e edge) failovers(but *lab.Node) (n, seconds float64) {
+	e.t.Helper()
+	for _, s := range e.Quayside().Speakers() {
+		if s.Node() != but.Name() {
+			page := s.Admin("/metrics")
+			n += sample(e.t, page, "quayside_failover_seconds_count")
+			seconds += sample(e.t, page, "quayside_failover_seconds_sum")
+		}
+	}
+	return n, seconds
 }
 
 // under is the same cluster for a test within e's own.

@@ -118,10 +118,10 @@ func (e edge) nodeByMAC(mac string) *lab.Node {
 	return nil
 }
 
-// owner waits until exactly one node answers ARP for address, and returns it.
+// owner waits until exactly one node answers for address, and returns it.
 func (e edge) owner(from *lab.Client, address string) *lab.Node {
 	e.t.Helper()
-	return e.nodeByMAC(from.ARPOwner(address, settle))
+	return e.nodeByMAC(from.Owner(address, settle))
 }
 
 // labelNode sets a label of a node, or removes it where value is empty.

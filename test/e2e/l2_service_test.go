@@ -274,7 +274,7 @@ func sample(t *testing.T, page, name string, labels ...string) float64 {
 	lines := bufio.NewScanner(strings.NewReader(page))
 	for lines.Scan() {
 		line := lines.Text()
-		matches := strings.HasPrefix(line, name+"{")
+		matches := strings.HasPrefix(line, name+"{") || strings.HasPrefix(line, name+" ")
 		for i := 0; i < len(labels); i += 2 {
 			matches = matches && strings.Contains(line, fmt.Sprintf("%s=%q", labels[i], labels[i+1]))
 		}

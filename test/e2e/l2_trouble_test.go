@@ -150,13 +150,18 @@ func TestL2Split(t *testing.T) {
 			t.Errorf("%s moved from %s to %s", address, before, now)
 		}
 	}
+	standstill := busy.Standstill(t)
 	heal()
 	healed := time.Now()
-	last, doubles := healed, 0
+	last, doubles, late := healed, 0, time.Duration(0)
 	for time.Since(last) < 3*time.Second {
 		for address := range holders {
-			if got := laptop.who(address); len(got) != 1 {
-				last, doubles = time.Now(), doubles+1
+			asked, got := time.Now(), laptop.who(address)
+			if len(got) == 0 { // on a busy machine an answer takes longer
+				got = laptop.WhoHas(address)
+			}
+			if len(got) != 1 {
+				last, doubles, late = asked, doubles+1, standstill()
 				if time.Since(healed) > settle {
 					t.Fatalf("%v after healing %s is answered by %v", settle, address, got)
 				}
@@ -164,8 +169,9 @@ func TestL2Split(t *testing.T) {
 		}
 	}
 	took := last.Sub(healed)
-	t.Logf("one holder of every address %v after healing; %d questions had another count of answers", took.Round(time.Millisecond), doubles)
-	if took > 2*time.Second {
+	t.Logf("one holder of every address %v after healing, in which the machine stood still for %v; %d questions had another count of answers",
+		took.Round(time.Millisecond), late.Round(time.Millisecond), doubles)
+	if took-late > 2*time.Second {
 		t.Errorf("healing took %v, want 2 s at most", took)
 	}
 	for address := range holders {

@@ -13,15 +13,9 @@ import (
 
 // Of a thousand questions for an address, one node answers each, once.
 func TestL2OneAnswerer(t *testing.T) {
-	for _, nodes := range []int{3, 7} {
-		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
-			var e edge
-			if nodes == 7 {
-				e = big(t)
-			} else {
-				e = edge{lab.New(t, lab.Nodes(nodes), lab.IPv6()), t}
-				install(t, e.Cluster, bigPool)
-			}
+	for nodes, cluster := range map[string]func(*testing.T) edge{"three nodes": three, "seven nodes": big} {
+		t.Run(nodes, func(t *testing.T) {
+			e := cluster(t)
 			addresses, laptop := e.dualStack(), e.asker("laptop")
 			for _, address := range addresses {
 				holder := e.holder(laptop, address, e.everyNode()...)
@@ -147,10 +141,16 @@ func checkBurst(t *testing.T, address, mac string, sent []frame, beat bool) {
 			t.Errorf("%s: %d frames of %s, want %d: %v", address, len(frames), form, len(rounds), frames)
 			continue
 		}
+		// A round is never early; on a busy machine it may be late, also the first.
+		// So the beginning is where most rounds say that it was.
+		var begins []time.Duration
 		for i, f := range frames {
-			// A round is never early; on a busy machine it may be late.
-			if since := f.at - frames[0].at; since < rounds[i]-50*time.Millisecond || since > rounds[i]+500*time.Millisecond {
-				t.Errorf("%s: round %d of %s came %v after the first, want %v", address, i+1, form, since, rounds[i])
+			begins = append(begins, f.at-rounds[i])
+		}
+		begin := slices.Sorted(slices.Values(begins))[len(begins)/2]
+		for i, f := range frames {
+			if since := f.at - begin; since < rounds[i]-50*time.Millisecond || since > rounds[i]+500*time.Millisecond {
+				t.Errorf("%s: round %d of %s came after %v, want %v", address, i+1, form, since, rounds[i])
 			}
 		}
 	}

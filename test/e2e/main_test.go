@@ -46,6 +46,14 @@ func big(t *testing.T) edge {
 	return edge{c, t}
 }
 
+// three returns a cluster of three nodes for t alone, like the big one.
+func three(t *testing.T) edge {
+	t.Helper()
+	c := lab.New(t, lab.Nodes(3), lab.IPv6())
+	install(t, c, bigPool)
+	return edge{c, t}
+}
+
 // share returns a view for t of the cluster of that name; the first test that
 // asks for it waits.
 func share(t *testing.T, name string, option ...lab.Option) *lab.Cluster {

@@ -75,13 +75,23 @@ func TestRollingRestartOfTheSpeakers(t *testing.T) {
 	}
 }
 
-// The node that holds the address of a Service of policy Local is drained. Its
+// The node that holds an address of a Service of policy Local is drained. Its
 // endpoint ends, serving to the last, and the address is elsewhere by then.
 func TestDrainMovesALocalAddress(t *testing.T) {
-	e := quayside(t, "nftables")
-	e.lingeringPods()
-	e.Apply(loadBalancer("Local"))
-	e.drainOwner("web")
+	t.Run("three nodes", func(t *testing.T) {
+		e := quayside(t, "nftables")
+		e.lingeringPods()
+		e.Apply(loadBalancer("Local"))
+		e.drainOwner(e.serviceAddress("web"))
+	})
+	t.Run("seven nodes", func(t *testing.T) {
+		e := big(t)
+		e.lingeringPods()
+		e.Apply(loadBalancer("Local") + "  ipFamilyPolicy: RequireDualStack\n")
+		for _, address := range e.bothAddresses("web") {
+			e.drainOwner(address)
+		}
+	})
 }
 
 // With --hand-over-on-cordon the address of any Service leaves a node that is
@@ -92,7 +102,7 @@ func TestDrainMovesEveryAddress(t *testing.T) {
 	e.Apply(lanPool)
 	e.lingeringPods()
 	e.Apply(loadBalancer("Cluster"))
-	e.drainOwner("web")
+	e.drainOwner(e.serviceAddress("web"))
 }
 
 // lingeringPods are pods on each node that leave as they should.
@@ -103,16 +113,13 @@ func (e edge) lingeringPods() {
 	}
 }
 
-// drainOwner drains the node that holds the Service's address: the address
-// moves, nobody notices, and the node gets nothing back when it is uncordoned.
-func (e edge) drainOwner(service string) {
+// drainOwner drains the node that holds a Service's address: the address moves,
+// nobody notices, and the node gets nothing back when it is uncordoned.
+func (e edge) drainOwner(address string) {
 	e.t.Helper()
-	address, laptop := e.serviceAddress(service), e.Client("laptop")
+	laptop := e.Client("laptop")
+	e.servedAt(laptop, address)
 	holder := e.owner(laptop, address)
-	e.Eventually(settle, func() error {
-		_, err := laptop.Try("http://"+address, lab.Timeout(time.Second))
-		return err
-	})
 	judge := e.watchMoves(laptop, address)
 	holder.Drain()
 	var successor *lab.Node
@@ -123,7 +130,7 @@ func (e edge) drainOwner(service string) {
 		return nil
 	})
 	holder.Uncordon()
-	judge("drain of "+holder.Name(), 1)
+	judge(fmt.Sprintf("drain of %s, which held %s", holder.Name(), address), 1)
 	if now := e.owner(laptop, address); now.Name() != successor.Name() {
 		e.t.Errorf("%s was uncordoned and took %s from %s", now.Name(), address, successor.Name())
 	}
