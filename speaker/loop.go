@@ -32,6 +32,8 @@ type mind struct {
 	mine map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
+	// since is that of the last plan of the whole cluster.
+	since map[netip.Addr]time.Time
 	// losses are the addresses that better claims took from this node.
 	losses map[netip.Addr]announce.Loss
 	// handing says since when an address is answered only for a successor.
@@ -134,6 +136,9 @@ func (m *mind) compile() {
 	m.self = m.facts(began)
 	before, view := m.plan, m.view()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
+	if m.synced() {
+		m.since = m.plan.Since
+	}
 	m.yield(before)
 	for a, answer := range m.plan.Answers {
 		if _, known := m.handing[a]; answer.HandOver != "" && !known {
@@ -193,6 +198,7 @@ func (m *mind) view() announce.View {
 		Remembered:  m.remembered,
 		Cut:         m.cut,
 		Lost:        m.losses,
+		Since:       m.since,
 	}
 	m.remember()
 	if v.Claims == nil {

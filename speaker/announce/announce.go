@@ -93,6 +93,9 @@ type View struct {
 	Cut map[netip.Addr]struct{}
 	// Lost are the addresses that better claims took from this node.
 	Lost map[netip.Addr]Loss
+	// Since is that of the plan before; nil before the first: whatever endpoints
+	// there are have been there.
+	Since map[netip.Addr]time.Time
 }
 
 // Options are the switches of a speaker.
@@ -155,6 +158,9 @@ type Plan struct {
 	Barred []Take
 	// Owners names who owns or should own each address; "" nobody can.
 	Owners map[netip.Addr]string
+	// Since says since when this node has an endpoint for each address of policy
+	// Local; see Settling.
+	Since map[netip.Addr]time.Time
 	// Claims are the best ones known, from the view and from SpeakerStatuses.
 	Claims map[netip.Addr]Claim
 	// Problems, sorted.
@@ -168,7 +174,7 @@ type Plan struct {
 // Compile decides for node me.
 func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *Plan {
 	k := &compiler{c: c, me: me, view: view, now: now, opts: opts}
-	k.plan = &Plan{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}}
+	k.plan = &Plan{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}
 	k.readNodes()
 	k.readPools()
 	k.readAdvertisements()

@@ -63,6 +63,9 @@ func (k *compiler) decide() {
 	}
 	me, known := k.nodeIndex[k.me]
 	for _, e := range k.addresses {
+		if known {
+			k.noteSince(e, me)
+		}
 		if e.owner < 0 {
 			k.plan.Owners[e.addr] = ""
 			continue
@@ -115,6 +118,10 @@ func (k *compiler) act(e *address, me int) {
 		// An owner that lets go answers until its successor does: that is no
 		// refusal, whatever was heard before it let go.
 		letsGo := take.Cause == Leaving || take.Cause == Ineligible || take.Cause == Preferred
+		if at := k.settled(e, claim); letsGo && !at.IsZero() {
+			k.wakeAt(at)
+			return
+		}
 		if take.Cause != Leaving && letsGo && k.doubts(e, claim) {
 			take.Doubtful, letsGo = true, false
 		}
@@ -173,9 +180,7 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 	if !handing {
 		since = k.now
 	}
-	if end := since.Add(HandOverGrace); k.plan.NextWake.IsZero() || end.Before(k.plan.NextWake) {
-		k.plan.NextWake = end
-	}
+	k.wakeAt(since.Add(HandOverGrace))
 }
 
 func (k *compiler) answer(e *address, me int, epoch int64, handOver string) Answer {

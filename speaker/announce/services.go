@@ -31,8 +31,8 @@ type user struct {
 	svc     *corev1.Service
 	adverts []int
 	// local are the nodes that have an endpoint to offer, in order; nil: the policy
-	// is Cluster.
-	local []int
+	// is Cluster. Ending are those with one that ends and still serves.
+	local, ending []int
 }
 
 // isAt reports whether node i has an endpoint, where that matters.
@@ -74,7 +74,7 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, 
 		return
 	}
 	if isLocal(svc) {
-		u.local = k.localNodes(svc, a)
+		u.local, u.ending = k.localNodes(svc, a)
 	}
 	e := byAddr[a]
 	if e == nil {
@@ -180,13 +180,13 @@ func (k *compiler) advertsFor(svc *corev1.Service, pool int) []int {
 }
 
 // localNodes are the nodes with a ready endpoint in the family of a or, where
-// no node has one, those with an endpoint that still serves.
-func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) []int {
+// no node has one, those with an endpoint that still serves, which are ending.
+func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) (local, ending []int) {
 	family := discoveryv1.AddressTypeIPv4
 	if a.Is6() {
 		family = discoveryv1.AddressTypeIPv6
 	}
-	ready, serving := []int{}, []int{}
+	ready := []int{}
 	for _, s := range k.c.SlicesOf(snapshot.KeyOf(svc)) {
 		if s.AddressType != family {
 			continue
@@ -201,15 +201,16 @@ func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) []int {
 			case c.Ready == nil || *c.Ready:
 				ready = append(ready, i)
 			case c.Serving != nil && *c.Serving:
-				serving = append(serving, i)
+				ending = append(ending, i)
 			}
 		}
 	}
-	if len(ready) == 0 {
-		ready = serving
-	}
 	slices.Sort(ready)
-	return slices.Compact(ready)
+	slices.Sort(ending)
+	if ready, ending = slices.Compact(ready), slices.Compact(ending); len(ready) == 0 && len(ending) > 0 {
+		return ending, ending
+	}
+	return ready, ending
 }
 
 // port is one port of a Service.

@@ -1,0 +1,77 @@
+package announce
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/controller/snapshot"
+)
+
+// localOn is a Service of policy Local on sharedAddress, with what its
+// endpoints on the nodes say: ready, ending (and still serving) or ended.
+func localOn(endpoints map[string]string) *snapshot.Cluster {
+	svc := sharer("a", 80)
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-1",
+		Labels: map[string]string{discoveryv1.LabelServiceName: "a"}}, AddressType: discoveryv1.AddressTypeIPv4}
+	for node, says := range endpoints {
+		ready, serving := says == "ready", says != "ended"
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving}})
+	}
+	return snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), svc, slice)
+}
+
+// A rollout: the new pod on n2 gets ready, and the old one on n1 ends. n2 leaves
+// the address to n1 until its own kube-proxy has had time to write its rules,
+// but only as long as n1 serves it.
+func TestARolloutWaitsForRules(t *testing.T) {
+	a := netip.MustParseAddr(sharedAddress)
+	start := epoch0()
+	view := func(since map[netip.Addr]time.Time) View {
+		return View{Alive: living("n1", "n2"), Claims: held("n1", 3), Facts: map[string]Facts{}, Since: since}
+	}
+	before := Compile(localOn(map[string]string{"n1": "ready"}), "n2", view(nil), start, Options{})
+	rolling := localOn(map[string]string{"n1": "ending", "n2": "ready"})
+	at := start.Add(time.Minute)
+
+	young := Compile(rolling, "n2", view(before.Since), at, Options{})
+	if len(young.Take) > 0 || !young.NextWake.Equal(at.Add(Settling)) {
+		t.Errorf("an endpoint is new: n2 takes %+v and wakes at %v", young.Take, young.NextWake)
+	}
+	if p := Compile(rolling, "n2", view(young.Since), at.Add(Settling-1), Options{}); len(p.Take) > 0 {
+		t.Errorf("a moment too early n2 takes %+v", p.Take)
+	}
+	if p := Compile(rolling, "n2", view(young.Since), at.Add(Settling), Options{}); len(p.Take) != 1 || p.Take[0].Cause != Ineligible {
+		t.Errorf("n2 is settled and takes %+v", p.Take)
+	}
+	if p := Compile(rolling, "n1", view(before.Since), at, Options{}); p.Answers[a].HandOver != "n2" {
+		t.Errorf("meanwhile n1 answers %+v", p.Answers)
+	}
+
+	down := map[string]Facts{"n1": {Interfaces: []Interface{{Name: "eth0", Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}}}
+	stops := map[string]Facts{"n1": {Leaving: true}}
+	both := localOn(map[string]string{"n1": "ready", "n2": "ready"})
+	for name, c := range map[string]struct {
+		cluster *snapshot.Cluster
+		alter   func(*View)
+		waits   bool
+	}{
+		"the old pod has ended":             {localOn(map[string]string{"n1": "ended", "n2": "ready"}), func(*View) {}, false},
+		"the link of n1 is down":            {rolling, func(v *View) { v.Facts = down }, false},
+		"n1 is dead":                        {rolling, func(v *View) { v.Alive = living("n2") }, false},
+		"the speaker has just started":      {rolling, func(v *View) { v.Since = nil }, false},
+		"the speaker of n1 stops":           {both, func(v *View) { v.Facts = stops }, true},
+		"nobody has had the address so far": {rolling, func(v *View) { v.Claims = nil }, false},
+	} {
+		v := view(before.Since)
+		c.alter(&v)
+		if p := Compile(c.cluster, "n2", v, at, Options{}); len(p.Take) == 1 == c.waits {
+			t.Errorf("%s: n2 takes %+v", name, p.Take)
+		}
+	}
+}
