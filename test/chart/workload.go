@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Workload is a Deployment or DaemonSet of the chart, as far as somebody who
@@ -21,6 +22,8 @@ type Workload struct {
 	Component string
 	// Replicas of a Deployment; zero for a DaemonSet, which has one per node.
 	Replicas int32
+	// Surges says that its update makes a new pod before it ends an old one.
+	Surges   bool
 	Template corev1.PodTemplateSpec
 }
 
@@ -43,6 +46,9 @@ func Workloads(objects []*unstructured.Unstructured) (map[string]Workload, error
 			if o.Spec.Replicas != nil {
 				w.Replicas = *o.Spec.Replicas
 			}
+			if w.Surges, err = surges(o.Spec.Strategy, w.Replicas); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", w.Kind, w.Name, err)
+			}
 		case *appsv1.DaemonSet:
 			w.Template = o.Spec.Template
 		}
@@ -53,6 +59,19 @@ func Workloads(objects []*unstructured.Unstructured) (map[string]Workload, error
 		all[w.Component] = w
 	}
 	return all, nil
+}
+
+// surges reports whether an update may not let a single replica be missing.
+func surges(s appsv1.DeploymentStrategy, replicas int32) (bool, error) {
+	if s.Type == appsv1.RecreateDeploymentStrategyType {
+		return false, nil
+	}
+	missing := intstr.FromString("25%") // the API's default
+	if s.RollingUpdate != nil && s.RollingUpdate.MaxUnavailable != nil {
+		missing = *s.RollingUpdate.MaxUnavailable
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(&missing, int(replicas), false)
+	return n == 0, err
 }
 
 // Pod returns a pod of the workload, bound to a node as the scheduler would.

@@ -47,7 +47,7 @@ func (e edge) cuts(report lab.Report) (moments int) {
 				until = a.Start.Add(a.Took)
 			}
 		default:
-			e.t.Errorf("a new connection failed: %v", a.Err)
+			e.t.Errorf("%s: a new connection failed: %v", a.Start.UTC().Format("15:04:05.000"), a.Err) // as in the pods' logs
 		}
 	}
 	return moments

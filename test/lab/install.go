@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +32,37 @@ type Values = map[string]any
 type installation struct {
 	binary  string
 	objects []*unstructured.Unstructured
-	pods    map[string][]*pod // by component; speakers in the order of nodes
+
+	mu   sync.Mutex
+	pods map[string][]*pod // by component; speakers in the order of nodes
+}
+
+// of are the pods of a component.
+func (in *installation) of(component string) []*pod {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.pods[component])
+}
+
+// all are the pods of every component.
+func (in *installation) all() (pods []*pod) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, some := range in.pods {
+		pods = append(pods, some...)
+	}
+	return pods
+}
+
+// replace puts pod now in the place of old, or last where old is nil.
+func (in *installation) replace(component string, old, now *pod) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if i := slices.Index(in.pods[component], old); i >= 0 {
+		in.pods[component][i] = now
+		return
+	}
+	in.pods[component] = append(in.pods[component], now)
 }
 
 // Install installs the chart as `helm install quayside` would, plays its
@@ -143,7 +175,7 @@ func (c *core) roll(ctx context.Context, in *installation, component string, w c
 		if err != nil {
 			return err
 		}
-		in.pods[component] = append(in.pods[component], p)
+		in.replace(component, nil, p)
 	}
 	return nil
 }
@@ -219,11 +251,9 @@ func (in *installation) spec(p *pod, object *corev1.Pod, process chart.Process) 
 
 // ready waits for every pod of the installation.
 func (c *core) ready(ctx context.Context, in *installation) error {
-	for _, pods := range in.pods {
-		for _, p := range pods {
-			if err := p.awaitReady(ctx, 60*time.Second); err != nil {
-				return err
-			}
+	for _, p := range in.all() {
+		if err := p.awaitReady(ctx, 60*time.Second); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -267,10 +297,8 @@ func (v *Cluster) Uninstall(ctx context.Context) error {
 	v.installed = nil
 	v.mu.Unlock()
 	var err error
-	for _, pods := range in.pods {
-		for _, p := range pods {
-			err = errors.Join(err, p.remove(ctx, 0))
-		}
+	for _, p := range in.all() {
+		err = errors.Join(err, p.remove(ctx, 0))
 	}
 	for _, o := range in.objects {
 		if gone := v.deleteObject(ctx, o); !apierrors.IsNotFound(errors.Unwrap(gone)) {

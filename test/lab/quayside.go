@@ -31,7 +31,7 @@ func (q *Quayside) Binary() string { return q.binary }
 // Controllers are the controller's pods. One of them leads.
 func (q *Quayside) Controllers() []*Pod { return q.see("controller") }
 
-// Proxies are the proxy's pods, on nodes 1, 2 and so on.
+// Proxies are the proxy's pods, on nodes 1, 2 and so on until a Rollout.
 func (q *Quayside) Proxies() []*Pod { return q.see("proxy") }
 
 // Speakers are the speakers in the order of their nodes.
@@ -47,7 +47,7 @@ func (q *Quayside) Pods() []*Pod {
 
 func (q *Quayside) see(component string) []*Pod {
 	var pods []*Pod
-	for _, p := range q.pods[component] {
+	for _, p := range q.of(component) {
 		pods = append(pods, &Pod{pod: p, Host: Host{ns: p.ns, view: q.view}})
 	}
 	return pods
