@@ -1,0 +1,78 @@
+package announce
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
+)
+
+// n2, which holds the address, may not serve it as n1 sees it: n1 takes it, and
+// asks before where it has reason to believe that it is the one who lags.
+func TestWhoHasLostAnAddressDoubts(t *testing.T) {
+	a := netip.MustParseAddr(sharedAddress)
+	local := sharer("a", 80)
+	local.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	full := said("n2", 1)
+	full.Status.Announcing[0].Address, full.Status.AnnouncingCount = "10.0.0.51", maxAnnouncing+1
+	other := said("n2", 2)
+	other.Status.Announcing[0].Protocol = "bgp"
+	for _, c := range []struct {
+		name   string
+		shown  *v1alpha1.SpeakerStatus // of n2
+		lost   int
+		leaves bool
+		doubts bool
+	}{
+		{name: "never lost"},
+		{name: "never lost, and shown", shown: said("n2", 2)},
+		{name: "lost", lost: 1, doubts: true},
+		{name: "lost, and shown", shown: said("n2", 2), lost: 1},
+		{name: "lost, and shown before", shown: said("n2", 1), lost: 1, doubts: true},
+		{name: "lost, and shown for another protocol", shown: other, lost: 1, doubts: true},
+		{name: "lost to one who has more than is shown", shown: full, lost: 1},
+		{name: "lost again", shown: said("n2", 2), lost: quarrel - 1},
+		{name: "lost again and again", shown: said("n2", 2), lost: quarrel, doubts: true},
+		{name: "lost again and again to one who leaves", shown: said("n2", 2), lost: quarrel, leaves: true},
+	} {
+		objects := []snapshot.Object{readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), local, endpointsOf("a", discoveryv1.AddressTypeIPv4, "n1")}
+		if c.leaves {
+			objects = append(objects, endpointsOf("a", discoveryv1.AddressTypeIPv4, "n2"))
+		}
+		if c.shown != nil {
+			objects = append(objects, c.shown)
+		}
+		v := View{Alive: living("n1", "n2"), Claims: held("n2", 2), Facts: map[string]Facts{"n2": {Leaving: c.leaves}}, Lost: map[netip.Addr]Loss{}}
+		for range c.lost {
+			v.Lost[a] = v.Lost[a].Again(epoch0())
+		}
+		p := Compile(snapshot.Of(objects...), "n1", v, epoch0(), Options{})
+		if len(p.Take) != 1 || p.Take[0].Doubtful != c.doubts || p.Take[0].Epoch != 3 || p.Take[0].From != "n2" {
+			t.Errorf("%s: takes %+v, want one, doubtful: %v", c.name, p.Take, c.doubts)
+			continue
+		}
+		// An answer of the owner is no refusal, unless it is doubted that he lets go.
+		v.Refused = map[netip.Addr]Refusal{a: {Node: "n2"}}
+		if p := Compile(snapshot.Of(objects...), "n1", v, epoch0(), Options{}); (len(p.Barred) == 1) != c.doubts || len(p.Take)+len(p.Barred) != 1 {
+			t.Errorf("%s: refused, and takes %+v, is barred from %+v", c.name, p.Take, p.Barred)
+		}
+	}
+}
+
+// Losses count in a row; one that comes late begins a new one.
+func TestLossesInARow(t *testing.T) {
+	var l Loss
+	for i, after := range []time.Duration{0, inARow, 2 * inARow} {
+		if l = l.Again(epoch0().Add(after)); l.Times != i+1 {
+			t.Errorf("%d losses counted, want %d", l.Times, i+1)
+		}
+	}
+	if l = l.Again(epoch0().Add(3*inARow + time.Second)); l.Times != 1 {
+		t.Errorf("%d losses counted after a pause", l.Times)
+	}
+}
