@@ -150,8 +150,8 @@ func (k *compiler) act(e *address, me int) {
 // and again, one of them lags whatever it shows. Leaving needs no such proof:
 // the owner itself says so.
 func (k *compiler) doubts(e *address, claim Claim) bool {
-	lost := k.view.Lost[e.addr].Times
-	return lost >= quarrel || lost > 0 && !k.isPublished(e.addr, claim)
+	lost := k.view.Lost[e.addr]
+	return lost.isQuarrel(k.now) || lost.Times > 0 && !k.isPublished(e.addr, claim)
 }
 
 // isPublished reports whether the API server shows claim here, or could not,

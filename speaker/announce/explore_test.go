@@ -189,8 +189,8 @@ func explore(begin modelState, next func(modelState) []modelState) int {
 	return len(seen)
 }
 
-// Two faults are explored in a second or two. With three (half a million states,
-// some five seconds more) QUAYSIDE_SOAK asks for the long length.
+// Two faults are explored in some seconds. With three (a million and a half
+// states for each of the words, minutes) QUAYSIDE_SOAK asks for the long length.
 func TestProtocolExhaustively(t *testing.T) {
 	faults := 2
 	if os.Getenv("QUAYSIDE_SOAK") != "" {

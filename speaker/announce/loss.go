@@ -15,7 +15,13 @@ const (
 	// as soon as the API server shows the claim that took it, which takes a second
 	// or two.
 	inARow = 30 * time.Second
+	// calm ends a quarrel. Until then whoever answers keeps the address, also where
+	// it would let a node have it that is preferred.
+	calm = 10 * time.Minute
 )
+
+// isQuarrel reports whether who lost so often had better ask.
+func (l Loss) isQuarrel(now time.Time) bool { return l.Times >= quarrel && now.Sub(l.last) < calm }
 
 // Again is l after one more loss.
 func (l Loss) Again(now time.Time) Loss {
