@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"quayside.io/controller/api/v1alpha1"
@@ -271,13 +272,17 @@ func statusInterfaces(in []Interface) []v1alpha1.SpeakerInterface {
 }
 
 // ViewOf is the view of somebody who hears no gossip, such as the controller's
-// leader: alive is who has a SpeakerStatus or, before any has, every node.
+// leader: alive is who has a SpeakerStatus, and does not miss itself in it, or,
+// before any has, every node.
 func ViewOf(c *snapshot.Cluster) View {
 	v := View{Alive: map[string]struct{}{}}
-	for k := range c.SpeakerStatuses.All() {
-		v.Alive[k.Name] = struct{}{}
+	for k, s := range c.SpeakerStatuses.All() {
+		missesItself := func(text string) bool { return strings.HasPrefix(text, k.Name+": ") }
+		if !slices.ContainsFunc(s.Status.Members.NotAlive, missesItself) {
+			v.Alive[k.Name] = struct{}{}
+		}
 	}
-	if len(v.Alive) == 0 {
+	if c.SpeakerStatuses.Len() == 0 {
 		for k := range c.Nodes.All() {
 			v.Alive[k.Name] = struct{}{}
 		}
