@@ -3,6 +3,7 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -84,6 +85,17 @@ func (p *Pod) Kill() { p.end((*Process).Kill) }
 // Start. The Pod object stays, as it does when a container is restarted.
 func (p *Pod) Stop() {
 	p.end(func(process *Process) { process.Stop(max(p.grace, 10*time.Second)) })
+}
+
+// Deprive takes a capability from the processes that the kubelet starts from now
+// on, as a chart without it would, until giveBack is called.
+func (p *Pod) Deprive(capability string) (giveBack func()) {
+	p.view.helper()
+	spec, err := p.command(p.view.ctx)
+	p.view.must(err)
+	had := spec.Account.Capabilities
+	spec.Account.Capabilities = slices.DeleteFunc(slices.Clone(had), func(c string) bool { return c == capability })
+	return func() { spec.Account.Capabilities = had }
 }
 
 // Crash kills the process and lets the kubelet start it again.
