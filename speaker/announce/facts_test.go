@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/controller/snapshot"
 )
 
 // What a node says about its interfaces reads back from its SpeakerStatus:
@@ -20,5 +21,21 @@ func TestFactsSurviveTheStatus(t *testing.T) {
 	got := factsFromStatus(v1alpha1.SpeakerStatusStatus{Interfaces: statusInterfaces(want), Leaving: true})
 	if !got.Leaving || !reflect.DeepEqual(got.Interfaces, want) {
 		t.Errorf("got %+v, wanted %+v", got, want)
+	}
+}
+
+// A node was renamed, and what it said under its old name is not forgotten yet:
+// its MAC is that of the node that exists. Of two that exist it is always the
+// same one's.
+func TestAMACBelongsToTheNodeThatExists(t *testing.T) {
+	mac := []Interface{{Name: "eth0", MAC: "02:00:00:00:00:01"}}
+	c := snapshot.Of(readyNode("new", ""), readyNode("twin", ""))
+	for names, want := range map[[2]string]string{{"old", "new"}: "new", {"older", "old"}: "old", {"twin", "new"}: "new"} {
+		for range 20 {
+			view := View{Facts: map[string]Facts{names[0]: {Interfaces: mac}, names[1]: {Interfaces: mac}}}
+			if got := MACs(c, view); len(got) != 1 || got[mac[0].MAC] != want {
+				t.Fatalf("said by %v, it belongs to %v, want %s", names, got, want)
+			}
+		}
 	}
 }

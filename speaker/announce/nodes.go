@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -139,20 +140,29 @@ func (k *compiler) factsOf(name string) (Facts, bool) {
 }
 
 // MACs maps the link-layer addresses that speakers have published to their
-// nodes: whoever answers with one of them is no stranger.
+// nodes: whoever answers with one of them is no stranger. Of nodes that have the
+// same, as one that was renamed, it is the first that exists.
 func MACs(c *snapshot.Cluster, view View) map[string]string {
-	out := map[string]string{}
+	note := func(in map[string]string, mac, node string) {
+		other, taken := in[mac]
+		_, exists := c.Nodes.Get(nodeKey(node))
+		_, otherExists := c.Nodes.Get(nodeKey(other))
+		if mac != "" && (!taken || exists && !otherExists || exists == otherExists && node < other) {
+			in[mac] = node
+		}
+	}
+	out, heard := map[string]string{}, map[string]string{}
 	for key, s := range c.SpeakerStatuses.All() {
 		for _, i := range s.Status.Interfaces {
-			out[i.MAC] = key.Name
+			note(out, i.MAC, key.Name)
 		}
 	}
 	for name, f := range view.Facts {
 		for _, i := range f.Interfaces {
-			out[i.MAC] = name
+			note(heard, i.MAC, name)
 		}
 	}
-	delete(out, "")
+	maps.Copy(out, heard) // a SpeakerStatus lags
 	return out
 }
 
