@@ -106,13 +106,11 @@ func (c *client) near(have, want time.Time) bool {
 
 // Write implements net.Conn. A client that does not read is given up.
 func (c *client) Write(b []byte) (int, error) {
-	if !c.tunnel.Load() {
-		t := time.Now().Add(c.server.options.Timeout)
-		if !c.near(c.writeBy, t) {
-			c.writeBy = t
-			if err := c.Conn.SetWriteDeadline(t); err != nil {
-				return 0, err
-			}
+	t := time.Now().Add(c.server.options.Timeout)
+	if !c.near(c.writeBy, t) {
+		c.writeBy = t
+		if err := c.Conn.SetWriteDeadline(t); err != nil {
+			return 0, err
 		}
 	}
 	return c.Conn.Write(b)

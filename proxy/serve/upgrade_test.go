@@ -89,6 +89,56 @@ func TestUpgradeEnds(t *testing.T) {
 	}
 }
 
+// A side that lets the other speak and never listens is given up, or it would
+// hold both connections for ever: nothing is silent there.
+func TestUpgradeNobodyListens(t *testing.T) {
+	flood := func(c net.Conn) {
+		for b := make([]byte, 64<<10); ; {
+			if _, err := c.Write(b); err != nil {
+				return
+			}
+		}
+	}
+	over := make(chan struct{})
+	defer close(over)
+	for _, c := range []struct {
+		name            string
+		client, backend func(net.Conn)
+	}{
+		{"the client", func(net.Conn) {}, flood},
+		{"the backend", flood, func(net.Conn) { <-over }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, serve.Options{Timeout: 300 * time.Millisecond}, upstream.Options{SendTimeout: 300 * time.Millisecond}, rawBackend(t, func(conn net.Conn) {
+				readRequest(bufio.NewReader(conn))
+				io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+				c.backend(conn)
+			}))
+			conn, err := net.Dial("tcp", r.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			tunnels := func(n int) bool {
+				for deadline := time.Now().Add(4 * time.Second); r.engine.Tunnels() != n; time.Sleep(5 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						return false
+					}
+				}
+				return true
+			}
+			if !tunnels(1) {
+				t.Fatal("no tunnel")
+			}
+			go c.client(conn)
+			if !tunnels(0) {
+				t.Error("the tunnel stays although nobody listens at one end")
+			}
+		})
+	}
+}
+
 // A side that has said all it had to say may go on listening, also behind a load
 // balancer that speaks PROXY protocol.
 func TestUpgradeHalfEnds(t *testing.T) {

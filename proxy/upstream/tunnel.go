@@ -59,7 +59,7 @@ func (n *tunnel) run() {
 	n.heard.Store(time.Now().UnixNano())
 	ended := make(chan struct{}, 2)
 	go func() {
-		n.copy(n.upstream, n.client)
+		n.copy(writerFunc(n.write), n.client)
 		n.upstream.CloseWrite()
 		ended <- struct{}{}
 	}()
@@ -93,6 +93,9 @@ func (n *tunnel) copy(to io.Writer, from io.Reader) {
 		if k > 0 {
 			n.heard.Store(time.Now().UnixNano())
 			if _, err := to.Write((*buf)[:k]); err != nil {
+				if isTimeout(err) {
+					n.close() // it does not read, so it need not be told of the end either
+				}
 				return
 			}
 		}
@@ -131,9 +134,21 @@ func (n *tunnel) read(p []byte) (int, error) {
 	}
 }
 
-type readerFunc func([]byte) (int, error)
+// write gives up a pod that does not read. Front ends do so with clients.
+func (n *tunnel) write(p []byte) (int, error) {
+	if err := n.upstream.SetWriteDeadline(time.Now().Add(n.engine.options.SendTimeout)); err != nil {
+		return 0, err
+	}
+	return n.upstream.Write(p)
+}
 
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+type (
+	readerFunc func([]byte) (int, error)
+	writerFunc func([]byte) (int, error)
+)
+
+func (f readerFunc) Read(p []byte) (int, error)  { return f(p) }
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func (e *Engine) enter(n *tunnel) bool {
 	e.mu.Lock()
