@@ -92,3 +92,26 @@ func TestTheLANDecides(t *testing.T) {
 		})
 	}
 }
+
+// A stranger turns out to be a member whose status had not come: he is asked
+// again soon, since he may die any moment.
+func TestAStrangerIsRecognised(t *testing.T) {
+	m, _ := thinker(t, speaks("n1", ownMAC, "10.0.0.1/24"), speaks("n2", ownerMAC, "10.0.0.2/24"))
+	later := time.Now().Add(retryStranger)
+	of := map[string]netip.Addr{}
+	for i, mac := range []string{ownMAC, ownerMAC, otherMAC} {
+		of[mac] = netip.MustParseAddr(vip(i))
+		m.refused[of[mac]] = refusal{Refusal: announce.Refusal{MAC: mac}, retry: later}
+	}
+	m.compile()
+	for mac, node := range map[string]string{ownMAC: "", ownerMAC: "n2", otherMAC: ""} {
+		r := m.refused[of[mac]]
+		if r.Node != node || r.MAC != mac || r.retry.Before(later) != (node != "") {
+			t.Errorf("%s: %+v, want node %q", mac, r, node)
+		}
+	}
+	again := m.refused[of[ownerMAC]].retry
+	if m.compile(); m.refused[of[ownerMAC]].retry != again {
+		t.Error("he is recognised over and over, and never asked again")
+	}
+}
