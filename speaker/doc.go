@@ -1,8 +1,7 @@
-// Package speaker is the hall that tells the network which addresses live on
-// this node. It joins five rooms: controller/cluster says what exists, members
-// who is alive and who claims what, l2 what the LAN looks like, kubeproxy whether
-// this node has its rules; announce turns all of it into a plan, which l2
-// and members carry out.
+// Package speaker announces the addresses that live on this node. It joins five
+// packages: controller/cluster says what exists, members who is alive and who
+// claims what, l2 what the LAN looks like, kubeproxy whether this node has its
+// rules; announce turns all of it into a plan, which l2 and members carry out.
 //
 // Only main imports it.
 //
@@ -12,7 +11,7 @@
 //     asked three times, stays silent about it; a first claim is made only when
 //     no stranger answers; and a node whose link was down answers again only
 //     when nobody else does by now;
-//   - a polite end and a drain are announced, and then hand over: others answer
+//   - an orderly end and a drain are announced, and then hand over: others answer
 //     before this node stops;
 //   - a node whose kube-proxy has not written its rules takes nothing new that
 //     another can;

@@ -121,15 +121,6 @@ func New(opts Options) (*Speaker, error) {
 	return s, nil
 }
 
-// Run is New and Speaker.Run.
-func Run(ctx context.Context, opts Options) error {
-	s, err := New(opts)
-	if err != nil {
-		return err
-	}
-	return s.Run(ctx)
-}
-
 // State returns what the speaker is doing.
 func (s *Speaker) State() any { return s.state.Load() }
 
