@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+
+	"quayside.io/test/busy"
 )
 
 // A takeover asks for every address of a dead node at once. A question that is
@@ -21,14 +23,24 @@ func TestNoneOfManyQuestionsIsLost(t *testing.T) {
 	for i := range questions {
 		questions[i].Address = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
 	}
+	standstill := busy.Standstill(t)
 	for _, rate := range []string{"100mbit", "10mbit"} {
 		run(t, "tc", "qdisc", "replace", "dev", "lan0", "root", "tbf", "rate", rate, "burst", "2kb", "limit", "1mb")
-		found, err := a.Probe(t.Context(), questions, Takeover())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if lost := many - len(found); lost > 0 {
-			t.Errorf("by a link of %s %d of %d addresses that a host answers for seem to be free", rate, lost, many)
+		for range 10 {
+			before := standstill()
+			found, err := a.Probe(t.Context(), questions, Takeover())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost, late := many-len(found), standstill()-before
+			if lost == 0 {
+				break
+			}
+			if late < Takeover().Every/4 { // else an answer may have come too late: ask again
+				t.Errorf("by a link of %s %d of %d addresses that a host answers for seem to be free", rate, lost, many)
+				break
+			}
+			t.Logf("by a link of %s %d answers were missed while the machine stood still for %v", rate, lost, late)
 		}
 	}
 }
