@@ -24,6 +24,10 @@ type tunnel struct {
 // one has ended.
 const lingerAfterEnd = 5 * time.Second
 
+// waitingBuffer holds what most websocket messages need. Ten thousand tunnels
+// that wait with it in both directions hold 40 MB instead of 640.
+const waitingBuffer = 2 << 10
+
 // switchProtocols hands the connection over to the tunnel that the front end
 // opens once it has sent the 101.
 func (t *transaction) switchProtocols(hop exchange.Hop) error {
@@ -84,23 +88,36 @@ func (n *tunnel) close() {
 	n.upstream.TCPConn.Close()
 }
 
-// copy moves bytes until reading or writing fails.
+// copy moves bytes until reading or writing fails. It waits with a small buffer
+// and takes a large one from the pool for as long as there is much to move.
 func (n *tunnel) copy(to io.Writer, from io.Reader) {
-	buf, _ := n.engine.buffers.Get().(*[]byte)
-	defer n.engine.buffers.Put(buf)
-	for {
-		k, err := from.Read(*buf)
+	var small [waitingBuffer]byte
+	var large *[]byte
+	defer func() {
+		if large != nil {
+			n.engine.buffers.Put(large)
+		}
+	}()
+	for buf := small[:]; ; {
+		k, err := from.Read(buf)
 		if k > 0 {
 			n.heard.Store(time.Now().UnixNano())
-			if _, err := to.Write((*buf)[:k]); err != nil {
+			if _, err := to.Write(buf[:k]); err != nil {
 				if isTimeout(err) {
 					n.close() // it does not read, so it need not be told of the end either
 				}
 				return
 			}
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return
+		case large == nil && k == len(small):
+			large, _ = n.engine.buffers.Get().(*[]byte)
+			buf = *large
+		case large != nil && k < len(*large): // that was all there is for now
+			n.engine.buffers.Put(large)
+			large, buf = nil, small[:]
 		}
 	}
 }
