@@ -1,6 +1,7 @@
 package assign_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
@@ -62,6 +64,31 @@ func TestInflightIsReserved(t *testing.T) {
 			t.Errorf("%s: %q, wanted %q", name, got, c.want)
 		}
 	}
+}
+
+// TestOldestFirst: whoever is older has the lower address, whatever the times are
+// apart; of one age, whose name comes first.
+func TestOldestFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		begin := rapid.SampledFrom([]time.Time{{}, noon(), time.Unix(0, 0)}).Draw(t, "begin")
+		span := rapid.SampledFrom([]int64{0, 1, 1 << 11, 1 << 23, 1 << 37}).Draw(t, "span")
+		c, all := snapshot.Of(poolOf("a", "10.0.0.0/16")), []*corev1.Service{}
+		for i := range rapid.IntRange(1, 60).Draw(t, "n") {
+			s := balancer(fmt.Sprint("s", i), 0)
+			s.CreationTimestamp = metav1.NewTime(time.Unix(begin.Unix()+rapid.Int64Range(0, span).Draw(t, "age"), 0))
+			c, all = c.With(s), append(all, s)
+		}
+		slices.SortFunc(all, func(a, b *corev1.Service) int {
+			return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), b.CreationTimestamp.Unix()), cmp.Compare(a.Name, b.Name))
+		})
+		next := netip.MustParseAddr("10.0.0.0")
+		for i, h := range assign.Compile(c, nil, nil, noon(), options()).Holdings {
+			if h.Service.Name != all[i].Name || h.Address != next {
+				t.Fatalf("number %d is %s with %v, wanted %s with %v", i, h.Service.Name, h.Address, all[i].Name, next)
+			}
+			next = next.Next()
+		}
+	})
 }
 
 // TestSettledCompileDoesNotAllocate: every change of any Service compiles all
