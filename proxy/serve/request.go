@@ -21,6 +21,9 @@ func (p *passage) read() (refusal string) {
 	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
 	r.Peer = p.client
 	r.TLS = p.ctx.IsTLS()
+	if !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0" {
+		return "the version is neither HTTP/1.0 nor HTTP/1.1"
+	}
 	if string(r.Method) == "CONNECT" || string(r.Method) == "TRACE" {
 		return "the method is not served here"
 	}
