@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -330,6 +331,48 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("got %d %q", status, body)
 		}
 	})
+}
+
+// A pod that closed its idle connection and now takes no other is waited for
+// once, not a second time because the first was in place of the idle one.
+func TestHungPodIsWaitedForOnce(t *testing.T) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	syscall.Listen(fd, 0) // room for one that is not accepted
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	e, b := newEngine(t, upstream.Options{ConnectTimeout: 200 * time.Millisecond})
+	b.SetEndpoints(endpoints(addr))
+	answered := make(chan int)
+	go func() { status, _ := forward(b, "GET", ""); answered <- status }()
+	conn, _, err := syscall.Accept(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Write(conn, []byte(fine))
+	if status := <-answered; status != 200 {
+		t.Fatalf("got %d", status)
+	}
+	waits, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waits.Close()
+	syscall.Close(conn)
+	time.Sleep(30 * time.Millisecond) // lets the close arrive
+	if status, body := forward(b, "GET", ""); status != 504 {
+		t.Errorf("got %d %q", status, body)
+	}
+	if n := metric(t, e, "quayside_http_upstream_connects_total"); n != 2 {
+		t.Errorf("%v connects, want the first and one in vain", n)
+	}
 }
 
 // leaver is a client that hangs up.

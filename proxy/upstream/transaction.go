@@ -143,23 +143,28 @@ func (t *transaction) connect(last error) (*conn, error) {
 		return nil, &failure{reason: noEndpoint, detail: t.targets.set.Why}
 	}
 	t.at = i
-	e, o := t.targets.endpoints[i], &t.engine.options
 	if last == nil {
-		if c := e.take(now, o); c != nil {
+		if c := t.targets.endpoints[i].take(now, &t.engine.options); c != nil {
 			return c, nil
 		}
 	}
-	c, err := e.dial(o)
+	return t.dial()
+}
+
+// dial makes a connection to the endpoint chosen and tells its health.
+func (t *transaction) dial() (*conn, error) {
+	e, health := t.targets.endpoints[t.at], t.targets.set.Endpoints[t.at].Health
+	c, err := e.dial(&t.engine.options)
 	if err != nil {
-		t.tried = append(t.tried, i)
-		t.targets.set.Endpoints[i].Health.Failed(time.Now())
+		t.tried = append(t.tried, t.at)
+		health.Failed(time.Now())
 		reason := connectFailed
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if os.IsTimeout(err) { // the dialler's own timeout is no os.ErrDeadlineExceeded
 			reason = connectTimeout
 		}
 		return nil, &failure{reason: reason, err: err, endpoint: e}
 	}
-	t.targets.set.Endpoints[i].Health.Succeeded()
+	health.Succeeded()
 	return c, nil
 }
 
@@ -183,18 +188,13 @@ func (t *transaction) attempt() error {
 }
 
 // replace exchanges a stale connection for another to the same endpoint.
-func (t *transaction) replace() error {
+func (t *transaction) replace() (err error) {
 	e, o := t.conn.endpoint, &t.engine.options
 	e.discard(t.conn)
-	if t.conn = e.take(time.Now(), o); t.conn != nil {
-		return nil
+	if t.conn = e.take(time.Now(), o); t.conn == nil {
+		t.conn, err = t.dial()
 	}
-	c, err := e.dial(o)
-	if err != nil {
-		return &failure{reason: connectFailed, err: err, endpoint: e}
-	}
-	t.conn = c
-	return nil
+	return err
 }
 
 // send writes the request and, if it is all sent, waits for the first bytes of
