@@ -254,6 +254,9 @@ func (m *mind) synced() bool {
 	}
 }
 
+// answersWithin bounds how long a claim waits until this node answers.
+const answersWithin = 250 * time.Millisecond
+
 // declare sets in the hands what is wanted.
 func (m *mind) declare() {
 	known := make(map[netip.Addr]struct{}, len(m.plan.Owners))
@@ -274,8 +277,17 @@ func (m *mind) declare() {
 			want.Addresses[a] = l2.Announcement{Interfaces: answer.Interfaces, Round: m.members.Rounds[a]}
 		}
 	}
+	added := false
+	for a := range want.Addresses {
+		_, answered := m.answered[a]
+		added = added || !answered
+	}
 	m.noteCut(want, known)
 	m.l2.Set(want)
+	if added {
+		// Whoever hands an address over stops answering when it hears of the claim.
+		m.l2.Await(want, answersWithin)
+	}
 	m.metrics.announced(want.Addresses, m.plan.Answers)
 	if m.Speaker.members != nil && m.synced() { // half a list of nodes is no list of peers
 		self, peers := m.peers()

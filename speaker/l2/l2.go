@@ -61,10 +61,12 @@ type claim struct {
 type Announcer struct {
 	opts      Options
 	want      atomic.Pointer[Want]
+	inForce   atomic.Pointer[Want] // as far as the interfaces allow
 	links     atomic.Pointer[[]announce.Interface]
 	hazards   atomic.Pointer[[]string]
 	failures  atomic.Pointer[[]string]
 	wake      chan struct{}
+	applied   chan struct{}
 	watch     chan struct{}
 	strangers chan Conflict // to the hall
 	raw       chan claim    // from the responders
@@ -92,7 +94,7 @@ func New(opts Options) *Announcer {
 		opts.Beat = time.Minute
 	}
 	a := &Announcer{
-		opts: opts, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
+		opts: opts, wake: make(chan struct{}, 1), applied: make(chan struct{}, 1), watch: make(chan struct{}, 1),
 		strangers: make(chan Conflict, 64), raw: make(chan claim, 256),
 		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
@@ -111,6 +113,20 @@ func New(opts Options) *Announcer {
 func (a *Announcer) Set(w *Want) {
 	a.want.Store(w)
 	poke(a.wake)
+}
+
+// Await returns when w, declared last, is in force, or after that long: the first
+// address on an interface needs a socket, and the kernel may take a while to
+// give it one. Only whoever calls Set may call it.
+func (a *Announcer) Await(w *Want, atMost time.Duration) {
+	late := time.After(atMost)
+	for a.inForce.Load() != w {
+		select {
+		case <-a.applied:
+		case <-late:
+			return
+		}
+	}
 }
 
 // Watch signals that Interfaces, Hazards or Failures changed.
@@ -286,6 +302,8 @@ func (a *Announcer) apply(now time.Time) {
 		}
 		a.note(key, r.set(t))
 	}
+	a.inForce.Store(want)
+	poke(a.applied)
 	a.tellFailures()
 	for p, round := range next {
 		if before, served := a.serving[p]; !served || before != round {

@@ -251,6 +251,34 @@ func TestEachInterfaceAnswersForItself(t *testing.T) {
 	}
 }
 
+// What was awaited is answered at once, also the first address of all, for which
+// the kernel must give sockets.
+func TestWhatIsAwaitedIsAnswered(t *testing.T) {
+	if !inNamespace(t, "arping", "ndisc6") {
+		return
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
+	l := newLAN(t)
+	a := startAnnouncer(t)
+	a.awaitLAN(t)
+	want := &Want{Addresses: map[netip.Addr]Announcement{vip4: {}, vip6: {}}}
+	a.Set(want)
+	a.Await(want, time.Minute)
+	for _, argv := range [][]string{
+		l.command("arping", "-r", "-c", "1", "-w", "1", "-i", "eth0", vip4.String()),
+		l.command("ndisc6", "-1", "-q", "-r", "1", "-w", "1000", vip6.String(), "eth0"),
+	} {
+		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("%v: the first question has no answer: %s", argv, out)
+		}
+	}
+	began := time.Now()
+	a.Await(&Want{}, 20*time.Millisecond) // never declared
+	if waited := time.Since(began); waited < 20*time.Millisecond {
+		t.Errorf("what was not declared is in force after %v", waited)
+	}
+}
+
 // A VLAN is another LAN: what is asked there is answered by its own interface,
 // and a host there that has an address of ours is no stranger to us.
 func TestAVLANIsAnotherLAN(t *testing.T) {
