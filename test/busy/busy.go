@@ -16,7 +16,8 @@ import (
 // release is called, which may happen more than once.
 //
 // The processes ask themselves whether the test still lives, so that one that is
-// killed leaves none behind: they would distort whatever is measured next. Pdeathsig would tie them to a thread of ours instead.
+// killed leaves none behind: they would distort whatever is measured next.
+// Pdeathsig would tie them to a thread of ours instead.
 func Cores(t testing.TB) (release func()) {
 	t.Helper()
 	var burners []*exec.Cmd
