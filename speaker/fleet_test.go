@@ -229,7 +229,7 @@ func (f *fleet) split(t *testing.T) {
 			alone = h
 		}
 	}
-	netns.Sh(t, "ip link add far type bridge; ip link set far up; ip addr add 10.0.0.201/24 dev far")
+	netns.Sh(t, "ip link add far address 02:00:00:00:00:c9 type bridge; ip link set far up; ip addr add 10.0.0.201/24 dev far")
 	alone.cable("master far")
 	took := f.eventually("somebody answers on the far side", func() bool { return f.whoOn(vip(1), "far") == alone.name })
 	t.Logf("%s answers on its side after %v", alone.name, took.Round(time.Millisecond))

@@ -66,7 +66,9 @@ func newFleet(t *testing.T, nodes int) *fleet {
 			t.Log(f.log.String())
 		}
 	})
-	netns.Sh(t, "ip link add lan type bridge; ip link set lan up; ip addr add 10.0.0.200/24 dev lan")
+	// With a MAC of its own: a bridge has the lowest of its ports otherwise, and
+	// whoever asks while a node comes or goes misses what is sent to the old one.
+	netns.Sh(t, "ip link add lan address 02:00:00:00:00:c8 type bridge; ip link set lan up; ip addr add 10.0.0.200/24 dev lan")
 	return f
 }
 
@@ -181,6 +183,7 @@ func (f *fleet) whoOn(address, link string) string {
 	a := netip.MustParseAddr(address)
 	found, err := f.ask.Probe(f.t.Context(), []l2.Question{{Address: a, Interfaces: []string{link}}}, l2.Timing{Times: 2, Every: 150 * time.Millisecond})
 	if err != nil {
+		f.t.Logf("%s: nobody could be asked for %s: %v", time.Now().UTC().Format("15:04:05.000"), address, err)
 		return ""
 	}
 	for _, h := range f.hosts {
@@ -285,7 +288,8 @@ type witness struct {
 func (w *witness) look() {
 	for _, a := range []string{vip(0), vip6} {
 		w.asked++
-		if w.fleet.who(a) == "" {
+		if began := time.Now(); w.fleet.who(a) == "" {
+			w.fleet.t.Logf("%s: %s had no answer for %v", began.UTC().Format("15:04:05.000"), a, time.Since(began))
 			w.silent++
 		}
 	}
