@@ -67,6 +67,11 @@ func newCable(t *testing.T, name string) *lan {
 	l.run("ip", "addr", "add", "10.0.0.9/24", "dev", "eth0")
 	l.run("ip", "addr", "add", "2001:db8::9/64", "dev", "eth0", "nodad")
 	l.run("ip", "link", "set", "eth0", "up")
+	// The kernel notes a new carrier in its own time, and until then the
+	// neighbour has no way for a multicast.
+	eventually(t, "the neighbour can ask", func() bool {
+		return strings.Contains(l.run("ip", "-6", "route", "show", "table", "local", "dev", "eth0"), "multicast ff00::/8")
+	})
 	return l
 }
 
