@@ -1,14 +1,10 @@
 package l2
 
 import (
-	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 // Whatever becomes of an interface, the one that is there answers for itself,
@@ -17,11 +13,8 @@ func TestInterfacesChurn(t *testing.T) {
 	if !inNamespace(t, "arping", "ndisc6") {
 		return
 	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
-	l := newLAN(t)
-	a := startAnnouncer(t)
-	a.awaitLAN(t)
-	a.Set(&Want{Addresses: map[netip.Addr]Announcement{vip4: {}, vip6: {}}})
+	l, a := onLAN(t)
+	a.Set(wantEverywhere(vip4, vip6))
 	files := func() int {
 		list, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -30,8 +23,8 @@ func TestInterfacesChurn(t *testing.T) {
 		return len(list)
 	}
 	answers := func(name string) bool {
-		argv := l.command("sh", "-c", "arping -r -c 1 -w 1 -i eth0 "+vip4.String()+"; ndisc6 -1 -q -r 1 -w 200 "+vip6.String()+" eth0")
-		out, _ := exec.Command(argv[0], argv[1:]...).Output() // no answer is an answer
+		ask := l.command("sh", "-c", "arping -r -c 1 -w 1 -i eth0 "+vip4.String()+"; ndisc6 -1 -q -r 1 -w 200 "+vip6.String()+" eth0")
+		out, _ := ask.Output() // no answer is an answer
 		mac := a.mac(name)
 		return mac != "" && strings.Count(strings.ToLower(string(out)), mac) == 2 &&
 			strings.Contains(run(t, "ip", "-6", "maddr", "show", "dev", name), "ff02::1:ff00:50")

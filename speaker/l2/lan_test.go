@@ -1,15 +1,11 @@
 package l2
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"os/exec"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,28 +13,35 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
 	"quayside.io/speaker/announce"
-	"quayside.io/test/busy"
 	"quayside.io/test/netns"
 )
 
 // inNamespace runs the calling test in a network of its own; see netns.Inside.
-// Tests that have one do not wait for each other.
+// Tests that have one do not wait for each other, and leave nothing running.
 func inNamespace(t *testing.T, programs ...string) bool {
 	t.Helper()
 	if !netns.IsInside(t) { // goleak inside would find the one that waits
 		t.Parallel()
 	}
-	return netns.Inside(t, time.Minute, programs...)
+	if !netns.Inside(t, time.Minute, programs...) {
+		return false
+	}
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // the first of all cleanups, so the last to run
+	return true
 }
 
 func run(t *testing.T, argv ...string) string {
 	t.Helper()
-	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	return output(t, exec.Command(argv[0], argv[1:]...))
+}
+
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
 	}
 	return string(out)
 }
@@ -78,18 +81,15 @@ func newCable(t *testing.T, name string) *lan {
 // run runs a program at the neighbour.
 func (l *lan) run(argv ...string) string {
 	l.t.Helper()
-	return run(l.t, l.command(argv...)...)
+	return output(l.t, l.command(argv...))
 }
 
-func (l *lan) command(argv ...string) []string {
-	return append([]string{"nsenter", "-t", l.neighbour, "-n"}, argv...)
+func (l *lan) command(argv ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"-t", l.neighbour, "-n"}, argv...)...)
 }
 
 // try runs a program at the neighbour that may fail.
-func (l *lan) try(argv ...string) error {
-	argv = l.command(argv...)
-	return exec.Command(argv[0], argv[1:]...).Run()
-}
+func (l *lan) try(argv ...string) error { return l.command(argv...).Run() }
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -119,38 +119,49 @@ func startAnnouncer(t *testing.T) *Announcer {
 	return a
 }
 
-func wantAddresses(addresses ...netip.Addr) *Want {
-	w := &Want{Addresses: map[netip.Addr]Announcement{}}
-	for _, a := range addresses {
-		w.Addresses[a] = Announcement{Interfaces: []string{"lan0"}}
-	}
-	return w
+// onLAN begins most tests: an announcer on a cable to a neighbour.
+func onLAN(t *testing.T) (*lan, *Announcer) {
+	t.Helper()
+	l, a := newLAN(t), startAnnouncer(t)
+	a.awaitLAN(t)
+	return l, a
 }
 
 func (a *Announcer) awaitLAN(t *testing.T) {
 	t.Helper()
-	eventually(t, "lan0 is up", func() bool {
-		return slices.ContainsFunc(a.Interfaces(), func(i announce.Interface) bool { return i.Name == "lan0" && i.Up })
-	})
+	eventually(t, "lan0 is up", func() bool { i, _ := a.sees("lan0"); return i.Up })
 }
 
-func (a *Announcer) mac(name string) string {
+// sees is what the announcer says of an interface.
+func (a *Announcer) sees(name string) (i announce.Interface, ok bool) {
 	for _, i := range a.Interfaces() {
 		if i.Name == name {
-			return i.MAC
+			return i, true
 		}
 	}
-	return ""
+	return announce.Interface{}, false
+}
+
+func (a *Announcer) mac(name string) string { i, _ := a.sees(name); return i.MAC }
+
+// wantAddresses wants them on lan0, wantEverywhere on every interface.
+func wantAddresses(addresses ...netip.Addr) *Want { return wantOn([]string{"lan0"}, addresses) }
+
+func wantEverywhere(addresses ...netip.Addr) *Want { return wantOn(nil, addresses) }
+
+func wantOn(interfaces []string, addresses []netip.Addr) *Want {
+	w := &Want{Addresses: map[netip.Addr]Announcement{}}
+	for _, a := range addresses {
+		w.Addresses[a] = Announcement{Interfaces: interfaces}
+	}
+	return w
 }
 
 func TestAnswersOnARealLAN(t *testing.T) {
 	if !inNamespace(t, "arping", "ndisc6") {
 		return
 	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
-	l := newLAN(t)
-	a := startAnnouncer(t)
-	a.awaitLAN(t)
+	l, a := onLAN(t)
 	a.Set(wantAddresses(vip4, vip6))
 	eventually(t, "announced", func() bool { return a.metrics.of("lan0", "ipv6").gratuitous.Load() > 0 })
 
@@ -190,8 +201,7 @@ func TestAnswersOnARealLAN(t *testing.T) {
 	run(t, "ip", "link", "set", "lan0", "address", "02:00:00:00:00:77")
 	run(t, "ip", "link", "set", "lan0", "up")
 	eventually(t, "answers with the new MAC", func() bool {
-		argv := l.command("ndisc6", "-1", "-r", "1", "-w", "300", vip6.String(), "eth0")
-		out, _ := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+		out, _ := l.command("ndisc6", "-1", "-r", "1", "-w", "300", vip6.String(), "eth0").CombinedOutput()
 		return strings.Contains(string(out), "02:00:00:00:00:77")
 	})
 	eventually(t, "the group is joined again, and the address announced again", func() bool {
@@ -201,51 +211,18 @@ func TestAnswersOnARealLAN(t *testing.T) {
 	eventually(t, "the group is left with the address", func() bool { return !joined() })
 }
 
-func TestProbeFindsWhoAnswers(t *testing.T) {
-	if !inNamespace(t) {
-		return
-	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
-	l := newLAN(t)
-	a := startAnnouncer(t)
-	a.awaitLAN(t)
-	neighbour4, neighbour6 := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("2001:db8::9")
-	questions := []Question{{Address: neighbour4}, {Address: neighbour6}, {Address: vip4}, {Address: vip6, Interfaces: []string{"lan0"}}}
-	var found map[netip.Addr]Found
-	eventually(t, "the neighbour answers in both families, once its kernel is ready", func() bool {
-		began := time.Now()
-		var err error
-		if found, err = a.Probe(t.Context(), questions, Takeover()); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("probe took %v", time.Since(began).Round(time.Millisecond))
-		return len(found) == 2
-	})
-	links := l.run("ip", "-o", "link", "show", "eth0")
-	for _, n := range []netip.Addr{neighbour4, neighbour6} {
-		if f := found[n]; f.Interface != "lan0" || !strings.Contains(links, f.MAC) || f.MAC == "" {
-			t.Errorf("%s: found %+v, want the MAC in %s", n, f, links)
-		}
-	}
-	for _, n := range []netip.Addr{vip4, vip6} {
-		if f, ok := found[n]; ok {
-			t.Errorf("%s: found %+v, but nobody is there", n, f)
-		}
-	}
-}
-
 func TestEachInterfaceAnswersForItself(t *testing.T) {
 	if !inNamespace(t, "arping") {
 		return
 	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
 	first, second := newCable(t, "lan0"), newCable(t, "lan1")
 	a := startAnnouncer(t)
 	other := vip4.Next()
-	a.Set(&Want{Addresses: map[netip.Addr]Announcement{vip4: {}, other: {Interfaces: []string{"lan1"}}}})
+	want := wantEverywhere(vip4)
+	want.Addresses[other] = Announcement{Interfaces: []string{"lan1"}}
+	a.Set(want)
 	ask := func(l *lan, address netip.Addr) string {
-		argv := l.command("arping", "-r", "-c", "1", "-w", "1", "-i", "eth0", address.String())
-		out, _ := exec.Command(argv[0], argv[1:]...).Output() // no answer is an answer
+		out, _ := l.command("arping", "-r", "-c", "1", "-w", "1", "-i", "eth0", address.String()).Output() // no answer is an answer
 		return strings.ToLower(strings.TrimSpace(string(out)))
 	}
 	eventually(t, "each cable hears the MAC of its own end", func() bool {
@@ -262,19 +239,16 @@ func TestWhatIsAwaitedIsAnswered(t *testing.T) {
 	if !inNamespace(t, "arping", "ndisc6") {
 		return
 	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
-	l := newLAN(t)
-	a := startAnnouncer(t)
-	a.awaitLAN(t)
-	want := &Want{Addresses: map[netip.Addr]Announcement{vip4: {}, vip6: {}}}
+	l, a := onLAN(t)
+	want := wantEverywhere(vip4, vip6)
 	a.Set(want)
 	a.Await(want, time.Minute)
-	for _, argv := range [][]string{
+	for _, question := range []*exec.Cmd{
 		l.command("arping", "-r", "-c", "1", "-w", "1", "-i", "eth0", vip4.String()),
 		l.command("ndisc6", "-1", "-q", "-r", "1", "-w", "1000", vip6.String(), "eth0"),
 	} {
-		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			t.Errorf("%v: the first question has no answer: %s", argv, out)
+		if out, err := question.CombinedOutput(); err != nil {
+			t.Errorf("%v: the first question has no answer: %s", question.Args, out)
 		}
 	}
 	began := time.Now()
@@ -290,7 +264,6 @@ func TestAVLANIsAnotherLAN(t *testing.T) {
 	if !inNamespace(t, "arping") {
 		return
 	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
 	l := newLAN(t)
 	if out, err := exec.Command("ip", "link", "add", "link", "lan0", "name", "lan0.7", "up", "type", "vlan", "id", "7").CombinedOutput(); err != nil {
 		t.Skipf("this kernel has no VLANs: %s", out)
@@ -313,209 +286,5 @@ func TestAVLANIsAnotherLAN(t *testing.T) {
 	case c := <-a.Conflicts():
 		t.Errorf("a host of the VLAN is told as %+v", c)
 	case <-time.After(300 * time.Millisecond):
-	}
-}
-
-// The burst as the neighbour captures it: five times both forms of ARP and an
-// advertisement, over two and a half seconds, and then nothing until the beat.
-func TestTheBurstOnTheWire(t *testing.T) {
-	if !inNamespace(t, "tcpdump") {
-		return
-	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
-	l := newLAN(t)
-	a := startAnnouncer(t)
-	a.awaitLAN(t)
-	argv := l.command("timeout", "6", "tcpdump", "-i", "eth0", "-nn", "-tt", "-l", "--immediate-mode", "arp or icmp6[0] == 136")
-	dump := exec.Command(argv[0], argv[1:]...)
-	var out bytes.Buffer
-	dump.Stdout = &out
-	says, err := dump.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dump.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for said := bufio.NewScanner(says); said.Scan() && !strings.Contains(said.Text(), "listening on"); {
-	}
-	standstill := busy.Standstill(t)
-	a.Set(wantAddresses(vip4, vip6))
-	time.Sleep(time.Second)
-	a.Set(wantAddresses(vip4, vip6)) // saying it again must not begin the burst again
-	_ = dump.Wait()                  // timeout ends it
-	counts := map[string]int{}
-	var times []float64
-	for _, line := range strings.Split(out.String(), "\n") {
-		var at float64
-		if _, err := fmt.Sscan(line, &at); err != nil {
-			continue
-		}
-		for _, form := range []string{"Request who-has " + vip4.String(), "Reply " + vip4.String(), "neighbor advertisement, tgt is " + vip6.String()} {
-			if strings.Contains(line, form) {
-				counts[form]++
-				times = append(times, at)
-			}
-		}
-	}
-	for form, n := range counts {
-		if n != len(burst()) {
-			t.Errorf("%q was sent %d times", form, n)
-		}
-	}
-	if len(counts) != 3 {
-		t.Fatalf("captured\n%s", out.String())
-	}
-	if took := times[len(times)-1] - times[0]; took < 2.3 || took > 4+standstill().Seconds() {
-		t.Errorf("the burst took %.1f s", took)
-	}
-}
-
-func TestStrangersAreToldAndAnswered(t *testing.T) {
-	if !inNamespace(t, "arping") {
-		return
-	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
-	l := newLAN(t)
-	a := startAnnouncer(t)
-	a.Set(wantAddresses(vip4))
-	said := func() uint64 { return a.metrics.of("lan0", "ipv4").gratuitous.Load() }
-	burstIn := uint64(2 * len(burst())) // both forms
-	eventually(t, "announced", func() bool { return said() == burstIn })
-	l.run("ip", "addr", "add", vip4.String()+"/24", "dev", "eth0")
-	_ = l.try("arping", "-U", "-c", "1", "-w", "1", "-i", "eth0", "-S", vip4.String(), vip4.String())
-	select {
-	case c := <-a.Conflicts():
-		if c.Address != vip4 || c.Interface != "lan0" || !strings.Contains(l.run("ip", "-o", "link", "show", "eth0"), c.MAC) {
-			t.Errorf("conflict %+v", c)
-		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("nobody told of the stranger")
-	}
-	if n := said() - burstIn; n != 2 {
-		t.Errorf("the address was defended with %d frames, want one of each form", n)
-	}
-}
-
-func TestInterfacesAreFollowed(t *testing.T) {
-	if !inNamespace(t) {
-		return
-	}
-	t.Cleanup(func() { goleak.VerifyNone(t) }) // after the announcer has ended
-	newLAN(t)
-	a := startAnnouncer(t)
-	find := func(name string) (announce.Interface, bool) {
-		for _, i := range a.Interfaces() {
-			if i.Name == name {
-				return i, true
-			}
-		}
-		return announce.Interface{}, false
-	}
-	run(t, "ip", "addr", "add", "10.0.0.1/24", "dev", "lan0")
-	run(t, "ip", "route", "add", "10.9.0.0/16", "dev", "lan0")
-	run(t, "ip", "route", "add", "default", "via", "10.0.0.254")
-	run(t, "ip", "route", "add", "10.8.0.0/16", "nexthop", "via", "10.0.0.252", "nexthop", "via", "10.0.0.253")
-	run(t, "ip", "route", "add", "10.7.0.0/16", "via", "inet6", "fe80::7", "dev", "lan0")
-	run(t, "ip", "link", "add", "veth77", "type", "veth", "peer", "name", "br-port")
-	run(t, "ip", "link", "add", "br0", "type", "bridge")
-	run(t, "ip", "link", "set", "br-port", "master", "br0")
-	eventually(t, "addresses, routes and gateways are known", func() bool {
-		i, _ := find("lan0")
-		return fmt.Sprint(i.Prefixes, i.Routes, i.Gateways) == "[10.0.0.1/24] [10.9.0.0/16] [10.0.0.252 10.0.0.253 10.0.0.254 fe80::7]"
-	})
-	eventually(t, "the bridge is one of them", func() bool { _, ok := find("br0"); return ok })
-	for _, name := range []string{"lo", "veth77", "br-port"} {
-		if i, ok := find(name); ok {
-			t.Errorf("%+v should not carry announcements", i)
-		}
-	}
-	if h := a.Hazards(); len(h) > 0 {
-		t.Errorf("hazards %v", h)
-	}
-	// kube-proxy makes this interface in IPVS mode; a bridge does as well here.
-	run(t, "ip", "link", "add", "kube-ipvs0", "type", "bridge")
-	eventually(t, "a kernel that answers for everything is told", func() bool {
-		h := a.Hazards()
-		return len(h) == 2 && strings.Contains(h[0], "strictARP")
-	})
-	for _, name := range []string{"br0", "br-port", "veth77"} {
-		run(t, "ip", "link", "set", name, "up")
-	}
-	eventually(t, "the bridge is counted", func() bool { return a.metrics.has("br0") })
-	run(t, "ip", "link", "del", "br0")
-	eventually(t, "an interface that went is gone", func() bool { _, ok := find("br0"); return !ok && !a.metrics.has("br0") })
-}
-
-// BenchmarkReadLinks reads five interfaces of a node with five thousand routes,
-// as a node with many pods or many peers has.
-func BenchmarkReadLinks(b *testing.B) {
-	if lacks := netns.Lacks("ip"); lacks != "" {
-		b.Skipf("needs %s", lacks)
-	}
-	runtime.LockOSThread() // and never unlocked: the thread and its network end with this
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		b.Fatal(err)
-	}
-	var batch strings.Builder
-	for i := range 5 {
-		fmt.Fprintf(&batch, "link add lan%[1]d up type bridge\naddr add 10.%[1]d.0.1/16 dev lan%[1]d\n", i)
-	}
-	for i := range 5000 {
-		fmt.Fprintf(&batch, "route add 10.100.%d.%d via 10.0.0.%d\n", i/250, i%250, 2+i%250)
-	}
-	cmd := exec.Command("ip", "-batch", "-")
-	cmd.Stdin = strings.NewReader(batch.String())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
-	for b.Loop() {
-		if links, err := readLinks(); err != nil || len(links) != 5 {
-			b.Fatal(len(links), err)
-		}
-	}
-}
-
-// has reports whether an interface has series.
-func (m *metrics) has(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.counters[[2]string{name, "ipv4"}] != nil
-}
-
-// A host that boots asks whether anybody has its address (RFC 4862 5.4). A node
-// that asks for it at that moment, as a sign of life, must not be taken for
-// somebody who wants it, too.
-func TestAskingForAHostTakesNothingFromIt(t *testing.T) {
-	if !inNamespace(t) {
-		return
-	}
-	l := newLAN(t)
-	run(t, "ip", "addr", "add", "10.0.0.1/24", "dev", "lan0")
-	run(t, "ip", "addr", "add", "2001:db8::1/64", "dev", "lan0", "nodad")
-	a := startAnnouncer(t)
-	a.awaitLAN(t)
-	eventually(t, "the addresses of lan0 are known", func() bool {
-		return slices.ContainsFunc(a.Interfaces(), func(i announce.Interface) bool { return i.Name == "lan0" && len(i.Prefixes) == 2 })
-	})
-	hosts := []Question{
-		{Address: netip.MustParseAddr("2001:db8::77"), Host: true},
-		{Address: netip.MustParseAddr("10.0.0.9"), Host: true},
-	}
-	l.run("ip", "addr", "add", "2001:db8::77/64", "dev", "eth0")
-	for began := time.Now(); time.Since(began) < 500*time.Millisecond; {
-		if _, err := a.Probe(t.Context(), hosts, Takeover()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	eventually(t, "the host has made up its mind", func() bool {
-		return !strings.Contains(strings.ReplaceAll(l.run("ip", "-6", "addr", "show", "dev", "eth0"), "dadfailed tentative", ""), "tentative")
-	})
-	if s := l.run("ip", "-6", "addr", "show", "dev", "eth0"); strings.Contains(s, "dadfailed") {
-		t.Errorf("the host has given its address up:\n%s", s)
-	}
-	found, err := a.Probe(t.Context(), hosts, Takeover())
-	if err != nil || len(found) != len(hosts) {
-		t.Errorf("answers of %v, %v; want both", found, err)
 	}
 }

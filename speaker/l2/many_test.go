@@ -15,10 +15,8 @@ func TestNoneOfManyQuestionsIsLost(t *testing.T) {
 		return
 	}
 	const many = 5000
-	l := newLAN(t)
+	l, a := onLAN(t)
 	l.run("ip", "route", "add", "local", "10.1.0.0/16", "dev", "lo")
-	a := startAnnouncer(t)
-	a.awaitLAN(t)
 	questions := make([]Question, many)
 	for i := range questions {
 		questions[i].Address = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})

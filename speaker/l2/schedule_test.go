@@ -3,7 +3,6 @@ package l2
 import (
 	"log/slog"
 	"maps"
-	"net/netip"
 	"testing"
 	"time"
 )
@@ -41,7 +40,7 @@ func TestScheduleBurstsThenBeats(t *testing.T) {
 // however often that happens.
 func TestOnlyTheInterfaceThatCameIsAnnouncedOn(t *testing.T) {
 	a := New(Options{Log: slog.New(slog.DiscardHandler)})
-	a.Set(&Want{Addresses: map[netip.Addr]Announcement{vip4: {}}})
+	a.Set(wantEverywhere(vip4))
 	now := time.Unix(1000, 0)
 	plug := func(index int, name string) responderKey {
 		l := link{index: index, mac: self}
