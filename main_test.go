@@ -247,8 +247,7 @@ func TestDemoLosesNoRequestAndItsCurlLinesWork(t *testing.T) {
 	} else {
 		_ = l.Close()
 	}
-	at, tls := freeAddress(t), freeAddress(t)
-	screen := start(t, "up", "--demo", "--http", at, "--https", tls, "--admin", freeAddress(t))
+	screen := start(t, "up", "--demo", "--http", "127.0.0.1:0", "--https", "127.0.0.1:0", "--admin", freeAddress(t))
 
 	lines := regexp.MustCompile(`(?m)^  (curl [^#\n]*)`)
 	counts := regexp.MustCompile(`(\d+) requests, (\d+) failed, while (\d+) pods were replaced`)

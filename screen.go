@@ -13,6 +13,7 @@ import (
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/demo"
 	"quayside.io/proxy/forward"
+	"quayside.io/proxy/serve"
 )
 
 // How often the screen is looked at. A terminal is redrawn; anywhere else a
@@ -111,8 +112,8 @@ func isTerminal(w io.Writer) bool {
 }
 
 // demoHeader says what to try, and whether anyone lost a request.
-func demoHeader(c *snapshot.Cluster, f upFlags, stats demo.Stats) string {
-	at, ok := f.httpAddress(c)
+func demoHeader(c *snapshot.Cluster, all []serve.ListenerState, stats demo.Stats) string {
+	at, ok := proxyAt(c, all, false)
 	if !ok {
 		return "Quayside is coming up.\n\n"
 	}
@@ -121,8 +122,8 @@ func demoHeader(c *snapshot.Cluster, f upFlags, stats demo.Stats) string {
 	fmt.Fprintf(&b, "  curl http://%s/video\n", at)
 	fmt.Fprintf(&b, "  curl http://%s/store\n", at)
 	fmt.Fprintf(&b, "  curl -H 'Host: video.example.com' http://%s/\n", at)
-	if _, port, ok := strings.Cut(f.proxy.https, ":"); ok {
-		fmt.Fprintf(&b, "  curl --insecure --resolve store.example.com:%s:%s https://store.example.com:%[1]s/\n", port, at.Addr())
+	if at, ok := proxyAt(c, all, true); ok {
+		fmt.Fprintf(&b, "  curl --insecure --resolve store.example.com:%d:%s https://store.example.com:%[1]d/\n", at.Port(), at.Addr())
 	}
 	if s, ok := c.Services.Get(demo.HelloService()); ok && len(s.Status.LoadBalancer.Ingress) > 0 {
 		fmt.Fprintf(&b, "  curl http://%s:%d/   # a Service with an address of its own\n", s.Status.LoadBalancer.Ingress[0].IP, forward.Port(s.Spec.Ports[0].Port))
@@ -135,14 +136,21 @@ func demoHeader(c *snapshot.Cluster, f upFlags, stats demo.Stats) string {
 }
 
 // upHeader says where Ingresses are served.
-func (f *upFlags) upHeader(c *snapshot.Cluster) string {
+func upHeader(c *snapshot.Cluster, all []serve.ListenerState) string {
 	var b strings.Builder
-	for _, at := range []struct{ scheme, address string }{{"HTTP", f.proxy.http}, {"HTTPS", f.proxy.https}} {
-		if at.address != "" {
-			fmt.Fprintf(&b, "Ingresses by %s on %s. ", at.scheme, at.address)
+	for _, l := range all {
+		at, scheme := l.Address, "HTTP"
+		if l.TLS {
+			scheme = "HTTPS"
+		}
+		if strings.HasSuffix(at, ":0") {
+			at = l.Bound
+		}
+		if l.Required && at != "" {
+			fmt.Fprintf(&b, "Ingresses by %s on %s. ", scheme, at)
 		}
 	}
-	if at, ok := f.httpAddress(c); ok {
+	if at, ok := proxyAt(c, all, false); ok {
 		fmt.Fprintf(&b, "Also on %s.", at)
 	}
 	return b.String() + "\n\n"

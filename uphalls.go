@@ -54,13 +54,13 @@ func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, p *
 		}
 		return all
 	}
-	s := &screen{out: e.stdout, header: func() string { return f.upHeader(files.Snapshot()) }, report: func() *explain.Report {
+	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: func() *explain.Report {
 		return explain.Status(files.Snapshot(), problems())
 	}}
 	tasks = append(tasks, s.run)
 	if f.demo {
-		d := demo.New(files, demoPace, func() (netip.AddrPort, bool) { return f.httpAddress(files.Snapshot()) }, p.log)
-		s.header = func() string { return demoHeader(files.Snapshot(), f, d.Stats()) }
+		d := demo.New(files, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
+		s.header = func() string { return demoHeader(files.Snapshot(), front.Listeners(), d.Stats()) }
 		tasks = append(tasks, d.Run)
 	}
 	p.admin.Ready(front.Ready)
@@ -139,15 +139,16 @@ func isEveryAddress(host string) bool {
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-// httpAddress is where a client on this machine reaches the proxy by HTTP.
-func (f *upFlags) httpAddress(c *snapshot.Cluster) (netip.AddrPort, bool) {
-	_, port, err := net.SplitHostPort(f.proxy.http)
-	if err != nil {
-		return netip.AddrPort{}, false
-	}
+// proxyAt is where the proxy's own Service is reached, by HTTP or HTTPS: what is
+// bound says so, since a flag may leave the port to the system.
+func proxyAt(c *snapshot.Cluster, all []serve.ListenerState, tls bool) (netip.AddrPort, bool) {
 	for _, ip := range proxyAddresses(c) {
-		at, err := netip.ParseAddrPort(net.JoinHostPort(ip.String(), port))
-		return at, err == nil
+		for _, l := range all {
+			at, err := netip.ParseAddrPort(l.Bound)
+			if err == nil && l.TLS == tls && (at.Addr() == ip || at.Addr().IsUnspecified()) {
+				return netip.AddrPortFrom(ip, at.Port()), true
+			}
+		}
 	}
 	return netip.AddrPort{}, false
 }

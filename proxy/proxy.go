@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -218,14 +217,13 @@ func (p *Proxy) listeners(c *snapshot.Cluster) []serve.Listener {
 		list = append(list, serve.Listener{Address: p.options.HTTPS, TLS: true, Required: true})
 	}
 	if p.options.Listeners != nil {
-		for _, l := range p.options.Listeners(c) {
-			if !slices.ContainsFunc(list, func(o serve.Listener) bool { return o.Address == l.Address }) {
-				list = append(list, l)
-			}
-		}
+		list = append(list, p.options.Listeners(c)...)
 	}
 	return list
 }
+
+// Listeners returns what the proxy listens on, or is to listen on.
+func (p *Proxy) Listeners() []serve.ListenerState { return p.server.Listeners() }
 
 // watchEndpoints follows what the sets are compiled from.
 func (p *Proxy) watchEndpoints(ctx context.Context) error {
