@@ -115,7 +115,10 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) explain.Scene {
 	now := time.Now()
 	routes.Now = now
-	s := explain.Scene{Cluster: c, Now: now, Routes: route.Compile(c, nil, routes)}
+	s := explain.Scene{
+		Cluster: c, Now: now, Routes: route.Compile(c, nil, routes),
+		Self: snapshot.Key{Namespace: f.namespace, Name: proxyService().Name},
+	}
 	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
 	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
 	for _, p := range s.Routes.Problems {

@@ -30,7 +30,8 @@ type Scene struct {
 	// Embedded is `quayside up`: there are no speakers, and loopback addresses
 	// are reached on this machine.
 	Embedded bool
-	// Self is the Service that `up` serves itself, without an EndpointSlice.
+	// Self is the proxy's own Service. `up` serves it itself, without an
+	// EndpointSlice.
 	Self snapshot.Key
 	// Now judges certificates.
 	Now time.Time
@@ -94,10 +95,7 @@ func ParseTarget(text string) (Target, error) {
 		return Target{text: text, service: snapshot.Key{Namespace: namespace, Name: name}}, nil
 	}
 	u, err := url.Parse(text)
-	if err != nil {
-		return Target{}, fmt.Errorf("%w: %w", ErrTarget, err)
-	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return Target{}, fmt.Errorf("%w: %q: want http://host/path, https://host/path, service/NAMESPACE/NAME or an IP address", ErrTarget, text)
 	}
 	path, ok := route.Normalize(nil, []byte(cmp.Or(u.EscapedPath(), "/")))
@@ -112,7 +110,7 @@ func Trace(s Scene, target Target) *Path {
 	t := &tracer{Scene: s, path: &Path{Target: target.text}, seen: map[snapshot.Ref]struct{}{}}
 	switch {
 	case target.address.IsValid():
-		t.address(target.address)
+		t.address(target.address, 0)
 	case target.service.Name != "":
 		t.service(target.service)
 	default:

@@ -19,8 +19,12 @@ import (
 
 // http traces a URL: to a proxy, through its table, to a pod. path is normalised.
 func (t *tracer) http(tls bool, host string, path []byte) {
-	r := t.Routes.Match([]byte(host), path)
 	name, port := cutPort(host, tls)
+	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil && t.isOfOthers(ip.Unmap()) {
+		t.address(ip.Unmap(), port)
+		return
+	}
+	r := t.Routes.Match([]byte(host), path)
 	if r == nil {
 		t.broken("route", "%s", t.noRoute(name, path))
 		return
@@ -37,6 +41,22 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		t.works("redirect", "answers 308 to https; what follows holds for that")
 	}
 	t.backend(r, nodes)
+}
+
+// isOfOthers reports whether Services hold ip and none of them is the proxy's: a
+// request to it passes no proxy of ours.
+func (t *tracer) isOfOthers(ip netip.Addr) bool {
+	holders, listers := t.holders(ip)
+	all := append(holders, listers...)
+	if len(all) == 0 || slices.ContainsFunc(all, func(s *corev1.Service) bool { return snapshot.KeyOf(s) == t.Self }) {
+		return false
+	}
+	for r := range t.Routes.Routes() {
+		if i, ok := t.Cluster.Ingresses.Get(r.Ingress); ok && slices.Contains(ingress(i).Addresses, ip.String()) {
+			return false
+		}
+	}
+	return true
 }
 
 // cutPort parts "host:port"; without a port it is that of the scheme. A host

@@ -17,8 +17,8 @@ import (
 	"quayside.io/lbpool"
 )
 
-// address traces an IP address: whoever holds it.
-func (t *tracer) address(ip netip.Addr) {
+// address traces an IP address to whoever holds it, at one TCP port; 0: at all.
+func (t *tracer) address(ip netip.Addr, port int32) {
 	holders, listers := t.holders(ip)
 	if len(holders)+len(listers) == 0 {
 		t.broken("address", "%s", t.unheld(ip))
@@ -32,8 +32,16 @@ func (t *tracer) address(ip netip.Addr) {
 	}
 	all := slices.Concat(holders, listers)
 	t.announced(all[0], ip)
+	var only func(corev1.ServicePort) bool
+	if port > 0 && !t.Embedded { // `up` has ports of its own
+		only = isTCP(port)
+		all = slices.DeleteFunc(all, func(s *corev1.Service) bool { return !slices.ContainsFunc(s.Spec.Ports, only) })
+		if len(all) == 0 {
+			t.broken("endpoints", "no Service at %s has port %d/TCP", ip, port)
+		}
+	}
 	for _, s := range all {
-		t.endpoints("endpoints", s, ip, nil)
+		t.endpoints("endpoints", s, ip, only)
 	}
 }
 
