@@ -52,11 +52,15 @@ func (e *env) look(c *cobra.Command, f lookFlags, see func(ctx context.Context, 
 	ctx, cancel := context.WithTimeout(c.Context(), lookTimeout)
 	defer cancel()
 	kubeconfig, inCluster := "", false
-	if !c.Flags().Changed("admin") {
+	byAdmin := c.Flags().Changed("admin")
+	if !byAdmin {
 		kubeconfig, inCluster = e.findKubeconfig()
 	}
 	seen, err := see(ctx, kubeconfig, inCluster)
-	if err != nil {
+	switch {
+	case err != nil && !byAdmin && !inCluster:
+		return fmt.Errorf("no cluster is configured (--kubeconfig), and %w", err)
+	case err != nil:
 		return err
 	}
 	return e.print(seen, f.output)
@@ -146,7 +150,7 @@ func (e *env) askAdmin(ctx context.Context, path string, into any) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("no cluster is configured (--kubeconfig) and nothing answers at --admin %s: %w", e.admin, err)
+		return fmt.Errorf("nothing answers at --admin %s: %w", e.admin, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
