@@ -43,12 +43,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 			h.settle("route", table.Problems)
 			next = earlier(next, table.NextWake)
 		}
-		next = earlier(next, h.heldBack())
-		if next.IsZero() {
-			wake.Stop()
-		} else {
-			wake.Reset(max(inspectEvery, next.Sub(now)))
-		}
+		rearm(wake, earlier(next, h.heldBack()), inspectEvery)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -63,6 +58,16 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// rearm lets wake go off at next, which zero means never, but not sooner than
+// after pause.
+func rearm(wake *time.Timer, next time.Time, pause time.Duration) {
+	if next.IsZero() {
+		wake.Stop()
+		return
+	}
+	wake.Reset(max(pause, time.Until(next)))
 }
 
 // settle replaces the Problems that one compiler found and reports the new ones.

@@ -69,11 +69,8 @@ func (h *Controller) assign(ctx context.Context) error {
 		if len(updates) > 0 {
 			h.metrics.applied.Observe(time.Since(begin).Seconds())
 		}
-		if next := earlier(earlier(plan.NextWake, failures.next()), earlier(written.next(), h.heldBack())); next.IsZero() {
-			wake.Stop()
-		} else {
-			wake.Reset(max(time.Millisecond, time.Until(next)))
-		}
+		next := earlier(earlier(plan.NextWake, failures.next()), earlier(written.next(), h.heldBack()))
+		rearm(wake, next, time.Millisecond)
 	}
 }
 
