@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quayside.io/lbpool"
+	"quayside.io/test/busy"
 )
 
 func ranges(t interface{ Fatal(...any) }, list ...string) (rs []netipx.IPRange) {
@@ -293,11 +294,5 @@ func TestManyScatteredPools(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	var few, many time.Duration
-	for range 5 { // a machine that is busy elsewhere is so for a moment
-		if few, many = divide(4), divide(40); many < 40*few {
-			return
-		}
-	}
-	t.Errorf("4 pools of a thousand ranges cost %v, 40 of them %v", few, many)
+	busy.Growth(t, divide, 4, 40, 40)
 }

@@ -9,6 +9,7 @@ import (
 
 	"quayside.io/controller/assign"
 	"quayside.io/controller/snapshot"
+	"quayside.io/test/busy"
 )
 
 // sharer returns a Service that shares under one key, with the given ports.
@@ -89,11 +90,5 @@ func TestLongStatus(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	var few, many time.Duration
-	for range 5 { // a machine that is busy elsewhere is so for a moment
-		if few, many = plan(3_000), plan(60_000); many < 100*few {
-			return
-		}
-	}
-	t.Errorf("3,000 addresses cost %v, and twenty times as many %v", few, many)
+	busy.Growth(t, plan, 3_000, 60_000, 100)
 }

@@ -65,3 +65,16 @@ func Standstill(t testing.TB) (soFar func() time.Duration) {
 	}()
 	return func() time.Duration { return time.Duration(late.Load()) }
 }
+
+// Growth fails the test unless many cost less than that many times what few
+// do, once in five: a machine that is busy elsewhere is so for a moment.
+func Growth(t testing.TB, cost func(n int) time.Duration, few, many int, times time.Duration) {
+	t.Helper()
+	var less, more time.Duration
+	for range 5 {
+		if less, more = cost(few), cost(many); more < times*less {
+			return
+		}
+	}
+	t.Errorf("%d cost %v and %d cost %v, which is not less than %d times as much", few, less, many, more, times)
+}
