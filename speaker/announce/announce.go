@@ -54,6 +54,7 @@ type Interface struct {
 
 // Facts is what a node says about itself.
 type Facts struct {
+	// Interfaces are nil while they are not known, which a node without any is not.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	// Leaving says that the node's speaker is about to stop.
 	Leaving bool `json:"leaving,omitempty"`

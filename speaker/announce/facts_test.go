@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/snapshot"
 )
@@ -21,6 +23,36 @@ func TestFactsSurviveTheStatus(t *testing.T) {
 	got := factsFromStatus(v1alpha1.SpeakerStatusStatus{Interfaces: statusInterfaces(want), Leaving: true})
 	if !got.Leaving || !reflect.DeepEqual(got.Interfaces, want) {
 		t.Errorf("got %+v, wanted %+v", got, want)
+	}
+}
+
+// A node that has no interface that could carry an address, as one whose only link
+// is a tunnel, is known to have none, by gossip or by its SpeakerStatus. One that
+// has not told yet is not.
+func TestNoInterfaceIsKnown(t *testing.T) {
+	status := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	none, nothing := Facts{Interfaces: []Interface{}}, Facts{Leaving: true}
+	for _, c := range []struct {
+		name  string
+		said  *Facts
+		alive int32 // says the status, which only who knows its interfaces writes
+		known bool
+	}{
+		{name: "it said nothing"},
+		{name: "it said that it leaves", said: &nothing},
+		{name: "it said that it has none", said: &none, known: true},
+		{name: "its status lists none", alive: 1, known: true},
+		{name: "its status lists none, and it said that it leaves", said: &nothing, alive: 1, known: true},
+	} {
+		status.Status.Members.Alive = c.alive
+		v := View{Alive: living("n1", "n2"), Facts: map[string]Facts{}}
+		if c.said != nil {
+			v.Facts["n1"] = *c.said
+		}
+		p := Compile(snapshot.Of(readyNode("n1", ""), lanPool("10.0.0.40-10.0.0.60"), sharer("a", 80), status), "n1", v, epoch0(), Options{})
+		if owned := len(p.Take) > 0; owned == c.known {
+			t.Errorf("%s: takes %v, problems %v", c.name, p.Take, p.Problems)
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func (k *compiler) readNodes() {
 		_, alive := k.view.Alive[n.Name]
 		v := node{
 			name: n.Name, labels: labels.Set(n.Labels), hash: hashString(n.Name),
-			alive: alive, unfit: facts.unfit(), known: known && len(facts.Interfaces) > 0, ifaces: facts.Interfaces,
+			alive: alive, unfit: facts.unfit(), known: known, ifaces: facts.Interfaces,
 		}
 		for _, cond := range n.Status.Conditions {
 			switch {
@@ -121,22 +121,24 @@ func (k *compiler) noteOwnAddresses(n *corev1.Node, facts Facts) {
 	}
 }
 
-// factsOf prefers what gossip says, since a SpeakerStatus lags. Gossip may be
-// silent about interfaces, if they are many.
+// factsOf prefers what gossip says, since a SpeakerStatus lags, and reports whether
+// the node's interfaces are known. Gossip may be silent about them, if they are
+// many.
 func (k *compiler) factsOf(name string) (Facts, bool) {
 	f, heard := k.view.Facts[name]
-	if heard && len(f.Interfaces) > 0 {
+	if f.Interfaces != nil {
 		return f, true
 	}
 	s, ok := k.c.SpeakerStatuses.Get(nodeKey(name))
 	if !ok {
-		return f, heard
+		return f, false
 	}
 	said := factsFromStatus(s.Status)
 	if heard {
 		said.Leaving, said.Drained, said.Behind = f.Leaving, f.Drained, f.Behind
 	}
-	return said, true
+	// Who counts the living knows its interfaces, and so has none if it lists none.
+	return said, len(said.Interfaces) > 0 || s.Status.Members.Alive > 0
 }
 
 // MACs maps the link-layer addresses that speakers have published to their

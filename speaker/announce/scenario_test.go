@@ -139,7 +139,7 @@ func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
 		v.Claims[netip.MustParseAddr(a)] = c
 	}
 	for node, links := range s.Links {
-		f := Facts{Leaving: slices.Contains(s.Leaving, node), Behind: slices.Contains(s.Behind, node)}
+		f := Facts{Interfaces: []Interface{}, Leaving: slices.Contains(s.Leaving, node), Behind: slices.Contains(s.Behind, node)}
 		for _, text := range links {
 			f.Interfaces = append(f.Interfaces, readLink(text))
 		}

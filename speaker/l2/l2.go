@@ -102,7 +102,7 @@ func New(opts Options) *Announcer {
 		defended: map[place]time.Time{},
 	}
 	a.want.Store(&Want{})
-	a.links.Store(&[]announce.Interface{})
+	a.links.Store(new([]announce.Interface))
 	a.hazards.Store(&[]string{})
 	a.failures.Store(&[]string{})
 	a.metrics = newMetrics(opts.Registerer)
@@ -139,7 +139,8 @@ func (a *Announcer) Ready() <-chan struct{} { return a.ready }
 // address, interface and defence interval.
 func (a *Announcer) Conflicts() <-chan Conflict { return a.strangers }
 
-// Interfaces are the interfaces that can carry announcements.
+// Interfaces are the interfaces that can carry announcements; nil before they
+// have been read.
 func (a *Announcer) Interfaces() []announce.Interface { return *a.links.Load() }
 
 // Hazards are settings of this machine that spoil what we do, as sentences.

@@ -140,6 +140,25 @@ func TestFlagsMayBeMissing(t *testing.T) {
 	}
 }
 
+// That a node has no interfaces is something else than that it has not looked.
+func TestNoInterfacesAreTold(t *testing.T) {
+	for name, ifaces := range map[string][]announce.Interface{"not known": nil, "none": {}} {
+		here, there := newState("n1"), newState("n2")
+		for _, b := range here.tell(announce.Facts{Interfaces: ifaces}, 1) {
+			m, err := parse(b, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			there.merge(m, true)
+		}
+		var v View
+		there.fill(&v)
+		if got := v.Facts["n1"].Interfaces; len(got) > 0 || (got == nil) != (ifaces == nil) {
+			t.Errorf("%s is heard as %#v", name, got)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(claimMessages("n1", []claimed{{netip.MustParseAddr("10.0.0.1"), 7}})[0])
 	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained, flags: bitBehind}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
