@@ -50,7 +50,11 @@ func main() {
 // run is the program: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	e := &env{stdout: stdout, stderr: stderr}
-	root := e.command(filepath.Base(args[0]))
+	name := "quayside" // whatever the file is called: `go run` takes the module's name
+	if base := filepath.Base(args[0]); strings.HasPrefix(base, "kubectl-") {
+		name = base
+	}
+	root := e.command(name)
 	root.SetArgs(args[1:])
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -79,6 +79,21 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// What a person reads names the command as he may type it, also where `go run`
+// calls the binary by the name of the module.
+func TestHelpNamesTheCommand(t *testing.T) {
+	for binary, want := range map[string]string{
+		"/usr/bin/quayside":             "\n  quayside up [flags]\n",
+		"/tmp/go-build/exe/quayside.io": "\n  quayside up [flags]\n",
+		"/opt/bin/kubectl-quayside":     "\n  kubectl quayside up [flags]\n",
+	} {
+		var out terminalLess
+		if code := run(t.Context(), []string{binary, "up", "--help"}, &out, &out); code != exitDone || !strings.Contains(out.String(), want) {
+			t.Errorf("%s up --help: exit code %d, want %q in\n%s", binary, code, want, out.String())
+		}
+	}
+}
+
 const poolYAML = `
 apiVersion: quayside.io/v1alpha1
 kind: IPAddressPool
