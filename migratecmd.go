@@ -39,7 +39,7 @@ changed there. Annotations of Services need no migration: MetalLB's are read.`,
 			if !slices.Contains([]string{"yaml", "json"}, f.output) {
 				return fmt.Errorf("%w: --output %q: want yaml or json", errBadInput, f.output)
 			}
-			if !slices.Contains([]string{"", "addresses", "ingresses"}, f.only) {
+			if !slices.Contains([]string{"", migrate.Addresses, migrate.Ingresses}, f.only) {
 				return fmt.Errorf("%w: --only %q: want addresses or ingresses", errBadInput, f.only)
 			}
 			return e.migrate(c.Context(), f)
@@ -52,12 +52,9 @@ changed there. Annotations of Services need no migration: MetalLB's are read.`,
 }
 
 func (e *env) migrate(ctx context.Context, f migrateFlags) error {
-	var m migrate.Migration
+	m := migrate.Migration{Only: f.only}
 	failed := e.gather(ctx, &m, f.files)
 	result := m.Result()
-	if f.only != "" {
-		result.Objects = slices.DeleteFunc(result.Objects, func(o migrate.Object) bool { return (o.Kind == "Ingress") != (f.only == "ingresses") })
-	}
 	for _, n := range result.AllNotes() {
 		fmt.Fprintln(e.stderr, "note:", printable.Line(n))
 	}

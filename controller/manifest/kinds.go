@@ -62,7 +62,7 @@ func unread(t metav1.TypeMeta) string {
 	}
 	switch gv, _ := schema.ParseGroupVersion(t.APIVersion); {
 	case gv.Group == "metallb.io":
-		return "not read; `quayside migrate` prints it as Quayside's"
+		return "not read; `quayside migrate` prints what Quayside has for it"
 	case t == metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"}:
 		return "not read; write an EndpointSlice"
 	}

@@ -30,12 +30,22 @@ type Object struct {
 	Notes []string `json:"-"`
 }
 
+// String returns the kind and the full name.
+func (o Object) String() string { return o.Kind + " " + o.Metadata.fullName() }
+
 // Meta is the part of an object's metadata that its owner wrote.
 type Meta struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+func (m Meta) fullName() string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return m.Namespace + "/" + m.Name
 }
 
 // Result is what comes of everything that was read.
@@ -57,15 +67,21 @@ type source struct {
 }
 
 func (s *source) String() string {
-	name := s.Metadata.Name
-	if s.Metadata.Namespace != "" {
-		name = s.Metadata.Namespace + "/" + name
-	}
-	return fmt.Sprintf("%s %s %s%s", s.APIVersion, s.Kind, name, s.part)
+	return fmt.Sprintf("%s %s %s%s", s.APIVersion, s.Kind, s.Metadata.fullName(), s.part)
 }
+
+// What a Migration may be about alone.
+const (
+	Addresses = "addresses" // what was MetalLB's
+	Ingresses = "ingresses" // what was ingress-nginx's
+)
 
 // Migration collects files and objects. Its zero value is ready.
 type Migration struct {
+	// Only is Addresses or Ingresses: objects of the other are not looked at.
+	// Empty: both are.
+	Only string
+
 	result  Result
 	origins map[string]string // "Kind namespace/name" of what came out: of what
 	passed  map[string]int    // kinds that are nobody's here
@@ -120,17 +136,23 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 		return fmt.Errorf("%s: metadata.name is required", s.Kind)
 	}
 	group, _, _ := strings.Cut(s.APIVersion, "/")
-	var err error
+	var take func(*source) error
+	half := Addresses
 	switch {
 	case group == "metallb.io":
-		err = m.metallb(&s)
+		take = m.metallb
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}:
-		err = m.configMap(&s)
+		take = m.configMap
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"}:
-		err = m.ingress(&s)
+		take, half = m.ingress, Ingresses
 	default:
 		m.pass(&s)
+		return nil
 	}
+	if m.Only != "" && m.Only != half {
+		return nil
+	}
+	err := take(&s)
 	if err != nil {
 		return fmt.Errorf("%s: %w", &s, err)
 	}
@@ -234,7 +256,7 @@ func (r Result) WriteYAML(w io.Writer) error {
 	for _, o := range r.Objects {
 		text, err := printable.YAML(o)
 		if err != nil {
-			all = append(all, fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err))
+			all = append(all, fmt.Errorf("%s: %w", o, err))
 			continue
 		}
 		b.WriteString("---\n")
@@ -272,7 +294,7 @@ func (r Result) AllNotes() []string {
 	all := slices.Clone(r.Notes)
 	for _, o := range r.Objects {
 		for _, n := range o.Notes {
-			all = append(all, fmt.Sprintf("%s %s: %s", o.Kind, o.Metadata.Name, n))
+			all = append(all, fmt.Sprintf("%s: %s", o, n))
 		}
 	}
 	return all

@@ -92,6 +92,44 @@ func printed(t *testing.T, r Result) []byte {
 	}
 }
 
+// Whoever asks for one half hears nothing of the other, and a note names its
+// object in full: the same name may stand in many namespaces.
+func TestOnlyOneHalf(t *testing.T) {
+	for only, c := range map[string]struct{ says, silent []string }{
+		Addresses: {[]string{"BGPPeer tor: ", "Weather"}, []string{"Ingress", "class"}},
+		Ingresses: {[]string{"Ingress shop/shop: RouteClosed"}, []string{"BGPPeer", "Weather", "IPAddressPool"}},
+		"":        {[]string{"BGPPeer tor: ", "Ingress shop/shop: RouteClosed"}, nil},
+	} {
+		m := Migration{Only: only}
+		for _, file := range []string{"testdata/metallb.in.yaml", "testdata/ingress.in.yaml"} {
+			data, err := os.ReadFile(file)
+			if err == nil {
+				err = m.Read(file, data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := m.Result()
+		for _, o := range r.Objects {
+			if only != "" && (o.Kind == "Ingress") != (only == Ingresses) {
+				t.Errorf("only %s: prints %s %s", only, o.Kind, o.Metadata.Name)
+			}
+		}
+		notes := strings.Join(r.AllNotes(), "\n")
+		for _, want := range c.says {
+			if !strings.Contains(notes, want) {
+				t.Errorf("only %q: no note has %q:\n%s", only, want, notes)
+			}
+		}
+		for _, other := range c.silent {
+			if strings.Contains(notes, other) {
+				t.Errorf("only %q: a note has %q:\n%s", only, other, notes)
+			}
+		}
+	}
+}
+
 // What the notes say of a change of class is what the proxy does.
 func TestAClassOfOurOwnHasOtherWays(t *testing.T) {
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{
