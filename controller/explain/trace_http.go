@@ -91,7 +91,11 @@ func (t *tracer) noRoute(host string, path []byte) string {
 		}
 	}
 	if len(foreign) > 0 {
-		return fmt.Sprintf("404: host %s is in %s, which is not served here", host, names(foreign, 3))
+		why := fmt.Sprintf("404: host %s is in %s, which is not served here", host, names(foreign, 3))
+		if !t.Embedded {
+			why += "; if the proxies have flags such as --adopt-ingress-controller, give them to trace, too"
+		}
+		return why
 	}
 	return fmt.Sprintf("404: no Ingress has a rule for host %s, and there is no default backend", host)
 }
