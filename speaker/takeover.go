@@ -377,11 +377,17 @@ func (m *mind) stranger(c l2.Conflict) {
 	m.refused[c.Address] = refusal{Refusal: announce.Refusal{MAC: c.MAC}, retry: time.Now().Add(6 * retryStranger)}
 }
 
-// nextRetry is how long until a refused address is to be looked at again.
+// nextRetry is how long until a refused address is to be looked at again. One that
+// is being asked about waits for the answer, and who ends asks nothing any more.
 func (m *mind) nextRetry() time.Duration {
 	next := time.Hour
-	for _, r := range m.refused {
-		next = min(next, max(10*time.Millisecond, time.Until(r.retry)))
+	if !m.stops.said.IsZero() {
+		return next
+	}
+	for a, r := range m.refused {
+		if _, asking := m.asking[a]; !asking {
+			next = min(next, max(10*time.Millisecond, time.Until(r.retry)))
+		}
 	}
 	return next
 }

@@ -115,3 +115,24 @@ func TestAStrangerIsRecognised(t *testing.T) {
 		t.Error("he is recognised over and over, and never asked again")
 	}
 }
+
+// An address that is being asked about needs no look before the answer is there,
+// nor one that nothing is asked about any more, as this speaker ends: each look is
+// a compilation, a hundred in a second.
+func TestWhoWaitsForAnAnswerRests(t *testing.T) {
+	m, _ := thinker(t)
+	a := netip.MustParseAddr(vip(0))
+	m.refused[a] = refusal{Refusal: announce.Refusal{Node: "n2"}, retry: time.Now().Add(-time.Second)}
+	if next := m.nextRetry(); next > 10*time.Millisecond {
+		t.Errorf("looked at in %v", next)
+	}
+	m.asking = map[netip.Addr]struct{}{a: {}}
+	if next := m.nextRetry(); next < time.Minute {
+		t.Errorf("while it is asked about, looked at in %v", next)
+	}
+	delete(m.asking, a)
+	m.stops.say(time.Now(), false)
+	if next := m.nextRetry(); next < time.Minute {
+		t.Errorf("by a speaker that ends, looked at in %v", next)
+	}
+}
