@@ -171,11 +171,15 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// sourceFor is an address of l to ask for a from: of its subnet, or any of IPv6
-// for a link-local one.
+// sourceFor is an address of l to ask for a from: of its subnet, or any of its
+// family where a is on the link by a route, or by being link-local in IPv6.
 func sourceFor(l link, a netip.Addr) netip.Addr {
+	onLink := a.IsLinkLocalUnicast() && a.Is6() || slices.ContainsFunc(l.Routes, func(r netip.Prefix) bool { return r.Contains(a) })
+	if slices.ContainsFunc(l.Prefixes, func(p netip.Prefix) bool { return p.Addr() == a }) {
+		return netip.Addr{}
+	}
 	for _, p := range l.Prefixes {
-		if p.Contains(a) && p.Addr() != a || a.IsLinkLocalUnicast() && a.Is6() && p.Addr().Is6() {
+		if p.Contains(a) || onLink && p.Addr().Is4() == a.Is4() {
 			return p.Addr()
 		}
 	}

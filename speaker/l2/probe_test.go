@@ -72,3 +72,32 @@ func TestAskingForAHostTakesNothingFromIt(t *testing.T) {
 		t.Errorf("answers of %v, %v; want both", found, err)
 	}
 }
+
+// Addresses by DHCPv6 have no subnet of their own, and some of IPv4 have none,
+// either: a route says who is on the link, and can be asked for.
+func TestAHostIsAskedForWhereOnlyARouteSaysThatItIsThere(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	_, a := onLAN(t)
+	for address, subnet := range map[string]string{"10.0.0.1/32": "10.0.0.0/24", "2001:db8::1/128": "2001:db8::/64"} {
+		run(t, "ip", "addr", "add", address, "dev", "lan0", "nodad")
+		run(t, "ip", "route", "add", subnet, "dev", "lan0")
+	}
+	hosts := []Question{
+		{Address: netip.MustParseAddr("10.0.0.9"), Host: true},
+		{Address: netip.MustParseAddr("2001:db8::9"), Host: true},
+	}
+	eventually(t, "both are heard", func() bool {
+		found, err := a.Probe(t.Context(), hosts, Takeover())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found) == len(hosts)
+	})
+	// The route says nothing of oneself, nor of the other family.
+	self := Question{Address: netip.MustParseAddr("10.0.0.1"), Host: true}
+	if _, err := a.Probe(t.Context(), []Question{self}, Takeover()); err == nil {
+		t.Error("it asks for itself")
+	}
+}
