@@ -69,8 +69,8 @@ func BenchmarkLAN(b *testing.B) {
 }
 
 // TestAnswersAreQuick is what BenchmarkLAN promises. When others want the
-// processors, too, who waits for one answers late: such a round says nothing
-// about how long an answer takes. None is ever lost.
+// processors, too, who waits for one answers late, and loses what comes when its
+// buffer has been full for a quarter of a second: such a round says nothing.
 func TestAnswersAreQuick(t *testing.T) {
 	if !netns.Inside(t, 2*time.Minute, "taskset") { // and without company
 		return
@@ -84,14 +84,11 @@ func TestAnswersAreQuick(t *testing.T) {
 		got := ask(t, ifi)
 		idle := waited(t, child) + waited(t, os.Getpid()) - before
 		t.Logf("of %d answers %d are lost, p50 %v, p99 %v; the processors were waited for %v", benchSeconds*benchRate, got.lost, got.at(500), got.at(990), idle)
-		if got.lost > 0 {
-			t.Fatalf("%d answers are lost", got.lost)
-		}
-		if got.at(990) <= benchP99 {
+		if got.lost == 0 && got.at(990) <= benchP99 {
 			return
 		}
 		if idle < benchSeconds*time.Second/200 { // half of what makes one in a hundred late
-			t.Fatalf("p99 is %v, more than %v", got.at(990), benchP99)
+			t.Fatalf("%d answers are lost and p99 is %v; want none and %v at most", got.lost, got.at(990), benchP99)
 		}
 	}
 	t.Log("this machine has no two processors to spare")
