@@ -9,6 +9,7 @@ import (
 
 	"quayside.io/controller/assign"
 	"quayside.io/controller/ingressclass"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
@@ -53,7 +54,7 @@ type clusterFlags struct {
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	f.ingress.add(flags)
 	addNamespace(flags, &f.namespace)
-	flags.StringVar(&f.loadBalancerClass, "load-balancer-class", assign.LoadBalancerClass, "spec.loadBalancerClass of the Services that are ours")
+	flags.StringVar(&f.loadBalancerClass, "load-balancer-class", loadbalancer.Class, "spec.loadBalancerClass of the Services that are ours")
 	flags.BoolVar(&f.serveClassless, "default-load-balancer", true, "serve Services without a class, too")
 	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)
 }

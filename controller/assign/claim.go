@@ -1,16 +1,14 @@
 package assign
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/lbpool"
 )
 
@@ -75,8 +73,8 @@ type loss struct {
 }
 
 // read makes an empty claim that of a Service.
-func (c *claim) read(key snapshot.Key, svc *corev1.Service) {
-	c.svc, c.created, c.tenant = svc, svc.CreationTimestamp.Unix(), tenantOf(svc, key)
+func (c *claim) read(svc *corev1.Service) {
+	c.svc, c.created, c.tenant = svc, svc.CreationTimestamp.Unix(), loadbalancer.TenantOf(svc)
 	c.holds = c.room[:0]
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(in.IP); err == nil {
@@ -85,8 +83,8 @@ func (c *claim) read(key snapshot.Key, svc *corev1.Service) {
 			c.alien = in.IP + in.Hostname
 		}
 	}
-	_, c.given = svc.Annotations[AnnotationGiven]
-	c.dying, c.lists = svc.DeletionTimestamp != nil, lists(svc)
+	_, c.given = svc.Annotations[loadbalancer.AnnotationGiven]
+	c.dying, c.lists = svc.DeletionTimestamp != nil, len(loadbalancer.ExternalIPs(svc)) > 0
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		c.readFamilies()
 		c.readRequest()
@@ -119,45 +117,6 @@ func (c *claim) find(a netip.Addr) int {
 		return i
 	}
 	return -1
-}
-
-// annotation returns the value of a key under our prefix, or MetalLB's.
-func annotation(svc *corev1.Service, name string) (string, bool) {
-	if len(svc.Annotations) == 0 {
-		return "", false
-	}
-	if v, ok := svc.Annotations[ourPrefix+name]; ok {
-		return v, true
-	}
-	for _, prefix := range metallbPrefixes() {
-		if v, ok := svc.Annotations[prefix+name]; ok {
-			return v, true
-		}
-	}
-	return "", false
-}
-
-// tenantOf reads how a Service shares addresses.
-func tenantOf(svc *corev1.Service, key snapshot.Key) lbpool.Tenant {
-	t := lbpool.Tenant{Realm: key.Namespace, Name: key.Name}
-	group, _ := annotation(svc, "allow-shared-ip")
-	if group == "" {
-		return t
-	}
-	t.Sharing = &lbpool.Sharing{Key: group}
-	if list := svc.Annotations[AnnotationSharingNamespaces]; list != "" {
-		for name := range strings.SplitSeq(list, ",") {
-			t.Admits = append(t.Admits, strings.TrimSpace(name))
-		}
-	}
-	for _, p := range svc.Spec.Ports {
-		t.Ports = append(t.Ports, lbpool.Port{Protocol: string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), Number: p.Port})
-	}
-	slices.SortFunc(t.Ports, lbpool.Port.Compare)
-	if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-		t.Backend = "Local " + labels.Set(svc.Spec.Selector).String()
-	}
-	return t
 }
 
 // families returns the families that a Service wants, primary first.
@@ -216,7 +175,7 @@ func (c *claim) addFamilyOf(ip string) {
 
 // readRequest reads what a Service asks for by name.
 func (c *claim) readRequest() {
-	pool, _ := annotation(c.svc, "address-pool")
+	pool, _ := loadbalancer.Annotation(c.svc, loadbalancer.AnnotationPool)
 	wants, fault := requestOf(c.svc)
 	for _, a := range wants {
 		if fault.isZero() && !slices.Contains(c.families(), lbpool.FamilyOf(a)) {
@@ -239,7 +198,7 @@ func (c *claim) request() request {
 
 // requestOf reads the addresses that a Service asks for.
 func requestOf(svc *corev1.Service) ([]netip.Addr, refusal) {
-	list, _ := annotation(svc, "loadBalancerIPs")
+	list, _ := loadbalancer.Annotation(svc, loadbalancer.AnnotationAddresses)
 	wants, fault := parseRequest("the annotation loadBalancerIPs", list)
 	field, fieldFault := parseRequest("spec.loadBalancerIP", svc.Spec.LoadBalancerIP)
 	switch {

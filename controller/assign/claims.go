@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -26,9 +27,9 @@ func (w *work) readClaims() {
 			w.begin(before[0])
 			now, before = append(now, before[0]), before[1:]
 		} else if concerns(svc) {
-			fresh = append(fresh, arrival{seniority{svc.CreationTimestamp.Unix(), key}, svc, len(now)})
+			fresh = append(fresh, arrival{seniorityOf(svc), svc, len(now)})
 			now = append(now, nil)
-		} else if lists(svc) {
+		} else if len(loadbalancer.ExternalIPs(svc)) > 0 {
 			w.listers = append(w.listers, svc)
 		}
 	}
@@ -52,7 +53,7 @@ func (w *work) readFresh(fresh []arrival, all []*claim) []*claim {
 		}
 		c := &batch[0]
 		batch = batch[1:]
-		c.read(fresh[i].key, fresh[i].svc)
+		c.read(fresh[i].svc)
 		c.managed = c.svc.Spec.Type == corev1.ServiceTypeLoadBalancer && w.isOurs(c.svc)
 		w.begin(c)
 		all[fresh[i].place] = c
@@ -100,7 +101,7 @@ func (w *work) begin(c *claim) {
 
 // claimOf returns the claim of a Service, or nil.
 func (w *work) claimOf(svc *corev1.Service) *claim {
-	at := seniority{svc.CreationTimestamp.Unix(), snapshot.KeyOf(svc)}
+	at := seniorityOf(svc)
 	if i, ok := slices.BinarySearchFunc(w.sorted, at, func(c *claim, at seniority) int { return c.seniority().compare(at) }); ok {
 		return w.sorted[i]
 	}
@@ -111,6 +112,10 @@ func (w *work) claimOf(svc *corev1.Service) *claim {
 type seniority struct {
 	created int64 // unix seconds
 	key     snapshot.Key
+}
+
+func seniorityOf(svc *corev1.Service) seniority {
+	return seniority{svc.CreationTimestamp.Unix(), snapshot.KeyOf(svc)}
 }
 
 func (s seniority) compare(o seniority) int {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/test/busy"
 )
@@ -15,7 +16,7 @@ import (
 // sharer returns a Service that shares under one key, with the given ports.
 func sharer(i int, ports ...int) *corev1.Service {
 	s := balancer(fmt.Sprintf("s%06d", i), time.Hour-time.Duration(i)*time.Millisecond)
-	s.Annotations = map[string]string{assign.AnnotationSharingKey: "k"}
+	s.Annotations = map[string]string{loadbalancer.AnnotationSharingKey: "k"}
 	s.Spec.Ports = nil
 	for _, p := range ports {
 		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: int32(p)})

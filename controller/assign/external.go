@@ -1,23 +1,16 @@
 package assign
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
-
-// lists reports whether a Service lists addresses in spec.externalIPs that
-// kube-proxy routes. For that it needs a cluster IP: an API server fills it in, in
-// files it may be empty.
-func lists(svc *corev1.Service) bool {
-	return len(svc.Spec.ExternalIPs) > 0 && svc.Spec.Type != corev1.ServiceTypeExternalName && svc.Spec.ClusterIP != corev1.ClusterIPNone
-}
 
 // seatListed puts Services on the addresses of our pools that they list in
 // spec.externalIPs, after everybody who has one by status: whoever has it keeps
@@ -31,14 +24,12 @@ func (w *work) seatListed() {
 	if len(w.listers) == 0 {
 		return
 	}
-	slices.SortFunc(w.listers, func(a, b *corev1.Service) int {
-		return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), b.CreationTimestamp.Unix()), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
-	})
+	slices.SortFunc(w.listers, func(a, b *corev1.Service) int { return seniorityOf(a).compare(seniorityOf(b)) })
 	first := lbpool.NewBook(lbpool.Divide(nil)) // those who have an address by listing it
 	var seats []func()                          // taken when all are judged, for a seat is no holder
 	for _, svc := range w.listers {
 		key := snapshot.KeyOf(svc)
-		lister := tenantOf(svc, key)
+		lister := loadbalancer.TenantOf(svc)
 		seat := &lbpool.Tenant{Realm: key.Namespace, Name: key.Name + " (in spec.externalIPs)"}
 		var self *lbpool.Tenant
 		own := w.claimOf(svc)
@@ -123,7 +114,7 @@ func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Tenant, a netip.
 	if o != nil {
 		w.problemListed(svc, refusal{ReasonSharedAcrossNamespaces, fmt.Sprintf(
 			"spec.externalIPs lists %v, which it shares with %s without both permitting that; add the annotation %s to both",
-			a, o, AnnotationSharingNamespaces)})
+			a, o, loadbalancer.AnnotationSharingNamespaces)})
 	}
 }
 

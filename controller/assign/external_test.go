@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -16,7 +17,7 @@ func TestListedMemory(t *testing.T) {
 	pool := poolOf("p", "10.0.0.1/32")
 	at := func(kind corev1.ServiceType, listed ...string) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "s", CreationTimestamp: metav1.NewTime(noon())}}
-		s.Annotations = map[string]string{assign.AnnotationGiven: "p"}
+		s.Annotations = map[string]string{loadbalancer.AnnotationGiven: "p"}
 		s.Spec = corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{{Port: 80}}, ExternalIPs: listed}
 		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.1"}}
 		return s

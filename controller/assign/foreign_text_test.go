@@ -12,6 +12,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -20,24 +21,24 @@ import (
 // which not every byte reads back as it was written; and a condition has bounds.
 func TestForeignText(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{
-		"key that is no UTF-8":     {assign.AnnotationSharingKey: "k\xff"},
-		"key of several lines":     {assign.AnnotationSharingKey: "k\r\nevent: all is well"},
-		"endless key":              {assign.AnnotationSharingKey: strings.Repeat("k", 200_000)},
-		"pool that is no UTF-8":    {assign.AnnotationPool: "p\xff"},
-		"endless pool":             {assign.AnnotationPool: strings.Repeat("p", 200_000)},
-		"pool beside an address":   {assign.AnnotationPool: "p\xff", assign.AnnotationAddresses: "10.0.0.2"},
-		"address that is no UTF-8": {assign.AnnotationAddresses: "10.0.0.\xff"},
-		"endless address":          {assign.AnnotationAddresses: strings.Repeat("9", 200_000)},
-		"endless zone":             {assign.AnnotationAddresses: "fe80::1%" + strings.Repeat("9", 200_000)},
-		"endless repetition":       {assign.AnnotationAddresses: strings.Repeat("10.0.0.2,", 20_000) + "10.0.0.2"},
+		"key that is no UTF-8":     {loadbalancer.AnnotationSharingKey: "k\xff"},
+		"key of several lines":     {loadbalancer.AnnotationSharingKey: "k\r\nevent: all is well"},
+		"endless key":              {loadbalancer.AnnotationSharingKey: strings.Repeat("k", 200_000)},
+		"pool that is no UTF-8":    {loadbalancer.AnnotationPool: "p\xff"},
+		"endless pool":             {loadbalancer.AnnotationPool: strings.Repeat("p", 200_000)},
+		"pool beside an address":   {loadbalancer.AnnotationPool: "p\xff", loadbalancer.AnnotationAddresses: "10.0.0.2"},
+		"address that is no UTF-8": {loadbalancer.AnnotationAddresses: "10.0.0.\xff"},
+		"endless address":          {loadbalancer.AnnotationAddresses: strings.Repeat("9", 200_000)},
+		"endless zone":             {loadbalancer.AnnotationAddresses: "fe80::1%" + strings.Repeat("9", 200_000)},
+		"endless repetition":       {loadbalancer.AnnotationAddresses: strings.Repeat("10.0.0.2,", 20_000) + "10.0.0.2"},
 	} {
 		writer, reader := balancer("writer", time.Hour), balancer("reader", time.Minute)
 		writer.Annotations = annotations
 		writer.Spec.LoadBalancerIP = "10.0.0.1"
-		if annotations[assign.AnnotationAddresses] == "" && annotations[assign.AnnotationPool] != "" {
+		if annotations[loadbalancer.AnnotationAddresses] == "" && annotations[loadbalancer.AnnotationPool] != "" {
 			writer.Spec.LoadBalancerIP = ""
 		}
-		reader.Annotations = map[string]string{assign.AnnotationSharingKey: "mine", assign.AnnotationAddresses: "10.0.0.1"}
+		reader.Annotations = map[string]string{loadbalancer.AnnotationSharingKey: "mine", loadbalancer.AnnotationAddresses: "10.0.0.1"}
 		c := snapshot.Of(poolOf("a", "10.0.0.1-10.0.0.3"), writer, reader)
 		var plan *assign.Plan
 		for range 4 {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/test/scenario"
 )
@@ -50,15 +51,15 @@ func FuzzCompile(f *testing.F) {
 		for key, s := range settled.Services.All() {
 			old, _ := c.Services.Get(key)
 			for _, a := range statusOf(s) {
-				if slices.Contains(statusOf(old), a) || len(s.Annotations[assign.AnnotationGiven]) == 0 {
+				if slices.Contains(statusOf(old), a) || len(s.Annotations[loadbalancer.AnnotationGiven]) == 0 {
 					continue
 				}
 				if nodes[a] {
 					t.Fatalf("%v gets %v, a node's own", key, a)
 				}
 				for _, h := range plan.Holdings {
-					if o, _ := settled.Services.Get(h.Service); h.Address == a && h.Service != key &&
-						(s.Annotations[assign.AnnotationSharingKey] == "" && s.Annotations["metallb.io/allow-shared-ip"] == "" && s.Annotations["metallb.universe.tf/allow-shared-ip"] == "") {
+					o, _ := settled.Services.Get(h.Service)
+					if group, _ := loadbalancer.Annotation(s, loadbalancer.AnnotationSharingKey); h.Address == a && h.Service != key && group == "" {
 						t.Fatalf("%v gets %v, which %v has", key, a, snapshot.KeyOf(o))
 					}
 				}

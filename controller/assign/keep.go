@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
@@ -152,7 +153,7 @@ func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 	if o := w.pools.book.Stranger(a, &c.tenant); o != nil {
 		w.problem(c.ref(), ReasonSharedAcrossNamespaces, fmt.Sprintf(
 			"it shares %v with %s without both permitting that; it stays so, but add the annotation %s to both",
-			a, o, AnnotationSharingNamespaces))
+			a, o, loadbalancer.AnnotationSharingNamespaces))
 	}
 	return ""
 }

@@ -8,13 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
 // having is a Service to which we gave these addresses.
 func having(name string, families []corev1.IPFamily, addresses ...string) *corev1.Service {
 	s := balancer(name, 2*time.Hour)
-	s.Annotations = map[string]string{assign.AnnotationGiven: "p"}
+	s.Annotations = map[string]string{loadbalancer.AnnotationGiven: "p"}
 	s.Spec.IPFamilies = families
 	for _, a := range addresses {
 		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a})

@@ -1,30 +1,8 @@
 package assign
 
-// Annotations of Services. Those marked "also metallb" are read under MetalLB's
-// prefixes too, so that its users' Services work unchanged.
-const (
-	// AnnotationPool names the pool that the Service wants. (also metallb)
-	AnnotationPool = ourPrefix + "address-pool"
-	// AnnotationAddresses lists the addresses that the Service wants. (also metallb)
-	AnnotationAddresses = ourPrefix + "loadBalancerIPs"
-	// AnnotationSharingKey lets Services with the same value share an address. (also metallb)
-	AnnotationSharingKey = ourPrefix + "allow-shared-ip"
-	// AnnotationSharingNamespaces lists other namespaces whose Services may
-	// share an address with this one, "*" for any. Both sides need it.
-	AnnotationSharingNamespaces = ourPrefix + "allow-shared-ip-namespaces"
-	// AnnotationGiven is our output: the pools the addresses came from. It says
-	// that the addresses in status are ours to take away.
-	AnnotationGiven = ourPrefix + "ip-allocated-from-pool"
-
-	ourPrefix = "quayside.io/"
-
-	// ConditionAddress is the type of the Service condition that says whether
-	// the Service has its address and if not, why.
-	ConditionAddress = "quayside.io/Address"
-
-	// LoadBalancerClass is spec.loadBalancerClass of Services that want us.
-	LoadBalancerClass = "quayside.io/lb"
-)
+// ConditionAddress is the type of the Service condition that says whether the
+// Service has its address and if not, why.
+const ConditionAddress = "quayside.io/Address"
 
 // Reasons of the condition quayside.io/Address and of Problems about Services.
 const (
@@ -71,6 +49,3 @@ const (
 	EventLeaving   = "AddressLeaving"
 	EventCleared   = "ClearAssignment"
 )
-
-// metallbPrefixes are read after ours, newest first.
-func metallbPrefixes() [2]string { return [2]string{"metallb.io/", "metallb.universe.tf/"} }

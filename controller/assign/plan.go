@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/controller/ingressclass"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
 // Options are what the operator decides outside of objects.
 type Options struct {
-	// LoadBalancerClass of the Services that are ours; empty means LoadBalancerClass of this package.
+	// LoadBalancerClass of the Services that are ours; empty: loadbalancer.Class.
 	LoadBalancerClass string
 	// DefaultLoadBalancer serves Services without a class too.
 	DefaultLoadBalancer bool
@@ -114,7 +115,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 		prev = &Plan{}
 	}
 	if opts.LoadBalancerClass == "" {
-		opts.LoadBalancerClass = LoadBalancerClass
+		opts.LoadBalancerClass = loadbalancer.Class
 	}
 	w := &work{c: c, prev: prev, inflight: inflight, now: now, opts: opts, memo: prev.memo, plan: &Plan{}}
 	if m := w.memo; m == nil || m.class != opts.LoadBalancerClass || m.byDefault != opts.DefaultLoadBalancer {
@@ -163,7 +164,7 @@ func (w *work) isOurs(svc *corev1.Service) bool {
 
 // wasOurs reports whether anything of ours is left on a Service.
 func wasOurs(svc *corev1.Service) bool {
-	_, given := svc.Annotations[AnnotationGiven]
+	_, given := svc.Annotations[loadbalancer.AnnotationGiven]
 	return given || slices.ContainsFunc(svc.Status.Conditions, isOurCondition)
 }
 

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
@@ -161,7 +162,7 @@ func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) 
 		}
 		for _, o := range now.Services.All() {
 			known, _ := before.Services.Get(snapshot.KeyOf(o))
-			if _, ours := o.Annotations[assign.AnnotationGiven]; !ours && (known == nil || !slices.Contains(statusOf(known), a)) {
+			if _, ours := o.Annotations[loadbalancer.AnnotationGiven]; !ours && (known == nil || !slices.Contains(statusOf(known), a)) {
 				continue // another controller gave it a moment ago
 			}
 			if o.Name != svc.Name && slices.Contains(statusOf(o), a) && !mayShare(svc, o, false) {
@@ -177,7 +178,7 @@ func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) 
 			t.Fatalf("%v goes to %s and is not ours to give", a, svc.Name)
 		}
 	}
-	_, ours := old.Annotations[assign.AnnotationGiven]
+	_, ours := old.Annotations[loadbalancer.AnnotationGiven]
 	outside := slices.ContainsFunc(had, func(a netip.Addr) bool { return w.poolOf(a) == nil })
 	for _, a := range had {
 		if slices.Contains(has, a) {
@@ -200,7 +201,7 @@ func familyOf(a netip.Addr) corev1.IPFamily {
 
 // asks returns what a Service asks for by name.
 func asks(s *corev1.Service) []string {
-	return slices.DeleteFunc([]string{s.Annotations["metallb.io/address-pool"], s.Annotations[assign.AnnotationAddresses]}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{s.Annotations["metallb.io/address-pool"], s.Annotations[loadbalancer.AnnotationAddresses]}, func(s string) bool { return s == "" })
 }
 
 // checkSettled: nobody legal waits while there is an address for it, everybody

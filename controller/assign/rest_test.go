@@ -14,6 +14,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
@@ -35,7 +36,7 @@ func TestRestSurvivesLeaders(t *testing.T) {
 				c = c.With(announced(c))
 			case what == 1 && alive:
 				s = s.DeepCopy()
-				s.Annotations[assign.AnnotationAddresses] = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2"}).Draw(t, "asks")
+				s.Annotations[loadbalancer.AnnotationAddresses] = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2"}).Draw(t, "asks")
 				c = c.With(s)
 			case alive:
 				c = c.Without(snapshot.Service, snapshot.KeyOf(s))
@@ -246,5 +247,5 @@ func (r *restTwin) check(t *rapid.T, c *snapshot.Cluster, plan *assign.Plan, inf
 
 // asked returns the addresses that a Service asks for by name, which need no rest.
 func asked(s *corev1.Service) []string {
-	return strings.Split(s.Annotations[assign.AnnotationAddresses], ",")
+	return strings.Split(s.Annotations[loadbalancer.AnnotationAddresses], ",")
 }

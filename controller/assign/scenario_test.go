@@ -13,6 +13,7 @@ import (
 
 	"quayside.io/controller/assign"
 	"quayside.io/controller/ingressclass"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/test/scenario"
 )
@@ -71,7 +72,7 @@ func describe(out *strings.Builder, c *snapshot.Cluster) {
 			}
 		}
 		fmt.Fprintf(out, "service %s: [%s] from %q%s\n", snapshot.KeyOf(svc), strings.Join(ips, " "),
-			svc.Annotations[assign.AnnotationGiven], told(svc.Status.Conditions))
+			svc.Annotations[loadbalancer.AnnotationGiven], told(svc.Status.Conditions))
 	}
 	for _, in := range c.Ingresses.Sorted() {
 		fmt.Fprintf(out, "ingress %s: %s\n", snapshot.KeyOf(in), reached(in))

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
@@ -259,7 +260,7 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 	case len(list) == 0 && draining:
 		return nil, refusal{ReasonPoolDraining, "every pool that serves it gives no new addresses; see their spec.drain and conditions"}
 	case len(list) == 0:
-		return nil, refusal{ReasonPoolNotAllowed, "no pool serves this Service; see autoAssign and serviceAllocation of the pools, or ask for one by the annotation " + AnnotationPool}
+		return nil, refusal{ReasonPoolNotAllowed, "no pool serves this Service; see autoAssign and serviceAllocation of the pools, or ask for one by the annotation " + loadbalancer.AnnotationPool}
 	}
 	// A write of unknown outcome is repeated, not replaced by another choice.
 	if len(w.inflight[c.key()]) > 0 {

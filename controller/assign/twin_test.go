@@ -12,6 +12,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
@@ -119,13 +120,13 @@ func statusOf(s *corev1.Service) (list []netip.Addr) {
 // mayShare reports whether two Services may come together on one address;
 // strangers says whether they may do so from different namespaces unpermitted.
 func mayShare(a, b *corev1.Service, strangers bool) bool {
-	key := a.Annotations[assign.AnnotationSharingKey]
-	if key == "" || key != b.Annotations[assign.AnnotationSharingKey] || a.Spec.Ports[0].Port == b.Spec.Ports[0].Port ||
+	key := a.Annotations[loadbalancer.AnnotationSharingKey]
+	if key == "" || key != b.Annotations[loadbalancer.AnnotationSharingKey] || a.Spec.Ports[0].Port == b.Spec.Ports[0].Port ||
 		a.Spec.ExternalTrafficPolicy != b.Spec.ExternalTrafficPolicy { // selectors are all alike in these worlds
 		return false
 	}
 	admits := func(s *corev1.Service, ns string) bool {
-		list := s.Annotations[assign.AnnotationSharingNamespaces]
+		list := s.Annotations[loadbalancer.AnnotationSharingNamespaces]
 		return list == "*" || list == ns
 	}
 	return strangers || a.Namespace == b.Namespace || admits(a, b.Namespace) && admits(b, a.Namespace)

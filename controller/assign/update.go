@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -82,19 +83,19 @@ func (v *verdict) object() *corev1.Service {
 	svc.Status.Conditions, _ = v.conditions()
 	svc.Annotations = maps.Clone(v.svc.Annotations)
 	if origin := v.origin(); origin == "" {
-		delete(svc.Annotations, AnnotationGiven)
+		delete(svc.Annotations, loadbalancer.AnnotationGiven)
 	} else {
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations[AnnotationGiven] = origin
+		svc.Annotations[loadbalancer.AnnotationGiven] = origin
 	}
 	return &svc
 }
 
 // isFact reports whether the Service is as it should be.
 func (v *verdict) isFact() bool {
-	have, given := v.svc.Annotations[AnnotationGiven]
+	have, given := v.svc.Annotations[loadbalancer.AnnotationGiven]
 	if origin := v.origin(); !v.keepsEntries() || given != (origin != "") || have != origin {
 		return false
 	}
@@ -129,12 +130,12 @@ func isEntryOf(in corev1.LoadBalancerIngress, h Holding) bool {
 	return err == nil && have == h.Address && in.Hostname == "" && in.IPMode != nil && *in.IPMode == corev1.LoadBalancerIPModeVIP
 }
 
-// origin is the value of AnnotationGiven: the pools of the addresses, in their
+// origin is the value of loadbalancer.AnnotationGiven: the pools of the addresses, in their
 // order; empty: it is not to be there.
 func (v *verdict) origin() string {
 	switch {
 	case v.role == warned:
-		return v.svc.Annotations[AnnotationGiven]
+		return v.svc.Annotations[loadbalancer.AnnotationGiven]
 	case v.role != served || len(v.holds) == 0:
 		return ""
 	case len(v.holds) == 1:
@@ -207,7 +208,7 @@ func (v *verdict) event() (Event, bool) {
 	for _, l := range v.trouble.losses() {
 		taken = append(taken, fmt.Sprintf("%v was taken away: %s", l.addr, l.why))
 	}
-	_, given := v.svc.Annotations[AnnotationGiven]
+	_, given := v.svc.Annotations[loadbalancer.AnnotationGiven]
 	_, told := v.conditions()
 	switch {
 	case gained != "" && len(taken) > 0:

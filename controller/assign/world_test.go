@@ -13,6 +13,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -88,19 +89,19 @@ func drawSpec(t *rapid.T, s *corev1.Service) {
 	if rapid.IntRange(0, 3).Draw(t, "external") == 0 {
 		s.Spec.ExternalIPs = rapid.SampledFrom([][]string{{"10.0.0.1"}, {"10.0.0.3", "fd00::2"}, {"10.0.0.2", "10.9.9.9"}, {"fd00::1"}}).Draw(t, "externalIPs")
 	}
-	given, was := s.Annotations[assign.AnnotationGiven]
+	given, was := s.Annotations[loadbalancer.AnnotationGiven]
 	s.Annotations = map[string]string{}
 	if was {
-		s.Annotations[assign.AnnotationGiven] = given
+		s.Annotations[loadbalancer.AnnotationGiven] = given
 	}
 	for _, a := range []struct {
 		name   string
 		values []string
 	}{
-		{assign.AnnotationSharingKey, []string{"", "", "k", "k"}},
-		{assign.AnnotationSharingNamespaces, []string{"", "*", "x"}},
+		{loadbalancer.AnnotationSharingKey, []string{"", "", "k", "k"}},
+		{loadbalancer.AnnotationSharingNamespaces, []string{"", "*", "x"}},
 		{"metallb.io/address-pool", []string{"", "", "", "", "a", "b"}},
-		{assign.AnnotationAddresses, []string{"", "", "", "", "", "10.0.0.2", "10.0.0.3,10.0.0.4", "fd00::1", "10.0.0.1,fd00::2", "10.9.9.9", "oops"}},
+		{loadbalancer.AnnotationAddresses, []string{"", "", "", "", "", "10.0.0.2", "10.0.0.3,10.0.0.4", "fd00::1", "10.0.0.1,fd00::2", "10.9.9.9", "oops"}},
 	} {
 		if v := rapid.SampledFrom(a.values).Draw(t, a.name); v != "" {
 			s.Annotations[a.name] = v

@@ -13,6 +13,7 @@ import (
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
 	"quayside.io/controller/ingressclass"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -140,7 +141,7 @@ func isOrphan(c *snapshot.Cluster, s *v1alpha1.SpeakerStatus) bool {
 }
 
 func service(s *corev1.Service, announced map[string][]string) Service {
-	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[assign.AnnotationGiven]}
+	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[loadbalancer.AnnotationGiven]}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		ip := cmp.Or(in.IP, in.Hostname)
 		out.Addresses = append(out.Addresses, Address{ip, announced[s.Namespace+"/"+s.Name+" "+ip]})

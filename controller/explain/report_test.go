@@ -18,6 +18,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -26,7 +27,7 @@ func cluster() *snapshot.Cluster {
 	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
 	return snapshot.Of(
 		&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{assign.AnnotationGiven: "lan"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{loadbalancer.AnnotationGiven: "lan"}},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{
 				{IP: "10.0.0.7"}, {IP: "fd00::7"}}}},

@@ -13,6 +13,7 @@ import (
 
 	"quayside.io/controller/api/v1alpha1"
 	"quayside.io/controller/assign"
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
@@ -150,7 +151,7 @@ func (t *tracer) service(key snapshot.Key) {
 
 // given says where an address of s comes from.
 func (t *tracer) given(s *corev1.Service, ip netip.Addr) {
-	pool := s.Annotations[assign.AnnotationGiven]
+	pool := s.Annotations[loadbalancer.AnnotationGiven]
 	if pool == "" {
 		t.works("address", "%s, given by another controller", ip)
 		return

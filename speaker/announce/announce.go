@@ -9,10 +9,6 @@ import (
 	"quayside.io/controller/snapshot"
 )
 
-// LoadBalancerClass is the class of the Services that speakers announce,
-// beside those without a class.
-const LoadBalancerClass = "quayside.io/lb"
-
 // HandOverGrace bounds how long a node that lost its eligibility keeps
 // answering while its successor has not claimed the address yet.
 const HandOverGrace = 5 * time.Second

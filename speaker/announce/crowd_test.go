@@ -3,7 +3,6 @@ package announce
 import (
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
 )
 
@@ -84,22 +84,15 @@ func BenchmarkAddressesOfOneService(b *testing.B) {
 	}
 }
 
-// twinMayShare applies the sharing rules to two Services, port by port.
+// twinMayShare asks the allocator's rules.
 func twinMayShare(a, b *corev1.Service) bool {
-	for _, p := range a.Spec.Ports {
-		for _, q := range b.Spec.Ports {
-			if p.Port == q.Port && (p.Protocol == "UDP") == (q.Protocol == "UDP") {
-				return false
-			}
-		}
-	}
-	return sharingKey(a) != "" && sharingKey(a) == sharingKey(b) && isLocal(a) == isLocal(b) &&
-		(!isLocal(a) || maps.Equal(a.Spec.Selector, b.Spec.Selector))
+	one, two := loadbalancer.TenantOf(a), loadbalancer.TenantOf(b)
+	return one.Clash(&two) == ""
 }
 
 func genSharer(t *rapid.T) *corev1.Service {
 	svc := &corev1.Service{}
-	svc.Annotations = map[string]string{"quayside.io/allow-shared-ip": rapid.SampledFrom([]string{"", "k", "k", "k", "l"}).Draw(t, "key")}
+	svc.Annotations = map[string]string{loadbalancer.AnnotationSharingKey: rapid.SampledFrom([]string{"", "k", "k", "k", "l"}).Draw(t, "key")}
 	if rapid.IntRange(0, 5).Draw(t, "local") == 0 {
 		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		svc.Spec.Selector = map[string]string{"app": rapid.SampledFrom([]string{"web", "db"}).Draw(t, "selector")}
@@ -156,7 +149,7 @@ func BenchmarkServicesOnOneAddress(b *testing.B) {
 		for i := range size.services {
 			w.addService(fmt.Sprintf("s%05d", i), twinAddr{addr: addrOf(0)}, i)
 			svc := w.objects[len(w.objects)-1].(*corev1.Service)
-			svc.Annotations = map[string]string{"quayside.io/allow-shared-ip": "k"}
+			svc.Annotations = map[string]string{loadbalancer.AnnotationSharingKey: "k"}
 			for p := range size.ports {
 				svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Port: int32(i*size.ports + p + 1)})
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/controller/loadbalancer"
 )
 
 // readExternal adds the addresses in spec.externalIPs. Whoever has an address
@@ -51,7 +53,7 @@ type holders struct {
 }
 
 func (h *holders) add(svc *corev1.Service) {
-	h.atOdds = h.atOdds || len(h.users) > 0 && !alike(h.users[0].svc, svc)
+	h.atOdds = h.atOdds || len(h.users) > 0 && !loadbalancer.Alike(h.users[0].svc, svc)
 	h.seat(user{svc: svc})
 }
 
@@ -61,13 +63,10 @@ func (h *holders) bar(svc *corev1.Service) bool {
 }
 
 // externalAddresses returns what kube-proxy routes to a Service beyond its own
-// addresses. It needs a cluster IP, which only files may leave open.
+// addresses.
 func externalAddresses(svc *corev1.Service) []netip.Addr {
-	if svc.Spec.Type == corev1.ServiceTypeExternalName || svc.Spec.ClusterIP == corev1.ClusterIPNone {
-		return nil
-	}
 	var out addresses
-	for _, text := range svc.Spec.ExternalIPs {
+	for _, text := range loadbalancer.ExternalIPs(svc) {
 		out.add(text)
 	}
 	return out.list

@@ -3,7 +3,6 @@ package announce
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -11,7 +10,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"quayside.io/controller/loadbalancer"
 	"quayside.io/controller/snapshot"
+	"quayside.io/lbpool"
 )
 
 // address is one address with the Services that may use it together.
@@ -19,8 +20,8 @@ type address struct {
 	addr  netip.Addr
 	where poolRange
 	users []user
-	ports map[port]int // which user listens; nil: nobody has asked
-	owner int          // node index, -1 nobody
+	ports map[lbpool.Port]int // which user listens; nil: nobody has asked
+	owner int                 // node index, -1 nobody
 	// outwished says that its holder keeps it only until owner, which changed
 	// preferences name, has taken it.
 	outwished bool
@@ -73,7 +74,7 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, 
 		k.tellUnselected(svc, a, where.pool)
 		return
 	}
-	if isLocal(svc) {
+	if loadbalancer.IsLocal(svc) {
 		u.local, u.ending = k.localNodes(svc, a)
 	}
 	e := byAddr[a]
@@ -118,7 +119,7 @@ func older(a, b *corev1.Service) int {
 // may run with another class) says that it gave the address.
 func isOurs(svc *corev1.Service) bool {
 	class := svc.Spec.LoadBalancerClass
-	return class == nil || *class == LoadBalancerClass || svc.Annotations["quayside.io/ip-allocated-from-pool"] != ""
+	return class == nil || *class == loadbalancer.Class || svc.Annotations[loadbalancer.AnnotationGiven] != ""
 }
 
 func statusAddresses(svc *corev1.Service) []netip.Addr { return byStatus(svc).list }
@@ -213,16 +214,6 @@ func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) (local, ending 
 	return ready, ending
 }
 
-// port is one port of a Service.
-type port struct {
-	protocol corev1.Protocol
-	number   int32
-}
-
-func portOf(p corev1.ServicePort) port {
-	return port{cmp.Or(p.Protocol, corev1.ProtocolTCP), p.Port}
-}
-
 // seat puts a user on e.
 func (e *address) seat(u user) {
 	e.users = append(e.users, u)
@@ -234,8 +225,8 @@ func (e *address) seat(u user) {
 // listens enters the ports of a user.
 func (e *address) listens(user int) {
 	for _, p := range e.users[user].svc.Spec.Ports {
-		if _, taken := e.ports[portOf(p)]; !taken {
-			e.ports[portOf(p)] = user
+		if _, taken := e.ports[loadbalancer.PortOf(p)]; !taken {
+			e.ports[loadbalancer.PortOf(p)] = user
 		}
 	}
 }
@@ -248,18 +239,18 @@ func (e *address) conflict(svc *corev1.Service) *corev1.Service {
 	if len(e.users) == 0 {
 		return nil
 	}
-	if first := e.users[0].svc; !alike(first, svc) {
+	if first := e.users[0].svc; !loadbalancer.Alike(first, svc) {
 		return first
 	}
 	if e.ports == nil { // most addresses have one user
-		e.ports = map[port]int{}
+		e.ports = map[lbpool.Port]int{}
 		for i := range e.users {
 			e.listens(i)
 		}
 	}
 	first := len(e.users)
 	for _, p := range svc.Spec.Ports {
-		if user, taken := e.ports[portOf(p)]; taken {
+		if user, taken := e.ports[loadbalancer.PortOf(p)]; taken {
 			first = min(first, user)
 		}
 	}
@@ -267,23 +258,6 @@ func (e *address) conflict(svc *corev1.Service) *corev1.Service {
 		return nil
 	}
 	return e.users[first].svc
-}
-
-// alike reports whether only their ports can keep two Services from sharing.
-func alike(a, b *corev1.Service) bool {
-	key := sharingKey(a)
-	return key != "" && key == sharingKey(b) && isLocal(a) == isLocal(b) &&
-		(!isLocal(a) || maps.Equal(a.Spec.Selector, b.Spec.Selector))
-}
-
-func isLocal(svc *corev1.Service) bool {
-	return svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-}
-
-func sharingKey(svc *corev1.Service) string {
-	return cmp.Or(svc.Annotations["quayside.io/allow-shared-ip"],
-		svc.Annotations["metallb.io/allow-shared-ip"],
-		svc.Annotations["metallb.universe.tf/allow-shared-ip"])
 }
 
 func nodeKey(name string) snapshot.Key { return snapshot.Key{Name: name} }

@@ -32,6 +32,7 @@ func floors() map[string]int {
 		"lbpool":                  0,
 		"controller/snapshot":     1,
 		"controller/ingressclass": 1,
+		"controller/loadbalancer": 1,
 		"proxy/exchange":          1,
 		"controller/assign":       2,
 		"controller/explain":      2,

@@ -1,0 +1,52 @@
+package loadbalancer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/lbpool"
+)
+
+// TenantOf puts how a Service shares addresses into the words of lbpool, which
+// has the rules.
+func TenantOf(svc *corev1.Service) lbpool.Tenant {
+	t := lbpool.Tenant{Realm: svc.Namespace, Name: svc.Name}
+	group, _ := Annotation(svc, AnnotationSharingKey)
+	if group == "" {
+		return t
+	}
+	t.Sharing = &lbpool.Sharing{Key: group}
+	if list := svc.Annotations[AnnotationSharingNamespaces]; list != "" {
+		for name := range strings.SplitSeq(list, ",") {
+			t.Admits = append(t.Admits, strings.TrimSpace(name))
+		}
+	}
+	for _, p := range svc.Spec.Ports {
+		t.Ports = append(t.Ports, PortOf(p))
+	}
+	slices.SortFunc(t.Ports, lbpool.Port.Compare)
+	if IsLocal(svc) {
+		t.Backend = "Local " + labels.Set(svc.Spec.Selector).String()
+	}
+	return t
+}
+
+// PortOf is where a Service listens.
+func PortOf(p corev1.ServicePort) lbpool.Port {
+	return lbpool.Port{Protocol: string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), Number: p.Port}
+}
+
+// Alike reports whether nothing but their ports can make the tenants of two
+// Services clash. It makes no tenants: a speaker asks it of each that shares an
+// address, at every plan.
+func Alike(a, b *corev1.Service) bool {
+	key, _ := Annotation(a, AnnotationSharingKey)
+	other, _ := Annotation(b, AnnotationSharingKey)
+	return key != "" && key == other && IsLocal(a) == IsLocal(b) &&
+		(!IsLocal(a) || maps.Equal(a.Spec.Selector, b.Spec.Selector))
+}
