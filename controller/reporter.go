@@ -14,6 +14,8 @@ import (
 const (
 	reportAgain = time.Minute
 	reportTimes = 3
+	// eventRoom is what the server takes of a text; a Writer cuts the rest off.
+	eventRoom = 1024
 )
 
 // reporter turns Problems into Events, when they appear and not while they last.
@@ -48,16 +50,12 @@ func (r *reporter) report(problems []snapshot.Problem) {
 	now := r.now()
 	c := r.source.Snapshot()
 	r.due = time.Time{}
-	present := make(map[topic]bool, len(problems))
-	for _, p := range problems {
-		about := topic{p.Object, p.Reason}
-		if present[about] {
-			continue // one Event for several Problems of one reason
-		}
-		present[about] = true
+	present, topics := messages(problems)
+	for _, about := range topics {
+		message := present[about]
 		before, reported := r.known[about]
 		rested := now.Sub(before.at) >= reportAgain
-		same := before.message == p.Message && (!before.gone || !rested)
+		same := before.message == message && (!before.gone || !rested)
 		if reported && (same || before.row >= reportTimes && !rested) {
 			before.gone = false
 			r.known[about] = before
@@ -66,17 +64,17 @@ func (r *reporter) report(problems []snapshot.Problem) {
 			}
 			continue
 		}
-		if !exists(c, p.Object) {
+		if !exists(c, about.object) {
 			continue // an Event needs an object; /state and the log have the Problem
 		}
 		if rested {
 			before.row = 0
 		}
-		r.known[about] = report{message: p.Message, at: now, row: before.row + 1}
-		r.writer.Event(p.Object, "Warning", p.Reason, p.Message)
+		r.known[about] = report{message: message, at: now, row: before.row + 1}
+		r.writer.Event(about.object, "Warning", about.reason, message)
 	}
 	for about, before := range r.known {
-		if present[about] {
+		if _, still := present[about]; still {
 			continue
 		}
 		if now.Sub(before.at) >= reportAgain {
@@ -86,6 +84,24 @@ func (r *reporter) report(problems []snapshot.Problem) {
 			r.known[about] = before
 		}
 	}
+}
+
+// messages returns what there is to say of each topic, and the topics in the order
+// in which they come: several Problems of one reason make one Event, in which all
+// stand, as far as there is room in it.
+func messages(problems []snapshot.Problem) (map[topic]string, []topic) {
+	text, topics := make(map[topic]string, len(problems)), make([]topic, 0, len(problems))
+	for _, p := range problems {
+		about := topic{p.Object, p.Reason}
+		switch said, more := text[about]; {
+		case !more:
+			topics = append(topics, about)
+			text[about] = p.Message
+		case len(said) < eventRoom:
+			text[about] = said + "; " + p.Message
+		}
+	}
+	return text, topics
 }
 
 func (r *reporter) forget() { clear(r.known) }

@@ -64,6 +64,8 @@ func TestReporter(t *testing.T) {
 	expect("back", time.Second, []string{"b"})
 	expect("back after a while", 2*reportAgain, []string{"b"})
 	expect("gone for good", 2*reportAgain, nil)
+	expect("two at once", time.Second, []string{"b", "c"}, "b; c")
+	expect("gone for good again", 3*reportAgain, nil)
 	expect("a new one", time.Second, []string{"b"}, "b")
 	for i := range 3 * reportTimes {
 		text := fmt.Sprint("unsettled ", i)
