@@ -57,6 +57,8 @@ func TestExitCodes(t *testing.T) {
 		{"up -f /does/not/exist.yaml --once", exitUsage, "/does/not/exist.yaml"},
 		{"up --once -f " + good, exitDone, "10.9.0.0/24"},
 		{"up --once -f " + bad, exitUsage, "adresses"},
+		{"up --once -f " + hostile + " -f " + bad, exitUsage, "PROBLEMS (2)"},
+		{"up --once -f " + hostile + " -f " + bad, exitUsage, "bad input: 1 of these problems must be solved\n"},
 		{"trace", exitUsage, "accepts 1 arg"},
 		{"trace web", exitUsage, "service/NAMESPACE/NAME"},
 		{"trace 10.0.0.1:80", exitUsage, "want http://host/path"},

@@ -130,7 +130,7 @@ func (e *env) runOnce(ctx context.Context, files *cluster.Files, f upFlags) erro
 		}
 	}
 	if n > 0 {
-		return fmt.Errorf("%w: %d problems", errBadInput, n)
+		return fmt.Errorf("%w: %d of these problems must be solved", errBadInput, n) // the others are notes
 	}
 	return nil
 }
