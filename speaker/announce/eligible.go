@@ -105,7 +105,7 @@ func (k *compiler) best(e *address) []int {
 
 // fittest narrows in to the nodes that are the least unfit.
 func (k *compiler) fittest(in []int) []int {
-	least := unfitness(1 << 4)
+	least := ^unfitness(0)
 	for _, i := range in {
 		least = min(least, k.nodes[i].unfit)
 	}
