@@ -59,6 +59,7 @@ func TestExitCodes(t *testing.T) {
 		{"up --once -f " + bad, exitUsage, "adresses"},
 		{"up --once -f " + hostile + " -f " + bad, exitUsage, "PROBLEMS (2)"},
 		{"up --once -f " + hostile + " -f " + bad, exitUsage, "bad input: 1 of these problems must be solved\n"},
+		{"up --once -f controller/migrate/testdata/ingress.in.yaml", exitUsage, "traefik   default -> plain:http          none\n"},
 		{"trace", exitUsage, "accepts 1 arg"},
 		{"trace web", exitUsage, "service/NAMESPACE/NAME"},
 		{"trace 10.0.0.1:80", exitUsage, "want http://host/path"},

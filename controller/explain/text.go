@@ -113,7 +113,7 @@ func (i Ingress) lines() (lines [][]string) {
 	name, class := i.Namespace+"/"+i.Name, i.Class
 	address := names(i.Addresses, 2)
 	if address == "" {
-		address = "none yet"
+		address = "none" // yet, or for good: its class may be of others
 	}
 	if len(i.Rules) == 0 {
 		return [][]string{{name, class, "(no rules)", address}}
