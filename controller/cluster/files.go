@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -76,7 +77,7 @@ func NewFiles(paths []string, embedded fs.FS, opts FilesOptions) (*Files, error)
 	if f.embedded, err = readEmbedded(embedded); err != nil {
 		return nil, err
 	}
-	f.library.scan()
+	f.library.scan(time.Now())
 	f.arrange(func(l *ledger) {
 		for k := range snapshot.Kinds() {
 			l.settle(k)

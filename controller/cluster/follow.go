@@ -74,7 +74,7 @@ func (f *Files) pollFiles(ctx context.Context) error {
 func (f *Files) reload() (again bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	changed, again := f.library.scan()
+	changed, again := f.library.scan(time.Now())
 	if changed {
 		f.arrange(nil)
 	}

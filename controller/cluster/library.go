@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"quayside.io/controller/manifest"
 	"quayside.io/controller/snapshot"
@@ -29,10 +30,10 @@ type book struct {
 	objects []snapshot.Object // of the last good version
 	faults  []snapshot.Problem
 	read    bool // at least once
-	// suspect says that the file was empty or missing at the last look though
-	// it had objects before. An editor may be writing it: only a second look
-	// believes it.
-	suspect bool
+	// emptied is when the file was first seen empty or missing though it had
+	// objects before. An editor may be writing it: that is believed only after
+	// recheck, however many looks there are meanwhile. Zero: it was not seen so.
+	emptied time.Time
 }
 
 func newLibrary(paths []string) *library {
@@ -45,7 +46,7 @@ func newLibrary(paths []string) *library {
 
 // scan reads what has changed. It reports whether anything did, and whether
 // another look is needed soon.
-func (l *library) scan() (changed, again bool) {
+func (l *library) scan(now time.Time) (changed, again bool) {
 	found := map[string]bool{}
 	for _, p := range l.paths {
 		for _, name := range list(p) {
@@ -53,7 +54,7 @@ func (l *library) scan() (changed, again bool) {
 			if l.books[name] == nil {
 				l.books[name] = &book{}
 			}
-			c, a := l.books[name].reread(name)
+			c, a := l.books[name].reread(name, now)
 			changed, again = changed || c, again || a
 		}
 	}
@@ -65,39 +66,47 @@ func (l *library) scan() (changed, again bool) {
 		case slices.Contains(l.paths, name):
 			// Asked for by name: its disappearance is a fault, not a wish.
 			changed = b.fail(name, "the file is gone") || changed
-		case b.suspect || len(b.objects) == 0:
+		case len(b.objects) == 0 || b.empty(now):
 			delete(l.books, name)
 			changed = true
 		default:
-			b.suspect, again = true, true
+			again = true
 		}
 	}
 	return changed, again
 }
 
 // reread reads the file if its text has changed.
-func (b *book) reread(name string) (changed, again bool) {
+func (b *book) reread(name string, now time.Time) (changed, again bool) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return b.fail(name, err.Error()), false
 	}
 	digest := sha256.Sum256(text)
 	if b.read && digest == b.digest {
-		b.suspect = false
+		b.emptied = time.Time{}
 		return false, false
 	}
-	if len(bytes.TrimSpace(text)) == 0 && len(b.objects) > 0 && !b.suspect {
-		b.suspect = true
+	if len(bytes.TrimSpace(text)) == 0 && len(b.objects) > 0 && !b.empty(now) {
 		return false, true
 	}
 	r := manifest.Decode(name, text)
 	keepsOld := b.read && len(r.Errors) > 0 && len(b.objects) > 0
-	b.digest, b.suspect, b.read = digest, false, true
+	b.digest, b.emptied, b.read = digest, time.Time{}, true
 	b.faults = faultsOf(r, keepsOld)
 	if !keepsOld {
 		b.objects = r.Objects
 	}
 	return true, false
+}
+
+// empty notes that the file is empty or missing, and reports whether it has been
+// for long enough to be believed.
+func (b *book) empty(now time.Time) bool {
+	if b.emptied.IsZero() {
+		b.emptied = now
+	}
+	return now.Sub(b.emptied) >= recheck
 }
 
 // fail keeps the last good version of a file that cannot be read.
