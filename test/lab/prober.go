@@ -66,7 +66,45 @@ func (c *Client) ProbeAfresh(addr string, every, timeout time.Duration) *Prober 
 	c.view.helper()
 	to, err := netip.ParseAddrPort(addr)
 	c.view.must(err)
-	return c.probe(addr, every, timeout, func() error { return c.forget(to.Addr()) })
+	var mu sync.Mutex
+	var asked time.Time
+	return c.probe(addr, every, timeout, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		// Who forgets that he has just asked takes the answer from those who wait
+		// for it: the kernel tells them that there is no route. On a busy machine
+		// no answer comes within a beat, and so none would ever be heard.
+		if time.Since(asked) < timeout {
+			if waits, err := c.waitsFor(to.Addr()); waits || err != nil {
+				return err
+			}
+		}
+		asked = time.Now()
+		return c.forget(to.Addr())
+	})
+}
+
+// waitsFor reports whether the client has asked who has addr, and has no answer.
+func (c *Client) waitsFor(addr netip.Addr) (waits bool, err error) {
+	err = c.ns.do(func() error {
+		eth0, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		family := netlink.FAMILY_V4
+		if addr.Is6() {
+			family = netlink.FAMILY_V6
+		}
+		known, err := netlink.NeighList(eth0.Index, family)
+		waits = slices.ContainsFunc(known, func(n netlink.Neigh) bool {
+			return n.IP.Equal(addr.AsSlice()) && n.State == netlink.NUD_INCOMPLETE
+		})
+		if errors.Is(err, netlink.ErrDumpInterrupted) {
+			return nil // others come and go while it reads
+		}
+		return err
+	})
+	return waits, err
 }
 
 // forget removes addr from what the client knows of its neighbours.
