@@ -19,6 +19,7 @@ func TestSpeakerStopsWithoutALostConnection(t *testing.T) {
 	}
 	e.Apply(loadBalancer("Cluster"))
 	address, laptop := e.serviceAddress("web"), e.Client("laptop")
+	e.servedAt(laptop, address) // kube-proxy knows of it, too
 	holder := e.owner(laptop, address)
 	moved := e.watchMoves(laptop, address)
 	speaker := e.Quayside().Speaker(holder)
@@ -45,6 +46,7 @@ func TestAPIServerOutage(t *testing.T) {
 	address, laptop := e.serviceAddress("web"), e.Client("laptop")
 	ingress := e.ingressAddress("catch-all")
 	e.until(laptop, ingress, "http://"+ingress+"/", "video")
+	e.servedAt(laptop, address)
 	holder := e.owner(laptop, address)
 	direct := laptop.Probe(address+":80", 50*time.Millisecond, time.Second)
 	proxied := laptop.Probe(ingress+":80", 50*time.Millisecond, time.Second)
