@@ -161,6 +161,11 @@ func TestConnectionsReachEndpointsAndOutliveTheirListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
+	// Who comes later is answered, so this one has been accepted: the end of its
+	// listener would reset it otherwise.
+	if got, err := ask(at); got != "a:ping" {
+		t.Fatalf("got %q, %v", got, err)
+	}
 	f.Set(&Plan{})
 	eventually(t, "the address is closed", func() bool { _, err := ask(at); return err != nil })
 	if _, err := open.Write([]byte("still here")); err != nil {
