@@ -41,7 +41,7 @@ func startPod(t *testing.T) *pod {
 // stop ends the pod: it closes idle connections, which the engine may be about
 // to use, and lets requests under way finish.
 func (p *pod) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if p.server.Shutdown(ctx) != nil {
 		p.server.Close()
@@ -112,13 +112,21 @@ func TestEndpointsComeAndGoUnderLoad(t *testing.T) {
 		})
 	}
 	for range changes / 2 {
+		before := sent.Load()
 		pods = append(pods, startPod(t))
 		b.SetEndpoints(setOf(pods))
 		gone := pods[0]
 		pods = pods[1:]
 		b.SetEndpoints(setOf(pods))
 		stopping.Go(func() { gone.stop() })
-		time.Sleep(2 * time.Millisecond) // so that each set gets its requests
+		// Each set gets its requests. On a busy machine a pod would be gone else
+		// before anybody who was sent there could have arrived, time and again.
+		for {
+			time.Sleep(2 * time.Millisecond)
+			if sent.Load()-before >= workers/2 {
+				break
+			}
+		}
 	}
 	close(stop)
 	working.Wait()
