@@ -174,7 +174,7 @@ func readRequest(r *bufio.Reader) (*http.Request, string, error) {
 }
 
 // exchange sends raw bytes and returns all that comes back until the proxy
-// closes the connection or is silent.
+// closes the connection or, having begun to answer, is silent.
 func (r *rig) exchange(raw string) string {
 	r.t.Helper()
 	c, err := net.Dial("tcp", r.addr)
@@ -182,14 +182,16 @@ func (r *rig) exchange(raw string) string {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.WriteString(c, raw); err != nil {
 		r.t.Fatal(err)
 	}
 	var all strings.Builder
 	buf := make([]byte, 64<<10)
 	for {
-		c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		if all.Len() > 0 { // it has begun to answer
+			c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		}
 		n, err := c.Read(buf)
 		all.Write(buf[:n])
 		if err != nil {

@@ -93,27 +93,27 @@ func TestUpgradeEnds(t *testing.T) {
 // A side that lets the other speak and never listens is given up, or it would
 // hold both connections for ever: nothing is silent there.
 func TestUpgradeNobodyListens(t *testing.T) {
-	flood := func(c net.Conn) {
-		for b := make([]byte, 64<<10); ; {
-			if _, err := c.Write(b); err != nil {
-				return
-			}
-		}
-	}
 	over := make(chan struct{})
 	defer close(over)
-	for _, c := range []struct {
-		name            string
-		client, backend func(net.Conn)
-	}{
-		{"the client", func(net.Conn) {}, flood},
-		{"the backend", flood, func(net.Conn) { <-over }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, serve.Options{Timeout: 300 * time.Millisecond}, upstream.Options{SendTimeout: 300 * time.Millisecond}, rawBackend(t, func(conn net.Conn) {
+	for _, name := range []string{"the client", "the backend"} {
+		t.Run(name, func(t *testing.T) {
+			cut := make(chan struct{})
+			flood := func(c net.Conn) {
+				defer close(cut)
+				for b := make([]byte, 64<<10); ; {
+					if _, err := c.Write(b); err != nil {
+						return
+					}
+				}
+			}
+			r := newRig(t, serve.Options{Timeout: time.Second}, upstream.Options{SendTimeout: time.Second}, rawBackend(t, func(conn net.Conn) {
 				readRequest(bufio.NewReader(conn))
 				io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-				c.backend(conn)
+				if name == "the client" {
+					flood(conn)
+				} else {
+					<-over
+				}
 			}))
 			conn, err := net.Dial("tcp", r.addr)
 			if err != nil {
@@ -121,20 +121,21 @@ func TestUpgradeNobodyListens(t *testing.T) {
 			}
 			defer conn.Close()
 			io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-			tunnels := func(n int) bool {
-				for deadline := time.Now().Add(4 * time.Second); r.engine.Tunnels() != n; time.Sleep(5 * time.Millisecond) {
-					if time.Now().After(deadline) {
-						return false
-					}
+			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 101 {
+				t.Fatalf("no tunnel: %v, %v", resp, err)
+			}
+			if name == "the backend" {
+				go flood(conn)
+			}
+			select {
+			case <-cut:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the tunnel stays although nobody listens at one end")
+			}
+			for deadline := time.Now().Add(10 * time.Second); r.engine.Tunnels() > 0; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the tunnel has ended and is counted")
 				}
-				return true
-			}
-			if !tunnels(1) {
-				t.Fatal("no tunnel")
-			}
-			go c.client(conn)
-			if !tunnels(0) {
-				t.Error("the tunnel stays although nobody listens at one end")
 			}
 		})
 	}
