@@ -306,6 +306,7 @@ func (m *mind) noteCut(want *l2.Want, known map[netip.Addr]struct{}) {
 	for a, interfaces := range m.answered {
 		if _, still := want.Addresses[a]; !still && len(interfaces) > 0 && !slices.ContainsFunc(interfaces, func(name string) bool { return up[name] }) {
 			m.cut[a] = struct{}{}
+			delete(m.refused, a) // who was there is to be heard again
 		}
 	}
 	maps.DeleteFunc(m.cut, func(a netip.Addr, _ struct{}) bool { _, exists := known[a]; return !exists || !m.claims(a) })

@@ -3,6 +3,7 @@ package speaker
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,5 +135,26 @@ func TestWhoWaitsForAnAnswerRests(t *testing.T) {
 	m.stops.say(time.Now(), false)
 	if next := m.nextRetry(); next < time.Minute {
 		t.Errorf("by a speaker that ends, looked at in %v", next)
+	}
+}
+
+// A stranger claimed an address, and within the minute for which that is told the
+// node's link is down and up again. The LAN is asked anew who is there: while what
+// was heard before the cut counts, nobody answers.
+func TestACutForgetsTheStranger(t *testing.T) {
+	m, _ := thinker(t, speaks("n1", ownMAC, "10.0.0.1/24"))
+	a := netip.MustParseAddr(vip(0))
+	m.mine[a], m.cut, m.answered = 1, map[netip.Addr]struct{}{}, map[netip.Addr][]string{a: {"eth0"}}
+	m.stranger(l2.Conflict{Address: a, Interface: "eth0", MAC: otherMAC})
+	m.compile()
+	known := map[netip.Addr]struct{}{a: {}}
+	m.self.Interfaces = []announce.Interface{{Name: "eth0"}} // down
+	m.noteCut(&l2.Want{}, known)
+	m.compile() // eth0 is up again, as the status says
+	if _, cut := m.cut[a]; !cut {
+		t.Fatal("it is not cut")
+	}
+	if len(m.plan.Barred) > 0 || !slices.ContainsFunc(m.plan.Take, func(t announce.Take) bool { return t.Address == a && t.Cause == announce.Returned }) {
+		t.Errorf("barred: %v, to be asked for: %v", m.plan.Barred, m.plan.Take)
 	}
 }
