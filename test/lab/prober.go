@@ -44,8 +44,8 @@ type Report struct {
 	Attempts []Attempt // by start
 	Failed   int
 	// Gap is the longest time without an answer: from the start of the last
-	// attempt that succeeded before it (or of the first of all) to the first
-	// after it, less one beat.
+	// attempt that succeeded before it (or of the first of all) to the answer of
+	// the first after it, which may have waited for it, less one beat.
 	Gap      time.Duration
 	GapBegin time.Time
 	Slowest  time.Duration // of those that succeeded
@@ -211,7 +211,7 @@ func report(attempts []Attempt, every time.Duration) Report {
 			r.Failed++
 			continue
 		}
-		gap(a.Start)
+		gap(a.Start.Add(a.Took))
 		last = a.Start
 		r.Slowest = max(r.Slowest, a.Took)
 	}

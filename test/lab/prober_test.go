@@ -9,7 +9,7 @@ import (
 func TestReport(t *testing.T) {
 	lost := errors.New("lost")
 	begin := time.Unix(1000, 0)
-	// Attempts each 10 ms: + answered, - failed.
+	// Attempts each 10 ms: + answered, ~ answered after 30 ms, - failed.
 	for _, test := range []struct {
 		attempts string
 		failed   int
@@ -22,12 +22,16 @@ func TestReport(t *testing.T) {
 		{attempts: "+---+-+", failed: 4, gap: 30 * time.Millisecond},
 		{attempts: "++--", failed: 2, gap: 10 * time.Millisecond}, // not over when the probing ended
 		{attempts: "--++", failed: 2, gap: 20 * time.Millisecond}, // nothing was up before
+		{attempts: "+-~+", failed: 1, gap: 40 * time.Millisecond}, // who came during the outage was answered at its end
 	} {
 		var attempts []Attempt
 		for i := len(test.attempts) - 1; i >= 0; i-- { // they arrive in any order
 			a := Attempt{Start: begin.Add(time.Duration(i) * 10 * time.Millisecond)}
-			if test.attempts[i] == '-' {
+			switch test.attempts[i] {
+			case '-':
 				a.Err = lost
+			case '~':
+				a.Took = 30 * time.Millisecond
 			}
 			attempts = append(attempts, a)
 		}
