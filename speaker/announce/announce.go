@@ -203,12 +203,9 @@ type compiler struct {
 	adverts   []advert
 	addresses []*address // sorted by address
 	claims    map[netip.Addr]Claim
-	published map[netip.Addr]Claim // of them, the best in SpeakerStatuses
-	wishful   bool                 // some advertisement has preferences
-	pledges   map[netip.Addr]pledge
-	load      []int // addresses per node
-	capacity  int
-	siblings  map[siblings]map[int]int // how many each node holds; nil: there is one address only
+	published map[netip.Addr]pledge // the best in SpeakerStatuses
+	wishful   bool                  // some advertisement has preferences
+	burden    burden
 }
 
 func (k *compiler) problem(about snapshot.Ref, reason, message string) {

@@ -22,7 +22,7 @@ func (k *compiler) readClaims() {
 	for a, c := range k.view.Claims {
 		k.claims[a] = c
 	}
-	k.published = map[netip.Addr]Claim{}
+	k.published = map[netip.Addr]pledge{}
 	most := MaxCount(k.now)
 	for key, s := range k.c.SpeakerStatuses.All() {
 		for _, said := range s.Status.Announcing {
@@ -34,10 +34,9 @@ func (k *compiler) readClaims() {
 			if old, ok := k.claims[a]; !ok || c.Beats(old) {
 				k.claims[a] = c
 			}
-			if c.Beats(k.published[a]) {
-				k.published[a] = c
+			if c.Beats(k.published[a].Claim) {
+				k.published[a] = pledge{c, said.Preference}
 			}
-			k.notePledge(a, c, said.Preference)
 		}
 	}
 	k.plan.Claims = k.claims
@@ -46,7 +45,7 @@ func (k *compiler) readClaims() {
 // decide gives every address its owner: first those that keep theirs, then the
 // free ones in a fixed order.
 func (k *compiler) decide() {
-	k.readCapacity()
+	k.burden = newBurden(len(k.nodes), len(k.fittest(slices.Clone(k.usable))), len(k.addresses))
 	var free []*address
 	for _, e := range k.addresses {
 		if i, ok := k.keeper(e); ok && !k.outwished(e, i) {
@@ -159,7 +158,7 @@ func (k *compiler) doubts(e *address, claim Claim) bool {
 // since its node has more than a SpeakerStatus holds.
 func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
 	s, ok := k.c.SpeakerStatuses.Get(nodeKey(claim.Node))
-	return k.published[a] == claim || ok && s.Status.AnnouncingCount > int64(len(s.Status.Announcing))
+	return k.published[a].Claim == claim || ok && s.Status.AnnouncingCount > int64(len(s.Status.Announcing))
 }
 
 // handOver keeps an address that should move answered until it has moved. A

@@ -17,21 +17,34 @@ type siblings struct {
 	is6     bool
 }
 
-// readCapacity sets how many addresses a node may be chosen for: 5/4 of the
-// fair share. Bounding the load this way keeps what makes rendezvous hashing
-// calm (a choice depends on little) and takes away its worst skew.
-func (k *compiler) readCapacity() {
-	nodes := max(1, len(k.fittest(slices.Clone(k.usable))))
-	k.capacity = max(1, (len(k.addresses)*5+nodes*4-1)/(nodes*4))
-	k.load = make([]int, len(k.nodes))
-	k.siblings = map[siblings]map[int]int{}
+// burden is what the nodes hold so far.
+type burden struct {
+	load     []int                    // addresses per node
+	capacity int                      // how many a node may be chosen for
+	siblings map[siblings]map[int]int // how many each node holds; nil: there is one address only
+}
+
+// newBurden is that of nodes that hold nothing yet; fit of them share the
+// addresses. A node may be chosen for 5/4 of the fair share. Bounding the load
+// this way keeps what makes rendezvous hashing calm (a choice depends on little)
+// and takes away its worst skew.
+func newBurden(nodes, fit, addresses int) burden {
+	fit = max(1, fit)
+	return burden{
+		load: make([]int, nodes), capacity: max(1, (addresses*5+fit*4-1)/(fit*4)),
+		siblings: map[siblings]map[int]int{},
+	}
 }
 
 // settle notes that node i owns e.
 func (k *compiler) settle(e *address, i int) {
 	e.owner = i
-	k.load[i]++
-	if held := k.siblingsOf(e); held != nil {
+	k.burden.add(e, i)
+}
+
+func (b *burden) add(e *address, i int) {
+	b.load[i]++
+	if held := b.siblingsOf(e); held != nil {
 		held[i]++
 	}
 }
@@ -39,15 +52,15 @@ func (k *compiler) settle(e *address, i int) {
 // siblingsOf counts on which nodes the siblings of e are so far; nil: it has
 // none. Whether it has is found out once for all of them: a Service may have as
 // many addresses as fit an object.
-func (k *compiler) siblingsOf(e *address) map[int]int {
+func (b *burden) siblingsOf(e *address) map[int]int {
 	svc := e.users[0].svc
 	s := siblings{snapshot.KeyOf(svc), e.addr.Is6()}
-	held, known := k.siblings[s]
+	held, known := b.siblings[s]
 	if !known {
 		if hasSeveral(svc, s.is6) {
 			held = map[int]int{}
 		}
-		k.siblings[s] = held
+		b.siblings[s] = held
 	}
 	return held
 }
@@ -74,11 +87,11 @@ func hasSeveral(svc *corev1.Service, is6 bool) bool {
 // and free addresses finds the same owner for the rest: the claims of later
 // addresses can only fill a node up to the bound that the plan kept.
 func (k *compiler) place(e *address, candidates []int) int {
-	held := k.siblingsOf(e)
+	held := k.burden.siblingsOf(e)
 	addr := hashAddr(e.addr)
 	best, bestRank := -1, rank{}
 	for _, i := range candidates {
-		r := rank{weight: k.weight(e, i), siblings: held[i], level: k.load[i] / k.capacity, score: mix(k.nodes[i].hash ^ addr)}
+		r := rank{weight: k.weight(e, i), siblings: held[i], level: k.burden.load[i] / k.burden.capacity, score: mix(k.nodes[i].hash ^ addr)}
 		if best < 0 || r.before(bestRank) {
 			best, bestRank = i, r
 		}

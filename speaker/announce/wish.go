@@ -2,7 +2,6 @@ package announce
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 
@@ -27,6 +26,9 @@ func wishOf(terms []v1alpha1.PreferredNode, parsed []labels.Selector) (wish uint
 
 // wishText is the fingerprint of the preferences that apply to e.
 func (k *compiler) wishText(e *address) string {
+	if !k.wishful {
+		return ""
+	}
 	var wish uint64
 	counted := make([]int, 0, 8)
 	for _, u := range e.users {
@@ -43,29 +45,16 @@ func (k *compiler) wishText(e *address) string {
 	return fmt.Sprintf("%016x", wish)
 }
 
-// pledge is what a SpeakerStatus says of one claim.
+// pledge is what a SpeakerStatus says of one claim, and under which preferences
+// it was made.
 type pledge struct {
 	Claim
 	preference string
 }
 
-// notePledge remembers under which preferences a claim was made, where there
-// are or were any.
-func (k *compiler) notePledge(a netip.Addr, c Claim, preference string) {
-	if !k.wishful && preference == "" {
-		return
-	}
-	if k.pledges == nil {
-		k.pledges = map[netip.Addr]pledge{}
-	}
-	if old, ok := k.pledges[a]; !ok || c.Beats(old.Claim) {
-		k.pledges[a] = pledge{c, preference}
-	}
-}
-
 // pledgeOf is what the status of the node that holds e says of the claim.
 func (k *compiler) pledgeOf(e *address) (preference string, told bool) {
-	p, told := k.pledges[e.addr]
+	p, told := k.published[e.addr]
 	return p.preference, told && p.Claim == k.claims[e.addr]
 }
 
