@@ -244,8 +244,8 @@ func TestWhatIsAwaitedIsAnswered(t *testing.T) {
 	a.Set(want)
 	a.Await(want, time.Minute)
 	for _, question := range []*exec.Cmd{
-		l.command("arping", "-r", "-c", "1", "-w", "1", "-i", "eth0", vip4.String()),
-		l.command("ndisc6", "-1", "-q", "-r", "1", "-w", "1000", vip6.String(), "eth0"),
+		l.command("arping", "-r", "-c", "1", "-W", "5", "-i", "eth0", vip4.String()),
+		l.command("ndisc6", "-1", "-q", "-r", "1", "-w", "5000", vip6.String(), "eth0"),
 	} {
 		if out, err := question.CombinedOutput(); err != nil {
 			t.Errorf("%v: the first question has no answer: %s", question.Args, out)
@@ -275,7 +275,7 @@ func TestAVLANIsAnotherLAN(t *testing.T) {
 	eventually(t, "announced", func() bool { return a.metrics.of("lan0", "ipv4").gratuitous.Load() > 0 })
 	l.run("arping", "-c", "1", "-w", "2", "-i", "eth0", vip4.String())
 	asked := a.metrics.of("lan0", "ipv4").requests.Load()
-	if l.try("arping", "-c", "2", "-w", "1", "-i", "eth0.7", vip4.String()) == nil {
+	if l.try("arping", "-c", "2", "-w", "1", "-i", "eth0.7", "-S", client.String(), vip4.String()) == nil {
 		t.Error("answered in the VLAN")
 	}
 	if now := a.metrics.of("lan0", "ipv4").requests.Load(); now != asked {

@@ -67,10 +67,10 @@ func TestAskingForAHostTakesNothingFromIt(t *testing.T) {
 	if s := l.run("ip", "-6", "addr", "show", "dev", "eth0"); strings.Contains(s, "dadfailed") {
 		t.Errorf("the host has given its address up:\n%s", s)
 	}
-	found, err := a.Probe(t.Context(), hosts, Takeover())
-	if err != nil || len(found) != len(hosts) {
-		t.Errorf("answers of %v, %v; want both", found, err)
-	}
+	eventually(t, "both answer", func() bool {
+		found, err := a.Probe(t.Context(), hosts, Takeover())
+		return err == nil && len(found) == len(hosts)
+	})
 }
 
 // Addresses by DHCPv6 have no subnet of their own, and some of IPv4 have none,
