@@ -211,6 +211,13 @@ func newFleet(t *testing.T, octet, n int) *fleet {
 	return f
 }
 
+// logged is how often words were logged.
+func (f *fleet) logged(words string) int {
+	f.logs.Lock()
+	defer f.logs.Unlock()
+	return bytes.Count(f.log.Bytes(), []byte(words))
+}
+
 func (f *fleet) writeKey(path string, lines ...string) {
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		f.t.Fatal(err)
@@ -442,16 +449,18 @@ func TestKeysRotateWithoutAGap(t *testing.T) {
 		w.Claims = map[netip.Addr]int64{netip.MustParseAddr("10.0.0.1"): epoch}
 		a.Set(w)
 		eventually(t, step, func() bool { return b.View().Claims[netip.MustParseAddr("10.0.0.1")].Epoch == epoch })
-		if !together() {
-			t.Errorf("%s: they lost each other", step)
+		// Either may miss the other for a moment where the machine is busy; but no
+		// packet may be one that it cannot open.
+		if f.logged("member refused") > 0 {
+			t.Fatalf("%s: a key was missing", step)
 		}
 	}
-	for _, step := range [][2][]string{
+	for rotations, step := range [][2][]string{
 		{{old, next}, {old}}, {{old, next}, {old, next}}, {{next, old}, {old, next}}, {{next, old}, {next, old}}, {{next}, {next, old}}, {{next}, {next}},
 	} {
 		f.writeKey(fileA, step[0]...)
 		f.writeKey(fileB, step[1]...)
-		time.Sleep(50 * time.Millisecond) // let the files be noticed; either order must work
+		eventually(t, "the file that changed is noticed", func() bool { return f.logged("members keys rotated") > rotations })
 		heard(fmt.Sprint(step))
 	}
 }
