@@ -61,12 +61,13 @@ func TestOneNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files.Put(objects(nodes)...)
+	all := objects(nodes)
 	if os.Getenv(manyEnv) == "true" {
 		for i := range manyServices {
-			files.Put(service(fmt.Sprintf("many%d", i), manyAddress(i)))
+			all = append(all, service(fmt.Sprintf("many%d", i), manyAddress(i)))
 		}
 	}
+	files.Put(all...) // each Put arranges everything anew
 	go func() { _ = files.Run(context.Background()) }()
 	go func() {
 		in := bufio.NewScanner(os.Stdin)
