@@ -114,18 +114,25 @@ func (g gossip) Finished() {}
 func (d *delegate) NotifyJoin(n *memberlist.Node) {
 	d.m.opts.Log.Info("member lives", "node", n.Name, "address", n.Address())
 	d.m.update(func() {
+		if d.m.missing[n.Name] == unanswered {
+			d.m.returned = append(d.m.returned, n.Name)
+		}
 		d.m.alive[n.Name] = struct{}{}
 		d.m.lastSeen[n.Name] = time.Now()
 		delete(d.m.missing, n.Name)
 	})
+	poke(d.m.wake)
 }
+
+// unanswered is why a member is missing that did not say goodbye.
+const unanswered = "it does not answer"
 
 // NotifyLeave hears that a member is dead or has left.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	if n.Name == d.m.opts.NodeName {
 		return // this is our own goodbye
 	}
-	why := "it does not answer"
+	why := unanswered
 	if d.m.state.isLeaving(n.Name) {
 		why = "it has left"
 	}

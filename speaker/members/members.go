@@ -91,6 +91,7 @@ type Members struct {
 	alive    map[string]struct{}
 	lastSeen map[string]time.Time
 	missing  map[string]string
+	returned []string // lived again since remind, and may not know what was said meanwhile
 	waiting  string
 	settled  bool
 	version  uint64
@@ -250,7 +251,7 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	inner, cancel := context.WithCancel(ctx)
 	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log) })
 	tasks.Go(func() { m.keepJoining(inner, list) })
-	m.publish(inner, self, func(messages [][]byte) { m.spread(&tasks, list, messages) })
+	m.publish(inner, self, &post{m, list, &tasks})
 	cancel()
 	tasks.Wait()
 	if ctx.Err() == nil {
@@ -279,7 +280,7 @@ func (m *Members) wait(why string) {
 // publish turns what is wanted into messages until ctx ends, or self is no longer
 // the address of this node. Only news wakes the hall: it declares after every
 // turn, so a signal about what it just said would wake it forever.
-func (m *Members) publish(ctx context.Context, self netip.Addr, spread func([][]byte)) {
+func (m *Members) publish(ctx context.Context, self netip.Addr, post *post) {
 	var peers []Peer
 	for {
 		w := m.want.Load()
@@ -288,11 +289,12 @@ func (m *Members) publish(ctx context.Context, self netip.Addr, spread func([][]
 		}
 		news := m.isNew(w.Facts)
 		if news {
-			spread(m.state.tell(w.Facts, m.nextVersion()))
+			post.spread(m.state.tell(w.Facts, m.nextVersion()))
 		}
 		m.know(w)
 		claims := m.state.claim(w.Claims)
 		m.broadcast(claims)
+		post.remind()
 		if news || len(claims) > 0 || !slices.Equal(peers, w.Peers) {
 			peers = w.Peers
 			m.changed()
@@ -321,27 +323,6 @@ func (m *Members) know(w *Want) {
 	}
 	maps.DeleteFunc(m.lastSeen, func(name string, _ time.Time) bool { return isGone(name) })
 	maps.DeleteFunc(m.missing, func(name string, _ string) bool { return isGone(name) })
-}
-
-// spread gossips what fits a packet and sends the rest to every member: a link
-// that went down may not wait for the next exchange of state.
-func (m *Members) spread(tasks *sync.WaitGroup, list *memberlist.Memberlist, messages [][]byte) {
-	for _, b := range messages {
-		if len(b) <= maxMessage {
-			m.broadcast([][]byte{b})
-			continue
-		}
-		for _, n := range list.Members() {
-			if n.Name == m.opts.NodeName {
-				continue
-			}
-			tasks.Go(func() {
-				if err := list.SendReliable(n, b); err != nil {
-					m.opts.Log.Debug("this node's interfaces did not reach a member", "node", n.Name, "error", err)
-				}
-			})
-		}
-	}
 }
 
 // nextVersion grows over restarts too, as long as the clock does; where that

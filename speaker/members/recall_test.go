@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/memberlist"
+
 	"quayside.io/speaker/announce"
 )
 
@@ -49,6 +51,28 @@ func TestAClockThatWentBack(t *testing.T) {
 	a, _ := f.start(0, f.keyFile)
 	eventually(t, "they meet", func() bool { return len(a.View().Alive) == 2 && len(b.View().Alive) == 2 })
 	eventually(t, "n2 hears that n1 stays", func() bool { return !b.View().Facts["n1"].Leaving })
+}
+
+// A member is called dead and refutes it, as after a pause: what was said to the
+// living in between, it hears soon, and not at the next exchange of state.
+func TestWhoReturnsHearsWhatItMissed(t *testing.T) {
+	f := newFleet(t, 34, 2)
+	a, _ := f.start(0, f.keyFile)
+	b, _ := f.start(1, f.keyFile)
+	eventually(t, "they meet", func() bool {
+		return a.View().Settled && b.View().Settled && len(a.View().Alive) == 2 && len(b.View().Alive) == 2
+	})
+	missed := memberlist.Node{Name: "n2", Addr: f.peers[1].Addr.AsSlice(), Port: uint16(f.port)}
+	d := &delegate{a}
+	d.NotifyLeave(&missed)
+	const many = 1000 // claims fit no packet
+	claims := map[netip.Addr]int64{}
+	for i := range many {
+		claims[netip.AddrFrom4([4]byte{10, 0, byte(i / 250), byte(i % 250)})] = 4
+	}
+	a.state.claim(claims) // and b was not told
+	d.NotifyJoin(&missed)
+	eventually(t, "n2 hears of the claims", func() bool { return len(b.View().Claims) == many })
 }
 
 // Whoever sends packets with invented senders does not fill our memory.

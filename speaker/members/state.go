@@ -167,6 +167,24 @@ func (s *state) claim(want map[netip.Addr]int64) [][]byte {
 	return claimMessages(s.me, fresh)
 }
 
+// mine are the claims of this node that stand, as one message of any length; nil:
+// there are none.
+func (s *state) mine() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := message{kind: kindClaims, node: s.me}
+	for a, h := range s.claims {
+		if h.Node == s.me && s.exists(a) {
+			m.claims = append(m.claims, claimed{a, h.Epoch})
+		}
+	}
+	if len(m.claims) == 0 {
+		return nil
+	}
+	b, _ := m.append(nil) // only facts can fail
+	return b
+}
+
 // tell enters what this node says about itself. What does not fit a packet is
 // returned too.
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
