@@ -118,7 +118,7 @@ func (m *mind) ask(ctx context.Context, takes map[netip.Addr]announce.Take, timi
 	first := true
 	for a, t := range takes {
 		m.asking[a] = struct{}{}
-		questions = append(questions, l2.Question{Address: a, Interfaces: t.Interfaces})
+		questions = append(questions, l2.Question{Address: a, Interfaces: t.Interfaces, Held: t.Cause != announce.First})
 		first = first && t.Cause == announce.First
 	}
 	nodes := map[string]netip.Addr{}

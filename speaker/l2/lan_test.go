@@ -1,6 +1,7 @@
 package l2
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,6 +92,31 @@ func (l *lan) command(argv ...string) *exec.Cmd {
 
 // try runs a program at the neighbour that may fail.
 func (l *lan) try(argv ...string) error { return l.command(argv...).Run() }
+
+// capture captures what the neighbour sees, a line each, until it is asked for.
+func (l *lan) capture(what string) (captured func() string) {
+	l.t.Helper()
+	dump := l.command("tcpdump", "-i", "eth0", "-nn", "-tt", "-l", "--immediate-mode", what)
+	var out bytes.Buffer
+	dump.Stdout = &out
+	says, err := dump.StderrPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := dump.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	for said := bufio.NewScanner(says); said.Scan() && !strings.Contains(said.Text(), "listening on"); {
+	}
+	return func() string {
+		l.t.Helper()
+		if err := dump.Process.Signal(syscall.SIGTERM); err != nil {
+			l.t.Fatal(err)
+		}
+		_ = dump.Wait()
+		return out.String()
+	}
+}
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -30,12 +30,12 @@ func (a *Announcer) Neighbours() ([]Question, error) {
 			return nil, fmt.Errorf("list neighbours on %s: %w", l.Name, err)
 		}
 		for _, g := range l.Gateways {
-			gateways = append(gateways, Question{g.WithZone(""), []string{l.Name}, true})
+			gateways = append(gateways, Question{Address: g.WithZone(""), Interfaces: []string{l.Name}, Host: true})
 		}
 		for _, n := range list {
 			ip, ok := netip.AddrFromSlice(n.IP)
 			if ok && len(n.HardwareAddr) == 6 && n.State&(unix.NUD_NOARP|unix.NUD_PERMANENT) == 0 && !ip.IsMulticast() {
-				others = append(others, Question{ip.Unmap(), []string{l.Name}, true})
+				others = append(others, Question{Address: ip.Unmap(), Interfaces: []string{l.Name}, Host: true})
 			}
 		}
 	}

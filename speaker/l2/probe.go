@@ -23,6 +23,11 @@ type Question struct {
 	// life. A probe would make a host that is just taking it up give it up
 	// (RFC 4862 5.4.3, RFC 5227 2.1.1), so it is asked for as by any neighbour.
 	Host bool
+	// Held says that somebody is thought to have the address. In IPv6 the answer
+	// to a probe goes to all nodes, and where two answer, as for a moment after a
+	// cut, it turns those who talk to one to the other (RFC 4861 7.2.4, 7.2.5). So
+	// it is asked for as by a neighbour, too, where this node is one.
+	Held bool
 }
 
 // Found is somebody who answers for an address.
@@ -131,8 +136,11 @@ func (p *probe) add(l link, questions []Question) {
 			continue
 		}
 		one := asked{q.Address, unspecified(q.Address)}
-		if q.Host {
-			if one.from = sourceFor(l, q.Address); !one.from.IsValid() {
+		if q.Host || q.Held && !q.Address.Is4() {
+			switch from := sourceFor(l, q.Address); {
+			case from.IsValid():
+				one.from = from
+			case q.Host:
 				continue // this interface has no address to ask from
 			}
 		}

@@ -37,6 +37,34 @@ func TestProbeFindsWhoAnswers(t *testing.T) {
 	}
 }
 
+// Of two that answer, all who talk to one are turned to the other if they hear it.
+// The answer to whoever asks for what is held is for him alone, but a first claim
+// is a probe, and its answer is for everybody.
+func TestAskingForWhatIsHeldTurnsNobody(t *testing.T) {
+	if !inNamespace(t, "tcpdump") {
+		return
+	}
+	l, a := onLAN(t)
+	run(t, "ip", "addr", "add", "2001:db8::1/64", "dev", "lan0", "nodad")
+	l.run("ip", "addr", "add", vip6.String()+"/64", "dev", "eth0", "nodad")
+	eventually(t, "the address of lan0 is known", func() bool {
+		i, _ := a.sees("lan0")
+		return len(i.Prefixes) == 1
+	})
+	for held, all := range map[bool]bool{true: false, false: true} {
+		captured := l.capture("icmp6[0] == 136")
+		eventually(t, "somebody answers", func() bool {
+			found, err := a.Probe(t.Context(), []Question{{Address: vip6, Held: held}}, Takeover())
+			return err == nil && len(found) == 1
+		})
+		time.Sleep(100 * time.Millisecond) // until tcpdump has it
+		frames := captured()
+		if !strings.Contains(frames, "tgt is "+vip6.String()) || strings.Contains(frames, "> ff02::1:") != all {
+			t.Errorf("held %v: captured\n%s", held, frames)
+		}
+	}
+}
+
 // A host that boots asks whether anybody has its address (RFC 4862 5.4). A node
 // that asks for it at that moment, as a sign of life, must not be taken for
 // somebody who wants it, too.

@@ -1,11 +1,8 @@
 package l2
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,18 +16,7 @@ func TestTheBurstOnTheWire(t *testing.T) {
 		return
 	}
 	l, a := onLAN(t)
-	dump := l.command("tcpdump", "-i", "eth0", "-nn", "-tt", "-l", "--immediate-mode", "arp or icmp6[0] == 136")
-	var out bytes.Buffer
-	dump.Stdout = &out
-	says, err := dump.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dump.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for said := bufio.NewScanner(says); said.Scan() && !strings.Contains(said.Text(), "listening on"); {
-	}
+	captured := l.capture("arp or icmp6[0] == 136")
 	standstill, began := busy.Standstill(t), time.Now()
 	a.Set(wantAddresses(vip4, vip6))
 	time.Sleep(time.Second)
@@ -39,13 +25,9 @@ func TestTheBurstOnTheWire(t *testing.T) {
 		return a.metrics.of("lan0", "ipv4").gratuitous.Load() >= uint64(2*len(burst())) && a.metrics.of("lan0", "ipv6").gratuitous.Load() >= uint64(len(burst()))
 	})
 	time.Sleep(time.Second) // what comes then is too much
-	if err := dump.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	_ = dump.Wait()
-	counts := map[string]int{}
+	frames, counts := captured(), map[string]int{}
 	var last float64
-	for _, line := range strings.Split(out.String(), "\n") {
+	for _, line := range strings.Split(frames, "\n") {
 		var at float64
 		if _, err := fmt.Sscan(line, &at); err != nil {
 			continue
@@ -63,7 +45,7 @@ func TestTheBurstOnTheWire(t *testing.T) {
 		}
 	}
 	if len(counts) != 3 {
-		t.Fatalf("captured\n%s", out.String())
+		t.Fatalf("captured\n%s", frames)
 	}
 	// On a busy machine the first may be late, for want of a socket: the others
 	// do not wait for it.
