@@ -22,7 +22,7 @@ func (p *post) spread(messages [][]byte) {
 		if len(b) <= maxMessage {
 			p.m.broadcast([][]byte{b})
 		} else {
-			p.send(b, func(name string) bool { return name != p.m.opts.NodeName })
+			p.send(b, func(string) bool { return true })
 		}
 	}
 }
@@ -41,15 +41,18 @@ func (p *post) remind() {
 	}
 }
 
-// send sends a message of any length to some members.
+// send sends a message of any length to some of the other members that live. The
+// nodes that memberlist itself lists change under whoever reads them.
 func (p *post) send(b []byte, to func(name string) bool) {
-	for _, n := range p.list.Members() {
-		if to(n.Name) {
-			p.tasks.Go(func() {
-				if err := p.list.SendReliable(n, b); err != nil {
-					p.m.opts.Log.Debug("a message did not reach a member", "node", n.Name, "error", err)
-				}
-			})
+	for _, peer := range p.m.want.Load().Peers {
+		if !peer.Addr.IsValid() || !p.m.isAlive(peer.Name) || !to(peer.Name) {
+			continue
 		}
+		node := &memberlist.Node{Name: peer.Name, Addr: peer.Addr.AsSlice(), Port: uint16(p.m.port)}
+		p.tasks.Go(func() {
+			if err := p.list.SendReliable(node, b); err != nil {
+				p.m.opts.Log.Debug("a message did not reach a member", "node", node.Name, "error", err)
+			}
+		})
 	}
 }
