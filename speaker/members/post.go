@@ -36,7 +36,10 @@ func (p *post) remind() {
 	returned := p.m.returned
 	p.m.returned = nil
 	p.m.mu.Unlock()
-	if mine := p.m.state.mine(); mine != nil && len(returned) > 0 {
+	if len(returned) == 0 {
+		return
+	}
+	if mine := p.m.state.mine(); mine != nil {
 		p.send(mine, func(name string) bool { return slices.Contains(returned, name) })
 	}
 }
