@@ -14,8 +14,6 @@ import (
 const (
 	reportAgain = time.Minute
 	reportTimes = 3
-	// eventRoom is what the server takes of a text; a Writer cuts the rest off.
-	eventRoom = 1024
 )
 
 // reporter turns Problems into Events, when they appear and not while they last.
@@ -97,7 +95,7 @@ func messages(problems []snapshot.Problem) (map[topic]string, []topic) {
 		case !more:
 			topics = append(topics, about)
 			text[about] = p.Message
-		case len(said) < eventRoom:
+		case len(said) < cluster.NoteLength:
 			text[about] = said + "; " + p.Message
 		}
 	}

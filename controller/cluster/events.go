@@ -21,10 +21,13 @@ const (
 	eventsPerSec = 10               // to the server, after a burst of…
 	eventBurst   = 100              //
 	repeatAfter  = 10 * time.Minute // the same event about the same object
-	noteLength   = 1024             // bytes, a limit of the server's
 	nameLength   = 230              // of the object, within the name of its Event
 	action       = "Reconcile"      // the server wants to know what was being done
 )
+
+// NoteLength is how many bytes of an Event's text the server takes; a Writer cuts
+// the rest off.
+const NoteLength = 1024
 
 // news is an event on its way.
 type news struct {
@@ -120,7 +123,7 @@ func (w *eventWriter) send(ctx context.Context, n news) error {
 		Action:              action,
 		Reason:              n.reason,
 		Regarding:           regarding,
-		Note:                printable.Cut(n.message, noteLength),
+		Note:                printable.Cut(n.message, NoteLength),
 		Type:                n.eventType,
 	}
 	bounded, cancel := deadline(ctx)
