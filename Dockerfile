@@ -5,7 +5,10 @@ ARG TARGETOS TARGETARCH VERSION=dev
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
-COPY *.go ./
+COPY main.go ./
+COPY api api
+COPY cluster cluster
+COPY command command
 COPY controller controller
 COPY lbpool lbpool
 COPY proxy proxy

@@ -5,7 +5,7 @@ GO ?= go
 TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr curl
 PEER_PACKAGES = nginx haproxy wrk keepalived bird2 nghttp2-client
 
-HALLS = ./lbpool/... ./controller/... ./speaker/... ./proxy/...
+PRODUCT = ./lbpool/... ./cluster/... ./controller/... ./speaker/... ./proxy/...
 UNITS = $$($(GO) list ./... | grep -v '/test/e2e$$')
 
 .PHONY: build test unit e2e lab bench bench-failover soak generate image lint packages test-packages
@@ -13,8 +13,8 @@ UNITS = $$($(GO) list ./... | grep -v '/test/e2e$$')
 build: ## the binary, ./quayside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o quayside .
 
-generate: ## deepcopy code and CRDs from controller/api
-	$(GO) tool controller-gen object paths=./controller/api/... crd paths=./controller/api/... output:crd:dir=charts/quayside/crds
+generate: ## deepcopy code and CRDs from api
+	$(GO) tool controller-gen object paths=./api/... crd paths=./api/... output:crd:dir=charts/quayside/crds
 
 image: build ## the OCI image in bin/image, without a container engine
 	$(GO) run ./test/image/build -binary quayside -out bin/image
@@ -29,7 +29,7 @@ RACE = $$({ command -v $$($(GO) env CC) || test -n "$$CI"; } >/dev/null && echo 
 unit: ## the tests that need no cluster, with the race detector
 	@$(GO) test $(RACE) -run '^$$' $(UNITS) >/dev/null
 	$(GO) test $(RACE) -p 1 -timeout 15m $(UNITS)
-	CGO_ENABLED=0 $(GO) test -p 1 -run 'Alloc|Quick|ManyAddresses' $(HALLS) # the race detector allocates itself, and is slow
+	CGO_ENABLED=0 $(GO) test -p 1 -run 'Alloc|Quick|ManyAddresses' $(PRODUCT) # the race detector allocates itself, and is slow
 
 # One package, so nothing else competes with it for the processors. Without cgo
 # it shares its build with the product.

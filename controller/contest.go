@@ -5,8 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/snapshot"
 )
 
 const (

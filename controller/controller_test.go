@@ -19,10 +19,10 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 )
@@ -176,7 +176,7 @@ func TestServicesGetAddressesAndProblemsAreTold(t *testing.T) {
 			gauge(t, registry, "quayside_leading") == 1
 	})
 
-	text, err := json.Marshal(h.State())
+	text, err := json.Marshal([]any{h.State(), h.Problems()})
 	if err != nil {
 		t.Fatal(err)
 	}

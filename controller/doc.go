@@ -2,7 +2,7 @@
 // every Service of type LoadBalancer its address and writes the statuses of
 // Services, Ingresses and pools.
 //
-// Main makes one, with a Source and a Writer of controller/cluster. The hall
+// Main makes one, with a Source and a Writer of cluster. The hall
 // compiles assign whenever something that it reads has changed, writes what
 // differs, and reports Problems as Events when they appear. It compiles announce
 // and route as well, for their Problems only, since speakers and proxies are

@@ -11,9 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 )

@@ -2,10 +2,9 @@ package controller
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 )
@@ -100,6 +99,5 @@ func (h *Controller) problemsLocked() []snapshot.Problem {
 	for _, list := range h.issues {
 		all = append(all, list...)
 	}
-	slices.SortFunc(all, snapshot.Problem.Compare)
-	return slices.Compact(all)
+	return snapshot.Distinct(all)
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
 )
 
 // writers is how many updates are under way at once.

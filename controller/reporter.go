@@ -3,8 +3,8 @@ package controller
 import (
 	"time"
 
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 )
 
 // A Problem whose text changes is reported again at once, for somebody may be

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
 )
 
 const (

@@ -2,15 +2,13 @@ package controller
 
 import (
 	"time"
-
-	"quayside.io/controller/explain"
 )
 
-// State is the present plan as /state shows it.
+// State is the present plan as /state shows it, beside what the cluster and the
+// Problems say.
 type State struct {
-	Kind    string `json:"kind"`
-	Leading bool   `json:"leading"`
-	*explain.Report
+	Kind     string         `json:"kind"`
+	Leading  bool           `json:"leading"`
 	Holdings []HoldingState `json:"holdings"`
 	NextWake *time.Time     `json:"nextWake,omitempty"`
 }
@@ -24,11 +22,8 @@ type HoldingState struct {
 }
 
 // State returns the present plan for /state.
-func (h *Controller) State() any {
-	s := State{
-		Kind: "controller", Leading: h.leading.Load(), Holdings: []HoldingState{},
-		Report: explain.Status(h.options.Source.Snapshot(), h.Problems()),
-	}
+func (h *Controller) State() State {
+	s := State{Kind: "controller", Leading: h.leading.Load(), Holdings: []HoldingState{}}
 	if plan := h.plan.Load(); plan != nil {
 		for _, held := range plan.Holdings {
 			s.Holdings = append(s.Holdings, HoldingState{held.Address.String(), held.Service.String(), held.Pool, held.Pending})

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/upstream"

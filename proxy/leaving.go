@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 )
 
 // watchLeaving follows what the speaker of this node says. While it hands its

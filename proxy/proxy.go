@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
 	"quayside.io/proxy/upstream"

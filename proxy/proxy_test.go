@@ -22,8 +22,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
 	"quayside.io/test/certificate"
 )

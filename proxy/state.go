@@ -4,20 +4,19 @@ import (
 	"cmp"
 	"slices"
 
-	"quayside.io/controller/explain"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/upstream"
 )
 
 // State is the current plan as /state shows it.
 type State struct {
-	Kind      string            `json:"kind"`
-	Leaving   bool              `json:"leaving,omitempty"` // responses end their connections
-	Listeners []ListenerState   `json:"listeners"`
-	Routes    []RouteState      `json:"routes"`
-	Backends  []BackendState    `json:"backends"`
-	Problems  []explain.Problem `json:"problems"`
+	Kind      string             `json:"kind"`
+	Leaving   bool               `json:"leaving,omitempty"` // responses end their connections
+	Listeners []ListenerState    `json:"listeners"`
+	Routes    []RouteState       `json:"routes"`
+	Backends  []BackendState     `json:"backends"`
+	Problems  []snapshot.Problem `json:"problems"`
 }
 
 // ListenerState is one listening address.
@@ -75,15 +74,14 @@ func (p *Proxy) Problems() []snapshot.Problem {
 			})
 		}
 	}
-	slices.SortFunc(all, snapshot.Problem.Compare)
-	return slices.Compact(all)
+	return snapshot.Distinct(all)
 }
 
 // State returns the current plan for /state.
 func (p *Proxy) State() any {
 	st := State{
 		Kind: "proxy", Leaving: p.leaving.Load(), Listeners: []ListenerState{}, Routes: []RouteState{}, Backends: []BackendState{},
-		Problems: explain.Problems(p.Problems()),
+		Problems: p.Problems(),
 	}
 	for _, l := range p.server.Listeners() {
 		st.Listeners = append(st.Listeners, ListenerState{Address: l.Address, TLS: l.TLS, Bound: l.Bound, Error: l.Error})

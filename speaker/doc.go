@@ -1,5 +1,5 @@
 // Package speaker announces the addresses that live on this node. It joins five
-// packages: controller/cluster says what exists, members who is alive and who
+// packages: cluster says what exists, members who is alive and who
 // claims what, l2 what the LAN looks like, kubeproxy whether this node has its
 // rules; announce turns all of it into a plan, which l2 and members carry out.
 //

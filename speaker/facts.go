@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 )
 

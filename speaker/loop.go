@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"

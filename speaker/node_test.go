@@ -17,9 +17,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 )
 
 // What a node of a fleet is told in its environment.

@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 )
 
 // How often a SpeakerStatus is written: an edge (what is announced, leaving,

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/api/v1alpha1"
 )
 
 // Edges are written soon; who is alive, the rarer the more speakers there are.

@@ -10,9 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/explain"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/kubeproxy"
 	"quayside.io/speaker/l2"
@@ -74,7 +73,7 @@ type State struct {
 	Alive      []string             `json:"alive"`
 	Missing    map[string]string    `json:"missing,omitempty"`
 	Interfaces []announce.Interface `json:"interfaces"`
-	Problems   []explain.Problem    `json:"problems"`
+	Problems   []snapshot.Problem   `json:"problems"`
 }
 
 // Announced is one address this node answers for.

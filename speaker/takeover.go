@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/explain"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 )
 
 // maxNotAlive bounds what a SpeakerStatus says of others.
@@ -144,7 +143,7 @@ func (m *mind) describe(problems []snapshot.Problem) *State {
 		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.leaves(),
 		Announcing: []Announced{}, Owners: make(map[string]string, len(m.plan.Owners)),
 		Alive: slices.Sorted(maps.Keys(m.members.Alive)), Missing: m.members.Missing,
-		Interfaces: m.l2.Interfaces(), Problems: explain.Problems(problems),
+		Interfaces: m.l2.Interfaces(), Problems: snapshot.Distinct(problems),
 	}
 	for a, owner := range m.plan.Owners {
 		s.Owners[a.String()] = owner

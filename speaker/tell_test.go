@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/members"
 	"quayside.io/test/netns"

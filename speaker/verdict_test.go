@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/api/v1alpha1"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"

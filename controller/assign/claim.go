@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quayside.io/controller/loadbalancer"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/lbpool"
 )
 

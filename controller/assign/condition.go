@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/printable"
+	"quayside.io/cluster/printable"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/lbpool"
 )
 

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
 )
 
 // TestForeignText: text that one tenant writes stands in what another is told.

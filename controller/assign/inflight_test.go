@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/snapshot"
 )
 
 func poolOf(name string, addresses ...string) *v1alpha1.IPAddressPool {

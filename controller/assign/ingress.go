@@ -5,8 +5,8 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/controller/ingressclass"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
 )
 
 // writeIngresses adds the Ingresses of our classes whose status does not name

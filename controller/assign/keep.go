@@ -7,8 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/lbpool"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/snapshot"
 )
 
 // The model of "Two owners": two leaders that see the cluster through a watch
@@ -20,7 +20,7 @@ import (
 // and delete Services meanwhile. The decisions are the real Compile's. Every
 // order in which these things can happen is tried, for a small cluster.
 //
-// The rules it keeps are the ones that controller/cluster and the hall follow:
+// The rules it keeps are the ones that cluster and the hall follow:
 //
 //	answers:  what a write returned is in the writer's snapshot at once
 //	doubts:   a write without an answer is in flight until its Service shows another version

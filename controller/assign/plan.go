@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quayside.io/controller/ingressclass"
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 )
 
 // Options are what the operator decides outside of objects.

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
 	"quayside.io/lbpool"
 )
 

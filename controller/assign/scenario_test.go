@@ -11,10 +11,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/controller/ingressclass"
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
 	"quayside.io/test/scenario"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/lbpool"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"quayside.io/controller/ingressclass"
+	"quayside.io/cluster/ingressclass"
 )
 
 // The prefixes of annotations. The keys behind them are the same; where an Ingress

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 )
 
 // A keyPair is one version of a TLS Secret, parsed once.

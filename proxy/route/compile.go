@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/controller/ingressclass"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
 )
 
 // state is what one Compile leaves to the next: its inputs, each Ingress in its

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 )
 
 // compileHosts compiles every host that a changed Ingress names or named.

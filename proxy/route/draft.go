@@ -1,6 +1,6 @@
 package route
 
-import "quayside.io/controller/snapshot"
+import "quayside.io/cluster/snapshot"
 
 // A draft is a Store in the making. Changes gather in a map, so that a first
 // Compile of everything builds each Store once.

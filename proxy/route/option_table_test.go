@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"quayside.io/controller/ingressclass"
+	"quayside.io/cluster/ingressclass"
 )
 
 func TestOptionTableIsSound(t *testing.T) {

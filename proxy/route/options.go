@@ -4,8 +4,8 @@ import (
 	"crypto/tls"
 	"time"
 
-	"quayside.io/controller/ingressclass"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
 )
 
 // Options say which Ingresses are served, and with which certificates.

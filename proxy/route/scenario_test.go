@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/manifest"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/manifest"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/test/certificate"
 )

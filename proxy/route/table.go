@@ -9,7 +9,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 )
 

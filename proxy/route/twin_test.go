@@ -16,8 +16,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"quayside.io/controller/ingressclass"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/test/certificate"
 )

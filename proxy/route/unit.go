@@ -8,8 +8,8 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/controller/ingressclass"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 )
 

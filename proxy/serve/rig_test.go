@@ -18,7 +18,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"

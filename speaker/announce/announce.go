@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 )
 
 // HandOverGrace bounds how long a node that lost its eligibility keeps

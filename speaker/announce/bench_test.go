@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 )
 
 // BenchmarkCompile is a speaker's whole decision: every address owned, as in

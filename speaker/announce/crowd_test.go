@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"quayside.io/controller/loadbalancer"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
 )
 
 // crowd returns one node and one Service with n addresses in status.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 )
 
 // maxAnnouncing is what a SpeakerStatus may list; it counts all.

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 )
 
 // n2, which holds the address, may not serve it as n1 sees it: n1 takes it, and

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quayside.io/controller/loadbalancer"
+	"quayside.io/cluster/loadbalancer"
 )
 
 // readExternal adds the addresses in spec.externalIPs. Whoever has an address

@@ -12,8 +12,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 )
 
 // endpointsOf is the slice of a Service with one ready endpoint, on this node.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 )
 
 // lagging is a few speakers of perfect gossip on a perfect LAN, each with a

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 )
 
 // The protocol as a model: three nodes, two addresses, every interleaving of

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 )
 
 // maxReasons bounds a message; a person reads three reasons, not a thousand.

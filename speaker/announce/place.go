@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/snapshot"
 )
 
 // siblings are the addresses of one family of one Service: they avoid each

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"quayside.io/controller/api/v1alpha1"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
 )
 
 // After a total restart the SpeakerStatuses are all that is remembered, and some

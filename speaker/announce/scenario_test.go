@@ -13,8 +13,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"quayside.io/controller/manifest"
-	"quayside.io/controller/snapshot"
+	"quayside.io/cluster/manifest"
+	"quayside.io/cluster/snapshot"
 )
 
 // A scenario is a file: manifests, one of them of the kind View, which says what

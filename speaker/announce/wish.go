@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/api/v1alpha1"
 )
 
 // Preferences place an address that nobody holds. They are no reason to move

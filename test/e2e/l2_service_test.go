@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/api/v1alpha1"
 	"quayside.io/test/lab"
 )
 

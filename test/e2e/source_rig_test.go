@@ -16,8 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	source "quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	source "quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/test/lab"
 )
 

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	source "quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	source "quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 )
 
 func TestSourceWritesOnlyWhatIsOurs(t *testing.T) {

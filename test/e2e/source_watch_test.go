@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quayside.io/controller/api/v1alpha1"
-	source "quayside.io/controller/cluster"
-	"quayside.io/controller/snapshot"
+	"quayside.io/api/v1alpha1"
+	source "quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/test/lab"
 )
 

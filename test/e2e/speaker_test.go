@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"quayside.io/controller/api/v1alpha1"
+	"quayside.io/api/v1alpha1"
 	"quayside.io/test/lab"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"quayside.io/controller/explain"
+	"quayside.io/command/explain"
 	"quayside.io/test/lab"
 )
 

@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,76 +20,83 @@ import (
 
 const module = "quayside.io"
 
-// hall is the floor of the packages that connect hands.
-const hall = 4
+// component is the floor of the packages that connect drivers.
+const component = 4
 
-// floors is the house from the bottom up. A room imports only rooms of a lower
-// floor; rooms of floors 0 to 2 may also import their own floor's siblings
-// where the note says so. Every product package stands here.
+// folders is the tree from the top down. Whatever is in a folder imports its
+// own folder and those further down; the two components on one line never meet.
+func folders() [][]string {
+	return [][]string{{""}, {"command"}, {"controller"}, {"speaker", "proxy"}, {"cluster"}, {"lbpool"}, {"api"}}
+}
+
+// floors is the house from the bottom up. A package imports only packages of a
+// lower floor, and siblings of its own floor where sideways says so. Every
+// package of the product stands here.
 func floors() map[string]int {
 	return map[string]int{
-		"controller/api/v1alpha1": 0,
-		"controller/printable":    0,
-		"lbpool":                  0,
-		"controller/snapshot":     1,
-		"controller/ingressclass": 1,
-		"controller/loadbalancer": 1,
-		"proxy/exchange":          1,
-		"controller/assign":       2,
-		"controller/explain":      2,
-		"controller/manifest":     2,
-		"controller/migrate":      2,
-		"speaker/announce":        2,
-		"proxy/route":             2,
-		"proxy/balance":           2,
-		"proxy/filter":            2,
-		"controller/cluster":      3,
-		"controller/admin":        3,
-		"speaker/l2":              3,
-		"speaker/members":         3,
-		"speaker/kubeproxy":       3,
-		"proxy/upstream":          3,
-		"proxy/serve":             3,
-		"proxy/demo":              3,
-		"proxy/forward":           3,
-		"controller":              hall,
-		"speaker":                 hall,
-		"proxy":                   hall,
-		"":                        hall + 1, // main.go
+		"api/v1alpha1":         0,
+		"cluster/printable":    0,
+		"lbpool":               0,
+		"cluster/snapshot":     1,
+		"cluster/ingressclass": 1,
+		"cluster/loadbalancer": 1,
+		"proxy/exchange":       1,
+		"cluster/manifest":     2,
+		"controller/assign":    2,
+		"speaker/announce":     2,
+		"proxy/route":          2,
+		"proxy/balance":        2,
+		"proxy/filter":         2,
+		"command/explain":      2,
+		"command/migrate":      2,
+		"cluster":              3,
+		"speaker/l2":           3,
+		"speaker/members":      3,
+		"speaker/kubeproxy":    3,
+		"proxy/upstream":       3,
+		"proxy/serve":          3,
+		"command/admin":        3,
+		"command/demo":         3,
+		"command/forward":      3,
+		"controller":           component,
+		"speaker":              component,
+		"proxy":                component,
+		"command":              component + 1,
+		"":                     component + 2, // main.go
 	}
 }
 
 // sideways are the imports within one floor that the house allows, with the reason.
 func sideways() map[string]string {
 	return map[string]string{
-		"controller/ingressclass -> controller/snapshot": "the classes of a snapshot are judged",
-		"proxy/route -> proxy/balance":                   "a backend names its port in balance's words",
-		"controller/explain -> proxy/route":              "explain shows the route that matches",
-		"controller/explain -> proxy/balance":            "explain shows the endpoints behind a route",
-		"controller/explain -> controller/assign":        "explain shows why a Service waits",
-		"controller/explain -> speaker/announce":         "explain shows who owns an address",
-		"controller/migrate -> proxy/route":              "migrate says what the proxy makes of an annotation",
-		"proxy/serve -> proxy/upstream":                  "the front end hands each exchange to the engine; both are the proxy's own hands",
+		"cluster/ingressclass -> cluster/snapshot": "the classes of a snapshot are judged",
+		"proxy/route -> proxy/balance":             "a backend names its port in balance's words",
+		"command/explain -> proxy/route":           "explain shows the route that matches",
+		"command/explain -> proxy/balance":         "explain shows the endpoints behind a route",
+		"command/explain -> controller/assign":     "explain shows why a Service waits",
+		"command/explain -> speaker/announce":      "explain shows who owns an address",
+		"command/migrate -> proxy/route":           "migrate says what the proxy makes of an annotation",
+		"proxy/serve -> proxy/upstream":            "the front end hands each exchange to the engine; both are the proxy's own hands",
 	}
 }
 
 // keepers are the libraries that live in few rooms.
 func keepers() map[string][]string {
 	return map[string][]string{
-		"k8s.io/client-go":                    {"controller/cluster"},
+		"k8s.io/client-go":                    {"cluster"},
 		"github.com/mdlayher/arp":             {"speaker/l2"},
 		"github.com/mdlayher/ndp":             {"speaker/l2"},
 		"github.com/mdlayher/packet":          {"speaker/l2"},
 		"github.com/osrg/gobgp":               {"speaker/bgp"},
 		"github.com/hashicorp/memberlist":     {"speaker/members"},
 		"github.com/valyala/fasthttp":         {"proxy/upstream", "proxy/serve", "proxy/h2"},
-		"github.com/fsnotify/fsnotify":        {"controller/cluster", "speaker/members"},
+		"github.com/fsnotify/fsnotify":        {"cluster", "speaker/members"},
 		"github.com/vishvananda/netlink":      {"speaker/l2"},
 		"github.com/pires/go-proxyproto":      {"proxy/serve"},
-		"github.com/spf13/cobra":              {""},
+		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"controller/admin", "controller/cluster", "speaker/l2", "speaker/members", "proxy/upstream", "proxy/serve", "controller", "speaker", "proxy", ""},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/members", "proxy/upstream", "proxy/serve", "controller", "speaker", "proxy", "command"},
 	}
 }
 
@@ -191,6 +199,36 @@ func TestImportsPointDownTheFloors(t *testing.T) {
 	}
 }
 
+// place is where the folder of room stands in the tree, counted from the top.
+func place(room string) (level int, folder string) {
+	folder, _, _ = strings.Cut(room, "/")
+	for i, names := range folders() {
+		if slices.Contains(names, folder) {
+			return i, folder
+		}
+	}
+	return -1, folder
+}
+
+func TestFoldersImportDownTheTree(t *testing.T) {
+	for _, s := range sources(t) {
+		mine, folder := place(s.room)
+		if mine < 0 {
+			t.Errorf("%s: folder %q has no place; give it one in folders() of this test", s.path, folder)
+			continue
+		}
+		for _, path := range s.imports() {
+			room, ours := strings.CutPrefix(path, module+"/")
+			if !ours {
+				continue
+			}
+			if theirs, other := place(room); other != folder && theirs <= mine {
+				t.Errorf("%s imports %s: folders import down the tree %q, never up or across", s.path, path, folders())
+			}
+		}
+	}
+}
+
 func TestOneLibraryOneRoom(t *testing.T) {
 	keep := keepers()
 	for _, s := range sources(t) {
@@ -199,11 +237,7 @@ func TestOneLibraryOneRoom(t *testing.T) {
 				if path != library && !strings.HasPrefix(path, library+"/") {
 					continue
 				}
-				kept := false
-				for _, room := range rooms {
-					kept = kept || room == s.room
-				}
-				if !kept {
+				if !slices.Contains(rooms, s.room) {
 					t.Errorf("%s imports %s, which only %q may: say what you need in that room's words", s.path, path, rooms)
 				}
 			}

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"quayside.io/controller/cluster"
+	"quayside.io/cluster"
 	"quayside.io/proxy"
 )
 

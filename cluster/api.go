@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// APIOptions say what to watch and as whom.
+type APIOptions struct {
+	// Kubeconfig is a file; without it the pod's own account is used.
+	Kubeconfig string
+	// Kinds are watched. The fewer, the less memory and load.
+	Kinds []snapshot.Kind
+	// WatchNamespace narrows namespaced kinds to one namespace; empty: all.
+	WatchNamespace string
+	// SecretNamespace narrows Secrets further, and SecretType to one type,
+	// such as kubernetes.io/tls; empty: no narrowing.
+	SecretNamespace string
+	SecretType      corev1.SecretType
+	// ConfigMap narrows ConfigMaps to one; a zero Key: no narrowing.
+	ConfigMap snapshot.Key
+	// SpeakerStatus narrows SpeakerStatuses to the one of a node; empty: no
+	// narrowing.
+	SpeakerStatus string
+	// Optional kinds are taken as empty where they may not be read.
+	Optional []snapshot.Kind
+	// Lenient takes a kind that may not be read as empty instead of waiting
+	// for permission: for commands that show what they can.
+	Lenient bool
+	// Component names this process in Events and to the server: "controller".
+	Component string
+	// Instance names this very process among its kind, such as the pod; the
+	// host's name by default.
+	Instance   string
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// API is a cluster behind an API server: Source and Writer at once.
+type API struct {
+	*Source
+	opts      APIOptions
+	log       *slog.Logger
+	clients   *clients
+	resources map[snapshot.Kind]resource
+	contact   *contact
+	events    *eventWriter
+	writes    *prometheus.CounterVec
+
+	mu     sync.Mutex
+	doubts []doubt
+	doubt  chan struct{} // there is a new one
+}
+
+var _ Writer = (*API)(nil)
+
+// NewAPI prepares access to a cluster. It fails on a bad configuration only; a
+// server that cannot be reached is waited for in Run.
+func NewAPI(opts APIOptions) (*API, error) {
+	opts.Component = cmp.Or(opts.Component, "quayside")
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Instance == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("name of this instance: %w", err)
+		}
+		opts.Instance = name
+	}
+	all := resources()
+	groups := []schema.GroupVersion{coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion}
+	for _, r := range all {
+		if !slices.Contains(groups, r.group) {
+			groups = append(groups, r.group)
+		}
+	}
+	clients, err := newClients(opts.Kubeconfig, opts.Component, groups)
+	if err != nil {
+		return nil, err
+	}
+	a := &API{
+		Source:    newSource(opts.Kinds),
+		opts:      opts,
+		log:       opts.Log,
+		clients:   clients,
+		resources: all,
+		doubt:     make(chan struct{}, 1),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quayside_api_writes_total", Help: "Writes to the API server by kind and outcome: ok, stale, refused, unknown.",
+		}, []string{"kind", "outcome"}),
+	}
+	a.contact = newContact(a.Source, opts, clients.config.Host, all)
+	a.events = newEventWriter(a)
+	if opts.Registerer != nil {
+		opts.Registerer.MustRegister(a.writes, a.events.dropped)
+	}
+	return a, nil
+}
+
+// Run watches and writes until ctx ends.
+func (a *API) Run(ctx context.Context) error {
+	// client-go complains about every failed attempt; contact tells the same
+	// once, on the edge.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { a.loop(ctx); return nil })
+	g.Go(func() error { a.events.run(ctx); return nil })
+	g.Go(func() error { a.clearDoubts(ctx); return nil })
+	for _, kind := range a.opts.Kinds {
+		g.Go(func() error { a.reflect(ctx, kind); return nil })
+	}
+	err := g.Wait()
+	a.clients.http.CloseIdleConnections()
+	return err
+}
+
+// on returns the client of a kind's group.
+func (a *API) on(r resource) rest.Interface { return a.clients.byGroup[r.group] }
+
+// deadline bounds a write, and the server's work on it.
+func deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, WriteDeadline)
+}
+
+// doubt is a write whose outcome is unknown.
+type doubt struct {
+	at     id
+	base   string // the resourceVersion it was to replace
+	wanted snapshot.Object
+	since  time.Time
+}

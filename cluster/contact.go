@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// The reasons of a Source's own Problems about an API server.
+const (
+	KindMissing = "KindMissing" // the server does not know a kind of ours
+	Forbidden   = "Forbidden"   // this account may not read a kind
+	Unreachable = "Unreachable" // what is known is as old as the last contact
+)
+
+// contact turns the outcomes of lists and watches into Faults, on the edges.
+type contact struct {
+	source    *Source
+	log       *slog.Logger
+	host      string
+	optional  func(snapshot.Kind) bool // it may stay unread
+	resources map[snapshot.Kind]resource
+
+	mu    sync.Mutex
+	state map[snapshot.Kind]string // "", or one of the reasons
+}
+
+func newContact(s *Source, opts APIOptions, host string, resources map[snapshot.Kind]resource) *contact {
+	return &contact{source: s, log: opts.Log, host: host, optional: func(k snapshot.Kind) bool { return opts.Lenient || slices.Contains(opts.Optional, k) },
+		resources: resources, state: map[snapshot.Kind]string{}}
+}
+
+// heard notes the outcome of an attempt to read a kind.
+func (c *contact) heard(ctx context.Context, kind snapshot.Kind, err error) {
+	if ctx.Err() != nil {
+		return // we hung up
+	}
+	reason := ""
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err):
+		reason = KindMissing
+	case apierrors.IsForbidden(err):
+		reason = Forbidden
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsInvalid(err), apierrors.IsTooManyRequests(err):
+		return // part of the conversation
+	case errors.Is(err, context.Canceled):
+		return
+	default:
+		reason = Unreachable
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was, known := c.state[kind]; known && was == reason {
+		return
+	}
+	c.state[kind] = reason
+	if reason != "" {
+		c.log.Warn("cannot watch", "kind", kind.String(), "reason", reason, "error", err)
+	} else {
+		c.log.Debug("watching", "kind", kind.String())
+	}
+	faults := c.faultsLocked()
+	settled := reason == KindMissing || reason == Forbidden && c.optional(kind)
+	c.source.note(true, func(l *ledger) {
+		l.fault("contact", faults)
+		if settled {
+			l.settle(kind)
+		}
+	})
+}
+
+// faultsLocked says what is wrong now; the texts stay the same while it is, so
+// that nobody is woken by them.
+func (c *contact) faultsLocked() []snapshot.Problem {
+	var faults []snapshot.Problem
+	unreachable := false
+	for kind, reason := range c.state {
+		r := c.resources[kind]
+		about := snapshot.Ref{Kind: "APIResource", Key: snapshot.Key{Name: r.name + "." + r.group.Group}}
+		switch reason {
+		case KindMissing:
+			message := "the API server does not serve it; taken as empty until it does"
+			if r.isOurs() {
+				message = "its CustomResourceDefinition is not installed; apply the folder crds of the chart. Taken as empty until then"
+			}
+			faults = append(faults, snapshot.Problem{Object: about, Reason: reason, Message: message})
+		case Forbidden:
+			faults = append(faults, snapshot.Problem{Object: about, Reason: reason,
+				Message: "this account may not list and watch it; check the ClusterRole that the chart installs"})
+		case Unreachable:
+			unreachable = true
+		}
+	}
+	if unreachable {
+		faults = append(faults, snapshot.Problem{
+			Object: snapshot.Ref{Kind: "APIServer", Key: snapshot.Key{Name: c.host}}, Reason: Unreachable,
+			Message: "no contact; everything goes on as last known"})
+	}
+	return faults
+}

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+)
+
+// FilesOptions are the options of NewFiles. The zero value is usable.
+type FilesOptions struct {
+	// NodeName names the machine where the files hold no Node; the host's own
+	// name by default.
+	NodeName string
+	// IngressClass is made where the files do not have it, "quayside" by
+	// default; if they have no class at all, it is the default class.
+	IngressClass string
+	Log          *slog.Logger
+}
+
+// Files is a cluster of manifest files, of an embedded file system and of
+// objects that the program puts itself. It is Source and Writer at once: what
+// is written stays in its snapshot and nowhere else.
+type Files struct {
+	*Source
+	log  *slog.Logger
+	opts FilesOptions
+
+	mu       sync.Mutex // guards what follows; the inbox is posted to under it, so that order is kept
+	library  *library
+	shelf    *shelf
+	embedded []origin
+	put      map[id]snapshot.Object // by the program
+	putOrder []id
+	events   eventRing
+}
+
+var _ Writer = (*Files)(nil)
+
+// NewFiles reads paths (files, or folders whose files are read) and embedded,
+// either of which may be empty. It fails only if a path does not exist; what
+// does not parse is a Fault in the Snapshot. The Snapshot is complete when it
+// returns; Run then follows the files.
+func NewFiles(paths []string, embedded fs.FS, opts FilesOptions) (*Files, error) {
+	if opts.NodeName == "" {
+		opts.NodeName = hostName()
+	}
+	opts.IngressClass = cmp.Or(opts.IngressClass, ingressclass.DefaultName)
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, p := range paths {
+		if _, err := os.Stat(p); err != nil {
+			return nil, fmt.Errorf("manifests: %w", err)
+		}
+	}
+	f := &Files{
+		Source:  newSource(slices.Collect(snapshot.Kinds())),
+		log:     opts.Log,
+		opts:    opts,
+		library: newLibrary(paths),
+		shelf:   &shelf{entries: map[id]*entry{}},
+		put:     map[id]snapshot.Object{},
+	}
+	var err error
+	if f.embedded, err = readEmbedded(embedded); err != nil {
+		return nil, err
+	}
+	f.library.scan(time.Now())
+	f.arrange(func(l *ledger) {
+		for k := range snapshot.Kinds() {
+			l.settle(k)
+		}
+	})
+	f.enter(f.inbox.take()) // the loop does not run yet
+	return f, nil
+}
+
+// Run follows the files until ctx ends.
+func (f *Files) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { f.loop(ctx); return nil })
+	g.Go(func() error { return f.follow(ctx) })
+	return g.Wait()
+}
+
+// Put adds objects as if a file held them, or replaces those it put before. It
+// wins over files, never blocks, and gives each object the version and age
+// that it lacks.
+func (f *Files) Put(objs ...snapshot.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range objs {
+		kind, ok := snapshot.KindOf(o)
+		if !ok {
+			panic(fmt.Sprintf("cluster: no place for a %T", o))
+		}
+		at := id{kind, snapshot.KeyOf(o)}
+		if _, ok := f.put[at]; !ok {
+			f.putOrder = append(f.putOrder, at)
+		}
+		f.put[at] = o.DeepCopyObject().(snapshot.Object)
+	}
+	f.arrange(nil)
+}
+
+// Delete takes away what Put added. What a file holds stays.
+func (f *Files) Delete(kind snapshot.Kind, key snapshot.Key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := id{kind, key}
+	delete(f.put, at)
+	f.putOrder = slices.DeleteFunc(f.putOrder, func(o id) bool { return o == at })
+	f.arrange(nil)
+}
+
+// UpdateStatus implements Writer.
+func (f *Files) UpdateStatus(ctx context.Context, obj snapshot.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, WriteDeadline)
+	defer cancel()
+	o, err := f.write(obj)
+	if err != nil {
+		return err
+	}
+	return f.tell(ctx, func(l *ledger) { l.put(o) })
+}
+
+func (f *Files) write(obj snapshot.Object) (snapshot.Object, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	kind, ok := snapshot.KindOf(obj)
+	if !ok || statusOf(obj) == nil {
+		return nil, fmt.Errorf("write status of %s: this kind has none", snapshot.RefOf(obj))
+	}
+	at := id{kind, snapshot.KeyOf(obj)}
+	if _, isSpeaker := obj.(*v1alpha1.SpeakerStatus); isSpeaker && f.shelf.entries[at] == nil && obj.GetResourceVersion() == "" {
+		f.put[at] = obj.DeepCopyObject().(snapshot.Object)
+		f.putOrder = append(f.putOrder, at)
+		f.arrange(nil)
+		return f.shelf.entries[at].object, nil
+	}
+	return f.shelf.write(at, obj)
+}
+
+// Event implements Writer: it is kept for Events.
+func (f *Files) Event(about snapshot.Ref, eventType, reason, message string) {
+	f.events.add(about, eventType, reason, message)
+}
+
+// Events returns the latest events, oldest first.
+func (f *Files) Events() []Event { return f.events.list() }
+
+// Inflight implements Writer: here every write has an answer.
+func (f *Files) Inflight() []snapshot.Object { return nil }
+
+// arrange brings the shelf up to date and tells the loop what changed. The
+// caller holds mu, or is the constructor.
+func (f *Files) arrange(also func(*ledger)) {
+	program := origin{}
+	for _, at := range f.putOrder {
+		program.objects = append(program.objects, f.put[at])
+	}
+	origins, faults := f.library.origins()
+	origins = slices.Concat([]origin{program}, f.embedded, origins)
+	put, gone, twice := f.shelf.arrange(origins, f.synthesize)
+	faults = append(faults, twice...)
+	f.note(true, func(l *ledger) {
+		for at, version := range gone {
+			l.remove(at.kind, at.key, version)
+		}
+		for _, o := range put {
+			l.put(o)
+		}
+		l.fault("files", faults)
+		if also != nil {
+			also(l)
+		}
+	})
+}

@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// graveTime is how long a deletion is remembered. It only has to outlive the
+// answer to a write that was sent before the deletion.
+const graveTime = time.Minute
+
+// id names an object among all kinds.
+type id struct {
+	kind snapshot.Kind
+	key  snapshot.Key
+}
+
+// grave remembers a deletion by the resourceVersion at which it happened.
+type grave struct {
+	version string
+	dug     time.Time
+}
+
+// ledger is what the loop of a Source knows. News of one object come from two
+// sides, the watch and the answers to our own writes, in any order; the ledger
+// keeps the newest by resourceVersion, whichever way it came.
+type ledger struct {
+	cluster *snapshot.Cluster
+	graves  map[id]grave
+	listed  map[snapshot.Kind]string // version of the latest full list
+	swept   time.Time
+	faults  map[string][]snapshot.Problem // by who reports them
+	waiting map[snapshot.Kind]bool        // kinds not yet seen in full
+	now     func() time.Time
+}
+
+func newLedger(waitFor []snapshot.Kind) *ledger {
+	l := &ledger{
+		cluster: &snapshot.Cluster{},
+		graves:  map[id]grave{},
+		listed:  map[snapshot.Kind]string{},
+		faults:  map[string][]snapshot.Problem{},
+		waiting: map[snapshot.Kind]bool{},
+		now:     time.Now,
+	}
+	for _, k := range waitFor {
+		l.waiting[k] = true
+	}
+	return l
+}
+
+// put enters o unless something newer is known of it.
+func (l *ledger) put(o snapshot.Object) {
+	if l.isNews(o) {
+		l.cluster = l.cluster.With(o)
+	}
+}
+
+func (l *ledger) isNews(o snapshot.Object) bool {
+	kind, ok := snapshot.KindOf(o)
+	if !ok {
+		return false
+	}
+	at := id{kind, snapshot.KeyOf(o)}
+	if g, dead := l.graves[at]; dead {
+		if !newer(o.GetResourceVersion(), g.version) {
+			return false
+		}
+		delete(l.graves, at)
+	}
+	have, ok := l.cluster.Get(kind, at.key)
+	if !ok {
+		// A list that did not have it is a grave for all that is not known.
+		floor, listed := l.listed[kind]
+		return !listed || newer(o.GetResourceVersion(), floor)
+	}
+	return newer(o.GetResourceVersion(), have.GetResourceVersion()) && !isHeartbeat(have, o)
+}
+
+// isHeartbeat reports whether o differs from have in nothing that anyone here
+// reads. Only Nodes are compared: they are rewritten every few minutes by
+// every kubelet, and Quayside never writes them, so an old resourceVersion does
+// no harm.
+func isHeartbeat(have, o snapshot.Object) bool {
+	was, ok := have.(*corev1.Node)
+	if !ok {
+		return false
+	}
+	is := *o.(*corev1.Node)
+	is.ResourceVersion = was.ResourceVersion
+	return equality.Semantic.DeepEqual(was, &is)
+}
+
+// remove notes that the object was deleted at version.
+func (l *ledger) remove(kind snapshot.Kind, key snapshot.Key, version string) {
+	have, ok := l.cluster.Get(kind, key)
+	if ok && newer(have.GetResourceVersion(), version) {
+		return // already created again
+	}
+	l.graves[id{kind, key}] = grave{version, l.now()}
+	if ok {
+		l.cluster = l.cluster.Without(kind, key)
+	}
+}
+
+// replace enters the whole of a kind as it was at version: what is missing from
+// objects was deleted, unless it is known to be newer than the list.
+func (l *ledger) replace(kind snapshot.Kind, objects []snapshot.Object, version string) {
+	delete(l.listed, kind) // it has no say about a later list
+	listed := make(map[snapshot.Key]bool, len(objects))
+	news := make([]snapshot.Object, 0, len(objects))
+	for _, o := range objects {
+		listed[snapshot.KeyOf(o)] = true
+		if l.isNews(o) {
+			news = append(news, o)
+		}
+	}
+	var gone []snapshot.Key
+	for o := range l.cluster.Objects(kind) {
+		if k := snapshot.KeyOf(o); !listed[k] {
+			gone = append(gone, k)
+		}
+	}
+	for _, k := range gone {
+		l.remove(kind, k, version)
+	}
+	l.cluster = l.cluster.With(news...)
+	l.listed[kind] = version
+	l.settle(kind)
+}
+
+// settle says that the kind need not be waited for any more.
+func (l *ledger) settle(kind snapshot.Kind) { delete(l.waiting, kind) }
+
+// fault replaces the problems that one reporter has; none clears them.
+func (l *ledger) fault(reporter string, problems []snapshot.Problem) {
+	if slices.Equal(l.faults[reporter], problems) {
+		return
+	}
+	l.faults[reporter] = problems
+	if len(problems) == 0 {
+		delete(l.faults, reporter)
+	}
+	all := slices.Concat(slices.Collect(maps.Values(l.faults))...)
+	slices.SortFunc(all, snapshot.Problem.Compare)
+	l.cluster = l.cluster.WithFaults(all)
+}
+
+// sweep forgets old graves.
+func (l *ledger) sweep() {
+	now := l.now()
+	if now.Sub(l.swept) < graveTime {
+		return
+	}
+	l.swept = now
+	maps.DeleteFunc(l.graves, func(_ id, g grave) bool { return now.Sub(g.dug) > graveTime })
+}
+
+// newer reports whether version a is later than b. A server whose versions are
+// not ordered numbers is believed in the order in which it speaks.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	if err != nil {
+		return a != b
+	}
+	return order > 0
+}

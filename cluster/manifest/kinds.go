@@ -1,0 +1,80 @@
+package manifest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+)
+
+// kind is one row of what a manifest may hold.
+type kind struct {
+	name    string
+	make    func() metav1.Object
+	convert func(metav1.Object) snapshot.Object // nil: it is read as it is
+	note    string
+}
+
+// kinds is the table of what is read.
+func kinds() map[metav1.TypeMeta]kind {
+	const oldIngress = "no API server serves it since Kubernetes 1.22; read as networking.k8s.io/v1"
+	table := map[metav1.TypeMeta]kind{}
+	add := func(apiVersion, name string, k kind) {
+		k.name = apiVersion + " " + name
+		table[metav1.TypeMeta{APIVersion: apiVersion, Kind: name}] = k
+	}
+	add("v1", "Service", kind{make: func() metav1.Object { return &corev1.Service{} }})
+	add("v1", "Node", kind{make: func() metav1.Object { return &corev1.Node{} }})
+	add("v1", "Namespace", kind{make: func() metav1.Object { return &corev1.Namespace{} }})
+	add("v1", "Secret", kind{make: func() metav1.Object { return &corev1.Secret{} }})
+	add("v1", "ConfigMap", kind{make: func() metav1.Object { return &corev1.ConfigMap{} }})
+	add("discovery.k8s.io/v1", "EndpointSlice", kind{make: func() metav1.Object { return &discoveryv1.EndpointSlice{} }})
+	add("networking.k8s.io/v1", "Ingress", kind{make: func() metav1.Object { return &networkingv1.Ingress{} }})
+	add("networking.k8s.io/v1", "IngressClass", kind{make: func() metav1.Object { return &networkingv1.IngressClass{} }})
+	for _, version := range []string{"extensions/v1beta1", "networking.k8s.io/v1beta1"} {
+		// The two are alike in every field, so one Go type reads both.
+		add(version, "Ingress", kind{
+			make:    func() metav1.Object { return &networkingv1beta1.Ingress{} },
+			convert: convertIngress, note: oldIngress})
+	}
+	ours := v1alpha1.GroupVersion().String()
+	add(ours, "IPAddressPool", kind{make: func() metav1.Object { return &v1alpha1.IPAddressPool{} }})
+	add(ours, "L2Advertisement", kind{make: func() metav1.Object { return &v1alpha1.L2Advertisement{} }})
+	add(ours, "BGPAdvertisement", kind{make: func() metav1.Object { return &v1alpha1.BGPAdvertisement{} }})
+	add(ours, "BGPPeer", kind{make: func() metav1.Object { return &v1alpha1.BGPPeer{} }})
+	add(ours, "BFDProfile", kind{make: func() metav1.Object { return &v1alpha1.BFDProfile{} }})
+	add(ours, "Community", kind{make: func() metav1.Object { return &v1alpha1.Community{} }})
+	add(ours, "SpeakerStatus", kind{make: func() metav1.Object { return &v1alpha1.SpeakerStatus{} }})
+	return table
+}
+
+// unread says why a kind is not read and what to do instead, if anything.
+func unread(t metav1.TypeMeta) string {
+	for known := range kinds() {
+		if known.Kind == t.Kind {
+			return "not read in this version; write apiVersion " + newest(t.Kind)
+		}
+	}
+	switch gv, _ := schema.ParseGroupVersion(t.APIVersion); {
+	case gv.Group == "metallb.io":
+		return "not read; `quayside migrate` prints what Quayside has for it"
+	case t == metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"}:
+		return "not read; write an EndpointSlice"
+	}
+	return "nothing here reads it"
+}
+
+// newest returns the apiVersion of a kind that is read as it is.
+func newest(name string) string {
+	for t, k := range kinds() {
+		if t.Kind == name && k.convert == nil {
+			return t.APIVersion
+		}
+	}
+	return ""
+}

@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// reflect keeps one kind in the ledger the same as in the server.
+func (a *API) reflect(ctx context.Context, kind snapshot.Kind) {
+	r := a.resources[kind]
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list := r.list()
+			err := a.narrow(a.on(r).Get(), kind, r, &o).Do(ctx).Into(list)
+			a.contact.heard(ctx, kind, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.Watch = true
+			w, err := a.narrow(a.on(r).Get(), kind, r, &o).Watch(ctx)
+			if isStillborn(w) {
+				w, err = nil, fmt.Errorf("watch %s: %w", r.name, io.ErrUnexpectedEOF)
+			}
+			a.contact.heard(ctx, kind, err)
+			return w, err
+		},
+	}
+	cache.NewReflectorWithOptions(lw, r.object(), &feed{a.Source, kind}, cache.ReflectorOptions{
+		Name:  kind.String(),
+		Clock: impatientClock{clock.RealClock{}, ctx},
+		// Back soon after an outage; the jitter keeps a thousand speakers apart.
+		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
+	}).RunWithContext(ctx)
+}
+
+// isStillborn reports whether w is what client-go returns, without an error,
+// where the connection ended before an answer.
+func isStillborn(w watch.Interface) bool {
+	return w != nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch())
+}
+
+// unpack takes a list apart.
+func unpack(list runtime.Object) (objects []snapshot.Object, version string, err error) {
+	head, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, "", err
+	}
+	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		if o, ok := item.(snapshot.Object); ok {
+			objects = append(objects, strip(o))
+		}
+		return nil
+	})
+	return objects, head.GetResourceVersion(), err
+}
+
+// narrow addresses a list or watch of a kind, within what was asked for.
+func (a *API) narrow(request *rest.Request, kind snapshot.Kind, r resource, o *metav1.ListOptions) *rest.Request {
+	namespace := a.opts.WatchNamespace
+	switch kind {
+	case snapshot.Secret:
+		if a.opts.SecretNamespace != "" {
+			namespace = a.opts.SecretNamespace
+		}
+		if a.opts.SecretType != "" {
+			o.FieldSelector = fields.OneTermEqualSelector("type", string(a.opts.SecretType)).String()
+		}
+	case snapshot.ConfigMap:
+		if a.opts.ConfigMap.Name != "" {
+			namespace = a.opts.ConfigMap.Namespace
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, a.opts.ConfigMap.Name).String()
+		}
+	case snapshot.SpeakerStatus:
+		if a.opts.SpeakerStatus != "" {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, a.opts.SpeakerStatus).String()
+		}
+	}
+	request = request.Resource(r.name).VersionedParams(o, a.clients.parameters)
+	if r.namespaced && namespace != "" {
+		request = request.Namespace(namespace)
+	}
+	if o.TimeoutSeconds != nil {
+		request = request.Timeout(time.Duration(*o.TimeoutSeconds) * time.Second)
+	}
+	return request
+}
+
+// feed passes what a reflector hears on to the loop. It is the reflector's
+// store, without storing anything a second time.
+type feed struct {
+	source *Source
+	kind   snapshot.Kind
+}
+
+var _ cache.TransformingStore = (*feed)(nil)
+
+// Add implements cache.ReflectorStore.
+func (f *feed) Add(obj any) error {
+	if o, ok := obj.(snapshot.Object); ok {
+		strip(o)
+		f.source.note(f.kind == snapshot.EndpointSlice, func(l *ledger) { l.put(o) })
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (f *feed) Update(obj any) error { return f.Add(obj) }
+
+// Delete implements cache.ReflectorStore.
+func (f *feed) Delete(obj any) error {
+	if o, ok := obj.(snapshot.Object); ok {
+		f.source.note(f.kind == snapshot.EndpointSlice, func(l *ledger) {
+			l.remove(f.kind, snapshot.KeyOf(o), o.GetResourceVersion())
+		})
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (f *feed) Replace(list []any, version string) error {
+	objects := make([]snapshot.Object, 0, len(list))
+	for _, obj := range list {
+		if o, ok := obj.(snapshot.Object); ok {
+			objects = append(objects, strip(o))
+		}
+	}
+	f.source.note(true, func(l *ledger) { l.replace(f.kind, objects, version) })
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (f *feed) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore: a reflector that streams its
+// first list keeps it for a while.
+func (f *feed) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(snapshot.Object); ok {
+			return strip(o), nil
+		}
+		return obj, nil
+	}
+}
+
+// impatientClock ends a wait when ctx ends. The reflector sleeps through its
+// back-off otherwise, and would hold up the end of the process.
+type impatientClock struct {
+	clock.RealClock
+	ctx context.Context
+}
+
+// After implements clock.Clock.
+func (c impatientClock) After(d time.Duration) <-chan time.Time {
+	woken := make(chan time.Time, 1)
+	ring := func() {
+		select {
+		case woken <- time.Now():
+		default:
+		}
+	}
+	forget := context.AfterFunc(c.ctx, ring)
+	time.AfterFunc(d, func() { forget(); ring() })
+	return woken
+}

@@ -1,0 +1,211 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+)
+
+// UpdateStatus implements Writer. It sends a merge patch against the version
+// that obj was computed from, so that fields of others, and what strip took
+// away, stay as they are.
+func (a *API) UpdateStatus(ctx context.Context, obj snapshot.Object) error {
+	kind, ok := snapshot.KindOf(obj)
+	switch kind {
+	case snapshot.Service, snapshot.Ingress, snapshot.IPAddressPool, snapshot.SpeakerStatus:
+	default:
+		ok = false
+	}
+	if !ok {
+		return fmt.Errorf("write status of %s: Quayside does not write this kind", snapshot.RefOf(obj))
+	}
+	at := id{kind, snapshot.KeyOf(obj)}
+	base, known := a.Snapshot().Get(kind, at.key)
+	if _, isSpeaker := obj.(*v1alpha1.SpeakerStatus); !known && isSpeaker && obj.GetResourceVersion() == "" {
+		made, err := a.create(ctx, at, obj)
+		if err != nil {
+			return err
+		}
+		base, known = made, true
+		obj = obj.DeepCopyObject().(snapshot.Object)
+		obj.SetResourceVersion(made.GetResourceVersion())
+	}
+	switch {
+	case !known:
+		return stale(obj, "it is gone")
+	case base.GetResourceVersion() != obj.GetResourceVersion():
+		return stale(obj, "there is a newer version")
+	}
+	patch, err := statusPatch(base, obj)
+	if err != nil || patch == nil {
+		return err
+	}
+	return a.patch(ctx, at, obj, patch)
+}
+
+func (a *API) patch(ctx context.Context, at id, obj snapshot.Object, patch []byte) error {
+	r := a.resources[at.kind]
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	answer := r.object()
+	err := a.on(r).Patch(types.MergePatchType).
+		NamespaceIfScoped(at.key.Namespace, r.namespaced).Resource(r.name).Name(at.key.Name).SubResource("status").
+		Timeout(WriteDeadline).Body(patch).Do(bounded).Into(answer)
+	outcome := outcomeOf(err)
+	a.writes.WithLabelValues(at.kind.String(), outcome).Inc()
+	switch outcome {
+	case "ok":
+		strip(answer)
+		return a.tell(ctx, func(l *ledger) { l.put(answer) })
+	case "stale":
+		return stale(obj, err.Error())
+	case "refused":
+		if isFinal(err) {
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	case "unknown":
+		a.mu.Lock()
+		a.doubts = append(a.doubts, doubt{at, obj.GetResourceVersion(), obj, time.Now()})
+		a.mu.Unlock()
+		wake(a.doubt)
+	}
+	return fmt.Errorf("write status of %s: %w", snapshot.RefOf(obj), err)
+}
+
+// outcomeOf tells what has become of a write: "ok", "stale" (computed from an
+// old version), "refused" (it did not happen) or "unknown" (it may have).
+func outcomeOf(err error) string {
+	status := apierrors.APIStatus(nil)
+	switch {
+	case err == nil:
+		return "ok"
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return "stale"
+	case utilnet.IsConnectionRefused(err):
+		return "refused"
+	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500:
+		return "refused"
+	}
+	return "unknown"
+}
+
+// isFinal reports whether a write was refused for what it is, and not because the
+// server is away or busy.
+func isFinal(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && !apierrors.IsTooManyRequests(err)
+}
+
+// create makes a SpeakerStatus; its status comes with the patch that follows.
+func (a *API) create(ctx context.Context, at id, obj snapshot.Object) (snapshot.Object, error) {
+	r := a.resources[at.kind]
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	answer := r.object()
+	err := a.on(r).Post().Resource(r.name).Timeout(WriteDeadline).Body(obj).Do(bounded).Into(answer)
+	if apierrors.IsAlreadyExists(err) {
+		err = a.on(r).Get().Resource(r.name).Name(at.key.Name).Do(bounded).Into(answer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", snapshot.RefOf(obj), err)
+	}
+	strip(answer)
+	return answer, a.tell(ctx, func(l *ledger) { l.put(answer) })
+}
+
+// statusPatch returns the merge patch that turns base's status (and our
+// annotations of a Service) into wanted's, or nil if there is no difference.
+func statusPatch(base, wanted snapshot.Object) ([]byte, error) {
+	from, err := asMap(statusOf(base))
+	if err != nil {
+		return nil, err
+	}
+	to, err := asMap(statusOf(wanted))
+	if err != nil {
+		return nil, err
+	}
+	patch := map[string]any{}
+	if !reflect.DeepEqual(from, to) {
+		patch["status"] = mergePatch(from, to)
+	}
+	meta := map[string]any{"resourceVersion": base.GetResourceVersion()}
+	if kind, _ := snapshot.KindOf(base); kind == snapshot.Service {
+		if from, to := ownAnnotations(base), ownAnnotations(wanted); !maps.Equal(from, to) {
+			meta["annotations"] = mergePatch(from, to)
+		}
+	}
+	if len(patch) == 0 && len(meta) == 1 {
+		return nil, nil
+	}
+	patch["metadata"] = meta
+	return json.Marshal(patch)
+}
+
+func ownAnnotations(o snapshot.Object) map[string]any {
+	own := map[string]any{}
+	for k, v := range o.GetAnnotations() {
+		if isOwn(k) {
+			own[k] = v
+		}
+	}
+	return own
+}
+
+func asMap(v any) (map[string]any, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	m := map[string]any{}
+	return m, json.Unmarshal(text, &m)
+}
+
+// mergePatch is a JSON merge patch (RFC 7386) that turns from into to. It
+// repeats what is equal: from is as our types show it, and fields that they
+// show as zero may be missing, though required, in the server's object.
+func mergePatch(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for k, v := range to {
+		old, wasMap := from[k].(map[string]any)
+		if m, isMap := v.(map[string]any); isMap && wasMap {
+			v = mergePatch(old, m)
+		}
+		patch[k] = v
+	}
+	for k := range from {
+		if _, has := to[k]; !has {
+			patch[k] = nil
+		}
+	}
+	return patch
+}
+
+// Inflight implements Writer. A doubt lasts until a version other than the one
+// it was to replace is seen: ours, or one that ours can no longer replace.
+func (a *API) Inflight() []snapshot.Object {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.Snapshot()
+	a.doubts = slices.DeleteFunc(a.doubts, func(d doubt) bool {
+		have, ok := c.Get(d.at.kind, d.at.key)
+		return !ok || have.GetResourceVersion() != d.base
+	})
+	objects := make([]snapshot.Object, 0, len(a.doubts))
+	for _, d := range a.doubts {
+		objects = append(objects, d.wanted)
+	}
+	slices.SortFunc(objects, func(a, b snapshot.Object) int { return snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)) })
+	return objects
+}

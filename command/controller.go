@@ -1,0 +1,119 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster"
+	"quayside.io/command/explain"
+	"quayside.io/controller"
+	"quayside.io/controller/assign"
+)
+
+// controllerFlags are the flags of `controller`.
+type controllerFlags struct {
+	cluster        clusterFlags
+	leaderElect    bool
+	lease          time.Duration
+	publishService string
+	publishAddress []string
+}
+
+func (f *controllerFlags) add(flags *pflag.FlagSet) {
+	f.cluster.add(flags)
+	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
+	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long the Lease of a leader stays valid without renewal; the leader itself gives up after two thirds of that")
+	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
+	flags.StringArrayVar(&f.publishAddress, "publish-address", nil, "IP to write into the status of Ingresses instead (repeatable)")
+}
+
+func (f *controllerFlags) assign() (assign.Options, error) {
+	o := f.cluster.assign()
+	var err error
+	if o.PublishService, err = key("publish-service", f.publishService, f.cluster.namespace); err != nil {
+		return o, err
+	}
+	for _, text := range f.publishAddress {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return o, fmt.Errorf("%w: --publish-address: %w", errBadInput, err)
+		}
+		o.PublishAddresses = append(o.PublishAddresses, ip)
+	}
+	return o, nil
+}
+
+func (e *env) controllerCommand() *cobra.Command {
+	var f controllerFlags
+	c := &cobra.Command{
+		Use: "controller", Short: "Give Services addresses and write statuses", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.runController(c.Context(), f) },
+	}
+	f.add(c.Flags())
+	return c
+}
+
+// Names of our own objects in --namespace.
+const (
+	leaseName     = "quayside-controller"
+	membersSecret = "quayside-members"
+	membersKey    = "key"
+)
+
+func (e *env) runController(ctx context.Context, f controllerFlags) error {
+	assigning, err := f.assign()
+	if err != nil {
+		return err
+	}
+	if f.lease < time.Second {
+		return fmt.Errorf("%w: --lease-duration %s: want 1s or more", errBadInput, f.lease)
+	}
+	routes, err := f.cluster.routes()
+	if err != nil {
+		return err
+	}
+	p, err := e.process()
+	if err != nil {
+		return err
+	}
+	api, err := cluster.NewAPI(cluster.APIOptions{
+		Kubeconfig: e.kubeconfig, Component: "controller", Log: p.log, Registerer: p.registry,
+		Kinds: controller.Kinds(), SecretType: corev1.SecretTypeTLS, SecretNamespace: f.cluster.ingress.watchNamespace,
+	})
+	if err != nil {
+		return err
+	}
+	announcing := f.cluster.announce()
+	options := controller.Options{
+		Source: api.Source, Writer: api, Assign: assigning, Announce: &announcing, Routes: &routes,
+		Prepare: func(ctx context.Context) error {
+			return api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey)
+		},
+		Log: p.component("controller"), Registerer: p.registry,
+	}
+	if f.leaderElect {
+		lease := cluster.LeaseOptions{
+			Namespace: f.cluster.namespace, Name: leaseName, Identity: hostName(),
+			Duration: f.lease, Renew: f.lease * 2 / 3, Retry: f.lease * 2 / 15,
+		}
+		options.Lead = func(ctx context.Context, run func(context.Context) error) error { return api.Lead(ctx, lease, run) }
+	}
+	hall, err := controller.New(options)
+	if err != nil {
+		return err
+	}
+	p.admin.Ready(hall.Ready)
+	p.admin.State(func() any {
+		return struct {
+			controller.State
+			*explain.Report
+		}{hall.State(), explain.Status(api.Snapshot(), hall.Problems())}
+	})
+	return serveUntilDrained(ctx, hall.Run, api.Run, p.admin.Run)
+}

@@ -1,0 +1,222 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/controller/assign"
+)
+
+// Report is one screen about the whole edge.
+type Report struct {
+	Services  []Service `json:"services"`
+	Ingresses []Ingress `json:"ingresses"`
+	Pools     []Pool    `json:"pools"`
+	Nodes     []Node    `json:"nodes"`
+	Problems  []Problem `json:"problems"`
+}
+
+// Service is a Service of type LoadBalancer, or one of another type whose
+// spec.externalIPs are announced.
+type Service struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Pool      string    `json:"pool,omitempty"`
+	Addresses []Address `json:"addresses,omitempty"`
+	// Waiting says why there is no address, or not all that were asked for.
+	Waiting string `json:"waiting,omitempty"`
+}
+
+// Address is one external address and the nodes that answer for it.
+type Address struct {
+	IP        string   `json:"ip"`
+	Announced []string `json:"announced,omitempty"` // "n2 (l2)"
+}
+
+// Ingress is one Ingress of any class that has one.
+type Ingress struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Class     string   `json:"class,omitempty"`
+	Rules     []string `json:"rules,omitempty"` // "foo.com/video -> video:80"
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// Pool is an IPAddressPool with its counters.
+type Pool struct {
+	Name      string   `json:"name"`
+	Ranges    []string `json:"ranges"`
+	Assigned  int64    `json:"assigned"`
+	Available int64    `json:"available"`
+}
+
+// Node is a node of the cluster and what its speaker says.
+type Node struct {
+	Name       string   `json:"name"`
+	Ready      bool     `json:"ready"`
+	Speaker    bool     `json:"speaker"` // a SpeakerStatus exists
+	Announcing int64    `json:"announcing"`
+	Unlisted   int64    `json:"unlisted,omitempty"` // of these, what a SpeakerStatus has no room for
+	Alive      int32    `json:"membersAlive,omitempty"`
+	NotAlive   []string `json:"membersNotAlive,omitempty"`
+	Leaving    bool     `json:"leaving,omitempty"`
+}
+
+// Problem is a snapshot.Problem in the shape that /state shows.
+type Problem struct {
+	Object  string `json:"object"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Status reports on c. The problems are those of the compilers; the source's
+// own faults are added to them.
+func Status(c *snapshot.Cluster, problems []snapshot.Problem) *Report {
+	announced := announcers(c)
+	r := &Report{Problems: Problems(append(slices.Clone(problems), c.Faults...))}
+	for _, s := range c.Services.Sorted() {
+		out := service(s, announced)
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(out.Addresses) > 0 {
+			r.Services = append(r.Services, out)
+		}
+	}
+	for _, i := range c.Ingresses.Sorted() {
+		r.Ingresses = append(r.Ingresses, ingress(i))
+	}
+	for _, p := range c.IPAddressPools.Sorted() {
+		r.Pools = append(r.Pools, Pool{
+			Name: p.Name, Ranges: p.Spec.Addresses,
+			Assigned:  p.Status.AssignedIPv4 + p.Status.AssignedIPv6,
+			Available: saturatingSum(p.Status.AvailableIPv4, p.Status.AvailableIPv6),
+		})
+	}
+	for _, n := range c.Nodes.Sorted() {
+		r.Nodes = append(r.Nodes, node(c, n))
+	}
+	return r
+}
+
+// Problems turns problems into their public shape, in order and without
+// repetitions.
+func Problems(problems []snapshot.Problem) []Problem {
+	sorted := snapshot.Distinct(problems)
+	out := make([]Problem, len(sorted))
+	for i, p := range sorted {
+		out[i] = Problem{p.Object.String(), p.Reason, p.Message}
+	}
+	return out
+}
+
+// announcers maps "service address" to the nodes that say they answer for it.
+func announcers(c *snapshot.Cluster) map[string][]string {
+	by := map[string][]string{}
+	for _, s := range c.SpeakerStatuses.Sorted() {
+		if isOrphan(c, s) {
+			continue
+		}
+		for _, a := range s.Status.Announcing {
+			k := a.Service + " " + a.Address
+			by[k] = append(by[k], fmt.Sprintf("%s (%s)", s.Name, a.Protocol))
+		}
+	}
+	return by
+}
+
+// isOrphan reports whether the node of a speaker was deleted: what the speaker
+// said last stands until its status is deleted, too, and nobody is left to
+// correct it. Who may not list nodes sees none at all.
+func isOrphan(c *snapshot.Cluster, s *v1alpha1.SpeakerStatus) bool {
+	_, known := c.Nodes.Get(snapshot.Key{Name: s.Name})
+	return !known && c.Nodes.Len() > 0
+}
+
+func service(s *corev1.Service, announced map[string][]string) Service {
+	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[loadbalancer.AnnotationGiven]}
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		ip := cmp.Or(in.IP, in.Hostname)
+		out.Addresses = append(out.Addresses, Address{ip, announced[s.Namespace+"/"+s.Name+" "+ip]})
+	}
+	for _, ip := range listedAddresses(s) {
+		if by := announced[s.Namespace+"/"+s.Name+" "+ip.String()]; len(by) > 0 {
+			out.Addresses = append(out.Addresses, Address{ip.String(), by})
+		}
+	}
+	if c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress); c != nil && c.Status != "True" {
+		out.Waiting = c.Reason + ": " + c.Message
+	} else if c == nil && len(out.Addresses) == 0 {
+		out.Waiting = "no controller has looked at it yet"
+	}
+	return out
+}
+
+func ingress(i *networkingv1.Ingress) Ingress {
+	out := Ingress{Namespace: i.Namespace, Name: i.Name, Class: ingressclass.NameOf(i)}
+	if b := i.Spec.DefaultBackend; b != nil {
+		out.Rules = append(out.Rules, "default -> "+backend(b))
+	}
+	for _, rule := range i.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for _, p := range rule.HTTP.Paths {
+			out.Rules = append(out.Rules, cmp.Or(rule.Host, "*")+cmp.Or(p.Path, "/")+" -> "+backend(&p.Backend))
+		}
+	}
+	for _, in := range i.Status.LoadBalancer.Ingress {
+		out.Addresses = append(out.Addresses, cmp.Or(in.IP, in.Hostname))
+	}
+	return out
+}
+
+func backend(b *networkingv1.IngressBackend) string {
+	switch {
+	case b.Service == nil:
+		return "(resource)"
+	case b.Service.Port.Name != "":
+		return b.Service.Name + ":" + b.Service.Port.Name
+	default:
+		return fmt.Sprintf("%s:%d", b.Service.Name, b.Service.Port.Number)
+	}
+}
+
+func node(c *snapshot.Cluster, n *corev1.Node) Node {
+	out := Node{Name: n.Name}
+	for _, cond := range n.Status.Conditions {
+		out.Ready = out.Ready || cond.Type == corev1.NodeReady && cond.Status == corev1.ConditionTrue
+	}
+	if s, ok := c.SpeakerStatuses.Get(snapshot.Key{Name: n.Name}); ok {
+		out.Speaker = true
+		listed := int64(len(s.Status.Announcing))
+		out.Announcing = max(s.Status.AnnouncingCount, listed)
+		out.Unlisted = out.Announcing - listed
+		out.Alive, out.NotAlive = s.Status.Members.Alive, s.Status.Members.NotAlive
+		out.Leaving = s.Status.Leaving
+	}
+	return out
+}
+
+// saturatingSum adds two counts that are never negative.
+func saturatingSum(a, b int64) int64 {
+	if sum := a + b; sum >= 0 {
+		return sum
+	}
+	return 1<<63 - 1
+}
+
+// names joins a list for a cell of the screen, shortening a long one.
+func names(list []string, most int) string {
+	if len(list) > most {
+		return fmt.Sprintf("%s, … %d more", strings.Join(list[:most], ", "), len(list)-most)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,167 @@
+package explain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/controller/assign"
+)
+
+func cluster() *snapshot.Cluster {
+	class := "quayside"
+	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
+	return snapshot.Of(
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{loadbalancer.AnnotationGiven: "lan"}},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{
+				{IP: "10.0.0.7"}, {IP: "fd00::7"}}}},
+		},
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "late"},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+			Status: corev1.ServiceStatus{Conditions: []metav1.Condition{{
+				Type: assign.ConditionAddress, Status: "False", Reason: "PoolFull", Message: "pool lan has no free address"}}},
+		},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "inner"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}},
+		&networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "site"},
+			Spec: networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{
+				Host: "foo.com",
+				IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{
+					{Path: "/video", Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+						Name: "video", Port: networkingv1.ServiceBackendPort{Number: 80}}}},
+					{Path: "/store", Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+						Name: "store", Port: networkingv1.ServiceBackendPort{Name: "http"}}}},
+				}}},
+			}}},
+			Status: networkingv1.IngressStatus{LoadBalancer: networkingv1.IngressLoadBalancerStatus{
+				Ingress: []networkingv1.IngressLoadBalancerIngress{{IP: "10.0.0.7"}}}},
+		},
+		&v1alpha1.IPAddressPool{
+			ObjectMeta: metav1.ObjectMeta{Name: "lan"},
+			Spec:       v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.0/28", "fd00::/64"}},
+			Status:     v1alpha1.IPAddressPoolStatus{AssignedIPv4: 1, AssignedIPv6: 1, AvailableIPv4: 15, AvailableIPv6: math.MaxInt64},
+		},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: ready},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
+		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.SpeakerStatusStatus{
+			Announcing: []v1alpha1.Announcing{{Service: "shop/web", Address: "10.0.0.7", Protocol: "l2"}},
+			Members:    v1alpha1.SpeakerMembers{Alive: 1, Expected: 2, NotAlive: []string{"n2"}},
+		}},
+		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}, Status: v1alpha1.SpeakerStatusStatus{
+			Announcing: []v1alpha1.Announcing{{Service: "shop/web", Address: "fd00::7", Protocol: "l2"}},
+		}},
+	).WithFaults([]snapshot.Problem{{
+		Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: "web.yaml"}}, Reason: "Unreadable", Message: "line 3: unknown field spec.prots"}})
+}
+
+// The screen is a file that a person can read; -update writes it.
+func TestStatusIsOneReadableScreen(t *testing.T) {
+	problem := snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "shop", Name: "late"}},
+		Reason: "PoolFull", Message: "pool lan has no free address"}
+	var screen bytes.Buffer
+	if err := Status(cluster(), []snapshot.Problem{problem, problem}).WriteText(&screen); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "status.txt")
+	if *update {
+		if err := os.WriteFile(golden, screen.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), screen.String()); diff != "" {
+		t.Errorf("the screen changed (-update accepts it):\n%s", diff)
+	}
+}
+
+func TestStatusIsJSON(t *testing.T) {
+	out, err := json.Marshal(Status(cluster(), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"announced":["n1 (l2)"]`, `"available":9223372036854775807`, `"object":"File web.yaml"`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%s is not in %s", want, out)
+		}
+	}
+}
+
+func TestALongListIsCutAndSaysSo(t *testing.T) {
+	problems := make([]snapshot.Problem, maxRows+5)
+	for i := range problems {
+		problems[i] = snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "a", Name: string(rune('A' + i))}}, Reason: "PoolFull"}
+	}
+	var screen bytes.Buffer
+	if err := Status(&snapshot.Cluster{}, problems).WriteText(&screen); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(screen.String(), "… 5 more") || strings.Count(screen.String(), "PoolFull") != maxRows {
+		t.Errorf("%d problems are shown as\n%s", len(problems), screen.String())
+	}
+}
+
+// A SpeakerStatus lists 1,000 addresses: of one that nobody names, a crowded
+// cluster cannot say that nobody announces it.
+func TestWhatNoStatusHasRoomFor(t *testing.T) {
+	for announcing, want := range map[int64]string{1: "fd00::7    nobody", 1001: "fd00::7    not listed"} {
+		c := cluster()
+		s, _ := c.SpeakerStatuses.Get(snapshot.Key{Name: "n1"})
+		s = s.DeepCopy()
+		s.Status.AnnouncingCount = announcing
+		var screen bytes.Buffer
+		if err := Status(c.With(s), nil).WriteText(&screen); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(screen.String(), want) {
+			t.Errorf("with %d addresses announced, %q is not on the screen:\n%s", announcing, want, screen.String())
+		}
+	}
+}
+
+// Tenants write what the screen shows: it keeps its lines, and no terminal acts
+// on it.
+func TestTheScreenIsHarmless(t *testing.T) {
+	const evil = "x\x1b[2J\nPROBLEMS\t(0)\u2028\u202e\u009b1m"
+	screen := func(text string) string {
+		report := Report{
+			Services:  []Service{{Namespace: "shop", Name: "web", Pool: text, Addresses: []Address{{IP: text, Announced: []string{text}}}, Waiting: text}},
+			Ingresses: []Ingress{{Namespace: "shop", Name: "site", Class: text, Rules: []string{text, text}, Addresses: []string{text}}, {Class: text}},
+			Pools:     []Pool{{Name: text, Ranges: []string{text}}},
+			Nodes:     []Node{{Name: text, NotAlive: []string{text}}},
+			Problems:  []Problem{{text, text, text}},
+		}
+		path := Path{Target: text, Links: []Link{{"route", Broken, text}}, Problems: report.Problems}
+		var b bytes.Buffer
+		if err := errors.Join(report.WriteText(&b), path.WriteText(&b)); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	got := screen(evil)
+	if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
+		t.Errorf("%q is on the screen", got[i:min(len(got), i+20)])
+	}
+	if want := strings.Count(screen("tame"), "\n"); strings.Count(got, "\n") != want {
+		t.Errorf("the screen has not %d lines:\n%s", want, got)
+	}
+}

@@ -1,0 +1,179 @@
+package explain
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+// ErrTarget is the error for a target that no trace understands.
+var ErrTarget = errors.New("not a target")
+
+// Scene is what a trace looks at.
+type Scene struct {
+	Cluster *snapshot.Cluster
+	// Problems are those of all compilers.
+	Problems []snapshot.Problem
+	// Routes is the table of the proxies.
+	Routes *route.Table
+	// Secrets says that the Cluster holds the Secrets; without them nothing is
+	// said of certificates.
+	Secrets bool
+	// Embedded is `quayside up`: there are no speakers, and loopback addresses
+	// are reached on this machine.
+	Embedded bool
+	// Self is the proxy's own Service. `up` serves it itself, without an
+	// EndpointSlice.
+	Self snapshot.Key
+	// Now judges certificates.
+	Now time.Time
+}
+
+// State says whether a link holds.
+type State string
+
+// The states of a link.
+const (
+	Works   State = "ok"
+	Broken  State = "broken"
+	Unknown State = "unknown" // it could not be looked at from here
+)
+
+// Link is one step on the way from the LAN to a pod.
+type Link struct {
+	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "redirect", "backend"
+	State State  `json:"state"`
+	Says  string `json:"says"`
+}
+
+// Path is how a target is reached, link by link, and what else is known to be
+// wrong with the objects on the way.
+type Path struct {
+	Target   string    `json:"target"`
+	Links    []Link    `json:"links"`
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// FirstBroken is the first link that does not hold; false: all do.
+func (p *Path) FirstBroken() (Link, bool) {
+	i := slices.IndexFunc(p.Links, func(l Link) bool { return l.State == Broken })
+	if i < 0 {
+		return Link{}, false
+	}
+	return p.Links[i], true
+}
+
+// Target is where a path leads to.
+type Target struct {
+	text    string
+	address netip.Addr   // or
+	service snapshot.Key // or
+	tls     bool
+	host    string // may have a port
+	path    []byte // normalised
+}
+
+// ParseTarget reads "http://host/path", "https://host/path",
+// "service/NAMESPACE/NAME" or an IP address. The error wraps ErrTarget.
+func ParseTarget(text string) (Target, error) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return Target{text: text, address: ip.Unmap()}, nil
+	}
+	if rest, ok := strings.CutPrefix(text, "service/"); ok {
+		namespace, name, ok := strings.Cut(rest, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return Target{}, fmt.Errorf("%w: %q: want service/NAMESPACE/NAME", ErrTarget, text)
+		}
+		return Target{text: text, service: snapshot.Key{Namespace: namespace, Name: name}}, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return Target{}, fmt.Errorf("%w: %q: want http://host/path, https://host/path, service/NAMESPACE/NAME or an IP address", ErrTarget, text)
+	}
+	path, ok := route.Normalize(nil, []byte(cmp.Or(u.EscapedPath(), "/")))
+	if !ok {
+		return Target{}, fmt.Errorf("%w: %q: the proxy answers 400 to this path", ErrTarget, text)
+	}
+	return Target{text: text, tls: u.Scheme == "https", host: u.Host, path: path}, nil
+}
+
+// Trace explains the path to a target.
+func Trace(s Scene, target Target) *Path {
+	t := &tracer{Scene: s, path: &Path{Target: target.text}, seen: map[snapshot.Ref]struct{}{}}
+	switch {
+	case target.address.IsValid():
+		t.address(target.address, 0)
+	case target.service.Name != "":
+		t.service(target.service)
+	default:
+		t.http(target.tls, target.host, target.path)
+	}
+	t.collectProblems()
+	return t.path
+}
+
+// tracer walks one path.
+type tracer struct {
+	Scene
+	path *Path
+	seen map[snapshot.Ref]struct{} // the objects on the way
+}
+
+func (t *tracer) works(name, format string, args ...any)   { t.link(name, Works, format, args...) }
+func (t *tracer) broken(name, format string, args ...any)  { t.link(name, Broken, format, args...) }
+func (t *tracer) unknown(name, format string, args ...any) { t.link(name, Unknown, format, args...) }
+
+func (t *tracer) link(name string, state State, format string, args ...any) {
+	t.path.Links = append(t.path.Links, Link{name, state, fmt.Sprintf(format, args...)})
+}
+
+// see notes an object whose Problems concern this path.
+func (t *tracer) see(kind snapshot.Kind, key snapshot.Key) {
+	t.seen[snapshot.Ref{Kind: kind.String(), Key: key}] = struct{}{}
+}
+
+// problem returns the message of a Problem with an object, for the first of
+// reasons that there is. Where about is an address, the message must name it.
+func (t *tracer) problem(kind snapshot.Kind, key snapshot.Key, about netip.Addr, reasons ...string) (message string, ok bool) {
+	ref := snapshot.Ref{Kind: kind.String(), Key: key}
+	for _, reason := range reasons {
+		for _, p := range t.Scene.Problems {
+			if p.Object == ref && p.Reason == reason && (!about.IsValid() || mentions(p.Message, about)) {
+				return p.Message, true
+			}
+		}
+	}
+	return "", false
+}
+
+// mentions reports whether ip is a word of a message: 10.0.0.1 is none of one
+// about 10.0.0.10 or 10.0.0.1/28.
+func mentions(message string, ip netip.Addr) bool {
+	for word := range strings.FieldsSeq(message) {
+		if after, ok := strings.CutPrefix(word, ip.String()); ok && slices.Contains([]string{"", ",", ";", ":"}, after) {
+			return true
+		}
+	}
+	return false
+}
+
+// collectProblems adds what is wrong with the objects on the way.
+func (t *tracer) collectProblems() {
+	var list []snapshot.Problem
+	for _, p := range t.Scene.Problems {
+		if _, on := t.seen[p.Object]; on {
+			list = append(list, p)
+		}
+	}
+	if len(list) > 0 {
+		t.path.Problems = Problems(list)
+	}
+}

@@ -1,0 +1,262 @@
+package explain
+
+import (
+	"cmp"
+	"crypto/x509"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/route"
+)
+
+// http traces a URL: to a proxy, through its table, to a pod. path is normalised.
+func (t *tracer) http(tls bool, host string, path []byte) {
+	name, port := cutPort(host, tls)
+	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil && t.isOfOthers(ip.Unmap()) {
+		t.address(ip.Unmap(), port)
+		return
+	}
+	r := t.Routes.Match([]byte(host), path)
+	if r == nil {
+		t.broken("route", "%s", t.noRoute(name, path))
+		return
+	}
+	nodes := t.front(r, port)
+	if tls {
+		t.certificate(name)
+	}
+	t.routed(r, path)
+	if r.Closed != "" {
+		return
+	}
+	if !tls && r.RedirectsToTLS(path) {
+		t.works("redirect", "answers 308 to https; what follows holds for that")
+	}
+	t.backend(r, nodes)
+}
+
+// isOfOthers reports whether Services hold ip and none of them is the proxy's: a
+// request to it passes no proxy of ours.
+func (t *tracer) isOfOthers(ip netip.Addr) bool {
+	holders, listers := t.holders(ip)
+	all := append(holders, listers...)
+	if len(all) == 0 || slices.ContainsFunc(all, func(s *corev1.Service) bool { return snapshot.KeyOf(s) == t.Self }) {
+		return false
+	}
+	for r := range t.Routes.Routes() {
+		if i, ok := t.Cluster.Ingresses.Get(r.Ingress); ok && slices.Contains(ingress(i).Addresses, ip.String()) {
+			return false
+		}
+	}
+	return true
+}
+
+// cutPort parts "host:port"; without a port it is that of the scheme. A host
+// may be an IPv6 address in brackets.
+func cutPort(host string, tls bool) (name string, port int32) {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		if n, err := strconv.ParseUint(host[i+1:], 10, 16); err == nil {
+			return host[:i], int32(n)
+		}
+	}
+	if tls {
+		return host, 443
+	}
+	return host, 80
+}
+
+// noRoute says why a request would get a 404.
+func (t *tracer) noRoute(host string, path []byte) string {
+	var paths, foreign []string
+	for r := range t.Routes.Routes() {
+		if r.Host == host {
+			paths = append(paths, r.Path)
+		}
+	}
+	if len(paths) > 0 {
+		return fmt.Sprintf("404: no path of host %s matches %s; it has %s", host, path, names(paths, 5))
+	}
+	for _, i := range t.Cluster.Ingresses.Sorted() {
+		if slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host }) {
+			foreign = append(foreign, fmt.Sprintf("Ingress %s (class %s)", snapshot.KeyOf(i), quoteOr(ingress(i).Class, "none")))
+			t.see(snapshot.Ingress, snapshot.KeyOf(i))
+		}
+	}
+	if len(foreign) > 0 {
+		why := fmt.Sprintf("404: host %s is in %s, which is not served here", host, names(foreign, 3))
+		if !t.Embedded {
+			why += "; if the proxies have flags such as --adopt-ingress-controller, give them to trace, too"
+		}
+		return why
+	}
+	return fmt.Sprintf("404: no Ingress has a rule for host %s, and there is no default backend", host)
+}
+
+func quoteOr(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return strconv.Quote(s)
+}
+
+// front traces the way to the proxies, at the address in the status of the
+// Ingress, and returns the nodes that they run on, if that is known.
+func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
+	i, ok := t.Cluster.Ingresses.Get(r.Ingress)
+	if !ok || len(i.Status.LoadBalancer.Ingress) == 0 {
+		t.broken("address", "Ingress %s has no address in its status: has the proxy's Service one?", r.Ingress)
+		return nil
+	}
+	for _, in := range i.Status.LoadBalancer.Ingress {
+		ip, err := netip.ParseAddr(in.IP)
+		if err != nil {
+			t.unknown("address", "Ingress %s is at %s, by --publish-address", r.Ingress, in.Hostname)
+			continue
+		}
+		ip = ip.Unmap()
+		holders, listers := t.holders(ip)
+		holders = append(holders, listers...)
+		if len(holders) == 0 && t.Embedded {
+			t.works("address", "Ingress %s is at %s, on this machine", r.Ingress, ip)
+			continue
+		}
+		if len(holders) == 0 {
+			t.unknown("address", "Ingress %s is at %s, which no Service holds: it is published by --publish-address", r.Ingress, ip)
+			continue
+		}
+		// Services may share this address: the request goes to the one with its port.
+		front := holders[max(0, slices.IndexFunc(holders, func(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, isTCP(port)) }))]
+		t.works("address", "Ingress %s is at %s, held by Service %s", r.Ingress, ip, snapshot.KeyOf(front))
+		t.announced(front, ip)
+		nodes = append(nodes, t.proxies(front, ip, port)...)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// isTCP returns a test for the Service port that receives a request to port.
+func isTCP(port int32) func(corev1.ServicePort) bool {
+	return func(p corev1.ServicePort) bool {
+		return p.Port == port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP
+	}
+}
+
+// proxies looks at the proxies behind their own Service, and returns the nodes
+// of those that can get a request to ip.
+func (t *tracer) proxies(front *corev1.Service, ip netip.Addr, port int32) (nodes []string) {
+	key := snapshot.KeyOf(front)
+	if !slices.ContainsFunc(front.Spec.Ports, isTCP(port)) && !t.Embedded { // `up` has ports of its own
+		t.broken("proxy", "Service %s has no port %d/TCP", key, port)
+		return nil
+	}
+	t.endpoints("proxy", front, ip, isTCP(port))
+	near := t.announcers(key, ip)
+	anywhere := policyOf(front) != corev1.ServiceExternalTrafficPolicyLocal || len(near) == 0
+	for _, slice := range t.Cluster.SlicesOf(key) {
+		if !t.reaches(ip, slice) {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if e.NodeName != nil && (anywhere || near[*e.NodeName]) && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				nodes = append(nodes, *e.NodeName)
+			}
+		}
+	}
+	return nodes
+}
+
+// certificate looks at what a client would be shown.
+func (t *tracer) certificate(host string) {
+	if !t.Secrets {
+		t.unknown("certificate", "Secrets are not read from here")
+		return
+	}
+	c := t.Routes.Certificate(host)
+	if c == nil || len(c.Certificate) == 0 {
+		t.broken("certificate", "there is none for %s, and no default", host)
+		return
+	}
+	leaf, err := x509.ParseCertificate(c.Certificate[0])
+	switch {
+	case err != nil:
+		t.broken("certificate", "it cannot be read: %v", err)
+	case !t.Now.IsZero() && t.Now.After(leaf.NotAfter):
+		t.broken("certificate", "expired at %s", leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST"))
+	case leaf.VerifyHostname(host) != nil:
+		t.broken("certificate", "%s; host %s needs a Secret in spec.tls of its Ingress", leaf.VerifyHostname(host), host)
+	default:
+		t.works("certificate", "for %s, until %s", names(leaf.DNSNames, 3), leaf.NotAfter.UTC().Format("2006-01-02"))
+	}
+}
+
+// routed says which rule matches.
+func (t *tracer) routed(r *route.Route, path []byte) {
+	t.see(snapshot.Ingress, r.Ingress)
+	where := "default backend"
+	if r.Path != "" {
+		where = fmt.Sprintf("host %s, path %s (%s)", quoteOr(r.Host, "any"), r.Path, r.Type)
+	}
+	if r.Closed != "" {
+		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Ingress, where, r.Closed)
+		return
+	}
+	t.works("route", "%s matches Ingress %s, %s", path, r.Ingress, where)
+}
+
+// backend looks at the Service behind the route, from each node with a proxy.
+func (t *tracer) backend(r *route.Route, nodes []string) {
+	b := t.Routes.Backends[r.Backend]
+	t.see(snapshot.Service, b.Service)
+	svc, ok := t.Cluster.Services.Get(b.Service)
+	if !ok {
+		t.broken("backend", "Service %s does not exist", b.Service)
+		return
+	}
+	compile := func(node string, anyNode bool) *balance.Set {
+		options := balance.Options{AnyNode: anyNode, AllowLoopback: t.Embedded}
+		return balance.Compile(svc, t.Cluster.SlicesOf(b.Service), b.Port, node, t.zone(node), options)
+	}
+	all := compile("", true)
+	lacking := slices.DeleteFunc(nodes, func(n string) bool { return len(compile(n, b.AnyNode).Endpoints) > 0 })
+	switch {
+	case len(all.Endpoints) == 0:
+		t.broken("backend", "503: %s", all.Why)
+	case len(lacking) > 0:
+		t.broken("backend", "503 from the proxies on %s: Service %s has externalTrafficPolicy: Local, and its endpoints are %s",
+			names(lacking, 5), b.Service, endpointsOf(all))
+	default:
+		t.works("backend", "port %s of Service %s: %s", b.Port, b.Service, endpointsOf(all))
+	}
+}
+
+func (t *tracer) zone(node string) string {
+	n, ok := t.Cluster.Nodes.Get(snapshot.Key{Name: node})
+	if !ok {
+		return ""
+	}
+	return n.Labels[corev1.LabelTopologyZone]
+}
+
+func endpointsOf(set *balance.Set) string {
+	var list []string
+	for _, e := range set.Endpoints {
+		text := e.Addr.String()
+		if e.Node != "" {
+			text += " on " + e.Node
+		}
+		list = append(list, text)
+	}
+	text := names(list, 4)
+	if set.Draining {
+		text += " (terminating, none is ready)"
+	}
+	return text
+}

@@ -1,0 +1,382 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/controller/assign"
+	"quayside.io/lbpool"
+)
+
+// address traces an IP address to whoever holds it, at one TCP port; 0: at all.
+func (t *tracer) address(ip netip.Addr, port int32) {
+	holders, listers := t.holders(ip)
+	if len(holders)+len(listers) == 0 {
+		t.broken("address", "%s", t.unheld(ip))
+		return
+	}
+	if len(holders) > 0 {
+		t.works("address", "%s is held by Service %s", ip, keysOf(holders))
+	}
+	if len(listers) > 0 {
+		t.works("address", "%s is in spec.externalIPs of Service %s", ip, keysOf(listers))
+	}
+	all := slices.Concat(holders, listers)
+	t.announced(all[0], ip)
+	var only func(corev1.ServicePort) bool
+	if port > 0 && !t.Embedded { // `up` has ports of its own
+		only = isTCP(port)
+		all = slices.DeleteFunc(all, func(s *corev1.Service) bool { return !slices.ContainsFunc(s.Spec.Ports, only) })
+		if len(all) == 0 {
+			t.broken("endpoints", "no Service at %s has port %d/TCP", ip, port)
+		}
+	}
+	for _, s := range all {
+		t.endpoints("endpoints", s, ip, only)
+	}
+}
+
+// holders are the Services with ip in their status, and those that list it in
+// spec.externalIPs as far as it is theirs: where nobody holds it, or speakers
+// say so. They are ordered by name.
+func (t *tracer) holders(ip netip.Addr) (holders, listers []*corev1.Service) {
+	for _, s := range t.Cluster.Services.Sorted() {
+		if slices.Contains(externalAddresses(s), ip) {
+			holders = append(holders, s)
+		} else if slices.Contains(listedAddresses(s), ip) {
+			listers = append(listers, s)
+		}
+	}
+	return holders, slices.DeleteFunc(listers, func(s *corev1.Service) bool {
+		return len(holders) > 0 && len(t.announcers(snapshot.KeyOf(s), ip)) == 0
+	})
+}
+
+func keysOf(services []*corev1.Service) string {
+	var keys []string
+	for _, s := range services {
+		keys = append(keys, snapshot.KeyOf(s).String())
+	}
+	return strings.Join(keys, " and ")
+}
+
+// externalAddresses are those in the status of a Service.
+func externalAddresses(s *corev1.Service) (list []netip.Addr) {
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		if ip, err := netip.ParseAddr(in.IP); err == nil {
+			list = append(list, ip.Unmap())
+		}
+	}
+	return list
+}
+
+// listedAddresses are those in spec.externalIPs of a Service.
+func listedAddresses(s *corev1.Service) (list []netip.Addr) {
+	for _, text := range s.Spec.ExternalIPs {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			list = append(list, ip.Unmap())
+		}
+	}
+	return list
+}
+
+// unheld says whose an address is that no Service holds.
+func (t *tracer) unheld(ip netip.Addr) string {
+	for _, n := range t.Cluster.Nodes.Sorted() {
+		for _, a := range n.Status.Addresses {
+			if own, err := netip.ParseAddr(a.Address); err == nil && own.Unmap() == ip {
+				return fmt.Sprintf("%s is node %s itself, not the address of a Service", ip, n.Name)
+			}
+		}
+	}
+	if p := t.poolWith(ip); p != nil {
+		t.see(snapshot.IPAddressPool, snapshot.KeyOf(p))
+		return fmt.Sprintf("no Service holds %s; it is a free address of pool %s", ip, p.Name)
+	}
+	return fmt.Sprintf("no Service holds %s, and no pool contains it", ip)
+}
+
+// poolWith is the pool that contains ip, or nil.
+func (t *tracer) poolWith(ip netip.Addr) *v1alpha1.IPAddressPool {
+	for _, p := range t.Cluster.IPAddressPools.Sorted() {
+		for _, text := range p.Spec.Addresses {
+			if r, err := lbpool.ParseRange(text); err == nil && r.Contains(ip) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// service traces every address of a Service.
+func (t *tracer) service(key snapshot.Key) {
+	t.see(snapshot.Service, key)
+	s, ok := t.Cluster.Services.Get(key)
+	if !ok {
+		t.broken("service", "Service %s does not exist", key)
+		return
+	}
+	kind, listed := cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP), listedAddresses(s)
+	isBalancer := kind == corev1.ServiceTypeLoadBalancer
+	if !isBalancer && len(listed) == 0 {
+		t.broken("service", "Service %s is of type %s; only LoadBalancer has an external address", key, kind)
+		return
+	}
+	t.works("service", "Service %s is of type %s, externalTrafficPolicy %s", key, kind, policyOf(s))
+	addresses := externalAddresses(s)
+	if waiting := service(s, nil).Waiting; len(addresses) == 0 && isBalancer {
+		t.broken("address", "%s has none: %s", key, cmp.Or(waiting, "no controller has given one"))
+	}
+	for _, ip := range addresses {
+		t.given(s, ip)
+		t.announced(s, ip)
+		t.endpoints("endpoints", s, ip, nil)
+	}
+	for _, ip := range listed {
+		t.works("address", "%s in spec.externalIPs", ip)
+		t.announced(s, ip)
+		t.endpoints("endpoints", s, ip, nil)
+	}
+}
+
+// given says where an address of s comes from.
+func (t *tracer) given(s *corev1.Service, ip netip.Addr) {
+	pool := s.Annotations[loadbalancer.AnnotationGiven]
+	if pool == "" {
+		t.works("address", "%s, given by another controller", ip)
+		return
+	}
+	for _, name := range strings.Split(pool, ",") {
+		t.see(snapshot.IPAddressPool, snapshot.Key{Name: name})
+	}
+	t.works("address", "%s from pool %s", ip, pool)
+}
+
+// announced says which nodes answer for ip on the network.
+func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
+	key := snapshot.KeyOf(s)
+	t.see(snapshot.Service, key)
+	var said []string
+	for status, a := range t.announcings(key, ip) {
+		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
+		said = append(said, fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status)))
+	}
+	switch {
+	case len(said) > 0:
+		t.works("announced", "%s", strings.Join(said, "; "))
+	case t.Embedded && ip.IsLoopback():
+		t.works("announced", "%s is on the loopback interface of this machine", ip)
+	case t.Embedded:
+		t.unknown("announced", "%s is not on loopback: this machine answers for it with --announce only", ip)
+	case t.Cluster.SpeakerStatuses.Len() == 0:
+		t.broken("announced", "no speaker has written a SpeakerStatus: does the speaker's DaemonSet run?")
+	default:
+		t.silence(s, ip)
+	}
+}
+
+// silence says why no speaker announces ip.
+func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
+	why, ok := t.problem(snapshot.Service, snapshot.KeyOf(s), ip,
+		"OutsidePools", "UnsafeAddress", "DuplicateAddress", "NotAdvertised", "NoEligibleNode", "AddressInUse",
+		assign.ReasonAddressOutsidePools, assign.ReasonNodeAddress)
+	if p := t.poolWith(ip); p != nil && !ok {
+		why, ok = t.problem(snapshot.IPAddressPool, snapshot.KeyOf(p), netip.Addr{}, "NotAdvertised")
+		why = "pool " + p.Name + ": " + why
+	}
+	switch {
+	case ok:
+		t.broken("announced", "%s", why)
+	case t.isCutShort():
+		t.unknown("announced", "no speaker names %s, but there is one that announces more than its SpeakerStatus can list", ip)
+	case !slices.Contains(externalAddresses(s), ip):
+		t.broken("announced", "no speaker says that it announces %s: they announce spec.externalIPs only with --external-ips (loadBalancer.externalIPs of the chart)", ip)
+	default:
+		t.broken("announced", "no speaker says that it announces %s", ip)
+	}
+}
+
+// isCutShort reports whether a speaker announces more than its status lists.
+func (t *tracer) isCutShort() bool {
+	for _, status := range t.Cluster.SpeakerStatuses.All() {
+		if status.Status.AnnouncingCount > int64(len(status.Status.Announcing)) && !isOrphan(t.Cluster, status) {
+			return true
+		}
+	}
+	return false
+}
+
+// announcers are the nodes whose speakers announce ip for a Service.
+func (t *tracer) announcers(key snapshot.Key, ip netip.Addr) map[string]bool {
+	nodes := map[string]bool{}
+	for status := range t.announcings(key, ip) {
+		nodes[status.Name] = true
+	}
+	return nodes
+}
+
+// announcings yields what speakers say of ip for a Service, ordered by node.
+func (t *tracer) announcings(key snapshot.Key, ip netip.Addr) iter.Seq2[*v1alpha1.SpeakerStatus, v1alpha1.Announcing] {
+	return func(yield func(*v1alpha1.SpeakerStatus, v1alpha1.Announcing) bool) {
+		for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
+			if isOrphan(t.Cluster, status) {
+				continue
+			}
+			for _, a := range status.Status.Announcing {
+				said, err := netip.ParseAddr(a.Address)
+				if err == nil && said == ip && a.Service == key.String() && !yield(status, a) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func by(a v1alpha1.Announcing) string {
+	switch {
+	case len(a.Interfaces) > 0:
+		return " on " + strings.Join(a.Interfaces, ", ")
+	case len(a.Peers) > 0:
+		return " to " + strings.Join(a.Peers, ", ")
+	}
+	return ""
+}
+
+// doubts says why a node may soon stop announcing.
+func (t *tracer) doubts(status *v1alpha1.SpeakerStatus) string {
+	n, known := t.Cluster.Nodes.Get(snapshot.Key{Name: status.Name})
+	switch {
+	case !known: // nodes are not to be seen from here
+		return ""
+	case !node(t.Cluster, n).Ready:
+		return " (the node is not ready)"
+	case status.Status.Leaving:
+		return " (it is leaving)"
+	}
+	return ""
+}
+
+// endpoints says for each port of s where its traffic ends; for those alone
+// that only names, if it names any.
+func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only func(corev1.ServicePort) bool) {
+	key := snapshot.KeyOf(s)
+	t.see(snapshot.Service, key)
+	if t.Embedded && key == t.Self {
+		t.works(link, "%s is served by this process", key)
+		return
+	}
+	near := t.announcers(key, ip)
+	local := policyOf(s) == corev1.ServiceExternalTrafficPolicyLocal && len(near) > 0
+	for _, port := range s.Spec.Ports {
+		if only != nil && !only(port) {
+			continue
+		}
+		what := fmt.Sprintf("port %d/%s of %s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP), key)
+		n := t.census(key, ip, port, near)
+		switch {
+		case n.serving() == 0:
+			t.broken(link, "%s: %s", what, n.none(s))
+		case local && n.near == 0:
+			t.broken(link, "%s: externalTrafficPolicy is Local, and no endpoint is on the announcing node (%s elsewhere)", what, n.counts())
+		case local:
+			t.works(link, "%s: %s, %d on the announcing node", what, n.counts(), n.near)
+		default:
+			t.works(link, "%s: %s", what, n.counts())
+		}
+	}
+}
+
+// census counts the endpoints behind a port.
+type census struct{ ready, draining, unready, portless, foreign, near int }
+
+// census counts those of a Service for the traffic to ip.
+func (t *tracer) census(key snapshot.Key, ip netip.Addr, port corev1.ServicePort, near map[string]bool) (n census) {
+	for _, slice := range t.Cluster.SlicesOf(key) {
+		if !t.reaches(ip, slice) {
+			n.foreign += len(slice.Endpoints)
+			continue
+		}
+		offers := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+			return p.Name != nil && *p.Name == port.Name || p.Name == nil && port.Name == ""
+		})
+		for _, e := range slice.Endpoints {
+			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+			serves := ready || e.Conditions.Serving != nil && *e.Conditions.Serving
+			switch {
+			case !offers:
+				n.portless++
+			case ready:
+				n.ready++
+			case serves:
+				n.draining++
+			default:
+				n.unready++
+			}
+			if offers && serves && e.NodeName != nil && near[*e.NodeName] {
+				n.near++
+			}
+		}
+	}
+	return n
+}
+
+// reaches reports whether the traffic to ip can end in a slice: kube-proxy does
+// not cross from one address family to the other. `up` does.
+func (t *tracer) reaches(ip netip.Addr, slice *discoveryv1.EndpointSlice) bool {
+	family := discoveryv1.AddressTypeIPv4
+	if ip.Is6() {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	return t.Embedded || slice.AddressType == family
+}
+
+func (n census) serving() int { return n.ready + n.draining }
+
+func (n census) counts() string {
+	text := fmt.Sprintf("%d ready", n.ready)
+	if n.draining > 0 {
+		text += fmt.Sprintf(", %d terminating", n.draining)
+	}
+	if n.unready > 0 {
+		text += fmt.Sprintf(", %d not ready", n.unready)
+	}
+	return text
+}
+
+// none says why nobody serves.
+func (n census) none(s *corev1.Service) string {
+	switch {
+	case n.unready > 0:
+		return fmt.Sprintf("no endpoint is ready (%d are not)", n.unready)
+	case n.portless > 0:
+		return fmt.Sprintf("%d endpoints, and none offers this port: does targetPort name a port of the pods?", n.portless)
+	case n.foreign > 0:
+		return fmt.Sprintf("no endpoint is of this address's family (%d of the other): do the pods have such an address?", n.foreign)
+	case len(s.Spec.Selector) == 0:
+		return "no endpoint, and no selector that would find pods"
+	}
+	return "no endpoint: does a pod match the selector " + selector(s) + "?"
+}
+
+func selector(s *corev1.Service) string {
+	var pairs []string
+	for k, v := range s.Spec.Selector {
+		pairs = append(pairs, k+"="+v)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+func policyOf(s *corev1.Service) corev1.ServiceExternalTrafficPolicy {
+	return cmp.Or(s.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+}

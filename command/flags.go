@@ -1,0 +1,110 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/controller/assign"
+	"quayside.io/proxy/route"
+	"quayside.io/speaker/announce"
+)
+
+// ingressFlags say which Ingresses are served. The proxy serves by them; the
+// controller, `status` and `trace` must know them to judge an Ingress as it does.
+type ingressFlags struct {
+	class, watchNamespace, defaultCertificate string
+	adopt                                     []string
+}
+
+func (f *ingressFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.class, "ingress-class", ingressclass.DefaultName, "name of our IngressClass, and value of the old annotation kubernetes.io/ingress.class")
+	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "also serve IngressClasses of this controller, with its quirks (repeatable), such as k8s.io/ingress-nginx")
+	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "serve the Ingresses of this namespace only; empty: of all")
+	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
+}
+
+func (f *ingressFlags) classes() ingressclass.Rules {
+	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, Namespace: f.watchNamespace}
+}
+
+// routes turns the flags into the options of the routing table. A Secret named
+// without a namespace is in namespace.
+func (f *ingressFlags) routes(namespace string) (route.Options, error) {
+	certificate, err := key("default-ssl-certificate", f.defaultCertificate, namespace)
+	return route.Options{Classes: f.classes(), DefaultCertificate: certificate}, err
+}
+
+// clusterFlags say which objects are ours. The controller decides by them.
+// `status` and `trace` work its decisions out again, and so take the same flags.
+type clusterFlags struct {
+	ingress           ingressFlags
+	namespace         string
+	loadBalancerClass string
+	serveClassless    bool // Services without a class are ours, too
+	externalIPs       bool
+	ignoreExcludeLB   bool
+}
+
+func (f *clusterFlags) add(flags *pflag.FlagSet) {
+	f.ingress.add(flags)
+	addNamespace(flags, &f.namespace)
+	flags.StringVar(&f.loadBalancerClass, "load-balancer-class", loadbalancer.Class, "spec.loadBalancerClass of the Services that are ours")
+	flags.BoolVar(&f.serveClassless, "default-load-balancer", true, "serve Services without a class, too")
+	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)
+}
+
+func (f *clusterFlags) assign() assign.Options {
+	return assign.Options{
+		LoadBalancerClass: f.loadBalancerClass, DefaultLoadBalancer: f.serveClassless, ExternalIPs: f.externalIPs,
+		Classes: f.ingress.classes(),
+	}
+}
+
+func (f *clusterFlags) announce() announce.Options {
+	return announce.Options{IgnoreExcludeLabel: f.ignoreExcludeLB, ExternalIPs: f.externalIPs}
+}
+
+func (f *clusterFlags) routes() (route.Options, error) { return f.ingress.routes(f.namespace) }
+
+func addNamespace(flags *pflag.FlagSet, namespace *string) {
+	flags.StringVar(namespace, "namespace", "quayside-system", "namespace that Quayside is installed in")
+}
+
+func addNodeName(flags *pflag.FlagSet, node *string, what string) {
+	flags.StringVar(node, "node-name", hostName(), what)
+}
+
+// addAnnounceFlags adds the flags that speakers and whoever judges them share.
+func addAnnounceFlags(flags *pflag.FlagSet, externalIPs, ignoreExcludeLB *bool) {
+	flags.BoolVar(externalIPs, "external-ips", false, "speakers also announce the addresses in spec.externalIPs of Services that lie in a pool")
+	flags.BoolVar(ignoreExcludeLB, "ignore-exclude-lb", false, "nodes labelled node.kubernetes.io/exclude-from-external-load-balancers announce, too")
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return name
+}
+
+// key parses NAMESPACE/NAME; a name alone is in namespace.
+func key(flag, value, namespace string) (snapshot.Key, error) {
+	if value == "" {
+		return snapshot.Key{}, nil
+	}
+	ns, name, found := strings.Cut(value, "/")
+	if !found {
+		ns, name = namespace, value
+	}
+	if ns == "" || name == "" || strings.Contains(name, "/") {
+		return snapshot.Key{}, fmt.Errorf("%w: --%s %q: want NAMESPACE/NAME", errBadInput, flag, value)
+	}
+	return snapshot.Key{Namespace: ns, Name: name}, nil
+}

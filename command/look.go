@@ -1,0 +1,182 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/printable"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/command/explain"
+	"quayside.io/controller"
+	"quayside.io/controller/assign"
+	"quayside.io/proxy/route"
+	"quayside.io/speaker/announce"
+)
+
+// lookTimeout bounds the wait for a cluster or an admin endpoint.
+const lookTimeout = 15 * time.Second
+
+// lookFlags are the flags of the commands that look and change nothing.
+type lookFlags struct {
+	output  string
+	cluster clusterFlags
+}
+
+func (f *lookFlags) add(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.output, "output", "o", "", "json or yaml; a screen of text by default")
+	f.cluster.add(flags)
+}
+
+// view is something to show: as text, or as JSON.
+type view interface{ WriteText(io.Writer) error }
+
+// look shows what see returns. see is told where to look: in the cluster of a
+// kubeconfig (empty: the pod's own account), or at the admin address.
+func (e *env) look(c *cobra.Command, f lookFlags, see func(ctx context.Context, kubeconfig string, inCluster bool) (view, error)) error {
+	if !slices.Contains([]string{"", "json", "yaml"}, f.output) {
+		return fmt.Errorf("%w: --output %q: want json or yaml", errBadInput, f.output)
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), lookTimeout)
+	defer cancel()
+	kubeconfig, inCluster := "", false
+	byAdmin := c.Flags().Changed("admin")
+	if !byAdmin {
+		kubeconfig, inCluster = e.findKubeconfig()
+	}
+	seen, err := see(ctx, kubeconfig, inCluster)
+	switch {
+	case err != nil && !byAdmin && !inCluster:
+		return fmt.Errorf("no cluster is configured (--kubeconfig), and %w", err)
+	case err != nil:
+		return err
+	}
+	return e.print(seen, f.output)
+}
+
+// findKubeconfig returns the file to use, empty for the pod's own account, and
+// false where there is no sign of a cluster.
+func (e *env) findKubeconfig() (string, bool) {
+	if e.kubeconfig != "" {
+		return e.kubeconfig, true
+	}
+	if list := filepath.SplitList(os.Getenv("KUBECONFIG")); len(list) > 0 {
+		return list[0], true
+	}
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return "", true
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", false
+	}
+	path := filepath.Join(home, ".kube", "config")
+	_, err = os.Stat(path)
+	return path, err == nil
+}
+
+// scene reads the cluster once and compiles it as the halls do.
+func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (explain.Scene, error) {
+	routes, err := f.routes()
+	if err != nil {
+		return explain.Scene{}, err
+	}
+	log, err := e.log(e.stderr)
+	if err != nil {
+		return explain.Scene{}, err
+	}
+	// Secrets are not read: who looks need not see them.
+	kinds := slices.DeleteFunc(controller.Kinds(), func(k snapshot.Kind) bool { return k == snapshot.Secret })
+	api, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Kinds: kinds, Lenient: true, Component: "status", Log: log})
+	if err != nil {
+		return explain.Scene{}, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- api.Run(watching) }()
+	defer func() { stop(); <-done }()
+	select {
+	case <-api.Synced():
+	case <-ctx.Done():
+		return explain.Scene{}, whyUnseen(api.Snapshot())
+	}
+	return compileScene(api.Snapshot(), f, routes), nil
+}
+
+// compileScene works out what controller, speakers and proxies make of c.
+func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) explain.Scene {
+	now := time.Now()
+	routes.Now = now
+	s := explain.Scene{
+		Cluster: c, Now: now, Routes: route.Compile(c, nil, routes),
+		Self: snapshot.Key{Namespace: f.namespace, Name: proxyService().Name},
+	}
+	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
+	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
+	for _, p := range s.Routes.Problems {
+		if p.Reason != route.MissingSecret { // none was read
+			s.Problems = append(s.Problems, p)
+		}
+	}
+	return s
+}
+
+// whyUnseen says why the cluster could not be read in full.
+func whyUnseen(c *snapshot.Cluster) error {
+	for _, f := range c.Faults {
+		return errors.New(f.Message)
+	}
+	return fmt.Errorf("the cluster was not seen in full within %s", lookTimeout)
+}
+
+// askAdmin asks the process at the admin address.
+func (e *env) askAdmin(ctx context.Context, path string, into any) error {
+	where := "http://" + e.admin + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	if err != nil {
+		return fmt.Errorf("%w: --admin: %w", errBadInput, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("nothing answers at --admin %s: %w", e.admin, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // what it says is only a comment on the status
+		return fmt.Errorf("%s answers %s: %s", where, resp.Status, strings.TrimSpace(string(said)))
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("the answer of %s is not Quayside's: %w", where, err)
+	}
+	return nil
+}
+
+func (e *env) print(v view, output string) error {
+	var out []byte
+	var err error
+	switch output {
+	case "":
+		return v.WriteText(e.stdout)
+	case "json":
+		out, err = printable.JSON(v)
+	case "yaml":
+		out, err = printable.YAML(v)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = e.stdout.Write(out)
+	return err
+}

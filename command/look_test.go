@@ -1,0 +1,68 @@
+package command
+
+import (
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"quayside.io/cluster"
+)
+
+// classlessYAML holds what is ours only with the flags of the day: a Service
+// without a class, which no pool can serve, and an Ingress in namespace shop
+// whose backend is missing.
+const classlessYAML = `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {type: LoadBalancer, clusterIP: 10.96.0.7, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: cart, namespace: shop}
+spec:
+  ingressClassName: quayside
+  defaultBackend: {service: {name: gone, port: {number: 80}}}
+`
+
+// Status and trace judge by the flags that controller and proxy run with: what
+// those leave to others is no problem of ours.
+func TestStatusJudgesByTheFlagsOfTheInstallation(t *testing.T) {
+	files, err := cluster.NewFiles([]string{writeFile(t, t.TempDir(), "objects.yaml", classlessYAML)}, nil,
+		cluster.FilesOptions{IngressClass: "quayside", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		want []string // objects with problems
+	}{
+		{"", []string{"cart", "web"}},
+		{"--default-load-balancer=false", []string{"cart"}},
+		{"--watch-namespace=elsewhere --default-load-balancer=false", nil},
+		{"--ingress-class=other", []string{"web"}},
+	} {
+		var f clusterFlags
+		flags := pflag.NewFlagSet("status", pflag.ContinueOnError)
+		f.add(flags)
+		if err := flags.Parse(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		routes, err := f.routes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range compileScene(files.Snapshot(), f, routes).Problems {
+			got = append(got, p.Object.Name)
+		}
+		slices.Sort(got)
+		if got = slices.Compact(got); !slices.Equal(got, c.want) {
+			t.Errorf("status %s: problems of %q, want %q", c.args, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/printable"
+	"quayside.io/command/migrate"
+)
+
+// migrateFlags are the flags of `migrate`.
+type migrateFlags struct {
+	files        []string
+	output, only string
+}
+
+func (e *env) migrateCommand() *cobra.Command {
+	var f migrateFlags
+	c := &cobra.Command{
+		Use:   "migrate",
+		Short: "Turn the objects of MetalLB and of ingress-nginx into ours",
+		Long: `Turn the objects of MetalLB, of any age, and Ingresses of class nginx into ours,
+and print them for ` + "`kubectl apply -f -`" + `; read them first. What has no equivalent is said
+in comments and on standard error. Without -f the objects are read from the cluster; nothing is
+changed there. Annotations of Services need no migration: MetalLB's are read.`,
+		Example: "  quayside migrate >quayside.yaml\n  kubectl get ingress -A -o yaml | quayside migrate -f -",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"yaml", "json"}, f.output) {
+				return fmt.Errorf("%w: --output %q: want yaml or json", errBadInput, f.output)
+			}
+			if !slices.Contains([]string{"", migrate.Addresses, migrate.Ingresses}, f.only) {
+				return fmt.Errorf("%w: --only %q: want addresses or ingresses", errBadInput, f.only)
+			}
+			return e.migrate(c.Context(), f)
+		},
+	}
+	c.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or folder of manifests, - for standard input (repeatable); the cluster by default")
+	c.Flags().StringVarP(&f.output, "output", "o", "yaml", "yaml or json")
+	c.Flags().StringVar(&f.only, "only", "", "addresses: what was MetalLB's; ingresses: what was ingress-nginx's; both by default")
+	return c
+}
+
+func (e *env) migrate(ctx context.Context, f migrateFlags) error {
+	m := migrate.Migration{Only: f.only}
+	failed := e.gather(ctx, &m, f.files)
+	result := m.Result()
+	for _, n := range result.AllNotes() {
+		fmt.Fprintln(e.stderr, "note:", printable.Line(n))
+	}
+	write := result.WriteYAML
+	if f.output == "json" {
+		write = result.WriteJSON
+	}
+	return errors.Join(write(e.stdout), failed)
+}
+
+// gather reads files, or the cluster where none is named. What can be read is,
+// whatever else cannot.
+func (e *env) gather(ctx context.Context, m *migrate.Migration, files []string) error {
+	if len(files) == 0 {
+		kubeconfig, ok := e.findKubeconfig()
+		if !ok {
+			return fmt.Errorf("%w: no cluster is configured (--kubeconfig); name files with -f", errBadInput)
+		}
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		text, err := cluster.Foreign(ctx, kubeconfig)
+		if err != nil {
+			return err
+		}
+		return m.Read("the cluster", text)
+	}
+	var all []error
+	for _, name := range files {
+		all = append(all, e.gatherFile(m, name))
+	}
+	if err := errors.Join(all...); err != nil {
+		return fmt.Errorf("%w: %w", errBadInput, err)
+	}
+	return nil
+}
+
+func (e *env) gatherFile(m *migrate.Migration, name string) error {
+	if name == "-" {
+		text, err := io.ReadAll(os.Stdin)
+		return errors.Join(err, m.Read("standard input", text))
+	}
+	var all []error
+	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		manifest := slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path)))
+		if err != nil || d.IsDir() || path != name && !manifest {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = m.Read(path, text)
+		}
+		all = append(all, err)
+		return nil
+	})
+	return errors.Join(append(all, err)...)
+}

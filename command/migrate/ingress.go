@@ -1,0 +1,79 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+// redirect is the option with another default in classes of our own.
+const redirect = "ssl-redirect"
+
+// ingress takes an Ingress of class nginx.
+func (m *Migration) ingress(s *source) error {
+	var spec networkingv1.IngressSpec
+	left, err := read(s.Spec, &spec)
+	if err != nil {
+		return err
+	}
+	class := ingressclass.NameOf(&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: s.Metadata.Annotations}, Spec: spec})
+	if class != ingressclass.NginxName {
+		m.note("Ingress %s/%s is of class %q, not nginx: left alone", s.Metadata.Namespace, s.Metadata.Name, class)
+		return nil
+	}
+	ours := ingressclass.DefaultName
+	spec.IngressClassName = &ours
+	meta, notes := own(s.Metadata)
+	meta.Annotations = renamed(meta.Annotations)
+	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
+		// The habit of ingress-nginx that classes of our own do not have.
+		meta.Annotations[route.OwnPrefix+redirect] = "true"
+	}
+	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
+		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
+	}
+	m.add(s, Object{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, judge(meta, spec))})
+	return nil
+}
+
+// otherWays is said once of all Ingresses: the Services behind them are not at
+// hand here.
+const otherWays = "a class of our own reaches a Service with externalTrafficPolicy: Local only through pods on the proxy's own node, " +
+	"where ingress-nginx ignores that policy; to keep all its ways, leave the Ingresses as they are and serve class nginx: " +
+	"ingressClass.adoptControllers={k8s.io/ingress-nginx} in the chart's values"
+
+// renamed are the annotations under our own prefix.
+func renamed(annotations map[string]string) map[string]string {
+	out := map[string]string{}
+	for name, value := range annotations {
+		if name == ingressclass.LegacyAnnotation {
+			continue
+		}
+		if key, theirs := strings.CutPrefix(name, route.NginxPrefix); theirs {
+			name = route.OwnPrefix + key
+		}
+		out[name] = value
+	}
+	return out
+}
+
+// judge asks the proxy's compiler what it makes of the Ingress. That Services
+// and Secrets are not at hand here is no news.
+func judge(meta Meta, spec networkingv1.IngressSpec) (notes []string) {
+	o := &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, Annotations: meta.Annotations}, Spec: spec,
+	}
+	for _, p := range route.Compile(snapshot.Of(o), nil, route.Options{}).Problems {
+		if !slices.Contains([]string{route.MissingService, route.MissingPort, route.MissingSecret}, p.Reason) {
+			notes = append(notes, fmt.Sprintf("%s: %s", p.Reason, p.Message))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,100 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+)
+
+// proxyFlags are the flags of `proxy`, which `up` has too.
+type proxyFlags struct {
+	ingress       ingressFlags
+	nodeName      string
+	namespace     string
+	http, https   string
+	trusted       []string
+	proxyProtocol bool
+	grace         time.Duration
+}
+
+func (f *proxyFlags) add(flags *pflag.FlagSet) {
+	f.ingress.add(flags)
+	addNamespace(flags, &f.namespace)
+	addNodeName(flags, &f.nodeName, "node that this proxy runs on; Services with externalTrafficPolicy: Local are reached through its endpoints only")
+	flags.StringVar(&f.http, "http", ":8080", "address to serve HTTP on; empty: not at all")
+	flags.StringVar(&f.https, "https", ":8443", "address to serve HTTPS on; empty: not at all")
+	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "CIDRs of proxies in front of this one, whose X-Forwarded-* is believed")
+	flags.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "expect the PROXY protocol, v1 or v2, from trusted proxies")
+	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
+}
+
+// options turns the flags into those of the hall.
+func (f *proxyFlags) options(source *cluster.Source, p *process) (proxy.Options, error) {
+	routes, err := f.ingress.routes(f.namespace)
+	if err != nil {
+		return proxy.Options{}, err
+	}
+	var trusted []netip.Prefix
+	for _, cidr := range f.trusted {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return proxy.Options{}, fmt.Errorf("%w: --trusted-proxies: %w", errBadInput, err)
+		}
+		trusted = append(trusted, prefix)
+	}
+	return proxy.Options{
+		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
+		TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
+		Log: p.component("proxy"), Registerer: p.registry,
+	}, nil
+}
+
+// lameDuck is how long a proxy that was asked to end goes on accepting: until
+// speakers and kube-proxies have heard that its pod terminates.
+func lameDuck(grace time.Duration) time.Duration { return min(5*time.Second, grace/2) }
+
+func (e *env) proxyCommand() *cobra.Command {
+	var f proxyFlags
+	c := &cobra.Command{
+		Use: "proxy", Short: "Serve Ingresses: the HTTP data plane", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f) },
+	}
+	f.add(c.Flags())
+	return c
+}
+
+func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
+	p, err := e.process()
+	if err != nil {
+		return err
+	}
+	api, err := cluster.NewAPI(cluster.APIOptions{
+		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
+		WatchNamespace: f.ingress.watchNamespace, SecretType: corev1.SecretTypeTLS, Kinds: proxy.Kinds(),
+		SpeakerStatus: f.nodeName, // a thousand others change all the time
+		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
+	})
+	if err != nil {
+		return err
+	}
+	options, err := f.options(api.Source, p)
+	if err != nil {
+		return err
+	}
+	hall, err := proxy.New(options)
+	if err != nil {
+		return err
+	}
+	p.admin.Ready(hall.Ready)
+	p.admin.State(hall.State)
+	return serveUntilDrained(ctx, hall.Run, api.Run, p.admin.Run)
+}

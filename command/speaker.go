@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quayside.io/cluster"
+	"quayside.io/speaker"
+)
+
+// speakerFlags are the flags of `speaker`.
+type speakerFlags struct {
+	nodeName, namespace    string
+	bind, keyFile, profile string
+	kubeProxy              string
+	ignoreExcludeLB        bool
+	externalIPs            bool
+	handOverOnCordon       bool
+}
+
+func (f *speakerFlags) add(flags *pflag.FlagSet) {
+	addNamespace(flags, &f.namespace)
+	addNodeName(flags, &f.nodeName, "node that this speaker speaks for")
+	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)
+	flags.StringVar(&f.bind, "members-bind", ":7946", "HOST:PORT for gossip with the other speakers, TCP and UDP")
+	flags.StringVar(&f.keyFile, "members-key-file", "", "file of gossip secrets of at least 16 bytes, one per line: the first encrypts, all decrypt")
+	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")
+	flags.StringVar(&f.kubeProxy, "kube-proxy-metrics", "localhost:10249", "HOST:PORT of this node's kube-proxy metrics; after a start no new address is taken before kube-proxy has written its rules, where that can be seen; empty: do not wait")
+	flags.BoolVar(&f.handOverOnCordon, "hand-over-on-cordon", false, "hand the addresses over when the node is cordoned (spec.unschedulable); a node that is being deleted always does")
+}
+
+func (e *env) speakerCommand() *cobra.Command {
+	var f speakerFlags
+	c := &cobra.Command{
+		Use: "speaker", Short: "Announce addresses from one node", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.runSpeaker(c.Context(), f) },
+	}
+	f.add(c.Flags())
+	return c
+}
+
+func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
+	p, err := e.process()
+	if err != nil {
+		return err
+	}
+	api, err := cluster.NewAPI(cluster.APIOptions{
+		Kubeconfig: e.kubeconfig, Component: "speaker", Log: p.log, Registerer: p.registry, Kinds: speaker.Kinds(),
+	})
+	if err != nil {
+		return err
+	}
+	hall, err := speaker.New(speaker.Options{
+		Source: api.Source, Writer: api, NodeName: f.nodeName,
+		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
+		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon,
+		Log: p.component("speaker"), Registerer: p.registry,
+	})
+	if err != nil {
+		return err
+	}
+	p.admin.Ready(hall.Ready)
+	p.admin.State(hall.State)
+	return serveUntilDrained(ctx, hall.Run, api.Run, p.admin.Run)
+}
+
+// localSpeaker is the speaker of `up --announce`: the only one there is.
+func localSpeaker(files *cluster.Files, node string, p *process) (*speaker.Speaker, error) {
+	return speaker.New(speaker.Options{
+		Source: files.Source, Writer: files, NodeName: node, Solitary: true,
+		Log: p.component("speaker"), Registerer: p.registry,
+	})
+}

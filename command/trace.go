@@ -1,0 +1,62 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"quayside.io/command/explain"
+)
+
+func (e *env) traceCommand() *cobra.Command {
+	var f lookFlags
+	c := &cobra.Command{
+		Use:   "trace TARGET",
+		Short: "Explain one path, link by link, from the LAN to the pod",
+		Long: `Explain one path, link by link, from the LAN to the pod, and name the first link
+that is broken. The path is worked out from the objects of the cluster, as
+controller, speakers and proxies do; no packet is sent. It is looked for where
+` + "`quayside status`" + ` looks. The exit code is 1 if a link is broken.`,
+		Example: "  quayside trace https://shop.example.com/cart\n  quayside trace service/default/web\n  quayside trace 10.0.0.7",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			target, err := explain.ParseTarget(args[0])
+			if err != nil {
+				return fmt.Errorf("%w: %w", errBadInput, err)
+			}
+			path := &explain.Path{}
+			err = e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (view, error) {
+				if !inCluster {
+					return path, e.askAdmin(ctx, "/trace?target="+url.QueryEscape(args[0]), path)
+				}
+				scene, err := e.scene(ctx, kubeconfig, f.cluster)
+				if err == nil {
+					path = explain.Trace(scene, target)
+				}
+				return path, err
+			})
+			if err != nil {
+				return err
+			}
+			if l, broken := path.FirstBroken(); broken {
+				return fmt.Errorf("the path is broken at %q", l.Name)
+			}
+			return nil
+		},
+	}
+	f.add(c.Flags())
+	return c
+}
+
+// tracing answers /trace of a process that has the whole scene.
+func tracing(scene func() explain.Scene) func(target string) (any, error) {
+	return func(target string) (any, error) {
+		to, err := explain.ParseTarget(target)
+		if err != nil {
+			return nil, err
+		}
+		return explain.Trace(scene(), to), nil
+	}
+}

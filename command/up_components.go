@@ -1,0 +1,154 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/command/demo"
+	"quayside.io/command/explain"
+	"quayside.io/controller"
+	"quayside.io/controller/assign"
+	"quayside.io/proxy"
+	"quayside.io/proxy/route"
+	"quayside.io/proxy/serve"
+)
+
+// runHalls wires the halls to the files and shows what they do.
+func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, p *process) error {
+	control, err := controller.New(controller.Options{
+		Source: files.Source, Writer: files, Assign: f.assignOptions(files.Snapshot()),
+		Log: p.component("controller"), Registerer: p.registry,
+	})
+	if err != nil {
+		return err
+	}
+	options, err := f.proxy.options(files.Source, p)
+	if err != nil {
+		return err
+	}
+	options.AllowLoopback = true
+	options.LameDuck = 0 // nobody else sends to this process
+	options.Listeners = f.listeners
+	front, err := proxy.New(options)
+	if err != nil {
+		return err
+	}
+	carrier := newCarrier(files, f.proxy.nodeName, p.component("forward"))
+	findings := []func() []snapshot.Problem{control.Problems, front.Problems, carrier.problems}
+	tasks := []task{files.Run, control.Run, carrier.run, p.admin.Run}
+	if f.announce {
+		hall, err := localSpeaker(files, f.proxy.nodeName, p)
+		if err != nil {
+			return err
+		}
+		tasks, findings = append(tasks, hall.Run), append(findings, hall.Problems)
+	}
+	problems := func() (all []snapshot.Problem) {
+		for _, find := range findings {
+			all = append(all, find()...)
+		}
+		return all
+	}
+	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: func() *explain.Report {
+		return explain.Status(files.Snapshot(), problems())
+	}}
+	tasks = append(tasks, s.run)
+	if f.demo {
+		d := demo.New(files, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
+		s.header = func() string { return demoHeader(files.Snapshot(), front.Listeners(), d.Stats()) }
+		tasks = append(tasks, d.Run)
+	}
+	p.admin.Ready(front.Ready)
+	p.admin.State(func() any {
+		return struct {
+			*explain.Report
+			Proxy any `json:"proxy"`
+		}{explain.Status(files.Snapshot(), problems()), front.State()}
+	})
+	p.admin.Trace(tracing(func() explain.Scene {
+		c := files.Snapshot()
+		return explain.Scene{
+			Cluster: c, Problems: problems(), Secrets: true, Embedded: true, Self: proxyService(), Now: time.Now(), Routes: cmp.Or(front.Table(), &route.Table{}),
+		}
+	}))
+	return serveUntilDrained(ctx, front.Run, tasks...)
+}
+
+// assignOptions are those of the allocator. The Ingresses are at the address of
+// the proxy's Service if the manifests have one, else at our own.
+func (f *upFlags) assignOptions(c *snapshot.Cluster) assign.Options {
+	o := assign.Options{DefaultLoadBalancer: true, Classes: f.proxy.ingress.classes()}
+	if _, ok := c.Services.Get(proxyService()); ok {
+		o.PublishService = proxyService()
+		return o
+	}
+	o.PublishAddresses = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+	if at, err := netip.ParseAddrPort(f.proxy.http); err == nil && !at.Addr().IsUnspecified() {
+		o.PublishAddresses = []netip.Addr{at.Addr()}
+	}
+	return o
+}
+
+// proxyService is the Service of the proxy itself, as the chart and the demo
+// name it. It has no endpoints here: `up` listens on its addresses.
+func proxyService() snapshot.Key {
+	return snapshot.Key{Namespace: "quayside-system", Name: "quayside-proxy"}
+}
+
+// proxyAddresses are the loopback addresses of the proxy's own Service.
+func proxyAddresses(c *snapshot.Cluster) []netip.Addr {
+	s, ok := c.Services.Get(proxyService())
+	if !ok {
+		return nil
+	}
+	var list []netip.Addr
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		if ip, err := netip.ParseAddr(in.IP); err == nil && ip.IsLoopback() {
+			list = append(list, ip)
+		}
+	}
+	return list
+}
+
+// listeners are what the proxy opens beyond --http and --https: the addresses
+// of its own Service. A listener on all addresses has them already.
+func (f *upFlags) listeners(c *snapshot.Cluster) []serve.Listener {
+	var list []serve.Listener
+	for _, ip := range proxyAddresses(c) {
+		for _, at := range []struct {
+			address string
+			tls     bool
+		}{{f.proxy.http, false}, {f.proxy.https, true}} {
+			host, port, err := net.SplitHostPort(at.address)
+			if err != nil || isEveryAddress(host) || host == ip.String() {
+				continue
+			}
+			list = append(list, serve.Listener{Address: net.JoinHostPort(ip.String(), port), TLS: at.tls})
+		}
+	}
+	return list
+}
+
+func isEveryAddress(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// proxyAt is where the proxy's own Service is reached, by HTTP or HTTPS: what is
+// bound says so, since a flag may leave the port to the system.
+func proxyAt(c *snapshot.Cluster, all []serve.ListenerState, tls bool) (netip.AddrPort, bool) {
+	for _, ip := range proxyAddresses(c) {
+		for _, l := range all {
+			at, err := netip.ParseAddrPort(l.Bound)
+			if err == nil && l.TLS == tls && (at.Addr() == ip || at.Addr().IsUnspecified()) {
+				return netip.AddrPortFrom(ip, at.Port()), true
+			}
+		}
+	}
+	return netip.AddrPort{}, false
+}
