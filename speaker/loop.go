@@ -20,7 +20,7 @@ type mind struct {
 
 	cluster *snapshot.Cluster
 	members *members.View
-	viewed  announce.View // what plan was made of
+	macs    map[string]string // of all speakers, this one's included: whose they are
 	plan    *announce.Plan
 	self    announce.Facts
 	stops   farewell // this speaker is to end
@@ -134,7 +134,11 @@ func (m *mind) compile() {
 	m.met = m.met || len(m.members.Alive) > 1
 	m.noteLacks(began)
 	m.self = m.facts(began)
+	m.remember()
 	before, view := m.plan, m.view()
+	m.macs = announce.MACs(m.cluster, view)
+	m.recognise()
+	view.Refused = m.refusals()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
 	if m.synced() {
 		m.since = m.plan.Since
@@ -187,20 +191,19 @@ func (m *mind) claims(a netip.Addr) bool {
 	return ok
 }
 
-// view adds to what the members know what this node knows of itself.
+// view adds to what the members know what this node knows of itself, but for what
+// the LAN has refused: that names the nodes whose MACs the view shows.
 func (m *mind) view() announce.View {
 	v := announce.View{
 		Alive:       maps.Clone(m.members.Alive),
 		Claims:      maps.Clone(m.members.Claims),
 		Facts:       maps.Clone(m.members.Facts),
-		Refused:     make(map[netip.Addr]announce.Refusal, len(m.refused)),
 		HandingOver: m.handing,
 		Remembered:  m.remembered,
 		Cut:         m.cut,
 		Lost:        m.losses,
 		Since:       m.since,
 	}
-	m.remember()
 	if v.Claims == nil {
 		v.Claims = map[netip.Addr]announce.Claim{}
 	}
@@ -215,12 +218,16 @@ func (m *mind) view() announce.View {
 			v.Claims[a] = c
 		}
 	}
-	m.viewed = v
-	m.recognise(announce.MACs(m.cluster, v))
-	for a, r := range m.refused {
-		v.Refused[a] = r.Refusal
-	}
 	return v
+}
+
+// refusals are what the LAN has said about addresses.
+func (m *mind) refusals() map[netip.Addr]announce.Refusal {
+	out := make(map[netip.Addr]announce.Refusal, len(m.refused))
+	for a, r := range m.refused {
+		out[a] = r.Refusal
+	}
+	return out
 }
 
 // waiting says why nothing may be claimed yet.
@@ -320,7 +327,7 @@ func (m *mind) noteCut(want *l2.Want, known map[netip.Addr]struct{}) {
 // one LAN hear each other.
 func (m *mind) speakers() map[string]struct{} {
 	out := map[string]struct{}{}
-	for mac := range announce.MACs(m.cluster, m.viewed) {
+	for mac := range m.macs {
 		out[mac] = struct{}{}
 	}
 	return out

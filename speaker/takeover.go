@@ -258,7 +258,6 @@ func (m *mind) hear(v verdict) {
 		m.deaf = v.deaf
 	}
 	m.compile() // the world may have moved while the LAN was asked
-	macs := announce.MACs(m.cluster, m.viewed)
 	now := time.Now()
 	for _, t := range append(m.plan.Take, m.plan.Barred...) {
 		if _, asked := v.asked[t.Address]; !asked {
@@ -266,11 +265,11 @@ func (m *mind) hear(v verdict) {
 		}
 		found, taken := v.found[t.Address]
 		switch {
-		case taken && macs[found.MAC] == m.opts.NodeName:
+		case taken && m.macs[found.MAC] == m.opts.NodeName:
 			m.grant(t) // an interface of ours hears another: both are on one LAN
 		case taken:
 			delete(m.silent, t.Address)
-			m.refuse(t, announce.Refusal{Node: macs[found.MAC], MAC: found.MAC}, "somebody answers for it", now)
+			m.refuse(t, announce.Refusal{Node: m.macs[found.MAC], MAC: found.MAC}, "somebody answers for it", now)
 		case v.err != nil:
 			m.opts.Log.Warn("the LAN could not be asked", "address", t.Address, "error", v.err)
 			m.refused[t.Address] = refusal{Refusal: announce.Refusal{Node: cmp.Or(t.From, m.opts.NodeName)}, retry: now.Add(retryFailed)}
@@ -301,9 +300,9 @@ func (v *verdict) livesOn(node string) bool {
 }
 
 // recognise finds out that a stranger is a member that had not been met.
-func (m *mind) recognise(macs map[string]string) {
+func (m *mind) recognise() {
 	for a, r := range m.refused {
-		if node := macs[r.MAC]; r.Node == "" && node != "" && node != m.opts.NodeName {
+		if node := m.macs[r.MAC]; r.Node == "" && node != "" && node != m.opts.NodeName {
 			m.refused[a] = refusal{Refusal: announce.Refusal{Node: node, MAC: r.MAC}, retry: time.Now().Add(retryMember)}
 		}
 	}
