@@ -1,9 +1,10 @@
 // Package loadbalancer reads what a Service says to whoever balances its load:
-// its class, its annotations, the addresses that it lists, and with whom it
-// shares one. The controller gives addresses by these words and the speakers
-// announce them, so both must read them alike.
+// its class, its annotations, the addresses that it lists, with whom it shares
+// one, and which pool an address belongs to. The controller gives addresses by
+// these words and the speakers announce them, so both must read them alike.
 //
-// It is pure, and any package may import it. Read this file, then sharing.go.
+// It is pure, and any package may import it. Read this file, then sharing.go and
+// pools.go.
 package loadbalancer
 
 import corev1 "k8s.io/api/core/v1"

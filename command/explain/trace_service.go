@@ -15,7 +15,6 @@ import (
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/lbpool"
 )
 
 // address traces an IP address to whoever holds it, at one TCP port; 0: at all.
@@ -106,14 +105,11 @@ func (t *tracer) unheld(ip netip.Addr) string {
 	return fmt.Sprintf("no Service holds %s, and no pool contains it", ip)
 }
 
-// poolWith is the pool that contains ip, or nil.
+// poolWith is the pool that ip belongs to, or nil.
 func (t *tracer) poolWith(ip netip.Addr) *v1alpha1.IPAddressPool {
-	for _, p := range t.Cluster.IPAddressPools.Sorted() {
-		for _, text := range p.Spec.Addresses {
-			if r, err := lbpool.ParseRange(text); err == nil && r.Contains(ip) {
-				return p
-			}
-		}
+	homes := loadbalancer.HomesOf(t.Cluster.IPAddressPools.Sorted())
+	if i := homes.Of(ip); i >= 0 {
+		return homes.Pools[i]
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/lbpool"
 )
@@ -43,11 +44,7 @@ type pool struct {
 func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 	ps := &pools{byName: make(map[string]*pool, len(objects))}
 	var raw []*lbpool.Pool
-	older := slices.Clone(objects)
-	slices.SortStableFunc(older, func(a, b *v1alpha1.IPAddressPool) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	for i, o := range older {
+	for i, o := range loadbalancer.ByAge(objects) {
 		p := &pool{obj: o, index: i, drain: o.Spec.Drain, auto: o.Spec.AutoAssign == nil || *o.Spec.AutoAssign}
 		raw = append(raw, p.readAddresses())
 		p.readAllocation()

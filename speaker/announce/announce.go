@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -199,7 +200,7 @@ type compiler struct {
 	nodeIndex map[string]int // into nodes
 	owned     map[netip.Addr]string
 	pools     []pool
-	ranges    []poolRange // sorted, not overlapping
+	homes     loadbalancer.Homes
 	adverts   []advert
 	addresses []*address // sorted by address
 	claims    map[netip.Addr]Claim

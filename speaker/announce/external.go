@@ -38,9 +38,9 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 	for _, svc := range listers {
 		own := byStatus(svc)
 		for _, a := range externalAddresses(svc) {
-			where, ok := k.poolOf(a)
-			if e := byAddr[a]; ok && !own.has(a) && !held[a].bar(svc) && (e == nil || e.conflict(svc) == nil) {
-				k.addUser(byAddr, svc, a, where, "spec.externalIPs lists")
+			pool := k.homes.Of(a)
+			if e := byAddr[a]; pool >= 0 && !own.has(a) && !held[a].bar(svc) && (e == nil || e.conflict(svc) == nil) {
+				k.addUser(byAddr, svc, a, pool, "spec.externalIPs lists")
 			}
 		}
 	}

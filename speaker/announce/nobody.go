@@ -3,6 +3,7 @@ package announce
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -56,13 +57,15 @@ func (k *compiler) whyNot(e *address, i int) string {
 func (k *compiler) whyNoLink(e *address, u *user, i int) string {
 	for _, a := range slices.Backward(u.adverts) {
 		if v := &k.adverts[a]; v.nodes[i] {
-			return k.nodes[i].whyNoLink(e, v.interfaces)
+			return k.nodes[i].whyNoLink(e.addr, k.homes.Entry(e.pool, e.addr), v.interfaces)
 		}
 	}
 	return "no advertisement selects it"
 }
 
-func (n *node) whyNoLink(e *address, names map[string]struct{}) string {
+// whyNoLink says why no link of n, among those of the given names if there are
+// any, carries a, which lies in entry of its pool.
+func (n *node) whyNoLink(a netip.Addr, entry string, names map[string]struct{}) string {
 	var named, down []string
 	for i := range n.ifaces {
 		link := &n.ifaces[i]
@@ -70,7 +73,7 @@ func (n *node) whyNoLink(e *address, names map[string]struct{}) string {
 			continue
 		}
 		named = append(named, link.Name)
-		if carries(link, e.addr, names != nil) {
+		if carries(link, a, names != nil) {
 			down = append(down, link.Name)
 		}
 	}
@@ -80,7 +83,7 @@ func (n *node) whyNoLink(e *address, names map[string]struct{}) string {
 	case names != nil && len(named) == 0:
 		return "it has no interface " + strings.Join(slices.Sorted(maps.Keys(names)), " or ")
 	case names != nil:
-		return fmt.Sprintf("no address or on-link route in %s on interface %s", e.where.text, strings.Join(named, ", "))
+		return fmt.Sprintf("no address or on-link route in %s on interface %s", entry, strings.Join(named, ", "))
 	}
-	return "no interface in " + e.where.text
+	return "no interface in " + entry
 }

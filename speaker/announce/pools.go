@@ -2,16 +2,14 @@ package announce
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 
-	"go4.org/netipx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
-	"quayside.io/lbpool"
 )
 
 type pool struct {
@@ -20,38 +18,14 @@ type pool struct {
 	bgp     bool  // a BGPAdvertisement selects it
 }
 
-// poolRange is one entry of a pool's addresses.
-type poolRange struct {
-	netipx.IPRange
-	text string // as the operator wrote it
-	pool int
-}
-
-// readPools keeps what parses. That an entry does not, or that two overlap, is
-// reported by package assign, which allocates from them.
+// readPools divides the addresses among the pools. That an entry does not parse,
+// or that two pools overlap, is reported by package assign, which allocates from
+// them.
 func (k *compiler) readPools() {
-	for i, p := range k.c.IPAddressPools.Sorted() {
+	k.homes = loadbalancer.HomesOf(k.c.IPAddressPools.Sorted())
+	for _, p := range k.homes.Pools {
 		k.pools = append(k.pools, pool{IPAddressPool: p})
-		for _, text := range p.Spec.Addresses {
-			if r, err := lbpool.ParseRange(text); err == nil {
-				k.ranges = append(k.ranges, poolRange{r, text, i})
-			}
-		}
 	}
-	slices.SortStableFunc(k.ranges, func(a, b poolRange) int { return a.From().Compare(b.From()) })
-}
-
-// poolOf finds the pool entry that holds a. Ranges do not overlap where the
-// pools are valid; where they do, the last one that begins before a decides.
-func (k *compiler) poolOf(a netip.Addr) (poolRange, bool) {
-	i, exact := slices.BinarySearchFunc(k.ranges, a, func(r poolRange, a netip.Addr) int { return r.From().Compare(a) })
-	if exact {
-		return k.ranges[i], true
-	}
-	if i > 0 && k.ranges[i-1].Contains(a) {
-		return k.ranges[i-1], true
-	}
-	return poolRange{}, false
 }
 
 // advert is an L2Advertisement with its selectors made ready.

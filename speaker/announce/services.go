@@ -18,7 +18,7 @@ import (
 // address is one address with the Services that may use it together.
 type address struct {
 	addr  netip.Addr
-	where poolRange
+	pool  int // into compiler.pools
 	users []user
 	ports map[lbpool.Port]int // which user listens; nil: nobody has asked
 	owner int                 // node index, -1 nobody
@@ -48,12 +48,12 @@ func (k *compiler) readServices() {
 	byAddr := map[netip.Addr]*address{}
 	for _, svc := range k.announceable() {
 		for _, a := range statusAddresses(svc) {
-			where, ok := k.poolOf(a)
-			if !ok {
+			pool := k.homes.Of(a)
+			if pool < 0 {
 				k.problem(snapshot.RefOf(svc), "OutsidePools", fmt.Sprintf("status holds %s, which no IPAddressPool contains: it is not announced", a))
 				continue
 			}
-			k.addUser(byAddr, svc, a, where, "status holds")
+			k.addUser(byAddr, svc, a, pool, "status holds")
 		}
 	}
 	if k.opts.ExternalIPs {
@@ -64,14 +64,14 @@ func (k *compiler) readServices() {
 
 // addUser puts a Service on an address of a pool, unless it may not be
 // announced for it. says is where the Service has it from.
-func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, a netip.Addr, where poolRange, says string) {
+func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, a netip.Addr, pool int, says string) {
 	if who, taken := k.owned[a]; taken {
-		k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("%s %s, which belongs to %s: it is not announced; take it out of pool %q", says, a, who, k.pools[where.pool].Name))
+		k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("%s %s, which belongs to %s: it is not announced; take it out of pool %q", says, a, who, k.pools[pool].Name))
 		return
 	}
-	u := user{svc: svc, adverts: k.advertsFor(svc, where.pool)}
+	u := user{svc: svc, adverts: k.advertsFor(svc, pool)}
 	if len(u.adverts) == 0 {
-		k.tellUnselected(svc, a, where.pool)
+		k.tellUnselected(svc, a, pool)
 		return
 	}
 	if loadbalancer.IsLocal(svc) {
@@ -79,7 +79,7 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, 
 	}
 	e := byAddr[a]
 	if e == nil {
-		e = &address{addr: a, where: where, owner: -1}
+		e = &address{addr: a, pool: pool, owner: -1}
 		byAddr[a] = e
 		k.addresses = append(k.addresses, e)
 	}
