@@ -11,6 +11,13 @@ type Exchange struct {
 	Response Response
 }
 
+// Handler answers exchanges: what every front end calls once per request.
+type Handler interface {
+	// Handle fills ex.Response. It returns before the body has been read, which
+	// the front end does, and closes.
+	Handle(ex *Exchange)
+}
+
 // Request is the client's side.
 type Request struct {
 	Method []byte
@@ -26,9 +33,16 @@ type Request struct {
 	// fields (RFC 9110 7.6.1) and Host are not among them.
 	Header Header
 	// Body is nil where there is none. Length is its size in bytes, -1 if
-	// unknown (chunked); reading may block on the client.
-	Body   io.Reader
+	// unknown (chunked); reading may block on the client. A body in memory is
+	// Whole. Close ends all reading and wakes a Read that waits; who reads to the
+	// end need not call it.
+	Body   io.ReadCloser
 	Length int64
+	// Trailer is what the client sends behind Body.
+	Trailer Trailer
+	// TakesTrailers says that the client asked for the trailer of the response
+	// ("TE: trailers").
+	TakesTrailers bool
 	// Upgrade is the protocol of an Upgrade request ("websocket"), or nil.
 	Upgrade []byte
 	// Client is the address the request comes from, after PROXY protocol and
@@ -56,6 +70,8 @@ type Response struct {
 	// size in bytes, -1 if unknown.
 	Body   io.ReadCloser
 	Length int64
+	// Trailer is what comes behind Body.
+	Trailer Trailer
 	// Text is a short body held in memory; it stands in for Body where Body is nil.
 	Text []byte
 	// Close says that the client's connection cannot serve another request,
@@ -72,8 +88,8 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
-	e.Request = Request{Header: e.Request.Header.reset()}
-	e.Response = Response{Header: e.Response.Header.reset(), Text: e.Response.Text[:0]}
+	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
+	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}
 }
 
 // Answer makes the response a short plain text of our own: what the proxy says
@@ -81,14 +97,15 @@ func (e *Exchange) Reset() {
 func (e *Exchange) Answer(status int, text string) {
 	e.Response.Status = status
 	e.Response.Header = e.Response.Header.reset()
+	e.Response.Trailer = e.Response.Trailer.reset()
 	e.Response.Header.Add("Content-Type", "text/plain; charset=utf-8")
 	e.Response.Text = append(e.Response.Text[:0], text...)
 	e.Response.Length = int64(len(e.Response.Text))
 	e.Response.Body = nil
 }
 
-// Whole is what a response body may implement that is already in memory: a
-// front end then writes head and body at once, without streaming.
+// Whole is what a body may implement that is already in memory: head and body
+// are then written at once, without streaming.
 type Whole interface {
 	// Whole returns the whole body and true, or what has come of it so far and
 	// false. The bytes are valid until the body is read or closed.

@@ -67,7 +67,9 @@ func TestStripHop(t *testing.T) {
 		{"nothing to strip", []string{"Accept: */*"}, []string{"Accept: */*"}, Hop{}},
 		{"the listed fields", []string{"Keep-Alive: 5", "TE: trailers", "Trailer: X", "Proxy-Connection: x",
 			"Transfer-Encoding: chunked", "Content-Length: 3", "Upgrade: h2c", "Proxy-Authorization: x", "A: b"},
-			[]string{"A: b"}, Hop{}},
+			[]string{"A: b"}, Hop{Announced: []byte("X")}},
+		{"trailers", []string{"Connection: TE", "TE: gzip;q=0.5, Trailers"}, nil, Hop{Trailers: true}},
+		{"no trailers", []string{"Connection: TE", "TE: gzip"}, nil, Hop{}},
 		{"named by Connection, without regard to case", []string{"connection: close, X-Secret ,,x-other", "X-SECRET: 1", "X-Other: 2", "X-Third: 3"},
 			[]string{"X-Third: 3"}, Hop{Close: true}},
 		{"two Connection fields", []string{"Connection: a", "A: 1", "B: 2", "Connection: Keep-Alive, b"}, nil, Hop{KeepAlive: true}},
@@ -81,7 +83,8 @@ func TestStripHop(t *testing.T) {
 			if got := lines(h); !slices.Equal(got, c.want) {
 				t.Errorf("left %q, want %q", got, c.want)
 			}
-			if hop.Close != c.hop.Close || hop.KeepAlive != c.hop.KeepAlive || string(hop.Upgrade) != string(c.hop.Upgrade) {
+			if hop.Close != c.hop.Close || hop.KeepAlive != c.hop.KeepAlive || string(hop.Upgrade) != string(c.hop.Upgrade) ||
+				hop.Trailers != c.hop.Trailers || string(hop.Announced) != string(c.hop.Announced) {
 				t.Errorf("hop %+v, want %+v", hop, c.hop)
 			}
 		})
@@ -145,6 +148,18 @@ func naiveStrip(in []string) (left []string) {
 		}
 	}
 	return left
+}
+
+func TestTrailerDropsWhatMayNotStandThere(t *testing.T) {
+	var tr Trailer
+	for _, name := range []string{"Grpc-Status", "ETag", "X-Sum", "Host", "content-length", "Transfer-Encoding", "TE", "Trailer", "X-Forwarded-For",
+		"Authorization", "Set-Cookie", "If-Match", "Content-Type", "Cache-Control", "a b", ""} {
+		tr.Add([]byte(name), []byte("1"))
+	}
+	tr.Add([]byte("X-Evil"), []byte("a\r\nHost: b"))
+	if got, want := lines(&tr.Header), []string{"Grpc-Status: 1", "ETag: 1", "X-Sum: 1"}; !slices.Equal(got, want) {
+		t.Errorf("kept %q, want %q", got, want)
+	}
 }
 
 func TestAnswer(t *testing.T) {

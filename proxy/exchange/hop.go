@@ -11,7 +11,14 @@ type Hop struct {
 	// Upgrade is the protocol asked for, or agreed to; nil unless Connection
 	// names it too.
 	Upgrade []byte
+	// Trailers is "TE: trailers", which Connection has to name as well.
+	Trailers bool
+	// Announced is the value of the first Trailer field, or nil.
+	Announced []byte
 }
+
+// connectionOptions are those of a Connection field that name what we know.
+type connectionOptions struct{ upgrade, te bool }
 
 // StripHop removes the fields that end at this hop and returns what they said:
 // every field that Connection names, and those that RFC 9110 section 7.6.1 and
@@ -22,18 +29,26 @@ type Hop struct {
 // of a name before at its letters.
 func (h *Header) StripHop() Hop {
 	var hop Hop
-	var upgrade []byte
-	var named, upgradeNamed bool
+	var upgrade, te []byte
+	var named bool
+	var known connectionOptions
 	for i := range h.fields {
 		f := &h.fields[i]
 		switch len(f.Name) {
-		case len("Upgrade"):
-			if EqualFold(f.Name, "upgrade") && upgrade == nil {
+		case len("TE"):
+			if EqualFold(f.Name, "te") && te == nil {
+				te = f.Value
+			}
+		case len("Upgrade"): // and of Trailer
+			switch {
+			case upgrade == nil && EqualFold(f.Name, "upgrade"):
 				upgrade = f.Value
+			case hop.Announced == nil && EqualFold(f.Name, "trailer"):
+				hop.Announced = f.Value
 			}
 		case len("Connection"):
 			if EqualFold(f.Name, "connection") {
-				others := hop.readConnection(f.Value, &upgradeNamed)
+				others := hop.readConnection(f.Value, &known)
 				named = named || others
 			}
 		}
@@ -48,15 +63,16 @@ func (h *Header) StripHop() Hop {
 		}
 	}
 	h.fields = kept
-	if upgradeNamed && len(upgrade) > 0 {
+	if known.upgrade && len(upgrade) > 0 {
 		hop.Upgrade = upgrade
 	}
+	hop.Trailers = known.te && TakesTrailers(te)
 	return hop
 }
 
 // readConnection takes the options it knows from a Connection field and
 // reports whether there are others, which name fields.
-func (hop *Hop) readConnection(value []byte, upgrade *bool) (others bool) {
+func (hop *Hop) readConnection(value []byte, known *connectionOptions) (others bool) {
 	for option := range options(value) {
 		switch {
 		case EqualFold(option, "close"):
@@ -64,12 +80,24 @@ func (hop *Hop) readConnection(value []byte, upgrade *bool) (others bool) {
 		case EqualFold(option, "keep-alive"):
 			hop.KeepAlive = true
 		case EqualFold(option, "upgrade"):
-			*upgrade = true
+			known.upgrade = true
+		case EqualFold(option, "te"):
+			known.te = true
 		default:
 			others = true
 		}
 	}
 	return others
+}
+
+// TakesTrailers reports whether the value of a TE field asks for trailers.
+func TakesTrailers(te []byte) bool {
+	for coding := range options(te) {
+		if EqualFold(coding, "trailers") {
+			return true
+		}
+	}
+	return false
 }
 
 // stripNamed removes every field that a Connection field names, save Connection

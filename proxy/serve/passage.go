@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"io"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -13,11 +12,6 @@ import (
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
 )
-
-// prefetched is how much of a request body fasthttp reads before the handler
-// runs. Bodies no larger are in memory then, and read off the connection
-// whatever becomes of the request.
-const prefetched = 8 << 10
 
 // passage is one request on its way through the front end, from the parsed head
 // to the last byte of the response. It is pooled with its memory.
@@ -80,7 +74,7 @@ func (p *passage) finish() {
 		p.log(took)
 	}
 	p.ex.Reset()
-	*p = passage{server: p.server, ex: p.ex, path: p.path[:0]}
+	*p = passage{server: p.server, ex: p.ex, path: p.path[:0], body: requestBody{whole: p.body.whole[:0]}}
 	p.server.passages.Put(p)
 }
 
@@ -175,38 +169,4 @@ func (p *passage) keepOrClose() {
 	if p.hop.Close || r.Upgraded == nil && (p.server.draining.Load() || p.server.leaving.Load()) {
 		r.Close = true
 	}
-}
-
-// requestBody is the body of a request as the exchange sees it.
-type requestBody struct {
-	source io.Reader
-	client *client
-	length int64
-	ended  bool
-}
-
-// Read implements io.Reader.
-func (b *requestBody) Read(p []byte) (int, error) {
-	if b.length > prefetched || b.length < 0 {
-		if err := b.client.keepReading(); err != nil {
-			return 0, err
-		}
-	}
-	n, err := b.source.Read(p)
-	if err == io.EOF {
-		b.ended = true
-	}
-	return n, err
-}
-
-// Close wakes a Read that waits for the client, and ends all reading.
-func (b *requestBody) Close() error {
-	b.client.stopReading()
-	return nil
-}
-
-// readOff reports whether nothing of the body is left on the connection. It is
-// not to be asked while someone else may be reading.
-func (b *requestBody) readOff() bool {
-	return b.ended || b.length >= 0 && b.length <= prefetched
 }

@@ -37,6 +37,7 @@ func (p *passage) read() (refusal string) {
 		return "the host is malformed"
 	}
 	p.hop = r.Header.StripHop()
+	r.TakesTrailers = p.hop.Trailers
 	p.readBody(h.ContentLength())
 	if p.hop.Upgrade != nil && r.Body == nil && h.IsHTTP11() && !isHTTP2(p.hop.Upgrade) {
 		r.Upgrade = p.hop.Upgrade
@@ -153,15 +154,6 @@ func isHTTP2(upgrade []byte) bool {
 		}
 	}
 	return false
-}
-
-func (p *passage) readBody(length int) {
-	r := &p.ex.Request
-	if length == 0 || !p.ctx.Request.IsBodyStream() {
-		return
-	}
-	p.body = requestBody{source: p.ctx.RequestBodyStream(), client: p.client, length: int64(length)}
-	r.Body, r.Length = &p.body, int64(length)
 }
 
 // validHost reports whether b may be a host with or without a port. An empty

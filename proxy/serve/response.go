@@ -73,15 +73,42 @@ func (p *passage) writeBody(body io.ReadCloser) (done bool) {
 	ex, resp := &p.ex, &p.ctx.Response
 	if w, ok := body.(exchange.Whole); ok {
 		so, whole := w.Whole()
-		if whole {
+		switch {
+		case whole && len(ex.Response.Trailer.Header.Fields()) > 0 && p.sendsTrailer():
+			ex.Response.Length = -1
+		case whole:
 			resp.SetBody(so)
 			return p.closeBody()
 		}
 		// With nothing to show yet, the head must not wait for the body.
 		resp.ImmediateHeaderFlush = len(so) == 0
 	}
+	if ex.Response.Length < 0 && p.sendsTrailer() {
+		resp.Header.AddTrailerBytes(ex.Response.Trailer.Announced) // forbidden names are left out
+	}
 	resp.SetBodyStream((*responseBody)(p), int(ex.Response.Length))
 	return false
+}
+
+// sendsTrailer reports whether what comes behind the response's body is passed
+// on: to who asked for it, or was told to expect it.
+func (p *passage) sendsTrailer() bool {
+	return p.ctx.Request.Header.IsHTTP11() && (p.ex.Request.TakesTrailers || p.ex.Response.Trailer.Announced != nil)
+}
+
+// addTrailer hands the trailer, known by now, to fasthttp, which writes it when
+// the body has ended.
+func (p *passage) addTrailer() {
+	h := &p.ctx.Response.Header
+	if p.ex.Response.Length >= 0 || !p.sendsTrailer() {
+		return
+	}
+	h.SetTrailerBytes(nil) // what was announced need not have come
+	for _, f := range p.ex.Response.Trailer.Header.Fields() {
+		if h.AddTrailerBytes(f.Name) == nil {
+			h.SetBytesKV(f.Name, f.Value)
+		}
+	}
 }
 
 func (p *passage) closeBody() bool {
@@ -98,7 +125,10 @@ type responseBody passage
 // Read implements io.Reader.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ex.Response.Body.Read(p)
-	if err != nil && err != io.EOF {
+	switch {
+	case err == io.EOF:
+		(*passage)(b).addTrailer()
+	case err != nil:
 		b.series.broke()
 	}
 	return n, err
@@ -109,6 +139,8 @@ func (b *responseBody) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.Copy(w, b.ex.Response.Body)
 	if err != nil {
 		b.series.broke()
+	} else {
+		(*passage)(b).addTrailer()
 	}
 	return n, err
 }

@@ -55,6 +55,7 @@ func (t *transaction) settle(hd head) error {
 		t.complete()
 	case hd.chunked:
 		t.framing, r.Length = byChunks, unknown
+		r.Trailer.Announced = hop.Announced
 		t.decode()
 		if t.framing == whole {
 			r.Length = int64(len(t.body.data))
@@ -116,6 +117,7 @@ func (t *transaction) decodeChunks(b []byte) {
 	}
 	t.body.data = b[:n]
 	if t.body.chunks.done() {
+		t.body.chunks.fields(&t.ex.Response.Trailer)
 		t.complete()
 	}
 }

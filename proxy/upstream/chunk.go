@@ -1,6 +1,11 @@
 package upstream
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+
+	"quayside.io/proxy/exchange"
+)
 
 var errChunk = errors.New("a chunk of the response is malformed")
 
@@ -12,6 +17,8 @@ type chunks struct {
 	line  int   // bytes of the current head or trailer line
 	digit bool  // the current head has a digit
 	extra int   // bytes spent on extensions and trailers in the whole body
+
+	trailer []byte // the lines of the trailer so far, each with its line feed
 }
 
 type chunkState uint8
@@ -30,8 +37,7 @@ const (
 	chunksDone
 )
 
-// maxChunkExtra bounds what a body may spend on extensions and trailers, which
-// nobody reads.
+// maxChunkExtra bounds what a body may spend on extensions and trailers.
 const maxChunkExtra = 16 << 10
 
 // next takes bytes off the start of b: it returns the data among them that
@@ -92,17 +98,20 @@ func (c *chunks) step(b byte) error {
 			return nil
 		}
 		c.state = trailerLine
+		c.trailer = append(c.trailer, b)
 		return c.skip(b)
 	case trailerLine:
 		if b == '\r' {
 			c.state = trailerLF
-		} else if err := c.skip(b); err != nil {
-			return err
+			return nil
 		}
+		c.trailer = append(c.trailer, b)
+		return c.skip(b)
 	case trailerLF:
 		if b != '\n' {
 			return errChunk
 		}
+		c.trailer = append(c.trailer, b)
 		c.state = trailerStart
 	case trailerEndLF:
 		if b != '\n' {
@@ -142,7 +151,17 @@ func (c *chunks) size(b byte) error {
 	return nil
 }
 
-// skip passes over one byte that nobody reads. A bare line feed there is how a
+// fields puts the trailer into t once all of it has come. Lines that are no
+// fields are dropped.
+func (c *chunks) fields(t *exchange.Trailer) {
+	for line := range bytes.Lines(c.trailer) {
+		if name, value, ok := cutField(line[:len(line)-1]); ok {
+			t.Add(name, value)
+		}
+	}
+}
+
+// skip passes over one byte of a line. A bare line feed there is how a
 // body is cut in two places by two readers.
 func (c *chunks) skip(b byte) error {
 	if c.extra++; b == '\n' || c.extra > maxChunkExtra {

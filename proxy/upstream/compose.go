@@ -1,14 +1,16 @@
 package upstream
 
 import (
-	"io"
 	"strconv"
+
+	"quayside.io/proxy/exchange"
 )
 
-// compose writes the request head, and a small body after it, into t.out. It is
-// written once however often it is sent.
-func (t *transaction) compose() error {
+// compose writes the request head, and a body in memory after it, into t.out. It
+// is written once however often it is sent.
+func (t *transaction) compose() {
 	r := &t.ex.Request
+	whole := t.inMemory()
 	b := t.out[:0]
 	b = append(b, r.Method...)
 	b = append(b, ' ')
@@ -17,47 +19,59 @@ func (t *transaction) compose() error {
 	b = append(b, r.Host...)
 	b = append(b, "\r\n"...)
 	for _, f := range r.Header.Fields() {
-		b = append(b, f.Name...)
-		b = append(b, ": "...)
-		b = append(b, f.Value...)
-		b = append(b, "\r\n"...)
+		b = appendField(b, f.Name, f.Value)
 	}
 	switch {
 	case r.Upgrade != nil:
 		b = append(b, "Connection: Upgrade\r\nUpgrade: "...)
 		b = append(b, r.Upgrade...)
 		b = append(b, "\r\n"...)
+	case r.TakesTrailers:
+		b = append(b, "Connection: TE\r\nTE: trailers\r\n"...)
+	}
+	switch {
 	case r.Body == nil && !wantsLength(r.Method):
 	case r.Body == nil:
 		b = append(b, "Content-Length: 0\r\n"...)
-	case r.Length >= 0:
+	case !t.streaming || r.Length >= 0:
+		n := r.Length
+		if !t.streaming {
+			n = int64(len(whole))
+		}
 		b = append(b, "Content-Length: "...)
-		b = strconv.AppendInt(b, r.Length, 10)
+		b = strconv.AppendInt(b, n, 10)
 		b = append(b, "\r\n"...)
 	default:
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+		if announced := r.Trailer.Announced; announced != nil {
+			b = append(b, "Trailer: "...)
+			b = append(b, announced...)
+			b = append(b, "\r\n"...)
+		}
 	}
 	b = append(b, "\r\n"...)
-	t.out = b
-	if r.Body == nil || !t.composedWhole() {
-		return nil
-	}
-	return t.composeBody(int(r.Length))
+	t.out = append(b, whole...)
 }
 
-// composedWhole reports whether the request's body is part of t.out.
-func (t *transaction) composedWhole() bool {
-	n := t.ex.Request.Length
-	return n >= 0 && n <= smallBody
-}
-
-func (t *transaction) composeBody(n int) error {
-	at := len(t.out)
-	t.out = append(t.out, make([]byte, n)...)
-	if _, err := io.ReadFull(t.ex.Request.Body, t.out[at:]); err != nil {
-		return &failure{reason: clientBody, err: err}
+// inMemory returns the request's body where it is small and in memory. Any other
+// is streamed.
+func (t *transaction) inMemory() []byte {
+	body := t.ex.Request.Body
+	t.streaming = body != nil
+	if w, ok := body.(exchange.Whole); ok {
+		if b, whole := w.Whole(); whole && len(b) <= smallBody {
+			t.streaming = false
+			return b
+		}
 	}
 	return nil
+}
+
+func appendField(b, name, value []byte) []byte {
+	b = append(b, name...)
+	b = append(b, ": "...)
+	b = append(b, value...)
+	return append(b, "\r\n"...)
 }
 
 // wantsLength reports whether a request without a body has to say so, because

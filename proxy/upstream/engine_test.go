@@ -91,12 +91,22 @@ func endpoints(addrs ...string) *balance.Set {
 	return s
 }
 
+// memory is a request body that is in memory.
+type memory struct {
+	io.ReadCloser
+	text string
+}
+
+func (m memory) Whole() ([]byte, bool) { return []byte(m.text), true }
+
+func inMemory(text string) memory { return memory{io.NopCloser(strings.NewReader(text)), text} }
+
 // forward sends one request and returns status and body, or the body's error.
 func forward(b *upstream.Backend, method string, body string) (int, string) {
 	ex := &exchange.Exchange{}
 	request(ex, method, "/x")
 	if body != "" {
-		ex.Request.Body, ex.Request.Length = strings.NewReader(body), int64(len(body))
+		ex.Request.Body, ex.Request.Length = inMemory(body), int64(len(body))
 	}
 	b.Forward(ex)
 	if ex.Response.Body == nil {

@@ -14,7 +14,7 @@ const (
 	// most responses, which then need no streaming.
 	bufferSize = 32 << 10
 	// smallBody is the largest request body that travels in one write with its
-	// head. Front ends have bodies of this size in memory already.
+	// head, if it is in memory.
 	smallBody = 8 << 10
 	// maxInformational bounds the 1xx responses before the one that counts.
 	maxInformational = 8
@@ -32,7 +32,9 @@ type transaction struct {
 	at      int   // index of the target being asked
 	out     []byte
 	conn    *conn
-	upload  *upload // nil unless the request body is being streamed
+
+	streaming bool    // the request has a body that is not part of out
+	upload    *upload // nil unless that body is on its way
 
 	buf     *[]byte
 	space   func() []byte // the method value of room
@@ -91,9 +93,7 @@ func (t *transaction) freeBuffer() {
 // run sends the request until a response head has come, or it may not be sent
 // once more.
 func (t *transaction) run() error {
-	if err := t.compose(); err != nil {
-		return err
-	}
+	t.compose()
 	var last error
 	for try, raced := 1, 0; ; try++ {
 		c, err := t.connect(last)
@@ -207,9 +207,8 @@ func (t *transaction) send() error {
 	if err := c.expectBy(t.since, t.engine.options.ReadTimeout); err != nil {
 		return t.broken(err, reused, false)
 	}
-	streaming := t.ex.Request.Body != nil && !t.composedWhole()
 	in := t.space
-	if streaming {
+	if t.streaming {
 		in = nil
 	}
 	n, err := c.ask(t.out, in)
@@ -223,10 +222,10 @@ func (t *transaction) send() error {
 	case err != nil && !c.wrote:
 		return t.broken(err, reused, false)
 	}
-	if streaming {
+	if t.streaming {
 		t.upload = t.startUpload()
 	}
-	if streaming || err == errPartial {
+	if t.streaming || err == errPartial {
 		n, err = c.resume(t.space)
 	}
 	return t.arrived(n, err, reused)

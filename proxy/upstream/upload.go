@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"quayside.io/proxy/exchange"
 )
 
 // chunkHead is the room before the data in an upload's buffer for a chunk's
@@ -19,8 +21,9 @@ const (
 // that answers while it reads would stand still if nobody listened.
 type upload struct {
 	conn    *conn
-	source  io.Reader
+	source  io.ReadCloser
 	length  int64
+	trailer *exchange.Trailer // complete once the source has ended
 	done    chan struct{}
 	err     error        // valid after done
 	sentAt  atomic.Int64 // unix nanoseconds of the last write
@@ -32,7 +35,8 @@ type upload struct {
 func (t *transaction) startUpload() *upload {
 	u := &upload{
 		conn: t.conn, source: t.ex.Request.Body, length: t.ex.Request.Length,
-		done: make(chan struct{}),
+		trailer: &t.ex.Request.Trailer,
+		done:    make(chan struct{}),
 	}
 	u.sentAt.Store(time.Now().UnixNano())
 	buf, _ := t.engine.buffers.Get().(*[]byte)
@@ -84,10 +88,9 @@ func (u *upload) frame(buf []byte, n int) []byte {
 	if u.length >= 0 {
 		return buf[chunkHead : chunkHead+n]
 	}
-	const last = "0\r\n\r\n"
 	if n == 0 {
 		if u.readAll.Load() {
-			return append(buf[:0], last...)
+			return u.last(buf[:0])
 		}
 		return nil
 	}
@@ -98,12 +101,19 @@ func (u *upload) frame(buf []byte, n int) []byte {
 	copy(buf[start:], size)
 	end := chunkHead + n
 	end += copy(buf[end:], "\r\n")
-	if u.readAll.Load() && end+len(last) <= len(buf) {
-		end += copy(buf[end:], last)
-	} else if u.readAll.Load() {
-		return append(buf[start:end:end], last...)
+	if u.readAll.Load() {
+		return u.last(buf[start:end])
 	}
 	return buf[start:end]
+}
+
+// last appends the last chunk and the trailer.
+func (u *upload) last(b []byte) []byte {
+	b = append(b, "0\r\n"...)
+	for _, f := range u.trailer.Header.Fields() {
+		b = appendField(b, f.Name, f.Value)
+	}
+	return append(b, "\r\n"...)
 }
 
 func (u *upload) write(b []byte, timeout time.Duration) error {
@@ -147,9 +157,7 @@ func (u *upload) stop() {
 		return
 	default:
 	}
-	if c, ok := u.source.(io.Closer); ok {
-		c.Close() // wakes a read from the client
-	}
+	u.source.Close() // wakes a read from the client
 	u.conn.TCPConn.Close()
 	<-u.done
 }

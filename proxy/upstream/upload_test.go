@@ -36,6 +36,14 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// closer returns r as a body.
+func closer(r io.Reader) io.ReadCloser {
+	if c, ok := r.(io.ReadCloser); ok {
+		return c
+	}
+	return io.NopCloser(r)
+}
+
 func TestUploads(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 50_000)
 	var mu sync.Mutex
@@ -62,6 +70,8 @@ func TestUploads(t *testing.T) {
 		status int
 		want   string
 	}{
+		{"in memory", inMemory("small"), 5, 200, "[] 5 true <nil>"},
+		{"in memory, length unknown", inMemory("small"), -1, 200, "[] 5 true <nil>"},
 		{"small", strings.NewReader("small"), 5, 200, "[] 5 true <nil>"},
 		{"small, length unknown", &slowReader{[]string{"sm", "all"}, io.EOF}, -1, 200, "[chunked] -1 true <nil>"},
 		{"large", strings.NewReader(big), int64(len(big)), 200, "[] 800000 true <nil>"},
@@ -76,7 +86,7 @@ func TestUploads(t *testing.T) {
 			mu.Unlock()
 			ex := &exchange.Exchange{}
 			request(ex, "POST", "/")
-			ex.Request.Body, ex.Request.Length = c.body, c.length
+			ex.Request.Body, ex.Request.Length = closer(c.body), c.length
 			b.Forward(ex)
 			if ex.Response.Body != nil {
 				ex.Response.Body.Close()
@@ -153,11 +163,48 @@ func TestBothWaysAtOnce(t *testing.T) {
 	ex := &exchange.Exchange{}
 	request(ex, "POST", "/")
 	sent := bytes.Repeat([]byte("0123456789abcdef"), size/16)
-	ex.Request.Body, ex.Request.Length = bytes.NewReader(sent), size
+	ex.Request.Body, ex.Request.Length = io.NopCloser(bytes.NewReader(sent)), size
 	b.Forward(ex)
 	got, err := io.ReadAll(ex.Response.Body)
 	ex.Response.Body.Close()
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+}
+
+// What stands behind a body goes both ways, save what may not stand there.
+func TestTrailers(t *testing.T) {
+	var asked *http.Request
+	s := play(t, func(c net.Conn, r *bufio.Reader) {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		io.Copy(io.Discard, req.Body)
+		asked = req
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Grpc-Status\r\n\r\n2\r\nok\r\n0\r\n"+
+			"Grpc-Status: 0\r\nContent-Length: 7\r\nnot a field\r\nX-Late:  yes \r\n\r\n")
+	})
+	_, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(s.addr))
+	ex := &exchange.Exchange{}
+	request(ex, "POST", "/")
+	ex.Request.Body, ex.Request.Length = closer(strings.NewReader(strings.Repeat("x", 70_000))), -1
+	ex.Request.TakesTrailers = true
+	ex.Request.Trailer.Announced = []byte("X-Sum")
+	ex.Request.Trailer.Add([]byte("X-Sum"), []byte("12"))
+	ex.Request.Trailer.Add([]byte("Host"), []byte("evil"))
+	b.Forward(ex)
+	io.Copy(io.Discard, ex.Response.Body)
+	ex.Response.Body.Close()
+	if got := asked.Trailer; len(got) != 1 || got.Get("X-Sum") != "12" || asked.Header.Get("TE") != "trailers" {
+		t.Errorf("the upstream was sent the trailer %v and TE %q", got, asked.Header.Get("TE"))
+	}
+	var got []string
+	for _, f := range ex.Response.Trailer.Header.Fields() {
+		got = append(got, string(f.Name)+": "+string(f.Value))
+	}
+	if want := []string{"Grpc-Status: 0", "X-Late: yes"}; !slices.Equal(got, want) || string(ex.Response.Trailer.Announced) != "Grpc-Status" {
+		t.Errorf("the response's trailer is %q (announced %q), want %q", got, ex.Response.Trailer.Announced, want)
 	}
 }

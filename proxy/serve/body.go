@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"io"
+
+	"github.com/valyala/fasthttp"
+
+	"quayside.io/proxy/exchange"
+)
+
+// prefetched is how much of a request body fasthttp reads before the handler
+// runs. Bodies of a known length no larger are in memory then, and read off the
+// connection whatever becomes of the request.
+const prefetched = 8 << 10
+
+// requestBody is the body of a request as the exchange sees it. One goroutine
+// at a time reads it.
+type requestBody struct {
+	source  io.Reader
+	client  *client
+	length  int64
+	ended   bool
+	whole   []byte // a body in memory, once it was asked for
+	header  *fasthttp.RequestHeader
+	fields  int // of header, before the trailer is read into it
+	trailer *exchange.Trailer
+}
+
+func (p *passage) readBody(length int) {
+	r := &p.ex.Request
+	if length == 0 || !p.ctx.Request.IsBodyStream() {
+		return
+	}
+	b := &p.body
+	b.source, b.client, b.length = p.ctx.RequestBodyStream(), p.client, int64(length)
+	if length < 0 {
+		b.header, b.trailer = &p.ctx.Request.Header, &r.Trailer
+		b.fields = fieldsOf(b.header)
+		r.Trailer.Announced = p.hop.Announced
+	}
+	r.Body, r.Length = b, int64(length)
+}
+
+// Read implements io.Reader.
+func (b *requestBody) Read(p []byte) (int, error) {
+	if !b.inMemory() {
+		if err := b.client.keepReading(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := b.source.Read(p)
+	if err == io.EOF && !b.ended {
+		b.ended = true
+		b.readTrailer()
+	}
+	return n, err
+}
+
+// Close wakes a Read that waits for the client, and ends all reading.
+func (b *requestBody) Close() error {
+	b.client.stopReading()
+	return nil
+}
+
+// Whole implements exchange.Whole.
+func (b *requestBody) Whole() ([]byte, bool) {
+	if !b.inMemory() {
+		return nil, false
+	}
+	if !b.ended {
+		b.whole = append(b.whole[:0], make([]byte, b.length)...)
+		if _, err := io.ReadFull(b.source, b.whole); err != nil {
+			return nil, false
+		}
+		b.ended = true
+	}
+	return b.whole, true
+}
+
+var _ exchange.Whole = (*requestBody)(nil)
+
+func (b *requestBody) inMemory() bool { return b.length >= 0 && b.length <= prefetched }
+
+// readOff reports whether nothing of the body is left on the connection. It is
+// not to be asked while someone else may be reading.
+func (b *requestBody) readOff() bool { return b.ended || b.inMemory() }
+
+// readTrailer takes the fields that fasthttp has appended to those of the head.
+// They are the last, but for the Connection field that it makes up.
+func (b *requestBody) readTrailer() {
+	if b.trailer == nil || fieldsOf(b.header) == b.fields {
+		return
+	}
+	at := 0
+	for name, value := range b.header.All() {
+		if at++; at > b.fields {
+			b.trailer.Add(name, value)
+		}
+	}
+}
+
+// fieldsOf counts without what fasthttp appends to them.
+func fieldsOf(h *fasthttp.RequestHeader) int {
+	n := h.Len()
+	if h.ConnectionClose() {
+		n--
+	}
+	return n
+}
