@@ -47,7 +47,7 @@ type Port struct {
 // String returns "TCP/80".
 func (p Port) String() string { return fmt.Sprintf("%s/%d", p.Protocol, p.Number) }
 
-// Compare orders by protocol, then number.
+// Compare orders by protocol, then number: -1, 0 or 1.
 func (p Port) Compare(o Port) int {
 	return cmp.Or(cmp.Compare(p.Protocol, o.Protocol), cmp.Compare(p.Number, o.Number))
 }
@@ -93,12 +93,12 @@ func (t *Tenant) meets(o *Tenant) bool {
 // walks both lists at once: a Service may have thousands.
 func (t *Tenant) common(o *Tenant) (Port, bool) {
 	for a, b := t.Ports, o.Ports; len(a) > 0 && len(b) > 0; {
-		switch order := a[0].Compare(b[0]); {
-		case order == 0:
-			return a[0], true
-		case order < 0:
+		switch a[0].Compare(b[0]) {
+		case -1:
 			a = a[1:]
-		default:
+		case 0:
+			return a[0], true
+		case 1:
 			b = b[1:]
 		}
 	}

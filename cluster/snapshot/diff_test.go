@@ -55,3 +55,26 @@ func TestDiffAgainstMaps(t *testing.T) {
 		}
 	})
 }
+
+// TestDiffStopsInside: whoever breaks off has all branches above him left, too.
+func TestDiffStopsInside(t *testing.T) {
+	var s Store[*int]
+	for i := range 1000 { // deep enough that every slot of the root has a branch
+		s = s.With(Key{Namespace: "n", Name: fmt.Sprint(i)}, new(int))
+	}
+	changed := s
+	for i := range 1000 {
+		changed = changed.With(Key{Namespace: "n", Name: fmt.Sprint(i)}, new(int))
+	}
+	for stop := 1; stop < 1000; stop += 37 {
+		n := 0
+		for range Diff(s, changed) {
+			if n++; n == stop {
+				break // an iterator that goes on after this panics
+			}
+		}
+		if n != stop {
+			t.Fatalf("Diff yields %d keys, want %d and more", n, stop)
+		}
+	}
+}

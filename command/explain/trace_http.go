@@ -2,7 +2,6 @@ package explain
 
 import (
 	"cmp"
-	"crypto/x509"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -180,14 +179,11 @@ func (t *tracer) certificate(host string) {
 		return
 	}
 	c := t.Routes.Certificate(host)
-	if c == nil || len(c.Certificate) == 0 {
+	if c == nil {
 		t.broken("certificate", "there is none for %s, and no default", host)
 		return
 	}
-	leaf, err := x509.ParseCertificate(c.Certificate[0])
-	switch {
-	case err != nil:
-		t.broken("certificate", "it cannot be read: %v", err)
+	switch leaf := c.Leaf; {
 	case !t.Now.IsZero() && t.Now.After(leaf.NotAfter):
 		t.broken("certificate", "expired at %s", leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST"))
 	case leaf.VerifyHostname(host) != nil:

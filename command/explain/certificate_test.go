@@ -1,0 +1,64 @@
+package explain
+
+import (
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+	"quayside.io/test/certificate"
+)
+
+// The link "certificate" is what a browser would say of it.
+func TestTraceLooksAtTheCertificate(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		until time.Time
+		host  string
+		want  Link
+	}{
+		"valid": {now.Add(time.Minute), "shop.example.com",
+			Link{Name: "certificate", State: Works, Says: "for shop.example.com, until 2026-03-01"}},
+		"expired": {now.Add(-time.Minute), "shop.example.com",
+			Link{Name: "certificate", State: Broken, Says: "expired at 2026-03-01 11:59 UTC"}},
+		"of another host": {now.Add(time.Minute), "www.example.com",
+			Link{Name: "certificate", State: Broken, Says: "x509: certificate is valid for www.example.com, not shop.example.com; " +
+				"host shop.example.com needs a Secret in spec.tls of its Ingress"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to, err := ParseTarget("https://shop.example.com/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			class, prefix := "quayside", networkingv1.PathTypePrefix
+			site := &networkingv1.Ingress{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "site"},
+				Spec: networkingv1.IngressSpec{
+					IngressClassName: &class,
+					TLS:              []networkingv1.IngressTLS{{Hosts: []string{"shop.example.com"}, SecretName: "tls"}},
+					Rules: []networkingv1.IngressRule{{Host: "shop.example.com", IngressRuleValue: networkingv1.IngressRuleValue{
+						HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+							Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+								Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}},
+						}}},
+					}}},
+				},
+			}
+			world := snapshot.Of(site, certificate.Secret(t, "shop/tls", c.until, c.host))
+			scene := sceneOf(world, now, false, false)
+			scene.Routes = route.Compile(world, nil, route.Options{Now: now, DefaultCertificate: snapshot.Key{Namespace: "shop", Name: "tls"}})
+			for _, link := range Trace(scene, to).Links {
+				if link.Name == "certificate" {
+					if link != c.want {
+						t.Errorf("%+v, want %+v", link, c.want)
+					}
+					return
+				}
+			}
+			t.Error("there is no such link")
+		})
+	}
+}
