@@ -60,7 +60,7 @@ type API struct {
 	opts      APIOptions
 	log       *slog.Logger
 	clients   *clients
-	resources map[snapshot.Kind]resource
+	resources map[snapshot.Kind]snapshot.Resource
 	contact   *contact
 	events    *eventWriter
 	writes    *prometheus.CounterVec
@@ -89,8 +89,8 @@ func NewAPI(opts APIOptions) (*API, error) {
 	all := resources()
 	groups := []schema.GroupVersion{coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion}
 	for _, r := range all {
-		if !slices.Contains(groups, r.group) {
-			groups = append(groups, r.group)
+		if !slices.Contains(groups, r.Group) {
+			groups = append(groups, r.Group)
 		}
 	}
 	clients, err := newClients(opts.Kubeconfig, opts.Component, groups)
@@ -134,7 +134,7 @@ func (a *API) Run(ctx context.Context) error {
 }
 
 // on returns the client of a kind's group.
-func (a *API) on(r resource) rest.Interface { return a.clients.byGroup[r.group] }
+func (a *API) on(r snapshot.Resource) rest.Interface { return a.clients.byGroup[r.Group] }
 
 // deadline bounds a write, and the server's work on it.
 func deadline(ctx context.Context) (context.Context, context.CancelFunc) {

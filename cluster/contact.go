@@ -25,13 +25,13 @@ type contact struct {
 	log       *slog.Logger
 	host      string
 	optional  func(snapshot.Kind) bool // it may stay unread
-	resources map[snapshot.Kind]resource
+	resources map[snapshot.Kind]snapshot.Resource
 
 	mu    sync.Mutex
 	state map[snapshot.Kind]string // "", or one of the reasons
 }
 
-func newContact(s *Source, opts APIOptions, host string, resources map[snapshot.Kind]resource) *contact {
+func newContact(s *Source, opts APIOptions, host string, resources map[snapshot.Kind]snapshot.Resource) *contact {
 	return &contact{source: s, log: opts.Log, host: host, optional: func(k snapshot.Kind) bool { return opts.Lenient || slices.Contains(opts.Optional, k) },
 		resources: resources, state: map[snapshot.Kind]string{}}
 }
@@ -83,11 +83,11 @@ func (c *contact) faultsLocked() []snapshot.Problem {
 	unreachable := false
 	for kind, reason := range c.state {
 		r := c.resources[kind]
-		about := snapshot.Ref{Kind: "APIResource", Key: snapshot.Key{Name: r.name + "." + r.group.Group}}
+		about := snapshot.Ref{Kind: "APIResource", Key: snapshot.Key{Name: r.Name + "." + r.Group.Group}}
 		switch reason {
 		case KindMissing:
 			message := "the API server does not serve it; taken as empty until it does"
-			if r.isOurs() {
+			if isOurs(r) {
 				message = "its CustomResourceDefinition is not installed; apply the folder crds of the chart. Taken as empty until then"
 			}
 			faults = append(faults, snapshot.Problem{Object: about, Reason: reason, Message: message})

@@ -53,8 +53,8 @@ func (a *API) ask(ctx context.Context, d doubt) {
 	r := a.resources[d.at.kind]
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	answer := r.object()
-	err := a.on(r).Get().NamespaceIfScoped(d.at.key.Namespace, r.namespaced).Resource(r.name).Name(d.at.key.Name).Do(bounded).Into(answer)
+	answer := r.New()
+	err := a.on(r).Get().NamespaceIfScoped(d.at.key.Namespace, r.Namespaced).Resource(r.Name).Name(d.at.key.Name).Do(bounded).Into(answer)
 	switch {
 	case apierrors.IsNotFound(err): // the watch will say so too
 	case err != nil:

@@ -147,7 +147,7 @@ func (w *eventWriter) reference(about snapshot.Ref) corev1.ObjectReference {
 		if kind.String() != about.Kind {
 			continue
 		}
-		ref.APIVersion = r.group.String()
+		ref.APIVersion = r.Group.String()
 		if o, ok := c.Get(kind, about.Key); ok {
 			ref.UID, ref.ResourceVersion = o.GetUID(), o.GetResourceVersion()
 		}

@@ -143,9 +143,9 @@ func (a *API) refresh(ctx context.Context) error {
 			continue
 		}
 		r := a.resources[kind]
-		list, options := r.list(), metav1.ListOptions{}
+		list, options := r.NewList(), metav1.ListOptions{}
 		if err := a.narrow(a.on(r).Get(), kind, r, &options).Do(ctx).Into(list); err != nil {
-			return fmt.Errorf("list %s: %w", r.name, err)
+			return fmt.Errorf("list %s: %w", r.Name, err)
 		}
 		objects, version, err := unpack(list)
 		if err != nil {

@@ -25,7 +25,7 @@ func (a *API) reflect(ctx context.Context, kind snapshot.Kind) {
 	r := a.resources[kind]
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list := r.list()
+			list := r.NewList()
 			err := a.narrow(a.on(r).Get(), kind, r, &o).Do(ctx).Into(list)
 			a.contact.heard(ctx, kind, err)
 			return list, err
@@ -34,13 +34,13 @@ func (a *API) reflect(ctx context.Context, kind snapshot.Kind) {
 			o.Watch = true
 			w, err := a.narrow(a.on(r).Get(), kind, r, &o).Watch(ctx)
 			if isStillborn(w) {
-				w, err = nil, fmt.Errorf("watch %s: %w", r.name, io.ErrUnexpectedEOF)
+				w, err = nil, fmt.Errorf("watch %s: %w", r.Name, io.ErrUnexpectedEOF)
 			}
 			a.contact.heard(ctx, kind, err)
 			return w, err
 		},
 	}
-	cache.NewReflectorWithOptions(lw, r.object(), &feed{a.Source, kind}, cache.ReflectorOptions{
+	cache.NewReflectorWithOptions(lw, r.New(), &feed{a.Source, kind}, cache.ReflectorOptions{
 		Name:  kind.String(),
 		Clock: impatientClock{clock.RealClock{}, ctx},
 		// Back soon after an outage; the jitter keeps a thousand speakers apart.
@@ -70,7 +70,7 @@ func unpack(list runtime.Object) (objects []snapshot.Object, version string, err
 }
 
 // narrow addresses a list or watch of a kind, within what was asked for.
-func (a *API) narrow(request *rest.Request, kind snapshot.Kind, r resource, o *metav1.ListOptions) *rest.Request {
+func (a *API) narrow(request *rest.Request, kind snapshot.Kind, r snapshot.Resource, o *metav1.ListOptions) *rest.Request {
 	namespace := a.opts.WatchNamespace
 	switch kind {
 	case snapshot.Secret:
@@ -90,8 +90,8 @@ func (a *API) narrow(request *rest.Request, kind snapshot.Kind, r resource, o *m
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, a.opts.SpeakerStatus).String()
 		}
 	}
-	request = request.Resource(r.name).VersionedParams(o, a.clients.parameters)
-	if r.namespaced && namespace != "" {
+	request = request.Resource(r.Name).VersionedParams(o, a.clients.parameters)
+	if r.Namespaced && namespace != "" {
 		request = request.Namespace(namespace)
 	}
 	if o.TimeoutSeconds != nil {

@@ -59,9 +59,9 @@ func (a *API) patch(ctx context.Context, at id, obj snapshot.Object, patch []byt
 	r := a.resources[at.kind]
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	answer := r.object()
+	answer := r.New()
 	err := a.on(r).Patch(types.MergePatchType).
-		NamespaceIfScoped(at.key.Namespace, r.namespaced).Resource(r.name).Name(at.key.Name).SubResource("status").
+		NamespaceIfScoped(at.key.Namespace, r.Namespaced).Resource(r.Name).Name(at.key.Name).SubResource("status").
 		Timeout(WriteDeadline).Body(patch).Do(bounded).Into(answer)
 	outcome := outcomeOf(err)
 	a.writes.WithLabelValues(at.kind.String(), outcome).Inc()
@@ -113,10 +113,10 @@ func (a *API) create(ctx context.Context, at id, obj snapshot.Object) (snapshot.
 	r := a.resources[at.kind]
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	answer := r.object()
-	err := a.on(r).Post().Resource(r.name).Timeout(WriteDeadline).Body(obj).Do(bounded).Into(answer)
+	answer := r.New()
+	err := a.on(r).Post().Resource(r.Name).Timeout(WriteDeadline).Body(obj).Do(bounded).Into(answer)
 	if apierrors.IsAlreadyExists(err) {
-		err = a.on(r).Get().Resource(r.name).Name(at.key.Name).Do(bounded).Into(answer)
+		err = a.on(r).Get().Resource(r.Name).Name(at.key.Name).Do(bounded).Into(answer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", snapshot.RefOf(obj), err)

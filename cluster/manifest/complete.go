@@ -18,7 +18,7 @@ import (
 func complete(o snapshot.Object) {
 	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as a typed client returns it
 	kind, _ := snapshot.KindOf(o)
-	if isNamespaced(kind) {
+	if kind.Resource().Namespaced {
 		if o.GetNamespace() == "" {
 			o.SetNamespace(metav1.NamespaceDefault)
 		}
@@ -45,14 +45,6 @@ func complete(o snapshot.Object) {
 			o.Spec.Port = 179
 		}
 	}
-}
-
-func isNamespaced(k snapshot.Kind) bool {
-	switch k {
-	case snapshot.Service, snapshot.EndpointSlice, snapshot.Secret, snapshot.ConfigMap, snapshot.Ingress:
-		return true
-	}
-	return false
 }
 
 func completeService(s *corev1.Service) {

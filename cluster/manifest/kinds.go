@@ -1,14 +1,10 @@
 package manifest
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -28,28 +24,16 @@ func kinds() map[metav1.TypeMeta]kind {
 		k.name = apiVersion + " " + name
 		table[metav1.TypeMeta{APIVersion: apiVersion, Kind: name}] = k
 	}
-	add("v1", "Service", kind{make: func() metav1.Object { return &corev1.Service{} }})
-	add("v1", "Node", kind{make: func() metav1.Object { return &corev1.Node{} }})
-	add("v1", "Namespace", kind{make: func() metav1.Object { return &corev1.Namespace{} }})
-	add("v1", "Secret", kind{make: func() metav1.Object { return &corev1.Secret{} }})
-	add("v1", "ConfigMap", kind{make: func() metav1.Object { return &corev1.ConfigMap{} }})
-	add("discovery.k8s.io/v1", "EndpointSlice", kind{make: func() metav1.Object { return &discoveryv1.EndpointSlice{} }})
-	add("networking.k8s.io/v1", "Ingress", kind{make: func() metav1.Object { return &networkingv1.Ingress{} }})
-	add("networking.k8s.io/v1", "IngressClass", kind{make: func() metav1.Object { return &networkingv1.IngressClass{} }})
+	for k := range snapshot.Kinds() {
+		r := k.Resource()
+		add(r.Group.String(), k.String(), kind{make: func() metav1.Object { return r.New() }})
+	}
 	for _, version := range []string{"extensions/v1beta1", "networking.k8s.io/v1beta1"} {
 		// The two are alike in every field, so one Go type reads both.
 		add(version, "Ingress", kind{
 			make:    func() metav1.Object { return &networkingv1beta1.Ingress{} },
 			convert: convertIngress, note: oldIngress})
 	}
-	ours := v1alpha1.GroupVersion().String()
-	add(ours, "IPAddressPool", kind{make: func() metav1.Object { return &v1alpha1.IPAddressPool{} }})
-	add(ours, "L2Advertisement", kind{make: func() metav1.Object { return &v1alpha1.L2Advertisement{} }})
-	add(ours, "BGPAdvertisement", kind{make: func() metav1.Object { return &v1alpha1.BGPAdvertisement{} }})
-	add(ours, "BGPPeer", kind{make: func() metav1.Object { return &v1alpha1.BGPPeer{} }})
-	add(ours, "BFDProfile", kind{make: func() metav1.Object { return &v1alpha1.BFDProfile{} }})
-	add(ours, "Community", kind{make: func() metav1.Object { return &v1alpha1.Community{} }})
-	add(ours, "SpeakerStatus", kind{make: func() metav1.Object { return &v1alpha1.SpeakerStatus{} }})
 	return table
 }
 

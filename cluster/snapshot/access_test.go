@@ -11,7 +11,7 @@ import (
 // test finds the fields itself and does not list the kinds a second time.
 func TestEveryKindIsReachableByKind(t *testing.T) {
 	seen := map[reflect.Type]bool{}
-	cluster := reflect.TypeFor[snapshot.Cluster]()
+	cluster := reflect.TypeFor[snapshot.Stores]()
 	for i := range cluster.NumField() {
 		get, ok := reflect.PointerTo(cluster.Field(i).Type).MethodByName("Get")
 		if !ok || !cluster.Field(i).IsExported() {
