@@ -55,12 +55,12 @@ func (b *Backend) SetEndpoints(set *balance.Set) {
 	}
 }
 
-// leave closes idle connections and keeps no more.
-func (b *Backend) leave() {
+// retire closes idle connections and keeps no more.
+func (b *Backend) retire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.state.Load().endpoints {
-		e.leave()
+		e.retire()
 	}
 }
 

@@ -2,16 +2,11 @@ package upstream
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// errNotTCP cannot happen: only "tcp" is dialled.
-var errNotTCP = errors.New("the dialler returned something else than a TCP connection")
 
 // endpoint keeps the connections to one address of one backend. It outlives
 // the sets that name the address.
@@ -20,14 +15,18 @@ type endpoint struct {
 	text    string // addr, as the dialler wants it
 	backend *Backend
 	active  atomic.Int64
+	present context.Context // ends when no set names the address any more
+	absent  context.CancelFunc
 
 	mu   sync.Mutex
 	idle []*conn // the most recently used last
-	gone bool    // no set names the address any more
+	gone bool    // no connection is kept
 }
 
 func newEndpoint(addr netip.AddrPort, b *Backend) *endpoint {
-	return &endpoint{addr: addr, text: addr.String(), backend: b}
+	e := &endpoint{addr: addr, text: addr.String(), backend: b}
+	e.present, e.absent = context.WithCancel(context.Background())
+	return e
 }
 
 // take returns an idle connection, or nil if there is none worth using. The
@@ -59,28 +58,6 @@ func (e *endpoint) pop() *conn {
 	return c
 }
 
-// dial makes a new connection.
-func (e *endpoint) dial(o *Options) (*conn, error) {
-	e.backend.stats.dials.Add(1)
-	d := net.Dialer{Timeout: o.ConnectTimeout}
-	nc, err := d.DialContext(context.Background(), "tcp", e.text)
-	if err != nil {
-		return nil, err
-	}
-	tcp, ok := nc.(*net.TCPConn)
-	if !ok {
-		nc.Close()
-		return nil, errNotTCP
-	}
-	c, err := newConn(tcp, e, time.Now())
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	e.active.Add(1)
-	return c, nil
-}
-
 // put gives a connection back for the next request.
 func (e *endpoint) put(c *conn, now time.Time, o *Options) {
 	e.active.Add(-1)
@@ -101,9 +78,16 @@ func (e *endpoint) discard(c *conn) {
 	c.Close()
 }
 
-// leave closes the idle connections at once; those in use close when their
-// request is done.
+// leave is for an address that no set names any more: who is connecting there
+// gives up at once.
 func (e *endpoint) leave() {
+	e.retire()
+	e.absent()
+}
+
+// retire closes the idle connections and keeps none from now on; those in use
+// close when their request is done.
+func (e *endpoint) retire() {
 	e.mu.Lock()
 	idle := e.idle
 	e.idle, e.gone = nil, true
@@ -111,12 +95,6 @@ func (e *endpoint) leave() {
 	for _, c := range idle {
 		c.Close()
 	}
-}
-
-func (e *endpoint) isGone() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.gone
 }
 
 // sweep closes what has been idle for too long. The list is ordered by the time

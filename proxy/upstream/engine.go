@@ -117,7 +117,7 @@ func (e *Engine) Retain(keep func(route.Backend) bool) {
 	}
 	e.mu.Unlock()
 	for _, b := range gone {
-		b.leave()
+		b.retire()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 type stats struct {
 	dials    atomic.Uint64
 	retries  atomic.Uint64
+	hedges   atomic.Uint64
 	failures [numReasons]atomic.Uint64
 }
 
@@ -27,6 +28,7 @@ func (e *Engine) Collector() prometheus.Collector {
 		engine:      e,
 		dials:       desc("connects_total", "Connections opened to endpoints, or tried."),
 		retries:     desc("retries_total", "Requests sent once more because a connection failed unseen."),
+		hedges:      desc("hedges_total", "Connections tried because another took long to be made."),
 		failures:    desc("failures_total", "Requests that got no response from an endpoint.", "reason"),
 		connections: desc("connections", "Open connections to endpoints.", "state"),
 		endpoints:   desc("endpoints", "Endpoints that requests may be sent to."),
@@ -35,8 +37,8 @@ func (e *Engine) Collector() prometheus.Collector {
 }
 
 type collector struct {
-	engine                                                    *Engine
-	dials, retries, failures, connections, endpoints, tunnels *prometheus.Desc
+	engine                                                            *Engine
+	dials, retries, hedges, failures, connections, endpoints, tunnels *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
@@ -46,8 +48,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 // where routes name it in different ways: by number, by name, by a class that
 // ignores the Local policy.
 type totals struct {
-	dials, retries, active, idle, endpoints float64
-	failures                                [numReasons]float64
+	dials, retries, hedges, active, idle, endpoints float64
+	failures                                        [numReasons]float64
 }
 
 // Collect implements prometheus.Collector.
@@ -67,6 +69,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		send(c.dials, prometheus.CounterValue, t.dials)
 		send(c.retries, prometheus.CounterValue, t.retries)
+		send(c.hedges, prometheus.CounterValue, t.hedges)
 		for r, n := range t.failures {
 			if n > 0 {
 				send(c.failures, prometheus.CounterValue, n, reason(r).String())
@@ -81,6 +84,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 func (t *totals) add(b *Backend) {
 	t.dials += float64(b.stats.dials.Load())
 	t.retries += float64(b.stats.retries.Load())
+	t.hedges += float64(b.stats.hedges.Load())
 	for r := range numReasons {
 		t.failures[r] += float64(b.stats.failures[r].Load())
 	}

@@ -107,15 +107,16 @@ func (t *transaction) run() error {
 				c.endpoint.discard(c)
 			}
 		}
+		last = err
 		if raced < maxRaces && t.raced(err) {
 			raced++
 			try--
+			last = nil // it says nothing about those that are left, or that there are none
 		}
 		if try >= maxTries || !mayRepeat(err) {
 			return err
 		}
 		t.backend.stats.retries.Add(1)
-		last = err
 	}
 }
 
@@ -124,7 +125,7 @@ func (t *transaction) run() error {
 // never have been asked.
 func (t *transaction) raced(err error) bool {
 	var f *failure
-	return errors.As(err, &f) && f.endpoint != nil && f.endpoint.isGone()
+	return errors.As(err, &f) && f.endpoint != nil && f.endpoint.present.Err() != nil
 }
 
 // connect chooses an endpoint and takes an idle connection to it or makes one.
@@ -149,23 +150,6 @@ func (t *transaction) connect(last error) (*conn, error) {
 		}
 	}
 	return t.dial()
-}
-
-// dial makes a connection to the endpoint chosen and tells its health.
-func (t *transaction) dial() (*conn, error) {
-	e, health := t.targets.endpoints[t.at], t.targets.set.Endpoints[t.at].Health
-	c, err := e.dial(&t.engine.options)
-	if err != nil {
-		t.tried = append(t.tried, t.at)
-		health.Failed(time.Now())
-		reason := connectFailed
-		if os.IsTimeout(err) { // the dialler's own timeout is no os.ErrDeadlineExceeded
-			reason = connectTimeout
-		}
-		return nil, &failure{reason: reason, err: err, endpoint: e}
-	}
-	health.Succeeded()
-	return c, nil
 }
 
 // attempt sends the request on t.conn and reads the response head.

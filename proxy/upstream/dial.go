@@ -1,0 +1,188 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// hedgeAfter is how long connecting to one endpoint takes before another is
+// tried as well. A connection within a cluster takes a millisecond; the kernel
+// repeats a lost SYN after a second only.
+const hedgeAfter = 250 * time.Millisecond
+
+// errNotTCP cannot happen: only "tcp" is dialled.
+var errNotTCP = errors.New("the dialler returned something else than a TCP connection")
+
+// dial makes a new connection, until ctx ends.
+func (e *endpoint) dial(ctx context.Context, o *Options) (*conn, error) {
+	e.backend.stats.dials.Add(1)
+	d := net.Dialer{Timeout: o.ConnectTimeout}
+	nc, err := d.DialContext(ctx, "tcp", e.text)
+	if err != nil {
+		return nil, err
+	}
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		nc.Close()
+		return nil, errNotTCP
+	}
+	c, err := newConn(tcp, e, time.Now())
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	e.active.Add(1)
+	return c, nil
+}
+
+// dial makes a connection to the endpoint chosen or, where that takes long, to
+// another one.
+func (t *transaction) dial() (*conn, error) {
+	r := &race{backend: t.backend, targets: t.targets, tried: append(t.tried[:len(t.tried):len(t.tried)], t.at)}
+	r.ended.L = &r.mu
+	at, c, err := r.run(t.at)
+	if err != nil {
+		// The race is over, so the hedges write to r.tried no more.
+		t.tried = append(t.tried[:0], r.tried...)
+		return nil, r.failure(at, err)
+	}
+	t.at = at
+	return c, nil
+}
+
+// race makes one connection. It begins with the endpoint chosen; for each
+// hedgeAfter that passes another joins, and the first connection made wins. It
+// shares no memory with the transaction, which does not wait for the losers.
+type race struct {
+	backend *Backend
+	targets *targets
+
+	mu      sync.Mutex
+	ended   sync.Cond // a hedge has
+	timer   *time.Timer
+	tried   []int // indexes of targets, that of the first dial among them
+	running int   // hedges
+	cancels []context.CancelFunc
+	over    bool
+	hedged  *conn // the connection of a hedge that won
+	at      int   // its index
+}
+
+// run dials the endpoint at first and returns the connection that won, with its
+// index, or the error of the first dial.
+func (r *race) run(first int) (int, *conn, error) {
+	r.mu.Lock()
+	if len(r.targets.endpoints) > 1 {
+		r.timer = time.AfterFunc(hedgeAfter, r.hedge)
+	}
+	ctx := r.enter(first)
+	r.mu.Unlock()
+	c, err := r.dial(ctx, first)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c == nil && r.hedged == nil && r.running > 0 {
+		r.ended.Wait()
+	}
+	r.over = true
+	r.stop()
+	switch {
+	case c != nil:
+		if r.hedged != nil {
+			r.spare(r.hedged)
+		}
+		return first, c, nil
+	case r.hedged != nil:
+		return r.at, r.hedged, nil
+	}
+	return first, nil, err
+}
+
+// enter returns the context of a dial to the endpoint at index at: it ends when
+// another has won, or when the endpoint leaves the set. It needs the lock.
+func (r *race) enter(at int) context.Context {
+	ctx, cancel := context.WithCancel(r.targets.endpoints[at].present)
+	r.cancels = append(r.cancels, cancel)
+	return ctx
+}
+
+// stop ends every dial. It needs the lock.
+func (r *race) stop() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	for _, cancel := range r.cancels {
+		cancel()
+	}
+}
+
+// dial makes one connection and tells the endpoint's health. Losing counts as a
+// failure, else an endpoint that swallows every SYN would never go out of turn.
+func (r *race) dial(ctx context.Context, at int) (*conn, error) {
+	e, health := r.targets.endpoints[at], r.targets.set.Endpoints[at].Health
+	c, err := e.dial(ctx, &r.backend.engine.options)
+	switch {
+	case err == nil:
+		health.Succeeded()
+	case e.present.Err() == nil:
+		health.Failed(time.Now())
+	}
+	return c, err
+}
+
+// hedge lets one more endpoint join. It runs in the timer's goroutine.
+func (r *race) hedge() {
+	r.mu.Lock()
+	if r.over || r.hedged != nil {
+		r.mu.Unlock()
+		return
+	}
+	at := r.backend.picker.Next(r.targets.set, time.Now(), r.tried)
+	if at < 0 {
+		r.mu.Unlock()
+		return
+	}
+	r.tried = append(r.tried, at)
+	r.running++
+	if r.running < maxTries-1 {
+		r.timer.Reset(hedgeAfter)
+	}
+	ctx := r.enter(at)
+	r.mu.Unlock()
+	r.backend.stats.hedges.Add(1)
+	c, _ := r.dial(ctx, at)
+	r.arrive(c, at)
+}
+
+// arrive takes the result of a hedge; c is nil if there is none.
+func (r *race) arrive(c *conn, at int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running--
+	switch {
+	case c == nil:
+	case r.over || r.hedged != nil:
+		r.spare(c)
+	default:
+		r.hedged, r.at = c, at
+		r.stop()
+	}
+	r.ended.Broadcast()
+}
+
+// spare keeps a connection that nobody waits for, for the next request.
+func (r *race) spare(c *conn) {
+	c.endpoint.put(c, time.Now(), &r.backend.engine.options)
+}
+
+func (r *race) failure(at int, err error) *failure {
+	f := &failure{reason: connectFailed, err: err, endpoint: r.targets.endpoints[at]}
+	if os.IsTimeout(err) { // the dialler's own timeout is no os.ErrDeadlineExceeded
+		f.reason = connectTimeout
+	}
+	return f
+}
