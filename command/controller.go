@@ -104,16 +104,15 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		}
 		options.Lead = func(ctx context.Context, run func(context.Context) error) error { return api.Lead(ctx, lease, run) }
 	}
-	hall, err := controller.New(options)
+	control, err := controller.New(options)
 	if err != nil {
 		return err
 	}
-	p.admin.Ready(hall.Ready)
-	p.admin.State(func() any {
+	state := func() any {
 		return struct {
 			controller.State
 			*explain.Report
-		}{hall.State(), explain.Status(api.Snapshot(), hall.Problems())}
-	})
-	return serveUntilDrained(ctx, hall.Run, api.Run, p.admin.Run)
+		}{control.State(), explain.Status(api.Snapshot(), control.Problems())}
+	}
+	return p.run(ctx, control, state, running(api.Run))
 }

@@ -10,36 +10,36 @@ import (
 	"quayside.io/command/forward"
 )
 
-// carrier keeps the forwarder of `up` in step with Services and endpoints.
-type carrier struct {
-	files *cluster.Files
-	node  string
-	hand  *forward.Forwarder
-	plan  atomic.Pointer[forward.Plan]
+// forwardLoop keeps the forwarder of `up` in step with Services and endpoints.
+type forwardLoop struct {
+	files     *cluster.Files
+	node      string
+	forwarder *forward.Forwarder
+	plan      atomic.Pointer[forward.Plan]
 }
 
-func newCarrier(files *cluster.Files, node string, log *slog.Logger) *carrier {
-	return &carrier{files: files, node: node, hand: forward.New(log)}
+func newForwardLoop(files *cluster.Files, node string, log *slog.Logger) *forwardLoop {
+	return &forwardLoop{files: files, node: node, forwarder: forward.New(log)}
 }
 
-func (c *carrier) run(ctx context.Context) error {
-	changes := c.files.Watch(snapshot.Service, snapshot.EndpointSlice, snapshot.SpeakerStatus)
+func (l *forwardLoop) run(ctx context.Context) error {
+	changes := l.files.Watch(snapshot.Service, snapshot.EndpointSlice, snapshot.SpeakerStatus)
 	defer changes.Stop()
-	return serveAll(ctx, c.hand.Run, func(ctx context.Context) error {
+	return runAll(ctx, running(l.forwarder.Run), running(func(ctx context.Context) error {
 		for {
-			c.plan.Store(forward.Compile(c.files.Snapshot(), c.plan.Load(), proxyService(), c.node))
-			c.hand.Set(c.plan.Load())
+			l.plan.Store(forward.Compile(l.files.Snapshot(), l.plan.Load(), proxyService(), l.node))
+			l.forwarder.Set(l.plan.Load())
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-changes.C():
 			}
 		}
-	})
+	}))
 }
 
-func (c *carrier) problems() []snapshot.Problem {
-	if p := c.plan.Load(); p != nil {
+func (l *forwardLoop) problems() []snapshot.Problem {
+	if p := l.plan.Load(); p != nil {
 		return p.Problems
 	}
 	return nil

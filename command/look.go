@@ -87,7 +87,7 @@ func (e *env) findKubeconfig() (string, bool) {
 	return path, err == nil
 }
 
-// scene reads the cluster once and compiles it as the halls do.
+// scene reads the cluster once and compiles it as the components do.
 func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (explain.Scene, error) {
 	routes, err := f.routes()
 	if err != nil {

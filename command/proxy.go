@@ -37,7 +37,7 @@ func (f *proxyFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
-// options turns the flags into those of the hall.
+// options turns the flags into those of the component.
 func (f *proxyFlags) options(source *cluster.Source, p *process) (proxy.Options, error) {
 	routes, err := f.ingress.routes(f.namespace)
 	if err != nil {
@@ -90,11 +90,9 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	hall, err := proxy.New(options)
+	front, err := proxy.New(options)
 	if err != nil {
 		return err
 	}
-	p.admin.Ready(hall.Ready)
-	p.admin.State(hall.State)
-	return serveUntilDrained(ctx, hall.Run, api.Run, p.admin.Run)
+	return p.run(ctx, front, front.State, running(api.Run))
 }

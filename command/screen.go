@@ -38,7 +38,7 @@ func (s *screen) run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(redrawEvery)
 	defer tick.Stop()
-	// The halls need a few milliseconds to agree; the first look waits for them.
+	// The components need a few milliseconds to agree; the first look waits for them.
 	first := time.After(100 * time.Millisecond)
 	for {
 		select {

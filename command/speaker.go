@@ -52,7 +52,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	if err != nil {
 		return err
 	}
-	hall, err := speaker.New(speaker.Options{
+	speaking, err := speaker.New(speaker.Options{
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
 		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
 		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon,
@@ -61,9 +61,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	if err != nil {
 		return err
 	}
-	p.admin.Ready(hall.Ready)
-	p.admin.State(hall.State)
-	return serveUntilDrained(ctx, hall.Run, api.Run, p.admin.Run)
+	return p.run(ctx, speaking, speaking.State, running(api.Run))
 }
 
 // localSpeaker is the speaker of `up --announce`: the only one there is.

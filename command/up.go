@@ -87,7 +87,7 @@ func (e *env) runUp(ctx context.Context, f upFlags) error {
 	if f.once {
 		return e.runOnce(ctx, files, f)
 	}
-	return e.runHalls(ctx, files, f, p)
+	return e.runComponents(ctx, files, f, p)
 }
 
 // runOnce compiles until nothing is left to write, prints, and ends.

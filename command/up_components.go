@@ -18,8 +18,8 @@ import (
 	"quayside.io/proxy/serve"
 )
 
-// runHalls wires the halls to the files and shows what they do.
-func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, p *process) error {
+// runComponents connects the components to the files and shows what they do.
+func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags, p *process) error {
 	control, err := controller.New(controller.Options{
 		Source: files.Source, Writer: files, Assign: f.assignOptions(files.Snapshot()),
 		Log: p.component("controller"), Registerer: p.registry,
@@ -38,15 +38,15 @@ func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, p *
 	if err != nil {
 		return err
 	}
-	carrier := newCarrier(files, f.proxy.nodeName, p.component("forward"))
-	findings := []func() []snapshot.Problem{control.Problems, front.Problems, carrier.problems}
-	tasks := []task{files.Run, control.Run, carrier.run, p.admin.Run}
+	forwarding := newForwardLoop(files, f.proxy.nodeName, p.component("forward"))
+	findings := []func() []snapshot.Problem{control.Problems, front.Problems, forwarding.problems}
+	tasks := []task{running(files.Run), control, running(forwarding.run)}
 	if f.announce {
-		hall, err := localSpeaker(files, f.proxy.nodeName, p)
+		speaking, err := localSpeaker(files, f.proxy.nodeName, p)
 		if err != nil {
 			return err
 		}
-		tasks, findings = append(tasks, hall.Run), append(findings, hall.Problems)
+		tasks, findings = append(tasks, speaking), append(findings, speaking.Problems)
 	}
 	problems := func() (all []snapshot.Problem) {
 		for _, find := range findings {
@@ -57,26 +57,25 @@ func (e *env) runHalls(ctx context.Context, files *cluster.Files, f upFlags, p *
 	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: func() *explain.Report {
 		return explain.Status(files.Snapshot(), problems())
 	}}
-	tasks = append(tasks, s.run)
+	tasks = append(tasks, running(s.run))
 	if f.demo {
 		d := demo.New(files, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
 		s.header = func() string { return demoHeader(files.Snapshot(), front.Listeners(), d.Stats()) }
-		tasks = append(tasks, d.Run)
+		tasks = append(tasks, running(d.Run))
 	}
-	p.admin.Ready(front.Ready)
-	p.admin.State(func() any {
-		return struct {
-			*explain.Report
-			Proxy any `json:"proxy"`
-		}{explain.Status(files.Snapshot(), problems()), front.State()}
-	})
 	p.admin.Trace(tracing(func() explain.Scene {
 		c := files.Snapshot()
 		return explain.Scene{
 			Cluster: c, Problems: problems(), Secrets: true, Embedded: true, Self: proxyService(), Now: time.Now(), Routes: cmp.Or(front.Table(), &route.Table{}),
 		}
 	}))
-	return serveUntilDrained(ctx, front.Run, tasks...)
+	state := func() any {
+		return struct {
+			*explain.Report
+			Proxy any `json:"proxy"`
+		}{explain.Status(files.Snapshot(), problems()), front.State()}
+	}
+	return p.run(ctx, front, state, tasks...)
 }
 
 // assignOptions are those of the allocator. The Ingresses are at the address of

@@ -3,7 +3,7 @@
 // plan as JSON for people and for `quayside status`.
 //
 // Main makes one Server per process and gives it the Ready and State of the
-// halls. Nothing that is served here may hold the value of a Secret: what State
+// components. Nothing that is served here may hold the value of a Secret: what State
 // returns is made of reports, never of objects.
 //
 // The code is in admin.go.

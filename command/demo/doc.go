@@ -4,7 +4,7 @@
 //
 // Only main.go wires it. It needs no root and no network but loopback, and
 // touches the cluster through two methods, so that whatever it shows is what
-// the halls do with any other manifest.
+// the components do with any other manifest.
 //
 // Read demo.go first; manifests/ is what it brings.
 package demo
