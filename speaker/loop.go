@@ -101,7 +101,7 @@ func (s *Speaker) loop(ctx, hands context.Context, p *publisher, failed <-chan e
 			m.stops.say(time.Now(), m.needsNotice())
 			gone = time.After(notice + s.opts.HandOver)
 		case <-gone:
-			s.opts.Log.Warn("addresses were not taken over in time", "addresses", len(m.plan.Answers))
+			s.opts.Log.Warn("addresses were not taken over in time", "addresses", len(m.plan.L2.Answers))
 			return nil
 		case err := <-failed:
 			*running--
@@ -141,10 +141,10 @@ func (m *mind) compile() {
 	view.Refused = m.refusals()
 	m.plan = announce.Compile(m.cluster, m.opts.NodeName, view, began, announce.Options{IgnoreExcludeLabel: m.opts.IgnoreExcludeLB, ExternalIPs: m.opts.ExternalIPs})
 	if m.synced() {
-		m.since = m.plan.Since
+		m.since = m.plan.L2.Since
 	}
 	m.yield(before)
-	for a, answer := range m.plan.Answers {
+	for a, answer := range m.plan.L2.Answers {
 		if _, known := m.handing[a]; answer.HandOver != "" && !known {
 			m.handing[a] = began
 		} else if answer.HandOver == "" {
@@ -177,7 +177,7 @@ func (m *mind) remember() {
 // gossip has brought that or, when the API server was quicker, a SpeakerStatus.
 func (m *mind) yield(before *announce.Plan) {
 	for a, epoch := range m.mine {
-		if best := m.plan.Claims[a]; best.Beats(announce.Claim{Epoch: epoch, Node: m.opts.NodeName}) {
+		if best := m.plan.L2.Claims[a]; best.Beats(announce.Claim{Epoch: epoch, Node: m.opts.NodeName}) {
 			delete(m.mine, a)
 			m.losses[a] = m.losses[a].Again(time.Now())
 			m.lost(a, best, before)
@@ -266,17 +266,17 @@ const answersWithin = 250 * time.Millisecond
 
 // declare sets in the hands what is wanted.
 func (m *mind) declare() {
-	known := make(map[netip.Addr]struct{}, len(m.plan.Owners))
-	for a := range m.plan.Owners {
+	known := make(map[netip.Addr]struct{}, len(m.plan.L2.Owners))
+	for a := range m.plan.L2.Owners {
 		known[a] = struct{}{}
 	}
-	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(m.plan.Answers)), Members: m.speakers()}
+	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(m.plan.L2.Answers)), Members: m.speakers()}
 	// The claim on an address that is gone is remembered by the members for a
 	// while, should it come back.
 	maps.DeleteFunc(m.mine, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
 	maps.DeleteFunc(m.losses, func(a netip.Addr, _ announce.Loss) bool { _, exists := known[a]; return !exists })
 	if m.waiting() == "" {
-		for a, answer := range m.plan.Answers {
+		for a, answer := range m.plan.L2.Answers {
 			if answer.HandOver == "" {
 				// After a total restart the claim stands in a SpeakerStatus only.
 				m.mine[a] = answer.Epoch
@@ -295,7 +295,7 @@ func (m *mind) declare() {
 		// Whoever hands an address over stops answering when it hears of the claim.
 		m.l2.Await(want, answersWithin)
 	}
-	m.metrics.announced(want.Addresses, m.plan.Answers)
+	m.metrics.announced(want.Addresses, m.plan.L2.Answers)
 	if m.Speaker.members != nil && m.synced() { // half a list of nodes is no list of peers
 		self, peers := m.peers()
 		m.Speaker.members.Set(&members.Want{Self: self, Peers: peers, Facts: m.self, Claims: maps.Clone(m.mine), Known: known})
@@ -357,7 +357,7 @@ func (m *mind) handedOver() bool {
 	if m.waiting() != "" {
 		return true // nothing was ever announced
 	}
-	return !slices.ContainsFunc(slices.Collect(maps.Values(m.plan.Answers)), func(a announce.Answer) bool { return a.HandOver != "" })
+	return !slices.ContainsFunc(slices.Collect(maps.Values(m.plan.L2.Answers)), func(a announce.Answer) bool { return a.HandOver != "" })
 }
 
 // linger lets what was said last reach the others, and the API server, which

@@ -66,7 +66,7 @@ func TestWhatIsNotAnsweredForIsNotShown(t *testing.T) {
 	m.mute = "it may not"
 	m.compile()
 	m.declare()
-	if len(m.plan.Answers) == 0 {
+	if len(m.plan.L2.Answers) == 0 {
 		t.Fatal("the plan answers for nothing")
 	}
 	if got := samples(t, registry, "quayside_announced"); len(got) > 0 {

@@ -67,7 +67,7 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 			died[t.Address] = t
 		}
 	}
-	for _, t := range m.plan.Take {
+	for _, t := range m.plan.L2.Take {
 		switch t.Cause {
 		case announce.Leaving, announce.Ineligible, announce.Preferred: // a planned hand-over needs no question
 			if !t.Doubtful {
@@ -80,7 +80,7 @@ func (m *mind) act(ctx context.Context) (granted bool) {
 	}
 	now := time.Now()
 	barred := map[netip.Addr]struct{}{}
-	for _, t := range m.plan.Barred {
+	for _, t := range m.plan.L2.Barred {
 		barred[t.Address] = struct{}{}
 		if r := m.refused[t.Address]; !r.retry.After(now) || r.doubt && !t.Doubtful {
 			ask(t)
@@ -259,7 +259,7 @@ func (m *mind) hear(v verdict) {
 	}
 	m.compile() // the world may have moved while the LAN was asked
 	now := time.Now()
-	for _, t := range append(m.plan.Take, m.plan.Barred...) {
+	for _, t := range append(m.plan.L2.Take, m.plan.L2.Barred...) {
 		if _, asked := v.asked[t.Address]; !asked {
 			continue
 		}
@@ -363,7 +363,7 @@ func (m *mind) lost(a netip.Addr, to announce.Claim, before *announce.Plan) {
 	if before == nil {
 		return
 	}
-	if answer, ok := before.Answers[a]; ok {
+	if answer, ok := before.L2.Answers[a]; ok {
 		m.event(answer, "Normal", "Moved", fmt.Sprintf("node %s stops announcing %s: node %s does now", m.opts.NodeName, a, to.Node))
 	}
 }

@@ -141,15 +141,15 @@ func (m *mind) expected() int32 { return int32(max(1, m.cluster.Nodes.Len())) }
 func (m *mind) describe(problems []snapshot.Problem) *State {
 	s := &State{
 		Kind: "speaker", Node: m.opts.NodeName, Waiting: m.waiting(), Leaving: m.leaves(),
-		Announcing: []Announced{}, Owners: make(map[string]string, len(m.plan.Owners)),
+		Announcing: []Announced{}, Owners: make(map[string]string, len(m.plan.L2.Owners)),
 		Alive: slices.Sorted(maps.Keys(m.members.Alive)), Missing: m.members.Missing,
 		Interfaces: m.l2.Interfaces(), Problems: snapshot.Distinct(problems),
 	}
-	for a, owner := range m.plan.Owners {
+	for a, owner := range m.plan.L2.Owners {
 		s.Owners[a.String()] = owner
 	}
 	if s.Waiting == "" {
-		for a, answer := range m.plan.Answers {
+		for a, answer := range m.plan.L2.Answers {
 			v := Announced{Address: a.String(), Interfaces: answer.Interfaces, Epoch: answer.Epoch, HandOver: answer.HandOver}
 			for _, svc := range answer.Services {
 				v.Services = append(v.Services, svc.String())

@@ -66,7 +66,7 @@ func TestWhoIsOutrankedByAStatusSaysSo(t *testing.T) {
 	m, notes := thinker(t, other)
 	a := netip.MustParseAddr("10.0.0.50")
 	m.mine[a] = 2
-	m.plan = &announce.Plan{Answers: map[netip.Addr]announce.Answer{a: {Epoch: 2, Services: []snapshot.Key{{Namespace: "default", Name: "s0"}}}}}
+	m.plan = &announce.Plan{L2: announce.L2{Answers: map[netip.Addr]announce.Answer{a: {Epoch: 2, Services: []snapshot.Key{{Namespace: "default", Name: "s0"}}}}}}
 	m.compile()
 	if m.claims(a) {
 		t.Error("the claim stands although a better one is known")
@@ -101,7 +101,7 @@ func TestAFailedQuestionAccusesNobody(t *testing.T) {
 	m.asking = map[netip.Addr]struct{}{}
 	m.compile()
 	asked := map[netip.Addr]announce.Take{}
-	for _, take := range m.plan.Take {
+	for _, take := range m.plan.L2.Take {
 		asked[take.Address] = take
 	}
 	if len(asked) == 0 {

@@ -154,7 +154,7 @@ func TestACutForgetsTheStranger(t *testing.T) {
 	if _, cut := m.cut[a]; !cut {
 		t.Fatal("it is not cut")
 	}
-	if len(m.plan.Barred) > 0 || !slices.ContainsFunc(m.plan.Take, func(t announce.Take) bool { return t.Address == a && t.Cause == announce.Returned }) {
-		t.Errorf("barred: %v, to be asked for: %v", m.plan.Barred, m.plan.Take)
+	if len(m.plan.L2.Barred) > 0 || !slices.ContainsFunc(m.plan.L2.Take, func(t announce.Take) bool { return t.Address == a && t.Cause == announce.Returned }) {
+		t.Errorf("barred: %v, to be asked for: %v", m.plan.L2.Barred, m.plan.L2.Take)
 	}
 }

@@ -148,6 +148,17 @@ type Take struct {
 
 // Plan is the decision for one node. It is immutable.
 type Plan struct {
+	L2 L2
+	// Problems, sorted.
+	Problems []snapshot.Problem
+	// Status is the wanted SpeakerStatus, without Members and BGPSessions.
+	Status v1alpha1.SpeakerStatusStatus
+	// NextWake is when this plan changes by itself; zero: never.
+	NextWake time.Time
+}
+
+// L2 is who answers for which address on layer 2.
+type L2 struct {
 	// Answers are the addresses this node owns.
 	Answers map[netip.Addr]Answer
 	// Take are the addresses it should claim, in order of address.
@@ -161,18 +172,12 @@ type Plan struct {
 	Since map[netip.Addr]time.Time
 	// Claims are the best ones known, from the view and from SpeakerStatuses.
 	Claims map[netip.Addr]Claim
-	// Problems, sorted.
-	Problems []snapshot.Problem
-	// Status is the wanted SpeakerStatus, without Members and BGPSessions.
-	Status v1alpha1.SpeakerStatusStatus
-	// NextWake is when this plan changes by itself; zero: never.
-	NextWake time.Time
 }
 
 // Compile decides for node me.
 func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *Plan {
 	k := &compiler{c: c, me: me, view: view, now: now, opts: opts}
-	k.plan = &Plan{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}
+	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
 	k.readNodes()
 	k.readPools()
 	k.readAdvertisements()

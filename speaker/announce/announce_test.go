@@ -183,12 +183,12 @@ func TestEveryServableAddressIsOwnedByExactlyOne(t *testing.T) {
 				continue
 			}
 			p := w.compile(n.name)
-			for a, answer := range p.Answers {
+			for a, answer := range p.L2.Answers {
 				if answer.HandOver == "" {
 					owners[a] = append(owners[a], n.name)
 				}
 			}
-			for _, take := range p.Take {
+			for _, take := range p.L2.Take {
 				owners[take.Address] = append(owners[take.Address], n.name)
 			}
 		}
@@ -208,7 +208,7 @@ func TestEveryServableAddressIsOwnedByExactlyOne(t *testing.T) {
 func TestWhoLeavesHandsOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
-		owners := w.compile("n0").Owners
+		owners := w.compile("n0").L2.Owners
 		for _, a := range w.addrs {
 			var may []twinNode
 			fit, stays := map[string]bool{}, map[string]bool{}
@@ -252,7 +252,7 @@ func (w *world) settle(keep func(netip.Addr) bool) {
 		if !n.alive {
 			continue
 		}
-		for _, take := range w.compile(n.name).Take {
+		for _, take := range w.compile(n.name).L2.Take {
 			if keep(take.Address) {
 				next[take.Address] = Claim{take.Epoch, n.name}
 			}
@@ -265,11 +265,11 @@ func TestNothingMovesWithoutACause(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
 		w.settle(func(netip.Addr) bool { return true })
-		before := w.compile("n0").Owners
+		before := w.compile("n0").L2.Owners
 		// A healthy node joins, and another service appears: neither is a cause.
 		w.addNode(twinNode{name: "zz", alive: true, ready: true, subnet: true}, true)
 		w.addService("late", twinAddr{addr: netip.MustParseAddr("10.0.0.200")}, 99)
-		after := w.compile("n0").Owners
+		after := w.compile("n0").L2.Owners
 		for _, a := range w.addrs[:len(w.addrs)-1] {
 			owner := before[a.addr]
 			if owner == "" {
@@ -289,9 +289,9 @@ func TestNothingMovesWithoutACause(t *testing.T) {
 func TestAPlanSurvivesBeingCarriedOutInPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
-		before, crowded := w.compile("n0").Owners, overflows(w)
+		before, crowded := w.compile("n0").L2.Owners, overflows(w)
 		w.settle(func(netip.Addr) bool { return rapid.Bool().Draw(t, "arrived") })
-		after := w.compile("n0").Owners
+		after := w.compile("n0").L2.Owners
 		for a, owner := range before {
 			if after[a] != owner && !crowded {
 				t.Fatalf("%s: %s first, %s after some claims arrived", a, owner, after[a])
@@ -304,7 +304,7 @@ func TestAPlanSurvivesBeingCarriedOutInPieces(t *testing.T) {
 // others may not serve: then a plan may be settled by epochs instead.
 func overflows(w *world) bool {
 	load := map[string]int{}
-	for _, owner := range w.compile("n0").Owners {
+	for _, owner := range w.compile("n0").L2.Owners {
 		load[owner]++
 	}
 	var usable []twinNode
@@ -335,7 +335,7 @@ func TestLoadIsBounded(t *testing.T) {
 			w.addService(fmt.Sprintf("s%02d", i), twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})}, i)
 		}
 		load := map[string]int{}
-		for _, owner := range w.compile("node-0").Owners {
+		for _, owner := range w.compile("node-0").L2.Owners {
 			load[owner]++
 		}
 		for n, got := range load {

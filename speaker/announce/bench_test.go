@@ -30,7 +30,7 @@ func BenchmarkCompile(b *testing.B) {
 				Compile(c, "node-0", w.view, epoch0(), Options{})
 			}
 		})
-		for a, owner := range Compile(c, "node-0", w.view, epoch0(), Options{}).Owners {
+		for a, owner := range Compile(c, "node-0", w.view, epoch0(), Options{}).L2.Owners {
 			w.view.Claims[a] = Claim{1, owner}
 		}
 		b.Run(fmt.Sprintf("owned/%dx%d", size.nodes, size.services), func(b *testing.B) {

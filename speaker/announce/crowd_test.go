@@ -42,8 +42,8 @@ func TestCostIsLinearInAddressesOfOneService(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		plan := Compile(c, "n0", view, epoch0(), Options{})
 		runtime.ReadMemStats(&after)
-		if len(plan.Take) != n {
-			t.Fatalf("of %d addresses %d are taken", n, len(plan.Take))
+		if len(plan.L2.Take) != n {
+			t.Fatalf("of %d addresses %d are taken", n, len(plan.L2.Take))
 		}
 		return after.TotalAlloc - before.TotalAlloc
 	}

@@ -39,7 +39,7 @@ func (k *compiler) readClaims() {
 			}
 		}
 	}
-	k.plan.Claims = k.claims
+	k.plan.L2.Claims = k.claims
 }
 
 // decide gives every address its owner: first those that keep theirs, then the
@@ -67,10 +67,10 @@ func (k *compiler) decide() {
 			k.noteSince(e, me)
 		}
 		if e.owner < 0 {
-			k.plan.Owners[e.addr] = ""
+			k.plan.L2.Owners[e.addr] = ""
 			continue
 		}
-		k.plan.Owners[e.addr] = k.nodes[e.owner].name
+		k.plan.L2.Owners[e.addr] = k.nodes[e.owner].name
 		if known {
 			k.act(e, me)
 		}
@@ -107,7 +107,7 @@ func (k *compiler) act(e *address, me int) {
 	_, cut := k.view.Cut[e.addr]
 	switch {
 	case e.owner == me && mine && !cut:
-		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
+		k.plan.L2.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 		k.tellRefusal(e, "but a stranger (%s) answers for it too: find that host, its clients reach one or the other")
 	case e.owner == me:
 		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(e, claim)}
@@ -127,16 +127,16 @@ func (k *compiler) act(e *address, me int) {
 		}
 		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
 			if r.Node != "" {
-				k.plan.Owners[e.addr] = r.Node // the LAN knows better than gossip
+				k.plan.L2.Owners[e.addr] = r.Node // the LAN knows better than gossip
 			}
-			k.plan.Barred = append(k.plan.Barred, take)
+			k.plan.L2.Barred = append(k.plan.L2.Barred, take)
 			k.tellRefusal(e, "and a stranger (%s) answers for it: it is not announced while that host is there; take the address out of the pool or from the host")
 		} else {
-			k.plan.Take = append(k.plan.Take, take)
+			k.plan.L2.Take = append(k.plan.L2.Take, take)
 		}
 	case mine && cut: // it is no longer answered for, and others will
 	case mine && e.outwished: // for as long as it takes: this node may serve it
-		k.plan.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
+		k.plan.L2.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 	case mine && k.nodes[me].alive:
 		k.handOver(e, me, claim.Epoch)
 	}
@@ -173,7 +173,7 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 	if len(answer.Interfaces) == 0 && k.nodes[me].known {
 		return // its links are gone: nothing is left to keep
 	}
-	k.plan.Answers[e.addr] = answer
+	k.plan.L2.Answers[e.addr] = answer
 	if !bounded {
 		return
 	}
@@ -233,7 +233,7 @@ func (p *Plan) Heard() (heard []snapshot.Problem) {
 // status is what this node's SpeakerStatus should say.
 func (k *compiler) status() v1alpha1.SpeakerStatusStatus {
 	var s v1alpha1.SpeakerStatusStatus
-	for a, answer := range k.plan.Answers {
+	for a, answer := range k.plan.L2.Answers {
 		for _, svc := range answer.Services {
 			s.Announcing = append(s.Announcing, v1alpha1.Announcing{
 				Service: svc.String(), Address: a.String(), Protocol: "l2", Epoch: answer.Epoch, Interfaces: answer.Interfaces,

@@ -52,14 +52,14 @@ func TestWhoHasLostAnAddressDoubts(t *testing.T) {
 			v.Lost[a] = v.Lost[a].Again(epoch0())
 		}
 		p := Compile(snapshot.Of(objects...), "n1", v, epoch0(), Options{})
-		if len(p.Take) != 1 || p.Take[0].Doubtful != c.doubts || p.Take[0].Epoch != 3 || p.Take[0].From != "n2" {
-			t.Errorf("%s: takes %+v, want one, doubtful: %v", c.name, p.Take, c.doubts)
+		if len(p.L2.Take) != 1 || p.L2.Take[0].Doubtful != c.doubts || p.L2.Take[0].Epoch != 3 || p.L2.Take[0].From != "n2" {
+			t.Errorf("%s: takes %+v, want one, doubtful: %v", c.name, p.L2.Take, c.doubts)
 			continue
 		}
 		// An answer of the owner is no refusal, unless it is doubted that he lets go.
 		v.Refused = map[netip.Addr]Refusal{a: {Node: "n2"}}
-		if p := Compile(snapshot.Of(objects...), "n1", v, epoch0(), Options{}); (len(p.Barred) == 1) != c.doubts || len(p.Take)+len(p.Barred) != 1 {
-			t.Errorf("%s: refused, and takes %+v, is barred from %+v", c.name, p.Take, p.Barred)
+		if p := Compile(snapshot.Of(objects...), "n1", v, epoch0(), Options{}); (len(p.L2.Barred) == 1) != c.doubts || len(p.L2.Take)+len(p.L2.Barred) != 1 {
+			t.Errorf("%s: refused, and takes %+v, is barred from %+v", c.name, p.L2.Take, p.L2.Barred)
 		}
 	}
 }

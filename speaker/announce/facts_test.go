@@ -50,8 +50,8 @@ func TestNoInterfaceIsKnown(t *testing.T) {
 			v.Facts["n1"] = *c.said
 		}
 		p := Compile(snapshot.Of(readyNode("n1", ""), lanPool("10.0.0.40-10.0.0.60"), sharer("a", 80), status), "n1", v, epoch0(), Options{})
-		if owned := len(p.Take) > 0; owned == c.known {
-			t.Errorf("%s: takes %v, problems %v", c.name, p.Take, p.Problems)
+		if owned := len(p.L2.Take) > 0; owned == c.known {
+			t.Errorf("%s: takes %v, problems %v", c.name, p.L2.Take, p.Problems)
 		}
 	}
 }

@@ -61,22 +61,22 @@ func TestAHandOverEnds(t *testing.T) {
 		{"while its speaker stops, too", view(true, true, HandOverGrace), false, 0},
 	} {
 		p := Compile(c, "n1", step.view, epoch0(), Options{})
-		answer, answers := p.Answers[a]
+		answer, answers := p.L2.Answers[a]
 		if answers != step.answers || answers && (answer.HandOver != "n2" || answer.Epoch != 7 || !slices.Equal(answer.Interfaces, []string{"eth0"})) {
 			t.Errorf("%s: answers %v: %+v", step.name, answers, answer)
 		}
 		if wake := p.Wake(epoch0()); wake != step.wake {
 			t.Errorf("%s: to be looked at again in %v, want %v", step.name, wake, step.wake)
 		}
-		if owner := p.Owners[a]; owner != "n2" || len(p.Take) > 0 {
-			t.Errorf("%s: owned by %s, taken: %v", step.name, owner, p.Take)
+		if owner := p.L2.Owners[a]; owner != "n2" || len(p.L2.Take) > 0 {
+			t.Errorf("%s: owned by %s, taken: %v", step.name, owner, p.L2.Take)
 		}
 	}
 	// Who merely leaves serves as well as ever, and answers for as long as it takes.
 	both := c.With(endpointsOf("a", discoveryv1.AddressTypeIPv4, "n1"))
 	p := Compile(both, "n1", view(true, true, time.Hour), epoch0(), Options{})
-	if p.Answers[a].HandOver != "n2" || p.Wake(epoch0()) != 0 {
-		t.Errorf("leaving for an hour: %+v, to be looked at again in %v", p.Answers[a], p.Wake(epoch0()))
+	if p.L2.Answers[a].HandOver != "n2" || p.Wake(epoch0()) != 0 {
+		t.Errorf("leaving for an hour: %+v, to be looked at again in %v", p.L2.Answers[a], p.Wake(epoch0()))
 	}
 	if p := (&Plan{NextWake: epoch0()}); p.Wake(epoch0().Add(time.Second)) <= 0 {
 		t.Error("what is overdue is never looked at")
@@ -94,8 +94,8 @@ func TestEachFamilyFollowsItsEndpoints(t *testing.T) {
 	c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), pool, local,
 		endpointsOf("a", discoveryv1.AddressTypeIPv4, "n1"), endpointsOf("a", discoveryv1.AddressTypeIPv6, "n2"))
 	p := Compile(c, "n1", View{Alive: living("n1", "n2"), Facts: map[string]Facts{}}, epoch0(), Options{})
-	if four := p.Owners[netip.MustParseAddr(sharedAddress)]; four != "n1" || p.Owners[six] != "n2" {
-		t.Errorf("IPv4 belongs to %q, IPv6 to %q; want n1 and n2", four, p.Owners[six])
+	if four := p.L2.Owners[netip.MustParseAddr(sharedAddress)]; four != "n1" || p.L2.Owners[six] != "n2" {
+		t.Errorf("IPv4 belongs to %q, IPv6 to %q; want n1 and n2", four, p.L2.Owners[six])
 	}
 }
 
@@ -151,8 +151,8 @@ func TestStrangersAreHeardOf(t *testing.T) {
 			v.Claims = held(step.holder, 1)
 		}
 		p := Compile(c, "n1", v, epoch0(), Options{})
-		if _, answers := p.Answers[a]; answers != step.answers || len(p.Take) > 0 || (len(p.Barred) == 0) != answers || p.Owners[a] != step.owner {
-			t.Errorf("%s: answers %v, takes %v, is barred %v; owned by %q", step.name, answers, p.Take, p.Barred, p.Owners[a])
+		if _, answers := p.L2.Answers[a]; answers != step.answers || len(p.L2.Take) > 0 || (len(p.L2.Barred) == 0) != answers || p.L2.Owners[a] != step.owner {
+			t.Errorf("%s: answers %v, takes %v, is barred %v; owned by %q", step.name, answers, p.L2.Take, p.L2.Barred, p.L2.Owners[a])
 		}
 		heard := p.Heard()
 		if (len(heard) > 0) != (step.heard != "") || len(heard) > 0 && (heard[0].Object.Key.Name != "a" || !strings.Contains(heard[0].Message, step.heard)) {
@@ -194,8 +194,8 @@ func TestAddressesOfNodesAreLeftAlone(t *testing.T) {
 	owner.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n2"}, {Type: corev1.NodeInternalIP, Address: sharedAddress}}
 	c := snapshot.Of(readyNode("n1", ""), owner, lanPool("10.0.0.40-10.0.0.60"), sharer("a", 80))
 	p := Compile(c, "n1", View{Alive: living("n1", "n2"), Facts: map[string]Facts{}}, epoch0(), Options{})
-	if len(p.Owners) > 0 || len(p.Problems) != 1 || !strings.Contains(p.Problems[0].Message, "which belongs to node n2") {
-		t.Errorf("owners %v, problems %v", p.Owners, p.Problems)
+	if len(p.L2.Owners) > 0 || len(p.Problems) != 1 || !strings.Contains(p.Problems[0].Message, "which belongs to node n2") {
+		t.Errorf("owners %v, problems %v", p.L2.Owners, p.Problems)
 	}
 	v := View{Facts: map[string]Facts{"n1": linked("10.0.0.1/24", true), "n3": {Interfaces: []Interface{{Name: "tun0"}}}}}
 	if macs := MACs(c, v); len(macs) != 1 || macs["02:00:00:00:00:01"] != "n1" {

@@ -61,7 +61,7 @@ func (l *lagging) turn(me string, retry bool) {
 		v.Refused[a] = Refusal{Node: l.claims[a].Node}
 	}
 	p := Compile(c, me, v, l.now, Options{})
-	answer, answers := p.Answers[a]
+	answer, answers := p.L2.Answers[a]
 	l.answers[me] = answers
 	if _, handing := l.handing[me][a]; answers && answer.HandOver == "" || l.claims[a].Node != me {
 		delete(l.handing, me)
@@ -69,9 +69,9 @@ func (l *lagging) turn(me string, retry bool) {
 		l.handing[me] = map[netip.Addr]time.Time{a: l.now}
 	}
 	l.status[me] = &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: me}, Status: p.Status}
-	takes := p.Take
+	takes := p.L2.Take
 	if retry {
-		takes = append(takes, p.Barred...)
+		takes = append(takes, p.L2.Barred...)
 	}
 	for _, t := range takes {
 		asks := t.Doubtful || t.Cause == First
@@ -212,8 +212,8 @@ func TestAQuarrelEnds(t *testing.T) {
 	c := only(0, 2).cluster().With(said("n2", 5))
 	for after, doubtful := range map[time.Duration]bool{0: true, calm - time.Second: true, calm: false} {
 		v := View{Alive: living("n1", "n2"), Claims: held("n2", 5), Facts: map[string]Facts{}, Lost: map[netip.Addr]Loss{a: lost}}
-		if p := Compile(c, "n1", v, epoch0().Add(after), Options{}); len(p.Take) != 1 || p.Take[0].Doubtful != doubtful {
-			t.Errorf("%v after the last loss: %+v, want doubtful %v", after, p.Take, doubtful)
+		if p := Compile(c, "n1", v, epoch0().Add(after), Options{}); len(p.L2.Take) != 1 || p.L2.Take[0].Doubtful != doubtful {
+			t.Errorf("%v after the last loss: %+v, want doubtful %v", after, p.L2.Take, doubtful)
 		}
 	}
 	if again := lost.Again(epoch0().Add(inARow + time.Second)); again.Times != 1 {

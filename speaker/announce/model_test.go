@@ -114,9 +114,9 @@ func (m *model) plan(s *modelState, i int) modelPlan {
 	plan := Compile(m.cluster, m.names[i], v, epoch0(), Options{})
 	var p modelPlan
 	for a, addr := range m.addrs {
-		answer, ok := plan.Answers[addr]
+		answer, ok := plan.L2.Answers[addr]
 		p.answers[a], p.handOver[a] = ok, answer.HandOver != ""
-		for _, t := range plan.Take {
+		for _, t := range plan.L2.Take {
 			if t.Address == addr {
 				p.take[a], p.claim[a] = true, Claim{t.Epoch, m.names[i]}
 				p.planned[a] = t.Cause == Leaving || t.Cause == Ineligible

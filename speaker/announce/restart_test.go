@@ -59,12 +59,12 @@ func checkRestart(t *testing.T, w *world, c *snapshot.Cluster, newest map[netip.
 	answers, takes := map[netip.Addr][]string{}, map[netip.Addr][]string{}
 	for me := range v.Alive {
 		p := Compile(c, me, v, epoch0(), Options{})
-		for a, answer := range p.Answers {
+		for a, answer := range p.L2.Answers {
 			if answers[a] = append(answers[a], me); answer.Epoch != newest[a].Epoch {
 				t.Fatalf("%s answers for %s with epoch %d, last was %v", me, a, answer.Epoch, newest[a])
 			}
 		}
-		for _, take := range p.Take {
+		for _, take := range p.L2.Take {
 			if takes[take.Address] = append(takes[take.Address], me); !(Claim{take.Epoch, me}).Beats(newest[take.Address]) {
 				t.Fatalf("%s takes %s with epoch %d, which does not beat %v", me, take.Address, take.Epoch, newest[take.Address])
 			}

@@ -91,8 +91,8 @@ func runScenario(t *testing.T, file, input string) string {
 	for i, me := range slices.Sorted(maps.Keys(view.Alive)) {
 		p := Compile(c, me, view, epoch0(), opts)
 		if i == 0 {
-			for _, a := range slices.SortedFunc(maps.Keys(p.Owners), netip.Addr.Compare) {
-				fmt.Fprintf(&out, "%s belongs to %q\n", a, p.Owners[a])
+			for _, a := range slices.SortedFunc(maps.Keys(p.L2.Owners), netip.Addr.Compare) {
+				fmt.Fprintf(&out, "%s belongs to %q\n", a, p.L2.Owners[a])
 			}
 		}
 		for _, problem := range p.Problems {
@@ -101,8 +101,8 @@ func runScenario(t *testing.T, file, input string) string {
 				fmt.Fprintln(&out, problem)
 			}
 		}
-		for _, a := range slices.SortedFunc(maps.Keys(p.Answers), netip.Addr.Compare) {
-			answer := p.Answers[a]
+		for _, a := range slices.SortedFunc(maps.Keys(p.L2.Answers), netip.Addr.Compare) {
+			answer := p.L2.Answers[a]
 			fmt.Fprintf(&out, "%s answers for %s on %v, epoch %d, for %v", me, a, answer.Interfaces, answer.Epoch, answer.Services)
 			if answer.Preference != "" {
 				fmt.Fprintf(&out, ", preference %s", answer.Preference)
@@ -112,10 +112,10 @@ func runScenario(t *testing.T, file, input string) string {
 			}
 			fmt.Fprintln(&out)
 		}
-		for _, take := range p.Take {
+		for _, take := range p.L2.Take {
 			fmt.Fprintf(&out, "%s takes %s on %v, epoch %d, from %q (%s)\n", me, take.Address, take.Interfaces, take.Epoch, take.From, take.Cause)
 		}
-		for _, take := range p.Barred {
+		for _, take := range p.L2.Barred {
 			fmt.Fprintf(&out, "%s may not take %s\n", me, take.Address)
 		}
 	}

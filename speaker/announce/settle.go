@@ -23,13 +23,13 @@ func (k *compiler) noteSince(e *address, me int) {
 	if !known && k.view.Since != nil {
 		since = k.now
 	}
-	k.plan.Since[e.addr] = since
+	k.plan.L2.Since[e.addr] = since
 }
 
 // settled returns when this node may take e from the owner of claim: zero for
 // now, as there is nobody who serves meanwhile, or nothing to wait for.
 func (k *compiler) settled(e *address, claim Claim) (at time.Time) {
-	since, local := k.plan.Since[e.addr]
+	since, local := k.plan.L2.Since[e.addr]
 	owner, exists := k.nodeIndex[claim.Node]
 	if !local || !exists || !k.lasts(e, owner) {
 		return time.Time{}

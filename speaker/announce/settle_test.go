@@ -39,18 +39,18 @@ func TestARolloutWaitsForRules(t *testing.T) {
 	rolling := localOn(map[string]string{"n1": "ending", "n2": "ready"})
 	at := start.Add(time.Minute)
 
-	young := Compile(rolling, "n2", view(before.Since), at, Options{})
-	if len(young.Take) > 0 || !young.NextWake.Equal(at.Add(Settling)) {
-		t.Errorf("an endpoint is new: n2 takes %+v and wakes at %v", young.Take, young.NextWake)
+	young := Compile(rolling, "n2", view(before.L2.Since), at, Options{})
+	if len(young.L2.Take) > 0 || !young.NextWake.Equal(at.Add(Settling)) {
+		t.Errorf("an endpoint is new: n2 takes %+v and wakes at %v", young.L2.Take, young.NextWake)
 	}
-	if p := Compile(rolling, "n2", view(young.Since), at.Add(Settling-1), Options{}); len(p.Take) > 0 {
-		t.Errorf("a moment too early n2 takes %+v", p.Take)
+	if p := Compile(rolling, "n2", view(young.L2.Since), at.Add(Settling-1), Options{}); len(p.L2.Take) > 0 {
+		t.Errorf("a moment too early n2 takes %+v", p.L2.Take)
 	}
-	if p := Compile(rolling, "n2", view(young.Since), at.Add(Settling), Options{}); len(p.Take) != 1 || p.Take[0].Cause != Ineligible {
-		t.Errorf("n2 is settled and takes %+v", p.Take)
+	if p := Compile(rolling, "n2", view(young.L2.Since), at.Add(Settling), Options{}); len(p.L2.Take) != 1 || p.L2.Take[0].Cause != Ineligible {
+		t.Errorf("n2 is settled and takes %+v", p.L2.Take)
 	}
-	if p := Compile(rolling, "n1", view(before.Since), at, Options{}); p.Answers[a].HandOver != "n2" {
-		t.Errorf("meanwhile n1 answers %+v", p.Answers)
+	if p := Compile(rolling, "n1", view(before.L2.Since), at, Options{}); p.L2.Answers[a].HandOver != "n2" {
+		t.Errorf("meanwhile n1 answers %+v", p.L2.Answers)
 	}
 
 	down := map[string]Facts{"n1": {Interfaces: []Interface{{Name: "eth0", Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}}}
@@ -68,10 +68,10 @@ func TestARolloutWaitsForRules(t *testing.T) {
 		"the speaker of n1 stops":           {both, func(v *View) { v.Facts = stops }, true},
 		"nobody has had the address so far": {rolling, func(v *View) { v.Claims = nil }, false},
 	} {
-		v := view(before.Since)
+		v := view(before.L2.Since)
 		c.alter(&v)
-		if p := Compile(c.cluster, "n2", v, at, Options{}); len(p.Take) == 1 == c.waits {
-			t.Errorf("%s: n2 takes %+v", name, p.Take)
+		if p := Compile(c.cluster, "n2", v, at, Options{}); len(p.L2.Take) == 1 == c.waits {
+			t.Errorf("%s: n2 takes %+v", name, p.L2.Take)
 		}
 	}
 }

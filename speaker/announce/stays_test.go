@@ -60,8 +60,8 @@ func TestWhoSharesAnAddressDoesNotMoveIt(t *testing.T) {
 	objects = append(objects, &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n2"},
 		Status: Compile(snapshot.Of(objects...), "n2", v, epoch0(), Options{}).Status})
 	for _, more := range [][]snapshot.Object{nil, {sharer("b", 443)}} {
-		if p := Compile(snapshot.Of(append(objects, more...)...), "n1", v, epoch0(), Options{}); len(p.Take) > 0 {
-			t.Errorf("with %d more Services n1 takes %+v", len(more), p.Take)
+		if p := Compile(snapshot.Of(append(objects, more...)...), "n1", v, epoch0(), Options{}); len(p.L2.Take) > 0 {
+			t.Errorf("with %d more Services n1 takes %+v", len(more), p.L2.Take)
 		}
 	}
 }
@@ -81,8 +81,8 @@ func TestNotReadyMovesNoSharedAddress(t *testing.T) {
 		sharer("a", 80), sharer("b", 443), only("a", "gold"), only("b", "silver"))
 	for _, me := range []string{"n2", "n3"} {
 		v := View{Alive: living("n1", "n2", "n3"), Claims: held("n1", 1), Facts: map[string]Facts{}}
-		if p := Compile(c, me, v, epoch0(), Options{}); len(p.Take) > 0 {
-			t.Errorf("%s takes %+v", me, p.Take)
+		if p := Compile(c, me, v, epoch0(), Options{}); len(p.L2.Take) > 0 {
+			t.Errorf("%s takes %+v", me, p.L2.Take)
 		}
 	}
 }
@@ -97,8 +97,8 @@ func TestOddEpochsAreNotBelieved(t *testing.T) {
 	} {
 		c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), sharer("a", 80), said("n2", epoch))
 		p := Compile(c, "n1", View{Alive: living("n1"), Facts: map[string]Facts{}}, now, Options{})
-		if len(p.Take) != 1 || p.Take[0].Epoch != want || want > MaxCount(now.Add(time.Microsecond)) {
-			t.Errorf("after epoch %d: %+v, want epoch %d", epoch, p.Take, want)
+		if len(p.L2.Take) != 1 || p.L2.Take[0].Epoch != want || want > MaxCount(now.Add(time.Microsecond)) {
+			t.Errorf("after epoch %d: %+v, want epoch %d", epoch, p.L2.Take, want)
 		}
 	}
 }
