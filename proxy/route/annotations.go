@@ -25,6 +25,7 @@ const (
 	applied effect = iota // parsed and obeyed
 	noOp                  // nothing to do here by design: accepted in silence
 	ignored               // not obeyed yet: reported, and the route serves
+	strays                // requests would reach another place without it, and it is not obeyed yet: reported, and the route is closed
 	closes                // guards access and is not obeyed yet: reported, and the route is closed
 	drops                 // the Ingress must not take part at all: reported, and it has no routes
 )
@@ -131,6 +132,8 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 		}
 	case ignored:
 		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet and has no effect (%s)", name, o.doc)}, true
+	case strays:
+		return s.close(name, "is not supported yet, and without it requests would reach another place than meant"), true
 	case closes:
 		return s.close(name, "guards access and is not supported yet"), true
 	case drops:

@@ -178,8 +178,8 @@ func upstreamTLS() []option {
 
 func rewrites() []option {
 	return []option{
-		{key: "rewrite-target", risk: riskMedium, effect: ignored, doc: "path sent to the backend"},
-		{key: "use-regex", risk: riskLow, effect: ignored, doc: "paths are regular expressions", matters: isOn},
+		{key: "rewrite-target", risk: riskMedium, effect: strays, doc: "path sent to the backend"},
+		{key: "use-regex", risk: riskLow, effect: strays, doc: "paths are regular expressions", matters: isOn},
 		{key: "app-root", risk: riskMedium, effect: ignored, doc: "where / redirects to"},
 		{key: "permanent-redirect", risk: riskMedium, effect: ignored, doc: "answer every request by a 301"},
 		{key: "permanent-redirect-code", risk: riskLow, effect: ignored, doc: "status instead of that 301"},

@@ -252,6 +252,7 @@ func tell(c *snapshot.Cluster, ours []*networkingv1.Ingress, ing *networkingv1.I
 	backend := "closed"
 	svc, ok := c.Services.Get(key)
 	if ok && ing.Annotations["nginx.ingress.kubernetes.io/auth-url"] == "" &&
+		ing.Annotations["nginx.ingress.kubernetes.io/rewrite-target"] == "" &&
 		slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == be.Service.Port.Number }) {
 		backend = fmt.Sprintf("{Service:%s Port:%d AnyNode:%v}", key, be.Service.Port.Number, nginx)
 	}
