@@ -56,7 +56,7 @@ type Options struct {
 // Kinds are those that a Proxy reads.
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
-		snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.Node, snapshot.SpeakerStatus,
+		snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.Node, snapshot.Namespace, snapshot.SpeakerStatus,
 	}
 }
 
@@ -145,7 +145,7 @@ func (p *Proxy) Ready() error {
 // watchRoutes follows everything that a Table is compiled from, and the clock
 // where a certificate is about to expire.
 func (p *Proxy) watchRoutes(ctx context.Context) error {
-	changes := p.options.Source.Watch(snapshot.Ingress, snapshot.IngressClass, snapshot.Service, snapshot.Secret)
+	changes := p.options.Source.Watch(snapshot.Ingress, snapshot.IngressClass, snapshot.Service, snapshot.Secret, snapshot.Namespace)
 	defer changes.Stop()
 	for {
 		wake := wakeAt(p.table.Load().NextWake)

@@ -22,6 +22,7 @@ type state struct {
 	services  snapshot.Store[*corev1.Service]
 	secrets   snapshot.Store[*corev1.Secret]
 	classes   snapshot.Store[*networkingv1.IngressClass]
+	spaces    snapshot.Store[*corev1.Namespace]
 
 	units     snapshot.Store[*unit]
 	byHost    index // hosts are Keys without namespace
@@ -77,6 +78,7 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 	w.open()
 	t.state.options = opts
 	t.state.ingresses, t.state.services, t.state.secrets, t.state.classes = c.Ingresses, c.Services, c.Secrets, c.IngressClasses
+	t.state.spaces = c.Namespaces
 
 	classes := ingressclass.Select(c.IngressClasses, opts.Classes)
 	for _, key := range w.dirty(&old, prev.NextWake) {
@@ -143,6 +145,7 @@ func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
 			users(old.bySecret, key)
 		}
 	}
+	w.dirtyNamespaces(old, keys)
 	if now := w.t.state.options.Now; !wake.IsZero() && !now.Before(wake) {
 		w.certsChanged = true
 		for key, pair := range old.pairs.All() {
@@ -157,6 +160,32 @@ func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
 	}
 	slices.SortFunc(sorted, snapshot.Key.Compare)
 	return sorted
+}
+
+// dirtyNamespaces adds the Ingresses of each namespace that began or ceased to
+// terminate. That is rare, so it may look at all of them.
+func (w *compiler) dirtyNamespaces(old *state, keys map[snapshot.Key]struct{}) {
+	turned := map[string]bool{}
+	for key := range snapshot.Diff(old.spaces, w.c.Namespaces) {
+		before, _ := old.spaces.Get(key)
+		after, _ := w.c.Namespaces.Get(key)
+		if terminating(before) != terminating(after) {
+			turned[key.Name] = true
+		}
+	}
+	if len(turned) == 0 {
+		return
+	}
+	for key := range old.units.All() {
+		if turned[key.Namespace] {
+			keys[key] = struct{}{}
+		}
+	}
+}
+
+// terminating reports whether a namespace is being deleted, with all that is in it.
+func terminating(n *corev1.Namespace) bool {
+	return n != nil && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating)
 }
 
 // sameIngress reports whether two versions of an Ingress ask for the same. Ours

@@ -57,13 +57,19 @@ func (w *compiler) compileHost(name string) *host {
 	return h
 }
 
-// claims returns the claims to a host, the oldest Ingress first.
+// claims returns the claims to a host, the oldest Ingress first. Those of
+// namespaces that are terminating count only where there are no others: their
+// pods are deleted before their Ingresses (KEP-5080).
 func (w *compiler) claims(name string) []*claim {
 	users, _ := w.byHost.get(snapshot.Key{Name: name})
 	claims := make([]*claim, 0, users.Len())
 	for key := range users.All() {
 		u, _ := w.units.get(key)
 		claims = append(claims, u.byHost[name])
+	}
+	leaving := func(c *claim) bool { return c.unit.leaving }
+	if staying := slices.DeleteFunc(slices.Clone(claims), leaving); len(staying) > 0 {
+		claims = staying
 	}
 	slices.SortFunc(claims, func(a, b *claim) int { return a.unit.compareAge(b.unit) })
 	return claims

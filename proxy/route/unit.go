@@ -23,6 +23,7 @@ type unit struct {
 	secrets  []snapshot.Key
 	backends []Backend // one per route that leads somewhere
 	problems []snapshot.Problem
+	leaving  bool // its namespace is terminating: it yields to all that stay
 }
 
 // A claim is what one Ingress says about one host.
@@ -67,6 +68,8 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	b := unitBuilder{
 		unit: &unit{key: snapshot.KeyOf(ing), ingress: ing, byHost: map[string]*claim{}}, w: w, class: k,
 	}
+	space, _ := w.c.Namespaces.Get(snapshot.Key{Name: ing.Namespace})
+	b.leaving = terminating(space)
 	var findings []finding
 	b.settings, findings = parseOptions(w.options, ing.Annotations, k)
 	for _, f := range findings {

@@ -43,7 +43,8 @@ func rights() []string {
 		"speaker, everywhere: create events.events.k8s.io",
 
 		// The proxy writes nothing.
-		"proxy, everywhere: get list watch nodes",
+		// Namespaces, because the Ingresses of one that is terminating yield to others.
+		"proxy, everywhere: get list watch namespaces nodes",
 		"proxy, everywhere: get list watch ingressclasses.networking.k8s.io",
 		"proxy, everywhere: get list watch speakerstatuses.quayside.io",
 		"proxy, everywhere: get list watch secrets services",
