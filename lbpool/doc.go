@@ -1,17 +1,17 @@
-// Package lbpool knows which addresses exist and who sits on them: ranges as
-// operators write them, pools, the rules under which two tenants share one
+// Package lbpool knows which addresses exist and who holds them: ranges as
+// operators write them, pools, the rules under which two holders share one
 // address, and the choice of the next free one.
 //
 // Any package may import it; it knows nothing of Kubernetes. It makes sure that
 // an address belongs to at most one pool (Divide gives what overlaps to the
-// first), and that Book.Next never proposes an address somebody sits on.
+// first), and that Allocations.Next never proposes an address that somebody holds.
 //
 // Nothing here walks a pool. A pool is a few ranges however large it is, and
 // the addresses taken in a range are a sparse bitmap with summaries (bits.go),
 // so that finding a free one costs the same in an empty /28 and in a /64 with
-// a million tenants. Nor is a question about a shared address put to everyone
-// on it (company.go), nor to every address that is shared (join.go): thousands may
-// sit together, and thousands wait to join them.
+// a million holders. Nor is a question about a shared address put to everyone
+// who holds it (holders.go), nor to every address that is shared (join.go):
+// thousands may hold one together, and thousands wait to join them.
 //
-// Read pool.go first, then book.go.
+// Read pool.go first, then allocations.go.
 package lbpool

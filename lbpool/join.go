@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A table is the addresses of one desk on which somebody shares under one key
-// and backend, in the order of sitting: those that others of that key and
+// A sharedList is the addresses of one freeList that somebody shares under one
+// key and backend, in the order of Occupy: those that others of that key and
 // backend may join. Until Reset nobody leaves an address, so whatever kept one
 // from it keeps the next who is like it, too, and need not be found out again:
 // thousands may wait for a pool that is full.
-type table struct {
+type sharedList struct {
 	addrs []netip.Addr
 
 	// Which of addrs cannot be joined, by anybody, by whoever listens on a port,
@@ -21,13 +21,13 @@ type table struct {
 	strange map[[2]string]*marks
 }
 
-// under is what the addresses of one table have in common.
-type under struct {
-	desk         *desk
+// sharedKey is what the addresses of one sharedList have in common.
+type sharedKey struct {
+	free         *freeList
 	key, backend string
 }
 
-// marks is a set of indexes into table.addrs.
+// marks is a set of indexes into sharedList.addrs.
 type marks struct {
 	words []uint64
 	full  int // the words before this are
@@ -43,39 +43,39 @@ func (m *marks) add(i int) {
 	}
 }
 
-// Join returns the first address of a pool and family, in the order of sitting,
-// on which somebody shares with whom t, who sits on none of them, may share.
+// Join returns the first address of a pool and family, in the order of Occupy,
+// that somebody shares with whom h, who holds none of them, may share.
 // Those that are barred do not count, now nor later.
-func (b *Book) Join(pool int, f Family, t *Tenant, barred func(netip.Addr) bool) (netip.Addr, bool) {
-	if t.Sharing == nil {
+func (b *Allocations) Join(pool int, f Family, h *Holder, barred func(netip.Addr) bool) (netip.Addr, bool) {
+	if h.Sharing == nil {
 		return netip.Addr{}, false
 	}
-	c := b.tables[under{&b.desks[2*pool+int(f)], t.Key, t.Backend}]
+	c := b.shared[sharedKey{&b.free[2*pool+int(f)], h.Key, h.Backend}]
 	if c == nil {
 		return netip.Addr{}, false
 	}
-	b.against = c.against(b.against[:0], t)
+	b.against = c.against(b.against[:0], h)
 	for i := c.next(b.against, 0); i < len(c.addrs); i = c.next(b.against, i+1) {
 		a := c.addrs[i]
 		if barred(a) {
 			c.closed.add(i)
-		} else if o, _ := b.Obstacle(a, t); o == nil {
+		} else if o, _ := b.Obstacle(a, h); o == nil {
 			return a, true
 		} else {
-			c.turnAway(i, t, o)
+			c.refuse(i, h, o)
 		}
 	}
 	return netip.Addr{}, false
 }
 
-// against appends the marks that count for t.
-func (c *table) against(list []*marks, t *Tenant) []*marks {
+// against appends the marks that count for h.
+func (c *sharedList) against(list []*marks, h *Holder) []*marks {
 	list = append(list, &c.closed)
-	if m := c.strange[t.visa()]; m != nil {
+	if m := c.strange[h.admission()]; m != nil {
 		list = append(list, m)
 	}
 	if len(c.ports) > 0 {
-		for _, p := range t.Ports {
+		for _, p := range h.Ports {
 			if m := c.ports[p]; m != nil {
 				list = append(list, m)
 			}
@@ -84,11 +84,11 @@ func (c *table) against(list []*marks, t *Tenant) []*marks {
 	return list
 }
 
-// visa is what decides to whom a tenant is a stranger.
-func (t *Tenant) visa() [2]string { return [2]string{t.Realm, strings.Join(t.Admits, ",")} }
+// admission is what decides to whom a holder is a stranger.
+func (h *Holder) admission() [2]string { return [2]string{h.Realm, strings.Join(h.Admits, ",")} }
 
 // next returns the first index from i on that nothing is against.
-func (c *table) next(against []*marks, i int) int {
+func (c *sharedList) next(against []*marks, i int) int {
 	for _, m := range against {
 		i = max(i, 64*m.full)
 	}
@@ -106,17 +106,17 @@ func (c *table) next(against []*marks, i int) int {
 	return i
 }
 
-// turnAway enters that o keeps t from an address.
-func (c *table) turnAway(i int, t, o *Tenant) {
-	if t.differs(o) { // and so from all who could come
+// refuse enters that o keeps h from an address.
+func (c *sharedList) refuse(i int, h, o *Holder) {
+	if h.differs(o) { // and so from all who could come
 		c.closed.add(i)
 		return
 	}
-	if p, both := t.common(o); both {
+	if p, both := h.common(o); both {
 		c.ports = mark(c.ports, p, i)
 		return
 	}
-	c.strange = mark(c.strange, t.visa(), i)
+	c.strange = mark(c.strange, h.admission(), i)
 }
 
 func mark[K comparable](all map[K]*marks, key K, i int) map[K]*marks {
@@ -130,29 +130,29 @@ func mark[K comparable](all map[K]*marks, key K, i int) map[K]*marks {
 	return all
 }
 
-// note remembers that somebody like t sits on an address, which is at s.
-func (b *Book) note(s spot, a netip.Addr, t *Tenant) {
-	if t.Sharing == nil || s.area == nil {
+// note remembers that somebody like h holds an address, which is at s.
+func (b *Allocations) note(s position, a netip.Addr, h *Holder) {
+	if h.Sharing == nil || s.area == nil {
 		return
 	}
-	at := under{s.desk, t.Key, t.Backend}
-	c := b.tables[at]
+	at := sharedKey{s.free, h.Key, h.Backend}
+	c := b.shared[at]
 	if c == nil {
-		c = &table{}
-		b.tables[at] = c
+		c = &sharedList{}
+		b.shared[at] = c
 	}
 	c.addrs = append(c.addrs, a)
-	if key := (under{s.desk, t.Key, ""}); !b.shared[key].IsValid() {
-		b.shared[key] = a
+	if key := (sharedKey{s.free, h.Key, ""}); !b.firstShared[key].IsValid() {
+		b.firstShared[key] = a
 	}
 }
 
-// FirstShared returns the first address of a pool and family on which somebody
-// shares under the key of t, whether or not t may join it.
-func (b *Book) FirstShared(pool int, f Family, t *Tenant) (netip.Addr, bool) {
-	if t.Sharing == nil {
+// FirstShared returns the first address of a pool and family that somebody
+// shares under the key of h, whether or not h may join it.
+func (b *Allocations) FirstShared(pool int, f Family, h *Holder) (netip.Addr, bool) {
+	if h.Sharing == nil {
 		return netip.Addr{}, false
 	}
-	a, ok := b.shared[under{&b.desks[2*pool+int(f)], t.Key, ""}]
+	a, ok := b.firstShared[sharedKey{&b.free[2*pool+int(f)], h.Key, ""}]
 	return a, ok
 }

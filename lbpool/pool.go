@@ -14,7 +14,7 @@ type Pool struct {
 	Name string
 	// Ranges that belong to the pool.
 	Ranges []netipx.IPRange
-	// Reserved ranges are only given to a tenant that asks by address.
+	// Reserved ranges are only given to a holder that asks by address.
 	Reserved []netipx.IPRange
 	// AvoidBuggy leaves out IPv4 addresses that end in .0 and .255.
 	AvoidBuggy bool

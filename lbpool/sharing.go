@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Tenant is who sits on an address.
-type Tenant struct {
+// Holder is who has an address.
+type Holder struct {
 	// Realm is the namespace. Sharing beyond it needs both sides' Admits.
 	Realm string
 	// Name within the realm; both together name it to people.
@@ -16,13 +16,13 @@ type Tenant struct {
 	*Sharing
 }
 
-// Sharing is what tenants of one address must agree about.
+// Sharing is what holders of one address must agree about.
 type Sharing struct {
 	// Key must be the same.
 	Key string
-	// Admits are other realms whose tenants may join; "*" is any.
+	// Admits are other realms whose holders may join; "*" is any.
 	Admits []string
-	// Ports the tenant listens on, in the order of Port.Compare; no two tenants
+	// Ports the holder listens on, in the order of Port.Compare; no two holders
 	// may listen on one.
 	Ports []Port
 	// Backend must be equal: empty where any node can take the traffic, else
@@ -31,14 +31,14 @@ type Sharing struct {
 }
 
 // String returns "team-b/web".
-func (t *Tenant) String() string {
-	if t.Realm == "" {
-		return t.Name
+func (h *Holder) String() string {
+	if h.Realm == "" {
+		return h.Name
 	}
-	return t.Realm + "/" + t.Name
+	return h.Realm + "/" + h.Name
 }
 
-// Port is one port of a tenant.
+// Port is one port of a holder.
 type Port struct {
 	Protocol string
 	Number   int32
@@ -52,20 +52,20 @@ func (p Port) Compare(o Port) int {
 	return cmp.Or(cmp.Compare(p.Protocol, o.Protocol), cmp.Compare(p.Number, o.Number))
 }
 
-// Clash says why t and o cannot sit on one address at all, seen from t, as the
+// Clash says why h and o cannot hold one address together at all, seen from h, as the
 // end of a sentence about o ("…, which does not share"), or "".
-func (t *Tenant) Clash(o *Tenant) string {
+func (h *Holder) Clash(o *Holder) string {
 	switch {
 	case o.Sharing == nil:
 		return "which does not share it"
-	case t.Sharing == nil:
+	case h.Sharing == nil:
 		return "which shares it only under its sharing key " + quote(o.Key)
-	case t.Key != o.Key:
+	case h.Key != o.Key:
 		return "which shares it under another key, " + quote(o.Key)
-	case t.Backend != o.Backend:
+	case h.Backend != o.Backend:
 		return "which does not have the same externalTrafficPolicy and, with Local, the same selector"
 	}
-	if p, both := t.common(o); both {
+	if p, both := h.common(o); both {
 		return "which already uses port " + p.String() + " of it"
 	}
 	return ""
@@ -75,24 +75,24 @@ func (t *Tenant) Clash(o *Tenant) string {
 // printable characters, and not more of it than a name may have.
 func quote(text string) string { return fmt.Sprintf("%.63q", text) }
 
-// differs reports whether t and o clash in more than ports.
-func (t *Tenant) differs(o *Tenant) bool {
-	return t.Sharing == nil || o.Sharing == nil || t.Key != o.Key || t.Backend != o.Backend
+// differs reports whether h and o clash in more than ports.
+func (h *Holder) differs(o *Holder) bool {
+	return h.Sharing == nil || o.Sharing == nil || h.Key != o.Key || h.Backend != o.Backend
 }
 
-// bars reports whether t may not join o, whatever their ports.
-func (t *Tenant) bars(o *Tenant) bool { return t.differs(o) || t.Stranger(o) }
+// bars reports whether h may not join o, whatever their ports.
+func (h *Holder) bars(o *Holder) bool { return h.differs(o) || h.Stranger(o) }
 
-// meets reports whether t and o, who both share, listen on one port.
-func (t *Tenant) meets(o *Tenant) bool {
-	_, both := t.common(o)
+// meets reports whether h and o, who both share, listen on one port.
+func (h *Holder) meets(o *Holder) bool {
+	_, both := h.common(o)
 	return both
 }
 
-// common returns the first port on which t and o, who both share, listen. It
+// common returns the first port on which h and o, who both share, listen. It
 // walks both lists at once: a Service may have thousands.
-func (t *Tenant) common(o *Tenant) (Port, bool) {
-	for a, b := t.Ports, o.Ports; len(a) > 0 && len(b) > 0; {
+func (h *Holder) common(o *Holder) (Port, bool) {
+	for a, b := h.Ports, o.Ports; len(a) > 0 && len(b) > 0; {
 		switch a[0].Compare(b[0]) {
 		case -1:
 			a = a[1:]
@@ -105,22 +105,22 @@ func (t *Tenant) common(o *Tenant) (Port, bool) {
 	return Port{}, false
 }
 
-// Stranger reports whether t and o live in realms that do not both admit each
+// Stranger reports whether h and o live in realms that do not both admit each
 // other. Strangers that already share an address may go on; they may not start.
-func (t *Tenant) Stranger(o *Tenant) bool {
-	return t.Realm != o.Realm && (!t.admits(o.Realm) || !o.admits(t.Realm))
+func (h *Holder) Stranger(o *Holder) bool {
+	return h.Realm != o.Realm && (!h.admits(o.Realm) || !o.admits(h.Realm))
 }
 
-func (t *Tenant) admits(realm string) bool {
-	return t.Sharing != nil && (slices.Contains(t.Admits, "*") || slices.Contains(t.Admits, realm))
+func (h *Holder) admits(realm string) bool {
+	return h.Sharing != nil && (slices.Contains(h.Admits, "*") || slices.Contains(h.Admits, realm))
 }
 
-// Bar says why t may not join o on an address: Clash, or strangeness.
-func (t *Tenant) Bar(o *Tenant) string {
-	if why := t.Clash(o); why != "" {
+// Bar says why h may not join o on an address: Clash, or strangeness.
+func (h *Holder) Bar(o *Holder) string {
+	if why := h.Clash(o); why != "" {
 		return why
 	}
-	if t.Stranger(o) {
+	if h.Stranger(o) {
 		return "which is in another namespace, and not both permit that"
 	}
 	return ""

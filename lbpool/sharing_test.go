@@ -13,35 +13,35 @@ import (
 )
 
 func TestSharing(t *testing.T) {
-	web := func(change func(*lbpool.Tenant)) *lbpool.Tenant {
-		n := &lbpool.Tenant{Realm: "team", Name: "web", Sharing: &lbpool.Sharing{Key: "k", Ports: []lbpool.Port{{Protocol: "TCP", Number: 80}}}}
+	web := func(change func(*lbpool.Holder)) *lbpool.Holder {
+		n := &lbpool.Holder{Realm: "team", Name: "web", Sharing: &lbpool.Sharing{Key: "k", Ports: []lbpool.Port{{Protocol: "TCP", Number: 80}}}}
 		change(n)
 		return n
 	}
 	tcp443 := []lbpool.Port{{Protocol: "TCP", Number: 443}}
 	udp80 := []lbpool.Port{{Protocol: "UDP", Number: 80}}
 	for name, c := range map[string]struct {
-		change func(*lbpool.Tenant)
+		change func(*lbpool.Holder)
 		why    string
 	}{
-		"other port":             {func(n *lbpool.Tenant) { n.Ports = tcp443 }, ""},
-		"other protocol":         {func(n *lbpool.Tenant) { n.Ports = udp80 }, ""},
-		"no ports":               {func(n *lbpool.Tenant) { n.Ports = nil }, ""},
-		"same port":              {func(n *lbpool.Tenant) { n.Ports = append(n.Ports, tcp443...) }, "already uses port TCP/80"},
-		"no key":                 {func(n *lbpool.Tenant) { n.Sharing = nil }, "does not share it"},
-		"other key":              {func(n *lbpool.Tenant) { n.Ports, n.Key = tcp443, "l" }, `under another key, "l"`},
-		"other policy":           {func(n *lbpool.Tenant) { n.Ports, n.Backend = tcp443, "Local app=web" }, "same externalTrafficPolicy"},
-		"other realm":            {func(n *lbpool.Tenant) { n.Ports, n.Realm = tcp443, "b" }, "another namespace"},
-		"other realm, one-sided": {func(n *lbpool.Tenant) { n.Ports, n.Realm, n.Admits = tcp443, "b", []string{"*"} }, "another namespace"},
+		"other port":             {func(n *lbpool.Holder) { n.Ports = tcp443 }, ""},
+		"other protocol":         {func(n *lbpool.Holder) { n.Ports = udp80 }, ""},
+		"no ports":               {func(n *lbpool.Holder) { n.Ports = nil }, ""},
+		"same port":              {func(n *lbpool.Holder) { n.Ports = append(n.Ports, tcp443...) }, "already uses port TCP/80"},
+		"no key":                 {func(n *lbpool.Holder) { n.Sharing = nil }, "does not share it"},
+		"other key":              {func(n *lbpool.Holder) { n.Ports, n.Key = tcp443, "l" }, `under another key, "l"`},
+		"other policy":           {func(n *lbpool.Holder) { n.Ports, n.Backend = tcp443, "Local app=web" }, "same externalTrafficPolicy"},
+		"other realm":            {func(n *lbpool.Holder) { n.Ports, n.Realm = tcp443, "b" }, "another namespace"},
+		"other realm, one-sided": {func(n *lbpool.Holder) { n.Ports, n.Realm, n.Admits = tcp443, "b", []string{"*"} }, "another namespace"},
 	} {
-		one, two := web(func(*lbpool.Tenant) {}), web(c.change)
+		one, two := web(func(*lbpool.Holder) {}), web(c.change)
 		why := one.Bar(two)
 		if (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %q, wanted %q", name, why, c.why)
 		}
 	}
-	a := web(func(n *lbpool.Tenant) { n.Admits = []string{"b"} })
-	b := web(func(n *lbpool.Tenant) { n.Realm, n.Admits, n.Ports = "b", []string{"team", "c"}, tcp443 })
+	a := web(func(n *lbpool.Holder) { n.Admits = []string{"b"} })
+	b := web(func(n *lbpool.Holder) { n.Realm, n.Admits, n.Ports = "b", []string{"team", "c"}, tcp443 })
 	if why := a.Bar(b); why != "" {
 		t.Errorf("both permit it, and yet: %s", why)
 	}
@@ -59,8 +59,8 @@ func drawPorts(t *rapid.T) []lbpool.Port {
 // TestPortsClash compares the walk along two lists with asking for each pair.
 func TestPortsClash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := &lbpool.Tenant{Sharing: &lbpool.Sharing{Ports: drawPorts(t)}}
-		b := &lbpool.Tenant{Sharing: &lbpool.Sharing{Ports: drawPorts(t)}}
+		a := &lbpool.Holder{Sharing: &lbpool.Sharing{Ports: drawPorts(t)}}
+		b := &lbpool.Holder{Sharing: &lbpool.Sharing{Ports: drawPorts(t)}}
 		want := ""
 		for _, p := range slices.Backward(a.Ports) {
 			if slices.Contains(b.Ports, p) {
@@ -73,12 +73,12 @@ func TestPortsClash(t *testing.T) {
 	})
 }
 
-// BenchmarkClash compares two tenants that listen on n ports each, and on none
+// BenchmarkClash compares two holders that listen on n ports each, and on none
 // together.
 func BenchmarkClash(b *testing.B) {
 	for _, n := range []int32{10, 100, 1_000, 10_000} {
 		b.Run(strconv.Itoa(int(n)), func(b *testing.B) {
-			one, two := &lbpool.Tenant{Sharing: &lbpool.Sharing{}}, &lbpool.Tenant{Sharing: &lbpool.Sharing{}}
+			one, two := &lbpool.Holder{Sharing: &lbpool.Sharing{}}, &lbpool.Holder{Sharing: &lbpool.Sharing{}}
 			for i := range n {
 				one.Ports = append(one.Ports, lbpool.Port{Protocol: "TCP", Number: 2*i + 1})
 				two.Ports = append(two.Ports, lbpool.Port{Protocol: "TCP", Number: 2*i + 2})
@@ -94,12 +94,12 @@ func BenchmarkClash(b *testing.B) {
 
 // TestSharingIsMutual: whether two may share does not depend on who asks.
 func TestSharingIsMutual(t *testing.T) {
-	tenant := rapid.Custom(func(t *rapid.T) *lbpool.Tenant {
+	holder := rapid.Custom(func(t *rapid.T) *lbpool.Holder {
 		realm := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "realm")
 		if rapid.IntRange(0, 2).Draw(t, "alone") == 0 {
-			return &lbpool.Tenant{Realm: realm}
+			return &lbpool.Holder{Realm: realm}
 		}
-		return &lbpool.Tenant{Realm: realm, Sharing: &lbpool.Sharing{
+		return &lbpool.Holder{Realm: realm, Sharing: &lbpool.Sharing{
 			Key:     rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key"),
 			Admits:  rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "*"}), 0, 2).Draw(t, "admits"),
 			Backend: rapid.SampledFrom([]string{"", "Local"}).Draw(t, "backend"),
@@ -107,18 +107,18 @@ func TestSharingIsMutual(t *testing.T) {
 		}}
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := tenant.Draw(t, "a"), tenant.Draw(t, "b")
+		a, b := holder.Draw(t, "a"), holder.Draw(t, "b")
 		if (a.Bar(b) == "") != (b.Bar(a) == "") {
 			t.Fatalf("%q against %q", a.Bar(b), b.Bar(a))
 		}
 		estate := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.0/30")}})
-		book, addr := lbpool.NewBook(estate), netip.MustParseAddr("10.0.0.1")
-		book.Sit(addr, a)
-		if o, why := book.Obstacle(addr, b); (o == nil) != (b.Bar(a) == "") || why != b.Bar(a) {
-			t.Fatalf("the book says %v, %q", o, why)
+		allocations, addr := lbpool.NewAllocations(estate), netip.MustParseAddr("10.0.0.1")
+		allocations.Occupy(addr, a)
+		if o, why := allocations.Obstacle(addr, b); (o == nil) != (b.Bar(a) == "") || why != b.Bar(a) {
+			t.Fatalf("they say %v, %q", o, why)
 		}
-		if o, _ := book.Obstacle(addr, a); o != nil {
-			t.Fatal("a tenant is in its own way")
+		if o, _ := allocations.Obstacle(addr, a); o != nil {
+			t.Fatal("a holder is in its own way")
 		}
 	})
 }

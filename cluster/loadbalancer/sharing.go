@@ -12,10 +12,10 @@ import (
 	"quayside.io/lbpool"
 )
 
-// TenantOf puts how a Service shares addresses into the words of lbpool, which
+// HolderOf puts how a Service shares addresses into the words of lbpool, which
 // has the rules.
-func TenantOf(svc *corev1.Service) lbpool.Tenant {
-	t := lbpool.Tenant{Realm: svc.Namespace, Name: svc.Name}
+func HolderOf(svc *corev1.Service) lbpool.Holder {
+	t := lbpool.Holder{Realm: svc.Namespace, Name: svc.Name}
 	group, _ := Annotation(svc, AnnotationSharingKey)
 	if group == "" {
 		return t
@@ -41,8 +41,8 @@ func PortOf(p corev1.ServicePort) lbpool.Port {
 	return lbpool.Port{Protocol: string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), Number: p.Port}
 }
 
-// Alike reports whether nothing but their ports can make the tenants of two
-// Services clash. It makes no tenants: a speaker asks it of each that shares an
+// Alike reports whether nothing but their ports can make the holders of two
+// Services clash. It makes no holders: a speaker asks it of each that shares an
 // address, at every plan.
 func Alike(a, b *corev1.Service) bool {
 	key, _ := Annotation(a, AnnotationSharingKey)

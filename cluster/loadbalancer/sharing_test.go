@@ -29,13 +29,13 @@ func genService(t *rapid.T) *corev1.Service {
 }
 
 // TestAlikeIsItsTwin compares a glance at two Services with what lbpool says of
-// their tenants: a speaker must announce for both what the controller gave both.
+// their holders: a speaker must announce for both what the controller gave both.
 func TestAlikeIsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := genService(t), genService(t)
-		one, two := loadbalancer.TenantOf(a), loadbalancer.TenantOf(b)
+		one, two := loadbalancer.HolderOf(a), loadbalancer.HolderOf(b)
 		if why := one.Clash(&two); loadbalancer.Alike(a, b) != (why == "") {
-			t.Fatalf("%v and %v are alike: %v; their tenants: %q", a, b, loadbalancer.Alike(a, b), why)
+			t.Fatalf("%v and %v are alike: %v; their holders: %q", a, b, loadbalancer.Alike(a, b), why)
 		}
 	})
 }

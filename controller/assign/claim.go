@@ -17,7 +17,7 @@ import (
 type claim struct {
 	svc     *corev1.Service
 	created int64 // unix seconds
-	tenant  lbpool.Tenant
+	holder  lbpool.Holder
 
 	have     []netip.Addr       // in status, each once
 	places   map[netip.Addr]int // in have, where that is long
@@ -44,7 +44,7 @@ type claim struct {
 	holds   []netip.Addr   // the decision: what belongs in status
 	room    [1]netip.Addr  // for the one that most hold
 	trouble *trouble       // nil: none
-	listed  *lbpool.Tenant // itself, on what it lists in spec.externalIPs
+	listed  *lbpool.Holder // itself, on what it lists in spec.externalIPs
 }
 
 // Trouble is what a Service would have otherwise. It belongs to one plan, and is
@@ -74,7 +74,7 @@ type loss struct {
 
 // read makes an empty claim that of a Service.
 func (c *claim) read(svc *corev1.Service) {
-	c.svc, c.created, c.tenant = svc, svc.CreationTimestamp.Unix(), loadbalancer.TenantOf(svc)
+	c.svc, c.created, c.holder = svc, svc.CreationTimestamp.Unix(), loadbalancer.HolderOf(svc)
 	c.holds = c.room[:0]
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		if a, err := netip.ParseAddr(in.IP); err == nil {

@@ -12,7 +12,7 @@ import (
 	"quayside.io/lbpool"
 )
 
-// seatListed puts Services on the addresses of our pools that they list in
+// occupyListed puts Services on the addresses of our pools that they list in
 // spec.externalIPs, after everybody who has one by status: whoever has it keeps
 // it, and among those who only list it the oldest comes first.
 //
@@ -20,21 +20,21 @@ import (
 // whether or not they come first, and share with nobody new: kube-proxy takes
 // the traffic to such an address on every node, so a Service that was given it
 // would never see its own.
-func (w *work) seatListed() {
+func (w *work) occupyListed() {
 	if len(w.listers) == 0 {
 		return
 	}
 	slices.SortFunc(w.listers, func(a, b *corev1.Service) int { return seniorityOf(a).compare(seniorityOf(b)) })
-	first := lbpool.NewBook(lbpool.Divide(nil)) // those who have an address by listing it
-	var seats []func()                          // taken when all are judged, for a seat is no holder
+	first := lbpool.NewAllocations(lbpool.Divide(nil)) // those who have an address by listing it
+	var occupy []func()                                // when all are judged, for those who list hold nothing
 	for _, svc := range w.listers {
 		key := snapshot.KeyOf(svc)
-		lister := loadbalancer.TenantOf(svc)
-		seat := &lbpool.Tenant{Realm: key.Namespace, Name: key.Name + " (in spec.externalIPs)"}
-		var self *lbpool.Tenant
+		lister := loadbalancer.HolderOf(svc)
+		listed := &lbpool.Holder{Realm: key.Namespace, Name: key.Name + " (in spec.externalIPs)"}
+		var self *lbpool.Holder
 		own := w.claimOf(svc)
 		if own != nil {
-			own.listed, self = seat, &own.tenant
+			own.listed, self = listed, &own.holder
 		}
 		for _, a := range w.readListed(svc) {
 			if own != nil && own.find(a) >= 0 && slices.Contains(own.holds, a) {
@@ -44,16 +44,16 @@ func (w *work) seatListed() {
 				w.problemListed(svc, refused)
 			} else {
 				w.tellStranger(svc, &lister, a, first)
-				first.Sit(a, &lister)
+				first.Occupy(a, &lister)
 				w.listed = append(w.listed, Holding{Address: a, Service: key, Pool: w.pools.poolOf(a).obj.Name})
 			}
 			if p := w.pools.poolOf(a); p != nil && w.nodes[a] == "" && w.links[a] == "" {
-				seats = append(seats, func() { w.pools.book.Sit(a, seat) })
+				occupy = append(occupy, func() { w.pools.allocations.Occupy(a, listed) })
 			}
 		}
 	}
-	for _, sit := range seats {
-		sit()
+	for _, do := range occupy {
+		do()
 	}
 }
 
@@ -76,9 +76,9 @@ func (w *work) readListed(svc *corev1.Service) (addrs []netip.Addr) {
 }
 
 // refuseListed says why an address is not a Service's although it lists it.
-// In the book first are those who list it too, and come first; self is the
+// Of first are those who list it too, and come first; self is the
 // lister where it has addresses by status.
-func (w *work) refuseListed(lister, self *lbpool.Tenant, a netip.Addr, first *lbpool.Book) refusal {
+func (w *work) refuseListed(lister, self *lbpool.Holder, a netip.Addr, first *lbpool.Allocations) refusal {
 	const unheard = "it is not announced; take it out of the Service"
 	owner, isNode := w.nodes[a]
 	link, isLink := w.links[a]
@@ -90,11 +90,11 @@ func (w *work) refuseListed(lister, self *lbpool.Tenant, a netip.Addr, first *lb
 	case isLink:
 		return refusal{ReasonNodeAddress, fmt.Sprintf("spec.externalIPs lists %v, %s: %s", a, link, unheard)}
 	}
-	inUse := func(o *lbpool.Tenant, how, why string) refusal {
+	inUse := func(o *lbpool.Holder, how, why string) refusal {
 		return refusal{ReasonAddressInUse, fmt.Sprintf(
 			"spec.externalIPs of %s lists %v, %s %s, %s: it is not announced for %s", lister, a, how, o, why, lister)}
 	}
-	if o, why := w.pools.book.Clash(a, lister, self); o != nil {
+	if o, why := w.pools.allocations.Clash(a, lister, self); o != nil {
 		return inUse(o, "held by", why)
 	}
 	if o, why := first.Clash(a, lister); o != nil {
@@ -106,10 +106,10 @@ func (w *work) refuseListed(lister, self *lbpool.Tenant, a netip.Addr, first *lb
 // tellStranger reports on a Service that it shares an address with one of another
 // namespace, although not both permit that. Somebody wrote it there, so it stays,
 // as adopted shares do.
-func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Tenant, a netip.Addr, first *lbpool.Book) {
+func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Holder, a netip.Addr, first *lbpool.Allocations) {
 	o := first.Stranger(a, lister)
 	if o == nil {
-		o = w.pools.book.Stranger(a, lister)
+		o = w.pools.allocations.Stranger(a, lister)
 	}
 	if o != nil {
 		w.problemListed(svc, refusal{ReasonSharedAcrossNamespaces, fmt.Sprintf(
@@ -128,6 +128,6 @@ func (w *work) problemListed(svc *corev1.Service, refused refusal) {
 
 // obstacle returns who keeps a Service from an address that it asks for, and
 // why, or nil. What it lists itself may become its own by status, too.
-func (w *work) obstacle(c *claim, a netip.Addr) (*lbpool.Tenant, string) {
-	return w.pools.book.Obstacle(a, &c.tenant, c.listed)
+func (w *work) obstacle(c *claim, a netip.Addr) (*lbpool.Holder, string) {
+	return w.pools.allocations.Obstacle(a, &c.holder, c.listed)
 }

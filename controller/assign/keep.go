@@ -19,19 +19,19 @@ func (w *work) keep() {
 	for _, c := range w.sorted {
 		w.keepClaim(c)
 	}
-	book := w.pools.book
+	allocations := w.pools.allocations
 	for _, c := range w.sorted {
 		for _, l := range c.trouble.losses() {
-			book.Sit(l.addr, &c.tenant)
+			allocations.Occupy(l.addr, &c.holder)
 		}
 		for _, a := range w.inflight[c.key()] {
-			book.Sit(a, &c.tenant)
+			allocations.Occupy(a, &c.holder)
 		}
 	}
 	for _, key := range w.strayWrites() {
-		gone := &lbpool.Tenant{Realm: key.Namespace, Name: key.Name + " (a write whose outcome is not known yet)"}
+		gone := &lbpool.Holder{Realm: key.Namespace, Name: key.Name + " (a write whose outcome is not known yet)"}
 		for _, a := range w.inflight[key] {
-			book.Sit(a, gone)
+			allocations.Occupy(a, gone)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (w *work) keepClaim(c *claim) {
 			continue
 		}
 		c.holds = append(c.holds, a)
-		w.pools.book.Sit(a, &c.tenant)
+		w.pools.allocations.Occupy(a, &c.holder)
 	}
 	w.orderHolds(c)
 }
@@ -78,7 +78,7 @@ func (w *work) release(c *claim) {
 	for _, a := range c.have {
 		if !c.given {
 			c.holds = append(c.holds, a)
-			w.pools.book.Sit(a, &c.tenant)
+			w.pools.allocations.Occupy(a, &c.holder)
 		} else {
 			c.lose(a, "the Service does not ask Quayside for an address any more")
 		}
@@ -91,7 +91,7 @@ func (w *work) leaveAlone(c *claim) {
 	c.foreign = true
 	c.holds = append(c.holds, c.have...)
 	for _, a := range c.have {
-		w.pools.book.Sit(a, &c.tenant)
+		w.pools.allocations.Occupy(a, &c.holder)
 		if node, ok := w.nodes[a]; ok {
 			c.refuse(refusal{ReasonNodeAddress, fmt.Sprintf(
 				"another controller gave it %v, which is the own address of node %s; Quayside leaves it alone and does not announce it", a, node)})
@@ -127,7 +127,7 @@ func (w *work) tellFirst(c *claim) {
 	c.holds = append(c.holds, c.have...)
 	var going []netip.Addr
 	for i, a := range c.have {
-		w.pools.book.Sit(a, &c.tenant)
+		w.pools.allocations.Occupy(a, &c.holder)
 		if c.homes[i] == nil {
 			going = append(going, a)
 		}
@@ -147,10 +147,10 @@ func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 	if !slices.Contains(c.families(), lbpool.FamilyOf(a)) {
 		return fmt.Sprintf("the Service has no %v any more", lbpool.FamilyOf(a))
 	}
-	if o, why := w.pools.book.Clash(a, &c.tenant); o != nil {
+	if o, why := w.pools.allocations.Clash(a, &c.holder); o != nil {
 		return fmt.Sprintf("it is also held by the older %s, %s", o, why)
 	}
-	if o := w.pools.book.Stranger(a, &c.tenant); o != nil {
+	if o := w.pools.allocations.Stranger(a, &c.holder); o != nil {
 		w.problem(c.ref(), ReasonSharedAcrossNamespaces, fmt.Sprintf(
 			"it shares %v with %s without both permitting that; it stays so, but add the annotation %s to both",
 			a, o, loadbalancer.AnnotationSharingNamespaces))

@@ -54,5 +54,5 @@ func (w *work) exclude(from map[netip.Addr]string, a netip.Addr, whose string) {
 	if known, ok := from[a]; !ok || whose < known {
 		from[a] = whose
 	}
-	w.pools.book.Exclude(a)
+	w.pools.allocations.Exclude(a)
 }

@@ -128,7 +128,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	w.readNodes()
 	w.readClaims()
 	w.keep()
-	w.seatListed()
+	w.occupyListed()
 	if first {
 		w.recall()
 	}
@@ -151,7 +151,7 @@ func (w *work) readPools() {
 	if w.pools == nil || !w.pools.renew(objects) {
 		w.pools = compilePools(objects)
 	}
-	w.pools.book.Reset(w.c.Services.Len())
+	w.pools.allocations.Reset(w.c.Services.Len())
 }
 
 // isOurs reports whether a Service of type LoadBalancer is for us.
@@ -182,7 +182,7 @@ func (w *work) problem(about snapshot.Ref, reason, message string) {
 }
 
 func (c *claim) key() snapshot.Key {
-	return snapshot.Key{Namespace: c.tenant.Realm, Name: c.tenant.Name}
+	return snapshot.Key{Namespace: c.holder.Realm, Name: c.holder.Name}
 }
 
 func (c *claim) ref() snapshot.Ref {

@@ -20,11 +20,11 @@ import (
 // pools is every IPAddressPool in our own words. It depends on what people
 // write in the pool objects alone, so it is kept as long as that is the same.
 type pools struct {
-	list   []*pool // older first: the order in which overlaps are settled
-	order  []*pool // the order in which a Service tries them
-	byName map[string]*pool
-	estate *lbpool.Estate
-	book   *lbpool.Book
+	list        []*pool // older first: the order in which overlaps are settled
+	order       []*pool // the order in which a Service tries them
+	byName      map[string]*pool
+	estate      *lbpool.Estate
+	allocations *lbpool.Allocations
 }
 
 // A pool is one IPAddressPool.
@@ -65,7 +65,7 @@ func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 			p.problem(ReasonNoAddresses, "the pool has no address of its own; see spec.addresses")
 		}
 	}
-	ps.book = lbpool.NewBook(ps.estate)
+	ps.allocations = lbpool.NewAllocations(ps.estate)
 	ps.order = slices.Clone(ps.list)
 	slices.SortFunc(ps.order, comparePools)
 	return ps

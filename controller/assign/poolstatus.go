@@ -84,11 +84,11 @@ func sameCounts(a, b *v1alpha1.IPAddressPoolStatus) bool {
 func (w *work) poolStatus(p *pool, resting []Freed) v1alpha1.IPAddressPoolStatus {
 	var used [2]lbpool.Usage
 	for _, f := range [...]lbpool.Family{lbpool.IPv4, lbpool.IPv6} {
-		used[f] = w.pools.book.Usage(p.index, f, w.now)
+		used[f] = w.pools.allocations.Usage(p.index, f, w.now)
 		if p.drain {
 			used[f].Available = 0
 		}
-		w.wakeRested(w.pools.book.Wake(p.index, f, w.now))
+		w.wakeRested(w.pools.allocations.Wake(p.index, f, w.now))
 	}
 	return v1alpha1.IPAddressPoolStatus{
 		AssignedIPv4: used[lbpool.IPv4].Assigned, AvailableIPv4: used[lbpool.IPv4].Available,

@@ -33,11 +33,11 @@ const (
 	maxRecalled = 1 << 16
 )
 
-// freed enters in the book which addresses rest: those of earlier plans, then the
+// freed enters which addresses rest: those of earlier plans, then the
 // ones that the last plan still showed in use.
 func (w *work) freed() {
-	book := w.pools.book
-	usable := func(a netip.Addr) bool { return !book.Taken(a) && w.pools.poolOf(a) != nil }
+	allocations := w.pools.allocations
+	usable := func(a netip.Addr) bool { return !allocations.Taken(a) && w.pools.poolOf(a) != nil }
 	var fresh []Freed
 	for _, h := range w.prev.Holdings {
 		if w.wasReal(h) && usable(h.Address) {
@@ -54,7 +54,7 @@ func (w *work) freed() {
 		w.plan.Freed = w.forget(append(w.plan.Freed, fresh...))
 	}
 	for _, f := range w.plan.Freed {
-		book.Rest(f.Address, f.At)
+		allocations.Rest(f.Address, f.At)
 	}
 }
 
@@ -177,7 +177,7 @@ func (w *work) recallPool(p *pool, since map[netip.Addr]time.Time) {
 func (w *work) resting() map[*pool][]Freed {
 	list := map[*pool][]Freed{}
 	for _, f := range w.plan.Freed {
-		if !w.pools.book.Taken(f.Address) && w.rests(f) {
+		if !w.pools.allocations.Taken(f.Address) && w.rests(f) {
 			p := w.pools.poolOf(f.Address)
 			list[p] = append(list[p], f)
 		}

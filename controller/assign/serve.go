@@ -70,7 +70,7 @@ func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal), why s
 	c.holds = append(c.holds[:0], addrs...)
 	w.orderHolds(c)
 	for _, a := range c.holds {
-		w.pools.book.Sit(a, &c.tenant)
+		w.pools.allocations.Occupy(a, &c.holder)
 	}
 	return true
 }
@@ -227,7 +227,7 @@ func (w *work) admits(p *pool, c *claim) bool {
 		return true
 	}
 	var of labels.Set
-	if ns, ok := w.c.Namespaces.Get(snapshot.Key{Name: c.tenant.Realm}); ok {
+	if ns, ok := w.c.Namespaces.Get(snapshot.Key{Name: c.holder.Realm}); ok {
 		of = ns.Labels
 	}
 	return p.admits(c.svc, of)
@@ -286,7 +286,7 @@ func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
 		if lbpool.FamilyOf(a) != f || w.pools.poolOf(a) != p || w.nodes[a] != "" {
 			return false
 		}
-		o, _ := w.pools.book.Obstacle(a, &c.tenant)
+		o, _ := w.pools.allocations.Obstacle(a, &c.holder)
 		return o == nil
 	}
 	for _, a := range w.inflight[c.key()] {
@@ -294,10 +294,10 @@ func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
 			return a, true
 		}
 	}
-	if a, ok := w.pools.book.Join(p.index, f, &c.tenant, func(a netip.Addr) bool { return w.nodes[a] != "" }); ok {
+	if a, ok := w.pools.allocations.Join(p.index, f, &c.holder, func(a netip.Addr) bool { return w.nodes[a] != "" }); ok {
 		return a, true
 	}
-	return w.pools.book.Next(p.index, f, w.now)
+	return w.pools.allocations.Next(p.index, f, w.now)
 }
 
 // exhausted says why none of pools has an address of these families.
@@ -313,7 +313,7 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 		all := true
 		for _, f := range families {
 			all = all && w.pools.estate.Has(p.index, f)
-			if t := w.pools.book.Wake(p.index, f, w.now); !t.IsZero() {
+			if t := w.pools.allocations.Wake(p.index, f, w.now); !t.IsZero() {
 				resting = true
 				w.wakeRested(t)
 			}
@@ -332,8 +332,8 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 	message := fmt.Sprintf("every %s address of %s is in use", both, which)
 	for _, p := range candidates {
 		for _, f := range families {
-			if a, ok := w.pools.book.FirstShared(p.index, f, &c.tenant); ok {
-				if o, why := w.pools.book.Obstacle(a, &c.tenant); o != nil {
+			if a, ok := w.pools.allocations.FirstShared(p.index, f, &c.holder); ok {
+				if o, why := w.pools.allocations.Obstacle(a, &c.holder); o != nil {
 					return refusal{ReasonPoolExhausted, fmt.Sprintf("%s; it cannot share %v with %s, %s", message, a, o, why)}
 				}
 			}

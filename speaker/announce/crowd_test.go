@@ -86,7 +86,7 @@ func BenchmarkAddressesOfOneService(b *testing.B) {
 
 // twinMayShare asks the allocator's rules.
 func twinMayShare(a, b *corev1.Service) bool {
-	one, two := loadbalancer.TenantOf(a), loadbalancer.TenantOf(b)
+	one, two := loadbalancer.HolderOf(a), loadbalancer.HolderOf(b)
 	return one.Clash(&two) == ""
 }
 

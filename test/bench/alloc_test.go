@@ -30,21 +30,21 @@ func poolOf(ranges ...string) *lbpool.Pool {
 	return p
 }
 
-// fill gives n tenants one address each.
-func fill(b *lbpool.Book, tenants []lbpool.Tenant, f lbpool.Family) {
-	for i := range tenants {
+// fill gives n holders one address each.
+func fill(b *lbpool.Allocations, holders []lbpool.Holder, f lbpool.Family) {
+	for i := range holders {
 		a, ok := b.Next(0, f, noon())
 		if !ok {
 			panic("the pool is full")
 		}
-		b.Sit(a, &tenants[i])
+		b.Occupy(a, &holders[i])
 	}
 }
 
-func tenants(n int) []lbpool.Tenant {
-	list := make([]lbpool.Tenant, n)
+func holders(n int) []lbpool.Holder {
+	list := make([]lbpool.Holder, n)
 	for i := range list {
-		list[i] = lbpool.Tenant{Realm: "ns", Name: fmt.Sprintf("service-%d", i)}
+		list[i] = lbpool.Holder{Realm: "ns", Name: fmt.Sprintf("service-%d", i)}
 	}
 	return list
 }
@@ -54,10 +54,10 @@ func tenants(n int) []lbpool.Tenant {
 // from the first, asking a map keyed by its text.
 func BenchmarkFill(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 65_536} {
-		list := tenants(n)
+		list := holders(n)
 		b.Run(fmt.Sprintf("quayside/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				fill(lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{poolOf("10.0.0.0/16")})), list, lbpool.IPv4)
+				fill(lbpool.NewAllocations(lbpool.Divide([]*lbpool.Pool{poolOf("10.0.0.0/16")})), list, lbpool.IPv4)
 			}
 		})
 		if n > 10_000 {
@@ -72,8 +72,8 @@ func BenchmarkFill(b *testing.B) {
 }
 
 // walk is the scan of the field.
-func walk(list []lbpool.Tenant) {
-	owner := map[string]*lbpool.Tenant{}
+func walk(list []lbpool.Holder) {
+	owner := map[string]*lbpool.Holder{}
 	prefix := netip.MustParsePrefix("10.0.0.0/16")
 	for i := range list {
 		for a := prefix.Addr(); prefix.Contains(a); a = a.Next() {
@@ -93,19 +93,19 @@ func BenchmarkNextOfMany(b *testing.B) {
 	}{{"10.0.0.0/8", lbpool.IPv4}, {"2001:db8::/64", lbpool.IPv6}} {
 		for _, n := range []int{1_000, 100_000, 1_000_000} {
 			b.Run(fmt.Sprintf("%s/%d", pool.prefix, n), func(b *testing.B) {
-				book := lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{poolOf(pool.prefix)}))
-				one := &lbpool.Tenant{Realm: "ns", Name: "other"}
+				allocations := lbpool.NewAllocations(lbpool.Divide([]*lbpool.Pool{poolOf(pool.prefix)}))
+				one := &lbpool.Holder{Realm: "ns", Name: "other"}
 				for range n {
-					a, _ := book.Next(0, pool.family, noon())
-					book.Sit(a, one)
+					a, _ := allocations.Next(0, pool.family, noon())
+					allocations.Occupy(a, one)
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					a, ok := book.Next(0, pool.family, noon())
+					a, ok := allocations.Next(0, pool.family, noon())
 					if !ok {
 						b.Fatal("the pool is full")
 					}
-					book.Sit(a, one)
+					allocations.Occupy(a, one)
 				}
 			})
 		}
@@ -160,7 +160,7 @@ func BenchmarkCompileFill(b *testing.B) {
 		if n > 10_000 {
 			continue // minutes each; see how 10,000 grew
 		}
-		list := tenants(n)
+		list := holders(n)
 		b.Run(fmt.Sprintf("walk/%d", n), func(b *testing.B) {
 			for b.Loop() {
 				walk(list)

@@ -31,7 +31,7 @@ func at(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
 // twin is the stupid one: every address in a list, asked one by one.
 type twin struct {
 	pools []*lbpool.Pool
-	sits  map[netip.Addr]bool
+	held  map[netip.Addr]bool
 	out   map[netip.Addr]bool
 	freed []freed
 }
@@ -69,12 +69,12 @@ func (w *twin) next(pool int, f lbpool.Family, now time.Time) (netip.Addr, bool)
 	open := w.open(pool, f)
 	for _, a := range open {
 		used := slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a })
-		if !w.sits[a] && !w.out[a] && !used {
+		if !w.held[a] && !w.out[a] && !used {
 			return a, true
 		}
 	}
 	for _, x := range w.freed {
-		if slices.Contains(open, x.a) && !w.sits[x.a] && !w.out[x.a] {
+		if slices.Contains(open, x.a) && !w.held[x.a] && !w.out[x.a] {
 			return x.a, !now.Before(x.at.Add(w.pools[pool].ReuseAfter))
 		}
 	}
@@ -82,14 +82,14 @@ func (w *twin) next(pool int, f lbpool.Family, now time.Time) (netip.Addr, bool)
 }
 
 func (w *twin) usage(pool int, f lbpool.Family, now time.Time) (u lbpool.Usage) {
-	for a := range w.sits {
+	for a := range w.held {
 		if w.poolOf(a) == pool && lbpool.FamilyOf(a) == f {
 			u.Assigned++
 		}
 	}
 	for _, a := range w.open(pool, f) {
 		resting := slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a && now.Before(x.at.Add(w.pools[pool].ReuseAfter)) })
-		if !w.sits[a] && !w.out[a] && !resting {
+		if !w.held[a] && !w.out[a] && !resting {
 			u.Available++
 		}
 	}
@@ -127,57 +127,57 @@ func drawPools(t *rapid.T) []*lbpool.Pool {
 	return pools
 }
 
-// TestBookIsItsTwin fills random pools in random ways and asks the book and
+// TestAllocationsAreTheirTwin fills random pools in random ways and asks them and
 // the stupid twin the same questions.
-func TestBookIsItsTwin(t *testing.T) {
+func TestAllocationsAreTheirTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pools := drawPools(t)
 		estate := lbpool.Divide(pools)
-		book := lbpool.NewBook(estate)
+		allocations := lbpool.NewAllocations(estate)
 		if rapid.Bool().Draw(t, "used before") {
 			for i := range pools {
 				for range 5 {
-					if a, ok := book.Next(i, lbpool.IPv4, at(0)); ok {
-						book.Sit(a, &lbpool.Tenant{})
+					if a, ok := allocations.Next(i, lbpool.IPv4, at(0)); ok {
+						allocations.Occupy(a, &lbpool.Holder{})
 					}
 				}
 			}
-			book.Reset(rapid.IntRange(0, 9).Draw(t, "room"))
+			allocations.Reset(rapid.IntRange(0, 9).Draw(t, "room"))
 		}
-		w := &twin{pools: pools, sits: map[netip.Addr]bool{}, out: map[netip.Addr]bool{}}
+		w := &twin{pools: pools, held: map[netip.Addr]bool{}, out: map[netip.Addr]bool{}}
 		now := at(10)
 		for i := range rapid.IntRange(0, 60).Draw(t, "steps") {
 			a := drawRange(t).From()
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
-				book.Sit(a, &lbpool.Tenant{Name: fmt.Sprint(i)})
-				w.sits[a] = true
+				allocations.Occupy(a, &lbpool.Holder{Name: fmt.Sprint(i)})
+				w.held[a] = true
 			case 1:
 				if !slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a }) {
-					book.Exclude(a)
+					allocations.Exclude(a)
 					w.out[a] = true
 				}
 			case 2:
-				if !w.sits[a] && w.poolOf(a) >= 0 && !slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a }) {
-					book.Rest(a, at(i/8))
+				if !w.held[a] && w.poolOf(a) >= 0 && !slices.ContainsFunc(w.freed, func(x freed) bool { return x.a == a }) {
+					allocations.Rest(a, at(i/8))
 					w.freed = append(w.freed, freed{a, at(i / 8)})
 				}
 			default:
 				pool := rapid.IntRange(0, len(pools)-1).Draw(t, "pool")
 				f := lbpool.FamilyOf(a)
-				got, ok := book.Next(pool, f, now)
+				got, ok := allocations.Next(pool, f, now)
 				want, wantOK := w.next(pool, f, now)
 				if got != want || ok != wantOK {
 					t.Fatalf("next of pool %d: %v, %v; the twin says %v, %v", pool, got, ok, want, wantOK)
 				}
 				if ok {
-					book.Sit(got, &lbpool.Tenant{Name: fmt.Sprint(i)})
-					w.sits[got] = true
+					allocations.Occupy(got, &lbpool.Holder{Name: fmt.Sprint(i)})
+					w.held[got] = true
 				}
 			}
 			for pool := range pools {
 				for _, f := range []lbpool.Family{lbpool.IPv4, lbpool.IPv6} {
-					if got, want := book.Usage(pool, f, now), w.usage(pool, f, now); got != want {
+					if got, want := allocations.Usage(pool, f, now), w.usage(pool, f, now); got != want {
 						t.Fatalf("usage of pool %d: %+v; the twin says %+v", pool, got, want)
 					}
 				}
@@ -185,8 +185,8 @@ func TestBookIsItsTwin(t *testing.T) {
 			if got, want := estate.PoolOf(a), w.poolOf(a); got != want {
 				t.Fatalf("%v is in pool %d; the twin says %d", a, got, want)
 			}
-			if book.Taken(a) != w.sits[a] {
-				t.Fatalf("%v taken: %v", a, book.Taken(a))
+			if allocations.Taken(a) != w.held[a] {
+				t.Fatalf("%v taken: %v", a, allocations.Taken(a))
 			}
 		}
 	})
@@ -208,46 +208,46 @@ func TestOverlapGoesToTheFirst(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, wanted %q", got, want)
 	}
-	if n := lbpool.NewBook(estate).Usage(2, lbpool.IPv4, at(0)).Available; n != 16 {
+	if n := lbpool.NewAllocations(estate).Usage(2, lbpool.IPv4, at(0)).Available; n != 16 {
 		t.Errorf("pool c has %d addresses, wanted 16", n)
 	}
 }
 
 func TestHugePoolsSaturate(t *testing.T) {
 	estate := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "2001:db8::/32", "2001:db9::/64", "fd00::/66")}})
-	book := lbpool.NewBook(estate)
-	if n := book.Usage(0, lbpool.IPv6, at(0)).Available; n != math.MaxInt64 {
+	allocations := lbpool.NewAllocations(estate)
+	if n := allocations.Usage(0, lbpool.IPv6, at(0)).Available; n != math.MaxInt64 {
 		t.Errorf("%d available", n)
 	}
 	far := netip.MustParseAddr("2001:db8:ffff::1") // beyond what one bitmap can count
-	book.Sit(far, &lbpool.Tenant{Name: "far"})
-	if !book.Taken(far) || book.Usage(0, lbpool.IPv6, at(0)).Assigned != 1 {
+	allocations.Occupy(far, &lbpool.Holder{Name: "far"})
+	if !allocations.Taken(far) || allocations.Usage(0, lbpool.IPv6, at(0)).Assigned != 1 {
 		t.Error("an address far behind the beginning of its range is not recorded")
 	}
-	if a, ok := book.Next(0, lbpool.IPv6, at(0)); !ok || a != netip.MustParseAddr("2001:db8::") {
+	if a, ok := allocations.Next(0, lbpool.IPv6, at(0)); !ok || a != netip.MustParseAddr("2001:db8::") {
 		t.Errorf("next is %v, %v", a, ok)
 	}
 }
 
 // The longest rested comes first, and only once nothing unused is left.
 func TestLeastRecentlyFreed(t *testing.T) {
-	book := lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.1-10.0.0.3"), ReuseAfter: time.Minute}}))
-	book.Rest(netip.MustParseAddr("10.0.0.2"), at(0))
-	book.Rest(netip.MustParseAddr("10.0.0.1"), at(30))
+	allocations := lbpool.NewAllocations(lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.1-10.0.0.3"), ReuseAfter: time.Minute}}))
+	allocations.Rest(netip.MustParseAddr("10.0.0.2"), at(0))
+	allocations.Rest(netip.MustParseAddr("10.0.0.1"), at(30))
 	for i, step := range []struct {
 		now  int
 		want string
 		ok   bool
 	}{{0, "10.0.0.3", true}, {0, "10.0.0.2", false}, {60, "10.0.0.2", true}, {60, "10.0.0.1", false}, {90, "10.0.0.1", true}} {
-		a, ok := book.Next(0, lbpool.IPv4, at(step.now))
+		a, ok := allocations.Next(0, lbpool.IPv4, at(step.now))
 		if a.String() != step.want || ok != step.ok {
 			t.Fatalf("step %d: %v, %v; wanted %s, %v", i, a, ok, step.want, step.ok)
 		}
-		if until := book.Wake(0, lbpool.IPv4, at(step.now)); !ok && until != at(map[string]int{"10.0.0.2": 60, "10.0.0.1": 90}[step.want]) {
+		if until := allocations.Wake(0, lbpool.IPv4, at(step.now)); !ok && until != at(map[string]int{"10.0.0.2": 60, "10.0.0.1": 90}[step.want]) {
 			t.Fatalf("step %d: wake at %v", i, until.Unix())
 		}
 		if ok {
-			book.Sit(a, &lbpool.Tenant{})
+			allocations.Occupy(a, &lbpool.Holder{})
 		}
 	}
 }
@@ -255,22 +255,22 @@ func TestLeastRecentlyFreed(t *testing.T) {
 // TestNextDoesNotAllocate: the choice of an address is on the path of every
 // waiting Service of every plan.
 func TestNextDoesNotAllocate(t *testing.T) {
-	book := lbpool.NewBook(lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.0/8", "2001:db8::/64"), AvoidBuggy: true}}))
-	one := &lbpool.Tenant{Name: "one"}
+	allocations := lbpool.NewAllocations(lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.0/8", "2001:db8::/64"), AvoidBuggy: true}}))
+	one := &lbpool.Holder{Name: "one"}
 	for range 10_000 {
-		a, _ := book.Next(0, lbpool.IPv4, at(0))
-		book.Sit(a, one)
+		a, _ := allocations.Next(0, lbpool.IPv4, at(0))
+		allocations.Occupy(a, one)
 	}
-	two, free := &lbpool.Tenant{Name: "two"}, netip.MustParseAddr("10.200.0.1")
+	two, free := &lbpool.Holder{Name: "two"}, netip.MustParseAddr("10.200.0.1")
 	if n := testing.AllocsPerRun(1000, func() {
-		a, ok := book.Next(0, lbpool.IPv4, at(0))
-		if o, why := book.Obstacle(a, two); !ok || o != nil || why != "" {
+		a, ok := allocations.Next(0, lbpool.IPv4, at(0))
+		if o, why := allocations.Obstacle(a, two); !ok || o != nil || why != "" {
 			t.Fatal("the next address has an obstacle", o, why)
 		}
-		if o, _ := book.Obstacle(free, two); o != nil {
+		if o, _ := allocations.Obstacle(free, two); o != nil {
 			t.Fatal("a free address has an obstacle")
 		}
-		book.Usage(0, lbpool.IPv4, at(0))
+		allocations.Usage(0, lbpool.IPv4, at(0))
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -1,0 +1,325 @@
+package lbpool
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Allocations records who holds which address of an Estate, and which freed
+// addresses rest. It is rewritten from what is known (Reset, then Occupy and
+// Rest), never edited from event to event, so it cannot drift from the truth.
+type Allocations struct {
+	estate *Estate
+	areas  [2][]area  // beside estate.spans
+	free   []freeList // two per pool, by family
+
+	held        []occupancy
+	pages       []page               // of all areas
+	far         map[netip.Addr]int32 // index into held of addresses that are in no area
+	shared      map[sharedKey]*sharedList
+	firstShared map[sharedKey]netip.Addr // the first address of a key, whatever the backend
+	against     []*marks                 // reused
+}
+
+// An area is a span of the estate, as far as offsets reach.
+type area struct {
+	free  *freeList
+	from  netip.Addr
+	size  uint64           // offsets are below it
+	taken sparse           // offsets that Next must not propose; unused in what is reserved
+	pages map[uint64]int32 // index into Allocations.pages, by offset/pageSize
+}
+
+// A page says who holds the addresses of 64 offsets that follow each other,
+// by index into Allocations.held plus one. Most addresses are given in their
+// order, so this is smaller and quicker than an entry in a map for each.
+type page [pageSize]int32
+
+const pageSize = 64
+
+// A freeList hands out the addresses of one pool and family.
+type freeList struct {
+	pool  int
+	areas []int // open spans, in order of address
+	at    int   // no area before this one has anything fresh
+	freed []rest
+	next  int // no freed address before this one is of use
+
+	assigned int64 // addresses somebody holds
+	blocked  int64 // open ones among those, and those excluded or freed
+}
+
+type rest struct {
+	addr netip.Addr
+	at   time.Time
+}
+
+// An occupancy is who holds one address.
+type occupancy struct {
+	first    *Holder
+	together *holders // nil: first is alone
+}
+
+// Usage counts the addresses of one pool and family, saturating at MaxInt64.
+type Usage struct {
+	Assigned  int64 // somebody holds it
+	Available int64 // Next would propose it now, or after others
+}
+
+// NewAllocations returns allocations for an estate of which nobody holds anything.
+func NewAllocations(e *Estate) *Allocations {
+	b := &Allocations{
+		estate:      e,
+		free:        make([]freeList, 2*len(e.Pools)),
+		far:         map[netip.Addr]int32{},
+		shared:      map[sharedKey]*sharedList{},
+		firstShared: map[sharedKey]netip.Addr{},
+	}
+	for i := range b.free {
+		b.free[i].pool = i / 2
+	}
+	for f := range e.spans {
+		b.areas[f] = make([]area, len(e.spans[f]))
+		for i, s := range e.spans[f] {
+			n, d := uint64(size(s.IPRange)), &b.free[2*s.pool+f]
+			b.areas[f][i] = area{free: d, from: s.From(), size: n, pages: map[uint64]int32{}}
+			if s.open {
+				b.areas[f][i].taken = newSparse(n)
+				d.areas = append(d.areas, i)
+			}
+		}
+	}
+	return b
+}
+
+// Reset forgets every holder, keeps the memory, and makes room for n addresses
+// that somebody holds.
+func (b *Allocations) Reset(n int) {
+	for f := range b.areas {
+		for i := range b.areas[f] {
+			b.areas[f][i].taken.reset()
+			clear(b.areas[f][i].pages)
+		}
+	}
+	for i := range b.free {
+		d := &b.free[i]
+		d.at, d.freed, d.next, d.assigned, d.blocked = 0, d.freed[:0], 0, 0, 0
+	}
+	clear(b.held)
+	b.held = slices.Grow(b.held[:0], n)
+	b.pages = b.pages[:0]
+	clear(b.far)
+	clear(b.shared)
+	clear(b.firstShared)
+}
+
+// A position is where an address lies.
+type position struct {
+	*area         // nil: outside the estate
+	offset uint64 // in the area
+	within bool   // the offset is one of the area's
+}
+
+func (b *Allocations) position(a netip.Addr) position {
+	i := b.estate.find(a)
+	if i < 0 {
+		return position{}
+	}
+	area := &b.areas[FamilyOf(a)][i]
+	n, ok := offset(area.from, a)
+	return position{area, n, ok && n < area.size}
+}
+
+// indexAt returns the index into held of whoever holds a, which is at s.
+func (b *Allocations) indexAt(s position, a netip.Addr) (int32, bool) {
+	if !s.within {
+		i, ok := b.far[a]
+		return i, ok
+	}
+	if p, ok := s.pages[s.offset/pageSize]; ok {
+		i := b.pages[p][s.offset%pageSize] - 1
+		return i, i >= 0
+	}
+	return 0, false
+}
+
+// add enters h as the first holder of a.
+func (b *Allocations) add(s position, a netip.Addr, h *Holder) {
+	b.held = append(b.held, occupancy{first: h})
+	if !s.within {
+		b.far[a] = int32(len(b.held) - 1)
+		return
+	}
+	p, ok := s.pages[s.offset/pageSize]
+	if !ok {
+		p = int32(len(b.pages))
+		s.pages[s.offset/pageSize] = p
+		b.pages = append(b.pages, page{})
+	}
+	b.pages[p][s.offset%pageSize] = int32(len(b.held))
+}
+
+// Occupy makes h a holder of an address, whoever else holds it: it records what
+// is, and judges nothing. An address outside the estate is recorded too.
+func (b *Allocations) Occupy(a netip.Addr, h *Holder) {
+	at := b.position(a)
+	i, taken := b.indexAt(at, a)
+	if !taken {
+		b.add(at, a, h)
+		if b.block(at, a); at.area != nil {
+			at.free.assigned++
+		}
+		b.note(at, a, h)
+		return
+	}
+	s := &b.held[i]
+	if s.together == nil && s.first != h {
+		s.together = &holders{all: []*Holder{s.first}}
+	}
+	if s.together == nil || s.together.has(h) {
+		return
+	}
+	if !s.together.knows(h) {
+		b.note(at, a, h)
+	}
+	s.together.add(h)
+}
+
+// Exclude keeps Next from an address without calling it assigned: a node's
+// own, for example. Exclude before Rest: what is excluded never rests.
+func (b *Allocations) Exclude(a netip.Addr) { b.block(b.position(a), a) }
+
+// block marks an address as not to be proposed, and reports whether Next might
+// have proposed it before.
+func (b *Allocations) block(at position, a netip.Addr) bool {
+	if !at.within || at.taken.levels == nil || b.estate.Avoids(at.free.pool, a) || !at.taken.add(at.offset) {
+		return false
+	}
+	at.free.blocked++
+	return true
+}
+
+// Rest says that an address was freed at a time. Call it in the order of
+// time, for addresses that nobody holds.
+func (b *Allocations) Rest(a netip.Addr, at time.Time) {
+	if s := b.position(a); b.block(s, a) {
+		s.free.freed = append(s.free.freed, rest{a, at})
+	}
+}
+
+// Taken reports whether anybody holds an address.
+func (b *Allocations) Taken(a netip.Addr) bool {
+	_, ok := b.indexAt(b.position(a), a)
+	return ok
+}
+
+// Holders calls yield for everyone who holds an address, in the order of Occupy.
+func (b *Allocations) Holders(a netip.Addr) func(yield func(*Holder) bool) {
+	return func(yield func(*Holder) bool) {
+		i, ok := b.indexAt(b.position(a), a)
+		switch {
+		case !ok:
+		case b.held[i].together == nil:
+			yield(b.held[i].first)
+		default:
+			slices.Values(b.held[i].together.all)(yield)
+		}
+	}
+}
+
+// Obstacle returns the first holder that h may not join on an address and why,
+// or nil. Neither h nor any of but is an obstacle.
+func (b *Allocations) Obstacle(a netip.Addr, h *Holder, but ...*Holder) (*Holder, string) {
+	o := b.first(a, h, but, (*Holder).bars, true)
+	if o == nil {
+		return nil, ""
+	}
+	return o, h.Bar(o)
+}
+
+// Clash returns the first holder on an address that h clashes with and why, or
+// nil. Neither h nor any of but does.
+func (b *Allocations) Clash(a netip.Addr, h *Holder, but ...*Holder) (*Holder, string) {
+	o := b.first(a, h, but, (*Holder).differs, true)
+	if o == nil {
+		return nil, ""
+	}
+	return o, h.Clash(o)
+}
+
+// Stranger returns the first stranger to h on an address, or nil.
+func (b *Allocations) Stranger(a netip.Addr, h *Holder) *Holder {
+	return b.first(a, h, nil, (*Holder).Stranger, false)
+}
+
+// first returns the first holder on an address, other than h and but, that is
+// odd in the eyes of h or, if ports count, listens where h does.
+func (b *Allocations) first(a netip.Addr, h *Holder, but []*Holder, odd func(h, o *Holder) bool, ports bool) *Holder {
+	i, ok := b.indexAt(b.position(a), a)
+	if !ok {
+		return nil
+	}
+	s := &b.held[i]
+	if s.together != nil {
+		return s.together.first(h, but, odd, ports)
+	}
+	if o := s.first; o != h && !slices.Contains(but, o) && (odd(h, o) || ports && h.meets(o)) {
+		return o
+	}
+	return nil
+}
+
+// Next proposes a free address of a pool, or false. The lowest address that
+// was never used comes first, then the one freed longest ago, if it has rested
+// long enough. It goes on proposing the same one until somebody holds it.
+func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool) {
+	d := &b.free[2*pool+int(f)]
+	for ; d.at < len(d.areas); d.at++ {
+		area := &b.areas[f][d.areas[d.at]]
+		for {
+			n := area.taken.lowestMissing()
+			if n >= area.size {
+				break
+			}
+			if a := plus(area.from, n); !b.estate.Avoids(pool, a) {
+				return a, true
+			}
+			area.taken.add(n)
+		}
+	}
+	for ; d.next < len(d.freed); d.next++ {
+		if r := d.freed[d.next]; !b.Taken(r.addr) {
+			return r.addr, !now.Before(r.at.Add(b.estate.Pools[pool].ReuseAfter))
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Wake returns when the first resting address of a pool can be used, or zero.
+func (b *Allocations) Wake(pool int, f Family, now time.Time) time.Time {
+	d := &b.free[2*pool+int(f)]
+	for _, r := range d.freed[d.next:] { // somebody holds those before
+		until := r.at.Add(b.estate.Pools[pool].ReuseAfter)
+		if until.After(now) && !b.Taken(r.addr) {
+			return until
+		}
+	}
+	return time.Time{}
+}
+
+// Usage counts the addresses of a pool and family.
+func (b *Allocations) Usage(pool int, f Family, now time.Time) Usage {
+	d := &b.free[2*pool+int(f)]
+	free := b.estate.open[pool][f]
+	if free < math.MaxInt64 {
+		free -= d.blocked
+		for _, r := range d.freed {
+			if !b.Taken(r.addr) && !now.Before(r.at.Add(b.estate.Pools[pool].ReuseAfter)) {
+				free++
+			}
+		}
+	}
+	return Usage{d.assigned, free}
+}
