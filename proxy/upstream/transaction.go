@@ -352,10 +352,12 @@ func isIdempotent(method []byte) bool {
 
 // writeRest writes what the socket would not take at once.
 func (t *transaction) writeRest(b []byte) error {
-	if err := t.conn.SetWriteDeadline(time.Now().Add(t.engine.options.SendTimeout)); err != nil {
+	c := t.conn
+	if err := c.SetWriteDeadline(time.Now().Add(t.engine.options.SendTimeout)); err != nil {
 		return err
 	}
-	_, err := t.conn.Write(b)
+	n, err := c.Write(b)
+	c.wrote = c.wrote || n > 0
 	return err
 }
 
