@@ -44,11 +44,15 @@ func (t *transaction) settle(hd head) error {
 	}
 	r.Status, r.Body, r.Length = hd.status, t, hd.length
 	t.keep = hd.minor == 1 && !hop.Close || hd.minor == 0 && hop.KeepAlive
-	if u := t.upload; u != nil && !u.finished() {
-		// The upstream answers before it has read everything, or does both at
-		// once. Either way the client's connection is in the middle of a body
-		// when the response ends.
-		r.Close, t.keep = true, false
+	if u := t.upload; u != nil {
+		if !u.finished() {
+			// The upstream answers before it has read everything, or does both at
+			// once. Either way the client's connection is in the middle of a body
+			// when the response ends.
+			r.Close, t.keep = true, false
+		} else if t.conn.unread() {
+			t.keep = false
+		}
 	}
 	switch {
 	case string(t.ex.Request.Method) == "HEAD" || hd.status == 204 || hd.status == 304:

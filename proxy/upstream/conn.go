@@ -6,6 +6,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience is how long one wait on an upstream lasts before we look whether the
@@ -150,6 +152,15 @@ func (c *conn) stale(fd int) bool {
 			return err != syscall.EAGAIN
 		}
 	}
+}
+
+// unread reports whether part of what was sent has not reached the upstream's
+// kernel. If that has answered all the same, it has not read the request, and
+// may never do so.
+func (c *conn) unread() bool {
+	waiting := 0
+	err := c.raw.Control(func(fd uintptr) { waiting, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return err != nil || waiting > 0
 }
 
 // expectBy sets the read deadline d from now, or patience if that is sooner.

@@ -1,20 +1,18 @@
 package upstream
 
 import (
+	"errors"
 	"io"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"quayside.io/proxy/exchange"
 )
 
-// chunkHead is the room before the data in an upload's buffer for a chunk's
-// size, and chunkTail that behind it.
-const (
-	chunkHead = 8
-	chunkTail = 2
-)
+// lastWrite is how long the answer to a request waits for the last write of the
+// request's body. An upstream that has read it has let the write return; one
+// that answers without reading must not be waited for.
+const lastWrite = 20 * time.Millisecond
 
 // upload streams a request body to the upstream while the transaction waits for
 // the response: an upstream may answer before it has read everything, and one
@@ -22,43 +20,43 @@ const (
 type upload struct {
 	conn    *conn
 	source  io.ReadCloser
-	length  int64
 	trailer *exchange.Trailer // complete once the source has ended
+	out     gather
 	done    chan struct{}
-	err     error        // valid after done
-	sentAt  atomic.Int64 // unix nanoseconds of the last write
-	readAll atomic.Bool  // the source has ended: the last write is about to happen
+	err     error       // valid after done
+	readAll atomic.Bool // the source has ended: the last write is about to happen
 
 	clientFailed atomic.Bool // err came from the source
 }
 
 func (t *transaction) startUpload() *upload {
-	u := &upload{
-		conn: t.conn, source: t.ex.Request.Body, length: t.ex.Request.Length,
-		trailer: &t.ex.Request.Trailer,
-		done:    make(chan struct{}),
-	}
-	u.sentAt.Store(time.Now().UnixNano())
+	r := &t.ex.Request
+	u := &upload{conn: t.conn, source: r.Body, trailer: &r.Trailer, done: make(chan struct{})}
 	buf, _ := t.engine.buffers.Get().(*[]byte)
-	send := t.engine.options.SendTimeout
+	u.out = gather{conn: t.conn, chunked: r.Length < 0, timeout: t.engine.options.SendTimeout, buf: *buf}
+	u.out.sentAt.Store(time.Now().UnixNano())
 	go func() {
 		defer close(u.done)
-		u.err = u.run(*buf, send)
-		t.engine.buffers.Put(buf)
+		u.err = u.run(r.Length)
 		if u.clientFailed.Load() {
 			// Half a body must not look like a whole one. This also wakes the
 			// transaction, if the upstream has said nothing.
 			u.conn.TCPConn.Close()
 		}
+		u.out.end()
+		t.engine.buffers.Put(buf)
 	}()
 	return u
 }
 
-// run copies the body. It must not touch the transaction, which is busy.
-func (u *upload) run(buf []byte, timeout time.Duration) error {
-	left := u.length
-	for !u.readAll.Load() {
-		room := buf[chunkHead : len(buf)-chunkTail]
+// run copies the body, of which left bytes are to come, or unknown. It must not
+// touch the transaction, which is busy.
+func (u *upload) run(left int64) error {
+	for {
+		room, err := u.out.room()
+		if err != nil {
+			return err
+		}
 		if left >= 0 {
 			room = room[:min(int64(len(room)), left)]
 		}
@@ -66,67 +64,22 @@ func (u *upload) run(buf []byte, timeout time.Duration) error {
 		if left >= 0 {
 			left -= int64(n)
 		}
-		switch {
-		case left == 0 || left < 0 && err == io.EOF:
-			u.readAll.Store(true)
-		case err == io.EOF:
-			err = io.ErrUnexpectedEOF
-			fallthrough
-		case err != nil:
+		last := left == 0 || left < 0 && err == io.EOF
+		if err != nil && !last {
 			u.clientFailed.Store(true)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
 			return err
 		}
-		if err := u.write(u.frame(buf, n), timeout); err != nil {
+		if err := u.out.add(n, last); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// frame returns n bytes of body at buf[chunkHead] as they go over the wire.
-func (u *upload) frame(buf []byte, n int) []byte {
-	if u.length >= 0 {
-		return buf[chunkHead : chunkHead+n]
-	}
-	if n == 0 {
-		if u.readAll.Load() {
-			return u.last(buf[:0])
+		if last {
+			u.readAll.Store(true)
+			return u.out.finish(u.trailer)
 		}
-		return nil
 	}
-	var digits [chunkHead]byte
-	size := strconv.AppendInt(digits[:0], int64(n), 16)
-	size = append(size, "\r\n"...)
-	start := chunkHead - len(size)
-	copy(buf[start:], size)
-	end := chunkHead + n
-	end += copy(buf[end:], "\r\n")
-	if u.readAll.Load() {
-		return u.last(buf[start:end])
-	}
-	return buf[start:end]
-}
-
-// last appends the last chunk and the trailer.
-func (u *upload) last(b []byte) []byte {
-	b = append(b, "0\r\n"...)
-	for _, f := range u.trailer.Header.Fields() {
-		b = appendField(b, f.Name, f.Value)
-	}
-	return append(b, "\r\n"...)
-}
-
-func (u *upload) write(b []byte, timeout time.Duration) error {
-	if len(b) == 0 {
-		return nil
-	}
-	now := time.Now()
-	if err := u.conn.SetWriteDeadline(now.Add(timeout)); err != nil {
-		return err
-	}
-	_, err := u.conn.Write(b)
-	u.sentAt.Store(time.Now().UnixNano())
-	return err
 }
 
 // progress returns when the last byte was sent and whether more is to come.
@@ -136,17 +89,28 @@ func (u *upload) progress() (at time.Time, busy bool) {
 	default:
 		busy = true
 	}
-	return time.Unix(0, u.sentAt.Load()), busy
+	return time.Unix(0, u.out.sentAt.Load()), busy
 }
 
 // finished reports whether the whole body has been sent. A last write under way
-// is waited for, since the upstream has answered and so has read it.
+// is waited for, since the upstream has answered and so has most likely read it.
 func (u *upload) finished() bool {
 	if !u.readAll.Load() {
 		return false
 	}
-	<-u.done
-	return u.err == nil
+	select {
+	case <-u.done:
+		return u.err == nil
+	default:
+	}
+	patience := time.NewTimer(lastWrite)
+	defer patience.Stop()
+	select {
+	case <-u.done:
+		return u.err == nil
+	case <-patience.C:
+		return false
+	}
 }
 
 // stop ends the upload wherever it stands, and waits for it. The connection is
