@@ -44,6 +44,7 @@ func floors() map[string]int {
 		"cluster/manifest":     2,
 		"controller/assign":    2,
 		"speaker/announce":     2,
+		"speaker/bgp/fsm":      2,
 		"proxy/route":          2,
 		"proxy/balance":        2,
 		"proxy/filter":         2,
@@ -51,6 +52,7 @@ func floors() map[string]int {
 		"command/migrate":      2,
 		"cluster":              3,
 		"speaker/l2":           3,
+		"speaker/bgp":          3,
 		"speaker/members":      3,
 		"speaker/kubeproxy":    3,
 		"proxy/upstream":       3,
@@ -96,7 +98,7 @@ func keepers() map[string][]string {
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/members", "proxy/upstream", "proxy/serve", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/serve", "controller", "speaker", "proxy", "command"},
 	}
 }
 

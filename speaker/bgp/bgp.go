@@ -1,0 +1,332 @@
+package bgp
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/speaker/bgp/fsm"
+)
+
+const established = "Established"
+
+// Options of a Speaker.
+type Options struct {
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+	// Listen is the address for connections that peers open, such as ":179"; "":
+	// we only dial.
+	Listen string
+	// Drain is how long routes carry GRACEFUL_SHUTDOWN before they are withdrawn;
+	// zero means 2 s.
+	Drain time.Duration
+	// OpenTime is how long a connection may take until it is Established; zero
+	// means 30 s.
+	OpenTime time.Duration
+	// Random returns numbers in [0, 1) for the jitter, on any goroutine; nil
+	// means the usual ones.
+	Random func() float64
+}
+
+// Speaker announces routes to peers.
+type Speaker struct {
+	opts     Options
+	want     atomic.Pointer[Want]
+	sessions atomic.Pointer[map[string]*session]
+	refused  atomic.Pointer[map[string]string] // sessions that cannot be, with the reason
+	wake     chan struct{}
+	watch    chan struct{}
+	leave    chan string // the last words
+	left     chan struct{}
+
+	strangers atomic.Uint64
+
+	// What follows belongs to the goroutine of Run.
+	listeners []*listener
+	counts    map[string]*counters
+	ending    map[string]*session // the last of that name, while it says farewell
+	tagging   bool                // a drain has begun
+	drained   bool                // the routes were tagged long enough
+	draining  *time.Timer
+	leaving   bool
+	words     string
+}
+
+// New returns a Speaker without sessions.
+func New(opts Options) *Speaker {
+	if opts.Drain == 0 {
+		opts.Drain = 2 * time.Second
+	}
+	if opts.OpenTime == 0 {
+		opts.OpenTime = 30 * time.Second
+	}
+	if opts.Random == nil {
+		opts.Random = rand.Float64
+	}
+	s := &Speaker{
+		opts: opts, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
+		leave: make(chan string), left: make(chan struct{}), counts: map[string]*counters{}, ending: map[string]*session{},
+	}
+	s.want.Store(&Want{})
+	s.sessions.Store(&map[string]*session{})
+	s.refused.Store(&map[string]string{})
+	if opts.Registerer != nil {
+		opts.Registerer.MustRegister(newMetrics(s))
+	}
+	return s
+}
+
+// Set declares the sessions and their routes. It never blocks, and the latest wins.
+func (s *Speaker) Set(w *Want) {
+	s.want.Store(w)
+	poke(s.wake)
+}
+
+// Watch signals that State changed.
+func (s *Speaker) Watch() <-chan struct{} { return s.watch }
+
+// State is how the sessions stand, by name. A session that cannot be is Idle,
+// and its LastError says why.
+func (s *Speaker) State() []SessionState {
+	var list []SessionState
+	for _, session := range *s.sessions.Load() {
+		list = append(list, *session.state.Load())
+	}
+	for name, why := range *s.refused.Load() {
+		list = append(list, SessionState{Name: name, State: fsm.Idle.String(), LastError: why})
+	}
+	slices.SortFunc(list, func(a, b SessionState) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Leave tags the routes with GRACEFUL_SHUTDOWN, withdraws them after
+// Options.Drain, and ends all sessions with words (RFC 9003, at most 255 bytes).
+// It returns when that is done, or when ctx ends. What is Set later comes to
+// nothing. It needs Run.
+func (s *Speaker) Leave(ctx context.Context, words string) error {
+	select {
+	case s.leave <- words:
+	case <-s.left:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-s.left:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps the sessions until ctx ends. Then sessions with graceful restart
+// end without a word, so that the peers keep the routes for who comes after
+// us; the others are told. It fails if it cannot listen.
+func (s *Speaker) Run(ctx context.Context) error {
+	var goroutines sync.WaitGroup
+	defer goroutines.Wait()
+	if s.opts.Listen != "" {
+		var err error
+		if s.listeners, err = listen(s.opts.Listen); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.listeners {
+		l.serve(&goroutines, s.take)
+		defer l.Close()
+	}
+	s.draining = time.NewTimer(0)
+	if !s.draining.Stop() {
+		<-s.draining.C
+	}
+	defer s.draining.Stop()
+	// Each turn one of these happened: something else is wanted; we are to leave;
+	// the routes were tagged long enough.
+	for {
+		select {
+		case <-ctx.Done():
+			s.end()
+			return ctx.Err()
+		case <-s.wake:
+			s.apply(s.want.Load())
+		case s.words = <-s.leave:
+			s.leaving = true
+			s.apply(s.want.Load())
+		case <-s.draining.C:
+			s.drained = true
+			s.apply(s.want.Load())
+		}
+	}
+}
+
+// apply makes the sessions what is wanted.
+func (s *Speaker) apply(w *Want) {
+	select {
+	case <-s.left:
+		return
+	default:
+	}
+	s.drain(w.Draining || s.leaving)
+	have := *s.sessions.Load()
+	next, refused := map[string]*session{}, map[string]string{}
+	var fresh []func()
+	for i := range w.Sessions {
+		want := &w.Sessions[i]
+		switch why := s.check(want); {
+		case why != "":
+			refused[want.Name] = why
+			continue
+		case next[want.Name] != nil:
+			continue
+		}
+		now := have[want.Name]
+		if now == nil || now.settings != want.Settings {
+			if now != nil {
+				s.finish(now, fsm.ConfigChanged)
+			}
+			was := s.ending[want.Name]
+			now = s.session(want)
+			fresh = append(fresh, func() { now.start(was) })
+		}
+		next[want.Name] = now
+	}
+	for name, session := range have {
+		if next[name] == nil {
+			s.finish(session, fsm.Deconfigured)
+		}
+	}
+	s.sessions.Store(&next)
+	s.refused.Store(&refused)
+	s.setKeys(next)
+	s.tellRoutes(w, next)
+	for _, start := range fresh {
+		start()
+	}
+	maps.DeleteFunc(s.counts, func(name string, _ *counters) bool { return next[name] == nil })
+	poke(s.watch)
+	if s.leaving && s.drained {
+		s.quit(func(*session) fsm.Notification { return fsm.Ceasing(fsm.AdminShutdown, s.words) })
+		close(s.left)
+	}
+}
+
+// finish ends one session. Its successor of that name waits for it.
+func (s *Speaker) finish(old *session, subcode uint8) {
+	maps.DeleteFunc(s.ending, func(_ string, e *session) bool { return e.isDone() })
+	old.end(fsm.Notification{Code: fsm.Cease, Subcode: subcode})
+	s.ending[old.name] = old
+}
+
+func (s *Speaker) check(want *Session) string {
+	if want.Settings.Passive && s.opts.Listen == "" {
+		return "the session is passive, and nothing listens for BGP here (--bgp-listen)"
+	}
+	return want.check()
+}
+
+func (s *Speaker) session(want *Session) *session {
+	if s.counts[want.Name] == nil {
+		s.counts[want.Name] = &counters{}
+	}
+	return newSession(want.Name, want.Settings, &s.opts, s.counts[want.Name], func() { poke(s.watch) })
+}
+
+// drain begins or ends the time in which routes are tagged.
+func (s *Speaker) drain(on bool) {
+	switch {
+	case !on:
+		s.drained = false
+		s.draining.Stop()
+		s.tagging = false
+	case !s.tagging:
+		s.tagging = true
+		s.draining.Reset(s.opts.Drain)
+	}
+}
+
+// tellRoutes hands each session its routes, as the drain has it. Sessions that
+// share a list go on sharing it.
+func (s *Speaker) tellRoutes(w *Want, sessions map[string]*session) {
+	type list struct {
+		first *Route
+		n     int
+	}
+	known := map[list][]Route{}
+	for i := range w.Sessions {
+		session, routes := sessions[w.Sessions[i].Name], w.Sessions[i].Routes
+		if session == nil || len(routes) == 0 || s.drained {
+			if session != nil {
+				session.tell(nil)
+			}
+			continue
+		}
+		id := list{&routes[0], len(routes)}
+		shaped, ok := known[id]
+		if !ok {
+			if shaped = sorted(routes); s.tagging {
+				shaped = tagged(shaped)
+			}
+			known[id] = shaped
+		}
+		session.tell(shaped)
+	}
+}
+
+// setKeys gives the listeners the passwords.
+func (s *Speaker) setKeys(sessions map[string]*session) {
+	for _, l := range s.listeners {
+		if err := l.setKeys(sessions); err != nil {
+			s.opts.Log.Error("peers with a password cannot connect", "error", err)
+		}
+	}
+}
+
+// take gives a connection to its session.
+func (s *Speaker) take(c *net.TCPConn) {
+	from, to := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(), c.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	if session := route(*s.sessions.Load(), from, to.WithZone("")); session == nil || !session.take(c) {
+		s.strangers.Add(1)
+		_ = c.Close()
+	}
+}
+
+// end ends all sessions, those with graceful restart without a word.
+func (s *Speaker) end() {
+	s.quit(func(session *session) fsm.Notification {
+		if session.settings.Restart > 0 {
+			return fsm.Notification{}
+		}
+		return fsm.Ceasing(fsm.AdminShutdown, "the speaker stops")
+	})
+}
+
+// quit ends all sessions and waits for them.
+func (s *Speaker) quit(with func(*session) fsm.Notification) {
+	all := *s.sessions.Load()
+	s.sessions.Store(&map[string]*session{})
+	for _, session := range all {
+		session.end(with(session))
+	}
+	for _, session := range all {
+		<-session.done
+	}
+	for _, session := range s.ending {
+		<-session.done
+	}
+}
