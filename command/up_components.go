@@ -5,9 +5,11 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"quayside.io/cluster"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/command/demo"
 	"quayside.io/command/explain"
@@ -105,13 +107,7 @@ func proxyAddresses(c *snapshot.Cluster) []netip.Addr {
 	if !ok {
 		return nil
 	}
-	var list []netip.Addr
-	for _, in := range s.Status.LoadBalancer.Ingress {
-		if ip, err := netip.ParseAddr(in.IP); err == nil && ip.IsLoopback() {
-			list = append(list, ip)
-		}
-	}
-	return list
+	return slices.DeleteFunc(loadbalancer.Addresses(s), func(a netip.Addr) bool { return !a.IsLoopback() })
 }
 
 // listeners are what the proxy opens beyond --http and --https: the addresses

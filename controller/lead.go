@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
 )
@@ -116,10 +116,8 @@ func inflight(w cluster.Writer) assign.Inflight {
 		if !ok {
 			continue
 		}
-		for _, in := range s.Status.LoadBalancer.Ingress {
-			if ip, err := netip.ParseAddr(in.IP); err == nil {
-				taken[snapshot.KeyOf(s)] = append(taken[snapshot.KeyOf(s)], ip)
-			}
+		if addresses := loadbalancer.Addresses(s); len(addresses) > 0 {
+			taken[snapshot.KeyOf(s)] = append(taken[snapshot.KeyOf(s)], addresses...)
 		}
 	}
 	return taken

@@ -146,7 +146,7 @@ func service(s *corev1.Service, announced map[string][]string) Service {
 		ip := cmp.Or(in.IP, in.Hostname)
 		out.Addresses = append(out.Addresses, Address{ip, announced[s.Namespace+"/"+s.Name+" "+ip]})
 	}
-	for _, ip := range listedAddresses(s) {
+	for _, ip := range loadbalancer.ParseAddresses(s.Spec.ExternalIPs) {
 		if by := announced[s.Namespace+"/"+s.Name+" "+ip.String()]; len(by) > 0 {
 			out.Addresses = append(out.Addresses, Address{ip.String(), by})
 		}

@@ -50,9 +50,9 @@ func (t *tracer) address(ip netip.Addr, port int32) {
 // say so. They are ordered by name.
 func (t *tracer) holders(ip netip.Addr) (holders, listers []*corev1.Service) {
 	for _, s := range t.Cluster.Services.Sorted() {
-		if slices.Contains(externalAddresses(s), ip) {
+		if slices.Contains(loadbalancer.Addresses(s), ip) {
 			holders = append(holders, s)
-		} else if slices.Contains(listedAddresses(s), ip) {
+		} else if slices.Contains(loadbalancer.ParseAddresses(s.Spec.ExternalIPs), ip) {
 			listers = append(listers, s)
 		}
 	}
@@ -67,26 +67,6 @@ func keysOf(services []*corev1.Service) string {
 		keys = append(keys, snapshot.KeyOf(s).String())
 	}
 	return strings.Join(keys, " and ")
-}
-
-// externalAddresses are those in the status of a Service.
-func externalAddresses(s *corev1.Service) (list []netip.Addr) {
-	for _, in := range s.Status.LoadBalancer.Ingress {
-		if ip, err := netip.ParseAddr(in.IP); err == nil {
-			list = append(list, ip.Unmap())
-		}
-	}
-	return list
-}
-
-// listedAddresses are those in spec.externalIPs of a Service.
-func listedAddresses(s *corev1.Service) (list []netip.Addr) {
-	for _, text := range s.Spec.ExternalIPs {
-		if ip, err := netip.ParseAddr(text); err == nil {
-			list = append(list, ip.Unmap())
-		}
-	}
-	return list
 }
 
 // unheld says whose an address is that no Service holds.
@@ -122,14 +102,14 @@ func (t *tracer) service(key snapshot.Key) {
 		t.broken("service", "Service %s does not exist", key)
 		return
 	}
-	kind, listed := cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP), listedAddresses(s)
+	kind, listed := cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP), loadbalancer.ParseAddresses(s.Spec.ExternalIPs)
 	isBalancer := kind == corev1.ServiceTypeLoadBalancer
 	if !isBalancer && len(listed) == 0 {
 		t.broken("service", "Service %s is of type %s; only LoadBalancer has an external address", key, kind)
 		return
 	}
 	t.works("service", "Service %s is of type %s, externalTrafficPolicy %s", key, kind, policyOf(s))
-	addresses := externalAddresses(s)
+	addresses := loadbalancer.Addresses(s)
 	if waiting := service(s, nil).Waiting; len(addresses) == 0 && isBalancer {
 		t.broken("address", "%s has none: %s", key, cmp.Or(waiting, "no controller has given one"))
 	}
@@ -195,7 +175,7 @@ func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 		t.broken("announced", "%s", why)
 	case t.isCutShort():
 		t.unknown("announced", "no speaker names %s, but there is one that announces more than its SpeakerStatus can list", ip)
-	case !slices.Contains(externalAddresses(s), ip):
+	case !slices.Contains(loadbalancer.Addresses(s), ip):
 		t.broken("announced", "no speaker says that it announces %s: they announce spec.externalIPs only with --external-ips (loadBalancer.externalIPs of the chart)", ip)
 	default:
 		t.broken("announced", "no speaker says that it announces %s", ip)

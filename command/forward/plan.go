@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 )
@@ -39,11 +40,9 @@ func Compile(c *snapshot.Cluster, prev *Plan, proxy snapshot.Key, node string) *
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 			continue
 		}
-		for _, in := range s.Status.LoadBalancer.Ingress {
-			ip, err := netip.ParseAddr(in.IP)
+		for _, ip := range loadbalancer.Addresses(s) {
 			switch {
-			case err != nil:
-			case announced[in.IP]:
+			case announced[ip.String()]:
 				p.tellUnserved(s, ip)
 			case !ip.IsLoopback():
 			case snapshot.KeyOf(s) != proxy:

@@ -77,8 +77,8 @@ func (c *claim) read(svc *corev1.Service) {
 	c.svc, c.created, c.holder = svc, svc.CreationTimestamp.Unix(), loadbalancer.HolderOf(svc)
 	c.holds = c.room[:0]
 	for _, in := range svc.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(in.IP); err == nil {
-			c.addHave(a.Unmap().WithZone(""))
+		if a, ok := loadbalancer.ParseAddress(in.IP); ok {
+			c.addHave(a)
 		} else {
 			c.alien = in.IP + in.Hostname
 		}
@@ -168,8 +168,8 @@ func (c *claim) add(f lbpool.Family) {
 
 // addFamilyOf adds the family of an address, if it is one.
 func (c *claim) addFamilyOf(ip string) {
-	if a, err := netip.ParseAddr(ip); err == nil {
-		c.add(lbpool.FamilyOf(a.Unmap()))
+	if a, ok := loadbalancer.ParseAddress(ip); ok {
+		c.add(lbpool.FamilyOf(a))
 	}
 }
 

@@ -52,26 +52,6 @@ func TestCostIsLinearInAddressesOfOneService(t *testing.T) {
 	}
 }
 
-// TestAddressesAreCollectedOnce compares the collector with a naive one, below
-// and above the number from which on it remembers in a map.
-func TestAddressesAreCollectedOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var got addresses
-		var want []netip.Addr
-		for range rapid.IntRange(0, 5*fewAddresses).Draw(t, "entries") {
-			text := rapid.SampledFrom([]string{"10.0.0.%d", "::ffff:10.0.0.%d", "fd00::%d", "lb-%d.example.com"}).Draw(t, "form")
-			text = fmt.Sprintf(text, rapid.IntRange(0, 2*fewAddresses).Draw(t, "number"))
-			got.add(text)
-			if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(want, a.Unmap()) {
-				want = append(want, a.Unmap())
-			}
-		}
-		if !slices.Equal(got.list, want) {
-			t.Fatalf("%v, want %v", got.list, want)
-		}
-	})
-}
-
 // BenchmarkAddressesOfOneService is a plan for one Service with n addresses.
 func BenchmarkAddressesOfOneService(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000} {

@@ -17,7 +17,7 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 	var listers []*corev1.Service
 	held := map[netip.Addr]*holders{} // what anybody lists
 	for _, svc := range k.c.Services.All() {
-		for _, a := range externalAddresses(svc) {
+		for _, a := range loadbalancer.Listed(svc) {
 			if len(listers) == 0 || listers[len(listers)-1] != svc {
 				listers = append(listers, svc)
 			}
@@ -28,7 +28,7 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 		return
 	}
 	for _, svc := range k.c.Services.All() {
-		for _, a := range statusAddresses(svc) {
+		for _, a := range loadbalancer.Addresses(svc) {
 			if h, listed := held[a]; listed {
 				h.add(svc)
 			}
@@ -36,10 +36,14 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 	}
 	slices.SortFunc(listers, older)
 	for _, svc := range listers {
-		own := byStatus(svc)
-		for _, a := range externalAddresses(svc) {
+		own := map[netip.Addr]struct{}{}
+		for _, a := range loadbalancer.Addresses(svc) {
+			own[a] = struct{}{}
+		}
+		for _, a := range loadbalancer.Listed(svc) {
 			pool := k.homes.Of(a)
-			if e := byAddr[a]; pool >= 0 && !own.has(a) && !held[a].bar(svc) && (e == nil || e.conflict(svc) == nil) {
+			_, has := own[a]
+			if e := byAddr[a]; pool >= 0 && !has && !held[a].bar(svc) && (e == nil || e.conflict(svc) == nil) {
 				k.addUser(byAddr, svc, a, pool, "spec.externalIPs lists")
 			}
 		}
@@ -60,14 +64,4 @@ func (h *holders) add(svc *corev1.Service) {
 // bar reports whether svc, which lists the address, may not sit there, too.
 func (h *holders) bar(svc *corev1.Service) bool {
 	return h.atOdds || h.conflict(svc) != nil
-}
-
-// externalAddresses returns what kube-proxy routes to a Service beyond its own
-// addresses.
-func externalAddresses(svc *corev1.Service) []netip.Addr {
-	var out addresses
-	for _, text := range loadbalancer.ExternalIPs(svc) {
-		out.add(text)
-	}
-	return out.list
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -70,7 +71,7 @@ func hasSeveral(svc *corev1.Service, is6 bool) bool {
 		return false
 	}
 	n := 0
-	for _, a := range slices.Concat(statusAddresses(svc), externalAddresses(svc)) {
+	for _, a := range slices.Concat(loadbalancer.Addresses(svc), loadbalancer.Listed(svc)) {
 		if a.Is6() == is6 {
 			n++
 		}

@@ -47,7 +47,7 @@ func (u *user) isAt(i int) bool {
 func (k *compiler) readServices() {
 	byAddr := map[netip.Addr]*address{}
 	for _, svc := range k.announceable() {
-		for _, a := range statusAddresses(svc) {
+		for _, a := range loadbalancer.Addresses(svc) {
 			pool := k.homes.Of(a)
 			if pool < 0 {
 				k.problem(snapshot.RefOf(svc), "OutsidePools", fmt.Sprintf("status holds %s, which no IPAddressPool contains: it is not announced", a))
@@ -120,50 +120,6 @@ func older(a, b *corev1.Service) int {
 func isOurs(svc *corev1.Service) bool {
 	class := svc.Spec.LoadBalancerClass
 	return class == nil || *class == loadbalancer.Class || svc.Annotations[loadbalancer.AnnotationGiven] != ""
-}
-
-func statusAddresses(svc *corev1.Service) []netip.Addr { return byStatus(svc).list }
-
-func byStatus(svc *corev1.Service) (out addresses) {
-	for _, in := range svc.Status.LoadBalancer.Ingress {
-		out.add(in.IP)
-	}
-	return out
-}
-
-// addresses collects addresses, each once, in the order in which they come.
-type addresses struct {
-	list []netip.Addr
-	seen map[netip.Addr]struct{} // nil: they are few
-}
-
-// fewAddresses is up to how many a glance at all is quicker than a map.
-const fewAddresses = 8
-
-// add adds what text says, if it is an address.
-func (s *addresses) add(text string) {
-	a, err := netip.ParseAddr(text)
-	if err != nil || s.has(a.Unmap()) {
-		return
-	}
-	s.list = append(s.list, a.Unmap())
-	switch {
-	case s.seen != nil:
-		s.seen[a.Unmap()] = struct{}{}
-	case len(s.list) > fewAddresses:
-		s.seen = make(map[netip.Addr]struct{}, 2*len(s.list))
-		for _, a := range s.list {
-			s.seen[a] = struct{}{}
-		}
-	}
-}
-
-func (s *addresses) has(a netip.Addr) bool {
-	if s.seen == nil {
-		return slices.Contains(s.list, a)
-	}
-	_, has := s.seen[a]
-	return has
 }
 
 func (k *compiler) advertsFor(svc *corev1.Service, pool int) []int {

@@ -1,0 +1,73 @@
+package loadbalancer
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ParseAddress reads an address of an object: whoever spells it as IPv4-mapped
+// IPv6 means IPv4, and a zone means nothing beyond one link.
+func ParseAddress(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(text)
+	return a.Unmap().WithZone(""), err == nil
+}
+
+// ParseAddresses reads those of texts that are addresses, each once, in the
+// order in which they come.
+func ParseAddresses(texts []string) []netip.Addr {
+	var s addressSet
+	for _, text := range texts {
+		s.add(text)
+	}
+	return s.list
+}
+
+// Addresses are those in the status of a Service, each once.
+func Addresses(svc *corev1.Service) []netip.Addr {
+	var s addressSet
+	for _, in := range svc.Status.LoadBalancer.Ingress {
+		s.add(in.IP)
+	}
+	return s.list
+}
+
+// Listed are the addresses in spec.externalIPs that kube-proxy routes, each
+// once.
+func Listed(svc *corev1.Service) []netip.Addr { return ParseAddresses(ExternalIPs(svc)) }
+
+// addressSet collects addresses, each once.
+type addressSet struct {
+	list []netip.Addr
+	seen map[netip.Addr]struct{} // nil: they are few
+}
+
+// fewAddresses is up to how many a glance at all is quicker than a map.
+const fewAddresses = 8
+
+// add adds what text says, if it is an address.
+func (s *addressSet) add(text string) {
+	a, ok := ParseAddress(text)
+	if !ok || s.has(a) {
+		return
+	}
+	s.list = append(s.list, a)
+	switch {
+	case s.seen != nil:
+		s.seen[a] = struct{}{}
+	case len(s.list) > fewAddresses:
+		s.seen = make(map[netip.Addr]struct{}, 2*len(s.list))
+		for _, a := range s.list {
+			s.seen[a] = struct{}{}
+		}
+	}
+}
+
+func (s *addressSet) has(a netip.Addr) bool {
+	if s.seen == nil {
+		return slices.Contains(s.list, a)
+	}
+	_, has := s.seen[a]
+	return has
+}
