@@ -45,6 +45,7 @@ func floors() map[string]int {
 		"controller/assign":    2,
 		"speaker/announce":     2,
 		"speaker/bgp/fsm":      2,
+		"speaker/bfd/session":  2,
 		"proxy/route":          2,
 		"proxy/balance":        2,
 		"proxy/filter":         2,
