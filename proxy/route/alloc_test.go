@@ -37,7 +37,9 @@ func plainService(name string) *corev1.Service {
 func TestLookupsDoNotAllocate(t *testing.T) {
 	tls := plainIngress("i", "www.example.com", "s", "/", "/a/b")
 	tls.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"www.example.com"}, SecretName: "www"}}
-	c := snapshot.Of(plainService("s"), tls, plainIngress("j", "*.example.com", "s", "/"), plainIngress("k", "", "s", "/hostless"),
+	guarded := plainIngress("g", "guarded.example.com", "s", "/a%2fadmin", "/b/admin")
+	guarded.Annotations = map[string]string{route.OwnPrefix + "auth-url": "http://auth"}
+	c := snapshot.Of(plainService("s"), tls, guarded, plainIngress("j", "*.example.com", "s", "/"), plainIngress("k", "", "s", "/hostless"),
 		certificate.Secret(t, "n/www", now.AddDate(0, 1, 0), "www.example.com"))
 	table := route.Compile(c, nil, route.Options{})
 	var scratch [256]byte
@@ -46,6 +48,8 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 		{"WWW.EXAMPLE.COM.:8443", "/a/%62/../x?y", "www.example.com"},
 		{"other.example.com", "//x", "*.example.com"},
 		{"[2001:db8::1]:80", "/hostless/%2F/x", ""},
+		{"guarded.example.com", "/a%2Fadmin;x/y", "guarded.example.com"},
+		{"guarded.example.com", "/b/admin%5Cy", "guarded.example.com"},
 	} {
 		host, target := []byte(ask.host), []byte(ask.target)
 		var r *route.Route

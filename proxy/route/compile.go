@@ -30,6 +30,7 @@ type state struct {
 	bySecret  index
 	slots     snapshot.Store[[]slot] // the backends in use, by Service
 	free      int                    // entries of Table.Backends without a Service
+	guarded   int                    // hosts with guards
 	pairs     snapshot.Store[*keyPair]
 
 	faults      snapshot.Store[[]snapshot.Problem] // by Ingress

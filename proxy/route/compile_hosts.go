@@ -16,7 +16,12 @@ func (w *compiler) compileHosts() {
 	}
 	edit := w.t.hosts.edit()
 	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
+		before := edit.get([]byte(hostKey(name)))
+		if name == "" {
+			before = w.t.catchAll
+		}
 		h := w.compileHost(name)
+		w.t.state.guarded += h.countGuard() - before.countGuard()
 		switch {
 		case name == "":
 			w.t.catchAll = h

@@ -17,8 +17,9 @@ type host struct {
 
 // hostRest is what few lookups read.
 type hostRest struct {
-	name     string // "", "shop.example.com" or "*.example.com"
-	fallback *Route // default backend, if no rule of any host matches
+	name     string   // "", "shop.example.com" or "*.example.com"
+	fallback *Route   // default backend, if no rule of any host matches
+	loose    *pathSet // the same paths spelled loosely, if that differs
 	cert     *tls.Certificate
 }
 
@@ -53,7 +54,8 @@ func newHost(name string, routes []*Route) *host {
 	}
 	h.keyLen, h.hostRest = len(key), &hostRest{name: name}
 	h.text = append(h.text, key...)
-	h.fill(routes)
+	h.fill(places(routes))
+	h.loose = loosely(routes)
 	return h
 }
 

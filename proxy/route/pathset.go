@@ -45,31 +45,48 @@ func (e *pathEntry) kind() pathKind { return pathKind(e.link & (1<<kindBits - 1)
 // otherwise is the entry to try if e does not match, or -1.
 func (e *pathEntry) otherwise() int { return int(e.link>>kindBits) - 1 }
 
-// place is the path and the kind of entry that stand for r.
-func (r *Route) place() (string, pathKind) {
-	path, slash := strings.CutSuffix(r.match, "/")
+// placed is a route and where it stands in a pathSet.
+type placed struct {
+	path  string // without the slash at its end
+	kind  pathKind
+	route *Route
+}
+
+// placeOf places r under a path.
+func placeOf(path string, r *Route) placed {
+	short, slash := strings.CutSuffix(path, "/")
 	switch {
 	case r.Type != networkingv1.PathTypeExact:
-		return path, below
+		return placed{short, below, r}
 	case slash:
-		return path, withSlash
+		return placed{short, withSlash, r}
 	}
-	return path, bare
+	return placed{short, bare, r}
+}
+
+// places are routes where they belong.
+func places(routes []*Route) []placed {
+	list := make([]placed, len(routes))
+	for i, r := range routes {
+		list[i] = placeOf(r.match, r)
+	}
+	return list
+}
+
+// compare is the order of the entries of a pathSet.
+func (a placed) compare(b placed) int {
+	return cmp.Or(comparePaths([]byte(a.path), []byte(b.path)), cmp.Compare(a.kind, b.kind))
 }
 
 // comparePlace orders routes as the entries of a pathSet.
-func comparePlace(a, b *Route) int {
-	pathA, kindA := a.place()
-	pathB, kindB := b.place()
-	return cmp.Or(comparePaths([]byte(pathA), []byte(pathB)), cmp.Compare(kindA, kindB))
-}
+func comparePlace(a, b *Route) int { return placeOf(a.match, a).compare(placeOf(b.match, b)) }
 
 // fill makes p from routes that are in order and all different. It appends to
 // what p holds, so the caller may bring the memory.
-func (p *pathSet) fill(routes []*Route) {
+func (p *pathSet) fill(places []placed) {
 	var open []int // entries of kind below that enclose the present one
-	for at, r := range routes {
-		path, kind := r.place()
+	for at, place := range places {
+		path, kind := place.path, place.kind
 		for len(open) > 0 && !isBelow([]byte(path), p.path(open[len(open)-1])) {
 			open = open[:len(open)-1]
 		}
@@ -82,7 +99,7 @@ func (p *pathSet) fill(routes []*Route) {
 		if kind == below {
 			open = append(open, at)
 		}
-		p.entries = append(p.entries, pathEntry{r, uint32(len(p.text)), uint32(otherwise+1)<<kindBits | uint32(kind)})
+		p.entries = append(p.entries, pathEntry{place.route, uint32(len(p.text)), uint32(otherwise+1)<<kindBits | uint32(kind)})
 		p.text = append(p.text, path...)
 	}
 }

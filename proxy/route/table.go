@@ -38,8 +38,9 @@ type Route struct {
 	// https; see RedirectsToTLS.
 	RedirectTLS bool
 
-	match string // Path, normalised
-	want  redirect
+	match   string // Path, normalised
+	want    redirect
+	guarded bool // its Ingress asks for a guard
 }
 
 // acmePath is left out of redirects, because an HTTP-01 challenge arrives before
@@ -88,16 +89,33 @@ type Table struct {
 
 // Match returns the route for a host and a normalised path, or nil for a 404.
 // host is taken as the client wrote it: it may carry a port, upper case and a
-// trailing dot.
+// trailing dot. Where a backend might take the path for one that another route
+// guards, that route is returned.
 func (t *Table) Match(hostname, path []byte) *Route {
 	var buf [maxHost]byte
 	exact, wildcard := t.find(appendHost(buf[:0], hostname))
+	hosts := [3]*host{exact, wildcard, t.catchAll}
+	if t.state.guarded > 0 && spelledOddly(path) {
+		if g := t.guard(hosts, path); g != nil {
+			return g
+		}
+	}
+	return nearest(hosts, path, false)
+}
+
+// nearest returns the route for a path among those of a request's hosts, the most
+// specific first. loose says that the path is spelled as in host.loose.
+func nearest(hosts [3]*host, path []byte, loose bool) *Route {
 	var fallback *Route
-	for _, h := range [...]*host{exact, wildcard, t.catchAll} {
+	for _, h := range hosts {
 		if h == nil {
 			continue
 		}
-		if r := h.match(path); r != nil {
+		set := &h.pathSet
+		if loose && h.loose != nil {
+			set = h.loose
+		}
+		if r := set.match(path); r != nil {
 			return r
 		}
 		if fallback == nil {

@@ -182,6 +182,7 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 		}
 		b.problemf(fault.reason, "%s: %s; its requests get a 503", place, fault.message)
 	}
+	r.guarded = b.settings.closed != ""
 	r.Closed = cmp.Or(b.settings.closed, fault.message)
 	if r.Closed == "" {
 		r.Backend = b.w.acquire(backend)
