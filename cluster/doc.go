@@ -2,9 +2,9 @@
 // or a set of manifest files (Files) into a *snapshot.Cluster that is always
 // there, and carries Quayside's few writes back.
 //
-// Halls and main import it; nothing else imports client-go. A Source publishes the
-// snapshot through an atomic pointer and says when it changed; a Writer writes
-// statuses and Events. API and Files are both at once.
+// Components and command import it; nothing else imports client-go. A Source
+// publishes the snapshot through an atomic pointer and says when it changed; a
+// Writer writes statuses and Events. API and Files are both at once.
 //
 // It keeps these promises. One loop owns what is known (ledger.go): an object
 // never goes back to an older resourceVersion, what was written is in the

@@ -38,8 +38,8 @@ type Files struct {
 	opts FilesOptions
 
 	mu       sync.Mutex // guards what follows; the inbox is posted to under it, so that order is kept
-	library  *library
-	shelf    *shelf
+	cache    *fileCache
+	store    *fileStore
 	embedded []origin
 	put      map[id]snapshot.Object // by the program
 	putOrder []id
@@ -66,18 +66,18 @@ func NewFiles(paths []string, embedded fs.FS, opts FilesOptions) (*Files, error)
 		}
 	}
 	f := &Files{
-		Source:  newSource(slices.Collect(snapshot.Kinds())),
-		log:     opts.Log,
-		opts:    opts,
-		library: newLibrary(paths),
-		shelf:   &shelf{entries: map[id]*entry{}},
-		put:     map[id]snapshot.Object{},
+		Source: newSource(slices.Collect(snapshot.Kinds())),
+		log:    opts.Log,
+		opts:   opts,
+		cache:  newFileCache(paths),
+		store:  &fileStore{entries: map[id]*entry{}},
+		put:    map[id]snapshot.Object{},
 	}
 	var err error
 	if f.embedded, err = readEmbedded(embedded); err != nil {
 		return nil, err
 	}
-	f.library.scan(time.Now())
+	f.cache.scan(time.Now())
 	f.arrange(func(l *ledger) {
 		for k := range snapshot.Kinds() {
 			l.settle(k)
@@ -144,13 +144,13 @@ func (f *Files) write(obj snapshot.Object) (snapshot.Object, error) {
 		return nil, fmt.Errorf("write status of %s: this kind has none", snapshot.RefOf(obj))
 	}
 	at := id{kind, snapshot.KeyOf(obj)}
-	if _, isSpeaker := obj.(*v1alpha1.SpeakerStatus); isSpeaker && f.shelf.entries[at] == nil && obj.GetResourceVersion() == "" {
+	if _, isSpeaker := obj.(*v1alpha1.SpeakerStatus); isSpeaker && f.store.entries[at] == nil && obj.GetResourceVersion() == "" {
 		f.put[at] = obj.DeepCopyObject().(snapshot.Object)
 		f.putOrder = append(f.putOrder, at)
 		f.arrange(nil)
-		return f.shelf.entries[at].object, nil
+		return f.store.entries[at].object, nil
 	}
-	return f.shelf.write(at, obj)
+	return f.store.write(at, obj)
 }
 
 // Event implements Writer: it is kept for Events.
@@ -164,16 +164,16 @@ func (f *Files) Events() []Event { return f.events.list() }
 // Inflight implements Writer: here every write has an answer.
 func (f *Files) Inflight() []snapshot.Object { return nil }
 
-// arrange brings the shelf up to date and tells the loop what changed. The
+// arrange brings the store up to date and tells the loop what changed. The
 // caller holds mu, or is the constructor.
 func (f *Files) arrange(also func(*ledger)) {
 	program := origin{}
 	for _, at := range f.putOrder {
 		program.objects = append(program.objects, f.put[at])
 	}
-	origins, faults := f.library.origins()
+	origins, faults := f.cache.origins()
 	origins = slices.Concat([]origin{program}, f.embedded, origins)
-	put, gone, twice := f.shelf.arrange(origins, f.synthesize)
+	put, gone, twice := f.store.arrange(origins, f.synthesize)
 	faults = append(faults, twice...)
 	f.note(true, func(l *ledger) {
 		for at, version := range gone {

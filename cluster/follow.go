@@ -20,7 +20,7 @@ const (
 // are watched, not files: editors replace a file, and a mounted ConfigMap
 // replaces the link through which every file is reached.
 func (f *Files) follow(ctx context.Context) error {
-	if len(f.library.paths) == 0 {
+	if len(f.cache.paths) == 0 {
 		<-ctx.Done()
 		return nil
 	}
@@ -48,7 +48,7 @@ func (f *Files) follow(ctx context.Context) error {
 			look.Reset(0) // events may be lost
 		case <-look.C:
 			first = time.Time{}
-			watched := watchAll(watcher, f.library.paths)
+			watched := watchAll(watcher, f.cache.paths)
 			switch again := f.reload(); {
 			case again:
 				look.Reset(recheck)
@@ -74,7 +74,7 @@ func (f *Files) pollFiles(ctx context.Context) error {
 func (f *Files) reload() (again bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	changed, again := f.library.scan(time.Now())
+	changed, again := f.cache.scan(time.Now())
 	if changed {
 		f.arrange(nil)
 	}

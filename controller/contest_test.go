@@ -27,7 +27,7 @@ func TestContest(t *testing.T) {
 		}
 		next := c.next()
 		if len(ready) == 0 && !next.After(now) {
-			t.Fatalf("at %v nothing is due and it wants to be woken at %v: the hall would spin", now.Sub(begin), next)
+			t.Fatalf("at %v nothing is due and it wants to be woken at %v: the controller would spin", now.Sub(begin), next)
 		}
 		if reported := len(c.problems()) > 0; reported != (writes > reportAfter) {
 			t.Fatalf("after %d writes a Problem is reported: %v", writes, reported)

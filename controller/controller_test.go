@@ -90,7 +90,7 @@ func run(t *testing.T, task func(context.Context) error) {
 	})
 }
 
-func hall(t *testing.T, o controller.Options) *controller.Controller {
+func start(t *testing.T, o controller.Options) *controller.Controller {
 	t.Helper()
 	o.Assign.DefaultLoadBalancer = true
 	h, err := controller.New(o)
@@ -131,7 +131,7 @@ func told(f *cluster.Files, object, reason string) int {
 func TestServicesGetAddressesAndProblemsAreTold(t *testing.T) {
 	f := manifests(t, world)
 	registry := prometheus.NewRegistry()
-	h := hall(t, controller.Options{
+	h := start(t, controller.Options{
 		Source: f.Source, Writer: f, Registerer: registry,
 		Announce: &announce.Options{}, Routes: &route.Options{},
 	})
@@ -250,7 +250,7 @@ func TestARefusedWriteIsTriedAgainAndStopsNobody(t *testing.T) {
 	f := manifests(t, world)
 	w := &stubborn{Files: f, name: "web"}
 	began := time.Now()
-	h := hall(t, controller.Options{Source: f.Source, Writer: w})
+	h := start(t, controller.Options{Source: f.Source, Writer: w})
 	eventually(t, "a first attempt", func() bool { return w.count() > 0 })
 	// Other objects keep changing; that must not multiply the attempts.
 	for i := range 50 {
@@ -307,7 +307,7 @@ func (w *rival) UpdateStatus(ctx context.Context, o snapshot.Object) error {
 func TestWhoUndoesOurWritesIsToldAndNotOutdone(t *testing.T) {
 	f := manifests(t, world)
 	w := &rival{Files: f}
-	hall(t, controller.Options{Source: f.Source, Writer: w})
+	start(t, controller.Options{Source: f.Source, Writer: w})
 	eventually(t, "an event about who undoes it", func() bool { return told(f, "Service default/web", "Contested") > 0 })
 	if n := w.writes.Load(); n > 10 {
 		t.Errorf("%d writes until it was told", n)
@@ -322,7 +322,7 @@ func TestOnlyALeaderWrites(t *testing.T) {
 	var prepared sync.WaitGroup
 	prepared.Add(2)
 	tries := 0
-	h := hall(t, controller.Options{
+	h := start(t, controller.Options{
 		Source: f.Source, Writer: f, Assign: assign.Options{},
 		Lead: func(ctx context.Context, lead func(context.Context) error) error {
 			select {

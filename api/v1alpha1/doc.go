@@ -3,7 +3,7 @@
 // (SpeakerStatus). Fields and meaning follow MetalLB's, so that moving is a
 // change of apiVersion.
 //
-// Any room may import it; it imports only apimachinery. Deepcopy code and the
+// Any package may import it; it imports only apimachinery. Deepcopy code and the
 // CRDs in charts/quayside/crds are generated from it by `make generate`.
 //
 // Read pool.go first.

@@ -22,32 +22,32 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// A shelf holds what the demo makes known, as the cluster would.
-type shelf struct {
+// A store holds what the demo makes known, as the cluster would.
+type store struct {
 	mu sync.Mutex
 	c  *snapshot.Cluster
 }
 
-func (s *shelf) Put(objects ...snapshot.Object) {
+func (s *store) Put(objects ...snapshot.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.c = s.c.With(objects...)
 }
 
-func (s *shelf) Delete(kind snapshot.Kind, key snapshot.Key) {
+func (s *store) Delete(kind snapshot.Kind, key snapshot.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.c = s.c.Without(kind, key)
 }
 
-func (s *shelf) now() *snapshot.Cluster {
+func (s *store) now() *snapshot.Cluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.c
 }
 
 // ready returns where a ready pod of service listens.
-func (s *shelf) ready(service string) (netip.AddrPort, bool) {
+func (s *store) ready(service string) (netip.AddrPort, bool) {
 	for _, slice := range s.now().SlicesOf(snapshot.Key{Namespace: "default", Name: service}) {
 		if *slice.Endpoints[0].Conditions.Ready {
 			return address(slice), true
@@ -62,7 +62,7 @@ func address(s *discoveryv1.EndpointSlice) netip.AddrPort {
 
 func TestPodsComeAndGoUnderTheirServices(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	cluster := &shelf{c: &snapshot.Cluster{}}
+	cluster := &store{c: &snapshot.Cluster{}}
 
 	// The stand-in of the proxy asks a ready pod anew for every request, which
 	// is what the real one is held to.

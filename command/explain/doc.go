@@ -3,7 +3,7 @@
 // values as JSON.
 //
 // It is pure: both are computed from a snapshot and what the compilers made of
-// it, and written to any io.Writer. A Path is worked out as the halls would, and
+// it, and written to any io.Writer. A Path is worked out as the components would, and
 // sends no packet. Neither ever shows the value of a Secret.
 //
 // Read report.go first, then trace.go.

@@ -20,7 +20,7 @@ import (
 // and delete Services meanwhile. The decisions are the real Compile's. Every
 // order in which these things can happen is tried, for a small cluster.
 //
-// The rules it keeps are the ones that cluster and the hall follow:
+// The rules it keeps are the ones that cluster and the controller follow:
 //
 //	answers:  what a write returned is in the writer's snapshot at once
 //	doubts:   a write without an answer is in flight until its Service shows another version

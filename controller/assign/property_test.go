@@ -137,7 +137,7 @@ func compileTwice(t *rapid.T, c *snapshot.Cluster, prev *assign.Plan, inflight a
 		t.Fatalf("memory changes the plan: %s", diff)
 	}
 	if !plan.NextWake.IsZero() && !plan.NextWake.After(now) {
-		t.Fatalf("at %v it wants to be woken at %v: the hall would spin", now, plan.NextWake)
+		t.Fatalf("at %v it wants to be woken at %v: the controller would spin", now, plan.NextWake)
 	}
 	return plan
 }

@@ -157,7 +157,7 @@ func apply(c *snapshot.Cluster, p *assign.Plan) *snapshot.Cluster {
 	return c
 }
 
-// A spelled Update is what the hall makes of it.
+// A spelled Update is what the controller makes of it.
 type spelled struct {
 	Object snapshot.Object
 	Event  assign.Event

@@ -1,9 +1,10 @@
-// Package house tests the architecture: which package (a room) may import which,
-// and what a pure one may not do. A failure names the file, the line and the
-// reason, and so what to do instead.
+// Package house tests the architecture: which package may import which, and what
+// a pure one may not do. A failure names the file, the line and the reason, and
+// so what to do instead.
 //
-// The words: a room is a package; a floor is a layer, and imports point down; a
-// hand is a package of floor 3, which touches the world; a hall connects hands.
+// The words: a floor is a layer, and imports point down; floors 0 to 2 are pure;
+// a driver is a package of floor 3, which touches the world; a component connects
+// drivers.
 package house
 
 import (
@@ -77,13 +78,11 @@ func sideways() map[string]string {
 		"command/explain -> proxy/route":           "explain shows the route that matches",
 		"command/explain -> proxy/balance":         "explain shows the endpoints behind a route",
 		"command/explain -> controller/assign":     "explain shows why a Service waits",
-		"command/explain -> speaker/announce":      "explain shows who owns an address",
 		"command/migrate -> proxy/route":           "migrate says what the proxy makes of an annotation",
-		"proxy/serve -> proxy/upstream":            "the front end hands each exchange to the engine; both are the proxy's own hands",
 	}
 }
 
-// keepers are the libraries that live in few rooms.
+// keepers are the libraries that only a few packages may import, or none.
 func keepers() map[string][]string {
 	return map[string][]string{
 		"k8s.io/client-go":                    {"cluster"},
@@ -92,7 +91,7 @@ func keepers() map[string][]string {
 		"github.com/mdlayher/packet":          {"speaker/l2"},
 		"github.com/osrg/gobgp":               {"speaker/bgp"},
 		"github.com/hashicorp/memberlist":     {"speaker/members"},
-		"github.com/valyala/fasthttp":         {"proxy/upstream", "proxy/serve", "proxy/h2"},
+		"github.com/valyala/fasthttp":         {"proxy/serve"},
 		"github.com/fsnotify/fsnotify":        {"cluster", "speaker/members"},
 		"github.com/vishvananda/netlink":      {"speaker/l2"},
 		"github.com/pires/go-proxyproto":      {"proxy/serve"},
@@ -103,24 +102,24 @@ func keepers() map[string][]string {
 	}
 }
 
-// impure are imports that a pure room may not have, each with what to do instead.
+// impure are imports that a pure package may not have, each with what to do instead.
 func impure() map[string]string {
 	return map[string]string{
-		"net":          "addresses are net/netip values; sockets belong to a hand",
-		"net/http":     "HTTP belongs to a hand",
-		"os":           "files and the environment belong to a hand",
-		"io/ioutil":    "files belong to a hand",
-		"log":          "a pure room returns Problems and events",
-		"log/slog":     "a pure room returns Problems and events",
+		"net":          "addresses are net/netip values; sockets belong to a driver",
+		"net/http":     "HTTP belongs to a driver",
+		"os":           "files and the environment belong to a driver",
+		"io/ioutil":    "files belong to a driver",
+		"log":          "a pure package returns Problems and events",
+		"log/slog":     "a pure package returns Problems and events",
 		"math/rand":    "randomness is an argument",
 		"math/rand/v2": "randomness is an argument",
 		"crypto/rand":  "randomness is an argument",
-		"syscall":      "the kernel belongs to a hand",
+		"syscall":      "the kernel belongs to a driver",
 	}
 }
 
 type source struct {
-	room string
+	pkg  string
 	path string
 	file *ast.File
 	fset *token.FileSet
@@ -150,11 +149,11 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		room := filepath.ToSlash(filepath.Dir(rel))
-		if room == "." {
-			room = ""
+		pkg := filepath.ToSlash(filepath.Dir(rel))
+		if pkg == "." {
+			pkg = ""
 		}
-		all = append(all, source{room, filepath.ToSlash(rel), file, fset})
+		all = append(all, source{pkg, filepath.ToSlash(rel), file, fset})
 		return nil
 	})
 	if err != nil {
@@ -178,33 +177,33 @@ func (s source) imports() []string {
 func TestImportsPointDownTheFloors(t *testing.T) {
 	floor, allowed := floors(), sideways()
 	for _, s := range sources(t) {
-		mine, ok := floor[s.room]
+		mine, ok := floor[s.pkg]
 		if !ok {
-			t.Errorf("%s: room %q has no floor; give it one in floors() of this test", s.path, s.room)
+			t.Errorf("%s: package %q has no floor; give it one in floors() of this test", s.path, s.pkg)
 			continue
 		}
 		for _, path := range s.imports() {
-			room, ours := strings.CutPrefix(path, module+"/")
+			pkg, ours := strings.CutPrefix(path, module+"/")
 			if !ours {
 				continue
 			}
-			theirs, ok := floor[room]
+			theirs, ok := floor[pkg]
 			switch {
 			case !ok:
 				t.Errorf("%s imports %s, which has no floor", s.path, path)
 			case theirs < mine:
-			case theirs == mine && allowed[s.room+" -> "+room] != "":
+			case theirs == mine && allowed[s.pkg+" -> "+pkg] != "":
 			default:
-				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down, and only a hall connects two hands",
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down, and only a component connects two drivers",
 					s.path, mine, path, theirs)
 			}
 		}
 	}
 }
 
-// place is where the folder of room stands in the tree, counted from the top.
-func place(room string) (level int, folder string) {
-	folder, _, _ = strings.Cut(room, "/")
+// place is where the folder of a package stands in the tree, counted from the top.
+func place(pkg string) (level int, folder string) {
+	folder, _, _ = strings.Cut(pkg, "/")
 	for i, names := range folders() {
 		if slices.Contains(names, folder) {
 			return i, folder
@@ -215,43 +214,80 @@ func place(room string) (level int, folder string) {
 
 func TestFoldersImportDownTheTree(t *testing.T) {
 	for _, s := range sources(t) {
-		mine, folder := place(s.room)
+		mine, folder := place(s.pkg)
 		if mine < 0 {
 			t.Errorf("%s: folder %q has no place; give it one in folders() of this test", s.path, folder)
 			continue
 		}
 		for _, path := range s.imports() {
-			room, ours := strings.CutPrefix(path, module+"/")
+			pkg, ours := strings.CutPrefix(path, module+"/")
 			if !ours {
 				continue
 			}
-			if theirs, other := place(room); other != folder && theirs <= mine {
+			if theirs, other := place(pkg); other != folder && theirs <= mine {
 				t.Errorf("%s imports %s: folders import down the tree %q, never up or across", s.path, path, folders())
 			}
 		}
 	}
 }
 
-func TestOneLibraryOneRoom(t *testing.T) {
+func TestOneLibraryOnePackage(t *testing.T) {
 	keep := keepers()
 	for _, s := range sources(t) {
 		for _, path := range s.imports() {
-			for library, rooms := range keep {
+			for library, packages := range keep {
 				if path != library && !strings.HasPrefix(path, library+"/") {
 					continue
 				}
-				if !slices.Contains(rooms, s.room) {
-					t.Errorf("%s imports %s, which only %q may: say what you need in that room's words", s.path, path, rooms)
+				if !slices.Contains(packages, s.pkg) {
+					t.Errorf("%s imports %s, which only %q may: say what you need in that package's words", s.path, path, packages)
 				}
 			}
 		}
 	}
 }
 
-func TestPureRoomsArePure(t *testing.T) {
+// Whatever the tables allow, somebody does: a permission that nobody needs is
+// one that nobody gave a thought to.
+func TestNoPermissionIsUnused(t *testing.T) {
+	exists, imports := map[string]bool{}, map[string]bool{} // the latter by "importer -> imported"
+	for _, s := range sources(t) {
+		exists[s.pkg] = true
+		for _, path := range s.imports() {
+			if pkg, ours := strings.CutPrefix(path, module+"/"); ours {
+				imports[s.pkg+" -> "+pkg] = true
+				continue
+			}
+			for library := range keepers() {
+				if path == library || strings.HasPrefix(path, library+"/") {
+					imports[s.pkg+" -> "+library] = true
+				}
+			}
+		}
+	}
+	for pkg := range floors() {
+		if !exists[pkg] {
+			t.Errorf("floors() has %q, and there is no such package", pkg)
+		}
+	}
+	for both := range sideways() {
+		if !imports[both] {
+			t.Errorf("sideways() allows %q, which no file imports", both)
+		}
+	}
+	for library, packages := range keepers() {
+		for _, pkg := range packages {
+			if !imports[pkg+" -> "+library] {
+				t.Errorf("keepers() lets %s import %s, which it does not", pkg, library)
+			}
+		}
+	}
+}
+
+func TestPurePackagesArePure(t *testing.T) {
 	floor, banned := floors(), impure()
 	for _, s := range sources(t) {
-		if floor[s.room] > 2 || strings.Contains(s.path, "zz_generated") {
+		if floor[s.pkg] > 2 || strings.Contains(s.path, "zz_generated") {
 			continue
 		}
 		for _, path := range s.imports() {
@@ -262,12 +298,12 @@ func TestPureRoomsArePure(t *testing.T) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.GoStmt:
-				t.Errorf("%s: a pure room starts a goroutine; a hand does that", s.fset.Position(n.Pos()))
+				t.Errorf("%s: a pure package starts a goroutine; a driver does that", s.fset.Position(n.Pos()))
 			case *ast.SelectorExpr:
 				if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "time" {
 					switch n.Sel.Name {
 					case "Now", "Since", "Until", "Sleep", "After", "Tick", "NewTimer", "NewTicker", "AfterFunc":
-						t.Errorf("%s: a pure room asks the clock (time.%s); time is an argument", s.fset.Position(n.Pos()), n.Sel.Name)
+						t.Errorf("%s: a pure package asks the clock (time.%s); time is an argument", s.fset.Position(n.Pos()), n.Sel.Name)
 					}
 				}
 			}
@@ -311,12 +347,12 @@ func embedsFiles(d *ast.GenDecl) bool {
 	return d.Doc != nil && strings.Contains(d.Doc.List[len(d.Doc.List)-1].Text, "//go:embed")
 }
 
-func TestEveryRoomSaysWhatItIsFor(t *testing.T) {
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	documented, seen := map[string]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
-		seen[s.room] = true
+		seen[s.pkg] = true
 		if s.file.Doc != nil {
-			documented[s.room] = true
+			documented[s.pkg] = true
 		}
 		if strings.HasSuffix(s.path, "/doc.go") {
 			lines := s.fset.Position(s.file.End()).Line
@@ -325,9 +361,9 @@ func TestEveryRoomSaysWhatItIsFor(t *testing.T) {
 			}
 		}
 	}
-	for room := range seen {
-		if !documented[room] {
-			t.Errorf("room %q has no package comment: say what it is for, who may enter and what it keeps true", room)
+	for pkg := range seen {
+		if !documented[pkg] {
+			t.Errorf("package %q has no package comment: say what it is for, who may import it and what it keeps true", pkg)
 		}
 	}
 }
@@ -338,7 +374,7 @@ func TestFilesAndFunctionsStaySmall(t *testing.T) {
 			continue
 		}
 		if lines := s.fset.Position(s.file.End()).Line; lines > 500 {
-			t.Errorf("%s has %d lines (500 at most): is there a second room in it?", s.path, lines)
+			t.Errorf("%s has %d lines (500 at most): is there a second package in it?", s.path, lines)
 		}
 		for _, decl := range s.file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok {
@@ -351,11 +387,11 @@ func TestFilesAndFunctionsStaySmall(t *testing.T) {
 	}
 }
 
-func TestNoRoomForLeftovers(t *testing.T) {
+func TestNoPackageForLeftovers(t *testing.T) {
 	for _, s := range sources(t) {
-		switch base := filepath.Base(s.room); base {
+		switch base := filepath.Base(s.pkg); base {
 		case "util", "utils", "common", "helpers", "types", "misc", "pkg":
-			t.Errorf("%s: a room called %q is a room for leftovers; a function lives with the type it serves", s.path, base)
+			t.Errorf("%s: a package called %q is one for leftovers; a function lives with the type it serves", s.path, base)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func serveBackend(addr string) error {
 	}
 }
 
-// serveQuayside is the proxy's hall over one Ingress, as `quayside up` runs it.
+// serveQuayside is the proxy over one Ingress, as `quayside up` runs it.
 func serveQuayside(ctx context.Context, addr, backend string) error {
 	if path := os.Getenv(profileVariable); path != "" {
 		f, err := os.Create(path)

@@ -41,7 +41,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Controller is the hall. Make one with New.
+// Controller is the component. Make one with New.
 type Controller struct {
 	options Options
 	log     *slog.Logger

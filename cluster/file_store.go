@@ -17,16 +17,16 @@ import (
 // duplicate is the reason of the Problem that two files hold one object.
 const duplicate = "Duplicate"
 
-// shelf plays the API server for manifest files: it gives objects versions,
+// fileStore plays the API server for manifest files: it gives objects versions,
 // identities and ages, and keeps what was written into them apart from what
 // the files say, so that a file that is read again does not undo a status.
-type shelf struct {
+type fileStore struct {
 	entries map[id]*entry
 	version int // the last resourceVersion given
 	born    int // counts objects, so that "oldest" means first in the files
 }
 
-// entry is one object of the shelf.
+// entry is one object of the store.
 type entry struct {
 	text    snapshot.Object    // as the file has it
 	object  snapshot.Object    // as everyone sees it
@@ -39,9 +39,9 @@ type origin struct {
 	objects []snapshot.Object
 }
 
-// arrange makes the shelf hold what origins say, earlier ones first, and
+// arrange makes the store hold what origins say, earlier ones first, and
 // returns the changes and the objects that are there twice.
-func (s *shelf) arrange(origins []origin, synthesize func(present map[id]bool) []snapshot.Object) (put []snapshot.Object, gone map[id]string, problems []snapshot.Problem) {
+func (s *fileStore) arrange(origins []origin, synthesize func(present map[id]bool) []snapshot.Object) (put []snapshot.Object, gone map[id]string, problems []snapshot.Problem) {
 	from := map[id]string{}
 	present := map[id]bool{}
 	take := func(name string, o snapshot.Object) {
@@ -56,7 +56,7 @@ func (s *shelf) arrange(origins []origin, synthesize func(present map[id]bool) [
 			return
 		}
 		present[at], from[at] = true, name
-		if o = s.shelve(at, o); o != nil {
+		if o = s.put(at, o); o != nil {
 			put = append(put, o)
 		}
 	}
@@ -78,9 +78,9 @@ func (s *shelf) arrange(origins []origin, synthesize func(present map[id]bool) [
 	return put, gone, problems
 }
 
-// shelve enters what a file says of an object and returns the object as
+// put enters what a file says of an object and returns the object as
 // everyone sees it from now on, or nil if that is nothing new.
-func (s *shelf) shelve(at id, text snapshot.Object) snapshot.Object {
+func (s *fileStore) put(at id, text snapshot.Object) snapshot.Object {
 	e := s.entries[at]
 	if e != nil && equality.Semantic.DeepEqual(e.text, text) {
 		return nil
@@ -106,7 +106,7 @@ func (s *shelf) shelve(at id, text snapshot.Object) snapshot.Object {
 
 // carryOver keeps in o what does not come from the file: its identity and what
 // was written. A status counts as the file's if the file changed it.
-func (s *shelf) carryOver(e *entry, text, o snapshot.Object) {
+func (s *fileStore) carryOver(e *entry, text, o snapshot.Object) {
 	if o.GetUID() == "" {
 		o.SetUID(e.object.GetUID())
 	}
@@ -131,7 +131,7 @@ func (s *shelf) carryOver(e *entry, text, o snapshot.Object) {
 }
 
 // write enters a status as UpdateStatus promises it.
-func (s *shelf) write(at id, wanted snapshot.Object) (snapshot.Object, error) {
+func (s *fileStore) write(at id, wanted snapshot.Object) (snapshot.Object, error) {
 	e := s.entries[at]
 	switch {
 	case e == nil:
@@ -169,7 +169,7 @@ func (e *entry) remember(now map[string]string) {
 	}
 }
 
-func (s *shelf) next() string {
+func (s *fileStore) next() string {
 	s.version++
 	return strconv.Itoa(s.version)
 }

@@ -18,14 +18,14 @@ import (
 // keepsGood is added to a fault of a file that is still used as it was.
 const keepsGood = " (the last good version of the file stays in force)"
 
-// library reads the files and remembers the last good version of each.
-type library struct {
+// fileCache reads the files and remembers the last good version of each.
+type fileCache struct {
 	paths []string
-	books map[string]*book
+	files map[string]*cachedFile
 }
 
-// book is one file.
-type book struct {
+// cachedFile is one file.
+type cachedFile struct {
 	digest  [sha256.Size]byte // of the text last read, good or not
 	objects []snapshot.Object // of the last good version
 	faults  []snapshot.Problem
@@ -36,38 +36,38 @@ type book struct {
 	emptied time.Time
 }
 
-func newLibrary(paths []string) *library {
+func newFileCache(paths []string) *fileCache {
 	clean := make([]string, len(paths))
 	for i, p := range paths {
 		clean[i] = filepath.Clean(p)
 	}
-	return &library{paths: clean, books: map[string]*book{}}
+	return &fileCache{paths: clean, files: map[string]*cachedFile{}}
 }
 
 // scan reads what has changed. It reports whether anything did, and whether
 // another look is needed soon.
-func (l *library) scan(now time.Time) (changed, again bool) {
+func (c *fileCache) scan(now time.Time) (changed, again bool) {
 	found := map[string]bool{}
-	for _, p := range l.paths {
+	for _, p := range c.paths {
 		for _, name := range list(p) {
 			found[name] = true
-			if l.books[name] == nil {
-				l.books[name] = &book{}
+			if c.files[name] == nil {
+				c.files[name] = &cachedFile{}
 			}
-			c, a := l.books[name].reread(name, now)
-			changed, again = changed || c, again || a
+			read, look := c.files[name].reread(name, now)
+			changed, again = changed || read, again || look
 		}
 	}
-	for name, b := range l.books {
+	for name, f := range c.files {
 		if found[name] {
 			continue
 		}
 		switch {
-		case slices.Contains(l.paths, name):
-			// Asked for by name: its disappearance is a fault, not a wish.
-			changed = b.fail(name, "the file is gone") || changed
-		case len(b.objects) == 0 || b.empty(now):
-			delete(l.books, name)
+		case slices.Contains(c.paths, name):
+			// Asked for by name: its disappearance is a fault.
+			changed = f.fail(name, "the file is gone") || changed
+		case len(f.objects) == 0 || f.empty(now):
+			delete(c.files, name)
 			changed = true
 		default:
 			again = true
@@ -77,68 +77,68 @@ func (l *library) scan(now time.Time) (changed, again bool) {
 }
 
 // reread reads the file if its text has changed.
-func (b *book) reread(name string, now time.Time) (changed, again bool) {
+func (f *cachedFile) reread(name string, now time.Time) (changed, again bool) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return b.fail(name, err.Error()), false
+		return f.fail(name, err.Error()), false
 	}
 	digest := sha256.Sum256(text)
-	if b.read && digest == b.digest {
-		b.emptied = time.Time{}
+	if f.read && digest == f.digest {
+		f.emptied = time.Time{}
 		return false, false
 	}
-	if len(bytes.TrimSpace(text)) == 0 && len(b.objects) > 0 && !b.empty(now) {
+	if len(bytes.TrimSpace(text)) == 0 && len(f.objects) > 0 && !f.empty(now) {
 		return false, true
 	}
 	r := manifest.Decode(name, text)
-	keepsOld := b.read && len(r.Errors) > 0 && len(b.objects) > 0
-	b.digest, b.emptied, b.read = digest, time.Time{}, true
-	b.faults = faultsOf(r, keepsOld)
+	keepsOld := f.read && len(r.Errors) > 0 && len(f.objects) > 0
+	f.digest, f.emptied, f.read = digest, time.Time{}, true
+	f.faults = faultsOf(r, keepsOld)
 	if !keepsOld {
-		b.objects = r.Objects
+		f.objects = r.Objects
 	}
 	return true, false
 }
 
 // empty notes that the file is empty or missing, and reports whether it has been
 // for long enough to be believed.
-func (b *book) empty(now time.Time) bool {
-	if b.emptied.IsZero() {
-		b.emptied = now
+func (f *cachedFile) empty(now time.Time) bool {
+	if f.emptied.IsZero() {
+		f.emptied = now
 	}
-	return now.Sub(b.emptied) >= recheck
+	return now.Sub(f.emptied) >= recheck
 }
 
 // fail keeps the last good version of a file that cannot be read.
-func (b *book) fail(name, why string) (changed bool) {
-	b.digest = [sha256.Size]byte{} // whatever comes next is news
-	if len(b.objects) > 0 {
+func (f *cachedFile) fail(name, why string) (changed bool) {
+	f.digest = [sha256.Size]byte{} // whatever comes next is news
+	if len(f.objects) > 0 {
 		why += keepsGood
 	}
 	faults := []snapshot.Problem{{
 		Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: name}}, Reason: manifest.Unreadable,
 		Message: why}}
-	if slices.Equal(b.faults, faults) {
+	if slices.Equal(f.faults, faults) {
 		return false
 	}
-	b.faults = faults
+	f.faults = faults
 	return true
 }
 
 // origins returns what every file says, in the order of paths and names.
-func (l *library) origins() (origins []origin, faults []snapshot.Problem) {
+func (c *fileCache) origins() (origins []origin, faults []snapshot.Problem) {
 	seen := map[string]bool{}
 	take := func(name string) {
-		if b := l.books[name]; b != nil && !seen[name] {
+		if f := c.files[name]; f != nil && !seen[name] {
 			seen[name] = true
-			origins = append(origins, origin{name, b.objects})
-			faults = append(faults, b.faults...)
+			origins = append(origins, origin{name, f.objects})
+			faults = append(faults, f.faults...)
 		}
 	}
-	for _, p := range l.paths {
+	for _, p := range c.paths {
 		take(p)
 		var names []string
-		for name := range l.books {
+		for name := range c.files {
 			if filepath.Dir(name) == p {
 				names = append(names, name)
 			}
