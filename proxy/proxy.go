@@ -16,6 +16,7 @@ import (
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/dispatch"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
 	"quayside.io/proxy/upstream"
@@ -63,13 +64,14 @@ func Kinds() []snapshot.Kind {
 // Proxy is the hall. Make one with New.
 type Proxy struct {
 	options   Options
+	dispatch  *dispatch.Dispatcher
 	server    *serve.Server
 	engine    *upstream.Engine
 	endpoints *endpoints
 	fallback  *tls.Certificate
 	table     atomic.Pointer[route.Table]
 	leaving   atomic.Bool
-	forwards  []serve.Forwarder // of table; the routes loop's alone
+	forwards  []dispatch.Forwarder // of table; the routes loop's alone
 	metrics   *metrics
 }
 
@@ -84,19 +86,22 @@ func New(o Options) (*Proxy, error) {
 		o.Log.Warn("PROXY protocol is on but no proxy is trusted: set --trusted-proxies, or every client is known by the load balancer's address")
 	}
 	engine := upstream.New(upstream.Options{Log: o.Log})
+	dispatcher := dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies})
 	p := &Proxy{
 		options:   o,
+		dispatch:  dispatcher,
 		engine:    engine,
 		endpoints: newEndpoints(o),
 		fallback:  fallback,
 		server: serve.New(serve.Options{
+			Handler: dispatcher, Certificate: dispatcher.Certificate,
 			Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
 			GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
 		}),
 	}
 	p.metrics = newMetrics(p)
 	if o.Registerer != nil {
-		for _, c := range []prometheus.Collector{p.server.Collector(), engine.Collector(), p.metrics} {
+		for _, c := range []prometheus.Collector{p.server.Collector(), dispatcher.Collector(), engine.Collector(), p.metrics} {
 			if err := o.Registerer.Register(c); err != nil {
 				return nil, fmt.Errorf("register metrics of the proxy: %w", err)
 			}
@@ -186,7 +191,7 @@ func (p *Proxy) followRoutes(c *snapshot.Cluster) {
 }
 
 func (p *Proxy) publish(t, old *route.Table) {
-	forwards := make([]serve.Forwarder, len(t.Backends))
+	forwards := make([]dispatch.Forwarder, len(t.Backends))
 	live := make(map[route.Backend]bool, len(t.Backends))
 	for i, of := range t.Backends {
 		if of.Service == (snapshot.Key{}) {
@@ -201,7 +206,7 @@ func (p *Proxy) publish(t, old *route.Table) {
 		p.endpoints.add(b, p.options.Source.Snapshot())
 		forwards[i] = b
 	}
-	p.server.SetTable(t, forwards)
+	p.dispatch.SetTable(t, forwards)
 	p.forwards = forwards
 	p.endpoints.retain(live)
 	p.engine.Retain(func(of route.Backend) bool { return live[of] })

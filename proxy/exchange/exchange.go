@@ -3,18 +3,33 @@ package exchange
 import (
 	"io"
 	"net/netip"
+	"time"
 )
 
 // Exchange is one request and its response.
 type Exchange struct {
 	Request  Request
 	Response Response
+
+	// Observer is set by the handler. The front end tells it when all is over.
+	Observer Observer
+	// Passed is the handler's own note of how far the request has come.
+	Passed int
+}
+
+// Observer is told of exchanges that have ended.
+type Observer interface {
+	// Finished is called once for each exchange, when the last byte of the response
+	// has been written, or broken says that it could not be. The exchange is still
+	// whole; its bodies are closed.
+	Finished(ex *Exchange, broken bool)
 }
 
 // Handler answers exchanges: what every front end calls once per request.
 type Handler interface {
 	// Handle fills ex.Response. It returns before the body has been read, which
-	// the front end does, and closes.
+	// the front end does, and closes. An exchange whose response has a status
+	// already was refused by the front end, and is only counted.
 	Handle(ex *Exchange)
 }
 
@@ -45,10 +60,14 @@ type Request struct {
 	TakesTrailers bool
 	// Upgrade is the protocol of an Upgrade request ("websocket"), or nil.
 	Upgrade []byte
-	// Client is the address the request comes from, after PROXY protocol and
-	// trusted X-Forwarded-For. TLS says that the client's side was encrypted.
+	// Client is the address the request comes from. Front ends set that of the
+	// connection, after PROXY protocol; the handler follows trusted X-Forwarded-For
+	// from there. TLS says that the client's side was encrypted; a trusted proxy's
+	// X-Forwarded-Proto counts.
 	Client netip.AddrPort
 	TLS    bool
+	// Received is when the head had arrived. Zero: it never did in full.
+	Received time.Time
 	// Peer is the client's connection, asked while an upstream keeps it
 	// waiting. It is nil where the front end cannot ask.
 	Peer Peer
@@ -88,6 +107,7 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
+	e.Observer, e.Passed = nil, 0
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}
 }

@@ -42,7 +42,7 @@ type claims struct {
 }
 
 // Apply sets X-Real-IP, X-Forwarded-For, -Host, -Port, -Proto and -Scheme,
-// X-Scheme and X-Request-ID in ex, and ex.Request.Client. Two random numbers
+// X-Scheme and X-Request-ID in ex, and ex.Request.Client and TLS. Two random numbers
 // name the request if it has no usable name of its own.
 func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64) {
 	r := &ex.Request
@@ -72,6 +72,7 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 		peer = client.AppendTo(text[46:46])
 	}
 	r.Client = netip.AddrPortFrom(client, 0)
+	r.TLS = c.TLS || exchange.EqualFold(proto, "https")
 	r.Header.AddParts("X-Real-IP", peer)
 	r.Header.AddParts("X-Forwarded-Host", host)
 	r.Header.AddParts("X-Forwarded-Port", port)

@@ -26,17 +26,17 @@ type requestBody struct {
 	trailer *exchange.Trailer
 }
 
-func (p *passage) readBody(length int) {
-	r := &p.ex.Request
-	if length == 0 || !p.ctx.Request.IsBodyStream() {
+func (rc *requestContext) readBody(length int) {
+	r := &rc.ex.Request
+	if length == 0 || !rc.ctx.Request.IsBodyStream() {
 		return
 	}
-	b := &p.body
-	b.source, b.client, b.length = p.ctx.RequestBodyStream(), p.client, int64(length)
+	b := &rc.body
+	b.source, b.client, b.length = rc.ctx.RequestBodyStream(), rc.client, int64(length)
 	if length < 0 {
-		b.header, b.trailer = &p.ctx.Request.Header, &r.Trailer
+		b.header, b.trailer = &rc.ctx.Request.Header, &r.Trailer
 		b.fields = fieldsOf(b.header)
-		r.Trailer.Announced = p.hop.Announced
+		r.Trailer.Announced = rc.hop.Announced
 	}
 	r.Body, r.Length = b, int64(length)
 }

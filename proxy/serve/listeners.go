@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"syscall"
@@ -210,8 +211,12 @@ func (s *Server) withProxyHeader(nc net.Conn) net.Conn {
 		return nc
 	}
 	policy := proxyproto.IGNORE
-	if s.forwarded.Trusts(addrOf(nc.RemoteAddr())) {
+	if s.trusts(addrOf(nc.RemoteAddr())) {
 		policy = proxyproto.USE
 	}
 	return proxyproto.NewConn(nc, proxyproto.WithPolicy(policy), proxyproto.SetReadHeaderTimeout(s.options.Timeout))
+}
+
+func (s *Server) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(s.options.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"net/netip"
 
 	"github.com/valyala/fasthttp"
 
@@ -15,38 +16,39 @@ import (
 // fasthttp has split lines, checked characters and measured the body. This adds
 // what a proxy must refuse beyond: whatever the next reader of the request might
 // take for something else.
-func (p *passage) read() (refusal string) {
-	h := &p.ctx.Request.Header
-	r := &p.ex.Request
+func (rc *requestContext) read() (refusal string) {
+	h := &rc.ctx.Request.Header
+	r := &rc.ex.Request
 	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
-	r.Peer = p.client
-	r.TLS = p.ctx.IsTLS()
+	r.Peer = rc.client
+	r.TLS, r.Received = rc.ctx.IsTLS(), rc.ctx.Time()
+	r.Client = netip.AddrPortFrom(rc.client.identify(), 0)
 	if !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0" {
 		return "the version is neither HTTP/1.0 nor HTTP/1.1"
 	}
 	if string(r.Method) == "CONNECT" || string(r.Method) == "TRACE" {
 		return "the method is not served here"
 	}
-	if refusal := p.readFields(h.RawHeaders()); refusal != "" {
+	if refusal := rc.readFields(h.RawHeaders()); refusal != "" {
 		return refusal
 	}
-	if refusal := p.readTarget(); refusal != "" {
+	if refusal := rc.readTarget(); refusal != "" {
 		return refusal
 	}
 	if !validHost(r.Host) {
 		return "the host is malformed"
 	}
-	p.hop = r.Header.StripHop()
-	r.TakesTrailers = p.hop.Trailers
-	p.readBody(h.ContentLength())
-	if p.hop.Upgrade != nil && r.Body == nil && h.IsHTTP11() && !isHTTP2(p.hop.Upgrade) {
-		r.Upgrade = p.hop.Upgrade
+	rc.hop = r.Header.StripHop()
+	r.TakesTrailers = rc.hop.Trailers
+	rc.readBody(h.ContentLength())
+	if rc.hop.Upgrade != nil && r.Body == nil && h.IsHTTP11() && !isHTTP2(rc.hop.Upgrade) {
+		r.Upgrade = rc.hop.Upgrade
 	}
 	var ok bool
-	if p.path, ok = route.Normalize(p.path[:0], r.Target); !ok {
+	if rc.path, ok = route.Normalize(rc.path[:0], r.Target); !ok {
 		return "the path is malformed"
 	}
-	r.Path = p.path
+	r.Path = rc.path
 	return ""
 }
 
@@ -67,7 +69,7 @@ func readExpect(h *fasthttp.RequestHeader) (defaults fasthttp.RequestConfig) {
 }
 
 // readFields splits the raw header. The names keep the spelling of the client.
-func (p *passage) readFields(raw []byte) (refusal string) {
+func (rc *requestContext) readFields(raw []byte) (refusal string) {
 	var sized, coded bool
 	for len(raw) > 0 {
 		i := bytes.IndexByte(raw, '\n')
@@ -109,7 +111,7 @@ func (p *passage) readFields(raw []byte) (refusal string) {
 				coded = true
 			}
 		}
-		p.ex.Request.Header.AddBorrowed(name, value)
+		rc.ex.Request.Header.AddBorrowed(name, value)
 	}
 	if sized && coded {
 		return "there are both Content-Length and Transfer-Encoding"
@@ -119,8 +121,8 @@ func (p *passage) readFields(raw []byte) (refusal string) {
 
 // readTarget brings an absolute-form target into origin form; its authority
 // replaces the Host field (RFC 9112 section 3.2.2).
-func (p *passage) readTarget() (refusal string) {
-	r := &p.ex.Request
+func (rc *requestContext) readTarget() (refusal string) {
+	r := &rc.ex.Request
 	if len(r.Target) > 0 && r.Target[0] == '/' {
 		return ""
 	}
@@ -159,16 +161,16 @@ func isHTTP2(upgrade []byte) bool {
 // validHost reports whether b may be a host with or without a port. An empty
 // one is that of an HTTP/1.0 request.
 func validHost(b []byte) bool {
-	end := hostEnd(b)
-	if len(b) > 0 && end == 0 || end == len(b)-1 {
+	name, port := exchange.SplitHost(b)
+	if len(b) > 0 && len(name) == 0 || len(name) < len(b) && len(port) == 0 {
 		return false
 	}
-	for _, c := range b[min(end+1, len(b)):] {
+	for _, c := range port {
 		if c < '0' || c > '9' {
 			return false
 		}
 	}
-	for _, c := range b[:end] {
+	for _, c := range name {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		case c == '.' || c == '-' || c == '_' || c == '[' || c == ']' || c == ':':

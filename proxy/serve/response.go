@@ -15,25 +15,25 @@ import (
 const serverName = "quayside"
 
 // respond hands the response to fasthttp, which writes it when the handler has
-// returned. It reports whether the passage is over; a stream is not.
-func (p *passage) respond() (done bool) {
-	ex, resp := &p.ex, &p.ctx.Response
+// returned. It reports whether the request is over; a stream is not.
+func (rc *requestContext) respond() (done bool) {
+	ex, resp := &rc.ex, &rc.ctx.Response
 	if ex.Response.Status == exchange.StatusClientGone {
-		p.client.Conn.Close()
-		return p.closeBody()
+		rc.client.Conn.Close()
+		return rc.closeBody()
 	}
 	if ex.Response.Upgraded != nil {
-		return p.upgrade()
+		return rc.upgrade()
 	}
 	body := ex.Response.Body
-	if body != nil && ex.Response.Length < 0 && !p.ctx.Request.Header.IsHTTP11() {
+	if body != nil && ex.Response.Length < 0 && !rc.ctx.Request.Header.IsHTTP11() {
 		if whole, ok := body.(exchange.Whole); !ok || !isWhole(whole) {
-			return p.untilClose()
+			return rc.untilClose()
 		}
 	}
-	p.writeHead(resp)
+	rc.writeHead(resp)
 	switch {
-	case p.ctx.IsHead():
+	case rc.ctx.IsHead():
 		resp.SkipBody = true
 		if n := int(ex.Response.Length); n >= 0 {
 			resp.Header.SetContentLength(n)
@@ -41,9 +41,9 @@ func (p *passage) respond() (done bool) {
 	case body == nil:
 		resp.SetBody(ex.Response.Text)
 	default:
-		return p.writeBody(body)
+		return rc.writeBody(body)
 	}
-	return p.closeBody()
+	return rc.closeBody()
 }
 
 func isWhole(w exchange.Whole) bool {
@@ -52,8 +52,8 @@ func isWhole(w exchange.Whole) bool {
 }
 
 // writeHead copies status and fields.
-func (p *passage) writeHead(resp *fasthttp.Response) {
-	r := &p.ex.Response
+func (rc *requestContext) writeHead(resp *fasthttp.Response) {
+	r := &rc.ex.Response
 	resp.SetStatusCode(r.Status)
 	resp.Header.DisableNormalizing()
 	for _, f := range r.Header.Fields() {
@@ -69,67 +69,67 @@ func (p *passage) writeHead(resp *fasthttp.Response) {
 
 // writeBody copies a body that is in memory, so that the upstream's buffers are
 // free at once, and leaves any other to be streamed.
-func (p *passage) writeBody(body io.ReadCloser) (done bool) {
-	ex, resp := &p.ex, &p.ctx.Response
+func (rc *requestContext) writeBody(body io.ReadCloser) (done bool) {
+	ex, resp := &rc.ex, &rc.ctx.Response
 	if w, ok := body.(exchange.Whole); ok {
 		so, whole := w.Whole()
 		switch {
-		case whole && len(ex.Response.Trailer.Header.Fields()) > 0 && p.sendsTrailer():
+		case whole && len(ex.Response.Trailer.Header.Fields()) > 0 && rc.sendsTrailer():
 			ex.Response.Length = -1
 		case whole:
 			resp.SetBody(so)
-			return p.closeBody()
+			return rc.closeBody()
 		}
 		// With nothing to show yet, the head must not wait for the body.
 		resp.ImmediateHeaderFlush = len(so) == 0
 	}
-	if ex.Response.Length < 0 && p.sendsTrailer() {
+	if ex.Response.Length < 0 && rc.sendsTrailer() {
 		resp.Header.AddTrailerBytes(ex.Response.Trailer.Announced) // forbidden names are left out
 	}
-	resp.SetBodyStream((*responseBody)(p), int(ex.Response.Length))
+	resp.SetBodyStream((*responseBody)(rc), int(ex.Response.Length))
 	return false
 }
 
 // sendsTrailer reports whether what comes behind the response's body is passed
 // on: to who asked for it, or was told to expect it.
-func (p *passage) sendsTrailer() bool {
-	return p.ctx.Request.Header.IsHTTP11() && (p.ex.Request.TakesTrailers || p.ex.Response.Trailer.Announced != nil)
+func (rc *requestContext) sendsTrailer() bool {
+	return rc.ctx.Request.Header.IsHTTP11() && (rc.ex.Request.TakesTrailers || rc.ex.Response.Trailer.Announced != nil)
 }
 
 // addTrailer hands the trailer, known by now, to fasthttp, which writes it when
 // the body has ended.
-func (p *passage) addTrailer() {
-	h := &p.ctx.Response.Header
-	if p.ex.Response.Length >= 0 || !p.sendsTrailer() {
+func (rc *requestContext) addTrailer() {
+	h := &rc.ctx.Response.Header
+	if rc.ex.Response.Length >= 0 || !rc.sendsTrailer() {
 		return
 	}
 	h.SetTrailerBytes(nil) // what was announced need not have come
-	for _, f := range p.ex.Response.Trailer.Header.Fields() {
+	for _, f := range rc.ex.Response.Trailer.Header.Fields() {
 		if h.AddTrailerBytes(f.Name) == nil {
 			h.SetBytesKV(f.Name, f.Value)
 		}
 	}
 }
 
-func (p *passage) closeBody() bool {
-	if b := p.ex.Response.Body; b != nil {
-		p.ex.Response.Body = nil
+func (rc *requestContext) closeBody() bool {
+	if b := rc.ex.Response.Body; b != nil {
+		rc.ex.Response.Body = nil
 		b.Close()
 	}
 	return true
 }
 
-// responseBody is a passage while its response is streamed.
-type responseBody passage
+// responseBody is a requestContext while its response is streamed.
+type responseBody requestContext
 
 // Read implements io.Reader.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ex.Response.Body.Read(p)
 	switch {
 	case err == io.EOF:
-		(*passage)(b).addTrailer()
+		(*requestContext)(b).addTrailer()
 	case err != nil:
-		b.series.broke()
+		b.broken = true
 	}
 	return n, err
 }
@@ -138,9 +138,9 @@ func (b *responseBody) Read(p []byte) (int, error) {
 func (b *responseBody) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.Copy(w, b.ex.Response.Body)
 	if err != nil {
-		b.series.broke()
+		b.broken = true
 	} else {
-		(*passage)(b).addTrailer()
+		(*requestContext)(b).addTrailer()
 	}
 	return n, err
 }
@@ -154,51 +154,51 @@ func (b *responseBody) SupportsBodyWriteTo() bool {
 // Close implements io.Closer. fasthttp calls it once, when the last byte has
 // been written or could not be.
 func (b *responseBody) Close() error {
-	p := (*passage)(b)
-	p.closeBody()
-	p.finish()
+	rc := (*requestContext)(b)
+	rc.closeBody()
+	rc.finish()
 	return nil
 }
 
 // untilClose answers an HTTP/1.0 client with a body of unknown length, which
 // ends with the connection. fasthttp would use chunks, which such a client does
 // not know, so the connection is taken over.
-func (p *passage) untilClose() (done bool) {
-	p.writeHead(&p.ctx.Response)
-	p.ctx.Response.Header.SetConnectionClose()
-	p.ctx.Response.Header.SetNoDefaultContentType(true)
-	head := p.ctx.Response.Header.Header()
-	conn := p.conn
-	p.ctx.HijackSetNoResponse(true)
-	p.ctx.Hijack(func(net.Conn) {
+func (rc *requestContext) untilClose() (done bool) {
+	rc.writeHead(&rc.ctx.Response)
+	rc.ctx.Response.Header.SetConnectionClose()
+	rc.ctx.Response.Header.SetNoDefaultContentType(true)
+	head := rc.ctx.Response.Header.Header()
+	conn := rc.conn
+	rc.ctx.HijackSetNoResponse(true)
+	rc.ctx.Hijack(func(net.Conn) {
 		_, err := conn.Write(head)
-		if err == nil && !p.ctx.IsHead() {
-			_, err = io.Copy(conn, p.ex.Response.Body)
+		if err == nil && !rc.ctx.IsHead() {
+			_, err = io.Copy(conn, rc.ex.Response.Body)
 		}
 		if err != nil {
-			p.client.abort()
+			rc.client.abort()
 		}
-		p.closeBody()
-		p.finish()
+		rc.closeBody()
+		rc.finish()
 		conn.Close()
 	})
 	return false
 }
 
 // upgrade answers 101 and hands the connection over.
-func (p *passage) upgrade() (done bool) {
-	resp := &p.ctx.Response
-	p.writeHead(resp)
+func (rc *requestContext) upgrade() (done bool) {
+	resp := &rc.ctx.Response
+	rc.writeHead(resp)
 	resp.Header.Set("Connection", "Upgrade")
-	conn, client, open := p.conn, p.client, p.ex.Response.Upgraded
-	body := p.ex.Response.Body
+	conn, client, open := rc.conn, rc.client, rc.ex.Response.Upgraded
+	body := rc.ex.Response.Body
 	client.abandon = func() {
 		if body != nil {
 			body.Close()
 		}
 	}
-	p.ex.Response.Body = nil
-	p.ctx.Hijack(func(c net.Conn) {
+	rc.ex.Response.Body = nil
+	rc.ctx.Hijack(func(c net.Conn) {
 		client.abandon = nil
 		client.tunnel.Store(true)
 		open(&tunnel{Reader: c, connection: conn})
@@ -232,12 +232,15 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		status, text = 408, "408 Request Timeout: the request did not arrive in time"
 	}
+	rc, _ := s.contexts.Get().(*requestContext)
+	rc.ctx = ctx
+	rc.ex.Answer(status, text+"\n")
+	rc.ex.Response.Close = true
+	s.options.Handler.Handle(&rc.ex)
 	ctx.Response.Reset()
-	ctx.SetStatusCode(status)
-	ctx.SetContentType("text/plain; charset=utf-8")
-	ctx.SetBodyString(text + "\n")
-	ctx.Response.Header.SetServer(serverName)
-	s.metrics.unrouted.observe(status, 0)
+	rc.writeHead(&ctx.Response)
+	ctx.Response.SetBody(rc.ex.Response.Text)
+	rc.finish()
 	if c != nil {
 		c.base().linger = true
 	}

@@ -20,15 +20,17 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/dispatch"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
 	"quayside.io/proxy/upstream"
 )
 
-// rig is a whole proxy on loopback: server, table, engine.
+// rig is a whole proxy on loopback: server, dispatcher with a table, engine.
 type rig struct {
 	t      testing.TB
 	server *serve.Server
+	routes *dispatch.Dispatcher
 	engine *upstream.Engine
 	addr   string
 	cert   *tls.Certificate // of dialTLS
@@ -40,9 +42,11 @@ func newRig(t testing.TB, o serve.Options, u upstream.Options, addrs ...string) 
 	t.Helper()
 	engine := upstream.New(u)
 	o.Draining = engine.DrainTunnels
+	d := dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies})
+	o.Handler, o.Certificate = d, d.Certificate
 	s := serve.New(o)
-	r := &rig{t: t, server: s, engine: engine}
-	s.SetTable(r.table(), nil)
+	r := &rig{t: t, server: s, routes: d, engine: engine}
+	d.SetTable(r.table(), nil)
 	r.route(addrs...)
 	s.SetListeners([]serve.Listener{{Address: "127.0.0.1:0"}})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -94,7 +98,7 @@ func (r *rig) dialTLS() net.Conn {
 	some := httptest.NewTLSServer(nil)
 	some.Close()
 	r.cert = &some.TLS.Certificates[0]
-	r.server.SetTable(r.table(), []serve.Forwarder{r.engine.Backend(r.table().Backends[0])})
+	r.routes.SetTable(r.table(), []dispatch.Forwarder{r.engine.Backend(r.table().Backends[0])})
 	plain, secure := serve.Listener{Address: "127.0.0.1:0"}, serve.Listener{Address: "127.0.0.1:0", TLS: true}
 	r.server.SetListeners([]serve.Listener{plain, secure})
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -121,14 +125,14 @@ func (r *rig) route(addrs ...string) *upstream.Backend {
 		set.Why = ""
 	}
 	t := r.table()
-	var backends []serve.Forwarder
+	var backends []dispatch.Forwarder
 	var b *upstream.Backend
 	for _, of := range t.Backends {
 		b = r.engine.Backend(of)
 		b.SetEndpoints(set)
 		backends = append(backends, b)
 	}
-	r.server.SetTable(t, backends)
+	r.routes.SetTable(t, backends)
 	return b
 }
 

@@ -448,9 +448,7 @@ func TestMetrics(t *testing.T) {
 	}
 	r.exchange("GET /../ HTTP/1.1\r\nHost: a\r\n\r\n")
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(r.server.Collector()); err != nil {
-		t.Fatal(err)
-	}
+	registry.MustRegister(r.server.Collector(), r.routes.Collector())
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

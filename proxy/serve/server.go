@@ -15,21 +15,17 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"quayside.io/proxy/exchange"
-	"quayside.io/proxy/filter"
-	"quayside.io/proxy/route"
 )
-
-// Forwarder answers exchanges by asking an upstream.
-type Forwarder interface {
-	// Forward fills ex.Response. A Body found there is closed by the caller.
-	Forward(ex *exchange.Exchange)
-}
 
 // Options are what a Server is made with. Zero values mean the defaults.
 type Options struct {
-	Log *slog.Logger
-	// TrustedProxies may say who the client is, in X-Forwarded-For and in PROXY
-	// protocol headers. Nobody else is believed.
+	// Handler answers the requests.
+	Handler exchange.Handler
+	// Certificate returns the certificate for a server name, or nil.
+	Certificate func(serverName string) *tls.Certificate
+	Log         *slog.Logger
+	// TrustedProxies may say who the client is in PROXY protocol headers. Nobody
+	// else is believed.
 	TrustedProxies []netip.Prefix
 	// ProxyProtocol expects a PROXY header, version 1 or 2, on every connection.
 	ProxyProtocol bool
@@ -59,48 +55,29 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server serves a table on some listeners.
+// Server serves some listeners.
 type Server struct {
 	options   Options
 	http      fasthttp.Server
 	tls       *tls.Config
-	forwarded *filter.Forwarded
-	routing   atomic.Pointer[routing]
 	listeners listeners
 	draining  atomic.Bool
 	leaving   atomic.Bool
-	passages  sync.Pool
-	metrics   *metrics
-
-	httpPort, httpsPort []byte // as text, for the usual case
-	access              bool   // requests are logged
+	contexts  sync.Pool
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
 }
 
-// routing is a table and what its backends are forwarded by. It is replaced
-// whole.
-type routing struct {
-	table    *route.Table
-	backends []Forwarder
-	series   sync.Map // *route.Route -> *series, filled as routes are used
-}
-
-// New returns a Server that answers 503 until it is given a table.
+// New returns a Server that does nothing yet.
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
-		options:   o,
-		forwarded: filter.NewForwarded(o.TrustedProxies),
-		metrics:   newMetrics(),
-		httpPort:  []byte("80"),
-		httpsPort: []byte("443"),
-		access:    o.Log.Enabled(context.Background(), slog.LevelDebug),
-		clients:   map[*client]struct{}{},
+		options: o,
+		clients: map[*client]struct{}{},
 	}
 	s.listeners.init()
-	s.passages.New = func() any { return &passage{server: s} }
+	s.contexts.New = func() any { return &requestContext{server: s} }
 	s.tls = &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"http/1.1"},
@@ -126,13 +103,6 @@ func New(o Options) *Server {
 	return s
 }
 
-// SetTable declares the routes; backends[i] forwards what leads to
-// t.Backends[i], and may be nil where that is free. Requests under way keep the
-// table that they began with.
-func (s *Server) SetTable(t *route.Table, backends []Forwarder) {
-	s.routing.Store(&routing{table: t, backends: backends})
-}
-
 // SetLeaving declares whether clients had better come again elsewhere. While
 // they had, every response ends its connection, and everything is served as
 // ever.
@@ -140,8 +110,8 @@ func (s *Server) SetLeaving(leaving bool) { s.leaving.Store(leaving) }
 
 // certificate chooses by the server name that a client asks for.
 func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if r := s.routing.Load(); r != nil {
-		if c := r.table.Certificate(hello.ServerName); c != nil {
+	if s.options.Certificate != nil {
+		if c := s.options.Certificate(hello.ServerName); c != nil {
 			return c, nil
 		}
 	}

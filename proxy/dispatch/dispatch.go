@@ -1,0 +1,168 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/route"
+)
+
+// Forwarder answers exchanges by asking an upstream.
+type Forwarder interface {
+	// Forward fills ex.Response. A Body found there is closed by the caller.
+	Forward(ex *exchange.Exchange)
+}
+
+// Options are what a Dispatcher is made with. Zero values mean the defaults.
+type Options struct {
+	// Log takes panics and, at level debug, a line per request.
+	Log *slog.Logger
+	// TrustedProxies may say who the client is in X-Forwarded-For. Nobody else is
+	// believed.
+	TrustedProxies []netip.Prefix
+	// Access is told of every request that has ended. It must not wait, nor keep
+	// the exchange. Nil: requests are logged where Log takes level debug.
+	Access func(Record)
+}
+
+// Record is what an access log is told of one request.
+type Record struct {
+	Exchange *exchange.Exchange
+	Route    *route.Route // nil if none matched
+	// Took is the time from the end of the request's head to the end of the
+	// response; 0 if the head never came in full.
+	Took time.Duration
+	// Broken says that the response ended early.
+	Broken bool
+}
+
+// Dispatcher is the exchange.Handler of all front ends.
+type Dispatcher struct {
+	log       *slog.Logger
+	access    func(Record)
+	forwarded *filter.Forwarded
+	routing   atomic.Pointer[routing]
+	metrics   *metrics
+	unrouted  *plan
+
+	httpPort, httpsPort []byte // as text, for the usual case
+}
+
+// New returns a Dispatcher that answers 503 until it is given a table.
+func New(o Options) *Dispatcher {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Dispatcher{
+		log:       o.Log,
+		access:    o.Access,
+		forwarded: filter.NewForwarded(o.TrustedProxies),
+		metrics:   newMetrics(),
+		httpPort:  []byte("80"),
+		httpsPort: []byte("443"),
+	}
+	if d.access == nil && o.Log.Enabled(context.Background(), slog.LevelDebug) {
+		d.access = d.debug
+	}
+	d.unrouted = &plan{dispatcher: d, series: d.metrics.unrouted}
+	return d
+}
+
+// SetTable declares the routes; backends[i] forwards what leads to
+// t.Backends[i], and may be nil where that is free. Requests under way keep the
+// table that they began with.
+func (d *Dispatcher) SetTable(t *route.Table, backends []Forwarder) {
+	d.routing.Store(&routing{table: t, backends: backends})
+}
+
+// Certificate returns the certificate for a server name that a client asks for,
+// or nil.
+func (d *Dispatcher) Certificate(serverName string) *tls.Certificate {
+	if r := d.routing.Load(); r != nil {
+		return r.table.Certificate(serverName)
+	}
+	return nil
+}
+
+// Handle implements exchange.Handler.
+func (d *Dispatcher) Handle(ex *exchange.Exchange) {
+	ex.Observer = d.unrouted
+	if ex.Response.Status != 0 {
+		return // the front end has refused it
+	}
+	defer d.recover(ex)
+	d.answer(ex)
+}
+
+// recover turns a panic into a 500.
+func (d *Dispatcher) recover(ex *exchange.Exchange) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	d.metrics.panics.Add(1)
+	d.log.Error("a request made the proxy panic", "panic", r, "stack", string(debug.Stack()))
+	if b := ex.Response.Body; b != nil {
+		ex.Response.Body = nil
+		b.Close()
+	}
+	ex.Response.Upgraded = nil
+	ex.Answer(500, "500 Internal Server Error: the proxy failed; its log says more\n")
+	ex.Response.Close = true
+}
+
+// answer finds out who answers, and asks.
+func (d *Dispatcher) answer(ex *exchange.Exchange) {
+	r := d.routing.Load()
+	if r == nil {
+		ex.Answer(503, "503 Service Unavailable: the proxy has no routes yet\n")
+		return
+	}
+	found := r.table.Match(ex.Request.Host, ex.Request.Path)
+	if found == nil {
+		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and path\n")
+		return
+	}
+	p := r.planOf(found, d)
+	ex.Observer = p
+	d.forwarded.Apply(ex, d.connectionOf(ex), [2]uint64{rand.Uint64(), rand.Uint64()})
+	if p.filters.Request(ex) {
+		r.forward(ex, found.Backend)
+	}
+	p.filters.Response(ex)
+}
+
+// connectionOf returns what the front end knows of the client's connection. The
+// port is the one that the client thinks it speaks to: a load balancer may have
+// mapped it to another, so what the client wrote comes before the usual ones.
+func (d *Dispatcher) connectionOf(ex *exchange.Exchange) filter.Connection {
+	c := filter.Connection{Peer: ex.Request.Client.Addr(), TLS: ex.Request.TLS}
+	if _, c.Port = exchange.SplitHost(ex.Request.Host); len(c.Port) == 0 {
+		c.Port = d.httpPort
+		if c.TLS {
+			c.Port = d.httpsPort
+		}
+	}
+	return c
+}
+
+// debug is the access log of who set no other. It costs what logs cost.
+func (d *Dispatcher) debug(r Record) {
+	req := &r.Exchange.Request
+	var ingress, service string
+	if r.Route != nil {
+		ingress, service = r.Route.Ingress.String(), r.Route.Service.String()
+	}
+	d.log.Debug("request", "client", req.Client.Addr(), "method", string(req.Method), "host", string(req.Host),
+		"target", string(req.Target), "status", r.Exchange.Response.Status, "took", r.Took, "ingress", ingress, "service", service)
+}
+
+var _ exchange.Handler = (*Dispatcher)(nil)

@@ -1,0 +1,169 @@
+package dispatch
+
+import (
+	"math/bits"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+// series counts the requests of one Service behind one Ingress. A request costs
+// three atomic additions; names and labels are looked up when a route is first
+// used.
+type series struct {
+	classes [5]atomic.Pointer[[100]atomic.Uint64] // by status
+	buckets [numBounds + 1]atomic.Uint64
+	nanos   atomic.Uint64
+	broken  atomic.Uint64
+}
+
+// numBounds is how many limits the buckets of durations have. They double from
+// 1 ms to over a minute, so a duration finds its bucket by the length of its
+// binary number, without a search.
+const numBounds = 17
+
+// boundOf is the upper limit of bucket i.
+func boundOf(i int) time.Duration { return time.Millisecond << i }
+
+// bucketOf is the first bucket whose limit d does not exceed.
+func bucketOf(d time.Duration) int {
+	if d <= time.Millisecond {
+		return 0
+	}
+	return min(bits.Len64(uint64((d-1)/time.Millisecond)), numBounds)
+}
+
+type seriesKey struct{ ingress, service snapshot.Key }
+
+func (s *series) observe(status int, d time.Duration) {
+	if status < 100 || status > 599 {
+		status = 500
+	}
+	class := &s.classes[status/100-1]
+	codes := class.Load()
+	if codes == nil {
+		class.CompareAndSwap(nil, new([100]atomic.Uint64))
+		codes = class.Load()
+	}
+	codes[status%100].Add(1)
+	s.buckets[bucketOf(d)].Add(1)
+	s.nanos.Add(uint64(d))
+}
+
+func (s *series) broke() { s.broken.Add(1) }
+
+// metrics are those of one Dispatcher.
+type metrics struct {
+	unrouted *series // requests that no route is for
+	panics   atomic.Uint64
+
+	mu     sync.Mutex
+	series map[seriesKey]*series
+}
+
+func newMetrics() *metrics {
+	unrouted := &series{}
+	return &metrics{unrouted: unrouted, series: map[seriesKey]*series{{}: unrouted}}
+}
+
+func (m *metrics) get(k seriesKey) *series {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.series[k]
+	if s == nil {
+		s = &series{}
+		m.series[k] = s
+	}
+	return s
+}
+
+// prune forgets the series that no route of t feeds any more.
+func (m *metrics) prune(t *route.Table) {
+	live := map[seriesKey]bool{{}: true}
+	for r := range t.Routes() {
+		live[seriesKey{r.Ingress, r.Service}] = true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := range m.series {
+		if !live[k] {
+			delete(m.series, k)
+		}
+	}
+}
+
+// Collector returns the metrics of d.
+func (d *Dispatcher) Collector() prometheus.Collector {
+	labels := []string{"namespace", "ingress", "service"}
+	return &collector{
+		dispatcher: d,
+		requests: prometheus.NewDesc("quayside_http_requests_total",
+			"Requests answered. The labels are empty where no route matched.", append(labels[:3:3], "code"), nil),
+		duration: prometheus.NewDesc("quayside_http_request_duration_seconds",
+			"Time from the end of the request's head to the end of the response.", labels, nil),
+		broken: prometheus.NewDesc("quayside_http_responses_broken_total",
+			"Responses that ended early, and whose connection was therefore cut.", labels, nil),
+		panics: prometheus.NewDesc("quayside_http_panics_total", "Requests that made the proxy panic.", nil, nil),
+	}
+}
+
+type collector struct {
+	dispatcher                         *Dispatcher
+	requests, duration, broken, panics *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.requests, c.duration, c.broken, c.panics} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	m := c.dispatcher.metrics
+	if r := c.dispatcher.routing.Load(); r != nil {
+		m.prune(r.table)
+	}
+	ch <- prometheus.MustNewConstMetric(c.panics, prometheus.CounterValue, float64(m.panics.Load()))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, s := range m.series {
+		c.collect(ch, s, k.ingress.Namespace, k.ingress.Name, k.service.Name)
+	}
+}
+
+func (c *collector) collect(ch chan<- prometheus.Metric, s *series, labels ...string) {
+	var total uint64
+	for class := range s.classes {
+		codes := s.classes[class].Load()
+		if codes == nil {
+			continue
+		}
+		for i := range codes {
+			if n := codes[i].Load(); n > 0 {
+				code := strconv.Itoa(100*(class+1) + i)
+				ch <- prometheus.MustNewConstMetric(c.requests, prometheus.CounterValue, float64(n), append(labels[:3:3], code)...)
+			}
+		}
+	}
+	buckets := map[float64]uint64{}
+	for i := range s.buckets {
+		total += s.buckets[i].Load()
+		if i < numBounds {
+			buckets[boundOf(i).Seconds()] = total
+		}
+	}
+	if total == 0 {
+		return
+	}
+	sum := time.Duration(s.nanos.Load()).Seconds()
+	ch <- prometheus.MustNewConstHistogram(c.duration, total, sum, buckets, labels...)
+	ch <- prometheus.MustNewConstMetric(c.broken, prometheus.CounterValue, float64(s.broken.Load()), labels...)
+}

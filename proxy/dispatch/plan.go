@@ -1,0 +1,81 @@
+package dispatch
+
+import (
+	"sync"
+	"time"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/route"
+)
+
+// routing is a table and what its backends are forwarded by. It is replaced
+// whole.
+type routing struct {
+	table    *route.Table
+	backends []Forwarder
+	plans    sync.Map // *route.Route -> *plan, filled as routes are used
+}
+
+// plan is what happens to the requests of one route, compiled when the first of
+// them comes.
+type plan struct {
+	dispatcher *Dispatcher
+	route      *route.Route // nil: no route
+	series     *series
+	filters    filter.Chain
+}
+
+func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
+	if v, ok := r.plans.Load(rt); ok {
+		p, _ := v.(*plan)
+		return p
+	}
+	p := &plan{
+		dispatcher: d,
+		route:      rt,
+		series:     d.metrics.get(seriesKey{rt.Ingress, rt.Service}),
+		filters:    compile(rt),
+	}
+	r.plans.Store(rt, p)
+	return p
+}
+
+// compile returns the filters of a route.
+func compile(rt *route.Route) filter.Chain {
+	var c filter.Chain
+	if rt.Closed != "" {
+		return append(c, filter.Closed(rt.Closed))
+	}
+	if rt.RedirectTLS {
+		c = append(c, filter.ToTLS(rt.RedirectsToTLS))
+	}
+	return c
+}
+
+// forward asks the backend with an index.
+func (r *routing) forward(ex *exchange.Exchange, backend int) {
+	if backend < 0 || backend >= len(r.backends) || r.backends[backend] == nil {
+		ex.Answer(503, "503 Service Unavailable: this route leads nowhere\n")
+		return
+	}
+	r.backends[backend].Forward(ex)
+}
+
+// Finished implements exchange.Observer.
+func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
+	var took time.Duration
+	if at := ex.Request.Received; !at.IsZero() {
+		took = time.Since(at)
+	}
+	p.series.observe(ex.Response.Status, took)
+	if broken {
+		p.series.broke()
+	}
+	p.filters.Finished(ex)
+	if access := p.dispatcher.access; access != nil {
+		access(Record{Exchange: ex, Route: p.route, Took: took, Broken: broken})
+	}
+}
+
+var _ exchange.Observer = (*plan)(nil)

@@ -1,0 +1,50 @@
+package filter
+
+import "quayside.io/proxy/exchange"
+
+// Filter is what one option does to the exchanges of a route. It is shared by all
+// of them at once. Each of its functions may be nil.
+type Filter struct {
+	// Request sees the request before it is forwarded. False says that the filter
+	// has answered it.
+	Request func(ex *exchange.Exchange) bool
+	// Response sees the response before it is written, whoever made it.
+	Response func(ex *exchange.Exchange)
+	// Finished frees what Request took. It is called once the response has ended,
+	// for every exchange that Request let go on.
+	Finished func(ex *exchange.Exchange)
+}
+
+// Chain is the filters of a route in the order in which requests meet them. Nil
+// lets everything pass.
+type Chain []Filter
+
+// Request runs the requests' side until a filter has answered, and reports
+// whether none has.
+func (c Chain) Request(ex *exchange.Exchange) bool {
+	for i := range c {
+		if f := c[i].Request; f != nil && !f(ex) {
+			return false
+		}
+		ex.Passed++
+	}
+	return true
+}
+
+// Response runs the responses' side.
+func (c Chain) Response(ex *exchange.Exchange) {
+	for i := range c {
+		if f := c[i].Response; f != nil {
+			f(ex)
+		}
+	}
+}
+
+// Finished frees what the filters that ex has passed took for it.
+func (c Chain) Finished(ex *exchange.Exchange) {
+	for i := range min(ex.Passed, len(c)) {
+		if f := c[i].Finished; f != nil {
+			f(ex)
+		}
+	}
+}
