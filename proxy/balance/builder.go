@@ -119,7 +119,7 @@ func (b *builder) refuse(a netip.Addr) string {
 
 func (b *builder) set(node, zone string) *Set {
 	s := &Set{Refused: slices.Compact(slices.Sorted(slices.Values(b.refused)))}
-	local := !b.options.AnyNode && b.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	local := b.localPolicy() != ""
 	elsewhere := 0
 	for _, list := range [][]candidate{b.ready, b.draining} {
 		if local {
@@ -127,7 +127,7 @@ func (b *builder) set(node, zone string) *Set {
 			elsewhere += len(list) - len(here)
 			list = here
 		} else {
-			list = nearest(list, node, zone)
+			list = b.nearest(list, node, zone)
 		}
 		if len(list) > 0 {
 			s.Endpoints = unique(list)
@@ -144,7 +144,7 @@ func (b *builder) why(elsewhere int) string {
 	name := b.service.Namespace + "/" + b.service.Name
 	switch {
 	case elsewhere > 0:
-		return fmt.Sprintf("Service %s has externalTrafficPolicy: Local and no endpoint on this node (%d elsewhere)", name, elsewhere)
+		return fmt.Sprintf("Service %s has %s: Local and no endpoint on this node (%d elsewhere)", name, b.localPolicy(), elsewhere)
 	case b.silent > 0:
 		return fmt.Sprintf("Service %s has no ready endpoint (%d not ready)", name, b.silent)
 	case len(b.refused) > 0:
@@ -157,28 +157,70 @@ func (b *builder) why(elsewhere int) string {
 	return fmt.Sprintf("Service %s has no endpoint", name)
 }
 
+// localPolicy names the field that confines us to endpoints of our own node, or
+// none. A request that comes from outside the cluster reaches the pod from a pod,
+// so both kinds of policy mean it.
+func (b *builder) localPolicy() string {
+	internal := b.service.Spec.InternalTrafficPolicy
+	switch {
+	case b.options.AnyNode:
+		return ""
+	case b.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal:
+		return "externalTrafficPolicy"
+	case internal != nil && *internal == corev1.ServiceInternalTrafficPolicyLocal:
+		return "internalTrafficPolicy"
+	}
+	return ""
+}
+
 // nearest follows topology hints as kube-proxy does: only if every endpoint has
-// one and some are meant for this node or zone.
-func nearest(list []candidate, node, zone string) []candidate {
-	hinted := func(want string, hints func(candidate) []string) []candidate {
-		var near []candidate
-		for _, c := range list {
-			if len(hints(c)) == 0 {
-				return nil
-			}
-			if slices.Contains(hints(c), want) {
-				near = append(near, c)
-			}
+// one and some are meant for this node or zone. Where nobody gave hints, as in
+// slices without a controller, it follows the Service's trafficDistribution.
+func (b *builder) nearest(list []candidate, node, zone string) []candidate {
+	if near := hinted(list, node, func(c candidate) []string { return c.nodes }); len(near) > 0 {
+		return near
+	}
+	if near := hinted(list, zone, func(c candidate) []string { return c.zones }); len(near) > 0 {
+		return near
+	}
+	distribution := deref(b.service.Spec.TrafficDistribution, "")
+	if distribution == "" || slices.ContainsFunc(list, func(c candidate) bool { return len(c.nodes)+len(c.zones) > 0 }) {
+		return list
+	}
+	if distribution == corev1.ServiceTrafficDistributionPreferSameNode {
+		if near := placed(list, node, func(c candidate) string { return c.Node }); len(near) > 0 {
+			return near
 		}
-		return near
 	}
-	if near := hinted(node, func(c candidate) []string { return c.nodes }); len(near) > 0 {
-		return near
-	}
-	if near := hinted(zone, func(c candidate) []string { return c.zones }); len(near) > 0 {
+	if near := placed(list, zone, func(c candidate) string { return c.Zone }); len(near) > 0 {
 		return near
 	}
 	return list
+}
+
+// hinted returns the candidates with a hint for want, or nil if one has none.
+func hinted(list []candidate, want string, hints func(candidate) []string) []candidate {
+	var near []candidate
+	for _, c := range list {
+		if len(hints(c)) == 0 {
+			return nil
+		}
+		if slices.Contains(hints(c), want) {
+			near = append(near, c)
+		}
+	}
+	return near
+}
+
+// placed returns the candidates at a place that is known.
+func placed(list []candidate, at string, place func(candidate) string) []candidate {
+	var near []candidate
+	for _, c := range list {
+		if at != "" && place(c) == at {
+			near = append(near, c)
+		}
+	}
+	return near
 }
 
 // unique orders list by address and drops what stands in it twice: while a

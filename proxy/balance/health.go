@@ -10,6 +10,7 @@ import (
 // and an ejected endpoint is soon asked again.
 const (
 	ejectAfter   = 3           // failed connections in a row
+	sickAfter    = 5           // requests in a row that a connection was lost with
 	ejectFor     = time.Second // doubled by every failed probe
 	maxDoublings = 5           // up to 32 s
 	inTurn       = 0           // Health.until of an endpoint that is not ejected
@@ -22,6 +23,11 @@ type Health struct {
 	failures atomic.Int32 // in a row
 	probes   atomic.Int32 // admitted since the endpoint was in turn
 	until    atomic.Int64 // unix nanoseconds, or inTurn
+
+	broken atomic.Int32 // connections lost without an answer, in a row
+	sick   atomic.Bool  // ejected for those, though it takes connections
+
+	load
 }
 
 // Admit reports whether a request may be sent to the endpoint now. Of an
@@ -51,10 +57,48 @@ func (h *Health) Succeeded() {
 	if h.failures.Load() != 0 {
 		h.failures.Store(0)
 	}
-	if h.until.Load() != inTurn {
-		h.probes.Store(0)
-		h.until.Store(inTurn)
+	if h.until.Load() != inTurn && !h.sick.Load() {
+		h.restore()
 	}
+}
+
+func (h *Health) restore() {
+	h.probes.Store(0)
+	h.sick.Store(false)
+	h.until.Store(inTurn)
+}
+
+// Answered records a response, whatever it says, and puts the endpoint back in
+// turn.
+func (h *Health) Answered() {
+	if h.broken.Load() != 0 {
+		h.broken.Store(0)
+	}
+	if h.until.Load() != inTurn {
+		h.failures.Store(0)
+		h.restore()
+	}
+}
+
+// Observe takes the time that a response took; only PeakEWMA asks for it.
+func (h *Health) Observe(now time.Time, took time.Duration) { h.observe(now, took) }
+
+// Broke records a request that got no response, or none that could be read,
+// over a connection that had been made. It reports whether the endpoint is
+// ejected now: that takes more such failures than connections refused, and where
+// more than half are ejected it is not believed.
+func (h *Health) Broke(now time.Time) bool {
+	if h.broken.Add(1) < sickAfter {
+		return false
+	}
+	h.sick.Store(true)
+	h.eject(now)
+	return true
+}
+
+func (h *Health) eject(now time.Time) {
+	pause := ejectFor << min(h.probes.Load(), maxDoublings)
+	h.until.Store(now.Add(pause).UnixNano())
 }
 
 // Failed records a connection that could not be made and reports whether the
@@ -64,7 +108,7 @@ func (h *Health) Failed(now time.Time) bool {
 	if h.failures.Add(1) < ejectAfter {
 		return false
 	}
-	pause := ejectFor << min(h.probes.Load(), maxDoublings)
-	h.until.Store(now.Add(pause).UnixNano())
+	h.sick.Store(false)
+	h.eject(now)
 	return true
 }

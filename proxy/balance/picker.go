@@ -8,7 +8,10 @@ import (
 
 // Picker gives the endpoints of one backend in turn. It outlives the sets that
 // it picks from. All methods may be called at once by many goroutines.
-type Picker struct{ next atomic.Uint64 }
+type Picker struct {
+	next   atomic.Uint64
+	active atomic.Int64 // requests under way, where somebody counts them
+}
 
 // Start sets where the turn begins. Proxies that begin at different offsets do
 // not all send their first request to the same pod.
@@ -27,7 +30,10 @@ func (p *Picker) Next(s *Set, now time.Time, tried []int) int {
 	// the load of an ejected endpoint spreads over all others.
 	for range n {
 		i := int((p.next.Add(1) - 1) % n)
-		if !slices.Contains(tried, i) && s.Endpoints[i].Health.Admit(now) {
+		if slices.Contains(tried, i) {
+			continue
+		}
+		if h := s.Endpoints[i].Health; h.Admit(now) || h.sick.Load() && s.panics() {
 			return i
 		}
 	}

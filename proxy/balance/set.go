@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -37,6 +38,8 @@ type Set struct {
 	// Refused names endpoints left out because of what they are: loopback,
 	// link-local, a host name. Someone may have meant them to work.
 	Refused []string
+
+	plan *plan // nil: in turn
 }
 
 // Options are the circumstances that change what a Service means.
@@ -46,6 +49,10 @@ type Options struct {
 	// AllowLoopback accepts endpoints on loopback addresses, which in a cluster
 	// would let whoever writes an EndpointSlice reach into the proxy itself.
 	AllowLoopback bool
+	// Policy is how requests are spread. AnyNode also ignores the Service's
+	// sessionAffinity, as ingress-nginx does; otherwise ClientIP is obeyed where
+	// the policy has neither a cookie nor a hash.
+	Policy Policy
 }
 
 // Compile returns the endpoints of svc behind port, as a proxy on this node and
@@ -67,7 +74,10 @@ func Compile(svc *corev1.Service, list []*discoveryv1.EndpointSlice, port PortRe
 	for _, s := range byFamily(list, svc) {
 		b.slice(s)
 	}
-	return b.set(node, zone)
+	// Clients never learn the UID, and every replica knows it.
+	secret := cmp.Or(string(svc.UID), svc.Namespace+"/"+svc.Name)
+	byClient := svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP && !o.AnyNode
+	return b.set(node, zone).arrange(o.Policy, byClient, []byte(secret))
 }
 
 // Keep returns s with the Health of those endpoints that prev holds too, so
@@ -87,13 +97,38 @@ func (s *Set) Keep(prev *Set) *Set {
 	return &n
 }
 
+// Joined notes when the endpoints that prev does not have came, for a slow
+// start. Those of a first set have all been there before us.
+func (s *Set) Joined(prev *Set, now time.Time) {
+	if s.plan == nil || s.plan.policy.SlowStart == 0 || prev == nil || len(prev.Endpoints) == 0 {
+		return
+	}
+	for i := range s.Endpoints {
+		if _, known := prev.find(s.Endpoints[i].Addr); !known {
+			s.Endpoints[i].Health.joined.Store(now.UnixNano())
+		}
+	}
+}
+
+// panics reports whether more than half of the endpoints are ejected. Then the
+// fault is hardly theirs, and those that still take connections are asked again.
+func (s *Set) panics() bool {
+	ejected := 0
+	for i := range s.Endpoints {
+		if s.Endpoints[i].Health.Ejected() {
+			ejected++
+		}
+	}
+	return 2*ejected > len(s.Endpoints)
+}
+
 // Equal reports whether s and o describe the same endpoints for the same
 // reasons, whatever their health.
 func (s *Set) Equal(o *Set) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return s.Why == o.Why && s.Draining == o.Draining && slices.Equal(s.Refused, o.Refused) &&
+	return s.plan.same(o.plan) && s.Why == o.Why && s.Draining == o.Draining && slices.Equal(s.Refused, o.Refused) &&
 		slices.EqualFunc(s.Endpoints, o.Endpoints, func(a, b Endpoint) bool {
 			a.Health, b.Health = nil, nil
 			return a == b

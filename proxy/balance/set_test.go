@@ -146,6 +146,26 @@ func TestCompile(t *testing.T) {
 		text: service + slice("s", "- {addresses: [10.0.0.2], hints: {forZones: [{name: z2}]}}\n"),
 		want: "10.0.0.2:8080",
 	}, {
+		name: "internal Local", port: http,
+		text: strings.Replace(service, "spec:", "spec:\n  internalTrafficPolicy: Local", 1) + slice("s", "- {addresses: [10.0.0.2], nodeName: n2}\n"),
+		want: "Service a/web has internalTrafficPolicy: Local and no endpoint on this node (1 elsewhere)",
+	}, {
+		name: "trafficDistribution without hints, same zone", port: http,
+		text: strings.Replace(service, "spec:", "spec:\n  trafficDistribution: PreferClose", 1) + slice("s", "- {addresses: [10.0.0.1], zone: z1, nodeName: n2}\n- {addresses: [10.0.0.2], zone: z2, nodeName: n3}\n"),
+		want: "10.0.0.1:8080",
+	}, {
+		name: "trafficDistribution without hints, same node", port: http,
+		text: strings.Replace(service, "spec:", "spec:\n  trafficDistribution: PreferSameNode", 1) + slice("s", "- {addresses: [10.0.0.1], zone: z1, nodeName: n2}\n- {addresses: [10.0.0.2], zone: z1, nodeName: n1}\n"),
+		want: "10.0.0.2:8080",
+	}, {
+		name: "trafficDistribution, nobody near", port: http,
+		text: strings.Replace(service, "spec:", "spec:\n  trafficDistribution: PreferSameZone", 1) + slice("s", "- {addresses: [10.0.0.1], zone: z2}\n- {addresses: [10.0.0.2]}\n"),
+		want: "10.0.0.1:8080 10.0.0.2:8080",
+	}, {
+		name: "trafficDistribution yields to hints", port: http,
+		text: strings.Replace(service, "spec:", "spec:\n  trafficDistribution: PreferSameZone", 1) + slice("s", "- {addresses: [10.0.0.1], zone: z1, hints: {forZones: [{name: z2}]}}\n- {addresses: [10.0.0.2], zone: z2, hints: {forZones: [{name: z1}]}}\n"),
+		want: "10.0.0.2:8080",
+	}, {
 		name: "node hints before zone hints", port: http,
 		text: service + slice("s", "- {addresses: [10.0.0.1], hints: {forZones: [{name: z1}], forNodes: [{name: n2}]}}\n- {addresses: [10.0.0.2], hints: {forZones: [{name: z1}], forNodes: [{name: n1}]}}\n"),
 		want: "10.0.0.2:8080",

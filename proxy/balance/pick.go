@@ -1,0 +1,231 @@
+package balance
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// What Pick returns in place of an index.
+const (
+	// None says that every endpoint was tried, or that there is none.
+	None = -1
+	// Full says that those left have as many requests as they may have.
+	Full = -2
+)
+
+// overload is how far above the mean the load of an endpoint may be before a
+// hash passes it over (consistent hashing with bounded loads).
+const overload = 1.25
+
+// draws is how often two endpoints are drawn before all are looked through.
+const draws = 8
+
+// Pick returns the index of the endpoint that s.Session(...) leads to, or the
+// next by the policy of s, or None, or Full. It passes over those tried, ejected
+// or full; an ejected one is offered when no other is left. A session whose
+// endpoint is passed over may change.
+func (p *Picker) Pick(s *Set, now time.Time, ses *Session, tried []int) int {
+	if s == nil || s.plan == nil {
+		return p.Next(s, now, tried)
+	}
+	q := &pick{picker: p, set: s, plan: s.plan, now: now, tried: tried}
+	i := None
+	switch ses.kind {
+	case byTag:
+		i = q.tag(ses)
+	case bySticky:
+		i = q.sticky(ses)
+	case byKey:
+		i = q.hash(ses)
+	case anywhere:
+		i = q.anywhere()
+	}
+	if i == None {
+		return q.lastResort()
+	}
+	return i
+}
+
+// Begin counts a request to the endpoint at index i of s. It reports false if
+// the endpoint has as many as the policy allows. Each that returns true is
+// followed by one End with the endpoint's Health.
+func (p *Picker) Begin(s *Set, i int) bool {
+	if !s.Endpoints[i].Health.begin(s.plan.limit()) {
+		return false
+	}
+	p.active.Add(1)
+	return true
+}
+
+// End counts a request that is over.
+func (p *Picker) End(h *Health) {
+	h.active.Add(-1)
+	p.active.Add(-1)
+}
+
+// Counts reports whether the policy of s needs to know what is under way. If it
+// does not, Begin and End may be left out.
+func (s *Set) Counts() bool {
+	return s.plan != nil && (s.plan.policy.Algorithm != RoundRobin || s.plan.policy.MaxRequests > 0)
+}
+
+func (p *plan) limit() int {
+	if p == nil {
+		return 0
+	}
+	return p.policy.MaxRequests
+}
+
+// pick is one call of Pick.
+type pick struct {
+	picker *Picker
+	set    *Set
+	plan   *plan
+	now    time.Time
+	tried  []int
+}
+
+// usable reports whether the endpoint at i may be asked now. It may make the
+// request a probe of an ejected one, so only ask about what will be taken.
+func (q *pick) usable(i int) bool {
+	h := q.set.Endpoints[i].Health
+	return !slices.Contains(q.tried, i) && !h.full(q.plan.limit()) && (h.Admit(q.now) || h.sick.Load() && q.set.panics())
+}
+
+func (q *pick) tag(ses *Session) int {
+	i, here := q.plan.tagged(ses.key)
+	if here && q.usable(i) {
+		return i
+	}
+	if here && q.plan.policy.Cookie.ChangeOnFailure {
+		ses.fresh = true
+	}
+	return q.anywhere()
+}
+
+func (q *pick) sticky(ses *Session) int {
+	for range draws {
+		if i, _ := q.plan.rendezvous(ses.key, math.MaxUint64); i < 0 || q.usable(i) {
+			return i
+		}
+		if !ses.fresh && !q.plan.policy.Cookie.ChangeOnFailure {
+			break
+		}
+		ses.draws++
+		ses.key, ses.fresh = mix(ses.draws), true
+	}
+	return q.descend(ses.key, math.MaxInt64, 0)
+}
+
+// hash takes the best endpoint that is not above the bound, or the one of its
+// subset whose turn it is.
+func (q *pick) hash(ses *Session) int {
+	n := int64(len(q.plan.seeds))
+	if n == 0 {
+		return None
+	}
+	skip := 0
+	if k := min(q.plan.policy.Subset, int(n)); k > 1 {
+		skip = int(mix(q.picker.next.Add(1)) % uint64(k))
+	}
+	bound := int64(math.Ceil(overload * float64(q.picker.active.Load()+1) / float64(n)))
+	return q.descend(ses.key, bound, skip)
+}
+
+// descend walks down the scores of key: over the first skip, over those that have
+// bound requests, over those that cannot be used. What it skipped is the last
+// that it would take.
+func (q *pick) descend(key uint64, bound int64, skip int) int {
+	below, skipped := uint64(math.MaxUint64), None
+	for {
+		i, score := q.plan.rendezvous(key, below)
+		if i < 0 {
+			break
+		}
+		below = score
+		if skip > 0 {
+			skip, skipped = skip-1, i
+			continue
+		}
+		if q.set.Endpoints[i].Health.active.Load() < bound && q.usable(i) {
+			return i
+		}
+	}
+	if skipped >= 0 && q.usable(skipped) {
+		return skipped
+	}
+	return None
+}
+
+func (q *pick) anywhere() int {
+	if a := q.plan.policy.Algorithm; a == LeastRequests || a == PeakEWMA {
+		return q.lesser()
+	}
+	n := uint64(len(q.set.Endpoints))
+	for range 4 * n { // endpoints that start are passed over more than once
+		turn := q.picker.next.Add(1) - 1
+		i := int(turn % n)
+		if share := q.plan.share(q.set.Endpoints[i].Health, q.now); share < 1 && float64(mix(turn)>>11)/(1<<53) >= share {
+			continue
+		}
+		if q.usable(i) {
+			return i
+		}
+	}
+	return None
+}
+
+// lesser draws two endpoints and takes the cheaper.
+func (q *pick) lesser() int {
+	n := uint64(len(q.set.Endpoints))
+	first := None
+	for range draws {
+		if n == 0 {
+			break
+		}
+		i := int(mix(q.picker.next.Add(1)) % n)
+		if i == first || !q.usable(i) {
+			continue
+		}
+		if first == None && n > 1 {
+			first = i
+			continue
+		}
+		if first >= 0 && q.cost(first) <= q.cost(i) {
+			return first
+		}
+		return i
+	}
+	return first
+}
+
+func (q *pick) cost(i int) float64 {
+	h := q.set.Endpoints[i].Health
+	cost := float64(h.active.Load() + 1)
+	if q.plan.policy.Algorithm == PeakEWMA {
+		cost *= 1 + h.expected(q.now)
+	}
+	return cost / q.plan.share(h, q.now)
+}
+
+// lastResort looks through all endpoints, those in turn first.
+func (q *pick) lastResort() int {
+	answer := None
+	n := uint64(len(q.set.Endpoints))
+	for k := range n {
+		i := int((q.picker.next.Load() + k) % n)
+		switch h := q.set.Endpoints[i].Health; {
+		case slices.Contains(q.tried, i):
+		case h.full(q.plan.limit()):
+			if answer == None {
+				answer = Full
+			}
+		case !h.Ejected():
+			return i
+		default:
+			answer = i
+		}
+	}
+	return answer
+}
