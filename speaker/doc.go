@@ -1,21 +1,20 @@
-// Package speaker announces the addresses that live on this node. It joins five
-// packages: cluster says what exists, members who is alive and who
-// claims what, l2 what the LAN looks like, kubeproxy whether this node has its
-// rules; announce turns all of it into a plan, which l2 and members carry out.
+// Package speaker announces the addresses that live on this node. It is the
+// component that joins these packages: cluster says what exists, members who is
+// alive and who claims what, l2 what the LAN looks like, kubeproxy whether this
+// node has its rules; ownership decides from all of it, by announce, what l2 and
+// members are to do.
 //
-// Only main imports it.
+// Only command imports it.
 //
-// It keeps these promises:
-//   - nothing is claimed before the cluster is synced and the members have met;
-//   - an address of a node that gossip calls dead moves only when the LAN,
-//     asked three times, stays silent about it; a first claim is made only when
-//     no stranger answers; and a node whose link was down answers again only
-//     when nobody else does by now;
-//   - an orderly end and a drain are announced, and then hand over: others answer
-//     before this node stops;
-//   - a node whose kube-proxy has not written its rules takes nothing new that
-//     another can;
+// It decides nothing itself. Its loop feeds the machine of package ownership with
+// what happens, and carries out what that returns. It keeps these promises:
+//   - whoever is to stop answering hears of the new claim only when this node
+//     answers;
+//   - the drivers work until everything is handed over, and one that breaks ends
+//     the speaker, so that it is started anew;
+//   - a driver that cannot work here (no raw socket) is silent and says why, and
+//     the others go on;
 //   - when the API server or a watch breaks, everything stays as it is.
 //
-// Read speaker.go first, then loop.go, takeover.go and farewell.go.
+// Read speaker.go first, then loop.go and ask.go.
 package speaker

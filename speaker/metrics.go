@@ -9,7 +9,7 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
-	"quayside.io/speaker/l2"
+	"quayside.io/speaker/ownership"
 )
 
 type metrics struct {
@@ -23,8 +23,9 @@ type metrics struct {
 	problems  atomic.Pointer[[]snapshot.Problem]
 	described *prometheus.Desc
 
-	last  atomic.Int64
-	shown map[series]struct{} // the loop's
+	// What follows belongs to the loop.
+	last  time.Duration // of a step
+	shown map[series]struct{}
 }
 
 // series are the labels of one gauge.
@@ -64,16 +65,34 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (m *metrics) compiled(d time.Duration) {
-	m.last.Store(int64(d))
-	m.compile.Observe(d.Seconds())
+// stepped notes how long a step took in which so many plans were made.
+func (m *metrics) stepped(took time.Duration, plans int) {
+	m.last = took
+	for range plans {
+		m.compile.Observe(took.Seconds() / float64(plans))
+	}
 }
 
-func (m *metrics) lastCompile() time.Duration { return time.Duration(m.last.Load()) }
+// count counts what happened to an address.
+func (m *metrics) count(c ownership.Change) {
+	switch c.Kind {
+	case ownership.Taken:
+		m.changes.WithLabelValues(string(c.Cause)).Inc()
+		if c.Outage > 0 {
+			m.failover.Observe(c.Outage.Seconds())
+		}
+	case ownership.Lost:
+		m.changes.WithLabelValues("outranked").Inc()
+	case ownership.NotTaken:
+		m.vetoes.Inc()
+	case ownership.Contested:
+		m.conflicts.Inc()
+	}
+}
 
 // announced shows exactly these addresses, for whom they are answered for; a
 // series that would go stale is deleted.
-func (m *metrics) announced(addresses map[netip.Addr]l2.Announcement, answers map[netip.Addr]announce.Answer) {
+func (m *metrics) announced(addresses map[netip.Addr]ownership.Announcement, answers map[netip.Addr]announce.Answer) {
 	next := make(map[series]struct{}, len(addresses))
 	for a := range addresses {
 		for _, svc := range answers[a].Services {

@@ -35,10 +35,11 @@ func TestTheMoreSpeakersTheRarerEachWrites(t *testing.T) {
 // An end waits for what it has to say to be written, not for the count of the
 // living.
 func TestAnEndWaitsForItsLastWords(t *testing.T) {
-	m, _ := thinker(t)
+	s, _ := lone(t)
+	p := newPublisher(s.opts)
 	for leaving, flushed := range map[bool]bool{false: true, true: false} {
-		m.pub.set(v1alpha1.SpeakerStatusStatus{Leaving: leaving, Members: v1alpha1.SpeakerMembers{Alive: 2, Expected: 3}})
-		if m.pub.flushed() != flushed {
+		p.set(v1alpha1.SpeakerStatusStatus{Leaving: leaving, Members: v1alpha1.SpeakerMembers{Alive: 2, Expected: 3}})
+		if p.flushed() != flushed {
 			t.Errorf("leaving %v: flushed is %v", leaving, !flushed)
 		}
 	}

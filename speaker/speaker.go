@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
-	"quayside.io/speaker/announce"
 	"quayside.io/speaker/kubeproxy"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"
@@ -57,32 +57,7 @@ type Speaker struct {
 	metrics  *metrics
 	state    atomic.Pointer[State]
 	problems atomic.Pointer[[]snapshot.Problem]
-	tasks    atomic.Int64 // questions to the LAN under way
-	mute     string       // why this process may not speak; "" it may
-}
-
-// State is what a speaker is doing, for /state and for people.
-type State struct {
-	Kind string `json:"kind"` // "speaker"
-	Node string `json:"node"`
-	// Waiting says why nothing is announced yet.
-	Waiting    string               `json:"waiting,omitempty"`
-	Leaving    bool                 `json:"leaving,omitempty"`
-	Announcing []Announced          `json:"announcing"`
-	Owners     map[string]string    `json:"owners"`
-	Alive      []string             `json:"alive"`
-	Missing    map[string]string    `json:"missing,omitempty"`
-	Interfaces []announce.Interface `json:"interfaces"`
-	Problems   []snapshot.Problem   `json:"problems"`
-}
-
-// Announced is one address this node answers for.
-type Announced struct {
-	Address    string   `json:"address"`
-	Services   []string `json:"services"`
-	Interfaces []string `json:"interfaces"`
-	Epoch      int64    `json:"epoch"`
-	HandOver   string   `json:"handOver,omitempty"`
+	mute     string // why layer 2 cannot work here; "" it can
 }
 
 // New prepares a speaker that is silent until Run.
@@ -134,55 +109,42 @@ func (s *Speaker) Ready() error {
 	return nil
 }
 
-// Run speaks until ctx ends; then it hands its addresses over and returns.
-func (s *Speaker) Run(ctx context.Context) error {
-	// The hands live longer than ctx: they work while addresses move.
-	hands, stop := context.WithCancel(context.WithoutCancel(ctx))
-	failed := make(chan error, 4)
-	running := 0
-	start := func(name string, run func(context.Context) error) {
-		running++
-		go func() {
-			err := run(hands)
-			if hands.Err() != nil {
-				err = nil // it was asked to end
-			} else if err != nil {
-				err = fmt.Errorf("%s: %w", name, err)
-			}
-			failed <- err
-		}()
-	}
-	// Who cannot answer for an address must not be a member: the others would
-	// leave it its share. It stays, to be asked why.
-	if err := l2.Permitted(); err != nil {
-		s.mute = err.Error()
-		s.opts.Log.Error("speaker announces nothing", "reason", s.mute)
-	}
-	p := newPublisher(s.opts)
-	start("layer 2", s.l2.Run)
-	start("speaker status", p.run)
-	start("kube-proxy", s.rules.Run)
-	if s.members != nil && s.mute == "" {
-		start("members", s.members.Run)
-	}
-	err := s.loop(ctx, hands, p, failed, &running)
-	stop()
-	for range running {
-		err = errors.Join(err, <-failed)
-	}
-	if err != nil {
-		return fmt.Errorf("speaker: %w", err)
-	}
-	return nil
+// task is one driver at work.
+type task struct {
+	name string
+	run  func(context.Context) error
 }
 
-// membersView is what the members know, or what a solitary speaker knows of
-// itself.
-func (s *Speaker) membersView() *members.View {
-	if s.members != nil {
-		return s.members.View()
+// tasks are the drivers that can work. Who cannot answer for an address must not
+// be a member: the others would leave it its share. It stays, to be asked why.
+func (s *Speaker) tasks(p *publisher) []task {
+	out := []task{{"layer 2", s.l2.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
+	if err := l2.Permitted(); err != nil {
+		s.mute = err.Error()
+		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)
+	} else if s.members != nil {
+		out = append(out, task{"members", s.members.Run})
 	}
-	return &members.View{Alive: map[string]struct{}{s.opts.NodeName: {}}, Settled: true}
+	return out
+}
+
+// Run speaks until ctx ends; then it hands its addresses over and returns.
+func (s *Speaker) Run(ctx context.Context) error {
+	// The drivers live longer than ctx: they work while addresses move.
+	group, drivers := errgroup.WithContext(context.WithoutCancel(ctx))
+	drivers, stop := context.WithCancel(drivers)
+	p := newPublisher(s.opts)
+	for _, t := range s.tasks(p) {
+		group.Go(func() error {
+			if err := t.run(drivers); err != nil && drivers.Err() == nil {
+				return fmt.Errorf("speaker: %s: %w", t.name, err)
+			}
+			return nil // it was asked to end
+		})
+	}
+	s.loop(ctx, drivers, p)
+	stop()
+	return group.Wait()
 }
 
 func (s *Speaker) membersWatch() <-chan struct{} {

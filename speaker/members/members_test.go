@@ -376,7 +376,7 @@ func TestANodeIsReachedByItsFamily(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); _ = m.Run(ctx) }()
 		eventually(t, self+" is listened on", func() bool {
-			return m.Pulse(ctx, f.peers[0].Addr, time.Second) == Listening
+			return m.Probe(ctx, f.peers[0].Addr, time.Second) == Listening
 		})
 		cancel()
 		<-done

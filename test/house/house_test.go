@@ -47,6 +47,7 @@ func floors() map[string]int {
 		"speaker/announce":     2,
 		"speaker/bgp/fsm":      2,
 		"speaker/bfd/session":  2,
+		"speaker/ownership":    2,
 		"proxy/route":          2,
 		"proxy/balance":        2,
 		"proxy/filter":         2,
@@ -80,6 +81,7 @@ func sideways() map[string]string {
 		"command/explain -> proxy/balance":         "explain shows the endpoints behind a route",
 		"command/explain -> controller/assign":     "explain shows why a Service waits",
 		"command/migrate -> proxy/route":           "migrate says what the proxy makes of an annotation",
+		"speaker/ownership -> speaker/announce":    "the machine remembers what announce decides from",
 	}
 }
 

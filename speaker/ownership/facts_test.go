@@ -1,7 +1,6 @@
-package speaker
+package ownership
 
 import (
-	"context"
 	"net/netip"
 	"testing"
 
@@ -32,22 +31,4 @@ func TestNodesAreNotToldAsGateways(t *testing.T) {
 	if len(links[0].Gateways) != 201 {
 		t.Error("what layer 2 has read was written to")
 	}
-}
-
-// Before it has read its interfaces a speaker does not say that it has none: the
-// others would take the addresses of one that was only started again.
-func TestInterfacesAreNotToldBeforeTheyAreRead(t *testing.T) {
-	m, _ := thinker(t)
-	if m.compile(); m.self.Interfaces != nil {
-		t.Errorf("it says %#v", m.self.Interfaces)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- m.l2.Run(ctx) }()
-	<-m.l2.Ready()
-	if m.compile(); m.self.Interfaces == nil {
-		t.Error("it has read them and does not say so")
-	}
-	stop()
-	<-ended
 }

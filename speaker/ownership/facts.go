@@ -1,24 +1,23 @@
-package speaker
+package ownership
 
 import (
 	"net/netip"
 	"slices"
-	"time"
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 )
 
 // facts are what this node says about itself now.
-func (m *mind) facts(now time.Time) announce.Facts {
-	if announce.Drained(m.cluster, m.opts.NodeName, m.opts.HandOverOnCordon) {
-		m.drained.say(now, m.needsNotice())
+func (m *Machine) facts() announce.Facts {
+	if announce.Drained(m.world.Cluster, m.opts.Node, m.opts.HandOverOnCordon) {
+		m.departure.drained.say(m.now, m.needsNotice())
 	} else {
-		m.drained = farewell{}
+		m.departure.drained = drainNotice{}
 	}
 	return announce.Facts{
-		Interfaces: withoutNodes(m.cluster, m.l2.Interfaces()), Behind: m.rules.Behind() != "",
-		Leaving: m.stops.holds(now), Drained: m.drained.holds(now),
+		Interfaces: withoutNodes(m.world.Cluster, m.world.Link.Interfaces), Behind: m.world.Proxy.Behind,
+		Leaving: m.departure.stops.holds(m.now), Drained: m.departure.drained.holds(m.now),
 	}
 }
 
@@ -40,4 +39,23 @@ func withoutNodes(c *snapshot.Cluster, in []announce.Interface) []announce.Inter
 		out[i].Gateways = slices.DeleteFunc(slices.Clone(out[i].Gateways), func(g netip.Addr) bool { _, is := nodes[g]; return is })
 	}
 	return out
+}
+
+// peers are the nodes by their first InternalIP.
+func (m *Machine) peers() (self netip.Addr, peers []Peer) {
+	for _, n := range m.world.Cluster.Nodes.Sorted() {
+		for _, a := range n.Status.Addresses {
+			ip, err := netip.ParseAddr(a.Address)
+			if err != nil || a.Type != "InternalIP" {
+				continue
+			}
+			if n.Name == m.opts.Node {
+				self = ip
+			} else {
+				peers = append(peers, Peer{n.Name, ip})
+			}
+			break
+		}
+	}
+	return self, peers
 }

@@ -1,0 +1,148 @@
+package speaker
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	"quayside.io/speaker/l2"
+	"quayside.io/speaker/members"
+	"quayside.io/speaker/ownership"
+)
+
+// asker puts the questions of a machine to the LAN and to other nodes.
+type asker struct {
+	l2       *l2.Announcer
+	members  *members.Members
+	log      *slog.Logger
+	findings chan *ownership.Finding
+	asking   sync.WaitGroup
+}
+
+func newAsker(s *Speaker) *asker {
+	return &asker{l2: s.l2, members: s.members, log: s.opts.Log, findings: make(chan *ownership.Finding, 16)}
+}
+
+// ask puts questions. What is found out comes by findings, unless ctx ends before.
+func (a *asker) ask(ctx context.Context, q *ownership.Inquiry) {
+	a.asking.Go(func() {
+		f := a.find(ctx, q)
+		a.tell(ctx, f)
+		a.watchTheDying(ctx, f)
+	})
+}
+
+func (a *asker) tell(ctx context.Context, f *ownership.Finding) {
+	select {
+	case a.findings <- f:
+	case <-ctx.Done():
+	}
+}
+
+// find asks the LAN, and at the same time the nodes that are to lose something.
+func (a *asker) find(ctx context.Context, q *ownership.Inquiry) *ownership.Finding {
+	alive := make(chan map[string]ownership.Liveness, 1)
+	go func() { alive <- a.probe(ctx, q.Losers, q.Timing.Window()) }()
+	questions := make([]l2.Question, 0, len(q.Questions)+len(q.Nodes))
+	for _, one := range q.Questions {
+		questions = append(questions, l2.Question{Address: one.Address, Interfaces: one.Interfaces, Held: one.Held})
+	}
+	if len(q.Nodes) > 0 {
+		questions = append(questions, a.witnesses(q.Nodes)...)
+	}
+	found, heard, err := a.l2.Listen(ctx, questions, l2.Timing(q.Timing))
+	f := &ownership.Finding{Inquiry: q, Found: make(map[netip.Addr]ownership.Found, len(found)), Deaf: len(q.Nodes) > 0 && !heard, Liveness: <-alive, Err: err}
+	for address, who := range found {
+		f.Found[address] = ownership.Found(who)
+	}
+	f, _ = a.lookAgain(ctx, f)
+	return f
+}
+
+// witnesses are nodes, and whoever else this machine has talked to.
+func (a *asker) witnesses(nodes map[string]netip.Addr) []l2.Question {
+	out, err := a.l2.Neighbours()
+	if err != nil {
+		a.log.Warn("neighbours are not known", "error", err)
+	}
+	for _, at := range nodes {
+		out = append(out, l2.Question{Address: at, Host: true})
+	}
+	return out
+}
+
+// probe asks nodes whether their speakers run.
+func (a *asker) probe(ctx context.Context, nodes map[string]netip.Addr, timeout time.Duration) map[string]ownership.Liveness {
+	out := map[string]ownership.Liveness{}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for name, at := range nodes {
+		asking.Go(func() {
+			l := liveness(a.members.Probe(ctx, at, timeout))
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = l
+		})
+	}
+	asking.Wait()
+	return out
+}
+
+func liveness(l members.Liveness) ownership.Liveness {
+	switch l {
+	case members.Listening:
+		return ownership.Listening
+	case members.Closed:
+		return ownership.Closed
+	}
+	return ownership.Silent
+}
+
+// lookAgain probes those again who listened, and reports whether one does not any
+// more. A speaker that was killed listens until its kernel has closed what it had
+// open, which takes it some 13 ms for each packet socket, and there are several
+// for each interface.
+func (a *asker) lookAgain(ctx context.Context, f *ownership.Finding) (later *ownership.Finding, died bool) {
+	listened := map[string]netip.Addr{}
+	for name, l := range f.Liveness {
+		if l == ownership.Listening {
+			listened[name] = f.Losers[name]
+		}
+	}
+	now := *f
+	now.Liveness = maps.Clone(f.Liveness) // the machine may be reading the earlier one
+	for name, l := range a.probe(ctx, listened, f.Timing.Window()) {
+		now.Liveness[name] = l
+		died = died || l == ownership.Closed
+	}
+	return &now, died
+}
+
+// The dying are watched until about the time of the next question.
+const (
+	looks     = 10
+	lookPause = 25 * time.Millisecond
+)
+
+// watchTheDying says so when a speaker stops to listen between a question and
+// the next: the address need not wait for that one.
+func (a *asker) watchTheDying(ctx context.Context, f *ownership.Finding) {
+	for range looks {
+		if !f.Slow() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookPause):
+		}
+		later, died := a.lookAgain(ctx, f)
+		if f = later; died {
+			a.tell(ctx, f)
+			return
+		}
+	}
+}

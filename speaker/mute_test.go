@@ -1,0 +1,100 @@
+package speaker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/test/netns"
+)
+
+// notes keeps the Events.
+type notes struct {
+	cluster.Writer
+	heard []string
+}
+
+func (n *notes) Event(about snapshot.Ref, _, reason, message string) {
+	n.heard = append(n.heard, about.String()+" "+reason+": "+message)
+}
+
+// lone is the speaker of node n1 among the objects of a fleet, which meets nobody.
+func lone(t *testing.T, more ...snapshot.Object) (*Speaker, *notes) {
+	t.Helper()
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "machine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Put(append(objects(2), more...)...)
+	go func() { _ = files.Run(t.Context()) }()
+	changes := files.Watch(snapshot.Service)
+	defer changes.Stop()
+	for files.Snapshot().Services.Len() == 0 { // they are put together
+		<-changes.C()
+	}
+	n := &notes{}
+	s, err := New(Options{Source: files.Source, Writer: n, NodeName: "n1", Solitary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-files.Synced()
+	return s, n
+}
+
+// A speaker that may not open packet sockets says so wherever it can, and does
+// not meet the others, who would leave it its share of the addresses.
+func TestWhoMayNotSpeakLeavesItsShare(t *testing.T) {
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "machine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Put(objects(2)...)
+	go func() { _ = files.Run(t.Context()) }()
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("a secret for the fleet\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := &notes{Writer: files}
+	s, err := New(Options{Source: files.Source, Writer: n, NodeName: "n1", MembersKeyFile: key, MembersBind: "127.0.0.1:17946"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func() string {
+		if status, ok := files.Snapshot().SpeakerStatuses.Get(snapshot.Key{Name: "n1"}); ok {
+			return fmt.Sprint(status.Status.Members.NotAlive)
+		}
+		return ""
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	go func() {
+		for said() == "" && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		stop()
+	}()
+	netns.Without(t, unix.CAP_NET_RAW, func() { err = s.Run(ctx) })
+	if err != nil {
+		t.Error(err)
+	}
+	if waiting := s.members.View().Waiting; waiting != "speaker is starting" {
+		t.Errorf("it has met others: %q", waiting)
+	}
+	told := map[string]string{"readiness": fmt.Sprint(s.Ready()), "SpeakerStatus": said(), "Events": fmt.Sprint(n.heard)}
+	for where, text := range told {
+		if !strings.Contains(text, "NET_RAW") {
+			t.Errorf("%s says %q", where, text)
+		}
+	}
+	if want := "Node n1 SpeakerWaiting: this node announces nothing: "; len(n.heard) != 1 || !strings.HasPrefix(n.heard[0], want) {
+		t.Errorf("told %q, want one %q", n.heard, want)
+	}
+}

@@ -1,0 +1,104 @@
+package ownership
+
+import (
+	"maps"
+	"slices"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/announce"
+)
+
+// maxNotAlive bounds what a SpeakerStatus says of others.
+const maxNotAlive = 20
+
+func (m *Machine) change(c Change) { m.out.Changes = append(m.out.Changes, c) }
+
+// notify tells the Services of an address what became of it.
+func (m *Machine) notify(answer announce.Answer, reason, message string) {
+	for _, svc := range answer.Services {
+		m.out.Report.Events = append(m.out.Report.Events, Notice{snapshot.Ref{Kind: "Service", Key: svc}, "Normal", reason, message})
+	}
+}
+
+// report says how things stand, with Events where a problem of this node began.
+func (m *Machine) report() {
+	// The controller's leader reports the problems that every speaker sees. This
+	// node's own, and what it alone has heard on the LAN, are reported here, when
+	// they begin.
+	own := m.ownProblems()
+	r := &m.out.Report
+	r.Own = slices.Concat(own, m.plan.Heard())
+	r.Problems = slices.Concat(m.plan.Problems, own)
+	now := make(map[snapshot.Problem]struct{}, len(r.Own))
+	for _, p := range r.Own {
+		now[p] = struct{}{}
+		if _, old := m.told[p]; !old {
+			r.Events = append(r.Events, Notice{p.Object, "Warning", p.Reason, p.Message})
+		}
+	}
+	m.told = now
+	m.out.Plan, m.out.Waiting, m.out.Leaving = m.plan, m.waiting(), m.departure.leaves()
+	switch mute := m.world.Link.Mute; {
+	case m.out.Waiting == "":
+		r.Status = m.status()
+	case mute != "" && m.world.Synced:
+		// What the last process of this node announced is not announced any more.
+		r.Status = &v1alpha1.SpeakerStatusStatus{Members: v1alpha1.SpeakerMembers{
+			Expected: m.expected(), NotAlive: []string{m.opts.Node + ": " + mute},
+		}}
+	}
+}
+
+// ownProblems are those that only this node can know.
+func (m *Machine) ownProblems() []snapshot.Problem {
+	node := snapshot.Ref{Kind: "Node", Key: snapshot.Key{Name: m.opts.Node}}
+	members, link := m.world.Members, m.world.Link
+	var out []snapshot.Problem
+	tell := func(reason, message string) {
+		out = append(out, snapshot.Problem{Object: node, Reason: reason, Message: message})
+	}
+	why := link.Mute
+	if why == "" && m.now.Sub(m.lacks.waits) >= starting {
+		why = members.Waiting
+	}
+	if why != "" {
+		tell("SpeakerWaiting", "this node announces nothing: "+why)
+	}
+	for _, text := range link.Hazards {
+		tell("KernelAnswers", text)
+	}
+	for _, text := range link.Failures {
+		tell("InterfaceFails", text)
+	}
+	if why := m.world.Proxy.Late; why != "" {
+		tell("KubeProxyBehind", "this node takes no new address where another can, until its kube-proxy has written its rules: "+why)
+	}
+	if !members.Settled {
+		return out
+	}
+	for _, name := range slices.Sorted(maps.Keys(members.Missing)) {
+		// A peer without a speaker of its own is no problem.
+		if _, speaks := m.world.Cluster.SpeakerStatuses.Get(snapshot.Key{Name: name}); speaks && m.now.Sub(m.lacks.absent[name]) >= absence {
+			tell("MemberMissing", "the speaker of node "+name+" is not among the members: "+members.Missing[name])
+		}
+	}
+	return out
+}
+
+// status is what this node's SpeakerStatus is to say.
+func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
+	s := m.plan.Status
+	s.Leaving = m.departure.leaves()
+	s.Members = v1alpha1.SpeakerMembers{Alive: int32(len(m.world.Members.Alive)), Expected: m.expected()}
+	for _, name := range slices.Sorted(maps.Keys(m.world.Members.Missing)) {
+		if len(s.Members.NotAlive) == maxNotAlive {
+			break
+		}
+		s.Members.NotAlive = append(s.Members.NotAlive, name+": "+m.world.Members.Missing[name])
+	}
+	return &s
+}
+
+// expected is how many speakers there should be.
+func (m *Machine) expected() int32 { return int32(max(1, m.world.Cluster.Nodes.Len())) }

@@ -1,0 +1,128 @@
+package ownership
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/announce"
+)
+
+// Whichever brings the better claim first, gossip or the API server, the
+// Service hears that this node has stopped.
+func TestWhoIsOutrankedByAStatusSaysSo(t *testing.T) {
+	other := &v1alpha1.SpeakerStatus{}
+	other.Name = "n2"
+	other.Status.Announcing = []v1alpha1.Announcing{{Service: "default/s0", Address: "10.0.0.50", Protocol: "l2", Epoch: 3}}
+	m := alone(t, other)
+	a := netip.MustParseAddr("10.0.0.50")
+	m.holdings.claims[a] = 2
+	m.plan = &announce.Plan{L2: announce.L2{Answers: map[netip.Addr]announce.Answer{a: {Epoch: 2, Services: []snapshot.Key{{Namespace: "default", Name: "s0"}}}}}}
+	m.compile()
+	if m.holdings.has(a) {
+		t.Error("the claim stands although a better one is known")
+	}
+	if m.holdings.losses[a].Times != 1 {
+		t.Errorf("counted as %d losses", m.holdings.losses[a].Times)
+	}
+	want := "Service default/s0 Moved: node n1 stops announcing 10.0.0.50: node n2 does now"
+	if !slices.Contains(told(m), want) {
+		t.Errorf("told %q, want %q", told(m), want)
+	}
+}
+
+// A stranger on an address of a Service is told to the Service by the node that
+// heard it, once: nobody else knows.
+func TestAStrangerIsToldToTheService(t *testing.T) {
+	m := alone(t)
+	a := netip.MustParseAddr("10.0.0.50")
+	m.lan.put(a, announce.Refusal{MAC: "02:00:00:00:00:99"}, m.now.Add(time.Minute), false)
+	for range 2 {
+		m.compile()
+		m.report()
+	}
+	if len(told(m)) != 1 || !strings.HasPrefix(told(m)[0], "Service default/s0 AddressInUse: 10.0.0.50 belongs to this Service and a stranger (02:00:00:00:00:99)") {
+		t.Errorf("told %q, want one Event about the stranger", told(m))
+	}
+}
+
+// A question that fails says nothing about anybody: no stranger is accused.
+func TestAFailedQuestionAccusesNobody(t *testing.T) {
+	m := alone(t)
+	m.compile()
+	asked := map[netip.Addr]announce.Take{}
+	for _, take := range m.plan.L2.Take {
+		asked[take.Address] = take
+	}
+	if len(asked) == 0 {
+		t.Fatal("nothing is to be asked")
+	}
+	(&Finding{Inquiry: &Inquiry{Takes: asked}, Err: errors.New("list routes of eth0: results may be incomplete or inconsistent")}).happen(m)
+	m.compile()
+	m.report()
+	if len(told(m)) > 0 {
+		t.Error(told(m))
+	}
+	if len(m.lan.deferred) != len(asked) {
+		t.Errorf("%d of %d are left alone for now", len(m.lan.deferred), len(asked))
+	}
+}
+
+// A speaker that is restarted is missed by all others: none of them tells, or a
+// rollout over a thousand nodes would bring a million Events.
+func TestAShortAbsenceIsNotTold(t *testing.T) {
+	other := &v1alpha1.SpeakerStatus{}
+	other.Name = "n2"
+	m := alone(t, other)
+	began := m.now
+	miss := func(at time.Time, names ...string) (told []snapshot.Problem) {
+		m.world.Members = &Members{Settled: true, Missing: map[string]string{}}
+		for _, name := range names {
+			m.world.Members.Missing[name] = "it has left"
+		}
+		m.now = at
+		m.lacks.note(m.world.Members, at)
+		return m.ownProblems()
+	}
+	if told := miss(began, "n2"); len(told) > 0 || m.lacks.wake(began) != absence {
+		t.Errorf("told at once: %v; looks again in %v", told, m.lacks.wake(began))
+	}
+	if told := miss(began.Add(absence-time.Second), "n2"); len(told) > 0 || m.lacks.wake(began.Add(absence-time.Second)) != time.Second {
+		t.Errorf("told early: %v", told)
+	}
+	if told := miss(began.Add(absence), "n2"); len(told) != 1 || told[0].Reason != "MemberMissing" {
+		t.Errorf("told %v", told)
+	}
+	if told := miss(began.Add(2 * absence)); len(told) > 0 {
+		t.Errorf("it is back, and yet: %v", told)
+	}
+	if told := miss(began.Add(2*absence), "n2"); len(told) > 0 {
+		t.Errorf("told at once when it went again: %v", told)
+	}
+}
+
+// A start is no problem, a key that is still missing is.
+func TestAStartIsNotTold(t *testing.T) {
+	m := alone(t)
+	began := m.now
+	wait := func(at time.Time, why string) []snapshot.Problem {
+		m.world.Members = &Members{Waiting: why}
+		m.now = at
+		m.lacks.note(m.world.Members, at)
+		return m.ownProblems()
+	}
+	if told := wait(began, "speaker is starting"); len(told) > 0 || m.lacks.wake(began) != starting {
+		t.Errorf("told at once: %v; looks again in %v", told, m.lacks.wake(began))
+	}
+	if told := wait(began.Add(starting), "waiting for the members key"); len(told) != 1 || !strings.Contains(told[0].Message, "waiting for the members key") {
+		t.Errorf("told %v", told)
+	}
+	if told := wait(began.Add(2*starting), ""); len(told) > 0 || m.lacks.wake(began.Add(2*starting)) != time.Hour {
+		t.Errorf("it works, and yet: %v", told)
+	}
+}
