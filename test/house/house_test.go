@@ -55,6 +55,7 @@ func floors() map[string]int {
 		"command/migrate":      2,
 		"cluster":              3,
 		"speaker/l2":           3,
+		"speaker/bfd":          3,
 		"speaker/bgp":          3,
 		"speaker/members":      3,
 		"speaker/kubeproxy":    3,
@@ -101,7 +102,7 @@ func keepers() map[string][]string {
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/dispatch", "proxy/serve", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/dispatch", "proxy/serve", "controller", "speaker", "proxy", "command"},
 	}
 }
 

@@ -1,0 +1,80 @@
+package bfd
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"quayside.io/speaker/bfd/session"
+)
+
+// apply makes what is there what is wanted: new sessions first.
+func (d *Detector) apply(w *Want, now time.Time) {
+	d.applied, d.refused, d.dirty = w, map[string]string{}, true
+	wanted := map[ends]string{}
+	for _, name := range slices.Sorted(maps.Keys(w.Sessions)) {
+		s := w.Sessions[name]
+		e, c, err := s.read()
+		if other, twice := wanted[e]; err == nil && twice {
+			err = fmt.Errorf("session %s is the same", other)
+		}
+		if err != nil {
+			d.refused[name] = err.Error()
+			continue
+		}
+		wanted[e] = name
+		d.keep(e, c, name, s.ttl(), now)
+	}
+	for e, p := range d.have {
+		if _, ok := wanted[e]; !ok && p.leaving.IsZero() {
+			d.leave(p, now)
+		}
+	}
+	d.refilter()
+}
+
+// keep makes a session be there and want c.
+func (d *Detector) keep(e ends, c session.Config, name string, ttl uint8, now time.Time) {
+	p := d.have[e]
+	if p == nil {
+		p = &peer{ends: e, id: d.newID(), since: now, index: -1}
+		p.machine = session.New(p.id, c)
+		p.seen = p.machine.Status()
+		d.have[e], d.byID[p.id] = p, p
+	}
+	p.name, p.minimumTTL = name, ttl
+	p.machine.Configure(c)
+	if !p.leaving.IsZero() {
+		p.leaving = time.Time{}
+		p.machine.Enable()
+	}
+	d.book(p, now, true)
+}
+
+// leave begins to say goodbye. Where another session goes to the same peer, the
+// peer may answer that one by now: what is said any later would end it.
+func (d *Detector) leave(p *peer, now time.Time) {
+	p.leaving = now.Add(goodbye)
+	for _, other := range d.have {
+		if other != p && other.leaving.IsZero() && other.peer == p.peer && other.multihop == p.multihop {
+			p.leaving = now
+		}
+	}
+	p.machine.Disable()
+	d.book(p, now, true)
+}
+
+// newID is a discriminator that nobody can guess (RFC 5880 10) and no session has.
+func (d *Detector) newID() uint32 {
+	for {
+		var b [4]byte
+		_, _ = rand.Read(b[:]) // it never fails
+		id := binary.NativeEndian.Uint32(b[:])
+		if _, taken := d.byID[id]; id != 0 && !taken {
+			return id
+		}
+	}
+}
