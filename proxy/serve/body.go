@@ -49,7 +49,14 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := b.source.Read(p)
-	if err == io.EOF && !b.ended {
+	switch {
+	case err != io.EOF || b.ended:
+	case b.length < 0 && b.client.in.ended:
+		// fasthttp calls it the end of the body when the client hangs up where
+		// the size of a chunk or the trailer is due. It is half a body: whoever
+		// had wanted no more would not have met the end of the connection.
+		return n, io.ErrUnexpectedEOF
+	default:
 		b.ended = true
 		b.readTrailer()
 	}

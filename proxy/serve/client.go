@@ -2,6 +2,8 @@ package serve
 
 import (
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -28,16 +30,20 @@ const (
 type client struct {
 	net.Conn          // read and written through; it may take a PROXY header off
 	socket   net.Conn // what lies below that
+	secret   bool     // it carries TLS
 	server   *Server
 	raw      syscall.RawConn
 	peer     netip.Addr // valid after identify
 
 	readBy  time.Time // the read deadline in force
 	writeBy time.Time
-	cut     atomic.Bool // reading was ended by stopReading
+	reading sync.Mutex  // makes setting a read deadline and stopReading exclude each other
+	cut     bool        // reading was ended by stopReading; guarded by reading
 	tunnel  atomic.Bool // the connection was upgraded
 	asked   atomic.Bool // a request has arrived
 	linger  bool        // part of a request may still be coming
+	in      inbound
+	failed  bool // the TLS handshake did
 
 	abandon func() // frees what waits for an upgrade that never comes about
 	closed  sync.Once
@@ -46,8 +52,19 @@ type client struct {
 	gone bool
 }
 
+// inbound is what reading HTTP off a connection has brought so far.
+type inbound struct {
+	heard bool // a byte
+	ended bool // the end: the client sends no more
+}
+
+func (in *inbound) note(n int, err error) {
+	in.heard = in.heard || n > 0
+	in.ended = in.ended || n == 0 && err == io.EOF
+}
+
 func newClient(nc net.Conn, l *listener) (*client, error) {
-	c := &client{Conn: l.server.withProxyHeader(nc), socket: nc, server: l.server}
+	c := &client{Conn: l.server.withProxyHeader(nc), socket: nc, secret: l.tls, server: l.server}
 	if sc, ok := nc.(syscall.Conn); ok {
 		raw, err := sc.SyscallConn()
 		if err != nil {
@@ -79,19 +96,35 @@ func addrOf(a net.Addr) netip.Addr {
 // SetReadDeadline implements net.Conn. fasthttp calls it twice for each request,
 // always the same time ahead; most calls find the deadline near enough.
 func (c *client) SetReadDeadline(t time.Time) error {
-	if c.cut.Load() {
+	if c.near(c.readBy, t) {
 		return nil
 	}
-	if c.near(c.readBy, t) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.cut {
 		return nil
 	}
 	c.readBy = t
 	return c.Conn.SetReadDeadline(t)
 }
 
+// Read implements net.Conn.
+func (c *client) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.secret {
+		c.in.note(n, err)
+	}
+	return n, err
+}
+
 // SetDeadline implements net.Conn.
 func (c *client) SetDeadline(t time.Time) error {
 	c.readBy, c.writeBy = t, t
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.cut {
+		return c.Conn.SetWriteDeadline(t)
+	}
 	return c.Conn.SetDeadline(t)
 }
 
@@ -123,7 +156,9 @@ func (c *client) keepReading() error {
 
 // stopReading wakes whoever reads, now and for good. Any goroutine may call it.
 func (c *client) stopReading() {
-	c.cut.Store(true)
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.cut = true
 	c.Conn.SetReadDeadline(time.Unix(1, 0))
 }
 
@@ -200,6 +235,39 @@ type tlsClient struct {
 }
 
 func (c *tlsClient) base() *client { return c.client }
+
+// Read implements net.Conn. crypto/tls may tell the end together with the last
+// bytes; here it comes by itself, so that having met it means to have wanted more.
+func (c *tlsClient) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && err == io.EOF {
+		err = nil
+	}
+	c.client.in.note(n, err)
+	return n, err
+}
+
+// Handshake is called by fasthttp. Who speaks plain HTTP to this port is told so.
+func (c *tlsClient) Handshake() error {
+	err := c.Conn.Handshake()
+	c.client.failed = err != nil
+	var not tls.RecordHeaderError
+	if errors.As(err, &not) && not.Conn != nil && looksLikeHTTP(not.RecordHeader) {
+		c.client.server.answerPlain(c.client)
+	}
+	return err
+}
+
+// looksLikeHTTP reports whether what should be the head of a TLS record is the
+// start of a request line: methods are upper case letters.
+func looksLikeHTTP(head [5]byte) bool {
+	for i, b := range head {
+		if (b < 'A' || 'Z' < b) && (i < 3 || b != ' ' && b != '/') {
+			return false
+		}
+	}
+	return true
+}
 
 // Close implements net.Conn.
 func (c *tlsClient) Close() error {

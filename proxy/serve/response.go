@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -220,7 +221,10 @@ func (t *tunnel) Read(p []byte) (int, error) { return t.Reader.Read(p) }
 // refuse answers what fasthttp could not parse.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	c, _ := ctx.Conn().(connection)
-	if len(ctx.Request.Header.RawHeaders()) == 0 && c != nil && isSilent(err) {
+	if c != nil && c.base().failed {
+		return // fasthttp reads on after a handshake that failed
+	}
+	if c != nil && !c.base().in.heard && isSilent(err) {
 		c.base().Conn.Close() // it was opened in advance and never used
 		return
 	}
@@ -246,8 +250,20 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// isSilent reports whether err is a timeout before the first byte of a request;
-// later ones come wrapped.
+// answerPlain tells a client that speaks HTTP where TLS is spoken.
+func (s *Server) answerPlain(c *client) {
+	rc, _ := s.contexts.Get().(*requestContext)
+	rc.ex.Answer(400, "400 Bad Request: this port speaks TLS; use https\n")
+	s.options.Handler.Handle(&rc.ex)
+	text := rc.ex.Response.Text
+	fmt.Fprintf(c, "HTTP/1.1 400 Bad Request\r\nServer: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		serverName, len(text), text)
+	rc.finish()
+	c.linger = true
+}
+
+// isSilent reports whether err is a timeout in the first read of a request's head
+// or body; others come wrapped.
 func isSilent(err error) bool {
 	op, ok := err.(*net.OpError)
 	return ok && op.Timeout()
