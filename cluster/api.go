@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -31,12 +30,9 @@ type APIOptions struct {
 	Kinds []snapshot.Kind
 	// WatchNamespace narrows namespaced kinds to one namespace; empty: all.
 	WatchNamespace string
-	// SecretNamespace narrows Secrets further, and SecretType to one type,
-	// such as kubernetes.io/tls; empty: no narrowing.
-	SecretNamespace string
-	SecretType      corev1.SecretType
-	// ConfigMap narrows ConfigMaps to one; a zero Key: no narrowing.
-	ConfigMap snapshot.Key
+	// Referenced are those of Kinds of which only the objects that Refer names
+	// are watched: by name, or by namespace where there are many.
+	Referenced []snapshot.Kind
 	// SpeakerStatus narrows SpeakerStatuses to the one of a node; empty: no
 	// narrowing.
 	SpeakerStatus string
@@ -98,7 +94,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 		return nil, err
 	}
 	a := &API{
-		Source:    newSource(opts.Kinds),
+		Source:    newSource(slices.DeleteFunc(slices.Clone(opts.Kinds), func(k snapshot.Kind) bool { return slices.Contains(opts.Referenced, k) })),
 		opts:      opts,
 		log:       opts.Log,
 		clients:   clients,
@@ -108,6 +104,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 			Name: "quayside_api_writes_total", Help: "Writes to the API server by kind and outcome: ok, stale, refused, unknown.",
 		}, []string{"kind", "outcome"}),
 	}
+	a.references = newReferences(opts.Referenced)
 	a.contact = newContact(a.Source, opts, clients.config.Host, all)
 	a.events = newEventWriter(a)
 	if opts.Registerer != nil {
@@ -125,8 +122,11 @@ func (a *API) Run(ctx context.Context) error {
 	g.Go(func() error { a.loop(ctx); return nil })
 	g.Go(func() error { a.events.run(ctx); return nil })
 	g.Go(func() error { a.clearDoubts(ctx); return nil })
+	g.Go(func() error { a.watchReferenced(ctx); return nil })
 	for _, kind := range a.opts.Kinds {
-		g.Go(func() error { a.reflect(ctx, kind); return nil })
+		if !a.references.follows(kind) {
+			g.Go(func() error { a.reflect(ctx, scope{kind: kind}); return nil })
+		}
 	}
 	err := g.Wait()
 	a.clients.http.CloseIdleConnections()

@@ -28,16 +28,16 @@ type contact struct {
 	resources map[snapshot.Kind]snapshot.Resource
 
 	mu    sync.Mutex
-	state map[snapshot.Kind]string // "", or one of the reasons
+	state map[scope]string // "", or one of the reasons
 }
 
 func newContact(s *Source, opts APIOptions, host string, resources map[snapshot.Kind]snapshot.Resource) *contact {
 	return &contact{source: s, log: opts.Log, host: host, optional: func(k snapshot.Kind) bool { return opts.Lenient || slices.Contains(opts.Optional, k) },
-		resources: resources, state: map[snapshot.Kind]string{}}
+		resources: resources, state: map[scope]string{}}
 }
 
-// heard notes the outcome of an attempt to read a kind.
-func (c *contact) heard(ctx context.Context, kind snapshot.Kind, err error) {
+// heard notes the outcome of an attempt to read a scope.
+func (c *contact) heard(ctx context.Context, s scope, err error) {
 	if ctx.Err() != nil {
 		return // we hung up
 	}
@@ -57,23 +57,33 @@ func (c *contact) heard(ctx context.Context, kind snapshot.Kind, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if was, known := c.state[kind]; known && was == reason {
+	if was, known := c.state[s]; known && was == reason {
 		return
 	}
-	c.state[kind] = reason
+	c.state[s] = reason
 	if reason != "" {
-		c.log.Warn("cannot watch", "kind", kind.String(), "reason", reason, "error", err)
+		c.log.Warn("cannot watch", "kind", s.kind.String(), "namespace", s.namespace, "name", s.name, "reason", reason, "error", err)
 	} else {
-		c.log.Debug("watching", "kind", kind.String())
+		c.log.Debug("watching", "kind", s.kind.String(), "namespace", s.namespace, "name", s.name)
 	}
 	faults := c.faultsLocked()
-	settled := reason == KindMissing || reason == Forbidden && c.optional(kind)
+	// Nobody waits for a part of a kind to be permitted: what refers to it is told.
+	settled := reason == KindMissing || reason == Forbidden && (s.narrowed() || c.optional(s.kind))
 	c.source.note(true, func(l *ledger) {
 		l.fault("contact", faults)
 		if settled {
-			l.settle(kind)
+			l.settle(s)
 		}
 	})
+}
+
+// forget drops what is known of a scope that is no longer read.
+func (c *contact) forget(s scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.state, s)
+	faults := c.faultsLocked()
+	c.source.note(false, func(l *ledger) { l.fault("contact", faults) })
 }
 
 // faultsLocked says what is wrong now; the texts stay the same while it is, so
@@ -81,8 +91,8 @@ func (c *contact) heard(ctx context.Context, kind snapshot.Kind, err error) {
 func (c *contact) faultsLocked() []snapshot.Problem {
 	var faults []snapshot.Problem
 	unreachable := false
-	for kind, reason := range c.state {
-		r := c.resources[kind]
+	for s, reason := range c.state {
+		r := c.resources[s.kind]
 		about := snapshot.Ref{Kind: "APIResource", Key: snapshot.Key{Name: r.Name + "." + r.Group.Group}}
 		switch reason {
 		case KindMissing:
@@ -92,8 +102,12 @@ func (c *contact) faultsLocked() []snapshot.Problem {
 			}
 			faults = append(faults, snapshot.Problem{Object: about, Reason: reason, Message: message})
 		case Forbidden:
+			where := ""
+			if s.namespace != "" {
+				where = " in namespace " + s.namespace
+			}
 			faults = append(faults, snapshot.Problem{Object: about, Reason: reason,
-				Message: "this account may not list and watch it; check the ClusterRole that the chart installs"})
+				Message: "this account may not list and watch it" + where + "; check the roles that the chart installs"})
 		case Unreachable:
 			unreachable = true
 		}
@@ -103,5 +117,5 @@ func (c *contact) faultsLocked() []snapshot.Problem {
 			Object: snapshot.Ref{Kind: "APIServer", Key: snapshot.Key{Name: c.host}}, Reason: Unreachable,
 			Message: "no contact; everything goes on as last known"})
 	}
-	return faults
+	return snapshot.Distinct(faults)
 }

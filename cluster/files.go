@@ -80,7 +80,7 @@ func NewFiles(paths []string, embedded fs.FS, opts FilesOptions) (*Files, error)
 	f.cache.scan(time.Now())
 	f.arrange(func(l *ledger) {
 		for k := range snapshot.Kinds() {
-			l.settle(k)
+			l.settle(scope{kind: k})
 		}
 	})
 	f.enter(f.inbox.take()) // the loop does not run yet

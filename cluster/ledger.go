@@ -12,9 +12,9 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// graveTime is how long a deletion is remembered. It only has to outlive the
+// tombstoneTime is how long a deletion is remembered. It only has to outlive the
 // answer to a write that was sent before the deletion.
-const graveTime = time.Minute
+const tombstoneTime = time.Minute
 
 // id names an object among all kinds.
 type id struct {
@@ -22,33 +22,36 @@ type id struct {
 	key  snapshot.Key
 }
 
-// grave remembers a deletion by the resourceVersion at which it happened.
-type grave struct {
+// tombstone remembers a deletion by the resourceVersion at which it happened.
+type tombstone struct {
 	version string
-	dug     time.Time
+	since   time.Time
 }
 
 // ledger is what the loop of a Source knows. News of one object come from two
 // sides, the watch and the answers to our own writes, in any order; the ledger
 // keeps the newest by resourceVersion, whichever way it came.
 type ledger struct {
-	cluster *snapshot.Cluster
-	graves  map[id]grave
-	listed  map[snapshot.Kind]string // version of the latest full list
-	swept   time.Time
-	faults  map[string][]snapshot.Problem // by who reports them
-	waiting map[snapshot.Kind]bool        // kinds not yet seen in full
-	now     func() time.Time
+	cluster    *snapshot.Cluster
+	tombstones map[id]tombstone
+	listed     map[scope]string // version of the latest full list
+	seen       map[scope]bool   // listed, or known to be unreadable
+	awaited    []awaited
+	swept      time.Time
+	faults     map[string][]snapshot.Problem // by who reports them
+	waiting    map[snapshot.Kind]bool        // kinds not yet seen in full
+	now        func() time.Time
 }
 
 func newLedger(waitFor []snapshot.Kind) *ledger {
 	l := &ledger{
-		cluster: &snapshot.Cluster{},
-		graves:  map[id]grave{},
-		listed:  map[snapshot.Kind]string{},
-		faults:  map[string][]snapshot.Problem{},
-		waiting: map[snapshot.Kind]bool{},
-		now:     time.Now,
+		cluster:    &snapshot.Cluster{},
+		tombstones: map[id]tombstone{},
+		listed:     map[scope]string{},
+		seen:       map[scope]bool{},
+		faults:     map[string][]snapshot.Problem{},
+		waiting:    map[snapshot.Kind]bool{},
+		now:        time.Now,
 	}
 	for _, k := range waitFor {
 		l.waiting[k] = true
@@ -69,17 +72,19 @@ func (l *ledger) isNews(o snapshot.Object) bool {
 		return false
 	}
 	at := id{kind, snapshot.KeyOf(o)}
-	if g, dead := l.graves[at]; dead {
-		if !newer(o.GetResourceVersion(), g.version) {
+	if t, dead := l.tombstones[at]; dead {
+		if !newer(o.GetResourceVersion(), t.version) {
 			return false
 		}
-		delete(l.graves, at)
+		delete(l.tombstones, at)
 	}
 	have, ok := l.cluster.Get(kind, at.key)
 	if !ok {
-		// A list that did not have it is a grave for all that is not known.
-		floor, listed := l.listed[kind]
-		return !listed || newer(o.GetResourceVersion(), floor)
+		// A list that did not have it is a tombstone for all that is not known.
+		return !slices.ContainsFunc(scopesOf(kind, at.key), func(s scope) bool {
+			floor, listed := l.listed[s]
+			return listed && !newer(o.GetResourceVersion(), floor)
+		})
 	}
 	return newer(o.GetResourceVersion(), have.GetResourceVersion()) && !isHeartbeat(have, o)
 }
@@ -104,16 +109,16 @@ func (l *ledger) remove(kind snapshot.Kind, key snapshot.Key, version string) {
 	if ok && newer(have.GetResourceVersion(), version) {
 		return // already created again
 	}
-	l.graves[id{kind, key}] = grave{version, l.now()}
+	l.tombstones[id{kind, key}] = tombstone{version, l.now()}
 	if ok {
 		l.cluster = l.cluster.Without(kind, key)
 	}
 }
 
-// replace enters the whole of a kind as it was at version: what is missing from
+// replace enters the whole of a scope as it was at version: what is missing from
 // objects was deleted, unless it is known to be newer than the list.
-func (l *ledger) replace(kind snapshot.Kind, objects []snapshot.Object, version string) {
-	delete(l.listed, kind) // it has no say about a later list
+func (l *ledger) replace(s scope, objects []snapshot.Object, version string) {
+	delete(l.listed, s) // it has no say about a later list
 	listed := make(map[snapshot.Key]bool, len(objects))
 	news := make([]snapshot.Object, 0, len(objects))
 	for _, o := range objects {
@@ -123,21 +128,18 @@ func (l *ledger) replace(kind snapshot.Kind, objects []snapshot.Object, version 
 		}
 	}
 	var gone []snapshot.Key
-	for o := range l.cluster.Objects(kind) {
-		if k := snapshot.KeyOf(o); !listed[k] {
+	for o := range l.cluster.Objects(s.kind) {
+		if k := snapshot.KeyOf(o); s.covers(k) && !listed[k] {
 			gone = append(gone, k)
 		}
 	}
 	for _, k := range gone {
-		l.remove(kind, k, version)
+		l.remove(s.kind, k, version)
 	}
 	l.cluster = l.cluster.With(news...)
-	l.listed[kind] = version
-	l.settle(kind)
+	l.listed[s] = version
+	l.settle(s)
 }
-
-// settle says that the kind need not be waited for any more.
-func (l *ledger) settle(kind snapshot.Kind) { delete(l.waiting, kind) }
 
 // fault replaces the problems that one reporter has; none clears them.
 func (l *ledger) fault(reporter string, problems []snapshot.Problem) {
@@ -153,14 +155,14 @@ func (l *ledger) fault(reporter string, problems []snapshot.Problem) {
 	l.cluster = l.cluster.WithFaults(all)
 }
 
-// sweep forgets old graves.
+// sweep forgets old tombstones.
 func (l *ledger) sweep() {
 	now := l.now()
-	if now.Sub(l.swept) < graveTime {
+	if now.Sub(l.swept) < tombstoneTime {
 		return
 	}
 	l.swept = now
-	maps.DeleteFunc(l.graves, func(_ id, g grave) bool { return now.Sub(g.dug) > graveTime })
+	maps.DeleteFunc(l.tombstones, func(_ id, t tombstone) bool { return now.Sub(t.since) > tombstoneTime })
 }
 
 // newer reports whether version a is later than b. A server whose versions are

@@ -44,31 +44,31 @@ func TestALateWriteDoesNotResurrect(t *testing.T) {
 	}
 }
 
-func TestGravesAreForgotten(t *testing.T) {
+func TestTombstonesAreForgotten(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := newLedger(nil)
 	l.now = func() time.Time { return now }
 	l.remove(snapshot.Service, snapshot.Key{Name: "a"}, "1")
 	l.sweep()
-	if len(l.graves) != 1 {
-		t.Fatalf("a fresh grave is gone")
+	if len(l.tombstones) != 1 {
+		t.Fatalf("a fresh tombstone is gone")
 	}
-	now = now.Add(2 * graveTime)
+	now = now.Add(2 * tombstoneTime)
 	l.sweep()
-	if len(l.graves) != 0 {
-		t.Fatalf("%d graves after %v", len(l.graves), 2*graveTime)
+	if len(l.tombstones) != 0 {
+		t.Fatalf("%d tombstones after %v", len(l.tombstones), 2*tombstoneTime)
 	}
 }
 
 func TestRelistFindsMissedDeletionsAndKeepsNewerWrites(t *testing.T) {
 	l := newLedger([]snapshot.Kind{snapshot.Service})
-	l.replace(snapshot.Service, []snapshot.Object{service("a", "1"), service("b", "2"), service("c", "3")}, "4")
+	l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "1"), service("b", "2"), service("c", "3")}, "4")
 	if len(l.waiting) != 0 {
 		t.Fatal("a full list did not settle the kind")
 	}
 	l.put(service("c", "9")) // written by us, after the list below was read
 	before := l.cluster
-	l.replace(snapshot.Service, []snapshot.Object{service("a", "1")}, "8")
+	l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "1")}, "8")
 	if versionOf(l, "a") != "1" || versionOf(l, "b") != "" || versionOf(l, "c") != "9" {
 		t.Fatalf("a=%q b=%q c=%q", versionOf(l, "a"), versionOf(l, "b"), versionOf(l, "c"))
 	}
@@ -76,7 +76,7 @@ func TestRelistFindsMissedDeletionsAndKeepsNewerWrites(t *testing.T) {
 		t.Fatal("a deletion was not counted")
 	}
 	before = l.cluster
-	l.replace(snapshot.Service, []snapshot.Object{service("a", "1"), service("c", "9")}, "10")
+	l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "1"), service("c", "9")}, "10")
 	if l.cluster.Changed(before, snapshot.Service) {
 		t.Fatal("a list that brought no news counts as a change")
 	}
@@ -197,7 +197,7 @@ func TestLedgerFollowsTheServer(t *testing.T) {
 				}
 			case 5: // the watch broke and starts again from a list
 				objects, version := w.list()
-				l.replace(snapshot.Service, objects, version)
+				l.replace(scope{kind: snapshot.Service}, objects, version)
 				w.stream = nil
 			}
 			for _, name := range []string{"a", "b", "c"} {

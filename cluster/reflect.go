@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,28 +21,28 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// reflect keeps one kind in the ledger the same as in the server.
-func (a *API) reflect(ctx context.Context, kind snapshot.Kind) {
-	r := a.resources[kind]
+// reflect keeps one scope in the ledger the same as in the server.
+func (a *API) reflect(ctx context.Context, s scope) {
+	r := a.resources[s.kind]
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := r.NewList()
-			err := a.narrow(a.on(r).Get(), kind, r, &o).Do(ctx).Into(list)
-			a.contact.heard(ctx, kind, err)
+			err := a.narrow(a.on(r).Get(), s, r, &o).Do(ctx).Into(list)
+			a.contact.heard(ctx, s, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
-			w, err := a.narrow(a.on(r).Get(), kind, r, &o).Watch(ctx)
+			w, err := a.narrow(a.on(r).Get(), s, r, &o).Watch(ctx)
 			if isStillborn(w) {
 				w, err = nil, fmt.Errorf("watch %s: %w", r.Name, io.ErrUnexpectedEOF)
 			}
-			a.contact.heard(ctx, kind, err)
+			a.contact.heard(ctx, s, err)
 			return w, err
 		},
 	}
-	cache.NewReflectorWithOptions(lw, r.New(), &feed{a.Source, kind}, cache.ReflectorOptions{
-		Name:  kind.String(),
+	cache.NewReflectorWithOptions(lw, r.New(), &feed{a.Source, s}, cache.ReflectorOptions{
+		Name:  s.kind.String(),
 		Clock: impatientClock{clock.RealClock{}, ctx},
 		// Back soon after an outage; the jitter keeps a thousand speakers apart.
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
@@ -69,26 +70,17 @@ func unpack(list runtime.Object) (objects []snapshot.Object, version string, err
 	return objects, head.GetResourceVersion(), err
 }
 
-// narrow addresses a list or watch of a kind, within what was asked for.
-func (a *API) narrow(request *rest.Request, kind snapshot.Kind, r snapshot.Resource, o *metav1.ListOptions) *rest.Request {
-	namespace := a.opts.WatchNamespace
-	switch kind {
-	case snapshot.Secret:
-		if a.opts.SecretNamespace != "" {
-			namespace = a.opts.SecretNamespace
-		}
-		if a.opts.SecretType != "" {
-			o.FieldSelector = fields.OneTermEqualSelector("type", string(a.opts.SecretType)).String()
-		}
-	case snapshot.ConfigMap:
-		if a.opts.ConfigMap.Name != "" {
-			namespace = a.opts.ConfigMap.Namespace
-			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, a.opts.ConfigMap.Name).String()
-		}
-	case snapshot.SpeakerStatus:
-		if a.opts.SpeakerStatus != "" {
-			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, a.opts.SpeakerStatus).String()
-		}
+// narrow addresses a list or watch of a scope, within what was asked for.
+func (a *API) narrow(request *rest.Request, s scope, r snapshot.Resource, o *metav1.ListOptions) *rest.Request {
+	namespace, name := cmp.Or(s.namespace, a.opts.WatchNamespace), s.name
+	if s.kind == snapshot.SpeakerStatus {
+		name = cmp.Or(name, a.opts.SpeakerStatus)
+	}
+	switch {
+	case name != "":
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	case s.kind == snapshot.Secret: // a megabyte each, and nobody refers to them
+		o.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 	}
 	request = request.Resource(r.Name).VersionedParams(o, a.clients.parameters)
 	if r.Namespaced && namespace != "" {
@@ -104,7 +96,7 @@ func (a *API) narrow(request *rest.Request, kind snapshot.Kind, r snapshot.Resou
 // store, without storing anything a second time.
 type feed struct {
 	source *Source
-	kind   snapshot.Kind
+	scope  scope
 }
 
 var _ cache.TransformingStore = (*feed)(nil)
@@ -113,7 +105,7 @@ var _ cache.TransformingStore = (*feed)(nil)
 func (f *feed) Add(obj any) error {
 	if o, ok := obj.(snapshot.Object); ok {
 		strip(o)
-		f.source.note(f.kind == snapshot.EndpointSlice, func(l *ledger) { l.put(o) })
+		f.source.note(f.scope.kind == snapshot.EndpointSlice, func(l *ledger) { l.put(o) })
 	}
 	return nil
 }
@@ -124,8 +116,8 @@ func (f *feed) Update(obj any) error { return f.Add(obj) }
 // Delete implements cache.ReflectorStore.
 func (f *feed) Delete(obj any) error {
 	if o, ok := obj.(snapshot.Object); ok {
-		f.source.note(f.kind == snapshot.EndpointSlice, func(l *ledger) {
-			l.remove(f.kind, snapshot.KeyOf(o), o.GetResourceVersion())
+		f.source.note(f.scope.kind == snapshot.EndpointSlice, func(l *ledger) {
+			l.remove(f.scope.kind, snapshot.KeyOf(o), o.GetResourceVersion())
 		})
 	}
 	return nil
@@ -139,7 +131,7 @@ func (f *feed) Replace(list []any, version string) error {
 			objects = append(objects, strip(o))
 		}
 	}
-	f.source.note(true, func(l *ledger) { l.replace(f.kind, objects, version) })
+	f.source.note(true, func(l *ledger) { l.replace(f.scope, objects, version) })
 	return nil
 }
 

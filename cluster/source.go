@@ -21,6 +21,8 @@ type Source struct {
 	stopped chan struct{} // closed when the loop ends
 	inbox   *inbox
 	ledger  *ledger // the loop's alone
+	// references is nil where everything is seen anyway.
+	references *references
 
 	mu          sync.Mutex
 	subscribers map[*Subscription]struct{}
@@ -127,6 +129,9 @@ func (s *Source) enter(changes []change) {
 		if c.entered != nil {
 			close(c.entered)
 		}
+	}
+	for _, a := range s.ledger.met() {
+		close(a.seen)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster"
 	"quayside.io/command/explain"
@@ -84,7 +83,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "controller", Log: p.log, Registerer: p.registry,
-		Kinds: controller.Kinds(), SecretType: corev1.SecretTypeTLS, SecretNamespace: f.cluster.ingress.watchNamespace,
+		Kinds: controller.Kinds(),
 	})
 	if err != nil {
 		return err

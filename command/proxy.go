@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
@@ -79,7 +78,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
-		WatchNamespace: f.ingress.watchNamespace, SecretType: corev1.SecretTypeTLS, Kinds: proxy.Kinds(),
+		WatchNamespace: f.ingress.watchNamespace, Kinds: proxy.Kinds(),
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 	})

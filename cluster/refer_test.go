@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
+)
+
+func secret(namespace, name, version string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: version}}
+}
+
+func TestScopesAreNamesOrNamespaces(t *testing.T) {
+	var keys []snapshot.Key
+	for i := range namesPerNamespace {
+		keys = append(keys, snapshot.Key{Namespace: "few", Name: fmt.Sprint("s", i)}, snapshot.Key{Namespace: "many", Name: fmt.Sprint("s", i)})
+	}
+	keys = append(keys, keys[0], snapshot.Key{Namespace: "many", Name: "one-more"})
+	got := scopesFor(snapshot.Secret, keys)
+	want := map[scope]bool{{snapshot.Secret, "many", ""}: true}
+	for i := range namesPerNamespace {
+		want[scope{snapshot.Secret, "few", fmt.Sprint("s", i)}] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("scopes %v, want %v", got, want)
+	}
+	for _, k := range keys {
+		if !slices.ContainsFunc(scopesOf(snapshot.Secret, k), func(s scope) bool { return got[s] }) {
+			t.Errorf("%s is not covered", k)
+		}
+	}
+}
+
+// Who refers is answered when every scope has been listed, or is known to be
+// unreadable, and not before the snapshot shows it.
+func TestReferWaitsUntilAllIsSeen(t *testing.T) {
+	s := newSource(nil)
+	s.references = newReferences([]snapshot.Kind{snapshot.Secret})
+	seen := s.Refer(snapshot.Secret, []snapshot.Key{{Namespace: "a", Name: "tls"}, {Namespace: "b", Name: "tls"}})
+	s.enter(s.inbox.take())
+	a, b := scope{snapshot.Secret, "a", "tls"}, scope{snapshot.Secret, "b", "tls"}
+	s.note(true, func(l *ledger) { l.replace(a, []snapshot.Object{secret("a", "tls", "5")}, "6") })
+	s.enter(s.inbox.take())
+	if isClosed(seen) {
+		t.Fatal("seen before the second was listed")
+	}
+	s.note(true, func(l *ledger) { l.settle(b) })
+	s.enter(s.inbox.take())
+	if !isClosed(seen) || s.Snapshot().Secrets.Len() != 1 {
+		t.Fatalf("all was listed or forbidden: seen %v, %d Secrets", isClosed(seen), s.Snapshot().Secrets.Len())
+	}
+	again := s.Refer(snapshot.Secret, []snapshot.Key{{Namespace: "a", Name: "tls"}})
+	s.enter(s.inbox.take())
+	if !isClosed(again) {
+		t.Error("what has been seen is waited for again")
+	}
+	if none := s.Refer(snapshot.ConfigMap, []snapshot.Key{{Name: "x"}}); !isClosed(none) {
+		t.Error("a kind that is watched as a whole is waited for")
+	}
+}
+
+// A list of one scope says nothing about objects outside it, and dropping a
+// scope takes away only what no other covers.
+func TestScopesDoNotSpeakForEachOther(t *testing.T) {
+	l := newLedger(nil)
+	byName, byNamespace := scope{snapshot.Secret, "a", "x"}, scope{snapshot.Secret, "b", ""}
+	l.replace(byName, []snapshot.Object{secret("a", "x", "3")}, "10")
+	l.replace(byNamespace, []snapshot.Object{secret("b", "y", "4"), secret("b", "z", "4")}, "11")
+	if n := l.cluster.Secrets.Len(); n != 3 {
+		t.Fatalf("%d Secrets, want 3", n)
+	}
+	l.put(secret("a", "later", "2")) // older than the list of another name
+	if _, ok := l.cluster.Secrets.Get(snapshot.Key{Namespace: "a", Name: "later"}); !ok {
+		t.Error("the list of one name counts as the deletion of another")
+	}
+	l.put(secret("b", "gone", "2"))
+	if _, ok := l.cluster.Secrets.Get(snapshot.Key{Namespace: "b", Name: "gone"}); ok {
+		t.Error("an answer from before the list resurrects what it lacks")
+	}
+	l.drop(byNamespace, func(k snapshot.Key) bool { return k.Name == "z" })
+	l.put(secret("b", "y", "4"))
+	if _, ok := l.cluster.Secrets.Get(snapshot.Key{Namespace: "b", Name: "z"}); !ok {
+		t.Error("what another scope covers was dropped")
+	}
+	if _, ok := l.cluster.Secrets.Get(snapshot.Key{Namespace: "b", Name: "y"}); !ok {
+		t.Error("a dropped object is taken for a deleted one")
+	}
+}

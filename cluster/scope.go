@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// scope is what one list and watch covers: a kind, of it one namespace, of that
+// one name. What is empty is not narrowed.
+type scope struct {
+	kind            snapshot.Kind
+	namespace, name string
+}
+
+func (s scope) covers(k snapshot.Key) bool {
+	return (s.namespace == "" || s.namespace == k.Namespace) && (s.name == "" || s.name == k.Name)
+}
+
+// narrowed reports whether s is less than all of its kind.
+func (s scope) narrowed() bool { return s.namespace != "" || s.name != "" }
+
+// scopesOf returns every scope that covers an object.
+func scopesOf(kind snapshot.Kind, k snapshot.Key) []scope {
+	return []scope{{kind: kind}, {kind, k.Namespace, ""}, {kind, k.Namespace, k.Name}}
+}
+
+// namesPerNamespace is how many objects of one namespace are watched by name.
+// With more of them one watch of the namespace costs the server less; with
+// fewer, nothing is read that nobody asked for.
+const namesPerNamespace = 4
+
+// scopesFor returns the scopes in which the objects named by keys are seen.
+func scopesFor(kind snapshot.Kind, keys []snapshot.Key) map[scope]bool {
+	names := map[string]map[string]bool{}
+	for _, k := range keys {
+		if names[k.Namespace] == nil {
+			names[k.Namespace] = map[string]bool{}
+		}
+		names[k.Namespace][k.Name] = true
+	}
+	scopes := map[scope]bool{}
+	for namespace, list := range names {
+		if len(list) > namesPerNamespace {
+			scopes[scope{kind, namespace, ""}] = true
+			continue
+		}
+		for name := range list {
+			scopes[scope{kind, namespace, name}] = true
+		}
+	}
+	return scopes
+}
+
+// awaited is somebody who waits until every one of scopes has been seen.
+type awaited struct {
+	scopes map[scope]bool
+	seen   chan struct{}
+}
+
+// settle says that s need not be waited for any more.
+func (l *ledger) settle(s scope) {
+	if !s.narrowed() {
+		delete(l.waiting, s.kind)
+	}
+	l.seen[s] = true
+}
+
+// await asks for a.seen to be closed once the snapshot shows all of a.scopes.
+func (l *ledger) await(a awaited) { l.awaited = append(l.awaited, a) }
+
+// met takes out and returns who need not wait any longer.
+func (l *ledger) met() (all []awaited) {
+	l.awaited = slices.DeleteFunc(l.awaited, func(a awaited) bool {
+		maps.DeleteFunc(a.scopes, func(s scope, _ bool) bool { return l.seen[s] })
+		if len(a.scopes) == 0 {
+			all = append(all, a)
+		}
+		return len(a.scopes) == 0
+	})
+	return all
+}
+
+// drop forgets a scope that is no longer watched, and its objects but for those
+// that keep covers. They were not deleted, so no tombstone is left.
+func (l *ledger) drop(s scope, keep func(snapshot.Key) bool) {
+	delete(l.listed, s)
+	delete(l.seen, s)
+	var gone []snapshot.Key
+	for o := range l.cluster.Objects(s.kind) {
+		if k := snapshot.KeyOf(o); s.covers(k) && !keep(k) {
+			gone = append(gone, k)
+		}
+	}
+	for _, k := range gone {
+		l.cluster = l.cluster.Without(s.kind, k)
+	}
+}
