@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/command/explain"
 	"quayside.io/controller"
 	"quayside.io/controller/assign"
@@ -83,7 +84,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "controller", Log: p.log, Registerer: p.registry,
-		Kinds: controller.Kinds(),
+		Kinds: controller.Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
 	})
 	if err != nil {
 		return err

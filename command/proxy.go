@@ -79,6 +79,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
 		WatchNamespace: f.ingress.watchNamespace, Kinds: proxy.Kinds(),
+		Referenced:    []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 	})

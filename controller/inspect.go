@@ -18,6 +18,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 	changes := h.options.Source.Watch()
 	defer changes.Stop()
 	var table *route.Table
+	var secrets <-chan struct{} // closed once those that table names are known; nil: they are
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for {
@@ -25,6 +26,8 @@ func (h *Controller) inspect(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changes.C():
+		case <-secrets:
+			secrets = nil
 		case <-wake.C:
 		}
 		c, now := h.options.Source.Snapshot(), time.Now()
@@ -38,8 +41,14 @@ func (h *Controller) inspect(ctx context.Context) error {
 		if o := h.options.Routes; o != nil {
 			options := *o
 			options.Now = now
-			table = route.Compile(c, table, options)
-			h.settle("route", table.Problems)
+			before := table
+			table = route.Compile(c, before, options)
+			if !table.SameReferences(before) {
+				secrets = h.options.Source.Refer(snapshot.Secret, table.Secrets())
+			}
+			if secrets == nil || isClosed(secrets) { // else every one of them would be missed
+				h.settle("route", table.Problems)
+			}
 			next = earlier(next, table.NextWake)
 		}
 		rearm(wake, earlier(next, h.heldBack()), inspectEvery)
@@ -48,6 +57,15 @@ func (h *Controller) inspect(ctx context.Context) error {
 			return nil
 		case <-time.After(inspectEvery):
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -120,7 +120,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	// Routes and endpoints follow the cluster until the drain is over.
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	p.followRoutes(p.options.Source.Snapshot())
+	p.followRoutes(ctx)
 	g, following := errgroup.WithContext(following)
 	g.Go(func() error { return p.engine.Run(following) })
 	g.Go(func() error { return p.watchEndpoints(following) })
@@ -162,7 +162,7 @@ func (p *Proxy) watchRoutes(ctx context.Context) error {
 		case <-wake.C:
 		}
 		wake.Stop()
-		p.followRoutes(p.options.Source.Snapshot())
+		p.followRoutes(ctx)
 	}
 }
 
@@ -176,13 +176,11 @@ func wakeAt(at time.Time) *time.Timer {
 
 // followRoutes compiles and publishes: first the endpoints of what is new, then
 // the table, and last the end of what no route names any more.
-func (p *Proxy) followRoutes(c *snapshot.Cluster) {
+func (p *Proxy) followRoutes(ctx context.Context) {
 	start := time.Now()
 	old := p.table.Load()
-	options := p.options.Routes
-	options.FallbackCertificate, options.Now = p.fallback, start
-	t := route.Compile(c, old, options)
-	p.server.SetListeners(p.listeners(c))
+	t := p.compile(ctx, old)
+	p.server.SetListeners(p.listeners(p.options.Source.Snapshot()))
 	if old == nil || t.Version != old.Version {
 		p.publish(t, old)
 	}

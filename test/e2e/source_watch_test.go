@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,4 +204,75 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 	if err != nil || string(secret.Data["key"]) != "made once\n" {
 		t.Errorf("the Secret holds %q, error %v", secret.Data["key"], err)
 	}
+}
+
+// Of the Secrets of a cluster only those that are referred to are read: few by
+// name, many by their namespace, none once nobody refers to them.
+func TestSourceReadsOnlyWhatIsReferredTo(t *testing.T) {
+	c := bareCluster(t, "nftables")
+	_, kubeconfig := newWire(t, c)
+	api, err := source.NewAPI(source.APIOptions{
+		Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- api.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	var all []snapshot.Key
+	for i := range 6 {
+		name := fmt.Sprint("referred", i)
+		c.Apply(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, stringData: {a: b}}", name, c.Namespace()))
+		all = append(all, snapshot.Key{Namespace: c.Namespace(), Name: name})
+	}
+	missing := snapshot.Key{Namespace: c.Namespace(), Name: "missing"}
+	refer := func(keys ...snapshot.Key) {
+		t.Helper()
+		select {
+		case <-api.Refer(snapshot.Secret, keys):
+		case <-time.After(20 * time.Second):
+			t.Fatalf("not seen: %v; faults %v", keys, api.Snapshot().Faults)
+		}
+	}
+	have := func() (names []string) {
+		for _, s := range api.Snapshot().Secrets.Sorted() {
+			if strings.HasPrefix(s.Name, "referred") {
+				names = append(names, s.Name)
+			}
+		}
+		return names
+	}
+	refer()
+	if got := have(); len(got) != 0 {
+		t.Errorf("nothing is referred to, yet %v are read", got)
+	}
+	refer(all[0], missing)
+	if got := have(); !slices.Equal(got, []string{"referred0"}) {
+		t.Errorf("read %v, want the one that is referred to", got)
+	}
+	c.Apply(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: missing, namespace: %s}}", c.Namespace()))
+	c.Eventually(20*time.Second, func() error {
+		if _, ok := api.Snapshot().Secrets.Get(missing); !ok {
+			return errors.New("a Secret that was made later is not seen")
+		}
+		return nil
+	})
+	refer(all...)
+	if got := have(); len(got) != len(all) {
+		t.Errorf("read %v, want all %d", got, len(all))
+	}
+	refer(all[1])
+	c.Eventually(20*time.Second, func() error {
+		if got := have(); !slices.Equal(got, []string{"referred1"}) {
+			return fmt.Errorf("read %v, want only the one that is still referred to", got)
+		}
+		return nil
+	})
 }

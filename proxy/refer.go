@@ -1,0 +1,49 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+// referPatience bounds how long a new table waits for the Secrets that it names
+// and nothing named before. Whatever it needs more than that long, such as an
+// API server that is away, must not hold up the others.
+const referPatience = time.Second
+
+// compile returns the table after old, and sees to it that the Secrets which it
+// names are watched. A table that names new ones is compiled again once they are
+// known: it would serve the wrong certificate until then. The very first waits
+// for as long as it takes, since nothing is served yet.
+func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
+	t := p.compileNow(old)
+	if t.SameReferences(old) {
+		return t
+	}
+	seen := p.options.Source.Refer(snapshot.Secret, t.Secrets())
+	select {
+	case <-seen:
+		return t // everything is known anyway
+	default:
+	}
+	var enough <-chan time.Time
+	if old != nil {
+		patience := time.NewTimer(referPatience)
+		defer patience.Stop()
+		enough = patience.C
+	}
+	select {
+	case <-seen:
+	case <-enough:
+	case <-ctx.Done():
+	}
+	return p.compileNow(old)
+}
+
+func (p *Proxy) compileNow(old *route.Table) *route.Table {
+	options := p.options.Routes
+	options.FallbackCertificate, options.Now = p.fallback, time.Now()
+	return route.Compile(p.options.Source.Snapshot(), old, options)
+}

@@ -1,0 +1,23 @@
+package route
+
+import "quayside.io/cluster/snapshot"
+
+// Secrets are those that the Ingresses and the options name, whether or not they
+// exist: what has to be watched for the next Table.
+func (t *Table) Secrets() []snapshot.Key {
+	keys := make([]snapshot.Key, 0, t.state.bySecret.Len()+1)
+	for key := range t.state.bySecret.All() {
+		keys = append(keys, key)
+	}
+	if key := t.state.options.DefaultCertificate; key != (snapshot.Key{}) {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// SameReferences reports whether t and old, which may be nil, name the same
+// objects; it may also say no where they do.
+func (t *Table) SameReferences(old *Table) bool {
+	return old != nil && t.state.bySecret == old.state.bySecret &&
+		t.state.options.DefaultCertificate == old.state.options.DefaultCertificate
+}
