@@ -89,7 +89,7 @@ func (p *Proxy) State() any {
 	if t := p.table.Load(); t != nil {
 		for r := range t.Routes() {
 			rs := RouteState{
-				Host: r.Host, Path: r.Path, Type: string(r.Type), Ingress: r.Ingress.String(), Service: r.Service.String(), Closed: r.Closed,
+				Host: r.Host, Path: r.Path, Type: string(r.Type), Ingress: r.Owner.Key.String(), Service: r.Service.String(), Closed: r.Closed,
 			}
 			if r.Backend >= 0 {
 				rs.Port = t.Backends[r.Backend].Port.String()

@@ -13,6 +13,7 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
 
@@ -23,7 +24,10 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		t.address(ip.Unmap(), port)
 		return
 	}
-	r := t.Routes.Match([]byte(host), path)
+	r, guard := t.Routes.Match(&exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: path, Path: path})
+	if guard != nil && guard.Closed != "" {
+		r = guard
+	}
 	if r == nil {
 		t.broken("route", "%s", t.noRoute(name, path))
 		return
@@ -51,7 +55,7 @@ func (t *tracer) isOfOthers(ip netip.Addr) bool {
 		return false
 	}
 	for r := range t.Routes.Routes() {
-		if i, ok := t.Cluster.Ingresses.Get(r.Ingress); ok && slices.Contains(ingress(i).Addresses, ip.String()) {
+		if i, ok := t.Cluster.Ingresses.Get(r.Owner.Key); ok && slices.Contains(ingress(i).Addresses, ip.String()) {
 			return false
 		}
 	}
@@ -109,31 +113,31 @@ func quoteOr(s, otherwise string) string {
 // front traces the way to the proxies, at the address in the status of the
 // Ingress, and returns the nodes that they run on, if that is known.
 func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
-	i, ok := t.Cluster.Ingresses.Get(r.Ingress)
+	i, ok := t.Cluster.Ingresses.Get(r.Owner.Key)
 	if !ok || len(i.Status.LoadBalancer.Ingress) == 0 {
-		t.broken("address", "Ingress %s has no address in its status: has the proxy's Service one?", r.Ingress)
+		t.broken("address", "Ingress %s has no address in its status: has the proxy's Service one?", r.Owner.Key)
 		return nil
 	}
 	for _, in := range i.Status.LoadBalancer.Ingress {
 		ip, err := netip.ParseAddr(in.IP)
 		if err != nil {
-			t.unknown("address", "Ingress %s is at %s, by --publish-address", r.Ingress, in.Hostname)
+			t.unknown("address", "Ingress %s is at %s, by --publish-address", r.Owner.Key, in.Hostname)
 			continue
 		}
 		ip = ip.Unmap()
 		holders, listers := t.holders(ip)
 		holders = append(holders, listers...)
 		if len(holders) == 0 && t.Embedded {
-			t.works("address", "Ingress %s is at %s, on this machine", r.Ingress, ip)
+			t.works("address", "Ingress %s is at %s, on this machine", r.Owner.Key, ip)
 			continue
 		}
 		if len(holders) == 0 {
-			t.unknown("address", "Ingress %s is at %s, which no Service holds: it is published by --publish-address", r.Ingress, ip)
+			t.unknown("address", "Ingress %s is at %s, which no Service holds: it is published by --publish-address", r.Owner.Key, ip)
 			continue
 		}
 		// Services may share this address: the request goes to the one with its port.
 		front := holders[max(0, slices.IndexFunc(holders, func(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, isTCP(port)) }))]
-		t.works("address", "Ingress %s is at %s, held by Service %s", r.Ingress, ip, snapshot.KeyOf(front))
+		t.works("address", "Ingress %s is at %s, held by Service %s", r.Owner.Key, ip, snapshot.KeyOf(front))
 		t.announced(front, ip)
 		nodes = append(nodes, t.proxies(front, ip, port)...)
 	}
@@ -195,16 +199,16 @@ func (t *tracer) certificate(host string) {
 
 // routed says which rule matches.
 func (t *tracer) routed(r *route.Route, path []byte) {
-	t.see(snapshot.Ingress, r.Ingress)
+	t.see(snapshot.Ingress, r.Owner.Key)
 	where := "default backend"
 	if r.Path != "" {
 		where = fmt.Sprintf("host %s, path %s (%s)", quoteOr(r.Host, "any"), r.Path, r.Type)
 	}
 	if r.Closed != "" {
-		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Ingress, where, r.Closed)
+		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Owner.Key, where, r.Closed)
 		return
 	}
-	t.works("route", "%s matches Ingress %s, %s", path, r.Ingress, where)
+	t.works("route", "%s matches Ingress %s, %s", path, r.Owner.Key, where)
 }
 
 // backend looks at the Service behind the route, from each node with a proxy.

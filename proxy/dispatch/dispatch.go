@@ -126,18 +126,36 @@ func (d *Dispatcher) answer(ex *exchange.Exchange) {
 		ex.Answer(503, "503 Service Unavailable: the proxy has no routes yet\n")
 		return
 	}
-	found := r.table.Match(ex.Request.Host, ex.Request.Path)
+	ex.Request.Random = [2]uint64{rand.Uint64(), rand.Uint64()}
+	found, guard := r.table.Match(&ex.Request)
+	if guard != nil && !d.passes(ex, r.planOf(guard, d)) {
+		return
+	}
 	if found == nil {
 		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and path\n")
 		return
 	}
 	p := r.planOf(found, d)
 	ex.Observer = p
-	d.forwarded.Apply(ex, d.connectionOf(ex), [2]uint64{rand.Uint64(), rand.Uint64()})
+	if guard == nil {
+		d.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
+	}
 	if p.filters.Request(ex) {
-		r.forward(ex, found.Backend)
+		r.forward(ex, found.Lead(ex.Request.Random[1]))
 	}
 	p.filters.Response(ex)
+}
+
+// passes reports whether ex passes the guards of a route that it is not for. If
+// not, it is answered and counted as that route's.
+func (d *Dispatcher) passes(ex *exchange.Exchange, p *plan) bool {
+	d.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
+	passed := p.guards.Request(ex)
+	ex.Passed = 0
+	if !passed {
+		ex.Observer = p
+	}
+	return passed
 }
 
 // connectionOf returns what the front end knows of the client's connection. The
@@ -159,7 +177,7 @@ func (d *Dispatcher) debug(r Record) {
 	req := &r.Exchange.Request
 	var ingress, service string
 	if r.Route != nil {
-		ingress, service = r.Route.Ingress.String(), r.Route.Service.String()
+		ingress, service = r.Route.Owner.Key.String(), r.Route.Service.String()
 	}
 	d.log.Debug("request", "client", req.Client.Addr(), "method", string(req.Method), "host", string(req.Host),
 		"target", string(req.Target), "status", r.Exchange.Response.Status, "took", r.Took, "ingress", ingress, "service", service)

@@ -87,7 +87,7 @@ func (m *metrics) get(k seriesKey) *series {
 func (m *metrics) prune(t *route.Table) {
 	live := map[seriesKey]bool{{}: true}
 	for r := range t.Routes() {
-		live[seriesKey{r.Ingress, r.Service}] = true
+		live[seriesKey{r.Owner.Key, r.Service}] = true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -24,6 +24,7 @@ type plan struct {
 	route      *route.Route // nil: no route
 	series     *series
 	filters    filter.Chain
+	guards     filter.Chain // those of filters that decide who may pass
 }
 
 func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
@@ -34,11 +35,21 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 	p := &plan{
 		dispatcher: d,
 		route:      rt,
-		series:     d.metrics.get(seriesKey{rt.Ingress, rt.Service}),
+		series:     d.metrics.get(seriesKey{rt.Owner.Key, rt.Service}),
 		filters:    compile(rt),
+		guards:     compileGuards(rt),
 	}
 	r.plans.Store(rt, p)
 	return p
+}
+
+// compileGuards returns the filters of a route that decide who may pass. They take
+// nothing that they would have to give back.
+func compileGuards(rt *route.Route) filter.Chain {
+	if rt.Closed != "" {
+		return filter.Chain{filter.Closed(rt.Closed)}
+	}
+	return nil
 }
 
 // compile returns the filters of a route.

@@ -68,6 +68,9 @@ type Request struct {
 	TLS    bool
 	// Received is when the head had arrived. Zero: it never did in full.
 	Received time.Time
+	// Random is drawn by the handler for each request: filters and routes have no
+	// randomness of their own.
+	Random [2]uint64
 	// Peer is the client's connection, asked while an upstream keeps it
 	// waiting. It is nil where the front end cannot ask.
 	Peer Peer

@@ -1,39 +1,35 @@
 package route
 
 import (
+	"cmp"
+	"iter"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 )
 
-// state is what one Compile leaves to the next: its inputs, each Ingress in its
+// state is what one Compile leaves to the next: its inputs, each object in its
 // compiled form, and who depends on what. All of it is immutable and shared with
 // the Tables before and after, so a change costs what it touches.
 type state struct {
-	options   Options
-	ingresses snapshot.Store[*networkingv1.Ingress]
-	services  snapshot.Store[*corev1.Service]
-	secrets   snapshot.Store[*corev1.Secret]
-	classes   snapshot.Store[*networkingv1.IngressClass]
-	spaces    snapshot.Store[*corev1.Namespace]
+	options Options
+	seen    snapshot.Stores // those that were read
 
-	units     snapshot.Store[*unit]
-	byHost    index // hosts are Keys without namespace
-	byService index
-	bySecret  index
-	slots     snapshot.Store[[]slot] // the backends in use, by Service
-	free      int                    // entries of Table.Backends without a Service
-	guarded   int                    // hosts with guards
-	pairs     snapshot.Store[*keyPair]
+	units    snapshot.Store[*unit]  // by keyOf
+	byHost   index                  // hosts are Keys without namespace
+	byObject index                  // what options and backends name, by keyOf
+	bySecret index                  // those with certificates
+	slots    snapshot.Store[[]slot] // the backends in use, by Service
+	free     int                    // entries of Table.Backends without a Service
+	guarded  int                    // hosts with guards
+	pairs    snapshot.Store[*keyPair]
 
-	faults      snapshot.Store[[]snapshot.Problem] // by Ingress
+	faults      snapshot.Store[[]snapshot.Problem] // by unit
 	conflicts   snapshot.Store[[]snapshot.Problem] // by host
 	defaultPair *keyPair
 	defaults    []snapshot.Problem // of the default certificate
@@ -46,7 +42,7 @@ type compiler struct {
 
 	units     *draft[*unit]
 	byHost    *draft[users]
-	byService *draft[users]
+	byObject  *draft[users]
 	bySecret  *draft[users]
 	slots     *draft[[]slot]
 	pairs     *draft[*keyPair]
@@ -64,12 +60,16 @@ type compiler struct {
 // Compile returns the Table of c. prev is the Table before, or nil; what did not
 // change since is shared with it.
 func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
+	return compile(c, prev, opts, sources(c, opts))
+}
+
+func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *Table {
 	w := &compiler{c: c, hosts: map[string]bool{}}
 	if prev == nil {
 		prev = &Table{}
 	}
 	t := *prev
-	if !opts.Classes.Equal(prev.state.options.Classes) || prev.state.classes != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
+	if !opts.Classes.Equal(prev.state.options.Classes) || prev.state.seen.IngressClasses != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
 		// Start afresh. Only the parsed certificates are worth keeping.
 		t = Table{Version: prev.Version, state: state{defaultPair: prev.state.defaultPair}}
 		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
@@ -78,12 +78,12 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 	old := t.state
 	w.open()
 	t.state.options = opts
-	t.state.ingresses, t.state.services, t.state.secrets, t.state.classes = c.Ingresses, c.Services, c.Secrets, c.IngressClasses
-	t.state.spaces = c.Namespaces
+	t.state.seen = c.Stores
+	t.state.seen.EndpointSlices = snapshot.Store[*discoveryv1.EndpointSlice]{} // never read, and always new
 
-	classes := ingressclass.Select(c.IngressClasses, opts.Classes)
-	for _, key := range w.dirty(&old, prev.NextWake) {
-		w.replace(key, classes)
+	for _, ref := range w.dirty(&old, prev.NextWake, sources) {
+		i := slices.IndexFunc(sources, func(s source) bool { return s.kind() == ref.Kind })
+		w.replace(ref, sources[i].compile(w, ref.Key))
 	}
 	w.compileHosts()
 	w.close()
@@ -104,7 +104,7 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 func (w *compiler) open() {
 	s := &w.t.state
 	w.units, w.slots, w.pairs = draftOf(s.units), draftOf(s.slots), draftOf(s.pairs)
-	w.byHost, w.byService, w.bySecret = draftOf(s.byHost), draftOf(s.byService), draftOf(s.bySecret)
+	w.byHost, w.byObject, w.bySecret = draftOf(s.byHost), draftOf(s.byObject), draftOf(s.bySecret)
 	w.faults, w.conflicts = draftOf(s.faults), draftOf(s.conflicts)
 }
 
@@ -112,41 +112,36 @@ func (w *compiler) open() {
 func (w *compiler) close() {
 	s := &w.t.state
 	s.units, s.slots, s.pairs = w.units.store(), w.slots.store(), w.pairs.store()
-	s.byHost, s.byService, s.bySecret = w.byHost.store(), w.byService.store(), w.bySecret.store()
+	s.byHost, s.byObject, s.bySecret = w.byHost.store(), w.byObject.store(), w.bySecret.store()
 	s.faults, s.conflicts = w.faults.store(), w.conflicts.store()
 }
 
-// dirty returns the Ingresses to compile again, ordered, so that equal histories
+// dirty returns the objects to compile again, ordered, so that equal histories
 // number their backends alike.
-func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
-	keys := map[snapshot.Key]struct{}{}
-	for key := range snapshot.Diff(old.ingresses, w.c.Ingresses) {
-		before, _ := old.ingresses.Get(key)
-		after, _ := w.c.Ingresses.Get(key)
-		if !sameIngress(before, after) {
-			keys[key] = struct{}{}
+func (w *compiler) dirty(old *state, wake time.Time, sources []source) []snapshot.Ref {
+	refs := map[snapshot.Ref]struct{}{}
+	for _, s := range sources {
+		for key := range s.changed(&old.seen, &w.c.Stores) {
+			refs[snapshot.Ref{Kind: s.kind(), Key: key}] = struct{}{}
 		}
 	}
 	users := func(ix index, what snapshot.Key) {
 		list, _ := ix.Get(what)
 		for key := range list.All() {
-			keys[key] = struct{}{}
+			u, _ := old.units.Get(key)
+			refs[u.ref] = struct{}{}
 		}
 	}
-	for key := range snapshot.Diff(old.services, w.c.Services) {
-		before, _ := old.services.Get(key)
-		after, _ := w.c.Services.Get(key)
-		if !sameService(before, after) {
-			users(old.byService, key)
-		}
+	for ref := range changedObjects(&old.seen, &w.c.Stores) {
+		users(old.byObject, keyOf(ref))
 	}
-	for key := range snapshot.Diff(old.secrets, w.c.Secrets) {
+	for key := range snapshot.Diff(old.seen.Secrets, w.c.Secrets) {
 		after, _ := w.c.Secrets.Get(key)
 		if pair, ok := old.pairs.Get(key); ok && !pair.of(after) {
 			users(old.bySecret, key)
 		}
 	}
-	w.dirtyNamespaces(old, keys)
+	w.dirtyNamespaces(old, refs)
 	if now := w.t.state.options.Now; !wake.IsZero() && !now.Before(wake) {
 		w.certsChanged = true
 		for key, pair := range old.pairs.All() {
@@ -155,20 +150,42 @@ func (w *compiler) dirty(old *state, wake time.Time) []snapshot.Key {
 			}
 		}
 	}
-	sorted := make([]snapshot.Key, 0, len(keys))
-	for key := range keys {
-		sorted = append(sorted, key)
-	}
-	slices.SortFunc(sorted, snapshot.Key.Compare)
-	return sorted
+	return slices.SortedFunc(maps.Keys(refs), compareRefs)
 }
 
-// dirtyNamespaces adds the Ingresses of each namespace that began or ceased to
+func compareRefs(a, b snapshot.Ref) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Key.Compare(b.Key))
+}
+
+// changedObjects yields what units may refer to and is another than before.
+func changedObjects(before, after *snapshot.Stores) iter.Seq[snapshot.Ref] {
+	return func(yield func(snapshot.Ref) bool) {
+		for key := range snapshot.Diff(before.Services, after.Services) {
+			a, _ := before.Services.Get(key)
+			b, _ := after.Services.Get(key)
+			if !sameService(a, b) && !yield(refTo(snapshot.Service, key)) {
+				return
+			}
+		}
+		for key := range snapshot.Diff(before.Secrets, after.Secrets) {
+			if !yield(refTo(snapshot.Secret, key)) {
+				return
+			}
+		}
+		for key := range snapshot.Diff(before.ConfigMaps, after.ConfigMaps) {
+			if !yield(refTo(snapshot.ConfigMap, key)) {
+				return
+			}
+		}
+	}
+}
+
+// dirtyNamespaces adds the units of each namespace that began or ceased to
 // terminate. That is rare, so it may look at all of them.
-func (w *compiler) dirtyNamespaces(old *state, keys map[snapshot.Key]struct{}) {
+func (w *compiler) dirtyNamespaces(old *state, refs map[snapshot.Ref]struct{}) {
 	turned := map[string]bool{}
-	for key := range snapshot.Diff(old.spaces, w.c.Namespaces) {
-		before, _ := old.spaces.Get(key)
+	for key := range snapshot.Diff(old.seen.Namespaces, w.c.Namespaces) {
+		before, _ := old.seen.Namespaces.Get(key)
 		after, _ := w.c.Namespaces.Get(key)
 		if terminating(before) != terminating(after) {
 			turned[key.Name] = true
@@ -177,9 +194,9 @@ func (w *compiler) dirtyNamespaces(old *state, keys map[snapshot.Key]struct{}) {
 	if len(turned) == 0 {
 		return
 	}
-	for key := range old.units.All() {
-		if turned[key.Namespace] {
-			keys[key] = struct{}{}
+	for _, u := range old.units.All() {
+		if turned[u.ref.Namespace] {
+			refs[u.ref] = struct{}{}
 		}
 	}
 }
@@ -187,16 +204,6 @@ func (w *compiler) dirtyNamespaces(old *state, keys map[snapshot.Key]struct{}) {
 // terminating reports whether a namespace is being deleted, with all that is in it.
 func terminating(n *corev1.Namespace) bool {
 	return n != nil && (n.DeletionTimestamp != nil || n.Status.Phase == corev1.NamespaceTerminating)
-}
-
-// sameIngress reports whether two versions of an Ingress ask for the same. Ours
-// and other controllers write every one's status when an address changes.
-func sameIngress(a, b *networkingv1.Ingress) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.CreationTimestamp.Equal(&b.CreationTimestamp) && maps.Equal(a.Annotations, b.Annotations) &&
-		reflect.DeepEqual(a.Spec, b.Spec)
 }
 
 // sameService reports whether routes see no difference between two versions of a
@@ -211,29 +218,26 @@ func sameService(a, b *corev1.Service) bool {
 		})
 }
 
-// replace compiles the Ingress of key, or removes what it was if it is gone or
-// not ours.
-func (w *compiler) replace(key snapshot.Key, classes ingressclass.Classes) {
+// replace puts after, which may be nil, in the place of what an object was.
+func (w *compiler) replace(ref snapshot.Ref, after *unit) {
+	key := keyOf(ref)
 	before, had := w.units.get(key)
 	if !had {
 		before = &unit{}
 	}
-	after := &unit{}
-	if ing, ok := w.c.Ingresses.Get(key); ok {
-		if class, ours := classes.Of(ing); ours {
-			after = w.compileUnit(ing, class)
-		}
-	}
 	switch {
-	case after.ingress != nil:
+	case after != nil:
+		space, _ := w.c.Namespaces.Get(snapshot.Key{Name: ref.Namespace})
+		after.leaving = terminating(space)
 		w.units.set(key, after)
 	case had:
 		w.units.unset(key)
+		after = &unit{}
 	default:
 		return
 	}
 	reindex(w.byHost, key, before.hostKeys(), after.hostKeys())
-	reindex(w.byService, key, before.services, after.services)
+	reindex(w.byObject, key, before.objects, after.objects)
 	reindex(w.bySecret, key, before.secrets, after.secrets)
 	for _, secret := range before.secrets {
 		if _, used := w.bySecret.get(secret); !used {
@@ -312,7 +316,7 @@ func (w *compiler) defaultCertificate() {
 		}
 		if f := s.defaultPair.finding(s.options.Now); f.reason != "" {
 			problems = []snapshot.Problem{{
-				Object: snapshot.Ref{Kind: snapshot.Secret.String(), Key: key}, Reason: f.reason,
+				Object: refTo(snapshot.Secret, key), Reason: f.reason,
 				Message: f.message + "; it is meant to be the default certificate",
 			}}
 		}

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"maps"
@@ -101,13 +102,24 @@ func (b *hostBuilder) claimPaths(claims []*claim) {
 			all = append(all, claimedRoute{r, c})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b claimedRoute) int { return comparePlace(a.route, b.route) })
+	slices.SortStableFunc(all, func(a, b claimedRoute) int {
+		return cmp.Or(comparePlace(a.route, b.route), compareConditions(a.route, b.route))
+	})
 	for _, r := range all {
-		if n := len(b.routes); n > 0 && comparePlace(b.routes[n-1], r.route) == 0 {
-			b.lost(r.claim, DuplicatePath, fmt.Sprintf("path %s (%s)", r.route.Host+r.route.Path, r.route.Type), b.routes[n-1].Ingress)
+		n := len(b.routes)
+		if n == 0 || comparePlace(b.routes[n-1], r.route) != 0 {
+			b.routes = append(b.routes, b.withRedirect(r.route))
 			continue
 		}
-		b.routes = append(b.routes, b.withRedirect(r.route))
+		last := b.routes[n-1]
+		for last.otherwise != nil {
+			last = last.otherwise
+		}
+		if last.when == nil { // nothing is left for those that come after it
+			b.lost(r.claim, DuplicatePath, fmt.Sprintf("path %s (%s)", r.route.Host+r.route.Path, r.route.Type), last.Owner)
+			continue
+		}
+		last.otherwise = b.withRedirect(r.route) // last has a condition, so it is this host's own copy
 	}
 }
 
@@ -123,7 +135,7 @@ func (b *hostBuilder) claim(c *claim) {
 	case b.certOwner == nil:
 		b.certOwner, b.cert = c, c.pair.cert
 	case b.certOwner.pair != c.pair:
-		b.lost(c, DuplicateTLS, "the certificate of host "+c.host, b.certOwner.unit.key)
+		b.lost(c, DuplicateTLS, "the certificate of host "+c.host, b.certOwner.unit.ref)
 	}
 }
 
@@ -135,27 +147,39 @@ func (b *hostBuilder) defaultBackend(c *claim) {
 	case b.fallOwner == nil || b.fallOwner.weak && !c.weak:
 		b.fallOwner, b.fallback = c, b.withRedirect(c.fallback)
 	case !c.weak:
-		b.lost(c, DuplicateDefault, "the default backend of all hosts", b.fallOwner.unit.key)
+		b.lost(c, DuplicateDefault, "the default backend of all hosts", b.fallOwner.unit.ref)
 	}
 }
 
-// withRedirect returns r as it is on this host.
+// compareConditions puts routes with conditions before one without.
+func compareConditions(a, b *Route) int {
+	switch {
+	case (a.when == nil) == (b.when == nil):
+		return 0
+	case a.when != nil:
+		return -1
+	}
+	return 1
+}
+
+// withRedirect returns r as it is on this host, and a copy if that may change.
 func (b *hostBuilder) withRedirect(r *Route) *Route {
-	if r.want == redirectNever || r.want == redirectIfTLS && !b.tls {
+	redirect := r.want == redirectAlways || r.want == redirectIfTLS && b.tls
+	if !redirect && r.when == nil {
 		return r
 	}
 	n := *r
-	n.RedirectTLS = true
+	n.RedirectTLS = redirect
 	return &n
 }
 
-// lost reports to the owner of c which Ingress has what it claims.
-func (b *hostBuilder) lost(c *claim, reason, what string, winner snapshot.Key) {
-	message := fmt.Sprintf("%s is taken by Ingress %s, which comes first by age and name; rename one or remove it", what, winner)
-	if winner == c.unit.key {
-		message = what + " appears twice in this Ingress; the first counts"
+// lost reports to the owner of c which object has what it claims.
+func (b *hostBuilder) lost(c *claim, reason, what string, winner snapshot.Ref) {
+	message := fmt.Sprintf("%s is taken by %s %s, which comes first by age and name; rename one or remove it", what, winner.Kind, winner.Key)
+	if winner == c.unit.ref {
+		message = what + " appears twice in this " + winner.Kind + "; the first counts"
 	}
 	b.problems = append(b.problems, snapshot.Problem{
-		Object: snapshot.Ref{Kind: snapshot.Ingress.String(), Key: c.unit.key}, Reason: reason, Message: message,
+		Object: c.unit.ref, Reason: reason, Message: message,
 	})
 }

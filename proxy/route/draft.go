@@ -51,10 +51,10 @@ func (d *draft[V]) store() snapshot.Store[V] {
 	return snapshot.Collect(all)
 }
 
-// An index says which Ingresses depend on something.
+// An index says which units depend on something.
 type index = snapshot.Store[users]
 
-// users are Ingresses. There may be very many of one Service.
+// users are units, by keyOf. There may be very many of one Service.
 type users = snapshot.Store[struct{}]
 
 // reindex moves user from what it depended on to what it depends on now.

@@ -3,6 +3,8 @@ package route
 import (
 	"bytes"
 	"slices"
+
+	"quayside.io/proxy/exchange"
 )
 
 // A backend may read a path more loosely than we do: it takes an escaped slash or
@@ -87,13 +89,13 @@ func (h *host) countGuard() int {
 // guards reports whether the route decides who may pass.
 func (r *Route) guards() bool { return r.guarded }
 
-// guard returns the guard that path would meet if it were read loosely, or nil.
-// It allocates only for paths that are oddly spelled and longer than any honest
-// one.
-func (t *Table) guard(hosts [3]*host, path []byte) *Route {
+// guard returns the guard that a request would meet if its path were read loosely,
+// or nil. It allocates only for paths that are oddly spelled and longer than any
+// honest one.
+func (t *Table) guard(hosts [3]*host, req *exchange.Request) *Route {
 	var buf [1024]byte
-	loose := appendLoose(buf[:0], path)
-	if r := nearest(hosts, loose, true); r != nil && r.guards() {
+	loose := appendLoose(buf[:0], req.Path)
+	if r := nearest(hosts, loose, req, true); r != nil && r.guards() {
 		return r
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/proxy/exchange"
 )
 
 // A pathSet finds the best route of one host for a path. It is a sorted list in
@@ -25,7 +27,7 @@ type pathSet struct {
 type pathEntry struct {
 	route *Route
 	start uint32 // in text
-	link  uint32 // the kind, and above it one plus the entry to try next
+	link  uint32 // the kind, whether there are conditions, and above them one plus the entry to try next
 }
 
 // pathKind is what an entry matches. Entries of one path stand in this order,
@@ -37,13 +39,15 @@ const (
 	withSlash                 // exactly the path with a slash at its end
 	bare                      // exactly the path
 
-	kindBits = 2
+	kindMask    = 3
+	conditional = 4
+	linkShift   = 3
 )
 
-func (e *pathEntry) kind() pathKind { return pathKind(e.link & (1<<kindBits - 1)) }
+func (e *pathEntry) kind() pathKind { return pathKind(e.link & kindMask) }
 
 // otherwise is the entry to try if e does not match, or -1.
-func (e *pathEntry) otherwise() int { return int(e.link>>kindBits) - 1 }
+func (e *pathEntry) otherwise() int { return int(e.link>>linkShift) - 1 }
 
 // placed is a route and where it stands in a pathSet.
 type placed struct {
@@ -99,7 +103,11 @@ func (p *pathSet) fill(places []placed) {
 		if kind == below {
 			open = append(open, at)
 		}
-		p.entries = append(p.entries, pathEntry{place.route, uint32(len(p.text)), uint32(otherwise+1)<<kindBits | uint32(kind)})
+		link := uint32(otherwise+1)<<linkShift | uint32(kind)
+		if place.route.conditional() {
+			link |= conditional
+		}
+		p.entries = append(p.entries, pathEntry{place.route, uint32(len(p.text)), link})
 		p.text = append(p.text, path...)
 	}
 }
@@ -113,8 +121,8 @@ func (p *pathSet) path(i int) []byte {
 }
 
 // match returns the route of a normalised path: Exact if there is one, else the
-// longest Prefix, else nil.
-func (p *pathSet) match(path []byte) *Route {
+// longest Prefix, else nil. Routes whose conditions req does not meet are not there.
+func (p *pathSet) match(path []byte, req *exchange.Request) *Route {
 	if len(path) == 0 || path[0] != '/' {
 		return nil
 	}
@@ -133,7 +141,12 @@ func (p *pathSet) match(path []byte) *Route {
 	for i := low - 1; i >= 0; i = p.entries[i].otherwise() {
 		e := &p.entries[i]
 		if kind := e.kind(); kind == below && isBelow(path, p.path(i)) || kind == exactly && string(p.path(i)) == string(path) {
-			return e.route
+			if e.link&conditional == 0 {
+				return e.route
+			}
+			if r := e.route.choose(req); r != nil {
+				return r
+			}
 		}
 	}
 	return nil
@@ -164,9 +177,11 @@ func isBelow(path, prefix []byte) bool {
 
 // routes returns every route, ordered by path.
 func (p *pathSet) routes() []*Route {
-	all := make([]*Route, len(p.entries))
-	for i, e := range p.entries {
-		all[i] = e.route
+	all := make([]*Route, 0, len(p.entries))
+	for _, e := range p.entries {
+		for r := e.route; r != nil; r = r.otherwise {
+			all = append(all, r)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b *Route) int { return strings.Compare(a.match, b.match) })
 	return all

@@ -11,6 +11,7 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 )
 
 // Backend is one port of a Service that a route leads to. It is comparable.
@@ -24,14 +25,16 @@ type Backend struct {
 // Route is what happens to the requests that match one path of one rule, or
 // none. It is immutable.
 type Route struct {
-	Ingress snapshot.Key
-	Host    string // as in the rule: "", "shop.example.com", "*.example.com"
-	Path    string // as in the rule; empty for a default backend
+	Owner   snapshot.Ref // the Ingress, or what else asked for it
+	Host    string       // as in the rule: "", "shop.example.com", "*.example.com"
+	Path    string       // as in the rule; empty for a default backend
 	Type    networkingv1.PathType
 	Service snapshot.Key // for metrics; set also where the Service is missing
 
-	// Backend is the index into Table.Backends, or -1 if Closed.
+	// Backend is the index into Table.Backends, or -1 if Closed. Where Split says
+	// more, Lead chooses.
 	Backend int
+	Split   []Weighted
 	// Closed, if not empty, says why every request gets a 503.
 	Closed string
 	// RedirectTLS answers requests that did not come over TLS with a 308 to
@@ -41,6 +44,9 @@ type Route struct {
 	match   string // Path, normalised
 	want    redirect
 	guarded bool // its Ingress asks for a guard
+
+	when      condition // nil: none
+	otherwise *Route    // for the same place, where when does not hold
 }
 
 // acmePath is left out of redirects, because an HTTP-01 challenge arrives before
@@ -87,25 +93,28 @@ type Table struct {
 	state state
 }
 
-// Match returns the route for a host and a normalised path, or nil for a 404.
-// host is taken as the client wrote it: it may carry a port, upper case and a
-// trailing dot. Where a backend might take the path for one that another route
-// guards, that route is returned.
-func (t *Table) Match(hostname, path []byte) *Route {
+// Match returns the route for a request, or nil for a 404. Of the request it reads
+// the host, which may carry a port, upper case and a trailing dot, the normalised
+// path, and where routes have conditions, what those ask for.
+//
+// guard is usually nil. It is set where a backend might take the path for one that
+// another route guards: then the request must pass that route's guards too.
+func (t *Table) Match(r *exchange.Request) (found, guard *Route) {
 	var buf [maxHost]byte
-	exact, wildcard := t.find(appendHost(buf[:0], hostname))
+	exact, wildcard := t.find(appendHost(buf[:0], r.Host))
 	hosts := [3]*host{exact, wildcard, t.catchAll}
-	if t.state.guarded > 0 && spelledOddly(path) {
-		if g := t.guard(hosts, path); g != nil {
-			return g
+	found = nearest(hosts, r.Path, r, false)
+	if t.state.guarded > 0 && spelledOddly(r.Path) {
+		if g := t.guard(hosts, r); g != found {
+			guard = g
 		}
 	}
-	return nearest(hosts, path, false)
+	return found, guard
 }
 
 // nearest returns the route for a path among those of a request's hosts, the most
 // specific first. loose says that the path is spelled as in host.loose.
-func nearest(hosts [3]*host, path []byte, loose bool) *Route {
+func nearest(hosts [3]*host, path []byte, req *exchange.Request, loose bool) *Route {
 	var fallback *Route
 	for _, h := range hosts {
 		if h == nil {
@@ -115,7 +124,7 @@ func nearest(hosts [3]*host, path []byte, loose bool) *Route {
 		if loose && h.loose != nil {
 			set = h.loose
 		}
-		if r := set.match(path); r != nil {
+		if r := set.match(path, req); r != nil {
 			return r
 		}
 		if fallback == nil {

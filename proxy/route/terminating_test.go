@@ -29,9 +29,9 @@ func TestNamespaceBeginsToTerminate(t *testing.T) {
 		want string
 	}{{space, "n"}, {deleted, "m"}, {space, "n"}, {phase, "m"}, {deleted, "m"}, {space, "n"}} {
 		before := table.Version
-		was := table.Match([]byte("a.example.com"), []byte("/")).Ingress.Namespace
+		was := match(table, "a.example.com", "/").Owner.Namespace
 		table = route.Compile(c.With(step.is), table, route.Options{})
-		got := table.Match([]byte("a.example.com"), []byte("/")).Ingress.Namespace
+		got := match(table, "a.example.com", "/").Owner.Namespace
 		if got != step.want || (table.Version != before) != (got != was) {
 			t.Errorf("%v: namespace %s answers, want %s; version %d after %d", step.is.Status, got, step.want, table.Version, before)
 		}

@@ -123,7 +123,7 @@ func TestMatchAgainstLinearScan(t *testing.T) {
 		for _, host := range askers() {
 			for _, target := range append(paths(), "/a/b/c/d", "/zzz") {
 				path, _ := route.Normalize(nil, []byte(target))
-				got := describe(table, table.Match([]byte(host), path))
+				got := describe(table, match(table, host, string(path)))
 				if met := guardsMet(c, host, string(path)); len(met) > 0 && strings.ContainsAny(string(path), "%;") {
 					if !slices.Contains(met, got) {
 						t.Fatalf("%s%s: read loosely it meets %q, the table has %q", host, path, met, got)
@@ -147,7 +147,7 @@ func describe(t *route.Table, r *route.Route) string {
 	if r.Closed == "" {
 		b = fmt.Sprintf("%+v", t.Backends[r.Backend])
 	}
-	return fmt.Sprintf("%s host=%s path=%s type=%s redirect=%v service=%s %s", r.Ingress, r.Host, r.Path, r.Type, r.RedirectTLS, r.Service, b)
+	return fmt.Sprintf("%s host=%s path=%s type=%s redirect=%v service=%s %s", r.Owner.Key, r.Host, r.Path, r.Type, r.RedirectTLS, r.Service, b)
 }
 
 // oursOf returns the Ingresses that take part, the oldest first.
@@ -447,7 +447,7 @@ func dump(t *route.Table) map[string]any {
 	for _, host := range askers() {
 		answers["sni "+host] = name(t.Certificate(host))
 		for _, path := range paths() {
-			answers[host+path] = describe(t, t.Match([]byte(host), []byte(path)))
+			answers[host+path] = describe(t, match(t, host, path))
 		}
 	}
 	var backends []string
@@ -499,10 +499,10 @@ func TestAnythingCompiles(t *testing.T) {
 			host, target := text.Draw(t, "asked"), text.Draw(t, "target")
 			table.Certificate(host)
 			path, _ := route.Normalize(nil, []byte(target))
-			if r := table.Match([]byte(host), path); r != nil && (r.Closed == "") != (r.Backend >= 0) {
+			if r := match(table, host, string(path)); r != nil && (r.Closed == "") != (r.Backend >= 0) {
 				t.Fatalf("closed %q, but backend %d", r.Closed, r.Backend)
 			}
-			table.Match([]byte(host), []byte(target))
+			match(table, host, target)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -13,20 +14,20 @@ import (
 	"quayside.io/proxy/balance"
 )
 
-// A unit is one compiled Ingress. It is immutable once built.
+// A unit is one compiled object of a source. It is immutable once built.
 type unit struct {
-	key      snapshot.Key
-	ingress  *networkingv1.Ingress
-	claims   []*claim // one per host, in the order of the Ingress
+	ref      snapshot.Ref
+	created  time.Time
+	claims   []*claim // one per host, in the order of the object
 	byHost   map[string]*claim
-	services []snapshot.Key
-	secrets  []snapshot.Key
-	backends []Backend // one per route that leads somewhere
+	objects  []snapshot.Key // what backends and options name, by keyOf
+	secrets  []snapshot.Key // with certificates
+	backends []Backend      // one per route that leads somewhere
 	problems []snapshot.Problem
 	leaving  bool // its namespace is terminating: it yields to all that stay
 }
 
-// A claim is what one Ingress says about one host.
+// A claim is what one unit says about one host.
 type claim struct {
 	unit     *unit
 	host     string
@@ -38,11 +39,16 @@ type claim struct {
 	pair     *keyPair // the certificate it brings, if usable
 }
 
-// compareAge is the order in which Ingresses win what two of them claim.
+// compareAge is the order in which units win what two of them claim.
 func (u *unit) compareAge(o *unit) int {
-	return cmp.Or(
-		u.ingress.CreationTimestamp.Compare(o.ingress.CreationTimestamp.Time),
-		u.key.Compare(o.key))
+	return cmp.Or(u.created.Compare(o.created), u.ref.Key.Compare(o.ref.Key), cmp.Compare(u.ref.Kind, o.ref.Kind))
+}
+
+// dependsOn notes that the unit is to be compiled again when an object changes.
+func (u *unit) dependsOn(r snapshot.Ref) {
+	if key := keyOf(r); !slices.Contains(u.objects, key) {
+		u.objects = append(u.objects, key)
+	}
 }
 
 // claim returns the claim to a host, made if it is new.
@@ -59,6 +65,7 @@ func (u *unit) claim(host string) *claim {
 // A unitBuilder compiles one Ingress.
 type unitBuilder struct {
 	*unit
+	ingress  *networkingv1.Ingress
 	w        *compiler
 	class    ingressclass.Class
 	settings settings
@@ -66,10 +73,9 @@ type unitBuilder struct {
 
 func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
 	b := unitBuilder{
-		unit: &unit{key: snapshot.KeyOf(ing), ingress: ing, byHost: map[string]*claim{}}, w: w, class: k,
+		unit:    &unit{ref: refTo(snapshot.Ingress, snapshot.KeyOf(ing)), created: ing.CreationTimestamp.Time, byHost: map[string]*claim{}},
+		ingress: ing, w: w, class: k,
 	}
-	space, _ := w.c.Namespaces.Get(snapshot.Key{Name: ing.Namespace})
-	b.leaving = terminating(space)
 	var findings []finding
 	b.settings, findings = parseOptions(w.options, ing.Annotations, k)
 	for _, f := range findings {
@@ -90,7 +96,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 
 func (b *unitBuilder) problem(f finding) {
 	b.problems = append(b.problems, snapshot.Problem{
-		Object: snapshot.Ref{Kind: snapshot.Ingress.String(), Key: b.key}, Reason: f.reason, Message: f.message,
+		Object: b.ref, Reason: f.reason, Message: f.message,
 	})
 }
 
@@ -172,7 +178,7 @@ func (b *unitBuilder) defaultBackend() {
 // route builds the route to one backend. A route that cannot serve is closed;
 // one whose guard is not understood is closed whatever its backend.
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
-	r := &Route{Ingress: b.key, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect}
+	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect}
 	backend, fault := b.backend(be)
 	r.Service = backend.Service
 	if fault.reason != "" {
@@ -198,10 +204,8 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 	case be.Service == nil || be.Service.Name == "":
 		return Backend{}, finding{UnsupportedBackend, "the backend names no Service"}
 	}
-	key := snapshot.Key{Namespace: b.key.Namespace, Name: be.Service.Name}
-	if !slices.Contains(b.services, key) {
-		b.services = append(b.services, key)
-	}
+	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Service.Name}
+	b.dependsOn(refTo(snapshot.Service, key))
 	backend := Backend{Service: key, AnyNode: b.class.Nginx,
 		Port: balance.PortRef{Number: be.Service.Port.Number, Name: be.Service.Port.Name}}
 	svc, ok := b.w.c.Services.Get(key)
@@ -223,7 +227,7 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	var pair *keyPair
 	if entry.SecretName != "" {
-		pair = b.secret(snapshot.Key{Namespace: b.key.Namespace, Name: entry.SecretName})
+		pair = b.secret(snapshot.Key{Namespace: b.ref.Namespace, Name: entry.SecretName})
 	}
 	hosts := entry.Hosts
 	if len(hosts) == 0 {
@@ -250,7 +254,7 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 		case pair == nil || c.pair != nil:
 		case !pair.covers(name):
 			b.problemf(CertificateMismatch, "the certificate in Secret %s/%s is not for host %s but for %s, so clients get the default certificate",
-				b.key.Namespace, entry.SecretName, name, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
+				b.ref.Namespace, entry.SecretName, name, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
 		default:
 			c.pair = pair
 		}

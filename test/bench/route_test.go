@@ -18,6 +18,7 @@ import (
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
 
@@ -55,6 +56,7 @@ type matcher struct {
 	hosts   [][]byte // in the order of the requests
 	whole   bool     // also normalise the target, as each request needs
 	scratch []byte
+	request exchange.Request
 	next    int
 	batches []time.Duration
 }
@@ -94,7 +96,9 @@ func (m *matcher) ask() bool {
 		if m.whole {
 			path, found = route.Normalize(m.scratch[:0], target)
 		}
-		found = found && m.table.Match(m.hosts[m.next], path) != nil
+		m.request.Host, m.request.Path = m.hosts[m.next], path
+		r, _ := m.table.Match(&m.request)
+		found = found && r != nil
 		m.next = (m.next + 1) % traffic
 	}
 	m.batches = append(m.batches, time.Since(start))

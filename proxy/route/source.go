@@ -1,0 +1,80 @@
+package route
+
+import (
+	"iter"
+	"maps"
+	"reflect"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+)
+
+// A source makes units from the objects of one kind. Another kind of object that
+// asks for routes is another source; Compile knows no more of it than this.
+type source interface {
+	// kind is that of the objects, as in snapshot.Ref.
+	kind() string
+	// changed yields the objects that may ask for something else than before. It
+	// may yield too many.
+	changed(before, after *snapshot.Stores) iter.Seq[snapshot.Key]
+	// compile returns what an object asks for, or nil if it is gone or not ours.
+	// What the unit depends on beside the object goes into its references.
+	compile(w *compiler, key snapshot.Key) *unit
+}
+
+// sources returns those of the product.
+func sources(c *snapshot.Cluster, o Options) []source {
+	return []source{ingresses{ingressclass.Select(c.IngressClasses, o.Classes)}}
+}
+
+// ingresses are the Ingresses of our classes.
+type ingresses struct{ classes ingressclass.Classes }
+
+func (ingresses) kind() string { return snapshot.Ingress.String() }
+
+func (ingresses) changed(before, after *snapshot.Stores) iter.Seq[snapshot.Key] {
+	return func(yield func(snapshot.Key) bool) {
+		for key := range snapshot.Diff(before.Ingresses, after.Ingresses) {
+			old, _ := before.Ingresses.Get(key)
+			now, _ := after.Ingresses.Get(key)
+			if !sameIngress(old, now) && !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+func (s ingresses) compile(w *compiler, key snapshot.Key) *unit {
+	ing, ok := w.c.Ingresses.Get(key)
+	if !ok {
+		return nil
+	}
+	class, ours := s.classes.Of(ing)
+	if !ours {
+		return nil
+	}
+	return w.compileUnit(ing, class)
+}
+
+// sameIngress reports whether two versions of an Ingress ask for the same. Ours
+// and other controllers write every one's status when an address changes.
+func sameIngress(a, b *networkingv1.Ingress) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.CreationTimestamp.Equal(&b.CreationTimestamp) && maps.Equal(a.Annotations, b.Annotations) &&
+		reflect.DeepEqual(a.Spec, b.Spec)
+}
+
+// keyOf is the key under which something of a kind stands in a Store that holds
+// several kinds. No name has a space, so no two are alike.
+func keyOf(r snapshot.Ref) snapshot.Key {
+	return snapshot.Key{Namespace: r.Namespace, Name: r.Kind + " " + r.Name}
+}
+
+// refTo names an object of a kind.
+func refTo(k snapshot.Kind, key snapshot.Key) snapshot.Ref {
+	return snapshot.Ref{Kind: k.String(), Key: key}
+}
