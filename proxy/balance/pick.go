@@ -64,6 +64,10 @@ func (p *Picker) End(h *Health) {
 	p.active.Add(-1)
 }
 
+// InTurn reports whether s has no policy beyond taking endpoints in turn: then a
+// request has no Session.
+func (s *Set) InTurn() bool { return s.plan == nil }
+
 // Counts reports whether the policy of s needs to know what is under way. If it
 // does not, Begin and End may be left out.
 func (s *Set) Counts() bool {

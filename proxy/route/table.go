@@ -20,6 +20,8 @@ type Backend struct {
 	Port    balance.PortRef
 	// AnyNode ignores externalTrafficPolicy: Local; see balance.Options.
 	AnyNode bool
+	// Policy is how requests are spread over the endpoints.
+	Policy balance.Policy
 }
 
 // Route is what happens to the requests that match one path of one rule, or

@@ -18,6 +18,7 @@ import (
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
 	"quayside.io/proxy/route"
 	"quayside.io/test/certificate"
 )
@@ -345,7 +346,7 @@ func tell(c *snapshot.Cluster, ours []*networkingv1.Ingress, ing *networkingv1.I
 	svc, ok := c.Services.Get(key)
 	if ok && !guarded(ing) &&
 		slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == be.Service.Port.Number }) {
-		backend = fmt.Sprintf("{Service:%s Port:%d AnyNode:%v}", key, be.Service.Port.Number, nginx)
+		backend = fmt.Sprintf("%+v", route.Backend{Service: key, Port: balance.PortRef{Number: be.Service.Port.Number}, AnyNode: nginx})
 	}
 	return fmt.Sprintf("%s host=%s path=%s type=%s redirect=%v service=%s %s", snapshot.KeyOf(ing), host, path, pathType,
 		redirect == "always" || redirect == "tls" && hasTLS(ours, host), key, backend)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
@@ -39,6 +40,7 @@ func (b *Backend) SetEndpoints(set *balance.Set) {
 		have[e.addr] = e
 	}
 	set = set.Keep(old.set)
+	set.Joined(old.set, time.Now())
 	now := &targets{set: set, endpoints: make([]*endpoint, len(set.Endpoints))}
 	for i := range set.Endpoints {
 		addr := set.Endpoints[i].Addr

@@ -39,6 +39,8 @@ const minBodyRoom = 4 << 10
 func (t *transaction) settle(hd head) error {
 	r := &t.ex.Response
 	hop := r.Header.StripHop()
+	t.health().Answered()
+	t.targets.set.TellClient(&t.session, t.at, &t.ex.Request, &r.Header, t.since)
 	if hd.status == 101 {
 		return t.switchProtocols(hop)
 	}
@@ -130,6 +132,7 @@ func (t *transaction) decodeChunks(b []byte) {
 // of it. Bytes beyond the response were not asked for and end the connection.
 func (t *transaction) complete() {
 	t.framing = whole
+	t.uncount()
 	c := t.conn
 	t.conn = nil
 	if t.keep && t.start == t.end {

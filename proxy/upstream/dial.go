@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"quayside.io/proxy/balance"
 )
 
 // hedgeAfter is how long connecting to one endpoint takes before another is
@@ -49,6 +51,12 @@ func (t *transaction) dial() (*conn, error) {
 		// The race is over, so the hedges write to r.tried no more.
 		t.tried = append(t.tried[:0], r.tried...)
 		return nil, r.failure(at, err)
+	}
+	if at != t.at && t.counted != nil {
+		t.uncount()
+		if t.backend.picker.Begin(t.targets.set, at) {
+			t.counted = t.targets.set.Endpoints[at].Health
+		}
 	}
 	t.at = at
 	return c, nil
@@ -141,7 +149,8 @@ func (r *race) hedge() {
 		r.mu.Unlock()
 		return
 	}
-	at := r.backend.picker.Next(r.targets.set, time.Now(), r.tried)
+	var session balance.Session // wherever it belongs, that endpoint is being tried
+	at := r.backend.picker.Pick(r.targets.set, time.Now(), &session, r.tried)
 	if at < 0 {
 		r.mu.Unlock()
 		return

@@ -13,6 +13,7 @@ type reason uint8
 
 const (
 	noEndpoint reason = iota
+	overloaded
 	connectFailed
 	connectTimeout
 	connectionLost
@@ -26,7 +27,7 @@ const (
 
 func (r reason) String() string {
 	return [numReasons]string{
-		"no_endpoint", "connect_failed", "connect_timeout", "connection_lost",
+		"no_endpoint", "overloaded", "connect_failed", "connect_timeout", "connection_lost",
 		"send_timeout", "read_timeout", "bad_response", "client_gone", "client_body",
 	}[r]
 }
@@ -80,6 +81,8 @@ func (t *transaction) answer(err error) {
 	case noEndpoint:
 		why, _, _ := strings.Cut(f.detail, " (")
 		status, text = 503, "503 Service Unavailable: "+why
+	case overloaded:
+		status, text = 503, "503 Service Unavailable: every endpoint of "+service+" has as many requests as it may have"
 	case connectFailed:
 		text = "502 Bad Gateway: " + service + " refused the connection"
 	case connectTimeout:

@@ -3,9 +3,11 @@ package upstream
 import (
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"time"
 
+	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 )
 
@@ -28,8 +30,10 @@ type transaction struct {
 	ex      *exchange.Exchange
 
 	targets *targets
-	tried   []int // indexes of targets that are not to be asked again
-	at      int   // index of the target being asked
+	session balance.Session // where the request belongs
+	tried   []int           // indexes of targets that are not to be asked again
+	at      int             // index of the target being asked
+	counted *balance.Health // of that target, while its load includes this request
 	out     []byte
 	conn    *conn
 
@@ -66,6 +70,7 @@ func (t *transaction) release() {
 	if t.conn != nil {
 		t.conn.endpoint.discard(t.conn)
 	}
+	t.uncount()
 	t.freeBuffer()
 	out := t.out
 	if cap(out) > bufferSize {
@@ -107,6 +112,7 @@ func (t *transaction) run() error {
 				c.endpoint.discard(c)
 			}
 		}
+		t.uncount()
 		last = err
 		if raced < maxRaces && t.raced(err) {
 			raced++
@@ -133,24 +139,58 @@ func (t *transaction) raced(err error) bool {
 // dead. last is why there was a try before, or nil.
 func (t *transaction) connect(last error) (*conn, error) {
 	now := time.Now()
-	if current := t.backend.state.Load(); current != t.targets {
-		t.targets, t.tried = current, t.tried[:0]
+	if err := t.choose(now, last); err != nil {
+		return nil, err
 	}
-	i := t.backend.picker.Next(t.targets.set, now, t.tried)
-	if i < 0 {
-		if last != nil {
-			return nil, &final{last}
-		}
-		return nil, &failure{reason: noEndpoint, detail: t.targets.set.Why}
-	}
-	t.at = i
 	if last == nil {
-		if c := t.targets.endpoints[i].take(now, &t.engine.options); c != nil {
+		if c := t.targets.endpoints[t.at].take(now, &t.engine.options); c != nil {
 			return c, nil
 		}
 	}
 	return t.dial()
 }
+
+// choose sets t.at to the endpoint that is asked next.
+func (t *transaction) choose(now time.Time, last error) error {
+	if current := t.backend.state.Load(); current != t.targets {
+		t.targets, t.tried = current, t.tried[:0]
+		if !current.set.InTurn() {
+			t.session = current.set.Session(&t.ex.Request, rand.Uint64())
+		}
+	}
+	set, picker := t.targets.set, &t.backend.picker
+	for {
+		i := picker.Pick(set, now, &t.session, t.tried)
+		switch {
+		case i == balance.Full:
+			return &failure{reason: overloaded}
+		case i < 0 && last != nil:
+			return &final{last}
+		case i < 0:
+			return &failure{reason: noEndpoint, detail: set.Why}
+		}
+		t.at = i
+		if !set.Counts() {
+			return nil
+		}
+		if picker.Begin(set, i) {
+			t.counted = set.Endpoints[i].Health
+			return nil
+		}
+		// Somebody was quicker, and the endpoint is full now.
+	}
+}
+
+// uncount ends what choose has begun.
+func (t *transaction) uncount() {
+	if t.counted != nil {
+		t.backend.picker.End(t.counted)
+		t.counted = nil
+	}
+}
+
+// health is that of the endpoint being asked.
+func (t *transaction) health() *balance.Health { return t.targets.set.Endpoints[t.at].Health }
 
 // attempt sends the request on t.conn and reads the response head.
 func (t *transaction) attempt() error {
@@ -227,8 +267,12 @@ func (t *transaction) arrived(n int, err error, reused bool) error {
 	if err != nil {
 		return t.broken(err, reused, true)
 	}
+	now := time.Now()
+	if t.end == 0 && t.counted != nil {
+		t.counted.Observe(now, now.Sub(t.since))
+	}
 	t.end += n
-	t.since = time.Now()
+	t.since = now
 	return nil
 }
 
@@ -280,6 +324,9 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 		// A fresh connection that dies says something about the pod: it may be
 		// on its way out, with the connection still in its backlog.
 		t.tried = append(t.tried, t.at)
+		if t.upload == nil && f.reason == connectionLost {
+			t.health().Broke(time.Now())
+		}
 	}
 	return f
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 )
 
@@ -17,6 +18,8 @@ type tunnel struct {
 	upstream *conn
 	client   io.ReadWriteCloser
 	first    []byte // what the upstream sent behind its 101
+	picker   *balance.Picker
+	counted  *balance.Health // of the endpoint, while its load includes the tunnel
 	heard    atomic.Int64
 }
 
@@ -42,9 +45,10 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	r.Upgraded = func(client io.ReadWriteCloser) {
 		n := &tunnel{
 			engine: t.engine, upstream: t.conn, client: client,
-			first: append([]byte(nil), (*t.buf)[t.start:t.end]...),
+			first:  append([]byte(nil), (*t.buf)[t.start:t.end]...),
+			picker: &t.backend.picker, counted: t.counted,
 		}
-		t.conn = nil
+		t.conn, t.counted = nil, nil
 		t.release()
 		n.run()
 	}
@@ -55,6 +59,9 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 func (n *tunnel) run() {
 	e := n.upstream.endpoint
 	defer e.discard(n.upstream)
+	if n.counted != nil {
+		defer n.picker.End(n.counted)
+	}
 	defer n.client.Close()
 	if !n.engine.enter(n) {
 		return
