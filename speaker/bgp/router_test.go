@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +50,7 @@ type router struct {
 	n   int
 	pid string // a process in its namespace
 	dir string
+	log journal
 }
 
 func newRouter(t testing.TB, n int) *router {
@@ -68,6 +71,7 @@ func newRouter(t testing.TB, n int) *router {
 	netns.Sh(t, fmt.Sprintf(`ip link add r%d type veth peer name eth0 netns %s
 		ip addr add 10.0.%d.1/24 dev r%d; ip addr add 2001:db8:%d::1/64 dev r%d nodad; ip addr add fe80::1/64 dev r%d nodad
 		ip link set r%d up`, n, r.pid, n, n, n, n, n, n))
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", fmt.Sprintf("r%d", n)).Run() }) // at once, not with the namespace
 	r.sh(fmt.Sprintf(`ip link set lo up; sysctl -qw net.ipv4.conf.all.rp_filter=0
 		ip addr add 10.0.%d.2/24 dev eth0; ip addr add 2001:db8:%d::2/64 dev eth0 nodad; ip addr add fe80::2/64 dev eth0 nodad
 		ip link set eth0 up`, n, n))
@@ -116,10 +120,39 @@ func (r *router) startDaemon(daemon string) *exec.Cmd {
 	return cmd
 }
 
+// journal is what the daemons of a router print.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// says waits until a daemon has printed a text.
+func (r *router) says(text string) {
+	r.t.Helper()
+	within(r.t, 10*time.Second, "the router says "+text, func() error {
+		if !strings.Contains(r.log.String(), text) {
+			return errors.New("it did not")
+		}
+		return nil
+	})
+}
+
+// run starts a daemon, which ends with the test.
 func (r *router) run(cmd *exec.Cmd) {
 	r.t.Helper()
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.Stdout, cmd.Stderr = &r.log, &r.log
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -127,8 +160,8 @@ func (r *router) run(cmd *exec.Cmd) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if r.t.Failed() {
-			text := log.String()
-			r.t.Logf("%s says:\n%s", filepath.Base(cmd.Args[4]), text[max(0, len(text)-3000):])
+			text := r.log.String()
+			r.t.Logf("the router says:\n%s", text[max(0, len(text)-3000):])
 		}
 	})
 }

@@ -20,7 +20,7 @@ type link struct {
 	external bool
 	peer     open
 	families [2]bool       // that both sides speak
-	own      [2]netip.Addr // our addresses on the session's interface, by family
+	own      [2]netip.Addr // our next hops: addresses on the session's interface, by family
 	// linkLocal goes along with an IPv6 next hop of ours (RFC 2545); it may be invalid.
 	linkLocal netip.Addr
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -371,6 +372,9 @@ func (s *session) wentUp(c *conn) {
 	s.restarting, s.refreshDue = false, false
 	c.established.Store(true)
 	own, linkLocal := ours(c.local())
+	if c.peer.nextHop6 && c.local().Is6() {
+		own[ipv4] = netip.Addr{} // an IPv4 one may be none that the peer can reach
+	}
 	s.link = link{
 		asn: s.settings.ASN, external: s.settings.external(c.peer.ASN), peer: c.peer, own: own, linkLocal: linkLocal,
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -32,11 +33,29 @@ func dial(ctx context.Context, s *Settings) (net.Conn, error) {
 	if s.Source.IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Source, 0))
 	}
-	c, err := d.DialContext(ctx, "tcp", s.Peer.String())
+	to, err := numbered(s.Peer)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.DialContext(ctx, "tcp", to.String())
 	if err != nil && s.Password != "" && isTimeout(err) {
 		err = fmt.Errorf("%w (so it looks if the passwords differ)", err)
 	}
 	return c, err
+}
+
+// numbered names the interface of a link-local address by its number: package
+// net remembers for a minute which one a name had, and interfaces are made anew.
+func numbered(peer netip.AddrPort) (netip.AddrPort, error) {
+	zone := peer.Addr().Zone()
+	if zone == "" {
+		return peer, nil
+	}
+	link, err := net.InterfaceByName(zone)
+	if err != nil {
+		return peer, fmt.Errorf("interface %s: %w", zone, err)
+	}
+	return netip.AddrPortFrom(peer.Addr().WithZone(strconv.Itoa(link.Index)), peer.Port()), nil
 }
 
 func isTimeout(err error) bool {
