@@ -129,15 +129,17 @@ func familyOf(addr interface{ Is4() bool }) family {
 // checkUpdate checks the framing of an UPDATE's body, and tells an End-of-RIB
 // (RFC 4724 section 2) by its length and family. Nothing else of it is read.
 func checkUpdate(body []byte) (end family, isEnd bool, err error) {
-	bad := &malformed{fsm.Notification{Code: fsm.UpdateError, Subcode: bgp.BGP_ERROR_SUB_MALFORMED_ATTRIBUTE_LIST}, "lengths of an UPDATE do not add up"}
+	bad := func() error {
+		return &malformed{fsm.Notification{Code: fsm.UpdateError, Subcode: bgp.BGP_ERROR_SUB_MALFORMED_ATTRIBUTE_LIST}, "lengths of an UPDATE do not add up"}
+	}
 	withdrawn := int(binary.BigEndian.Uint16(body))
 	if 2+withdrawn+2 > len(body) {
-		return 0, false, bad
+		return 0, false, bad()
 	}
 	rest := body[2+withdrawn:]
 	attributes := int(binary.BigEndian.Uint16(rest))
 	if 2+attributes > len(rest) {
-		return 0, false, bad
+		return 0, false, bad()
 	}
 	if len(body) == 4 {
 		return ipv4, true, nil
@@ -202,8 +204,14 @@ func decodeOpen(body []byte) (open, error) {
 		if !ok {
 			return o, &malformed{fsm.Notification{Code: fsm.OpenError, Subcode: bgp.BGP_ERROR_SUB_UNSUPPORTED_OPTIONAL_PARAMETER}, "an optional parameter that is no capability"}
 		}
+		length := 0
 		for _, c := range caps.Capability {
 			o.capability(c, &multiprotocol)
+			length += c.Len()
+		}
+		// The codec keeps silent about what it could not decode.
+		if length != int(caps.ParamLen) {
+			return o, &malformed{fsm.Notification{Code: fsm.OpenError}, "capabilities of wrong length"}
 		}
 	}
 	if !multiprotocol {

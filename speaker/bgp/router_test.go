@@ -344,3 +344,5 @@ func routesOf(a *Attributes, list ...string) []Route {
 	}
 	return out
 }
+
+func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

@@ -1,0 +1,128 @@
+package bgp
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bird starts a BIRD beside whatever else the router runs.
+func (r *router) bird(config string) {
+	r.t.Helper()
+	r.write("bird.conf", "router id 10.0.0.2;\nprotocol device {}\n"+config)
+	r.run(exec.Command("nsenter", "-t", r.pid, "-n", "bird", "-f", "-c", filepath.Join(r.dir, "bird.conf"),
+		"-s", filepath.Join(r.dir, "bird.ctl"), "-P", filepath.Join(r.dir, "bird.pid")))
+	within(r.t, 10*time.Second, "BIRD answers", func() error {
+		_, err := r.birdc("show status")
+		return err
+	})
+}
+
+func (r *router) birdc(command string) (string, error) {
+	out, err := exec.Command("birdc", "-s", filepath.Join(r.dir, "bird.ctl"), command).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return string(out), nil
+}
+
+// birdKnows waits until BIRD shows a route with all these texts.
+func (r *router) birdKnows(prefix string, texts ...string) {
+	r.t.Helper()
+	within(r.t, 10*time.Second, "BIRD knows "+prefix, func() error {
+		out, err := r.birdc("show route all " + prefix)
+		if err != nil {
+			return err
+		}
+		for _, text := range texts {
+			if !strings.Contains(out, text) {
+				return fmt.Errorf("no %q in\n%s", text, out)
+			}
+		}
+		return nil
+	})
+}
+
+const channels = "ipv4 { import all; export none; }; ipv6 { import all; export none; };"
+
+func TestBIRDLearnsRoutesWithTheirAttributes(t *testing.T) {
+	if !inNamespace(t, "bird", "birdc") {
+		return
+	}
+	r := newRouter(t, 1)
+	r.bird(`protocol bgp q { local 10.0.1.2 as 65001; neighbor 10.0.1.1 as 64500; password "secret"; ` + channels + ` }`)
+	s := start(t, Options{})
+	set := settings(1)
+	set.Password, set.Restart = "secret", time.Minute
+	rich := &Attributes{Communities: []uint32{65000<<16 | 100}, LargeCommunities: []LargeCommunity{{65000, 1, 2}}, Prepend: 1}
+	s.Set(one("r", set, routesOf(rich, "192.0.2.0/24", "2001:db8:f00::/48")))
+	s.awaitUp("r")
+	r.birdKnows("192.0.2.0/24", "BGP.as_path: 64500 64500", "BGP.next_hop: 10.0.1.1", "BGP.community: (65000,100)", "BGP.large_community: (65000, 1, 2)")
+	r.birdKnows("2001:db8:f00::/48", "BGP.as_path: 64500 64500", "BGP.next_hop: 2001:db8:1::1")
+	s.Set(one("r", set, routesOf(rich, "2001:db8:f00::/48")))
+	within(t, 5*time.Second, "the withdrawn is gone", func() error {
+		out, err := r.birdc("show route count")
+		if err == nil && !strings.Contains(out, "Total: 1 of 1") {
+			err = errors.New(out)
+		}
+		return err
+	})
+}
+
+// TestBIRDWithoutLongASNumbers puts AS_PATH and AS4_PATH together again.
+func TestBIRDWithoutLongASNumbers(t *testing.T) {
+	if !inNamespace(t, "bird", "birdc") {
+		return
+	}
+	r := newRouter(t, 1)
+	r.bird(`protocol bgp q { local 10.0.1.2 as 65001; neighbor 10.0.1.1 external; enable as4 off; ` + channels + ` }`)
+	s := start(t, Options{})
+	set := settings(1)
+	set.ASN = 4200000001
+	s.Set(one("r", set, routesOf(&Attributes{Prepend: 1}, "192.0.2.0/24")))
+	s.awaitUp("r")
+	r.birdKnows("192.0.2.0/24", "BGP.as_path: 4200000001 4200000001")
+}
+
+// TestTwoPeersAtOneAddress are FRR and BIRD on other ports of one machine.
+func TestTwoPeersAtOneAddress(t *testing.T) {
+	if !inNamespace(t, "bird", "birdc", "vtysh") {
+		return
+	}
+	r := newRouter(t, 1)
+	r.frr(neighbor(65001, "10.0.1.1", "remote-as 64500", "passive"))
+	r.bird(`protocol bgp q { local 10.0.1.2 port 1179 as 65002; neighbor 10.0.1.1 as 64500; passive; ` + channels + ` }`)
+	s := start(t, Options{})
+	frr, bird := settings(1), settings(1)
+	bird.PeerASN = 65002
+	bird.Peer = addrPort("10.0.1.2:1179")
+	s.Set(&Want{Sessions: []Session{
+		{Name: "frr", Settings: frr, Routes: routesOf(&Attributes{}, "192.0.2.1/32")},
+		{Name: "bird", Settings: bird, Routes: routesOf(&Attributes{}, "192.0.2.2/32")},
+	}})
+	s.awaitUp("frr")
+	s.awaitUp("bird")
+	r.expect("ipv4", "192.0.2.1/32")
+	r.birdKnows("192.0.2.2/32", "BGP.as_path: 64500")
+}
+
+// TestBIRDOverALinkLocalAddress and dialled by it.
+func TestBIRDOverALinkLocalAddress(t *testing.T) {
+	if !inNamespace(t, "bird", "birdc") {
+		return
+	}
+	r := newRouter(t, 1)
+	r.bird(`protocol bgp q { local fe80::2 as 65001; neighbor fe80::1%eth0 as 64500; connect delay time 1; connect retry time 1;
+		ipv4 { import all; export none; extended next hop; }; ipv6 { import all; export none; }; }`)
+	s := start(t, Options{Listen: ":179"})
+	set := settings(1)
+	set.Peer, set.Passive = addrPort("[fe80::2%r1]:179"), true
+	s.Set(one("r", set, routesOf(&Attributes{}, "192.0.2.0/24", "2001:db8:f00::/48")))
+	s.awaitUp("r")
+	r.birdKnows("192.0.2.0/24", "BGP.next_hop: 2001:db8:1::1 fe80::1")
+	r.birdKnows("2001:db8:f00::/48", "BGP.next_hop: 2001:db8:1::1 fe80::1")
+}
