@@ -118,6 +118,13 @@ type BGPAdvertisementSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
 	LocalPref uint32 `json:"localPref,omitempty"`
+	// ASPathPrepend is how many more times our AS number stands in the path that
+	// eBGP peers see, which makes them prefer others (RFC 4271 9.1.2.2).
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=64
+	ASPathPrepend int32 `json:"asPathPrepend,omitempty"`
 	// Communities as "a:b" (RFC 1997), "large:a:b:c" (RFC 8092) or the name of
 	// an alias of a Community object; at most 63.
 	//

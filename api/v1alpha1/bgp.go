@@ -51,11 +51,12 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=4294967295
 	LocalASN int64 `json:"localASN,omitempty"`
-	// Address to dial; one of peerAddress and interface is set.
+	// Address to dial; one of peerAddress and interface is set. A link-local one
+	// has a zone, such as fe80::1%eth0.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || isIP(self)",message="must be an IP address"
+	// +kubebuilder:validation:MaxLength=61
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || isIP(self) || (self.matches('^[fF][eE][89aAbB][0-9a-fA-F]:[0-9a-fA-F:]*%[^%/\\\\s]{1,15}$') && isIP(self.split('%')[0]))",message="must be an IP address, if it is link-local perhaps with a zone like fe80::1%eth0"
 	Address string `json:"peerAddress,omitempty"`
 	// Interface for an unnumbered session over IPv6 link-local addresses.
 	//

@@ -24,7 +24,9 @@ type SpeakerStatus struct {
 // every reader takes: a list with one object that does not decode is not read
 // at all, and each speaker writes one of them.
 type SpeakerStatusStatus struct {
-	// Announcing are the addresses this node answers for, at most 1,000 of them.
+	// Announcing are the addresses this node answers for on layer 2, at most 1,000
+	// of them. What it tells routers is counted in BGPSessions: every node may
+	// announce every address there, and a list of all on each would be too long.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
@@ -58,7 +60,7 @@ type Announcing struct {
 	Service string `json:"service"`
 	// Address announced.
 	Address string `json:"address"`
-	// Protocol is "l2" or "bgp".
+	// Protocol is "l2".
 	Protocol string `json:"protocol"`
 	// Epoch of the claim on an L2 address; a higher one wins.
 	//
@@ -96,7 +98,13 @@ type BGPSession struct {
 	//
 	// +optional
 	Advertised int64 `json:"advertised,omitempty"`
-	// LastError that ended or kept down the session.
+	// Hash of the prefixes sent and their attributes, in hexadecimal: the same on
+	// two nodes that tell their peers the same.
+	//
+	// +optional
+	Hash string `json:"hash,omitempty"`
+	// LastError that ended or kept down the session, in words. It stays when the
+	// session is up again.
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`
