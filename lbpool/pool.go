@@ -170,6 +170,17 @@ func (e *Estate) PoolOf(a netip.Addr) int {
 	return -1
 }
 
+// RangeOf returns the range around a that one pool has without a gap, and the
+// index of that pool, or -1. What is reserved has a range of its own.
+func (e *Estate) RangeOf(a netip.Addr) (netipx.IPRange, int) {
+	i := e.find(a)
+	if i < 0 {
+		return netipx.IPRange{}, -1
+	}
+	s := e.spans[FamilyOf(a)][i]
+	return s.IPRange, s.pool
+}
+
 // Has reports whether the pool at this index has any address of a family left
 // to itself.
 func (e *Estate) Has(pool int, f Family) bool {

@@ -75,3 +75,9 @@ func (h *Homes) Entry(pool int, a netip.Addr) string {
 	}
 	return ""
 }
+
+// Covers reports whether all addresses of prefix belong to this pool.
+func (h *Homes) Covers(pool int, prefix netip.Prefix) bool {
+	r, of := h.estate.RangeOf(prefix.Addr())
+	return of == pool && r.Contains(netipx.PrefixLastIP(prefix))
+}

@@ -94,6 +94,8 @@ type View struct {
 	// Since is that of the plan before; nil before the first: whatever endpoints
 	// there are have been there.
 	Since map[netip.Addr]time.Time
+	// Ending is that of the plan before; nil before the first. See BGP.Ending.
+	Ending map[netip.Addr]time.Time
 }
 
 // Options are the switches of a speaker.
@@ -148,7 +150,8 @@ type Take struct {
 
 // Plan is the decision for one node. It is immutable.
 type Plan struct {
-	L2 L2
+	L2  L2
+	BGP BGP
 	// Problems, sorted.
 	Problems []snapshot.Problem
 	// Status is the wanted SpeakerStatus, without Members and BGPSessions.
@@ -168,22 +171,26 @@ type L2 struct {
 	// Owners names who owns or should own each address; "" nobody can.
 	Owners map[netip.Addr]string
 	// Since says since when this node has an endpoint for each address of policy
-	// Local; see Settling.
+	// Local, whatever announces it; see Settling.
 	Since map[netip.Addr]time.Time
 	// Claims are the best ones known, from the view and from SpeakerStatuses.
 	Claims map[netip.Addr]Claim
 }
 
-// Compile decides for node me.
+// Compile decides for node me. With "" it decides for no node, and the plan holds
+// the Problems, which are the same on every node.
 func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *Plan {
 	k := &compiler{c: c, me: me, view: view, now: now, opts: opts}
 	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
 	k.readNodes()
 	k.readPools()
 	k.readAdvertisements()
+	k.readBGPAdvertisements()
 	k.readServices()
+	k.readLayer2()
 	k.readClaims()
 	k.decide()
+	k.decideBGP()
 	k.plan.Status = k.status()
 	slices.SortFunc(k.plan.Problems, snapshot.Problem.Compare)
 	k.plan.Problems = slices.Compact(k.plan.Problems)
@@ -199,19 +206,22 @@ type compiler struct {
 	opts Options
 	plan *Plan
 
-	nodes     []node         // sorted by name
-	usable    []int          // nodes that may own something
-	scratch   []int          // of best
-	nodeIndex map[string]int // into nodes
-	owned     map[netip.Addr]string
-	pools     []pool
-	homes     loadbalancer.Homes
-	adverts   []advert
-	addresses []*address // sorted by address
-	claims    map[netip.Addr]Claim
-	published map[netip.Addr]pledge // the best in SpeakerStatuses
-	wishful   bool                  // some advertisement has preferences
-	burden    burden
+	nodes      []node         // sorted by name
+	usable     []int          // nodes that may own something
+	scratch    []int          // of best
+	nodeIndex  map[string]int // into nodes
+	owned      map[netip.Addr]string
+	ownedOrder []netip.Addr // of owned; nil: nobody has asked
+	pools      []pool
+	homes      loadbalancer.Homes
+	adverts    []advert
+	bgp        []bgpAdvert
+	holdings   []*holding // sorted by address
+	addresses  []*address // those of layer 2, sorted by address
+	claims     map[netip.Addr]Claim
+	published  map[netip.Addr]pledge // the best in SpeakerStatuses
+	wishful    bool                  // some advertisement has preferences
+	burden     burden
 }
 
 func (k *compiler) problem(about snapshot.Ref, reason, message string) {

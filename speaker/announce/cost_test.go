@@ -84,7 +84,9 @@ func TestThereIsAReasonForEachRefusal(t *testing.T) {
 		k.readNodes()
 		k.readPools()
 		k.readAdvertisements()
+		k.readBGPAdvertisements()
 		k.readServices()
+		k.readLayer2()
 		for _, e := range k.addresses {
 			for i := range k.nodes {
 				if why := k.whyNot(e, i); (why == "") != (k.serves(e, i) == len(e.users)) {

@@ -90,7 +90,7 @@ func genSharer(t *rapid.T) *corev1.Service {
 // whether or not they get along.
 func TestConflictIsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e, h := &address{}, &holders{}
+		e, h := &holding{}, &holders{}
 		var all []*corev1.Service
 		for range rapid.IntRange(1, 8).Draw(t, "Services") {
 			svc := genSharer(t)

@@ -62,10 +62,12 @@ func (k *compiler) decide() {
 		}
 	}
 	me, known := k.nodeIndex[k.me]
-	for _, e := range k.addresses {
+	for _, h := range k.holdings {
 		if known {
-			k.noteSince(e, me)
+			k.noteSince(h, me)
 		}
+	}
+	for _, e := range k.addresses {
 		if e.owner < 0 {
 			k.plan.L2.Owners[e.addr] = ""
 			continue

@@ -13,7 +13,7 @@ import (
 // by status, of whatever class, comes before those who only list it; among
 // these the oldest comes first. The allocator judges the same way, and reports
 // the Services whose addresses are not announced.
-func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
+func (k *compiler) readExternal(byAddr map[netip.Addr]*holding) {
 	var listers []*corev1.Service
 	held := map[netip.Addr]*holders{} // what anybody lists
 	for _, svc := range k.c.Services.All() {
@@ -43,7 +43,7 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 		for _, a := range loadbalancer.Listed(svc) {
 			pool := k.homes.Of(a)
 			_, has := own[a]
-			if e := byAddr[a]; pool >= 0 && !has && !held[a].bar(svc) && (e == nil || e.conflict(svc) == nil) {
+			if h := byAddr[a]; pool >= 0 && !has && !held[a].bar(svc) && (h == nil || h.conflict(svc) == nil) {
 				k.addUser(byAddr, svc, a, pool, "spec.externalIPs lists")
 			}
 		}
@@ -52,7 +52,7 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*address) {
 
 // holders are the Services that have one address by status.
 type holders struct {
-	address
+	holding
 	atOdds bool // they do not share it with each other, and so with nobody
 }
 

@@ -15,7 +15,7 @@ import (
 type pool struct {
 	*v1alpha1.IPAddressPool
 	adverts []int // of L2, into compiler.adverts
-	bgp     bool  // a BGPAdvertisement selects it
+	bgp     []int // into compiler.bgp
 }
 
 // readPools divides the addresses among the pools. That an entry does not parse,
@@ -45,14 +45,7 @@ func (k *compiler) readAdvertisements() {
 	}
 	for _, l2 := range list {
 		ok := true
-		selectors := func(field string, in []metav1.LabelSelector) []labels.Selector {
-			out, err := parseSelectors(in)
-			if err != nil {
-				ok = false
-				k.problem(snapshot.RefOf(l2), "InvalidSelector", fmt.Sprintf("spec.%s: %v; this advertisement is ignored", field, err))
-			}
-			return out
-		}
+		selectors := k.selectorsOf(l2, &ok)
 		pools := selectors("ipAddressPoolSelectors", l2.Spec.IPAddressPoolSelectors)
 		nodes := selectors("nodeSelectors", l2.Spec.NodeSelectors)
 		services := selectors("serviceSelectors", l2.Spec.ServiceSelectors)
@@ -81,23 +74,35 @@ func (k *compiler) readAdvertisements() {
 				}
 			}
 		}
-		k.connect(l2, pools, len(k.adverts))
+		k.eachPool(l2, l2.Spec.IPAddressPools, pools, func(p *pool) { p.adverts = append(p.adverts, len(k.adverts)) })
 		k.adverts = append(k.adverts, a)
 	}
-	k.noteBGP()
 }
 
-// connect notes advert i at every pool that l2 selects.
-func (k *compiler) connect(l2 *v1alpha1.L2Advertisement, selectors []labels.Selector, i int) {
-	for j := range k.pools {
-		p := &k.pools[j]
-		if selectsPool(p.IPAddressPool, l2.Spec.IPAddressPools, selectors) {
-			p.adverts = append(p.adverts, i)
+// selectorsOf returns what parses the selectors of an advertisement. Where one
+// does not parse it reports that and clears ok.
+func (k *compiler) selectorsOf(advertisement snapshot.Object, ok *bool) func(field string, in []metav1.LabelSelector) []labels.Selector {
+	return func(field string, in []metav1.LabelSelector) []labels.Selector {
+		out, err := parseSelectors(in)
+		if err != nil {
+			*ok = false
+			k.problem(snapshot.RefOf(advertisement), "InvalidSelector", fmt.Sprintf("spec.%s: %v; this advertisement is ignored", field, err))
+		}
+		return out
+	}
+}
+
+// eachPool calls f for every pool that an advertisement selects, by name or by
+// selectors.
+func (k *compiler) eachPool(advertisement snapshot.Object, names []string, selectors []labels.Selector, f func(*pool)) {
+	for i := range k.pools {
+		if p := &k.pools[i]; selectsPool(p.IPAddressPool, names, selectors) {
+			f(p)
 		}
 	}
-	for _, name := range l2.Spec.IPAddressPools {
+	for _, name := range names {
 		if _, ok := k.c.IPAddressPools.Get(snapshot.Key{Name: name}); !ok {
-			k.problem(snapshot.RefOf(l2), "PoolNotFound", fmt.Sprintf("spec.ipAddressPools names %q, which does not exist", name))
+			k.problem(snapshot.RefOf(advertisement), "PoolNotFound", fmt.Sprintf("spec.ipAddressPools names %q, which does not exist", name))
 		}
 	}
 }
@@ -107,18 +112,6 @@ func selectsPool(p *v1alpha1.IPAddressPool, names []string, selectors []labels.S
 		return true
 	}
 	return slices.Contains(names, p.Name) || len(selectors) > 0 && anyMatches(selectors, labels.Set(p.Labels))
-}
-
-// noteBGP notes the pools that BGP announces. One that nothing announces at all
-// is told by the room that gives its addresses out.
-func (k *compiler) noteBGP() {
-	for _, b := range k.c.BGPAdvertisements.Sorted() {
-		selectors, err := parseSelectors(b.Spec.IPAddressPoolSelectors)
-		for i := range k.pools {
-			p := &k.pools[i]
-			p.bgp = p.bgp || err == nil && selectsPool(p.IPAddressPool, b.Spec.IPAddressPools, selectors)
-		}
-	}
 }
 
 func parseSelectors(in []metav1.LabelSelector) ([]labels.Selector, error) {

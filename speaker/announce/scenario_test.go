@@ -87,7 +87,7 @@ func runScenario(t *testing.T, file, input string) string {
 		view.Facts[name] = f
 	}
 	var out strings.Builder
-	told := map[snapshot.Problem]bool{}
+	shown := map[snapshot.Problem]bool{}
 	for i, me := range slices.Sorted(maps.Keys(view.Alive)) {
 		p := Compile(c, me, view, epoch0(), opts)
 		if i == 0 {
@@ -95,9 +95,14 @@ func runScenario(t *testing.T, file, input string) string {
 				fmt.Fprintf(&out, "%s belongs to %q\n", a, p.L2.Owners[a])
 			}
 		}
+		heard := p.Heard()
+		told := slices.DeleteFunc(slices.Clone(p.Problems), func(p snapshot.Problem) bool { return slices.Contains(heard, p) })
+		if leader := Compile(c, "", view, epoch0(), opts); !slices.Equal(leader.Problems, told) {
+			t.Errorf("%s finds other problems than the leader:\n%v\n%v", me, told, leader.Problems)
+		}
 		for _, problem := range p.Problems {
-			if !told[problem] {
-				told[problem] = true
+			if !shown[problem] {
+				shown[problem] = true
 				fmt.Fprintln(&out, problem)
 			}
 		}
@@ -118,6 +123,7 @@ func runScenario(t *testing.T, file, input string) string {
 		for _, take := range p.L2.Barred {
 			fmt.Fprintf(&out, "%s may not take %s\n", me, take.Address)
 		}
+		printBGP(&out, me, &p.BGP)
 	}
 	return out.String()
 }

@@ -15,22 +15,24 @@ import (
 	"quayside.io/lbpool"
 )
 
-// address is one address with the Services that may use it together.
-type address struct {
+// holding is one address with the Services that may use it together, whatever
+// protocol announces it.
+type holding struct {
 	addr  netip.Addr
 	pool  int // into compiler.pools
 	users []user
 	ports map[lbpool.Port]int // which user listens; nil: nobody has asked
-	owner int                 // node index, -1 nobody
-	// outwished says that its holder keeps it only until owner, which changed
-	// preferences name, has taken it.
-	outwished bool
+
+	// bgp are the advertisements of its users, and prefixes what each announces.
+	bgp      []int // into compiler.bgp
+	prefixes []netip.Prefix
 }
 
 // user is one Service on an address.
 type user struct {
 	svc     *corev1.Service
-	adverts []int
+	adverts []int // of layer 2, into compiler.adverts
+	bgp     []int // into compiler.bgp
 	// local are the nodes that have an endpoint to offer, in order; nil: the policy
 	// is Cluster. Ending are those with one that ends and still serves.
 	local, ending []int
@@ -42,10 +44,10 @@ func (u *user) isAt(i int) bool {
 	return has || u.local == nil
 }
 
-// readServices finds every address that may be announced, and says why the
-// others may not.
+// readServices finds every address that may be announced at all, by layer 2 or
+// BGP, and says why the others may not.
 func (k *compiler) readServices() {
-	byAddr := map[netip.Addr]*address{}
+	byAddr := map[netip.Addr]*holding{}
 	for _, svc := range k.announceable() {
 		for _, a := range loadbalancer.Addresses(svc) {
 			pool := k.homes.Of(a)
@@ -59,42 +61,42 @@ func (k *compiler) readServices() {
 	if k.opts.ExternalIPs {
 		k.readExternal(byAddr)
 	}
-	slices.SortFunc(k.addresses, func(a, b *address) int { return a.addr.Compare(b.addr) })
+	slices.SortFunc(k.holdings, func(a, b *holding) int { return a.addr.Compare(b.addr) })
 }
 
 // addUser puts a Service on an address of a pool, unless it may not be
 // announced for it. says is where the Service has it from.
-func (k *compiler) addUser(byAddr map[netip.Addr]*address, svc *corev1.Service, a netip.Addr, pool int, says string) {
+func (k *compiler) addUser(byAddr map[netip.Addr]*holding, svc *corev1.Service, a netip.Addr, pool int, says string) {
 	if who, taken := k.owned[a]; taken {
 		k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("%s %s, which belongs to %s: it is not announced; take it out of pool %q", says, a, who, k.pools[pool].Name))
 		return
 	}
-	u := user{svc: svc, adverts: k.advertsFor(svc, pool)}
-	if len(u.adverts) == 0 {
+	u := user{svc: svc, adverts: k.advertsFor(svc, k.pools[pool].adverts), bgp: k.routesFor(svc, k.pools[pool].bgp)}
+	if len(u.adverts)+len(u.bgp) == 0 {
 		k.tellUnselected(svc, a, pool)
 		return
 	}
 	if loadbalancer.IsLocal(svc) {
 		u.local, u.ending = k.localNodes(svc, a)
 	}
-	e := byAddr[a]
-	if e == nil {
-		e = &address{addr: a, pool: pool, owner: -1}
-		byAddr[a] = e
-		k.addresses = append(k.addresses, e)
+	h := byAddr[a]
+	if h == nil {
+		h = &holding{addr: a, pool: pool}
+		byAddr[a] = h
+		k.holdings = append(k.holdings, h)
 	}
-	if other := e.conflict(svc); other != nil {
+	if other := h.conflict(svc); other != nil {
 		k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the older Service %s, which does not share it: only that one is announced", a, snapshot.KeyOf(other)))
 		return
 	}
-	e.seat(u)
+	h.seat(u)
 }
 
 // tellUnselected reports a Service that the service selectors of all
 // advertisements of its pool leave out. Of a pool without any, the pool itself is
-// reported, and one that BGP announces is no business of L2.
+// reported by package assign.
 func (k *compiler) tellUnselected(svc *corev1.Service, a netip.Addr, pool int) {
-	if p := k.pools[pool]; len(p.adverts) > 0 && !p.bgp {
+	if p := k.pools[pool]; len(p.adverts)+len(p.bgp) > 0 {
 		k.problem(snapshot.RefOf(svc), "NotAdvertised", fmt.Sprintf("%s is not announced: no advertisement of pool %q has a service selector that matches", a, p.Name))
 	}
 }
@@ -122,16 +124,24 @@ func isOurs(svc *corev1.Service) bool {
 	return class == nil || *class == loadbalancer.Class || svc.Annotations[loadbalancer.AnnotationGiven] != ""
 }
 
-func (k *compiler) advertsFor(svc *corev1.Service, pool int) []int {
-	all := k.pools[pool].adverts
-	for _, i := range all {
-		if len(k.adverts[i].services) == 0 || anyMatches(k.adverts[i].services, labels.Set(svc.Labels)) {
-			continue
-		}
-		// The common case above copies nothing.
-		return slices.DeleteFunc(slices.Clone(all), func(i int) bool {
-			return !anyMatches(k.adverts[i].services, labels.Set(svc.Labels))
-		})
+// advertsFor are those of a pool's advertisements on layer 2 that select svc.
+func (k *compiler) advertsFor(svc *corev1.Service, pool []int) []int {
+	return selecting(pool, svc, func(i int) []labels.Selector { return k.adverts[i].services })
+}
+
+// routesFor are those of a pool's advertisements over BGP that select svc.
+func (k *compiler) routesFor(svc *corev1.Service, pool []int) []int {
+	return selecting(pool, svc, func(i int) []labels.Selector { return k.bgp[i].services })
+}
+
+// selecting are those of all, which it does not change, whose selectors match svc.
+func selecting(all []int, svc *corev1.Service, selectors func(int) []labels.Selector) []int {
+	leavesOut := func(i int) bool {
+		s := selectors(i)
+		return len(s) > 0 && !anyMatches(s, labels.Set(svc.Labels))
+	}
+	if slices.ContainsFunc(all, leavesOut) { // the common case copies nothing
+		return slices.DeleteFunc(slices.Clone(all), leavesOut)
 	}
 	return all
 }
@@ -170,50 +180,50 @@ func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) (local, ending 
 	return ready, ending
 }
 
-// seat puts a user on e.
-func (e *address) seat(u user) {
-	e.users = append(e.users, u)
-	if e.ports != nil {
-		e.listens(len(e.users) - 1)
+// seat puts a user on h.
+func (h *holding) seat(u user) {
+	h.users = append(h.users, u)
+	if h.ports != nil {
+		h.listens(len(h.users) - 1)
 	}
 }
 
 // listens enters the ports of a user.
-func (e *address) listens(user int) {
-	for _, p := range e.users[user].svc.Spec.Ports {
-		if _, taken := e.ports[loadbalancer.PortOf(p)]; !taken {
-			e.ports[loadbalancer.PortOf(p)] = user
+func (h *holding) listens(user int) {
+	for _, p := range h.users[user].svc.Spec.Ports {
+		if _, taken := h.ports[loadbalancer.PortOf(p)]; !taken {
+			h.ports[loadbalancer.PortOf(p)] = user
 		}
 	}
 }
 
-// conflict returns the first Service on e that svc may not sit beside, by the
+// conflict returns the first Service on h that svc may not sit beside, by the
 // rules of the allocator: a duplicate that slipped through must not be announced
-// for both. Those on e get along with each other: who differs from one of them in
+// for both. Those on h get along with each other: who differs from one of them in
 // more than its ports differs from all.
-func (e *address) conflict(svc *corev1.Service) *corev1.Service {
-	if len(e.users) == 0 {
+func (h *holding) conflict(svc *corev1.Service) *corev1.Service {
+	if len(h.users) == 0 {
 		return nil
 	}
-	if first := e.users[0].svc; !loadbalancer.Alike(first, svc) {
+	if first := h.users[0].svc; !loadbalancer.Alike(first, svc) {
 		return first
 	}
-	if e.ports == nil { // most addresses have one user
-		e.ports = map[lbpool.Port]int{}
-		for i := range e.users {
-			e.listens(i)
+	if h.ports == nil { // most addresses have one user
+		h.ports = map[lbpool.Port]int{}
+		for i := range h.users {
+			h.listens(i)
 		}
 	}
-	first := len(e.users)
+	first := len(h.users)
 	for _, p := range svc.Spec.Ports {
-		if user, taken := e.ports[loadbalancer.PortOf(p)]; taken {
+		if user, taken := h.ports[loadbalancer.PortOf(p)]; taken {
 			first = min(first, user)
 		}
 	}
-	if first == len(e.users) {
+	if first == len(h.users) {
 		return nil
 	}
-	return e.users[first].svc
+	return h.users[first].svc
 }
 
 func nodeKey(name string) snapshot.Key { return snapshot.Key{Name: name} }

@@ -14,16 +14,16 @@ import (
 // ready, so without this every one of them would cost new connections.
 const Settling = 1500 * time.Millisecond
 
-// noteSince notes since when this node has an endpoint for e.
-func (k *compiler) noteSince(e *address, me int) {
-	if u := &e.users[0]; u.local == nil || !u.isAt(me) {
+// noteSince notes since when this node has an endpoint for h.
+func (k *compiler) noteSince(h *holding, me int) {
+	if u := &h.users[0]; u.local == nil || !u.isAt(me) {
 		return
 	}
-	since, known := k.view.Since[e.addr]
+	since, known := k.view.Since[h.addr]
 	if !known && k.view.Since != nil {
 		since = k.now
 	}
-	k.plan.L2.Since[e.addr] = since
+	k.plan.L2.Since[h.addr] = since
 }
 
 // settled returns when this node may take e from the owner of claim: zero for

@@ -1,0 +1,224 @@
+package announce
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/lbpool"
+)
+
+// readPrefixes finds what is announced of each address: itself, or an aggregate
+// that covers it.
+func (k *compiler) readPrefixes() {
+	verdicts := map[aggregate]bool{}
+	for _, h := range k.holdings {
+		for _, u := range h.users {
+			h.bgp = union(h.bgp, u.bgp)
+		}
+		for _, a := range h.bgp {
+			h.prefixes = append(h.prefixes, k.prefixOf(a, h, verdicts))
+		}
+	}
+}
+
+// union is the union of two sets in order. The common case copies nothing.
+func union(a, b []int) []int {
+	switch {
+	case len(a) == 0 || slices.Equal(a, b):
+		return b
+	case len(b) == 0:
+		return a
+	}
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// aggregate is a prefix that an advertisement makes of addresses of a pool.
+type aggregate struct {
+	advert, pool int
+	prefix       netip.Prefix
+}
+
+// prefixOf is what advertisement i announces for h. An aggregate that is not safe
+// is reported, and its addresses are announced one by one.
+func (k *compiler) prefixOf(i int, h *holding, verdicts map[aggregate]bool) netip.Prefix {
+	a, host := &k.bgp[i], netip.PrefixFrom(h.addr, h.addr.BitLen())
+	if a.lengths[lbpool.FamilyOf(h.addr)] == host.Bits() {
+		return host
+	}
+	prefix, _ := h.addr.Prefix(a.lengths[lbpool.FamilyOf(h.addr)])
+	at := aggregate{i, h.pool, prefix}
+	safe, known := verdicts[at]
+	if !known {
+		why := k.whyUnsafe(h.pool, prefix)
+		if safe = why == ""; !safe {
+			k.problem(snapshot.RefOf(a.BGPAdvertisement), "UnsafeAggregate", fmt.Sprintf("%s is not announced as one: %s; its addresses are announced one by one", prefix, why))
+		}
+		verdicts[at] = safe
+	}
+	if !safe {
+		return host
+	}
+	return prefix
+}
+
+// whyUnsafe says why nobody may announce prefix for a pool; "" one may. It must
+// lie within the pool, and draw nothing that belongs to a node or a gateway.
+func (k *compiler) whyUnsafe(pool int, prefix netip.Prefix) string {
+	if !k.homes.Covers(pool, prefix) {
+		return fmt.Sprintf("pool %q does not contain all of it", k.pools[pool].Name)
+	}
+	if k.ownedOrder == nil {
+		k.ownedOrder = slices.SortedFunc(maps.Keys(k.owned), netip.Addr.Compare)
+	}
+	i, _ := slices.BinarySearchFunc(k.ownedOrder, prefix.Addr(), netip.Addr.Compare)
+	if i < len(k.ownedOrder) && prefix.Contains(k.ownedOrder[i]) {
+		return fmt.Sprintf("it covers %s, which belongs to %s", k.ownedOrder[i], k.owned[k.ownedOrder[i]])
+	}
+	return ""
+}
+
+// servedBy are the addresses that routers may send to node me. Those who share an
+// address have the same policy and endpoints.
+func (k *compiler) servedBy(me int) (served []*holding) {
+	for _, h := range k.holdings {
+		if len(h.bgp) > 0 && k.isServed(h, me) {
+			served = append(served, h)
+		}
+	}
+	return served
+}
+
+// isServed decides about one address. With policy Local a node joins when its
+// kube-proxy has had the time to write its rules, and leaves when the others
+// have, as far as its own endpoints last; see Settling.
+func (k *compiler) isServed(h *holding, me int) bool {
+	u := &h.users[0]
+	if u.local == nil {
+		return true
+	}
+	others := len(u.local) > 1 || len(u.local) == 1 && u.local[0] != me
+	_, ends := slices.BinarySearch(u.ending, me)
+	switch {
+	case u.isAt(me):
+		at := k.plan.L2.Since[h.addr].Add(Settling)
+		alone := !others && len(u.ending) == 0
+		if alone {
+			k.plan.L2.Since[h.addr] = time.Time{} // whoever follows finds it announced
+		}
+		if alone || ends || !at.After(k.now) {
+			return true
+		}
+		k.wakeAt(at)
+		return false
+	case !ends || !others:
+		return false
+	}
+	since, known := k.view.Ending[h.addr]
+	if !known && k.view.Ending != nil {
+		since = k.now
+	}
+	k.plan.BGP.Ending[h.addr] = since
+	at := since.Add(Settling + handOverTime)
+	if !at.After(k.now) {
+		return false
+	}
+	k.wakeAt(at)
+	return true
+}
+
+// handOverTime is how much longer than Settling a node whose endpoints end goes
+// on announcing: the routes of those who follow are on their way.
+const handOverTime = 500 * time.Millisecond
+
+// routes are what adverts make of the addresses served.
+func (k *compiler) routes(served []*holding, adverts []int) []Route {
+	counts := make([]bool, len(k.bgp))
+	for _, a := range adverts {
+		counts[a] = true
+	}
+	list := make([]Route, 0, len(served))
+	makers := newSets()
+	made := make([]int, 0, len(served)) // by route: the set of adverts that make it
+	index := make(map[netip.Prefix]int, len(served))
+	for _, h := range served {
+		for j, a := range h.bgp {
+			if !counts[a] {
+				continue
+			}
+			at, known := index[h.prefixes[j]]
+			if !known {
+				at = len(list)
+				index[h.prefixes[j]] = at
+				list, made = append(list, Route{Prefix: h.prefixes[j]}), append(made, noAdverts)
+			}
+			made[at] = makers.with(made[at], a)
+		}
+	}
+	attributes := make([]*Attributes, len(makers.all))
+	for i := range list {
+		if attributes[made[i]] == nil {
+			attributes[made[i]] = k.merged(makers.all[made[i]])
+		}
+		list[i].Attributes = attributes[made[i]]
+	}
+	slices.SortFunc(list, CompareRoutes)
+	return list
+}
+
+// merged are the attributes of a route that several advertisements make:
+// communities unite, of what else they say the oldest counts.
+func (k *compiler) merged(adverts []int) *Attributes {
+	if len(adverts) == 1 {
+		return k.bgp[adverts[0]].attributes
+	}
+	out := &Attributes{}
+	for _, i := range adverts {
+		a := k.bgp[i].attributes
+		if out.LocalPref == 0 {
+			out.LocalPref = a.LocalPref
+		}
+		if out.Prepend == 0 {
+			out.Prepend = a.Prepend
+		}
+		out.Communities = append(out.Communities, a.Communities...)
+		out.LargeCommunities = append(out.LargeCommunities, a.LargeCommunities...)
+	}
+	out.sort()
+	return out
+}
+
+// sets numbers sets of advertisements. There are few, and each route has one.
+type sets struct {
+	all    [][]int // in order of age
+	number map[string]int
+	more   map[[2]int]int // set and advertisement: the set with it
+}
+
+// noAdverts is the empty set.
+const noAdverts = 0
+
+func newSets() *sets {
+	return &sets{all: [][]int{nil}, number: map[string]int{"[]": noAdverts}, more: map[[2]int]int{}}
+}
+
+// with is set and a.
+func (s *sets) with(set, a int) int {
+	if n, known := s.more[[2]int{set, a}]; known {
+		return n
+	}
+	next := union(s.all[set], []int{a})
+	text := fmt.Sprint(next)
+	n, known := s.number[text]
+	if !known {
+		n = len(s.all)
+		s.all, s.number[text] = append(s.all, next), n
+	}
+	s.more[[2]int{set, a}] = n
+	return n
+}
