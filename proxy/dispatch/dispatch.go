@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"crypto/tls"
+	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -52,6 +53,7 @@ type Dispatcher struct {
 	routing   atomic.Pointer[routing]
 	metrics   *metrics
 	unrouted  *plan
+	tools     filter.Tools
 
 	httpPort, httpsPort []byte // as text, for the usual case
 }
@@ -66,6 +68,7 @@ func New(o Options) *Dispatcher {
 		access:    o.Access,
 		forwarded: filter.NewForwarded(o.TrustedProxies),
 		metrics:   newMetrics(),
+		tools:     filter.NewTools(maphash.MakeSeed()),
 		httpPort:  []byte("80"),
 		httpsPort: []byte("443"),
 	}

@@ -36,7 +36,7 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 		dispatcher: d,
 		route:      rt,
 		series:     d.metrics.get(seriesKey{rt.Owner.Key, rt.Service}),
-		filters:    compile(rt),
+		filters:    d.compile(rt),
 		guards:     compileGuards(rt),
 	}
 	r.plans.Store(rt, p)
@@ -46,22 +46,25 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 // compileGuards returns the filters of a route that decide who may pass. They take
 // nothing that they would have to give back.
 func compileGuards(rt *route.Route) filter.Chain {
-	if rt.Closed != "" {
+	switch s := rt.Filters; {
+	case rt.Closed != "":
 		return filter.Chain{filter.Closed(rt.Closed)}
+	case s != nil && (s.Access != nil || s.Basic != nil):
+		return filter.Chain{filter.Guards(s)}
 	}
 	return nil
 }
 
 // compile returns the filters of a route.
-func compile(rt *route.Route) filter.Chain {
-	var c filter.Chain
+func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 	if rt.Closed != "" {
-		return append(c, filter.Closed(rt.Closed))
+		return filter.Chain{filter.Closed(rt.Closed)}
 	}
+	var toTLS func([]byte) bool
 	if rt.RedirectTLS {
-		c = append(c, filter.ToTLS(rt.RedirectsToTLS))
+		toTLS = rt.RedirectsToTLS
 	}
-	return c
+	return filter.Compile(rt.Filters, toTLS, d.tools)
 }
 
 // forward asks the backend with an index.

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"io"
 	"net/netip"
 	"time"
@@ -15,7 +16,13 @@ type Exchange struct {
 	Observer Observer
 	// Passed is the handler's own note of how far the request has come.
 	Passed int
+	// Scratch is memory that filters may use for what they put into the request.
+	Scratch []byte
 }
+
+// ErrBodyTooLarge is how reading a request's body ends that is longer than its
+// route allows.
+var ErrBodyTooLarge = errors.New("the request's body is larger than the limit")
 
 // Observer is told of exchanges that have ended.
 type Observer interface {
@@ -110,7 +117,7 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
-	e.Observer, e.Passed = nil, 0
+	e.Observer, e.Passed, e.Scratch = nil, 0, e.Scratch[:0]
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}
 }

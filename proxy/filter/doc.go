@@ -7,5 +7,12 @@
 // passes through costs no allocation. Package dispatch runs the filters; they know
 // neither front ends nor upstreams.
 //
-// Read filter.go first, then answers.go.
+// Package route parses options into Settings; Compile turns them into the chain of
+// a route. What a Settings holds was checked when it was parsed, and all the same no
+// value of it can end the field that it is written into.
+//
+// What holds: a guard that cannot decide refuses. What is counted of clients is
+// bounded in memory. No filter waits, save for a password that is checked first.
+//
+// Read filter.go first, then settings.go.
 package filter

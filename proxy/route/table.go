@@ -12,6 +12,7 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
 )
 
 // Backend is one port of a Service that a route leads to. It is comparable.
@@ -42,6 +43,8 @@ type Route struct {
 	// RedirectTLS answers requests that did not come over TLS with a 308 to
 	// https; see RedirectsToTLS.
 	RedirectTLS bool
+	// Filters are what the options of the Ingress ask of the filters; nil: nothing.
+	Filters *filter.Settings
 
 	match   string // Path, normalised
 	want    redirect

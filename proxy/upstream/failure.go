@@ -102,6 +102,9 @@ func (t *transaction) answer(err error) {
 		if errors.Is(f.err, os.ErrDeadlineExceeded) {
 			status, text = 408, "408 Request Timeout: the request body did not arrive in time"
 		}
+		if errors.Is(f.err, exchange.ErrBodyTooLarge) {
+			status, text = 413, "413 Content Too Large: the request's body is larger than the limit"
+		}
 	}
 	if f.reason != noEndpoint && f.reason != clientGone && f.reason != clientBody {
 		t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "error", f)

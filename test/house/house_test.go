@@ -78,6 +78,7 @@ func sideways() map[string]string {
 	return map[string]string{
 		"cluster/ingressclass -> cluster/snapshot": "the classes of a snapshot are judged",
 		"proxy/route -> proxy/balance":             "a backend names its port in balance's words",
+		"proxy/route -> proxy/filter":              "options are parsed into the filters' settings",
 		"command/explain -> proxy/route":           "explain shows the route that matches",
 		"command/explain -> proxy/balance":         "explain shows the endpoints behind a route",
 		"command/explain -> controller/assign":     "explain shows why a Service waits",
@@ -99,6 +100,7 @@ func keepers() map[string][]string {
 		"github.com/fsnotify/fsnotify":        {"cluster", "speaker/members"},
 		"github.com/vishvananda/netlink":      {"speaker/l2"},
 		"github.com/pires/go-proxyproto":      {"proxy/serve"},
+		"github.com/tg123/go-htpasswd":        {"proxy/filter"},
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},

@@ -1,0 +1,150 @@
+package filter
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/tg123/go-htpasswd"
+	"golang.org/x/crypto/bcrypt"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Users are the users of basic authentication. It remembers who has shown the
+// right password, because checking one again takes up to a tenth of a second; what
+// it keeps is a hash keyed with the content that it was read from.
+type Users struct {
+	hashes map[string]htpasswd.EncodedPasswd
+	decoy  htpasswd.EncodedPasswd // stands in for users that do not exist
+	key    [sha256.Size]byte
+	passed [256]atomic.Pointer[[sha256.Size]byte]
+}
+
+// maxCredentials is the longest user and password that is looked at.
+const maxCredentials = 512
+
+// ParseUsers reads an htpasswd file: "user:hash" lines with bcrypt, apr1 (or MD5
+// crypt), {SHA}, {SSHA} and SHA-2 crypt hashes. It names the users whose hash is of
+// another kind; they cannot pass.
+func ParseUsers(content []byte) (users *Users, unknown []string, err error) {
+	u := &Users{hashes: map[string]htpasswd.EncodedPasswd{}, key: sha256.Sum256(content)}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, hash, ok := strings.Cut(line, ":")
+		if !ok || name == "" {
+			return nil, nil, errors.New("a line is not \"user:hash\"")
+		}
+		if err := u.add(name, hash); err != nil {
+			unknown = append(unknown, name)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, nil, err
+	}
+	if len(u.hashes) == 0 {
+		return nil, unknown, errors.New("there is no user with a hash that is understood")
+	}
+	return u, unknown, nil
+}
+
+func (u *Users) add(name, hash string) error {
+	if len(name) == 0 || len(name) > maxCredentials {
+		return errors.New("the name is too long")
+	}
+	if !affordable(hash) {
+		return errors.New("the hash is malformed or takes too long to check")
+	}
+	for _, parse := range []htpasswd.PasswdParser{
+		htpasswd.AcceptBcrypt, htpasswd.AcceptMd5, htpasswd.AcceptSha, htpasswd.AcceptSsha, htpasswd.AcceptCryptSha,
+	} {
+		encoded, err := parse(hash)
+		if err != nil {
+			return err
+		}
+		if encoded == nil {
+			continue
+		}
+		if _, known := u.hashes[name]; !known { // the first line of a user counts
+			u.hashes[name] = encoded
+		}
+		if u.decoy == nil {
+			u.decoy = encoded
+		}
+		return nil
+	}
+	return fmt.Errorf("the hash of %s is of an unknown kind", name)
+}
+
+// affordable reports whether checking a password takes a second at most: whoever
+// writes the Secret must not be able to stop the proxy with it.
+func affordable(hash string) bool {
+	const maxCost, maxRounds = 14, 200_000
+	if strings.HasPrefix(hash, "$2") {
+		cost, err := bcrypt.Cost([]byte(hash))
+		return err == nil && cost <= maxCost
+	}
+	if _, after, ok := strings.Cut(hash, "$rounds="); ok {
+		digits, _, _ := strings.Cut(after, "$")
+		n, err := strconv.Atoi(digits)
+		return err == nil && n <= maxRounds
+	}
+	return true
+}
+
+// guard is the guard of basic authentication.
+func (u *Users) guard(ex *exchange.Exchange) int {
+	var buf [sha256.Size + maxCredentials]byte
+	credentials, ok := basicCredentials(buf[sha256.Size:sha256.Size], ex.Request.Header.Get("Authorization"))
+	if !ok {
+		return 401
+	}
+	copy(buf[:], u.key[:])
+	sum := sha256.Sum256(buf[:sha256.Size+len(credentials)])
+	slot := &u.passed[sum[0]]
+	if seen := slot.Load(); seen != nil && subtle.ConstantTimeCompare(seen[:], sum[:]) == 1 {
+		return 0
+	}
+	name, password, ok := bytes.Cut(credentials, []byte{':'})
+	if !ok || !u.matches(string(name), string(password)) {
+		return 401
+	}
+	keep := sum
+	slot.Store(&keep)
+	return 0
+}
+
+// matches takes as long for a user who does not exist.
+func (u *Users) matches(name, password string) bool {
+	hash, exists := u.hashes[name]
+	if !exists {
+		hash = u.decoy
+	}
+	return hash.MatchesPassword(password) && exists
+}
+
+// basicCredentials appends "user:password" of an Authorization field to dst, which
+// must have room for maxCredentials.
+func basicCredentials(dst, value []byte) ([]byte, bool) {
+	const scheme = "basic "
+	if len(value) < len(scheme) || !exchange.EqualFold(value[:len(scheme)], scheme) {
+		return nil, false
+	}
+	value = exchange.TrimSpace(value[len(scheme):])
+	if base64.StdEncoding.DecodedLen(len(value)) > maxCredentials {
+		return nil, false
+	}
+	n, err := base64.StdEncoding.Decode(dst[:cap(dst)], value)
+	return dst[:n], err == nil
+}

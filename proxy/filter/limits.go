@@ -1,0 +1,186 @@
+package filter
+
+import (
+	"cmp"
+	"hash/maphash"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// limiterKeys is how many clients a Limiter keeps apart: 16 MiB.
+const limiterKeys = 1 << 20
+
+// Limiter counts the requests of clients, for all routes, in a table of fixed size
+// without locks. What it holds of a client is one time: when the client has paid
+// for all it has asked (the theoretical arrival time of GCRA, which is a token
+// bucket). A client whose time has passed is as good as new, so its place is free.
+// When no place is free, the client that owes least is forgotten.
+type Limiter struct {
+	seed  maphash.Seed
+	keys  int
+	made  sync.Once
+	slots []slot // made when the first limit is
+}
+
+// slot is one client. Two goroutines that take one over at once may count one
+// request too few.
+type slot struct {
+	key  atomic.Uint64
+	paid atomic.Int64 // unix nanoseconds
+}
+
+// ways is how many places a client may have in the table; together they fill two
+// cache lines.
+const ways = 8
+
+// NewLimiter returns a Limiter for about keys clients at a time, at least ways.
+func NewLimiter(seed maphash.Seed, keys int) *Limiter {
+	return &Limiter{seed: seed, keys: (max(keys, ways) + ways - 1) / ways * ways}
+}
+
+// open makes the table. Whoever has no limits does not pay for it.
+func (l *Limiter) open() { l.made.Do(func() { l.slots = make([]slot, l.keys) }) }
+
+// allow counts one request under key and reports whether it may pass: each costs
+// its client interval, and credit is what may be owed.
+func (l *Limiter) allow(key uint64, now time.Time, interval, credit time.Duration) bool {
+	key |= 1 // zero is a place never used
+	at := int(key>>1%uint64(len(l.slots)/ways)) * ways
+	s, ok := l.find(l.slots[at:at+ways], key)
+	for {
+		paid := s.paid.Load()
+		from := now.UnixNano()
+		if ok {
+			from = max(from, paid)
+		}
+		if from-now.UnixNano() > int64(credit) {
+			return false
+		}
+		if s.paid.CompareAndSwap(paid, from+int64(interval)) {
+			return true
+		}
+		ok = true
+	}
+}
+
+// find returns the place of key, and whether it was there before.
+func (l *Limiter) find(set []slot, key uint64) (*slot, bool) {
+	least, owes := &set[0], int64(math.MaxInt64)
+	for i := range set {
+		s := &set[i]
+		if s.key.Load() == key {
+			return s, true
+		}
+		if paid := s.paid.Load(); paid < owes {
+			least, owes = s, paid
+		}
+	}
+	least.key.Store(key)
+	return least, false
+}
+
+// Connections counts the requests under way of clients. It holds no client without
+// one, so its size is bounded by theirs.
+type Connections struct {
+	seed   maphash.Seed
+	shards [64]connections
+}
+
+type connections struct {
+	mu    sync.Mutex
+	count map[uint64]int
+}
+
+// NewConnections returns a Connections without clients.
+func NewConnections(seed maphash.Seed) *Connections {
+	c := &Connections{seed: seed}
+	for i := range c.shards {
+		c.shards[i].count = map[uint64]int{}
+	}
+	return c
+}
+
+// enter counts one more unless there are limit.
+func (c *Connections) enter(key uint64, limit int) bool {
+	s := &c.shards[key%uint64(len(c.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count[key] >= limit {
+		return false
+	}
+	s.count[key]++
+	return true
+}
+
+func (c *Connections) leave(key uint64) {
+	s := &c.shards[key%uint64(len(c.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count[key]--; s.count[key] <= 0 {
+		delete(s.count, key)
+	}
+}
+
+// keyOf is what a client is counted by: its address, or the /64 of an IPv6 address,
+// all of which one host may use. Zones are counted apart.
+func keyOf(seed maphash.Seed, zone uint64, client netip.Addr) uint64 {
+	var b [24]byte
+	a := client.As16()
+	n := 16
+	if client.Is6() {
+		n = 8
+	}
+	copy(b[:], a[:n])
+	for i := range 8 {
+		b[16+i] = byte(zone >> (8 * i))
+	}
+	return maphash.Bytes(seed, b[:])
+}
+
+// limits returns a filter for each limit that is set.
+func limits(o *Limits, tools Tools) Chain {
+	exempt := setOf(o.Exempt)
+	status := cmp.Or(o.Status, 503)
+	refuse := func(ex *exchange.Exchange) bool {
+		ex.Answer(status, "the client asks too much; try again later\n")
+		return false
+	}
+	var c Chain
+	rate := func(kind string, n int, per time.Duration) {
+		if n <= 0 {
+			return
+		}
+		l := tools.Limiter
+		l.open()
+		zone := maphash.String(l.seed, kind+o.Zone)
+		interval := per / time.Duration(n)
+		credit := interval * time.Duration(n*max(cmp.Or(o.Burst, 5), 1))
+		c = append(c, Filter{Request: func(ex *exchange.Exchange) bool {
+			client := ex.Request.Client.Addr()
+			return exempt.Contains(client) || l.allow(keyOf(l.seed, zone, client), ex.Request.Received, interval, credit) || refuse(ex)
+		}})
+	}
+	if n := o.Connections; n > 0 {
+		k := tools.Connections
+		zone := maphash.String(k.seed, "connections "+o.Zone)
+		c = append(c, Filter{
+			Request: func(ex *exchange.Exchange) bool {
+				client := ex.Request.Client.Addr()
+				return exempt.Contains(client) || k.enter(keyOf(k.seed, zone, client), n) || refuse(ex)
+			},
+			Finished: func(ex *exchange.Exchange) {
+				if client := ex.Request.Client.Addr(); !exempt.Contains(client) {
+					k.leave(keyOf(k.seed, zone, client))
+				}
+			},
+		})
+	}
+	rate("second ", o.PerSecond, time.Second)
+	rate("minute ", o.PerMinute, time.Minute)
+	return c
+}

@@ -1,0 +1,112 @@
+package filter
+
+import (
+	"bytes"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+)
+
+// rewrite replaces the path as nginx's rewrite does: by a template, if the pattern
+// is found, with the client's query behind that of the template. A template that
+// ends with "?" drops the client's query.
+func rewrite(o *Rewrite) Filter {
+	target, drop := strings.CutSuffix(o.Target, "?")
+	w := &rewriter{Rewrite: *o, template: appendEscaped(nil, []byte(target)), drop: drop, query: strings.Contains(target, "?")}
+	w.elsewhere = strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
+	return Filter{Request: w.request}
+}
+
+type rewriter struct {
+	Rewrite
+	template    []byte
+	drop, query bool
+	elsewhere   bool // the template is a URL
+}
+
+// request writes the new target into memory of the exchange. A template with
+// captures costs the one allocation that package regexp makes for them.
+func (w *rewriter) request(ex *exchange.Exchange) bool {
+	r := &ex.Request
+	var found []int
+	switch {
+	case w.Pattern == nil:
+	case w.Pattern.NumSubexp() == 0 || bytes.IndexByte(w.template, '$') < 0:
+		if !w.Pattern.Match(r.Path) {
+			return true
+		}
+	default:
+		if found = w.Pattern.FindSubmatchIndex(r.Path); found == nil {
+			return true
+		}
+	}
+	b := w.expand(ex.Scratch[:0], r.Path, found)
+	if !w.elsewhere && climbs(b) {
+		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
+		return false
+	}
+	if _, query, has := bytes.Cut(r.Target, []byte{'?'}); has && !w.drop {
+		if w.query {
+			b = append(b, '&')
+		} else {
+			b = append(b, '?')
+		}
+		b = append(b, query...)
+	}
+	ex.Scratch = b
+	if w.elsewhere {
+		sendTo(ex, 302, b)
+		return false
+	}
+	r.Target = b
+	return true
+}
+
+// expand appends the template with $0 to $9 replaced, escaped as a path has to be.
+func (w *rewriter) expand(dst, path []byte, found []int) []byte {
+	t := w.template
+	if !w.elsewhere && (len(t) == 0 || t[0] != '/') {
+		dst = append(dst, '/')
+	}
+	for i := 0; i < len(t); i++ {
+		if t[i] != '$' || i+1 == len(t) || t[i+1] < '0' || '9' < t[i+1] {
+			dst = append(dst, t[i])
+			continue
+		}
+		i++
+		if n := 2 * int(t[i]-'0'); n+1 < len(found) && found[n] >= 0 {
+			dst = appendEscaped(dst, path[found[n]:found[n+1]])
+		}
+	}
+	for !w.elsewhere && len(dst) > 1 && dst[1] == '/' {
+		dst = dst[1:] // "//host" would be an authority to some
+	}
+	return dst
+}
+
+// climbs reports whether the path of target has a dot segment. The client's path
+// has none, but captures may have been put together to one.
+func climbs(target []byte) bool {
+	path, _, _ := bytes.Cut(target, []byte{'?'})
+	for segment := range bytes.SplitSeq(path, []byte{'/'}) {
+		if string(segment) == "." || string(segment) == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// appendEscaped appends part of a normalised path, or of a template, as it goes over
+// the wire. Both are unescaped save where the bare character would mean something
+// else, so percent signs stay.
+func appendEscaped(dst, b []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range b {
+		if c > ' ' && c < 0x7f && c != '"' && c != '<' && c != '>' && c != '\\' && c != '^' && c != '`' && c != '{' && c != '|' && c != '}' {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return dst
+}

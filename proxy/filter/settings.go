@@ -1,0 +1,143 @@
+package filter
+
+import (
+	"hash/maphash"
+	"net/netip"
+	"regexp"
+)
+
+// Settings are what the options of an Ingress ask of the filters of its routes:
+// plain values that were checked when they were parsed. The zero value asks for
+// nothing. Once in a Route they are not changed.
+type Settings struct {
+	// MaxBody is the largest request body in bytes; 0: any.
+	MaxBody int64
+	CORS    *CORS
+	// AppRoot is where a request for exactly "/" is sent, by 302.
+	AppRoot string
+	// Redirect answers every request.
+	Redirect *Redirect
+	// CanonicalHost is the name that requests for this host are sent to, with the
+	// scheme and the target that they have. Empty: none. RedirectCode is the status, 308.
+	CanonicalHost string
+	RedirectCode  int
+
+	Limits *Limits
+	Access *Access
+	Basic  *Basic
+	// SatisfyAny lets a request pass that one of Access and Basic lets pass.
+	SatisfyAny bool
+
+	Rewrite *Rewrite
+	// UpstreamHost replaces the Host field that the upstream is sent.
+	UpstreamHost string
+	// ForwardedPrefix is sent to the upstream as X-Forwarded-Prefix.
+	ForwardedPrefix string
+	// Headers are set in every response.
+	Headers []Header
+}
+
+// Header is one field to set.
+type Header struct{ Name, Value string }
+
+// CORS is the answer to scripts of other origins. Empty lists leave their fields
+// out.
+type CORS struct {
+	// Origins are "*" alone, or origins, each perhaps with one label as an asterisk:
+	// "https://*.example.com:8443".
+	Origins []string
+	// Methods, Headers and Expose are the values of the fields.
+	Methods, Headers, Expose string
+	Credentials              bool
+	MaxAge                   int // seconds
+}
+
+// Redirect sends requests elsewhere.
+type Redirect struct {
+	Code int // 301, 302, 303, 307 or 308
+	// URL is the whole new address; nothing is appended.
+	URL string
+}
+
+// Access lets clients pass by their address.
+type Access struct {
+	// Deny refuses, with 403. It comes before Allow.
+	Deny []netip.Prefix
+	// Allow, unless empty, refuses all others.
+	Allow []netip.Prefix
+}
+
+// Basic asks for a user and a password (RFC 7617).
+type Basic struct {
+	Realm string
+	Users *Users
+}
+
+// Limits bound what one client may ask. 0 is no limit.
+type Limits struct {
+	// Zone names whose limits these are: requests to different zones are counted
+	// apart.
+	Zone string
+	// PerSecond and PerMinute are requests; Burst is how many times as many may come
+	// at once, 5.
+	PerSecond, PerMinute, Burst int
+	// Connections are requests at the same time.
+	Connections int
+	// Exempt are not limited.
+	Exempt []netip.Prefix
+	// Status refuses, 503.
+	Status int
+}
+
+// Rewrite replaces the path that the upstream is sent.
+type Rewrite struct {
+	// Pattern finds what Target's $1 to $9 stand for in the path (normalised). Where
+	// it does not match, nothing is rewritten. Nil: every path is replaced.
+	Pattern *regexp.Regexp
+	// Target is the new path, perhaps with a query, which comes before the client's. An
+	// absolute URL redirects there by 302.
+	Target string
+}
+
+// Tools are what filters need beside the exchange, made by whoever runs them.
+type Tools struct {
+	// Limiter counts clients for all routes.
+	Limiter *Limiter
+	// Connections counts requests under way.
+	Connections *Connections
+}
+
+// NewTools returns the tools of one process; seed is a secret that keeps clients from
+// choosing what they are counted with.
+func NewTools(seed maphash.Seed) Tools {
+	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed)}
+}
+
+// Compile returns the filters that s asks for, in the order in which ingress-nginx
+// runs them. toTLS, if not nil, says which paths are sent to https.
+func Compile(s *Settings, toTLS func(path []byte) bool, tools Tools) Chain {
+	var c Chain
+	add := func(on bool, f func() Filter) {
+		if on {
+			c = append(c, f())
+		}
+	}
+	if s == nil {
+		s = &Settings{}
+	}
+	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
+	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
+	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
+	add(s.AppRoot != "", func() Filter { return appRoot(s.AppRoot) })
+	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect) })
+	add(toTLS != nil, func() Filter { return ToTLS(toTLS) })
+	if s.Limits != nil {
+		c = append(c, limits(s.Limits, tools)...)
+	}
+	add(s.Access != nil || s.Basic != nil, func() Filter { return Guards(s) })
+	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
+	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })
+	add(s.ForwardedPrefix != "", func() Filter { return forwardedPrefix(s.ForwardedPrefix) })
+	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers) })
+	return c
+}

@@ -1,0 +1,79 @@
+package filter
+
+import (
+	"io"
+
+	"quayside.io/proxy/exchange"
+)
+
+// maxBody refuses bodies of more than limit bytes: at once where the length is
+// said, else as soon as they have grown too long.
+func maxBody(limit int64) Filter {
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		r := &ex.Request
+		switch {
+		case r.Body == nil:
+		case r.Length > limit:
+			ex.Answer(413, "413 Content Too Large: the request's body is larger than the limit\n")
+			return false
+		case r.Length < 0:
+			r.Body = &bounded{r.Body, limit}
+		}
+		return true
+	}}
+}
+
+// bounded is a body of unknown length.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader. One byte more than is left may be read, to tell a body
+// that just fits from one that does not.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, exchange.ErrBodyTooLarge
+	}
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, exchange.ErrBodyTooLarge
+	}
+	return n, err
+}
+
+// upstreamHost replaces what the upstream is sent as Host. X-Forwarded-Host keeps
+// what the client wrote.
+func upstreamHost(name string) Filter {
+	host := clean(name)
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		ex.Request.Host = host
+		return true
+	}}
+}
+
+func forwardedPrefix(value string) Filter {
+	prefix := clean(value)
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		ex.Request.Header.SetBytes("X-Forwarded-Prefix", prefix)
+		return true
+	}}
+}
+
+// headers sets fields in every response, whoever made it.
+func headers(list []Header) Filter {
+	var fields []Header
+	for _, f := range list {
+		if f.Name != "" && exchange.IsToken([]byte(f.Name)) {
+			fields = append(fields, Header{f.Name, string(clean(f.Value))})
+		}
+	}
+	return Filter{Response: func(ex *exchange.Exchange) {
+		for i := range fields {
+			ex.Response.Header.Set(fields[i].Name, fields[i].Value)
+		}
+	}}
+}
