@@ -2,8 +2,8 @@ GO ?= go
 
 # By name in Debian: what the race detector and the lab need, and what the
 # benchmarks compare with.
-TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr curl
-PEER_PACKAGES = nginx haproxy wrk keepalived bird2 nghttp2-client
+TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr bird2 util-linux curl
+PEER_PACKAGES = nginx haproxy wrk keepalived nghttp2-client
 
 PRODUCT = ./lbpool/... ./cluster/... ./controller/... ./speaker/... ./proxy/...
 UNITS = $$($(GO) list ./... | grep -v '/test/e2e$$')

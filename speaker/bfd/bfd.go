@@ -162,7 +162,7 @@ func (d *Detector) Run(ctx context.Context) error {
 		case <-d.wake:
 		case <-timer.C:
 		}
-		next, left := d.turn(time.Now(), leaving)
+		next, left := d.turn(leaving)
 		d.closeUnneeded()
 		if leaving && left == 0 {
 			return ctx.Err()
@@ -173,9 +173,10 @@ func (d *Detector) Run(ctx context.Context) error {
 
 // turn does what is due, and says when to come back and how many sessions there
 // still are.
-func (d *Detector) turn(now time.Time, leaving bool) (next time.Time, left int) {
+func (d *Detector) turn(leaving bool) (next time.Time, left int) {
 	d.mu.Lock()
 	defer d.unlock()
+	now := time.Now() // having the lock, for which we may have waited
 	d.notice(now)
 	want := d.want.Load()
 	if leaving {

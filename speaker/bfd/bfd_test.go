@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,9 +60,10 @@ func start(t testing.TB) *running {
 	go func() { defer close(done); _ = r.Run(ctx) }()
 	r.end = func() { cancel(); <-done }
 	t.Cleanup(func() {
+		last := r.State()
 		r.end()
 		if t.Failed() {
-			t.Logf("%s\n%+v", log, r.State())
+			t.Logf("%s\n%+v", log, last)
 		}
 	})
 	return r
@@ -122,6 +126,7 @@ func TestTalksToItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := start(t)
 			here, there := talk(1, multihop)
+			here.Interface = "lo"
 			there.Passive, there.Multiplier, there.Receive = true, 5, 80*ms
 			d.Set(&Want{map[string]Session{"here": here, "there": there}})
 			d.await("negotiated", func(all map[string]Status) bool {
@@ -142,6 +147,19 @@ func TestTalksToItself(t *testing.T) {
 				t.Error("no packet was counted")
 			}
 		})
+	}
+}
+
+// TestNeedsNoPrivilege runs TestTalksToItself as nobody.
+func TestNeedsNoPrivilege(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be nobody; without it all tests have no privilege")
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestTalksToItself$", "-test.v", "-test.timeout=1m")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+	cmd.Dir = "/"
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestTalksToItself") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -164,6 +164,18 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Some fall silent after they have said AdminDown. That is what they are, then.
+func TestSilenceAfterAdminDown(t *testing.T) {
+	e := newEnd(t, cfg()).in(Up)
+	e.hear(AdminDown, func(p *Packet) { p.Diag = DiagAdminDown })
+	e.says()
+	e.pass(time.Hour)
+	e.says()
+	if st := e.Status(); st.State != Down || st.Diag != DiagNeighbor || st.Remote != AdminDown || st.RemoteDiag != DiagAdminDown || st.Detection != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestPaceAndJitter(t *testing.T) {
 	const slowest = math.MaxUint32 * time.Microsecond
 	for _, c := range []struct {

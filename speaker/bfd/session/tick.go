@@ -91,8 +91,11 @@ func (s *Session) Expired(now time.Time) bool {
 
 // expire gives up the other end (RFC 5880 6.8.1 of RemoteDiscr, and 6.8.4).
 func (s *Session) expire() {
-	s.remote, s.poll = unheard(), poll{}
-	s.farewell = 0
+	last := s.remote
+	s.remote, s.poll, s.farewell = unheard(), poll{}, 0
+	if last.state == AdminDown { // it has said that it will be silent
+		s.remote.state, s.remote.diag = last.state, last.diag
+	}
 	if s.state == Init || s.state == Up {
 		s.enter(Down, DiagExpired)
 	}
