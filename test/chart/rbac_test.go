@@ -36,7 +36,9 @@ func rights() []string {
 
 		"speaker, everywhere: get list watch nodes services",
 		"speaker, everywhere: get list watch endpointslices.discovery.k8s.io",
-		"speaker, everywhere: get list watch bgpadvertisements.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
+		"speaker, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
+		// Passwords of BGP sessions, of its own namespace only.
+		"speaker, quayside-system: get list watch secrets",
 		// Its own node's only: see TestAdmission.
 		"speaker, everywhere: create speakerstatuses.quayside.io",
 		"speaker, everywhere: patch speakerstatuses.quayside.io/status",
