@@ -78,6 +78,8 @@ type Request struct {
 	// Random is drawn by the handler for each request: filters and routes have no
 	// randomness of their own.
 	Random [2]uint64
+	// Forwarding is what the route says about the upstream; nil: nothing.
+	Forwarding *Forwarding
 	// Peer is the client's connection, asked while an upstream keeps it
 	// waiting. It is nil where the front end cannot ask.
 	Peer Peer

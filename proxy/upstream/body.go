@@ -173,7 +173,7 @@ func (t *transaction) next() ([]byte, error) {
 // read waits for more of the body.
 func (t *transaction) read() error {
 	t.since = time.Now()
-	if err := t.patience(t.since, t.engine.options.ReadTimeout); err != nil {
+	if err := t.patience(t.since, t.rules.ReadTimeout); err != nil {
 		return err
 	}
 	for {

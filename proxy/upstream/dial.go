@@ -20,9 +20,9 @@ const hedgeAfter = 250 * time.Millisecond
 var errNotTCP = errors.New("the dialler returned something else than a TCP connection")
 
 // dial makes a new connection, until ctx ends.
-func (e *endpoint) dial(ctx context.Context, o *Options) (*conn, error) {
+func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, error) {
 	e.backend.stats.dials.Add(1)
-	d := net.Dialer{Timeout: o.ConnectTimeout}
+	d := net.Dialer{Timeout: timeout}
 	nc, err := d.DialContext(ctx, "tcp", e.text)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (e *endpoint) dial(ctx context.Context, o *Options) (*conn, error) {
 // dial makes a connection to the endpoint chosen or, where that takes long, to
 // another one.
 func (t *transaction) dial() (*conn, error) {
-	r := &race{backend: t.backend, targets: t.targets, tried: append(t.tried[:len(t.tried):len(t.tried)], t.at)}
+	r := &race{backend: t.backend, timeout: t.rules.ConnectTimeout, targets: t.targets, tried: append(t.tried[:len(t.tried):len(t.tried)], t.at)}
 	r.ended.L = &r.mu
 	at, c, err := r.run(t.at)
 	if err != nil {
@@ -67,6 +67,7 @@ func (t *transaction) dial() (*conn, error) {
 // shares no memory with the transaction, which does not wait for the losers.
 type race struct {
 	backend *Backend
+	timeout time.Duration // of each dial
 	targets *targets
 
 	mu      sync.Mutex
@@ -132,7 +133,7 @@ func (r *race) stop() {
 // failure, else an endpoint that swallows every SYN would never go out of turn.
 func (r *race) dial(ctx context.Context, at int) (*conn, error) {
 	e, health := r.targets.endpoints[at], r.targets.set.Endpoints[at].Health
-	c, err := e.dial(ctx, &r.backend.engine.options)
+	c, err := e.dial(ctx, r.timeout)
 	switch {
 	case err == nil:
 		health.Succeeded()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
 
@@ -66,6 +67,7 @@ const (
 // Engine holds the backends and what they share.
 type Engine struct {
 	options      Options
+	rules        exchange.Forwarding // of routes that say nothing
 	transactions sync.Pool
 	buffers      sync.Pool // of *[]byte, bufferSize long
 
@@ -82,6 +84,10 @@ func New(o Options) *Engine {
 		options:  o.withDefaults(),
 		backends: map[route.Backend]*Backend{},
 		tunnels:  map[*tunnel]struct{}{},
+	}
+	o = e.options
+	e.rules = exchange.Forwarding{
+		ConnectTimeout: o.ConnectTimeout, ReadTimeout: o.ReadTimeout, SendTimeout: o.SendTimeout, Tries: maxTries, Next: exchange.NextError,
 	}
 	e.transactions.New = func() any { return newTransaction(e) }
 	e.buffers.New = func() any { b := make([]byte, bufferSize); return &b }

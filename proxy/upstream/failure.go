@@ -20,6 +20,7 @@ const (
 	sendTimeout
 	readTimeout
 	badResponse
+	passedOn // an answer that the route wants of another endpoint
 	clientGone
 	clientBody
 	numReasons
@@ -28,7 +29,7 @@ const (
 func (r reason) String() string {
 	return [numReasons]string{
 		"no_endpoint", "overloaded", "connect_failed", "connect_timeout", "connection_lost",
-		"send_timeout", "read_timeout", "bad_response", "client_gone", "client_body",
+		"send_timeout", "read_timeout", "bad_response", "passed_on", "client_gone", "client_body",
 	}[r]
 }
 
@@ -59,15 +60,6 @@ type final struct{ error }
 
 func (f *final) Unwrap() error { return f.error }
 
-func mayRepeat(err error) bool {
-	var last *final
-	var f *failure
-	if errors.As(err, &last) || !errors.As(err, &f) {
-		return false
-	}
-	return f.again || f.reason == connectFailed || f.reason == connectTimeout
-}
-
 // answer puts into the response what the client is told. It names the Service,
 // never an address inside the cluster; the log has that.
 func (t *transaction) answer(err error) {
@@ -95,6 +87,8 @@ func (t *transaction) answer(err error) {
 		status, text = 504, "504 Gateway Timeout: "+service+" did not answer in time"
 	case badResponse:
 		text = "502 Bad Gateway: " + service + " sent an invalid response: " + f.err.Error()
+	case passedOn:
+		text = "502 Bad Gateway: no endpoint of " + service + " answered otherwise than with an error"
 	case clientGone:
 		status = exchange.StatusClientGone
 	case clientBody:

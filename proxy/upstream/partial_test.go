@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
@@ -50,7 +51,7 @@ func TestPartOfARequestIsNotSentTwice(t *testing.T) {
 	b.SetEndpoints(&balance.Set{Endpoints: []balance.Endpoint{
 		{Addr: netip.MustParseAddrPort(l.Addr().String()), Health: &balance.Health{}},
 	}})
-	c, err := b.state.Load().endpoints[0].dial(t.Context(), &e.options)
+	c, err := b.state.Load().endpoints[0].dial(t.Context(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestPartOfARequestIsNotSentTwice(t *testing.T) {
 	if err := tr.writeRest(tr.out); err == nil || !c.wrote {
 		t.Fatalf("got %v, and the request counts as sent in part: %v", err, c.wrote)
 	}
-	if err := tr.broken(net.ErrClosed, false, c.wrote); mayRepeat(err) {
+	if err := tr.broken(net.ErrClosed, false, c.wrote); tr.mayRepeat(err) {
 		t.Errorf("%v may be tried again, though the pod has seen %d requests", err, posts.Load())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
@@ -24,13 +25,13 @@ func TestLoserOfARaceIsKept(t *testing.T) {
 	now := b.state.Load()
 	ep := now.endpoints[0]
 
-	r := &race{backend: b, targets: now}
+	r := &race{backend: b, timeout: time.Second, targets: now}
 	r.ended.L = &r.mu
 	at, winner, err := r.run(0)
 	if err != nil || at != 0 {
 		t.Fatal(at, err)
 	}
-	late, err := ep.dial(ep.present, &e.options)
+	late, err := ep.dial(ep.present, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

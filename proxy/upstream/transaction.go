@@ -29,6 +29,9 @@ type transaction struct {
 	backend *Backend
 	ex      *exchange.Exchange
 
+	rules   exchange.Forwarding // how: the route's, filled up with ours
+	began   time.Time           // the first try
+	try     int                 // counts from 1
 	targets *targets
 	session balance.Session // where the request belongs
 	tried   []int           // indexes of targets that are not to be asked again
@@ -59,6 +62,10 @@ func newTransaction(e *Engine) *transaction {
 func (e *Engine) acquire(b *Backend, ex *exchange.Exchange) *transaction {
 	t, _ := e.transactions.Get().(*transaction)
 	t.backend, t.ex = b, ex
+	t.rules = e.rules
+	if f := ex.Request.Forwarding; f != nil {
+		t.rules = fill(*f, e.rules)
+	}
 	return t
 }
 
@@ -100,7 +107,8 @@ func (t *transaction) freeBuffer() {
 func (t *transaction) run() error {
 	t.compose()
 	var last error
-	for try, raced := 1, 0; ; try++ {
+	for raced := 0; ; {
+		t.try++
 		c, err := t.connect(last)
 		if err == nil {
 			t.conn = c
@@ -113,13 +121,14 @@ func (t *transaction) run() error {
 			}
 		}
 		t.uncount()
+		t.avoid(err)
 		last = err
 		if raced < maxRaces && t.raced(err) {
 			raced++
-			try--
+			t.try--
 			last = nil // it says nothing about those that are left, or that there are none
 		}
-		if try >= maxTries || !mayRepeat(err) {
+		if !t.mayTryAgain() || !t.mayRepeat(err) {
 			return err
 		}
 		t.backend.stats.retries.Add(1)
@@ -139,6 +148,9 @@ func (t *transaction) raced(err error) bool {
 // dead. last is why there was a try before, or nil.
 func (t *transaction) connect(last error) (*conn, error) {
 	now := time.Now()
+	if t.began.IsZero() {
+		t.began = now
+	}
 	if err := t.choose(now, last); err != nil {
 		return nil, err
 	}
@@ -228,7 +240,7 @@ func (t *transaction) send() error {
 	reused := c.used > 0
 	t.start, t.end = 0, 0
 	t.since = time.Now()
-	if err := c.expectBy(t.since, t.engine.options.ReadTimeout); err != nil {
+	if err := c.expectBy(t.since, t.rules.ReadTimeout); err != nil {
 		return t.broken(err, reused, false)
 	}
 	in := t.space
@@ -284,12 +296,12 @@ func (t *transaction) stillWaiting() error {
 	now := time.Now()
 	if t.upload != nil {
 		if at, busy := t.upload.progress(); busy {
-			return t.patience(now, t.engine.options.ReadTimeout)
+			return t.patience(now, t.rules.ReadTimeout)
 		} else if at.After(t.since) {
 			t.since = at
 		}
 	}
-	left := t.engine.options.ReadTimeout - now.Sub(t.since)
+	left := t.rules.ReadTimeout - now.Sub(t.since)
 	if left <= 0 {
 		return &failure{reason: readTimeout, endpoint: t.conn.endpoint}
 	}
@@ -318,7 +330,7 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 	case !sent:
 		f.again = true
 	default:
-		f.again = t.ex.Request.Body == nil && isIdempotent(t.ex.Request.Method)
+		f.again = t.repeatable()
 	}
 	if !reused {
 		// A fresh connection that dies says something about the pod: it may be
@@ -357,6 +369,9 @@ func (t *transaction) readHead() error {
 		}
 		t.start += size
 		if hd.status >= 200 || hd.status == 101 {
+			if hd.status >= 400 && t.passesOn(hd.status) {
+				return &failure{reason: passedOn, endpoint: t.conn.endpoint}
+			}
 			return t.settle(hd)
 		}
 		*h = exchange.Header{}
@@ -389,18 +404,10 @@ func (t *transaction) makeRoom() error {
 
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-func isIdempotent(method []byte) bool {
-	switch string(method) {
-	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
-		return true
-	}
-	return false
-}
-
 // writeRest writes what the socket would not take at once.
 func (t *transaction) writeRest(b []byte) error {
 	c := t.conn
-	if err := c.SetWriteDeadline(time.Now().Add(t.engine.options.SendTimeout)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(t.rules.SendTimeout)); err != nil {
 		return err
 	}
 	n, err := c.Write(b)

@@ -18,6 +18,7 @@ type tunnel struct {
 	upstream *conn
 	client   io.ReadWriteCloser
 	first    []byte // what the upstream sent behind its 101
+	silence  time.Duration
 	picker   *balance.Picker
 	counted  *balance.Health // of the endpoint, while its load includes the tunnel
 	heard    atomic.Int64
@@ -45,8 +46,12 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	r.Upgraded = func(client io.ReadWriteCloser) {
 		n := &tunnel{
 			engine: t.engine, upstream: t.conn, client: client,
-			first:  append([]byte(nil), (*t.buf)[t.start:t.end]...),
-			picker: &t.backend.picker, counted: t.counted,
+			silence: t.engine.options.UpgradeTimeout,
+			first:   append([]byte(nil), (*t.buf)[t.start:t.end]...),
+			picker:  &t.backend.picker, counted: t.counted,
+		}
+		if f := t.ex.Request.Forwarding; f != nil && f.ReadTimeout > 0 {
+			n.silence = f.ReadTimeout // as nginx has it: who sets one means WebSockets
 		}
 		t.conn, t.counted = nil, nil
 		t.release()
@@ -141,14 +146,13 @@ func (n *tunnel) down() {
 }
 
 func (n *tunnel) read(p []byte) (int, error) {
-	silence := n.engine.options.UpgradeTimeout
 	for {
-		until := time.Unix(0, n.heard.Load()).Add(silence)
+		until := time.Unix(0, n.heard.Load()).Add(n.silence)
 		if err := n.upstream.SetReadDeadline(until); err != nil {
 			return 0, err
 		}
 		k, err := n.upstream.Read(p)
-		if k == 0 && isTimeout(err) && time.Since(time.Unix(0, n.heard.Load())) < silence {
+		if k == 0 && isTimeout(err) && time.Since(time.Unix(0, n.heard.Load())) < n.silence {
 			continue // the client spoke meanwhile
 		}
 		if isTimeout(err) {

@@ -33,7 +33,7 @@ func (t *transaction) startUpload() *upload {
 	r := &t.ex.Request
 	u := &upload{conn: t.conn, source: r.Body, trailer: &r.Trailer, done: make(chan struct{})}
 	buf, _ := t.engine.buffers.Get().(*[]byte)
-	u.out = gather{conn: t.conn, chunked: r.Length < 0, timeout: t.engine.options.SendTimeout, buf: *buf}
+	u.out = gather{conn: t.conn, chunked: r.Length < 0, timeout: t.rules.SendTimeout, buf: *buf}
 	u.out.sentAt.Store(time.Now().UnixNano())
 	go func() {
 		defer close(u.done)

@@ -1,0 +1,61 @@
+package exchange
+
+import "time"
+
+// Forwarding is how a route has its requests forwarded. Whatever is zero is the
+// engine's own choice. It is immutable.
+type Forwarding struct {
+	// ConnectTimeout bounds the making of one connection. ReadTimeout and
+	// SendTimeout bound the time between two reads or writes, not the whole.
+	ConnectTimeout, ReadTimeout, SendTimeout time.Duration
+	// Tries is how many endpoints one request may ask in vain.
+	Tries int
+	// TriesTimeout is how long after its first try a request may begin another.
+	TriesTimeout time.Duration
+	// Next is after which answers another endpoint is asked.
+	Next Next
+}
+
+// Next is a set of reasons to ask another endpoint: proxy_next_upstream of nginx.
+// That connecting failed, or that a connection died with nothing sent, is always
+// one unless the set is NextOff; a body that has been streamed is never sent to a
+// second endpoint. Zero is NextError alone.
+type Next uint16
+
+// The reasons. Those after NextError, which is that the connection died before an
+// answer, hold for idempotent methods, or with NextNonIdempotent for all.
+const (
+	NextError Next = 1 << iota
+	NextTimeout
+	NextInvalid
+	Next403
+	Next404
+	Next429
+	Next500
+	Next502
+	Next503
+	Next504
+	NextNonIdempotent
+	NextOff
+)
+
+// OnStatus reports whether an answer with this status is a reason.
+func (n Next) OnStatus(status int) bool {
+	switch status {
+	case 403:
+		return n&Next403 != 0
+	case 404:
+		return n&Next404 != 0
+	case 429:
+		return n&Next429 != 0
+	case 500:
+		return n&Next500 != 0
+	case 502:
+		return n&Next502 != 0
+	case 503:
+		return n&Next503 != 0
+	case 504:
+		return n&Next504 != 0
+	}
+	return false
+}

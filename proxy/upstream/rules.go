@@ -1,0 +1,89 @@
+package upstream
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// fill returns f with ours where it says nothing.
+func fill(f, ours exchange.Forwarding) exchange.Forwarding {
+	return exchange.Forwarding{
+		ConnectTimeout: cmp.Or(f.ConnectTimeout, ours.ConnectTimeout),
+		ReadTimeout:    cmp.Or(f.ReadTimeout, ours.ReadTimeout),
+		SendTimeout:    cmp.Or(f.SendTimeout, ours.SendTimeout),
+		Tries:          cmp.Or(f.Tries, ours.Tries),
+		TriesTimeout:   cmp.Or(f.TriesTimeout, ours.TriesTimeout),
+		Next:           cmp.Or(f.Next, ours.Next),
+	}
+}
+
+// mayTryAgain reports whether there are tries and time left.
+func (t *transaction) mayTryAgain() bool {
+	return t.try < t.rules.Tries && (t.rules.TriesTimeout == 0 || time.Since(t.began) < t.rules.TriesTimeout)
+}
+
+// mayRepeat reports whether err allows the request to be sent to another
+// endpoint.
+func (t *transaction) mayRepeat(err error) bool {
+	var last *final
+	var f *failure
+	if t.rules.Next&exchange.NextOff != 0 || errors.As(err, &last) || !errors.As(err, &f) {
+		return false
+	}
+	switch f.reason {
+	case connectFailed, connectTimeout, passedOn:
+		return true
+	case readTimeout:
+		return t.rules.Next&exchange.NextTimeout != 0 && t.repeatable()
+	case badResponse:
+		return t.rules.Next&exchange.NextInvalid != 0 && t.repeatable()
+	}
+	return f.again
+}
+
+// avoid keeps the endpoint that failed out of the tries to come.
+func (t *transaction) avoid(err error) {
+	var f *failure
+	if !errors.As(err, &f) {
+		return
+	}
+	switch f.reason {
+	case badResponse:
+		t.health().Broke(time.Now())
+		t.tried = append(t.tried, t.at)
+	case readTimeout, passedOn:
+		t.tried = append(t.tried, t.at)
+	}
+}
+
+// repeatable reports whether the request may be sent once more though an
+// endpoint may have read it. A body that has been streamed is gone, and of those
+// in memory only what the route allows is sent twice.
+func (t *transaction) repeatable() bool {
+	if t.streaming {
+		return false
+	}
+	return t.rules.Next&exchange.NextNonIdempotent != 0 || t.ex.Request.Body == nil && isIdempotent(t.ex.Request.Method)
+}
+
+// passesOn reports whether an answer of this status is kept from the client
+// because another endpoint may do better. It is not if there is no other: an
+// answer is better than none.
+func (t *transaction) passesOn(status int) bool {
+	if !t.rules.Next.OnStatus(status) || !t.repeatable() || !t.mayTryAgain() || len(t.tried)+1 >= len(t.targets.endpoints) {
+		return false
+	}
+	t.ex.Response.Header = exchange.Header{}
+	return true
+}
+
+func isIdempotent(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
+		return true
+	}
+	return false
+}
