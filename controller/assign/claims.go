@@ -140,7 +140,7 @@ func inOrder(arrivals []arrival) []uint64 {
 	for i := range arrivals {
 		order[i] = uint64(arrivals[i].created-first)<<width | uint64(i)
 	}
-	order = radixSort(order, width)
+	slices.Sort(order)
 	for from := 0; from < len(order); {
 		time, to := order[from]>>width, from
 		for ; to < len(order) && order[to]>>width == time; to++ {
@@ -150,31 +150,6 @@ func inOrder(arrivals []arrival) []uint64 {
 		from = to
 	}
 	return order
-}
-
-// radixSort orders numbers by what is above their lowest bits, eleven bits after
-// eleven: a whole cluster would take a million comparisons.
-func radixSort(numbers []uint64, lowest int) []uint64 {
-	const width = 11
-	spare, most := make([]uint64, len(numbers)), slices.Max(numbers)
-	for shift := lowest; most>>shift > 0; shift += width {
-		var next [1 << width]int // where the next number with these bits goes
-		for _, n := range numbers {
-			next[n>>shift%(1<<width)]++
-		}
-		at := 0
-		for i, count := range next {
-			next[i] = at
-			at += count
-		}
-		for _, n := range numbers {
-			to := &next[n>>shift%(1<<width)]
-			spare[*to] = n
-			*to++
-		}
-		numbers, spare = spare, numbers
-	}
-	return numbers
 }
 
 // merge puts claims that are in order into a list that is in order.
