@@ -22,6 +22,16 @@ type binaries struct {
 	quayside string // the product, as the image would hold it
 }
 
+// Build builds what every lab needs, of which Kubernetes takes minutes the first
+// time, so that Start finds it. Where no lab can run it does nothing.
+func Build(ctx context.Context, logf func(string, ...any)) error {
+	if Missing() != nil {
+		return nil
+	}
+	_, err := build(ctx, logf)
+	return err
+}
+
 func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -80,7 +90,7 @@ func buildKube(ctx context.Context, source, cache string, logf func(string, ...a
 	if _, err := os.Stat(binary); err == nil {
 		return dir, nil
 	}
-	logf("building Kubernetes for the lab into %s: about six minutes on two cores the first time, then never again for this version", dir)
+	logf("building Kubernetes for the lab into %s: some minutes the first time, then never again for this version", dir)
 	begin := time.Now()
 	if err := goBuild(ctx, source, binary+".new", "."); err != nil {
 		return "", err

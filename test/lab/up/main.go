@@ -24,10 +24,10 @@ func main() {
 	ipv6 := flag.Bool("ipv6", false, "a dual-stack cluster")
 	bare := flag.Bool("bare", false, "do not install Quayside")
 	binary := flag.String("binary", "", "install this file instead of building the tree")
+	build := flag.Bool("build", false, "only build what a lab needs, Kubernetes above all, where one can run")
 	flag.Parse()
-	options := []lab.Option{lab.Nodes(*nodes), lab.KubeProxy(*mode), lab.Log(func(format string, args ...any) {
-		fmt.Printf(format+"\n", args...)
-	})}
+	logf := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+	options := []lab.Option{lab.Nodes(*nodes), lab.KubeProxy(*mode), lab.Log(logf)}
 	if *ipv6 {
 		options = append(options, lab.IPv6())
 	}
@@ -35,7 +35,11 @@ func main() {
 		options = append(options, lab.Binary(*binary))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, !*bare, options)
+	do := func() error { return run(ctx, !*bare, options) }
+	if *build {
+		do = func() error { return lab.Build(ctx, logf) }
+	}
+	err := do()
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
