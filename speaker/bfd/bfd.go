@@ -95,6 +95,7 @@ type Detector struct {
 	queue     queue
 	armed     time.Time // when the next turn is to begin
 	dirty     bool      // State is not what it should be
+	removed   bool      // a session, and maybe the last one of its receiver
 	dropped   map[string]uint64
 }
 

@@ -263,6 +263,7 @@ func (d *Detector) remove(p *peer) {
 	}
 	delete(d.byID, p.id)
 	delete(d.have, p.ends)
+	d.removed = true
 	poke(d.wake) // its receiver may not be needed any more
 }
 

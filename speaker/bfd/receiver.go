@@ -150,6 +150,11 @@ func (d *Detector) refilter() {
 // who may wait for the lock.
 func (d *Detector) closeUnneeded() {
 	d.mu.Lock()
+	if !d.removed {
+		d.unlock()
+		return
+	}
+	d.removed = false
 	unneeded := maps.Clone(d.receivers)
 	for _, p := range d.have {
 		delete(unneeded, p.port())
