@@ -1,0 +1,73 @@
+package filter
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// bucket is the stupid twin of one client in a Limiter: credit flows in with time.
+type bucket struct {
+	level time.Duration
+	at    time.Time
+}
+
+func (b *bucket) allow(now time.Time, interval, credit time.Duration) bool {
+	b.level = min(credit+interval, b.level+now.Sub(b.at))
+	b.at = now
+	if b.level < interval {
+		return false
+	}
+	b.level -= interval
+	return true
+}
+
+func TestLimiterAgainstItsTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := NewLimiter(maphash.MakeSeed(), ways) // as many clients as there is room for
+		l.open()
+		interval := time.Duration(rapid.IntRange(1, 1000).Draw(t, "interval"))
+		credit := interval * time.Duration(rapid.IntRange(0, 10).Draw(t, "burst"))
+		now := time.Unix(1000, 0)
+		twins := map[uint64]*bucket{}
+		for range rapid.IntRange(1, 200).Draw(t, "requests") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 1500).Draw(t, "pause")))
+			client := rapid.Uint64Range(1, ways).Draw(t, "client") << 1
+			twin := twins[client]
+			if twin == nil {
+				twin = &bucket{credit + interval, now}
+				twins[client] = twin
+			}
+			if got, want := l.allow(client, now, interval, credit), twin.allow(now, interval, credit); got != want {
+				t.Fatalf("client %d at %v: %v, want %v", client, now.UnixNano(), got, want)
+			}
+		}
+	})
+}
+
+// Requests that come at the same time are all counted.
+func TestLimiterCountsAtOnce(t *testing.T) {
+	l := NewLimiter(maphash.MakeSeed(), 1000)
+	l.open()
+	now := time.Unix(1000, 0)
+	l.allow(42, now, time.Second, 99*time.Second)
+	var passed atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				if l.allow(42, now, time.Second, 99*time.Second) {
+					passed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if passed.Load() != 99 {
+		t.Errorf("%d passed, want 99", passed.Load())
+	}
+}
