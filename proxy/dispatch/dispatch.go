@@ -147,6 +147,7 @@ func (d *Dispatcher) answer(ex *exchange.Exchange) {
 		r.forward(ex, found.Lead(ex.Request.Random[1]))
 	}
 	p.filters.Response(ex)
+	hold(ex, p.filters)
 }
 
 // passes reports whether ex passes the guards of a route that it is not for. If

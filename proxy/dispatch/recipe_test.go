@@ -230,3 +230,41 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// A tunnel that never begins gives back what was taken for it, once.
+func TestTunnelThatNeverBegins(t *testing.T) {
+	var closed bool
+	d := dispatch.New(dispatch.Options{})
+	table := newTable(nil)
+	for rt := range table.Routes() {
+		rt.Filters = &filter.Settings{Limits: &filter.Limits{Connections: 1}}
+	}
+	d.SetTable(table, []dispatch.Forwarder{forwarderFunc(func(ex *exchange.Exchange) {
+		ex.Response.Status, ex.Response.Upgraded = 101, func(io.ReadWriteCloser) {}
+		ex.Response.Body = closing{strings.NewReader(""), &closed}
+	})})
+	request := func() *exchange.Exchange {
+		ex := &exchange.Exchange{Request: exchange.Request{Method: []byte("GET"), Host: []byte("a"), Target: []byte("/"), Path: []byte("/"),
+			Client: netip.MustParseAddrPort("127.0.0.1:1")}}
+		d.Handle(ex)
+		return ex
+	}
+	first := request()
+	first.Observer.Finished(first, false)
+	if second := request(); second.Response.Status != 503 {
+		t.Errorf("beside a tunnel about to begin: %d", second.Response.Status)
+	}
+	first.Response.Body.Close()
+	first.Response.Body.Close()
+	if !closed {
+		t.Error("what the upstream holds for the tunnel was not closed")
+	}
+	third := request()
+	if third.Response.Status != 101 {
+		t.Errorf("after the tunnel was given up: %d", third.Response.Status)
+	}
+	third.Response.Upgraded(nil)
+	if fourth := request(); fourth.Response.Status != 101 {
+		t.Errorf("after a tunnel has ended: %d", fourth.Response.Status)
+	}
+}

@@ -1,6 +1,10 @@
 package filter
 
-import "quayside.io/proxy/exchange"
+import (
+	"slices"
+
+	"quayside.io/proxy/exchange"
+)
 
 // Filter is what one option does to the exchanges of a route. It is shared by all
 // of them at once. Each of its functions may be nil.
@@ -10,8 +14,9 @@ type Filter struct {
 	Request func(ex *exchange.Exchange) bool
 	// Response sees the response before it is written, whoever made it.
 	Response func(ex *exchange.Exchange)
-	// Finished frees what Request took. It is called once the response has ended,
-	// for every exchange that Request let go on.
+	// Finished frees what Request took. It is called once the response, or the tunnel
+	// that came of it, has ended, for every exchange that Request let go on. Of a
+	// tunnel's exchange only Request.Client is left.
 	Finished func(ex *exchange.Exchange)
 }
 
@@ -47,4 +52,9 @@ func (c Chain) Finished(ex *exchange.Exchange) {
 			f(ex)
 		}
 	}
+}
+
+// Frees reports whether any filter has something to free.
+func (c Chain) Frees() bool {
+	return slices.ContainsFunc(c, func(f Filter) bool { return f.Finished != nil })
 }

@@ -1,13 +1,16 @@
 package serve_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"quayside.io/proxy/dispatch"
 	"quayside.io/proxy/filter"
@@ -135,6 +138,44 @@ func TestOptionLimits(t *testing.T) {
 			t.Errorf("the next: %d", resp.StatusCode)
 		}
 	})
+}
+
+// A tunnel counts as a connection until it ends.
+func TestOptionLimitConnectionsCountsTunnels(t *testing.T) {
+	r := newRig(t, serve.Options{}, upstream.Options{}, rawBackend(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		req, _, err := readRequest(in)
+		switch {
+		case err != nil:
+		case req.Header.Get("Upgrade") != "":
+			io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			io.Copy(c, in)
+		default:
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		}
+	}))
+	r.filter(&filter.Settings{Limits: &filter.Limits{Connections: 1}})
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 101 {
+		t.Fatalf("the upgrade got %v, %v", resp, err)
+	}
+	if resp, _ := r.get("/"); resp.StatusCode != 503 {
+		t.Errorf("beside the tunnel: %d, want 503", resp.StatusCode)
+	}
+	c.Close()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if resp, _ := r.get("/"); resp.StatusCode == 200 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the tunnel has ended and still counts")
+		}
+	}
 }
 
 // Options that only look at the exchange cost a proxied request no allocation.
