@@ -13,32 +13,29 @@ import (
 func rewrite(o *Rewrite) Filter {
 	target, drop := strings.CutSuffix(o.Target, "?")
 	w := &rewriter{Rewrite: *o, template: appendEscaped(nil, []byte(target)), drop: drop, query: strings.Contains(target, "?")}
+	if o.Pattern != nil {
+		w.simple = simplify(o.Pattern)
+	}
 	w.elsewhere = strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 	return Filter{Request: w.request}
 }
 
 type rewriter struct {
 	Rewrite
+	simple      *simple // nil: Pattern has to be asked
 	template    []byte
 	drop, query bool
 	elsewhere   bool // the template is a URL
 }
 
-// request writes the new target into memory of the exchange. A template with
-// captures costs the one allocation that package regexp makes for them.
+// request writes the new target into memory of the exchange. A pattern that is not
+// simple costs the one allocation that package regexp makes for captures.
 func (w *rewriter) request(ex *exchange.Exchange) bool {
 	r := &ex.Request
-	var found []int
-	switch {
-	case w.Pattern == nil:
-	case w.Pattern.NumSubexp() == 0 || bytes.IndexByte(w.template, '$') < 0:
-		if !w.Pattern.Match(r.Path) {
-			return true
-		}
-	default:
-		if found = w.Pattern.FindSubmatchIndex(r.Path); found == nil {
-			return true
-		}
+	var buf [2 * 10]int
+	found, matches := w.find(buf[:0], r.Path)
+	if !matches {
+		return true
 	}
 	b := w.expand(ex.Scratch[:0], r.Path, found)
 	if !w.elsewhere && climbs(b) {
@@ -60,6 +57,23 @@ func (w *rewriter) request(ex *exchange.Exchange) bool {
 	}
 	r.Target = b
 	return true
+}
+
+// find returns where the pattern and its captures are in path.
+func (w *rewriter) find(found []int, path []byte) (indexes []int, matches bool) {
+	if w.Pattern == nil {
+		return nil, true
+	}
+	if w.simple != nil {
+		if found, matches, ok := w.simple.match(found, path); ok {
+			return found, matches
+		}
+	}
+	if bytes.IndexByte(w.template, '$') < 0 {
+		return nil, w.Pattern.Match(path)
+	}
+	found = w.Pattern.FindSubmatchIndex(path)
+	return found, found != nil
 }
 
 // expand appends the template with $0 to $9 replaced, escaped as a path has to be.

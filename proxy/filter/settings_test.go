@@ -352,7 +352,7 @@ func TestFiltersAllocateNothing(t *testing.T) {
 		CORS:   &CORS{Origins: []string{"https://*.b.example"}, Methods: "GET", Headers: "X"},
 		Limits: &Limits{PerSecond: 1_000_000, PerMinute: 100_000_000, Connections: 5},
 		Access: &Access{Allow: all}, Basic: &Basic{Users: users},
-		Rewrite: &Rewrite{Pattern: regexp.MustCompile("^/a/"), Target: "/new"},
+		Rewrite: &Rewrite{Pattern: regexp.MustCompile("(?i)^/a(/|$)(.*)"), Target: "/$2"},
 	}
 	for name, s := range map[string]*Settings{"none": nil, "all": s} {
 		chain := Compile(s, func([]byte) bool { return false }, tools())
