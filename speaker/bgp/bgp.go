@@ -195,15 +195,16 @@ func (s *Speaker) apply(w *Want) {
 		case next[want.Name] != nil:
 			continue
 		}
-		now := have[want.Name]
-		if now == nil || now.settings != want.Settings {
-			if now != nil {
-				s.finish(now, fsm.ConfigChanged)
+		now := s.kept(have[want.Name], want)
+		if now == nil {
+			was, begun := s.ending[want.Name], s.session(want)
+			now = begun
+			fresh = append(fresh, func() { begun.start(was) })
+			if old := have[want.Name]; old != nil && old.cut(want) {
+				now.failed("BFD found that the peer cannot be reached")
 			}
-			was := s.ending[want.Name]
-			now = s.session(want)
-			fresh = append(fresh, func() { now.start(was) })
 		}
+		now.failures = want.Failures
 		next[want.Name] = now
 	}
 	for name, session := range have {
@@ -224,6 +225,27 @@ func (s *Speaker) apply(w *Want) {
 		s.quit(func(*session) fsm.Notification { return fsm.Ceasing(fsm.AdminShutdown, s.words) })
 		close(s.left)
 	}
+}
+
+// kept returns the session that is there if it can stay, and ends it if not.
+func (s *Speaker) kept(now *session, want *Session) *session {
+	switch {
+	case now == nil:
+		return nil
+	case now.settings != want.Settings:
+		s.finish(now, fsm.ConfigChanged)
+		return nil
+	case now.cut(want):
+		now.counts.flaps.Add(1)
+		s.finish(now, fsm.BFDDown)
+		return nil
+	}
+	return now
+}
+
+// cut says that the path has failed since the session was last looked at.
+func (s *session) cut(want *Session) bool {
+	return want.Failures != s.failures && want.Failures != 0
 }
 
 // finish ends one session. Its successor of that name waits for it.

@@ -30,6 +30,7 @@ const (
 type session struct {
 	name     string
 	settings Settings
+	failures uint64 // as Session.Failures; belongs to Speaker.Run
 	opts     *Options
 	log      *slog.Logger
 	routes   atomic.Pointer[[]Route]

@@ -28,6 +28,10 @@ type Session struct {
 	// Routes, one per prefix. Sessions may share a slice; one that is sorted
 	// with CompareRoutes is not copied.
 	Routes []Route
+	// Failures counts how often the path to the peer has failed, as BFD found it.
+	// Whenever it becomes another number, the session ends at once with the subcode
+	// BFD Down (RFC 9384), and begins again; zero says that counting begins anew.
+	Failures uint64
 }
 
 // Kinship says which autonomous systems a peer may belong to.

@@ -26,6 +26,7 @@ const (
 	AdminReset     = 4
 	ConfigChanged  = 6
 	Collision      = 7
+	BFDDown        = 10  // RFC 9384
 	maxCommunicate = 255 // bytes of a shutdown communication (RFC 9003)
 )
 
