@@ -213,6 +213,7 @@ func TestManyServicesAtOnce(t *testing.T) {
 // TestControllerKilled kills controllers at random moments while Services come
 // and go.
 func TestControllerKilled(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.ownPool("10.78.8.0/23")
 	kills, alive := times(5, 50), times(30, 300)
@@ -252,6 +253,7 @@ func TestControllerKilled(t *testing.T) {
 // TestRestSurvivesTheLeader deletes a Service and kills the leader: the next one, be
 // it the same pod, lets the address rest until its time, too.
 func TestRestSurvivesTheLeader(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	const rest = 20 * time.Second // a new leader is there after half of it
 	e.Apply(fmt.Sprintf(`
@@ -282,6 +284,7 @@ spec: {addresses: [10.78.24.1/32], autoAssign: false, reuseAfter: %v}
 // another take over, and wakes it again: whatever it still writes, in the end
 // every Service has an address of its own.
 func TestFrozenLeader(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.ownPool("10.78.16.0/26")
 	w := e.witness()

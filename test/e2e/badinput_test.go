@@ -56,6 +56,7 @@ func (e edge) inState(object, word string) {
 // Each kind of bad input is told on the object and in /state, nothing unsafe
 // is announced, and a good Service and Ingress beside it are served.
 func TestBadInputIsToldAndHarmsNobody(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("video")
 	e.Pod(1, "web", lab.Labels{"app": "web"})

@@ -33,7 +33,7 @@ const learned = 30 * time.Second
 // rights and policies; no process of the chart needs to run in it.
 func apiServer(t *testing.T) *lab.Cluster {
 	t.Helper()
-	c := cluster(t, modes()[0])
+	c := bare(t)
 	makeNamespace(t, c, lab.SystemNamespace)
 	crds, objects, err := chart.Render("quayside", lab.SystemNamespace, nil)
 	if err != nil {
@@ -112,6 +112,7 @@ func dryRun(ctx context.Context, c *lab.Cluster, o *unstructured.Unstructured) e
 // TestChartIsAccepted: a real API server takes every object of the chart, with
 // the defaults and with the values that reach the other templates.
 func TestChartIsAccepted(t *testing.T) {
+	beside(t)
 	c := apiServer(t)
 	makeNamespace(t, c, "shop")
 	for _, values := range []string{
@@ -139,6 +140,7 @@ func TestChartIsAccepted(t *testing.T) {
 // server, too: the objects of MetalLB and ours are taken, bad ones are refused
 // with the promised words.
 func TestChartFixtures(t *testing.T) {
+	beside(t)
 	c := apiServer(t)
 	files, err := filepath.Glob("../chart/testdata/*/*.yaml")
 	if err != nil || len(files) < 10 {
@@ -177,6 +179,7 @@ func TestChartFixtures(t *testing.T) {
 // TestSpeakerWritesItsOwnNode: the token of a speaker's pod opens the
 // SpeakerStatus of that pod's node, no other, and a token of no pod opens none.
 func TestSpeakerWritesItsOwnNode(t *testing.T) {
+	beside(t)
 	c := apiServer(t)
 	statuses := v1alpha1.GroupVersion().WithResource("speakerstatuses")
 	// Nodes that no real speaker speaks for: a pod needs no Node object to be bound to one.

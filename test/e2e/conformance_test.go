@@ -73,6 +73,7 @@ func (e edge) until(from *lab.Client, address, url, pod string) {
 }
 
 func TestConformanceDefaultBackend(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("echo-service")
 	e.Apply(conformance(t, "default-backend.yaml"))
@@ -110,6 +111,7 @@ func TestConformanceDefaultBackend(t *testing.T) {
 }
 
 func TestConformanceHostRules(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("wildcard-foo-com", "foo-bar-com")
 	roots := e.tlsSecret("conformance-tls", "foo.bar.com")
@@ -138,6 +140,7 @@ func TestConformanceHostRules(t *testing.T) {
 // An Ingress of a class that nobody serves gets no address. A valid one is
 // applied after it, so that "not yet" cannot pass for "never".
 func TestConformanceIngressClass(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("echo-service")
 	e.Apply(conformance(t, "ingress-class.yaml"))
@@ -153,6 +156,7 @@ func TestConformanceIngressClass(t *testing.T) {
 }
 
 func TestConformanceLoadBalancing(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	for i := range 10 {
 		e.Pod(1+i%3, fmt.Sprintf("echo-%d", i), lab.Labels{"app": "echo-service"})
@@ -184,6 +188,7 @@ func TestConformanceLoadBalancing(t *testing.T) {
 }
 
 func TestConformancePathRules(t *testing.T) {
+	beside(t)
 	services := []string{"foo-exact", "foo-prefix", "aaa-slash-bbb-prefix", "aaa-prefix", "aaa-slash-bbb-slash-prefix", "foo-slash-exact"}
 	e := quayside(t, "nftables")
 	e.serve(services...)

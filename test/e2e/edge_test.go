@@ -27,14 +27,6 @@ type edge struct {
 	t *testing.T
 }
 
-// quayside returns the shared lab of that mode with Quayside and a pool in it.
-func quayside(t *testing.T, mode string) edge {
-	t.Helper()
-	c := cluster(t, mode)
-	install(t, c, lanPool)
-	return edge{c, t}
-}
-
 // withQuaysideInEachMode runs f with both modes of kube-proxy.
 func withQuaysideInEachMode(t *testing.T, f func(t *testing.T, e edge)) {
 	for _, mode := range modes() {

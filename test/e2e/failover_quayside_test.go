@@ -16,7 +16,7 @@ func byQuayside(profile string, within time.Duration) mover {
 		name: "quayside-" + profile, within: within, stays: true,
 		install: func(r *rig) string {
 			r.Install(lab.Values{"speaker": lab.Values{"profile": profile}})
-			r.Apply(bigPool)
+			r.Apply(dualPool)
 			return r.awaitAddress()
 		},
 		agrees: func(r *rig, owner string) error { return agree(r.Cluster, r.address, owner) },

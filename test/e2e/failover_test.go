@@ -34,6 +34,7 @@ func TestSpeakerStopsWithoutALostConnection(t *testing.T) {
 // The API server is stopped for 30 s: traffic goes on, announcements stay, and
 // everything catches up afterwards.
 func TestAPIServerOutage(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("video", "store")
 	e.Pod(1, "web", lab.Labels{"app": "web"})

@@ -46,6 +46,7 @@ spec:
 `
 
 func TestTextbookIngresses(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("video", "store")
 	e.Apply(clusterIPServices("video", "store"))
@@ -86,6 +87,7 @@ spec:
 
 // Two controllers with two classes share a cluster, and each serves only its own.
 func TestTwoControllersTwoClasses(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("ours", "theirs")
 	e.Apply(clusterIPServices("ours", "theirs"))
@@ -109,6 +111,7 @@ spec: {controller: example.com/another-controller}
 // Through the proxy's own Service, whose policy is Local, the pod behind an
 // Ingress is told the client's own address, and a forged one is not believed.
 func TestClientAddressReachesThePod(t *testing.T) {
+	beside(t)
 	withQuaysideInEachMode(t, func(t *testing.T, e edge) {
 		e.serve("video", "store")
 		e.Apply(clusterIPServices("video", "store"))
@@ -133,6 +136,7 @@ func TestClientAddressReachesThePod(t *testing.T) {
 // A backend Service with externalTrafficPolicy Local is reached only through
 // endpoints of the proxy's own node.
 func TestBackendOfLocalPolicyStaysOnTheNode(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	for n := 1; n <= 3; n++ {
 		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})

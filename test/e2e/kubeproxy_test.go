@@ -14,6 +14,7 @@ import (
 // does, new addresses and those of a dead node go to the others; the last node
 // alive takes all the same. Once kube-proxy answers, that is over.
 func TestANodeWithoutRulesIsChosenLast(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	mute, dead, other := e.Node(1), e.Node(2), e.Node(3)
 	for i := range 3 {

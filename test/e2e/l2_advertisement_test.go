@@ -91,6 +91,7 @@ func advertisements() []onTheWire {
 // An L2Advertisement goes in; who answers for the Service's addresses on which
 // LAN, with which MAC, and what the SpeakerStatuses say of it, comes out.
 func TestL2Advertisements(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
@@ -143,6 +144,7 @@ func (e edge) numbered(numbers []int) (names []string) {
 // Where no advertisement names interfaces, each LAN hears of the addresses of
 // its own subnet, from the interface in it, and can use them.
 func TestL2EachInterfaceForItsSubnet(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
 	cable := e.SecondLAN()
@@ -170,6 +172,7 @@ func TestL2EachInterfaceForItsSubnet(t *testing.T) {
 // More nodes are selected, then fewer: the address stays while its node may
 // hold it, and moves without an unanswered question when it may not.
 func TestL2NodeSelectorChanges(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
@@ -198,6 +201,7 @@ func TestL2NodeSelectorChanges(t *testing.T) {
 
 // Several node selectors and policy Local: only where both allow it.
 func TestL2NodeSelectorsAndLocalPolicy(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	laptop := e.asker("laptop")

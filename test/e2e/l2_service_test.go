@@ -21,6 +21,7 @@ import (
 // A node that may not hold an address any more hands it over; when it may
 // again, it takes nothing, and gets it back once it is needed.
 func TestL2BarredNode(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	e.advertise(t, "{ipAddressPools: [l2]}")
@@ -62,6 +63,7 @@ func TestL2BarredNode(t *testing.T) {
 // The SpeakerStatus follows the Service: it names the address while there is
 // one, is not written again while nothing changes, and forgets it afterwards.
 func TestL2StatusFollowsTheService(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
 	e.l2World(l2Ranges)
@@ -107,6 +109,7 @@ func (e edge) speakerStatuses() map[string]*v1alpha1.SpeakerStatus {
 
 // Services that share addresses are announced by one node, whatever the family.
 func TestL2SharedAddresses(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	e.advertise(t, "{ipAddressPools: [l2]}")
@@ -158,6 +161,7 @@ spec:
 
 // One Service with TCP and UDP on each of its addresses.
 func TestL2MixedProtocols(t *testing.T) {
+	beside(t)
 	e := big(t)
 	pod := e.Pod(2, "web-2", lab.Labels{"app": "web"})
 	echo, err := pod.ListenPacket("udp", ":5353")
@@ -220,6 +224,7 @@ func askUDP(from *lab.Client, addr string) error {
 // Every question, answer and announcement is counted where it was, in either
 // family; one node says that it announces; the leader counts the pool.
 func TestL2Metrics(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	e.advertise(t, "{ipAddressPools: [l2]}")
@@ -293,6 +298,7 @@ func sample(t *testing.T, page, name string, labels ...string) float64 {
 // A Service of another class is not ours: it gets nothing, and what another
 // controller gives it is not announced, although it lies in a pool.
 func TestL2Class(t *testing.T) {
+	beside(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	e.advertise(t, "{ipAddressPools: [l2]}")

@@ -210,6 +210,7 @@ func (e edge) toldSomebody(word string) {
 // A host of the LAN has an address before we do, and another one takes one of
 // ours: the Services hear of both, and nothing else changes.
 func TestL2Strangers(t *testing.T) {
+	beside(t)
 	e := big(t)
 	laptop, early, late := e.asker("laptop"), e.Client("early"), e.Client("late")
 	early.Exec("ip", "addr", "add", "10.77.0.253/24", "dev", "eth0")

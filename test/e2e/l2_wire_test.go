@@ -13,6 +13,7 @@ import (
 
 // Of a thousand questions for an address, one node answers each, once.
 func TestL2OneAnswerer(t *testing.T) {
+	beside(t)
 	for nodes, cluster := range map[string]func(*testing.T) edge{"three nodes": three, "seven nodes": big} {
 		t.Run(nodes, func(t *testing.T) {
 			e := cluster(t)

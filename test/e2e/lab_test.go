@@ -84,6 +84,7 @@ func answeredBy(t *testing.T, c *lab.Cluster, from lab.Host, url string, want ..
 }
 
 func TestLabServices(t *testing.T) {
+	beside(t)
 	inEachMode(t, func(t *testing.T, c *lab.Cluster) {
 		svc, pods := serveByHand(t, c, "Cluster")
 		laptop := c.Client("laptop")
@@ -103,6 +104,7 @@ func TestLabServices(t *testing.T) {
 }
 
 func TestLabLocalPolicyKeepsTheClientAddress(t *testing.T) {
+	beside(t)
 	inEachMode(t, func(t *testing.T, c *lab.Cluster) {
 		serveByHand(t, c, "Local")
 		laptop := c.Client("laptop")
@@ -115,7 +117,7 @@ func TestLabLocalPolicyKeepsTheClientAddress(t *testing.T) {
 }
 
 func TestLabTrouble(t *testing.T) {
-	c := cluster(t, "nftables")
+	c := bare(t)
 	serveByHand(t, c, "Local")
 	laptop, node := c.Client("laptop"), c.Node(2)
 	laptop.Exec("ip", "route", "add", handAddress, "via", node.IP())
@@ -175,7 +177,8 @@ func TestLabTrouble(t *testing.T) {
 }
 
 func TestLabCapture(t *testing.T) {
-	c := cluster(t, "nftables")
+	beside(t)
+	c := bare(t)
 	laptop, node := c.Client("laptop"), c.Node(1)
 	capture := c.Capture("arp host " + node.IP())
 	laptop.ARP(node.IP())
@@ -189,7 +192,8 @@ func TestLabCapture(t *testing.T) {
 }
 
 func TestLabRouters(t *testing.T) {
-	c := cluster(t, "nftables")
+	beside(t)
+	c := bare(t)
 	one := c.Router("one", `
 router bgp 65001
  no bgp ebgp-requires-policy
@@ -218,7 +222,8 @@ router bgp 65002
 }
 
 func TestLabAPIServerOutage(t *testing.T) {
-	c := cluster(t, "nftables")
+	beside(t)
+	c := bare(t)
 	svc, _ := serveByHand(t, c, "Cluster")
 	url := "http://" + svc.Spec.ClusterIP
 	answeredBy(t, c, c.Node(1).Host, url, "web-1", "web-2", "web-3")
@@ -237,6 +242,7 @@ func TestLabAPIServerOutage(t *testing.T) {
 // A lab that closes leaves nothing; one that is killed leaves names only, and
 // the next one removes those.
 func TestLabLeavesNothing(t *testing.T) {
+	beside(t)
 	lab.Require(t)
 	up := filepath.Join(t.TempDir(), "up")
 	build := exec.Command("go", "build", "-o", up, "quayside.io/test/lab/up")
@@ -316,7 +322,8 @@ func await(t *testing.T, within time.Duration, what string, done func() bool) {
 }
 
 func TestLabDualStack(t *testing.T) {
-	c := lab.New(t, lab.Nodes(2), lab.IPv6())
+	beside(t)
+	c := three(t).Cluster
 	c.Pod(1, "web-1", lab.Labels{"app": "web"})
 	c.Pod(2, "web-2", lab.Labels{"app": "web"})
 	c.Apply(`

@@ -8,6 +8,7 @@ import (
 // What MetalLB and ingress-nginx left in a cluster: `quayside migrate` reads it
 // there, and what it prints is taken as it is.
 func TestMigrateFromTheCluster(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.Apply(`
 apiVersion: apiextensions.k8s.io/v1

@@ -97,7 +97,7 @@ func TestDrainMovesALocalAddress(t *testing.T) {
 // With --hand-over-on-cordon the address of any Service leaves a node that is
 // drained, before the node is shut down.
 func TestDrainMovesEveryAddress(t *testing.T) {
-	e := edge{bareCluster(t, "nftables"), t}
+	e := edge{bare(t), t}
 	e.Install(lab.Values{"speaker": lab.Values{"handOverOnCordon": true}})
 	e.Apply(lanPool)
 	e.lingeringPods()

@@ -15,6 +15,7 @@ import (
 // addresses, also new ones; the Node, its SpeakerStatus and `quayside status` say
 // why it has none.
 func TestASpeakerThatMayNotSpeak(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.Pod(2, "web", lab.Labels{"app": "web"})
 	laptop := e.Client("laptop")

@@ -39,6 +39,7 @@ func remoteIP(t *testing.T, remote string) string {
 // Cluster policy: whichever node holds the address, a client reaches pods on
 // every node, and a pod sees an address of a node as the source.
 func TestClusterPolicy(t *testing.T) {
+	beside(t)
 	withQuaysideInEachMode(t, func(t *testing.T, e edge) {
 		for n := 1; n <= 3; n++ {
 			e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
@@ -159,6 +160,7 @@ func clientWithOneRetry(from *lab.Client, url string, stop <-chan struct{}) erro
 // Hairpin: a pod reaches its own Service through the external address, even
 // where it is the only one behind it.
 func TestHairpin(t *testing.T) {
+	beside(t)
 	withQuaysideInEachMode(t, func(t *testing.T, e edge) {
 		for _, policy := range []string{"Cluster", "Local"} {
 			t.Run(policy, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 )
 
 func TestSourceWritesOnlyWhatIsOurs(t *testing.T) {
-	c := bareCluster(t, "nftables")
+	beside(t)
+	c := bare(t)
 	_, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
@@ -91,7 +92,7 @@ func TestSourceWritesOnlyWhatIsOurs(t *testing.T) {
 }
 
 func TestSourceRemembersWritesWithoutAnswer(t *testing.T) {
-	c := bareCluster(t, "nftables")
+	c := bare(t)
 	w, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
@@ -155,7 +156,7 @@ func (l *leader) end(t *testing.T) {
 }
 
 func TestLeadershipPassesOn(t *testing.T) {
-	c := cluster(t, "nftables")
+	c := bare(t)
 	w, kubeconfig := newWire(t, c)
 	_, other := newWire(t, c)
 	_, third := newWire(t, c)

@@ -25,7 +25,7 @@ import (
 // A change of the server's reaches the snapshot at once: this is the way that
 // endpoints take.
 func TestSourceIsPrompt(t *testing.T) {
-	c := bareCluster(t, "nftables")
+	c := bare(t)
 	_, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
@@ -53,7 +53,8 @@ func TestSourceIsPrompt(t *testing.T) {
 }
 
 func TestSourceOutlivesAnOutage(t *testing.T) {
-	c := bareCluster(t, "nftables")
+	beside(t)
+	c := bare(t)
 	_, kubeconfig := newWire(t, c)
 	api := connect(t, kubeconfig)
 	c.Apply(plainService)
@@ -90,7 +91,8 @@ func TestSourceOutlivesAnOutage(t *testing.T) {
 const lowly = "kube-proxy-of-the-lab"
 
 func TestSourceNamesWhatItMayNotRead(t *testing.T) {
-	c := cluster(t, "nftables")
+	beside(t)
+	c := bare(t)
 	_, kubeconfig := newWire(t, c)
 	text, err := os.ReadFile(kubeconfig)
 	if err != nil {
@@ -135,6 +137,7 @@ func TestSourceNamesWhatItMayNotRead(t *testing.T) {
 // The order of installation does not matter: the controller may start before
 // its CustomResourceDefinitions are there.
 func TestSourceFindsKindsThatComeLater(t *testing.T) {
+	beside(t)
 	c := lab.New(t, lab.Nodes(1))
 	_, kubeconfig := newWire(t, c)
 	api, err := source.NewAPI(source.APIOptions{Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Service, snapshot.IPAddressPool, snapshot.SpeakerStatus}})
@@ -209,7 +212,8 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 // Of the Secrets of a cluster only those that are referred to are read: few by
 // name, many by their namespace, none once nobody refers to them.
 func TestSourceReadsOnlyWhatIsReferredTo(t *testing.T) {
-	c := bareCluster(t, "nftables")
+	beside(t)
+	c := bare(t)
 	_, kubeconfig := newWire(t, c)
 	api, err := source.NewAPI(source.APIOptions{
 		Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret},

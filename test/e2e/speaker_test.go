@@ -26,6 +26,7 @@ func (e edge) speakerStatus(node string) (*v1alpha1.SpeakerStatus, error) {
 // The status of the one speaker that answers names the address, its MAC and
 // all members; the others do not claim it; the Service hears of it in one event.
 func TestSpeakersSayWhatTheyDo(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
 	e.Apply(loadBalancer("Cluster"))

@@ -13,6 +13,7 @@ import (
 // quayside trace, run by a person at a machine on the LAN, explains a path that
 // works, and names the first link of one that does not.
 func TestTraceInTheCluster(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.serve("video")
 	e.Apply(clusterIPServices("video"))
@@ -43,6 +44,7 @@ func TestTraceInTheCluster(t *testing.T) {
 // quayside status, run by a person at a machine on the LAN, says on one screen
 // who has which address, which node answers for it, and what is wrong.
 func TestStatusOfTheCluster(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.Pod(1, "web", lab.Labels{"app": "web"})
 	e.Apply(loadBalancer("Cluster"))

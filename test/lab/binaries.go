@@ -37,16 +37,7 @@ func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, fmt.Errorf("lab: where to keep built binaries: %w", err)
-	}
-	cache = filepath.Join(cache, "quayside-lab")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, fmt.Errorf("lab: %w", err)
-	}
-	// One builder at a time: two labs that start together share the result.
-	unlock, err := lockFile(filepath.Join(cache, "lock"))
+	cache, unlock, err := lockCache()
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +56,38 @@ func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
 	return b, nil
 }
 
-// buildQuayside builds the product from the tree that the lab is in.
-func (b *binaries) buildQuayside(ctx context.Context) error {
+// lockCache returns the folder of what is built, which is the caller's until
+// unlock: two labs that start together share the result.
+func lockCache() (dir string, unlock func(), err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil, fmt.Errorf("lab: where to keep built binaries: %w", err)
+	}
+	dir = filepath.Join(cache, "quayside-lab")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, fmt.Errorf("lab: %w", err)
+	}
+	unlock, err = lockFile(filepath.Join(dir, "lock"))
+	return dir, unlock, err
+}
+
+// buildQuayside puts the product, built from the tree that the lab is in, into a
+// file. It is a copy: another lab may build a newer one while this one restarts
+// pods.
+func (b *binaries) buildQuayside(ctx context.Context, into string) error {
 	root, err := moduleRoot()
 	if err != nil {
 		return err
 	}
-	return goBuild(ctx, root, b.quayside, ".")
+	_, unlock, err := lockCache()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := goBuild(ctx, root, b.quayside, "."); err != nil {
+		return err
+	}
+	return copyFile(b.quayside, into)
 }
 
 // buildKube builds once per version of Kubernetes and of the Go toolchain.

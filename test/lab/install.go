@@ -85,16 +85,8 @@ func (v *Cluster) TryInstall(ctx context.Context, values Values) error {
 	if v.Quayside() != nil {
 		return errors.New("lab: Quayside is installed already")
 	}
-	built := v.opts.binary
-	if built == "" {
-		built = v.bins.quayside
-		if err := v.bins.buildQuayside(ctx); err != nil {
-			return err
-		}
-	}
-	// A copy: another run may build a newer one while this one restarts pods.
 	in := &installation{binary: filepath.Join(v.run.dir, "quayside"), pods: map[string][]*pod{}}
-	if err := copyFile(built, in.binary); err != nil {
+	if err := v.binaryTo(ctx, in.binary); err != nil {
 		return err
 	}
 	crds, objects, err := chart.Render("quayside", SystemNamespace, values)
@@ -131,6 +123,14 @@ func (v *Cluster) TryInstall(ctx context.Context, values Values) error {
 		}
 	}
 	return v.core.ready(ctx, in)
+}
+
+// binaryTo copies the product that is installed to a file.
+func (v *Cluster) binaryTo(ctx context.Context, file string) error {
+	if v.opts.binary != "" {
+		return copyFile(v.opts.binary, file)
+	}
+	return v.bins.buildQuayside(ctx, file)
 }
 
 // established waits until the API server serves the kinds of crds.
