@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"quayside.io/cluster/ingressclass"
@@ -25,9 +24,7 @@ const (
 	applied effect = iota // parsed and obeyed
 	noOp                  // nothing to do here by design: accepted in silence
 	ignored               // not obeyed yet: reported, and the route serves
-	strays                // requests would reach another place without it, and it is not obeyed yet: reported, and the route is closed
 	closes                // guards access and is not obeyed yet: reported, and the route is closed
-	drops                 // the Ingress must not take part at all: reported, and it has no routes
 )
 
 // risk is what the author of an Ingress may do to others with an option, as
@@ -47,18 +44,13 @@ type option struct {
 	risk   risk
 	effect effect
 	doc    string // what it does in ingress-nginx; quoted where it does nothing here
+	differ string // how what it does here is not the same; empty: it is
+	guard  bool   // it decides who may pass: a value that is not understood closes the route
 
 	// parse obeys an applied option.
 	parse func(s *settings, value string) error
 	// matters reports whether the value asks for anything. Nil: if not empty.
 	matters func(value string) bool
-}
-
-// settings are the options of one Ingress.
-type settings struct {
-	redirect redirect
-	closed   string // why its routes are closed
-	dropped  bool
 }
 
 // redirect is when a request without TLS is sent to https.
@@ -75,11 +67,8 @@ type finding struct{ reason, message string }
 
 // parseOptions reads the annotations of one Ingress. Findings are in the order
 // of the keys.
-func parseOptions(options func() []option, annotations map[string]string, k ingressclass.Class) (settings, []finding) {
-	var s settings
-	if k.Nginx {
-		s.redirect = redirectIfTLS
-	}
+func parseOptions(options func() []option, annotations map[string]string, k ingressclass.Class, r refs) (settings, []finding) {
+	s := defaults(k)
 	var findings []finding
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		key, own := strings.CutPrefix(name, OwnPrefix)
@@ -105,7 +94,7 @@ func parseOptions(options func() []option, annotations map[string]string, k ingr
 			findings = append(findings, f)
 		}
 	}
-	return s, findings
+	return s, append(findings, s.finish(r)...)
 }
 
 // unknownOption reports a key that the table lacks. One that looks like a guard
@@ -127,18 +116,15 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	}
 	switch o.effect {
 	case applied:
-		if err := o.parse(s, value); err != nil {
+		if err := o.parse(s, value); err != nil && o.guard {
+			return s.close(name, "is not understood: "+err.Error()), true
+		} else if err != nil {
 			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
 		}
 	case ignored:
 		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet and has no effect (%s)", name, o.doc)}, true
-	case strays:
-		return s.close(name, "is not supported yet, and without it requests would reach another place than meant"), true
 	case closes:
 		return s.close(name, "guards access and is not supported yet"), true
-	case drops:
-		s.dropped = true
-		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet; the Ingress has no routes until it is removed (%s)", name, o.doc)}, true
 	}
 	return finding{}, false
 }
@@ -150,35 +136,6 @@ func (s *settings) close(name, why string) finding {
 		s.closed = fmt.Sprintf("annotation %s %s", name, why)
 	}
 	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; remove it if the route may be open", name, why)}
-}
-
-func parseSSLRedirect(s *settings, value string) error {
-	on, err := parseBool(value)
-	switch {
-	case err != nil:
-		return err
-	case on:
-		s.redirect = max(s.redirect, redirectIfTLS)
-	case s.redirect == redirectIfTLS:
-		s.redirect = redirectNever
-	}
-	return nil
-}
-
-func parseForceSSLRedirect(s *settings, value string) error {
-	on, err := parseBool(value)
-	if on {
-		s.redirect = redirectAlways
-	}
-	return err
-}
-
-func parseBool(value string) (bool, error) {
-	on, err := strconv.ParseBool(value)
-	if err != nil {
-		return false, fmt.Errorf("%q is neither true nor false", value)
-	}
-	return on, nil
 }
 
 // isOn is for switches: a guard that is switched off asks for nothing.

@@ -29,6 +29,13 @@ func (w *compiler) acquire(b Backend) int {
 	return list[i].index
 }
 
+// again counts one more route to the backend at an index, and returns it.
+func (w *compiler) again(index int) Backend {
+	b := w.t.Backends[index]
+	w.acquire(b)
+	return b
+}
+
 // release takes back one acquire.
 func (w *compiler) release(b Backend) {
 	list, _ := w.slots.get(b.Service)

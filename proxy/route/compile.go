@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ type state struct {
 	slots    snapshot.Store[[]slot] // the backends in use, by Service
 	free     int                    // entries of Table.Backends without a Service
 	guarded  int                    // hosts with guards
+	scratch  *sync.Pool             // of *[1024]byte
 	pairs    snapshot.Store[*keyPair]
 
 	faults      snapshot.Store[[]snapshot.Problem] // by unit
@@ -75,6 +77,9 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
 	}
 	w.t = &t
+	if t.state.scratch == nil {
+		t.state.scratch = &sync.Pool{New: func() any { return new([1024]byte) }}
+	}
 	old := t.state
 	w.open()
 	t.state.options = opts

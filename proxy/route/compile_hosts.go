@@ -40,9 +40,10 @@ func (w *compiler) compileHost(name string) *host {
 	claims := w.claims(name)
 	b := hostBuilder{}
 	for _, c := range claims {
-		b.tls = b.tls || c.tls
+		b.tls, b.regex = b.tls || c.tls, b.regex || c.regex
 	}
 	b.claimPaths(claims)
+	b.canaries(claims)
 	for _, c := range claims {
 		b.claim(c)
 	}
@@ -58,7 +59,12 @@ func (w *compiler) compileHost(name string) *host {
 	if len(claims) == 0 {
 		return nil
 	}
-	h := newHost(name, b.routes)
+	routes, patterns := b.routes, []pattern(nil)
+	if b.regex {
+		routes, patterns = patternsOf(b.routes)
+	}
+	h := newHost(name, routes)
+	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
 	return h
 }
@@ -73,11 +79,14 @@ func (w *compiler) claims(name string) []*claim {
 		u, _ := w.units.get(key)
 		claims = append(claims, u.byHost[name])
 	}
-	leaving := func(c *claim) bool { return c.unit.leaving }
-	if staying := slices.DeleteFunc(slices.Clone(claims), leaving); len(staying) > 0 {
+	yields := func(c *claim) bool { return c.unit.leaving || c.yields }
+	if staying := slices.DeleteFunc(slices.Clone(claims), yields); len(staying) > 0 {
 		claims = staying
 	}
 	slices.SortFunc(claims, func(a, b *claim) int { return a.unit.compareAge(b.unit) })
+	if len(claims) > 0 && claims[0].yields {
+		claims = claims[:1] // to redirect once is enough
+	}
 	return claims
 }
 
@@ -88,6 +97,7 @@ type hostBuilder struct {
 	fallback  *Route
 	cert      *tls.Certificate
 	sealed    bool
+	regex     bool
 	tls       bool // some Ingress has a tls entry for the host
 	certOwner *claim
 	fallOwner *claim
@@ -179,7 +189,10 @@ func (b *hostBuilder) lost(c *claim, reason, what string, winner snapshot.Ref) {
 	if winner == c.unit.ref {
 		message = what + " appears twice in this " + winner.Kind + "; the first counts"
 	}
-	b.problems = append(b.problems, snapshot.Problem{
-		Object: c.unit.ref, Reason: reason, Message: message,
-	})
+	b.told(c, reason, message)
+}
+
+// told reports something to the owner of c.
+func (b *hostBuilder) told(c *claim, reason, message string) {
+	b.problems = append(b.problems, snapshot.Problem{Object: c.unit.ref, Reason: reason, Message: message})
 }

@@ -12,14 +12,16 @@ type host struct {
 	pathSet
 	keyLen int  // text begins with the key, see hostKey
 	sealed bool // requests never fall through to less specific hosts
+	regex  bool // paths are patterns
 	*hostRest
 }
 
 // hostRest is what few lookups read.
 type hostRest struct {
-	name     string   // "", "shop.example.com" or "*.example.com"
-	fallback *Route   // default backend, if no rule of any host matches
-	loose    *pathSet // the same paths spelled loosely, if that differs
+	name     string    // "", "shop.example.com" or "*.example.com"
+	fallback *Route    // default backend, if no rule of any host matches
+	patterns []pattern // where paths are patterns: all but those of pathSet
+	loose    *pathSet  // the same paths spelled loosely, if that differs
 	cert     *tls.Certificate
 }
 
@@ -69,6 +71,11 @@ func hostKey(name string) string { return strings.TrimPrefix(name, "*") }
 // allRoutes returns every route, ordered by path, the default backend last.
 func (h *host) allRoutes() []*Route {
 	all := h.routes()
+	for _, p := range h.patterns {
+		for r := p.route; r != nil; r = r.otherwise {
+			all = append(all, r)
+		}
+	}
 	if h.fallback != nil {
 		all = append(all, h.fallback)
 	}

@@ -80,7 +80,8 @@ func (h *host) countGuard() int {
 	if h == nil {
 		return 0
 	}
-	if h.fallback != nil && h.fallback.guards() || slices.ContainsFunc(h.entries, func(e pathEntry) bool { return e.route.guards() }) {
+	if h.fallback != nil && h.fallback.guards() || slices.ContainsFunc(h.patterns, func(p pattern) bool { return p.route.guards() }) ||
+		slices.ContainsFunc(h.entries, func(e pathEntry) bool { return e.route.guards() }) {
 		return 1
 	}
 	return 0
@@ -93,7 +94,8 @@ func (r *Route) guards() bool { return r.guarded }
 // or nil. It allocates only for paths that are oddly spelled and longer than any
 // honest one.
 func (t *Table) guard(hosts [3]*host, req *exchange.Request) *Route {
-	var buf [1024]byte
+	buf, _ := t.state.scratch.Get().(*[1024]byte) // what regexp reads does not stay on the stack
+	defer t.state.scratch.Put(buf)
 	loose := appendLoose(buf[:0], req.Path)
 	if r := nearest(hosts, loose, req, true); r != nil && r.guards() {
 		return r

@@ -3,6 +3,10 @@ package route
 import (
 	"slices"
 	"strings"
+	"time"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/filter"
 )
 
 // optionTable returns every annotation of ingress-nginx, ordered by key. It is
@@ -15,17 +19,25 @@ func optionTable() []option {
 	return table
 }
 
-// guards decide who may pass. None of them is obeyed yet, so each closes.
+// guards decide who may pass. One that is not obeyed yet closes.
 func guards() []option {
 	return []option{
-		{key: "allowlist-source-range", risk: riskMedium, effect: closes, doc: "CIDRs that may pass, others get 403"},
-		{key: "whitelist-source-range", risk: riskMedium, effect: closes, doc: "old name of allowlist-source-range"},
-		{key: "denylist-source-range", risk: riskMedium, effect: closes, doc: "CIDRs that get 403"},
-		{key: "satisfy", risk: riskLow, effect: closes, doc: "whether all guards must agree, or any"},
-		{key: "auth-type", risk: riskLow, effect: closes, doc: "basic or digest authentication", matters: isOn},
-		{key: "auth-secret", risk: riskMedium, effect: closes, doc: "Secret with the users of basic authentication"},
-		{key: "auth-secret-type", risk: riskLow, effect: closes, doc: "layout of that Secret: auth-file or auth-map"},
-		{key: "auth-realm", risk: riskMedium, effect: closes, doc: "realm shown by basic authentication"},
+		{key: "allowlist-source-range", risk: riskMedium, effect: applied, guard: true, parse: parseAllow("allowlist-source-range"),
+			doc: "CIDRs that may pass, others get 403", differ: "both names of the list together close the route"},
+		{key: "whitelist-source-range", risk: riskMedium, effect: applied, guard: true, parse: parseAllow("whitelist-source-range"),
+			doc: "old name of allowlist-source-range", differ: "both names of the list together close the route"},
+		{key: "denylist-source-range", risk: riskMedium, effect: applied, guard: true, parse: parseDeny,
+			doc: "CIDRs that get 403"},
+		{key: "satisfy", risk: riskLow, effect: applied, guard: true, parse: parseSatisfy,
+			doc: "whether all guards must agree, or any"},
+		{key: "auth-type", risk: riskLow, effect: applied, guard: true, parse: parseAuthType,
+			doc: "basic or digest authentication", differ: "digest is refused, which closes the route", matters: isOn},
+		{key: "auth-secret", risk: riskMedium, effect: applied, guard: true, parse: parseAuthSecret,
+			doc: "Secret with the users of basic authentication", differ: "a Secret of another namespace, or one without auth-type, closes the route"},
+		{key: "auth-secret-type", risk: riskLow, effect: applied, guard: true, parse: parseAuthSecretType,
+			doc: "layout of that Secret: auth-file or auth-map"},
+		{key: "auth-realm", risk: riskMedium, effect: applied, guard: true, parse: parseAuthRealm,
+			doc: "realm shown by basic authentication"},
 		{key: "auth-url", risk: riskHigh, effect: closes, doc: "service that is asked whether a request may pass"},
 		{key: "auth-method", risk: riskLow, effect: closes, doc: "method of the request to auth-url"},
 		{key: "auth-signin", risk: riskHigh, effect: closes, doc: "where a 401 of auth-url sends the client"},
@@ -72,56 +84,88 @@ func tlsOptions() []option {
 // Ingresses they could win all of its traffic.
 func canaries() []option {
 	return []option{
-		{key: "canary", risk: riskLow, effect: drops, doc: "take a share of another Ingress's requests", matters: isOn},
-		{key: "canary-by-header", risk: riskMedium, effect: ignored, doc: "header that chooses the canary"},
-		{key: "canary-by-header-value", risk: riskMedium, effect: ignored, doc: "value of that header"},
-		{key: "canary-by-header-pattern", risk: riskMedium, effect: ignored, doc: "pattern of that header"},
-		{key: "canary-by-cookie", risk: riskMedium, effect: ignored, doc: "cookie that chooses the canary"},
-		{key: "canary-weight", risk: riskLow, effect: ignored, doc: "share of the canary"},
-		{key: "canary-weight-total", risk: riskLow, effect: ignored, doc: "what the share is of"},
+		{key: "canary", risk: riskLow, effect: applied, parse: parseCanary,
+			doc: "take a share of another Ingress's requests", matters: isOn},
+		{key: "canary-by-header", risk: riskMedium, effect: applied, parse: parseCanaryHeader,
+			doc: "header that chooses the canary"},
+		{key: "canary-by-header-value", risk: riskMedium, effect: applied, parse: parseCanaryValue,
+			doc: "value of that header"},
+		{key: "canary-by-header-pattern", risk: riskMedium, effect: applied, parse: parseCanaryPattern,
+			doc: "pattern of that header", differ: "the pattern is RE2"},
+		{key: "canary-by-cookie", risk: riskMedium, effect: applied, parse: parseCanaryCookie,
+			doc: "cookie that chooses the canary"},
+		{key: "canary-weight", risk: riskLow, effect: applied, parse: parseCanaryWeight,
+			doc: "share of the canary"},
+		{key: "canary-weight-total", risk: riskLow, effect: applied, parse: parseCanaryTotal,
+			doc: "what the share is of"},
 		{key: "affinity-canary-behavior", risk: riskLow, effect: ignored, doc: "whether sessions stay with a canary"},
 	}
 }
 
 func sessions() []option {
 	return []option{
-		{key: "affinity", risk: riskLow, effect: ignored, doc: "keep a client on one endpoint by cookie"},
-		{key: "affinity-mode", risk: riskMedium, effect: ignored, doc: "balanced or persistent"},
-		{key: "session-cookie-name", risk: riskMedium, effect: ignored, doc: "name of the cookie"},
-		{key: "session-cookie-path", risk: riskMedium, effect: ignored, doc: "Path of the cookie"},
-		{key: "session-cookie-domain", risk: riskMedium, effect: ignored, doc: "Domain of the cookie"},
-		{key: "session-cookie-expires", risk: riskMedium, effect: ignored, doc: "Expires of the cookie"},
-		{key: "session-cookie-max-age", risk: riskMedium, effect: ignored, doc: "Max-Age of the cookie"},
-		{key: "session-cookie-samesite", risk: riskLow, effect: ignored, doc: "SameSite of the cookie"},
-		{key: "session-cookie-conditional-samesite-none", risk: riskLow, effect: ignored, doc: "leave SameSite=None out for old browsers"},
-		{key: "session-cookie-secure", risk: riskLow, effect: ignored, doc: "Secure of the cookie"},
-		{key: "session-cookie-change-on-failure", risk: riskLow, effect: ignored, doc: "new endpoint after a failure"},
+		{key: "affinity", risk: riskLow, effect: applied, parse: parseAffinity,
+			doc: "keep a client on one endpoint by cookie"},
+		{key: "affinity-mode", risk: riskMedium, effect: applied, parse: parseAffinityMode,
+			doc: "balanced or persistent"},
+		{key: "session-cookie-name", risk: riskMedium, effect: applied, parse: parseCookieName,
+			doc: "name of the cookie"},
+		{key: "session-cookie-path", risk: riskMedium, effect: applied, parse: parseCookieText(func(c *balance.Cookie) *string { return &c.Path }),
+			doc: "Path of the cookie"},
+		{key: "session-cookie-domain", risk: riskMedium, effect: applied, parse: parseCookieText(func(c *balance.Cookie) *string { return &c.Domain }),
+			doc: "Domain of the cookie"},
+		{key: "session-cookie-expires", risk: riskMedium, effect: applied, parse: parseCookieTime(func(c *balance.Cookie) *time.Duration { return &c.Expires }),
+			doc: "Expires of the cookie"},
+		{key: "session-cookie-max-age", risk: riskMedium, effect: applied, parse: parseCookieTime(func(c *balance.Cookie) *time.Duration { return &c.MaxAge }),
+			doc: "Max-Age of the cookie"},
+		{key: "session-cookie-samesite", risk: riskLow, effect: applied, parse: parseSameSite,
+			doc: "SameSite of the cookie"},
+		{key: "session-cookie-conditional-samesite-none", risk: riskLow, effect: applied, parse: parseCookieSwitch(func(c *balance.Cookie) *bool { return &c.ConditionalNone }),
+			doc: "leave SameSite=None out for old browsers"},
+		{key: "session-cookie-secure", risk: riskLow, effect: applied, parse: parseCookieSecure,
+			doc: "Secure of the cookie"},
+		{key: "session-cookie-change-on-failure", risk: riskLow, effect: applied, parse: parseCookieSwitch(func(c *balance.Cookie) *bool { return &c.ChangeOnFailure }),
+			doc: "new endpoint after a failure"},
 	}
 }
 
 func corsOptions() []option {
 	return []option{
-		{key: "enable-cors", risk: riskLow, effect: ignored, doc: "answer preflight requests and add CORS headers", matters: isOn},
-		{key: "cors-allow-origin", risk: riskMedium, effect: ignored, doc: "origins allowed"},
-		{key: "cors-allow-methods", risk: riskMedium, effect: ignored, doc: "methods allowed"},
-		{key: "cors-allow-headers", risk: riskMedium, effect: ignored, doc: "headers allowed"},
-		{key: "cors-allow-credentials", risk: riskLow, effect: ignored, doc: "whether credentials are allowed"},
-		{key: "cors-expose-headers", risk: riskMedium, effect: ignored, doc: "headers shown to scripts"},
-		{key: "cors-max-age", risk: riskLow, effect: ignored, doc: "how long a preflight is remembered"},
+		{key: "enable-cors", risk: riskLow, effect: applied, parse: parseEnableCORS,
+			doc: "answer preflight requests and add CORS headers", matters: isOn},
+		{key: "cors-allow-origin", risk: riskMedium, effect: applied, parse: parseOrigins,
+			doc: "origins allowed"},
+		{key: "cors-allow-methods", risk: riskMedium, effect: applied, parse: parseCORSList(func(c *filter.CORS) *string { return &c.Methods }),
+			doc: "methods allowed"},
+		{key: "cors-allow-headers", risk: riskMedium, effect: applied, parse: parseCORSList(func(c *filter.CORS) *string { return &c.Headers }),
+			doc: "headers allowed"},
+		{key: "cors-allow-credentials", risk: riskLow, effect: applied, parse: parseCredentials,
+			doc: "whether credentials are allowed"},
+		{key: "cors-expose-headers", risk: riskMedium, effect: applied, parse: parseCORSList(func(c *filter.CORS) *string { return &c.Expose }),
+			doc: "headers shown to scripts"},
+		{key: "cors-max-age", risk: riskLow, effect: applied, parse: parseCORSMaxAge,
+			doc: "how long a preflight is remembered"},
 	}
 }
 
 func limits() []option {
 	return []option{
-		{key: "limit-rps", risk: riskLow, effect: ignored, doc: "requests per second of one client"},
-		{key: "limit-rpm", risk: riskLow, effect: ignored, doc: "requests per minute of one client"},
-		{key: "limit-burst-multiplier", risk: riskLow, effect: ignored, doc: "burst over those limits"},
-		{key: "limit-connections", risk: riskLow, effect: ignored, doc: "connections of one client"},
-		{key: "limit-allowlist", risk: riskLow, effect: ignored, doc: "CIDRs without limits"},
-		{key: "limit-whitelist", risk: riskLow, effect: ignored, doc: "old name of limit-allowlist"},
+		{key: "limit-rps", risk: riskLow, effect: applied, parse: parseLimit(func(l *filter.Limits) *int { return &l.PerSecond }),
+			doc: "requests per second of one client"},
+		{key: "limit-rpm", risk: riskLow, effect: applied, parse: parseLimit(func(l *filter.Limits) *int { return &l.PerMinute }),
+			doc: "requests per minute of one client"},
+		{key: "limit-burst-multiplier", risk: riskLow, effect: applied, parse: parseLimit(func(l *filter.Limits) *int { return &l.Burst }),
+			doc: "burst over those limits"},
+		{key: "limit-connections", risk: riskLow, effect: applied, parse: parseLimit(func(l *filter.Limits) *int { return &l.Connections }),
+			doc: "connections of one client", differ: "requests under way are counted, not connections"},
+		{key: "limit-allowlist", risk: riskLow, effect: applied, parse: parseExempt,
+			doc: "CIDRs without limits"},
+		{key: "limit-whitelist", risk: riskLow, effect: applied, parse: parseExempt,
+			doc: "old name of limit-allowlist"},
 		{key: "limit-rate", risk: riskLow, effect: ignored, doc: "KiB per second of one response"},
 		{key: "limit-rate-after", risk: riskLow, effect: ignored, doc: "KiB before that limit begins"},
-		{key: "proxy-body-size", risk: riskMedium, effect: ignored, doc: "largest request body"},
+		{key: "proxy-body-size", risk: riskMedium, effect: applied, parse: parseBodySize,
+			doc: "largest request body", differ: "without it there is no limit, where ingress-nginx has 1m"},
 		{key: "client-body-buffer-size", risk: riskLow, effect: noOp, doc: "memory for a request body, which is streamed here"},
 		{key: "proxy-buffer-size", risk: riskLow, effect: ignored, doc: "largest response header"},
 		{key: "proxy-buffering", risk: riskLow, effect: noOp, doc: "gather responses; they are streamed here"},
@@ -136,9 +180,11 @@ func upstreams() []option {
 	return []option{
 		{key: "backend-protocol", risk: riskLow, effect: ignored, doc: "protocol of the backend other than HTTP",
 			matters: func(v string) bool { return v != "" && !strings.EqualFold(v, "HTTP") }},
-		{key: "load-balance", risk: riskLow, effect: ignored, doc: "algorithm other than round_robin",
+		{key: "load-balance", risk: riskLow, effect: applied, parse: parseLoadBalance,
+			doc: "algorithm other than round_robin", differ: "least_requests is known too",
 			matters: func(v string) bool { return v != "" && v != "round_robin" }},
-		{key: "upstream-hash-by", risk: riskHigh, effect: ignored, doc: "choose the endpoint by a hash"},
+		{key: "upstream-hash-by", risk: riskHigh, effect: applied, parse: parseHashBy,
+			doc: "choose the endpoint by a hash", differ: "simple variables only"},
 		{key: "upstream-hash-by-subset", risk: riskLow, effect: ignored, doc: "choose a group of endpoints by that hash"},
 		{key: "upstream-hash-by-subset-size", risk: riskLow, effect: ignored, doc: "size of such a group"},
 		{key: "service-upstream", risk: riskLow, effect: ignored, doc: "use the address of the Service instead of its endpoints", matters: isOn},
@@ -154,8 +200,10 @@ func upstreams() []option {
 		{key: "proxy-http-version", risk: riskLow, effect: ignored, doc: "HTTP version of the backend",
 			matters: func(v string) bool { return v != "" && v != "1.1" }},
 		{key: "connection-proxy-header", risk: riskLow, effect: ignored, doc: "Connection header sent to the backend"},
-		{key: "upstream-vhost", risk: riskLow, effect: ignored, doc: "Host header sent to the backend"},
-		{key: "x-forwarded-prefix", risk: riskMedium, effect: ignored, doc: "X-Forwarded-Prefix sent to the backend"},
+		{key: "upstream-vhost", risk: riskLow, effect: applied, parse: parseUpstreamHost,
+			doc: "Host header sent to the backend", differ: "variables are refused"},
+		{key: "x-forwarded-prefix", risk: riskMedium, effect: applied, parse: parseForwardedPrefix,
+			doc: "X-Forwarded-Prefix sent to the backend", differ: "variables are refused"},
 		{key: "mirror-target", risk: riskHigh, effect: ignored, doc: "copy requests to another address"},
 		{key: "mirror-host", risk: riskHigh, effect: ignored, doc: "Host header of the copies"},
 		{key: "mirror-request-body", risk: riskLow, effect: ignored, doc: "copy the body too"},
@@ -178,14 +226,22 @@ func upstreamTLS() []option {
 
 func rewrites() []option {
 	return []option{
-		{key: "rewrite-target", risk: riskMedium, effect: strays, doc: "path sent to the backend"},
-		{key: "use-regex", risk: riskLow, effect: strays, doc: "paths are regular expressions", matters: isOn},
-		{key: "app-root", risk: riskMedium, effect: ignored, doc: "where / redirects to"},
-		{key: "permanent-redirect", risk: riskMedium, effect: ignored, doc: "answer every request by a 301"},
-		{key: "permanent-redirect-code", risk: riskLow, effect: ignored, doc: "status instead of that 301"},
-		{key: "temporal-redirect", risk: riskMedium, effect: ignored, doc: "answer every request by a 302"},
-		{key: "temporal-redirect-code", risk: riskLow, effect: ignored, doc: "status instead of that 302"},
-		{key: "from-to-www-redirect", risk: riskLow, effect: ignored, doc: "redirect between a host and its www name", matters: isOn},
+		{key: "rewrite-target", risk: riskMedium, effect: applied, guard: true, parse: parseRewriteTarget,
+			doc: "path sent to the backend", differ: "the pattern is RE2"},
+		{key: "use-regex", risk: riskLow, effect: applied, guard: true, parse: parseUseRegex,
+			doc: "paths are regular expressions", differ: "patterns are RE2; one that is refused closes what it may have meant", matters: isOn},
+		{key: "app-root", risk: riskMedium, effect: applied, parse: parseAppRoot,
+			doc: "where / redirects to", differ: "variables are refused"},
+		{key: "permanent-redirect", risk: riskMedium, effect: applied, guard: true, parse: parseRedirectTo(func(o *redirectOptions) *string { return &o.permanent }),
+			doc: "answer every request by a 301", differ: "variables are refused"},
+		{key: "permanent-redirect-code", risk: riskLow, effect: applied, parse: parseRedirectCode(func(o *redirectOptions) *int { return &o.permanentCode }),
+			doc: "status instead of that 301"},
+		{key: "temporal-redirect", risk: riskMedium, effect: applied, guard: true, parse: parseRedirectTo(func(o *redirectOptions) *string { return &o.temporal }),
+			doc: "answer every request by a 302", differ: "variables are refused"},
+		{key: "temporal-redirect-code", risk: riskLow, effect: applied, parse: parseRedirectCode(func(o *redirectOptions) *int { return &o.temporalCode }),
+			doc: "status instead of that 302"},
+		{key: "from-to-www-redirect", risk: riskLow, effect: applied, parse: parseWWW,
+			doc: "redirect between a host and its www name", matters: isOn},
 		{key: "relative-redirects", risk: riskLow, effect: ignored, doc: "redirects without scheme and host", matters: isOn},
 		{key: "use-port-in-redirects", risk: riskLow, effect: ignored, doc: "redirects with our port", matters: isOn},
 		{key: "proxy-redirect-from", risk: riskMedium, effect: ignored, doc: "part of the backend's Location to replace"},

@@ -1,9 +1,12 @@
 package route
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster/ingressclass"
 )
@@ -31,14 +34,13 @@ func TestOptionTableIsSound(t *testing.T) {
 func TestGuardsCloseTheRoute(t *testing.T) {
 	table := optionTable()
 	guarding := []string{
-		"auth-url", "auth-type", "auth-secret", "auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-snippet",
-		"whitelist-source-range", "allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity",
+		"auth-url", "auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-snippet", "enable-modsecurity",
 		"auth-not-yet-invented", "authentication", "my-source-range",
 	}
 	for _, key := range guarding {
 		for _, prefix := range []string{NginxPrefix, OwnPrefix} {
 			for _, value := range []string{"x", "on", " basic ", "10.0.0.0/8"} {
-				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, ingressclass.Class{})
+				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, ingressclass.Class{}, noRefs{})
 				if s.closed == "" || len(findings) != 1 || findings[0].reason != RouteClosed {
 					t.Errorf("%s%s: %q leaves the route open: %+v %v", prefix, key, value, s, findings)
 				}
@@ -47,6 +49,52 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 		i := slices.IndexFunc(table, func(o option) bool { return o.key == key })
 		if i >= 0 && table[i].effect == applied {
 			t.Errorf("%s is obeyed now: take it out of this test and show that it guards", key)
+		}
+	}
+}
+
+// noRefs is a cluster without Secrets.
+type noRefs struct{}
+
+func (noRefs) secret(string) (*corev1.Secret, error) { return nil, errors.New("is not there") }
+func (noRefs) zone() string                          { return "n/i" }
+
+// TestGuardsThatAreNotUnderstoodClose: an option that is obeyed, and that the
+// wrong value of would lead requests past a guard or to another place, closes.
+func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
+	table := optionTable()
+	for _, o := range table {
+		if !o.guard {
+			continue
+		}
+		for _, value := range []string{"x\ny", "\x00", strings.Repeat("x", 10_000), "digest", "$http_x", "300.0.0.0/8", "10.0.0.0/8 11.0.0.0/8"} {
+			if o.parse(&settings{}, value) == nil && o.key != "auth-secret" {
+				continue // it may be meaningful to this one
+			}
+			s, findings := parseOptions(func() []option { return table }, map[string]string{OwnPrefix + o.key: value}, ingressclass.Class{}, noRefs{})
+			if s.closed == "" || len(findings) == 0 || findings[0].reason != RouteClosed {
+				t.Errorf("%s: %q leaves the route open: %+v %v", o.key, value, s, findings)
+			}
+		}
+	}
+	for _, wrong := range []map[string]string{
+		{"auth-secret": "users"},
+		{"auth-type": "basic"},
+		{"auth-type": "digest", "auth-secret": "users"},
+		{"auth-type": "basic", "auth-secret": "users"},
+		{"auth-realm": "here"},
+		{"whitelist-source-range": " , "},
+		{"whitelist-source-range": "10.0.0.0/8", "allowlist-source-range": "10.0.0.0/8"},
+		{"denylist-source-range": "fe80::1%eth0"},
+		{"satisfy": "either"},
+		{"use-regex": "maybe"},
+	} {
+		given := map[string]string{}
+		for key, value := range wrong {
+			given[NginxPrefix+key] = value
+		}
+		if s, _ := parseOptions(optionTable, given, ingressclass.Class{}, noRefs{}); s.closed == "" || !s.guards() {
+			t.Errorf("%v leaves the route open", wrong)
 		}
 	}
 }
@@ -62,7 +110,7 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 		"proxy_set_header X-Allowed yes;":             false,
 		"client_max_body_size 403m;":                  false,
 	} {
-		s, _ := parseOptions(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, ingressclass.Class{})
+		s, _ := parseOptions(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, ingressclass.Class{}, noRefs{})
 		if (s.closed != "") != want {
 			t.Errorf("%q: closed is %q", snippet, s.closed)
 		}

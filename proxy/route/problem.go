@@ -18,5 +18,6 @@ const (
 	UnknownAnnotation     = "UnknownAnnotation"     // no effect
 	InvalidAnnotation     = "InvalidAnnotation"     // no effect
 	UnsupportedAnnotation = "UnsupportedAnnotation" // no effect
+	CanaryUnused          = "CanaryUnused"          // the canary gets no requests
 	RouteClosed           = "RouteClosed"           // the route answers 503
 )

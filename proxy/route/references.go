@@ -1,6 +1,10 @@
 package route
 
-import "quayside.io/cluster/snapshot"
+import (
+	"strings"
+
+	"quayside.io/cluster/snapshot"
+)
 
 // Secrets are those that the Ingresses and the options name, whether or not they
 // exist: what has to be watched for the next Table.
@@ -8,6 +12,11 @@ func (t *Table) Secrets() []snapshot.Key {
 	keys := make([]snapshot.Key, 0, t.state.bySecret.Len()+1)
 	for key := range t.state.bySecret.All() {
 		keys = append(keys, key)
+	}
+	for key := range t.state.byObject.All() {
+		if name, ok := strings.CutPrefix(key.Name, snapshot.Secret.String()+" "); ok {
+			keys = append(keys, snapshot.Key{Namespace: key.Namespace, Name: name})
+		}
 	}
 	if key := t.state.options.DefaultCertificate; key != (snapshot.Key{}) {
 		keys = append(keys, key)
@@ -18,6 +27,6 @@ func (t *Table) Secrets() []snapshot.Key {
 // SameReferences reports whether t and old, which may be nil, name the same
 // objects; it may also say no where they do.
 func (t *Table) SameReferences(old *Table) bool {
-	return old != nil && t.state.bySecret == old.state.bySecret &&
+	return old != nil && t.state.bySecret == old.state.bySecret && t.state.byObject == old.state.byObject &&
 		t.state.options.DefaultCertificate == old.state.options.DefaultCertificate
 }

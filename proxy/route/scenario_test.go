@@ -7,6 +7,8 @@ import (
 	"crypto/x509/pkix"
 	"flag"
 	"fmt"
+	"hash/maphash"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,6 +23,7 @@ import (
 	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
 	"quayside.io/test/certificate"
 )
@@ -39,6 +42,7 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 //	external NS/NAME
 //	certificate NS/NAME [expired] HOST...
 //	secret NS/NAME                        (a Secret without certificate)
+//	htpasswd NS/NAME USER:HASH...
 //	option class|adopt|classless|namespace|default-certificate VALUE
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../../test/scenario/route/*.txt")
@@ -114,6 +118,8 @@ func (s *scenario) shorthand(t *testing.T, words []string) {
 		s.objects = append(s.objects, svc)
 	case "external":
 		s.objects = append(s.objects, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}})
+	case "htpasswd":
+		s.objects = append(s.objects, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"auth": []byte(strings.Join(words[2:], "\n"))}})
 	case "secret":
 		s.objects = append(s.objects, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{corev1.TLSCertKey: []byte("no PEM")}})
 	case "certificate":
@@ -177,19 +183,15 @@ func answer(t *testing.T, table *route.Table, request string) string {
 		}
 		return cert.Leaf.Subject.CommonName
 	}
-	scheme, rest, _ := strings.Cut(request, "://")
-	host, target := rest, "/"
-	if i := strings.IndexByte(rest, '/'); i >= 0 {
-		host, target = rest[:i], rest[i:]
-	}
-	if host == "<none>" {
-		host = ""
-	}
-	path, ok := route.Normalize(nil, []byte(target))
+	scheme, ex, ok := requestOf(t, strings.Fields(request))
 	if !ok {
 		return "400"
 	}
-	r := match(table, host, string(path))
+	path := ex.Request.Path
+	r, guard := table.Match(&ex.Request)
+	if guard != nil && guard.Closed != "" {
+		r = guard
+	}
 	switch {
 	case r == nil:
 		return "404"
@@ -201,7 +203,11 @@ func answer(t *testing.T, table *route.Table, request string) string {
 		}
 		return "503 " + r.Closed
 	}
-	b := table.Backends[r.Backend]
+	told := filtered(ex, r, guard)
+	if ex.Response.Status != 0 {
+		return told
+	}
+	b := table.Backends[r.Lead(ex.Request.Random[1])]
 	if b.Service != r.Service {
 		t.Errorf("%s: route of Service %s leads to %s", request, r.Service, b.Service)
 	}
@@ -209,7 +215,72 @@ func answer(t *testing.T, table *route.Table, request string) string {
 	if b.AnyNode {
 		answer += " on any node"
 	}
-	return answer
+	return answer + told
+}
+
+// requestOf reads a request: a URL, then perhaps from=ADDRESS, random=N, a METHOD,
+// and NAME:VALUE for each header.
+func requestOf(t *testing.T, words []string) (scheme string, ex *exchange.Exchange, ok bool) {
+	t.Helper()
+	scheme, rest, _ := strings.Cut(words[0], "://")
+	host, target := rest, "/"
+	if i := strings.IndexByte(rest, '/'); i >= 0 {
+		host, target = rest[:i], rest[i:]
+	}
+	if host == "<none>" {
+		host = ""
+	}
+	ex = &exchange.Exchange{Request: exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: []byte(target), TLS: scheme == "https"}}
+	ex.Request.Client = netip.MustParseAddrPort("192.0.2.1:5000")
+	for _, word := range words[1:] {
+		name, value, header := strings.Cut(word, ":")
+		switch {
+		case strings.HasPrefix(word, "from="):
+			ex.Request.Client = netip.AddrPortFrom(netip.MustParseAddr(word[5:]), 5000)
+		case strings.HasPrefix(word, "random="):
+			n, _ := strconv.Atoi(word[7:])
+			ex.Request.Random[0] = uint64(n)
+		case header:
+			ex.Request.Header.Add(name, strings.ReplaceAll(value, "_", " "))
+		default:
+			ex.Request.Method = []byte(word)
+		}
+	}
+	ex.Request.Path, ok = route.Normalize(nil, []byte(target))
+	return scheme, ex, ok
+}
+
+// filtered says what the filters of r make of a request, after the guards of
+// another route that it must pass.
+func filtered(ex *exchange.Exchange, r, guard *route.Route) string {
+	tools := filter.NewTools(maphash.MakeSeed())
+	target := string(ex.Request.Target)
+	if guard != nil && guard.Filters != nil && !filter.Guards(guard.Filters).Request(ex) {
+		return fmt.Sprint(ex.Response.Status, " of path ", guard.Path)
+	}
+	chain := filter.Compile(r.Filters, nil, tools)
+	passed := chain.Request(ex)
+	chain.Response(ex)
+	var words []string
+	if !passed {
+		words = append(words, strconv.Itoa(ex.Response.Status))
+	} else {
+		words = append(words, "")
+		if now := string(ex.Request.Target); now != target {
+			words = append(words, "as", now)
+		}
+	}
+	for _, name := range []string{"Location", "WWW-Authenticate", "Access-Control-Allow-Origin"} {
+		if v := ex.Response.Header.Get(name); v != nil {
+			words = append(words, fmt.Sprintf("%s=%s", name, v))
+		}
+	}
+	for _, name := range []string{"X-Forwarded-Prefix"} {
+		if v := ex.Request.Header.Get(name); v != nil {
+			words = append(words, fmt.Sprintf("%s=%s", name, v))
+		}
+	}
+	return strings.TrimRight(strings.Join(words, " "), " ")
 }
 
 // match returns the route that answers a GET: where a guard stands before it, that.

@@ -3,6 +3,7 @@ package route
 import (
 	"crypto/tls"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,9 @@ type Route struct {
 	match   string // Path, normalised
 	want    redirect
 	guarded bool // its Ingress asks for a guard
+
+	pattern *regexp.Regexp // of a path that asked to be one; nil: any other
+	nginx   bool           // of an adopted class
 
 	when      condition // nil: none
 	otherwise *Route    // for the same place, where when does not hold
@@ -129,7 +133,11 @@ func nearest(hosts [3]*host, path []byte, req *exchange.Request, loose bool) *Ro
 		if loose && h.loose != nil {
 			set = h.loose
 		}
-		if r := set.match(path, req); r != nil {
+		r := set.match(path, req)
+		if r == nil && h.regex {
+			r = h.matchPattern(path, req)
+		}
+		if r != nil {
 			return r
 		}
 		if fallback == nil {

@@ -54,7 +54,7 @@ func drawIngress(t *rapid.T) *networkingv1.Ingress {
 		{"ingress.quayside.io/force-ssl-redirect", "", "", "true"},
 		{"nginx.ingress.kubernetes.io/auth-url", "", "", "", "http://auth"},
 		{"nginx.ingress.kubernetes.io/canary", "", "", "", "", "true"},
-		{"nginx.ingress.kubernetes.io/rewrite-target", "", "", "/"},
+		{"nginx.ingress.kubernetes.io/enable-modsecurity", "", "", "true"},
 		{"nginx.ingress.kubernetes.io/ssl-redirect", "", "true", "false"},
 	} {
 		if v := rapid.SampledFrom(row[1:]).Draw(t, row[0]); v != "" {
@@ -251,7 +251,7 @@ func guardingFallback(c *snapshot.Cluster, asked string) []string {
 
 // guarded reports whether an Ingress asks for what closes its routes.
 func guarded(ing *networkingv1.Ingress) bool {
-	return ing.Annotations["nginx.ingress.kubernetes.io/auth-url"] != "" || ing.Annotations["nginx.ingress.kubernetes.io/rewrite-target"] != ""
+	return ing.Annotations["nginx.ingress.kubernetes.io/auth-url"] != "" || ing.Annotations["nginx.ingress.kubernetes.io/enable-modsecurity"] != ""
 }
 
 // scan is the stupid twin of Table.Match.

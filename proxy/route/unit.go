@@ -3,7 +3,9 @@ package route
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/filter"
 )
 
 // A unit is one compiled object of a source. It is immutable once built.
@@ -32,9 +35,12 @@ type claim struct {
 	unit     *unit
 	host     string
 	routes   []*Route
+	canaries []*Route // that take a share of the route for the same place
 	fallback *Route   // its default backend
 	weak     bool     // fallback yields to that of an Ingress without rules
 	sealed   bool     // see host.sealed
+	regex    bool     // see host.regex
+	yields   bool     // counts only where nobody else names the host
 	tls      bool     // a tls entry is about this host
 	pair     *keyPair // the certificate it brings, if usable
 }
@@ -69,6 +75,7 @@ type unitBuilder struct {
 	w        *compiler
 	class    ingressclass.Class
 	settings settings
+	filters  *filter.Settings // of routes without a rewrite; nil: none
 }
 
 func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
@@ -77,15 +84,19 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		ingress: ing, w: w, class: k,
 	}
 	var findings []finding
-	b.settings, findings = parseOptions(w.options, ing.Annotations, k)
+	b.settings, findings = parseOptions(w.options, ing.Annotations, k, &b)
 	for _, f := range findings {
 		b.problem(f)
 	}
 	if b.settings.dropped {
 		return b.unit
 	}
+	b.filters = b.settings.filtersOf()
 	b.rules()
-	b.defaultBackend()
+	if !b.settings.canary.on {
+		b.bothNames()
+		b.defaultBackend()
+	}
 	for i := range ing.Spec.TLS {
 		b.tls(&ing.Spec.TLS[i])
 	}
@@ -112,12 +123,12 @@ func (b *unitBuilder) rules() {
 			continue
 		}
 		c := b.claim(rule.Host)
-		c.sealed = b.class.Nginx
+		c.sealed = b.class.Nginx && !b.settings.canary.on
 		if rule.HTTP == nil {
 			// "The rule defaults to a http catch-all", says the API: everything
 			// for the host goes to the default backend, if there is one.
 			if def := b.ingress.Spec.DefaultBackend; def != nil {
-				c.routes = append(c.routes, b.route(rule.Host, "/", "/", networkingv1.PathTypePrefix, def))
+				b.add(c, b.route(rule.Host, "/", "/", networkingv1.PathTypePrefix, def))
 			}
 			continue
 		}
@@ -142,12 +153,97 @@ func (b *unitBuilder) path(c *claim, p *networkingv1.HTTPIngressPath) {
 	if path == "" && pathType == networkingv1.PathTypeImplementationSpecific {
 		path = "/"
 	}
+	if b.isPattern(pathType) {
+		b.patternPath(c, path, pathType, &p.Backend)
+		return
+	}
 	normal, ok := Normalize(nil, []byte(path))
 	if !ok || strings.ContainsAny(path, "?#") {
 		b.problemf(InvalidPath, "path %q of host %q matches no request and is left out; a path begins with / and has no broken escape, no backslash and no query", p.Path, c.host)
 		return
 	}
-	c.routes = append(c.routes, b.route(c.host, path, string(normal), pathType, &p.Backend))
+	b.add(c, b.route(c.host, path, string(normal), pathType, &p.Backend))
+}
+
+// add gives a claim one more route, or one more canary.
+func (b *unitBuilder) add(c *claim, r *Route) {
+	if b.settings.canary.on {
+		options := b.settings.canary
+		r.when = &options
+		c.canaries = append(c.canaries, r)
+		return
+	}
+	c.routes = append(c.routes, r)
+}
+
+// isPattern reports whether paths of that type are patterns. In our own classes
+// rewrite-target alone leaves a Prefix what the specification says it is.
+func (b *unitBuilder) isPattern(t networkingv1.PathType) bool {
+	rewrites := b.settings.rewrite != "" && (b.class.Nginx || t == networkingv1.PathTypeImplementationSpecific)
+	return t != networkingv1.PathTypeExact && !b.settings.canary.on && (b.settings.useRegex || rewrites)
+}
+
+// patternPath adds the route of a path that is a pattern. One that is refused
+// closes all that it may have meant, in its own place, so that no request of it
+// reaches another.
+func (b *unitBuilder) patternPath(c *claim, path string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) {
+	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		b.problemf(InvalidPath, "path %q of host %q is no pattern and is left out; it begins with / and has no control characters", path, c.host)
+		return
+	}
+	c.regex = true
+	re, err := regexp.Compile("(?i)^" + path)
+	if err == nil && len(path) <= maxPattern {
+		r := b.route(c.host, path, path, pathType, be)
+		r.pattern = re
+		b.rewrite(r)
+		c.routes = append(c.routes, r)
+		return
+	}
+	why := "the pattern " + strconv.Quote(path[:min(len(path), 100)]) + " is refused; only RE2 is understood, without looking around and back, up to " + strconv.Itoa(maxPattern) + " bytes"
+	b.problemf(RouteClosed, "%s: every request that it may have meant gets a 503", why)
+	kept := b.settings.closed
+	b.settings.closed = cmp.Or(kept, why)
+	r := b.route(c.host, path, path, pathType, be)
+	b.settings.closed = kept
+	r.pattern = regexp.MustCompile("(?i)^" + regexp.QuoteMeta(literalPrefix(path)))
+	c.routes = append(c.routes, r)
+}
+
+// rewrite gives a route the rewrite of its Ingress, if there is one.
+func (b *unitBuilder) rewrite(r *Route) {
+	if b.settings.rewrite == "" {
+		return
+	}
+	f := b.settings.filters
+	f.Rewrite = &filter.Rewrite{Pattern: r.pattern, Target: b.settings.rewrite}
+	r.Filters = &f
+}
+
+// bothNames redirects the host's other name, with www or without, unless somebody
+// has rules for it.
+func (b *unitBuilder) bothNames() {
+	if !b.settings.wwwToo {
+		return
+	}
+	for _, c := range slices.Clone(b.claims) {
+		other, www := strings.CutPrefix(c.host, "www.")
+		if !www {
+			other = "www." + c.host
+		}
+		if c.host == "" || strings.HasPrefix(c.host, "*") || invalidHost(other) != "" || b.byHost[other] != nil || len(c.routes) == 0 {
+			continue
+		}
+		r := *c.routes[0]
+		r.Host, r.Path, r.match, r.Type, r.pattern = other, "/", "/", networkingv1.PathTypePrefix, nil
+		if r.Closed == "" {
+			b.backends = append(b.backends, b.w.again(r.Backend))
+		}
+		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: 308}
+		d := b.claim(other)
+		d.yields = true
+		d.routes = append(d.routes, &r)
+	}
 }
 
 // defaultBackend places spec.defaultBackend. The specification gives it every
@@ -178,7 +274,9 @@ func (b *unitBuilder) defaultBackend() {
 // route builds the route to one backend. A route that cannot serve is closed;
 // one whose guard is not understood is closed whatever its backend.
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
-	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect}
+	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
+		Filters: b.filters, nginx: b.class.Nginx, guarded: b.settings.guards()}
+	b.rewrite(r)
 	backend, fault := b.backend(be)
 	r.Service = backend.Service
 	if fault.reason != "" {
@@ -188,7 +286,6 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 		}
 		b.problemf(fault.reason, "%s: %s; its requests get a 503", place, fault.message)
 	}
-	r.guarded = b.settings.closed != ""
 	r.Closed = cmp.Or(b.settings.closed, fault.message)
 	if r.Closed == "" {
 		r.Backend = b.w.acquire(backend)
@@ -206,7 +303,7 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 	}
 	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Service.Name}
 	b.dependsOn(refTo(snapshot.Service, key))
-	backend := Backend{Service: key, AnyNode: b.class.Nginx,
+	backend := Backend{Service: key, AnyNode: b.class.Nginx, Policy: b.settings.policy,
 		Port: balance.PortRef{Number: be.Service.Port.Number, Name: be.Service.Port.Name}}
 	svc, ok := b.w.c.Services.Get(key)
 	if !ok {
@@ -227,7 +324,7 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	var pair *keyPair
 	if entry.SecretName != "" {
-		pair = b.secret(snapshot.Key{Namespace: b.ref.Namespace, Name: entry.SecretName})
+		pair = b.keyPair(snapshot.Key{Namespace: b.ref.Namespace, Name: entry.SecretName})
 	}
 	hosts := entry.Hosts
 	if len(hosts) == 0 {
@@ -261,8 +358,8 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	}
 }
 
-// secret returns the certificate in a Secret, or nil and a Problem.
-func (b *unitBuilder) secret(key snapshot.Key) *keyPair {
+// keyPair returns the certificate in a Secret, or nil and a Problem.
+func (b *unitBuilder) keyPair(key snapshot.Key) *keyPair {
 	if !slices.Contains(b.secrets, key) {
 		b.secrets = append(b.secrets, key)
 	}

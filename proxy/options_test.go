@@ -1,0 +1,237 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+)
+
+// optionCase is what one annotation, with those that it needs, does to a request.
+type optionCase struct {
+	key     string // names the test and the host
+	with    map[string]string
+	request string // [METHOD ]TARGET, then "NAME: VALUE" lines
+	status  int
+	says    string // in the body or in a field of the response
+}
+
+func optionCases() []optionCase {
+	basic := map[string]string{"auth-type": "basic", "auth-secret": "users"}
+	cors := map[string]string{"enable-cors": "true"}
+	session := map[string]string{"affinity": "cookie"}
+	with := func(base map[string]string, more ...string) map[string]string {
+		all := maps.Clone(base)
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	only := func(pairs ...string) map[string]string { return with(map[string]string{}, pairs...) }
+	const ann, wrong = "\nAuthorization: Basic YW5uOnRlc3Q=", "\nAuthorization: Basic YW5uOndyb25n"
+	return []optionCase{
+		{"whitelist-source-range", only("whitelist-source-range", "10.0.0.0/8"), "/\nX-Forwarded-For: 10.1.1.1", 200, "uri=/ "},
+		{"whitelist-source-range", only("whitelist-source-range", "10.0.0.0/8"), "/\nX-Forwarded-For: 11.1.1.1", 403, ""},
+		{"whitelist-source-range", only("whitelist-source-range", "10.0.0.0/8,"), "POST /", 403, ""},
+		{"allowlist-source-range", only("allowlist-source-range", "10.0.0.0/33"), "/\nX-Forwarded-For: 10.1.1.1", 503, "not understood"},
+		{"denylist-source-range", only("denylist-source-range", "10.0.0.0/8"), "/\nX-Forwarded-For: 10.1.1.1", 403, ""},
+		{"denylist-source-range", only("denylist-source-range", "10.0.0.0/8"), "/", 200, ""},
+		{"satisfy", with(basic, "satisfy", "any", "allowlist-source-range", "10.0.0.0/8"), "/\nX-Forwarded-For: 10.1.1.1", 200, ""},
+		{"satisfy", with(basic, "satisfy", "any", "allowlist-source-range", "10.0.0.0/8"), "/" + ann, 200, ""},
+		{"satisfy", with(basic, "satisfy", "any", "allowlist-source-range", "10.0.0.0/8"), "/", 401, ""},
+		{"auth-type", basic, "/", 401, ""},
+		{"auth-type", with(basic, "auth-type", "digest"), "/" + ann, 503, "only basic is supported"},
+		{"auth-secret", basic, "/" + ann, 200, ""},
+		{"auth-secret", basic, "/" + wrong, 401, ""},
+		{"auth-secret", with(basic, "auth-secret", "missing"), "/" + ann, 503, "does not exist"},
+		{"auth-secret", with(basic, "auth-secret", "kube-system/users"), "/" + ann, 503, "another namespace"},
+		{"auth-secret-type", with(basic, "auth-secret", "map", "auth-secret-type", "auth-map"), "/" + ann, 200, ""},
+		{"auth-realm", with(basic, "auth-realm", `Staff "only"`), "/", 401, `realm="Staff \"only\""`},
+		{"rewrite-target", only("rewrite-target", "/$1", "use-regex", "true", "path", "/api/(.*)"), "/api/a%20b?x=1", 200, "uri=/a%20b?x=1 "},
+		{"rewrite-target", only("rewrite-target", "/$1", "use-regex", "true", "path", "/api/(.*)"), "/other", 404, ""},
+		{"use-regex", only("use-regex", "true", "path", "/[a-c]+/x"), "/AbC/x", 200, "uri=/AbC/x "},
+		{"use-regex", only("use-regex", "true", "path", `/(?=a)`), "/a", 503, "only RE2 is understood"},
+		{"app-root", only("app-root", "/app"), "/", 302, "/app"},
+		{"app-root", only("app-root", "/app"), "/x", 200, ""},
+		{"permanent-redirect", only("permanent-redirect", "https://new.example"), "/x", 301, "https://new.example"},
+		{"permanent-redirect-code", only("permanent-redirect", "https://new.example", "permanent-redirect-code", "308"), "/", 308, ""},
+		{"temporal-redirect", only("temporal-redirect", "https://new.example", "permanent-redirect", "https://old.example"), "/", 302, "https://new.example"},
+		{"temporal-redirect-code", only("temporal-redirect", "https://new.example", "temporal-redirect-code", "307"), "/", 307, ""},
+		{"ssl-redirect", only("ssl-redirect", "true", "tls", "yes"), "/x", 308, "https://"},
+		{"force-ssl-redirect", only("force-ssl-redirect", "true"), "/x?y", 308, "/x?y"},
+		{"force-ssl-redirect", only("force-ssl-redirect", "true"), "/x\nX-Forwarded-Proto: https", 200, ""},
+		{"enable-cors", cors, "OPTIONS /", 204, "PUT, POST"},
+		{"cors-allow-origin", with(cors, "cors-allow-origin", "https://*.a.test"), "/\nOrigin: https://x.a.test", 200, "https://x.a.test"},
+		{"cors-allow-methods", with(cors, "cors-allow-methods", "GET, BREW"), "/", 200, "GET, BREW"},
+		{"cors-allow-headers", with(cors, "cors-allow-headers", "X-Tea"), "/", 200, "X-Tea"},
+		{"cors-expose-headers", with(cors, "cors-expose-headers", "X-Pot"), "/", 200, "X-Pot"},
+		{"cors-max-age", with(cors, "cors-max-age", "77"), "/", 200, "77"},
+		{"cors-allow-credentials", with(cors, "cors-allow-credentials", "true"), "/", 200, "Access-Control-Allow-Credentials: true"},
+		{"proxy-body-size", only("proxy-body-size", "1k"), "POST /\n\n" + strings.Repeat("x", 1025), 413, ""},
+		{"proxy-body-size", only("proxy-body-size", "1k"), "POST /\n\n" + strings.Repeat("x", 1024), 200, ""},
+		{"upstream-vhost", only("upstream-vhost", "inner.test"), "/", 200, "host=inner.test "},
+		{"x-forwarded-prefix", only("x-forwarded-prefix", "/before"), "/", 200, "prefix=/before "},
+		{"affinity", session, "/", 200, "INGRESSCOOKIE="},
+		{"session-cookie-name", with(session, "session-cookie-name", "route"), "/", 200, "route="},
+		{"session-cookie-max-age", with(session, "session-cookie-max-age", "60"), "/", 200, "Max-Age=60"},
+		{"session-cookie-samesite", with(session, "session-cookie-samesite", "Lax"), "/", 200, "SameSite=Lax"},
+		{"session-cookie-path", with(session, "session-cookie-path", "/x"), "/", 200, "Path=/x"},
+		{"load-balance", only("load-balance", "ewma"), "/", 200, ""},
+		{"upstream-hash-by", only("upstream-hash-by", "$request_uri"), "/", 200, ""},
+	}
+}
+
+func echo(t *testing.T, name string) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%s uri=%s host=%s prefix=%s ", name, r.RequestURI, r.Host, r.Header.Get("X-Forwarded-Prefix"))
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// annotated is an Ingress with options. Of them, "path" and "tls" are not
+// annotations.
+func annotated(name, host string, options map[string]string) *networkingv1.Ingress {
+	path := options["path"]
+	if path == "" {
+		path = "/"
+	}
+	ing := ingress(name, host, path, "web", number)
+	if options["use-regex"] != "" {
+		any := networkingv1.PathTypeImplementationSpecific
+		ing.Spec.Rules[0].HTTP.Paths[0].PathType = &any
+	}
+	if options["tls"] != "" {
+		ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{host}}}
+	}
+	ing.Annotations = map[string]string{}
+	for key, value := range options {
+		if key != "path" && key != "tls" {
+			ing.Annotations["nginx.ingress.kubernetes.io/"+key] = value
+		}
+	}
+	return ing
+}
+
+// TestOptions asks for each option over HTTP.
+func TestOptions(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	const hash = "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M="
+	users := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte("ann:" + hash + "\n")}}
+	byKey := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "map"}, Data: map[string][]byte{"ann": []byte(hash)}}
+	objects := []snapshot.Object{service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")), users, byKey}
+	hosts := make([]string, len(optionCases()))
+	for i, k := range optionCases() {
+		hosts[i] = fmt.Sprintf("%s-%d.test", k.key, i)
+		objects = append(objects, annotated(fmt.Sprint("i", i), hosts[i], k.with))
+	}
+	files.Put(append(objects, ingress("last", "last.test", "/", "web", number))...)
+	addr := bound(p, false)
+	eventually(t, "the routes are served", func() bool { code, _ := get(t, addr, "last.test", "/"); return code == 200 })
+	for i, k := range optionCases() {
+		t.Run(k.key, func(t *testing.T) {
+			status, said := ask(t, addr, hosts[i], k.request)
+			if status != k.status || !strings.Contains(said, k.says) {
+				t.Errorf("%v %q: %d %q, want %d with %q", k.with, k.request, status, said, k.status, k.says)
+			}
+		})
+	}
+}
+
+// ask sends a request and returns the status, and the fields and the body of the
+// response as one text.
+func ask(t *testing.T, addr, host, request string) (status int, said string) {
+	t.Helper()
+	head, body, _ := strings.Cut(request, "\n\n")
+	lines := strings.Split(head, "\n")
+	method, target, ok := strings.Cut(lines[0], " ")
+	if !ok {
+		method, target = "GET", lines[0]
+	}
+	req, err := http.NewRequest(method, "http://"+addr+target, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	resp.Header.Write(&all)
+	return resp.StatusCode, all.String() + string(text)
+}
+
+// TestLimitsAndCanariesOverHTTP: what needs more than one request.
+func TestLimitsAndCanariesOverHTTP(t *testing.T) {
+	files, p := start(t, nil)
+	addr := bound(p, false)
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")),
+		service("new", corev1.ServicePort{Port: 80}), slice("new", "", echo(t, "new")),
+		annotated("rps", "limit-rps.test", map[string]string{"limit-rps": "1", "limit-burst-multiplier": "2"}),
+		annotated("exempt", "limit-allowlist.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1", "limit-allowlist": "127.0.0.0/8"}),
+		ingress("main", "canary.test", "/", "web", number))
+	canary := ingress("canary", "canary.test", "/", "new", number)
+	canary.Annotations = map[string]string{
+		"nginx.ingress.kubernetes.io/canary": "true", "nginx.ingress.kubernetes.io/canary-weight": "50",
+		"nginx.ingress.kubernetes.io/canary-by-header": "X-Canary", "nginx.ingress.kubernetes.io/canary-by-cookie": "canary",
+	}
+	www := annotated("www", "apex.test", map[string]string{"from-to-www-redirect": "true"})
+	files.Put(canary, www)
+	eventually(t, "the routes are served", func() bool { code, _ := ask(t, addr, "www.apex.test", "/"); return code == 308 })
+	count := func(host, request string) map[int]int {
+		codes := map[int]int{}
+		for range 20 {
+			code, _ := ask(t, addr, host, request)
+			codes[code]++
+		}
+		return codes
+	}
+	if codes := count("limit-rps.test", "/"); codes[503] == 0 || codes[200] < 2 || codes[200] > 19 {
+		t.Errorf("limit-rps: %v", codes)
+	}
+	if codes := count("limit-allowlist.test", "/"); codes[200] != 20 {
+		t.Errorf("limit-allowlist: %v", codes)
+	}
+	if status, said := ask(t, addr, "www.apex.test", "/x?y"); status != 308 || !strings.Contains(said, "http://apex.test/x?y") {
+		t.Errorf("from-to-www-redirect: %d %s", status, said)
+	}
+	answered := map[string]int{}
+	for range 200 {
+		_, body := get(t, addr, "canary.test", "/")
+		answered[body[:3]]++
+	}
+	if answered["new"] < 50 || answered["web"] < 50 {
+		t.Errorf("canary-weight 50: %v", answered)
+	}
+	for _, k := range []struct{ request, want string }{
+		{"/\nX-Canary: always", "new uri"}, {"/\nX-Canary: never", "web uri"}, {"/\nCookie: a=b; canary=always", "new uri"}, {"/\nCookie: canary=never", "web uri"},
+	} {
+		for range 10 {
+			if _, said := ask(t, addr, "canary.test", k.request); !strings.Contains(said, k.want) {
+				t.Errorf("%q: %s", k.request, said)
+			}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package route
+
+import (
+	"bytes"
+	"fmt"
+
+	"quayside.io/proxy/exchange"
+)
+
+// holds decides as ingress-nginx does: the header, then the cookie, then the lot.
+func (c *canaryOptions) holds(r *exchange.Request) bool {
+	if c.header != "" {
+		if value := r.Header.Get(c.header); value != nil {
+			switch {
+			case c.value != "":
+				if string(value) == c.value {
+					return true
+				}
+			case c.pattern != nil:
+				if c.pattern.Match(value) {
+					return true
+				}
+			case string(value) == "always":
+				return true
+			case string(value) == "never":
+				return false
+			}
+		}
+	}
+	if c.cookie != "" {
+		switch string(cookieOf(r, c.cookie)) {
+		case "always":
+			return true
+		case "never":
+			return false
+		}
+	}
+	return r.Random[0]%uint64(c.total) < uint64(c.weight)
+}
+
+// cookieOf returns the value of the first cookie of that name, or nil.
+func cookieOf(r *exchange.Request, name string) []byte {
+	for _, f := range r.Header.Fields() {
+		if !exchange.EqualFold(f.Name, "Cookie") {
+			continue
+		}
+		for pair := range bytes.SplitSeq(f.Value, []byte{';'}) {
+			if n, v, ok := bytes.Cut(bytes.TrimSpace(pair), []byte{'='}); ok && string(n) == name {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// canaries puts each canary before the route that it is for. It takes nothing from
+// that route but the backend, so guards and all else stay; and it must be of the
+// same namespace, or anybody could draw off the requests of others.
+func (b *hostBuilder) canaries(claims []*claim) {
+	for _, c := range claims {
+		for _, alternative := range c.canaries {
+			b.canary(c, alternative)
+		}
+	}
+}
+
+func (b *hostBuilder) canary(c *claim, alternative *Route) {
+	place := alternative.Host + alternative.Path
+	for i, main := range b.routes {
+		if comparePlace(main, alternative) != 0 {
+			continue
+		}
+		switch {
+		case main.Owner.Namespace != c.unit.ref.Namespace:
+			b.told(c, CanaryUnused, fmt.Sprintf("path %s is of another namespace, so this canary gets none of its requests", place))
+		case main.conditional():
+			b.told(c, CanaryUnused, fmt.Sprintf("path %s has a canary already; only the oldest counts", place))
+		case main.Closed != "" || alternative.Closed != "":
+			// Either is told of what closes it. Requests go where they would without.
+		default:
+			n := *main
+			n.Owner, n.Service, n.Backend, n.Split = alternative.Owner, alternative.Service, alternative.Backend, alternative.Split
+			n.when, n.otherwise = alternative.when, main
+			b.routes[i] = &n
+		}
+		return
+	}
+	b.told(c, CanaryUnused, fmt.Sprintf("no other Ingress has path %s (%s), so this canary gets no requests", place, alternative.Type))
+}

@@ -1,0 +1,388 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/filter"
+)
+
+// These obey the options of the table, one value at a time; what several say
+// together is made in settings.finish.
+
+func parseSSLRedirect(s *settings, value string) error {
+	on, err := parseBool(value)
+	switch {
+	case err != nil:
+		return err
+	case on:
+		s.redirect = max(s.redirect, redirectIfTLS)
+	case s.redirect == redirectIfTLS:
+		s.redirect = redirectNever
+	}
+	return nil
+}
+
+func parseForceSSLRedirect(s *settings, value string) error {
+	on, err := parseBool(value)
+	if on {
+		s.redirect = redirectAlways
+	}
+	return err
+}
+
+// parseAllow reads one of the two names of the allow list. Both together would
+// need a rule which of them counts, and a wrong guess opens.
+func parseAllow(key string) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		list, err := parsePrefixes(value)
+		if err != nil {
+			return err
+		}
+		if s.allowed != "" {
+			return fmt.Errorf("%s is given too", s.allowed)
+		}
+		s.allowed = key
+		s.access().Allow = list
+		return nil
+	}
+}
+
+func parseDeny(s *settings, value string) error {
+	list, err := parsePrefixes(value)
+	if err == nil {
+		s.access().Deny = list
+	}
+	return err
+}
+
+func (s *settings) access() *filter.Access {
+	if s.filters.Access == nil {
+		s.filters.Access = &filter.Access{}
+	}
+	return s.filters.Access
+}
+
+func parseSatisfy(s *settings, value string) error {
+	s.filters.SatisfyAny = value == "any"
+	if value != "any" && value != "all" {
+		return fmt.Errorf("%q is neither all nor any", value)
+	}
+	return nil
+}
+
+func parseAuthType(s *settings, value string) error {
+	if value != "basic" {
+		return fmt.Errorf("of %q only basic is supported", value)
+	}
+	s.basic.on, s.basic.given = true, true
+	return nil
+}
+
+func parseAuthSecret(s *settings, value string) error {
+	s.basic.secret, s.basic.given = value, true
+	return nil
+}
+
+func parseAuthSecretType(s *settings, value string) error {
+	if value != "auth-file" && value != "auth-map" {
+		return fmt.Errorf("%q is neither auth-file nor auth-map", value)
+	}
+	s.basic.kind, s.basic.given = value, true
+	return nil
+}
+
+func parseAuthRealm(s *settings, value string) (err error) {
+	s.basic.given = true
+	s.basic.realm, err = parseText(value)
+	return err
+}
+
+// redirectOptions are the keys of redirects that answer every request.
+type redirectOptions struct {
+	permanent, temporal         string
+	permanentCode, temporalCode int
+}
+
+func parseRedirectTo(of func(*redirectOptions) *string) func(s *settings, value string) error {
+	return func(s *settings, value string) (err error) {
+		*of(&s.redirTo), err = parsePlace(value)
+		return err
+	}
+}
+
+func parseRedirectCode(of func(*redirectOptions) *int) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		code, err := strconv.Atoi(value)
+		if err != nil || !slices.Contains([]int{301, 302, 303, 307, 308}, code) {
+			return fmt.Errorf("%q is not the status of a redirect", value)
+		}
+		*of(&s.redirTo) = code
+		return nil
+	}
+}
+
+// finishRedirects lets temporal win over permanent, as ingress-nginx does.
+func (s *settings) finishRedirects(refs) *finding {
+	o := s.redirTo
+	switch {
+	case o.temporal != "":
+		s.filters.Redirect = &filter.Redirect{Code: orElse(o.temporalCode, 302), URL: o.temporal}
+	case o.permanent != "":
+		s.filters.Redirect = &filter.Redirect{Code: orElse(o.permanentCode, 301), URL: o.permanent}
+	}
+	return nil
+}
+
+func orElse(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+func parseAppRoot(s *settings, value string) error {
+	root, err := parsePlace(value)
+	if err == nil && !strings.HasPrefix(root, "/") {
+		err = fmt.Errorf("%q is not a path", value)
+	}
+	if err == nil {
+		s.filters.AppRoot = root
+	}
+	return err
+}
+
+func parseWWW(s *settings, value string) (err error) {
+	s.wwwToo, err = parseBool(value)
+	return err
+}
+
+func parseUseRegex(s *settings, value string) (err error) {
+	s.useRegex, err = parseBool(value)
+	return err
+}
+
+func parseRewriteTarget(s *settings, value string) error {
+	if _, err := parseText(value); err != nil {
+		return err
+	}
+	s.rewrite = value
+	return nil
+}
+
+// corsValues are the keys of CORS.
+type corsValues struct {
+	on bool
+	filter.CORS
+}
+
+func corsDefaults() corsValues {
+	return corsValues{CORS: filter.CORS{
+		Origins: []string{"*"}, Methods: "GET, PUT, POST, DELETE, PATCH, OPTIONS", Credentials: true, MaxAge: 1728000,
+		Headers: "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization",
+	}}
+}
+
+func parseEnableCORS(s *settings, value string) (err error) {
+	s.cors.on, err = parseBool(value)
+	return err
+}
+
+func (s *settings) finishCORS(refs) *finding {
+	if s.cors.on {
+		c := s.cors.CORS
+		s.filters.CORS = &c
+	}
+	return nil
+}
+
+func parseOrigins(s *settings, value string) error {
+	var list []string
+	s.cors.Origins = nil // none is allowed if one of them is not understood
+	for word := range strings.SplitSeq(value, ",") {
+		if word = strings.TrimSpace(word); word == "*" {
+			s.cors.Origins = []string{"*"}
+			return nil
+		}
+		scheme, rest, ok := strings.Cut(word, "://")
+		before, after, wild := strings.Cut(rest, "*")
+		// One label as an asterisk, and enough behind it to be somebody's.
+		if !ok || scheme == "" || rest == "" || strings.ContainsAny(word, " \"'\\/?#@$\t\r\n") && strings.ContainsAny(rest, " \"'\\/?#@$\t\r\n") ||
+			wild && (before != "" || !strings.HasPrefix(after, ".") || strings.Contains(after, "*")) {
+			return fmt.Errorf("%q is not an origin such as https://*.example.com:8443", word)
+		}
+		list = append(list, word)
+	}
+	s.cors.Origins = list
+	return nil
+}
+
+func parseCORSList(of func(*filter.CORS) *string) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		for word := range strings.SplitSeq(value, ",") {
+			if word = strings.TrimSpace(word); word != "*" {
+				if _, err := parseToken(word); err != nil {
+					return err
+				}
+			}
+		}
+		*of(&s.cors.CORS) = value
+		return nil
+	}
+}
+
+func parseCredentials(s *settings, value string) (err error) {
+	s.cors.Credentials, err = parseBool(value)
+	return err
+}
+
+func parseCORSMaxAge(s *settings, value string) (err error) {
+	s.cors.MaxAge, err = parseCount(value, 1<<31-1)
+	return err
+}
+
+func parseBodySize(s *settings, value string) (err error) {
+	s.filters.MaxBody, err = parseBytes(value)
+	return err
+}
+
+func parseLimit(of func(*filter.Limits) *int) func(s *settings, value string) error {
+	return func(s *settings, value string) (err error) {
+		*of(s.limits()), err = parseCount(value, 1_000_000)
+		return err
+	}
+}
+
+func parseExempt(s *settings, value string) (err error) {
+	s.limits().Exempt, err = parsePrefixes(value)
+	return err
+}
+
+func (s *settings) limits() *filter.Limits {
+	if s.filters.Limits == nil {
+		s.filters.Limits = &filter.Limits{}
+	}
+	return s.filters.Limits
+}
+
+func (s *settings) finishLimits(r refs) *finding {
+	l := s.filters.Limits
+	switch {
+	case l == nil:
+	case l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0:
+		s.filters.Limits = nil
+	default:
+		l.Zone, l.Burst, l.Status = r.zone(), orElse(l.Burst, 5), 503
+	}
+	return nil
+}
+
+func parseUpstreamHost(s *settings, value string) error {
+	host, err := parseText(value)
+	if err == nil && (strings.ContainsAny(host, "$ \"'\\/?#@,;") || len(host) > maxHost+6) {
+		err = fmt.Errorf("%q is not a host; variables are not filled in", value)
+	}
+	if err == nil {
+		s.filters.UpstreamHost = host
+	}
+	return err
+}
+
+func parseForwardedPrefix(s *settings, value string) error {
+	prefix, err := parseText(value)
+	if err == nil && strings.Contains(prefix, "$") {
+		err = errors.New("variables are not filled in")
+	}
+	if err == nil {
+		s.filters.ForwardedPrefix = prefix
+	}
+	return err
+}
+
+func parseLoadBalance(s *settings, value string) error {
+	switch value {
+	case "round_robin":
+	case "ewma":
+		if s.policy.Algorithm != balance.Hash {
+			s.policy.Algorithm = balance.PeakEWMA
+		}
+	case "least_requests":
+		if s.policy.Algorithm != balance.Hash {
+			s.policy.Algorithm = balance.LeastRequests
+		}
+	default:
+		return fmt.Errorf("%q is none of round_robin, ewma, least_requests", value)
+	}
+	return nil
+}
+
+func parseHashBy(s *settings, value string) error {
+	p := s.policy
+	p.Algorithm, p.HashBy = balance.Hash, value
+	if err := p.Check(); err != nil {
+		return err
+	}
+	s.policy = p
+	return nil
+}
+
+// canaryOptions are the keys of a canary.
+type canaryOptions struct {
+	on                    bool
+	header, value, cookie string
+	pattern               *regexp.Regexp
+	weight, total         int
+}
+
+func parseCanary(s *settings, value string) (err error) {
+	s.canary.on, err = parseBool(value)
+	if err != nil {
+		s.dropped = true // it must not be taken for an ordinary Ingress
+	}
+	return err
+}
+
+func parseCanaryHeader(s *settings, value string) (err error) {
+	s.canary.header, err = parseToken(value)
+	return err
+}
+
+func parseCanaryValue(s *settings, value string) (err error) {
+	s.canary.value, err = parseText(value)
+	return err
+}
+
+func parseCanaryPattern(s *settings, value string) (err error) {
+	if len(value) > maxPattern {
+		return errors.New("the pattern is too long")
+	}
+	s.canary.pattern, err = regexp.Compile(value)
+	return err
+}
+
+func parseCanaryCookie(s *settings, value string) (err error) {
+	s.canary.cookie, err = parseToken(value)
+	return err
+}
+
+func parseCanaryWeight(s *settings, value string) (err error) {
+	s.canary.weight, err = parseCount(value, 1_000_000_000)
+	return err
+}
+
+func parseCanaryTotal(s *settings, value string) (err error) {
+	s.canary.total, err = parseCount(value, 1_000_000_000)
+	return err
+}
+
+func (s *settings) finishCanary(refs) *finding {
+	if s.canary.on {
+		s.canary.total = max(orElse(s.canary.total, 100), 100) // as ingress-nginx: a smaller total does not count
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"quayside.io/proxy/balance"
+)
+
+// sessionOptions are the keys of affinity.
+type sessionOptions struct {
+	on     bool
+	cookie balance.Cookie
+}
+
+func parseAffinity(s *settings, value string) error {
+	if value != "cookie" {
+		return fmt.Errorf("%q is not cookie", value)
+	}
+	s.sessions.on = true
+	return nil
+}
+
+func parseAffinityMode(s *settings, value string) error {
+	if value != "balanced" && value != "persistent" {
+		return fmt.Errorf("%q is neither balanced nor persistent", value)
+	}
+	s.sessions.cookie.Persistent = value == "persistent"
+	return nil
+}
+
+func parseCookieName(s *settings, value string) (err error) {
+	s.sessions.cookie.Name, err = parseToken(value)
+	return err
+}
+
+func parseCookieText(of func(*balance.Cookie) *string) func(s *settings, value string) error {
+	return func(s *settings, value string) (err error) {
+		*of(&s.sessions.cookie), err = parseText(value)
+		return err
+	}
+}
+
+func parseCookieTime(of func(*balance.Cookie) *time.Duration) func(s *settings, value string) error {
+	return func(s *settings, value string) (err error) {
+		*of(&s.sessions.cookie), err = parseSeconds(value)
+		return err
+	}
+}
+
+func parseSameSite(s *settings, value string) error {
+	if !slices.Contains([]string{"None", "Lax", "Strict"}, value) {
+		return fmt.Errorf("%q is none of None, Lax, Strict", value)
+	}
+	s.sessions.cookie.SameSite = value
+	return nil
+}
+
+func parseCookieSwitch(of func(*balance.Cookie) *bool) func(s *settings, value string) error {
+	return func(s *settings, value string) (err error) {
+		*of(&s.sessions.cookie), err = parseBool(value)
+		return err
+	}
+}
+
+func parseCookieSecure(s *settings, value string) error {
+	on, err := parseBool(value)
+	s.sessions.cookie.Secure = balance.SecureOff
+	if on {
+		s.sessions.cookie.Secure = balance.SecureOn
+	}
+	return err
+}
+
+func (s *settings) finishSessions(refs) *finding {
+	if !s.sessions.on {
+		return nil
+	}
+	p := s.policy
+	p.Cookie = s.sessions.cookie
+	if p.Cookie.Name == "" {
+		p.Cookie.Name = "INGRESSCOOKIE"
+	}
+	if err := p.Check(); err != nil {
+		return &finding{InvalidAnnotation, fmt.Sprintf("affinity has no effect: %v", err)}
+	}
+	s.policy = p
+	return nil
+}

@@ -1,0 +1,118 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What the values of annotations are made of. Each parser refuses what it does
+// not understand, and everything that could end a line or a header field.
+
+func parseBool(value string) (bool, error) {
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("%q is neither true nor false", value)
+	}
+	return on, nil
+}
+
+// parsePrefixes reads a list of CIDRs and addresses.
+func parsePrefixes(value string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for word := range strings.SplitSeq(value, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		prefix, err := netip.ParsePrefix(word)
+		if err != nil {
+			addr, err := netip.ParseAddr(word)
+			if err != nil || addr.Zone() != "" {
+				return nil, fmt.Errorf("%q is neither a CIDR nor an address", word)
+			}
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		list = append(list, prefix.Masked())
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it lists nothing")
+	}
+	return list, nil
+}
+
+// parseCount reads a number from 0 to most.
+func parseCount(value string, most int) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 || n > most {
+		return 0, fmt.Errorf("%q is not a number from 0 to %d", value, most)
+	}
+	return n, nil
+}
+
+// parseSeconds reads a number of seconds, up to ten years.
+func parseSeconds(value string) (time.Duration, error) {
+	n, err := parseCount(value, 10*366*24*3600)
+	return time.Duration(n) * time.Second, err
+}
+
+// parseBytes reads a size as nginx does: a number with k, m or g.
+func parseBytes(value string) (int64, error) {
+	unit, digits := int64(1), value
+	if value != "" {
+		switch value[len(value)-1] {
+		case 'k', 'K':
+			unit = 1 << 10
+		case 'm', 'M':
+			unit = 1 << 20
+		case 'g', 'G':
+			unit = 1 << 30
+		}
+		if unit > 1 {
+			digits = value[:len(value)-1]
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is not a size: a number, perhaps with k, m or g", value)
+	}
+	return n * unit, nil
+}
+
+// parseText reads what goes into a header field.
+func parseText(value string) (string, error) {
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("it has control characters")
+	}
+	if len(value) > 4096 {
+		return "", errors.New("it is longer than 4096 bytes")
+	}
+	return value, nil
+}
+
+// parseToken reads the name of a header or a cookie (RFC 9110 section 5.6.2).
+func parseToken(value string) (string, error) {
+	if value == "" || len(value) > 256 || strings.ContainsFunc(value, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	}) {
+		return "", fmt.Errorf("%q is not a name", value)
+	}
+	return value, nil
+}
+
+// parsePlace reads where a client is sent: an address or a path. Variables of nginx
+// are refused, since nothing here would fill them in.
+func parsePlace(value string) (string, error) {
+	if _, err := parseText(value); err != nil {
+		return "", err
+	}
+	if strings.ContainsAny(value, " $\"<>\\") {
+		return "", fmt.Errorf("%q has a character that no address has; variables are not filled in", value)
+	}
+	if !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "http://") && !strings.HasPrefix(value, "https://") {
+		return "", fmt.Errorf("%q is neither a path nor begins with http:// or https://", value)
+	}
+	return value, nil
+}

@@ -1,0 +1,91 @@
+package route
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/proxy/exchange"
+)
+
+// As in ingress-nginx, one Ingress with use-regex or rewrite-target turns all paths
+// of its host into patterns, whoever they belong to: the longest text is tried
+// first, and only Exact paths come before them. They are matched without regard to
+// case. Paths of our own classes that asked for nothing of the kind keep their
+// meaning, and only take their place in that order.
+
+// maxPattern bounds the text of a pattern, and so the time that a match takes.
+const maxPattern = 1024
+
+// pattern is a path of a host where paths are patterns.
+type pattern struct {
+	route *Route
+	re    *regexp.Regexp // nil: a Prefix, by elements
+	path  string         // then the prefix, without the slash at its end
+}
+
+func (p *pattern) matches(path []byte) bool {
+	if p.re != nil {
+		return p.re.Match(path)
+	}
+	return isBelow(path, []byte(p.path))
+}
+
+// patternsOf splits the routes of a host where paths are patterns.
+func patternsOf(routes []*Route) (exact []*Route, patterns []pattern) {
+	for _, r := range routes {
+		if r.Type == networkingv1.PathTypeExact {
+			exact = append(exact, r)
+			continue
+		}
+		p := pattern{route: r, re: r.pattern, path: strings.TrimSuffix(r.match, "/")}
+		if p.re == nil && r.nginx {
+			p.re = patternOf(r.Path)
+		}
+		patterns = append(patterns, p)
+	}
+	slices.SortStableFunc(patterns, func(a, b pattern) int {
+		return cmp.Or(cmp.Compare(len(b.route.Path), len(a.route.Path)), strings.Compare(a.route.Path, b.route.Path))
+	})
+	return exact, patterns
+}
+
+// patternOf returns the pattern of a path, or of what it says letter by letter if
+// it is none.
+func patternOf(path string) *regexp.Regexp {
+	if re, err := regexp.Compile("(?i)^" + path); err == nil && len(path) <= maxPattern {
+		return re
+	}
+	return regexp.MustCompile("(?i)^" + regexp.QuoteMeta(path))
+}
+
+// literalPrefix is what everything that a pattern matches begins with, even if the
+// pattern is of a dialect that RE2 refuses.
+func literalPrefix(path string) string {
+	if strings.Contains(path, "|") {
+		return "/"
+	}
+	i := strings.IndexAny(path, `\.+*?()[]{}^$`)
+	if i < 0 {
+		return path
+	}
+	if i > 1 && strings.IndexByte("*?{", path[i]) >= 0 {
+		i-- // what it repeats may not be there at all
+	}
+	return cmp.Or(path[:i], "/")
+}
+
+// matchPattern returns the route of the first pattern that path matches, or nil.
+func (h *host) matchPattern(path []byte, req *exchange.Request) *Route {
+	for i := range h.patterns {
+		if p := &h.patterns[i]; p.matches(path) {
+			if r := p.route.choose(req); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}

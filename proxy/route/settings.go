@@ -1,0 +1,151 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/filter"
+)
+
+// settings are the options of one Ingress.
+type settings struct {
+	redirect redirect
+	closed   string // why its routes are closed
+	dropped  bool
+
+	filters  filter.Settings
+	policy   balance.Policy
+	basic    basicOptions
+	cors     corsValues
+	redirTo  redirectOptions
+	sessions sessionOptions
+	canary   canaryOptions
+	wwwToo   bool // from-to-www-redirect
+	useRegex bool
+	rewrite  string // rewrite-target
+	allowed  string // the key that filled Access.Allow
+}
+
+// defaults are the settings of an Ingress without annotations.
+func defaults(k ingressclass.Class) settings {
+	var s settings
+	if k.Nginx {
+		s.redirect = redirectIfTLS
+	}
+	s.cors = corsDefaults()
+	return s
+}
+
+// refs are the objects that options name.
+type refs interface {
+	// secret returns the Secret of that name, in the Ingress's own namespace: a
+	// Secret of another must not become an oracle.
+	secret(name string) (*corev1.Secret, error)
+	// zone is what the clients of the Ingress are counted under.
+	zone() string
+}
+
+// finish makes settings of what several keys say together.
+func (s *settings) finish(r refs) []finding {
+	var findings []finding
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary} {
+		if found := f(r); found != nil {
+			findings = append(findings, *found)
+		}
+	}
+	return findings
+}
+
+// guards reports whether requests have to pass anything.
+func (s *settings) guards() bool {
+	return s.closed != "" || s.filters.Access != nil || s.filters.Basic != nil
+}
+
+// filtersOf returns what routes are given, nil for nothing.
+func (s *settings) filtersOf() *filter.Settings {
+	if reflect.ValueOf(s.filters).IsZero() {
+		return nil
+	}
+	f := s.filters
+	return &f
+}
+
+// basicOptions are the keys of basic authentication.
+type basicOptions struct {
+	on, given    bool // by auth-type; by any key
+	secret, kind string
+	realm        string
+}
+
+func (s *settings) finishBasic(r refs) *finding {
+	o := &s.basic
+	fail := func(why string) *finding {
+		f := s.close("auth-secret", "guards access and "+why)
+		return &f
+	}
+	switch {
+	case !o.given:
+		return nil
+	case !o.on:
+		return fail("there is no auth-type: basic with it")
+	case o.secret == "":
+		return fail("is missing beside auth-type")
+	}
+	secret, err := r.secret(o.secret)
+	if err != nil {
+		return fail(err.Error())
+	}
+	users, unknown, err := filter.ParseUsers(htpasswd(secret, o.kind))
+	if err != nil { // which says nothing of the Secret's content
+		return fail(fmt.Sprintf("Secret %s has no usable users: %v", o.secret, err))
+	}
+	s.filters.Basic = &filter.Basic{Realm: o.realm, Users: users}
+	if len(unknown) > 0 {
+		return &finding{InvalidSecret, fmt.Sprintf("Secret %s has %d users whose hash is not understood; they cannot pass", o.secret, len(unknown))}
+	}
+	return nil
+}
+
+// htpasswd returns the file in a Secret: its key auth, or a line for each key.
+func htpasswd(s *corev1.Secret, kind string) []byte {
+	if kind != "auth-map" {
+		return s.Data["auth"]
+	}
+	var b strings.Builder
+	for _, user := range slices.Sorted(maps.Keys(s.Data)) {
+		if hash := s.Data[user]; !strings.ContainsAny(string(hash), "\r\n") {
+			fmt.Fprintf(&b, "%s:%s\n", user, hash)
+		}
+	}
+	return []byte(b.String())
+}
+
+// secret implements refs.
+func (b *unitBuilder) secret(name string) (*corev1.Secret, error) {
+	namespace, bare, ok := strings.Cut(name, "/")
+	if !ok {
+		namespace, bare = b.ref.Namespace, name
+	}
+	if namespace != b.ref.Namespace {
+		return nil, errors.New("names a Secret of another namespace, which is not allowed")
+	}
+	key := snapshot.Key{Namespace: namespace, Name: bare}
+	b.dependsOn(refTo(snapshot.Secret, key))
+	secret, ok := b.w.c.Secrets.Get(key)
+	if !ok {
+		return nil, fmt.Errorf("Secret %s does not exist", key)
+	}
+	return secret, nil
+}
+
+// zone implements refs.
+func (b *unitBuilder) zone() string { return b.ref.String() }
