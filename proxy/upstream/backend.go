@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ type Backend struct {
 	picker balance.Picker
 	state  atomic.Pointer[targets]
 	stats  stats
+	tls    atomic.Pointer[tls.Config] // nil: plain TCP
 
 	mu sync.Mutex // serialises SetEndpoints
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -21,6 +22,8 @@ const patience = 2 * time.Second
 // holds none.
 type conn struct {
 	*net.TCPConn
+	secure    *tls.Conn // over TCPConn; nil without TLS
+	config    *tls.Config
 	raw       syscall.RawConn
 	step      func(fd uintptr) bool // the method value, made once
 	endpoint  *endpoint
@@ -74,6 +77,9 @@ func newConn(c *net.TCPConn, e *endpoint, now time.Time) (*conn, error) {
 // The order inside matters. The poller forgets earlier readiness when the call
 // begins; whatever arrives after the send makes it ready again.
 func (c *conn) ask(out []byte, in func() []byte) (int, error) {
+	if c.secure != nil {
+		return c.askSecure(out, in)
+	}
 	c.phase, c.out, c.in, c.got, c.err, c.wrote = sending, out, in, 0, nil, false
 	if c.used > 0 {
 		c.phase = checking
@@ -85,6 +91,9 @@ func (c *conn) ask(out []byte, in func() []byte) (int, error) {
 // resume continues to wait for the first bytes after ask or resume timed out,
 // or after the rest of the request has been written.
 func (c *conn) resume(in func() []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.Read(in())
+	}
 	c.phase, c.in, c.got, c.err = receiving, in, 0, nil
 	return c.poll()
 }

@@ -22,7 +22,9 @@ var errNotTCP = errors.New("the dialler returned something else than a TCP conne
 // dial makes a new connection, until ctx ends.
 func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, error) {
 	e.backend.stats.dials.Add(1)
-	d := net.Dialer{Timeout: timeout}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", e.text)
 	if err != nil {
 		return nil, err
@@ -33,6 +35,11 @@ func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, erro
 		return nil, errNotTCP
 	}
 	c, err := newConn(tcp, e, time.Now())
+	if err == nil {
+		if c.config = e.backend.tls.Load(); c.config != nil {
+			c.secure, err = shake(ctx, tcp, c.config)
+		}
+	}
 	if err != nil {
 		nc.Close()
 		return nil, err
@@ -191,8 +198,12 @@ func (r *race) spare(c *conn) {
 
 func (r *race) failure(at int, err error) *failure {
 	f := &failure{reason: connectFailed, err: err, endpoint: r.targets.endpoints[at]}
-	if os.IsTimeout(err) { // the dialler's own timeout is no os.ErrDeadlineExceeded
+	var h *handshake
+	switch {
+	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // the dialler's own timeout is no os.ErrDeadlineExceeded
 		f.reason = connectTimeout
+	case errors.As(err, &h):
+		f.reason = tlsFailed
 	}
 	return f
 }

@@ -63,7 +63,7 @@ func (e *endpoint) put(c *conn, now time.Time, o *Options) {
 	e.active.Add(-1)
 	c.idleSince = now
 	e.mu.Lock()
-	if e.gone || len(e.idle) >= o.MaxIdle {
+	if e.gone || len(e.idle) >= o.MaxIdle || c.config != e.backend.tls.Load() {
 		e.mu.Unlock()
 		c.Close()
 		return
@@ -85,16 +85,24 @@ func (e *endpoint) leave() {
 	e.absent()
 }
 
-// retire closes the idle connections and keeps none from now on; those in use
-// close when their request is done.
-func (e *endpoint) retire() {
+// closeIdle closes the idle connections.
+func (e *endpoint) closeIdle() {
 	e.mu.Lock()
 	idle := e.idle
-	e.idle, e.gone = nil, true
+	e.idle = nil
 	e.mu.Unlock()
 	for _, c := range idle {
 		c.Close()
 	}
+}
+
+// retire closes the idle connections and keeps none from now on; those in use
+// close when their request is done.
+func (e *endpoint) retire() {
+	e.mu.Lock()
+	e.gone = true
+	e.mu.Unlock()
+	e.closeIdle()
 }
 
 // sweep closes what has been idle for too long. The list is ordered by the time

@@ -16,6 +16,7 @@ const (
 	overloaded
 	connectFailed
 	connectTimeout
+	tlsFailed
 	connectionLost
 	sendTimeout
 	readTimeout
@@ -28,7 +29,7 @@ const (
 
 func (r reason) String() string {
 	return [numReasons]string{
-		"no_endpoint", "overloaded", "connect_failed", "connect_timeout", "connection_lost",
+		"no_endpoint", "overloaded", "connect_failed", "connect_timeout", "tls_failed", "connection_lost",
 		"send_timeout", "read_timeout", "bad_response", "passed_on", "client_gone", "client_body",
 	}[r]
 }
@@ -79,6 +80,8 @@ func (t *transaction) answer(err error) {
 		text = "502 Bad Gateway: " + service + " refused the connection"
 	case connectTimeout:
 		status, text = 504, "504 Gateway Timeout: "+service+" did not accept a connection in time"
+	case tlsFailed:
+		text = "502 Bad Gateway: the TLS handshake with " + service + " failed"
 	case connectionLost:
 		text = "502 Bad Gateway: " + service + " closed the connection before it answered"
 	case sendTimeout:

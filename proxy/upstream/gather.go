@@ -175,8 +175,7 @@ func (g *gather) send() error {
 	if err := g.conn.SetWriteDeadline(time.Now().Add(g.timeout)); err != nil {
 		return err
 	}
-	pieces := g.pieces // WriteTo eats it
-	_, err := pieces.WriteTo(g.conn.TCPConn)
+	err := g.conn.writePieces(g.pieces)
 	g.sentAt.Store(time.Now().UnixNano())
 	return err
 }

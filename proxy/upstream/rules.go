@@ -34,7 +34,7 @@ func (t *transaction) mayRepeat(err error) bool {
 		return false
 	}
 	switch f.reason {
-	case connectFailed, connectTimeout, passedOn:
+	case connectFailed, connectTimeout, tlsFailed, passedOn:
 		return true
 	case readTimeout:
 		return t.rules.Next&exchange.NextTimeout != 0 && t.repeatable()

@@ -255,8 +255,8 @@ func (t *transaction) send() error {
 		if err := t.writeRest(t.out[n:]); err != nil {
 			return t.broken(err, reused, c.wrote)
 		}
-	case err != nil && !c.wrote:
-		return t.broken(err, reused, false)
+	case err != nil && (!c.wrote || t.streaming):
+		return t.broken(err, reused, c.wrote)
 	}
 	if t.streaming {
 		t.upload = t.startUpload()
