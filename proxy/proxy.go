@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
@@ -71,7 +73,8 @@ type Proxy struct {
 	fallback  *tls.Certificate
 	table     atomic.Pointer[route.Table]
 	leaving   atomic.Bool
-	forwards  []dispatch.Forwarder // of table; the routes loop's alone
+	forwards  []dispatch.Forwarder                 // of table; the routes loop's alone
+	secured   map[*upstream.Backend]*corev1.Secret // what its TLS was made of; the routes loop's alone
 	metrics   *metrics
 }
 
@@ -92,6 +95,7 @@ func New(o Options) (*Proxy, error) {
 		dispatch:  dispatcher,
 		engine:    engine,
 		endpoints: newEndpoints(o),
+		secured:   map[*upstream.Backend]*corev1.Secret{},
 		fallback:  fallback,
 		server: serve.New(serve.Options{
 			Handler: dispatcher, Certificate: dispatcher.Certificate,
@@ -185,6 +189,7 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 		p.publish(t, old)
 	}
 	p.table.Store(t)
+	p.secureAll(p.options.Source.Snapshot())
 	p.metrics.applied.Observe(time.Since(start).Seconds())
 }
 
@@ -201,6 +206,7 @@ func (p *Proxy) publish(t, old *route.Table) {
 			continue
 		}
 		b := p.engine.Backend(of)
+		p.secure(b, p.options.Source.Snapshot()) // before it has endpoints: nothing goes out in the clear
 		p.endpoints.add(b, p.options.Source.Snapshot())
 		forwards[i] = b
 	}
@@ -208,6 +214,7 @@ func (p *Proxy) publish(t, old *route.Table) {
 	p.forwards = forwards
 	p.endpoints.retain(live)
 	p.engine.Retain(func(of route.Backend) bool { return live[of] })
+	maps.DeleteFunc(p.secured, func(b *upstream.Backend, _ *corev1.Secret) bool { return !live[b.Of()] })
 }
 
 // listeners are our own and those that the cluster calls for.

@@ -24,6 +24,8 @@ type Backend struct {
 	AnyNode bool
 	// Policy is how requests are spread over the endpoints.
 	Policy balance.Policy
+	// TLS is how they are spoken to.
+	TLS UpstreamTLS
 }
 
 // Route is what happens to the requests that match one path of one rule, or

@@ -1,0 +1,22 @@
+package route
+
+import "quayside.io/cluster/snapshot"
+
+// UpstreamTLS is how a backend is spoken to over TLS. It is comparable; the zero
+// value is plain TCP.
+type UpstreamTLS struct {
+	On bool
+	// Verify asks for a certificate of Name from the authorities of Secret, or,
+	// where Secret has no ca.crt, from those of the system. An empty Name is the
+	// Service's in the cluster, "web.default.svc".
+	Verify bool
+	Name   string
+	// SendName sends Name with the handshake (SNI).
+	SendName bool
+	// Secret holds our own certificate (tls.crt and tls.key) and the authorities
+	// (ca.crt), each of which may be missing. Zero: there is none.
+	Secret snapshot.Key
+	// MinVersion and MaxVersion are those of crypto/tls, such as
+	// tls.VersionTLS12; 0 leaves them to it.
+	MinVersion, MaxVersion uint16
+}
