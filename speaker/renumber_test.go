@@ -42,7 +42,7 @@ func TestANodeGetsAnotherAddress(t *testing.T) {
 		f.stillOwned(before)
 	}
 	// Each of the two others may miss it once, while it meets them anew, and hear
-	// that verdict of the other after it has been refuted.
+	// the other say so after it has been refuted.
 	if n := returns() - settled; n > 4 {
 		t.Errorf("%s came back from the dead %d times in 4 s", h.name, n)
 	}

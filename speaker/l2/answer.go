@@ -29,8 +29,8 @@ func newAnswerer(self mac) *answerer {
 	return a
 }
 
-// verdict is what a frame was.
-type verdict struct {
+// reading is what a frame was.
+type reading struct {
 	reply    int        // length of the answer in out; 0: none
 	asked    bool       // a well-formed question about an address of ours
 	claimant mac        // who claims an address of ours
@@ -55,7 +55,7 @@ const (
 const arpHeader = "\x08\x06\x00\x01\x08\x00\x06\x04"
 
 // arp answers frame into out, which holds at least arpLen bytes.
-func (a *answerer) arp(frame, out []byte) (v verdict) {
+func (a *answerer) arp(frame, out []byte) (v reading) {
 	if len(frame) < arpLen || string(frame[12:20]) != arpHeader {
 		return v
 	}
@@ -128,7 +128,7 @@ const (
 )
 
 // ndp answers frame into out, which holds at least naLen bytes.
-func (a *answerer) ndp(frame, out []byte) (v verdict) {
+func (a *answerer) ndp(frame, out []byte) (v reading) {
 	frame, ok := validND(frame)
 	if !ok {
 		return v

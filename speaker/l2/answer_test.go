@@ -106,7 +106,7 @@ func TestOtherARPOperationsClaimNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := newTestAnswerer().arp(f, make([]byte, 128)); v != (verdict{}) {
+		if v := newTestAnswerer().arp(f, make([]byte, 128)); v != (reading{}) {
 			t.Errorf("operation %d: %+v", op, v)
 		}
 	}
@@ -145,7 +145,7 @@ func TestNeighboursAreWhomTheySayTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	copy(back[0][6:12], port[:])
-	if v := newTestAnswerer().ndp(back[0], out); v != (verdict{}) {
+	if v := newTestAnswerer().ndp(back[0], out); v != (reading{}) {
 		t.Errorf("our own frame by another port: %+v", v)
 	}
 }
@@ -276,7 +276,7 @@ func FuzzARP(f *testing.F) {
 	f.Add(append(ethHeader(broadcast(), asker, protoARP), 0, 1, 8, 0, 0xff, 0xff, 0, 1)) // lengths that overflowed a parser once
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		v := newTestAnswerer().arp(frame, make([]byte, 128))
-		if v == (verdict{}) {
+		if v == (reading{}) {
 			return
 		}
 		var p arp.Packet
@@ -325,7 +325,7 @@ func FuzzNDP(f *testing.F) {
 func checkND(t *testing.T, frame []byte) {
 	t.Helper()
 	v := newTestAnswerer().ndp(frame, make([]byte, 128))
-	if v == (verdict{}) {
+	if v == (reading{}) {
 		return
 	}
 	m, err := ndp.ParseMessage(frame[ip6Len:ndOptions])

@@ -51,8 +51,8 @@ type Conflict struct {
 	MAC       string
 }
 
-// claim is somebody who claims an address of ours: a Conflict, unless a member.
-type claim struct {
+// claimant is somebody who claims an address of ours: a Conflict, unless a member.
+type claimant struct {
 	place
 	mac mac
 }
@@ -68,8 +68,8 @@ type Announcer struct {
 	wake      chan struct{}
 	applied   chan struct{}
 	watch     chan struct{}
-	strangers chan Conflict // to the hall
-	raw       chan claim    // from the responders
+	strangers chan Conflict // to the component
+	raw       chan claimant // from the responders
 	metrics   *metrics
 	closing   sync.WaitGroup // probes that let their sockets go
 	ready     chan struct{}
@@ -95,7 +95,7 @@ func New(opts Options) *Announcer {
 	}
 	a := &Announcer{
 		opts: opts, wake: make(chan struct{}, 1), applied: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		strangers: make(chan Conflict, 64), raw: make(chan claim, 256),
+		strangers: make(chan Conflict, 64), raw: make(chan claimant, 256),
 		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
 		serving: map[place]int64{}, sched: newSchedule(opts.Beat),
@@ -364,7 +364,7 @@ func (a *Announcer) announce(p place) {
 // conflict tells of a stranger and claims the address back, where it was
 // claimed, once per defence interval; more often, two defenders would shout for
 // ever.
-func (a *Announcer) conflict(c claim, now time.Time) {
+func (a *Announcer) conflict(c claimant, now time.Time) {
 	who := net.HardwareAddr(c.mac[:]).String()
 	if _, member := a.want.Load().Members[who]; member {
 		return

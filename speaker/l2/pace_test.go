@@ -66,7 +66,7 @@ func TestDefenceKnowsItsLimits(t *testing.T) {
 		{"and again, in time", place{vip4, here}, stranger, defence, true},
 		{"too soon after that", place{vip4, here}, stranger, 2*defence - time.Millisecond, false},
 	} {
-		a.conflict(claim{c.at, c.from}, now.Add(c.after))
+		a.conflict(claimant{c.at, c.from}, now.Add(c.after))
 		select {
 		case got := <-a.Conflicts():
 			if want := (Conflict{c.at.address, c.at.on.name, net.HardwareAddr(c.from[:]).String()}); !c.told || got != want {

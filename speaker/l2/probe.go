@@ -126,7 +126,7 @@ type ear struct {
 	out    *writer
 	ans    *answerer
 	frames [][]byte
-	parse  func(*answerer, []byte, []byte) verdict
+	parse  func(*answerer, []byte, []byte) reading
 }
 
 func (p *probe) add(l link, questions []Question) {
@@ -150,7 +150,7 @@ func (p *probe) add(l link, questions []Question) {
 			v4 = append(v4, one)
 		}
 	}
-	add := func(list []asked, proto int, filter filter, parse func(*answerer, []byte, []byte) verdict) {
+	add := func(list []asked, proto int, filter filter, parse func(*answerer, []byte, []byte) reading) {
 		if len(list) == 0 {
 			return
 		}

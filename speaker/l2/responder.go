@@ -26,7 +26,7 @@ type responder struct {
 	ifi    *net.Interface
 	ans    *answerer
 	v4, v6 channel
-	out    chan<- claim
+	out    chan<- claimant
 
 	groups []*ipv6.PacketConn // where solicited-node groups are joined
 	joined map[netip.Addr]*ipv6.PacketConn
@@ -44,7 +44,7 @@ type channel struct {
 	writer *writer // for announcements
 }
 
-func newResponder(key responderKey, l link, c4, c6 *counters, claims chan<- claim) *responder {
+func newResponder(key responderKey, l link, c4, c6 *counters, claims chan<- claimant) *responder {
 	return &responder{
 		key: key, link: l, ans: newAnswerer(l.mac), out: claims,
 		ifi:    &net.Interface{Index: l.index, Name: l.Name, HardwareAddr: l.mac[:]},
@@ -58,7 +58,7 @@ func newResponder(key responderKey, l link, c4, c6 *counters, claims chan<- clai
 func (r *responder) serveARP() { r.serve(r.v4.socket, r.ans.arp, r.v4.counters) }
 func (r *responder) serveNDP() { r.serve(r.v6.socket, r.ans.ndp, r.v6.counters) }
 
-func (r *responder) serve(s *socket, answer func(frame, out []byte) verdict, c *counters) {
+func (r *responder) serve(s *socket, answer func(frame, out []byte) reading, c *counters) {
 	out, w := make([]byte, 128), s.writer()
 	for {
 		frame, open := s.read()
@@ -78,7 +78,7 @@ func (r *responder) serve(s *socket, answer func(frame, out []byte) verdict, c *
 		}
 		if v.claimed.IsValid() {
 			select {
-			case r.out <- claim{place{v.claimed, r.key}, v.claimant}:
+			case r.out <- claimant{place{v.claimed, r.key}, v.claimant}:
 			default: // somebody floods; the first few said it
 			}
 		}

@@ -42,7 +42,7 @@ type Peer struct {
 	Addr netip.Addr
 }
 
-// Want is what the hall declares.
+// Want is what the component declares.
 type Want struct {
 	// Self is where others reach this node; nothing starts before it is valid.
 	Self  netip.Addr
@@ -278,8 +278,8 @@ func (m *Members) wait(why string) {
 }
 
 // publish turns what is wanted into messages until ctx ends, or self is no longer
-// the address of this node. Only news wakes the hall: it declares after every
-// turn, so a signal about what it just said would wake it forever.
+// the address of this node. Only news wakes the component: it declares after every
+// step, so a signal about what it just said would wake it forever.
 func (m *Members) publish(ctx context.Context, self netip.Addr, post *post) {
 	var peers []Peer
 	for {

@@ -383,7 +383,7 @@ func TestANodeIsReachedByItsFamily(t *testing.T) {
 	}
 }
 
-// The hall declares after every turn, also where nothing has changed. Were it
+// The component declares after every step, also where nothing has changed. Were it
 // woken by its own words it would turn for ever.
 func TestSayingTheSameAgainWakesNobody(t *testing.T) {
 	f := newFleet(t, 6, 1)
@@ -407,7 +407,7 @@ func TestSayingTheSameAgainWakesNobody(t *testing.T) {
 	eventually(t, "what the start caused is over", quiet)
 	say(1)
 	if !quiet() {
-		t.Error("a claim that was known woke the hall")
+		t.Error("a claim that was known woke the component")
 	}
 	say(2)
 	select {
