@@ -120,7 +120,7 @@ func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) exp
 	now := time.Now()
 	routes.Now = now
 	s := explain.Scene{
-		Cluster: c, Now: now, Routes: route.Compile(c, nil, routes),
+		Cluster: c, Now: now, Announce: f.announce(), Routes: route.Compile(c, nil, routes),
 		Self: snapshot.Key{Namespace: f.namespace, Name: proxyService().Name},
 	}
 	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems

@@ -129,6 +129,7 @@ func announcers(c *snapshot.Cluster) map[string][]string {
 			by[k] = append(by[k], fmt.Sprintf("%s (%s)", s.Name, a.Protocol))
 		}
 	}
+	addRouted(c, by)
 	return by
 }
 

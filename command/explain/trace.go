@@ -12,6 +12,7 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
+	"quayside.io/speaker/announce"
 )
 
 // ErrTarget is the error for a target that no trace understands.
@@ -22,6 +23,8 @@ type Scene struct {
 	Cluster *snapshot.Cluster
 	// Problems are those of all compilers.
 	Problems []snapshot.Problem
+	// Announce are the switches of the speakers.
+	Announce announce.Options
 	// Routes is the table of the proxies.
 	Routes *route.Table
 	// Secrets says that the Cluster holds the Secrets; without them nothing is
@@ -125,6 +128,16 @@ type tracer struct {
 	Scene
 	path *Path
 	seen map[snapshot.Ref]struct{} // the objects on the way
+
+	known *routers // nil: nobody has asked
+}
+
+// routers are compiled when the first address is met.
+func (t *tracer) routers() *routers {
+	if t.known == nil {
+		t.known = routersOf(t.Cluster, t.Now, t.Announce)
+	}
+	return t.known
 }
 
 func (t *tracer) works(name, format string, args ...any)   { t.link(name, Works, format, args...) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -147,9 +148,13 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
 		said = append(said, fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status)))
 	}
+	routed, down := t.told(ip)
+	said = append(said, routed...)
 	switch {
 	case len(said) > 0:
-		t.works("announced", "%s", strings.Join(said, "; "))
+		t.works("announced", "%s", strings.Join(append(said, down...), "; "))
+	case len(down) > 0:
+		t.broken("announced", "%s", strings.Join(down, "; "))
 	case t.Embedded && ip.IsLoopback():
 		t.works("announced", "%s is on the loopback interface of this machine", ip)
 	case t.Embedded:
@@ -182,6 +187,25 @@ func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 	}
 }
 
+// told says which nodes tell which routers of ip, and which would if their
+// sessions were up.
+func (t *tracer) told(ip netip.Addr) (said, down []string) {
+	for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
+		up, not := t.routers().told(status, ip)
+		if len(up)+len(not) > 0 {
+			t.see(snapshot.Node, snapshot.Key{Name: status.Name})
+		}
+		if len(up) > 0 {
+			said = append(said, fmt.Sprintf("node %s announces %s by bgp to %s%s", status.Name, ip, strings.Join(up, ", "), t.doubts(status)))
+		}
+		for _, peer := range slices.Sorted(maps.Keys(not)) {
+			t.see(snapshot.BGPPeer, snapshot.Key{Name: peer})
+			down = append(down, fmt.Sprintf("node %s has no session with BGPPeer %s: %s", status.Name, peer, not[peer]))
+		}
+	}
+	return said, down
+}
+
 // isCutShort reports whether a speaker announces more than its status lists.
 func (t *tracer) isCutShort() bool {
 	for _, status := range t.Cluster.SpeakerStatuses.All() {
@@ -197,6 +221,11 @@ func (t *tracer) announcers(key snapshot.Key, ip netip.Addr) map[string]bool {
 	nodes := map[string]bool{}
 	for status := range t.announcings(key, ip) {
 		nodes[status.Name] = true
+	}
+	for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
+		if up, _ := t.routers().told(status, ip); len(up) > 0 {
+			nodes[status.Name] = true
+		}
 	}
 	return nodes
 }

@@ -180,13 +180,8 @@ type L2 struct {
 // Compile decides for node me. With "" it decides for no node, and the plan holds
 // the Problems, which are the same on every node.
 func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *Plan {
-	k := &compiler{c: c, me: me, view: view, now: now, opts: opts}
-	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
-	k.readNodes()
-	k.readPools()
-	k.readAdvertisements()
-	k.readBGPAdvertisements()
-	k.readServices()
+	k := newCompiler(c, me, view, now, opts)
+	k.read()
 	k.readLayer2()
 	k.readClaims()
 	k.decide()
@@ -195,6 +190,21 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 	slices.SortFunc(k.plan.Problems, snapshot.Problem.Compare)
 	k.plan.Problems = slices.Compact(k.plan.Problems)
 	return k.plan
+}
+
+func newCompiler(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *compiler {
+	k := &compiler{c: c, me: me, view: view, now: now, opts: opts}
+	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
+	return k
+}
+
+// read finds which addresses may be announced, whatever the protocol.
+func (k *compiler) read() {
+	k.readNodes()
+	k.readPools()
+	k.readAdvertisements()
+	k.readBGPAdvertisements()
+	k.readServices()
 }
 
 // compiler holds one compilation.

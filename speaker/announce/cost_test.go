@@ -80,12 +80,8 @@ func TestCostIsLinearInListersOfOneAddress(t *testing.T) {
 func TestThereIsAReasonForEachRefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
-		k := &compiler{c: snapshot.Of(w.objects...), me: "n0", view: w.view, now: epoch0(), opts: Options{ExternalIPs: true}, plan: &Plan{}}
-		k.readNodes()
-		k.readPools()
-		k.readAdvertisements()
-		k.readBGPAdvertisements()
-		k.readServices()
+		k := newCompiler(snapshot.Of(w.objects...), "n0", w.view, epoch0(), Options{ExternalIPs: true})
+		k.read()
 		k.readLayer2()
 		for _, e := range k.addresses {
 			for i := range k.nodes {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
+	"testing"
 )
 
 // printBGP shows what a node tells routers, a line for each session and route.
@@ -67,4 +69,27 @@ func (a *Attributes) String() string {
 		fmt.Fprintf(&b, " large:%d:%d:%d", c.Global, c.Local1, c.Local2)
 	}
 	return b.String()
+}
+
+// checkReach compares what a plan tells with what others say that its node does.
+func checkReach(t *testing.T, r *Reach, me string, p *Plan) {
+	t.Helper()
+	told := map[string]map[netip.Addr]bool{}
+	for _, s := range p.BGP.Sessions {
+		told[s.Name] = map[netip.Addr]bool{}
+		for _, route := range s.Routes {
+			for _, h := range r.k.holdings {
+				if !p.BGP.Draining && route.Prefix.Contains(h.addr) && (route.Prefix.IsSingleIP() || h.users[0].local == nil) {
+					told[s.Name][h.addr] = true
+				}
+			}
+		}
+	}
+	for _, h := range r.k.holdings {
+		for _, s := range p.BGP.Sessions {
+			if says := slices.Contains(r.Of(h.addr)[me], s.Name); says != told[s.Name][h.addr] {
+				t.Errorf("%s tells %s of %s: %v; others say %v", me, s.Name, h.addr, told[s.Name][h.addr], says)
+			}
+		}
+	}
 }

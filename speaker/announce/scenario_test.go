@@ -124,6 +124,7 @@ func runScenario(t *testing.T, file, input string) string {
 			fmt.Fprintf(&out, "%s may not take %s\n", me, take.Address)
 		}
 		printBGP(&out, me, &p.BGP)
+		checkReach(t, ReachOf(c, view, epoch0(), opts), me, p)
 	}
 	return out.String()
 }

@@ -82,6 +82,7 @@ func sideways() map[string]string {
 		"command/explain -> proxy/route":           "explain shows the route that matches",
 		"command/explain -> proxy/balance":         "explain shows the endpoints behind a route",
 		"command/explain -> controller/assign":     "explain shows why a Service waits",
+		"command/explain -> speaker/announce":      "explain shows which routers learn an address",
 		"command/migrate -> proxy/route":           "migrate says what the proxy makes of an annotation",
 		"speaker/ownership -> speaker/announce":    "the machine remembers what announce decides from",
 	}

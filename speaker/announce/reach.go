@@ -1,0 +1,69 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// Reach says to whom every node tells an address over BGP, for whoever explains
+// a path: no speaker lists that, since it would be a list of all on every node.
+type Reach struct {
+	k     *compiler
+	peers []peer
+	known map[string]map[string][]string // by the advertisements, family and nodes
+}
+
+// ReachOf reads a cluster as a speaker would. It may be asked by one goroutine.
+func ReachOf(c *snapshot.Cluster, view View, now time.Time, opts Options) *Reach {
+	r := &Reach{k: newCompiler(c, "", view, now, opts), known: map[string]map[string][]string{}}
+	r.k.read()
+	r.k.readPrefixes()
+	r.peers = r.k.readPeers()
+	return r
+}
+
+// Of returns the names of the BGPPeers that each node tells a, by the node's
+// name. It must not be modified.
+func (r *Reach) Of(a netip.Addr) map[string][]string {
+	i, exists := slices.BinarySearchFunc(r.k.holdings, a, func(h *holding, a netip.Addr) int { return h.addr.Compare(a) })
+	if !exists {
+		return nil
+	}
+	h := r.k.holdings[i]
+	local := h.users[0].local
+	id := fmt.Sprint(h.bgp, a.Is4(), local == nil, local)
+	told, known := r.known[id]
+	if !known {
+		told = map[string][]string{}
+		for i := range r.k.nodes {
+			if peers := r.from(i, h); len(peers) > 0 {
+				told[r.k.nodes[i].name] = peers
+			}
+		}
+		r.known[id] = told
+	}
+	return told
+}
+
+// from are the peers that node i tells h.
+func (r *Reach) from(i int, h *holding) (names []string) {
+	n := &r.k.nodes[i]
+	if n.barredFromBGP() != "" || n.leaving() || !h.users[0].isAt(i) {
+		return nil
+	}
+	for j := range r.peers {
+		p := &r.peers[j]
+		carries := h.addr.Is4() && p.IPv4 || h.addr.Is6() && p.IPv6
+		if carries && p.selects(n) && slices.ContainsFunc(h.bgp, func(a int) bool {
+			return r.k.bgp[a].reaches(p) && anyMatches(r.k.bgp[a].nodes, n.labels)
+		}) {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
