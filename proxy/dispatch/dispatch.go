@@ -83,7 +83,11 @@ func New(o Options) *Dispatcher {
 // t.Backends[i], and may be nil where that is free. Requests under way keep the
 // table that they began with.
 func (d *Dispatcher) SetTable(t *route.Table, backends []Forwarder) {
-	d.routing.Store(&routing{table: t, backends: backends})
+	r := &routing{table: t, backends: backends, plans: &plans{}}
+	if old := d.routing.Load(); old != nil {
+		r.before = old.plans
+	}
+	d.routing.Store(r)
 }
 
 // Certificate returns the certificate for a server name that a client asks for,

@@ -12,8 +12,8 @@
 // A new filter: add its settings to filter.Settings and a constructor to package
 // filter that returns a filter.Filter (look at filter.ToTLS: options are read once,
 // when the constructor runs; the functions get the exchange alone), put it into its
-// place in the order of compile (plan.go), and fill the settings from an option row
-// of package route. Test it over an exchange, with testing.AllocsPerRun, and once
+// place in the order of filter.Compile, and fill the settings from an option row of
+// package route. Test it over an exchange, with testing.AllocsPerRun, and once
 // through HTTP under the name of its key.
 //
 // A new front end: fill exchange.Request, with Client the address of the

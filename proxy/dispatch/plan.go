@@ -14,8 +14,12 @@ import (
 type routing struct {
 	table    *route.Table
 	backends []Forwarder
-	plans    sync.Map // *route.Route -> *plan, filled as routes are used
+	plans    *plans
+	before   *plans // of the table before: a route that stays keeps its plan
 }
+
+// plans are filled as routes are used: *route.Route -> *plan.
+type plans = sync.Map
 
 // plan is what happens to the requests of one route, compiled when the first of
 // them comes.
@@ -31,6 +35,13 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 	if v, ok := r.plans.Load(rt); ok {
 		p, _ := v.(*plan)
 		return p
+	}
+	if r.before != nil {
+		if v, ok := r.before.Load(rt); ok {
+			r.plans.Store(rt, v)
+			p, _ := v.(*plan)
+			return p
+		}
 	}
 	p := &plan{
 		dispatcher: d,

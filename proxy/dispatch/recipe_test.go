@@ -268,3 +268,34 @@ func TestTunnelThatNeverBegins(t *testing.T) {
 		t.Errorf("after a tunnel has ended: %d", fourth.Response.Status)
 	}
 }
+
+// A route that stays in the next table keeps what was compiled for it, so that a
+// change elsewhere costs it nothing.
+func TestPlansOutliveTables(t *testing.T) {
+	d := dispatch.New(dispatch.Options{})
+	table := newTable(nil)
+	users, _, err := filter.ParseUsers([]byte("u:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rt := range table.Routes() {
+		rt.Filters = &filter.Settings{Basic: &filter.Basic{Users: users}}
+	}
+	backends := []dispatch.Forwarder{forwarderFunc(func(ex *exchange.Exchange) { ex.Answer(200, "ok") })}
+	var ex exchange.Exchange
+	ask := func() {
+		ex.Reset()
+		ex.Request.Host, ex.Request.Path, ex.Request.Target = []byte("a"), []byte("/"), []byte("/")
+		ex.Request.Client = netip.MustParseAddrPort("127.0.0.1:1")
+		d.Handle(&ex)
+	}
+	d.SetTable(table, backends)
+	ask()
+	first := ex.Observer
+	for range 3 {
+		d.SetTable(table, backends)
+		if ask(); ex.Observer != first || ex.Response.Status != 401 {
+			t.Fatalf("compiled again, status %d", ex.Response.Status)
+		}
+	}
+}
