@@ -175,7 +175,7 @@ func TestStatusSurvivesReload(t *testing.T) {
 		t.Error("the reload changed identity or age")
 	}
 
-	// A status that the file itself changes is the file's wish.
+	// A status that the file itself changes counts as the file's.
 	write(t, file, webService+"status: {loadBalancer: {ingress: [{ip: 10.0.0.1}]}}\n")
 	until(t, f, "the file's status", func(c *snapshot.Cluster) bool {
 		in := web(c).Status.LoadBalancer.Ingress

@@ -1,8 +1,8 @@
-// Package controller is the component that decides: one leader in the cluster gives
-// every Service of type LoadBalancer its address and writes the statuses of
-// Services, Ingresses and pools.
+// Package controller is the component that decides: one leader in the cluster
+// gives every Service of type LoadBalancer its address and writes the statuses
+// of Services, Ingresses and pools.
 //
-// Main makes one, with a Source and a Writer of cluster. The component
+// Command makes one, with a Source and a Writer of cluster. The component
 // compiles assign whenever something that it reads has changed, writes what
 // differs, and reports Problems as Events when they appear. It compiles announce
 // and route as well, for their Problems only, since speakers and proxies are

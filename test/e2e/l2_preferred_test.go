@@ -10,8 +10,8 @@ import (
 	"quayside.io/test/lab"
 )
 
-// wish is a preferredNodeSelectors term for the node with that number.
-func wish(weight, node int) string {
+// preference is a preferredNodeSelectors term for the node with that number.
+func preference(weight, node int) string {
 	return fmt.Sprintf("{weight: %d, preference: {matchLabels: {quayside.io/lab-node: '%d'}}}", weight, node)
 }
 
@@ -36,7 +36,7 @@ func TestL2PreferredNodes(t *testing.T) {
 	e.l2World(l2Ranges)
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
 	p := &preferences{edge: e, laptop: e.asker("laptop")}
-	e.advertise(t, preferring("", wish(10, 2)))
+	e.advertise(t, preferring("", preference(10, 2)))
 	p.red = e.dual("red", "Cluster", "team: red")
 	run := func(row string, f func(here edge)) {
 		t.Run("preferred_node.go: "+row, func(t *testing.T) { f(edge{e.With(t), t}) })
@@ -46,21 +46,21 @@ func TestL2PreferredNodes(t *testing.T) {
 	run("no match is no preference", p.matchesNone)
 	run("a hard filter and a soft order", func(here edge) {
 		e.advertise(here.t, preferring("nodeSelectors: [{matchLabels: {quayside.io/lab-node: '1'}}, {matchLabels: {quayside.io/lab-node: '3'}}], ",
-			wish(100, 2), wish(1, 3)))
+			preference(100, 2), preference(1, 3)))
 		p.holds(here, 3, p.all()...)
 	})
 	run("weights add up", func(here edge) {
-		e.advertise(here.t, preferring("", wish(10, 4), wish(6, 6)), preferring("", wish(5, 6)))
+		e.advertise(here.t, preferring("", preference(10, 4), preference(6, 6)), preferring("", preference(5, 6)))
 		p.holds(here, 6, p.all()...)
 	})
 	run("disjoint preferences", func(here edge) {
-		e.advertise(here.t, preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 1)),
-			preferring("serviceSelectors: [{matchLabels: {team: blue}}], ", wish(1, 7)))
+		e.advertise(here.t, preferring("serviceSelectors: [{matchLabels: {team: red}}], ", preference(1, 1)),
+			preferring("serviceSelectors: [{matchLabels: {team: blue}}], ", preference(1, 7)))
 		p.holds(here, 1, p.red...)
 		p.holds(here, 7, p.blue...)
 	})
 	run("scoped by serviceSelectors", func(here edge) {
-		e.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(1, 3)))
+		e.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", preference(1, 3)))
 		p.holds(here, 3, p.red...)
 		for _, address := range p.blue {
 			here.stays(p.laptop, address, e.Node(7).Name(), 500*time.Millisecond)
@@ -95,7 +95,7 @@ func (p *preferences) fallsBack(here edge) {
 }
 
 func (p *preferences) electsAgain(here edge) {
-	p.advertise(here.t, preferring("", wish(10, 5)))
+	p.advertise(here.t, preferring("", preference(10, 5)))
 	for _, address := range p.all() {
 		silent := 0
 		here.Eventually(settle, func() error {
@@ -136,6 +136,6 @@ func (p *preferences) comesBack(here edge) {
 	for address, holder := range held {
 		here.stays(p.laptop, address, holder, 500*time.Millisecond)
 	}
-	p.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", wish(2, 3)))
+	p.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", preference(2, 3)))
 	p.holds(here, 3, p.red...)
 }

@@ -91,7 +91,7 @@ const unasked = "arp or (icmp6 and ip6[40] == 136)"
 func TestL2TakeoverOnTheWire(t *testing.T) {
 	e := big(t)
 	e.l2World(l2Ranges)
-	e.advertise(t, preferring("", wish(1, 3)))
+	e.advertise(t, preferring("", preference(1, 3)))
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
 	laptop, dead := e.asker("laptop"), e.Node(3)
 	var addresses []string
