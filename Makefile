@@ -23,8 +23,9 @@ QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.g
 build: ## the binary, ./quayside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o quayside .
 
-generate: ## deepcopy code and CRDs from api
+generate: ## deepcopy code and CRDs from api, the page of options from proxy/route
 	$(GO) tool controller-gen object paths=./api/... crd paths=./api/... output:crd:dir=charts/quayside/crds
+	CGO_ENABLED=0 $(GO) test -count=1 -run '^TestPageOfOptions$$' ./proxy/route -write-page
 
 image: build ## the OCI image in bin/image, without a container engine
 	$(GO) run ./test/image/build -binary quayside -out bin/image

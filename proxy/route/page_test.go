@@ -1,0 +1,71 @@
+package route
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var writePage = flag.Bool("write-page", false, "write docs/ingress-nginx.md from the table of options")
+
+// TestPageOfOptions keeps docs/ingress-nginx.md what the table says; `make
+// generate` writes it.
+func TestPageOfOptions(t *testing.T) {
+	const path = "../../docs/ingress-nginx.md"
+	want := pageOfOptions()
+	if *writePage {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("the page is not that of the table; run make generate (-table +page):\n%s", diff)
+	}
+}
+
+func pageOfOptions() string {
+	var b strings.Builder
+	b.WriteString(`# Annotations of ingress-nginx
+
+<!-- Made by "make generate" from the table of options in proxy/route. -->
+
+Every key is read under ` + "`" + NginxPrefix + "` and `" + OwnPrefix + "`" + `; where an Ingress has both, ours wins.
+What is not obeyed is told on the Ingress, as an Event and in ` + "`quayside status`" + `.
+
+- **same**: it does what it does in ingress-nginx.
+- **differs**: it acts, but not in all points alike.
+- **closed**: it decides who may pass and is not obeyed yet, so every request gets a 503.
+- **told**: it has no effect yet, and the route serves without it.
+- **accepted**: there is nothing to do here, so it is accepted in silence.
+
+A value that is not understood has no effect and is told. Those marked with ! close the route instead,
+since without them requests would pass a guard or reach another place than meant. Risk is what the author
+of an Ingress may do to others with it, as ingress-nginx grades it.
+
+| key | here | what it does | risk |
+|---|---|---|---|
+`)
+	for _, o := range optionTable() {
+		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told", closes: "closed"}[o.effect]
+		if o.differ != "" {
+			here = "differs: " + o.differ
+		}
+		if o.risk == riskCritical {
+			here = "refused: never executed; it closes the route where it guards access, and is told elsewhere"
+		}
+		mark := ""
+		if o.guard {
+			mark = " !"
+		}
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", o.key, mark, here, strings.ReplaceAll(o.doc, "|", `\|`), o.risk)
+	}
+	return b.String()
+}
