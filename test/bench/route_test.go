@@ -189,6 +189,43 @@ func BenchmarkRouteCompile(b *testing.B) {
 	}
 }
 
+// BenchmarkRouteCompileOptions is the same with five annotations on each Ingress.
+// The goals: 10,000 under 300 ms from nothing, one changed under 5 ms.
+func BenchmarkRouteCompileOptions(b *testing.B) {
+	const n = 10_000
+	annotated := func(i int, size string) *networkingv1.Ingress {
+		ing := shop(i, "/", "/api/v1", "/static")
+		ing.Annotations = map[string]string{
+			route.NginxPrefix + "proxy-body-size":        size,
+			route.NginxPrefix + "enable-cors":            "true",
+			route.NginxPrefix + "cors-allow-origin":      "https://*.example.com",
+			route.NginxPrefix + "whitelist-source-range": "10.0.0.0/8,192.0.2.0/24",
+			route.NginxPrefix + "limit-rps":              "50",
+		}
+		return ing
+	}
+	c := shops(n)
+	for i := range n {
+		c = c.With(annotated(i, "8m"))
+	}
+	table := route.Compile(c, nil, route.Options{})
+	if len(table.Problems) > 0 {
+		b.Fatal(table.Problems[0])
+	}
+	b.Run("all-10000", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			route.Compile(c, nil, route.Options{})
+		}
+	})
+	b.Run("change-one-of-10000", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			table = route.Compile(c.With(annotated(i%n, fmt.Sprint(i%7+1, "m"))), table, route.Options{})
+		}
+	})
+}
+
 // BenchmarkRouteMemory reports what one route of 10,000 hosts keeps in memory.
 func BenchmarkRouteMemory(b *testing.B) {
 	c := shops(10_000)
