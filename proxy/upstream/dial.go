@@ -65,7 +65,7 @@ func (t *transaction) dial() (*conn, error) {
 			t.counted = t.targets.set.Endpoints[at].Health
 		}
 	}
-	t.at = at
+	t.at, t.since = at, time.Now()
 	return c, nil
 }
 

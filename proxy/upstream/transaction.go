@@ -47,7 +47,7 @@ type transaction struct {
 	space   func() []byte // the method value of room
 	start   int           // [start:end) of buf has been read, not yet consumed
 	end     int
-	since   time.Time // when the upstream was last heard of
+	since   time.Time // when the upstream was last heard of, or the connection chosen
 	keep    bool      // the connection may serve another request
 	framing framing
 	body    body
@@ -156,6 +156,7 @@ func (t *transaction) connect(last error) (*conn, error) {
 	}
 	if last == nil {
 		if c := t.targets.endpoints[t.at].take(now, &t.engine.options); c != nil {
+			t.since = now
 			return c, nil
 		}
 	}
@@ -227,7 +228,8 @@ func (t *transaction) attempt() error {
 func (t *transaction) replace() (err error) {
 	e, o := t.conn.endpoint, &t.engine.options
 	e.discard(t.conn)
-	if t.conn = e.take(time.Now(), o); t.conn == nil {
+	t.since = time.Now()
+	if t.conn = e.take(t.since, o); t.conn == nil {
 		t.conn, err = t.dial()
 	}
 	return err
@@ -239,7 +241,6 @@ func (t *transaction) send() error {
 	c := t.conn
 	reused := c.used > 0
 	t.start, t.end = 0, 0
-	t.since = time.Now()
 	if err := c.expectBy(t.since, t.rules.ReadTimeout); err != nil {
 		return t.broken(err, reused, false)
 	}
