@@ -1,0 +1,52 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// The addresses of one family of one Service go to as many nodes as there are,
+// however many the other family has. Only the family with several addresses
+// counts its siblings.
+func TestSiblingsAvoidEachOther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(2, 6).Draw(t, "nodes")
+		count := map[bool]int{false: rapid.IntRange(0, nodes).Draw(t, "IPv4"), true: rapid.IntRange(0, nodes).Draw(t, "IPv6")}
+		svc := balancer("web", addrAt(100))
+		svc.Status.LoadBalancer.Ingress = nil
+		for is6, n := range count {
+			for i := range n {
+				a := netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})
+				if is6 {
+					a = netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", 100+i))
+				}
+				svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a.String()})
+			}
+			if several := hasSeveral(svc, is6); several != (count[is6] > 1) {
+				t.Fatalf("with %d addresses, IPv6: %v, it has several: %v", count[is6], is6, several)
+			}
+		}
+		pool := lanPool("10.0.0.0/24")
+		pool.Spec.Addresses = append(pool.Spec.Addresses, "2001:db8::/64")
+		objects, alive := []snapshot.Object{pool, svc}, map[string]struct{}{}
+		for i := range nodes {
+			name := fmt.Sprintf("n%d", i)
+			objects, alive[name] = append(objects, readyNode(name, "")), struct{}{}
+		}
+		owners := map[bool]map[string]bool{false: {}, true: {}}
+		for a, owner := range Compile(snapshot.Of(objects...), "n0", View{Alive: alive}, epoch0(), Options{}).L2.Owners {
+			owners[a.Is6()][owner] = true
+		}
+		for is6, n := range count {
+			if len(owners[is6]) != n {
+				t.Fatalf("%d addresses, IPv6: %v, are on %v", n, is6, owners[is6])
+			}
+		}
+	})
+}
