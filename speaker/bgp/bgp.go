@@ -45,7 +45,7 @@ type Speaker struct {
 	refused  atomic.Pointer[map[string]string] // sessions that cannot be, with the reason
 	wake     chan struct{}
 	watch    chan struct{}
-	leave    chan string // the last words
+	leave    chan farewell
 	left     chan struct{}
 
 	strangers atomic.Uint64
@@ -57,8 +57,13 @@ type Speaker struct {
 	tagging   bool                // a drain has begun
 	drained   bool                // the routes were tagged long enough
 	draining  *time.Timer
-	leaving   bool
-	words     string
+	leaving   *farewell // nil: we stay
+}
+
+// farewell is how to leave.
+type farewell struct {
+	words    string
+	restarts bool
 }
 
 // New returns a Speaker without sessions.
@@ -74,7 +79,7 @@ func New(opts Options) *Speaker {
 	}
 	s := &Speaker{
 		opts: opts, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		leave: make(chan string), left: make(chan struct{}), counts: map[string]*counters{}, ending: map[string]*session{},
+		leave: make(chan farewell), left: make(chan struct{}), counts: map[string]*counters{}, ending: map[string]*session{},
 	}
 	s.want.Store(&Want{})
 	s.sessions.Store(&map[string]*session{})
@@ -110,11 +115,13 @@ func (s *Speaker) State() []SessionState {
 
 // Leave tags the routes with GRACEFUL_SHUTDOWN, withdraws them after
 // Options.Drain, and ends all sessions with words (RFC 9003, at most 255 bytes).
+// restarts says that another speaker soon speaks for this node: then sessions
+// with graceful restart end without a word, and their peers keep the routes.
 // It returns when that is done, or when ctx ends. What is Set later comes to
 // nothing. It needs Run.
-func (s *Speaker) Leave(ctx context.Context, words string) error {
+func (s *Speaker) Leave(ctx context.Context, words string, restarts bool) error {
 	select {
-	case s.leave <- words:
+	case s.leave <- farewell{words, restarts}:
 	case <-s.left:
 		return nil
 	case <-ctx.Done():
@@ -161,12 +168,12 @@ func (s *Speaker) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			s.end()
+			s.quit("the speaker stops")
 			return ctx.Err()
 		case <-s.wake:
 			s.apply(s.want.Load())
-		case s.words = <-s.leave:
-			s.leaving = true
+		case f := <-s.leave:
+			s.leaving = &f
 			s.apply(s.want.Load())
 		case <-s.draining.C:
 			s.drained = true
@@ -182,7 +189,7 @@ func (s *Speaker) apply(w *Want) {
 		return
 	default:
 	}
-	s.drain(w.Draining || s.leaving)
+	s.drain(w.Draining || s.leaving != nil)
 	have := *s.sessions.Load()
 	next, refused := map[string]*session{}, map[string]string{}
 	var fresh []func()
@@ -221,8 +228,8 @@ func (s *Speaker) apply(w *Want) {
 	}
 	maps.DeleteFunc(s.counts, func(name string, _ *counters) bool { return next[name] == nil })
 	poke(s.watch)
-	if s.leaving && s.drained {
-		s.quit(func(*session) fsm.Notification { return fsm.Ceasing(fsm.AdminShutdown, s.words) })
+	if s.leaving != nil && (s.drained || !s.anyDrains()) {
+		s.quit(s.leaving.words)
 		close(s.left)
 	}
 }
@@ -286,22 +293,25 @@ func (s *Speaker) drain(on bool) {
 // share a list go on sharing it.
 func (s *Speaker) tellRoutes(w *Want, sessions map[string]*session) {
 	type list struct {
-		first *Route
-		n     int
+		first  *Route
+		n      int
+		tagged bool
 	}
 	known := map[list][]Route{}
 	for i := range w.Sessions {
 		session, routes := sessions[w.Sessions[i].Name], w.Sessions[i].Routes
-		if session == nil || len(routes) == 0 || s.drained {
-			if session != nil {
-				session.tell(nil)
-			}
+		if session == nil {
 			continue
 		}
-		id := list{&routes[0], len(routes)}
+		tagging := s.tagging && !s.keeps(session)
+		if len(routes) == 0 || tagging && s.drained {
+			session.tell(nil)
+			continue
+		}
+		id := list{&routes[0], len(routes), tagging}
 		shaped, ok := known[id]
 		if !ok {
-			if shaped = sorted(routes); s.tagging {
+			if shaped = sorted(routes); tagging {
 				shaped = tagged(shaped)
 			}
 			known[id] = shaped
@@ -328,23 +338,34 @@ func (s *Speaker) take(c *net.TCPConn) {
 	}
 }
 
-// end ends all sessions, those with graceful restart without a word.
-func (s *Speaker) end() {
-	s.quit(func(session *session) fsm.Notification {
-		if session.settings.Restart > 0 {
-			return fsm.Notification{}
-		}
-		return fsm.Ceasing(fsm.AdminShutdown, "the speaker stops")
-	})
+// keeps says that the peer of a session keeps its routes when we are gone.
+func (s *Speaker) keeps(session *session) bool {
+	restarts := s.leaving == nil || s.leaving.restarts
+	return restarts && session.settings.Restart > 0 && !s.want.Load().Draining
 }
 
-// quit ends all sessions and waits for them.
-func (s *Speaker) quit(with func(*session) fsm.Notification) {
-	all := *s.sessions.Load()
-	s.sessions.Store(&map[string]*session{})
-	for _, session := range all {
-		session.end(with(session))
+// anyDrains reports whether a peer has routes that it is not to keep.
+func (s *Speaker) anyDrains() bool {
+	for _, session := range *s.sessions.Load() {
+		if session.state.Load().Announced > 0 && !s.keeps(session) {
+			return true
+		}
 	}
+	return false
+}
+
+// quit ends all sessions and waits for them. A peer that keeps the routes is not
+// told why: a NOTIFICATION would make it drop them.
+func (s *Speaker) quit(words string) {
+	all := *s.sessions.Load()
+	for _, session := range all {
+		var n fsm.Notification
+		if !s.keeps(session) {
+			n = fsm.Ceasing(fsm.AdminShutdown, words)
+		}
+		session.end(n)
+	}
+	s.sessions.Store(&map[string]*session{})
 	for _, session := range all {
 		<-session.done
 	}

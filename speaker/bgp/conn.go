@@ -142,9 +142,19 @@ func (c *conn) arrival(m message, err error) arrival {
 	case errors.Is(err, io.EOF):
 		a.Kind, a.Reason = fsm.Lost, "the peer closed the connection"
 	case err != nil:
-		a.Kind, a.Reason = fsm.Lost, err.Error()
+		a.Kind, a.Reason = fsm.Lost, words(err)
 	}
 	return a
+}
+
+// words are those of an error without our port, which is another each time: what
+// repeats itself must look so.
+func words(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
 }
 
 // finish ends the connection: without a last word at once, else so that the

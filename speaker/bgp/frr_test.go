@@ -278,7 +278,7 @@ func TestFRRSeesADrain(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := s.Leave(ctx, "node reboots"); err != nil {
+	if err := s.Leave(ctx, "node reboots", false); err != nil {
 		t.Fatal(err)
 	}
 	r.says(`6/2 (Cease/Administrative Shutdown) "node reboots"`)

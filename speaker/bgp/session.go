@@ -286,7 +286,7 @@ func (s *session) step(e fsm.Event) {
 		// The slice belongs to the machine, which may be asked again below.
 		for _, a := range append([]fsm.Action(nil), s.machine.Step(time.Now(), e)...) {
 			if err := s.do(a); err != nil {
-				pending = append(pending, fsm.Event{Kind: fsm.Lost, Conn: a.Conn, Reason: err.Error()})
+				pending = append(pending, fsm.Event{Kind: fsm.Lost, Conn: a.Conn, Reason: words(err)})
 			}
 		}
 	}
@@ -424,7 +424,7 @@ func (s *session) sender(c *conn) func([]byte) error {
 // check ends a connection that failed.
 func (s *session) check(c *conn, err error) {
 	if err != nil {
-		s.step(fsm.Event{Kind: fsm.Lost, Conn: c.id, Reason: err.Error()})
+		s.step(fsm.Event{Kind: fsm.Lost, Conn: c.id, Reason: words(err)})
 	}
 }
 
