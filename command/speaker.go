@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker"
 )
 
@@ -14,7 +15,7 @@ import (
 type speakerFlags struct {
 	nodeName, namespace    string
 	bind, keyFile, profile string
-	kubeProxy              string
+	kubeProxy, bgpListen   string
 	ignoreExcludeLB        bool
 	externalIPs            bool
 	handOverOnCordon       bool
@@ -28,6 +29,7 @@ func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keyFile, "members-key-file", "", "file of gossip secrets of at least 16 bytes, one per line: the first encrypts, all decrypt")
 	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")
 	flags.StringVar(&f.kubeProxy, "kube-proxy-metrics", "localhost:10249", "HOST:PORT of this node's kube-proxy metrics; after a start no new address is taken before kube-proxy has written its rules, where that can be seen; empty: do not wait")
+	flags.StringVar(&f.bgpListen, "bgp-listen", "", "HOST:PORT for BGP sessions that routers open, such as :179, which takes the capability NET_BIND_SERVICE; empty: only dial")
 	flags.BoolVar(&f.handOverOnCordon, "hand-over-on-cordon", false, "hand the addresses over when the node is cordoned (spec.unschedulable); a node that is being deleted always does")
 }
 
@@ -48,6 +50,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "speaker", Log: p.log, Registerer: p.registry, Kinds: speaker.Kinds(),
+		Referenced: []snapshot.Kind{snapshot.Secret},
 	})
 	if err != nil {
 		return err
@@ -56,6 +59,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
 		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
 		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon,
+		Namespace: f.namespace, BGPListen: f.bgpListen,
 		Log: p.component("speaker"), Registerer: p.registry,
 	})
 	if err != nil {

@@ -49,6 +49,10 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-s.membersWatch():
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():
+		case <-s.bgp.Watch():
+			// It decides nothing: a peer that flaps must not keep us compiling.
+			s.tellSessions(p)
+			continue
 		case c := <-s.l2.Conflicts():
 			happened = append(happened, ownership.Conflict(c))
 		case f := <-ask.findings:
@@ -70,6 +74,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		for _, q := range out.Ask {
 			ask.ask(asking, q)
 		}
+		s.setSessions(world, &out.Plan.BGP)
 		s.carryOut(out)
 		s.tell(world, out, p)
 		wake.Reset(time.Until(out.Wake))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -125,7 +126,15 @@ func (p *publisher) have() *v1alpha1.SpeakerStatus {
 // an empty list is nil.
 func equal(a, b *v1alpha1.SpeakerStatusStatus) bool {
 	return !isEdge(a, b) && a.Members.Alive == b.Members.Alive && a.Members.Expected == b.Members.Expected &&
-		same(a.Members.NotAlive, b.Members.NotAlive)
+		same(a.Members.NotAlive, b.Members.NotAlive) && slices.EqualFunc(a.BGPSessions, b.BGPSessions, sameSession)
+}
+
+func sameSession(a, b v1alpha1.BGPSession) bool {
+	if !a.Since.Equal(b.Since) {
+		return false
+	}
+	a.Since, b.Since = nil, nil
+	return a == b
 }
 
 func isEdge(a, b *v1alpha1.SpeakerStatusStatus) bool {

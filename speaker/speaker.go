@@ -11,8 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/bgp"
 	"quayside.io/speaker/kubeproxy"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"
@@ -41,6 +43,10 @@ type Options struct {
 	// KubeProxy is HOST:PORT where this node's kube-proxy serves its metrics;
 	// nothing new is taken before it has written its rules. Empty: not waited for.
 	KubeProxy string
+	// Namespace is where the Secrets with passwords of BGP peers are.
+	Namespace string
+	// BGPListen is HOST:PORT for BGP sessions that routers open; empty: we only dial.
+	BGPListen string
 	// HandOver bounds how long a polite end waits for the successors; zero: 3 s.
 	HandOver time.Duration
 
@@ -52,12 +58,18 @@ type Options struct {
 type Speaker struct {
 	opts     Options
 	l2       *l2.Announcer
+	bgp      *bgp.Speaker
 	members  *members.Members // nil: solitary
 	rules    *kubeproxy.Watcher
 	metrics  *metrics
 	state    atomic.Pointer[State]
 	problems atomic.Pointer[[]snapshot.Problem]
 	mute     string // why layer 2 cannot work here; "" it can
+
+	// What follows belongs to the loop.
+	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
+	secrets []snapshot.Key                // with passwords of sessions
+	drains  bool                          // the node itself is to go
 }
 
 // New prepares a speaker that is silent until Run.
@@ -78,6 +90,7 @@ func New(opts Options) (*Speaker, error) {
 	}
 	s := &Speaker{
 		opts: opts, l2: l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer}), metrics: newMetrics(opts.Registerer),
+		bgp:   bgp.New(bgp.Options{Log: opts.Log, Registerer: opts.Registerer, Listen: opts.BGPListen}),
 		rules: kubeproxy.New(kubeproxy.Options{Address: opts.KubeProxy, Log: opts.Log}),
 	}
 	if !opts.Solitary {
@@ -118,7 +131,7 @@ type task struct {
 // tasks are the drivers that can work. Who cannot answer for an address must not
 // be a member: the others would leave it its share. It stays, to be asked why.
 func (s *Speaker) tasks(p *publisher) []task {
-	out := []task{{"layer 2", s.l2.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
+	out := []task{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
 	if err := l2.Permitted(); err != nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)
@@ -143,6 +156,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 		})
 	}
 	s.loop(ctx, drivers, p)
+	s.leaveRouters(drivers)
 	stop()
 	return group.Wait()
 }
@@ -158,6 +172,7 @@ func (s *Speaker) membersWatch() <-chan struct{} {
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
 		snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.IPAddressPool,
-		snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus,
+		snapshot.L2Advertisement, snapshot.SpeakerStatus,
+		snapshot.BGPAdvertisement, snapshot.BGPPeer, snapshot.Community, snapshot.BFDProfile, snapshot.Secret,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/ownership"
@@ -23,6 +24,8 @@ type State struct {
 	Missing    map[string]string    `json:"missing,omitempty"`
 	Interfaces []announce.Interface `json:"interfaces"`
 	Problems   []snapshot.Problem   `json:"problems"`
+	// BGPSessions are those of this node, as in its SpeakerStatus.
+	BGPSessions []v1alpha1.BGPSession `json:"bgpSessions,omitempty"`
 }
 
 // Announced is one address this node answers for.
@@ -43,7 +46,22 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 	s.problems.Store(&out.Report.Problems)
 	s.state.Store(s.describe(w, out))
 	if out.Report.Status != nil {
-		p.set(*out.Report.Status)
+		s.status = out.Report.Status
+	}
+	s.tellSessions(p)
+}
+
+// tellSessions publishes what the machine said last, with the sessions as they
+// stand.
+func (s *Speaker) tellSessions(p *publisher) {
+	sessions := s.sessionsNow()
+	state := *s.state.Load()
+	state.BGPSessions = sessions
+	s.state.Store(&state)
+	if s.status != nil {
+		status := *s.status
+		status.BGPSessions = sessions
+		p.set(status)
 	}
 }
 

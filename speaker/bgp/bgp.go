@@ -52,6 +52,7 @@ type Speaker struct {
 
 	// What follows belongs to the goroutine of Run.
 	listeners []*listener
+	deaf      string // why nothing listens, though something should
 	counts    map[string]*counters
 	ending    map[string]*session // the last of that name, while it says farewell
 	tagging   bool                // a drain has begun
@@ -144,14 +145,16 @@ func poke(c chan struct{}) {
 
 // Run keeps the sessions until ctx ends. Then sessions with graceful restart
 // end without a word, so that the peers keep the routes for who comes after
-// us; the others are told. It fails if it cannot listen.
+// us; the others are told. Where it cannot listen, it dials all the same, and
+// passive sessions tell why.
 func (s *Speaker) Run(ctx context.Context) error {
 	var goroutines sync.WaitGroup
 	defer goroutines.Wait()
 	if s.opts.Listen != "" {
 		var err error
 		if s.listeners, err = listen(s.opts.Listen); err != nil {
-			return err
+			s.deaf = err.Error()
+			s.opts.Log.Error("no router can open a BGP session", "error", err)
 		}
 	}
 	for _, l := range s.listeners {
@@ -263,8 +266,11 @@ func (s *Speaker) finish(old *session, subcode uint8) {
 }
 
 func (s *Speaker) check(want *Session) string {
-	if want.Settings.Passive && s.opts.Listen == "" {
+	switch {
+	case want.Settings.Passive && s.opts.Listen == "":
 		return "the session is passive, and nothing listens for BGP here (--bgp-listen)"
+	case want.Settings.Passive && s.deaf != "":
+		return "the session is passive, and we " + s.deaf
 	}
 	return want.check()
 }

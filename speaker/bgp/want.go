@@ -25,6 +25,9 @@ type Session struct {
 	// Name of the BGPPeer. It is a metric's label.
 	Name     string
 	Settings Settings
+	// Refused says why there can be no such session, such as a password that is
+	// not there; "": there can. It is told as the LastError.
+	Refused string
 	// Routes, one per prefix. Sessions may share a slice; one that is sorted
 	// with CompareRoutes is not copied.
 	Routes []Route
@@ -133,6 +136,9 @@ const (
 // check returns why a session cannot be; "": it can.
 func (s *Session) check() string {
 	set := &s.Settings
+	if s.Refused != "" {
+		return s.Refused
+	}
 	for _, rule := range []struct {
 		broken bool
 		why    string

@@ -67,7 +67,7 @@ log: {level: debug, format: text}
 loadBalancer: {externalIPs: true}
 ingressClass: {default: true, annotations: {a: b}, adoptControllers: [k8s.io/ingress-nginx]}
 controller: {replicas: 1, publishService: a/b, extraArgs: ["--help"], extraEnv: [{name: A, value: b}], podAnnotations: {a: b}, podLabels: {c: d}}
-speaker: {profile: fast, ignoreExcludeLB: true, handOverOnCordon: true, kubeProxyMetrics: "", members: {port: 17946, existingSecret: mine}, serviceAccount: {name: mine, annotations: {a: b}}}
+speaker: {profile: fast, bgp: {listen: ":179"}, ignoreExcludeLB: true, handOverOnCordon: true, kubeProxyMetrics: "", members: {port: 17946, existingSecret: mine}, serviceAccount: {name: mine, annotations: {a: b}}}
 proxy:
   watchNamespace: shop
   defaultSSLCertificate: shop/tls

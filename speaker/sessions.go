@@ -1,0 +1,148 @@
+package speaker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/announce"
+	"quayside.io/speaker/bgp"
+	"quayside.io/speaker/ownership"
+)
+
+const (
+	// restartTime is how long routers keep the routes of a speaker that restarts
+	// (RFC 4724), FRR's default.
+	restartTime = 120 * time.Second
+	// leaveWithin bounds the drain of routes at the end.
+	leaveWithin = 5 * time.Second
+)
+
+// setSessions gives routers what the plan has for them. That waits for complete
+// caches only: neither for gossip nor for raw sockets.
+func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
+	if !w.Synced {
+		return // half a cluster would withdraw the other half
+	}
+	s.referSecrets(plan.Sessions)
+	// A speaker that restarts drains when it ends, as far as routers do not keep
+	// its routes; the plan's drain is for a node that goes.
+	goes := announce.Drained(w.Cluster, s.opts.NodeName, s.opts.HandOverOnCordon)
+	want := &bgp.Want{Draining: plan.Draining && goes}
+	lists := map[*announce.Route][]bgp.Route{}
+	for i := range plan.Sessions {
+		p := &plan.Sessions[i]
+		password, why := s.password(w.Cluster, p)
+		session := bgp.Session{Name: p.Name, Settings: settings(p, password), Refused: why}
+		if len(p.Routes) > 0 {
+			list := lists[&p.Routes[0]]
+			if len(list) != len(p.Routes) {
+				list = routes(p.Routes)
+				lists[&p.Routes[0]] = list
+			}
+			session.Routes = list
+		}
+		want.Sessions = append(want.Sessions, session)
+	}
+	s.bgp.Set(want)
+	s.drains = goes
+}
+
+// settings are those of a session in the driver's words.
+func settings(p *announce.Session, password string) bgp.Settings {
+	set := bgp.Settings{
+		Peer: netip.AddrPortFrom(p.Peer, p.Port), ASN: p.ASN, PeerASN: p.PeerASN, Kinship: bgp.Kinship(p.Kinship),
+		RouterID: p.RouterID, Source: p.Source, Device: p.VRF, Hold: p.Hold, Keepalive: p.Keepalive, Connect: p.Connect,
+		Password: password, MultiHop: p.MultiHop, TTLSecurity: p.TTLSecurity, Passive: p.Passive, IPv4: p.IPv4, IPv6: p.IPv6,
+	}
+	if p.GracefulRestart {
+		set.Restart = restartTime
+	}
+	return set
+}
+
+func routes(in []announce.Route) []bgp.Route {
+	known := map[*announce.Attributes]*bgp.Attributes{}
+	out := make([]bgp.Route, len(in))
+	for i, r := range in {
+		a := known[r.Attributes]
+		if a == nil {
+			a = &bgp.Attributes{LocalPref: r.Attributes.LocalPref, Communities: r.Attributes.Communities, Prepend: r.Attributes.Prepend}
+			for _, c := range r.Attributes.LargeCommunities {
+				a.LargeCommunities = append(a.LargeCommunities, bgp.LargeCommunity(c))
+			}
+			known[r.Attributes] = a
+		}
+		out[i] = bgp.Route{Prefix: r.Prefix, Attributes: a}
+	}
+	return out
+}
+
+// password of a session, or why there is none.
+func (s *Speaker) password(c *snapshot.Cluster, p *announce.Session) (password, why string) {
+	if p.PasswordSecret == "" {
+		return p.Password, ""
+	}
+	key := snapshot.Key{Namespace: s.opts.Namespace, Name: p.PasswordSecret}
+	secret, ok := c.Secrets.Get(key)
+	switch {
+	case !ok:
+		return "", fmt.Sprintf("Secret %s with the password does not exist, or is not known yet", key)
+	case secret.Type != corev1.SecretTypeBasicAuth:
+		return "", fmt.Sprintf("Secret %s is of type %q: must be %q", key, secret.Type, corev1.SecretTypeBasicAuth)
+	case len(secret.Data[corev1.BasicAuthPasswordKey]) == 0:
+		return "", fmt.Sprintf("Secret %s has no %q", key, corev1.BasicAuthPasswordKey)
+	}
+	return string(secret.Data[corev1.BasicAuthPasswordKey]), ""
+}
+
+// referSecrets sees to it that the Secrets with passwords are watched.
+func (s *Speaker) referSecrets(sessions []announce.Session) {
+	var keys []snapshot.Key
+	for i := range sessions {
+		if name := sessions[i].PasswordSecret; name != "" {
+			keys = append(keys, snapshot.Key{Namespace: s.opts.Namespace, Name: name})
+		}
+	}
+	if !slices.Equal(keys, s.secrets) {
+		s.secrets = keys
+		s.opts.Source.Refer(snapshot.Secret, keys)
+	}
+}
+
+// leaveRouters ends the sessions as what comes next has it.
+func (s *Speaker) leaveRouters(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
+	defer cancel()
+	words := "the speaker of node " + s.opts.NodeName + " ends"
+	if s.drains {
+		words = "node " + s.opts.NodeName + " goes"
+	}
+	if err := s.bgp.Leave(ctx, words, !s.drains); err != nil && ctx.Err() != nil {
+		s.opts.Log.Warn("routers were not told everything in time", "error", err)
+	}
+}
+
+// sessionsNow are the sessions for people and for SpeakerStatus.
+func (s *Speaker) sessionsNow() []v1alpha1.BGPSession {
+	var out []v1alpha1.BGPSession
+	for _, state := range s.bgp.State() {
+		one := v1alpha1.BGPSession{Peer: state.Name, State: state.State, Advertised: int64(state.Announced), LastError: state.LastError}
+		if !state.Since.IsZero() {
+			since := metav1.NewTime(state.Since.UTC().Truncate(time.Second))
+			one.Since = &since
+		}
+		if state.Announced > 0 {
+			one.Hash = fmt.Sprintf("%016x", state.Hash)
+		}
+		out = append(out, one)
+	}
+	return out
+}
