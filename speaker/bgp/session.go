@@ -416,14 +416,17 @@ func (s *session) refresh() {
 
 func (s *session) sender(c *conn) func([]byte) error {
 	return func(b []byte) error {
+		if err := s.ctx.Err(); err != nil {
+			return err // a peer that reads slowly must not delay the end
+		}
 		s.counts.sent.Add(1)
 		return s.write(c, b)
 	}
 }
 
-// check ends a connection that failed.
+// check ends a connection that failed, unless the session ends anyway.
 func (s *session) check(c *conn, err error) {
-	if err != nil {
+	if err != nil && s.ctx.Err() == nil {
 		s.step(fsm.Event{Kind: fsm.Lost, Conn: c.id, Reason: words(err)})
 	}
 }

@@ -42,8 +42,10 @@ type moment struct {
 	self  announce.Facts
 	plan  *announce.Plan
 	since map[netip.Addr]time.Time // that of the last plan of the whole cluster
-	macs  map[string]string        // of all speakers, this one's included: whose they are
-	out   *Output
+	// ending is BGP.Ending of that plan.
+	ending map[netip.Addr]time.Time
+	macs   map[string]string // of all speakers, this one's included: whose they are
+	out    *Output
 }
 
 // New returns the machine of a node that has just started.
@@ -93,7 +95,7 @@ func (m *Machine) compile() {
 	m.plan = announce.Compile(m.world.Cluster, m.opts.Node, view, m.now, m.opts.Announce)
 	m.out.Plans++
 	if m.world.Synced {
-		m.since = m.plan.L2.Since
+		m.since, m.ending = m.plan.L2.Since, m.plan.BGP.Ending
 	}
 	m.yield(before)
 	m.holdings.noteHandOver(m.plan.L2.Answers, m.now)
@@ -112,6 +114,7 @@ func (m *Machine) view() announce.View {
 		Cut:         h.cut,
 		Lost:        h.losses,
 		Since:       m.since,
+		Ending:      m.ending,
 	}
 	maps.Copy(v.Alive, heard.Alive)
 	maps.Copy(v.Claims, heard.Claims)
