@@ -49,6 +49,9 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-s.membersWatch():
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():
+		case <-s.bfd.Watch():
+			s.bgp.Set(guarded(s.routers, s.bfd.State()))
+			continue
 		case <-s.bgp.Watch():
 			// It decides nothing: a peer that flaps must not keep us compiling.
 			s.tellSessions(p)

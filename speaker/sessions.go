@@ -51,7 +51,9 @@ func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 		}
 		want.Sessions = append(want.Sessions, session)
 	}
-	s.bgp.Set(want)
+	s.routers = want
+	s.bfd.Set(guards(plan.Sessions))
+	s.bgp.Set(guarded(want, s.bfd.State()))
 	s.drains = goes
 }
 

@@ -14,6 +14,7 @@ import (
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/bfd"
 	"quayside.io/speaker/bgp"
 	"quayside.io/speaker/kubeproxy"
 	"quayside.io/speaker/l2"
@@ -59,6 +60,7 @@ type Speaker struct {
 	opts     Options
 	l2       *l2.Announcer
 	bgp      *bgp.Speaker
+	bfd      *bfd.Detector    // of the paths to routers
 	members  *members.Members // nil: solitary
 	rules    *kubeproxy.Watcher
 	metrics  *metrics
@@ -69,6 +71,7 @@ type Speaker struct {
 	// What follows belongs to the loop.
 	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
 	secrets []snapshot.Key                // with passwords of sessions
+	routers *bgp.Want                     // without what BFD has found
 	drains  bool                          // the node itself is to go
 }
 
@@ -90,6 +93,7 @@ func New(opts Options) (*Speaker, error) {
 	}
 	s := &Speaker{
 		opts: opts, l2: l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer}), metrics: newMetrics(opts.Registerer),
+		bfd:   bfd.New(bfd.Options{Log: opts.Log, Registerer: opts.Registerer}),
 		bgp:   bgp.New(bgp.Options{Log: opts.Log, Registerer: opts.Registerer, Listen: opts.BGPListen}),
 		rules: kubeproxy.New(kubeproxy.Options{Address: opts.KubeProxy, Log: opts.Log}),
 	}
@@ -103,6 +107,7 @@ func New(opts Options) (*Speaker, error) {
 		}
 		s.members = m
 	}
+	s.routers = &bgp.Want{}
 	s.state.Store(&State{Kind: "speaker", Node: opts.NodeName, Waiting: "speaker is starting"})
 	s.problems.Store(&[]snapshot.Problem{})
 	return s, nil
@@ -131,7 +136,7 @@ type task struct {
 // tasks are the drivers that can work. Who cannot answer for an address must not
 // be a member: the others would leave it its share. It stays, to be asked why.
 func (s *Speaker) tasks(p *publisher) []task {
-	out := []task{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
+	out := []task{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
 	if err := l2.Permitted(); err != nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)

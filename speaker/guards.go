@@ -1,0 +1,37 @@
+package speaker
+
+import (
+	"slices"
+
+	"quayside.io/speaker/announce"
+	"quayside.io/speaker/bfd"
+	"quayside.io/speaker/bgp"
+)
+
+// guards are the BFD sessions that watch over the paths to routers, by the names
+// of the BGP sessions.
+func guards(sessions []announce.Session) *bfd.Want {
+	want := &bfd.Want{Sessions: map[string]bfd.Session{}}
+	for i := range sessions {
+		p := &sessions[i]
+		if p.BFD == nil || !p.Peer.IsValid() {
+			continue
+		}
+		want.Sessions[p.Name] = bfd.Session{
+			Peer: p.Peer, Local: p.Source, Multihop: p.MultiHop, MinimumTTL: p.BFD.MinimumTTL,
+			Transmit: p.BFD.Transmit, Receive: p.BFD.Receive, Multiplier: p.BFD.Multiplier, Passive: p.BFD.Passive,
+		}
+	}
+	return want
+}
+
+// guarded are the sessions with what BFD has found of their paths by now. The
+// hold timer would notice it seconds later.
+func guarded(w *bgp.Want, found map[string]bfd.Status) *bgp.Want {
+	next := *w
+	next.Sessions = slices.Clone(w.Sessions)
+	for i := range next.Sessions {
+		next.Sessions[i].Failures = found[next.Sessions[i].Name].Failures
+	}
+	return &next
+}
