@@ -238,3 +238,18 @@ func TestKeepAndEqual(t *testing.T) {
 		t.Error(second.Endpoints[1].Addr)
 	}
 }
+
+// The first and the last port there are serve; what is no port does not.
+func TestPortsOfSlices(t *testing.T) {
+	for port, want := range map[string]string{"1": "10.0.0.1:1", "65535": "10.0.0.1:65535", "65536": "", "-1": ""} {
+		svc, list := cluster(t, service+strings.Replace(slice("s", "- {addresses: [10.0.0.1]}\n"), "port: 8080", "port: "+port, 1))
+		set := balance.Compile(svc, list, balance.PortRef{Number: 80}, "", "", balance.Options{})
+		got := ""
+		for i := range set.Endpoints {
+			got += set.Endpoints[i].Addr.String()
+		}
+		if got != want {
+			t.Errorf("port %s: endpoints %q, want %q", port, got, want)
+		}
+	}
+}

@@ -50,11 +50,5 @@ func IsToken(b []byte) bool {
 func isTokenByte(c byte) bool {
 	const low = 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.' | (1<<10-1)<<'0'
 	const high = (1<<26-1)<<('A'-64) | (1<<26-1)<<('a'-64) | 1<<('^'-64) | 1<<('_'-64) | 1<<('`'-64) | 1<<('|'-64) | 1<<('~'-64)
-	switch {
-	case c < 64:
-		return uint64(low)>>c&1 != 0
-	case c < 128:
-		return uint64(high)>>(c-64)&1 != 0
-	}
-	return false
+	return (uint64(low)>>c|uint64(high)>>(c-64))&1 != 0 // a shift by 64 or more leaves nothing
 }

@@ -129,3 +129,20 @@ func TestForwardedAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
+
+// A request's own ID is passed on up to 128 bytes, in the letters that logs bear.
+func TestWhatMayBeAnID(t *testing.T) {
+	for value, want := range map[string]bool{
+		"": false, strings.Repeat("a", 128): true, strings.Repeat("a", 129): false, "a b": false, "a\x00": false, "é": false,
+	} {
+		if got := isID([]byte(value)); got != want {
+			t.Errorf("isID of %d bytes %q is %v", len(value), value, got)
+		}
+	}
+	for c := range 256 {
+		want := c < 128 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.=+/:", rune(c))
+		if got := isID([]byte{byte(c)}); got != want {
+			t.Errorf("isID(%q) is %v", rune(c), got)
+		}
+	}
+}

@@ -142,7 +142,7 @@ func (b *unitBuilder) secret(name string) (*corev1.Secret, error) {
 	b.dependsOn(refTo(snapshot.Secret, key))
 	secret, ok := b.w.c.Secrets.Get(key)
 	if !ok {
-		return nil, fmt.Errorf("Secret %s does not exist", key)
+		return nil, fmt.Errorf("its Secret %s does not exist", key)
 	}
 	return secret, nil
 }

@@ -103,9 +103,7 @@ func (t *transaction) answer(err error) {
 			status, text = 413, "413 Content Too Large: the request's body is larger than the limit"
 		}
 	}
-	if f.reason != noEndpoint && f.reason != clientGone && f.reason != clientBody {
-		t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "error", f)
-	}
+	t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "error", f)
 	t.ex.Answer(status, text+"\n")
 	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || t.upload != nil
 }
