@@ -4,17 +4,20 @@
 // Each proxy gets one core for itself; the backend and wrk share the other. 64
 // connections are kept alive on either side and the body has 100 bytes. All
 // three add the same forwarding headers. The time is what the kernel has
-// charged the proxy's processes, so it does not depend on who else is busy. A
-// peer that is not installed is left out with a note.
+// charged the proxy's processes. The proxies take turns, round by round; what is
+// printed is the median of the rounds with their range, and of the ratios of one
+// round each. A peer that is not installed is left out with a note.
 //
 //	go run ./test/bench/http
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -45,13 +48,13 @@ func main() {
 		err = serveQuayside(ctx, quaysideAddr, backendAddr)
 	default:
 		duration := flag.Duration("duration", 3*time.Second, "how long each proxy is measured")
-		rounds := flag.Int("rounds", 3, "how often; the best round counts")
+		rounds := flag.Int("rounds", 5, "how often; the median counts")
 		profile := flag.String("cpuprofile", "", "write a CPU profile of Quayside to this file")
 		only := flag.String("only", "", "measure this proxy alone")
 		flag.Parse()
-		var results []result
-		if results, err = compare(ctx, plan{*duration, *rounds, *profile, *only}); err == nil {
-			print(results)
+		var measured []series
+		if measured, err = compare(ctx, plan{*duration, *rounds, *profile, *only}); err == nil {
+			print(os.Stdout, measured)
 		}
 	}
 	if err != nil {
@@ -67,16 +70,21 @@ type plan struct {
 	only     string
 }
 
-// result is the best round of one proxy.
+// series is what one proxy did, round by round.
+type series struct {
+	name   string
+	rounds []result
+}
+
+// result is one round of one proxy.
 type result struct {
-	name     string
 	cpu      time.Duration // per request
 	rate     float64       // requests per second
 	p50, p99 string
 }
 
 // compare measures every proxy that is there.
-func compare(ctx context.Context, p plan) ([]result, error) {
+func compare(ctx context.Context, p plan) ([]series, error) {
 	if runtime.NumCPU() < 2 {
 		return nil, errors.New("needs two cores: one for the proxy, one for the load")
 	}
@@ -97,11 +105,11 @@ func compare(ctx context.Context, p plan) ([]result, error) {
 	defer backend.stop()
 
 	// The peers take turns, so that a busy minute of the machine hits all.
-	var results []result
+	var all []series
 	for round := range p.rounds {
 		for i, peer := range peers(dir, p.profile) {
 			if round == 0 {
-				results = append(results, result{name: peer.name})
+				all = append(all, series{name: peer.name})
 			}
 			if peer.missing != "" || p.only != "" && p.only != peer.name {
 				continue
@@ -110,9 +118,7 @@ func compare(ctx context.Context, p plan) ([]result, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", peer.name, err)
 			}
-			if best := &results[i]; best.cpu == 0 || r.cpu < best.cpu {
-				*best = r
-			}
+			all[i].rounds = append(all[i].rounds, r)
 		}
 	}
 	for _, peer := range peers(dir, "") {
@@ -120,23 +126,50 @@ func compare(ctx context.Context, p plan) ([]result, error) {
 			fmt.Printf("%s is left out: %s\n", peer.name, peer.missing)
 		}
 	}
-	return slices.DeleteFunc(results, func(r result) bool { return r.cpu == 0 }), nil
+	return slices.DeleteFunc(all, func(s series) bool { return len(s.rounds) == 0 }), nil
 }
 
-func print(results []result) {
-	var ours time.Duration
-	for _, r := range results {
-		if r.name == "quayside" {
-			ours = r.cpu
+// print writes a line for each proxy: the median of its rounds, and their range.
+func print(out io.Writer, all []series) {
+	var ours []result
+	for _, s := range all {
+		if s.name == "quayside" {
+			ours = s.rounds
 		}
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "proxy\tCPU per request\tratio of ours\trequests/s\tp50\tp99\t")
-	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%.2f µs\t%.2f\t%.0f\t%s\t%s\t\n",
-			r.name, float64(r.cpu.Nanoseconds())/1000, float64(ours)/float64(r.cpu), r.rate, r.p50, r.p99)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "proxy\tCPU per request (range)\tours to it (range)\trequests/s\tp50\tp99\t")
+	for _, s := range all {
+		cpu, ratio := make([]float64, len(s.rounds)), []float64{}
+		for i, r := range s.rounds {
+			cpu[i] = float64(r.cpu.Nanoseconds()) / 1000
+			if i < len(ours) {
+				ratio = append(ratio, float64(ours[i].cpu)/float64(r.cpu))
+			}
+		}
+		middle := s.rounds[order(cpu)[len(cpu)/2]]
+		fmt.Fprintf(w, "%s\t%s µs\t%s\t%.0f\t%s\t%s\t\n", s.name, spread(cpu), spread(ratio), middle.rate, middle.p50, middle.p99)
 	}
 	w.Flush()
+}
+
+// order returns the indices of values from the least to the greatest.
+func order(values []float64) []int {
+	indices := make([]int, len(values))
+	for i := range indices {
+		indices[i] = i
+	}
+	slices.SortFunc(indices, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	return indices
+}
+
+// spread returns "median (least to greatest)".
+func spread(values []float64) string {
+	if len(values) == 0 {
+		return "-"
+	}
+	at := order(values)
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", values[at[len(at)/2]], values[at[0]], values[at[len(at)-1]])
 }
 
 // measure starts a proxy, warms it up, and loads it.
@@ -168,7 +201,7 @@ func measure(ctx context.Context, p peer, d time.Duration) (result, error) {
 		return result{}, errors.New("not one request was answered")
 	}
 	return result{
-		name: p.name, cpu: (after - before) / time.Duration(l.requests),
+		cpu:  (after - before) / time.Duration(l.requests),
 		rate: float64(l.requests) / d.Seconds(), p50: l.p50, p99: l.p99,
 	}, nil
 }
