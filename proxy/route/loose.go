@@ -93,11 +93,11 @@ func (r *Route) guards() bool { return r.guarded }
 // guard returns the guard that a request would meet if its path were read loosely,
 // or nil. It allocates only for paths that are oddly spelled and longer than any
 // honest one.
-func (t *Table) guard(hosts [3]*host, req *exchange.Request) *Route {
+func (t *Table) guard(name []byte, req *exchange.Request) *Route {
 	buf, _ := t.state.scratch.Get().(*[1024]byte) // what regexp reads does not stay on the stack
 	defer t.state.scratch.Put(buf)
 	loose := appendLoose(buf[:0], req.Path)
-	if r := nearest(hosts, loose, req, true); r != nil && r.guards() {
+	if r := t.nearest(name, loose, req, true); r != nil && r.guards() {
 		return r
 	}
 	return nil

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"bytes"
 	"crypto/tls"
 	"iter"
 	"regexp"
@@ -112,22 +113,24 @@ type Table struct {
 // another route guards: then the request must pass that route's guards too.
 func (t *Table) Match(r *exchange.Request) (found, guard *Route) {
 	var buf [maxHost]byte
-	exact, wildcard := t.find(appendHost(buf[:0], r.Host))
-	hosts := [3]*host{exact, wildcard, t.catchAll}
-	found = nearest(hosts, r.Path, r, false)
+	name := appendHost(buf[:0], r.Host)
+	found = t.nearest(name, r.Path, r, false)
 	if t.state.guarded > 0 && spelledOddly(r.Path) {
-		if g := t.guard(hosts, r); g != found {
+		if g := t.guard(name, r); g != found {
 			guard = g
 		}
 	}
 	return found, guard
 }
 
-// nearest returns the route for a path among those of a request's hosts, the most
-// specific first. loose says that the path is spelled as in host.loose.
-func nearest(hosts [3]*host, path []byte, req *exchange.Request, loose bool) *Route {
+// nearest returns the route for a path among those of the hosts that a canonical
+// name means, the most specific first. Most requests are answered by the first, so
+// the others are not looked up before they are needed. loose says that the path is
+// spelled as in host.loose.
+func (t *Table) nearest(name, path []byte, req *exchange.Request, loose bool) *Route {
 	var fallback *Route
-	for _, h := range hosts {
+	for rank := exactly; rank <= anyHost; rank++ {
+		h := t.host(name, rank)
 		if h == nil {
 			continue
 		}
@@ -156,29 +159,38 @@ func nearest(hosts [3]*host, path []byte, req *exchange.Request, loose bool) *Ro
 // of the wildcard host one label up, or the default, which may be nil.
 func (t *Table) Certificate(serverName string) *tls.Certificate {
 	var buf [maxHost]byte
-	exact, wildcard := t.find(appendHost(buf[:0], serverName))
-	switch {
-	case exact != nil && exact.cert != nil:
-		return exact.cert
-	case wildcard != nil && wildcard.cert != nil:
-		return wildcard.cert
+	name := appendHost(buf[:0], serverName)
+	for rank := exactly; rank <= byWildcard; rank++ {
+		if h := t.host(name, rank); h != nil && h.cert != nil {
+			return h.cert
+		}
 	}
 	return t.cert
 }
 
-// find returns the hosts that a canonical name means. Wildcards are stored under
-// what follows their asterisk, which begins with a dot as no name does.
-func (t *Table) find(name []byte) (exact, wildcard *host) {
+// The hosts that a canonical name may mean, the most specific first.
+const (
+	exactly = iota
+	byWildcard
+	anyHost
+)
+
+// host returns one of the hosts that a canonical name means, or nil. Wildcards are
+// stored under what follows their asterisk, which begins with a dot as no name does.
+func (t *Table) host(name []byte, rank int) *host {
+	if rank == anyHost {
+		return t.catchAll
+	}
 	if len(name) == 0 || name[0] == '.' {
-		return nil, nil
+		return nil
 	}
-	exact = t.hosts.get(name)
-	for i, c := range name {
-		if c == '.' {
-			return exact, t.hosts.get(name[i:])
-		}
+	if rank == exactly {
+		return t.hosts.get(name)
 	}
-	return exact, nil
+	if i := bytes.IndexByte(name, '.'); i >= 0 {
+		return t.hosts.get(name[i:])
+	}
+	return nil
 }
 
 // Routes yields every route, ordered by host, then path, default backends last.
