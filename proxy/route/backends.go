@@ -4,11 +4,11 @@ import (
 	"slices"
 )
 
-// A slot is a backend in use and its index in Table.Backends.
+// A slot is a backend in use: its index in Table.Backends. Backends are large, so
+// nothing but that list holds them.
 type slot struct {
-	backend Backend
-	index   int
-	refs    int // routes that lead to it
+	index int
+	refs  int // routes that lead to it
 }
 
 // acquire returns the index of b and counts one more route to it. An index that
@@ -17,11 +17,11 @@ type slot struct {
 func (w *compiler) acquire(b Backend) int {
 	list, _ := w.slots.get(b.Service)
 	list = slices.Clone(list)
-	i := slices.IndexFunc(list, func(s slot) bool { return s.backend == b })
+	i := slices.IndexFunc(list, func(s slot) bool { return w.t.Backends[s.index] == b })
 	if i < 0 {
 		i = len(list)
 		w.ownBackends()
-		list = append(list, slot{backend: b, index: len(w.t.Backends)})
+		list = append(list, slot{index: len(w.t.Backends)})
 		w.t.Backends = append(w.t.Backends, b)
 	}
 	list[i].refs++
@@ -29,29 +29,23 @@ func (w *compiler) acquire(b Backend) int {
 	return list[i].index
 }
 
-// again counts one more route to the backend at an index, and returns it.
-func (w *compiler) again(index int) Backend {
-	b := w.t.Backends[index]
-	w.acquire(b)
-	return b
-}
-
 // release takes back one acquire.
-func (w *compiler) release(b Backend) {
-	list, _ := w.slots.get(b.Service)
+func (w *compiler) release(index int) {
+	service := w.t.Backends[index].Service
+	list, _ := w.slots.get(service)
 	list = slices.Clone(list)
-	i := slices.IndexFunc(list, func(s slot) bool { return s.backend == b })
+	i := slices.IndexFunc(list, func(s slot) bool { return s.index == index })
 	if list[i].refs--; list[i].refs == 0 {
 		w.ownBackends()
-		w.t.Backends[list[i].index] = Backend{}
+		w.t.Backends[index] = Backend{}
 		w.t.state.free++
 		list = slices.Delete(list, i, i+1)
 	}
 	if len(list) == 0 {
-		w.slots.unset(b.Service)
+		w.slots.unset(service)
 		return
 	}
-	w.slots.set(b.Service, list)
+	w.slots.set(service, list)
 }
 
 // ownBackends makes t.Backends a copy, once: the Table before keeps its own.

@@ -57,7 +57,7 @@ func (configMaps) compile(w *compiler, key snapshot.Key) *unit {
 				backend, index := Backend{Service: service, Port: balance.PortRef{Number: 80}}, -1
 				if _, ok := w.c.Services.Get(service); ok {
 					index = w.acquire(backend)
-					u.backends = append(u.backends, backend)
+					u.backends = append(u.backends, index)
 				}
 				var weight uint32
 				fmt.Sscan(value, &weight)

@@ -25,7 +25,7 @@ type unit struct {
 	byHost   map[string]*claim
 	objects  []snapshot.Key // what backends and options name, by keyOf
 	secrets  []snapshot.Key // with certificates
-	backends []Backend      // one per route that leads somewhere
+	backends []int          // one per route that leads somewhere
 	problems []snapshot.Problem
 	leaving  bool // its namespace is terminating: it yields to all that stay
 }
@@ -237,7 +237,7 @@ func (b *unitBuilder) bothNames() {
 		r := *c.routes[0]
 		r.Host, r.Path, r.match, r.Type, r.pattern = other, "/", "/", networkingv1.PathTypePrefix, nil
 		if r.Closed == "" {
-			b.backends = append(b.backends, b.w.again(r.Backend))
+			b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[r.Backend]))
 		}
 		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: 308}
 		d := b.claim(other)
@@ -289,7 +289,7 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 	r.Closed = cmp.Or(b.settings.closed, fault.message)
 	if r.Closed == "" {
 		r.Backend = b.w.acquire(backend)
-		b.backends = append(b.backends, backend)
+		b.backends = append(b.backends, r.Backend)
 	}
 	return r
 }
