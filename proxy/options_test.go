@@ -1,6 +1,8 @@
 package proxy_test
 
 import (
+	"cmp"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
@@ -88,27 +90,49 @@ func optionCases() []optionCase {
 		{"session-cookie-samesite", with(session, "session-cookie-samesite", "Lax"), "/", 200, "SameSite=Lax"},
 		{"session-cookie-path", with(session, "session-cookie-path", "/x"), "/", 200, "Path=/x"},
 		{"load-balance", only("load-balance", "ewma"), "/", 200, ""},
+		{"proxy-read-timeout", only("proxy-read-timeout", "1"), "/?wait=yes", 504, "did not answer in time"},
+		{"proxy-read-timeout", only("proxy-read-timeout", "soon"), "/", 200, ""},
+		{"backend-protocol", only("backend-protocol", "https", "service", "secure"), "/", 200, "secure uri=/ "},
+		{"backend-protocol", only("service", "secure"), "/", 400, ""},
+		{"backend-protocol", only("backend-protocol", "FCGI"), "/", 503, "only HTTP and HTTPS are"},
+		{"proxy-ssl-verify", only("backend-protocol", "HTTPS", "service", "secure", "proxy-ssl-verify", "on"), "/", 502, "TLS handshake"},
+		{"proxy-ssl-secret", only("backend-protocol", "HTTPS", "service", "secure", "proxy-ssl-verify", "on", "proxy-ssl-secret", "default/vouches",
+			"proxy-ssl-name", "example.com"), "/", 200, "secure uri=/ "},
+		{"proxy-ssl-name", only("backend-protocol", "HTTPS", "service", "secure", "proxy-ssl-verify", "on", "proxy-ssl-secret", "default/vouches",
+			"proxy-ssl-name", "example.org"), "/", 502, "TLS handshake"},
+		{"proxy-ssl-secret", only("backend-protocol", "HTTPS", "proxy-ssl-secret", "missing"), "/", 503, "does not exist"},
+		{"proxy-next-upstream", only("proxy-next-upstream", "error http_502", "proxy-next-upstream-tries", "0", "proxy-next-upstream-timeout", "5"), "/", 200, ""},
+		{"proxy-next-upstream", only("proxy-next-upstream", "whenever"), "/", 200, ""},
 		{"upstream-hash-by", only("upstream-hash-by", "$request_uri"), "/", 200, ""},
 	}
 }
 
 func echo(t *testing.T, name string) string {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		fmt.Fprintf(w, "%s uri=%s host=%s prefix=%s ", name, r.RequestURI, r.Host, r.Header.Get("X-Forwarded-Prefix"))
-	}))
+	s := httptest.NewServer(echoing(name))
 	t.Cleanup(s.Close)
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// annotated is an Ingress with options. Of them, "path" and "tls" are not
-// annotations.
+// echoing says what it was asked; with ?wait it says nothing until it is left.
+func echoing(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("wait") {
+			<-r.Context().Done()
+			return
+		}
+		io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%s uri=%s host=%s prefix=%s ", name, r.RequestURI, r.Host, r.Header.Get("X-Forwarded-Prefix"))
+	})
+}
+
+// annotated is an Ingress with options. Of them, "path", "tls" and "service" are
+// not annotations.
 func annotated(name, host string, options map[string]string) *networkingv1.Ingress {
 	path := options["path"]
 	if path == "" {
 		path = "/"
 	}
-	ing := ingress(name, host, path, "web", number)
+	ing := ingress(name, host, path, cmp.Or(options["service"], "web"), number)
 	if options["use-regex"] != "" {
 		any := networkingv1.PathTypeImplementationSpecific
 		ing.Spec.Rules[0].HTTP.Paths[0].PathType = &any
@@ -118,7 +142,7 @@ func annotated(name, host string, options map[string]string) *networkingv1.Ingre
 	}
 	ing.Annotations = map[string]string{}
 	for key, value := range options {
-		if key != "path" && key != "tls" {
+		if key != "path" && key != "tls" && key != "service" {
 			ing.Annotations["nginx.ingress.kubernetes.io/"+key] = value
 		}
 	}
@@ -132,6 +156,11 @@ func TestOptions(t *testing.T) {
 	users := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte("ann:" + hash + "\n")}}
 	byKey := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "map"}, Data: map[string][]byte{"ann": []byte(hash)}}
 	objects := []snapshot.Object{service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")), users, byKey}
+	secure := httptest.NewTLSServer(echoing("secure"))
+	defer secure.Close()
+	vouches := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "vouches"}, Data: map[string][]byte{
+		"ca.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.TLS.Certificates[0].Certificate[0]})}}
+	objects = append(objects, vouches, service("secure", corev1.ServicePort{Port: 80}), slice("secure", "", strings.TrimPrefix(secure.URL, "https://")))
 	hosts := make([]string, len(optionCases()))
 	for i, k := range optionCases() {
 		hosts[i] = fmt.Sprintf("%s-%d.test", k.key, i)

@@ -148,6 +148,7 @@ func (d *Dispatcher) answer(ex *exchange.Exchange) {
 		d.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
 	if p.filters.Request(ex) {
+		ex.Request.Forwarding = found.Forwarding
 		r.forward(ex, found.Lead(ex.Request.Random[1]))
 	}
 	p.filters.Response(ex)

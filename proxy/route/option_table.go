@@ -178,7 +178,8 @@ func limits() []option {
 
 func upstreams() []option {
 	return []option{
-		{key: "backend-protocol", risk: riskLow, effect: ignored, doc: "protocol of the backend other than HTTP",
+		{key: "backend-protocol", risk: riskLow, effect: applied, parse: parseProtocol, guard: true,
+			doc: "protocol of the backend other than HTTP", differ: "HTTPS only; another one closes the route",
 			matters: func(v string) bool { return v != "" && !strings.EqualFold(v, "HTTP") }},
 		{key: "load-balance", risk: riskLow, effect: applied, parse: parseLoadBalance,
 			doc: "algorithm other than round_robin", differ: "least_requests is known too",
@@ -191,12 +192,12 @@ func upstreams() []option {
 		{key: "default-backend", risk: riskLow, effect: ignored, doc: "Service that answers while the backend has no endpoint"},
 		{key: "custom-http-errors", risk: riskLow, effect: ignored, doc: "statuses that default-backend answers"},
 		{key: "disable-proxy-intercept-errors", risk: riskLow, effect: noOp, doc: "leave the backend's errors alone, as is done here"},
-		{key: "proxy-connect-timeout", risk: riskLow, effect: ignored, doc: "time to connect to the backend"},
-		{key: "proxy-read-timeout", risk: riskLow, effect: ignored, doc: "longest silence of the backend"},
-		{key: "proxy-send-timeout", risk: riskLow, effect: ignored, doc: "longest time in which the backend takes nothing"},
-		{key: "proxy-next-upstream", risk: riskMedium, effect: ignored, doc: "when another endpoint is tried"},
-		{key: "proxy-next-upstream-timeout", risk: riskLow, effect: ignored, doc: "time for all tries"},
-		{key: "proxy-next-upstream-tries", risk: riskLow, effect: ignored, doc: "number of tries"},
+		{key: "proxy-connect-timeout", risk: riskLow, effect: applied, parse: parseConnectTimeout, doc: "time to connect to the backend"},
+		{key: "proxy-read-timeout", risk: riskLow, effect: applied, parse: parseReadTimeout, doc: "longest silence of the backend"},
+		{key: "proxy-send-timeout", risk: riskLow, effect: applied, parse: parseSendTimeout, doc: "longest time in which the backend takes nothing"},
+		{key: "proxy-next-upstream", risk: riskMedium, effect: applied, parse: parseNext, doc: "when another endpoint is tried"},
+		{key: "proxy-next-upstream-timeout", risk: riskLow, effect: applied, parse: parseTriesTimeout, doc: "time for all tries"},
+		{key: "proxy-next-upstream-tries", risk: riskLow, effect: applied, parse: parseTries, doc: "number of tries"},
 		{key: "proxy-http-version", risk: riskLow, effect: ignored, doc: "HTTP version of the backend",
 			matters: func(v string) bool { return v != "" && v != "1.1" }},
 		{key: "connection-proxy-header", risk: riskLow, effect: ignored, doc: "Connection header sent to the backend"},
@@ -214,11 +215,14 @@ func upstreams() []option {
 
 func upstreamTLS() []option {
 	return []option{
-		{key: "proxy-ssl-secret", risk: riskMedium, effect: ignored, doc: "our certificate and authorities towards the backend"},
-		{key: "proxy-ssl-verify", risk: riskLow, effect: ignored, doc: "verify the backend's certificate", matters: isOn},
+		{key: "proxy-ssl-secret", risk: riskMedium, effect: applied, parse: parseUpstreamSecret,
+			doc: "our certificate and authorities towards the backend", differ: "a missing Secret, or one of another namespace, closes the route"},
+		{key: "proxy-ssl-verify", risk: riskLow, effect: applied, parse: parseUpstreamVerify, guard: true,
+			doc: "verify the backend's certificate", differ: "without proxy-ssl-secret by the authorities of the system", matters: isOn},
 		{key: "proxy-ssl-verify-depth", risk: riskLow, effect: ignored, doc: "longest chain of the backend's certificate"},
-		{key: "proxy-ssl-name", risk: riskHigh, effect: ignored, doc: "name in the backend's certificate"},
-		{key: "proxy-ssl-server-name", risk: riskLow, effect: ignored, doc: "send that name", matters: isOn},
+		{key: "proxy-ssl-name", risk: riskHigh, effect: applied, parse: parseUpstreamName, guard: true,
+			doc: "name in the backend's certificate", differ: "the Service's name in the cluster by default"},
+		{key: "proxy-ssl-server-name", risk: riskLow, effect: applied, parse: parseUpstreamSNI, doc: "send that name", matters: isOn},
 		{key: "proxy-ssl-ciphers", risk: riskMedium, effect: ignored, doc: "cipher suites towards the backend"},
 		{key: "proxy-ssl-protocols", risk: riskLow, effect: ignored, doc: "TLS versions towards the backend"},
 	}

@@ -13,6 +13,7 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
 
@@ -22,17 +23,20 @@ type settings struct {
 	closed   string // why its routes are closed
 	dropped  bool
 
-	filters  filter.Settings
-	policy   balance.Policy
-	basic    basicOptions
-	cors     corsValues
-	redirTo  redirectOptions
-	sessions sessionOptions
-	canary   canaryOptions
-	wwwToo   bool // from-to-www-redirect
-	useRegex bool
-	rewrite  string // rewrite-target
-	allowed  string // the key that filled Access.Allow
+	filters        filter.Settings
+	policy         balance.Policy
+	forwarding     exchange.Forwarding
+	upstream       UpstreamTLS
+	upstreamSecret string // proxy-ssl-secret
+	basic          basicOptions
+	cors           corsValues
+	redirTo        redirectOptions
+	sessions       sessionOptions
+	canary         canaryOptions
+	wwwToo         bool // from-to-www-redirect
+	useRegex       bool
+	rewrite        string // rewrite-target
+	allowed        string // the key that filled Access.Allow
 }
 
 // defaults are the settings of an Ingress without annotations.
@@ -57,7 +61,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

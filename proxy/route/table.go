@@ -49,6 +49,8 @@ type Route struct {
 	RedirectTLS bool
 	// Filters are what the options of the Ingress ask of the filters; nil: nothing.
 	Filters *filter.Settings
+	// Forwarding is how its requests are forwarded; nil: as all are.
+	Forwarding *exchange.Forwarding
 
 	match   string // Path, normalised
 	want    redirect

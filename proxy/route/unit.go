@@ -14,6 +14,7 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
 
@@ -71,11 +72,12 @@ func (u *unit) claim(host string) *claim {
 // A unitBuilder compiles one Ingress.
 type unitBuilder struct {
 	*unit
-	ingress  *networkingv1.Ingress
-	w        *compiler
-	class    ingressclass.Class
-	settings settings
-	filters  *filter.Settings // of routes without a rewrite; nil: none
+	ingress    *networkingv1.Ingress
+	w          *compiler
+	class      ingressclass.Class
+	settings   settings
+	filters    *filter.Settings // of routes without a rewrite; nil: none
+	forwarding *exchange.Forwarding
 }
 
 func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
@@ -91,7 +93,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	if b.settings.dropped {
 		return b.unit
 	}
-	b.filters = b.settings.filtersOf()
+	b.filters, b.forwarding = b.settings.filtersOf(), b.settings.forwardingOf()
 	b.rules()
 	if !b.settings.canary.on {
 		b.bothNames()
@@ -275,7 +277,7 @@ func (b *unitBuilder) defaultBackend() {
 // one whose guard is not understood is closed whatever its backend.
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
 	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
-		Filters: b.filters, nginx: b.class.Nginx, guarded: b.settings.guards()}
+		Filters: b.filters, Forwarding: b.forwarding, nginx: b.class.Nginx, guarded: b.settings.guards()}
 	b.rewrite(r)
 	backend, fault := b.backend(be)
 	r.Service = backend.Service
@@ -303,7 +305,7 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 	}
 	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Service.Name}
 	b.dependsOn(refTo(snapshot.Service, key))
-	backend := Backend{Service: key, AnyNode: b.class.Nginx, Policy: b.settings.policy,
+	backend := Backend{Service: key, AnyNode: b.class.Nginx, Policy: b.settings.policy, TLS: b.settings.upstream,
 		Port: balance.PortRef{Number: be.Service.Port.Number, Name: be.Service.Port.Name}}
 	svc, ok := b.w.c.Services.Get(key)
 	if !ok {

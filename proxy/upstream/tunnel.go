@@ -43,15 +43,15 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	r.Status, r.Body, r.Length = 101, t, 0
 	r.Header.AddBorrowed([]byte("Upgrade"), hop.Upgrade)
 	t.keep = false
-	r.Upgraded = func(client io.ReadWriteCloser) {
+	silence := t.engine.options.UpgradeTimeout
+	if f := t.ex.Request.Forwarding; f != nil && f.ReadTimeout > 0 {
+		silence = f.ReadTimeout // as nginx has it: who sets one means WebSockets
+	}
+	r.Upgraded = func(client io.ReadWriteCloser) { // the exchange is over by then
 		n := &tunnel{
-			engine: t.engine, upstream: t.conn, client: client,
-			silence: t.engine.options.UpgradeTimeout,
-			first:   append([]byte(nil), (*t.buf)[t.start:t.end]...),
-			picker:  &t.backend.picker, counted: t.counted,
-		}
-		if f := t.ex.Request.Forwarding; f != nil && f.ReadTimeout > 0 {
-			n.silence = f.ReadTimeout // as nginx has it: who sets one means WebSockets
+			engine: t.engine, upstream: t.conn, client: client, silence: silence,
+			first:  append([]byte(nil), (*t.buf)[t.start:t.end]...),
+			picker: &t.backend.picker, counted: t.counted,
 		}
 		t.conn, t.counted = nil, nil
 		t.release()

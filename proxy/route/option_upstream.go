@@ -1,0 +1,155 @@
+package route
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// maxSeconds bounds what an annotation may ask for: a day.
+const maxSeconds = 24 * 60 * 60
+
+// parseTimeout reads a timeout of nginx: whole seconds, with or without their unit.
+func parseTimeout(value string, least int) (time.Duration, error) {
+	n, err := strconv.Atoi(strings.TrimSuffix(value, "s"))
+	if err != nil || n < least || n > maxSeconds {
+		return 0, fmt.Errorf("%q is no number of seconds from %d to %d", value, least, maxSeconds)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+func parseConnectTimeout(s *settings, value string) (err error) {
+	s.forwarding.ConnectTimeout, err = parseTimeout(value, 1)
+	return err
+}
+
+func parseReadTimeout(s *settings, value string) (err error) {
+	s.forwarding.ReadTimeout, err = parseTimeout(value, 1)
+	return err
+}
+
+func parseSendTimeout(s *settings, value string) (err error) {
+	s.forwarding.SendTimeout, err = parseTimeout(value, 1)
+	return err
+}
+
+func parseTriesTimeout(s *settings, value string) (err error) {
+	s.forwarding.TriesTimeout, err = parseTimeout(value, 0)
+	return err
+}
+
+// manyTries stands for no bound: more endpoints than anybody has.
+const manyTries = 1 << 20
+
+func parseTries(s *settings, value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 || n > manyTries {
+		return fmt.Errorf("%q is no number of tries", value)
+	}
+	if n == 0 {
+		n = manyTries
+	}
+	s.forwarding.Tries = n
+	return nil
+}
+
+// parseNext reads the reasons of proxy_next_upstream. "off" excludes all others.
+func parseNext(s *settings, value string) error {
+	reasons := map[string]exchange.Next{
+		"error": exchange.NextError, "timeout": exchange.NextTimeout, "invalid_header": exchange.NextInvalid,
+		"http_403": exchange.Next403, "http_404": exchange.Next404, "http_429": exchange.Next429, "http_500": exchange.Next500,
+		"http_502": exchange.Next502, "http_503": exchange.Next503, "http_504": exchange.Next504,
+		"non_idempotent": exchange.NextNonIdempotent, "off": exchange.NextOff,
+	}
+	var next exchange.Next
+	for _, word := range strings.Fields(value) {
+		reason, ok := reasons[word]
+		if !ok {
+			return fmt.Errorf("%q is no reason to ask another endpoint", word)
+		}
+		next |= reason
+	}
+	if next&exchange.NextOff != 0 {
+		next = exchange.NextOff
+	}
+	s.forwarding.Next = next
+	return nil
+}
+
+// forwardingOf returns what routes are given, nil for nothing.
+func (s *settings) forwardingOf() *exchange.Forwarding {
+	if s.forwarding == (exchange.Forwarding{}) {
+		return nil
+	}
+	f := s.forwarding
+	return &f
+}
+
+// parseProtocol reads how endpoints are spoken to.
+func parseProtocol(s *settings, value string) error {
+	switch strings.ToUpper(value) {
+	case "HTTP":
+	case "HTTPS":
+		s.upstream.On = true
+	default:
+		return fmt.Errorf("%q is not spoken to backends yet, only HTTP and HTTPS are", value)
+	}
+	return nil
+}
+
+// parseSwitch reads a switch of nginx, which ingress-nginx passes on as it is.
+func parseSwitch(value string) (bool, error) {
+	switch value {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return parseBool(value)
+}
+
+func parseUpstreamVerify(s *settings, value string) (err error) {
+	s.upstream.Verify, err = parseSwitch(value)
+	return err
+}
+
+func parseUpstreamSNI(s *settings, value string) (err error) {
+	s.upstream.SendName, err = parseSwitch(value)
+	return err
+}
+
+func parseUpstreamName(s *settings, value string) error {
+	if why := invalidHost(value); why != "" || strings.HasPrefix(value, "*") {
+		return fmt.Errorf("%q is no DNS name in lower case", value)
+	}
+	s.upstream.Name = value
+	return nil
+}
+
+// parseUpstreamSecret names the Secret; finishUpstream looks for it.
+func parseUpstreamSecret(s *settings, value string) error {
+	s.upstreamSecret = value
+	return nil
+}
+
+// finishUpstream closes a route that is to verify its endpoints by authorities, or
+// to show them a certificate, that it may not have.
+func (s *settings) finishUpstream(r refs) *finding {
+	if !s.upstream.On {
+		s.upstream = UpstreamTLS{} // the other keys say nothing without TLS
+		return nil
+	}
+	if s.upstreamSecret == "" {
+		return nil
+	}
+	secret, err := r.secret(s.upstreamSecret)
+	if err != nil {
+		f := s.close("proxy-ssl-secret", "says whom to trust and "+err.Error())
+		return &f
+	}
+	s.upstream.Secret.Namespace, s.upstream.Secret.Name = secret.Namespace, secret.Name
+	return nil
+}
