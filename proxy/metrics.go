@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are those that only the hall can know.
+// metrics are those that only the component can know.
 type metrics struct {
 	proxy   *Proxy
 	applied prometheus.Histogram

@@ -63,7 +63,7 @@ func Kinds() []snapshot.Kind {
 	}
 }
 
-// Proxy is the hall. Make one with New.
+// Proxy is the component. Make one with New.
 type Proxy struct {
 	options   Options
 	dispatch  *dispatch.Dispatcher

@@ -16,7 +16,7 @@ type Options struct {
 	// DefaultCertificate is the Secret for server names without certificate.
 	DefaultCertificate snapshot.Key
 	// FallbackCertificate stands in while that Secret is not usable. Whoever
-	// calls makes it, since a pure room has no randomness; it may be nil.
+	// calls makes it, since a pure package has no randomness; it may be nil.
 	FallbackCertificate *tls.Certificate
 
 	// Now judges certificates. If it is zero, none expires.

@@ -230,7 +230,7 @@ type compiler struct {
 	addresses  []*address // those of layer 2, sorted by address
 	claims     map[netip.Addr]Claim
 	published  map[netip.Addr]pledge // the best in SpeakerStatuses
-	wishful    bool                  // some advertisement has preferences
+	preferring bool                  // some advertisement has preferences
 	burden     burden
 }
 

@@ -139,10 +139,10 @@ func (w *world) may(n twinNode, a twinAddr) bool {
 	return n.alive && !n.barred && n.subnet && (a.local == nil || a.local[n.name]) && (a.only == nil || a.only[n.name])
 }
 
-// fittest is the naive twin of whom a new claim prefers: every wish counts
-// only among those that fulfil the wishes before it, if any do.
+// fittest is the naive twin of whom a new claim prefers: every preference counts
+// only among those that fulfil the preferences before it, if any do.
 func (w *world) fittest(in []twinNode) []twinNode {
-	for _, wish := range []func(twinNode) bool{
+	for _, preference := range []func(twinNode) bool{
 		func(n twinNode) bool { return !n.leave },
 		func(n twinNode) bool { return n.ready },
 		func(n twinNode) bool { return !n.behind },
@@ -150,7 +150,7 @@ func (w *world) fittest(in []twinNode) []twinNode {
 	} {
 		var fulfil []twinNode
 		for _, n := range in {
-			if wish(n) {
+			if preference(n) {
 				fulfil = append(fulfil, n)
 			}
 		}

@@ -48,7 +48,7 @@ func (k *compiler) decide() {
 	k.burden = newBurden(len(k.nodes), len(k.fittest(slices.Clone(k.usable))), len(k.addresses))
 	var free []*address
 	for _, e := range k.addresses {
-		if i, ok := k.keeper(e); ok && !k.outwished(e, i) {
+		if i, ok := k.keeper(e); ok && !k.outpreferred(e, i) {
 			k.settle(e, i)
 		} else {
 			free = append(free, e)
@@ -137,7 +137,7 @@ func (k *compiler) act(e *address, me int) {
 			k.plan.L2.Take = append(k.plan.L2.Take, take)
 		}
 	case mine && cut: // it is no longer answered for, and others will
-	case mine && e.outwished: // for as long as it takes: this node may serve it
+	case mine && e.outpreferred: // for as long as it takes: this node may serve it
 		k.plan.L2.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 	case mine && k.nodes[me].alive:
 		k.handOver(e, me, claim.Epoch)
@@ -199,7 +199,7 @@ func (k *compiler) cause(e *address, claim Claim) Cause {
 	}
 	i, exists := k.nodeIndex[claim.Node]
 	switch {
-	case e.outwished:
+	case e.outpreferred:
 		return Preferred
 	case !exists || !k.nodes[i].alive:
 		return Died

@@ -46,7 +46,7 @@ func (l *lagging) names() (out []string) {
 	return out
 }
 
-// turn lets one speaker decide and act, as the hall does. A question that was
+// turn lets one speaker decide and act, as the component does. A question that was
 // refused is put again when retry says so.
 func (l *lagging) turn(me string, retry bool) {
 	a := netip.MustParseAddr(sharedAddress)

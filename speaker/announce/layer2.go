@@ -12,9 +12,9 @@ type address struct {
 	pool  int // into compiler.pools
 	users []user
 	owner int // node index, -1 nobody
-	// outwished says that its holder keeps it only until owner, which changed
+	// outpreferred says that its holder keeps it only until owner, which changed
 	// preferences name, has taken it.
-	outwished bool
+	outpreferred bool
 }
 
 // readLayer2 picks the addresses that have an owner.

@@ -161,7 +161,7 @@ func (s *modelState) meet(i, j int) {
 	s.hear(j, i)
 }
 
-// act carries out the plan of i as the hall does.
+// act carries out the plan of i as the component does.
 func (m *model) act(t *testing.T, s modelState, i int) modelState {
 	p := m.plan(&s, i)
 	if s.leaving[i][i] {

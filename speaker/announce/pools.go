@@ -34,7 +34,7 @@ type advert struct {
 	interfaces map[string]struct{}
 	nodes      []bool  // by node: whether it may own
 	weight     []int32 // by node: how much it is preferred
-	wish       uint64  // see wishOf
+	preference uint64  // see fingerprintOf
 }
 
 func (k *compiler) readAdvertisements() {
@@ -64,8 +64,8 @@ func (k *compiler) readAdvertisements() {
 			}
 			a.interfaces[name] = struct{}{}
 		}
-		a.wish = wishOf(l2.Spec.PreferredNodeSelectors, preferred)
-		k.wishful = k.wishful || a.wish != 0
+		a.preference = fingerprintOf(l2.Spec.PreferredNodeSelectors, preferred)
+		k.preferring = k.preferring || a.preference != 0
 		for i, n := range k.nodes {
 			a.nodes[i] = anyMatches(nodes, n.labels)
 			for j, s := range preferred {

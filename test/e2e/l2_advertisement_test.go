@@ -38,7 +38,7 @@ func advertisements() []onTheWire {
 	}, {
 		row:     "interface_selector.go: an interface that no node has",
 		adverts: []string{"{ipAddressPools: [l2], interfaces: [eth9]}"},
-		told:    "NoEligibleNode: no node can announce 10.77.0.241: node1: it has no interface eth9",
+		told:    "NoEligibleNode: no node can announce ADDRESS: node1: it has no interface eth9",
 	}, {
 		row:     "interface_selector.go: with a node selector",
 		adverts: []string{"{ipAddressPools: [l2], interfaces: [eth1], nodeSelectors: [{matchLabels: {quayside.io/lab-node: '4'}}]}"},
@@ -65,7 +65,7 @@ func advertisements() []onTheWire {
 	}, {
 		row:     "node_selector.go: no node matches",
 		adverts: []string{"{ipAddressPools: [l2], nodeSelectors: [{matchLabels: {quayside.io/lab-node: none}}]}"},
-		told:    "NoEligibleNode: no node can announce 10.77.0.241: node1: no advertisement selects it",
+		told:    "NoEligibleNode: no node can announce ADDRESS: node1: no advertisement selects it",
 	}, {
 		row:     "service_selector.go: pool and Service selectors",
 		adverts: []string{"{ipAddressPoolSelectors: [{matchLabels: {kind: l2}}], serviceSelectors: [{matchLabels: {team: red, zone: a}}]}"},
@@ -73,7 +73,7 @@ func advertisements() []onTheWire {
 	}, {
 		row:     "service_selector.go: none matches",
 		adverts: []string{"{ipAddressPools: [l2], serviceSelectors: [{matchLabels: {team: red, zone: b}}]}"},
-		told:    `NotAdvertised: 10.77.0.241 is not announced: no advertisement of pool "l2" has a service selector that matches`,
+		told:    `NotAdvertised: ADDRESS is not announced: no advertisement of pool "l2" has a service selector that matches`,
 	}, {
 		row:     "service_selector.go: one of several matches",
 		adverts: []string{"{ipAddressPools: [l2], serviceSelectors: [{matchLabels: {team: blue}}, {matchLabels: {zone: a}}]}"},
@@ -107,7 +107,7 @@ func TestL2Advertisements(t *testing.T) {
 			}
 			if c.told != "" {
 				reason, _, _ := strings.Cut(c.told, ":")
-				here.inState("Service "+e.Namespace()+"/web", c.told)
+				here.inState("Service "+e.Namespace()+"/web", strings.Replace(c.told, "ADDRESS", addresses[0], 1))
 				here.told("Service", "web", reason)
 			}
 		})

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,10 +45,16 @@ func TestSpeakersSayWhatTheyDo(t *testing.T) {
 		}
 		return nil
 	})
-	events := e.announcingEvents(t)
+	// Events have a pace, and those of the tests before may stand in line.
+	e.Eventually(settle, func() error {
+		if e.announcingEvents(t) == 0 {
+			return errors.New("the Service has not heard who announces its address")
+		}
+		return nil
+	})
 	time.Sleep(3 * time.Second)
-	if again := e.announcingEvents(t); events != 1 || again != 1 {
-		t.Errorf("%d events, later %d; want one", events, again)
+	if events := e.announcingEvents(t); events != 1 {
+		t.Errorf("%d events, want one", events)
 	}
 }
 

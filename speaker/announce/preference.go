@@ -16,33 +16,33 @@ import (
 // is published with a fingerprint of the preferences it was made under, and
 // while that is not today's, the address may move to a node of more weight.
 
-// wishOf is the fingerprint of the preferences of one advertisement; 0: none.
-func wishOf(terms []v1alpha1.PreferredNode, parsed []labels.Selector) (wish uint64) {
+// fingerprintOf is the fingerprint of the preferences of one advertisement; 0: none.
+func fingerprintOf(terms []v1alpha1.PreferredNode, parsed []labels.Selector) (preference uint64) {
 	for i, s := range parsed {
-		wish += hashString(strconv.Itoa(int(terms[i].Weight)) + " " + s.String())
+		preference += hashString(strconv.Itoa(int(terms[i].Weight)) + " " + s.String())
 	}
-	return wish
+	return preference
 }
 
-// wishText is the fingerprint of the preferences that apply to e.
-func (k *compiler) wishText(e *address) string {
-	if !k.wishful {
+// preferenceText is the fingerprint of the preferences that apply to e.
+func (k *compiler) preferenceText(e *address) string {
+	if !k.preferring {
 		return ""
 	}
-	var wish uint64
+	var preference uint64
 	counted := make([]int, 0, 8)
 	for _, u := range e.users {
 		for _, a := range u.adverts {
 			if !slices.Contains(counted, a) { // who shares the address edits nothing
 				counted = append(counted, a)
-				wish += k.adverts[a].wish
+				preference += k.adverts[a].preference
 			}
 		}
 	}
-	if wish == 0 {
+	if preference == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%016x", wish)
+	return fmt.Sprintf("%016x", preference)
 }
 
 // pledge is what a SpeakerStatus says of one claim, and under which preferences
@@ -58,12 +58,12 @@ func (k *compiler) pledgeOf(e *address) (preference string, told bool) {
 	return p.preference, told && p.Claim == k.claims[e.addr]
 }
 
-// outwished reports whether e, held by node i, should move because its
+// outpreferred reports whether e, held by node i, should move because its
 // preferences have changed. What no status mentions counts as settled.
-func (k *compiler) outwished(e *address, i int) bool {
+func (k *compiler) outpreferred(e *address, i int) bool {
 	preference, told := k.pledgeOf(e)
-	e.outwished = told && preference != k.wishText(e) && k.outweighed(e, i)
-	return e.outwished
+	e.outpreferred = told && preference != k.preferenceText(e) && k.outweighed(e, i)
+	return e.outpreferred
 }
 
 // outweighed reports whether another candidate for e is preferred to node i.
@@ -81,11 +81,11 @@ const renewed = "renewed"
 // time.
 func (k *compiler) preference(e *address, i int) string {
 	preference, told := k.pledgeOf(e)
-	if e.outwished {
+	if e.outpreferred {
 		return preference
 	}
-	if _, remembered := k.view.Remembered[e.addr]; remembered && !told && k.wishful && k.outweighed(e, i) {
+	if _, remembered := k.view.Remembered[e.addr]; remembered && !told && k.preferring && k.outweighed(e, i) {
 		return renewed
 	}
-	return k.wishText(e)
+	return k.preferenceText(e)
 }
