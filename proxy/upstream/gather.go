@@ -127,7 +127,7 @@ func (g *gather) write(t *exchange.Trailer, last bool) error {
 		return g.err
 	}
 	g.mu.Lock()
-	data, read := g.buf[g.sent:g.read], g.read
+	data := g.buf[g.sent:g.read]
 	g.mu.Unlock()
 	g.pieces = g.pieces[:0]
 	if !g.chunked {
@@ -137,7 +137,7 @@ func (g *gather) write(t *exchange.Trailer, last bool) error {
 	}
 	g.err = g.send()
 	g.mu.Lock()
-	g.sent = read
+	g.sent += len(data) // where there was nothing to write, room may have begun anew
 	g.mu.Unlock()
 	return g.err
 }
