@@ -253,7 +253,8 @@ func TestPairDetects(t *testing.T) {
 		if !p.run(2*detection, func() bool { return p.ends[one].state != Up }) {
 			t.Fatalf("still up")
 		}
-		if took := p.now.Sub(last); took != detection || p.ends[one].diag != DiagExpired {
+		// A poll that was under way may excuse the other end for a round trip.
+		if took := p.now.Sub(last); took < detection || took > detection+2*delay || p.ends[one].diag != DiagExpired {
 			t.Fatalf("down %v after the last packet (%v), want %v", took, p.ends[one].diag, detection)
 		}
 		within, why := delay+ms, DiagNeighbor
