@@ -44,9 +44,11 @@ func (h *Controller) inspect(ctx context.Context) error {
 			before := table
 			table = route.Compile(c, before, options)
 			if !table.SameReferences(before) {
-				secrets = h.options.Source.Refer(snapshot.Secret, table.Secrets())
+				if secrets = h.options.Source.Refer(snapshot.Secret, table.Secrets()); isClosed(secrets) {
+					secrets = nil
+				}
 			}
-			if secrets == nil || isClosed(secrets) { // else every one of them would be missed
+			if secrets == nil { // else every one of them would be missed
 				h.settle("route", table.Problems)
 			}
 			next = earlier(next, table.NextWake)
