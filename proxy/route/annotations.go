@@ -38,9 +38,20 @@ const (
 	riskCritical risk = "Critical"
 )
 
+// scope is how far an annotation reaches.
+type scope string
+
+const (
+	ofLocation scope = "location" // each path of its Ingress
+	ofIngress  scope = "Ingress"  // its Ingress as a whole
+	ofHost     scope = "host"     // all paths of its hosts, those of other Ingresses too
+)
+
 // option is one annotation.
 type option struct {
 	key    string // without prefix
+	scope  scope
+	unset  string // the value that ingress-nginx goes by where there is none; empty: no value says it
 	risk   risk
 	effect effect
 	doc    string // what it does in ingress-nginx; quoted where it does nothing here

@@ -181,11 +181,13 @@ type corsValues struct {
 	filter.CORS
 }
 
+const (
+	corsMethods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
+	corsHeaders = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
+)
+
 func corsDefaults() corsValues {
-	return corsValues{CORS: filter.CORS{
-		Origins: []string{"*"}, Methods: "GET, PUT, POST, DELETE, PATCH, OPTIONS", Credentials: true, MaxAge: 1728000,
-		Headers: "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization",
-	}}
+	return corsValues{CORS: filter.CORS{Origins: []string{"*"}, Methods: corsMethods, Headers: corsHeaders, Credentials: true, MaxAge: 1728000}}
 }
 
 func parseEnableCORS(s *settings, value string) (err error) {

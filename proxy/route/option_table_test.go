@@ -20,8 +20,14 @@ func TestOptionTableIsSound(t *testing.T) {
 		if i > 0 && table[i-1].key >= o.key {
 			t.Errorf("%s does not come after %s", o.key, table[i-1].key)
 		}
-		if o.doc == "" || o.risk == "" {
-			t.Errorf("%s lacks a doc or a risk", o.key)
+		if o.doc == "" || o.risk == "" || o.scope == "" {
+			t.Errorf("%s lacks a doc, a risk or a scope", o.key)
+		}
+		if o.parse != nil && o.unset != "" {
+			s := defaults(ingressclass.Class{Nginx: true})
+			if err := o.parse(&s, o.unset); err != nil {
+				t.Errorf("the default of %s is no value of it: %v", o.key, err)
+			}
 		}
 		if (o.effect == applied) != (o.parse != nil) {
 			t.Errorf("%s has effect %d, but parse is set: %v", o.key, o.effect, o.parse != nil)

@@ -47,11 +47,14 @@ What is not obeyed is told on the Ingress, as an Event and in ` + "`quayside sta
 - **accepted**: there is nothing to do here, so it is accepted in silence.
 
 A value that is not understood has no effect and is told. Those marked with ! close the route instead,
-since without them requests would pass a guard or reach another place than meant. Risk is what the author
-of an Ingress may do to others with it, as ingress-nginx grades it.
+since without them requests would pass a guard or reach another place than meant.
 
-| key | here | what it does | risk |
-|---|---|---|---|
+Scope is how far it reaches: each path of its Ingress (location), its Ingress as a whole, or all paths of its hosts,
+those of other Ingresses too. Default is the value that ingress-nginx goes by where there is none. Risk is what the
+author of an Ingress may do to others with it, as ingress-nginx grades it.
+
+| key | scope | default | here | what it does | risk |
+|---|---|---|---|---|---|
 `)
 	for _, o := range optionTable() {
 		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told", closes: "closed"}[o.effect]
@@ -65,7 +68,11 @@ of an Ingress may do to others with it, as ingress-nginx grades it.
 		if o.guard {
 			mark = " !"
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", o.key, mark, here, strings.ReplaceAll(o.doc, "|", `\|`), o.risk)
+		unset := ""
+		if o.unset != "" {
+			unset = "`" + o.unset + "`"
+		}
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s |\n", o.key, mark, o.scope, unset, here, strings.ReplaceAll(o.doc, "|", `\|`), o.risk)
 	}
 	return b.String()
 }
