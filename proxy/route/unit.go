@@ -95,12 +95,12 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	}
 	b.filters, b.forwarding = b.settings.filtersOf(), b.settings.forwardingOf()
 	b.rules()
-	if !b.settings.canary.on {
+	if !b.settings.canary.on { // else there is nothing more to it, as in ingress-nginx
 		b.bothNames()
 		b.defaultBackend()
-	}
-	for i := range ing.Spec.TLS {
-		b.tls(&ing.Spec.TLS[i])
+		for i := range ing.Spec.TLS {
+			b.tls(&ing.Spec.TLS[i])
+		}
 	}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
 	b.problems = slices.Compact(b.problems)
