@@ -51,6 +51,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-s.rules.Watch():
 		case <-s.bfd.Watch():
 			s.bgp.Set(guarded(s.routers, s.bfd.State()))
+			s.tellSessions(p)
 			continue
 		case <-s.bgp.Watch():
 			// It decides nothing: a peer that flaps must not keep us compiling.

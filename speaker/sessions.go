@@ -8,9 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/bgp"
@@ -130,21 +128,4 @@ func (s *Speaker) leaveRouters(ctx context.Context) {
 	if err := s.bgp.Leave(ctx, words, !s.drains); err != nil && ctx.Err() != nil {
 		s.opts.Log.Warn("routers were not told everything in time", "error", err)
 	}
-}
-
-// sessionsNow are the sessions for people and for SpeakerStatus.
-func (s *Speaker) sessionsNow() []v1alpha1.BGPSession {
-	var out []v1alpha1.BGPSession
-	for _, state := range s.bgp.State() {
-		one := v1alpha1.BGPSession{Peer: state.Name, State: state.State, Advertised: int64(state.Announced), LastError: state.LastError}
-		if !state.Since.IsZero() {
-			since := metav1.NewTime(state.Since.UTC().Truncate(time.Second))
-			one.Since = &since
-		}
-		if state.Announced > 0 {
-			one.Hash = fmt.Sprintf("%016x", state.Hash)
-		}
-		out = append(out, one)
-	}
-	return out
 }

@@ -72,6 +72,7 @@ type Speaker struct {
 	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
 	secrets []snapshot.Key                // with passwords of sessions
 	routers *bgp.Want                     // without what BFD has found
+	told    []v1alpha1.BGPSession         // as they were when last told
 	drains  bool                          // the node itself is to go
 }
 

@@ -52,10 +52,14 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 }
 
 // tellSessions publishes what the machine said last, with the sessions as they
-// stand.
+// stand, and Events about those that have changed.
 func (s *Speaker) tellSessions(p *publisher) {
-	sessions := s.sessionsNow()
+	sessions := describeSessions(s.bgp.State(), s.bfd.State())
 	state := *s.state.Load()
+	for _, e := range sessionEvents(s.opts.NodeName, s.told, sessions) {
+		s.opts.Writer.Event(e.About, e.Type, e.Reason, e.Message)
+	}
+	s.told = sessions
 	state.BGPSessions = sessions
 	s.state.Store(&state)
 	if s.status != nil {

@@ -108,6 +108,19 @@ type BGPSession struct {
 	//
 	// +optional
 	LastError string `json:"lastError,omitempty"`
+	// Withheld says how many prefixes this peer cannot be told, and why.
+	//
+	// +optional
+	Withheld string `json:"withheld,omitempty"`
+	// BFDState of RFC 5880 6.2 of the BFD session that guards this one: Up, Init,
+	// Down or AdminDown; empty if there is none.
+	//
+	// +optional
+	BFDState string `json:"bfdState,omitempty"`
+	// BFDReason says why BFDState is not Up.
+	//
+	// +optional
+	BFDReason string `json:"bfdReason,omitempty"`
 }
 
 // SpeakerInterface is one interface of the node.

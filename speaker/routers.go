@@ -1,0 +1,95 @@
+package speaker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/bfd"
+	"quayside.io/speaker/bfd/session"
+	"quayside.io/speaker/bgp"
+	"quayside.io/speaker/ownership"
+)
+
+// established is the state of a session that carries routes (RFC 4271 8.2.2).
+const established = "Established"
+
+// describeSessions puts sessions, and what BFD has found of their paths, into the
+// words of a SpeakerStatus.
+func describeSessions(states []bgp.SessionState, found map[string]bfd.Status) []v1alpha1.BGPSession {
+	var out []v1alpha1.BGPSession
+	for _, state := range states {
+		one := v1alpha1.BGPSession{
+			Peer: state.Name, State: state.State, Advertised: int64(state.Announced),
+			LastError: state.LastError, Withheld: withheld(state.Withheld),
+		}
+		if !state.Since.IsZero() {
+			since := metav1.NewTime(state.Since.UTC().Truncate(time.Second))
+			one.Since = &since
+		}
+		if state.Announced > 0 {
+			one.Hash = fmt.Sprintf("%016x", state.Hash)
+		}
+		if path, guarded := found[state.Name]; guarded {
+			if one.BFDState = path.State.String(); path.State != session.Up {
+				one.BFDReason = cmp.Or(path.Problem, path.Diag)
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func withheld(reasons map[string]int) string {
+	var out []string
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		out = append(out, fmt.Sprintf("%d: %s", reasons[why], why))
+	}
+	return strings.Join(out, "; ")
+}
+
+// sessionEvents says what became of sessions, on their BGPPeers. A session that
+// stays as it is, and one that is not wanted any more, is no news.
+func sessionEvents(node string, was, now []v1alpha1.BGPSession) (events []ownership.Notice) {
+	before := map[string]v1alpha1.BGPSession{}
+	for _, s := range was {
+		before[s.Peer] = s
+	}
+	for i := range now {
+		s := &now[i]
+		tell := func(kind, reason, message string) {
+			about := snapshot.Ref{Kind: snapshot.BGPPeer.String(), Key: snapshot.Key{Name: s.Peer}}
+			events = append(events, ownership.Notice{About: about, Type: kind, Reason: reason, Message: "node " + node + ": " + message})
+		}
+		old := before[s.Peer]
+		up, wasUp := s.State == established, old.State == established
+		switch {
+		case up && !wasUp:
+			tell(corev1.EventTypeNormal, "SessionUp", "the BGP session is "+established)
+		case !up && wasUp:
+			tell(corev1.EventTypeWarning, "SessionDown", "the BGP session is down: "+cmp.Or(s.LastError, "its state is "+s.State))
+		case !up && s.LastError != old.LastError:
+			tell(corev1.EventTypeWarning, "SessionDown", "there is no BGP session: "+s.LastError)
+		}
+		if s.Withheld != old.Withheld && s.Withheld != "" {
+			tell(corev1.EventTypeWarning, "RoutesWithheld", "routes that the peer cannot be told, "+s.Withheld)
+		}
+		const bfdUp = "Up"
+		switch {
+		case s.BFDState == bfdUp && old.BFDState != bfdUp:
+			tell(corev1.EventTypeNormal, "BFDUp", "BFD guards the path")
+		case s.BFDState == "" || s.BFDState == bfdUp:
+		case old.BFDState == bfdUp, s.BFDReason != old.BFDReason && s.BFDReason != "":
+			tell(corev1.EventTypeWarning, "BFDDown", "BFD is "+s.BFDState+": "+cmp.Or(s.BFDReason, "no reason is known"))
+		}
+	}
+	return events
+}
