@@ -67,7 +67,7 @@ func (f *clusterFlags) assign() assign.Options {
 }
 
 func (f *clusterFlags) announce() announce.Options {
-	return announce.Options{IgnoreExcludeLabel: f.ignoreExcludeLB, ExternalIPs: f.externalIPs}
+	return announce.Options{IgnoreExcludeLabel: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, Namespace: f.namespace}
 }
 
 func (f *clusterFlags) routes() (route.Options, error) { return f.ingress.routes(f.namespace) }

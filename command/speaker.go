@@ -69,9 +69,9 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 }
 
 // localSpeaker is the speaker of `up --announce`: the only one there is.
-func localSpeaker(files *cluster.Files, node string, p *process) (*speaker.Speaker, error) {
+func localSpeaker(files *cluster.Files, node, namespace string, p *process) (*speaker.Speaker, error) {
 	return speaker.New(speaker.Options{
-		Source: files.Source, Writer: files, NodeName: node, Solitary: true,
+		Source: files.Source, Writer: files, NodeName: node, Solitary: true, Namespace: namespace,
 		Log: p.component("speaker"), Registerer: p.registry,
 	})
 }

@@ -44,7 +44,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 	findings := []func() []snapshot.Problem{control.Problems, front.Problems, forwarding.problems}
 	tasks := []task{running(files.Run), control, running(forwarding.run)}
 	if f.announce {
-		speaking, err := localSpeaker(files, f.proxy.nodeName, p)
+		speaking, err := localSpeaker(files, f.proxy.nodeName, f.proxy.namespace, p)
 		if err != nil {
 			return err
 		}
@@ -56,9 +56,10 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		}
 		return all
 	}
-	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: func() *explain.Report {
-		return explain.Status(files.Snapshot(), problems())
-	}}
+	report := func() *explain.Report {
+		return explain.Status(explain.Scene{Cluster: files.Snapshot(), Problems: problems(), Now: time.Now()})
+	}
+	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: report}
 	tasks = append(tasks, running(s.run))
 	if f.demo {
 		d := demo.New(files, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
@@ -75,7 +76,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		return struct {
 			*explain.Report
 			Proxy any `json:"proxy"`
-		}{explain.Status(files.Snapshot(), problems()), front.State()}
+		}{report(), front.State()}
 	}
 	return p.run(ctx, front, state, tasks...)
 }

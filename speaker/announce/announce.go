@@ -106,6 +106,9 @@ type Options struct {
 	// ExternalIPs announces the addresses in spec.externalIPs of Services that
 	// lie in a pool, too.
 	ExternalIPs bool
+	// Namespace is the only one that passwords of BGP sessions are read from; "":
+	// it is not known, and no peer is judged by it.
+	Namespace string
 }
 
 // Answer is one address that this node answers for.

@@ -93,7 +93,18 @@ func (k *compiler) readPeer(o *v1alpha1.BGPPeer) (p peer, err error) {
 		p.RouterID = k.routerID()
 	}
 	p.BFD = k.readBFD(o)
+	k.tellElsewhere(o)
 	return p, nil
+}
+
+// tellElsewhere reports a password that is looked for in another namespace than
+// the one that the peer names.
+func (k *compiler) tellElsewhere(o *v1alpha1.BGPPeer) {
+	named, ours := o.Spec.PasswordSecret, k.opts.Namespace
+	if named.Name == "" || named.Namespace == "" || ours == "" || named.Namespace == ours {
+		return
+	}
+	k.problem(snapshot.RefOf(o), "SecretElsewhere", fmt.Sprintf("spec.passwordSecret names Secret %s in namespace %q, but passwords are read in namespace %q only: the Secret of that name there is used; copy it there and leave out passwordSecret.namespace", named.Name, named.Namespace, ours))
 }
 
 // readAddresses reads what check has found to be addresses.

@@ -33,8 +33,9 @@ type scenarioView struct {
 
 	Remembered []string `json:"remembered"` // addresses that had no Service
 
-	ExternalIPs      bool `json:"externalIPs"`      // the flag
-	HandOverOnCordon bool `json:"handOverOnCordon"` // the flag, of every speaker
+	ExternalIPs      bool   `json:"externalIPs"`      // the flag
+	Namespace        string `json:"namespace"`        // of Quayside
+	HandOverOnCordon bool   `json:"handOverOnCordon"` // the flag, of every speaker
 }
 
 const dashes = "\n----------\n"
@@ -167,7 +168,7 @@ func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
 	for _, a := range s.Cut {
 		v.Cut[netip.MustParseAddr(a)] = struct{}{}
 	}
-	return v, Options{ExternalIPs: s.ExternalIPs}, s.HandOverOnCordon
+	return v, Options{ExternalIPs: s.ExternalIPs, Namespace: s.Namespace}, s.HandOverOnCordon
 }
 
 func readLink(text string) Interface {
