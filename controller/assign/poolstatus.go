@@ -123,12 +123,12 @@ func (w *work) advertised(p *pool) metav1.Condition {
 		return c
 	}
 	for _, ad := range w.c.L2Advertisements.All() {
-		if isReadable(&ad.Spec) && selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
+		if isReadable(selectorsOf(&ad.Spec)) && selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
 			return c
 		}
 	}
 	for _, ad := range w.c.BGPAdvertisements.All() {
-		if selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
+		if isReadable(slices.Concat(ad.Spec.IPAddressPoolSelectors, ad.Spec.NodeSelectors, ad.Spec.ServiceSelectors)) && selects(ad.Spec.IPAddressPools, ad.Spec.IPAddressPoolSelectors, p.obj) {
 			return c
 		}
 	}
@@ -137,13 +137,18 @@ func (w *work) advertised(p *pool) metav1.Condition {
 	return c
 }
 
-// isReadable reports whether all selectors of an advertisement parse. One that
-// has others is ignored by the speakers, who tell it of that.
-func isReadable(ad *v1alpha1.L2AdvertisementSpec) bool {
+// selectorsOf are all selectors of an advertisement on layer 2.
+func selectorsOf(ad *v1alpha1.L2AdvertisementSpec) []metav1.LabelSelector {
 	all := slices.Concat(ad.IPAddressPoolSelectors, ad.NodeSelectors, ad.ServiceSelectors)
 	for _, p := range ad.PreferredNodeSelectors {
 		all = append(all, p.Preference)
 	}
+	return all
+}
+
+// isReadable reports whether all selectors of an advertisement parse. One that
+// has others is ignored by the speakers, who tell it of that.
+func isReadable(all []metav1.LabelSelector) bool {
 	return !slices.ContainsFunc(all, func(s metav1.LabelSelector) bool {
 		_, err := metav1.LabelSelectorAsSelector(&s)
 		return err != nil
