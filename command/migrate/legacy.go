@@ -76,7 +76,7 @@ func bgpAdvertisements(pool string, texts []json.RawMessage) (list []Object, err
 			name = fmt.Sprintf("%s-%d", pool, i+1)
 		}
 		o := ours("BGPAdvertisement", Meta{Name: name}, spec)
-		o.Notes = append(left, notYet)
+		o.Notes = left
 		list = append(list, o)
 	}
 	return list, nil

@@ -79,9 +79,6 @@ func read(spec json.RawMessage, into any) (left []string, err error) {
 	return left, nil
 }
 
-// notYet is said of everything that only BGP reads.
-const notYet = "accepted, but nothing is announced by BGP yet"
-
 // unconfined is said where pools have no advertisement at all.
 const unconfined = "there is no L2Advertisement and no BGPAdvertisement: MetalLB announces nothing then, " +
 	"but Quayside every pool by ARP and NDP on every interface; an L2Advertisement confines that"
@@ -93,12 +90,13 @@ func remarks(spec any, namespace string) []string {
 	case *v1alpha1.BGPPeerSpec:
 		if spec.PasswordSecret.Name != "" {
 			spec.PasswordSecret.Namespace = ""
-			return []string{notYet, fmt.Sprintf("copy Secret %s from namespace %s to that of Quayside, where passwords are read",
+			return []string{fmt.Sprintf("copy Secret %s from namespace %s to that of Quayside, where passwords are read",
 				spec.PasswordSecret.Name, namespace)}
 		}
-		return []string{notYet}
-	case *v1alpha1.BGPAdvertisementSpec, *v1alpha1.BFDProfileSpec, *v1alpha1.CommunitySpec:
-		return []string{notYet}
+	case *v1alpha1.BFDProfileSpec:
+		if spec.EchoMode != nil && *spec.EchoMode {
+			return []string{"spec.echoMode has no equivalent: the session detects by control packets alone"}
+		}
 	}
 	return nil
 }
