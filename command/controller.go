@@ -112,7 +112,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		return struct {
 			controller.State
 			*explain.Report
-		}{control.State(), explain.Status(api.Snapshot(), control.Problems())}
+		}{control.State(), explain.Status(explain.Scene{Cluster: api.Snapshot(), Problems: control.Problems(), Announce: f.cluster.announce(), Now: time.Now()})}
 	}
 	return p.run(ctx, control, state, running(api.Run))
 }

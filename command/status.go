@@ -30,7 +30,7 @@ if the same flags are given here.`,
 				if err != nil {
 					return nil, err
 				}
-				return explain.Status(scene.Cluster, scene.Problems), nil
+				return explain.Status(scene), nil
 			})
 		},
 	}

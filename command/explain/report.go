@@ -23,6 +23,7 @@ type Report struct {
 	Ingresses []Ingress `json:"ingresses"`
 	Pools     []Pool    `json:"pools"`
 	Nodes     []Node    `json:"nodes"`
+	Peers     []Peer    `json:"bgpPeers,omitempty"`
 	Problems  []Problem `json:"problems"`
 }
 
@@ -79,11 +80,12 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Status reports on c. The problems are those of the compilers; the source's
-// own faults are added to them.
-func Status(c *snapshot.Cluster, problems []snapshot.Problem) *Report {
-	announced := announcers(c)
-	r := &Report{Problems: Problems(append(slices.Clone(problems), c.Faults...))}
+// Status reports on a scene; its Routes may be nil. The source's own faults are
+// added to the problems.
+func Status(scene Scene) *Report {
+	c := scene.Cluster
+	announced := announcers(scene)
+	r := &Report{Problems: Problems(append(slices.Clone(scene.Problems), c.Faults...))}
 	for _, s := range c.Services.Sorted() {
 		out := service(s, announced)
 		if s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(out.Addresses) > 0 {
@@ -103,6 +105,7 @@ func Status(c *snapshot.Cluster, problems []snapshot.Problem) *Report {
 	for _, n := range c.Nodes.Sorted() {
 		r.Nodes = append(r.Nodes, node(c, n))
 	}
+	r.Peers = peers(c)
 	return r
 }
 
@@ -118,7 +121,8 @@ func Problems(problems []snapshot.Problem) []Problem {
 }
 
 // announcers maps "service address" to the nodes that say they answer for it.
-func announcers(c *snapshot.Cluster) map[string][]string {
+func announcers(scene Scene) map[string][]string {
+	c := scene.Cluster
 	by := map[string][]string{}
 	for _, s := range c.SpeakerStatuses.Sorted() {
 		if isOrphan(c, s) {
@@ -129,7 +133,7 @@ func announcers(c *snapshot.Cluster) map[string][]string {
 			by[k] = append(by[k], fmt.Sprintf("%s (%s)", s.Name, a.Protocol))
 		}
 	}
-	addRouted(c, by)
+	addRouted(scene, by)
 	return by
 }
 

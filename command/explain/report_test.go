@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -20,6 +21,7 @@ import (
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
+	"quayside.io/speaker/announce"
 )
 
 func cluster() *snapshot.Cluster {
@@ -76,7 +78,7 @@ func TestStatusIsOneReadableScreen(t *testing.T) {
 	problem := snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "shop", Name: "late"}},
 		Reason: "PoolFull", Message: "pool lan has no free address"}
 	var screen bytes.Buffer
-	if err := Status(cluster(), []snapshot.Problem{problem, problem}).WriteText(&screen); err != nil {
+	if err := Status(Scene{Cluster: cluster(), Problems: []snapshot.Problem{problem, problem}}).WriteText(&screen); err != nil {
 		t.Fatal(err)
 	}
 	golden := filepath.Join("testdata", "status.txt")
@@ -95,7 +97,7 @@ func TestStatusIsOneReadableScreen(t *testing.T) {
 }
 
 func TestStatusIsJSON(t *testing.T) {
-	out, err := json.Marshal(Status(cluster(), nil))
+	out, err := json.Marshal(Status(Scene{Cluster: cluster()}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +114,44 @@ func TestALongListIsCutAndSaysSo(t *testing.T) {
 		problems[i] = snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "a", Name: string(rune('A' + i))}}, Reason: "PoolFull"}
 	}
 	var screen bytes.Buffer
-	if err := Status(&snapshot.Cluster{}, problems).WriteText(&screen); err != nil {
+	if err := Status(Scene{Cluster: &snapshot.Cluster{}, Problems: problems}).WriteText(&screen); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(screen.String(), "… 5 more") || strings.Count(screen.String(), "PoolFull") != maxRows {
 		t.Errorf("%d problems are shown as\n%s", len(problems), screen.String())
+	}
+}
+
+// Sessions with routers are told peer by peer: how many are up, and of those that
+// are not, or not all that they should be, why.
+func TestStatusOfSessionsWithRouters(t *testing.T) {
+	peer := func(name string) *v1alpha1.BGPPeer {
+		return &v1alpha1.BGPPeer{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	speaker := func(node string, sessions ...v1alpha1.BGPSession) *v1alpha1.SpeakerStatus {
+		return &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: v1alpha1.SpeakerStatusStatus{BGPSessions: sessions}}
+	}
+	c := cluster().With(peer("left"), peer("right"), peer("unused"),
+		speaker("n1", v1alpha1.BGPSession{Peer: "left", State: "Established", Advertised: 7, BFDState: "Up"},
+			v1alpha1.BGPSession{Peer: "right", State: "Active", LastError: "connection refused"}),
+		speaker("n2", v1alpha1.BGPSession{Peer: "left", State: "Established", Advertised: 6, BFDState: "Down"},
+			v1alpha1.BGPSession{Peer: "right", State: "Established", Advertised: 6, Withheld: "1: no next hop of its family"},
+			v1alpha1.BGPSession{Peer: "deleted", State: "Established"}),
+		speaker("deleted", v1alpha1.BGPSession{Peer: "left", State: "Active"}))
+	var screen bytes.Buffer
+	if err := Status(Scene{Cluster: c}).WriteText(&screen); err != nil {
+		t.Fatal(err)
+	}
+	_, said, _ := strings.Cut(screen.String(), "BGP PEER")
+	said, _, _ = strings.Cut("BGP PEER"+said, "\n\n")
+	want := `
+BGP PEER   SESSIONS UP   ROUTES   NODE, AND WHAT IS AMISS
+left       2 of 2        7        n2: BFD is Down: the peer was not heard; does it have BFD switched on for this node?
+right      1 of 2        6        n1: Active: connection refused
+                                  n2: routes that it cannot be told, 1: no next hop of its family
+unused     0 of 0        0        no node holds a session`
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), said); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -129,7 +164,7 @@ func TestWhatNoStatusHasRoomFor(t *testing.T) {
 		s = s.DeepCopy()
 		s.Status.AnnouncingCount = announcing
 		var screen bytes.Buffer
-		if err := Status(c.With(s), nil).WriteText(&screen); err != nil {
+		if err := Status(Scene{Cluster: c.With(s)}).WriteText(&screen); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(screen.String(), want) {
@@ -163,5 +198,22 @@ func TestTheScreenIsHarmless(t *testing.T) {
 	}
 	if want := strings.Count(screen("tame"), "\n"); strings.Count(got, "\n") != want {
 		t.Errorf("the screen has not %d lines:\n%s", want, got)
+	}
+}
+
+// Who may announce over BGP depends on the flags of the speakers.
+func TestStatusJudgesRoutesByTheFlags(t *testing.T) {
+	excluded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelNodeExcludeBalancers: ""}}}
+	c := cluster().With(excluded,
+		&v1alpha1.BGPPeer{ObjectMeta: metav1.ObjectMeta{Name: "tor"}, Spec: v1alpha1.BGPPeerSpec{MyASN: 64500, ASN: 64501, Address: "10.0.0.254"}},
+		&v1alpha1.BGPAdvertisement{ObjectMeta: metav1.ObjectMeta{Name: "all"}},
+		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.SpeakerStatusStatus{
+			BGPSessions: []v1alpha1.BGPSession{{Peer: "tor", State: "Established"}}}})
+	for ignoring, want := range map[bool]string{false: "", true: "n1 (bgp)"} {
+		r := Status(Scene{Cluster: c, Announce: announce.Options{IgnoreExcludeLabel: ignoring}})
+		i := slices.IndexFunc(r.Services, func(s Service) bool { return s.Name == "web" })
+		if got := strings.Join(r.Services[i].Addresses[0].Announced, ", "); got != want {
+			t.Errorf("--ignore-exclude-lb=%v: announced by %q, want %q", ignoring, got, want)
+		}
 	}
 }

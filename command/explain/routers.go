@@ -39,7 +39,7 @@ func (r *routers) told(status *v1alpha1.SpeakerStatus, ip netip.Addr) (up []stri
 		switch _, should := down[s.Peer]; {
 		case !should:
 		case s.State == established:
-			up = append(up, s.Peer)
+			up = append(up, s.Peer+reservations(&s))
 			delete(down, s.Peer)
 		default:
 			down[s.Peer] = cmp.Or(s.LastError, "its state is "+s.State)
@@ -48,8 +48,20 @@ func (r *routers) told(status *v1alpha1.SpeakerStatus, ip netip.Addr) (up []stri
 	return up, down
 }
 
+// reservations say what is wrong with a session that is up.
+func reservations(s *v1alpha1.BGPSession) string {
+	switch {
+	case s.Withheld != "":
+		return " (which cannot be told some routes, " + s.Withheld + ")"
+	case s.BFDState != "" && s.BFDState != bfdUp:
+		return " (" + unguarded(s) + ")"
+	}
+	return ""
+}
+
 // addRouted adds to "service address" the nodes that announce it over BGP.
-func addRouted(c *snapshot.Cluster, by map[string][]string) {
+func addRouted(scene Scene, by map[string][]string) {
+	c := scene.Cluster
 	var speaking []*v1alpha1.SpeakerStatus
 	for _, s := range c.SpeakerStatuses.Sorted() {
 		if len(s.Status.BGPSessions) > 0 {
@@ -59,7 +71,7 @@ func addRouted(c *snapshot.Cluster, by map[string][]string) {
 	if len(speaking) == 0 {
 		return
 	}
-	r := routersOf(c, time.Time{}, announce.Options{})
+	r := routersOf(c, scene.Now, scene.Announce)
 	for _, svc := range c.Services.Sorted() {
 		for _, ip := range loadbalancer.Addresses(svc) {
 			k := snapshot.KeyOf(svc).String() + " " + ip.String()

@@ -26,6 +26,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		return [][]string{{p.Name, names(p.Ranges, 3), fmt.Sprint(p.Assigned), count(p.Available)}}
 	})
 	table(&b, "NODE\tREADY\tSPEAKER\tANNOUNCING", len(r.Nodes), func(i int) [][]string { return [][]string{r.Nodes[i].line()} })
+	table(&b, "BGP PEER\tSESSIONS UP\tROUTES\tNODE, AND WHAT IS AMISS", len(r.Peers), func(i int) [][]string { return r.Peers[i].lines() })
 	if len(r.Problems) == 0 {
 		b.WriteString("No problems.\n")
 	} else {

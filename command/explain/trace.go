@@ -18,7 +18,7 @@ import (
 // ErrTarget is the error for a target that no trace understands.
 var ErrTarget = errors.New("not a target")
 
-// Scene is what a trace looks at.
+// Scene is what a report and a trace look at.
 type Scene struct {
 	Cluster *snapshot.Cluster
 	// Problems are those of all compilers.
