@@ -99,7 +99,9 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 	}
 	// Secrets are not read: who looks need not see them.
 	kinds := slices.DeleteFunc(controller.Kinds(), func(k snapshot.Kind) bool { return k == snapshot.Secret })
-	api, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Kinds: kinds, Lenient: true, Component: "status", Log: log})
+	api, err := cluster.NewAPI(cluster.APIOptions{
+		Kubeconfig: kubeconfig, Kinds: kinds, Referenced: []snapshot.Kind{snapshot.ConfigMap}, Lenient: true, Component: "status", Log: log,
+	})
 	if err != nil {
 		return explain.Scene{}, err
 	}
@@ -111,6 +113,11 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 	case <-api.Synced():
 	case <-ctx.Done():
 		return explain.Scene{}, whyUnseen(api.Snapshot())
+	}
+	named := route.Compile(api.Snapshot(), nil, routes).References(snapshot.ConfigMap)
+	select {
+	case <-api.Refer(snapshot.ConfigMap, named):
+	case <-ctx.Done():
 	}
 	return compileScene(api.Snapshot(), f, routes), nil
 }

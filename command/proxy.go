@@ -12,6 +12,7 @@ import (
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
+	"quayside.io/proxy/route"
 )
 
 // proxyFlags are the flags of `proxy`, which `up` has too.
@@ -79,7 +80,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
 		WatchNamespace: f.ingress.watchNamespace, Kinds: proxy.Kinds(),
-		Referenced:    []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
+		Referenced:    route.Referenced(),
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 	})

@@ -54,11 +54,11 @@ type Controller struct {
 	reporter *reporter
 }
 
-// Kinds are those that a Controller reads. Secrets are only read for the
-// Problems of routes.
+// Kinds are those that a Controller reads. Secrets and ConfigMaps are only read
+// for the Problems of routes.
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
-		snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.Namespace, snapshot.Secret,
+		snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.Namespace, snapshot.Secret, snapshot.ConfigMap,
 		snapshot.Ingress, snapshot.IngressClass, snapshot.IPAddressPool, snapshot.L2Advertisement,
 		snapshot.BGPAdvertisement, snapshot.BGPPeer, snapshot.BFDProfile, snapshot.Community, snapshot.SpeakerStatus,
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"quayside.io/cluster/snapshot"
@@ -18,7 +19,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 	changes := h.options.Source.Watch()
 	defer changes.Stop()
 	var table *route.Table
-	var secrets <-chan struct{} // closed once those that table names are known; nil: they are
+	var unknown []<-chan struct{} // each closed once the objects of a kind that table names are known
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for {
@@ -26,10 +27,10 @@ func (h *Controller) inspect(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changes.C():
-		case <-secrets:
-			secrets = nil
+		case <-first(unknown):
 		case <-wake.C:
 		}
+		unknown = slices.DeleteFunc(unknown, isClosed)
 		c, now := h.options.Source.Snapshot(), time.Now()
 		var next time.Time
 		h.settle("source", c.Faults)
@@ -44,11 +45,9 @@ func (h *Controller) inspect(ctx context.Context) error {
 			before := table
 			table = route.Compile(c, before, options)
 			if !table.SameReferences(before) {
-				if secrets = h.options.Source.Refer(snapshot.Secret, table.Secrets()); isClosed(secrets) {
-					secrets = nil
-				}
+				unknown = h.refer(table)
 			}
-			if secrets == nil { // else every one of them would be missed
+			if len(unknown) == 0 { // else every one of them would be missed
 				h.settle("route", table.Problems)
 			}
 			next = earlier(next, table.NextWake)
@@ -60,6 +59,24 @@ func (h *Controller) inspect(ctx context.Context) error {
 		case <-time.After(inspectEvery):
 		}
 	}
+}
+
+// refer declares the objects that t names. It returns a channel for each kind of
+// which some are not known yet.
+func (h *Controller) refer(t *route.Table) []<-chan struct{} {
+	var seen []<-chan struct{}
+	for _, kind := range route.Referenced() {
+		seen = append(seen, h.options.Source.Refer(kind, t.References(kind)))
+	}
+	return slices.DeleteFunc(seen, isClosed)
+}
+
+// first returns the first channel, or nil.
+func first(list []<-chan struct{}) <-chan struct{} {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -59,7 +59,7 @@ type Options struct {
 // Kinds are those that a Proxy reads.
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
-		snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.Node, snapshot.Namespace, snapshot.SpeakerStatus,
+		snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.ConfigMap, snapshot.Node, snapshot.Namespace, snapshot.SpeakerStatus,
 	}
 }
 
@@ -154,7 +154,7 @@ func (p *Proxy) Ready() error {
 // watchRoutes follows everything that a Table is compiled from, and the clock
 // where a certificate is about to expire.
 func (p *Proxy) watchRoutes(ctx context.Context) error {
-	changes := p.options.Source.Watch(snapshot.Ingress, snapshot.IngressClass, snapshot.Service, snapshot.Secret, snapshot.Namespace)
+	changes := p.options.Source.Watch(snapshot.Ingress, snapshot.IngressClass, snapshot.Service, snapshot.Secret, snapshot.ConfigMap, snapshot.Namespace)
 	defer changes.Stop()
 	for {
 		wake := wakeAt(p.table.Load().NextWake)

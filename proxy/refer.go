@@ -4,17 +4,16 @@ import (
 	"context"
 	"time"
 
-	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 )
 
-// referPatience bounds how long a new table waits for the Secrets that it names
+// referPatience bounds how long a new table waits for the objects that it names
 // and nothing named before. Whatever it needs more than that long, such as an
 // API server that is away, must not hold up the others.
 const referPatience = time.Second
 
-// compile returns the table after old, and sees to it that the Secrets which it
-// names are watched. A table that names new ones is compiled again once they are
+// compile returns the table after old, and sees to it that the Secrets and
+// ConfigMaps which it names are watched. A table that names new ones is compiled again once they are
 // known: it would serve the wrong certificate until then. The very first waits
 // for as long as it takes, since nothing is served yet.
 func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
@@ -22,11 +21,9 @@ func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 	if t.SameReferences(old) {
 		return t
 	}
-	seen := p.options.Source.Refer(snapshot.Secret, t.Secrets())
-	select {
-	case <-seen:
+	seen := p.refer(t)
+	if len(seen) == 0 {
 		return t // everything is known anyway
-	default:
 	}
 	var enough <-chan time.Time
 	if old != nil {
@@ -34,12 +31,30 @@ func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 		defer patience.Stop()
 		enough = patience.C
 	}
-	select {
-	case <-seen:
-	case <-enough:
-	case <-ctx.Done():
+	for _, known := range seen {
+		select {
+		case <-known:
+			continue
+		case <-enough:
+		case <-ctx.Done():
+		}
+		break
 	}
 	return p.compileNow(old)
+}
+
+// refer declares what t names, and returns a channel for each kind of which some
+// objects are not known yet.
+func (p *Proxy) refer(t *route.Table) (seen []<-chan struct{}) {
+	for _, kind := range route.Referenced() {
+		known := p.options.Source.Refer(kind, t.References(kind))
+		select {
+		case <-known:
+		default:
+			seen = append(seen, known)
+		}
+	}
+	return seen
 }
 
 func (p *Proxy) compileNow(old *route.Table) *route.Table {

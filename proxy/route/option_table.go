@@ -292,7 +292,8 @@ func rewrites() []option {
 		{key: "proxy-cookie-domain", scope: ofLocation, unset: "off", risk: riskMedium, effect: ignored, doc: "replace Domain of the backend's cookies"},
 		{key: "proxy-cookie-path", scope: ofLocation, unset: "off", risk: riskMedium, effect: ignored, doc: "replace Path of the backend's cookies"},
 		{key: "server-alias", scope: ofHost, risk: riskHigh, effect: ignored, doc: "further names of the host"},
-		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "ConfigMap of response headers"},
+		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseCustomHeaders,
+			doc: "ConfigMap of response headers", differ: "any field may be set that does not frame the message; a missing ConfigMap, or one of another namespace, closes the route"},
 	}
 }
 

@@ -62,8 +62,9 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 // noRefs is a cluster without Secrets.
 type noRefs struct{}
 
-func (noRefs) secret(string) (*corev1.Secret, error) { return nil, errors.New("is not there") }
-func (noRefs) zone() string                          { return "n/i" }
+func (noRefs) configMap(string) (*corev1.ConfigMap, error) { return nil, errors.New("there is none") }
+func (noRefs) secret(string) (*corev1.Secret, error)       { return nil, errors.New("is not there") }
+func (noRefs) zone() string                                { return "n/i" }
 
 // TestGuardsThatAreNotUnderstoodClose: an option that is obeyed, and that the
 // wrong value of would lead requests past a guard or to another place, closes.

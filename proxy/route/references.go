@@ -6,17 +6,24 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// Secrets are those that the Ingresses and the options name, whether or not they
-// exist: what has to be watched for the next Table.
-func (t *Table) Secrets() []snapshot.Key {
-	keys := make([]snapshot.Key, 0, t.state.bySecret.Len()+1)
-	for key := range t.state.bySecret.All() {
-		keys = append(keys, key)
-	}
+// Referenced returns the kinds of which only those objects are watched that
+// References names.
+func Referenced() []snapshot.Kind { return []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap} }
+
+// References are the objects of a kind that the Ingresses and the options name,
+// whether or not they exist: what has to be watched for the next Table.
+func (t *Table) References(kind snapshot.Kind) []snapshot.Key {
+	var keys []snapshot.Key
 	for key := range t.state.byObject.All() {
-		if name, ok := strings.CutPrefix(key.Name, snapshot.Secret.String()+" "); ok {
+		if name, ok := strings.CutPrefix(key.Name, kind.String()+" "); ok {
 			keys = append(keys, snapshot.Key{Namespace: key.Namespace, Name: name})
 		}
+	}
+	if kind != snapshot.Secret {
+		return keys
+	}
+	for key := range t.state.bySecret.All() {
+		keys = append(keys, key)
 	}
 	if key := t.state.options.DefaultCertificate; key != (snapshot.Key{}) {
 		keys = append(keys, key)
