@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/command/explain"
 	"quayside.io/controller"
 	"quayside.io/controller/assign"
-	"quayside.io/proxy/route"
 )
 
 // controllerFlags are the flags of `controller`.
@@ -84,7 +84,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "controller", Log: p.log, Registerer: p.registry,
-		Kinds: controller.Kinds(), Referenced: route.Referenced(),
+		Kinds: controller.Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
 	})
 	if err != nil {
 		return err

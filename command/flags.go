@@ -18,8 +18,8 @@ import (
 // ingressFlags say which Ingresses are served. The proxy serves by them; the
 // controller, `status` and `trace` must know them to judge an Ingress as it does.
 type ingressFlags struct {
-	class, watchNamespace, defaultCertificate string
-	adopt                                     []string
+	class, watchNamespace, defaultCertificate, configMap string
+	adopt                                                []string
 }
 
 func (f *ingressFlags) add(flags *pflag.FlagSet) {
@@ -27,17 +27,22 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "also serve IngressClasses of this controller, with its quirks (repeatable), such as k8s.io/ingress-nginx")
 	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "serve the Ingresses of this namespace only; empty: of all")
 	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
+	flags.StringVar(&f.configMap, "configmap", "", "NAMESPACE/NAME of the ConfigMap with proxy-wide options in the names of ingress-nginx")
 }
 
 func (f *ingressFlags) classes() ingressclass.Rules {
 	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, Namespace: f.watchNamespace}
 }
 
-// routes turns the flags into the options of the routing table. A Secret named
+// routes turns the flags into the options of the routing table. An object named
 // without a namespace is in namespace.
 func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 	certificate, err := key("default-ssl-certificate", f.defaultCertificate, namespace)
-	return route.Options{Classes: f.classes(), DefaultCertificate: certificate}, err
+	if err != nil {
+		return route.Options{}, err
+	}
+	configMap, err := key("configmap", f.configMap, namespace)
+	return route.Options{Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap}, err
 }
 
 // clusterFlags say which objects are ours. The controller decides by them.

@@ -97,11 +97,9 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 	if err != nil {
 		return explain.Scene{}, err
 	}
-	// Secrets are not read: who looks need not see them.
-	kinds := slices.DeleteFunc(controller.Kinds(), func(k snapshot.Kind) bool { return k == snapshot.Secret })
-	api, err := cluster.NewAPI(cluster.APIOptions{
-		Kubeconfig: kubeconfig, Kinds: kinds, Referenced: []snapshot.Kind{snapshot.ConfigMap}, Lenient: true, Component: "status", Log: log,
-	})
+	// Secrets and ConfigMaps are not read: who looks need not see them.
+	kinds := slices.DeleteFunc(controller.Kinds(), func(k snapshot.Kind) bool { return k == snapshot.Secret || k == snapshot.ConfigMap })
+	api, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Kinds: kinds, Lenient: true, Component: "status", Log: log})
 	if err != nil {
 		return explain.Scene{}, err
 	}
@@ -113,11 +111,6 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 	case <-api.Synced():
 	case <-ctx.Done():
 		return explain.Scene{}, whyUnseen(api.Snapshot())
-	}
-	named := route.Compile(api.Snapshot(), nil, routes).References(snapshot.ConfigMap)
-	select {
-	case <-api.Refer(snapshot.ConfigMap, named):
-	case <-ctx.Done():
 	}
 	return compileScene(api.Snapshot(), f, routes), nil
 }
@@ -133,7 +126,7 @@ func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) exp
 	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
 	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
 	for _, p := range s.Routes.Problems {
-		if p.Reason != route.MissingSecret { // none was read
+		if p.Reason != route.MissingSecret && p.Reason != route.MissingConfigMap { // none was read
 			s.Problems = append(s.Problems, p)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
-	"quayside.io/proxy/route"
 )
 
 // proxyFlags are the flags of `proxy`, which `up` has too.
@@ -80,7 +79,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
 		WatchNamespace: f.ingress.watchNamespace, Kinds: proxy.Kinds(),
-		Referenced:    route.Referenced(),
+		Referenced:    []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 	})

@@ -54,8 +54,8 @@ type Controller struct {
 	reporter *reporter
 }
 
-// Kinds are those that a Controller reads. Secrets and ConfigMaps are only read
-// for the Problems of routes.
+// Kinds are those that a Controller reads. Secrets and ConfigMaps are only
+// read for the Problems of routes.
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
 		snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.Namespace, snapshot.Secret, snapshot.ConfigMap,

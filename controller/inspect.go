@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"quayside.io/cluster/snapshot"
@@ -19,7 +18,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 	changes := h.options.Source.Watch()
 	defer changes.Stop()
 	var table *route.Table
-	var unknown []<-chan struct{} // each closed once the objects of a kind that table names are known
+	var secrets, configMaps <-chan struct{} // closed once those that table names are known; nil: they are
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for {
@@ -27,10 +26,12 @@ func (h *Controller) inspect(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changes.C():
-		case <-first(unknown):
+		case <-secrets:
+			secrets = nil
+		case <-configMaps:
+			configMaps = nil
 		case <-wake.C:
 		}
-		unknown = slices.DeleteFunc(unknown, isClosed)
 		c, now := h.options.Source.Snapshot(), time.Now()
 		var next time.Time
 		h.settle("source", c.Faults)
@@ -45,9 +46,10 @@ func (h *Controller) inspect(ctx context.Context) error {
 			before := table
 			table = route.Compile(c, before, options)
 			if !table.SameReferences(before) {
-				unknown = h.refer(table)
+				secrets = h.refer(snapshot.Secret, table.Secrets())
+				configMaps = h.refer(snapshot.ConfigMap, table.ConfigMaps())
 			}
-			if len(unknown) == 0 { // else every one of them would be missed
+			if secrets == nil && configMaps == nil { // else every one of them would be missed
 				h.settle("route", table.Problems)
 			}
 			next = earlier(next, table.NextWake)
@@ -61,22 +63,14 @@ func (h *Controller) inspect(ctx context.Context) error {
 	}
 }
 
-// refer declares the objects that t names. It returns a channel for each kind of
-// which some are not known yet.
-func (h *Controller) refer(t *route.Table) []<-chan struct{} {
-	var seen []<-chan struct{}
-	for _, kind := range route.Referenced() {
-		seen = append(seen, h.options.Source.Refer(kind, t.References(kind)))
-	}
-	return slices.DeleteFunc(seen, isClosed)
-}
-
-// first returns the first channel, or nil.
-func first(list []<-chan struct{}) <-chan struct{} {
-	if len(list) == 0 {
+// refer has objects watched. The channel is closed once they are known; it is nil
+// if they are.
+func (h *Controller) refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} {
+	seen := h.options.Source.Refer(kind, keys)
+	if isClosed(seen) {
 		return nil
 	}
-	return list[0]
+	return seen
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -59,7 +59,8 @@ type Options struct {
 // Kinds are those that a Proxy reads.
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
-		snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.ConfigMap, snapshot.Node, snapshot.Namespace, snapshot.SpeakerStatus,
+		snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Secret, snapshot.ConfigMap,
+		snapshot.Node, snapshot.Namespace, snapshot.SpeakerStatus,
 	}
 }
 

@@ -4,10 +4,11 @@ import (
 	"context"
 	"time"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 )
 
-// referPatience bounds how long a new table waits for the objects that it names
+// referPatience bounds how long a new table waits for the Secrets that it names
 // and nothing named before. Whatever it needs more than that long, such as an
 // API server that is away, must not hold up the others.
 const referPatience = time.Second
@@ -21,40 +22,32 @@ func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 	if t.SameReferences(old) {
 		return t
 	}
-	seen := p.refer(t)
-	if len(seen) == 0 {
+	secrets, configMaps := p.options.Source.Refer(snapshot.Secret, t.Secrets()), p.options.Source.Refer(snapshot.ConfigMap, t.ConfigMaps())
+	if isClosed(secrets) && isClosed(configMaps) {
 		return t // everything is known anyway
 	}
-	var enough <-chan time.Time
+	patient := ctx
 	if old != nil {
-		patience := time.NewTimer(referPatience)
-		defer patience.Stop()
-		enough = patience.C
+		var enough context.CancelFunc
+		patient, enough = context.WithTimeout(ctx, referPatience)
+		defer enough()
 	}
-	for _, known := range seen {
+	for _, seen := range []<-chan struct{}{secrets, configMaps} {
 		select {
-		case <-known:
-			continue
-		case <-enough:
-		case <-ctx.Done():
+		case <-seen:
+		case <-patient.Done():
 		}
-		break
 	}
 	return p.compileNow(old)
 }
 
-// refer declares what t names, and returns a channel for each kind of which some
-// objects are not known yet.
-func (p *Proxy) refer(t *route.Table) (seen []<-chan struct{}) {
-	for _, kind := range route.Referenced() {
-		known := p.options.Source.Refer(kind, t.References(kind))
-		select {
-		case <-known:
-		default:
-			seen = append(seen, known)
-		}
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	return seen
 }
 
 func (p *Proxy) compileNow(old *route.Table) *route.Table {

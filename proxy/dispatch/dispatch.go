@@ -83,7 +83,7 @@ func New(o Options) *Dispatcher {
 // t.Backends[i], and may be nil where that is free. Requests under way keep the
 // table that they began with.
 func (d *Dispatcher) SetTable(t *route.Table, backends []Forwarder) {
-	r := &routing{table: t, backends: backends, plans: &plans{}}
+	r := &routing{table: t, backends: backends, plans: &plans{}, front: t.Front.Chain(), forwarded: d.forwarded.With(t.Front)}
 	if old := d.routing.Load(); old != nil {
 		r.before = old.plans
 	}
@@ -135,17 +135,22 @@ func (d *Dispatcher) answer(ex *exchange.Exchange) {
 	}
 	ex.Request.Random = [2]uint64{rand.Uint64(), rand.Uint64()}
 	found, guard := r.table.Match(&ex.Request)
-	if guard != nil && !d.passes(ex, r.planOf(guard, d)) {
+	told := guard != nil || r.front != nil // who the client is
+	if told {
+		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
+	}
+	if !r.front.Request(ex) || guard != nil && !d.passes(ex, r.planOf(guard, d)) {
 		return
 	}
+	ex.Passed = 0
 	if found == nil {
 		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and path\n")
 		return
 	}
 	p := r.planOf(found, d)
 	ex.Observer = p
-	if guard == nil {
-		d.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
+	if !told {
+		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
 	if p.filters.Request(ex) {
 		ex.Request.Forwarding = found.Forwarding
@@ -158,10 +163,9 @@ func (d *Dispatcher) answer(ex *exchange.Exchange) {
 // passes reports whether ex passes the guards of a route that it is not for. If
 // not, it is answered and counted as that route's.
 func (d *Dispatcher) passes(ex *exchange.Exchange, p *plan) bool {
-	d.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	passed := p.guards.Request(ex)
-	ex.Passed = 0
 	if !passed {
+		ex.Passed = 0
 		ex.Observer = p
 	}
 	return passed

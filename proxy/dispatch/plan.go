@@ -12,10 +12,12 @@ import (
 // routing is a table and what its backends are forwarded by. It is replaced
 // whole.
 type routing struct {
-	table    *route.Table
-	backends []Forwarder
-	plans    *plans
-	before   *plans // of the table before: a route that stays keeps its plan
+	table     *route.Table
+	backends  []Forwarder
+	front     filter.Chain // of all requests, whatever their route
+	forwarded *filter.Forwarded
+	plans     *plans
+	before    *plans // of the table before: a route that stays keeps its plan
 }
 
 // plans are filled as routes are used: *route.Route -> *plan.
@@ -71,11 +73,11 @@ func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 	if rt.Closed != "" {
 		return filter.Chain{filter.Closed(rt.Closed)}
 	}
-	var toTLS func([]byte) bool
+	host := filter.Host{RedirectCode: rt.RedirectCode, HSTS: rt.HSTS}
 	if rt.RedirectTLS {
-		toTLS = rt.RedirectsToTLS
+		host.ToTLS = rt.RedirectsToTLS
 	}
-	return filter.Compile(rt.Filters, toTLS, d.tools)
+	return filter.Compile(rt.Filters, host, d.tools)
 }
 
 // forward asks the backend with an index.

@@ -18,11 +18,22 @@ type Connection struct {
 // Forwarded sets the X-Forwarded-* fields as ingress-nginx does by default: those
 // that a client sent are replaced, unless the peer is itself a trusted proxy,
 // whose fields are continued. It is immutable; each front end has one.
-type Forwarded struct{ trusted []netip.Prefix }
+type Forwarded struct {
+	trusted []netip.Prefix
+	field   string // that names the client; empty: X-Forwarded-For
+}
 
 // NewForwarded returns a Forwarded that believes the proxies in trusted.
 func NewForwarded(trusted []netip.Prefix) *Forwarded {
 	return &Forwarded{trusted: slices.Clone(trusted)}
+}
+
+// With returns f with what o adds, which may be nil.
+func (f *Forwarded) With(o *Front) *Forwarded {
+	if o == nil || len(o.Trusted) == 0 && o.ForwardedFor == "" {
+		return f
+	}
+	return &Forwarded{slices.Concat(f.trusted, o.Trusted), o.ForwardedFor}
 }
 
 // Trusts reports whether a is the address of a trusted proxy.
@@ -48,6 +59,9 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 	r := &ex.Request
 	client, trusted := c.Peer, len(f.trusted) > 0 && f.Trusts(c.Peer)
 	said := f.take(&r.Header, trusted)
+	if f.field != "" {
+		said.chain = r.Header.Get(f.field)
+	}
 	var text [2 * 46]byte
 	peer := c.Peer.AppendTo(text[:0])
 	port, host, proto := c.Port, r.Host, []byte("http")

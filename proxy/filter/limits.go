@@ -145,9 +145,8 @@ func keyOf(seed maphash.Seed, zone uint64, client netip.Addr) uint64 {
 // limits returns a filter for each limit that is set.
 func limits(o *Limits, tools Tools) Chain {
 	exempt := setOf(o.Exempt)
-	status := cmp.Or(o.Status, 503)
-	refuse := func(ex *exchange.Exchange) bool {
-		ex.Answer(status, "the client asks too much; try again later\n")
+	refuse := func(ex *exchange.Exchange, status int) bool {
+		ex.Answer(cmp.Or(status, 503), "the client asks too much; try again later\n")
 		return false
 	}
 	var c Chain
@@ -162,7 +161,7 @@ func limits(o *Limits, tools Tools) Chain {
 		credit := interval * time.Duration(n*max(cmp.Or(o.Burst, 5), 1))
 		c = append(c, Filter{Request: func(ex *exchange.Exchange) bool {
 			client := ex.Request.Client.Addr()
-			return exempt.Contains(client) || l.allow(keyOf(l.seed, zone, client), ex.Request.Received, interval, credit) || refuse(ex)
+			return exempt.Contains(client) || l.allow(keyOf(l.seed, zone, client), ex.Request.Received, interval, credit) || refuse(ex, o.Status)
 		}})
 	}
 	if n := o.Connections; n > 0 {
@@ -171,7 +170,7 @@ func limits(o *Limits, tools Tools) Chain {
 		c = append(c, Filter{
 			Request: func(ex *exchange.Exchange) bool {
 				client := ex.Request.Client.Addr()
-				return exempt.Contains(client) || k.enter(keyOf(k.seed, zone, client), n) || refuse(ex)
+				return exempt.Contains(client) || k.enter(keyOf(k.seed, zone, client), n) || refuse(ex, o.ConnectionStatus)
 			},
 			Finished: func(ex *exchange.Exchange) {
 				if client := ex.Request.Client.Addr(); !exempt.Contains(client) {

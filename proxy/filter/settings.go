@@ -33,6 +33,8 @@ type Settings struct {
 	UpstreamHost string
 	// ForwardedPrefix is sent to the upstream as X-Forwarded-Prefix.
 	ForwardedPrefix string
+	// HideHeaders are fields of the upstream's response that the client is not sent.
+	HideHeaders []string
 	// Headers are set in every response.
 	Headers []Header
 }
@@ -85,8 +87,8 @@ type Limits struct {
 	Connections int
 	// Exempt are not limited.
 	Exempt []netip.Prefix
-	// Status refuses, 503.
-	Status int
+	// Status refuses requests, ConnectionStatus those over Connections; 503.
+	Status, ConnectionStatus int
 }
 
 // Rewrite replaces the path that the upstream is sent.
@@ -113,9 +115,19 @@ func NewTools(seed maphash.Seed) Tools {
 	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed)}
 }
 
+// Host is what the filters of a route owe to the host that it is on.
+type Host struct {
+	// ToTLS, if not nil, says which paths are sent to https, with RedirectCode; 308.
+	ToTLS        func(path []byte) bool
+	RedirectCode int
+	// HSTS is the Strict-Transport-Security of every response over TLS; empty: the
+	// upstream's own.
+	HSTS string
+}
+
 // Compile returns the filters that s asks for, in the order in which ingress-nginx
-// runs them. toTLS, if not nil, says which paths are sent to https.
-func Compile(s *Settings, toTLS func(path []byte) bool, tools Tools) Chain {
+// runs them.
+func Compile(s *Settings, host Host, tools Tools) Chain {
 	var c Chain
 	add := func(on bool, f func() Filter) {
 		if on {
@@ -125,12 +137,14 @@ func Compile(s *Settings, toTLS func(path []byte) bool, tools Tools) Chain {
 	if s == nil {
 		s = &Settings{}
 	}
+	add(len(s.HideHeaders) > 0, func() Filter { return hideHeaders(s.HideHeaders) })
+	add(host.HSTS != "", func() Filter { return hsts(host.HSTS) })
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
 	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
 	add(s.AppRoot != "", func() Filter { return appRoot(s.AppRoot) })
 	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect) })
-	add(toTLS != nil, func() Filter { return ToTLS(toTLS) })
+	add(host.ToTLS != nil, func() Filter { return ToTLS(host.ToTLS, host.RedirectCode) })
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
 	}

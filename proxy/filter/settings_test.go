@@ -38,7 +38,7 @@ func tools() Tools { return NewTools(maphash.MakeSeed()) }
 
 // pass runs ex through what s asks for. A status of 200 is the backend's.
 func pass(s *Settings, ex *exchange.Exchange) *exchange.Exchange {
-	c := Compile(s, nil, tools())
+	c := Compile(s, Host{}, tools())
 	if c.Request(ex) {
 		ex.Response.Status = 200
 	}
@@ -259,7 +259,7 @@ func TestLimits(t *testing.T) {
 			{"192.0.2.1", 0, true}, {"192.0.2.1", 0, true}, {"192.0.2.1", 0, true}}},
 	} {
 		c.limits.Status = 429
-		chain := Compile(&Settings{Limits: &c.limits}, nil, tools())
+		chain := Compile(&Settings{Limits: &c.limits}, Host{}, tools())
 		for i, a := range c.asked {
 			ex := ask("GET a /")
 			ex.Request.Client = netip.AddrPortFrom(netip.MustParseAddr(a.client), 1)
@@ -273,8 +273,8 @@ func TestLimits(t *testing.T) {
 
 func TestConnectionLimit(t *testing.T) {
 	made := tools()
-	chain := Compile(&Settings{Limits: &Limits{Connections: 2, Zone: "a"}}, nil, made)
-	other := Compile(&Settings{Limits: &Limits{Connections: 2, Zone: "b"}}, nil, made)
+	chain := Compile(&Settings{Limits: &Limits{Connections: 2, Zone: "a"}}, Host{}, made)
+	other := Compile(&Settings{Limits: &Limits{Connections: 2, Zone: "b"}}, Host{}, made)
 	first, second, third := ask("GET a /"), ask("GET a /"), ask("GET a /")
 	if !chain.Request(first) || !chain.Request(second) || chain.Request(third) || third.Response.Status != 503 {
 		t.Error("two of three may pass")
@@ -355,7 +355,7 @@ func TestFiltersAllocateNothing(t *testing.T) {
 		Rewrite: &Rewrite{Pattern: regexp.MustCompile("(?i)^/a(/|$)(.*)"), Target: "/$2"},
 	}
 	for name, s := range map[string]*Settings{"none": nil, "all": s} {
-		chain := Compile(s, func([]byte) bool { return false }, tools())
+		chain := Compile(s, Host{ToTLS: func([]byte) bool { return false }, HSTS: "max-age=1"}, tools())
 		ex := &exchange.Exchange{}
 		like := ask("GET a /a/b?q=1", "Origin: https://x.b.example", "Authorization: Basic c2hhOnBhc3N3b3Jk")
 		run := func() {
@@ -385,7 +385,7 @@ func BenchmarkFilters(b *testing.B) {
 		"headers": {Headers: []Header{{"X-A", "1"}}, UpstreamHost: "inner", ForwardedPrefix: "/p"},
 	} {
 		b.Run(name, func(b *testing.B) {
-			chain := Compile(s, nil, tools())
+			chain := Compile(s, Host{}, tools())
 			like := ask("GET a /a/b?q=1", "Origin: https://x.b.example", "Authorization: Basic c2hhOnBhc3N3b3Jk")
 			ex := &exchange.Exchange{}
 			b.ReportAllocs()

@@ -77,3 +77,23 @@ func headers(list []Header) Filter {
 		}
 	}}
 }
+
+// hsts tells browsers to come by TLS only, in every response over TLS, whoever
+// made it (RFC 6797).
+func hsts(value string) Filter {
+	return Filter{Response: func(ex *exchange.Exchange) {
+		if ex.Request.TLS {
+			ex.Response.Header.Set("Strict-Transport-Security", value)
+		}
+	}}
+}
+
+// hideHeaders keeps fields of the upstream's response from the client. Filters
+// after it may set them.
+func hideHeaders(names []string) Filter {
+	return Filter{Response: func(ex *exchange.Exchange) {
+		for _, name := range names {
+			ex.Response.Header.Del(name)
+		}
+	}}
+}

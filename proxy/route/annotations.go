@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"quayside.io/cluster/ingressclass"
 )
 
 // The prefixes of annotations. The keys behind them are the same; where an Ingress
@@ -77,9 +75,8 @@ const (
 type finding struct{ reason, message string }
 
 // parseOptions reads the annotations of one Ingress. Findings are in the order
-// of the keys.
-func parseOptions(options func() []option, annotations map[string]string, k ingressclass.Class, r refs) (settings, []finding) {
-	s := defaults(k)
+// of the keys. s is what an Ingress without annotations has.
+func parseOptions(options func() []option, annotations map[string]string, s settings, r refs) (settings, []finding) {
 	var findings []finding
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		key, own := strings.CutPrefix(name, OwnPrefix)
@@ -125,8 +122,15 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	if o.risk == riskCritical && guardsAccess(value) {
 		return s.close(name, "guards access by raw nginx configuration, which is never executed"), true
 	}
+	if why := s.gate.refuses(o.risk, value); why != "" && o.effect == applied {
+		if o.guard {
+			return s.close(name, "is refused: "+why), true
+		}
+		return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %s", name, why)}, true
+	}
 	switch o.effect {
 	case applied:
+		s.touched = true
 		if err := o.parse(s, value); err != nil && o.guard {
 			return s.close(name, "is not understood: "+err.Error()), true
 		} else if err != nil {

@@ -28,6 +28,7 @@ type state struct {
 	slots    snapshot.Store[[]slot] // the backends in use, by Service
 	free     int                    // entries of Table.Backends without a Service
 	guarded  int                    // hosts with guards
+	wide     *wide                  // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
 	pairs    snapshot.Store[*keyPair]
 
@@ -71,9 +72,10 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 		prev = &Table{}
 	}
 	t := *prev
-	if !opts.Classes.Equal(prev.state.options.Classes) || prev.state.seen.IngressClasses != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
+	wide := compileWide(c, opts.ConfigMap, prev.state.wide)
+	if wide != prev.state.wide || !opts.Classes.Equal(prev.state.options.Classes) || prev.state.seen.IngressClasses != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
 		// Start afresh. Only the parsed certificates are worth keeping.
-		t = Table{Version: prev.Version, state: state{defaultPair: prev.state.defaultPair}}
+		t = Table{Version: prev.Version, Front: wide.front, state: state{wide: wide, defaultPair: prev.state.defaultPair}}
 		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
 	}
 	w.t = &t
@@ -352,7 +354,7 @@ func (w *compiler) schedule() {
 }
 
 func (w *compiler) collectProblems() {
-	all := slices.Clone(w.t.state.defaults)
+	all := slices.Concat(w.t.state.defaults, w.t.state.wide.problems)
 	for _, store := range []snapshot.Store[[]snapshot.Problem]{w.t.state.faults, w.t.state.conflicts} {
 		for _, list := range store.All() {
 			all = append(all, list...)

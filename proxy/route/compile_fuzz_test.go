@@ -92,7 +92,7 @@ func FuzzCompile(f *testing.F) {
 			if r == nil {
 				continue
 			}
-			chain := filter.Compile(r.Filters, nil, tools)
+			chain := filter.Compile(r.Filters, filter.Host{}, tools)
 			passed := r.Closed == "" && chain.Request(ex)
 			chain.Response(ex)
 			chain.Finished(ex)

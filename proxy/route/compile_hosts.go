@@ -118,7 +118,7 @@ func (b *hostBuilder) claimPaths(claims []*claim) {
 	for _, r := range all {
 		n := len(b.routes)
 		if n == 0 || comparePlace(b.routes[n-1], r.route) != 0 {
-			b.routes = append(b.routes, b.withRedirect(r.route))
+			b.routes = append(b.routes, b.onHost(r.route))
 			continue
 		}
 		last := b.routes[n-1]
@@ -129,7 +129,7 @@ func (b *hostBuilder) claimPaths(claims []*claim) {
 			b.lost(r.claim, DuplicatePath, fmt.Sprintf("path %s (%s)", r.route.Host+r.route.Path, r.route.Type), last.Owner)
 			continue
 		}
-		last.otherwise = b.withRedirect(r.route) // last has a condition, so it is this host's own copy
+		last.otherwise = b.onHost(r.route) // last has a condition, so it is this host's own copy
 	}
 }
 
@@ -155,7 +155,7 @@ func (b *hostBuilder) defaultBackend(c *claim) {
 	switch {
 	case c.fallback == nil:
 	case b.fallOwner == nil || b.fallOwner.weak && !c.weak:
-		b.fallOwner, b.fallback = c, b.withRedirect(c.fallback)
+		b.fallOwner, b.fallback = c, b.onHost(c.fallback)
 	case !c.weak:
 		b.lost(c, DuplicateDefault, "the default backend of all hosts", b.fallOwner.unit.ref)
 	}
@@ -172,14 +172,18 @@ func compareConditions(a, b *Route) int {
 	return 1
 }
 
-// withRedirect returns r as it is on this host, and a copy if that may change.
-func (b *hostBuilder) withRedirect(r *Route) *Route {
+// onHost returns r as it is on this host, and a copy if that may change.
+func (b *hostBuilder) onHost(r *Route) *Route {
 	redirect := r.want == redirectAlways || r.want == redirectIfTLS && b.tls
-	if !redirect && r.when == nil {
+	strict := b.tls && r.hsts != ""
+	if !redirect && !strict && r.when == nil {
 		return r
 	}
 	n := *r
 	n.RedirectTLS = redirect
+	if strict {
+		n.HSTS = r.hsts
+	}
 	return &n
 }
 

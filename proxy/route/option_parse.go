@@ -61,11 +61,15 @@ func parseDeny(s *settings, value string) error {
 	return err
 }
 
+// access returns the lists of this Ingress alone: those that it began with are
+// everybody's.
 func (s *settings) access() *filter.Access {
-	if s.filters.Access == nil {
-		s.filters.Access = &filter.Access{}
+	own := filter.Access{}
+	if s.filters.Access != nil {
+		own = *s.filters.Access
 	}
-	return s.filters.Access
+	s.filters.Access = &own
+	return &own
 }
 
 func parseSatisfy(s *settings, value string) error {
@@ -279,7 +283,8 @@ func (s *settings) finishLimits(r refs) *finding {
 	case l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0:
 		s.filters.Limits = nil
 	default:
-		l.Zone, l.Burst, l.Status = r.zone(), orElse(l.Burst, 5), 503
+		l.Zone, l.Burst = r.zone(), orElse(l.Burst, 5)
+		l.Status, l.ConnectionStatus = orElse(s.limitCode, 503), orElse(s.limitConnCode, 503)
 	}
 	return nil
 }

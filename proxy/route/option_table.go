@@ -189,7 +189,7 @@ func limits() []option {
 		{key: "limit-rate", scope: ofLocation, unset: "0", risk: riskLow, effect: ignored, doc: "KiB per second of one response"},
 		{key: "limit-rate-after", scope: ofLocation, unset: "0", risk: riskLow, effect: ignored, doc: "KiB before that limit begins"},
 		{key: "proxy-body-size", scope: ofLocation, unset: "1m", risk: riskMedium, effect: applied, parse: parseBodySize,
-			doc: "largest request body", differ: "without it there is no limit, where ingress-nginx has 1m"},
+			doc: "largest request body", differ: "no limit by default for classes of ours"},
 		{key: "client-body-buffer-size", scope: ofLocation, unset: "8k", risk: riskLow, effect: noOp,
 			doc: "memory for a request body, which is streamed here"},
 		{key: "proxy-buffer-size", scope: ofLocation, unset: "4k", risk: riskLow, effect: ignored, doc: "largest response header"},
@@ -292,8 +292,7 @@ func rewrites() []option {
 		{key: "proxy-cookie-domain", scope: ofLocation, unset: "off", risk: riskMedium, effect: ignored, doc: "replace Domain of the backend's cookies"},
 		{key: "proxy-cookie-path", scope: ofLocation, unset: "off", risk: riskMedium, effect: ignored, doc: "replace Path of the backend's cookies"},
 		{key: "server-alias", scope: ofHost, risk: riskHigh, effect: ignored, doc: "further names of the host"},
-		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseCustomHeaders,
-			doc: "ConfigMap of response headers", differ: "any field may be set that does not frame the message; a missing ConfigMap, or one of another namespace, closes the route"},
+		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "ConfigMap of response headers"},
 	}
 }
 

@@ -46,7 +46,7 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 	for _, key := range guarding {
 		for _, prefix := range []string{NginxPrefix, OwnPrefix} {
 			for _, value := range []string{"x", "on", " basic ", "10.0.0.0/8"} {
-				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, ingressclass.Class{}, noRefs{})
+				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, defaults(ingressclass.Class{}), noRefs{})
 				if s.closed == "" || len(findings) != 1 || findings[0].reason != RouteClosed {
 					t.Errorf("%s%s: %q leaves the route open: %+v %v", prefix, key, value, s, findings)
 				}
@@ -62,9 +62,8 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 // noRefs is a cluster without Secrets.
 type noRefs struct{}
 
-func (noRefs) configMap(string) (*corev1.ConfigMap, error) { return nil, errors.New("there is none") }
-func (noRefs) secret(string) (*corev1.Secret, error)       { return nil, errors.New("is not there") }
-func (noRefs) zone() string                                { return "n/i" }
+func (noRefs) secret(string) (*corev1.Secret, error) { return nil, errors.New("is not there") }
+func (noRefs) zone() string                          { return "n/i" }
 
 // TestGuardsThatAreNotUnderstoodClose: an option that is obeyed, and that the
 // wrong value of would lead requests past a guard or to another place, closes.
@@ -78,7 +77,7 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 			if o.parse(&settings{}, value) == nil && o.key != "auth-secret" {
 				continue // it may be meaningful to this one
 			}
-			s, findings := parseOptions(func() []option { return table }, map[string]string{OwnPrefix + o.key: value}, ingressclass.Class{}, noRefs{})
+			s, findings := parseOptions(func() []option { return table }, map[string]string{OwnPrefix + o.key: value}, defaults(ingressclass.Class{}), noRefs{})
 			if s.closed == "" || len(findings) == 0 || findings[0].reason != RouteClosed {
 				t.Errorf("%s: %q leaves the route open: %+v %v", o.key, value, s, findings)
 			}
@@ -100,7 +99,7 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 		for key, value := range wrong {
 			given[NginxPrefix+key] = value
 		}
-		if s, _ := parseOptions(optionTable, given, ingressclass.Class{}, noRefs{}); s.closed == "" || !s.guards() {
+		if s, _ := parseOptions(optionTable, given, defaults(ingressclass.Class{}), noRefs{}); s.closed == "" || !s.guards() {
 			t.Errorf("%v leaves the route open", wrong)
 		}
 	}
@@ -117,7 +116,7 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 		"proxy_set_header X-Allowed yes;":             false,
 		"client_max_body_size 403m;":                  false,
 	} {
-		s, _ := parseOptions(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, ingressclass.Class{}, noRefs{})
+		s, _ := parseOptions(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, defaults(ingressclass.Class{}), noRefs{})
 		if (s.closed != "") != want {
 			t.Errorf("%q: closed is %q", snippet, s.closed)
 		}

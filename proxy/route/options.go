@@ -19,6 +19,10 @@ type Options struct {
 	// calls makes it, since a pure package has no randomness; it may be nil.
 	FallbackCertificate *tls.Certificate
 
+	// ConfigMap holds proxy-wide options in the names of ingress-nginx; see
+	// docs/ingress-nginx.md. Zero: there is none.
+	ConfigMap snapshot.Key
+
 	// Now judges certificates. If it is zero, none expires.
 	Now time.Time
 }

@@ -74,5 +74,40 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 		}
 		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s |\n", o.key, mark, o.scope, unset, here, strings.ReplaceAll(o.doc, "|", `\|`), o.risk)
 	}
+	b.WriteString(pageOfWideOptions())
+	return b.String()
+}
+
+func pageOfWideOptions() string {
+	var b strings.Builder
+	b.WriteString(`
+# The ConfigMap of ingress-nginx
+
+The flag ` + "`--configmap NAMESPACE/NAME`" + ` of the proxy and of the controller names a ConfigMap with these keys, in the
+chart ` + "`proxy.configMap`" + `, or their values in ` + "`proxy.config`" + `. It is read live. What it says holds for all classes, unless an
+annotation says otherwise; the defaults, where they differ from doing nothing, are those of classes adopted
+from ingress-nginx. What is not obeyed is told on the ConfigMap. Those marked with ! close every route where
+their value is not understood.
+
+| key | default there | here | what it does |
+|---|---|---|---|
+`)
+	for _, o := range wideTable() {
+		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told", closes: "closed"}[o.effect]
+		if o.differ != "" {
+			here = "differs: " + o.differ
+		}
+		if o.raw {
+			here = "refused: never executed; it closes all routes where it guards access, and is told elsewhere"
+		}
+		mark, unset := "", ""
+		if o.guard {
+			mark = " !"
+		}
+		if o.unset != "" {
+			unset = "`" + o.unset + "`"
+		}
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", o.key, mark, unset, here, o.doc)
+	}
 	return b.String()
 }

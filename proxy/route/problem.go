@@ -18,6 +18,10 @@ const (
 	UnknownAnnotation     = "UnknownAnnotation"     // no effect
 	InvalidAnnotation     = "InvalidAnnotation"     // no effect
 	UnsupportedAnnotation = "UnsupportedAnnotation" // no effect
+	MissingConfigMap      = "MissingConfigMap"      // proxy-wide options have their defaults
+	UnknownOption         = "UnknownOption"         // of the ConfigMap; no effect
+	InvalidOption         = "InvalidOption"         // of the ConfigMap; no effect
+	UnsupportedOption     = "UnsupportedOption"     // of the ConfigMap; no effect
 	CanaryUnused          = "CanaryUnused"          // the canary gets no requests
 	RouteClosed           = "RouteClosed"           // the route answers 503
 )

@@ -6,27 +6,36 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// Referenced returns the kinds of which only those objects are watched that
-// References names.
-func Referenced() []snapshot.Kind { return []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap} }
+// Secrets are those that the Ingresses and the options name, whether or not they
+// exist: what has to be watched for the next Table.
+func (t *Table) Secrets() []snapshot.Key {
+	keys := make([]snapshot.Key, 0, t.state.bySecret.Len()+1)
+	for key := range t.state.bySecret.All() {
+		keys = append(keys, key)
+	}
+	keys = t.appendNamed(keys, snapshot.Secret)
+	if key := t.state.options.DefaultCertificate; key != (snapshot.Key{}) {
+		keys = append(keys, key)
+	}
+	return keys
+}
 
-// References are the objects of a kind that the Ingresses and the options name,
-// whether or not they exist: what has to be watched for the next Table.
-func (t *Table) References(kind snapshot.Kind) []snapshot.Key {
-	var keys []snapshot.Key
+// ConfigMaps are those that the Ingresses and the options name, whether or not
+// they exist, as Secrets are.
+func (t *Table) ConfigMaps() []snapshot.Key {
+	keys := t.appendNamed(nil, snapshot.ConfigMap)
+	if key := t.state.options.ConfigMap; key != (snapshot.Key{}) {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// appendNamed appends the objects of a kind that options of Ingresses name.
+func (t *Table) appendNamed(keys []snapshot.Key, kind snapshot.Kind) []snapshot.Key {
 	for key := range t.state.byObject.All() {
 		if name, ok := strings.CutPrefix(key.Name, kind.String()+" "); ok {
 			keys = append(keys, snapshot.Key{Namespace: key.Namespace, Name: name})
 		}
-	}
-	if kind != snapshot.Secret {
-		return keys
-	}
-	for key := range t.state.bySecret.All() {
-		keys = append(keys, key)
-	}
-	if key := t.state.options.DefaultCertificate; key != (snapshot.Key{}) {
-		keys = append(keys, key)
 	}
 	return keys
 }
@@ -35,5 +44,5 @@ func (t *Table) References(kind snapshot.Kind) []snapshot.Key {
 // objects; it may also say no where they do.
 func (t *Table) SameReferences(old *Table) bool {
 	return old != nil && t.state.bySecret == old.state.bySecret && t.state.byObject == old.state.byObject &&
-		t.state.options.DefaultCertificate == old.state.options.DefaultCertificate
+		t.state.options.DefaultCertificate == old.state.options.DefaultCertificate && t.state.options.ConfigMap == old.state.options.ConfigMap
 }

@@ -258,7 +258,7 @@ func filtered(ex *exchange.Exchange, r, guard *route.Route) string {
 	if guard != nil && guard.Filters != nil && !filter.Guards(guard.Filters).Request(ex) {
 		return fmt.Sprint(ex.Response.Status, " of path ", guard.Path)
 	}
-	chain := filter.Compile(r.Filters, nil, tools)
+	chain := filter.Compile(r.Filters, filter.Host{}, tools)
 	passed := chain.Request(ex)
 	chain.Response(ex)
 	var words []string

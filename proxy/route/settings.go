@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -21,6 +22,9 @@ type settings struct {
 	redirect redirect
 	closed   string // why its routes are closed
 	dropped  bool
+	gate     gate
+	touched  bool             // an option was applied,
+	shared   *filter.Settings // or else these are its filters
 
 	filters        filter.Settings
 	policy         balance.Policy
@@ -28,7 +32,6 @@ type settings struct {
 	upstream       UpstreamTLS
 	upstreamSecret string // proxy-ssl-secret
 	basic          basicOptions
-	customHeaders  string // custom-headers
 	cors           corsValues
 	redirTo        redirectOptions
 	sessions       sessionOptions
@@ -37,16 +40,32 @@ type settings struct {
 	useRegex       bool
 	rewrite        string // rewrite-target
 	allowed        string // the key that filled Access.Allow
+	tls            tlsSettings
+	limitCode      int // limit-req-status-code
+	limitConnCode  int // limit-conn-status-code
 }
 
-// defaults are the settings of an Ingress without annotations.
+// defaults are the settings of an Ingress without annotations where no ConfigMap
+// says more.
 func defaults(k ingressclass.Class) settings {
-	var s settings
+	s := settings{tls: tlsSettings{plain: []string{acmePath}, hsts: hstsDefaults()}}
 	if k.Nginx {
 		s.redirect = redirectIfTLS
+		s.filters.MaxBody = 1 << 20
+		s.tls.hsts.on = true
 	}
 	s.cors = corsDefaults()
+	s.share()
 	return s
+}
+
+// share notes the filters of all Ingresses that ask for no others.
+func (s *settings) share() {
+	s.shared = nil
+	if !reflect.ValueOf(s.filters).IsZero() {
+		f := s.filters
+		s.shared = &f
+	}
 }
 
 // refs are the objects that options name.
@@ -54,8 +73,6 @@ type refs interface {
 	// secret returns the Secret of that name, in the Ingress's own namespace: a
 	// Secret of another must not become an oracle.
 	secret(name string) (*corev1.Secret, error)
-	// configMap is the same of ConfigMaps.
-	configMap(name string) (*corev1.ConfigMap, error)
 	// zone is what the clients of the Ingress are counted under.
 	zone() string
 }
@@ -63,7 +80,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}
@@ -78,6 +95,9 @@ func (s *settings) guards() bool {
 
 // filtersOf returns what routes are given, nil for nothing.
 func (s *settings) filtersOf() *filter.Settings {
+	if !s.touched {
+		return s.shared
+	}
 	if reflect.ValueOf(s.filters).IsZero() {
 		return nil
 	}
@@ -137,30 +157,20 @@ func htpasswd(s *corev1.Secret, kind string) []byte {
 
 // secret implements refs.
 func (b *unitBuilder) secret(name string) (*corev1.Secret, error) {
-	return named(b, b.w.c.Secrets, snapshot.Secret, name)
-}
-
-// configMap implements refs.
-func (b *unitBuilder) configMap(name string) (*corev1.ConfigMap, error) {
-	return named(b, b.w.c.ConfigMaps, snapshot.ConfigMap, name)
-}
-
-// named returns the object that an option of b names, as NAME or NAMESPACE/NAME.
-func named[V any](b *unitBuilder, all snapshot.Store[V], kind snapshot.Kind, name string) (object V, err error) {
 	namespace, bare, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, bare = b.ref.Namespace, name
 	}
 	if namespace != b.ref.Namespace {
-		return object, fmt.Errorf("names a %s of another namespace, which is not allowed", kind)
+		return nil, errors.New("names a Secret of another namespace, which is not allowed")
 	}
 	key := snapshot.Key{Namespace: namespace, Name: bare}
-	b.dependsOn(refTo(kind, key))
-	object, ok = all.Get(key)
+	b.dependsOn(refTo(snapshot.Secret, key))
+	secret, ok := b.w.c.Secrets.Get(key)
 	if !ok {
-		return object, fmt.Errorf("its %s %s does not exist", kind, key)
+		return nil, fmt.Errorf("its Secret %s does not exist", key)
 	}
-	return object, nil
+	return secret, nil
 }
 
 // zone implements refs.

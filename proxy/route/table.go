@@ -45,8 +45,12 @@ type Route struct {
 	// Closed, if not empty, says why every request gets a 503.
 	Closed string
 	// RedirectTLS answers requests that did not come over TLS with a 308 to
-	// https; see RedirectsToTLS.
-	RedirectTLS bool
+	// https; see RedirectsToTLS. RedirectCode is another status than 308.
+	RedirectTLS  bool
+	RedirectCode int
+	// HSTS is the Strict-Transport-Security that responses over TLS have; empty:
+	// none of ours.
+	HSTS string
 	// Filters are what the options of the Ingress ask of the filters; nil: nothing.
 	Filters *filter.Settings
 	// Forwarding is how its requests are forwarded; nil: as all are.
@@ -54,7 +58,9 @@ type Route struct {
 
 	match   string // Path, normalised
 	want    redirect
-	guarded bool // its Ingress asks for a guard
+	hsts    string   // where the host has TLS
+	plain   []string // paths that RedirectTLS leaves alone
+	guarded bool     // its Ingress asks for a guard
 
 	pattern *regexp.Regexp // of a path that asked to be one; nil: any other
 	nginx   bool           // of an adopted class
@@ -63,8 +69,8 @@ type Route struct {
 	otherwise *Route    // for the same place, where when does not hold
 }
 
-// acmePath is left out of redirects, because an HTTP-01 challenge arrives before
-// there is a certificate.
+// acmePath is left out of redirects unless the operator says what is, because an
+// HTTP-01 challenge arrives before there is a certificate.
 const acmePath = "/.well-known/acme-challenge"
 
 // RedirectsToTLS reports whether a request for path (normalised) that did not
@@ -73,8 +79,12 @@ func (r *Route) RedirectsToTLS(path []byte) bool {
 	if !r.RedirectTLS {
 		return false
 	}
-	rest, ok := cutPrefix(path, acmePath)
-	return !ok || len(rest) > 0 && rest[0] != '/'
+	for _, plain := range r.plain {
+		if rest, ok := cutPrefix(path, plain); ok && (len(rest) == 0 || rest[0] == '/') {
+			return false
+		}
+	}
+	return true
 }
 
 func cutPrefix(b []byte, prefix string) ([]byte, bool) {
@@ -96,6 +106,8 @@ type Table struct {
 	Backends []Backend
 	// Problems are ordered.
 	Problems []snapshot.Problem
+	// Front is what holds for all requests; nil: nothing.
+	Front *filter.Front
 	// NextWake is when a certificate expires and Compile has news although no
 	// object changed. It is zero if none does.
 	NextWake time.Time

@@ -86,7 +86,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		ingress: ing, w: w, class: k,
 	}
 	var findings []finding
-	b.settings, findings = parseOptions(w.options, ing.Annotations, k, &b)
+	b.settings, findings = parseOptions(w.options, ing.Annotations, w.t.state.wide.settingsOf(k), &b)
 	for _, f := range findings {
 		b.problem(f)
 	}
@@ -100,6 +100,11 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		b.defaultBackend()
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
+		}
+	}
+	if b.settings.canary.on {
+		for _, c := range b.claims {
+			c.tls = false // whether its host redirects is for the others to say
 		}
 	}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
@@ -241,7 +246,7 @@ func (b *unitBuilder) bothNames() {
 		if r.Closed == "" {
 			b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[r.Backend]))
 		}
-		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: 308}
+		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: orElse(b.settings.tls.redirectCode, 308)}
 		d := b.claim(other)
 		d.yields = true
 		d.routes = append(d.routes, &r)
@@ -277,6 +282,7 @@ func (b *unitBuilder) defaultBackend() {
 // one whose guard is not understood is closed whatever its backend.
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
 	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
+		RedirectCode: b.settings.tls.redirectCode, plain: b.settings.tls.plain, hsts: b.settings.tls.header,
 		Filters: b.filters, Forwarding: b.forwarding, nginx: b.class.Nginx, guarded: b.settings.guards()}
 	b.rewrite(r)
 	backend, fault := b.backend(be)

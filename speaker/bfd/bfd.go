@@ -218,16 +218,13 @@ func (d *Detector) notice(now time.Time) {
 	}
 }
 
-// unlock shows what has changed. The next turn is late, if it is, since what is due
-// now, not since what was due before: or the time would be missing in which this
-// process does not run before that turn.
+// unlock shows what has changed.
 func (d *Detector) unlock() {
 	if d.dirty {
 		d.dirty = false
 		d.publish()
 	}
 	if len(d.queue) > 0 && d.queue[0].due.Before(d.armed) {
-		d.armed = d.queue[0].due
 		poke(d.wake)
 	}
 	d.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 func rights() []string {
 	return []string{
 		// What its decisions rest on.
-		// Secrets and ConfigMaps, because one that is missing or broken is told on the Ingress.
-		"controller, everywhere: get list watch configmaps namespaces nodes secrets services",
+		// Secrets, because one that is missing or broken is told on the Ingress.
+		"controller, everywhere: get list watch namespaces nodes secrets services",
 		"controller, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"controller, everywhere: get list watch ingressclasses.networking.k8s.io ingresses.networking.k8s.io",
 		"controller, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
@@ -49,7 +49,7 @@ func rights() []string {
 		"proxy, everywhere: get list watch namespaces nodes",
 		"proxy, everywhere: get list watch ingressclasses.networking.k8s.io",
 		"proxy, everywhere: get list watch speakerstatuses.quayside.io",
-		"proxy, everywhere: get list watch configmaps secrets services",
+		"proxy, everywhere: get list watch secrets services",
 		"proxy, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"proxy, everywhere: get list watch ingresses.networking.k8s.io",
 	}
@@ -76,6 +76,27 @@ func TestRightsOfOneNamespace(t *testing.T) {
 	}
 	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
 		t.Errorf("rights with watchNamespace (-want +got):\n%s", diff)
+	}
+}
+
+// TestRightsToOptions: the one ConfigMap with proxy-wide options may be read, and
+// no other.
+func TestRightsToOptions(t *testing.T) {
+	for _, c := range []struct {
+		proxy       map[string]any
+		where, name string
+	}{
+		{map[string]any{"config": map[string]any{"hsts": "false"}}, "quayside-system", "quayside-proxy-options"},
+		{map[string]any{"configMap": "ingress-nginx/ingress-nginx-controller"}, "ingress-nginx", "ingress-nginx-controller"},
+	} {
+		want := rights()
+		for _, component := range []string{"proxy", "controller"} {
+			want = append(want, fmt.Sprintf("%s, %s: get list watch configmaps %s", component, c.where, c.name))
+		}
+		got := granted(t, rendered(t, map[string]any{"proxy": c.proxy}))
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+			t.Errorf("rights with %v (-want +got):\n%s", c.proxy, diff)
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ func variants() map[string]string {
 		"monitoring":   `{metrics: {serviceMonitor: {enabled: true, labels: {release: prom}, relabelings: [{action: labelmap, regex: a}]}, prometheusRule: {enabled: true, additionalRules: [{alert: Mine, expr: vector(1)}]}}}`,
 		"policies":     `{networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}, commonLabels: {team: edge}}`,
 		"host network": `{proxy: {kind: DaemonSet, hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {enabled: false}}, controller: {publishAddresses: [192.0.2.1]}}`,
+		"options":      `{proxy: {config: {hsts-max-age: "86400", hide-headers: "X-Powered-By,Server"}}}`,
 		"autoscaling":  `{proxy: {autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}}}`,
 		"everything": `
 fullnameOverride: ""
@@ -71,6 +72,7 @@ speaker: {profile: fast, bgp: {listen: ":179"}, ignoreExcludeLB: true, handOverO
 proxy:
   watchNamespace: shop
   defaultSSLCertificate: shop/tls
+  configMap: quayside-system/mine
   trustedProxies: [10.0.0.0/8, "fc00::/7"]
   proxyProtocol: true
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]

@@ -53,3 +53,14 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{ .Release.Namespace }}/{{ include "quayside.fullname" . }}-proxy
 {{- end -}}
 {{- end }}
+{{- /* NAMESPACE/NAME of the ConfigMap with proxy-wide options, or nothing. */}}
+{{- define "quayside.configMap" -}}
+{{- if and .Values.proxy.config .Values.proxy.configMap }}
+{{- fail "proxy.config makes a ConfigMap, and proxy.configMap names another: set one of them" }}
+{{- end }}
+{{- if .Values.proxy.config }}
+{{- printf "%s/%s-proxy-options" .Release.Namespace (include "quayside.fullname" .) }}
+{{- else }}
+{{- .Values.proxy.configMap }}
+{{- end }}
+{{- end }}

@@ -37,3 +37,16 @@ subjects:
   name: {{ include "quayside.serviceAccountName" $self }}
   namespace: {{ .root.Release.Namespace }}
 {{- end }}
+{{- /* The right to read the ConfigMap with proxy-wide options, and no other. */}}
+{{- define "quayside.rules.configMap" -}}
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ include "quayside.configMap" . | splitList "/" | last }}]
+  verbs: [get, list, watch]
+{{- end }}
+{{- define "quayside.role.configMap" -}}
+{{- with include "quayside.configMap" .root }}
+---
+{{ include "quayside.role" (dict "root" $.root "component" $.component "scope" (splitList "/" . | first) "suffix" "-options" "rules" (include "quayside.rules.configMap" $.root)) }}
+{{- end }}
+{{- end }}

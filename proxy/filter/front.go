@@ -1,0 +1,79 @@
+package filter
+
+import (
+	"net/netip"
+	"regexp"
+
+	"go4.org/netipx"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Front is what holds for all requests, whatever their route. The zero value asks
+// for nothing and believes nobody. It is immutable.
+type Front struct {
+	// Trusted are proxies whose X-Forwarded-* is believed, beside those that the
+	// process was started with.
+	Trusted []netip.Prefix
+	// ForwardedFor is the field in which trusted proxies name the client; empty:
+	// X-Forwarded-For.
+	ForwardedFor string
+	// BlockCIDRs, BlockAgents and BlockReferers refuse requests with 403: by the
+	// client's address, and by the fields User-Agent and Referer.
+	BlockCIDRs                 []netip.Prefix
+	BlockAgents, BlockReferers []Pattern
+}
+
+// Pattern is a whole value in any letter case, or a regular expression.
+type Pattern struct {
+	Text   string
+	Regexp *regexp.Regexp // nil: Text
+}
+
+func (p *Pattern) matches(value []byte) bool {
+	if p.Regexp != nil {
+		return p.Regexp.Match(value)
+	}
+	return exchange.EqualFold(value, p.Text)
+}
+
+// Chain returns the filters that f asks for, nil for none. They look at the
+// client, so Forwarded comes before them.
+func (f *Front) Chain() Chain {
+	if f == nil || len(f.BlockCIDRs) == 0 && len(f.BlockAgents) == 0 && len(f.BlockReferers) == 0 {
+		return nil
+	}
+	b := &blocker{Front: *f, clients: setOf(f.BlockCIDRs)}
+	return Chain{{Request: b.request}}
+}
+
+type blocker struct {
+	Front
+	clients *netipx.IPSet
+}
+
+func (b *blocker) request(ex *exchange.Exchange) bool {
+	r := &ex.Request
+	if b.clients.Contains(r.Client.Addr()) || anyMatches(b.BlockAgents, &r.Header, "User-Agent") ||
+		anyMatches(b.BlockReferers, &r.Header, "Referer") {
+		ex.Answer(403, "403 Forbidden: this proxy does not serve the client\n")
+		return false
+	}
+	return true
+}
+
+func anyMatches(patterns []Pattern, h *exchange.Header, name string) bool {
+	if len(patterns) == 0 {
+		return false
+	}
+	value := h.Get(name)
+	if value == nil {
+		value = []byte{} // an empty pattern blocks who does not say
+	}
+	for i := range patterns {
+		if patterns[i].matches(value) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package proxy_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+)
+
+// wideCase is what one option of the ConfigMap, with those that it needs, does to a
+// request for a route of an adopted class.
+type wideCase struct {
+	key     string            // names the test
+	data    map[string]string // of the ConfigMap
+	with    map[string]string // annotations, and what annotated takes
+	request string
+	status  int
+	says    string
+	not     string // is not said
+}
+
+func wideCases() []wideCase {
+	only := func(pairs ...string) map[string]string {
+		all := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			all[pairs[i]] = pairs[i+1]
+		}
+		return all
+	}
+	const secure = "/\nX-Forwarded-Proto: https"
+	sts := "Strict-Transport-Security: "
+	big := "POST /\n\n" + strings.Repeat("x", 1<<20+1)
+	return []wideCase{
+		{"hsts", nil, only("tls", "yes"), secure, 200, sts + "max-age=31536000; includeSubDomains\r\n", ""},
+		{"hsts", nil, only("tls", "yes", "ssl-redirect", "false"), "/", 200, "", sts},
+		{"hsts", nil, nil, secure, 200, "", sts},
+		{"hsts", only("hsts", "false"), only("tls", "yes"), secure, 200, "", sts},
+		{"hsts-max-age", only("hsts-max-age", "60"), only("tls", "yes"), secure, 200, sts + "max-age=60; includeSubDomains\r\n", ""},
+		{"hsts-include-subdomains", only("hsts-include-subdomains", "false"), only("tls", "yes"), secure, 200, sts + "max-age=31536000\r\n", ""},
+		{"hsts-preload", only("hsts-preload", "true"), only("tls", "yes"), secure, 200, "; preload\r\n", ""},
+		{"ssl-redirect", only("ssl-redirect", "false"), only("tls", "yes"), "/", 200, "", ""},
+		{"ssl-redirect", only("ssl-redirect", "false"), only("tls", "yes", "ssl-redirect", "true"), "/", 308, "https://", ""},
+		{"force-ssl-redirect", only("force-ssl-redirect", "true"), nil, "/", 308, "https://", ""},
+		{"http-redirect-code", only("http-redirect-code", "301"), only("tls", "yes"), "/", 301, "https://", ""},
+		{"no-tls-redirect-locations", nil, only("tls", "yes"), "/.well-known/acme-challenge/x", 200, "", ""},
+		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain, /too/"), only("tls", "yes"), "/too/x", 200, "", ""},
+		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain"), only("tls", "yes"), "/plainer", 308, "", ""},
+		{"use-forwarded-headers", only("use-forwarded-headers", "true", "proxy-real-ip-cidr", "127.0.0.0/8"), only("whitelist-source-range", "10.0.0.0/8"),
+			"/\nX-Forwarded-For: 10.1.1.1", 200, "", ""},
+		{"proxy-real-ip-cidr", only("use-forwarded-headers", "true", "proxy-real-ip-cidr", "11.0.0.0/8"), only("whitelist-source-range", "10.0.0.0/8"),
+			"/\nX-Forwarded-For: 10.1.1.1", 403, "", ""},
+		{"enable-real-ip", only("enable-real-ip", "true", "proxy-real-ip-cidr", "127.0.0.1"), only("denylist-source-range", "10.0.0.0/8"),
+			"/\nX-Forwarded-For: 10.1.1.1", 403, "", ""},
+		{"forwarded-for-header", only("enable-real-ip", "true", "proxy-real-ip-cidr", "127.0.0.1", "forwarded-for-header", "CF-Connecting-IP"),
+			only("denylist-source-range", "10.0.0.0/8"), "/\nCF-Connecting-IP: 10.1.1.1", 403, "", ""},
+		{"block-cidrs", only("block-cidrs", "10.0.0.0/8,127.0.0.1", "use-forwarded-headers", "true"), nil, "/", 403, "does not serve", ""},
+		{"block-cidrs", only("block-cidrs", "here"), nil, "/", 503, "block-cidrs", ""},
+		{"block-user-agents", only("block-user-agents", "bad bot,~*sp[i1]der"), nil, "/\nUser-Agent: A SP1DER/2", 403, "", ""},
+		{"block-user-agents", only("block-user-agents", "Bad Bot"), nil, "/\nUser-Agent: bad bot", 403, "", ""},
+		{"block-user-agents", only("block-user-agents", "bad"), nil, "/\nUser-Agent: bad bot", 200, "", ""},
+		{"block-referers", only("block-referers", "~^https?://evil\\.test/"), nil, "/\nReferer: http://evil.test/x", 403, "", ""},
+		{"whitelist-source-range", only("whitelist-source-range", "10.0.0.0/8"), nil, "/", 403, "", ""},
+		{"whitelist-source-range", only("whitelist-source-range", "10.0.0.0/8"), only("whitelist-source-range", "127.0.0.0/8"), "/", 200, "", ""},
+		{"denylist-source-range", only("denylist-source-range", "127.0.0.0/8"), nil, "/", 403, "", ""},
+		{"global-auth-url", only("global-auth-url", "http://auth.test"), nil, "/", 503, "global-auth-url", ""},
+		{"hide-headers", only("hide-headers", "X-Powered-By,x-secret"), nil, "/", 200, "X-Shown", "X-Secret"},
+		{"proxy-body-size", nil, nil, big, 413, "", ""},
+		{"proxy-body-size", only("proxy-body-size", "2m"), nil, big, 200, "", ""},
+		{"proxy-body-size", only("proxy-body-size", "1k"), only("proxy-body-size", "0"), big, 200, "", ""},
+		{"proxy-read-timeout", only("proxy-read-timeout", "1"), nil, "/?wait=yes", 504, "did not answer in time", ""},
+		{"limit-req-status-code", only("limit-req-status-code", "429"), only("limit-rpm", "1", "limit-burst-multiplier", "1"), "/", 429, "", ""},
+		{"annotations-risk-level", only("annotations-risk-level", "Low"), only("whitelist-source-range", "127.0.0.0/8"), "/", 503, "its risk is Medium", ""},
+		{"annotations-risk-level", only("annotations-risk-level", "Low"), only("x-forwarded-prefix", "/before"), "/", 200, "prefix= ", ""},
+		{"annotation-value-word-blocklist", only("annotation-value-word-blocklist", "before"), only("x-forwarded-prefix", "/before"), "/", 200, "prefix= ", ""},
+		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418;"), "/", 200, "uri=/ ", ""},
+	}
+}
+
+// TestWideOptions asks for each option of the ConfigMap over HTTP. The ConfigMap
+// changes while the proxy runs.
+func TestWideOptions(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) {
+		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
+		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
+	})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Secret", "yes")
+		w.Header().Set("X-Shown", "yes")
+		echoing("web").ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")))
+	addr := bound(p, false)
+	for i, k := range wideCases() {
+		if strings.Contains(k.request, "X-Forwarded-Proto") {
+			k.data = maps.Clone(k.data)
+			if k.data == nil {
+				k.data = map[string]string{}
+			}
+			k.data["use-forwarded-headers"], k.data["proxy-real-ip-cidr"] = "true", "127.0.0.1"
+		}
+		t.Run(k.key, func(t *testing.T) {
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "wide"}, Data: k.data}
+			host := fmt.Sprintf("%s-%d.test", k.key, i)
+			ing := annotated("web", host, k.with)
+			class := ingressclass.NginxName
+			ing.Spec.IngressClassName = &class
+			files.Put(cm, ing)
+			var status int
+			var said string
+			right := func() bool {
+				return status == k.status && strings.Contains(said, k.says) && (k.not == "" || !strings.Contains(said, k.not))
+			}
+			eventually(t, fmt.Sprintf("%v and %v answer %.60q with %d, %q and not %q", k.data, k.with, k.request, k.status, k.says, k.not), func() bool {
+				status, said = ask(t, addr, host, k.request)
+				return right()
+			})
+		})
+	}
+}

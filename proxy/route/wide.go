@@ -1,0 +1,194 @@
+package route
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/filter"
+)
+
+// wide is what holds for all Ingresses: what each begins with before its
+// annotations are read, and what holds for every request. It is made of the
+// ConfigMap of proxy-wide options. It is immutable.
+type wide struct {
+	key      snapshot.Key
+	there    bool              // the ConfigMap exists
+	data     map[string]string // of it
+	own      settings          // in classes of our own
+	nginx    settings          // in adopted classes of ingress-nginx
+	front    *filter.Front
+	trusting bool // use-forwarded-headers or enable-real-ip
+	problems []snapshot.Problem
+}
+
+// A wideOption is one key of that ConfigMap.
+type wideOption struct {
+	key    string
+	unset  string // what ingress-nginx has by default; asking for it is no news
+	effect effect
+	doc    string // what it does in ingress-nginx
+	differ string // how what it does here is not the same; empty: it is
+	guard  bool   // it decides who may pass: a value that is not understood closes all routes
+	raw    bool   // nginx configuration, which is never executed
+
+	// parse obeys an applied option.
+	parse func(w *wide, value string) error
+}
+
+// compileWide returns what the ConfigMap of that name says: before, which may be
+// nil, if it still says the same.
+func compileWide(c *snapshot.Cluster, key snapshot.Key, before *wide) *wide {
+	object, there := c.ConfigMaps.Get(key)
+	there = there && key != (snapshot.Key{})
+	var data map[string]string
+	if there {
+		data = object.Data
+	}
+	if before != nil && before.key == key && before.there == there && maps.Equal(before.data, data) {
+		return before
+	}
+	w := &wide{key: key, there: there, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}}
+	if key != (snapshot.Key{}) && !there {
+		w.problem(finding{MissingConfigMap, fmt.Sprintf("ConfigMap %s does not exist; every proxy-wide option has its default", key)})
+	}
+	table := wideTable()
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		i, known := slices.BinarySearchFunc(table, name, func(o wideOption, key string) int { return strings.Compare(o.key, key) })
+		value := strings.TrimSpace(data[name])
+		switch {
+		case known:
+			w.apply(&table[i], value)
+		case looksLikeGuard(name) && value != "":
+			w.close(name, "is not known, but looks as if it guards access")
+		default:
+			w.problem(finding{UnknownOption, fmt.Sprintf("option %s is not known and has no effect; remove it or correct its spelling", name)})
+		}
+	}
+	w.finish()
+	return w
+}
+
+// looksLikeGuard reports whether a typing error in a guard may have made this key.
+func looksLikeGuard(key string) bool {
+	return strings.HasPrefix(key, "global-auth") || strings.HasPrefix(key, "block-") || strings.Contains(key, "source-range")
+}
+
+func (w *wide) apply(o *wideOption, value string) {
+	if o.raw && guardsAccess(value) {
+		w.close(o.key, "guards access by raw nginx configuration, which is never executed")
+		return
+	}
+	switch o.effect {
+	case applied:
+		if value == "" {
+			return
+		}
+		if err := o.parse(w, value); err != nil && o.guard {
+			w.close(o.key, "is not understood: "+err.Error())
+		} else if err != nil {
+			w.problem(finding{InvalidOption, fmt.Sprintf("option %s has no effect: %v", o.key, err)})
+		}
+	case ignored:
+		if isOn(value) && value != o.unset || o.unset == "true" && value == "false" {
+			w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported yet and has no effect (%s)", o.key, o.doc)})
+		}
+	case closes:
+		if isOn(value) {
+			w.close(o.key, "guards access and is not supported yet")
+		}
+	}
+}
+
+// close shuts all routes. The first reason is the one that clients see.
+func (w *wide) close(key, why string) {
+	for _, s := range []*settings{&w.own, &w.nginx} {
+		if s.closed == "" {
+			s.closed = fmt.Sprintf("option %s of the proxy %s", key, why)
+		}
+	}
+	w.problem(finding{RouteClosed, fmt.Sprintf("option %s %s, so every request of every route gets a 503; remove it if they may be open", key, why)})
+}
+
+func (w *wide) problem(f finding) {
+	w.problems = append(w.problems, snapshot.Problem{
+		Object: refTo(snapshot.ConfigMap, w.key), Reason: f.reason, Message: f.message,
+	})
+}
+
+// finish makes settings of what several keys say together.
+func (w *wide) finish() {
+	for _, s := range []*settings{&w.own, &w.nginx} {
+		s.tls.header = s.tls.hsts.value()
+		s.share()
+	}
+	if len(w.front.Trusted) > 0 && !w.trusting {
+		w.front.Trusted = nil // they are only trusted with use-forwarded-headers, or enable-real-ip
+	} else if w.trusting && len(w.front.Trusted) == 0 {
+		w.problem(finding{InvalidOption, "use-forwarded-headers, or enable-real-ip, trusts nobody beyond --trusted-proxies: " +
+			"ingress-nginx believes everybody by default; name your proxies in proxy-real-ip-cidr"})
+	}
+	slices.SortFunc(w.problems, snapshot.Problem.Compare)
+}
+
+// settingsOf is what an Ingress of a class begins with.
+func (w *wide) settingsOf(k ingressclass.Class) settings {
+	if k.Nginx {
+		return w.nginx
+	}
+	return w.own
+}
+
+// tlsSettings are what hosts with TLS have.
+type tlsSettings struct {
+	redirectCode int      // 0: 308
+	plain        []string // paths that are not redirected
+	hsts         hstsOptions
+	header       string // of hsts; empty: none
+}
+
+// hstsOptions are the keys of Strict-Transport-Security.
+type hstsOptions struct {
+	on, subdomains, preload bool
+	maxAge                  int // seconds
+}
+
+func hstsDefaults() hstsOptions { return hstsOptions{subdomains: true, maxAge: 31536000} }
+
+func (o hstsOptions) value() string {
+	if !o.on {
+		return ""
+	}
+	v := fmt.Sprintf("max-age=%d", o.maxAge)
+	if o.subdomains {
+		v += "; includeSubDomains"
+	}
+	if o.preload {
+		v += "; preload"
+	}
+	return v
+}
+
+// A gate says which annotations may be used.
+type gate struct {
+	most  risk     // the greatest that may be; empty: any
+	words []string // that no value may contain
+}
+
+// refuses says why a value may not be used, or nothing.
+func (g gate) refuses(r risk, value string) string {
+	if g.most != "" && r.rank() > g.most.rank() {
+		return fmt.Sprintf("its risk is %s, and annotations-risk-level allows %s", r, g.most)
+	}
+	for _, word := range g.words {
+		if strings.Contains(value, word) {
+			return fmt.Sprintf("it contains %q, which annotation-value-word-blocklist forbids", word)
+		}
+	}
+	return ""
+}
+
+func (r risk) rank() int { return slices.Index([]risk{riskLow, riskMedium, riskHigh, riskCritical}, r) }

@@ -1,0 +1,184 @@
+package route
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+)
+
+// These obey the options of the ConfigMap, one value at a time.
+
+// forEach is an option that an annotation may override: it is what every Ingress
+// begins with.
+func forEach(parse func(s *settings, value string) error) func(w *wide, value string) error {
+	return func(w *wide, value string) error {
+		if err := parse(&w.nginx, value); err != nil {
+			return err
+		}
+		return parse(&w.own, value)
+	}
+}
+
+// forFront is an option about all requests.
+func forFront(parse func(f *filter.Front, value string) error) func(w *wide, value string) error {
+	return func(w *wide, value string) error { return parse(w.front, value) }
+}
+
+func parseTrusting(w *wide, value string) error {
+	on, err := parseBool(value)
+	w.trusting = w.trusting || on
+	return err
+}
+
+func parseTrusted(f *filter.Front, value string) (err error) {
+	f.Trusted, err = parsePrefixes(value)
+	return err
+}
+
+func parseForwardedFor(f *filter.Front, value string) (err error) {
+	f.ForwardedFor, err = parseToken(value)
+	if strings.EqualFold(value, "X-Forwarded-For") {
+		f.ForwardedFor = ""
+	}
+	return err
+}
+
+func parseBlockCIDRs(f *filter.Front, value string) (err error) {
+	f.BlockCIDRs, err = parsePrefixes(value)
+	return err
+}
+
+// parsePatterns reads a list of what nginx's map takes: values in any letter case,
+// or regular expressions behind "~", behind "~*" in any letter case.
+func parsePatterns(of func(*filter.Front) *[]filter.Pattern) func(f *filter.Front, value string) error {
+	return func(f *filter.Front, value string) error {
+		var list []filter.Pattern
+		for word := range strings.SplitSeq(value, ",") {
+			word = strings.Trim(strings.TrimSpace(word), `"'`)
+			text, pattern := strings.CutPrefix(word, "~")
+			switch {
+			case word == "":
+				continue
+			case !pattern:
+				list = append(list, filter.Pattern{Text: word})
+				continue
+			}
+			if rest, fold := strings.CutPrefix(text, "*"); fold {
+				text = "(?i)" + rest
+			}
+			re, err := regexp.Compile(text)
+			if err != nil || len(text) > maxPattern {
+				return fmt.Errorf("the pattern %q is refused; only RE2 is understood, up to %d bytes", word, maxPattern)
+			}
+			list = append(list, filter.Pattern{Regexp: re})
+		}
+		*of(f) = list
+		return nil
+	}
+}
+
+// parseWideAllow reads the allow list, which an annotation replaces.
+func parseWideAllow(s *settings, value string) error {
+	list, err := parsePrefixes(value)
+	if err == nil {
+		s.access().Allow = list
+	}
+	return err
+}
+
+func parseRetryAll(s *settings, value string) error {
+	on, err := parseBool(value)
+	if on {
+		s.forwarding.Next |= exchange.NextError | exchange.NextNonIdempotent
+	}
+	return err
+}
+
+func parseStatusOf(of func(*settings) *int) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		code, err := strconv.Atoi(value)
+		if err != nil || code < 400 || code > 599 {
+			return fmt.Errorf("%q is not a status from 400 to 599", value)
+		}
+		*of(s) = code
+		return nil
+	}
+}
+
+func parseTLSCode(s *settings, value string) error {
+	code, err := strconv.Atoi(value)
+	if err != nil || !slices.Contains([]int{301, 302, 307, 308}, code) {
+		return fmt.Errorf("%q is none of 301, 302, 307, 308", value)
+	}
+	s.tls.redirectCode = code
+	return nil
+}
+
+func parsePlainPaths(s *settings, value string) error {
+	var list []string
+	for word := range strings.SplitSeq(value, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		path, ok := Normalize(nil, []byte(word))
+		if !ok {
+			return fmt.Errorf("%q is not a path", word)
+		}
+		list = append(list, strings.TrimSuffix(string(path), "/"))
+	}
+	s.tls.plain = list
+	return nil
+}
+
+func parseHSTS(of func(*hstsOptions) *bool) func(s *settings, value string) error {
+	return func(s *settings, value string) (err error) {
+		*of(&s.tls.hsts), err = parseBool(value)
+		return err
+	}
+}
+
+func parseHSTSMaxAge(s *settings, value string) (err error) {
+	s.tls.hsts.maxAge, err = parseCount(value, 1<<31-1)
+	return err
+}
+
+func parseHidden(s *settings, value string) error {
+	var list []string
+	for word := range strings.SplitSeq(value, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		name, err := parseToken(word)
+		if err != nil {
+			return err
+		}
+		list = append(list, name)
+	}
+	s.filters.HideHeaders = list
+	return nil
+}
+
+func parseRiskLevel(s *settings, value string) error {
+	for _, r := range []risk{riskLow, riskMedium, riskHigh, riskCritical} {
+		if strings.EqualFold(value, string(r)) {
+			s.gate.most = r
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of Low, Medium, High, Critical", value)
+}
+
+func parseWordBlocklist(s *settings, value string) error {
+	s.gate.words = nil
+	for word := range strings.SplitSeq(value, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			s.gate.words = append(s.gate.words, word)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package route
+
+import (
+	"slices"
+	"strings"
+
+	"quayside.io/proxy/filter"
+)
+
+// wideTable returns every key of the ConfigMap of ingress-nginx that this product
+// knows, ordered. It is the one place where such an option is defined.
+func wideTable() []wideOption {
+	table := slices.Concat(wideGuards(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideAnnotations(), wideProcess())
+	slices.SortFunc(table, func(a, b wideOption) int { return strings.Compare(a.key, b.key) })
+	return table
+}
+
+func wideGuards() []wideOption {
+	return []wideOption{
+		{key: "whitelist-source-range", effect: applied, guard: true, parse: forEach(parseWideAllow), doc: "CIDRs that may pass, others get 403; an annotation replaces it"},
+		{key: "denylist-source-range", effect: applied, guard: true, parse: forEach(parseDeny), doc: "CIDRs that get 403; an annotation replaces it"},
+		{key: "block-cidrs", effect: applied, guard: true, parse: forFront(parseBlockCIDRs), doc: "CIDRs that get 403 for every host"},
+		{key: "block-user-agents", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *[]filter.Pattern { return &f.BlockAgents })),
+			doc: "User-Agents that get 403: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
+		{key: "block-referers", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *[]filter.Pattern { return &f.BlockReferers })),
+			doc: "Referers that get 403: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
+		{key: "global-auth-url", effect: closes, doc: "service that is asked whether a request may pass"},
+		{key: "global-auth-method", effect: ignored, doc: "method of the request to global-auth-url"},
+		{key: "global-auth-signin", effect: ignored, doc: "where a 401 of global-auth-url sends the client"},
+		{key: "global-auth-signin-redirect-param", effect: ignored, unset: "rd", doc: "parameter that carries the original address"},
+		{key: "global-auth-response-headers", effect: ignored, doc: "headers copied from the answer of global-auth-url"},
+		{key: "global-auth-request-redirect", effect: ignored, doc: "value of X-Auth-Request-Redirect"},
+		{key: "global-auth-snippet", effect: closes, raw: true, doc: "raw nginx configuration for global-auth-url"},
+		{key: "global-auth-cache-key", effect: ignored, doc: "what answers of global-auth-url are remembered by"},
+		{key: "global-auth-cache-duration", effect: ignored, unset: "200 202 401 5m", doc: "how long they are"},
+		{key: "global-auth-always-set-cookie", effect: ignored, unset: "false", doc: "pass Set-Cookie of global-auth-url with every status"},
+		{key: "no-auth-locations", effect: ignored, unset: acmePath, doc: "paths without authentication; here they keep theirs"},
+		{key: "enable-modsecurity", effect: closes, unset: "false", doc: "web application firewall"},
+		{key: "enable-owasp-modsecurity-crs", effect: closes, unset: "false", doc: "core rules of that firewall"},
+		{key: "modsecurity-snippet", effect: closes, raw: true, doc: "rules of that firewall"},
+	}
+}
+
+func wideTLS() []wideOption {
+	return []wideOption{
+		{key: "ssl-redirect", unset: "true", effect: applied, parse: forEach(parseSSLRedirect), doc: "send requests without TLS to https if the host has a tls entry",
+			differ: "false by default for classes of our own"},
+		{key: "force-ssl-redirect", unset: "false", effect: applied, parse: forEach(parseForceSSLRedirect), doc: "the same without a tls entry"},
+		{key: "http-redirect-code", unset: "308", effect: applied, parse: forEach(parseTLSCode), doc: "status of redirects to https and between www and apex"},
+		{key: "no-tls-redirect-locations", unset: acmePath, effect: applied, parse: forEach(parsePlainPaths),
+			doc: "paths that are not sent to https", differ: "they are those of requests, with all below, not those of rules"},
+		{key: "hsts", unset: "true", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.on })),
+			doc: "send Strict-Transport-Security over TLS", differ: "for hosts with a tls entry; false by default for classes of our own"},
+		{key: "hsts-max-age", unset: "31536000", effect: applied, parse: forEach(parseHSTSMaxAge), doc: "seconds that browsers remember it"},
+		{key: "hsts-include-subdomains", unset: "true", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.subdomains })), doc: "for names below, too"},
+		{key: "hsts-preload", unset: "false", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.preload })), doc: "browsers may know it beforehand"},
+		{key: "ssl-protocols", unset: "TLSv1.2 TLSv1.3", effect: ignored, doc: "TLS versions towards clients"},
+		{key: "ssl-ciphers", effect: ignored, doc: "cipher suites towards clients"},
+		{key: "ssl-ecdh-curve", unset: "auto", effect: noOp, doc: "curves towards clients, which Go chooses"},
+		{key: "ssl-dh-param", effect: noOp, doc: "Diffie-Hellman parameters, which are not used here"},
+		{key: "ssl-buffer-size", unset: "4k", effect: noOp, doc: "size of TLS records, which adapts here"},
+		{key: "ssl-session-cache", unset: "true", effect: noOp, doc: "sessions on the server; tickets here"},
+		{key: "ssl-session-cache-size", unset: "10m", effect: noOp, doc: "sessions on the server; tickets here"},
+		{key: "ssl-session-tickets", unset: "false", effect: noOp, doc: "tickets for short handshakes, always on here"},
+		{key: "ssl-session-ticket-key", effect: ignored, doc: "key of those tickets"},
+		{key: "ssl-session-timeout", unset: "10m", effect: noOp, doc: "time of those sessions"},
+		{key: "ssl-early-data", unset: "false", effect: ignored, doc: "data before the handshake has ended"},
+		{key: "ssl-reject-handshake", unset: "false", effect: ignored, doc: "end handshakes for names that nobody has"},
+		{key: "enable-ocsp", unset: "false", effect: ignored, doc: "OCSP stapling"},
+	}
+}
+
+func wideForwarding() []wideOption {
+	return []wideOption{
+		{key: "use-forwarded-headers", unset: "false", effect: applied, parse: parseTrusting, doc: "believe X-Forwarded-* of the proxies in proxy-real-ip-cidr",
+			differ: "nobody is believed unless named there or by --trusted-proxies"},
+		{key: "enable-real-ip", unset: "false", effect: applied, parse: parseTrusting, doc: "believe them who the client is", differ: "as use-forwarded-headers"},
+		{key: "proxy-real-ip-cidr", unset: "0.0.0.0/0", effect: applied, parse: forFront(parseTrusted), doc: "proxies that are believed", differ: "nobody by default"},
+		{key: "forwarded-for-header", unset: "X-Forwarded-For", effect: applied, parse: forFront(parseForwardedFor), doc: "field in which they name the client"},
+		{key: "compute-full-forwarded-for", unset: "false", effect: noOp, doc: "append to X-Forwarded-For", differ: "always, where a trusted proxy sent one; others are replaced"},
+		{key: "use-proxy-protocol", unset: "false", effect: ignored, doc: "expect the PROXY protocol; here the flag --proxy-protocol"},
+		{key: "proxy-protocol-header-timeout", unset: "5s", effect: ignored, doc: "time for the PROXY header"},
+		{key: "generate-request-id", unset: "true", effect: ignored, doc: "make X-Request-ID where there is none; always done here"},
+		{key: "proxy-add-original-uri-header", unset: "false", effect: ignored, doc: "send X-Original-URI to backends"},
+		{key: "proxy-set-headers", effect: ignored, doc: "ConfigMap of headers sent to backends"},
+		{key: "enable-underscores-in-headers", unset: "false", effect: noOp, doc: "pass fields with underscores", differ: "always passed, save those that imitate X-Forwarded-*"},
+		{key: "ignore-invalid-headers", unset: "true", effect: noOp, doc: "drop fields with invalid names", differ: "such a request is refused"},
+		{key: "service-upstream", unset: "false", effect: ignored, doc: "use the address of Services instead of their endpoints"},
+	}
+}
+
+func wideUpstreams() []wideOption {
+	return []wideOption{
+		{key: "proxy-connect-timeout", unset: "5", effect: applied, parse: forEach(parseConnectTimeout), doc: "seconds to connect to a backend"},
+		{key: "proxy-read-timeout", unset: "60", effect: applied, parse: forEach(parseReadTimeout), doc: "seconds of a backend's silence"},
+		{key: "proxy-send-timeout", unset: "60", effect: applied, parse: forEach(parseSendTimeout), doc: "seconds in which a backend takes nothing"},
+		{key: "proxy-next-upstream", unset: "error timeout", effect: applied, parse: forEach(parseNext), doc: "when another endpoint is tried", differ: "error by default"},
+		{key: "proxy-next-upstream-timeout", unset: "0", effect: applied, parse: forEach(parseTriesTimeout), doc: "seconds for all tries"},
+		{key: "proxy-next-upstream-tries", unset: "3", effect: applied, parse: forEach(parseTries), doc: "number of tries"},
+		{key: "retry-non-idempotent", unset: "false", effect: applied, parse: forEach(parseRetryAll), doc: "try again what may not be idempotent",
+			differ: "an annotation proxy-next-upstream says that itself"},
+		{key: "load-balance", unset: "round_robin", effect: applied, parse: forEach(parseLoadBalance), doc: "algorithm", differ: "least_requests is known too"},
+		{key: "proxy-body-size", unset: "1m", effect: applied, parse: forEach(parseBodySize), doc: "largest request body", differ: "no limit by default for classes of our own"},
+		{key: "proxy-buffer-size", unset: "4k", effect: ignored, doc: "largest response header, 64k here"},
+		{key: "proxy-buffering", unset: "off", effect: noOp, doc: "gather responses; they are streamed here"},
+		{key: "proxy-request-buffering", unset: "on", effect: ignored, doc: "gather a request before it is sent on"},
+		{key: "proxy-max-temp-file-size", unset: "1024m", effect: noOp, doc: "disk for one response; none is used here"},
+		{key: "proxy-buffers-number", unset: "4", effect: noOp, doc: "buffers of one response"},
+		{key: "proxy-busy-buffers-size", effect: noOp, doc: "buffers of one response that may be busy"},
+		{key: "proxy-http-version", unset: "1.1", effect: ignored, doc: "HTTP version of backends"},
+		{key: "proxy-redirect-from", unset: "off", effect: ignored, doc: "part of a backend's Location to replace"},
+		{key: "proxy-redirect-to", unset: "off", effect: ignored, doc: "what replaces it"},
+		{key: "proxy-cookie-domain", unset: "off", effect: ignored, doc: "replace Domain of backends' cookies"},
+		{key: "proxy-cookie-path", unset: "off", effect: ignored, doc: "replace Path of backends' cookies"},
+		{key: "proxy-ssl-location-only", unset: "false", effect: noOp, doc: "where proxy-ssl-* hold; always by route here"},
+		{key: "upstream-keepalive-connections", unset: "320", effect: ignored, doc: "idle connections to an endpoint"},
+		{key: "upstream-keepalive-timeout", unset: "60", effect: ignored, doc: "seconds that they stay"},
+		{key: "upstream-keepalive-requests", unset: "10000", effect: ignored, doc: "requests on one connection"},
+		{key: "upstream-keepalive-time", unset: "1h", effect: ignored, doc: "life of one connection"},
+		{key: "grpc-buffer-size-kb", effect: noOp, doc: "buffer of gRPC responses"},
+		{key: "proxy-stream-timeout", unset: "600s", effect: ignored, doc: "silence of TCP and UDP services"},
+		{key: "proxy-stream-next-upstream", unset: "true", effect: ignored, doc: "other endpoints of TCP and UDP services"},
+		{key: "proxy-stream-responses", unset: "1", effect: ignored, doc: "answers of UDP services"},
+	}
+}
+
+func wideClients() []wideOption {
+	return []wideOption{
+		{key: "limit-req-status-code", unset: "503", effect: applied, parse: forEach(parseStatusOf(func(s *settings) *int { return &s.limitCode })),
+			doc: "status of limit-rps and limit-rpm"},
+		{key: "limit-conn-status-code", unset: "503", effect: applied, parse: forEach(parseStatusOf(func(s *settings) *int { return &s.limitConnCode })),
+			doc: "status of limit-connections"},
+		{key: "limit-conn-zone-variable", unset: "$binary_remote_addr", effect: ignored, doc: "what clients are counted by"},
+		{key: "limit-rate", unset: "0", effect: ignored, doc: "bytes per second of one response"},
+		{key: "limit-rate-after", unset: "0", effect: ignored, doc: "bytes before that limit begins"},
+		{key: "keep-alive", unset: "75", effect: ignored, doc: "seconds that a client's connection may idle, 60 here"},
+		{key: "keep-alive-requests", unset: "1000", effect: ignored, doc: "requests on one connection, no bound here"},
+		{key: "client-header-timeout", unset: "60", effect: ignored, doc: "seconds for the head of a request"},
+		{key: "client-body-timeout", unset: "60", effect: ignored, doc: "seconds of silence within a body"},
+		{key: "client-header-buffer-size", unset: "1k", effect: noOp, doc: "memory for a usual head"},
+		{key: "large-client-header-buffers", unset: "4 8k", effect: ignored, doc: "largest head, 16k here"},
+		{key: "client-body-buffer-size", unset: "8k", effect: noOp, doc: "memory for a request body, which is streamed here"},
+		{key: "use-http2", unset: "true", effect: ignored, doc: "HTTP/2"},
+		{key: "http2-max-concurrent-streams", unset: "128", effect: ignored, doc: "streams of one connection"},
+		{key: "reuse-port", unset: "true", effect: noOp, doc: "listeners per process"},
+		{key: "bind-address", effect: ignored, doc: "addresses to listen on; here the flags --http and --https"},
+		{key: "disable-ipv6", unset: "false", effect: ignored, doc: "do not listen on IPv6"},
+		{key: "disable-ipv6-dns", unset: "false", effect: noOp, doc: "names are not looked up here"},
+	}
+}
+
+func wideResponses() []wideOption {
+	return []wideOption{
+		{key: "hide-headers", effect: applied, parse: forEach(parseHidden), doc: "fields of backends that clients are not sent"},
+		{key: "add-headers", effect: ignored, doc: "ConfigMap of response headers"},
+		{key: "global-allowed-response-headers", effect: ignored, doc: "names that custom-headers may set"},
+		{key: "custom-http-errors", effect: ignored, doc: "statuses that the default backend answers"},
+		{key: "disable-proxy-intercept-errors", unset: "false", effect: noOp, doc: "leave backends' errors alone, as is done here"},
+		{key: "server-tokens", unset: "false", effect: ignored, doc: "say the version of the proxy, which is never said here"},
+		{key: "allow-backend-server-header", unset: "false", effect: noOp, doc: "pass the backend's Server", differ: "always passed; there is none of ours"},
+		{key: "relative-redirects", unset: "false", effect: ignored, doc: "redirects without scheme and host"},
+		{key: "use-gzip", unset: "false", effect: ignored, doc: "compress responses"},
+		{key: "gzip-level", unset: "1", effect: noOp, doc: "of use-gzip"},
+		{key: "gzip-min-length", unset: "256", effect: noOp, doc: "of use-gzip"},
+		{key: "gzip-types", effect: noOp, doc: "of use-gzip"},
+		{key: "gzip-disable", effect: noOp, doc: "of use-gzip"},
+		{key: "enable-brotli", unset: "false", effect: ignored, doc: "compress responses"},
+		{key: "brotli-level", unset: "4", effect: noOp, doc: "of enable-brotli"},
+		{key: "brotli-min-length", unset: "20", effect: noOp, doc: "of enable-brotli"},
+		{key: "brotli-types", effect: noOp, doc: "of enable-brotli"},
+		{key: "default-type", unset: "text/html", effect: noOp, doc: "type of files, which are not served here"},
+	}
+}
+
+func wideAnnotations() []wideOption {
+	const raw = "raw nginx configuration, which is never executed"
+	return []wideOption{
+		{key: "annotations-risk-level", unset: "High", effect: applied, parse: forEach(parseRiskLevel), doc: "the greatest risk that an annotation may have",
+			differ: "one above it is refused alone, where ingress-nginx refuses the Ingress; a guard closes its route"},
+		{key: "annotation-value-word-blocklist", effect: applied, parse: forEach(parseWordBlocklist), doc: "words that no annotation may contain",
+			differ: "as annotations-risk-level; empty by default"},
+		{key: "allow-snippet-annotations", unset: "false", effect: ignored, doc: "obey snippets, which is never done here"},
+		{key: "allow-cross-namespace-resources", unset: "false", effect: ignored, doc: "let annotations name Secrets of other namespaces"},
+		{key: "strict-validate-path-type", unset: "true", effect: noOp, doc: "refuse Exact and Prefix paths with characters of patterns", differ: "any path of RFC 3986 is taken as it is"},
+		{key: "main-snippet", effect: ignored, raw: true, doc: raw},
+		{key: "http-snippet", effect: ignored, raw: true, doc: raw},
+		{key: "server-snippet", effect: ignored, raw: true, doc: raw},
+		{key: "location-snippet", effect: ignored, raw: true, doc: raw},
+		{key: "stream-snippet", effect: ignored, raw: true, doc: raw},
+	}
+}
+
+func wideProcess() []wideOption {
+	const log = "the log of requests, which has its own form here"
+	rows := []wideOption{
+		{key: "log-format-upstream", effect: ignored, doc: log},
+		{key: "log-format-escape-json", unset: "false", effect: ignored, doc: log},
+		{key: "log-format-escape-none", unset: "false", effect: ignored, doc: log},
+		{key: "log-format-stream", effect: ignored, doc: log},
+		{key: "disable-access-log", unset: "false", effect: ignored, doc: log},
+		{key: "skip-access-log-urls", effect: ignored, doc: log},
+		{key: "enable-access-log-for-default-backend", unset: "false", effect: ignored, doc: log},
+		{key: "enable-opentelemetry", unset: "false", effect: ignored, doc: "trace requests"},
+		{key: "otlp-collector-host", effect: ignored, doc: "where traces are sent"},
+	}
+	for _, key := range []string{
+		"access-log-params", "access-log-path", "aio-write", "debug-connections", "enable-aio-write", "enable-multi-accept", "error-log-level", "error-log-path",
+		"http-access-log-path", "lua-shared-dicts", "map-hash-bucket-size", "max-worker-connections", "max-worker-open-files", "nginx-status-ipv4-whitelist",
+		"nginx-status-ipv6-whitelist", "opentelemetry-config", "otel-max-queuesize", "otel-sampler", "otel-sampler-parent-based", "otel-sampler-ratio",
+		"otel-schedule-delay-millis", "otel-service-name", "otlp-collector-port", "plugins", "proxy-headers-hash-bucket-size", "proxy-headers-hash-max-size",
+		"server-name-hash-bucket-size", "server-name-hash-max-size", "stream-access-log-path", "variables-hash-bucket-size", "variables-hash-max-size",
+		"worker-cpu-affinity", "worker-processes", "worker-serial-reloads", "worker-shutdown-timeout",
+	} {
+		rows = append(rows, wideOption{key: key, effect: noOp, doc: "how nginx itself runs"})
+	}
+	return rows
+}

@@ -1,0 +1,115 @@
+package route
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
+)
+
+func TestWideTableIsSound(t *testing.T) {
+	table := wideTable()
+	for i, o := range table {
+		if i > 0 && table[i-1].key >= o.key {
+			t.Errorf("%s does not come after %s", o.key, table[i-1].key)
+		}
+		if o.doc == "" || (o.effect == applied) != (o.parse != nil) || o.guard && o.effect != applied {
+			t.Errorf("%s lacks something: %+v", o.key, o)
+		}
+	}
+}
+
+func wideOf(t *testing.T, data map[string]string) *wide {
+	t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "wide"}, Data: data}
+	return compileWide(snapshot.Of(cm), snapshot.KeyOf(cm), nil)
+}
+
+// TestWideDefaultsAreNoNews: a ConfigMap that spells the defaults of ingress-nginx
+// out is told nothing, save what only looks like its default.
+func TestWideDefaultsAreNoNews(t *testing.T) {
+	data := map[string]string{}
+	for _, o := range wideTable() {
+		data[o.key] = o.unset
+	}
+	delete(data, "proxy-real-ip-cidr")
+	if w := wideOf(t, data); len(w.problems) > 0 || w.own.closed != "" {
+		t.Errorf("closed %q, %v", w.own.closed, w.problems)
+	}
+}
+
+// TestWideGuardsClose holds for every option of the ConfigMap that decides who
+// may pass: what is not understood shuts all routes.
+func TestWideGuardsClose(t *testing.T) {
+	cases := map[string]string{"global-auth-uri": "http://x", "block-cidr": "10.0.0.0/8", "whitelist-source-ranges": "10.0.0.0/8", "http-snippet": "deny all;"}
+	for _, o := range wideTable() {
+		if o.guard {
+			cases[o.key] = "~(?=x)\x00/33"
+		} else if o.effect == closes {
+			cases[o.key] = "on"
+		}
+	}
+	for key, value := range cases {
+		w := wideOf(t, map[string]string{key: value})
+		if w.own.closed == "" || w.nginx.closed == "" || len(w.problems) != 1 || w.problems[0].Reason != RouteClosed {
+			t.Errorf("%s: %q leaves the routes open: %v", key, value, w.problems)
+		}
+	}
+}
+
+// TestWideIsTold: what has no effect is told on the ConfigMap, and nothing else is
+// lost for it.
+func TestWideIsTold(t *testing.T) {
+	for key, c := range map[string]struct{ value, reason string }{
+		"hsts-max-ages":             {"1", UnknownOption},
+		"hsts-max-age":              {"soon", InvalidOption},
+		"http-redirect-code":        {"200", InvalidOption},
+		"allow-snippet-annotations": {"true", UnsupportedOption},
+		"generate-request-id":       {"false", UnsupportedOption},
+		"log-format-upstream":       {"$remote_addr", UnsupportedOption},
+		"http-snippet":              {"gzip on;", UnsupportedOption},
+		"use-forwarded-headers":     {"true", InvalidOption},
+		"annotations-risk-level":    {"None", InvalidOption},
+	} {
+		w := wideOf(t, map[string]string{key: c.value, "limit-req-status-code": "429"})
+		if len(w.problems) != 1 || w.problems[0].Reason != c.reason || !strings.Contains(w.problems[0].Message, strings.TrimSuffix(key, "s")) || w.own.closed != "" || w.nginx.limitCode != 429 {
+			t.Errorf("%s: %q: %v", key, c.value, w.problems)
+		}
+	}
+	if w := compileWide(snapshot.Of(), snapshot.Key{Namespace: "n", Name: "gone"}, nil); len(w.problems) != 1 || w.problems[0].Reason != MissingConfigMap {
+		t.Errorf("missing: %v", w.problems)
+	}
+}
+
+// TestGateRefuses: an annotation that is too risky has no effect, and a guard
+// closes its route.
+func TestGateRefuses(t *testing.T) {
+	for _, c := range []struct {
+		wide, key, value string
+		reason           string
+	}{
+		{"annotations-risk-level=Medium", "proxy-ssl-name", "web.n", RouteClosed},
+		{"annotations-risk-level=Low", "app-root", "/x", InvalidAnnotation},
+		{"annotations-risk-level=Medium", "app-root", "/x", ""},
+		{"annotation-value-word-blocklist=evil, worse", "app-root", "/evil", InvalidAnnotation},
+		{"annotation-value-word-blocklist=evil", "rewrite-target", "/evil", RouteClosed},
+	} {
+		name, value, _ := strings.Cut(c.wide, "=")
+		w := wideOf(t, map[string]string{name: value})
+		s, findings := parseOptions(optionTable, map[string]string{NginxPrefix + c.key: c.value}, w.nginx, noRefs{})
+		reasons := []string{}
+		for _, f := range findings {
+			reasons = append(reasons, f.reason)
+		}
+		if c.reason == "" && len(reasons) > 0 || c.reason != "" && !slices.Equal(reasons, []string{c.reason}) {
+			t.Errorf("%s, %s: %q: told %v, want %q", c.wide, c.key, c.value, reasons, c.reason)
+		}
+		if (s.closed != "") != (c.reason == RouteClosed) {
+			t.Errorf("%s, %s: closed %q", c.wide, c.key, s.closed)
+		}
+	}
+}
