@@ -15,29 +15,29 @@ const maxHost = 254
 // case, without port, brackets and trailing dot. A host that is too long for dst
 // comes out empty; no rule names it.
 func appendHost[S string | []byte](dst []byte, host S) []byte {
-	start, end := 0, len(host)
-	if end > 0 && host[0] == '[' {
-		start++
+	i, stop := 0, byte(':')
+	if len(host) > 0 && host[0] == '[' {
+		i, stop = 1, ']'
 	}
-	for i := start; i < end; i++ {
-		if c := host[i]; c == ']' || c == ':' && start == 0 {
-			end = i
-		}
-	}
-	if end > start && host[end-1] == '.' {
-		end--
-	}
-	if end-start > cap(dst)-len(dst) {
-		return dst
-	}
-	for i := start; i < end; i++ {
+	n, room := len(dst), dst[:cap(dst)]
+	for ; i < len(host); i++ {
 		c := host[i]
+		if c == stop || c == ']' {
+			break
+		}
+		if n == len(room) {
+			return dst
+		}
 		if 'A' <= c && c <= 'Z' {
 			c |= 0x20
 		}
-		dst = append(dst, c)
+		room[n] = c
+		n++
 	}
-	return dst
+	if n > len(dst) && room[n-1] == '.' {
+		n--
+	}
+	return room[:n]
 }
 
 // A hostMap is an immutable hash table from keys to hosts. It is cut into chunks

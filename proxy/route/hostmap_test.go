@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -117,4 +118,32 @@ func TestHostMapSpills(t *testing.T) {
 			t.Errorf("after %s was removed, %s is %v", last, name, h)
 		}
 	}
+}
+
+// TestCanonicalHosts compares appendHost with package strings.
+func TestCanonicalHosts(t *testing.T) {
+	twin := func(host string) string {
+		if address, ok := strings.CutPrefix(host, "["); ok {
+			host, _, _ = strings.Cut(address, "]")
+		} else if i := strings.IndexAny(host, ":]"); i >= 0 {
+			host = host[:i]
+		}
+		if len(host) > maxHost {
+			return ""
+		}
+		return strings.Map(func(r rune) rune {
+			if 'A' <= r && r <= 'Z' {
+				r += 'a' - 'A'
+			}
+			return r
+		}, strings.TrimSuffix(host, "."))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.SampledFrom([]string{"a", "Z", "[", "]", ":", ".", ":80", "@", "`", "{", "\u00c9", strings.Repeat("x", 250)})
+		host := strings.Join(rapid.SliceOfN(part, 0, 8).Draw(t, "host"), "")
+		var buf [maxHost]byte
+		if got, want := string(appendHost(buf[:0], host)), twin(host); got != want {
+			t.Fatalf("%q is %q, want %q", host, got, want)
+		}
+	})
 }
