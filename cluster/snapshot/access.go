@@ -7,6 +7,7 @@ import (
 
 // anyStore is a *Store[V] for whoever knows the kind only at run time.
 type anyStore interface {
+	name() string // of its type, as Kubernetes spells the kind
 	make() Object
 	holds(Object) bool // its type belongs here
 	put(Key, Object)
@@ -41,6 +42,8 @@ func Kinds() iter.Seq[Kind] {
 		}
 	}
 }
+
+func (s *Store[V]) name() string { return reflect.TypeFor[V]().Elem().Name() }
 
 func (s *Store[V]) make() Object {
 	return reflect.New(reflect.TypeFor[V]().Elem()).Interface().(Object)

@@ -1,8 +1,6 @@
 package snapshot
 
 import (
-	"reflect"
-
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -115,7 +113,7 @@ func (k Kind) String() string {
 	if k == Faults {
 		return "Faults"
 	}
-	return reflect.TypeOf(new(Stores).table()[k].store.make()).Elem().Name()
+	return new(Stores).table()[k].store.name()
 }
 
 // KindOf returns the kind of o, and false if a Cluster does not hold it.
