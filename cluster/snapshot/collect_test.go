@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +20,7 @@ func TestCollectIsWith(t *testing.T) {
 			objects[k] = i
 			want = want.With(k, i)
 		}
-		got := Collect(objects)
+		got := Collect(len(objects), maps.All(objects))
 		gone := Key{Namespace: "n", Name: "7"}
 		for range 2 {
 			if diff := cmp.Diff(list(want), list(got)); diff != "" || got.Len() != want.Len() {

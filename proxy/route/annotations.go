@@ -76,7 +76,7 @@ type finding struct{ reason, message string }
 
 // parseOptions reads the annotations of one Ingress. Findings are in the order
 // of the keys. s is what an Ingress without annotations has.
-func parseOptions(options func() []option, annotations map[string]string, s settings, r refs) (settings, []finding) {
+func parseOptions(options func() []option, annotations map[string]string, s settings, r refs) (*settings, []finding) {
 	var findings []finding
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		key, own := strings.CutPrefix(name, OwnPrefix)
@@ -102,7 +102,7 @@ func parseOptions(options func() []option, annotations map[string]string, s sett
 			findings = append(findings, f)
 		}
 	}
-	return s, append(findings, s.finish(r)...)
+	return &s, append(findings, s.finish(r)...)
 }
 
 // unknownOption reports a key that the table lacks. One that looks like a guard

@@ -48,10 +48,12 @@ func (w *compiler) release(index int) {
 	w.slots.set(service, list)
 }
 
-// ownBackends makes t.Backends a copy, once: the Table before keeps its own.
+// ownBackends makes t.Backends a copy, once: the Table before keeps its own. It has
+// room for one more of each changed object, and not for more than there are Services.
 func (w *compiler) ownBackends() {
 	if !w.ownsList {
-		w.t.Backends = slices.Clone(w.t.Backends)
+		n := len(w.t.Backends)
+		w.t.Backends = append(make([]Backend, 0, n+min(w.changed, w.c.Services.Len())), w.t.Backends...)
 		w.ownsList = true
 	}
 }

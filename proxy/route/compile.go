@@ -58,6 +58,7 @@ type compiler struct {
 	problemsChanged bool
 	certsChanged    bool // or expired
 	ownsList        bool // t.Backends is ours to change
+	changed         int  // objects to compile
 }
 
 // Compile returns the Table of c. prev is the Table before, or nil; what did not
@@ -88,7 +89,9 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	t.state.seen = c.Stores
 	t.state.seen.EndpointSlices = snapshot.Store[*discoveryv1.EndpointSlice]{} // never read, and always new
 
-	for _, ref := range w.dirty(&old, prev.NextWake, sources) {
+	dirty := w.dirty(&old, prev.NextWake, sources)
+	w.changed = len(dirty)
+	for _, ref := range dirty {
 		i := slices.IndexFunc(sources, func(s source) bool { return s.kind() == ref.Kind })
 		w.replace(ref, sources[i].compile(w, ref.Key))
 	}
@@ -107,12 +110,16 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	return &t
 }
 
-// open takes up the work where the Table before left it.
+// open takes up the work where the Table before left it. Only the first Table knows
+// how much there is to do.
 func (w *compiler) open() {
-	s := &w.t.state
-	w.units, w.slots, w.pairs = draftOf(s.units), draftOf(s.slots), draftOf(s.pairs)
-	w.byHost, w.byObject, w.bySecret = draftOf(s.byHost), draftOf(s.byObject), draftOf(s.bySecret)
-	w.faults, w.conflicts = draftOf(s.faults), draftOf(s.conflicts)
+	s, n := &w.t.state, 0
+	if s.units.Len() == 0 {
+		n = w.c.Ingresses.Len()
+	}
+	w.units, w.slots, w.pairs = draftOf(s.units, n), draftOf(s.slots, n), draftOf(s.pairs, 0)
+	w.byHost, w.byObject, w.bySecret = draftOf(s.byHost, n), draftOf(s.byObject, n), draftOf(s.bySecret, 0)
+	w.faults, w.conflicts = draftOf(s.faults, 0), draftOf(s.conflicts, 0)
 }
 
 // close leaves it to the next.

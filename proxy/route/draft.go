@@ -14,8 +14,9 @@ type edit[V any] struct {
 	gone  bool
 }
 
-func draftOf[V any](s snapshot.Store[V]) *draft[V] {
-	return &draft[V]{s, map[snapshot.Key]edit[V]{}}
+// draftOf returns a draft for about n changes.
+func draftOf[V any](s snapshot.Store[V], n int) *draft[V] {
+	return &draft[V]{s, make(map[snapshot.Key]edit[V], n)}
 }
 
 func (d *draft[V]) get(k snapshot.Key) (V, bool) {
@@ -42,13 +43,13 @@ func (d *draft[V]) store() snapshot.Store[V] {
 		}
 		return s
 	}
-	all := make(map[snapshot.Key]V, len(d.edits))
-	for k, e := range d.edits {
-		if !e.gone {
-			all[k] = e.value
+	return snapshot.Collect(len(d.edits), func(yield func(snapshot.Key, V) bool) {
+		for k, e := range d.edits {
+			if !e.gone && !yield(k, e.value) {
+				return
+			}
 		}
-	}
-	return snapshot.Collect(all)
+	})
 }
 
 // An index says which units depend on something.

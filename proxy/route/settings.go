@@ -62,7 +62,7 @@ func defaults(k ingressclass.Class) settings {
 // share notes the filters of all Ingresses that ask for no others.
 func (s *settings) share() {
 	s.shared = nil
-	if !reflect.ValueOf(s.filters).IsZero() {
+	if !reflect.ValueOf(&s.filters).Elem().IsZero() {
 		f := s.filters
 		s.shared = &f
 	}
@@ -98,7 +98,7 @@ func (s *settings) filtersOf() *filter.Settings {
 	if !s.touched {
 		return s.shared
 	}
-	if reflect.ValueOf(s.filters).IsZero() {
+	if reflect.ValueOf(&s.filters).Elem().IsZero() {
 		return nil
 	}
 	f := s.filters

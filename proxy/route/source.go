@@ -32,7 +32,7 @@ func sources(c *snapshot.Cluster, o Options) []source {
 // ingresses are the Ingresses of our classes.
 type ingresses struct{ classes ingressclass.Classes }
 
-func (ingresses) kind() string { return snapshot.Ingress.String() }
+func (ingresses) kind() string { return nameOf(snapshot.Ingress) }
 
 func (ingresses) changed(before, after *snapshot.Stores) iter.Seq[snapshot.Key] {
 	return func(yield func(snapshot.Key) bool) {
@@ -76,5 +76,16 @@ func keyOf(r snapshot.Ref) snapshot.Key {
 
 // refTo names an object of a kind.
 func refTo(k snapshot.Kind, key snapshot.Key) snapshot.Ref {
-	return snapshot.Ref{Kind: k.String(), Key: key}
+	return snapshot.Ref{Kind: nameOf(k), Key: key}
+}
+
+// nameOf is k.String(), without a search for the kinds that every route names.
+func nameOf(k snapshot.Kind) string {
+	switch k {
+	case snapshot.Ingress:
+		return "Ingress"
+	case snapshot.Service:
+		return "Service"
+	}
+	return k.String()
 }

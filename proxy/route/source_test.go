@@ -177,3 +177,11 @@ func TestASecondSource(t *testing.T) {
 		t.Errorf("problems %v, want one on the Ingress: %s", turned.Problems, want)
 	}
 }
+
+func TestNamesOfKinds(t *testing.T) {
+	for k := range snapshot.Kinds() {
+		if nameOf(k) != k.String() {
+			t.Errorf("%s is called %s", k, nameOf(k))
+		}
+	}
+}

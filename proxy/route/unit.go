@@ -75,7 +75,7 @@ type unitBuilder struct {
 	ingress    *networkingv1.Ingress
 	w          *compiler
 	class      ingressclass.Class
-	settings   settings
+	settings   *settings
 	filters    *filter.Settings // of routes without a rewrite; nil: none
 	forwarding *exchange.Forwarding
 }
