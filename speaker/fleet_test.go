@@ -10,12 +10,56 @@ import (
 	"quayside.io/test/netns"
 )
 
-// A fleet lives through everything that happens to honest nodes, one after the
-// other. What strangers do is in troubles_test.go.
-func TestFleetOfThree(t *testing.T) { liveThrough(t, 3) }
-func TestFleetOfSeven(t *testing.T) { liveThrough(t, 7) }
+// The tests of package ownership take simulated fleets of three and of seven through
+// the whole table of faults. Here each fault happens once to processes in networks
+// of their own. Where it lives:
+//
+//	three nodes   nothing happens, gossip cut, local policy, silent death (IPv4), loss
+//	              of carrier (IPv6), SIGKILL, drain, SIGTERM, restart one by one
+//	seven nodes   all start at once, one answers, watches that lag, silent death
+//	              (IPv6), loss of carrier (IPv4), split, all killed at once
+//	elsewhere     starved_test.go, storm_test.go (loss and load), renumber_test.go,
+//	              troubles_test.go (strangers), many_test.go (a thousand addresses, the
+//	              last one standing), mute_test.go (no raw socket)
 
-func liveThrough(t *testing.T, nodes int) {
+// fault is something that a fleet lives through.
+type fault struct {
+	name string
+	run  func(*testing.T)
+}
+
+func TestFleetOfThree(t *testing.T) {
+	liveThrough(t, 3, func(f *fleet, _ map[string]string) []fault {
+		return []fault{
+			{"a speaker with nothing to do rests", f.rest},
+			{"gossip alone is cut", f.gossipCut},
+			{"local policy moves with the endpoints", f.localMoves},
+			{"a silent death and the return", func(t *testing.T) { f.death(t, vip(0), "nomaster", "master lan") }},
+			{"a loss of carrier and the return, over IPv6", func(t *testing.T) { f.death(t, vip6, "down", "up") }},
+			{"the speaker is killed", f.killed},
+			{"the node is drained", f.drained},
+			{"a polite end", f.polite},
+			{"all speakers restart one by one", f.rolling},
+		}
+	})
+}
+
+func TestFleetOfSeven(t *testing.T) {
+	liveThrough(t, 7, func(f *fleet, first map[string]string) []fault {
+		return []fault{
+			{"exactly one answers", func(t *testing.T) { f.exactlyOne(t, vip(0), first[vip(0)]) }},
+			{"watches lag", f.watchesLag},
+			{"a silent death and the return, over IPv6", func(t *testing.T) { f.death(t, vip6, "nomaster", "master lan") }},
+			{"a loss of carrier and the return", func(t *testing.T) { f.death(t, vip(0), "down", "up") }},
+			{"the LAN splits and heals", f.split},
+			{"all speakers die and start at once", f.totalRestart},
+		}
+	})
+}
+
+// liveThrough starts a fleet and takes it through faults, one after the other.
+// first are the owners that it begins with.
+func liveThrough(t *testing.T, nodes int, faults func(f *fleet, first map[string]string) []fault) {
 	if !inside(t, "nft", "arping") {
 		return
 	}
@@ -27,21 +71,9 @@ func liveThrough(t *testing.T, nodes int) {
 	if n := len(count(first)); n < 2 {
 		t.Errorf("%d nodes own everything", n)
 	}
-	t.Run("exactly one answers", func(t *testing.T) { f.exactlyOne(t, vip(0), first[vip(0)]) })
-	t.Run("a speaker with nothing to do rests", f.rest)
-	t.Run("gossip alone is cut", f.gossipCut)
-	t.Run("local policy moves with the endpoints", f.localMoves)
-	t.Run("watches lag", f.watchesLag)
-	t.Run("a silent death and the return", func(t *testing.T) { f.death(t, vip(0), "nomaster", "master lan") })
-	t.Run("the same over IPv6", func(t *testing.T) { f.death(t, vip6, "nomaster", "master lan") })
-	t.Run("a loss of carrier and the return", func(t *testing.T) { f.death(t, vip(0), "down", "up") })
-	t.Run("the same over IPv6", func(t *testing.T) { f.death(t, vip6, "down", "up") })
-	t.Run("the speaker is killed", f.killed)
-	t.Run("the node is drained", f.drained)
-	t.Run("a polite end", f.polite)
-	t.Run("the LAN splits and heals", f.split)
-	t.Run("all speakers restart one by one", f.rolling)
-	t.Run("all speakers die and start at once", f.totalRestart)
+	for _, one := range faults(f, first) {
+		t.Run(one.name, one.run)
+	}
 }
 
 // rest measures the processor time of every node while nothing happens. A loop
