@@ -40,7 +40,8 @@ func (d *Detector) apply(w *Want, now time.Time) {
 func (d *Detector) keep(e ends, c session.Config, name string, ttl uint8, now time.Time) {
 	p := d.have[e]
 	if p == nil {
-		p = &peer{ends: e, id: d.newID(), since: now, index: -1}
+		p = &peer{ends: e, id: d.newID(), since: now}
+		p.turn.Value = p
 		p.machine = session.New(p.id, c)
 		p.seen = p.machine.Status()
 		d.have[e], d.byID[p.id] = p, p
@@ -51,7 +52,7 @@ func (d *Detector) keep(e ends, c session.Config, name string, ttl uint8, now ti
 		p.leaving = time.Time{}
 		p.machine.Enable()
 	}
-	d.book(p, now, true)
+	d.queue.Set(&p.turn, now)
 }
 
 // leave begins to say goodbye. Where another session goes to the same peer, the
@@ -64,7 +65,7 @@ func (d *Detector) leave(p *peer, now time.Time) {
 		}
 	}
 	p.machine.Disable()
-	d.book(p, now, true)
+	d.queue.Set(&p.turn, now)
 }
 
 // newID is a discriminator that nobody can guess (RFC 5880 10) and no session has.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quayside.io/speaker/bfd/session"
+	"quayside.io/speaker/due"
 )
 
 // Options of a Detector.
@@ -92,7 +93,7 @@ type Detector struct {
 	have      map[ends]*peer
 	byID      map[uint32]*peer // by our discriminator
 	receivers map[port]*receiver
-	queue     queue
+	queue     due.Queue[*peer]
 	armed     time.Time // when the next turn is to begin
 	dirty     bool      // State is not what it should be
 	removed   bool      // a session, and maybe the last one of its receiver
@@ -186,12 +187,13 @@ func (d *Detector) turn(leaving bool) (next time.Time, left int) {
 	if want != d.applied && (!leaving || len(d.applied.Sessions) > 0) {
 		d.apply(want, now)
 	}
-	for len(d.queue) > 0 && !d.queue[0].due.After(now) {
-		d.serve(d.queue[0], now)
+	first := d.queue.First()
+	for ; first != nil && !first.At().After(now); first = d.queue.First() {
+		d.serve(first.Value, now)
 	}
 	d.armed = now.Add(time.Hour)
-	if len(d.queue) > 0 {
-		d.armed = d.queue[0].due
+	if first != nil {
+		d.armed = first.At()
 	}
 	return d.armed, len(d.have)
 }
@@ -224,7 +226,7 @@ func (d *Detector) unlock() {
 		d.dirty = false
 		d.publish()
 	}
-	if len(d.queue) > 0 && d.queue[0].due.Before(d.armed) {
+	if first := d.queue.First(); first != nil && first.At().Before(d.armed) {
 		poke(d.wake)
 	}
 	d.mu.Unlock()

@@ -1,7 +1,6 @@
 package bfd
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"quayside.io/speaker/bfd/session"
+	"quayside.io/speaker/due"
 )
 
 // ends say which session it is.
@@ -44,8 +44,7 @@ type peer struct {
 	starvedAt              time.Time
 	sent, received, errors uint64
 
-	due   time.Time
-	index int // in the queue; -1: nothing is ever due
+	turn due.Entry[*peer] // of this one
 }
 
 const (
@@ -111,7 +110,7 @@ func (p *peer) status() Status {
 	}
 }
 
-// serve does what is due for a session, and books its next turn. Before it goes
+// serve does what is due for a session, and sets its next turn. Before it goes
 // down for silence, what waits in the kernel is heard: it may be we who are slow.
 func (d *Detector) serve(p *peer, now time.Time) {
 	switch {
@@ -125,8 +124,8 @@ func (d *Detector) serve(p *peer, now time.Time) {
 		d.drain(now)
 	}
 	for {
-		packet, due := p.machine.Tick(now, rand.Uint32())
-		if !due {
+		packet, some := p.machine.Tick(now, rand.Uint32())
+		if !some {
 			break
 		}
 		d.send(p, &packet, now)
@@ -139,7 +138,7 @@ func (d *Detector) serve(p *peer, now time.Time) {
 	d.schedule(p, now)
 }
 
-// schedule books the next turn of a session.
+// schedule sets the next turn of a session, or none.
 func (d *Detector) schedule(p *peer, now time.Time) {
 	at, some := p.machine.Next()
 	if glance := now.Add(p.seen.Receive); p.seen.State == session.Up && glance.Before(at) {
@@ -148,19 +147,10 @@ func (d *Detector) schedule(p *peer, now time.Time) {
 	if leave := p.leaving; !leave.IsZero() && (!some || leave.Before(at)) {
 		at, some = leave, true
 	}
-	d.book(p, at, some)
-}
-
-// book puts a session into the queue, or takes it out.
-func (d *Detector) book(p *peer, at time.Time, some bool) {
-	p.due = at
-	switch {
-	case some && p.index >= 0:
-		heap.Fix(&d.queue, p.index)
-	case some:
-		heap.Push(&d.queue, p)
-	case p.index >= 0:
-		heap.Remove(&d.queue, p.index)
+	if some {
+		d.queue.Set(&p.turn, at)
+	} else {
+		d.queue.Remove(&p.turn)
 	}
 }
 
@@ -225,7 +215,7 @@ func (d *Detector) blame(p *peer, err error) {
 	}
 }
 
-// open gets the sockets of a session, or books the next attempt.
+// open gets the sockets of a session, or sets the time of the next attempt.
 func (d *Detector) open(p *peer, now time.Time) bool {
 	err := d.listen(p.port())
 	if err == nil {
@@ -233,7 +223,7 @@ func (d *Detector) open(p *peer, now time.Time) bool {
 	}
 	if err != nil {
 		d.blame(p, err)
-		d.book(p, now.Add(retryAfter), true)
+		d.queue.Set(&p.turn, now.Add(retryAfter))
 		return false
 	}
 	if p.failing.IsZero() && p.problem != "" {
@@ -254,9 +244,7 @@ func (d *Detector) taken(port uint16) bool {
 
 // remove forgets a session.
 func (d *Detector) remove(p *peer) {
-	if p.index >= 0 {
-		heap.Remove(&d.queue, p.index)
-	}
+	d.queue.Remove(&p.turn)
 	if p.sender != nil {
 		p.sender.close()
 		p.sender = nil

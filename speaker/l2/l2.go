@@ -75,6 +75,7 @@ type Announcer struct {
 	ready     chan struct{}
 
 	// What follows belongs to the goroutine of Run.
+	hasRead    bool // the interfaces, and ready is closed
 	responders map[responderKey]*responder
 	failed     map[responderKey]string // why one does not serve
 	serving    map[place]int64         // with the Round
@@ -261,20 +262,12 @@ func (a *Announcer) scan() {
 	a.metrics.keep(public)
 	now := hazards()
 	old, before := a.links.Swap(&public), a.hazards.Swap(&now)
-	if !slices.EqualFunc(*old, public, sameInterface) || !slices.Equal(*before, now) || !isClosed(a.ready) {
-		if !isClosed(a.ready) {
-			close(a.ready)
-		}
-		poke(a.watch)
+	first := !a.hasRead
+	if a.hasRead = true; first {
+		close(a.ready)
 	}
-}
-
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+	if first || !slices.EqualFunc(*old, public, sameInterface) || !slices.Equal(*before, now) {
+		poke(a.watch)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestAnnouncementsArePaced(t *testing.T) {
 	}
 	sent := func() (n int) {
 		for _, e := range a.sched.byKey {
-			n += e.step
+			n += e.Value.step
 		}
 		return n
 	}

@@ -44,6 +44,7 @@ func floors() map[string]int {
 		"proxy/exchange":       1,
 		"cluster/manifest":     2,
 		"controller/assign":    2,
+		"speaker/due":          0,
 		"speaker/announce":     2,
 		"speaker/bgp/fsm":      2,
 		"speaker/bfd/session":  2,
