@@ -20,7 +20,7 @@ func TestOptionalKindsAreNotWaitedFor(t *testing.T) {
 		c := newContact(s, APIOptions{Log: slog.New(slog.DiscardHandler), Optional: optional}, "server", resources())
 		c.heard(t.Context(), scope{kind: snapshot.SpeakerStatus}, forbidden)
 		s.enter(s.inbox.take())
-		synced := isClosed(s.Synced())
+		synced := IsClosed(s.Synced())
 		if faults := s.Snapshot().Faults; synced != (optional != nil) || len(faults) != 1 || faults[0].Reason != Forbidden {
 			t.Errorf("%s: synced %v, faults %v", name, synced, faults)
 		}

@@ -47,20 +47,20 @@ func TestReferWaitsUntilAllIsSeen(t *testing.T) {
 	a, b := scope{snapshot.Secret, "a", "tls"}, scope{snapshot.Secret, "b", "tls"}
 	s.note(true, func(l *ledger) { l.replace(a, []snapshot.Object{secret("a", "tls", "5")}, "6") })
 	s.enter(s.inbox.take())
-	if isClosed(seen) {
+	if IsClosed(seen) {
 		t.Fatal("seen before the second was listed")
 	}
 	s.note(true, func(l *ledger) { l.settle(b) })
 	s.enter(s.inbox.take())
-	if !isClosed(seen) || s.Snapshot().Secrets.Len() != 1 {
-		t.Fatalf("all was listed or forbidden: seen %v, %d Secrets", isClosed(seen), s.Snapshot().Secrets.Len())
+	if !IsClosed(seen) || s.Snapshot().Secrets.Len() != 1 {
+		t.Fatalf("all was listed or forbidden: seen %v, %d Secrets", IsClosed(seen), s.Snapshot().Secrets.Len())
 	}
 	again := s.Refer(snapshot.Secret, []snapshot.Key{{Namespace: "a", Name: "tls"}})
 	s.enter(s.inbox.take())
-	if !isClosed(again) {
+	if !IsClosed(again) {
 		t.Error("what has been seen is waited for again")
 	}
-	if none := s.Refer(snapshot.ConfigMap, []snapshot.Key{{Name: "x"}}); !isClosed(none) {
+	if none := s.Refer(snapshot.ConfigMap, []snapshot.Key{{Name: "x"}}); !IsClosed(none) {
 		t.Error("a kind that is watched as a whole is waited for")
 	}
 }

@@ -122,7 +122,7 @@ func (s *Source) enter(changes []change) {
 	}
 	s.ledger.sweep()
 	s.publish(s.ledger.cluster)
-	if len(s.ledger.waiting) == 0 && !isClosed(s.synced) {
+	if len(s.ledger.waiting) == 0 && !IsClosed(s.synced) {
 		close(s.synced)
 	}
 	for _, c := range changes {
@@ -168,7 +168,9 @@ func (s *Source) note(urgent bool, apply func(*ledger)) {
 	s.inbox.post(change{apply: apply, urgent: urgent})
 }
 
-func isClosed(c <-chan struct{}) bool {
+// IsClosed reports whether c is closed, such as that of Synced or Refer, and does
+// not wait for it.
+func IsClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

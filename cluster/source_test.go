@@ -97,11 +97,11 @@ func TestWhatIsToldIsVisible(t *testing.T) {
 func TestSyncedWaitsForEveryKind(t *testing.T) {
 	s := newSource([]snapshot.Kind{snapshot.Service, snapshot.Node})
 	s.enter([]change{{apply: func(l *ledger) { l.replace(scope{kind: snapshot.Service}, nil, "1") }}})
-	if isClosed(s.Synced()) {
+	if IsClosed(s.Synced()) {
 		t.Fatal("synced without the Nodes")
 	}
 	s.enter([]change{{apply: func(l *ledger) { l.settle(scope{kind: snapshot.Node}) }}})
-	if !isClosed(s.Synced()) {
+	if !IsClosed(s.Synced()) {
 		t.Fatal("not synced although every kind is settled")
 	}
 }

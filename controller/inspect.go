@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
@@ -67,19 +68,10 @@ func (h *Controller) inspect(ctx context.Context) error {
 // if they are.
 func (h *Controller) refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} {
 	seen := h.options.Source.Refer(kind, keys)
-	if isClosed(seen) {
+	if cluster.IsClosed(seen) {
 		return nil
 	}
 	return seen
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // earlier returns the earlier of two times, of which zero means never.

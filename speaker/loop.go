@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"quayside.io/cluster"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"
@@ -99,7 +100,7 @@ func (s *Speaker) machineOptions() ownership.Options {
 // world is how things are now.
 func (s *Speaker) world() ownership.World {
 	w := ownership.World{
-		Cluster: s.opts.Source.Snapshot(), Synced: isClosed(s.opts.Source.Synced()),
+		Cluster: s.opts.Source.Snapshot(), Synced: cluster.IsClosed(s.opts.Source.Synced()),
 		// What a solitary speaker knows of itself.
 		Members: &ownership.Members{Alive: map[string]struct{}{s.opts.NodeName: {}}, Settled: true},
 		Link:    ownership.Link{Interfaces: s.l2.Interfaces(), Mute: s.mute, Hazards: s.l2.Hazards(), Failures: s.l2.Failures()},
@@ -109,15 +110,6 @@ func (s *Speaker) world() ownership.World {
 		w.Members = (*ownership.Members)(s.members.View())
 	}
 	return w
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // carryOut gives the drivers what a step asks of them.
