@@ -8,6 +8,7 @@ import (
 
 	"quayside.io/test/busy"
 	"quayside.io/test/netns"
+	"quayside.io/test/objects"
 )
 
 // The tests of package ownership take simulated fleets of three and of seven through
@@ -34,8 +35,8 @@ func TestFleetOfThree(t *testing.T) {
 			{"a speaker with nothing to do rests", f.rest},
 			{"gossip alone is cut", f.gossipCut},
 			{"local policy moves with the endpoints", f.localMoves},
-			{"a silent death and the return", func(t *testing.T) { f.death(t, vip(0), "nomaster", "master lan") }},
-			{"a loss of carrier and the return, over IPv6", func(t *testing.T) { f.death(t, vip6, "down", "up") }},
+			{"a silent death and the return", func(t *testing.T) { f.death(t, objects.VIP(0), "nomaster", "master lan") }},
+			{"a loss of carrier and the return, over IPv6", func(t *testing.T) { f.death(t, objects.VIP6, "down", "up") }},
 			{"the speaker is killed", f.killed},
 			{"the node is drained", f.drained},
 			{"a polite end", f.polite},
@@ -47,10 +48,10 @@ func TestFleetOfThree(t *testing.T) {
 func TestFleetOfSeven(t *testing.T) {
 	liveThrough(t, 7, func(f *fleet, first map[string]string) []fault {
 		return []fault{
-			{"exactly one answers", func(t *testing.T) { f.exactlyOne(t, vip(0), first[vip(0)]) }},
+			{"exactly one answers", func(t *testing.T) { f.exactlyOne(t, objects.VIP(0), first[objects.VIP(0)]) }},
 			{"watches lag", f.watchesLag},
-			{"a silent death and the return, over IPv6", func(t *testing.T) { f.death(t, vip6, "nomaster", "master lan") }},
-			{"a loss of carrier and the return", func(t *testing.T) { f.death(t, vip(0), "down", "up") }},
+			{"a silent death and the return, over IPv6", func(t *testing.T) { f.death(t, objects.VIP6, "nomaster", "master lan") }},
+			{"a loss of carrier and the return", func(t *testing.T) { f.death(t, objects.VIP(0), "down", "up") }},
 			{"the LAN splits and heals", f.split},
 			{"all speakers die and start at once", f.totalRestart},
 		}
@@ -102,7 +103,7 @@ func (h *host) worked() time.Duration { return netns.Worked(h.t, h.cmd.Process.P
 // gossipCut cuts the port of gossip on one node; the LAN works, so nothing moves.
 func (f *fleet) gossipCut(t *testing.T) {
 	before := f.owners()
-	h := f.hosts[before[vip(0)]]
+	h := f.hosts[before[objects.VIP(0)]]
 	h.run("nft add table inet cut; nft add chain inet cut in '{ type filter hook input priority 0; }'; nft add chain inet cut out '{ type filter hook output priority 0; }'; " +
 		"nft add rule inet cut in meta l4proto { tcp, udp } th dport 7946 drop; nft add rule inet cut out meta l4proto { tcp, udp } th dport 7946 drop")
 	defer h.run("nft flush ruleset")
@@ -119,7 +120,7 @@ func (f *fleet) gossipCut(t *testing.T) {
 // localMoves takes away the endpoint of the owner; the address must be answered
 // all the time, at last by the other node, and never by a third.
 func (f *fleet) localMoves(t *testing.T) {
-	owner := f.who(vipLocal)
+	owner := f.who(objects.VIPLocal)
 	other := map[string]string{"n1": "n2", "n2": "n1"}[owner]
 	if other == "" {
 		t.Fatalf("owned by %q, which has no endpoint", owner)
@@ -130,7 +131,7 @@ func (f *fleet) localMoves(t *testing.T) {
 	}
 	silent := 0
 	took := f.eventually("the other node answers", func() bool {
-		got := f.who(vipLocal)
+		got := f.who(objects.VIPLocal)
 		if got == "" {
 			silent++
 		}
@@ -140,7 +141,7 @@ func (f *fleet) localMoves(t *testing.T) {
 	if silent > 0 {
 		t.Errorf("%d questions were not answered while the address moved", silent)
 	}
-	f.exactlyOne(t, vipLocal, other)
+	f.exactlyOne(t, objects.VIPLocal, other)
 }
 
 // watchesLag lets every node see the endpoint where it is itself: it has moved
@@ -151,17 +152,17 @@ func (f *fleet) watchesLag(t *testing.T) {
 		h.tell("local " + h.name)
 	}
 	time.Sleep(2 * time.Second) // each may take it once
-	moves := func() int { return f.logged("address taken", "address="+vipLocal+" ") }
+	moves := func() int { return f.logged("address taken", "address="+objects.VIPLocal+" ") }
 	before := moves()
 	time.Sleep(2 * time.Second)
 	if n := moves() - before; n > 0 {
 		t.Errorf("the address moved %d times in 2 s", n)
 	}
-	owner := f.who(vipLocal)
+	owner := f.who(objects.VIPLocal)
 	if owner == "" {
 		t.Error("nobody answers, though each could")
 	}
-	f.exactlyOne(t, vipLocal, owner)
+	f.exactlyOne(t, objects.VIPLocal, owner)
 	f.local = map[string]string{"n1": "n2"}[owner]
 	if f.local == "" {
 		f.local = "n1"
@@ -169,9 +170,9 @@ func (f *fleet) watchesLag(t *testing.T) {
 	for _, h := range f.hosts {
 		h.tell("local " + f.local)
 	}
-	took := f.eventually("the node with the endpoint answers", func() bool { return f.who(vipLocal) == f.local })
+	took := f.eventually("the node with the endpoint answers", func() bool { return f.who(objects.VIPLocal) == f.local })
 	t.Logf("with one truth it moved after %v", took.Round(time.Millisecond))
-	f.exactlyOne(t, vipLocal, f.local)
+	f.exactlyOne(t, objects.VIPLocal, f.local)
 }
 
 // death takes the owner from the LAN, and puts it back: others take its
@@ -196,14 +197,14 @@ func (f *fleet) death(t *testing.T, address, cut, heal string) {
 }
 
 func (f *fleet) killed(t *testing.T) {
-	owner := f.owner(vip(0))
+	owner := f.owner(objects.VIP(0))
 	owner.signal(syscall.SIGKILL)
-	took := f.eventually("somebody else answers", func() bool { n := f.who(vip(0)); return n != "" && n != owner.name })
-	t.Logf("%s took over from the killed %s after %v", f.who(vip(0)), owner.name, took.Round(time.Millisecond))
+	took := f.eventually("somebody else answers", func() bool { n := f.who(objects.VIP(0)); return n != "" && n != owner.name })
+	t.Logf("%s took over from the killed %s after %v", f.who(objects.VIP(0)), owner.name, took.Round(time.Millisecond))
 	<-owner.ended
 	<-f.start(owner.index).ready
 	time.Sleep(time.Second) // it comes back, and takes nothing
-	if again := f.who(vip(0)); again == owner.name {
+	if again := f.who(objects.VIP(0)); again == owner.name {
 		t.Errorf("%s took its address back", owner.name)
 	}
 }
@@ -211,12 +212,12 @@ func (f *fleet) killed(t *testing.T) {
 // drained drains a node: all its addresses go, not a question unanswered; then
 // it stays after all, and takes nothing back.
 func (f *fleet) drained(t *testing.T) {
-	owner := f.owner(vip(0))
+	owner := f.owner(objects.VIP(0))
 	w := &witness{fleet: f}
 	owner.tell("drain on")
 	took := f.eventually("the node has nothing left", func() bool {
 		w.look()
-		return f.who(vip(0)) != owner.name && count(f.owners())[owner.name] == 0
+		return f.who(objects.VIP(0)) != owner.name && count(f.owners())[owner.name] == 0
 	})
 	t.Logf("%s was drained within %v; %d of %d questions unanswered", owner.name, took.Round(time.Millisecond), w.silent, w.asked)
 	if w.silent > 0 {
@@ -232,7 +233,7 @@ func (f *fleet) drained(t *testing.T) {
 }
 
 func (f *fleet) polite(t *testing.T) {
-	owner := f.owner(vip(0))
+	owner := f.owner(objects.VIP(0))
 	w := &witness{fleet: f}
 	owner.signal(syscall.SIGTERM)
 	began, done := time.Now(), make(chan struct{})
@@ -243,7 +244,7 @@ func (f *fleet) polite(t *testing.T) {
 	if err != nil {
 		t.Errorf("the speaker ended with %v", err)
 	}
-	if now := f.who(vip(0)); w.silent > 0 || now == "" || now == owner.name {
+	if now := f.who(objects.VIP(0)); w.silent > 0 || now == "" || now == owner.name {
 		t.Errorf("answered by %q in the end", now)
 	}
 	<-f.start(owner.index).ready
@@ -251,7 +252,7 @@ func (f *fleet) polite(t *testing.T) {
 
 // split puts one node on a LAN of its own, where a client asks as well.
 func (f *fleet) split(t *testing.T) {
-	owner := f.who(vip(1))
+	owner := f.who(objects.VIP(1))
 	var alone *host
 	for _, h := range f.hosts {
 		if h.name != owner { // both sides must act
@@ -260,19 +261,19 @@ func (f *fleet) split(t *testing.T) {
 	}
 	netns.Sh(t, "ip link add far address 02:00:00:00:00:c9 type bridge; ip link set far up; ip addr add 10.0.0.201/24 dev far")
 	alone.cable("master far")
-	took := f.eventually("somebody answers on the far side", func() bool { return f.whoOn(vip(1), "far") == alone.name })
+	took := f.eventually("somebody answers on the far side", func() bool { return f.whoOn(objects.VIP(1), "far") == alone.name })
 	t.Logf("%s answers on its side after %v", alone.name, took.Round(time.Millisecond))
-	if near := f.who(vip(1)); near != owner {
+	if near := f.who(objects.VIP(1)); near != owner {
 		t.Errorf("on the near side %q answers, not %s", near, owner)
 	}
-	told := f.logged("address given up", "address="+vip(1))
+	told := f.logged("address given up", "address="+objects.VIP(1))
 	standstill := busy.Standstill(t)
 	alone.cable("master lan")
 	healed := time.Now()
 	var both, late time.Duration // until when a client heard two answers
 	for time.Since(healed) < 3*time.Second+late {
 		asked := time.Since(healed)
-		if len(f.answerers(vip(1))) > 1 {
+		if len(f.answerers(objects.VIP(1))) > 1 {
 			both, late = asked, standstill()
 		}
 	}
@@ -280,7 +281,7 @@ func (f *fleet) split(t *testing.T) {
 	if both-late > 2*time.Second {
 		t.Errorf("two answered for %v", both)
 	}
-	if n := f.logged("address given up", "address="+vip(1)) - told; n != 1 {
+	if n := f.logged("address given up", "address="+objects.VIP(1)) - told; n != 1 {
 		t.Errorf("%d nodes were told that they lost, want one", n)
 	}
 	f.oneForEach()

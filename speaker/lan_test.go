@@ -19,6 +19,7 @@ import (
 
 	"quayside.io/speaker/l2"
 	"quayside.io/test/netns"
+	"quayside.io/test/objects"
 )
 
 // inside runs the calling test in a network of its own; see netns.Inside.
@@ -35,7 +36,7 @@ type fleet struct {
 	many    bool
 	key     string
 	hosts   map[string]*host
-	local   string        // nodes with endpoints of the Service at vipLocal
+	local   string        // nodes with endpoints of the Service at objects.VIPLocal
 	ask     *l2.Announcer // only its Probe is used
 	mu      sync.Mutex
 	log     bytes.Buffer
@@ -199,8 +200,8 @@ func (f *fleet) owners() map[string]string {
 	f.t.Helper()
 	out := map[string]string{}
 	f.eventually("every address is answered for", func() bool {
-		for i := range services {
-			a := vip(i)
+		for i := range objects.Services {
+			a := objects.VIP(i)
 			if out[a] = f.who(a); f.hosts[out[a]] == nil {
 				return false
 			}
@@ -261,8 +262,8 @@ func (f *fleet) exactlyOne(t *testing.T, address, owner string) {
 // oneForEach waits until exactly one node answers for each vip.
 func (f *fleet) oneForEach() {
 	f.t.Helper()
-	for i := range services {
-		f.eventually("one answers for "+vip(i), func() bool { return len(f.answerers(vip(i))) == 1 })
+	for i := range objects.Services {
+		f.eventually("one answers for "+objects.VIP(i), func() bool { return len(f.answerers(objects.VIP(i))) == 1 })
 	}
 }
 
@@ -286,7 +287,7 @@ type witness struct {
 
 // look asks once for each address and reports whether anybody answered.
 func (w *witness) look() {
-	for _, a := range []string{vip(0), vip6} {
+	for _, a := range []string{objects.VIP(0), objects.VIP6} {
 		w.asked++
 		if began := time.Now(); w.fleet.who(a) == "" {
 			w.fleet.t.Logf("%s: %s had no answer for %v", began.UTC().Format("15:04:05.000"), a, time.Since(began))

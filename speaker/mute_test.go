@@ -14,6 +14,7 @@ import (
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/test/netns"
+	"quayside.io/test/objects"
 )
 
 // notes keeps the Events.
@@ -33,7 +34,7 @@ func lone(t *testing.T, more ...snapshot.Object) (*Speaker, *notes) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files.Put(append(objects(2), more...)...)
+	files.Put(append(objects.Fleet(2), more...)...)
 	go func() { _ = files.Run(t.Context()) }()
 	changes := files.Watch(snapshot.Service)
 	defer changes.Stop()
@@ -56,7 +57,7 @@ func TestWhoMayNotSpeakLeavesItsShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files.Put(objects(2)...)
+	files.Put(objects.Fleet(2)...)
 	go func() { _ = files.Run(t.Context()) }()
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("a secret for the fleet\n"), 0o600); err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quayside.io/test/objects"
 )
 
 // A node gets another InternalIP, as by DHCP, and loses the old one: it stays a
@@ -17,7 +19,7 @@ func TestANodeGetsAnotherAddress(t *testing.T) {
 	f.profile = "default" // a busy machine makes a member of profile fast flap, too
 	f.startAll()
 	before := f.owners()
-	h := f.owner(vip(0))
+	h := f.owner(objects.VIP(0))
 	moved := fmt.Sprintf("10.0.0.%d", 200+10*h.index)
 	// Otherwise the kernel takes every address of a subnet away with the first.
 	h.run("echo 1 >/proc/sys/net/ipv4/conf/all/promote_secondaries; ip addr add " + moved + "/16 dev eth0")

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quayside.io/test/objects"
 )
 
 // TestStarvedNode lets a node run for a tenth of the time only, in slices that
@@ -18,7 +20,7 @@ func TestStarvedNode(t *testing.T) {
 	f.startAll()
 	before := f.owners()
 	time.Sleep(500 * time.Millisecond) // the others have heard of the last claims, too
-	starved := f.hosts[before[vip(0)]]
+	starved := f.hosts[before[objects.VIP(0)]]
 	for range 10 {
 		starved.signal(syscall.SIGSTOP)
 		time.Sleep(900 * time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quayside.io/test/netns"
+	"quayside.io/test/objects"
 )
 
 // TestTroubles is a LAN on which strangers use our addresses.
@@ -15,33 +16,33 @@ func TestTroubles(t *testing.T) {
 		return
 	}
 	f := newFleet(t, 3)
-	stranger := newStranger(t, vip(11)) // it was there before we were
+	stranger := newStranger(t, objects.VIP(11)) // it was there before we were
 	f.startAll()
 	f.eventually("all other addresses are answered for", func() bool {
-		for i := range services - 1 {
-			if f.hosts[f.who(vip(i))] == nil {
+		for i := range objects.Services - 1 {
+			if f.hosts[f.who(objects.VIP(i))] == nil {
 				return false
 			}
 		}
 		return true
 	})
 	t.Run("a stranger was there first", func(t *testing.T) {
-		f.exactlyOne(t, vip(11), "the stranger")
-		if !f.hasLogged("somebody answers for it", vip(11), stranger.mac) {
+		f.exactlyOne(t, objects.VIP(11), "the stranger")
+		if !f.hasLogged("somebody answers for it", objects.VIP(11), stranger.mac) {
 			t.Errorf("nobody told of %s", stranger.mac)
 		}
 	})
 	t.Run("a stranger comes later", func(t *testing.T) {
-		owner := f.who(vip(0))
-		stranger.run("ip addr add " + vip(0) + "/24 dev eth0")
-		stranger.run("arping -U -c 1 -w 1 -i eth0 -S " + vip(0) + " " + vip(0) + " || true")
-		f.eventually("it is told", func() bool { return f.hasLogged("a stranger answers for our address", vip(0), stranger.mac) })
-		stranger.run("ip addr del " + vip(0) + "/24 dev eth0")
-		f.exactlyOne(t, vip(0), owner)
+		owner := f.who(objects.VIP(0))
+		stranger.run("ip addr add " + objects.VIP(0) + "/24 dev eth0")
+		stranger.run("arping -U -c 1 -w 1 -i eth0 -S " + objects.VIP(0) + " " + objects.VIP(0) + " || true")
+		f.eventually("it is told", func() bool { return f.hasLogged("a stranger answers for our address", objects.VIP(0), stranger.mac) })
+		stranger.run("ip addr del " + objects.VIP(0) + "/24 dev eth0")
+		f.exactlyOne(t, objects.VIP(0), owner)
 	})
 	t.Run("the first stranger goes", func(t *testing.T) {
 		stranger.run("ip link set eth0 down")
-		took := f.eventually("its address is ours", func() bool { return f.hosts[f.who(vip(11))] != nil })
+		took := f.eventually("its address is ours", func() bool { return f.hosts[f.who(objects.VIP(11))] != nil })
 		t.Logf("taken %v later", took.Round(time.Millisecond))
 	})
 }

@@ -9,22 +9,23 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
+	"quayside.io/test/objects"
 )
 
 // Pods that are routed from node to node make every node a gateway of every
 // other; what a node says of itself must not grow with the cluster for that.
 func TestNodesAreNotToldAsGateways(t *testing.T) {
 	router := netip.MustParseAddr("10.0.255.254")
-	objects := []snapshot.Object{}
+	var nodes []snapshot.Object
 	gateways := []netip.Addr{router}
 	for i := range 200 {
-		n := node(i + 1)
-		objects = append(objects, n)
+		n := objects.Node(i + 1)
+		nodes = append(nodes, n)
 		gateways = append(gateways, netip.MustParseAddr(n.Status.Addresses[0].Address))
 	}
-	objects[7].(*corev1.Node).Status.Addresses = append(objects[7].(*corev1.Node).Status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: "n8"})
+	nodes[7].(*corev1.Node).Status.Addresses = append(nodes[7].(*corev1.Node).Status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: "n8"})
 	links := []announce.Interface{{Name: "eth0", Up: true, Gateways: gateways}, {Name: "eth1"}}
-	got := withoutNodes(snapshot.Of(objects...), links)
+	got := withoutNodes(snapshot.Of(nodes...), links)
 	if diff := cmp.Diff([]announce.Interface{{Name: "eth0", Up: true, Gateways: []netip.Addr{router}}, {Name: "eth1"}}, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"quayside.io/test/objects"
 )
 
 // A fleet lives through everything that happens to honest nodes and strangers, one
@@ -141,7 +141,7 @@ func rest(t *testing.T, f *sim) {
 }
 
 func gossipCut(_ *testing.T, f *sim) {
-	n := f.owner(vip(0))
+	n := f.owner(objects.VIP(0))
 	n.cable("gossip is cut", func() { n.gossipCut = true })
 	f.still(10 * time.Second)
 	n.cable("gossip is back", func() { n.gossipCut = false })
@@ -162,17 +162,17 @@ func gossipLost(_ *testing.T, f *sim) {
 // localMoves takes away the endpoint of the owner; the address must be answered
 // all the time, at last by the other node.
 func localMoves(t *testing.T, f *sim) {
-	owner := f.who(vipLocal)
+	owner := f.who(objects.VIPLocal)
 	other := map[string]string{"n1": "n2", "n2": "n1"}[owner]
 	if other == "" {
 		t.Fatalf("owned by %q, which has no endpoint", owner)
 	}
-	f.put(endpoints(other))
+	f.put(objects.Endpoints(other))
 	f.until("the other node answers", 5*time.Second, func() bool {
-		if f.who(vipLocal) == "" {
+		if f.who(objects.VIPLocal) == "" {
 			f.fatalf("nobody answers while the address moves")
 		}
-		return f.who(vipLocal) == other
+		return f.who(objects.VIPLocal) == other
 	})
 }
 
@@ -180,32 +180,32 @@ func localMoves(t *testing.T, f *sim) {
 // does not go round; and once all see the truth, it goes there.
 func watchesLag(_ *testing.T, f *sim) {
 	for _, n := range f.nodes {
-		n.cluster = n.cluster.With(endpoints(n.name))
+		n.cluster = n.cluster.With(objects.Endpoints(n.name))
 		n.happen()
 	}
 	f.run(5 * time.Second) // each may take it once or twice
-	before := f.who(vipLocal)
+	before := f.who(objects.VIPLocal)
 	if before == "" {
 		f.fatalf("nobody answers, though each could")
 	}
 	for end := f.now.Add(10 * time.Second); f.now.Before(end); f.run(10 * time.Millisecond) {
-		if f.who(vipLocal) != before {
-			f.fatalf("%s moved on from %s to %s", vipLocal, before, f.who(vipLocal))
+		if f.who(objects.VIPLocal) != before {
+			f.fatalf("%s moved on from %s to %s", objects.VIPLocal, before, f.who(objects.VIPLocal))
 		}
 	}
 	target := "n1"
 	if before == "n1" {
 		target = "n2"
 	}
-	f.put(endpoints(target))
-	f.until("the node with the endpoint answers", 10*time.Second, func() bool { return f.who(vipLocal) == target })
-	f.put(endpoints("n1", "n2"))
+	f.put(objects.Endpoints(target))
+	f.until("the node with the endpoint answers", 10*time.Second, func() bool { return f.who(objects.VIPLocal) == target })
+	f.put(objects.Endpoints("n1", "n2"))
 }
 
 // death takes the owner from the LAN, and puts it back: others take its
 // addresses, and keep them.
 func death(t *testing.T, f *sim, cut func(n *simNode, dead bool)) {
-	n := f.owner(vip(0))
+	n := f.owner(objects.VIP(0))
 	n.cable("dies", func() { cut(n, true) })
 	took := f.until("others answer for everything", 2*time.Second, f.isWhole)
 	t.Logf("others took over from %s within %v", n.name, took)
@@ -219,7 +219,7 @@ func death(t *testing.T, f *sim, cut func(n *simNode, dead bool)) {
 }
 
 func killed(t *testing.T, f *sim) {
-	n := f.owner(vip(0))
+	n := f.owner(objects.VIP(0))
 	n.kill()
 	took := f.until("others answer for everything", time.Second, f.isWhole)
 	t.Logf("others took over from %s within %v", n.name, took)
@@ -231,7 +231,7 @@ func killed(t *testing.T, f *sim) {
 // starved lets a node run for a tenth of the time only, in slices that are longer
 // than it takes to be missed.
 func starved(_ *testing.T, f *sim) {
-	before, n, mark := f.owners(), f.owner(vip(0)), len(f.log)
+	before, n, mark := f.owners(), f.owner(objects.VIP(0)), len(f.log)
 	for range 10 {
 		n.pause()
 		f.run(900 * time.Millisecond)
@@ -252,17 +252,17 @@ func starved(_ *testing.T, f *sim) {
 }
 
 func (s *sim) taint(n *simNode, on bool) {
-	object := node(n.index + 1)
 	if on {
-		object.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}
+		s.put(objects.DrainedNode(n.index + 1))
+	} else {
+		s.put(objects.Node(n.index + 1))
 	}
-	s.put(object)
 }
 
 // drained: all addresses of the node go, not a question unanswered; then it stays
 // after all, and takes nothing back.
 func drained(t *testing.T, f *sim) {
-	n := f.owner(vip(0))
+	n := f.owner(objects.VIP(0))
 	f.taint(n, true)
 	took := f.until("the node has nothing left", 10*time.Second, func() bool { return count(f.owners())[n.name] == 0 })
 	f.quiet()
@@ -275,7 +275,7 @@ func drained(t *testing.T, f *sim) {
 }
 
 func polite(t *testing.T, f *sim) {
-	n := f.owner(vip(0))
+	n := f.owner(objects.VIP(0))
 	began := f.now
 	n.terminate()
 	f.until("it ends", 6*time.Second, func() bool { return n.speaker == nil })
@@ -293,7 +293,7 @@ func polite(t *testing.T, f *sim) {
 // behind: a node whose kube-proxy has no rules takes nothing where another can, and
 // loses nothing.
 func behind(t *testing.T, f *sim) {
-	n := f.owner(vip(0))
+	n := f.owner(objects.VIP(0))
 	victim := f.nodes[(n.index+1)%len(f.nodes)]
 	n.behind = true
 	n.happen()
@@ -326,15 +326,15 @@ func apiGone(t *testing.T, f *sim) {
 // split puts one node on a LAN of its own with a host that speaks, so that both
 // sides act. When they meet again, one of two gives each address up.
 func split(t *testing.T, f *sim) {
-	owner, mark := f.who(vip(1)), len(f.log)
+	owner, mark := f.who(objects.VIP(1)), len(f.log)
 	alone := f.nodes[len(f.nodes)-1]
 	if alone.name == owner {
 		alone = f.nodes[0]
 	}
 	alone.cable("is cut off", func() { alone.segment = 1 })
 	f.farHost = true
-	f.until("it answers on its side", 5*time.Second, func() bool { return f.whoOn(vip(1), 1) == alone.name })
-	if near := f.who(vip(1)); near != owner {
+	f.until("it answers on its side", 5*time.Second, func() bool { return f.whoOn(objects.VIP(1), 1) == alone.name })
+	if near := f.who(objects.VIP(1)); near != owner {
 		t.Errorf("on the near side %q answers, not %s", near, owner)
 	}
 	f.quietOn(0)
@@ -342,7 +342,7 @@ func split(t *testing.T, f *sim) {
 	alone.cable("is back", func() { alone.segment = 0 })
 	f.quiet()
 	t.Logf("two answered for up to %v", f.watch.longest.both)
-	if n := f.logged(mark, "gives "+vip(1)); n != 1 {
+	if n := f.logged(mark, "gives "+objects.VIP(1)); n != 1 {
 		t.Errorf("%d nodes were told that they lost, want one", n)
 	}
 }
@@ -358,17 +358,17 @@ func (s *sim) quietOn(segment int) {
 
 func strangers(t *testing.T, f *sim) {
 	const mac = "02:00:00:00:00:99"
-	owner, mark := f.who(vip(0)), len(f.log)
-	f.use(vip(0), mac) // he comes later
+	owner, mark := f.who(objects.VIP(0)), len(f.log)
+	f.use(objects.VIP(0), mac) // he comes later
 	f.run(time.Second)
-	if f.logged(mark, "hears "+mac, vip(0)) != 1 || f.who(vip(0)) != owner {
-		t.Errorf("%q answers, and nobody hears the stranger", f.who(vip(0)))
+	if f.logged(mark, "hears "+mac, objects.VIP(0)) != 1 || f.who(objects.VIP(0)) != owner {
+		t.Errorf("%q answers, and nobody hears the stranger", f.who(objects.VIP(0)))
 	}
-	f.use(vip(0), "")
+	f.use(objects.VIP(0), "")
 	f.still(time.Second)
 	free := "10.0.0.90" // he was there before the Service
 	f.use(free, mac)
-	f.put(service("late", free))
+	f.put(objects.Service("late", free))
 	f.run(2 * time.Second)
 	if got := f.who(free); got != mac || f.logged(mark, "does not take "+free, "somebody answers for it", mac) == 0 {
 		t.Errorf("%q answers beside the stranger", got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quayside.io/speaker/announce"
+	"quayside.io/speaker/due"
 )
 
 // simGossip is what one speaker knows by gossip. As with memberlist, a member
@@ -16,9 +17,9 @@ import (
 type simGossip struct {
 	*simNode
 	by      *simSpeaker
-	alive   map[string]time.Time // since when; this node not included
-	stopped map[string]bool      // missed while they got no processor: they hear of that and refute it
-	pending map[string]*event    // by member: a change of reach that is being noticed
+	alive   map[string]time.Time          // since when; this node not included
+	stopped map[string]bool               // missed while they got no processor: they hear of that and refute it
+	pending map[string]*due.Entry[func()] // by member: a change of reach that is being noticed
 	claims  map[netip.Addr]announce.Claim
 	facts   map[string]saying
 	rounds  map[netip.Addr]int64
@@ -34,7 +35,7 @@ type saying struct {
 
 func newSimGossip(n *simNode) *simGossip {
 	g := &simGossip{
-		simNode: n, by: n.speaker, alive: map[string]time.Time{}, stopped: map[string]bool{}, pending: map[string]*event{},
+		simNode: n, by: n.speaker, alive: map[string]time.Time{}, stopped: map[string]bool{}, pending: map[string]*due.Entry[func()]{},
 		claims: map[netip.Addr]announce.Claim{}, facts: map[string]saying{}, rounds: map[netip.Addr]int64{},
 	}
 	n.in(0, n.changed)
@@ -102,7 +103,7 @@ func (g *simGossip) feel() {
 	for _, other := range g.nodes {
 		_, alive := g.alive[other.name]
 		if other == g.simNode || alive == reach[other.name] {
-			g.pending[other.name].cancel()
+			g.cancel(g.pending[other.name])
 			delete(g.pending, other.name)
 			continue
 		}
@@ -124,7 +125,7 @@ func (g *simGossip) feel() {
 	}
 }
 
-// notice changes its mind about another.
+// notice takes in that another is in reach, or is no more.
 func (g *simGossip) notice(other *simNode) {
 	if _, alive := g.alive[other.name]; alive {
 		delete(g.alive, other.name)
@@ -222,7 +223,7 @@ func (g *simGossip) leave() {
 		g.in(g.about(gossipDelay), func() {
 			if _, alive := to.alive[g.name]; to.runs() && alive && g.speaker == nil {
 				delete(to.alive, g.name)
-				to.pending[g.name].cancel()
+				g.cancel(to.pending[g.name])
 				delete(to.pending, g.name)
 				to.note("%s hears that %s has left", to.name, g.name)
 				to.touch()

@@ -9,6 +9,7 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/speaker/announce"
+	"quayside.io/test/objects"
 )
 
 const (
@@ -29,7 +30,7 @@ func speaks(node, mac, prefix string, says ...v1alpha1.Announcing) *v1alpha1.Spe
 // Gossip calls n2 dead, and n1 asks the LAN for its address. What it hears, and
 // what it hears from the node, decides.
 func TestTheLANDecides(t *testing.T) {
-	a, at := netip.MustParseAddr(vip(0)), netip.MustParseAddr("10.0.0.2")
+	a, at := netip.MustParseAddr(objects.VIP(0)), netip.MustParseAddr("10.0.0.2")
 	answers := func(mac string) map[netip.Addr]Found { return map[netip.Addr]Found{a: {MAC: mac}} }
 	node := map[string]netip.Addr{"n2": at}
 	asked := &Inquiry{Nodes: node}
@@ -103,7 +104,7 @@ func TestAStrangerIsRecognised(t *testing.T) {
 	later := m.now.Add(retryStranger)
 	of := map[string]netip.Addr{}
 	for i, mac := range []string{ownMAC, ownerMAC, otherMAC} {
-		of[mac] = netip.MustParseAddr(vip(i))
+		of[mac] = netip.MustParseAddr(objects.VIP(i))
 		m.lan.deferred[of[mac]] = deferral{Refusal: announce.Refusal{MAC: mac}, until: later}
 	}
 	m.compile()
@@ -125,7 +126,7 @@ func TestAStrangerIsRecognised(t *testing.T) {
 // a compilation, a hundred in a second.
 func TestWhoWaitsForAnAnswerRests(t *testing.T) {
 	m := alone(t)
-	a := netip.MustParseAddr(vip(0))
+	a := netip.MustParseAddr(objects.VIP(0))
 	m.compile()
 	m.lan.deferred[a] = deferral{Refusal: announce.Refusal{Node: "n2"}, until: m.now.Add(-time.Second)}
 	if next := m.wake(); next > 10*time.Millisecond {
@@ -146,7 +147,7 @@ func TestWhoWaitsForAnAnswerRests(t *testing.T) {
 // node's link is down and up again. The LAN is asked anew who is there: while what
 // was heard before the cut counts, nobody answers.
 func TestACutForgetsTheStranger(t *testing.T) {
-	a := netip.MustParseAddr(vip(0))
+	a := netip.MustParseAddr(objects.VIP(0))
 	m := alone(t, speaks("n1", ownMAC, "10.0.0.1/24"))
 	eth0 := announce.Interface{Name: "eth0", MAC: ownMAC, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}, Up: true}
 	link := func(up bool, happened ...Event) *Output {

@@ -11,6 +11,7 @@ import (
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
+	"quayside.io/test/objects"
 )
 
 // together is a machine of n1, and its world: n2 lives, and the objects are those
@@ -20,7 +21,7 @@ func together(more ...snapshot.Object) (*Machine, World) {
 		return []announce.Interface{{Name: "eth0", MAC: mac, Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix(prefix)}}}
 	}
 	return New(Options{Node: "n1", HandOver: 3 * time.Second}), World{
-		Cluster: snapshot.Of(append(objects(2), more...)...), Synced: true,
+		Cluster: snapshot.Of(append(objects.Fleet(2), more...)...), Synced: true,
 		Members: &Members{
 			Alive: map[string]struct{}{"n1": {}, "n2": {}}, Settled: true, Claims: map[netip.Addr]announce.Claim{},
 			Facts: map[string]announce.Facts{"n2": {Interfaces: eth0(ownerMAC, "10.0.0.2/24")}},
@@ -37,9 +38,9 @@ func holder(node, mac, address string, epoch int64) *v1alpha1.SpeakerStatus {
 // Who is to leave says so, hands over, and ends when a successor has taken what it
 // had, or when it has waited for long enough.
 func TestWhoLeavesWaitsForItsSuccessors(t *testing.T) {
-	a := netip.MustParseAddr(vip(0))
+	a := netip.MustParseAddr(objects.VIP(0))
 	for _, taken := range []bool{true, false} {
-		m, w := together(holder("n1", ownMAC, vip(0), 2))
+		m, w := together(holder("n1", ownMAC, objects.VIP(0), 2))
 		now := began()
 		if out := m.Step(now, w); len(out.LAN.Addresses) != 1 || out.Leaving {
 			t.Fatalf("it answers for %v", out.LAN.Addresses)
@@ -73,7 +74,7 @@ func TestWhoLeavesWaitsForItsSuccessors(t *testing.T) {
 
 // Nobody is there to heed a notice: it ends at once.
 func TestTheLastOneLeavesAtOnce(t *testing.T) {
-	m, w := together(holder("n1", ownMAC, vip(0), 2))
+	m, w := together(holder("n1", ownMAC, objects.VIP(0), 2))
 	delete(w.Members.Alive, "n2")
 	m.Step(began(), w)
 	if out := m.Step(began(), w, Leave{}); out.End != Done {
@@ -104,14 +105,14 @@ func TestAQuestionIsPutOnce(t *testing.T) {
 // An owner whose endpoints end is left the address until the kube-proxy of this
 // node, whose endpoint is new, has written its rules.
 func TestANewEndpointSettles(t *testing.T) {
-	a := netip.MustParseAddr(vipLocal)
-	m, w := together(holder("n2", ownerMAC, vipLocal, 2), endpoints("n2"))
+	a := netip.MustParseAddr(objects.VIPLocal)
+	m, w := together(holder("n2", ownerMAC, objects.VIPLocal, 2), objects.Endpoints("n2"))
 	takes := func(at time.Time) bool {
 		out := m.Step(at, w)
 		return slices.ContainsFunc(out.Changes, func(c Change) bool { return c.Kind == Taken && c.Address == a })
 	}
 	takes(began())
-	moved, yes, no := endpoints("n2", "n1"), true, false
+	moved, yes, no := objects.Endpoints("n2", "n1"), true, false
 	moved.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: &no, Serving: &yes, Terminating: &yes}
 	w.Cluster = w.Cluster.With(moved)
 	if now := began().Add(time.Minute); takes(now) || takes(now.Add(announce.Settling-time.Millisecond)) || !takes(now.Add(announce.Settling)) {

@@ -3,6 +3,8 @@ package ownership
 import (
 	"net/netip"
 	"time"
+
+	"quayside.io/test/objects"
 )
 
 // Bounds of what a client may see.
@@ -38,10 +40,10 @@ type spot struct {
 
 func newWatcher(s *sim) *watcher {
 	w := &watcher{sim: s, silent: map[spot]time.Time{}, both: map[spot]time.Time{}, able: map[*simSpeaker]time.Time{}}
-	for i := range services {
-		w.addresses = append(w.addresses, netip.MustParseAddr(vip(i)))
+	for i := range objects.Services {
+		w.addresses = append(w.addresses, netip.MustParseAddr(objects.VIP(i)))
 	}
-	w.addresses = append(w.addresses, netip.MustParseAddr(vip6))
+	w.addresses = append(w.addresses, netip.MustParseAddr(objects.VIP6))
 	return w
 }
 
