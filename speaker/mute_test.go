@@ -3,6 +3,8 @@ package speaker
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/test/netns"
@@ -41,7 +45,7 @@ func lone(t *testing.T, more ...snapshot.Object) (*Speaker, *notes) {
 	for files.Snapshot().Services.Len() == 0 { // they are put together
 		<-changes.C()
 	}
-	n := &notes{}
+	n := &notes{Writer: files}
 	s, err := New(Options{Source: files.Source, Writer: n, NodeName: "n1", Solitary: true})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +99,56 @@ func TestWhoMayNotSpeakLeavesItsShare(t *testing.T) {
 			t.Errorf("%s says %q", where, text)
 		}
 	}
-	if want := "Node n1 SpeakerWaiting: this node announces nothing: "; len(n.heard) != 1 || !strings.HasPrefix(n.heard[0], want) {
+	if want := "Node n1 SpeakerWaiting: this node announces nothing on its LANs: "; len(n.heard) != 1 || !strings.HasPrefix(n.heard[0], want) {
 		t.Errorf("told %q, want one %q", n.heard, want)
+	}
+}
+
+// A speaker that may not open packet sockets still opens its sessions, and is as
+// ready as one that may: what it cannot do is told, and keeps nothing else back.
+func TestWhoMayNotSpeakOnTheLANSpeaksToRouters(t *testing.T) {
+	router, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer router.Close()
+	peer := &v1alpha1.BGPPeer{ObjectMeta: metav1.ObjectMeta{Name: "router"}}
+	peer.Spec.MyASN, peer.Spec.ASN = 64512, 64513
+	peer.Spec.Address, peer.Spec.Port = "127.0.0.1", int32(router.Addr().(*net.TCPAddr).Port)
+	s, n := lone(t, peer)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	opened := make(chan error, 1)
+	go func() {
+		defer stop()
+		if err := router.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			opened <- err
+			return
+		}
+		conn, err := router.Accept()
+		if err != nil {
+			opened <- err
+			return
+		}
+		defer conn.Close()
+		header := make([]byte, 19)
+		if _, err := io.ReadFull(conn, header); err != nil || header[18] != 1 {
+			opened <- fmt.Errorf("no OPEN but %x, %w", header, err)
+			return
+		}
+		for s.Ready() != nil && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		opened <- s.Ready()
+	}()
+	netns.Without(t, unix.CAP_NET_RAW, func() { err = s.Run(ctx) })
+	if err != nil {
+		t.Error(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+	if told := fmt.Sprint(n.heard); !strings.Contains(told, "NET_RAW") {
+		t.Errorf("nobody is told that layer 2 does not work: %s", told)
 	}
 }

@@ -120,7 +120,8 @@ func (s *Speaker) State() any { return s.state.Load() }
 // Problems are those of the plan, and those that only this node can know.
 func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
 
-// Ready says why the speaker does not work yet, or nil.
+// Ready says why the speaker does not work yet, or nil. Where layer 2 cannot work,
+// sessions with routers are enough.
 func (s *Speaker) Ready() error {
 	if why := s.state.Load().Waiting; why != "" {
 		return errors.New(why)

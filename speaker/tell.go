@@ -15,7 +15,7 @@ import (
 type State struct {
 	Kind string `json:"kind"` // "speaker"
 	Node string `json:"node"`
-	// Waiting says why nothing is announced yet.
+	// Waiting says why nothing is announced yet, neither on the LAN nor to routers.
 	Waiting    string               `json:"waiting,omitempty"`
 	Leaving    bool                 `json:"leaving,omitempty"`
 	Announcing []Announced          `json:"announcing"`

@@ -150,7 +150,7 @@ func (m *Machine) yield(before *announce.Plan) {
 	}
 }
 
-// waiting says why nothing may be claimed yet.
+// waiting says why nothing on the LAN may be claimed yet.
 func (m *Machine) waiting() string {
 	switch members := m.world.Members; {
 	case m.world.Link.Mute != "":

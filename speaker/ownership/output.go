@@ -15,7 +15,7 @@ type Output struct {
 	// Plan is the decision that holds now; Plans is how many were made for it.
 	Plan  *announce.Plan
 	Plans int
-	// Waiting says why nothing is announced; "" it is.
+	// Waiting says why nothing is announced, neither on the LAN nor to routers; "" it is.
 	Waiting string
 	// Leaving says that this node hands over, or is about to.
 	Leaving bool

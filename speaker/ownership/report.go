@@ -38,9 +38,9 @@ func (m *Machine) report() {
 		}
 	}
 	m.told = now
-	m.out.Plan, m.out.Waiting, m.out.Leaving = m.plan, m.waiting(), m.departure.leaves()
+	m.out.Plan, m.out.Waiting, m.out.Leaving = m.plan, m.silence(), m.departure.leaves()
 	switch mute := m.world.Link.Mute; {
-	case m.out.Waiting == "":
+	case m.waiting() == "":
 		r.Status = m.status()
 	case mute != "" && m.world.Synced:
 		// What the last process of this node announced is not announced any more.
@@ -48,6 +48,15 @@ func (m *Machine) report() {
 			Expected: m.expected(), NotAlive: []string{m.opts.Node + ": " + mute},
 		}}
 	}
+}
+
+// silence says why this node announces nothing at all. Routers are told what to send
+// here whether layer 2 can work or not.
+func (m *Machine) silence() string {
+	if m.world.Synced && m.world.Link.Mute != "" && len(m.plan.BGP.Sessions) > 0 {
+		return ""
+	}
+	return m.waiting()
 }
 
 // ownProblems are those that only this node can know.
@@ -63,7 +72,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 		why = members.Waiting
 	}
 	if why != "" {
-		tell("SpeakerWaiting", "this node announces nothing: "+why)
+		tell("SpeakerWaiting", "this node announces nothing on its LANs: "+why)
 	}
 	for _, text := range link.Hazards {
 		tell("KernelAnswers", text)
