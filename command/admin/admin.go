@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// farewell is how long open requests get when the process ends.
-const farewell = time.Second
+// grace is how long open requests get when the process ends.
+const grace = time.Second
 
 // Server serves the admin endpoint.
 type Server struct {
@@ -90,7 +90,7 @@ func (s *Server) Run(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if server.Shutdown(last) != nil {
 			server.Close()

@@ -14,13 +14,13 @@ import (
 // readPrefixes finds what is announced of each address: itself, or an aggregate
 // that covers it.
 func (k *compiler) readPrefixes() {
-	verdicts := map[aggregate]bool{}
+	judged := map[aggregate]bool{}
 	for _, h := range k.holdings {
 		for _, u := range h.users {
 			h.bgp = union(h.bgp, u.bgp)
 		}
 		for _, a := range h.bgp {
-			h.prefixes = append(h.prefixes, k.prefixOf(a, h, verdicts))
+			h.prefixes = append(h.prefixes, k.prefixOf(a, h, judged))
 		}
 	}
 }
@@ -46,20 +46,20 @@ type aggregate struct {
 
 // prefixOf is what advertisement i announces for h. An aggregate that is not safe
 // is reported, and its addresses are announced one by one.
-func (k *compiler) prefixOf(i int, h *holding, verdicts map[aggregate]bool) netip.Prefix {
+func (k *compiler) prefixOf(i int, h *holding, judged map[aggregate]bool) netip.Prefix {
 	a, host := &k.bgp[i], netip.PrefixFrom(h.addr, h.addr.BitLen())
 	if a.lengths[lbpool.FamilyOf(h.addr)] == host.Bits() {
 		return host
 	}
 	prefix, _ := h.addr.Prefix(a.lengths[lbpool.FamilyOf(h.addr)])
 	at := aggregate{i, h.pool, prefix}
-	safe, known := verdicts[at]
+	safe, known := judged[at]
 	if !known {
 		why := k.whyUnsafe(h.pool, prefix)
 		if safe = why == ""; !safe {
 			k.problem(snapshot.RefOf(a.BGPAdvertisement), "UnsafeAggregate", fmt.Sprintf("%s is not announced as one: %s; its addresses are announced one by one", prefix, why))
 		}
-		verdicts[at] = safe
+		judged[at] = safe
 	}
 	if !safe {
 		return host

@@ -45,7 +45,7 @@ type Speaker struct {
 	refused  atomic.Pointer[map[string]string] // sessions that cannot be, with the reason
 	wake     chan struct{}
 	watch    chan struct{}
-	leave    chan farewell
+	leave    chan departure
 	left     chan struct{}
 
 	strangers atomic.Uint64
@@ -54,15 +54,15 @@ type Speaker struct {
 	listeners []*listener
 	deaf      string // why nothing listens, though something should
 	counts    map[string]*counters
-	ending    map[string]*session // the last of that name, while it says farewell
+	ending    map[string]*session // the last of that name, while it says why it ends
 	tagging   bool                // a drain has begun
 	drained   bool                // the routes were tagged long enough
 	draining  *time.Timer
-	leaving   *farewell // nil: we stay
+	leaving   *departure // nil: we stay
 }
 
-// farewell is how to leave.
-type farewell struct {
+// departure is how to leave.
+type departure struct {
 	words    string
 	restarts bool
 }
@@ -80,7 +80,7 @@ func New(opts Options) *Speaker {
 	}
 	s := &Speaker{
 		opts: opts, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		leave: make(chan farewell), left: make(chan struct{}), counts: map[string]*counters{}, ending: map[string]*session{},
+		leave: make(chan departure), left: make(chan struct{}), counts: map[string]*counters{}, ending: map[string]*session{},
 	}
 	s.want.Store(&Want{})
 	s.sessions.Store(&map[string]*session{})
@@ -122,7 +122,7 @@ func (s *Speaker) State() []SessionState {
 // nothing. It needs Run.
 func (s *Speaker) Leave(ctx context.Context, words string, restarts bool) error {
 	select {
-	case s.leave <- farewell{words, restarts}:
+	case s.leave <- departure{words, restarts}:
 	case <-s.left:
 		return nil
 	case <-ctx.Done():

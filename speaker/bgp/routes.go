@@ -330,11 +330,11 @@ type tally struct {
 }
 
 func (l *link) tally(routes []Route) tally {
-	type verdict struct {
+	type outcome struct { // the same for all routes with these attributes
 		hash uint64
 		why  string
 	}
-	known := [2]map[*Attributes]verdict{{}, {}}
+	known := [2]map[*Attributes]outcome{{}, {}}
 	var t tally
 	for _, r := range routes {
 		f := familyOf(r.Prefix.Addr())

@@ -40,7 +40,7 @@ type session struct {
 	wake     chan struct{}
 	inbound  chan net.Conn // at most one waits
 	cancel   context.CancelFunc
-	farewell atomic.Pointer[fsm.Notification] // with what to end; Code zero: without a word
+	final    atomic.Pointer[fsm.Notification] // with what to end; Code zero: without a word
 	done     chan struct{}
 
 	// What follows belongs to the goroutine of run.
@@ -133,7 +133,7 @@ func (s *session) take(c net.Conn) bool {
 
 // end ends the session with a NOTIFICATION, or without a word if its code is zero.
 func (s *session) end(n fsm.Notification) {
-	s.farewell.CompareAndSwap(nil, &n)
+	s.final.CompareAndSwap(nil, &n)
 	s.cancel()
 }
 
@@ -175,7 +175,7 @@ func (s *session) run(predecessor *session) {
 }
 
 func (s *session) stop() {
-	s.step(fsm.Event{Kind: fsm.Stop, Notification: *s.farewell.Load()})
+	s.step(fsm.Event{Kind: fsm.Stop, Notification: *s.final.Load()})
 	select {
 	case c := <-s.inbound:
 		_ = c.Close()

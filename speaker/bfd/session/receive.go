@@ -13,7 +13,7 @@ func (s *Session) Receive(p *Packet, now time.Time) {
 	s.heardPoll(p.Final, now)
 	if s.state == AdminDown {
 		if p.State == Down || p.State == AdminDown {
-			s.farewell = 0 // it has heard
+			s.adminDowns = 0 // it has heard
 		}
 		return
 	}

@@ -29,9 +29,9 @@ type Session struct {
 	poll          poll
 	// What must go out at once: an answer to a poll; news.
 	final, news bool
-	// farewell counts the packets that still have to say AdminDown at the pace of
+	// adminDowns counts the packets that still have to say AdminDown at the pace of
 	// a session that is up.
-	farewell int
+	adminDowns int
 
 	heard   time.Time     // the last packet
 	excused time.Duration // since then this end did not run for so long
@@ -139,31 +139,31 @@ func (s *Session) enter(state State, why Diag) {
 //
 // RFC 5880 6.8.16 wants AdminDown said for a detection time, and 6.8.3 one packet
 // a second at most. Where detection is quicker, that one packet may be lost and
-// the farewell becomes an alarm. So the first few keep the pace that the other
+// the end becomes an alarm. So the first few keep the pace that the other
 // end has asked for while it was up.
 func (s *Session) Disable() {
 	if s.state == AdminDown {
 		return
 	}
-	s.farewell = 0
+	s.adminDowns = 0
 	switch {
 	case s.remote.discriminator == 0: // nobody listens
 	case s.state == Down:
-		s.farewell = 1
+		s.adminDowns = 1
 	default:
-		s.farewell = int(s.cfg.Multiplier)
+		s.adminDowns = int(s.cfg.Multiplier)
 	}
 	s.poll, s.final = poll{}, false
 	s.enter(AdminDown, DiagAdminDown)
 }
 
 // Gone reports that everything was done to tell the other end of Disable.
-func (s *Session) Gone() bool { return s.state == AdminDown && s.farewell == 0 }
+func (s *Session) Gone() bool { return s.state == AdminDown && s.adminDowns == 0 }
 
 // Enable undoes Disable.
 func (s *Session) Enable() {
 	if s.state == AdminDown {
-		s.farewell = 0
+		s.adminDowns = 0
 		s.enter(Down, DiagNone)
 	}
 }
@@ -203,7 +203,7 @@ func (s *Session) detection() time.Duration {
 // interval is that between packets, before jitter.
 func (s *Session) interval() time.Duration {
 	tx := s.timers.usedTx
-	if s.farewell > 0 {
+	if s.adminDowns > 0 {
 		tx = s.cfg.Transmit
 	}
 	return max(tx, s.remote.requiredRx)

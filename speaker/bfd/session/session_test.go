@@ -406,7 +406,7 @@ func TestDisable(t *testing.T) {
 		if e.Gone() {
 			t.Fatalf("gone after %d packets", n)
 		}
-		p := e.says1("a farewell")
+		p := e.says1("the last word")
 		if p.State != AdminDown || p.Diag != DiagAdminDown || p.DesiredMinTx != SlowRate || p.Poll {
 			t.Errorf("said %+v", p)
 		}

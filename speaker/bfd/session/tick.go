@@ -25,7 +25,7 @@ func (s *Session) Tick(now time.Time, random uint32) (Packet, bool) {
 	if p.Poll && s.poll.asked.IsZero() {
 		s.poll.asked = now
 	}
-	s.farewell = max(0, s.farewell-1)
+	s.adminDowns = max(0, s.adminDowns-1)
 	return p, true
 }
 
@@ -92,7 +92,7 @@ func (s *Session) Expired(now time.Time) bool {
 // expire gives up the other end (RFC 5880 6.8.1 of RemoteDiscr, and 6.8.4).
 func (s *Session) expire() {
 	last := s.remote
-	s.remote, s.poll, s.farewell = unheard(), poll{}, 0
+	s.remote, s.poll, s.adminDowns = unheard(), poll{}, 0
 	if last.state == AdminDown { // it has said that it will be silent
 		s.remote.state, s.remote.diag = last.state, last.diag
 	}
