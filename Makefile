@@ -5,15 +5,19 @@ GO ?= go
 TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr bird2 util-linux curl
 PEER_PACKAGES = nginx haproxy wrk keepalived nghttp2-client
 
-UNITS = $$($(GO) list ./... | grep -v '/test/e2e$$')
+# Packages of one goroutine, their tests included, as test/house sees to: there the
+# race detector sees nothing and takes four times as long.
+SEQUENTIAL = ./api/... ./lbpool ./cluster/snapshot ./cluster/manifest ./cluster/loadbalancer ./cluster/printable \
+	./cluster/ingressclass ./controller/assign ./speaker/due ./speaker/announce ./speaker/ownership ./speaker/bgp/fsm \
+	./speaker/bfd/session ./proxy/exchange ./proxy/route ./command/explain ./command/migrate ./test/house ./test/chart ./test/image
+RACED = $$($(GO) list ./... | grep -v '/test/e2e$$' | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
 
-# Pure packages, and those whose tests read files: they watch nothing.
-CALM = ./api/... ./lbpool ./cluster/snapshot ./cluster/manifest ./cluster/loadbalancer ./cluster/printable \
-	./cluster/ingressclass ./controller/assign ./speaker/announce ./speaker/ownership ./proxy/route ./proxy/balance \
-	./proxy/filter ./command/explain ./command/migrate ./test/house ./test/chart
-WATCHFUL = $$($(GO) list ./... | grep -v '/test/e2e$$' | grep -vxF "$$($(GO) list $(CALM))")
+# Some of the raced watch the network. These do not.
+CALM = ./proxy/balance ./proxy/filter
+WATCHFUL = $$($(GO) list $(RACED) | grep -vxF "$$($(GO) list $(CALM))")
 
-# Tests that the race detector would spoil: it allocates itself, and is slow.
+# Tests that the race detector would spoil, since it allocates itself and is slow,
+# or that time themselves: they run alone.
 QUICK = Alloc|Quick|ManyAddresses
 QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy | \
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
@@ -40,11 +44,16 @@ test: test-packages lint ## everything; root adds the lab's tests
 # Without a C compiler there is no race detector. In CI that is a failure.
 RACE = $$({ command -v $$($(GO) env CC) || test -n "$$CI"; } >/dev/null && echo -race || echo 'no C compiler, so no race detector' >&2)
 
+# Where a process ends, the race detector waits for a second for other goroutines
+# to run into a race. They do that while the tests run, and nodes of a fleet end often.
+unit: export GORACE = atexit_sleep_ms=50
+
 # Compiled side by side (and not linked: that is done for each run), then run one
 # after the other: some of them watch the network, and a starved watcher sees what
 # is not there. Those that watch nothing may meet.
-unit: ## the tests that need no cluster, with the race detector
-	@$(GO) list -export -test $(RACE) $(UNITS) >/dev/null
+unit: ## the tests that need no cluster, with the race detector where goroutines meet
+	CGO_ENABLED=0 $(GO) test -timeout 15m -skip '$(QUICK)' $(SEQUENTIAL)
+	@$(GO) list -export -test $(RACE) $(RACED) >/dev/null
 	$(GO) test $(RACE) -timeout 15m $(CALM)
 	$(GO) test $(RACE) -p 1 -timeout 15m $(WATCHFUL)
 	CGO_ENABLED=0 $(GO) test -p 1 -run '$(QUICK)' $(QUICK_PACKAGES)
