@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -259,12 +260,22 @@ func (f *fleet) exactlyOne(t *testing.T, address, owner string) {
 	}
 }
 
-// oneForEach waits until exactly one node answers for each vip.
+// oneForEach waits until exactly one node answers for each VIP.
 func (f *fleet) oneForEach() {
 	f.t.Helper()
-	for i := range objects.Services {
-		f.eventually("one answers for "+objects.VIP(i), func() bool { return len(f.answerers(objects.VIP(i))) == 1 })
-	}
+	f.eventually("one answers for each address", func() bool {
+		var asking sync.WaitGroup
+		var alone atomic.Int32
+		for i := range objects.Services {
+			asking.Go(func() {
+				if len(f.answerers(objects.VIP(i))) == 1 {
+					alone.Add(1)
+				}
+			})
+		}
+		asking.Wait()
+		return alone.Load() == objects.Services
+	})
 }
 
 func (f *fleet) eventually(what string, ok func() bool) time.Duration {

@@ -34,6 +34,9 @@ const announceWithin = 500 * time.Millisecond
 
 // TestManyAddresses lets a thousand addresses change hands at once.
 func TestManyAddresses(t *testing.T) {
+	if racing {
+		t.Skip("the race detector sees the same in the fleets of fewer addresses, and says nothing about time; `make unit` runs it without, too")
+	}
 	if !inside(t) {
 		return
 	}
@@ -114,7 +117,7 @@ func (f *fleet) promptlyAnnounced(t *testing.T, died time.Time, heard map[netip.
 	}
 	t.Logf("n1 died; known after %v; the first of its %d addresses was announced %v later, the last %v", detected.Sub(died).Round(time.Millisecond),
 		manyServices, first.Sub(detected).Round(time.Millisecond), last.Sub(detected).Round(time.Millisecond))
-	if last.Sub(detected) > announceWithin && !racing {
+	if last.Sub(detected) > announceWithin {
 		t.Errorf("the takeover of %d addresses took %v, more than %v", manyServices, last.Sub(detected), announceWithin)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // are longer than the profile's whole detection. It is not called dead, and
 // when it runs it calls nobody dead: the LAN and the nodes' kernels know better.
 func TestStarvedNode(t *testing.T) {
+	t.Parallel() // it sleeps
 	if !inside(t) {
 		return
 	}

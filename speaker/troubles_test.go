@@ -12,6 +12,7 @@ import (
 
 // TestTroubles is a LAN on which strangers use our addresses.
 func TestTroubles(t *testing.T) {
+	t.Parallel() // it waits for the stranger to be forgotten
 	if !inside(t, "arping") {
 		return
 	}
