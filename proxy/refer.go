@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 )
@@ -23,7 +24,7 @@ func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 		return t
 	}
 	secrets, configMaps := p.options.Source.Refer(snapshot.Secret, t.Secrets()), p.options.Source.Refer(snapshot.ConfigMap, t.ConfigMaps())
-	if isClosed(secrets) && isClosed(configMaps) {
+	if cluster.IsClosed(secrets) && cluster.IsClosed(configMaps) {
 		return t // everything is known anyway
 	}
 	patient := ctx
@@ -39,15 +40,6 @@ func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 		}
 	}
 	return p.compileNow(old)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 func (p *Proxy) compileNow(old *route.Table) *route.Table {

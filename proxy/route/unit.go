@@ -102,11 +102,6 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 			b.tls(&ing.Spec.TLS[i])
 		}
 	}
-	if b.settings.canary.on {
-		for _, c := range b.claims {
-			c.tls = false // whether its host redirects is for the others to say
-		}
-	}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
 	b.problems = slices.Compact(b.problems)
 	return b.unit
