@@ -18,6 +18,7 @@ import (
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/asker"
 	"quayside.io/proxy/dispatch"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
@@ -67,6 +68,7 @@ func Kinds() []snapshot.Kind {
 // Proxy is the component. Make one with New.
 type Proxy struct {
 	options   Options
+	asker     *asker.Asker
 	dispatch  *dispatch.Dispatcher
 	server    *serve.Server
 	engine    *upstream.Engine
@@ -90,23 +92,23 @@ func New(o Options) (*Proxy, error) {
 		o.Log.Warn("PROXY protocol is on but no proxy is trusted: set --trusted-proxies, or every client is known by the load balancer's address")
 	}
 	engine := upstream.New(upstream.Options{Log: o.Log})
-	dispatcher := dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies})
 	p := &Proxy{
 		options:   o,
-		dispatch:  dispatcher,
 		engine:    engine,
 		endpoints: newEndpoints(o),
 		secured:   map[*upstream.Backend]*corev1.Secret{},
 		fallback:  fallback,
-		server: serve.New(serve.Options{
-			Handler: dispatcher, Certificate: dispatcher.Certificate,
-			Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
-			GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
-		}),
 	}
+	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
+	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, Asker: p.asker})
+	p.server = serve.New(serve.Options{
+		Handler: p.dispatch, Certificate: p.dispatch.Certificate,
+		Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
+		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
+	})
 	p.metrics = newMetrics(p)
 	if o.Registerer != nil {
-		for _, c := range []prometheus.Collector{p.server.Collector(), dispatcher.Collector(), engine.Collector(), p.metrics} {
+		for _, c := range []prometheus.Collector{p.server.Collector(), p.dispatch.Collector(), engine.Collector(), p.asker.Collector(), p.metrics} {
 			if err := o.Registerer.Register(c); err != nil {
 				return nil, fmt.Errorf("register metrics of the proxy: %w", err)
 			}
@@ -128,6 +130,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	p.followRoutes(ctx)
 	g, following := errgroup.WithContext(following)
 	g.Go(func() error { return p.engine.Run(following) })
+	g.Go(func() error { return p.asker.Run(following) })
 	g.Go(func() error { return p.watchEndpoints(following) })
 	g.Go(func() error { return p.watchRoutes(following) })
 	g.Go(func() error { return p.watchLeaving(following) })

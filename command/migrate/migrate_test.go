@@ -98,8 +98,8 @@ func printed(t *testing.T, r Result) []byte {
 func TestOnlyOneHalf(t *testing.T) {
 	for only, c := range map[string]struct{ says, silent []string }{
 		Addresses: {[]string{"BGPPeer tor: ", "Weather"}, []string{"Ingress", "class"}},
-		Ingresses: {[]string{"Ingress shop/shop: RouteClosed"}, []string{"BGPPeer", "Weather", "IPAddressPool"}},
-		"":        {[]string{"BGPPeer tor: ", "Ingress shop/shop: RouteClosed"}, nil},
+		Ingresses: {[]string{"Ingress shop/shop: UnknownAnnotation"}, []string{"BGPPeer", "Weather", "IPAddressPool"}},
+		"":        {[]string{"BGPPeer tor: ", "Ingress shop/shop: UnknownAnnotation"}, nil},
 	} {
 		m := Migration{Only: only}
 		for _, file := range []string{"testdata/metallb.in.yaml", "testdata/ingress.in.yaml"} {

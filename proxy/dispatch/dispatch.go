@@ -29,6 +29,8 @@ type Options struct {
 	// TrustedProxies may say who the client is in X-Forwarded-For. Nobody else is
 	// believed.
 	TrustedProxies []netip.Prefix
+	// Asker asks others for filters. Nil: nobody can be asked.
+	Asker filter.Asker
 	// Access is told of every request that has ended. It must not wait, nor keep
 	// the exchange. Nil: requests are logged where Log takes level debug.
 	Access func(Record)
@@ -71,6 +73,9 @@ func New(o Options) *Dispatcher {
 		tools:     filter.NewTools(maphash.MakeSeed()),
 		httpPort:  []byte("80"),
 		httpsPort: []byte("443"),
+	}
+	if o.Asker != nil {
+		d.tools.Asker = o.Asker
 	}
 	if d.access == nil && o.Log.Enabled(context.Background(), slog.LevelDebug) {
 		d.access = d.debug

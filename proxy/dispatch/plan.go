@@ -50,7 +50,7 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 		route:      rt,
 		series:     d.metrics.get(seriesKey{rt.Owner.Key, rt.Service}),
 		filters:    d.compile(rt),
-		guards:     compileGuards(rt),
+		guards:     d.compileGuards(rt),
 	}
 	r.plans.Store(rt, p)
 	return p
@@ -58,14 +58,23 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 
 // compileGuards returns the filters of a route that decide who may pass. They take
 // nothing that they would have to give back.
-func compileGuards(rt *route.Route) filter.Chain {
+func (d *Dispatcher) compileGuards(rt *route.Route) filter.Chain {
 	switch s := rt.Filters; {
 	case rt.Closed != "":
 		return filter.Chain{filter.Closed(rt.Closed)}
-	case s != nil && (s.Access != nil || s.Basic != nil):
-		return filter.Chain{filter.Guards(s)}
+	case s != nil && s.Guarded():
+		return filter.Chain{filter.Guards(s, d.toolsOf(rt))}
 	}
 	return nil
+}
+
+// toolsOf returns the tools of a route's filters.
+func (d *Dispatcher) toolsOf(rt *route.Route) filter.Tools {
+	t := d.tools
+	t.Place = filter.Place{
+		Namespace: rt.Owner.Namespace, Ingress: rt.Owner.Name, Service: rt.Service.Name, Port: rt.Port, Host: rt.Host, Path: rt.Path,
+	}
+	return t
 }
 
 // compile returns the filters of a route.
@@ -77,7 +86,7 @@ func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 	if rt.RedirectTLS {
 		host.ToTLS = rt.RedirectsToTLS
 	}
-	return filter.Compile(rt.Filters, host, d.tools)
+	return filter.Compile(rt.Filters, host, d.toolsOf(rt))
 }
 
 // forward asks the backend with an index.

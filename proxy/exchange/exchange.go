@@ -18,6 +18,9 @@ type Exchange struct {
 	Passed int
 	// Scratch is memory that filters may use for what they put into the request.
 	Scratch []byte
+	// Aside are fields that a filter keeps for the response, whoever will make it,
+	// while the request passes.
+	Aside Header
 }
 
 // ErrBodyTooLarge is how reading a request's body ends that is longer than its
@@ -119,7 +122,7 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
-	e.Observer, e.Passed, e.Scratch = nil, 0, e.Scratch[:0]
+	e.Observer, e.Passed, e.Scratch, e.Aside = nil, 0, e.Scratch[:0], e.Aside.reset()
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}
 }

@@ -8,50 +8,84 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// guard says 0 to let a request pass, or the status that refuses it.
-type guard func(ex *exchange.Exchange) int
+// verdict is what a guard says.
+type verdict struct {
+	status int     // 0 lets the request pass, any other refuses it
+	answer *Answer // of who was asked; nil: nobody was
+}
+
+// guard says whether a request may pass.
+type guard func(ex *exchange.Exchange) verdict
+
+// Guarded reports whether s lets only some requests pass.
+func (s *Settings) Guarded() bool { return s.Access != nil || s.Basic != nil || s.External != nil }
+
+// guards are those of a route.
+type guards struct {
+	all       []guard
+	any       bool // one that lets pass is enough
+	challenge string
+	external  *external // nil: none
+}
 
 // Guards asks all guards of s, or any of them. Where every one refuses, a client
 // that could still name a user is asked to.
-func Guards(s *Settings) Filter {
-	var all []guard
+func Guards(s *Settings, tools Tools) Filter {
+	g := &guards{any: s.SatisfyAny}
 	if s.Access != nil {
-		all = append(all, access(s.Access))
+		g.all = append(g.all, access(s.Access))
 	}
-	challenge := ""
 	if s.Basic != nil {
-		all = append(all, s.Basic.Users.guard)
-		challenge = `Basic realm="` + quoted(s.Basic.Realm) + `"`
+		users := s.Basic.Users
+		g.all = append(g.all, func(ex *exchange.Exchange) verdict { return verdict{status: users.guard(ex)} })
+		g.challenge = `Basic realm="` + quoted(s.Basic.Realm) + `"`
 	}
-	enough := s.SatisfyAny
-	return Filter{Request: func(ex *exchange.Exchange) bool {
-		refusal := 0
-		for _, g := range all {
-			status := g(ex)
-			switch {
-			case status == 0 && enough:
-				return true
-			case status != 0 && !enough:
-				refuse(ex, status, challenge)
-				return false
-			case refusal != 401 && status != 0:
-				refusal = status
-			}
-		}
-		if refusal != 0 {
-			refuse(ex, refusal, challenge)
-		}
-		return refusal == 0
-	}}
+	f := Filter{Request: g.request}
+	if s.External != nil {
+		g.external = newExternal(s.External, tools)
+		g.all = append(g.all, g.external.guard)
+		f.Response = g.external.response
+	}
+	return f
 }
 
-func refuse(ex *exchange.Exchange, status int, challenge string) {
-	if status == 401 {
-		ex.Answer(401, "401 Unauthorized: name a user and a password\n")
-		ex.Response.Header.Set("WWW-Authenticate", challenge)
-		return
+func (g *guards) request(ex *exchange.Exchange) bool {
+	var refusal, last verdict
+	for _, ask := range g.all {
+		last = ask(ex)
+		switch {
+		case last.status == 0 && g.any:
+			return g.pass(ex, last)
+		case last.status != 0 && !g.any:
+			return g.refuse(ex, last)
+		case refusal.status != 401 && last.status != 0:
+			refusal = last
+		}
 	}
-	ex.Answer(403, "403 Forbidden: the client's address may not pass\n")
+	if refusal.status != 0 {
+		return g.refuse(ex, refusal)
+	}
+	return g.pass(ex, last)
+}
+
+// pass lets ex on; the last guard that was asked said v.
+func (g *guards) pass(ex *exchange.Exchange, v verdict) bool {
+	if g.external != nil {
+		g.external.pass(ex, v.answer)
+	}
+	return true
+}
+
+func (g *guards) refuse(ex *exchange.Exchange, v verdict) bool {
+	switch {
+	case g.external != nil && g.external.refuse(ex, v):
+	case v.status == 401:
+		ex.Answer(401, "401 Unauthorized: name a user and a password\n")
+		ex.Response.Header.Set("WWW-Authenticate", g.challenge)
+	default:
+		ex.Answer(403, "403 Forbidden: the client's address may not pass\n")
+	}
+	return false
 }
 
 // quoted returns s as the inside of a quoted string (RFC 9110 section 5.6.4).
@@ -71,12 +105,12 @@ func quoted(s string) string {
 func access(a *Access) guard {
 	deny, allow := setOf(a.Deny), setOf(a.Allow)
 	open := len(a.Allow) == 0
-	return func(ex *exchange.Exchange) int {
+	return func(ex *exchange.Exchange) verdict {
 		client := ex.Request.Client.Addr()
 		if deny.Contains(client) || !open && !allow.Contains(client) {
-			return 403
+			return verdict{status: 403}
 		}
-		return 0
+		return verdict{}
 	}
 }
 

@@ -25,7 +25,9 @@ type Settings struct {
 	Limits *Limits
 	Access *Access
 	Basic  *Basic
-	// SatisfyAny lets a request pass that one of Access and Basic lets pass.
+	// External has a service asked.
+	External *ExternalAuth
+	// SatisfyAny lets a request pass that one of Access, Basic and External lets pass.
 	SatisfyAny bool
 
 	Rewrite *Rewrite
@@ -107,12 +109,18 @@ type Tools struct {
 	Limiter *Limiter
 	// Connections counts requests under way.
 	Connections *Connections
+	// Asker asks others. Where nobody can be asked, what needs an answer refuses.
+	Asker Asker
+	// Answers remembers what they say.
+	Answers *Answers
+	// Place is where the route stands.
+	Place Place
 }
 
 // NewTools returns the tools of one process; seed is a secret that keeps clients from
 // choosing what they are counted with.
 func NewTools(seed maphash.Seed) Tools {
-	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed)}
+	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed), Answers: NewAnswers(), Asker: nobody{}}
 }
 
 // Host is what the filters of a route owe to the host that it is on.
@@ -148,7 +156,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
 	}
-	add(s.Access != nil || s.Basic != nil, func() Filter { return Guards(s) })
+	add(s.Guarded(), func() Filter { return Guards(s, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
 	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })
 	add(s.ForwardedPrefix != "", func() Filter { return forwardedPrefix(s.ForwardedPrefix) })

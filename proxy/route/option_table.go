@@ -13,7 +13,7 @@ import (
 // the one place where an option is defined: what compiles Ingresses, and so
 // `quayside migrate` too, reads it here.
 func optionTable() []option {
-	table := slices.Concat(guards(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
+	table := slices.Concat(guards(), externalAuth(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
 		upstreams(), upstreamTLS(), rewrites(), observers(), snippets())
 	slices.SortFunc(table, func(a, b option) int { return strings.Compare(a.key, b.key) })
 	return table
@@ -38,20 +38,6 @@ func guards() []option {
 			doc: "layout of that Secret: auth-file or auth-map"},
 		{key: "auth-realm", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAuthRealm,
 			doc: "realm shown by basic authentication"},
-		{key: "auth-url", scope: ofLocation, risk: riskHigh, effect: closes, doc: "service that is asked whether a request may pass"},
-		{key: "auth-method", scope: ofLocation, unset: "GET", risk: riskLow, effect: closes, doc: "method of the request to auth-url"},
-		{key: "auth-signin", scope: ofLocation, risk: riskHigh, effect: closes, doc: "where a 401 of auth-url sends the client"},
-		{key: "auth-signin-redirect-param", scope: ofLocation, unset: "rd", risk: riskMedium, effect: closes,
-			doc: "parameter that carries the original address to auth-signin"},
-		{key: "auth-request-redirect", scope: ofLocation, unset: "$request_uri", risk: riskMedium, effect: closes, doc: "value of X-Auth-Request-Redirect"},
-		{key: "auth-response-headers", scope: ofLocation, risk: riskMedium, effect: closes,
-			doc: "headers copied from the answer of auth-url to the backend"},
-		{key: "auth-proxy-set-headers", scope: ofLocation, risk: riskMedium, effect: closes, doc: "ConfigMap of headers sent to auth-url"},
-		{key: "auth-always-set-cookie", scope: ofLocation, unset: "false", risk: riskLow, effect: closes,
-			doc: "pass Set-Cookie of auth-url with every status"},
-		{key: "auth-cache-key", scope: ofLocation, risk: riskMedium, effect: closes, doc: "what answers of auth-url are remembered by"},
-		{key: "auth-cache-duration", scope: ofLocation, unset: "200 202 401 5m", risk: riskMedium, effect: closes,
-			doc: "how long answers of auth-url are remembered"},
 		{key: "auth-tls-secret", scope: ofHost, risk: riskMedium, effect: closes, doc: "authorities that sign client certificates"},
 		{key: "auth-tls-verify-client", scope: ofHost, unset: "on", risk: riskMedium, effect: closes,
 			doc: "whether a client certificate is needed", matters: isOn},
@@ -65,13 +51,6 @@ func guards() []option {
 			doc: "core rules of that firewall", matters: isOn},
 		{key: "modsecurity-snippet", scope: ofIngress, risk: riskCritical, effect: closes, doc: "rules of that firewall"},
 		{key: "modsecurity-transaction-id", scope: ofIngress, risk: riskHigh, effect: ignored, doc: "id in that firewall's log"},
-		{key: "enable-global-auth", scope: ofLocation, unset: "true", risk: riskLow, effect: noOp,
-			doc: "opt out of global authentication, which does not exist here"},
-		{key: "auth-keepalive", scope: ofLocation, unset: "0", risk: riskLow, effect: noOp, doc: "idle connections to auth-url"},
-		{key: "auth-keepalive-requests", scope: ofLocation, unset: "1000", risk: riskLow, effect: noOp, doc: "requests on one connection to auth-url"},
-		{key: "auth-keepalive-share-vars", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp,
-			doc: "share variables with the request to auth-url"},
-		{key: "auth-keepalive-timeout", scope: ofLocation, unset: "60", risk: riskLow, effect: noOp, doc: "idle time of connections to auth-url"},
 	}
 }
 
@@ -292,7 +271,8 @@ func rewrites() []option {
 		{key: "proxy-cookie-domain", scope: ofLocation, unset: "off", risk: riskMedium, effect: ignored, doc: "replace Domain of the backend's cookies"},
 		{key: "proxy-cookie-path", scope: ofLocation, unset: "off", risk: riskMedium, effect: ignored, doc: "replace Path of the backend's cookies"},
 		{key: "server-alias", scope: ofHost, risk: riskHigh, effect: ignored, doc: "further names of the host"},
-		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "ConfigMap of response headers"},
+		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseCustomHeaders,
+			doc: "ConfigMap of response headers", differ: "any field may be set that does not frame the message; a missing ConfigMap, or one of another namespace, closes the route"},
 	}
 }
 

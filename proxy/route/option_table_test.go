@@ -40,7 +40,7 @@ func TestOptionTableIsSound(t *testing.T) {
 func TestGuardsCloseTheRoute(t *testing.T) {
 	table := optionTable()
 	guarding := []string{
-		"auth-url", "auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-snippet", "enable-modsecurity",
+		"auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-snippet", "enable-modsecurity",
 		"auth-not-yet-invented", "authentication", "my-source-range",
 	}
 	for _, key := range guarding {
@@ -62,8 +62,10 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 // noRefs is a cluster without Secrets.
 type noRefs struct{}
 
-func (noRefs) secret(string) (*corev1.Secret, error) { return nil, errors.New("is not there") }
-func (noRefs) zone() string                          { return "n/i" }
+func (noRefs) configMap(string) (*corev1.ConfigMap, error) { return nil, errors.New("there is none") }
+func (noRefs) secret(string) (*corev1.Secret, error)       { return nil, errors.New("is not there") }
+func (noRefs) anyHost() bool                               { return false }
+func (noRefs) zone() string                                { return "n/i" }
 
 // TestGuardsThatAreNotUnderstoodClose: an option that is obeyed, and that the
 // wrong value of would lead requests past a guard or to another place, closes.
@@ -93,6 +95,30 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 		{"whitelist-source-range": "10.0.0.0/8", "allowlist-source-range": "10.0.0.0/8"},
 		{"denylist-source-range": "fe80::1%eth0"},
 		{"satisfy": "either"},
+		{"auth-url": "http://"},
+		{"auth-url": "ftp://auth.test/"},
+		{"auth-url": "//auth.test/"},
+		{"auth-url": "/auth"},
+		{"auth-url": "http://$http_x/"},
+		{"auth-url": "http://auth.$arg_x/"},
+		{"auth-url": "http://$host$cookie_a/"},
+		{"auth-url": "http://me@auth.test/"},
+		{"auth-url": "http://$nothing/"},
+		{"auth-url": "http://auth.test/ x"},
+		{"auth-method": "POST"},
+		{"auth-signin": "https://$host/"},
+		{"auth-url": "http://auth.test/", "auth-method": "BREW"},
+		{"auth-url": "http://auth.test/", "auth-method": "CONNECT"},
+		{"auth-url": "http://auth.test/", "auth-signin": "https://$arg_to/"},
+		{"auth-url": "http://auth.test/", "auth-signin": "//elsewhere"},
+		{"auth-url": "http://auth.test/", "auth-signin-redirect-param": "a=b&c"},
+		{"auth-url": "http://auth.test/", "auth-response-headers": "X-User, Content-Length"},
+		{"auth-url": "http://auth.test/", "auth-response-headers": "X User"},
+		{"auth-url": "http://auth.test/", "auth-proxy-set-headers": "missing"},
+		{"auth-url": "http://auth.test/", "auth-cache-key": "$nothing"},
+		{"auth-url": "http://auth.test/", "auth-cache-duration": "soon"},
+		{"auth-url": "http://auth.test/", "auth-cache-duration": "200 5m, "},
+		{"auth-url": "http://auth.test/", "auth-always-set-cookie": "perhaps"},
 		{"use-regex": "maybe"},
 	} {
 		given := map[string]string{}

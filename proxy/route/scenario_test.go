@@ -253,9 +253,9 @@ func requestOf(t *testing.T, words []string) (scheme string, ex *exchange.Exchan
 // filtered says what the filters of r make of a request, after the guards of
 // another route that it must pass.
 func filtered(ex *exchange.Exchange, r, guard *route.Route) string {
-	tools := filter.NewTools(maphash.MakeSeed())
+	tools := filter.NewTools(maphash.MakeSeed()) // which nobody can be asked with
 	target := string(ex.Request.Target)
-	if guard != nil && guard.Filters != nil && !filter.Guards(guard.Filters).Request(ex) {
+	if guard != nil && guard.Filters != nil && !filter.Guards(guard.Filters, tools).Request(ex) {
 		return fmt.Sprint(ex.Response.Status, " of path ", guard.Path)
 	}
 	chain := filter.Compile(r.Filters, filter.Host{}, tools)

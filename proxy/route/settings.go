@@ -1,7 +1,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
@@ -32,6 +32,8 @@ type settings struct {
 	upstream       UpstreamTLS
 	upstreamSecret string // proxy-ssl-secret
 	basic          basicOptions
+	external       authOptions
+	customHeaders  string // custom-headers
 	cors           corsValues
 	redirTo        redirectOptions
 	sessions       sessionOptions
@@ -73,6 +75,10 @@ type refs interface {
 	// secret returns the Secret of that name, in the Ingress's own namespace: a
 	// Secret of another must not become an oracle.
 	secret(name string) (*corev1.Secret, error)
+	// configMap is the same of ConfigMaps.
+	configMap(name string) (*corev1.ConfigMap, error)
+	// anyHost reports whether requests for every host may get to the Ingress.
+	anyHost() bool
 	// zone is what the clients of the Ingress are counted under.
 	zone() string
 }
@@ -80,7 +86,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}
@@ -90,7 +96,7 @@ func (s *settings) finish(r refs) []finding {
 
 // guards reports whether requests have to pass anything.
 func (s *settings) guards() bool {
-	return s.closed != "" || s.filters.Access != nil || s.filters.Basic != nil
+	return s.closed != "" || s.filters.Guarded()
 }
 
 // filtersOf returns what routes are given, nil for nothing.
@@ -157,20 +163,36 @@ func htpasswd(s *corev1.Secret, kind string) []byte {
 
 // secret implements refs.
 func (b *unitBuilder) secret(name string) (*corev1.Secret, error) {
+	return named(b, b.w.c.Secrets, snapshot.Secret, name)
+}
+
+// configMap implements refs.
+func (b *unitBuilder) configMap(name string) (*corev1.ConfigMap, error) {
+	return named(b, b.w.c.ConfigMaps, snapshot.ConfigMap, name)
+}
+
+// named returns the object that an option of b names, as NAME or NAMESPACE/NAME.
+func named[V any](b *unitBuilder, all snapshot.Store[V], kind snapshot.Kind, name string) (object V, err error) {
 	namespace, bare, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, bare = b.ref.Namespace, name
 	}
 	if namespace != b.ref.Namespace {
-		return nil, errors.New("names a Secret of another namespace, which is not allowed")
+		return object, fmt.Errorf("names a %s of another namespace, which is not allowed", kind)
 	}
 	key := snapshot.Key{Namespace: namespace, Name: bare}
-	b.dependsOn(refTo(snapshot.Secret, key))
-	secret, ok := b.w.c.Secrets.Get(key)
+	b.dependsOn(refTo(kind, key))
+	object, ok = all.Get(key)
 	if !ok {
-		return nil, fmt.Errorf("its Secret %s does not exist", key)
+		return object, fmt.Errorf("its %s %s does not exist", kind, key)
 	}
-	return secret, nil
+	return object, nil
+}
+
+// anyHost implements refs.
+func (b *unitBuilder) anyHost() bool {
+	return b.ingress.Spec.DefaultBackend != nil ||
+		slices.ContainsFunc(b.ingress.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == "" })
 }
 
 // zone implements refs.

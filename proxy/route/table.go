@@ -37,6 +37,7 @@ type Route struct {
 	Path    string       // as in the rule; empty for a default backend
 	Type    networkingv1.PathType
 	Service snapshot.Key // for metrics; set also where the Service is missing
+	Port    string       // of it, as in the rule
 
 	// Backend is the index into Table.Backends, or -1 if Closed. Where Split says
 	// more, Lead chooses.

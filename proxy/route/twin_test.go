@@ -52,7 +52,7 @@ func drawIngress(t *rapid.T) *networkingv1.Ingress {
 	}
 	for _, row := range [][]string{ // in order, or rapid could not draw the same again
 		{"ingress.quayside.io/force-ssl-redirect", "", "", "true"},
-		{"nginx.ingress.kubernetes.io/auth-url", "", "", "", "http://auth"},
+		{"nginx.ingress.kubernetes.io/auth-url", "", "", "", "//auth"},
 		{"nginx.ingress.kubernetes.io/canary", "", "", "", "", "true"},
 		{"nginx.ingress.kubernetes.io/enable-modsecurity", "", "", "true"},
 		{"nginx.ingress.kubernetes.io/ssl-redirect", "", "true", "false"},

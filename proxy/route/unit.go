@@ -281,7 +281,7 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 		Filters: b.filters, Forwarding: b.forwarding, nginx: b.class.Nginx, guarded: b.settings.guards()}
 	b.rewrite(r)
 	backend, fault := b.backend(be)
-	r.Service = backend.Service
+	r.Service, r.Port = backend.Service, backend.Port.String()
 	if fault.reason != "" {
 		place := "default backend"
 		if path != "" {

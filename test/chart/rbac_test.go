@@ -18,8 +18,8 @@ import (
 func rights() []string {
 	return []string{
 		// What its decisions rest on.
-		// Secrets, because one that is missing or broken is told on the Ingress.
-		"controller, everywhere: get list watch namespaces nodes secrets services",
+		// Secrets and ConfigMaps, because one that is missing or broken is told on the Ingress.
+		"controller, everywhere: get list watch configmaps namespaces nodes secrets services",
 		"controller, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"controller, everywhere: get list watch ingressclasses.networking.k8s.io ingresses.networking.k8s.io",
 		"controller, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
@@ -49,7 +49,7 @@ func rights() []string {
 		"proxy, everywhere: get list watch namespaces nodes",
 		"proxy, everywhere: get list watch ingressclasses.networking.k8s.io",
 		"proxy, everywhere: get list watch speakerstatuses.quayside.io",
-		"proxy, everywhere: get list watch secrets services",
+		"proxy, everywhere: get list watch configmaps secrets services",
 		"proxy, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"proxy, everywhere: get list watch ingresses.networking.k8s.io",
 	}
@@ -79,8 +79,8 @@ func TestRightsOfOneNamespace(t *testing.T) {
 	}
 }
 
-// TestRightsToOptions: the one ConfigMap with proxy-wide options may be read, and
-// no other.
+// TestRightsToOptions: the ConfigMap with proxy-wide options may be read, wherever
+// it is.
 func TestRightsToOptions(t *testing.T) {
 	for _, c := range []struct {
 		proxy       map[string]any

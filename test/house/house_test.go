@@ -61,6 +61,7 @@ func floors() map[string]int {
 		"speaker/members":      3,
 		"speaker/kubeproxy":    3,
 		"proxy/upstream":       3,
+		"proxy/asker":          3,
 		"proxy/dispatch":       3,
 		"proxy/serve":          3,
 		"command/admin":        3,
@@ -106,7 +107,7 @@ func keepers() map[string][]string {
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/dispatch", "proxy/serve", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/dispatch", "proxy/serve", "controller", "speaker", "proxy", "command"},
 	}
 }
 

@@ -1,0 +1,96 @@
+package asker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// connectTimeout bounds the making of one connection, as for backends.
+const connectTimeout = 5 * time.Second
+
+// errRefused is why an address is not asked.
+var errRefused = errors.New("the address is the machine's own or its cloud's, and is not asked")
+
+// dial connects to a Service's endpoint, in random order, or to what DNS says.
+func (a *Asker) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	d := net.Dialer{ControlContext: a.control}
+	endpoints, ours, err := a.options.Service(host, uint16(port))
+	switch {
+	case err != nil:
+		return nil, err
+	case !ours:
+		return d.DialContext(ctx, network, address)
+	}
+	err = fmt.Errorf("no endpoint of Service %s is ready", host)
+	for _, i := range rand.Perm(len(endpoints)) {
+		c, failed := d.DialContext(ctx, network, endpoints[i].String())
+		if failed == nil {
+			return c, nil
+		}
+		err = failed
+	}
+	return nil, err
+}
+
+// control looks at the address itself, which no name can hide.
+func (a *Asker) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !a.allowed(at.Addr()) {
+		return errRefused
+	}
+	return nil
+}
+
+func (a *Asker) allowed(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	switch {
+	case addr.IsLoopback():
+		return a.options.AllowLoopback
+	case addr.IsUnspecified(), addr.IsMulticast(), addr.IsLinkLocalUnicast(): // 169.254.169.254 is most clouds' metadata
+		return false
+	}
+	for _, metadata := range [...]string{"fd00:ec2::254", "fd20:ce::254", "100.100.100.200"} { // AWS, Google, Alibaba
+		if addr == netip.MustParseAddr(metadata) {
+			return false
+		}
+	}
+	return true
+}
+
+// portOf is the port that a URL means; 0 if it means none.
+func portOf(u *url.URL) uint16 {
+	text := u.Port()
+	switch {
+	case text != "":
+	case u.Scheme == "https":
+		return 443
+	default:
+		return 80
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(n)
+}

@@ -1,0 +1,84 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Address is a URL with variables. Nothing that a client sends decides where it
+// leads, save for the host that the client came by.
+type Address struct {
+	*Template
+	// ByHost says that it leads to the host that the request names. That is only
+	// safe on a route which not every host leads to.
+	ByHost bool
+}
+
+// ParseAddress reads the URL of a service: http or https, a host, and perhaps
+// variables. Those that may stand in the host are the ones for the request's own,
+// and those for what the route is made of.
+func ParseAddress(text string) (*Address, error) {
+	if strings.ContainsAny(text, " \"<>\\^`|#") || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+		return nil, fmt.Errorf("%q has a character that no address has", text)
+	}
+	t, err := ParseTemplate(text)
+	if err != nil {
+		return nil, err
+	}
+	a := &Address{Template: t}
+	parts := t.parts
+	if len(parts) > 1 && (parts[0].variable == "scheme" || parts[0].variable == "pass_access_scheme") {
+		parts = parts[1:]
+	} else if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
+		return nil, fmt.Errorf("%q does not begin with http:// or https://", text)
+	}
+	_, host, ok := strings.Cut(string(parts[0].literal), "://")
+	if !ok {
+		return nil, errors.New("it has no host")
+	}
+	return a, a.authority(host, parts[1:])
+}
+
+// authority checks what stands between "://" and the path: host, then the parts
+// that follow it.
+func (a *Address) authority(host string, parts []part) error {
+	some := false
+	for {
+		if host != "" {
+			i := strings.IndexAny(host, "/?")
+			named := host
+			if i >= 0 {
+				named = host[:i]
+			}
+			if strings.ContainsAny(named, "@%") {
+				return errors.New("its host has a character that no host has")
+			}
+			if some = some || named != ""; i >= 0 {
+				break
+			}
+		}
+		if len(parts) == 0 {
+			break
+		}
+		p := parts[0]
+		parts = parts[1:]
+		host = string(p.literal)
+		switch p.variable {
+		case "":
+			continue
+		case "host", "http_host", "best_http_host":
+			a.ByHost, some = true, true
+		case "namespace", "ingress_name", "service_name", "service_port":
+			some = true
+		case "request_uri", "uri", "document_uri": // they begin with a slash
+			parts = nil
+		default:
+			return fmt.Errorf("$%s%s may not decide which host is meant", p.variable, p.of)
+		}
+	}
+	if !some {
+		return errors.New("it has no host")
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package filter
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// ExternalAuth has a service asked whether a request may pass: 2xx lets pass, 401
+// and 403 refuse, everything else is an error.
+type ExternalAuth struct {
+	URL    *Address
+	Method string // GET
+	// Signin, if not nil, is where a client is sent that gets a 401.
+	Signin *Template
+	// Redirect is the value of X-Auth-Request-Redirect; nil: the target.
+	Redirect *Template
+	// Copy are the fields of the answer that the upstream is sent. Those that a client
+	// sent itself never get there.
+	Copy []string
+	// Headers are fields of the question beside those of the client.
+	Headers []Field
+	// AlwaysCookie passes the cookies of the answer on with every status; else only
+	// with the statuses with which nginx's add_header does.
+	AlwaysCookie bool
+	// CacheKey, if not nil, is what answers are remembered by, for as long as CacheFor
+	// says, and not longer than the answer itself allows.
+	CacheKey *Template
+	CacheFor []CacheTime
+}
+
+// Field is a field whose value has variables.
+type Field struct {
+	Name  string
+	Value *Template
+}
+
+// CacheTime is how long answers with a status are remembered; status 0 is any.
+type CacheTime struct {
+	Status int
+	For    time.Duration
+}
+
+// external is an ExternalAuth at work.
+type external struct {
+	ExternalAuth
+	asker   Asker
+	answers *Answers
+	place   Place
+	drop    []string // fields of the request that are not copied into the question
+}
+
+func newExternal(o *ExternalAuth, tools Tools) *external {
+	e := &external{ExternalAuth: *o, asker: tools.Asker, answers: tools.Answers, place: tools.Place}
+	e.Method = cmp.Or(e.Method, "GET")
+	e.drop = []string{
+		"Content-Length", "Transfer-Encoding", "Expect", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range",
+		"X-Forwarded-Proto", "X-Original-URL", "X-Original-Method", "X-Sent-From", "X-Real-IP", "X-Forwarded-For", "X-Auth-Request-Redirect",
+	}
+	for _, h := range e.Headers {
+		e.drop = append(e.drop, h.Name)
+	}
+	return e
+}
+
+// guard asks, or remembers.
+func (e *external) guard(ex *exchange.Exchange) verdict {
+	var key answerKey
+	now := ex.Request.Received
+	if e.CacheKey != nil {
+		key = e.keyOf(ex)
+		if a := e.answers.get(key, now); a != nil {
+			return verdictOf(a)
+		}
+	}
+	a, err := e.asker.Ask(e.question(ex))
+	if err != nil {
+		return verdict{status: 500}
+	}
+	if e.CacheKey != nil {
+		a = e.relevant(a, key, now)
+	}
+	return verdictOf(a)
+}
+
+// verdictOf is what an answer says.
+func verdictOf(a *Answer) verdict {
+	switch {
+	case a.Status >= 200 && a.Status < 300:
+		return verdict{answer: a}
+	case a.Status == 401 || a.Status == 403:
+		return verdict{status: a.Status, answer: a}
+	}
+	return verdict{status: 500, answer: a}
+}
+
+// relevant remembers what is needed of an answer, and returns that.
+func (e *external) relevant(a *Answer, key answerKey, now time.Time) *Answer {
+	i := slices.IndexFunc(e.CacheFor, func(c CacheTime) bool { return c.Status == a.Status || c.Status == 0 })
+	if i < 0 {
+		return a
+	}
+	kept := &Answer{Status: a.Status}
+	for _, h := range a.Header {
+		if sameName(h.Name, "WWW-Authenticate") || slices.ContainsFunc(e.Copy, func(n string) bool { return sameName(h.Name, n) }) {
+			kept.Header = append(kept.Header, h)
+		}
+	}
+	if d := lifetime(a, e.CacheFor[i].For); d > 0 {
+		e.answers.put(key, kept, now, now.Add(d))
+	}
+	return a
+}
+
+// keyOf is the key of an exchange's answer: nothing that is remembered for one
+// route, or by what the route was before, counts for another.
+func (e *external) keyOf(ex *exchange.Exchange) (key answerKey) {
+	h := sha256.New()
+	var b []byte
+	for _, part := range []string{e.place.Namespace, e.place.Ingress, e.place.Host, e.place.Path, e.Method} {
+		b = append(append(b, part...), 0)
+	}
+	b = append(e.URL.appendURL(b, ex, &e.place), 0)
+	h.Write(e.CacheKey.appendField(b, ex, &e.place))
+	h.Sum(key[:0])
+	return key
+}
+
+// question is what the service is asked: the fields of the request, and what
+// ingress-nginx adds to them.
+func (e *external) question(ex *exchange.Exchange) *Question {
+	r := &ex.Request
+	q := &Question{Method: e.Method, URL: string(e.URL.appendURL(nil, ex, &e.place))}
+	for _, f := range r.Header.Fields() {
+		if !slices.ContainsFunc(e.drop, func(name string) bool { return exchange.EqualFold(f.Name, name) }) {
+			q.Header = append(q.Header, Header{string(f.Name), string(appendClean(nil, f.Value))})
+		}
+	}
+	client := r.Client.Addr().String()
+	redirect := string(r.Target)
+	if e.Redirect != nil {
+		redirect = string(e.Redirect.appendField(nil, ex, &e.place))
+	}
+	q.Header = append(q.Header,
+		Header{"X-Original-URL", string(scheme(r)) + "://" + string(r.Host) + string(r.Target)},
+		Header{"X-Original-Method", string(r.Method)},
+		Header{"X-Sent-From", "nginx-ingress-controller"}, // what services of ingress-nginx look for
+		Header{"X-Real-IP", client},
+		Header{"X-Forwarded-For", client},
+		Header{"X-Auth-Request-Redirect", redirect})
+	if e.Method != "GET" {
+		q.Header = append(q.Header, Header{"X-Original-URI", string(r.Target)})
+	}
+	for _, h := range e.Headers {
+		if value := h.Value.appendField(nil, ex, &e.place); len(value) > 0 {
+			q.Header = append(q.Header, Header{h.Name, string(value)})
+		}
+	}
+	return q
+}
+
+// pass gives the request what the answer has for the upstream, and takes from it
+// what only the answer may say. The answer is nil where another guard was enough.
+func (e *external) pass(ex *exchange.Exchange, a *Answer) {
+	for _, name := range e.Copy {
+		ex.Request.Header.Del(name)
+		if a == nil {
+			continue
+		}
+		if value := a.get(name); value != "" {
+			ex.Request.Header.SetBytes(name, appendClean(nil, []byte(value)))
+		}
+	}
+	if a != nil {
+		for _, c := range a.all("Set-Cookie") {
+			ex.Aside.Add("Set-Cookie", string(clean(c)))
+		}
+	}
+}
+
+// refuse answers, and reports whether it has.
+func (e *external) refuse(ex *exchange.Exchange, v verdict) bool {
+	switch {
+	case v.status == 401 && e.Signin != nil:
+		sendTo(ex, 302, e.Signin.appendURL(nil, ex, &e.place))
+	case v.answer == nil && v.status != 500:
+		return false
+	case v.status == 401:
+		ex.Answer(401, "401 Unauthorized: the authentication service refuses\n")
+		for _, challenge := range v.answer.all("WWW-Authenticate") {
+			ex.Response.Header.Add("WWW-Authenticate", string(clean(challenge)))
+		}
+	case v.status == 403:
+		ex.Answer(403, "403 Forbidden: the authentication service refuses\n")
+	default:
+		ex.Answer(500, "500 Internal Server Error: the authentication service gives no answer that can be understood\n")
+	}
+	if v.answer != nil && (e.AlwaysCookie || ex.Response.Status == 302) {
+		for _, c := range v.answer.all("Set-Cookie") {
+			ex.Response.Header.Add("Set-Cookie", string(clean(c)))
+		}
+	}
+	return true
+}
+
+// response adds the cookies of the answer that let the request pass.
+func (e *external) response(ex *exchange.Exchange) {
+	if !e.AlwaysCookie && !slices.Contains([]int{200, 201, 204, 206, 301, 302, 303, 304, 307, 308}, ex.Response.Status) {
+		return
+	}
+	for _, f := range ex.Aside.Fields() {
+		ex.Response.Header.AddParts("Set-Cookie", f.Value)
+	}
+}

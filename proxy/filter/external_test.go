@@ -1,0 +1,110 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// oracle answers by the field X-Say of the question.
+type oracle struct {
+	asked int
+	say   map[string]*Answer
+}
+
+func (o *oracle) Ask(q *Question) (*Answer, error) {
+	o.asked++
+	for _, h := range q.Header {
+		if a := o.say[h.Value]; h.Name == "X-Say" && a != nil {
+			return a, nil
+		}
+	}
+	return nil, errors.New("silence")
+}
+
+func (o *oracle) Send(*Question) {}
+
+func authTemplate(t *testing.T, text string) *Template {
+	p, err := ParseTemplate(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestAuthAnswersAreRemembered only for as long as both sides allow.
+func TestAuthAnswersAreRemembered(t *testing.T) {
+	url, err := ParseAddress("http://auth.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		answer Answer
+		after  time.Duration
+		asked  int
+	}{
+		{Answer{Status: 200}, 0, 1},
+		{Answer{Status: 200}, 59 * time.Second, 1},
+		{Answer{Status: 200}, 60 * time.Second, 2},
+		{Answer{Status: 204}, 0, 2},
+		{Answer{Status: 401}, 0, 1},
+		{Answer{Status: 500}, 0, 2},
+		{Answer{200, []Header{{"Set-Cookie", "a=b"}}}, 0, 2},
+		{Answer{200, []Header{{"Vary", "Cookie"}}}, 0, 2},
+		{Answer{200, []Header{{"Cache-Control", "public, no-store"}}}, 0, 2},
+		{Answer{200, []Header{{"cache-control", "max-age=5"}}}, 5 * time.Second, 2},
+		{Answer{200, []Header{{"Cache-Control", "max-age=5"}}}, 4 * time.Second, 1},
+		{Answer{200, []Header{{"Cache-Control", "max-age=oops"}}}, 0, 2},
+		{Answer{200, []Header{{"X-Padding", string(make([]byte, 5000))}}}, 0, 1}, // it is not copied, so not kept
+	} {
+		o := &oracle{say: map[string]*Answer{"x": &c.answer}}
+		tools := tools()
+		tools.Asker = o
+		chain := Compile(&Settings{External: &ExternalAuth{URL: url, CacheKey: authTemplate(t, "$http_x_say"),
+			CacheFor: []CacheTime{{200, time.Minute}, {401, time.Minute}}}}, Host{}, tools)
+		for i := range 2 {
+			ex := ask("GET a /", "X-Say: x")
+			if i > 0 {
+				ex.Request.Received = ex.Request.Received.Add(c.after)
+			}
+			passed := chain.Request(ex)
+			if want := c.answer.Status < 300; passed != want {
+				t.Errorf("%v: passed %v", c.answer.Status, passed)
+			}
+		}
+		if o.asked != c.asked {
+			t.Errorf("%d %.40v after %v: asked %d times, want %d", c.answer.Status, c.answer.Header, c.after, o.asked, c.asked)
+		}
+	}
+}
+
+// TestAnswersAreBounded: what is remembered, and a large answer is not.
+func TestAnswersAreBounded(t *testing.T) {
+	a, now := NewAnswers(), time.Unix(1000, 0)
+	count := func() (n int) {
+		for i := range a.shards {
+			n += len(a.shards[i].byKey)
+		}
+		return n
+	}
+	for i := range 40_000 {
+		a.put(answerKey{byte(i), byte(i >> 8), byte(i >> 16)}, &Answer{Status: 200}, now, now.Add(time.Hour))
+	}
+	if n := count(); n > answerShards*answersInShard {
+		t.Errorf("%d answers are kept", n)
+	}
+	a = NewAnswers()
+	a.put(answerKey{}, &Answer{200, []Header{{"X", string(make([]byte, answerSize))}}}, now, now.Add(time.Hour))
+	if count() != 0 {
+		t.Error("an answer larger than all others is kept")
+	}
+}
+
+// TestNobodyToAsk: a guard that cannot ask refuses.
+func TestNobodyToAsk(t *testing.T) {
+	url, _ := ParseAddress("http://auth.test/")
+	if ex := pass(&Settings{External: &ExternalAuth{URL: url}}, ask("GET a /")); ex.Response.Status != 500 {
+		t.Error(fmt.Sprint(ex.Response.Status))
+	}
+}

@@ -1,0 +1,269 @@
+package filter
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Place is where a route stands: what variables such as $service_name mean.
+type Place struct {
+	Namespace, Ingress, Service, Port string
+	Host, Path                        string // of the rule
+}
+
+// Template is a text with variables of nginx, such as "https://$host/start". It
+// is read once and never executed: what a variable brings in is not read again.
+type Template struct{ parts []part }
+
+// part is a literal or a variable.
+type part struct {
+	literal  []byte
+	variable string // empty: literal
+	of       string // the NAME of $http_NAME, $arg_NAME, $cookie_NAME
+}
+
+// ParseTemplate reads a text. Variables are written $name or ${name}; those that
+// mean nothing here are an error. A "$" before no name is itself.
+func ParseTemplate(text string) (*Template, error) {
+	t := &Template{}
+	for {
+		before, after, found := strings.Cut(text, "$")
+		t.literal(before)
+		if !found {
+			return t, nil
+		}
+		name, rest := variableName(after)
+		if name == "" {
+			t.literal("$")
+			text = after
+			continue
+		}
+		p, ok := variable(name)
+		if !ok {
+			return nil, fmt.Errorf("variable $%s is not known", name)
+		}
+		t.parts = append(t.parts, p)
+		text = rest
+	}
+}
+
+func (t *Template) literal(text string) {
+	if text != "" {
+		t.parts = append(t.parts, part{literal: []byte(text)})
+	}
+}
+
+// variableName cuts a name, perhaps in braces, off the start of text.
+func variableName(text string) (name, rest string) {
+	if inside, braced := strings.CutPrefix(text, "{"); braced {
+		if name, rest, ok := strings.Cut(inside, "}"); ok && wordLength(name) == len(name) {
+			return name, rest
+		}
+		return "", text
+	}
+	n := wordLength(text)
+	return text[:n], text[n:]
+}
+
+func wordLength(s string) int {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < '0' || '9' < c) && (c < 'a' || 'z' < c) && (c < 'A' || 'Z' < c) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// variable returns what a name stands for.
+func variable(name string) (part, bool) {
+	for _, prefix := range [...]string{"http_", "arg_", "cookie_"} {
+		of, ok := strings.CutPrefix(name, prefix)
+		if !ok || of == "" || name == "http_host" {
+			continue
+		}
+		if prefix == "http_" {
+			of = strings.ReplaceAll(of, "_", "-")
+		}
+		return part{variable: prefix, of: of}, true
+	}
+	switch name {
+	case "scheme", "pass_access_scheme", "full_x_forwarded_proto", "host", "http_host", "best_http_host", "server_name",
+		"server_port", "pass_server_port", "pass_port", "request_uri", "escaped_request_uri", "uri", "document_uri", "args", "query_string",
+		"is_args", "remote_addr", "the_real_ip", "request_method", "request_id", "req_id", "content_type", "content_length",
+		"proxy_add_x_forwarded_for", "namespace", "ingress_name", "service_name", "service_port", "location_path":
+		return part{variable: name}, true
+	}
+	return part{}, false
+}
+
+// appendURL appends t with its variables filled in; what may not stand in a URL is
+// escaped.
+func (t *Template) appendURL(dst []byte, ex *exchange.Exchange, at *Place) []byte {
+	return t.append(dst, ex, at, appendAddress)
+}
+
+// appendField appends t with its variables filled in, without what may not stand
+// in a field.
+func (t *Template) appendField(dst []byte, ex *exchange.Exchange, at *Place) []byte {
+	return t.append(dst, ex, at, appendClean)
+}
+
+func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, safely func(dst, b []byte) []byte) []byte {
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.variable == "" {
+			dst = safely(dst, p.literal)
+		} else {
+			dst = safely(dst, p.value(ex, at))
+		}
+	}
+	return dst
+}
+
+// appendAddress appends part of a URL before its fragment.
+func appendAddress(dst, b []byte) []byte {
+	for {
+		before, after, more := bytes.Cut(b, []byte{'#'})
+		dst = appendEscaped(dst, before)
+		if !more {
+			return dst
+		}
+		dst = append(dst, "%23"...)
+		b = after
+	}
+}
+
+// appendClean appends b without control characters.
+func appendClean(dst, b []byte) []byte {
+	for _, c := range b {
+		if c >= ' ' && c != 0x7f || c == '\t' {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// value returns what a variable stands for in an exchange.
+func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
+	r := &ex.Request
+	switch p.variable {
+	case "http_":
+		return r.Header.Get(p.of)
+	case "arg_":
+		return argument(r.Target, p.of)
+	case "cookie_":
+		return cookie(&r.Header, p.of)
+	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
+		return scheme(r)
+	case "host":
+		name, _ := exchange.SplitHost(r.Host)
+		return bytes.ToLower(name)
+	case "http_host", "best_http_host":
+		return r.Host
+	case "server_port", "pass_server_port", "pass_port":
+		return r.Header.Get("X-Forwarded-Port")
+	case "request_uri":
+		return r.Target
+	case "escaped_request_uri":
+		return appendComponent(nil, r.Target)
+	case "uri", "document_uri":
+		return r.Path
+	case "args", "query_string":
+		return query(r.Target)
+	case "is_args":
+		if len(query(r.Target)) > 0 {
+			return []byte{'?'}
+		}
+		return nil
+	case "remote_addr", "the_real_ip":
+		return r.Client.Addr().AppendTo(nil)
+	case "request_method":
+		return r.Method
+	case "request_id", "req_id":
+		return r.Header.Get("X-Request-ID")
+	case "content_type":
+		return r.Header.Get("Content-Type")
+	case "content_length":
+		if r.Body == nil || r.Length < 0 {
+			return nil
+		}
+		return strconv.AppendInt(nil, r.Length, 10)
+	case "proxy_add_x_forwarded_for":
+		return r.Header.Get("X-Forwarded-For")
+	}
+	return []byte(at.value(p.variable))
+}
+
+func (at *Place) value(variable string) string {
+	switch variable {
+	case "namespace":
+		return at.Namespace
+	case "ingress_name":
+		return at.Ingress
+	case "service_name":
+		return at.Service
+	case "service_port":
+		return at.Port
+	case "location_path":
+		return at.Path
+	case "server_name":
+		return at.Host
+	}
+	return ""
+}
+
+func scheme(r *exchange.Request) []byte {
+	if r.TLS {
+		return []byte("https")
+	}
+	return []byte("http")
+}
+
+func query(target []byte) []byte {
+	_, q, _ := bytes.Cut(target, []byte{'?'})
+	return q
+}
+
+// argument returns an argument of the query as it was sent.
+func argument(target []byte, name string) []byte {
+	for pair := range bytes.SplitSeq(query(target), []byte{'&'}) {
+		if key, value, _ := bytes.Cut(pair, []byte{'='}); exchange.EqualFold(key, name) {
+			return value
+		}
+	}
+	return nil
+}
+
+func cookie(h *exchange.Header, name string) []byte {
+	for _, f := range h.Fields() {
+		if !exchange.EqualFold(f.Name, "cookie") {
+			continue
+		}
+		for pair := range bytes.SplitSeq(f.Value, []byte{';'}) {
+			if key, value, ok := bytes.Cut(exchange.TrimSpace(pair), []byte{'='}); ok && string(key) == name {
+				return value
+			}
+		}
+	}
+	return nil
+}
+
+// appendComponent appends b as one component of a URL: all but the unreserved
+// characters of RFC 3986 section 2.3 escaped.
+func appendComponent(dst, b []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == '~':
+			dst = append(dst, c)
+		default:
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return dst
+}

@@ -1,0 +1,102 @@
+package filter
+
+import (
+	"strings"
+	"testing"
+
+	"quayside.io/proxy/exchange"
+)
+
+func TestTemplates(t *testing.T) {
+	at := &Place{Namespace: "shop", Ingress: "web", Service: "front", Port: "http", Host: "*.example.com", Path: "/a"}
+	for _, c := range []struct{ text, url, field string }{
+		{"plain", "plain", "plain"},
+		{"https://$host$request_uri", "https://a.example.com/x%20y?q=1&r", "https://a.example.com/x%20y?q=1&r"},
+		{"${host}_", "a.example.com_", "a.example.com_"},
+		{"$http_host $best_http_host", "A.example.com:8443%20A.example.com:8443", "A.example.com:8443 A.example.com:8443"},
+		{"$escaped_request_uri", "%2Fx%2520y%3Fq%3D1%26r", "%2Fx%2520y%3Fq%3D1%26r"},
+		{"$uri$is_args$args", "/x%20y?q=1&r", "/x y?q=1&r"},
+		{"$arg_q-$arg_none-$cookie_b-$cookie_c", "1--2-", "1--2-"},
+		{"$http_x_tea", "gr%23een%0Aleaf", "gr#eenleaf"},
+		{"$scheme:$request_method:$remote_addr", "http:GET:192.0.2.1", "http:GET:192.0.2.1"},
+		{"$namespace/$ingress_name/$service_name/$service_port$location_path $server_name", "shop/web/front/http/a%20*.example.com", "shop/web/front/http/a *.example.com"},
+		{"$http_again", "$host", "$host"}, // what comes in is not read again
+		{"5$ and $$host ${", "5$%20and%20$a.example.com%20$%7B", "5$ and $a.example.com ${"},
+	} {
+		ex := ask("GET A.example.com:8443 /x%20y?q=1&r", "Cookie: a=1; b=2", "X-Tea: gr#een\nleaf", "Again: $host")
+		ex.Request.Path = []byte("/x y")
+		p, err := ParseTemplate(c.text)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if got := string(p.appendURL(nil, ex, at)); got != c.url {
+			t.Errorf("%s as a URL: %q, want %q", c.text, got, c.url)
+		}
+		if got := string(p.appendField(nil, ex, at)); got != c.field {
+			t.Errorf("%s as a field: %q, want %q", c.text, got, c.field)
+		}
+	}
+	for _, unknown := range []string{"$nothing", "${HOST}", "$http_", "$1x"} {
+		if _, err := ParseTemplate(unknown); err == nil {
+			t.Errorf("%s is understood", unknown)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for text, byHost := range map[string]bool{
+		"http://auth.test/": false, "https://auth.test:8443": false, "https://$host/oauth2/auth": true, "$scheme://$http_host/x": true,
+		"http://$service_name.$namespace.svc/check": false, "http://auth.test$request_uri": false, "http://auth.test/$http_x?$arg_y": false,
+		"http://auth.test?x=$arg_y": false, "http://login.$host/": true,
+	} {
+		a, err := ParseAddress(text)
+		if err != nil || a.ByHost != byHost {
+			t.Errorf("%s: %+v %v", text, a, err)
+		}
+	}
+	for _, text := range []string{
+		"", "/", "auth.test", "ftp://auth.test/", "http://", "http:///x", "http://$request_uri", "http://$http_x/", "http://a$arg_b", "http://$cookie_c.test/",
+		"http://a@b/", "http://a%40b/", "http://auth.test/\r\nX: y", "http://auth.test/#x", "http://auth.test/ x", "$host://auth.test/", "$scheme$host/",
+		"https://" + strings.Repeat("a", 5000),
+	} {
+		if _, err := ParseAddress(text); err == nil {
+			t.Errorf("%q is understood", text)
+		}
+	}
+}
+
+// FuzzTemplate: whatever a template says and whatever a client sends, neither a
+// field nor a request line ends early, and the host of an address is not the
+// client's to choose.
+func FuzzTemplate(f *testing.F) {
+	f.Add("https://$host$request_uri", "/a?b", "evil.test")
+	f.Add("http://auth.test/${http_x}#$uri", "/%0d%0a", "\r\nX: y")
+	f.Add("http://auth.test$uri", "//@evil.test/", "x")
+	f.Fuzz(func(t *testing.T, text, target, value string) {
+		a, err := ParseAddress(text)
+		if err != nil {
+			return
+		}
+		ex := &exchange.Exchange{}
+		ex.Request.Host, ex.Request.Target, ex.Request.Path = []byte("honest.test"), []byte("/"+target), []byte("/"+target)
+		ex.Request.Header.Add("X", value)
+		url := string(a.appendURL(nil, ex, &Place{}))
+		if strings.ContainsFunc(url, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' }) {
+			t.Errorf("%q became %q", text, url)
+		}
+		ex.Request.Target, ex.Request.Path = []byte("/"), []byte("/")
+		plain := string(a.appendURL(nil, ex, &Place{}))
+		if hostOf(url) != hostOf(plain) {
+			t.Errorf("%q leads to %q with one target and to %q with another", text, hostOf(url), hostOf(plain))
+		}
+	})
+}
+
+func hostOf(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return rest
+}

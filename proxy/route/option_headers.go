@@ -1,0 +1,65 @@
+package route
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/proxy/filter"
+)
+
+// parseCustomHeaders names the ConfigMap; finishHeaders looks for it.
+func parseCustomHeaders(s *settings, value string) error {
+	s.customHeaders = value
+	return nil
+}
+
+// finishHeaders closes a route whose headers are not to be had: what they are for,
+// such as a policy for scripts, may be what keeps its users safe.
+func (s *settings) finishHeaders(r refs) *finding {
+	if s.customHeaders == "" {
+		return nil
+	}
+	list, err := headersOf(r, s.customHeaders)
+	if err != nil {
+		f := s.close("custom-headers", err.Error())
+		return &f
+	}
+	s.filters.Headers = list
+	return nil
+}
+
+// headersOf returns the fields that a ConfigMap holds, ordered by name.
+func headersOf(r refs, name string) ([]filter.Header, error) {
+	m, err := r.configMap(name)
+	if err != nil {
+		return nil, err
+	}
+	return fieldsOf(m)
+}
+
+func fieldsOf(m *corev1.ConfigMap) ([]filter.Header, error) {
+	list := make([]filter.Header, 0, len(m.Data))
+	for _, name := range slices.Sorted(maps.Keys(m.Data)) {
+		if _, err := parseToken(name); err != nil || framing(name) {
+			return nil, fmt.Errorf("may not set the field %q", name)
+		}
+		value, err := parseText(m.Data[name])
+		if err != nil {
+			return nil, fmt.Errorf("has a value for %s that cannot be sent: %w", name, err)
+		}
+		list = append(list, filter.Header{Name: name, Value: value})
+	}
+	return list, nil
+}
+
+// framing reports whether a field says where a message ends or whose it is, which
+// is ours to say.
+func framing(name string) bool {
+	return slices.Contains([]string{
+		"connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+	}, strings.ToLower(name))
+}
