@@ -37,7 +37,7 @@ func rendered(t *testing.T, v map[string]any) []runtime.Object {
 	t.Helper()
 	var builtin []*unstructured.Unstructured
 	for _, object := range renderObjects(t, v) {
-		if object.GroupVersionKind().Group != "monitoring.coreos.com" {
+		if group := object.GroupVersionKind().Group; group != "monitoring.coreos.com" && group != "quayside.io" && group != "apiextensions.k8s.io" {
 			builtin = append(builtin, object)
 		}
 	}
@@ -55,7 +55,9 @@ func variants() map[string]string {
 		"defaults":     ``,
 		"addresses":    `{proxy: {enabled: false}, controller: {publishAddresses: [192.0.2.1, 192.0.2.2]}}`,
 		"ingress only": `{speaker: {enabled: false}, loadBalancer: {default: false}}`,
-		"monitoring":   `{metrics: {serviceMonitor: {enabled: true, labels: {release: prom}, relabelings: [{action: labelmap, regex: a}]}, prometheusRule: {enabled: true, additionalRules: [{alert: Mine, expr: vector(1)}]}}}`,
+		"monitoring":   `{metrics: {serviceMonitor: {enabled: true, labels: {release: prom}, relabelings: [{action: labelmap, regex: a}]}, dashboards: {enabled: true}, prometheusRule: {enabled: true, additionalRules: [{alert: Mine, expr: vector(1)}]}}}`,
+		"pods alone":   `{metrics: {enabled: false, podMonitor: {enabled: true}}, controller: {podDisruptionBudget: {enabled: false}}}`,
+		"managed CRDs": `{crds: {manage: true}}`,
 		"policies":     `{networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}, commonLabels: {team: edge}}`,
 		"host network": `{proxy: {kind: DaemonSet, hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {enabled: false}}, controller: {publishAddresses: [192.0.2.1]}}`,
 		"options":      `{proxy: {config: {hsts-max-age: "86400", hide-headers: "X-Powered-By,Server"}}}`,
@@ -67,6 +69,13 @@ image: {digest: "sha256:01234567890123456789012345678901234567890123456789012345
 log: {level: debug, format: text}
 loadBalancer: {externalIPs: true}
 ingressClass: {default: true, annotations: {a: b}, adoptControllers: [k8s.io/ingress-nginx]}
+metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}, dashboards: {enabled: true}, prometheusRule: {enabled: true}}
+pools: [{name: lan, addresses: [192.0.2.0/24]}]
+peers: [{name: tor, myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1, bfdProfile: quick}]
+l2Advertisements: [{name: lan, ipAddressPools: [lan]}]
+bgpAdvertisements: [{name: lan, ipAddressPools: [lan], peers: [tor], communities: ["64500:7"]}]
+bfdProfiles: [{name: quick, receiveInterval: 100, transmitInterval: 100}]
+communities: [{name: ours, communities: [{name: seven, value: "64500:7"}]}]
 controller: {replicas: 1, publishService: a/b, extraArgs: ["--help"], extraEnv: [{name: A, value: b}], podAnnotations: {a: b}, podLabels: {c: d}}
 speaker: {profile: fast, bgp: {listen: ":179"}, ignoreExcludeLB: true, handOverOnCordon: true, kubeProxyMetrics: "", members: {port: 17946, existingSecret: mine}, serviceAccount: {name: mine, annotations: {a: b}}}
 proxy:
@@ -79,6 +88,11 @@ proxy:
   tolerations: [{operator: Exists}]
   affinity: {nodeAffinity: {}}
   updateStrategy: {type: Recreate}
+  hostPorts: {http: 80, https: 443}
+  internalService:
+    enabled: true
+    type: LoadBalancer
+    addressPool: inside
   service:
     loadBalancerIPs: [192.0.2.7, "fc00::7"]
     addressPool: first
@@ -274,6 +288,23 @@ func TestNotes(t *testing.T) {
 	for _, stale := range []string{"quayside-proxy", "privileged"} {
 		if strings.Contains(notes, stale) {
 			t.Errorf("notes mention %q though it is not there:\n%s", stale, notes)
+		}
+	}
+}
+
+// TestInternalService: the same pods, under a name and an address of its own.
+func TestInternalService(t *testing.T) {
+	objects := rendered(t, values(t, variants()["everything"]))
+	front, internal := find[*corev1.Service](t, objects, "edge-proxy"), find[*corev1.Service](t, objects, "edge-proxy-internal")
+	if diff := cmp.Diff(front.Spec.Selector, internal.Spec.Selector); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"quayside.io/address-pool": "inside"}, internal.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	for _, object := range rendered(t, nil) {
+		if s, ok := object.(*corev1.Service); ok && s.Name == "quayside-proxy-internal" {
+			t.Error("there is an internal Service that nobody asked for")
 		}
 	}
 }

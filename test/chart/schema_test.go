@@ -46,7 +46,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 		for name := range maps.Keys(properties) {
 			at := path + "." + name
 			// global is Helm's own, and these ports have no default.
-			if at == ".global" || strings.HasPrefix(at, ".proxy.service.nodePorts.") {
+			if at == ".global" || strings.HasPrefix(path, ".proxy.") && (strings.HasSuffix(path, ".nodePorts") || strings.HasSuffix(path, ".hostPorts")) {
 				continue
 			}
 			value, ok := defaults[name]

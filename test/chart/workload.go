@@ -53,8 +53,8 @@ func Workloads(objects []*unstructured.Unstructured) (map[string]Workload, error
 			w.Template = o.Spec.Template
 		}
 		w.Component = w.Template.Labels["app.kubernetes.io/component"]
-		if n := len(w.Template.Spec.Containers); n != 1 {
-			return nil, fmt.Errorf("%s %s has %d containers, want one", w.Kind, w.Name, n)
+		if name := w.Template.Spec.Containers[0].Name; name != w.Component {
+			return nil, fmt.Errorf("%s %s starts with container %s, want %s", w.Kind, w.Name, name, w.Component)
 		}
 		all[w.Component] = w
 	}
@@ -87,7 +87,7 @@ func (w Workload) Pod(name, node string) *corev1.Pod {
 	}
 }
 
-// Process is how a kubelet starts the only container of a pod.
+// Process is how a kubelet starts the first container of a pod, which is ours.
 type Process struct {
 	// Args follow the image's entry point, which is the binary.
 	Args []string

@@ -23,6 +23,14 @@ annotations:
 serviceAccountName: {{ include "quayside.serviceAccountName" . }}
 automountServiceAccountToken: true
 enableServiceLinks: false
+{{- with $own.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $own.initContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with $root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -42,6 +50,15 @@ tolerations:
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{- /* A default with the values that somebody sets over it; a value replaces the whole of its key. Call with (list default values). */}}
+{{- define "quayside.over" -}}
+{{- $merged := index . 0 -}}
+{{- range $key, $value := index . 1 }}
+{{- $_ := set $merged $key $value -}}
+{{- end }}
+{{- toYaml $merged }}
 {{- end }}
 
 {{- /* Spread over nodes as far as possible, unless the values say otherwise. */}}
@@ -89,14 +106,16 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .lifecycle }}
+lifecycle:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .startupProbe }}
+startupProbe:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 livenessProbe:
-  httpGet: {path: /healthz, port: admin}
-  periodSeconds: 10
-  timeoutSeconds: 3
-  failureThreshold: 3
+  {{- include "quayside.over" (list (dict "httpGet" (dict "path" "/healthz" "port" "admin") "periodSeconds" 10 "timeoutSeconds" 3 "failureThreshold" 3) .livenessProbe) | nindent 2 }}
 readinessProbe:
-  httpGet: {path: /readyz, port: admin}
-  periodSeconds: 2
-  timeoutSeconds: 2
-  failureThreshold: 2
+  {{- include "quayside.over" (list (dict "httpGet" (dict "path" "/readyz" "port" "admin") "periodSeconds" 2 "timeoutSeconds" 2 "failureThreshold" 2) .readinessProbe) | nindent 2 }}
 {{- end }}
