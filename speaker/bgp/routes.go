@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
@@ -46,7 +47,10 @@ func diff(have, want []Route) change {
 		switch {
 		case j == len(want):
 			order = -1
-		case i < len(have):
+		case i == len(have):
+		case have[i].Prefix == want[j].Prefix: // most are, and that is quicker to see
+			order = 0
+		default:
 			order = CompareRoutes(have[i], want[j])
 		}
 		switch {
@@ -336,15 +340,21 @@ func (l *link) tally(routes []Route) tally {
 	}
 	known := [2]map[*Attributes]outcome{{}, {}}
 	var t tally
+	var last [2]*Attributes // most routes have those of the one before
+	var verdicts [2]verdict
 	for _, r := range routes {
 		f := familyOf(r.Prefix.Addr())
-		v, ok := known[f][r.Attributes]
+		v, ok := verdicts[f], last[f] == r.Attributes
+		if !ok {
+			v, ok = known[f][r.Attributes]
+			last[f], verdicts[f] = r.Attributes, v
+		}
 		if !ok {
 			_, v.why = l.nextHop(f, r.Attributes)
 			h := fnv.New64a()
 			_, _ = h.Write([]byte(r.Attributes.key()))
 			v.hash = h.Sum64()
-			known[f][r.Attributes] = v
+			known[f][r.Attributes], verdicts[f] = v, v
 		}
 		if v.why != "" {
 			if t.withheld == nil {
@@ -359,13 +369,20 @@ func (l *link) tally(routes []Route) tally {
 	return t
 }
 
-// mix hashes a prefix with the hash of its attributes (FNV-1a).
+// mix hashes a prefix with the hash of its attributes.
 func mix(p netip.Prefix, attributes uint64) uint64 {
-	h := uint64(14695981039346656037) ^ attributes
-	for _, b := range p.Addr().As16() {
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	return (h ^ uint64(p.Bits())) * 1099511628211
+	b := p.Addr().As16()
+	h := scatter(attributes ^ binary.BigEndian.Uint64(b[:8]))
+	h = scatter(h ^ binary.BigEndian.Uint64(b[8:]))
+	return scatter(h ^ uint64(p.Bits()))
+}
+
+// scatter is the finalizer of SplitMix64: each bit in changes half of those out.
+func scatter(h uint64) uint64 {
+	h += 0x9e3779b97f4a7c15
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
 }
 
 // tagged is routes with GRACEFUL_SHUTDOWN.

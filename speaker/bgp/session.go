@@ -397,11 +397,12 @@ func (s *session) sync() {
 	}
 	want := *s.routes.Load()
 	difference := diff(s.sent, want)
-	s.sent, s.told = want, s.link.tally(want)
+	s.sent = want
 	if err := difference.send(&s.link, s.sender(c)); err != nil {
 		s.check(c, err)
 		return
 	}
+	s.told = s.link.tally(want)
 	s.publish()
 }
 
