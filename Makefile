@@ -22,7 +22,7 @@ QUICK = Alloc|Quick|ManyAddresses
 QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy | \
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
-.PHONY: build test unit e2e lab bench bench-failover soak generate image lint packages test-packages
+.PHONY: build test unit e2e lab bench bench-failover bench-bgp soak generate image lint packages test-packages
 
 build: ## the binary, ./quayside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o quayside .
@@ -74,6 +74,9 @@ bench: ## figures of the data plane and the compilers, peers in the same run
 
 bench-failover: packages ## deaths of nodes and of speakers, measured on the LAN beside keepalived; half an hour
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime 20x -timeout 60m ./test/e2e
+
+bench-bgp: packages ## BGP and BFD with FRR as the router, and as the speaker beside ours; five minutes
+	CGO_ENABLED=0 $(GO) run ./test/bench/bgp
 
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w $$unformatted"; exit 1; }
