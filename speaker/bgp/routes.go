@@ -341,20 +341,20 @@ func (l *link) tally(routes []Route) tally {
 	known := [2]map[*Attributes]outcome{{}, {}}
 	var t tally
 	var last [2]*Attributes // most routes have those of the one before
-	var verdicts [2]verdict
+	var outcomes [2]outcome
 	for _, r := range routes {
 		f := familyOf(r.Prefix.Addr())
-		v, ok := verdicts[f], last[f] == r.Attributes
+		v, ok := outcomes[f], last[f] == r.Attributes
 		if !ok {
 			v, ok = known[f][r.Attributes]
-			last[f], verdicts[f] = r.Attributes, v
+			last[f], outcomes[f] = r.Attributes, v
 		}
 		if !ok {
 			_, v.why = l.nextHop(f, r.Attributes)
 			h := fnv.New64a()
 			_, _ = h.Write([]byte(r.Attributes.key()))
 			v.hash = h.Sum64()
-			known[f][r.Attributes], verdicts[f] = v, v
+			known[f][r.Attributes], outcomes[f] = v, v
 		}
 		if v.why != "" {
 			if t.withheld == nil {
