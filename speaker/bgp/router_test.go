@@ -213,6 +213,7 @@ type path struct {
 	NextHops       []struct{ IP, Scope string } `json:"nexthops"`
 	Community      struct{ String string }
 	LargeCommunity struct{ String string } `json:"largeCommunity"`
+	OriginatorID   string                  `json:"originatorId"`
 }
 
 // path is the only path of a prefix.

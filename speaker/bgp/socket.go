@@ -144,6 +144,22 @@ func put[B ~uint8 | ~int8](to []B, from []byte) {
 	}
 }
 
+// abroad is the address that stands for the session's own one among other
+// machines. A peer on this node, such as the BIRD of Calico, may be spoken to from
+// a loopback address; as a next hop it would be handed on to where it means
+// somebody else. Then it is that of the peer, or the router ID, if the node has it.
+func (s *Settings) abroad(local netip.Addr) netip.Addr {
+	if !local.IsLoopback() {
+		return local
+	}
+	for _, a := range []netip.Addr{s.Peer.Addr(), s.RouterID} {
+		if !a.IsLoopback() && len(interfaceOf(a)) > 0 {
+			return a
+		}
+	}
+	return local
+}
+
 // ours are the addresses of the session's interface that can be next hops, by
 // family, and its link-local address. The session's own address comes first.
 func ours(local netip.Addr) (own [2]netip.Addr, linkLocal netip.Addr) {
