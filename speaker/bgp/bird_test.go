@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -64,13 +65,7 @@ func TestBIRDLearnsRoutesWithTheirAttributes(t *testing.T) {
 	r.birdKnows("192.0.2.0/24", "BGP.as_path: 64500 64500", "BGP.next_hop: 10.0.1.1", "BGP.community: (65000,100)", "BGP.large_community: (65000, 1, 2)")
 	r.birdKnows("2001:db8:f00::/48", "BGP.as_path: 64500 64500", "BGP.next_hop: 2001:db8:1::1")
 	s.Set(one("r", set, routesOf(rich, "2001:db8:f00::/48")))
-	within(t, 5*time.Second, "the withdrawn is gone", func() error {
-		out, err := r.birdc("show route count")
-		if err == nil && !strings.Contains(out, "Total: 1 of 1") {
-			err = errors.New(out)
-		}
-		return err
-	})
+	r.birdHas(1)
 }
 
 // TestBIRDWithoutLongASNumbers puts AS_PATH and AS4_PATH together again.
@@ -125,4 +120,90 @@ func TestBIRDOverALinkLocalAddress(t *testing.T) {
 	s.awaitUp("r")
 	r.birdKnows("192.0.2.0/24", "BGP.next_hop: 2001:db8:1::1 fe80::1")
 	r.birdKnows("2001:db8:f00::/48", "BGP.next_hop: 2001:db8:1::1 fe80::1")
+}
+
+// TestBIRDSeesADrain: GRACEFUL_SHUTDOWN, then nothing, then the words.
+func TestBIRDSeesADrain(t *testing.T) {
+	if !inNamespace(t, "bird", "birdc") {
+		return
+	}
+	r := newRouter(t, 1)
+	r.bird(`log stderr all; protocol bgp q { local 10.0.1.2 as 65001; neighbor 10.0.1.1 as 64500; ` + channels + ` }`)
+	s := start(t, Options{Drain: time.Second})
+	w := one("r", settings(1), routesOf(&Attributes{Communities: []uint32{65000<<16 | 1}}, "192.0.2.1/32", "2001:db8:f00::1/128"))
+	s.Set(w)
+	up := s.awaitUp("r")
+	r.birdKnows("192.0.2.1/32", "BGP.community: (65000,1)")
+	draining := *w
+	draining.Draining = true
+	s.Set(&draining)
+	r.birdKnows("192.0.2.1/32", "(65535,0)", "(65000,1)")
+	r.birdKnows("2001:db8:f00::1/128", "(65535,0)")
+	r.birdHas(0)
+	s.Set(w) // the node stays after all
+	r.birdKnows("192.0.2.1/32", "BGP.community: (65000,1)")
+	r.birdHas(2)
+	if now := s.awaitUp("r"); !now.Since.Equal(up.Since) {
+		t.Error("a drain reset the session")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Leave(ctx, "node reboots", false); err != nil {
+		t.Fatal(err)
+	}
+	r.says(`Received: Administrative shutdown: "node reboots"`)
+}
+
+// TestBIRDKeepsRoutesOverARestart: with graceful restart BIRD keeps the routes of
+// a speaker that ends, and drops what the next does not announce; without it
+// they go.
+func TestBIRDKeepsRoutesOverARestart(t *testing.T) {
+	if !inNamespace(t, "bird", "birdc") {
+		return
+	}
+	r := newRouter(t, 1)
+	r.bird(`protocol bgp q { local 10.0.1.2 as 65001; neighbor 10.0.1.1 as 64500; ` + channels + ` }`)
+	set := settings(1)
+	set.Restart = time.Minute
+	routes := routesOf(&Attributes{}, "192.0.2.1/32", "192.0.2.2/32")
+	first := start(t, Options{})
+	first.Set(one("r", set, routes))
+	r.birdHas(2)
+	first.stop()
+	r.birdProtocol("Neighbor graceful restart active")
+	r.birdHas(2)
+	second := start(t, Options{})
+	second.Set(one("r", set, routes[:1]))
+	second.awaitUp("r")
+	r.birdHas(1)
+	r.birdKnows("192.0.2.1/32", "BGP.as_path: 64500")
+	set.Restart = 0
+	second.Set(one("r", set, routes))
+	r.birdHas(2)
+	second.stop()
+	r.birdHas(0)
+}
+
+// birdHas waits until BIRD has so many routes.
+func (r *router) birdHas(routes int) {
+	r.t.Helper()
+	within(r.t, 10*time.Second, fmt.Sprintf("BIRD has %d routes", routes), func() error {
+		out, err := r.birdc("show route count")
+		if err == nil && !strings.Contains(out, fmt.Sprintf("Total: %d of %d", routes, routes)) {
+			err = errors.New(out)
+		}
+		return err
+	})
+}
+
+// birdProtocol waits until BIRD says that of the session.
+func (r *router) birdProtocol(text string) {
+	r.t.Helper()
+	within(r.t, 10*time.Second, "BIRD says "+text, func() error {
+		out, err := r.birdc("show protocols all q")
+		if err == nil && !strings.Contains(out, text) {
+			err = errors.New(out)
+		}
+		return err
+	})
 }

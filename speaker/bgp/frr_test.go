@@ -308,7 +308,8 @@ func TestFRRAsksAgain(t *testing.T) {
 	s.awaitError("r", `Administrative Shutdown: "closed for today"`)
 }
 
-// TestFRRComesBack: bgpd is killed and started again; we are there at once.
+// TestFRRComesBack: bgpd is killed, which is seen and told, and started again:
+// then there is another session with the same routes.
 func TestFRRComesBack(t *testing.T) {
 	if !inNamespace(t, "vtysh") {
 		return
@@ -317,14 +318,24 @@ func TestFRRComesBack(t *testing.T) {
 	r.frr(neighbor(65001, "10.0.1.1", "remote-as 64500"))
 	s := start(t, Options{})
 	s.Set(one("r", settings(1), routesOf(&Attributes{}, "192.0.2.1/32")))
-	s.awaitUp("r")
+	first := s.awaitUp("r")
+	r.expect("ipv4", "192.0.2.1/32")
 	pid, err := os.ReadFile(r.dir + "/bgpd.pid")
 	if err != nil {
 		t.Fatal(err)
 	}
 	netns.Sh(t, "kill -9 "+strings.TrimSpace(string(pid)))
-	s.awaitError("r", "")
+	gone := s.await("r", "down", func(state SessionState) bool { return state.State != established })
+	if gone.Announced != 0 || gone.LastError == "" || !gone.LastErrorAt.After(first.Since) {
+		t.Errorf("a session that has ended says %+v", gone)
+	}
+	s.awaitError("r", "connection refused") // nobody is there, and we go on asking
 	r.startDaemon("bgpd")
-	s.awaitUp("r")
+	began := time.Now()
+	second := s.awaitUp("r")
+	t.Logf("up again %v after bgpd", second.Since.Sub(began).Round(time.Millisecond))
+	if second.Announced != 1 || !second.Since.After(gone.LastErrorAt) {
+		t.Errorf("%+v after %+v", second, gone)
+	}
 	r.expect("ipv4", "192.0.2.1/32")
 }
