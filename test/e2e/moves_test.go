@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -22,13 +21,18 @@ func (e edge) watchMoves(from *lab.Client, address string) (judge func(what stri
 	return func(what string, moves int) {
 		e.t.Helper()
 		time.Sleep(time.Second) // connections go on after the last move
-		for who, p := range map[string]*lab.Prober{"one who knows the owner": probe, "one new to the LAN": visitor} {
-			report := p.Stop()
-			e.t.Logf("%s: %s: %s", what, who, report)
-			if moments := e.cuts(report); moments > moves {
-				e.t.Errorf("%s: %s: connections were cut at %d moments, more than %d moves", what, who, moments, moves)
-			}
-		}
+		e.judge(what+": one who knows the owner", probe, moves)
+		e.judge(what+": one new to the LAN", visitor, moves)
+	}
+}
+
+// judge stops a prober and says what it found.
+func (e edge) judge(what string, p *lab.Prober, moves int) {
+	e.t.Helper()
+	report := p.Stop()
+	e.t.Logf("%s: %s", what, report)
+	if moments := e.cuts(report); moments > moves {
+		e.t.Errorf("%s: connections were cut at %d moments, more than %d moves", what, moments, moves)
 	}
 }
 
@@ -38,10 +42,9 @@ func (e edge) cuts(report lab.Report) (moments int) {
 	e.t.Helper()
 	var until time.Time
 	for _, a := range report.Attempts {
-		var op *net.OpError
 		switch {
 		case a.Err == nil:
-		case errors.As(a.Err, &op) && op.Op != "dial":
+		case a.Cut():
 			if a.Start.After(until) {
 				moments++
 				until = a.Start.Add(a.Took)

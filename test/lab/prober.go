@@ -39,6 +39,16 @@ type Attempt struct {
 	Err   error
 }
 
+// Cut reports that the connection was made, and then broke: it was open at the
+// moment when its address moved, and its next packet reached a machine that does
+// not know it. A dial may end so, too: the kernel calls a reset "refused" before
+// the other end has answered and "reset" afterwards, and on a busy machine a
+// program asks how its dial went only then.
+func (a Attempt) Cut() bool {
+	var op *net.OpError
+	return errors.As(a.Err, &op) && (op.Op != "dial" || errors.Is(a.Err, unix.ECONNRESET))
+}
+
 // Report is what a Prober saw.
 type Report struct {
 	Attempts []Attempt // by start
