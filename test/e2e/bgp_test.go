@@ -1,84 +1,35 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
-	"time"
 
 	"quayside.io/test/lab"
 )
 
 // A router learns the address of a Service from every node, with the attributes
 // of its advertisement, over sessions with a password from a Secret; one with
-// externalTrafficPolicy: Local from the nodes of its ready pods only. What it
-// learns it reaches.
+// externalTrafficPolicy: Local from the nodes of its ready pods only. It spreads
+// over all of them (ECMP), and what it learns it reaches. So does a pod behind
+// the Service (hairpin).
 func TestBGPRouterLearnsServices(t *testing.T) {
 	beside(t)
 	e := big(t)
 	pod := e.Pod(1, "web-1", lab.Labels{"app": "web"})
-	home := e.Nodes()[0].IP()
-	neighbours, hops := "", []string{}
-	for _, name := range e.everyNode() {
-		ip := e.nodeNamed(name).IP()
-		neighbours += fmt.Sprintf(" neighbor %s remote-as 64500\n neighbor %s password hush\n", ip, ip)
-		hops = append(hops, ip)
-	}
-	slices.Sort(hops)
-	router := e.Router("tor", "router bgp 65001\n no bgp ebgp-requires-policy\n bgp bestpath as-path multipath-relax\n"+neighbours)
-	e.Apply(`
-apiVersion: v1
-kind: Secret
-metadata: {name: tor, namespace: quayside-system}
-type: kubernetes.io/basic-auth
-stringData: {password: hush}
----
-apiVersion: quayside.io/v1alpha1
-kind: IPAddressPool
-metadata: {name: bgp}
-spec: {autoAssign: false, addresses: [198.51.100.0/24]}
----
-apiVersion: quayside.io/v1alpha1
-kind: BGPAdvertisement
-metadata: {name: bgp}
-spec: {ipAddressPools: [bgp], communities: ["65000:7"]}
----
-apiVersion: quayside.io/v1alpha1
-kind: BGPPeer
-metadata: {name: tor}
-spec: {myASN: 64500, peerASN: 65001, peerAddress: ` + router.IP() + `, holdTime: 9s, passwordSecret: {name: tor}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: far, annotations: {quayside.io/address-pool: bgp}}
-spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: http}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: near, annotations: {quayside.io/address-pool: bgp}}
-spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: web}, ports: [{port: 80, targetPort: http}]}
-`)
+	e.Apply(bgpSecret("tor", "hush"))
+	r := newRack(e, ", passwordSecret: {name: tor}", "password hush")
+	e.Apply(bgpService("far", "Cluster") + bgpService("near", "Local"))
 	far, near := e.serviceAddress("far"), e.serviceAddress("near")
-	learns := func(address string, want ...string) {
-		t.Helper()
-		e.Eventually(30*time.Second, func() error {
-			got, err := nextHops(router, address, "65000:7")
-			if err == nil && !slices.Equal(got, want) {
-				err = fmt.Errorf("%s by %v, want %v", address, got, want)
-			}
-			return err
-		})
-	}
-	learns(far, hops...)
-	learns(near, home)
+	r.learns(far, e.hops()...)
+	r.learns(near, e.hops(e.Node(1))...)
 	for _, address := range []string{far, near} {
-		if got := router.Get("http://" + address + "/").Status; got != 200 {
-			t.Errorf("%s answers %d to the router", address, got)
+		for who, host := range map[string]lab.Host{"the router": r.router.Host, "a client behind it": r.laptop.Host, "the pod itself": pod.Host} {
+			if got := host.Get("http://" + address + "/").Status; got != 200 {
+				t.Errorf("%s answers %d to %s", address, got, who)
+			}
 		}
 	}
-	e.Eventually(30*time.Second, func() error {
+	e.Eventually(settle, func() error {
 		for node, s := range e.speakerStatuses() {
 			b := s.Status.BGPSessions
 			if len(b) != 1 || b[0].Peer != "tor" || b[0].State != "Established" || b[0].Hash == "" {
@@ -88,31 +39,128 @@ spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: web}, p
 		return nil
 	})
 	pod.Delete()
-	learns(near)
+	r.learns(near)
 }
 
-// nextHops are those of an address in the router's table, ordered. All its paths
-// must have that community.
-func nextHops(router *lab.Router, address, community string) ([]string, error) {
-	out, err := router.TryShow("show bgp ipv4 unicast " + address + "/32 json")
-	if err != nil {
-		return nil, err
+// bgpSecret holds a password for BGPPeers.
+func bgpSecret(name, password string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Secret
+metadata: {name: %s, namespace: quayside-system}
+type: kubernetes.io/basic-auth
+stringData: {password: %s}
+`, name, password)
+}
+
+// A password that is rotated in its Secret resets the sessions with that router,
+// and no others.
+func TestBGPPasswordRotation(t *testing.T) {
+	beside(t)
+	e := three(t)
+	e.Apply(bgpSecret("left", "one") + "---" + bgpSecret("right", "two"))
+	left, right := e.bgpRouter("left", 65001, "password one"), e.bgpRouter("right", 65001, "password two")
+	e.Apply(bgpPool + bgpPeer(left, "left", 65001, ", passwordSecret: {name: left}") + bgpPeer(right, "right", 65001, ", passwordSecret: {name: right}"))
+	e.sessionsUp(left)
+	e.sessionsUp(right)
+	before := e.neighbours(right)
+
+	e.Apply(bgpSecret("left", "three"))
+	e.Eventually(settle, func() error { // all have the new one, and the router has not
+		for ip, n := range e.neighbours(left) {
+			if n.State == "Established" {
+				return fmt.Errorf("the session with %s goes on", ip)
+			}
+		}
+		return nil
+	})
+	commands := "configure terminal\nrouter bgp 65001\n"
+	for _, hop := range e.hops() {
+		commands += "neighbor " + hop + " password three\n"
 	}
-	var entry struct {
-		Paths []struct {
-			Community struct{ String string }
-			NextHops  []struct{ IP string } `json:"nexthops"`
+	left.Show(commands)
+	e.sessionsUp(left)
+	for ip, n := range e.neighbours(right) {
+		if n.State != "Established" || n.Dropped != before[ip].Dropped {
+			t.Errorf("the session of %s with the other router: %+v, was %+v", ip, n, before[ip])
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &entry); err != nil {
-		return nil, err
-	}
-	have := map[string]bool{}
-	for _, p := range entry.Paths {
-		if p.Community.String != community {
-			return nil, fmt.Errorf("community %q", p.Community.String)
+}
+
+// BFD guards the sessions: a node that falls silent loses its routes long before
+// the hold time of 90 s, and gets them back.
+func TestBGPWithBFD(t *testing.T) {
+	beside(t)
+	e := three(t)
+	e.Pod(1, "web-1", lab.Labels{"app": "web"})
+	e.Apply(`
+apiVersion: quayside.io/v1alpha1
+kind: BFDProfile
+metadata: {name: quick}
+spec: {receiveInterval: 100, transmitInterval: 100, detectMultiplier: 5}
+`)
+	r := newRack(e, ", bfdProfile: quick", "bfd")
+	e.Apply(bgpService("far", "Cluster"))
+	far := e.serviceAddress("far")
+	r.learns(far, e.hops()...)
+	e.Eventually(settle, func() error { return bfdUp(r.router, e.hops()) })
+	silent := e.Node(3)
+	silent.Fail()
+	r.learns(far, e.hops(e.Node(1), e.Node(2))...)
+	silent.Heal()
+	r.learns(far, e.hops()...)
+	e.Eventually(settle, func() error { return bfdUp(r.router, e.hops()) })
+}
+
+// An address that is announced by BGP and on layer 2: the router has it from
+// every node, the LAN from one, and both are served.
+func TestBGPBesideLayer2(t *testing.T) {
+	beside(t)
+	e := three(t)
+	e.Pod(1, "web-1", lab.Labels{"app": "web"})
+	r := newRack(e, "")
+	e.Apply(`
+apiVersion: quayside.io/v1alpha1
+kind: IPAddressPool
+metadata: {name: both}
+spec: {autoAssign: false, addresses: [10.77.0.244/31]}
+---
+apiVersion: quayside.io/v1alpha1
+kind: L2Advertisement
+metadata: {name: both}
+spec: {ipAddressPools: [both]}
+---
+apiVersion: quayside.io/v1alpha1
+kind: BGPAdvertisement
+metadata: {name: both}
+spec: {ipAddressPools: [both], communities: ["65000:7"]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, annotations: {quayside.io/address-pool: both}}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: http}]}
+`)
+	address := e.serviceAddress("web")
+	r.learns(address, e.hops()...)
+	owner := e.owner(r.laptop, address)
+	for _, from := range []lab.Host{r.laptop.Host, r.router.Host} {
+		if got := from.Get("http://" + address + "/").Status; got != 200 {
+			t.Errorf("%s answers %d", address, got)
 		}
-		have[p.NextHops[0].IP] = true
 	}
-	return slices.Sorted(maps.Keys(have)), nil
+	// The owner's speaker ends: the LAN has another, the router one way less.
+	speaker := e.Quayside().Speaker(owner)
+	speaker.Stop()
+	var rest []*lab.Node
+	for _, n := range e.Nodes() {
+		if n.Name() != owner.Name() {
+			rest = append(rest, n)
+		}
+	}
+	r.learns(address, e.hops(rest...)...)
+	if next := e.owner(r.laptop, address); next.Name() == owner.Name() {
+		t.Errorf("%s still answers on the LAN", owner.Name())
+	}
+	speaker.Start()
+	r.learns(address, e.hops()...)
 }
