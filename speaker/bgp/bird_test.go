@@ -122,6 +122,65 @@ func TestBIRDOverALinkLocalAddress(t *testing.T) {
 	r.birdKnows("2001:db8:f00::/48", "BGP.next_hop: 2001:db8:1::1 fe80::1")
 }
 
+// TestBIRDTakesEveryKindOfSession has one case per setting, as
+// TestFRRTakesEveryKindOfSession. Each ends with BIRD knowing both routes, unless
+// why says why it cannot.
+func TestBIRDTakesEveryKindOfSession(t *testing.T) {
+	if !inNamespace(t, "bird", "birdc") {
+		return
+	}
+	const quick = "connect delay time 1; connect retry time 1; error wait time 1,1;"
+	for _, c := range []struct {
+		name   string
+		bird   string // options of the protocol
+		as     [2]uint32
+		change func(*Settings)
+		listen string
+		why    string
+		knows  string
+	}{
+		{name: "internal", as: [2]uint32{64500, 64500}, change: func(s *Settings) { s.PeerASN = 64500 }, knows: "BGP.local_pref: 200"},
+		{name: "password", bird: `password "secret";`, change: func(s *Settings) { s.Password = "secret" }},
+		{name: "no hold timer", bird: "hold time 0;", change: func(s *Settings) { s.Hold = 0 }},
+		{name: "hold 3 s", change: func(s *Settings) { s.Hold = 3 * time.Second }},
+		{name: "TTL security", bird: "ttl security on;", change: func(s *Settings) { s.TTLSecurity = true }},
+		{name: "multihop", bird: "multihop 5;", change: func(s *Settings) { s.MultiHop = true }},
+		{name: "long AS numbers", as: [2]uint32{4200000002, 4200000001},
+			change: func(s *Settings) { s.ASN, s.PeerASN = 4200000001, 4200000002 }, knows: "BGP.as_path: 4200000001 4200000001"},
+		{name: "a passive peer", bird: "passive;", change: func(*Settings) {}},
+		{name: "passive", bird: quick, listen: ":179", change: func(s *Settings) { s.Passive = true }},
+		{name: "passive with a password", bird: quick + `password "secret";`, listen: ":179",
+			change: func(s *Settings) { s.Passive, s.Password = true, "secret" }},
+		{name: "passive with TTL security", bird: quick + "ttl security on;", listen: ":179",
+			change: func(s *Settings) { s.Passive, s.TTLSecurity = true, true }},
+		{name: "both dial", bird: quick, listen: ":179", change: func(*Settings) {}},
+		{name: "any external AS", change: func(s *Settings) { s.PeerASN, s.Kinship = 0, External }},
+		{name: "any internal AS", as: [2]uint32{64500, 64500}, change: func(s *Settings) { s.PeerASN, s.Kinship = 0, Internal }},
+		{name: "not the AS configured", change: func(s *Settings) { s.PeerASN = 65099 }, why: "it says AS 65001, and AS 65099 is configured"},
+		{name: "not our AS", as: [2]uint32{65001, 64999}, change: func(*Settings) {}, why: "Bad Peer AS"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.as[0] == 0 {
+				c.as = [2]uint32{65001, 64500}
+			}
+			r := newRouter(t, 1)
+			r.bird(fmt.Sprintf("protocol bgp q { local 10.0.1.2 as %d; neighbor 10.0.1.1 as %d; %s %s }", c.as[0], c.as[1], c.bird, channels))
+			set := settings(1)
+			c.change(&set)
+			s := start(t, Options{Listen: c.listen, OpenTime: 5 * time.Second})
+			s.Set(one("r", set, routesOf(&Attributes{LocalPref: 200, Prepend: 1}, "192.0.2.1/32", "2001:db8:f00::1/128")))
+			if c.why != "" {
+				s.awaitError("r", c.why)
+				return
+			}
+			s.awaitUp("r")
+			r.birdKnows("192.0.2.1/32", "BGP.next_hop: 10.0.1.1", c.knows)
+			r.birdKnows("2001:db8:f00::1/128", "BGP.next_hop: 2001:db8:1::1", c.knows)
+			s.stop()
+		})
+	}
+}
+
 // TestBIRDSeesADrain: GRACEFUL_SHUTDOWN, then nothing, then the words.
 func TestBIRDSeesADrain(t *testing.T) {
 	if !inNamespace(t, "bird", "birdc") {
