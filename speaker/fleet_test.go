@@ -79,21 +79,30 @@ func liveThrough(t *testing.T, nodes int, faults func(f *fleet, first map[string
 // rest measures the processor time of every node while nothing happens. A loop
 // that wakes itself takes all it gets; probes and gossip a few hundredths.
 func (f *fleet) rest(t *testing.T) {
-	const lasting = 2 * time.Second
+	var busiest string
+	var share float64
+	for range 15 { // it has just started, and other tests may have begun or ended
+		if busiest, share = f.busiest(2 * time.Second); share <= 0.25 {
+			t.Logf("the busiest node, %s, takes %.1f %% of a core", busiest, 100*share)
+			return
+		}
+	}
+	t.Errorf("%s never rests: it takes %.1f %% of a core", busiest, 100*share)
+}
+
+// busiest is the node that works most in a time, and what share of a core it takes.
+func (f *fleet) busiest(lasting time.Duration) (name string, share float64) {
 	before := map[string]time.Duration{}
 	for name, h := range f.hosts {
 		before[name] = h.worked()
 	}
 	time.Sleep(lasting)
-	most := 0.0
-	for name, h := range f.hosts {
-		share := float64(h.worked()-before[name]) / float64(lasting)
-		most = max(most, share)
-		if share > 0.25 {
-			t.Errorf("%s does not rest: it takes %.1f %% of a core", name, 100*share)
+	for n, h := range f.hosts {
+		if s := float64(h.worked()-before[n]) / float64(lasting); s >= share {
+			name, share = n, s
 		}
 	}
-	t.Logf("the busiest node takes %.1f %% of a core", 100*most)
+	return name, share
 }
 
 // worked is the processor time that a node has used.

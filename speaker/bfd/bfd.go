@@ -220,13 +220,16 @@ func (d *Detector) notice(now time.Time) {
 	}
 }
 
-// unlock shows what has changed.
+// unlock shows what has changed. The next turn is late, if it is, since what is due
+// now, not since what was due before: or the time would be missing in which this
+// process does not run before that turn.
 func (d *Detector) unlock() {
 	if d.dirty {
 		d.dirty = false
 		d.publish()
 	}
 	if first := d.queue.First(); first != nil && first.At().Before(d.armed) {
+		d.armed = first.At()
 		poke(d.wake)
 	}
 	d.mu.Unlock()

@@ -293,6 +293,21 @@ func TestStarvationIsNoFailure(t *testing.T) {
 	}
 }
 
+// A packet may make something due sooner than the Detector meant to come back. A
+// process that is starved right then is starved since that was due.
+func TestStarvationBeginsWithWhatIsDue(t *testing.T) {
+	d, now := New(Options{}), time.Now()
+	d.mu.Lock()
+	d.armed = now.Add(time.Second)
+	d.queue.Set(&new(peer).turn, now.Add(50*ms))
+	d.unlock()
+	d.mu.Lock()
+	defer d.unlock()
+	if late := now.Add(450 * ms).Sub(d.armed); late != 400*ms {
+		t.Errorf("a turn at 450 ms for what is due at 50 ms counts as %v late", late)
+	}
+}
+
 // TestPacketsAllocateNothing counts what is allocated by packets that are sent and
 // heard while a second passes.
 func TestPacketsAllocateNothing(t *testing.T) {
