@@ -7,6 +7,26 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
+// Matcher tells which paths a pattern matches.
+type Matcher struct {
+	re     *regexp.Regexp
+	simple *simple // nil: re has to be asked
+}
+
+// NewMatcher returns the Matcher of a pattern.
+func NewMatcher(re *regexp.Regexp) *Matcher { return &Matcher{re, simplify(re)} }
+
+// Match reports whether a normalised path matches.
+func (m *Matcher) Match(path []byte) bool {
+	if m.simple != nil {
+		var buf [2 * 10]int
+		if _, matches, ok := m.simple.match(buf[:0], path); ok {
+			return matches
+		}
+	}
+	return m.re.Match(path)
+}
+
 // simple is a pattern as nearly all rewrites have it: "^", letters, then perhaps
 // "(/|$)", and at last perhaps "(.*)". It is matched without package regexp, which
 // allocates its captures and takes ten times as long.

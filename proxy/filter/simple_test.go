@@ -18,7 +18,7 @@ func TestSimplePatternsAgainstRegexp(t *testing.T) {
 	parts := []string{"/", "a", "A", "api", "API", "b", "k", "sK", "\u212a", "\u017f", "\n", "x", "%2F"}
 	for pattern, want := range patterns {
 		re := regexp.MustCompile(pattern)
-		s := simplify(re)
+		s, whole := simplify(re), NewMatcher(re)
 		if (s != nil) != want {
 			t.Errorf("%s: simple %v, want %v", pattern, s != nil, want)
 		}
@@ -29,6 +29,9 @@ func TestSimplePatternsAgainstRegexp(t *testing.T) {
 			var path string
 			for _, part := range rapid.SliceOfN(rapid.SampledFrom(parts), 0, 6).Draw(t, "path") {
 				path += part
+			}
+			if got, want := whole.Match([]byte(path)), re.MatchString(path); got != want {
+				t.Fatalf("%s matches %q: %v, want %v", pattern, path, got, want)
 			}
 			var buf [20]int
 			got, matches, ok := s.match(buf[:0], []byte(path))

@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
 )
 
 // As in ingress-nginx, one Ingress with use-regex or rewrite-target turns all paths
@@ -23,8 +24,8 @@ const maxPattern = 1024
 // pattern is a path of a host where paths are patterns.
 type pattern struct {
 	route *Route
-	re    *regexp.Regexp // nil: a Prefix, by elements
-	path  string         // then the prefix, without the slash at its end
+	re    *filter.Matcher // nil: a Prefix, by elements
+	path  string          // then the prefix, without the slash at its end
 }
 
 func (p *pattern) matches(path []byte) bool {
@@ -41,9 +42,12 @@ func patternsOf(routes []*Route) (exact []*Route, patterns []pattern) {
 			exact = append(exact, r)
 			continue
 		}
-		p := pattern{route: r, re: r.pattern, path: strings.TrimSuffix(r.match, "/")}
-		if p.re == nil && r.nginx {
-			p.re = patternOf(r.Path)
+		p := pattern{route: r, path: strings.TrimSuffix(r.match, "/")}
+		switch {
+		case r.pattern != nil:
+			p.re = filter.NewMatcher(r.pattern)
+		case r.nginx:
+			p.re = filter.NewMatcher(patternOf(r.Path))
 		}
 		patterns = append(patterns, p)
 	}
