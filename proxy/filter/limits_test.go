@@ -2,6 +2,8 @@ package filter
 
 import (
 	"hash/maphash"
+	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,4 +72,43 @@ func TestLimiterCountsAtOnce(t *testing.T) {
 	if passed.Load() != 99 {
 		t.Errorf("%d passed, want 99", passed.Load())
 	}
+}
+
+// What is remembered of a million clients fits into 100 MB, and those of a quiet
+// minute ago make room for others.
+func TestAMillionClients(t *testing.T) {
+	const clients = 1_000_000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	tools := NewTools(maphash.MakeSeed())
+	tools.Limiter.open()
+	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}) }
+	refused := func(now time.Time, step int) (n int) { // of those asked, once each, where one passes
+		for i := 0; i < clients; i += step {
+			if !tools.Limiter.allow(keyOf(tools.Limiter.seed, 1, address(i)), now, time.Second, 0) {
+				n++
+			}
+		}
+		return n
+	}
+	now := time.Unix(1000, 0)
+	refused(now, 1)
+	for i := range clients {
+		tools.Connections.enter(keyOf(tools.Connections.seed, 1, address(i)), 1)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if used := after.HeapAlloc - before.HeapAlloc; used > 100<<20 {
+		t.Errorf("%d clients take %d bytes", clients, used)
+	}
+	const some = 16
+	// 2^20 places in sets of eight cannot hold all of a million, but most.
+	if n := refused(now, some); n < clients/some*8/10 {
+		t.Errorf("only %d of %d are remembered", n, clients/some)
+	}
+	if n := refused(now.Add(time.Minute), some); n > 0 {
+		t.Errorf("%d of %d have not been forgotten after a minute", n, clients/some)
+	}
+	runtime.KeepAlive(tools)
 }

@@ -34,6 +34,7 @@ type rig struct {
 	engine *upstream.Engine
 	addr   string
 	cert   *tls.Certificate // of dialTLS
+	change func(*networkingv1.Ingress)
 	stop   func()
 }
 
@@ -84,6 +85,9 @@ func (r *rig) table() *route.Table {
 				Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80},
 			}},
 		},
+	}
+	if r.change != nil {
+		r.change(ing)
 	}
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
