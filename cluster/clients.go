@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,11 +79,11 @@ func (c *clients) client(group schema.GroupVersion) (rest.Interface, error) {
 	return rest.RESTClientForConfigAndClient(config, c.http)
 }
 
-// loadConfig reads a kubeconfig file. Without one it uses the account of the
-// pod it runs in, whose token it reads again as the kubelet renews it; outside
-// of a pod it does what kubectl does.
+// loadConfig reads a kubeconfig file. Without one it reads what $KUBECONFIG lists,
+// or uses the account of the pod it runs in, whose token it reads again as the
+// kubelet renews it; outside of a pod it does what kubectl does.
 func loadConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
+	if kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		config, err := rest.InClusterConfig()
 		if err == nil {
 			return config, nil

@@ -66,16 +66,13 @@ func (e *env) look(c *cobra.Command, f lookFlags, see func(ctx context.Context, 
 	return e.print(seen, f.output)
 }
 
-// findKubeconfig returns the file to use, empty for the pod's own account, and
-// false where there is no sign of a cluster.
+// findKubeconfig returns the file to use, empty for what $KUBECONFIG lists or the
+// pod's own account, and false where there is no sign of a cluster.
 func (e *env) findKubeconfig() (string, bool) {
 	if e.kubeconfig != "" {
 		return e.kubeconfig, true
 	}
-	if list := filepath.SplitList(os.Getenv("KUBECONFIG")); len(list) > 0 {
-		return list[0], true
-	}
-	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+	if os.Getenv("KUBECONFIG") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return "", true
 	}
 	home, err := os.UserHomeDir()
