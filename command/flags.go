@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -18,8 +19,9 @@ import (
 // ingressFlags say which Ingresses are served. The proxy serves by them; the
 // controller, `status` and `trace` must know them to judge an Ingress as it does.
 type ingressFlags struct {
-	class, watchNamespace, defaultCertificate, configMap string
-	adopt                                                []string
+	class, watchNamespace, defaultCertificate, configMap, ownership string
+	allowCatchAll                                                   bool
+	adopt                                                           []string
 }
 
 func (f *ingressFlags) add(flags *pflag.FlagSet) {
@@ -28,11 +30,19 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "serve the Ingresses of this namespace only; empty: of all")
 	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
 	flags.StringVar(&f.configMap, "configmap", "", "NAMESPACE/NAME of the ConfigMap with proxy-wide options in the names of ingress-nginx")
+	flags.StringVar(&f.ownership, "host-ownership", ownedByAll, "Shared: Ingresses of any namespace may add paths to a host, the older ones win; FirstNamespace: only those of the namespace that named it first")
+	flags.BoolVar(&f.allowCatchAll, "allow-catch-all", true, "rules without host and default backends get what the rules of a host of another namespace leave over")
 }
 
 func (f *ingressFlags) classes() ingressclass.Rules {
 	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, Namespace: f.watchNamespace}
 }
+
+// The values of --host-ownership.
+const (
+	ownedByAll   = "Shared"
+	ownedByFirst = "FirstNamespace"
+)
 
 // routes turns the flags into the options of the routing table. An object named
 // without a namespace is in namespace.
@@ -42,7 +52,13 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 		return route.Options{}, err
 	}
 	configMap, err := key("configmap", f.configMap, namespace)
-	return route.Options{Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap}, err
+	if f.ownership != ownedByAll && f.ownership != ownedByFirst {
+		err = errors.Join(err, fmt.Errorf("%w: --host-ownership %q: want %s or %s", errBadInput, f.ownership, ownedByAll, ownedByFirst))
+	}
+	return route.Options{
+		Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap,
+		FirstNamespace: f.ownership == ownedByFirst, NoCatchAll: !f.allowCatchAll,
+	}, err
 }
 
 // clusterFlags say which objects are ours. The controller decides by them.

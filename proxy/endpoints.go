@@ -122,7 +122,7 @@ func (e *endpoints) compile(b *upstream.Backend) {
 	of := b.Of()
 	svc, _ := e.seen.Services.Get(of.Service)
 	set := balance.Compile(svc, e.seen.SlicesOf(of.Service), of.Port, e.options.NodeName, e.zone, balance.Options{
-		AnyNode: of.AnyNode, AllowLoopback: e.options.AllowLoopback, Policy: of.Policy,
+		AnyNode: of.AnyNode, ServiceAddress: of.ServiceAddress, AllowLoopback: e.options.AllowLoopback, Policy: of.Policy,
 	})
 	if svc == nil {
 		set.Why = "Service " + of.Service.String() + " does not exist"

@@ -252,3 +252,16 @@ func deref[T any](p *T, otherwise T) T {
 	}
 	return *p
 }
+
+// own returns the Service's own address as a set.
+func (b *builder) own() *Set {
+	addr, err := netip.ParseAddr(b.service.Spec.ClusterIP)
+	if err != nil {
+		return &Set{Why: fmt.Sprintf("Service %s/%s has no address of its own, and its route wants that instead of its endpoints", b.service.Namespace, b.service.Name)}
+	}
+	if why := b.refuse(addr.Unmap()); why != "" {
+		return &Set{Why: fmt.Sprintf("the address %s of Service %s/%s: %s", addr, b.service.Namespace, b.service.Name, why)}
+	}
+	at := netip.AddrPortFrom(addr.Unmap(), uint16(b.port.Port))
+	return &Set{Endpoints: []Endpoint{{Addr: at, Health: &Health{}}}}
+}

@@ -46,6 +46,9 @@ type Set struct {
 type Options struct {
 	// AnyNode ignores externalTrafficPolicy: Local, as ingress-nginx does.
 	AnyNode bool
+	// ServiceAddress takes the Service's own address for the only endpoint, and leaves
+	// the choice among its pods to the cluster's network.
+	ServiceAddress bool
 	// AllowLoopback accepts endpoints on loopback addresses, which in a cluster
 	// would let whoever writes an EndpointSlice reach into the proxy itself.
 	AllowLoopback bool
@@ -71,6 +74,9 @@ func Compile(svc *corev1.Service, list []*discoveryv1.EndpointSlice, port PortRe
 		return &Set{Why: err.Error()}
 	}
 	b := builder{service: svc, port: servicePort, options: o}
+	if o.ServiceAddress {
+		return b.own().arrange(Policy{}, false, nil)
+	}
 	for _, s := range byFamily(list, svc) {
 		b.slice(s)
 	}

@@ -159,7 +159,8 @@ func (d *Dispatcher) answer(ex *exchange.Exchange) {
 	}
 	if p.filters.Request(ex) {
 		ex.Request.Forwarding = found.Forwarding
-		r.forward(ex, found.Lead(ex.Request.Random[1]))
+		r.forwardOr(ex, found, found.Lead(ex.Request.Random[1]))
+		p.filters.Upstream(ex)
 	}
 	p.filters.Response(ex)
 	hold(ex, p.filters)

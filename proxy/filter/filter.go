@@ -12,6 +12,9 @@ type Filter struct {
 	// Request sees the request before it is forwarded. False says that the filter
 	// has answered it.
 	Request func(ex *exchange.Exchange) bool
+	// Upstream sees the response that an upstream gave, or our own that there is none,
+	// before any Response.
+	Upstream func(ex *exchange.Exchange)
 	// Response sees the response before it is written, whoever made it.
 	Response func(ex *exchange.Exchange)
 	// Finished frees what Request took. It is called once the response, or the tunnel
@@ -34,6 +37,15 @@ func (c Chain) Request(ex *exchange.Exchange) bool {
 		ex.Passed++
 	}
 	return true
+}
+
+// Upstream runs what sees the upstream's response.
+func (c Chain) Upstream(ex *exchange.Exchange) {
+	for i := range c {
+		if f := c[i].Upstream; f != nil {
+			f(ex)
+		}
+	}
 }
 
 // Response runs the responses' side.

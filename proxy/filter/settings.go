@@ -35,6 +35,9 @@ type Settings struct {
 	UpstreamHost string
 	// ForwardedPrefix is sent to the upstream as X-Forwarded-Prefix.
 	ForwardedPrefix string
+	// Location replaces the beginning of the upstream's Location and Refresh.
+	Location Replacement
+	Cookies  *Cookies
 	// HideHeaders are fields of the upstream's response that the client is not sent.
 	HideHeaders []string
 	// Headers are set in every response.
@@ -145,6 +148,8 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	if s == nil {
 		s = &Settings{}
 	}
+	add(s.Location.From != "", func() Filter { return location(s.Location) })
+	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies) })
 	add(len(s.HideHeaders) > 0, func() Filter { return hideHeaders(s.HideHeaders) })
 	add(host.HSTS != "", func() Filter { return hsts(host.HSTS) })
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })

@@ -88,10 +88,9 @@ func hsts(value string) Filter {
 	}}
 }
 
-// hideHeaders keeps fields of the upstream's response from the client. Filters
-// after it may set them.
+// hideHeaders keeps fields of the upstream's response from the client.
 func hideHeaders(names []string) Filter {
-	return Filter{Response: func(ex *exchange.Exchange) {
+	return Filter{Upstream: func(ex *exchange.Exchange) {
 		for _, name := range names {
 			ex.Response.Header.Del(name)
 		}

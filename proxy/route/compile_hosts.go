@@ -37,8 +37,12 @@ func (w *compiler) compileHosts() {
 
 // compileHost returns a host from all claims to it, or nil if there is none.
 func (w *compiler) compileHost(name string) *host {
-	claims := w.claims(name)
 	b := hostBuilder{}
+	claims := b.first(w.claims(name))
+	options := w.t.state.options
+	if options.FirstNamespace {
+		claims = b.owned(claims)
+	}
 	for _, c := range claims {
 		b.tls, b.regex = b.tls || c.tls, b.regex || c.regex
 	}
@@ -66,6 +70,9 @@ func (w *compiler) compileHost(name string) *host {
 	h := newHost(name, routes)
 	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
+	if options.FirstNamespace || options.NoCatchAll {
+		h.keepers, h.keepsWildcards = keepers(claims), options.FirstNamespace
+	}
 	return h
 }
 
@@ -79,14 +86,10 @@ func (w *compiler) claims(name string) []*claim {
 		u, _ := w.units.get(key)
 		claims = append(claims, u.byHost[name])
 	}
-	yields := func(c *claim) bool { return c.unit.leaving || c.yields }
-	if staying := slices.DeleteFunc(slices.Clone(claims), yields); len(staying) > 0 {
+	if staying := slices.DeleteFunc(slices.Clone(claims), func(c *claim) bool { return c.unit.leaving }); len(staying) > 0 {
 		claims = staying
 	}
 	slices.SortFunc(claims, func(a, b *claim) int { return a.unit.compareAge(b.unit) })
-	if len(claims) > 0 && claims[0].yields {
-		claims = claims[:1] // to redirect once is enough
-	}
 	return claims
 }
 

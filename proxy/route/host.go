@@ -21,8 +21,12 @@ type hostRest struct {
 	name     string    // "", "shop.example.com" or "*.example.com"
 	fallback *Route    // default backend, if no rule of any host matches
 	patterns []pattern // where paths are patterns: all but those of pathSet
-	loose    *pathSet  // the same paths spelled loosely, if that differs
-	cert     *tls.Certificate
+	keepers  []string  // namespaces that alone may have what its rules leave over; nil: any
+	// keepsWildcards says that a wildcard host of another namespace may not have it
+	// either, not only rules without host.
+	keepsWildcards bool
+	loose          *pathSet // the same paths spelled loosely, if that differs
+	cert           *tls.Certificate
 }
 
 // A smallHost is a host together with the text and the few paths that most hosts

@@ -23,6 +23,17 @@ type Options struct {
 	// docs/ingress-nginx.md. Zero: there is none.
 	ConfigMap snapshot.Key
 
+	// FirstNamespace lets only the namespace of the oldest Ingress that names a host
+	// have rules for it, and take what its rules leave over.
+	FirstNamespace bool
+	// NoCatchAll keeps rules without host and default backends from what the rules
+	// of a host leave over, unless one of these is of the same namespace.
+	NoCatchAll bool
+
 	// Now judges certificates. If it is zero, none expires.
 	Now time.Time
+}
+
+func (o Options) sameSharing(p Options) bool {
+	return o.FirstNamespace == p.FirstNamespace && o.NoCatchAll == p.NoCatchAll
 }

@@ -22,6 +22,8 @@ const (
 	UnknownOption         = "UnknownOption"         // of the ConfigMap; no effect
 	InvalidOption         = "InvalidOption"         // of the ConfigMap; no effect
 	UnsupportedOption     = "UnsupportedOption"     // of the ConfigMap; no effect
+	HostOwned             = "HostOwned"             // another namespace has the host
+	AliasUnused           = "AliasUnused"           // the host has rules of its own
 	CanaryUnused          = "CanaryUnused"          // the canary gets no requests
 	RouteClosed           = "RouteClosed"           // the route answers 503
 )

@@ -36,6 +36,9 @@ type settings struct {
 	customHeaders  string // custom-headers
 	cors           corsValues
 	redirTo        redirectOptions
+	location       filter.Replacement
+	errors         errorOptions
+	aliases        []string // server-alias
 	sessions       sessionOptions
 	canary         canaryOptions
 	wwwToo         bool // from-to-www-redirect
@@ -43,8 +46,9 @@ type settings struct {
 	rewrite        string // rewrite-target
 	allowed        string // the key that filled Access.Allow
 	tls            tlsSettings
-	limitCode      int // limit-req-status-code
-	limitConnCode  int // limit-conn-status-code
+	serviceAddress bool // service-upstream
+	limitCode      int  // limit-req-status-code
+	limitConnCode  int  // limit-conn-status-code
 }
 
 // defaults are the settings of an Ingress without annotations where no ConfigMap
@@ -86,7 +90,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

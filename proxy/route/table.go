@@ -23,6 +23,8 @@ type Backend struct {
 	Port    balance.PortRef
 	// AnyNode ignores externalTrafficPolicy: Local; see balance.Options.
 	AnyNode bool
+	// ServiceAddress asks the Service's own address instead of its endpoints.
+	ServiceAddress bool
 	// Policy is how requests are spread over the endpoints.
 	Policy balance.Policy
 	// TLS is how they are spoken to.
@@ -56,6 +58,9 @@ type Route struct {
 	Filters *filter.Settings
 	// Forwarding is how its requests are forwarded; nil: as all are.
 	Forwarding *exchange.Forwarding
+
+	// Errors is who answers instead of Backend where it cannot; nil: nobody.
+	Errors *ErrorPage
 
 	match   string // Path, normalised
 	want    redirect
@@ -144,6 +149,7 @@ func (t *Table) Match(r *exchange.Request) (found, guard *Route) {
 // spelled as in host.loose.
 func (t *Table) nearest(name, path []byte, req *exchange.Request, loose bool) *Route {
 	var fallback *Route
+	var kept *host // the most specific that keeps what its rules leave over
 	for rank := exactly; rank <= anyHost; rank++ {
 		h := t.host(name, rank)
 		if h == nil {
@@ -157,11 +163,14 @@ func (t *Table) nearest(name, path []byte, req *exchange.Request, loose bool) *R
 		if r == nil && h.regex {
 			r = h.matchPattern(path, req)
 		}
-		if r != nil {
+		if r != nil && kept.leaves(r, rank) {
 			return r
 		}
-		if fallback == nil {
+		if fallback == nil && h.fallback != nil && kept.leaves(h.fallback, rank) {
 			fallback = h.fallback
+		}
+		if kept == nil && h.keepers != nil {
+			kept = h
 		}
 		if h.sealed {
 			break

@@ -41,10 +41,22 @@ type claim struct {
 	weak     bool     // fallback yields to that of an Ingress without rules
 	sealed   bool     // see host.sealed
 	regex    bool     // see host.regex
-	yields   bool     // counts only where nobody else names the host
+	rank     rank     // by what it names the host
+	named    bool     // a rule has the host, with or without paths
 	tls      bool     // a tls entry is about this host
 	pair     *keyPair // the certificate it brings, if usable
 }
+
+// rank is by what a claim names its host: one counts only where there is none that
+// comes before it.
+type rank int
+
+// The ranks, in order.
+const (
+	byRule  rank = iota
+	byAlias      // server-alias
+	byWWW        // from-to-www-redirect
+)
 
 // compareAge is the order in which units win what two of them claim.
 func (u *unit) compareAge(o *unit) int {
@@ -78,6 +90,7 @@ type unitBuilder struct {
 	settings   *settings
 	filters    *filter.Settings // of routes without a rewrite; nil: none
 	forwarding *exchange.Forwarding
+	errors     *ErrorPage
 }
 
 func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
@@ -94,10 +107,12 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		return b.unit
 	}
 	b.filters, b.forwarding = b.settings.filtersOf(), b.settings.forwardingOf()
+	b.errors = b.errorPage()
 	b.rules()
 	if !b.settings.canary.on { // else there is nothing more to it, as in ingress-nginx
 		b.bothNames()
 		b.defaultBackend()
+		b.otherNames()
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
 		}
@@ -125,6 +140,7 @@ func (b *unitBuilder) rules() {
 			continue
 		}
 		c := b.claim(rule.Host)
+		c.named = true
 		c.sealed = b.class.Nginx && !b.settings.canary.on
 		if rule.HTTP == nil {
 			// "The rule defaults to a http catch-all", says the API: everything
@@ -243,7 +259,7 @@ func (b *unitBuilder) bothNames() {
 		}
 		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: orElse(b.settings.tls.redirectCode, 308)}
 		d := b.claim(other)
-		d.yields = true
+		d.rank = byWWW
 		d.routes = append(d.routes, &r)
 	}
 }
@@ -278,7 +294,7 @@ func (b *unitBuilder) defaultBackend() {
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
 	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
 		RedirectCode: b.settings.tls.redirectCode, plain: b.settings.tls.plain, hsts: b.settings.tls.header,
-		Filters: b.filters, Forwarding: b.forwarding, nginx: b.class.Nginx, guarded: b.settings.guards()}
+		Filters: b.filters, Forwarding: b.forwarding, Errors: b.errors, nginx: b.class.Nginx, guarded: b.settings.guards()}
 	b.rewrite(r)
 	backend, fault := b.backend(be)
 	r.Service, r.Port = backend.Service, backend.Port.String()
@@ -306,7 +322,7 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 	}
 	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Service.Name}
 	b.dependsOn(refTo(snapshot.Service, key))
-	backend := Backend{Service: key, AnyNode: b.class.Nginx, Policy: b.settings.policy, TLS: b.settings.upstream,
+	backend := Backend{Service: key, AnyNode: b.class.Nginx, ServiceAddress: b.settings.serviceAddress, Policy: b.settings.policy, TLS: b.settings.upstream,
 		Port: balance.PortRef{Number: be.Service.Port.Number, Name: be.Service.Port.Name}}
 	svc, ok := b.w.c.Services.Get(key)
 	if !ok {

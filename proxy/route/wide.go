@@ -123,6 +123,9 @@ func (w *wide) problem(f finding) {
 func (w *wide) finish() {
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		s.tls.header = s.tls.hsts.value()
+		if f := s.finishLocation(nil); f != nil && s == &w.own {
+			w.problem(finding{InvalidOption, f.message})
+		}
 		s.share()
 	}
 	if len(w.front.Trusted) > 0 && !w.trusting {

@@ -71,6 +71,9 @@ func (b *Backend) retire() {
 // Endpoints returns the set in force.
 func (b *Backend) Endpoints() *balance.Set { return b.state.Load().set }
 
+// Empty reports whether there is no endpoint to ask.
+func (b *Backend) Empty() bool { return len(b.state.Load().endpoints) == 0 }
+
 // Of is what leads to the backend.
 func (b *Backend) Of() route.Backend { return b.of }
 

@@ -1,0 +1,62 @@
+package dispatch
+
+import (
+	"strconv"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/route"
+)
+
+// emptiable is what a Forwarder may implement that can say beforehand that it has
+// nobody to ask.
+type emptiable interface{ Empty() bool }
+
+// forwardOr asks the backend with an index, or who stands in for it. Guards have
+// let the request pass by then: what they refuse, nobody else answers.
+func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int) {
+	page := rt.Errors
+	if page != nil && backend >= 0 && backend < len(r.backends) {
+		if b, ok := r.backends[backend].(emptiable); ok && b.Empty() {
+			r.tell(ex, rt, 503)
+			r.forward(ex, page.Backend)
+			return
+		}
+	}
+	r.forward(ex, backend)
+	if page == nil || !page.Replaces(ex.Response.Status) {
+		return
+	}
+	status := ex.Response.Status
+	if b := ex.Response.Body; b != nil {
+		b.Close()
+	}
+	unread := ex.Response.Close
+	ex.Answer(status, "") // whatever the backend said is forgotten
+	was := ex.Request
+	req := &ex.Request
+	r.tell(ex, rt, status)
+	req.Target, req.Body, req.Length, req.Upgrade = []byte("/"), nil, 0, nil
+	if string(req.Method) != "HEAD" {
+		req.Method = []byte("GET") // the body is gone
+	}
+	ex.Response.Header.Del("Content-Type")
+	r.forward(ex, page.Backend)
+	req.Method, req.Target, req.Body, req.Length, req.Upgrade = was.Method, was.Target, was.Body, was.Length, was.Upgrade
+	ex.Response.Close = ex.Response.Close || unread
+}
+
+// tell lets who stands in know what for, in the fields of ingress-nginx.
+func (r *routing) tell(ex *exchange.Exchange, rt *route.Route, status int) {
+	h := &ex.Request.Header
+	h.Set("X-Code", strconv.Itoa(status))
+	if accept := h.Get("Accept"); accept != nil {
+		h.SetBytes("X-Format", accept)
+	}
+	h.SetBytes("X-Original-URI", ex.Request.Target)
+	h.Set("X-Namespace", rt.Owner.Namespace)
+	h.Set("X-Ingress-Name", rt.Owner.Name)
+	h.Set("X-Service-Name", rt.Service.Name)
+	if rt.Backend >= 0 {
+		h.Set("X-Service-Port", r.table.Backends[rt.Backend].Port.String())
+	}
+}

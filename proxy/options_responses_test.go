@@ -1,0 +1,146 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+)
+
+// answering answers with the status that the query asks for, and with fields that
+// proxies rewrite.
+func answering(t *testing.T) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "http://inner.test:8080/app/login")
+		w.Header().Set("Refresh", "5; url=http://inner.test:8080/app/")
+		w.Header().Add("Set-Cookie", "a=b; Path=/app/x; Domain=.inner.test; HttpOnly")
+		w.Header().Add("Set-Cookie", "domain=c; path=/other; domain=else.test")
+		if code, err := strconv.Atoi(r.URL.Query().Get("status")); err == nil {
+			w.WriteHeader(code)
+		}
+		fmt.Fprintf(w, "backend %s", r.RequestURI)
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// errorPages says what it was told of the error.
+func errorPages(t *testing.T) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, _ := strconv.Atoi(r.Header.Get("X-Code"))
+		if r.URL.Path == "/" {
+			w.WriteHeader(code)
+		}
+		fmt.Fprintf(w, "page method=%s uri=%s", r.Method, r.RequestURI)
+		for _, name := range []string{"X-Code", "X-Format", "X-Original-URI", "X-Namespace", "X-Ingress-Name", "X-Service-Name", "X-Service-Port"} {
+			fmt.Fprintf(w, " %s=%s", name, r.Header.Get(name))
+		}
+		fmt.Fprintf(w, " id=%d", len(r.Header.Get("X-Request-ID")))
+	}))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+func responseCases() []wideCase {
+	pages := map[string]string{"default-backend": "pages", "custom-http-errors": "404,503"}
+	with := func(key, value string) map[string]string { return map[string]string{key: value} }
+	redirect := map[string]string{"proxy-redirect-from": "http://inner.test:8080/app", "proxy-redirect-to": "https://shop.test"}
+	return []wideCase{
+		{"proxy-redirect-from", nil, redirect, "/?status=302", 302, "Location: https://shop.test/login\r\n", ""},
+		{"proxy-redirect-to", nil, redirect, "/", 200, "Refresh: 5; url=https://shop.test/\r\n", ""},
+		{"proxy-redirect-from", nil, map[string]string{"proxy-redirect-from": "http://other.test", "proxy-redirect-to": "/"}, "/", 200, "Location: http://inner.test:8080/app/login\r\n", ""},
+		{"proxy-redirect-from", nil, with("proxy-redirect-from", "http://inner.test:8080"), "/", 200, "Location: http://inner.test:8080/app/login\r\n", ""},
+		{"proxy-redirect-to", nil, map[string]string{"proxy-redirect-from": "http://inner.test:8080", "proxy-redirect-to": "http://$host"}, "/", 200, "Location: http://inner.test", ""},
+		{"proxy-cookie-domain", nil, with("proxy-cookie-domain", "INNER.test shop.test"), "/", 200, "a=b; Path=/app/x; Domain=shop.test; HttpOnly\r\n", ""},
+		{"proxy-cookie-domain", nil, with("proxy-cookie-domain", "c evil.test"), "/", 200, "domain=c; path=/other; domain=else.test\r\n", "evil"},
+		{"proxy-cookie-path", nil, with("proxy-cookie-path", "/app /"), "/", 200, "a=b; Path=//x; Domain=.inner.test; HttpOnly\r\n", ""},
+		{"proxy-cookie-path", nil, with("proxy-cookie-path", "off"), "/", 200, "Path=/app/x;", ""},
+		{"default-backend", nil, map[string]string{"default-backend": "pages", "service": "empty"}, "POST /x?y\n\nbody", 200,
+			"page method=POST uri=/x?y X-Code=503 X-Format= X-Original-URI=/x?y X-Namespace=default X-Ingress-Name=i X-Service-Name=empty X-Service-Port=80 id=32", ""},
+		{"default-backend", nil, map[string]string{"default-backend": "gone", "service": "empty"}, "/", 503, "has no endpoint", ""},
+		{"default-backend", nil, with("default-backend", "pages"), "/?status=404", 404, "backend /", ""},
+		{"custom-http-errors", nil, pages, "POST /x?status=404\nAccept: text/html\n\nbody", 404,
+			"page method=GET uri=/ X-Code=404 X-Format=text/html X-Original-URI=/x?status=404 X-Namespace=default X-Ingress-Name=i X-Service-Name=web X-Service-Port=80 id=32", "Location"},
+		{"custom-http-errors", nil, pages, "HEAD /x?status=404", 404, "", "Location"},
+		{"custom-http-errors", nil, pages, "/x?status=500", 500, "backend /x", ""},
+		{"custom-http-errors", nil, with("custom-http-errors", "404"), "/x?status=404", 404, "backend /x", ""},
+		{"custom-http-errors", nil, map[string]string{"default-backend": "empty", "custom-http-errors": "404"}, "/x?status=404", 503, "has no endpoint", "backend /x"},
+		// What a guard refuses, nobody else answers (CVE-2026-24513).
+		{"custom-http-errors", nil, map[string]string{"default-backend": "pages", "custom-http-errors": "403", "denylist-source-range": "127.0.0.0/8"}, "/", 403, "may not pass", "page"},
+		{"disable-proxy-intercept-errors", nil, map[string]string{"default-backend": "pages", "custom-http-errors": "404", "disable-proxy-intercept-errors": "true"},
+			"/x?status=404", 404, "backend /x", ""},
+		{"service-upstream", nil, map[string]string{"service-upstream": "true", "service": "virtual"}, "/v", 200, "backend /v", ""},
+		{"service-upstream", nil, with("service", "virtual"), "/v", 503, "has no endpoint", ""},
+		{"service-upstream", nil, with("service-upstream", "true"), "/v", 503, "no address of its own", ""},
+	}
+}
+
+// TestResponseOptions asks over HTTP for each option about what backends answer.
+func TestResponseOptions(t *testing.T) {
+	files, p := start(t, nil)
+	web := answering(t)
+	_, port, _ := strings.Cut(web, ":")
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	virtual := service("virtual", corev1.ServicePort{Name: "a", Port: 80}, corev1.ServicePort{Name: "b", Port: int32(number)})
+	virtual.Spec.ClusterIP = "127.0.0.1"
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", web), service("empty", corev1.ServicePort{Port: 80}), virtual,
+		service("pages", corev1.ServicePort{Port: 80}), slice("pages", "", errorPages(t)))
+	addr := bound(p, false)
+	for i, k := range responseCases() {
+		t.Run(k.key, func(t *testing.T) {
+			host := fmt.Sprintf("%s-%d.test", k.key, i)
+			ing := annotated("i", host, k.with)
+			if k.with["service"] == "virtual" {
+				ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Number = int32(number)
+			}
+			files.Put(ing)
+			eventually(t, fmt.Sprintf("%v answers %q with %d, %q and not %q", k.with, k.request, k.status, k.says, k.not), func() bool {
+				status, said := ask(t, addr, host, k.request)
+				return status == k.status && strings.Contains(said, k.says) && (k.not == "" || !strings.Contains(said, k.not))
+			})
+		})
+	}
+}
+
+// TestServerAlias: the alias has the routes of its Ingress until somebody has
+// rules for that name.
+func TestServerAlias(t *testing.T) {
+	files, p := start(t, nil)
+	other := ingress("other", "alias.test", "/", "other", number)
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")),
+		service("other", corev1.ServicePort{Port: 80}), slice("other", "", echo(t, "other")),
+		annotated("a", "main.test", map[string]string{"server-alias": "alias.test, *.alias.test"}),
+		annotated("b", "second.test", map[string]string{"server-alias": "alias.test", "path": "/b", "service": "other"}))
+	addr := bound(p, false)
+	says := func(host, target, want string) {
+		t.Helper()
+		eventually(t, host+target+" is answered by "+want, func() bool { _, said := ask(t, addr, host, target); return strings.Contains(said, want) })
+	}
+	says("alias.test", "/x", "web uri=/x ")
+	says("alias.test", "/b", "other uri=/b ")
+	says("x.alias.test", "/x", "web uri=/x ")
+	files.Put(other)
+	says("alias.test", "/x", "other uri=/x ")
+	state, _ := p.State().(proxy.State)
+	told := 0
+	for _, problem := range state.Problems {
+		if problem.Reason == "AliasUnused" {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("%d are told of 2: %v", told, state.Problems)
+	}
+	files.Delete(snapshot.Ingress, snapshot.KeyOf(other))
+	says("alias.test", "/x", "web uri=/x ")
+}

@@ -1,0 +1,59 @@
+package route
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// parseAliases reads further names of the hosts.
+func parseAliases(s *settings, value string) error {
+	var list []string
+	for _, name := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		if why := invalidHost(name); why != "" {
+			return fmt.Errorf("%q %s; patterns are not understood", name, why)
+		}
+		list = append(list, name)
+	}
+	s.aliases = list
+	return nil
+}
+
+// otherNames gives the routes of the first host with paths its further names.
+func (b *unitBuilder) otherNames() {
+	if len(b.settings.aliases) == 0 {
+		return
+	}
+	var of *claim
+	for _, c := range b.claims {
+		if of == nil && c.host != "" && len(c.routes) > 0 {
+			of = c
+		}
+	}
+	if of == nil {
+		return
+	}
+	for _, name := range b.settings.aliases {
+		if b.byHost[name] != nil {
+			continue // it has rules of its own, or was named twice
+		}
+		c := b.claim(name)
+		c.rank, c.sealed, c.regex = byAlias, of.sealed, of.regex
+		for _, r := range of.routes {
+			c.routes = append(c.routes, b.renamed(r, name))
+		}
+		if of.fallback != nil {
+			c.fallback, c.weak = b.renamed(of.fallback, name), of.weak
+		}
+	}
+}
+
+// renamed returns r as it is on a host of another name.
+func (b *unitBuilder) renamed(r *Route, host string) *Route {
+	n := *r
+	n.Host = host
+	if n.Backend >= 0 {
+		b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[n.Backend]))
+	}
+	return &n
+}

@@ -1,0 +1,154 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/filter"
+)
+
+// These obey the options about what backends answer.
+
+func parseServiceAddress(s *settings, value string) (err error) {
+	s.serviceAddress, err = parseBool(value)
+	return err
+}
+
+// parseFixed reads text that is not a pattern and has no variables.
+func parseFixed(value string) (string, error) {
+	if _, err := parseText(value); err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(value, "~") || strings.ContainsAny(value, "$ \"';{}\\") {
+		return "", fmt.Errorf("%q is a pattern or has variables, which are not understood here", value)
+	}
+	return value, nil
+}
+
+// parseLocation reads one half of proxy_redirect. "off" and "default" ask for
+// nothing: the upstream is not known by an address that clients could reach.
+func parseLocation(of func(*filter.Replacement) *string) func(s *settings, value string) error {
+	return func(s *settings, value string) (err error) {
+		if value == "off" || value == "default" {
+			return nil
+		}
+		*of(&s.location), err = parseFixed(value)
+		return err
+	}
+}
+
+// finishLocation needs both halves.
+func (s *settings) finishLocation(refs) *finding {
+	switch l := s.location; {
+	case l.From != "" && l.To != "":
+		s.filters.Location = l
+	case l != filter.Replacement{}:
+		return &finding{InvalidAnnotation, "proxy-redirect-from and proxy-redirect-to have no effect without each other"}
+	}
+	return nil
+}
+
+// parseCookiePair reads "FROM TO".
+func parseCookiePair(of func(*filter.Cookies) *filter.Replacement) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		words := strings.Fields(value)
+		if value == "off" {
+			return nil
+		}
+		if len(words) != 2 {
+			return fmt.Errorf("%q is not what to replace, a space, and what by", value)
+		}
+		var pair filter.Replacement
+		var err error
+		if pair.From, err = parseFixed(words[0]); err != nil {
+			return err
+		}
+		if pair.To, err = parseFixed(words[1]); err != nil {
+			return err
+		}
+		own := filter.Cookies{}
+		if s.filters.Cookies != nil {
+			own = *s.filters.Cookies
+		}
+		*of(&own) = pair
+		s.filters.Cookies = &own
+		return nil
+	}
+}
+
+// errorOptions are the keys of pages that stand in for a backend's.
+type errorOptions struct {
+	service  string // default-backend
+	statuses []int  // custom-http-errors
+	off      bool   // disable-proxy-intercept-errors
+}
+
+func parseErrorBackend(s *settings, value string) error {
+	if strings.ContainsRune(value, '/') {
+		return fmt.Errorf("%q is not the name of a Service of the same namespace", value)
+	}
+	s.errors.service = value
+	return nil
+}
+
+func parseErrorStatuses(s *settings, value string) error {
+	var list []int
+	for word := range strings.SplitSeq(value, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		code, err := strconv.Atoi(word)
+		if err != nil || code < 400 || code > 599 {
+			return fmt.Errorf("%q is not a status from 400 to 599", word)
+		}
+		list = append(list, code)
+	}
+	s.errors.statuses = list
+	return nil
+}
+
+func parseErrorsOff(s *settings, value string) (err error) {
+	s.errors.off, err = parseBool(value)
+	return err
+}
+
+// ErrorPage is who answers in the place of a backend that has no endpoint, or that
+// answers with certain statuses. It is immutable.
+type ErrorPage struct {
+	Backend  int // index into Table.Backends
+	Statuses []int
+}
+
+// Replaces reports whether an answer with this status is replaced.
+func (p *ErrorPage) Replaces(status int) bool { return slices.Contains(p.Statuses, status) }
+
+// errorPage returns the one that the options ask for, or nil.
+func (b *unitBuilder) errorPage() *ErrorPage {
+	o := b.settings.errors
+	switch {
+	case o.service == "" && !slices.Equal(o.statuses, b.w.t.state.wide.settingsOf(b.class).errors.statuses):
+		b.problemf(InvalidAnnotation, "custom-http-errors has no effect without default-backend: this proxy has no pages of its own")
+		return nil
+	case o.service == "":
+		return nil
+	}
+	key := snapshot.Key{Namespace: b.ref.Namespace, Name: o.service}
+	b.dependsOn(refTo(snapshot.Service, key))
+	svc, ok := b.w.c.Services.Get(key)
+	if !ok || externalName(svc) || len(svc.Spec.Ports) == 0 {
+		b.problemf(MissingService, "default-backend has no effect: Service %s does not exist, is of type ExternalName or has no port", key)
+		return nil
+	}
+	page := &ErrorPage{Backend: b.w.acquire(Backend{
+		Service: key, AnyNode: b.class.Nginx, Port: balance.PortRef{Number: svc.Spec.Ports[0].Port},
+	})}
+	b.backends = append(b.backends, page.Backend)
+	if !o.off {
+		page.Statuses = o.statuses
+	}
+	return page
+}
