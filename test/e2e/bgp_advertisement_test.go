@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"quayside.io/test/lab"
 )
 
@@ -134,37 +137,72 @@ func TestBGPAdvertisements(t *testing.T) {
 	e.mark(e.Node(1).Name(), "rack", "a")
 	e.mark(e.Node(2).Name(), "rack", "b")
 	tor, core := e.bgpRouter("tor", 65001), e.bgpRouter("core", 64500)
-	e.Apply(bgpWorld + bgpPeer(tor, "tor", 65001, ", dualStackAddressFamily: true") + bgpPeer(core, "core", 64500, ", dualStackAddressFamily: true"))
+	e.Apply(bgpWorld + bgpPeer(tor, "tor", 65001, ", dualStackAddressFamily: true"))
 	e.bothAddresses("red")
 	e.bothAddresses("blue")
 	e.sessionsUp(tor)
-	e.sessionsUp(core)
 	before := e.neighbours(tor)
+	e.Apply(bgpPeer(core, "core", 64500, ", dualStackAddressFamily: true")) // peers come one by one
+	e.sessionsUp(core)
 	for _, c := range bgpCases() {
 		t.Run(c.name, func(t *testing.T) {
 			e := edge{e.With(t), t}
 			e.Apply(c.objects)
-			e.Eventually(settle, func() error {
-				for router, want := range map[*lab.Router][]string{tor: c.tor, core: c.core} {
-					for _, family := range []string{"ipv4", "ipv6"} {
-						got, err := e.table(router, family)
-						if err == nil && !slices.Equal(got, want) {
-							err = fmt.Errorf("%s: has %q, want %q", family, got, want)
-						}
-						if err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			})
+			e.has(tor, c.tor...)
+			e.has(core, c.core...)
 		})
 	}
+	t.Run("updates in place", func(t *testing.T) { e.bgpUpdates(t, tor) })
 	for hop, n := range e.neighbours(tor) {
 		if n.State != "Established" || n.Dropped != before[hop].Dropped {
 			t.Errorf("the session of %s was reset: %+v, was %+v", hop, n, before[hop])
 		}
 	}
+}
+
+// bgpUpdates changes one advertisement, and what it selects, in place.
+func (e edge) bgpUpdates(t *testing.T, tor *lab.Router) {
+	services, view := e.Kube().CoreV1().Services(e.Namespace()), edge{e.With(t), t}
+	update := func(spec string) {
+		t.Helper()
+		if err := view.TryApply(advert("a", spec)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view.Apply(advert("a", `serviceSelectors: [{matchLabels: {tier: gold}}]`))
+	view.has(tor, "red by 1 2 3, path 64500")
+	update(`serviceSelectors: [{matchLabels: {tier: silver}}]`)
+	view.has(tor, "blue by 1 2 3, path 64500")
+	for _, tier := range []string{"bronze", "silver"} {
+		label := fmt.Appendf(nil, `{"metadata":{"labels":{"tier":%q}}}`, tier)
+		if _, err := services.Patch(t.Context(), "blue", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		view.has(tor, map[string][]string{"silver": {"blue by 1 2 3, path 64500"}}[tier]...)
+	}
+	update(`ipAddressPools: [red], serviceSelectors: [], aggregationLength: 25, aggregationLengthV6: 64`)
+	view.has(tor, "red/pool by 1 2 3, path 64500")
+	update(`ipAddressPools: [red], aggregationLength: 32, aggregationLengthV6: 128, nodeSelectors: [{matchLabels: {rack: c}}]`)
+	view.has(tor)
+	e.mark(e.Node(3).Name(), "rack", "c")
+	view.has(tor, "red by 3, path 64500")
+}
+
+// has waits until a router has exactly these routes, in both families.
+func (e edge) has(router *lab.Router, want ...string) {
+	e.t.Helper()
+	e.Eventually(settle, func() error {
+		for _, family := range []string{"ipv4", "ipv6"} {
+			got, err := e.table(router, family)
+			if err == nil && !slices.Equal(got, want) {
+				err = fmt.Errorf("%s: has %q, want %q", family, got, want)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // table are the routes of a router as lines of bgpCase. Paths that differ only in

@@ -127,6 +127,24 @@ func (r rack) learns(address string, want ...string) {
 	})
 }
 
+// tells makes the router announce a prefix to every node.
+func (r rack) tells(prefix string) {
+	r.t.Helper()
+	r.router.Show("configure terminal\nrouter bgp 65001\nno bgp network import-check\naddress-family ipv4 unicast\nnetwork " + prefix)
+	r.Eventually(settle, func() error {
+		for _, hop := range r.hops() {
+			out, err := r.router.TryShow("show bgp ipv4 unicast neighbors " + hop + " advertised-routes json")
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(out, `"`+prefix+`"`) {
+				return fmt.Errorf("%s was not told %s", hop, prefix)
+			}
+		}
+		return nil
+	})
+}
+
 // bgpPath is one path of an address in a router's table.
 type bgpPath struct {
 	Stale          bool

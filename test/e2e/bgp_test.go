@@ -11,7 +11,7 @@ import (
 // of its advertisement, over sessions with a password from a Secret; one with
 // externalTrafficPolicy: Local from the nodes of its ready pods only. It spreads
 // over all of them (ECMP), and what it learns it reaches. So does a pod behind
-// the Service (hairpin).
+// the Service (hairpin). What it tells in turn no node learns.
 func TestBGPRouterLearnsServices(t *testing.T) {
 	beside(t)
 	e := big(t)
@@ -28,6 +28,21 @@ func TestBGPRouterLearnsServices(t *testing.T) {
 				t.Errorf("%s answers %d to %s", address, got, who)
 			}
 		}
+	}
+	r.tells("203.0.113.0/24")
+	for _, n := range e.Nodes() {
+		if route := n.Exec("ip", "route", "show", "203.0.113.0/24"); route != "" {
+			t.Errorf("%s has learned %s", n.Name(), route)
+		}
+	}
+	text := e.Quayside().Speaker(e.Node(1)).Admin("/metrics")
+	for name, want := range map[string]float64{"session_up": 1, "announced_prefixes": 2, "session_flaps_total": 0} {
+		if got := sample(t, text, "quayside_bgp_"+name, "peer", "tor"); got != want {
+			t.Errorf("quayside_bgp_%s is %v, want %v", name, got, want)
+		}
+	}
+	if sample(t, text, "quayside_bgp_updates_received_total", "peer", "tor") == 0 {
+		t.Error("no UPDATE from the router is counted")
 	}
 	e.Eventually(settle, func() error {
 		for node, s := range e.speakerStatuses() {
@@ -104,6 +119,13 @@ spec: {receiveInterval: 100, transmitInterval: 100, detectMultiplier: 5}
 	far := e.serviceAddress("far")
 	r.learns(far, e.hops()...)
 	e.Eventually(settle, func() error { return bfdUp(r.router, e.hops()) })
+	e.Eventually(settle, func() error {
+		text := e.Quayside().Speaker(e.Node(1)).Admin("/metrics")
+		if up := sample(t, text, "quayside_bfd_session_up", "peer", "tor"); up != 1 {
+			return fmt.Errorf("quayside_bfd_session_up is %v", up)
+		}
+		return nil
+	})
 	silent := e.Node(3)
 	silent.Fail()
 	r.learns(far, e.hops(e.Node(1), e.Node(2))...)

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// l2Row is one thing that MetalLB's own end-to-end tests of layer 2
-// (e2etest/l2tests) assert, and where it is asserted here. Its tests of
-// assignment are scenarios of controller/assign.
-type l2Row struct {
+// suiteRow is one thing that MetalLB's own end-to-end tests (e2etest/l2tests and
+// bgptests) assert, and where it is asserted here. Its tests of assignment are
+// scenarios of controller/assign.
+type suiteRow struct {
 	file, title string
 	// tests are "folder TestName", with the name of a subtest after a colon, or
 	// a scenario file.
@@ -23,12 +23,12 @@ type l2Row struct {
 // memory.
 const sticky = "a node that may hold the address again takes nothing back by itself: moving an address cuts its connections"
 
-func l2Rows() []l2Row {
+func l2Rows() []suiteRow {
 	return slices.Concat(serviceRows(), selectorRows(), preferenceRows())
 }
 
-func serviceRows() []l2Row {
-	return []l2Row{
+func serviceRows() []suiteRow {
+	return []suiteRow{
 		{file: "l2.go", title: "should work for ExternalTrafficPolicy=Cluster",
 			tests: []string{"test/e2e TestClusterPolicy", "test/e2e TestL2OneAnswerer"}},
 		{file: "l2.go", title: "process the status as L2ServiceStatus along with service",
@@ -57,8 +57,8 @@ func serviceRows() []l2Row {
 	}
 }
 
-func selectorRows() []l2Row {
-	return []l2Row{
+func selectorRows() []suiteRow {
+	return []suiteRow{
 		{file: "interface_selector.go", title: "L2ServiceStatus interface",
 			tests: []string{"test/e2e TestL2Advertisements: interface_selector.go: the load balancer's MAC is that of the interface"}},
 		{file: "interface_selector.go", title: "LB IP's MAC",
@@ -90,8 +90,8 @@ func selectorRows() []l2Row {
 	}
 }
 
-func preferenceRows() []l2Row {
-	return []l2Row{
+func preferenceRows() []suiteRow {
+	return []suiteRow{
 		{file: "preferred_node.go", title: "prefer and fall back",
 			tests: []string{"test/e2e TestL2PreferredNodes: prefer, and fall back", "speaker/announce/testdata/preferred.txt", "speaker/announce/testdata/preferred-away.txt"}},
 		{file: "preferred_node.go", title: "no match is the baseline",
@@ -112,8 +112,12 @@ func preferenceRows() []l2Row {
 	}
 }
 
-// Every row names a test that exists, so that a reader finds it.
-func TestL2RowsAreTested(t *testing.T) {
+func TestL2RowsAreTested(t *testing.T) { checkRows(t, l2Rows()) }
+
+// checkRows sees to it that every row names a test that exists, so that a reader
+// finds it.
+func checkRows(t *testing.T, rows []suiteRow) {
+	t.Helper()
 	source := map[string]string{}
 	read := func(dir string) string {
 		if _, ok := source[dir]; !ok {
@@ -122,7 +126,7 @@ func TestL2RowsAreTested(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, file := range files {
-				if filepath.Base(file) == "l2_rows_test.go" {
+				if strings.HasSuffix(file, "_rows_test.go") {
 					continue
 				}
 				text, err := os.ReadFile(file)
@@ -134,7 +138,7 @@ func TestL2RowsAreTested(t *testing.T) {
 		}
 		return source[dir]
 	}
-	for _, r := range l2Rows() {
+	for _, r := range rows {
 		if len(r.tests) == 0 {
 			t.Errorf("%s, %s: no test", r.file, r.title)
 		}
