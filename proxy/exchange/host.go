@@ -1,6 +1,9 @@
 package exchange
 
-import "bytes"
+import (
+	"bytes"
+	"net/netip"
+)
 
 // SplitHost cuts the port off "name:port"; it is empty if there is none. A name
 // in brackets keeps them.
@@ -10,4 +13,40 @@ func SplitHost(host []byte) (name, port []byte) {
 		return host, nil
 	}
 	return host[:i], host[i+1:]
+}
+
+// ValidHost reports whether b may be a host with or without a port (RFC 3986
+// section 3.2.2). An empty one is that of an HTTP/1.0 request.
+func ValidHost(b []byte) bool {
+	name, port := SplitHost(b)
+	if len(b) > 0 && len(name) == 0 || len(name) < len(b) && len(port) == 0 {
+		return false
+	}
+	for _, c := range port {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	if len(name) > 0 && name[0] == '[' {
+		return validLiteral(name)
+	}
+	for _, c := range name {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.' || c == '-' || c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// validLiteral reports whether b is an IPv6 address in brackets, without a zone,
+// which means nothing to anybody else.
+func validLiteral(b []byte) bool {
+	if len(b) < 2 || b[len(b)-1] != ']' {
+		return false
+	}
+	a, err := netip.ParseAddr(string(b[1 : len(b)-1]))
+	return err == nil && a.Is6() && a.Zone() == ""
 }

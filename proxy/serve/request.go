@@ -21,7 +21,7 @@ func (rc *requestContext) read() (refusal string) {
 	r := &rc.ex.Request
 	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
 	r.Peer = rc.client
-	r.TLS, r.Received = rc.ctx.IsTLS(), rc.ctx.Time()
+	r.TLS, r.Received = rc.client.secret, rc.ctx.Time()
 	r.Client = netip.AddrPortFrom(rc.client.identify(), 0)
 	if !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0" {
 		return "the version is neither HTTP/1.0 nor HTTP/1.1"
@@ -35,7 +35,7 @@ func (rc *requestContext) read() (refusal string) {
 	if refusal := rc.readTarget(); refusal != "" {
 		return refusal
 	}
-	if !validHost(r.Host) {
+	if !exchange.ValidHost(r.Host) {
 		return "the host is malformed"
 	}
 	rc.hop = r.Header.StripHop()
@@ -156,40 +156,4 @@ func isHTTP2(upgrade []byte) bool {
 		}
 	}
 	return false
-}
-
-// validHost reports whether b may be a host with or without a port (RFC 3986
-// section 3.2.2). An empty one is that of an HTTP/1.0 request.
-func validHost(b []byte) bool {
-	name, port := exchange.SplitHost(b)
-	if len(b) > 0 && len(name) == 0 || len(name) < len(b) && len(port) == 0 {
-		return false
-	}
-	for _, c := range port {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	if len(name) > 0 && name[0] == '[' {
-		return validLiteral(name)
-	}
-	for _, c := range name {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.' || c == '-' || c == '_':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// validLiteral reports whether b is an IPv6 address in brackets, without a zone,
-// which means nothing to anybody else.
-func validLiteral(b []byte) bool {
-	if len(b) < 2 || b[len(b)-1] != ']' {
-		return false
-	}
-	a, err := netip.ParseAddr(string(b[1 : len(b)-1]))
-	return err == nil && a.Is6() && a.Zone() == ""
 }

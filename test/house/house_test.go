@@ -64,6 +64,7 @@ func floors() map[string]int {
 		"proxy/asker":          3,
 		"proxy/dispatch":       3,
 		"proxy/serve":          3,
+		"proxy/h2":             3,
 		"command/admin":        3,
 		"command/demo":         3,
 		"command/forward":      3,
@@ -107,7 +108,7 @@ func keepers() map[string][]string {
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/dispatch", "proxy/serve", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
 	}
 }
 

@@ -1,0 +1,329 @@
+package h2
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+const (
+	// frameSize is the largest payload of a frame, both ways: what RFC 9113 section
+	// 4.2 begins with.
+	frameSize = 16 << 10
+	// readSize is how much is read at once at most while frames are small; the rest
+	// of a larger one goes where it belongs.
+	readSize = 4 << 10
+	// tableSize is that of the table by which the client shortens its fields.
+	tableSize = 4 << 10
+	// streamWindow and connWindow are how much of request bodies a client may send
+	// that nobody has read yet.
+	streamWindow = 256 << 10
+	connWindow   = 1 << 20
+	// maxWindow is RFC 9113's.
+	maxWindow = 1<<31 - 1
+	// farewell is how long the last frames may take.
+	farewell = 2 * time.Second
+	// deadlineSlack is the part of Options.Timeout by which a deadline may strike
+	// earlier than asked for, since setting one costs more than looking.
+	deadlineSlack = 12
+)
+
+// fault is why a connection ends that cannot go on: a connection error of RFC 9113
+// section 5.4.1.
+type fault struct {
+	code http2.ErrCode
+	why  string // for the client's log, and ours
+}
+
+func (f *fault) Error() string { return fmt.Sprintf("%v: %s", f.code, f.why) }
+
+var (
+	errReset = errors.New("the client has reset the stream")
+	errOver  = errors.New("the connection is over")
+	errDone  = errors.New("everything was served before the connection was to end")
+)
+
+// conn is one connection. One goroutine reads from it, and owns what stands before
+// mu; the lock guards what stands behind it, and the like of every stream.
+type conn struct {
+	server   *Server
+	nc       net.Conn
+	peer     Peer
+	covered  atomic.Pointer[string] // the last host that peer.Covers agreed to
+	inbound  inbound
+	writers  sync.WaitGroup
+	handlers sync.WaitGroup
+
+	mu      sync.Mutex
+	streams map[uint32]*stream // open or half closed
+	running int                // requests whose goroutine has not ended
+	last    uint32             // the client's latest stream
+	closed  recent
+	budget  budget
+	granted window // what the client may send
+	out     output
+	parting parting
+	over    bool
+}
+
+// inbound is how frames are read.
+type inbound struct {
+	reader   *bufio.Reader
+	framer   *http2.Framer
+	decoder  *hpack.Decoder
+	block    block
+	starting []*stream // requests that have come; they start before the reader waits
+	readBy   time.Time // the deadline in force
+	frames   int       // that have come; only the first counts
+}
+
+// window is how much a client may still send, and how much of what it has sent is
+// read but not granted again.
+type window struct{ left, read int }
+
+// recent remembers streams that have closed not long ago, since what may still come
+// for them depends on how they did: two bits of sense, the id and who reset it.
+type recent struct {
+	ids  [64]uint32 // shifted left by one; the last bit says that we reset it
+	next int
+}
+
+func (r *recent) add(id uint32, reset bool) {
+	id <<= 1
+	if reset {
+		id |= 1
+	}
+	r.ids[r.next%len(r.ids)] = id
+	r.next++
+}
+
+// find reports whether the stream is remembered, and whether we reset it.
+func (r *recent) find(id uint32) (found, reset bool) {
+	for _, have := range r.ids {
+		if have != 0 && have>>1 == id {
+			return true, have&1 != 0
+		}
+	}
+	return false, false
+}
+
+func newConn(s *Server, nc net.Conn, p Peer) *conn {
+	c := &conn{server: s, nc: nc, peer: p, streams: map[uint32]*stream{}}
+	c.granted.left = connWindow
+	c.out.window, c.out.initial = 65535, 65535
+	in := &c.inbound
+	in.reader = bufio.NewReaderSize(nc, readSize)
+	in.framer = http2.NewFramer(nil, in.reader)
+	in.framer.SetReuseFrames()
+	in.framer.SetMaxReadFrameSize(frameSize)
+	in.decoder = hpack.NewDecoder(tableSize, c.field)
+	in.decoder.SetMaxStringLength(maxBlock)
+	return c
+}
+
+// serve reads until the connection ends, and then ends it.
+func (c *conn) serve() {
+	err := c.read()
+	c.mu.Lock()
+	c.over = true
+	var f *fault
+	switch {
+	case errors.As(err, &f):
+		c.out.pending = appendGoAway(c.out.pending, c.last, f.code, f.why)
+		c.count(f)
+	case !errors.Is(err, errDone):
+		c.out.pending = nil // there is nobody to read it
+	}
+	c.parting.stop()
+	for _, s := range c.streams {
+		c.abandon(s, errOver, false)
+	}
+	c.nc.SetWriteDeadline(time.Now().Add(farewell)) // before the last write: the deadline in force may have passed
+	c.kick()
+	c.mu.Unlock()
+	c.dropStarting()
+	c.writers.Wait()
+	c.nc.Close()
+	c.handlers.Wait()
+}
+
+func (c *conn) count(f *fault) {
+	switch f.code {
+	case http2.ErrCodeNo:
+		return
+	case http2.ErrCodeEnhanceYourCalm:
+		c.server.stats.overdrew.Add(1)
+	default:
+		c.server.stats.faults.Add(1)
+	}
+	c.server.options.Log.Debug("an HTTP/2 connection ended", "client", c.peer.Client, "error", f)
+}
+
+// read takes frames until the connection ends; the error is never nil.
+func (c *conn) read() error {
+	c.greet()
+	if err := c.preface(); err != nil {
+		return err
+	}
+	in := &c.inbound
+	for {
+		if err := c.await(); err != nil {
+			return err
+		}
+		head, err := in.framer.ReadFrameHeader()
+		var f http2.Frame
+		if err == nil {
+			f, err = in.framer.ReadFrameForHeader(head)
+		}
+		var stream http2.StreamError
+		switch {
+		case err == nil:
+			err = c.handle(f)
+		case errors.As(err, &stream) && head.Type == http2.FrameHeaders:
+			// Its fields were not decoded, and nothing after them can be.
+			err = &fault{stream.Code, "the padding of a HEADERS frame is too long"}
+		}
+		if err = c.judge(head, err); err != nil {
+			return err
+		}
+	}
+}
+
+// greet sends our SETTINGS.
+func (c *conn) greet() {
+	o := &c.server.options
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.pending = appendSettings(c.buffer(),
+		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(o.Streams)},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(o.HeadSize)},
+		http2.Setting{ID: http2.SettingNoRFC7540Priorities, Val: 1},
+	)
+	c.out.pending = appendWindowUpdate(c.out.pending, 0, connWindow-65535)
+	c.kick()
+}
+
+// preface reads the first 24 bytes of a client (RFC 9113 section 3.4).
+func (c *conn) preface() error {
+	var got [len(http2.ClientPreface)]byte
+	if err := c.patience(); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(c.inbound.reader, got[:]); err != nil {
+		return err
+	}
+	if string(got[:]) != http2.ClientPreface {
+		return &fault{http2.ErrCodeProtocol, "the connection preface is another"}
+	}
+	return nil
+}
+
+// await returns when the next frame begins. Requests that have come are started
+// before it waits, and not sooner: the body of most follows at once, and then they
+// have it in memory.
+func (c *conn) await() error {
+	in := &c.inbound
+	if !frameBuffered(in.reader) {
+		c.start()
+	}
+	for {
+		if err := c.patience(); err != nil {
+			return err
+		}
+		_, err := in.reader.Peek(1)
+		var timeout net.Error
+		switch {
+		case err == nil:
+			return c.patience() // for all of it
+		case !errors.As(err, &timeout) || !timeout.Timeout():
+			return err
+		}
+		c.mu.Lock()
+		idle, done := len(c.streams) == 0 && c.running == 0, c.parting.done
+		c.mu.Unlock()
+		switch {
+		case done:
+			return errDone
+		case in.block.open:
+			return &fault{http2.ErrCodeProtocol, "the field block did not arrive in time"}
+		case idle:
+			return &fault{http2.ErrCodeNo, "idle"}
+		}
+		in.readBy = time.Time{}
+	}
+}
+
+// frameBuffered reports whether the next frame has arrived in full.
+func frameBuffered(r *bufio.Reader) bool {
+	const header = 9
+	if r.Buffered() < header {
+		return false
+	}
+	b, err := r.Peek(header)
+	return err == nil && r.Buffered() >= header+(int(b[0])<<16|int(b[1])<<8|int(b[2]))
+}
+
+// patience gives the client another while to send the next bytes.
+func (c *conn) patience() error {
+	in, timeout := &c.inbound, c.server.options.Timeout
+	now := time.Now()
+	if left := in.readBy.Sub(now); left > timeout-timeout/deadlineSlack && left <= timeout {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parting.done {
+		return errDone
+	}
+	in.readBy = now.Add(timeout)
+	return c.nc.SetReadDeadline(in.readBy)
+}
+
+// judge turns what went wrong with a frame into what it means for the connection:
+// nil if only a stream ends by it.
+func (c *conn) judge(head http2.FrameHeader, err error) error {
+	var stream http2.StreamError
+	var connection http2.ConnectionError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &connection):
+		why := "a frame breaks the protocol"
+		if detail := c.inbound.framer.ErrorDetail(); detail != nil {
+			why = detail.Error()
+		}
+		return &fault{http2.ErrCode(connection), why}
+	case errors.Is(err, http2.ErrFrameTooLarge):
+		return &fault{http2.ErrCodeFrameSize, "a frame is larger than we allow"}
+	case errors.As(err, &stream):
+		return c.refuse(stream.StreamID, stream.Code)
+	case errors.Is(err, io.ErrUnexpectedEOF) && head.Length <= 5:
+		return &fault{http2.ErrCodeFrameSize, "a frame is too short"}
+	}
+	return err
+}
+
+// pay takes cost from the client's budget. The lock must not be held.
+func (c *conn) pay(cost int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.charge(cost)
+}
+
+// charge is pay with the lock held. It is also where replies that nobody reads are
+// noticed.
+func (c *conn) charge(cost int) error {
+	if !c.budget.spend(cost, time.Now()) || len(c.out.pending) > maxPending {
+		return &fault{http2.ErrCodeEnhanceYourCalm, "too many frames that ask for work and bring none"}
+	}
+	return nil
+}

@@ -1,0 +1,387 @@
+package h2
+
+import (
+	"bytes"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"quayside.io/proxy/exchange"
+)
+
+const (
+	// maxBlock is the largest field block in its compressed form, and the largest
+	// name or value in it. A larger one ends the connection, a smaller one that
+	// unfolds to more than Options.HeadSize is answered 431.
+	maxBlock = 64 << 10
+	// maxContinuations is how many frames may follow a HEADERS frame.
+	maxContinuations = 16
+)
+
+// block is a field block that arrives, in one frame or more.
+type block struct {
+	open    bool // more frames are to come
+	id      uint32
+	end     bool          // the stream ends with it
+	code    http2.ErrCode // why the stream is reset when it has been read, if it is
+	stream  *stream       // of a new request; nil: the fields are a trailer, or nobody's
+	trailer exchange.Trailer
+	frames  int
+	bytes   int    // compressed
+	size    int    // as the fields count against the limit
+	large   bool   // over it
+	bad     string // why the fields are malformed
+}
+
+func (c *conn) onHeaders(f *http2.HeadersFrame) error {
+	b := &c.inbound.block
+	*b = block{id: f.StreamID, end: f.StreamEnded()}
+	if f.HasPriority() && f.Priority.StreamDep == f.StreamID {
+		b.bad = "the stream depends on itself"
+	}
+	if err := c.open(b); err != nil {
+		return err
+	}
+	return c.decode(f.HeaderBlockFragment(), f.HeadersEnded())
+}
+
+func (c *conn) onContinuation(f *http2.ContinuationFrame) error {
+	if c.inbound.block.frames > maxContinuations {
+		return &fault{http2.ErrCodeEnhanceYourCalm, "too many CONTINUATION frames"}
+	}
+	return c.decode(f.HeaderBlockFragment(), f.HeadersEnded())
+}
+
+// open finds out whose fields a block brings.
+func (c *conn) open(b *block) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streams[b.id]
+	switch {
+	case b.id%2 == 0:
+		return &fault{http2.ErrCodeProtocol, "a client opens streams with odd numbers"}
+	case s != nil && s.ended:
+		b.code = http2.ErrCodeStreamClosed
+	case s != nil && !b.end:
+		b.bad = "a trailer does not end its stream"
+	case s != nil:
+		return nil
+	case b.id <= c.last:
+		found, reset := c.closed.find(b.id)
+		switch {
+		case found && reset: // sent before our RST_STREAM had arrived
+			b.code = http2.ErrCodeStreamClosed
+			return c.charge(costFrame)
+		case found:
+			return &fault{http2.ErrCodeStreamClosed, "HEADERS for a closed stream"}
+		}
+		return &fault{http2.ErrCodeProtocol, "a stream's number is lower than one before"}
+	default:
+		c.last = b.id
+		if c.parting.final || len(c.streams) >= c.server.options.Streams || c.running >= 2*c.server.options.Streams {
+			b.code = http2.ErrCodeRefusedStream
+			c.server.stats.refused.Add(1)
+			return nil
+		}
+		b.stream = c.server.acquire(c, b.id)
+	}
+	return nil
+}
+
+// decode unfolds part of a block. Whatever becomes of the fields, all are decoded,
+// since those of later blocks refer to them.
+func (c *conn) decode(fragment []byte, last bool) error {
+	in := &c.inbound
+	b := &in.block
+	b.open = true
+	b.frames++
+	if b.bytes += len(fragment); b.bytes > maxBlock {
+		return &fault{http2.ErrCodeEnhanceYourCalm, "a field block is too large"}
+	}
+	in.decoder.SetEmitEnabled(!b.large)
+	if _, err := in.decoder.Write(fragment); err != nil {
+		return &fault{http2.ErrCodeCompression, err.Error()}
+	}
+	if !last {
+		return nil
+	}
+	if err := in.decoder.Close(); err != nil {
+		return &fault{http2.ErrCodeCompression, err.Error()}
+	}
+	b.open = false
+	switch {
+	case b.code != 0:
+		return http2.StreamError{StreamID: b.id, Code: b.code}
+	case b.stream != nil:
+		return c.admit(b)
+	}
+	return c.takeTrailer(b)
+}
+
+// field takes one field of the block.
+func (c *conn) field(f hpack.HeaderField) {
+	b := &c.inbound.block
+	if b.size += int(f.Size()); b.size > c.server.options.HeadSize {
+		b.large = true
+		c.inbound.decoder.SetEmitEnabled(false)
+		return
+	}
+	switch {
+	case b.bad != "" || b.code != 0:
+	case b.stream != nil:
+		b.bad = b.stream.takeField(f.Name, f.Value)
+	case !validName(f.Name) || !validValue(f.Value) || endsHere(f.Name, f.Value):
+		b.bad = "a trailer field is malformed"
+	default:
+		b.trailer.Add([]byte(f.Name), []byte(f.Value))
+	}
+}
+
+// admit begins a request, or refuses it.
+func (c *conn) admit(b *block) error {
+	s := b.stream
+	if b.bad == "" && !b.large {
+		b.bad = s.complete(b.end)
+	}
+	if b.bad != "" {
+		s.refuseUnseen(400)
+		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeProtocol}
+	}
+	if b.large {
+		s.ex.Answer(431, "431 Request Header Fields Too Large: the limit is "+c.server.headLimit()+" bytes\n")
+	}
+	c.mu.Lock()
+	s.ended = b.end
+	s.window, s.granted.left = c.out.initial, streamWindow
+	c.streams[s.id] = s
+	c.running++
+	c.mu.Unlock()
+	c.inbound.starting = append(c.inbound.starting, s)
+	return nil
+}
+
+// takeTrailer ends a request with the fields behind its body.
+func (c *conn) takeTrailer(b *block) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streams[b.id]
+	switch {
+	case s == nil:
+		return nil // it was answered meanwhile
+	case b.bad != "" || b.large:
+		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeProtocol}
+	}
+	for _, f := range b.trailer.Header.Fields() {
+		s.ex.Request.Trailer.Add(f.Name, f.Value)
+	}
+	return c.endOf(s)
+}
+
+// requestHead is what the fields of a request have said so far.
+type requestHead struct {
+	seen    pseudo
+	regular bool // a field that is no pseudo field has come
+	scheme  []byte
+	host    []byte // the Host field
+	length  int64  // Content-Length, or -1
+	cookies int
+	te      bool // trailers are welcome
+	expects bool // 100 (Continue)
+	unknown bool // another expectation
+}
+
+// pseudo is a set of the pseudo fields.
+type pseudo uint8
+
+const (
+	method pseudo = 1 << iota
+	scheme
+	authority
+	path
+)
+
+// takeField takes one field and returns why the request is malformed, if it is.
+func (s *stream) takeField(name, value string) (bad string) {
+	h := &s.head
+	if !validValue(value) {
+		return "a field's value is malformed"
+	}
+	if len(name) > 0 && name[0] == ':' {
+		return s.takePseudo(name, value)
+	}
+	h.regular = true
+	if !validName(name) {
+		return "a field's name is malformed"
+	}
+	if endsHere(name, value) {
+		return "a field belongs to HTTP/1.1"
+	}
+	switch name {
+	case "host":
+		if h.host != nil {
+			return "there are two Host fields"
+		}
+		h.host = s.keep(value)
+		return ""
+	case "content-length":
+		n, ok := parseLength(value)
+		if !ok || h.length >= 0 {
+			return "the Content-Length is malformed"
+		}
+		h.length = n
+		return ""
+	case "te":
+		h.te = true
+		return ""
+	case "expect":
+		h.expects = exchange.EqualFold([]byte(value), "100-continue")
+		h.unknown = !h.expects
+		return ""
+	case "cookie":
+		h.cookies++
+	}
+	s.ex.Request.Header.Add(name, value)
+	return ""
+}
+
+func (s *stream) takePseudo(name, value string) (bad string) {
+	h, r := &s.head, &s.ex.Request
+	if h.regular {
+		return "a pseudo field stands behind others"
+	}
+	var which pseudo
+	switch name {
+	case ":method":
+		which, r.Method = method, s.keep(value)
+	case ":scheme":
+		which, h.scheme = scheme, s.keep(value)
+	case ":authority":
+		which, r.Host = authority, s.keep(value)
+	case ":path":
+		which, r.Target = path, s.keep(value)
+	default:
+		return "a pseudo field is unknown"
+	}
+	if h.seen&which != 0 {
+		return "a pseudo field comes twice"
+	}
+	h.seen |= which
+	return ""
+}
+
+// keep copies what must outlive the block.
+func (s *stream) keep(value string) []byte {
+	start := len(s.text)
+	s.text = append(s.text, value...)
+	return s.text[start:len(s.text):len(s.text)]
+}
+
+// complete checks the fields as a whole, and makes them the exchange's.
+func (s *stream) complete(ends bool) (bad string) {
+	h, r := &s.head, &s.ex.Request
+	switch {
+	case h.seen&method == 0 || len(r.Method) == 0 || !exchange.IsToken(r.Method):
+		return "there is no method"
+	case string(r.Method) == "CONNECT":
+		if h.seen&(scheme|path) != 0 || h.seen&authority == 0 {
+			return "CONNECT has an authority, and no scheme and path"
+		}
+		r.Target = []byte("/")
+	case h.seen&scheme == 0 || h.seen&path == 0 || !validTarget(r.Target):
+		return "there is no scheme, or no path"
+	}
+	if h.host != nil {
+		if h.seen&authority != 0 && !exchange.EqualFold(h.host, string(r.Host)) {
+			return "Host differs from :authority"
+		}
+		r.Host = h.host
+	}
+	if ends && h.length > 0 {
+		return "there is a Content-Length and no content"
+	}
+	if h.cookies > 1 {
+		joinCookies(&r.Header)
+	}
+	hop := r.Header.StripHop()
+	r.Trailer.Announced, r.TakesTrailers = hop.Announced, h.te
+	if !ends && h.length != 0 {
+		r.Body, r.Length = (*requestBody)(s), h.length
+	}
+	return ""
+}
+
+// joinCookies makes one field of those that a client may have cut its cookies into
+// (RFC 9113 section 8.2.3).
+func joinCookies(h *exchange.Header) {
+	var all [][]byte
+	for _, f := range h.Fields() {
+		if exchange.EqualFold(f.Name, "cookie") {
+			all = append(all, f.Value)
+		}
+	}
+	joined := bytes.Join(all, []byte("; "))
+	h.SetBytes("cookie", joined)
+}
+
+// validName reports whether s may name a field: a token in lower case (RFC 9113
+// section 8.2.1).
+func validName(s string) bool {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			return false
+		}
+	}
+	return len(s) > 0 && exchange.IsToken([]byte(s))
+}
+
+// validValue reports whether s may be a field's value: no control character but the
+// tab, and no white space around it.
+func validValue(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
+			return false
+		}
+	}
+	return len(s) == 0 || !isSpace(s[0]) && !isSpace(s[len(s)-1])
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+// validTarget reports whether b may stand in a request line: whatever could end it
+// there would let the backend see another request.
+func validTarget(b []byte) bool {
+	for _, c := range b {
+		if c <= ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// endsHere reports whether a field speaks of a connection of HTTP/1.1 (RFC 9113
+// section 8.2.2).
+func endsHere(name, value string) bool {
+	switch name {
+	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
+		return true
+	case "te":
+		return value != "trailers"
+	}
+	return false
+}
+
+// parseLength reads a Content-Length: digits only, and not so many that they
+// overflow.
+func parseLength(s string) (int64, bool) {
+	if len(s) == 0 || len(s) > 18 {
+		return 0, false
+	}
+	var n int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(s[i]-'0')
+	}
+	return n, true
+}

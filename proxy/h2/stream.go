@@ -1,0 +1,289 @@
+package h2
+
+import (
+	"errors"
+	"io"
+	"net/netip"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/route"
+)
+
+// serverName is what a response says that came without a Server field.
+const serverName = "quayside"
+
+// keptQueue is the largest memory for a body that a stream keeps for the next.
+const keptQueue = 16 << 10
+
+// stream is one request and its response. It is pooled with its memory. What stands
+// behind window is guarded by the connection's lock.
+type stream struct {
+	conn    *conn
+	id      uint32
+	ex      exchange.Exchange
+	head    requestHead
+	text    []byte // what pseudo fields said
+	path    []byte
+	gone    atomic.Bool
+	sent    chan struct{} // the part was, or never will be
+	arrived chan struct{} // more of the body has, or its end
+
+	window   int64  // what the client lets us send
+	granted  window // what we let it send
+	unread   queue
+	received int64 // of the body
+	ended    bool  // the request has come in full
+	deaf     bool  // nobody reads the body any more
+	answered bool  // the response has gone in full
+	err      error // the stream came to no good end
+
+	part   part
+	due    bool // part is to be sent
+	moved  bool // some of it was, since somebody looked
+	queued bool
+	next   *stream
+}
+
+func newStream() *stream {
+	return &stream{sent: make(chan struct{}, 1), arrived: make(chan struct{}, 1)}
+}
+
+func (s *Server) acquire(c *conn, id uint32) *stream {
+	st, _ := s.streams.Get().(*stream)
+	st.conn, st.id = c, id
+	st.head.length = -1
+	return st
+}
+
+// release gives s back. Nobody else knows it any more.
+func (s *stream) release() {
+	server := s.conn.server
+	s.ex.Reset()
+	q := s.unread
+	if q.b = q.b[:0]; cap(q.b) > keptQueue {
+		q.b = nil
+	}
+	*s = stream{ex: s.ex, text: s.text[:0], path: s.path[:0], sent: s.sent, arrived: s.arrived, unread: queue{b: q.b}}
+	server.streams.Put(s)
+}
+
+// start begins the requests that have come.
+func (c *conn) start() {
+	in := &c.inbound
+	for i, s := range in.starting {
+		in.starting[i] = nil
+		if s.gone.Load() { // reset as soon as it was opened
+			s.refuseUnseen(exchange.StatusClientGone)
+			c.mu.Lock()
+			c.running--
+			c.mu.Unlock()
+			continue
+		}
+		c.server.stats.streams.Add(1)
+		c.handlers.Go(s.serve)
+	}
+	in.starting = in.starting[:0]
+	if c.server.leaving.Load() && c.last > 0 {
+		c.leave()
+	}
+}
+
+// dropStarting counts the requests that came with the end of the connection, and
+// frees what was being read.
+func (c *conn) dropStarting() {
+	for _, s := range c.inbound.starting {
+		s.refuseUnseen(exchange.StatusClientGone)
+	}
+	if b := &c.inbound.block; b.open && b.stream != nil {
+		b.stream.release()
+	}
+}
+
+// refuseUnseen counts a request whose answer nobody is sent.
+func (s *stream) refuseUnseen(status int) {
+	s.identify()
+	s.ex.Answer(status, "")
+	s.conn.server.options.Handler.Handle(&s.ex)
+	s.observe(true)
+	s.release()
+}
+
+func (s *stream) observe(broken bool) {
+	if o := s.ex.Observer; o != nil {
+		o.Finished(&s.ex, broken)
+	}
+}
+
+// identify says who asks.
+func (s *stream) identify() {
+	r := &s.ex.Request
+	r.Peer, r.TLS, r.Received = s, s.conn.peer.TLS, time.Now()
+	r.Client = netip.AddrPortFrom(s.conn.peer.Client, 0)
+}
+
+// Gone implements exchange.Peer.
+func (s *stream) Gone() bool { return s.gone.Load() }
+
+// serve answers the request.
+func (s *stream) serve() {
+	c := s.conn
+	defer c.server.stats.streams.Add(-1)
+	err := s.answer()
+	if b := s.ex.Response.Body; b != nil {
+		s.ex.Response.Body = nil
+		b.Close()
+	}
+	s.observe(err != nil)
+	c.mu.Lock()
+	if s.err == nil && !s.answered && !c.over {
+		c.reset(s.id, codeOf(err))
+	}
+	s.deaf = true
+	c.grant(nil, s.unread.len())
+	if err == nil {
+		c.budget.earn(earnAnswer)
+	}
+	c.running--
+	c.partIfDone()
+	c.mu.Unlock()
+	s.release()
+}
+
+// codeOf is why a stream is reset whose response broke off.
+func codeOf(err error) http2.ErrCode {
+	if errors.Is(err, errGone) {
+		return http2.ErrCodeCancel
+	}
+	return http2.ErrCodeInternal
+}
+
+var (
+	errGone   = errors.New("the client went away before it was answered")
+	errPanic  = errors.New("the front end panicked")
+	errLength = errors.New("the response's body is not as long as it says")
+)
+
+// answer asks the handler and sends what it says.
+func (s *stream) answer() (err error) {
+	o := &s.conn.server.options
+	defer func() {
+		if r := recover(); r != nil {
+			o.Log.Error("a request made the front end panic", "panic", r, "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	s.identify()
+	s.judge()
+	o.Handler.Handle(&s.ex)
+	r := &s.ex.Response
+	switch {
+	case r.Status == exchange.StatusClientGone || r.Status < 200:
+		return errGone
+	case string(s.ex.Request.Method) == "HEAD":
+		return s.send(part{head: true, last: true})
+	case r.Body == nil:
+		return s.send(part{head: true, data: r.Text, last: true})
+	}
+	return s.stream()
+}
+
+// judge answers what is well formed and not for us.
+func (s *stream) judge() {
+	r := &s.ex.Request
+	if s.ex.Response.Status != 0 {
+		return // too large
+	}
+	var fit bool
+	s.path, fit = route.Normalize(s.path[:0], r.Target)
+	r.Path = s.path
+	switch {
+	case string(r.Method) == "CONNECT" || string(r.Method) == "TRACE":
+		s.ex.Answer(400, "400 Bad Request: the method is not served here\n")
+	case !exchange.EqualFold(s.head.scheme, "http") && !exchange.EqualFold(s.head.scheme, "https"):
+		s.ex.Answer(400, "400 Bad Request: the scheme is neither http nor https\n")
+	case len(r.Host) == 0 || !exchange.ValidHost(r.Host):
+		s.ex.Answer(400, "400 Bad Request: the host is malformed\n")
+	case s.head.unknown:
+		s.ex.Answer(400, "400 Bad Request: the expectation is unknown\n")
+	case !fit:
+		s.ex.Answer(400, "400 Bad Request: the path is malformed\n")
+	case !s.conn.covers(r.Host):
+		s.ex.Answer(421, "421 Misdirected Request: the certificate of this connection is not for this host\n")
+	}
+}
+
+// covers reports whether this connection may carry requests for a host.
+func (c *conn) covers(host []byte) bool {
+	if c.peer.Covers == nil {
+		return true
+	}
+	name, _ := exchange.SplitHost(host)
+	if known := c.covered.Load(); known != nil && string(name) == *known {
+		return true
+	}
+	text := string(name)
+	if !c.peer.Covers(text) {
+		return false
+	}
+	c.covered.Store(&text)
+	return true
+}
+
+// stream sends a response whose body is read while it is sent.
+func (s *stream) stream() error {
+	r := &s.ex.Response
+	p := part{head: true}
+	if w, ok := r.Body.(exchange.Whole); ok {
+		so, whole := w.Whole()
+		if whole {
+			p.data, p.last, p.trailer = so, true, s.hasTrailer()
+			return s.send(p)
+		}
+		if len(so) > 0 {
+			p.head = false // it goes with what is there already
+		}
+	}
+	w := &responseWriter{stream: s, headless: !p.head}
+	if p.head {
+		if err := s.send(p); err != nil {
+			return err
+		}
+	}
+	if _, err := io.Copy(w, r.Body); err != nil {
+		return err
+	}
+	if r.Length >= 0 && w.written != r.Length {
+		return errLength
+	}
+	return s.send(part{head: w.headless, last: true, trailer: s.hasTrailer()})
+}
+
+func (s *stream) hasTrailer() bool { return len(s.ex.Response.Trailer.Header.Fields()) > 0 }
+
+// responseWriter sends a body piece by piece.
+type responseWriter struct {
+	*stream
+	headless bool // the head has yet to be sent
+	written  int64
+}
+
+// Write implements io.Writer.
+func (w *responseWriter) Write(p []byte) (int, error) {
+	if w.written += int64(len(p)); w.ex.Response.Length >= 0 && w.written > w.ex.Response.Length {
+		return 0, errLength
+	}
+	head := w.headless
+	w.headless = false
+	if err := w.send(part{head: head, data: p}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (s *Server) headLimit() string { return strconv.Itoa(s.options.HeadSize) }
