@@ -22,6 +22,7 @@ type proxyFlags struct {
 	http, https   string
 	trusted       []string
 	proxyProtocol bool
+	http2, h2c    bool
 	grace         time.Duration
 }
 
@@ -33,6 +34,8 @@ func (f *proxyFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.https, "https", ":8443", "address to serve HTTPS on; empty: not at all")
 	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "CIDRs of proxies in front of this one, whose X-Forwarded-* is believed")
 	flags.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "expect the PROXY protocol, v1 or v2, from trusted proxies")
+	flags.BoolVar(&f.http2, "http2", true, "offer HTTP/2 to clients of --https")
+	flags.BoolVar(&f.h2c, "h2c", false, "serve HTTP/2 on --http as well, to clients that know it beforehand; needs --http2")
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
@@ -53,6 +56,7 @@ func (f *proxyFlags) options(source *cluster.Source, p *process) (proxy.Options,
 	return proxy.Options{
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
+		HTTP2: f.http2, H2C: f.h2c,
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }

@@ -26,5 +26,6 @@ func (p *Proxy) watchLeaving(ctx context.Context) error {
 				"node", p.options.NodeName, "leaving", leaving)
 		}
 		p.server.SetLeaving(leaving)
+		p.http2.SetLeaving(leaving || p.draining.Load())
 	}
 }

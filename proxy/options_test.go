@@ -151,7 +151,10 @@ func annotated(name, host string, options map[string]string) *networkingv1.Ingre
 
 // TestOptions asks for each option over HTTP.
 func TestOptions(t *testing.T) {
-	files, p := start(t, func(o *proxy.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	files, p := start(t, func(o *proxy.Options) {
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		o.HTTP2, o.H2C = true, true
+	})
 	const hash = "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M="
 	users := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte("ann:" + hash + "\n")}}
 	byKey := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "map"}, Data: map[string][]byte{"ann": []byte(hash)}}
@@ -171,9 +174,11 @@ func TestOptions(t *testing.T) {
 	eventually(t, "the routes are served", func() bool { code, _ := get(t, addr, "last.test", "/"); return code == 200 })
 	for i, k := range optionCases() {
 		t.Run(k.key, func(t *testing.T) {
-			status, said := ask(t, addr, hosts[i], k.request)
-			if status != k.status || !strings.Contains(said, k.says) {
-				t.Errorf("%v %q: %d %q, want %d with %q", k.with, k.request, status, said, k.status, k.says)
+			for _, via := range []http.RoundTripper{http.DefaultTransport, unencryptedHTTP2(t)} {
+				status, said := askVia(t, via, addr, hosts[i], k.request)
+				if status != k.status || !strings.Contains(said, k.says) {
+					t.Errorf("%v %q: %d %q, want %d with %q", k.with, k.request, status, said, k.status, k.says)
+				}
 			}
 		})
 	}
@@ -182,6 +187,11 @@ func TestOptions(t *testing.T) {
 // ask sends a request and returns the status, and the fields and the body of the
 // response as one text.
 func ask(t *testing.T, addr, host, request string) (status int, said string) {
+	t.Helper()
+	return askVia(t, http.DefaultTransport, addr, host, request)
+}
+
+func askVia(t *testing.T, via http.RoundTripper, addr, host, request string) (status int, said string) {
 	t.Helper()
 	head, body, _ := strings.Cut(request, "\n\n")
 	lines := strings.Split(head, "\n")
@@ -198,7 +208,7 @@ func ask(t *testing.T, addr, host, request string) (status int, said string) {
 		name, value, _ := strings.Cut(line, ": ")
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := via.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}

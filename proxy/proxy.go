@@ -20,6 +20,7 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/asker"
 	"quayside.io/proxy/dispatch"
+	"quayside.io/proxy/h2"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
 	"quayside.io/proxy/upstream"
@@ -49,6 +50,9 @@ type Options struct {
 	// LameDuck is how long the proxy goes on accepting connections after it was
 	// asked to stop, until nobody sends it any more.
 	LameDuck time.Duration
+	// HTTP2 offers HTTP/2 on HTTPS. H2C serves it on HTTP as well, to clients that
+	// know it beforehand; it needs HTTP2.
+	HTTP2, H2C bool
 	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
 	AllowLoopback bool
 
@@ -71,11 +75,13 @@ type Proxy struct {
 	asker     *asker.Asker
 	dispatch  *dispatch.Dispatcher
 	server    *serve.Server
+	http2     *h2.Server
 	engine    *upstream.Engine
 	endpoints *endpoints
 	fallback  *tls.Certificate
 	table     atomic.Pointer[route.Table]
 	leaving   atomic.Bool
+	draining  atomic.Bool
 	forwards  []dispatch.Forwarder                 // of table; the routes loop's alone
 	secured   map[*upstream.Backend]*corev1.Secret // what its TLS was made of; the routes loop's alone
 	metrics   *metrics
@@ -101,14 +107,21 @@ func New(o Options) (*Proxy, error) {
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, Asker: p.asker})
-	p.server = serve.New(serve.Options{
+	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
+	front := serve.Options{
 		Handler: p.dispatch, Certificate: p.dispatch.Certificate,
 		Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
 		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
-	})
+	}
+	if o.HTTP2 {
+		front.HTTP2 = p.serveHTTP2
+	}
+	p.server = serve.New(front)
 	p.metrics = newMetrics(p)
 	if o.Registerer != nil {
-		for _, c := range []prometheus.Collector{p.server.Collector(), p.dispatch.Collector(), engine.Collector(), p.asker.Collector(), p.metrics} {
+		for _, c := range []prometheus.Collector{
+			p.server.Collector(), p.http2.Collector(), p.dispatch.Collector(), engine.Collector(), p.asker.Collector(), p.metrics,
+		} {
 			if err := o.Registerer.Register(c); err != nil {
 				return nil, fmt.Errorf("register metrics of the proxy: %w", err)
 			}
@@ -124,6 +137,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	defer context.AfterFunc(ctx, p.drainHTTP2)()
 	// Routes and endpoints follow the cluster until the drain is over.
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -225,7 +239,7 @@ func (p *Proxy) publish(t, old *route.Table) {
 func (p *Proxy) listeners(c *snapshot.Cluster) []serve.Listener {
 	var list []serve.Listener
 	if p.options.HTTP != "" {
-		list = append(list, serve.Listener{Address: p.options.HTTP, Required: true})
+		list = append(list, serve.Listener{Address: p.options.HTTP, H2C: p.options.H2C, Required: true})
 	}
 	if p.options.HTTPS != "" {
 		list = append(list, serve.Listener{Address: p.options.HTTPS, TLS: true, Required: true})

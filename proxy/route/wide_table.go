@@ -140,7 +140,7 @@ func wideClients() []wideOption {
 		{key: "client-header-buffer-size", unset: "1k", effect: noOp, doc: "memory for a usual head"},
 		{key: "large-client-header-buffers", unset: "4 8k", effect: ignored, doc: "largest head, 16k here"},
 		{key: "client-body-buffer-size", unset: "8k", effect: noOp, doc: "memory for a request body, which is streamed here"},
-		{key: "use-http2", unset: "true", effect: ignored, doc: "HTTP/2"},
+		{key: "use-http2", unset: "true", effect: ignored, doc: "HTTP/2; here the flag --http2"},
 		{key: "http2-max-concurrent-streams", unset: "128", effect: ignored, doc: "streams of one connection"},
 		{key: "reuse-port", unset: "true", effect: noOp, doc: "listeners per process"},
 		{key: "bind-address", effect: ignored, doc: "addresses to listen on; here the flags --http and --https"},

@@ -24,6 +24,10 @@ const listenRetry = 2 * time.Second
 type Listener struct {
 	Address string // host:port
 	TLS     bool
+	// H2C serves clients that begin with HTTP/2's preface as Options.HTTP2 does;
+	// without TLS only, where nothing else can tell. Each connection costs a read
+	// more.
+	H2C bool
 	// Required makes Run fail if the address cannot be opened at its start.
 	Required bool
 }
@@ -114,7 +118,7 @@ func (s *Server) reconcile(first bool) (required error) {
 			failed = append(failed, err)
 			continue
 		}
-		open := &listener{Listener: socket, server: s, tls: w.TLS, done: make(chan struct{})}
+		open := &listener{Listener: socket, server: s, tls: w.TLS, h2c: w.H2C && s.options.HTTP2 != nil, done: make(chan struct{})}
 		l.have[w] = open
 		l.serving.Go(func() {
 			if err := s.http.Serve(open); err != nil {
@@ -151,6 +155,7 @@ type listener struct {
 	net.Listener
 	server *Server
 	tls    bool
+	h2c    bool
 
 	once sync.Once
 	done chan struct{}
@@ -200,6 +205,9 @@ func (l *listener) wrap(nc net.Conn) (net.Conn, error) {
 	}
 	if l.tls {
 		return &tlsClient{Conn: tls.Server(c, l.server.tls), client: c}, nil
+	}
+	if l.h2c {
+		return &plainClient{client: c}, nil
 	}
 	return c, nil
 }

@@ -40,6 +40,9 @@ type Options struct {
 	// LameDuck is how long a drain goes on accepting, until the news that this
 	// proxy leaves has reached those who send it connections.
 	LameDuck time.Duration
+	// HTTP2, if set, serves the connections that negotiate HTTP/2, and those that
+	// begin with its preface where a listener is told so.
+	HTTP2 HTTP2
 	// Draining, if set, waits for upgraded connections until its context ends,
 	// and then cuts them.
 	Draining func(context.Context)
@@ -99,6 +102,9 @@ func New(o Options) *Server {
 		MaxIdleWorkerDuration: 5 * time.Second,
 
 		DisablePreParseMultipartForm: true,
+	}
+	if o.HTTP2 != nil {
+		s.offerHTTP2()
 	}
 	return s
 }

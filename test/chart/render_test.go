@@ -84,6 +84,8 @@ proxy:
   configMap: quayside-system/mine
   trustedProxies: [10.0.0.0/8, "fc00::/7"]
   proxyProtocol: true
+  http2: false
+  h2c: true
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
   tolerations: [{operator: Exists}]
   affinity: {nodeAffinity: {}}

@@ -126,7 +126,7 @@ func TestArgs(t *testing.T) {
 		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb", "--hand-over-on-cordon", "--external-ips", "--kube-proxy-metrics="},
 		"proxy": {
 			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls",
-			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol",
+			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol", "--http2=false", "--h2c",
 		},
 	} {
 		has := map[string]bool{}

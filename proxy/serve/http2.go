@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+)
+
+// HTTP2 serves a connection of a client on which HTTP/2 is spoken, from its preface
+// on, until it ends, and closes it. How TLS was negotiated is nil where there is
+// none.
+type HTTP2 func(c net.Conn, from netip.Addr, negotiated *tls.ConnectionState)
+
+// h2 is HTTP/2 in ALPN.
+const h2 = "h2"
+
+// offerHTTP2 makes clients that negotiate HTTP/2 somebody else's.
+func (s *Server) offerHTTP2() {
+	s.tls.NextProtos = append([]string{h2}, s.tls.NextProtos...)
+	s.http.NextProto(h2, s.serveHTTP2)
+}
+
+// serveHTTP2 is called by fasthttp, which waits for it like for its own
+// connections.
+func (s *Server) serveHTTP2(nc net.Conn) error {
+	c, ok := nc.(connection)
+	if !ok {
+		return net.ErrClosed
+	}
+	client := c.base()
+	client.asked.Store(true)
+	client.linger = true // the reason for its end must arrive, whatever the client still sends
+	var negotiated *tls.ConnectionState
+	if secret, ok := nc.(*tlsClient); ok {
+		state := secret.ConnectionState()
+		negotiated = &state
+	}
+	s.options.HTTP2(c, client.identify(), negotiated)
+	return nil
+}
+
+// preface is how HTTP/2 begins where it was not negotiated (RFC 9113 section 3.4).
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// plainClient is a client without TLS that may know that HTTP/2 is spoken here. To
+// fasthttp it looks like one with TLS: its first bytes are the negotiation.
+type plainClient struct {
+	*client
+	ahead []byte // read, and to be read again
+	knows bool
+}
+
+// Handshake is called by fasthttp. It reads as far as the preface goes on.
+func (c *plainClient) Handshake() error {
+	var got [len(preface)]byte
+	for n := 0; n < len(preface); {
+		k, err := c.client.Read(got[n:])
+		n += k
+		c.ahead = got[:n]
+		if string(got[:n]) != preface[:n] {
+			return nil
+		}
+		if err != nil {
+			c.failed = n == 0 || err != io.EOF
+			return err
+		}
+	}
+	c.knows = true
+	return nil
+}
+
+// ConnectionState is called by fasthttp.
+func (c *plainClient) ConnectionState() (state tls.ConnectionState) {
+	if c.knows {
+		state.NegotiatedProtocol = h2
+	}
+	return state
+}
+
+// Read implements net.Conn.
+func (c *plainClient) Read(b []byte) (int, error) {
+	if len(c.ahead) == 0 {
+		return c.client.Read(b)
+	}
+	n := copy(b, c.ahead)
+	c.ahead = c.ahead[n:]
+	return n, nil
+}
+
+var _ connection = (*plainClient)(nil)
