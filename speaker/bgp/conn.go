@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -151,6 +152,9 @@ func (c *conn) arrival(m message, err error) arrival {
 // repeats itself must look so.
 func words(err error) string {
 	var op *net.OpError
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return "timeout: the peer does not take what it is sent, or too slowly"
+	}
 	if errors.As(err, &op) {
 		return op.Op + ": " + op.Err.Error()
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -134,6 +135,7 @@ func TestBadMessagesEarnTheirNotification(t *testing.T) {
 		{"hold time 2", raw(kindOpen, 4, 0xfd, 0xe9, 0, 2, 10, 0, 0, 7, 0), false, 2, 6},
 		{"parameters past the end", raw(kindOpen, 4, 0xfd, 0xe9, 0, 90, 10, 0, 0, 7, 200), false, 2, 0},
 		{"a capability past the end", raw(kindOpen, 4, 0xfd, 0xe9, 0, 90, 10, 0, 0, 7, 4, 2, 2, 65, 200), false, 2, 0},
+		{"a long AS number of no bytes", raw(kindOpen, 4, 0xfd, 0xe9, 0, 90, 10, 0, 0, 7, 10, 2, 8, 65, 0, 1, 4, 0, 1, 0, 1), false, 2, 0}, // GHSA-gjrg-jjr3-56cm
 		{"an UPDATE before OPEN", raw(kindUpdate, 0, 0, 0, 0), false, 5, 1},
 		{"a second OPEN", rawOpen(90), true, 5, 3},
 		{"withdrawn routes past the end", raw(kindUpdate, 0xff, 0xff, 0, 0), true, 3, 1},
@@ -236,12 +238,7 @@ func TestAPeerThatDoesNotReadIsLeftQuickly(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 		}
 	}()
-	// More than its buffers and ours hold.
-	var many []Route
-	for i := range 8_000 {
-		a := &Attributes{LargeCommunities: slices.Repeat([]LargeCommunity{{uint32(i), 1, 2}}, 250)}
-		many = append(many, Route{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 32), a})
-	}
+	many := voluminous(8_000)
 	set := settings(1)
 	set.Hold = 3 * time.Second
 	set.Peer = netip.MustParseAddrPort(r.Addr().String())
@@ -264,6 +261,42 @@ func TestAPeerThatDoesNotReadIsLeftQuickly(t *testing.T) {
 		t.Errorf("the other session came up after %v", d)
 	}
 	r.s.awaitError("r", "timeout")
+	_ = conn.Close()
+	<-ends
+}
+
+// voluminous routes fill a message of 3 kB each.
+func voluminous(n int) (many []Route) {
+	for i := range n {
+		a := &Attributes{LargeCommunities: slices.Repeat([]LargeCommunity{{uint32(i), 1, 2}}, 250)}
+		many = append(many, Route{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 32), a})
+	}
+	return many
+}
+
+// TestAPeerThatReadsSlowlyIsLeft: each message is taken in time, but not all of
+// them. The session ends after the hold time, not when the peer is done.
+func TestAPeerThatReadsSlowlyIsLeft(t *testing.T) {
+	r := newRude(t, func(s *Settings, _ *Options) { s.Hold = 3 * time.Second })
+	conn := r.accept()
+	r.greet(conn, 3)
+	ends := make(chan struct{})
+	go func() {
+		defer close(ends)
+		sip := make([]byte, 8<<10)
+		for {
+			_, err := conn.Write(raw(kindKeepalive))
+			if _, errRead := conn.Read(sip); err != nil || errRead != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond) // what no buffer holds takes most of a minute
+		}
+	}()
+	set := settings(1)
+	set.Hold = 3 * time.Second
+	set.Peer = netip.MustParseAddrPort(r.Addr().String())
+	r.s.Set(one("r", set, voluminous(4_000)))
+	r.s.awaitError("r", "too slowly")
 	_ = conn.Close()
 	<-ends
 }
@@ -308,28 +341,41 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestTheUpdateThatKilledGobgp has AS4_PATH before AS_PATH
-// (CVE-2026-41643 and its kin); we do not look.
-func TestTheUpdateThatKilledGobgp(t *testing.T) {
+// TestUpdatesThatKilledGobgp: we do not look into them, and nothing happens.
+func TestUpdatesThatKilledGobgp(t *testing.T) {
 	r := newRude(t, func(*Settings, *Options) {})
 	conn := r.accept()
 	r.greet(conn, 90)
-	if _, err := conn.Write(pathsInTheWrongOrder()); err != nil {
+	updates := deadlyUpdates()
+	if _, err := conn.Write(bytes.Join(updates, nil)); err != nil {
 		t.Fatal(err)
 	}
 	session := (*r.s.sessions.Load())["r"]
-	within(t, 5*time.Second, "it was taken", func() error {
-		if session.counts.received.Load() != 1 {
-			return errors.New("not yet")
+	within(t, 5*time.Second, "they were taken", func() error {
+		if n := session.counts.received.Load(); n != uint64(len(updates)) {
+			return fmt.Errorf("%d of %d", n, len(updates))
 		}
 		return nil
 	})
 	r.s.awaitUp("r")
 }
 
-func pathsInTheWrongOrder() []byte {
-	attributes := []byte{0xc0, 17, 6, 2, 1, 0, 1, 0, 1, 0x40, 1, 1, 0, 0x40, 2, 4, 2, 1, 0x5b, 0xa0, 0x40, 3, 4, 127, 0, 0, 1}
-	return raw(kindUpdate, append(append([]byte{0, 0, 0, byte(len(attributes))}, attributes...), 24, 1, 2, 3)...)
+// deadlyUpdates are those of advisories: each made some gobgp dereference nil, or
+// read past an end.
+func deadlyUpdates() (list [][]byte) {
+	origin, path, hop := []byte{0x40, 1, 1, 0}, []byte{0x40, 2, 6, 2, 1, 0, 0, 0xfd, 0xe9}, []byte{0x40, 3, 4, 127, 0, 0, 1}
+	for _, attributes := range [][][]byte{
+		{{0xc0, 17, 6, 2, 1, 0, 1, 0, 1}, origin, {0x40, 2, 4, 2, 1, 0x5b, 0xa0}, hop}, // AS4_PATH before AS_PATH: CVE-2026-41643
+		{{0x40, 99, 1, 0}, origin, path, hop},                                          // well-known and unknown: CVE-2026-41642
+		{{0, 1, 1, 0}, path, hop},                                                      // ORIGIN that is not transitive: CVE-2026-42285
+		{{0x40, 1, 2, 0, 0}, path, hop},                                                // ORIGIN of another length, the same
+		{origin, path, {0x40, 3, 0}},                                                   // NEXT_HOP without one: CVE-2026-30405
+		{origin, {0x40, 2, 0}, hop},                                                    // AS_PATH of nothing: GHSA-frrj-87jh-2772
+	} {
+		body := bytes.Join(attributes, nil)
+		list = append(list, raw(kindUpdate, append(append([]byte{0, 0, 0, byte(len(body))}, body...), 24, 1, 2, 3)...))
+	}
+	return list
 }
 
 // TestResets: a peer that resets each session is dialled ever more slowly.

@@ -206,6 +206,10 @@ func decodeOpen(body []byte) (open, error) {
 		}
 		length := 0
 		for _, c := range caps.Capability {
+			// Nor does it mind reading a number from the capability that follows.
+			if long, is := c.(*bgp.CapFourOctetASNumber); is && long.CapLen != 4 {
+				return o, &malformed{fsm.Notification{Code: fsm.OpenError}, "a long AS number of other than 4 bytes"}
+			}
 			o.capability(c, &multiprotocol)
 			length += c.Len()
 		}

@@ -36,7 +36,7 @@ func TestEndOfRIBIsToldByItsLengthAndFamily(t *testing.T) {
 
 // TestFramesDoNotDependOnPieces: what arrives byte by byte is framed the same.
 func TestFramesDoNotDependOnPieces(t *testing.T) {
-	stream := bytes.Join([][]byte{rawOpen(90), raw(kindKeepalive), pathsInTheWrongOrder(), raw(kindUpdate, make([]byte, maxMessage-headerLength)...),
+	stream := bytes.Join([][]byte{rawOpen(90), raw(kindKeepalive), deadlyUpdates()[0], raw(kindUpdate, make([]byte, maxMessage-headerLength)...),
 		raw(kindNotification, 6, 2)}, nil)
 	for name, from := range map[string]io.Reader{
 		"whole": bytes.NewReader(stream), "bytes": iotest.OneByteReader(bytes.NewReader(stream)), "halves": iotest.HalfReader(bytes.NewReader(stream)),
@@ -60,7 +60,7 @@ func TestFramesDoNotDependOnPieces(t *testing.T) {
 }
 
 func TestFramingAllocatesNothing(t *testing.T) {
-	update := pathsInTheWrongOrder()
+	update := deadlyUpdates()[0]
 	from := bytes.NewReader(nil)
 	f := newFramer(from)
 	if n := testing.AllocsPerRun(1000, func() {
@@ -82,7 +82,10 @@ func TestFramingAllocatesNothing(t *testing.T) {
 func FuzzMessages(f *testing.F) {
 	f.Add(rawOpen(90))
 	f.Add(append(rawOpen(0), raw(kindKeepalive)...))
-	f.Add(pathsInTheWrongOrder())
+	for _, update := range deadlyUpdates() {
+		f.Add(update)
+	}
+	f.Add(raw(kindOpen, 4, 0xfd, 0xe9, 0, 90, 10, 0, 0, 7, 10, 2, 8, 65, 0, 1, 4, 0, 1, 0, 1))
 	f.Add(raw(kindUpdate, 0xff, 0xff, 0, 0))
 	f.Add(raw(kindNotification, 6, 2, 200, 'x'))
 	f.Add(raw(kindOpen, 4, 0xfd, 0xe9, 0, 90, 10, 0, 0, 7, 4, 2, 2, 65, 200))

@@ -19,7 +19,7 @@ const (
 	calm      = 30 * time.Second
 	// stopping bounds how long a peer that does not read delays the end.
 	stopping = 300 * time.Millisecond
-	// patience is how long one write may take without a hold time (RFC 9687).
+	// patience is how long sending may take without a hold time (RFC 9687).
 	patience = 90 * time.Second
 	// refreshPause is between two answers to ROUTE-REFRESH.
 	refreshPause = time.Second
@@ -350,18 +350,22 @@ func (s *session) encoded(c *conn) func([]byte, error) error {
 		if err != nil {
 			return err
 		}
-		return s.write(c, b)
+		return s.write(c, b, s.late(c))
 	}
 }
 
-// write is bounded in time: a peer that does not read is as dead as one that
-// does not speak (RFC 9687).
-func (s *session) write(c *conn, b []byte) error {
+// late is when what is sent from now on must have been taken: a peer that does
+// not read is as dead as one that does not speak (RFC 9687).
+func (s *session) late(c *conn) time.Time {
 	atMost := s.machine.Terms(c.id).Hold
 	if atMost == 0 {
 		atMost = patience
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(atMost))
+	return time.Now().Add(atMost)
+}
+
+func (s *session) write(c *conn, b []byte, late time.Time) error {
+	_ = c.SetWriteDeadline(late)
 	release := context.AfterFunc(s.ctx, func() { _ = c.SetWriteDeadline(time.Now().Add(stopping)) })
 	defer release()
 	_, err := c.Write(b)
@@ -415,13 +419,17 @@ func (s *session) refresh() {
 	}
 }
 
+// sender sends message after message, all of them within the time of one: who
+// takes a little now and then would else hold the session for as long as it likes,
+// while nothing that it says is heard.
 func (s *session) sender(c *conn) func([]byte) error {
+	late := s.late(c)
 	return func(b []byte) error {
 		if err := s.ctx.Err(); err != nil {
 			return err // a peer that reads slowly must not delay the end
 		}
 		s.counts.sent.Add(1)
-		return s.write(c, b)
+		return s.write(c, b, late)
 	}
 }
 
