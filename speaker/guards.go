@@ -1,6 +1,7 @@
 package speaker
 
 import (
+	"net/netip"
 	"slices"
 
 	"quayside.io/speaker/announce"
@@ -9,8 +10,9 @@ import (
 )
 
 // guards are the BFD sessions that watch over the paths to routers, by the names
-// of the BGP sessions.
-func guards(sessions []announce.Session) *bfd.Want {
+// of the BGP sessions. A router of our own AS may be anywhere: where it is on none
+// of the links, if these are known, there are hops between, as FRR has it, too.
+func guards(sessions []announce.Session, links []announce.Interface) *bfd.Want {
 	want := &bfd.Want{Sessions: map[string]bfd.Session{}}
 	for i := range sessions {
 		p := &sessions[i]
@@ -18,11 +20,21 @@ func guards(sessions []announce.Session) *bfd.Want {
 			continue
 		}
 		want.Sessions[p.Name] = bfd.Session{
-			Peer: p.Peer, Local: p.Source, Multihop: p.MultiHop, MinimumTTL: p.BFD.MinimumTTL,
+			Peer: p.Peer, Local: p.Source, Multihop: p.MultiHop || p.IsInternal() && isElsewhere(p.Peer, links), MinimumTTL: p.BFD.MinimumTTL,
 			Transmit: p.BFD.Transmit, Receive: p.BFD.Receive, Multiplier: p.BFD.Multiplier, Passive: p.BFD.Passive,
 		}
 	}
 	return want
+}
+
+func isElsewhere(a netip.Addr, links []announce.Interface) bool {
+	if links == nil || a.IsLinkLocalUnicast() {
+		return false
+	}
+	holds := func(p netip.Prefix) bool { return p.Contains(a) }
+	return !slices.ContainsFunc(links, func(l announce.Interface) bool {
+		return slices.ContainsFunc(l.Prefixes, holds) || slices.ContainsFunc(l.Routes, holds)
+	})
 }
 
 // guarded are the sessions with what BFD has found of their paths by now. The

@@ -50,7 +50,7 @@ func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 		want.Sessions = append(want.Sessions, session)
 	}
 	s.routers = want
-	s.bfd.Set(guards(plan.Sessions))
+	s.bfd.Set(guards(plan.Sessions, w.Link.Interfaces))
 	s.bgp.Set(guarded(want, s.bfd.State()))
 	s.drains = goes
 }

@@ -61,6 +61,11 @@ type Session struct {
 	Routes []Route
 }
 
+// IsInternal says that the peer is of our own AS.
+func (s *Session) IsInternal() bool {
+	return s.Kinship == Internal || s.Kinship == Exactly && s.PeerASN == s.ASN
+}
+
 // Kinship says which autonomous systems a peer may belong to.
 type Kinship uint8
 
