@@ -154,7 +154,7 @@ func (r *reader) explain(at place, err error) string {
 	var strict kjson.FieldError
 	switch {
 	case errors.As(err, &wrongType):
-		message := fmt.Sprintf("a %s is wanted, not a %s", wanted(wrongType), wrongType.Value)
+		message := fmt.Sprintf("a %s is wanted, not %s", wanted(wrongType), given(wrongType))
 		if field := fieldOf(wrongType); field != "" {
 			return fmt.Sprintf("%s%s: %s", at.where(field, wrongType.Value), field, message)
 		}
@@ -178,13 +178,27 @@ func fieldOf(err *json.UnmarshalTypeError) string {
 func wanted(err *json.UnmarshalTypeError) string {
 	switch name := err.Type.Kind().String(); {
 	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "uint"):
-		return "number"
+		return "whole number"
 	case name == "struct", name == "map":
 		return "mapping"
 	case name == "slice":
 		return "list"
 	default:
 		return name
+	}
+}
+
+// given names what stands in its place: a kind of value, or a number itself.
+func given(err *json.UnmarshalTypeError) string {
+	switch name, number, _ := strings.Cut(err.Value, " "); {
+	case number != "":
+		return number
+	case name == "object":
+		return "a mapping"
+	case name == "array":
+		return "a list"
+	default:
+		return "a " + name
 	}
 }
 

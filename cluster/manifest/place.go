@@ -55,7 +55,7 @@ func (f spot) line() int {
 
 // isA compares with the JSON type in the words of Go's errors.
 func (f spot) isA(jsonType string) bool {
-	name, _, _ := strings.Cut(jsonType, " ") // "number 1.5"
+	name, number, _ := strings.Cut(jsonType, " ") // "number 1.5", or "number" alone
 	switch name {
 	case "object":
 		return f.value.Kind == yamlnode.MappingNode
@@ -66,7 +66,7 @@ func (f spot) isA(jsonType string) bool {
 	case "bool":
 		return f.value.Tag == "!!bool"
 	case "number":
-		return f.value.Tag == "!!int" || f.value.Tag == "!!float"
+		return (f.value.Tag == "!!int" || f.value.Tag == "!!float") && (number == "" || number == f.value.Value)
 	}
 	return false
 }

@@ -252,4 +252,17 @@ func TestPortsOfSlices(t *testing.T) {
 			t.Errorf("port %s: endpoints %q, want %q", port, got, want)
 		}
 	}
+	// A slice without a port leaves it to the Service, and a file may say anything.
+	for port, want := range map[string]string{"80, targetPort: 8081": "10.0.0.1:8081", "80": "10.0.0.1:80", "0": "", "65536": ""} {
+		said := strings.Replace(service, "port: 80, targetPort: 8080", "port: "+port, 1)
+		svc, list := cluster(t, said+strings.Replace(slice("s", "- {addresses: [10.0.0.1]}\n"), "port: 8080, ", "", 1))
+		set := balance.Compile(svc, list, balance.PortRef{Name: "http"}, "", "", balance.Options{})
+		got := ""
+		for i := range set.Endpoints {
+			got += set.Endpoints[i].Addr.String()
+		}
+		if got != want {
+			t.Errorf("the Service's port %s: endpoints %q, want %q", port, got, want)
+		}
+	}
 }
