@@ -16,5 +16,13 @@
 //     the others go on;
 //   - when the API server or a watch breaks, everything stays as it is.
 //
+// A new announcing driver, such as one for another routing protocol, is three cuts.
+// Decide: a field of announce.Plan, filled from the compiler's holdings by a function
+// that Compile calls (look at decideBGP), with scenarios. Do: a package of floor 3
+// beside bgp, with New, Set of a Want, Run, and Watch where it has news; it looks at
+// what it has, adds before it removes, and where it cannot work it says so and waits.
+// Join: a field of Speaker, made in New, a row of tasks, and Set where the loop
+// carries a step out. test/house adds one.
+//
 // Read speaker.go first, then loop.go and ask.go.
 package speaker
