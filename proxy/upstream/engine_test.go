@@ -6,11 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,116 +15,10 @@ import (
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
-	"quayside.io/proxy/route"
 	"quayside.io/proxy/upstream"
 )
 
-// script is a backend whose nth connection is answered by the nth function, and
-// those after by the last.
-type script struct {
-	addr  string
-	conns atomic.Int64
-	l     net.Listener
-}
-
-func play(t testing.TB, acts ...func(net.Conn, *bufio.Reader)) *script {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &script{addr: l.Addr().String(), l: l}
-	var open sync.WaitGroup
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			n := int(s.conns.Add(1)) - 1
-			open.Go(func() {
-				defer c.Close()
-				acts[min(n, len(acts)-1)](c, bufio.NewReader(c))
-			})
-		}
-	}()
-	t.Cleanup(func() { l.Close(); open.Wait() })
-	return s
-}
-
-// say answers every request on a connection with text.
-func say(text string) func(net.Conn, *bufio.Reader) {
-	return func(c net.Conn, r *bufio.Reader) {
-		for {
-			req, err := http.ReadRequest(r)
-			if err != nil {
-				return
-			}
-			io.Copy(io.Discard, req.Body)
-			io.WriteString(c, text)
-		}
-	}
-}
-
-// once answers one request and closes.
-func once(text string) func(net.Conn, *bufio.Reader) {
-	return func(c net.Conn, r *bufio.Reader) {
-		if req, err := http.ReadRequest(r); err == nil {
-			io.Copy(io.Discard, req.Body)
-			io.WriteString(c, text)
-		}
-	}
-}
-
 const fine = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
-
-func endpoints(addrs ...string) *balance.Set {
-	s := &balance.Set{}
-	for _, a := range addrs {
-		s.Endpoints = append(s.Endpoints, balance.Endpoint{Addr: netip.MustParseAddrPort(a), Health: &balance.Health{}})
-	}
-	slices.SortFunc(s.Endpoints, func(a, b balance.Endpoint) int { return a.Addr.Compare(b.Addr) })
-	return s
-}
-
-// memory is a request body that is in memory.
-type memory struct {
-	io.ReadCloser
-	text string
-}
-
-func (m memory) Whole() ([]byte, bool) { return []byte(m.text), true }
-
-func inMemory(text string) memory { return memory{io.NopCloser(strings.NewReader(text)), text} }
-
-// forward sends one request and returns status and body, or the body's error.
-func forward(b *upstream.Backend, method string, body string) (int, string) {
-	ex := &exchange.Exchange{}
-	request(ex, method, "/x")
-	if body != "" {
-		ex.Request.Body, ex.Request.Length = inMemory(body), int64(len(body))
-	}
-	b.Forward(ex)
-	if ex.Response.Body == nil {
-		return ex.Response.Status, string(ex.Response.Text)
-	}
-	defer ex.Response.Body.Close()
-	text, err := io.ReadAll(ex.Response.Body)
-	if err != nil {
-		return ex.Response.Status, "error: " + err.Error()
-	}
-	return ex.Response.Status, string(text)
-}
-
-// closedPort is an address that refuses connections.
-func closedPort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 func TestResponses(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 20_000)
@@ -386,86 +276,6 @@ func TestHungPodIsWaitedForOnce(t *testing.T) {
 	}
 	if n := metric(t, e, "quayside_http_upstream_connects_total"); n != 2 {
 		t.Errorf("%v connects, want the first and one in vain", n)
-	}
-}
-
-// leaver is a client that hangs up.
-type leaver struct{ gone atomic.Bool }
-
-func (l *leaver) Gone() bool { return l.gone.Load() }
-
-func TestClientGone(t *testing.T) {
-	left := make(chan struct{})
-	s := play(t, func(c net.Conn, r *bufio.Reader) {
-		io.Copy(io.Discard, r)
-		close(left)
-	})
-	_, b := newEngine(t, upstream.Options{})
-	b.SetEndpoints(endpoints(s.addr))
-	ex := &exchange.Exchange{}
-	request(ex, "GET", "/")
-	client := &leaver{}
-	client.gone.Store(true)
-	ex.Request.Peer = client
-	b.Forward(ex)
-	if ex.Response.Status != 499 {
-		t.Errorf("status %d, want 499", ex.Response.Status)
-	}
-	select {
-	case <-left:
-	case <-time.After(5 * time.Second):
-		t.Error("the upstream was left waiting")
-	}
-}
-
-func TestRemovedEndpointFinishesItsRequests(t *testing.T) {
-	release := make(chan struct{})
-	asked := make(chan struct{}, 1)
-	s := play(t, func(c net.Conn, r *bufio.Reader) {
-		http.ReadRequest(r)
-		asked <- struct{}{}
-		<-release
-		io.WriteString(c, fine)
-		io.Copy(io.Discard, r)
-	})
-	e, b := newEngine(t, upstream.Options{})
-	b.SetEndpoints(endpoints(s.addr))
-	done := make(chan string, 1)
-	go func() {
-		status, body := forward(b, "GET", "")
-		done <- fmt.Sprint(status, body)
-	}()
-	<-asked
-	b.SetEndpoints(endpoints())
-	close(release)
-	if got := <-done; got != "200fine" {
-		t.Errorf("got %s", got)
-	}
-	if n := metric(t, e, "quayside_http_upstream_connections"); n != 0 {
-		t.Errorf("%v connections are left", n)
-	}
-}
-
-// A request may have met the table before the one that forgets its backend. It
-// is answered all the same, and leaves no connection behind.
-func TestForgottenBackendAnswersTheLate(t *testing.T) {
-	ended := make(chan struct{}, 2)
-	server := play(t, func(c net.Conn, r *bufio.Reader) {
-		say(fine)(c, r)
-		ended <- struct{}{}
-	})
-	e, b := newEngine(t, upstream.Options{})
-	b.SetEndpoints(endpoints(server.addr))
-	for _, when := range []string{"before", "after"} {
-		if status, body := forward(b, "GET", ""); status != 200 {
-			t.Errorf("a request %s its backend was forgotten got %d %s", when, status, body)
-		}
-		e.Retain(func(route.Backend) bool { return false })
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			t.Fatalf("the connection of the request %s stays open", when)
-		}
 	}
 }
 

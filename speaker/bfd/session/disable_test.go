@@ -1,0 +1,63 @@
+package session
+
+import (
+	"testing"
+	"time"
+)
+
+func TestDisable(t *testing.T) {
+	e := newEnd(t, cfg()).in(Up)
+	e.Disable()
+	for n := range 3 {
+		if e.Gone() {
+			t.Fatalf("gone after %d packets", n)
+		}
+		p := e.says1("the last word")
+		if p.State != AdminDown || p.Diag != DiagAdminDown || p.DesiredMinTx != SlowRate || p.Poll {
+			t.Errorf("said %+v", p)
+		}
+		e.pass(50 * ms)
+	}
+	if !e.Gone() {
+		t.Error("not gone")
+	}
+	e.silent("the slow rate now")
+	e.hear(Down)
+	if e.pass(e.nextIn()); e.state != AdminDown {
+		t.Errorf("is %v", e.state)
+	}
+	e.Enable()
+	if p := e.says1("enabled"); p.State != Down || p.Diag != DiagNone {
+		t.Errorf("said %+v", p)
+	}
+	e.Enable()
+	e.silent("enabled twice")
+}
+
+func TestGoodbyesEnd(t *testing.T) {
+	e := newEnd(t, cfg())
+	if e.Disable(); !e.Gone() {
+		t.Error("nobody was there, and somebody is told")
+	}
+	for name, hears := range map[string]func(*end){
+		"it says that it is down": func(e *end) { e.hear(Down) },
+		"it is not there":         func(e *end) { e.pass(time.Hour); e.says() },
+	} {
+		e := newEnd(t, cfg()).in(Up)
+		e.Disable()
+		e.says1("the first")
+		e.hear(Up) // it may have crossed ours
+		if e.Gone() {
+			t.Errorf("%s: gone before", name)
+		}
+		if hears(e); !e.Gone() {
+			t.Errorf("%s: not gone", name)
+		}
+	}
+	e = newEnd(t, cfg()).in(Down)
+	e.hear(Up) // is known, and there is nothing to lose
+	e.Disable()
+	if e.says1("once"); !e.Gone() {
+		t.Error("not gone")
+	}
+}
