@@ -19,8 +19,8 @@
 //     no Service has it rests from the beginning of a term.
 //
 // Compile works everything out from the snapshot alone; what it remembers from
-// prev is which addresses were freed when, and claims it need not parse again.
+// prev is which addresses were freed when, and consumers it need not parse again.
 //
-// Read plan.go first, then claim.go (what a Service asks for), keep.go (what
+// Read plan.go first, then consumer.go (what a Service asks for), keep.go (what
 // stays), serve.go (who waits), update.go (what is written), rest.go (what was freed).
 package assign

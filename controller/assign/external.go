@@ -32,7 +32,7 @@ func (w *work) occupyListed() {
 		lister := loadbalancer.HolderOf(svc)
 		listed := &lbpool.Holder{Realm: key.Namespace, Name: key.Name + " (in spec.externalIPs)"}
 		var self *lbpool.Holder
-		own := w.claimOf(svc)
+		own := w.consumerOf(svc)
 		if own != nil {
 			own.listed, self = listed, &own.holder
 		}
@@ -63,7 +63,7 @@ func (w *work) readListed(svc *corev1.Service) (addrs []netip.Addr) {
 	for _, text := range svc.Spec.ExternalIPs {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			w.problemListed(svc, refusal{ReasonBadRequest, fmt.Sprintf("spec.externalIPs: %v", err)})
+			w.problemListed(svc, denial{ReasonBadRequest, fmt.Sprintf("spec.externalIPs: %v", err)})
 			continue
 		}
 		a = a.Unmap().WithZone("")
@@ -78,20 +78,20 @@ func (w *work) readListed(svc *corev1.Service) (addrs []netip.Addr) {
 // refuseListed says why an address is not a Service's although it lists it.
 // Of first are those who list it too, and come first; self is the
 // lister where it has addresses by status.
-func (w *work) refuseListed(lister, self *lbpool.Holder, a netip.Addr, first *lbpool.Allocations) refusal {
+func (w *work) refuseListed(lister, self *lbpool.Holder, a netip.Addr, first *lbpool.Allocations) denial {
 	const unheard = "it is not announced; take it out of the Service"
 	owner, isNode := w.nodes[a]
 	link, isLink := w.links[a]
 	switch {
 	case isNode:
-		return refusal{ReasonNodeAddress, fmt.Sprintf("spec.externalIPs lists %v, the own address of node %s: %s", a, owner, unheard)}
+		return denial{ReasonNodeAddress, fmt.Sprintf("spec.externalIPs lists %v, the own address of node %s: %s", a, owner, unheard)}
 	case w.pools.poolOf(a) == nil:
-		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("spec.externalIPs lists %v, which is in no pool: %s or add it to an IPAddressPool", a, unheard)}
+		return denial{ReasonAddressOutsidePools, fmt.Sprintf("spec.externalIPs lists %v, which is in no pool: %s or add it to an IPAddressPool", a, unheard)}
 	case isLink:
-		return refusal{ReasonNodeAddress, fmt.Sprintf("spec.externalIPs lists %v, %s: %s", a, link, unheard)}
+		return denial{ReasonNodeAddress, fmt.Sprintf("spec.externalIPs lists %v, %s: %s", a, link, unheard)}
 	}
-	inUse := func(o *lbpool.Holder, how, why string) refusal {
-		return refusal{ReasonAddressInUse, fmt.Sprintf(
+	inUse := func(o *lbpool.Holder, how, why string) denial {
+		return denial{ReasonAddressInUse, fmt.Sprintf(
 			"spec.externalIPs of %s lists %v, %s %s, %s: it is not announced for %s", lister, a, how, o, why, lister)}
 	}
 	if o, why := w.pools.allocations.Clash(a, lister, self); o != nil {
@@ -100,7 +100,7 @@ func (w *work) refuseListed(lister, self *lbpool.Holder, a netip.Addr, first *lb
 	if o, why := first.Clash(a, lister); o != nil {
 		return inUse(o, "listed too by the older", why)
 	}
-	return refusal{}
+	return denial{}
 }
 
 // tellStranger reports on a Service that it shares an address with one of another
@@ -112,7 +112,7 @@ func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Holder, a netip.
 		o = w.pools.allocations.Stranger(a, lister)
 	}
 	if o != nil {
-		w.problemListed(svc, refusal{ReasonSharedAcrossNamespaces, fmt.Sprintf(
+		w.problemListed(svc, denial{ReasonSharedAcrossNamespaces, fmt.Sprintf(
 			"spec.externalIPs lists %v, which it shares with %s without both permitting that; add the annotation %s to both",
 			a, o, loadbalancer.AnnotationSharingNamespaces)})
 	}
@@ -120,7 +120,7 @@ func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Holder, a netip.
 
 // problemListed reports what is wrong with spec.externalIPs, where speakers
 // announce it. The condition and events of the Service are about what we gave.
-func (w *work) problemListed(svc *corev1.Service, refused refusal) {
+func (w *work) problemListed(svc *corev1.Service, refused denial) {
 	if w.opts.ExternalIPs {
 		w.problem(snapshot.RefOf(svc), refused.reason, refused.message)
 	}
@@ -128,6 +128,6 @@ func (w *work) problemListed(svc *corev1.Service, refused refusal) {
 
 // obstacle returns who keeps a Service from an address that it asks for, and
 // why, or nil. What it lists itself may become its own by status, too.
-func (w *work) obstacle(c *claim, a netip.Addr) (*lbpool.Holder, string) {
+func (w *work) obstacle(c *consumer, a netip.Addr) (*lbpool.Holder, string) {
 	return w.pools.allocations.Obstacle(a, &c.holder, c.listed)
 }

@@ -17,7 +17,7 @@ import (
 // the snapshot shows them gone, nobody new may come.
 func (w *work) keep() {
 	for _, c := range w.sorted {
-		w.keepClaim(c)
+		w.keepConsumer(c)
 	}
 	allocations := w.pools.allocations
 	for _, c := range w.sorted {
@@ -48,8 +48,8 @@ func (w *work) strayWrites() (keys []snapshot.Key) {
 	return keys
 }
 
-// keepClaim decides about one Service.
-func (w *work) keepClaim(c *claim) {
+// keepConsumer decides about one Service.
+func (w *work) keepConsumer(c *consumer) {
 	switch {
 	case !c.managed:
 		w.release(c)
@@ -74,7 +74,7 @@ func (w *work) keepClaim(c *claim) {
 
 // release handles a Service that is not for us: what we gave goes, what it has
 // from others stays, and either way the address is in use now.
-func (w *work) release(c *claim) {
+func (w *work) release(c *consumer) {
 	for _, a := range c.have {
 		if !c.given {
 			c.holds = append(c.holds, a)
@@ -87,13 +87,13 @@ func (w *work) release(c *claim) {
 
 // leaveAlone handles a Service whose addresses another controller gave, and
 // which are not ours.
-func (w *work) leaveAlone(c *claim) {
+func (w *work) leaveAlone(c *consumer) {
 	c.foreign = true
 	c.holds = append(c.holds, c.have...)
 	for _, a := range c.have {
 		w.pools.allocations.Occupy(a, &c.holder)
 		if node, ok := w.nodes[a]; ok {
-			c.refuse(refusal{ReasonNodeAddress, fmt.Sprintf(
+			c.refuse(denial{ReasonNodeAddress, fmt.Sprintf(
 				"another controller gave it %v, which is the own address of node %s; Quayside leaves it alone and does not announce it", a, node)})
 			return
 		}
@@ -102,14 +102,14 @@ func (w *work) leaveAlone(c *claim) {
 	if i := slices.Index(c.homes, nil); i >= 0 {
 		what = c.have[i].String()
 	}
-	c.refuse(refusal{ReasonForeignAddress, fmt.Sprintf(
+	c.refuse(denial{ReasonForeignAddress, fmt.Sprintf(
 		"another controller gave it %s, which is in no pool of Quayside's, and it is left alone; clear status.loadBalancer to get an address from here", what)})
 }
 
 // mustTell reports whether a Service is about to lose an address because no
 // pool contains it any more, and has not been warned: a pool that shrinks says
 // what will happen before it does.
-func (w *work) mustTell(c *claim) bool {
+func (w *work) mustTell(c *consumer) bool {
 	for i, a := range c.have {
 		if _, unsafe := w.nodes[a]; c.homes[i] == nil && !unsafe {
 			return !slices.ContainsFunc(c.svc.Status.Conditions, func(told metav1.Condition) bool {
@@ -122,7 +122,7 @@ func (w *work) mustTell(c *claim) bool {
 
 // tellFirst keeps everything as it is for one plan, which warns the Service of
 // what the next one will do.
-func (w *work) tellFirst(c *claim) {
+func (w *work) tellFirst(c *consumer) {
 	c.foreign, c.leaving = true, true
 	c.holds = append(c.holds, c.have...)
 	var going []netip.Addr
@@ -132,12 +132,12 @@ func (w *work) tellFirst(c *claim) {
 			going = append(going, a)
 		}
 	}
-	c.refuse(refusal{ReasonAddressLeaving, fmt.Sprintf(
+	c.refuse(denial{ReasonAddressLeaving, fmt.Sprintf(
 		"no pool contains %s any more: it will be taken away, and another given if there is one", join(going))})
 }
 
 // illegal says why a Service may not keep an address, or "".
-func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
+func (w *work) illegal(c *consumer, a netip.Addr, home *pool) string {
 	if node, ok := w.nodes[a]; ok {
 		return "it is the own address of node " + node
 	}
@@ -159,7 +159,7 @@ func (w *work) illegal(c *claim, a netip.Addr, home *pool) string {
 }
 
 // orderHolds puts the primary family first and else leaves the order alone.
-func (w *work) orderHolds(c *claim) {
+func (w *work) orderHolds(c *consumer) {
 	if len(c.families()) < 2 {
 		return
 	}
@@ -169,7 +169,7 @@ func (w *work) orderHolds(c *claim) {
 }
 
 // missing returns the wanted families in which a Service has no address.
-func (c *claim) missing(addrs []netip.Addr) (families []lbpool.Family) {
+func (c *consumer) missing(addrs []netip.Addr) (families []lbpool.Family) {
 	for _, f := range c.families() {
 		if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return lbpool.FamilyOf(a) == f }) {
 			families = append(families, f)

@@ -73,12 +73,12 @@ type memo struct {
 	class     string
 	byDefault bool
 
-	claims []*claim // as Store.All yields their Services
-	spare  []*claim // reused: claims of the last Compile but one, emptied
-	sorted []*claim // the same, oldest first
-	pools  *pools
-	nodes  map[netip.Addr]string // their own addresses, and which node's
-	links  map[netip.Addr]string // addresses in pools that interfaces or gateways have, and whose
+	consumers []*consumer // as Store.All yields their Services
+	spare     []*consumer // reused: consumers of the last Compile but one, emptied
+	sorted    []*consumer // the same, oldest first
+	pools     *pools
+	nodes     map[netip.Addr]string // their own addresses, and which node's
+	links     map[netip.Addr]string // addresses in pools that interfaces or gateways have, and whose
 }
 
 func newMemo(o Options) *memo {
@@ -126,7 +126,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 
 	w.readPools()
 	w.readNodes()
-	w.readClaims()
+	w.readConsumers()
 	w.keep()
 	w.occupyListed()
 	if first {
@@ -169,7 +169,7 @@ func wasOurs(svc *corev1.Service) bool {
 }
 
 // home returns the pool of an address that a Service has or gets, or nil.
-func (w *work) home(c *claim, a netip.Addr) *pool {
+func (w *work) home(c *consumer, a netip.Addr) *pool {
 	if i := c.find(a); i >= 0 {
 		return c.homes[i]
 	}
@@ -181,11 +181,11 @@ func (w *work) problem(about snapshot.Ref, reason, message string) {
 	w.plan.Problems = append(w.plan.Problems, snapshot.Problem{Object: about, Reason: reason, Message: message})
 }
 
-func (c *claim) key() snapshot.Key {
+func (c *consumer) key() snapshot.Key {
 	return snapshot.Key{Namespace: c.holder.Realm, Name: c.holder.Name}
 }
 
-func (c *claim) ref() snapshot.Ref {
+func (c *consumer) ref() snapshot.Ref {
 	return snapshot.Ref{Kind: snapshot.Service.String(), Key: c.key()}
 }
 

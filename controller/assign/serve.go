@@ -17,22 +17,22 @@ import (
 func (w *work) serve() {
 	for _, c := range w.sorted {
 		if c.managed && !c.foreign {
-			w.serveClaim(c)
+			w.serveConsumer(c)
 		}
 	}
 }
 
-// serveClaim completes what a Service holds, or moves it to what it asks for.
+// serveConsumer completes what a Service holds, or moves it to what it asks for.
 // It is moved only once the new address is certain, and keeps the old one
 // until then.
-func (w *work) serveClaim(c *claim) {
+func (w *work) serveConsumer(c *consumer) {
 	if fault := c.request().fault; !fault.isZero() {
 		c.refuse(fault)
 		return
 	}
 	switch {
 	case c.dying && len(c.holds) == 0:
-		c.refuse(refusal{ReasonBeingDeleted, "the Service is being deleted and gets no new address"})
+		c.refuse(denial{ReasonBeingDeleted, "the Service is being deleted and gets no new address"})
 		return
 	case c.dying:
 		return
@@ -44,7 +44,7 @@ func (w *work) serveClaim(c *claim) {
 	case w.take(c, w.complete, ""):
 	case (len(c.trouble.losses()) > 0 || c.requires) && w.take(c, w.chooseBoth, "its addresses come from one pool, and this one has not both families"):
 	case !c.requires:
-		c.refuse(refusal{}) // one family is what PreferDualStack settles for
+		c.refuse(denial{}) // one family is what PreferDualStack settles for
 	}
 	if c.requires && len(c.holds) > 0 && len(c.missing(c.holds)) > 0 {
 		for _, a := range c.holds {
@@ -55,8 +55,8 @@ func (w *work) serveClaim(c *claim) {
 }
 
 // take gives a Service what choice finds, and says why it loses what it had;
-// or it records the refusal.
-func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal), why string) bool {
+// or it records the denial.
+func (w *work) take(c *consumer, choice func(*consumer) ([]netip.Addr, denial), why string) bool {
 	addrs, refused := choice(c)
 	c.refuse(refused)
 	if !refused.isZero() {
@@ -76,7 +76,7 @@ func (w *work) take(c *claim, choice func(*claim) ([]netip.Addr, refusal), why s
 }
 
 // isAsAsked reports whether what a Service holds is what it asks for by name.
-func (w *work) isAsAsked(c *claim) bool {
+func (w *work) isAsAsked(c *consumer) bool {
 	asks := c.request()
 	for _, a := range asks.wants {
 		if !slices.Contains(c.holds, a) {
@@ -96,7 +96,7 @@ func (w *work) isAsAsked(c *claim) bool {
 
 // choose finds addresses for a Service as if it had none, in a list that the next
 // choice reuses.
-func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
+func (w *work) choose(c *consumer) ([]netip.Addr, denial) {
 	if wants := c.request().wants; len(wants) > 0 {
 		return w.chooseAsked(c, wants)
 	}
@@ -109,7 +109,7 @@ func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
 			first, ok1 := w.pick(c, p, c.families()[0])
 			second, ok2 := w.pick(c, p, c.families()[1])
 			if ok1 && ok2 {
-				return w.found(first, second), refusal{}
+				return w.found(first, second), denial{}
 			}
 		}
 		if c.requires {
@@ -119,7 +119,7 @@ func (w *work) choose(c *claim) ([]netip.Addr, refusal) {
 	for _, f := range c.families() {
 		for _, p := range candidates {
 			if a, ok := w.pick(c, p, f); ok {
-				return w.found(a), refusal{}
+				return w.found(a), denial{}
 			}
 		}
 	}
@@ -134,17 +134,17 @@ func (w *work) found(addrs ...netip.Addr) []netip.Addr {
 
 // chooseBoth is choose for a Service that would rather keep what it has than
 // move for one family.
-func (w *work) chooseBoth(c *claim) ([]netip.Addr, refusal) {
+func (w *work) chooseBoth(c *consumer) ([]netip.Addr, denial) {
 	addrs, refused := w.choose(c)
 	if missing := c.missing(addrs); refused.isZero() && len(missing) > 0 {
-		return nil, refusal{ReasonPoolExhausted, "no pool has an address of both families"}
+		return nil, denial{ReasonPoolExhausted, "no pool has an address of both families"}
 	}
 	return addrs, refused
 }
 
 // chooseAsked checks the addresses that a Service asks for, all or nothing,
 // and adds the families that it did not ask about from the first one's pool.
-func (w *work) chooseAsked(c *claim, wants []netip.Addr) ([]netip.Addr, refusal) {
+func (w *work) chooseAsked(c *consumer, wants []netip.Addr) ([]netip.Addr, denial) {
 	for _, a := range wants {
 		if refused := w.refuse(c, a); !refused.isZero() {
 			return nil, refused
@@ -158,16 +158,16 @@ func (w *work) chooseAsked(c *claim, wants []netip.Addr) ([]netip.Addr, refusal)
 			return nil, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
 		}
 	}
-	return addrs, refusal{}
+	return addrs, denial{}
 }
 
 // complete adds the families that a Service lacks, from the pool it lives in:
 // the other family of another pool might not be announced from the same nodes.
-func (w *work) complete(c *claim) ([]netip.Addr, refusal) {
+func (w *work) complete(c *consumer) ([]netip.Addr, denial) {
 	addrs, home := w.found(c.holds...), w.home(c, c.holds[0])
 	for _, f := range c.missing(c.holds) {
 		if home.drain {
-			return nil, refusal{ReasonPoolDraining, fmt.Sprintf("pool %s is draining and gives no %v address", home.obj.Name, f)}
+			return nil, denial{ReasonPoolDraining, fmt.Sprintf("pool %s is draining and gives no %v address", home.obj.Name, f)}
 		}
 		a, ok := w.pick(c, home, f)
 		if !ok {
@@ -175,54 +175,54 @@ func (w *work) complete(c *claim) ([]netip.Addr, refusal) {
 		}
 		addrs = append(addrs, a)
 	}
-	return addrs, refusal{}
+	return addrs, denial{}
 }
 
 // refuse says why a Service may not have an address that it asks for.
-func (w *work) refuse(c *claim, a netip.Addr) refusal {
+func (w *work) refuse(c *consumer, a netip.Addr) denial {
 	if node, ok := w.nodes[a]; ok {
-		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is the own address of node %s", a, node)}
+		return denial{ReasonNodeAddress, fmt.Sprintf("%v is the own address of node %s", a, node)}
 	}
 	p, asked := w.pools.poolOf(a), c.request().pool
 	switch {
 	case p == nil && len(w.pools.list) == 0:
-		return refusal{ReasonNoPool, "there is no IPAddressPool yet"}
+		return denial{ReasonNoPool, "there is no IPAddressPool yet"}
 	case p == nil:
-		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("%v is in no pool; ask for another or add it to an IPAddressPool", a)}
+		return denial{ReasonAddressOutsidePools, fmt.Sprintf("%v is in no pool; ask for another or add it to an IPAddressPool", a)}
 	case asked != "" && asked != p.obj.Name:
-		return refusal{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %.253q and for %v, which is in pool %s", asked, a, p.obj.Name)}
+		return denial{ReasonConflictingRequest, fmt.Sprintf("it asks for pool %.253q and for %v, which is in pool %s", asked, a, p.obj.Name)}
 	}
 	if c.find(a) >= 0 && slices.Contains(c.holds, a) {
-		return refusal{} // it sits there: rules for newcomers do not apply
+		return denial{} // it sits there: rules for newcomers do not apply
 	}
 	if refused := w.barred(c, p); !refused.isZero() {
 		return refused
 	}
 	if w.pools.estate.Avoids(p.index, a) {
-		return refusal{ReasonAddressOutsidePools, fmt.Sprintf("pool %s leaves out %v (avoidBuggyIPs)", p.obj.Name, a)}
+		return denial{ReasonAddressOutsidePools, fmt.Sprintf("pool %s leaves out %v (avoidBuggyIPs)", p.obj.Name, a)}
 	}
 	if link, ok := w.links[a]; ok {
-		return refusal{ReasonNodeAddress, fmt.Sprintf("%v is %s", a, link)}
+		return denial{ReasonNodeAddress, fmt.Sprintf("%v is %s", a, link)}
 	}
 	if o, why := w.obstacle(c, a); o != nil {
-		return refusal{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o, why)}
+		return denial{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o, why)}
 	}
-	return refusal{}
+	return denial{}
 }
 
 // barred says why a pool gives a Service nothing new although it asks by name.
-func (w *work) barred(c *claim, p *pool) refusal {
+func (w *work) barred(c *consumer, p *pool) denial {
 	switch {
 	case !w.admits(p, c):
-		return refusal{ReasonPoolNotAllowed, fmt.Sprintf("pool %s does not serve this Service; see its spec.serviceAllocation", p.obj.Name)}
+		return denial{ReasonPoolNotAllowed, fmt.Sprintf("pool %s does not serve this Service; see its spec.serviceAllocation", p.obj.Name)}
 	case p.drain:
-		return refusal{ReasonPoolDraining, fmt.Sprintf("pool %s gives no new addresses; see its spec.drain and conditions", p.obj.Name)}
+		return denial{ReasonPoolDraining, fmt.Sprintf("pool %s gives no new addresses; see its spec.drain and conditions", p.obj.Name)}
 	}
-	return refusal{}
+	return denial{}
 }
 
 // admits reports whether a pool serves a Service.
-func (w *work) admits(p *pool, c *claim) bool {
+func (w *work) admits(p *pool, c *consumer) bool {
 	if !p.isPinned() {
 		return true
 	}
@@ -235,14 +235,14 @@ func (w *work) admits(p *pool, c *claim) bool {
 
 // candidates returns the pools from which a Service may be given an address,
 // in a list that the next call reuses.
-func (w *work) candidates(c *claim) ([]*pool, refusal) {
+func (w *work) candidates(c *consumer) ([]*pool, denial) {
 	if len(w.pools.list) == 0 {
-		return nil, refusal{ReasonNoPool, "there is no IPAddressPool yet"}
+		return nil, denial{ReasonNoPool, "there is no IPAddressPool yet"}
 	}
 	if asked := c.request().pool; asked != "" {
 		p := w.pools.byName[asked]
 		if p == nil {
-			return nil, refusal{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %.253q, which does not exist", asked)}
+			return nil, denial{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %.253q, which does not exist", asked)}
 		}
 		return []*pool{p}, w.barred(c, p)
 	}
@@ -258,19 +258,19 @@ func (w *work) candidates(c *claim) ([]*pool, refusal) {
 	w.candidateList = list
 	switch {
 	case len(list) == 0 && draining:
-		return nil, refusal{ReasonPoolDraining, "every pool that serves it gives no new addresses; see their spec.drain and conditions"}
+		return nil, denial{ReasonPoolDraining, "every pool that serves it gives no new addresses; see their spec.drain and conditions"}
 	case len(list) == 0:
-		return nil, refusal{ReasonPoolNotAllowed, "no pool serves this Service; see autoAssign and serviceAllocation of the pools, or ask for one by the annotation " + loadbalancer.AnnotationPool}
+		return nil, denial{ReasonPoolNotAllowed, "no pool serves this Service; see autoAssign and serviceAllocation of the pools, or ask for one by the annotation " + loadbalancer.AnnotationPool}
 	}
 	// A write of unknown outcome is repeated, not replaced by another choice.
 	if len(w.inflight[c.key()]) > 0 {
 		slices.SortStableFunc(list, func(a, b *pool) int { return w.pending(c, b) - w.pending(c, a) })
 	}
-	return list, refusal{}
+	return list, denial{}
 }
 
 // pending counts the addresses of a pool that are in flight to a Service.
-func (w *work) pending(c *claim, p *pool) (n int) {
+func (w *work) pending(c *consumer, p *pool) (n int) {
 	for _, a := range w.inflight[c.key()] {
 		if w.pools.poolOf(a) == p {
 			n++
@@ -281,7 +281,7 @@ func (w *work) pending(c *claim, p *pool) (n int) {
 
 // pick finds one address of a pool and family for a Service: one in flight to
 // it, one that it may share, or a free one.
-func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
+func (w *work) pick(c *consumer, p *pool, f lbpool.Family) (netip.Addr, bool) {
 	fits := func(a netip.Addr) bool {
 		if lbpool.FamilyOf(a) != f || w.pools.poolOf(a) != p || w.nodes[a] != "" {
 			return false
@@ -301,7 +301,7 @@ func (w *work) pick(c *claim, p *pool, f lbpool.Family) (netip.Addr, bool) {
 }
 
 // exhausted says why none of pools has an address of these families.
-func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family) refusal {
+func (w *work) exhausted(c *consumer, candidates []*pool, families []lbpool.Family) denial {
 	var names, wanted []string
 	for _, f := range families {
 		wanted = append(wanted, f.String())
@@ -323,21 +323,21 @@ func (w *work) exhausted(c *claim, candidates []*pool, families []lbpool.Family)
 	which := "pool " + several(names, ", ")
 	switch {
 	case !has && c.requires && len(families) == 2:
-		return refusal{ReasonNoAddressOfFamily, fmt.Sprintf("it requires both families from one pool, and %s has not both", which)}
+		return denial{ReasonNoAddressOfFamily, fmt.Sprintf("it requires both families from one pool, and %s has not both", which)}
 	case !has && len(families) == 1:
-		return refusal{ReasonNoAddressOfFamily, fmt.Sprintf("%s has no %s addresses", which, both)}
+		return denial{ReasonNoAddressOfFamily, fmt.Sprintf("%s has no %s addresses", which, both)}
 	case resting:
-		return refusal{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
+		return denial{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
 	}
 	message := fmt.Sprintf("every %s address of %s is in use", both, which)
 	for _, p := range candidates {
 		for _, f := range families {
 			if a, ok := w.pools.allocations.FirstShared(p.index, f, &c.holder); ok {
 				if o, why := w.pools.allocations.Obstacle(a, &c.holder); o != nil {
-					return refusal{ReasonPoolExhausted, fmt.Sprintf("%s; it cannot share %v with %s, %s", message, a, o, why)}
+					return denial{ReasonPoolExhausted, fmt.Sprintf("%s; it cannot share %v with %s, %s", message, a, o, why)}
 				}
 			}
 		}
 	}
-	return refusal{ReasonPoolExhausted, message}
+	return denial{ReasonPoolExhausted, message}
 }

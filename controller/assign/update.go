@@ -56,7 +56,7 @@ func (u *Update) Event() (Event, bool) {
 func (u Update) compare(o Update) int { return snapshot.KeyOf(u.Was).Compare(snapshot.KeyOf(o.Was)) }
 
 // A verdict is the decision about one Service. It belongs to a plan and never
-// changes, unlike the claim that it comes from.
+// changes, unlike the consumer that it comes from.
 type verdict struct {
 	svc     *corev1.Service
 	role    role
@@ -156,8 +156,8 @@ func (v *verdict) conditions() ([]metav1.Condition, bool) {
 	var told metav1.Condition
 	switch {
 	case v.role == released || v.role == stranger:
-	case !v.refusal().isZero():
-		told = metav1.Condition{Type: ConditionAddress, Status: metav1.ConditionFalse, Reason: v.refusal().reason, Message: v.sentence()}
+	case !v.denial().isZero():
+		told = metav1.Condition{Type: ConditionAddress, Status: metav1.ConditionFalse, Reason: v.denial().reason, Message: v.sentence()}
 	default:
 		told = metav1.Condition{Type: ConditionAddress, Status: metav1.ConditionTrue, Reason: ReasonAssigned}
 		if origin := v.origin(); strings.Contains(origin, ",") {
@@ -169,15 +169,15 @@ func (v *verdict) conditions() ([]metav1.Condition, bool) {
 	return withCondition(v.svc.Status.Conditions, ConditionAddress, told, *v.at)
 }
 
-// sentence is the refusal, with what the Service has meanwhile.
+// sentence is the denial, with what the Service has meanwhile.
 func (v *verdict) sentence() string {
 	if len(v.holds) == 0 || v.role != served {
-		return v.refusal().message
+		return v.denial().message
 	}
-	return v.refusal().message + "; it keeps " + join(addresses(v.holds)) + " meanwhile"
+	return v.denial().message + "; it keeps " + join(addresses(v.holds)) + " meanwhile"
 }
 
-func (v *verdict) refusal() refusal { return v.trouble.refusal() }
+func (v *verdict) denial() denial { return v.trouble.denial() }
 
 func addresses(holds []Holding) []netip.Addr {
 	list := make([]netip.Addr, len(holds))
@@ -216,14 +216,14 @@ func (v *verdict) event() (Event, bool) {
 	case gained != "":
 		return event(corev1.EventTypeNormal, EventAllocated, "Assigned "+gained+" from pool "+v.origin())
 	case len(taken) > 0:
-		if !v.refusal().isZero() {
+		if !v.denial().isZero() {
 			taken = append(taken, v.sentence())
 		}
 		return event(corev1.EventTypeWarning, EventCleared, several(taken, "; "))
 	case v.role == warned:
-		return event(corev1.EventTypeWarning, EventLeaving, v.refusal().message)
-	case !v.refusal().isZero() && told:
-		return event(corev1.EventTypeWarning, EventFailed, v.refusal().reason+": "+v.sentence())
+		return event(corev1.EventTypeWarning, EventLeaving, v.denial().message)
+	case !v.denial().isZero() && told:
+		return event(corev1.EventTypeWarning, EventFailed, v.denial().reason+": "+v.sentence())
 	case v.role == served && !given && len(v.holds) > 0:
 		return event(corev1.EventTypeNormal, EventAdopted, fmt.Sprintf("Adopted %s, given by another controller: pool %s contains it", join(addresses(v.holds)), v.origin()))
 	}

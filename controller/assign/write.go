@@ -6,7 +6,7 @@ import "slices"
 // not what it should be.
 func (w *work) writeServices() {
 	w.plan.Updates = slices.Grow(w.plan.Updates, w.gaining+len(w.pools.list))
-	holds := w.plan.Holdings // those of the claims that are still to come
+	holds := w.plan.Holdings // those of the consumers that are still to come
 	at := w.now              // one for all: a plan has many updates
 	for _, c := range w.sorted {
 		own := holds[:len(c.holds):len(c.holds)]
@@ -15,7 +15,7 @@ func (w *work) writeServices() {
 			continue
 		}
 		v := verdict{svc: c.svc, role: c.role(), holds: own, trouble: c.trouble, at: &at}
-		if refused := c.trouble.refusal(); !refused.isZero() && c.managed {
+		if refused := c.trouble.denial(); !refused.isZero() && c.managed {
 			w.problem(c.ref(), refused.reason, v.sentence())
 		}
 		gains := slices.ContainsFunc(own, func(h Holding) bool { return h.Pending })
@@ -28,7 +28,7 @@ func (w *work) writeServices() {
 }
 
 // role is what a Service is to us in this plan.
-func (c *claim) role() role {
+func (c *consumer) role() role {
 	switch {
 	case c.leaving:
 		return warned

@@ -46,8 +46,8 @@ func (f *Forwarded) Trusts(a netip.Addr) bool {
 	return false
 }
 
-// claims are what the request says about its own way here.
-type claims struct {
+// trail is what the request says about its own way here.
+type trail struct {
 	chain, host, port, proto, id []byte
 	chains                       int
 }
@@ -110,8 +110,8 @@ func or(a, b []byte) []byte {
 // such a backend it is HTTP_PROXY. What Apply does not set but frameworks believe
 // just as much (Forwarded of RFC 7239, X-Forwarded-Prefix, ...) stays only if the
 // peer is trusted.
-func (f *Forwarded) take(h *exchange.Header, trusted bool) claims {
-	var said claims
+func (f *Forwarded) take(h *exchange.Header, trusted bool) trail {
+	var said trail
 	for _, field := range h.Fields() {
 		switch which(field.Name) {
 		case forwardedFor:

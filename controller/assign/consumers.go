@@ -11,13 +11,13 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// readClaims collects the Services that concern us, oldest first. Those that
+// readConsumers collects the Services that concern us, oldest first. Those that
 // have not changed since the last Compile are not looked at again: a Store yields
 // what it shares with the one before in the same order, so that one walk along
 // both finds them.
-func (w *work) readClaims() {
+func (w *work) readConsumers() {
 	n := w.c.Services.Len()
-	before, now := w.claims, slices.Grow(w.spare[:0], n)
+	before, now := w.consumers, slices.Grow(w.spare[:0], n)
 	var fresh []arrival
 	if len(before) == 0 { // everybody is new
 		fresh = make([]arrival, 0, n)
@@ -34,22 +34,22 @@ func (w *work) readClaims() {
 		}
 	}
 	if len(now)-len(fresh) < len(w.sorted) { // some are gone, or have a newer version
-		w.sorted = slices.DeleteFunc(w.sorted, func(c *claim) bool { return c.round != w.round })
+		w.sorted = slices.DeleteFunc(w.sorted, func(c *consumer) bool { return c.round != w.round })
 	}
 	w.sorted = merge(w.sorted, w.readFresh(fresh, now))
-	clear(w.claims)
-	w.claims, w.spare = now, w.claims[:0]
+	clear(w.consumers)
+	w.consumers, w.spare = now, w.consumers[:0]
 }
 
 // readFresh parses the Services that were not there before, and puts each in its
-// place among all. It does so in the order of their age: then claims lie in
+// place among all. It does so in the order of their age: then consumers lie in
 // memory as every later step reads them.
-func (w *work) readFresh(fresh []arrival, all []*claim) []*claim {
-	var batch []claim
-	claims := make([]*claim, 0, len(fresh))
+func (w *work) readFresh(fresh []arrival, all []*consumer) []*consumer {
+	var batch []consumer
+	consumers := make([]*consumer, 0, len(fresh))
 	for _, i := range inOrder(fresh) {
 		if len(batch) == 0 { // few enough that the last of a batch keeps little alive
-			batch = make([]claim, min(32, len(fresh)-len(claims)))
+			batch = make([]consumer, min(32, len(fresh)-len(consumers)))
 		}
 		c := &batch[0]
 		batch = batch[1:]
@@ -57,9 +57,9 @@ func (w *work) readFresh(fresh []arrival, all []*claim) []*claim {
 		c.managed = c.svc.Spec.Type == corev1.ServiceTypeLoadBalancer && w.isOurs(c.svc)
 		w.begin(c)
 		all[fresh[i].place] = c
-		claims = append(claims, c)
+		consumers = append(consumers, c)
 	}
-	return claims
+	return consumers
 }
 
 // An arrival is a Service that was not there before, and its place among all.
@@ -69,20 +69,20 @@ type arrival struct {
 	place int
 }
 
-// skip returns what is left of claims without those whose Services do not come
+// skip returns what is left of consumers without those whose Services do not come
 // any more when svc comes.
-func (w *work) skip(claims []*claim, key snapshot.Key, svc *corev1.Service) []*claim {
-	for len(claims) > 0 && claims[0].svc != svc {
-		first := claims[0].key()
+func (w *work) skip(consumers []*consumer, key snapshot.Key, svc *corev1.Service) []*consumer {
+	for len(consumers) > 0 && consumers[0].svc != svc {
+		first := consumers[0].key()
 		if first == key {
-			return claims[1:] // svc is a newer version
+			return consumers[1:] // svc is a newer version
 		}
 		if still, ok := w.c.Services.Get(first); ok && concerns(still) {
-			return claims // its turn is later, and svc was not there before
+			return consumers // its turn is later, and svc was not there before
 		}
-		claims = claims[1:]
+		consumers = consumers[1:]
 	}
-	return claims
+	return consumers
 }
 
 // concerns reports whether a Service has, or asks for, anything that others may
@@ -91,18 +91,18 @@ func concerns(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer || len(svc.Status.LoadBalancer.Ingress) > 0 || wasOurs(svc)
 }
 
-// begin makes a claim ready for this Compile.
-func (w *work) begin(c *claim) {
+// begin makes a consumer ready for this Compile.
+func (w *work) begin(c *consumer) {
 	c.begin(w.round, w.pools)
 	if c.lists {
 		w.listers = append(w.listers, c.svc)
 	}
 }
 
-// claimOf returns the claim of a Service, or nil.
-func (w *work) claimOf(svc *corev1.Service) *claim {
+// consumerOf returns the consumer of a Service, or nil.
+func (w *work) consumerOf(svc *corev1.Service) *consumer {
 	at := seniorityOf(svc)
-	if i, ok := slices.BinarySearchFunc(w.sorted, at, func(c *claim, at seniority) int { return c.seniority().compare(at) }); ok {
+	if i, ok := slices.BinarySearchFunc(w.sorted, at, func(c *consumer, at seniority) int { return c.seniority().compare(at) }); ok {
 		return w.sorted[i]
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s seniority) compare(o seniority) int {
 	return s.key.Compare(o.key)
 }
 
-func (c *claim) seniority() seniority { return seniority{c.created, c.key()} }
+func (c *consumer) seniority() seniority { return seniority{c.created, c.key()} }
 
 // inOrder returns the indexes of arrivals, the oldest first. It sorts numbers, of a
 // time and an index each, and looks at names only where the time is the same:
@@ -152,8 +152,8 @@ func inOrder(arrivals []arrival) []uint64 {
 	return order
 }
 
-// merge puts claims that are in order into a list that is in order.
-func merge(sorted, fresh []*claim) []*claim {
+// merge puts consumers that are in order into a list that is in order.
+func merge(sorted, fresh []*consumer) []*consumer {
 	if len(sorted) == 0 {
 		return fresh
 	}

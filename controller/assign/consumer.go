@@ -12,9 +12,10 @@ import (
 	"quayside.io/lbpool"
 )
 
-// A claim is a Service in our own words. What stands above the line is read
-// from the object once; the rest is one Compile's decision about it.
-type claim struct {
+// A consumer is a Service that may have addresses, in our own words. What stands
+// above the line is read from the object once; the rest is one Compile's decision
+// about it.
+type consumer struct {
 	svc     *corev1.Service
 	created int64 // unix seconds
 	holder  lbpool.Holder
@@ -50,21 +51,21 @@ type claim struct {
 // Trouble is what a Service would have otherwise. It belongs to one plan, and is
 // apart because few have any.
 type trouble struct {
-	lost    []loss  // what is taken away
-	refused refusal // why it does not have what it asks for
+	lost    []loss // what is taken away
+	refused denial // why it does not have what it asks for
 }
 
 // A request is what a Service asks for by name.
 type request struct {
 	pool  string
 	wants []netip.Addr
-	fault refusal // it cannot be read
+	fault denial // it cannot be read
 }
 
-// A refusal is a reason from the list in names.go and a sentence.
-type refusal struct{ reason, message string }
+// A denial is a reason from the list in names.go and a sentence.
+type denial struct{ reason, message string }
 
-func (r refusal) isZero() bool { return r.reason == "" }
+func (r denial) isZero() bool { return r.reason == "" }
 
 // A loss is an address taken away, and why, as the end of a sentence.
 type loss struct {
@@ -72,8 +73,8 @@ type loss struct {
 	why  string
 }
 
-// read makes an empty claim that of a Service.
-func (c *claim) read(svc *corev1.Service) {
+// read makes an empty consumer that of a Service.
+func (c *consumer) read(svc *corev1.Service) {
 	c.svc, c.created, c.holder = svc, svc.CreationTimestamp.Unix(), loadbalancer.HolderOf(svc)
 	c.holds = c.room[:0]
 	for _, in := range svc.Status.LoadBalancer.Ingress {
@@ -92,7 +93,7 @@ func (c *claim) read(svc *corev1.Service) {
 }
 
 // addHave enters an address in status, if it is not there yet.
-func (c *claim) addHave(a netip.Addr) {
+func (c *consumer) addHave(a netip.Addr) {
 	if c.find(a) >= 0 {
 		return
 	}
@@ -109,7 +110,7 @@ func (c *claim) addHave(a netip.Addr) {
 }
 
 // find returns the index of an address in have, or -1.
-func (c *claim) find(a netip.Addr) int {
+func (c *consumer) find(a netip.Addr) int {
 	if c.places == nil {
 		return slices.Index(c.have, a)
 	}
@@ -120,11 +121,11 @@ func (c *claim) find(a netip.Addr) int {
 }
 
 // families returns the families that a Service wants, primary first.
-func (c *claim) families() []lbpool.Family { return c.stack[:c.stacks] }
+func (c *consumer) families() []lbpool.Family { return c.stack[:c.stacks] }
 
 // readFamilies finds out what they are. An API server fills ipFamilies in; from
 // files it may have to be guessed.
-func (c *claim) readFamilies() {
+func (c *consumer) readFamilies() {
 	spec, policy := &c.svc.Spec, corev1.IPFamilyPolicySingleStack
 	if spec.IPFamilyPolicy != nil {
 		policy = *spec.IPFamilyPolicy
@@ -159,7 +160,7 @@ func (c *claim) readFamilies() {
 }
 
 // add adds a family that is not yet among those wanted.
-func (c *claim) add(f lbpool.Family) {
+func (c *consumer) add(f lbpool.Family) {
 	if !slices.Contains(c.families(), f) {
 		c.stack[c.stacks] = f
 		c.stacks++
@@ -167,19 +168,19 @@ func (c *claim) add(f lbpool.Family) {
 }
 
 // addFamilyOf adds the family of an address, if it is one.
-func (c *claim) addFamilyOf(ip string) {
+func (c *consumer) addFamilyOf(ip string) {
 	if a, ok := loadbalancer.ParseAddress(ip); ok {
 		c.add(lbpool.FamilyOf(a))
 	}
 }
 
 // readRequest reads what a Service asks for by name.
-func (c *claim) readRequest() {
+func (c *consumer) readRequest() {
 	pool, _ := loadbalancer.Annotation(c.svc, loadbalancer.AnnotationPool)
 	wants, fault := requestOf(c.svc)
 	for _, a := range wants {
 		if fault.isZero() && !slices.Contains(c.families(), lbpool.FamilyOf(a)) {
-			fault = refusal{ReasonFamilyMismatch, fmt.Sprintf(
+			fault = denial{ReasonFamilyMismatch, fmt.Sprintf(
 				"it asks for %v, but the Service has no %v; change spec.ipFamilies or the request", a, lbpool.FamilyOf(a))}
 		}
 	}
@@ -189,7 +190,7 @@ func (c *claim) readRequest() {
 }
 
 // request returns what a Service asks for by name.
-func (c *claim) request() request {
+func (c *consumer) request() request {
 	if c.asks == nil {
 		return request{}
 	}
@@ -197,7 +198,7 @@ func (c *claim) request() request {
 }
 
 // requestOf reads the addresses that a Service asks for.
-func requestOf(svc *corev1.Service) ([]netip.Addr, refusal) {
+func requestOf(svc *corev1.Service) ([]netip.Addr, denial) {
 	list, _ := loadbalancer.Annotation(svc, loadbalancer.AnnotationAddresses)
 	wants, fault := parseRequest("the annotation loadBalancerIPs", list)
 	field, fieldFault := parseRequest("spec.loadBalancerIP", svc.Spec.LoadBalancerIP)
@@ -207,12 +208,12 @@ func requestOf(svc *corev1.Service) ([]netip.Addr, refusal) {
 	case !fieldFault.isZero():
 		return nil, fieldFault
 	case len(wants) == 0:
-		return field, refusal{}
+		return field, denial{}
 	case len(field) > 0 && !slices.Contains(wants, field[0]):
-		return nil, refusal{ReasonConflictingRequest, fmt.Sprintf(
+		return nil, denial{ReasonConflictingRequest, fmt.Sprintf(
 			"spec.loadBalancerIP asks for %v and the annotation loadBalancerIPs for %s; remove one", field[0], join(wants))}
 	}
-	return wants, refusal{}
+	return wants, denial{}
 }
 
 // maxRequested bounds how many addresses one Service may ask for: enough for a
@@ -220,46 +221,46 @@ func requestOf(svc *corev1.Service) ([]netip.Addr, refusal) {
 // everybody's burden, with its answer repeated in statuses and announcements.
 const maxRequested = 128
 
-func parseRequest(where, list string) (wants []netip.Addr, fault refusal) {
+func parseRequest(where, list string) (wants []netip.Addr, fault denial) {
 	if strings.TrimSpace(list) == "" {
-		return nil, refusal{}
+		return nil, denial{}
 	}
 	for s := range strings.SplitSeq(list, ",") {
 		a, err := lbpool.ParseAddr(s)
 		if err != nil {
-			return nil, refusal{ReasonBadRequest, where + ": " + err.Error()}
+			return nil, denial{ReasonBadRequest, where + ": " + err.Error()}
 		}
 		switch {
 		case slices.Contains(wants, a):
 		case len(wants) == maxRequested:
-			return nil, refusal{ReasonBadRequest, fmt.Sprintf(
+			return nil, denial{ReasonBadRequest, fmt.Sprintf(
 				"%s asks for more than %d addresses; divide them among several Services", where, maxRequested)}
 		default:
 			wants = append(wants, a)
 		}
 	}
-	return wants, refusal{}
+	return wants, denial{}
 }
 
 // isOutside reports whether an address in status is in none of our pools.
-func (c *claim) isOutside() bool { return slices.Contains(c.homes, nil) }
+func (c *consumer) isOutside() bool { return slices.Contains(c.homes, nil) }
 
 // isContent reports whether a Service of ours keeps exactly what it has.
-func (c *claim) isContent() bool {
-	return c.managed && !c.foreign && c.trouble.refusal().isZero() && len(c.holds) > 0 && slices.Equal(c.holds, c.have)
+func (c *consumer) isContent() bool {
+	return c.managed && !c.foreign && c.trouble.denial().isZero() && len(c.holds) > 0 && slices.Equal(c.holds, c.have)
 }
 
 // lose says that a Service loses an address, and why.
-func (c *claim) lose(a netip.Addr, why string) {
+func (c *consumer) lose(a netip.Addr, why string) {
 	if c.trouble == nil {
 		c.trouble = &trouble{}
 	}
 	c.trouble.lost = append(c.trouble.lost, loss{a, why})
 }
 
-// refuse says why a Service does not have what it asks for; a zero refusal takes
+// refuse says why a Service does not have what it asks for; a zero denial takes
 // that back.
-func (c *claim) refuse(r refusal) {
+func (c *consumer) refuse(r denial) {
 	switch {
 	case c.trouble != nil:
 		c.trouble.refused = r
@@ -275,15 +276,15 @@ func (t *trouble) losses() []loss {
 	return t.lost
 }
 
-func (t *trouble) refusal() refusal {
+func (t *trouble) denial() denial {
 	if t == nil {
-		return refusal{}
+		return denial{}
 	}
 	return t.refused
 }
 
 // begin forgets the decision of an earlier Compile.
-func (c *claim) begin(round uint64, ps *pools) {
+func (c *consumer) begin(round uint64, ps *pools) {
 	if c.estate != ps.estate {
 		c.estate, c.homes, c.settled = ps.estate, c.homes[:0], false
 		for _, a := range c.have {
