@@ -216,9 +216,9 @@ func (q *pick) cost(i int) float64 {
 // lastResort looks through all endpoints, those in turn first.
 func (q *pick) lastResort() int {
 	answer := None
-	n := uint64(len(q.set.Endpoints))
+	n, start := uint64(len(q.set.Endpoints)), q.picker.next.Load()
 	for k := range n {
-		i := int((q.picker.next.Load() + k) % n)
+		i := int((start%n + k) % n) // start+k may overflow, and miss one
 		switch h := q.set.Endpoints[i].Health; {
 		case slices.Contains(q.tried, i):
 		case h.full(q.plan.limit()):

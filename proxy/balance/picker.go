@@ -46,7 +46,7 @@ func lastResort(s *Set, start uint64, tried []int) int {
 	n := uint64(len(s.Endpoints))
 	ejected := -1
 	for k := range n {
-		i := int((start + k) % n)
+		i := int((start%n + k) % n) // start+k may overflow, and miss one
 		if slices.Contains(tried, i) {
 			continue
 		}
