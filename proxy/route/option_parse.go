@@ -365,10 +365,7 @@ func parseCanaryValue(s *settings, value string) (err error) {
 }
 
 func parseCanaryPattern(s *settings, value string) (err error) {
-	if len(value) > maxPattern {
-		return errors.New("the pattern is too long")
-	}
-	s.canary.pattern, err = regexp.Compile(value)
+	s.canary.pattern, err = compilePattern(value)
 	return err
 }
 

@@ -2,7 +2,10 @@ package route
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -18,8 +21,34 @@ import (
 // case. Paths of our own classes that asked for nothing of the kind keep their
 // meaning, and only take their place in that order.
 
-// maxPattern bounds the text of a pattern, and so the time that a match takes.
-const maxPattern = 1024
+// maxPattern bounds the text of a pattern in bytes, and maxProgram what it is compiled
+// to: each character of a path may visit every instruction. "a{1000}" is short, too.
+const (
+	maxPattern = 1024
+	maxProgram = 2048
+)
+
+// compilePattern compiles a pattern that is quick to match.
+func compilePattern(text string) (*regexp.Regexp, error) {
+	if len(text) > maxPattern {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxPattern)
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(program.Inst) > maxProgram {
+		return nil, errors.New("it takes too long to match")
+	}
+	return regexp.Compile(text)
+}
+
+// pathPattern is a path that asked to be a pattern: from its beginning, in any case.
+func pathPattern(path string) (*regexp.Regexp, error) { return compilePattern("(?i)^" + path) }
 
 // pattern is a path of a host where paths are patterns.
 type pattern struct {
@@ -60,7 +89,7 @@ func patternsOf(routes []*Route) (exact []*Route, patterns []pattern) {
 // patternOf returns the pattern of a path, or of what it says letter by letter if
 // it is none.
 func patternOf(path string) *regexp.Regexp {
-	if re, err := regexp.Compile("(?i)^" + path); err == nil && len(path) <= maxPattern {
+	if re, err := pathPattern(path); err == nil {
 		return re
 	}
 	return regexp.MustCompile("(?i)^" + regexp.QuoteMeta(path))

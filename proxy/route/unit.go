@@ -210,15 +210,15 @@ func (b *unitBuilder) patternPath(c *claim, path string, pathType networkingv1.P
 		return
 	}
 	c.regex = true
-	re, err := regexp.Compile("(?i)^" + path)
-	if err == nil && len(path) <= maxPattern {
+	re, err := pathPattern(path)
+	if err == nil {
 		r := b.route(c.host, path, path, pathType, be)
 		r.pattern = re
 		b.rewrite(r)
 		c.routes = append(c.routes, r)
 		return
 	}
-	why := "the pattern " + strconv.Quote(path[:min(len(path), 100)]) + " is refused; only RE2 is understood, without looking around and back, up to " + strconv.Itoa(maxPattern) + " bytes"
+	why := "the pattern " + strconv.Quote(path[:min(len(path), 100)]) + " is refused; only RE2 is understood, without looking around and back, up to " + strconv.Itoa(maxPattern) + " bytes and " + strconv.Itoa(maxProgram) + " instructions"
 	b.problemf(RouteClosed, "%s: every request that it may have meant gets a 503", why)
 	kept := b.settings.closed
 	b.settings.closed = cmp.Or(kept, why)

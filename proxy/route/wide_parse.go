@@ -2,7 +2,6 @@ package route
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,9 +70,9 @@ func parsePatterns(of func(*filter.Front) *[]filter.Pattern) func(f *filter.Fron
 			if rest, fold := strings.CutPrefix(text, "*"); fold {
 				text = "(?i)" + rest
 			}
-			re, err := regexp.Compile(text)
-			if err != nil || len(text) > maxPattern {
-				return fmt.Errorf("the pattern %q is refused; only RE2 is understood, up to %d bytes", word, maxPattern)
+			re, err := compilePattern(text)
+			if err != nil {
+				return fmt.Errorf("the pattern %q is refused (%v); only RE2 is understood", word, err)
 			}
 			list = append(list, filter.Pattern{Regexp: re})
 		}
