@@ -372,8 +372,7 @@ func TestExpect(t *testing.T) {
 
 // A host that the connection's certificate is not for is sent elsewhere.
 func TestMisdirected(t *testing.T) {
-	r := newRig(t, Options{}, echo)
-	r.covers = func(host string) bool { return host == "a.example" }
+	r := newRigFor(t, Options{}, func(host string) bool { return host == "a.example" }, echo)
 	c := r.dial()
 	for i, host := range []string{"a.example", "b.example", "a.example:8443", "b.example", "a.example"} {
 		id, want := uint32(2*i+1), "200 "

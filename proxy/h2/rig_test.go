@@ -84,10 +84,15 @@ type rig struct {
 	server *Server
 	seen   *recorder
 	addr   string
-	covers func(host string) bool
 }
 
 func newRig(t testing.TB, o Options, h handlerFunc) *rig {
+	t.Helper()
+	return newRigFor(t, o, nil, h)
+}
+
+// newRigFor is newRig with a certificate for some hosts.
+func newRigFor(t testing.TB, o Options, covers func(host string) bool, h handlerFunc) *rig {
 	t.Helper()
 	seen := &recorder{handler: h}
 	o.Handler = seen
@@ -105,7 +110,7 @@ func newRig(t testing.TB, o Options, h handlerFunc) *rig {
 				return
 			}
 			serving.Go(func() {
-				r.server.Serve(lingering{nc}, Peer{Client: netip.MustParseAddr("192.0.2.1"), Covers: r.covers})
+				r.server.Serve(lingering{nc}, Peer{Client: netip.MustParseAddr("192.0.2.1"), Covers: covers})
 			})
 		}
 	})
