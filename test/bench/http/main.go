@@ -8,7 +8,11 @@
 // printed is the median of the rounds with their range, and of the ratios of one
 // round each. A peer that is not installed is left out with a note.
 //
+// With -http2 clients speak HTTP/2 over TLS: h2load has 16 connections with 100
+// streams each, and HAProxy is left out.
+//
 //	go run ./test/bench/http
+//	go run ./test/bench/http -http2
 package main
 
 import (
@@ -23,7 +27,6 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -51,9 +54,10 @@ func main() {
 		rounds := flag.Int("rounds", 5, "how often; the median counts")
 		profile := flag.String("cpuprofile", "", "write a CPU profile of Quayside to this file")
 		only := flag.String("only", "", "measure this proxy alone")
+		http2 := flag.Bool("http2", false, "clients speak HTTP/2 over TLS")
 		flag.Parse()
 		var measured []series
-		if measured, err = compare(ctx, plan{*duration, *rounds, *profile, *only}); err == nil {
+		if measured, err = compare(ctx, plan{*duration, *rounds, *profile, *only, *http2}); err == nil {
 			print(os.Stdout, measured)
 		}
 	}
@@ -68,6 +72,15 @@ type plan struct {
 	rounds   int
 	profile  string
 	only     string
+	http2    bool
+}
+
+// tool is what makes the load.
+func (p plan) tool() string {
+	if p.http2 {
+		return "h2load"
+	}
+	return "wrk"
 }
 
 // series is what one proxy did, round by round.
@@ -88,7 +101,7 @@ func compare(ctx context.Context, p plan) ([]series, error) {
 	if runtime.NumCPU() < 2 {
 		return nil, errors.New("needs two cores: one for the proxy, one for the load")
 	}
-	for _, tool := range []string{"wrk", "taskset"} {
+	for _, tool := range []string{p.tool(), "taskset"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return nil, fmt.Errorf("needs %s: %w", tool, err)
 		}
@@ -107,21 +120,21 @@ func compare(ctx context.Context, p plan) ([]series, error) {
 	// The peers take turns, so that a busy minute of the machine hits all.
 	var all []series
 	for round := range p.rounds {
-		for i, peer := range peers(dir, p.profile) {
+		for i, peer := range peers(dir, p) {
 			if round == 0 {
 				all = append(all, series{name: peer.name})
 			}
 			if peer.missing != "" || p.only != "" && p.only != peer.name {
 				continue
 			}
-			r, err := measure(ctx, peer, p.duration)
+			r, err := measure(ctx, peer, p)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", peer.name, err)
 			}
 			all[i].rounds = append(all[i].rounds, r)
 		}
 	}
-	for _, peer := range peers(dir, "") {
+	for _, peer := range peers(dir, plan{http2: p.http2}) {
 		if peer.missing != "" {
 			fmt.Printf("%s is left out: %s\n", peer.name, peer.missing)
 		}
@@ -173,7 +186,11 @@ func spread(values []float64) string {
 }
 
 // measure starts a proxy, warms it up, and loads it.
-func measure(ctx context.Context, p peer, d time.Duration) (result, error) {
+func measure(ctx context.Context, p peer, how plan) (result, error) {
+	d, load := how.duration, load
+	if how.http2 {
+		load = loadHTTP2
+	}
 	proc, err := start(ctx, proxyCore, p.command, p.addr)
 	if err != nil {
 		return result{}, err
@@ -204,35 +221,4 @@ func measure(ctx context.Context, p peer, d time.Duration) (result, error) {
 		cpu:  (after - before) / time.Duration(l.requests),
 		rate: float64(l.requests) / d.Seconds(), p50: l.p50, p99: l.p99,
 	}, nil
-}
-
-// loaded is what wrk has to say.
-type loaded struct {
-	requests int
-	p50, p99 string
-	errors   string
-}
-
-func load(ctx context.Context, addr string, d time.Duration) (loaded, error) {
-	cmd := exec.CommandContext(ctx, "taskset", "-c", loadCore, "wrk", "--latency",
-		"--timeout", "30s", "-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", max(1, int(d.Seconds()))), "http://"+addr+"/")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return loaded{}, fmt.Errorf("wrk: %w: %s", err, out)
-	}
-	var l loaded
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) > 2 && fields[1] == "requests" && fields[2] == "in":
-			fmt.Sscan(fields[0], &l.requests)
-		case len(fields) == 2 && fields[0] == "50%":
-			l.p50 = fields[1]
-		case len(fields) == 2 && fields[0] == "99%":
-			l.p99 = fields[1]
-		case strings.Contains(line, "Non-2xx") || strings.Contains(line, "Socket errors"):
-			l.errors += strings.TrimSpace(line) + " "
-		}
-	}
-	return l, nil
 }

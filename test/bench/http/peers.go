@@ -1,10 +1,17 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 )
 
 // The cores, as taskset names them.
@@ -27,10 +34,19 @@ type peer struct {
 	missing string // why it cannot be measured
 }
 
-func peers(dir, profile string) []peer {
+func peers(dir string, p plan) []peer {
+	ours := peer{name: "quayside", addr: quaysideAddr, command: selfAs("quayside", p.profile)}
+	if p.http2 {
+		ours.command.Env = append(ours.command.Env, http2Variable+"=1")
+		nginx := external("nginx", nginxAddr, dir, nginxConfig(dir, true), "-c", "%s", "-p", dir)
+		if err := writeCertificate(dir); err != nil {
+			nginx.missing = err.Error()
+		}
+		return []peer{ours, nginx}
+	}
 	return []peer{
-		{name: "quayside", addr: quaysideAddr, command: selfAs("quayside", profile)},
-		external("nginx", nginxAddr, dir, nginxConfig(dir), "-c", "%s", "-p", dir),
+		ours,
+		external("nginx", nginxAddr, dir, nginxConfig(dir, false), "-c", "%s", "-p", dir),
 		external("haproxy", haproxyAddr, dir, haproxyConfig(), "-f", "%s"),
 	}
 }
@@ -74,7 +90,11 @@ func external(name, addr, dir, config string, args ...string) peer {
 
 // nginxConfig is that of ingress-nginx as far as it concerns one request: keep
 // alive on both sides and the same forwarding headers.
-func nginxConfig(dir string) string {
+func nginxConfig(dir string, http2 bool) string {
+	listen := nginxAddr
+	if http2 {
+		listen += fmt.Sprintf(" ssl http2; ssl_certificate %[1]s/tls.crt; ssl_certificate_key %[1]s/tls.key; ssl_protocols TLSv1.3", dir)
+	}
 	return fmt.Sprintf(`
 daemon off;
 worker_processes 1;
@@ -105,7 +125,7 @@ http {
     }
   }
 }
-`, dir, backendAddr, nginxAddr)
+`, dir, backendAddr, listen)
 }
 
 func haproxyConfig() string {
@@ -134,4 +154,27 @@ frontend front
 backend back
   server one %s
 `, haproxyAddr, backendAddr)
+}
+
+// writeCertificate makes the kind of certificate that Quayside makes for itself.
+func writeCertificate(dir string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"bench"}, NotAfter: time.Now().AddDate(1, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }

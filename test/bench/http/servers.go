@@ -27,6 +27,9 @@ import (
 // profileVariable is where Quayside writes its CPU profile, if anywhere.
 const profileVariable = "QUAYSIDE_BENCH_PROFILE"
 
+// http2Variable makes Quayside serve HTTPS, with HTTP/2, instead of HTTP.
+const http2Variable = "QUAYSIDE_BENCH_HTTP2"
+
 // serveBackend answers every request with the same bytes, as cheaply as Go can,
 // so that the proxies are what is busy.
 func serveBackend(addr string) error {
@@ -84,9 +87,11 @@ func serveQuayside(ctx context.Context, addr, backend string) error {
 		return err
 	}
 	putObjects(files, netip.MustParseAddrPort(backend))
-	p, err := proxy.New(proxy.Options{
-		Source: files.Source, HTTP: addr, AllowLoopback: true, GracePeriod: time.Second,
-	})
+	o := proxy.Options{Source: files.Source, HTTP: addr, AllowLoopback: true, GracePeriod: time.Second}
+	if os.Getenv(http2Variable) != "" {
+		o.HTTP, o.HTTPS, o.HTTP2 = "", addr, true
+	}
+	p, err := proxy.New(o)
 	if err != nil {
 		return err
 	}
