@@ -46,7 +46,7 @@ func (m *Migration) ingress(s *source) error {
 // otherWays is said once of all Ingresses: the Services behind them are not at
 // hand here.
 const otherWays = "a class of our own reaches a Service with externalTrafficPolicy: Local only through pods on the proxy's own node, " +
-	"where ingress-nginx ignores that policy; to keep all its ways, leave the Ingresses as they are and serve class nginx: " +
+	"where ingress-nginx ignores that policy; it sends no Strict-Transport-Security and takes bodies of any size, unless proxy.config in the chart's values says hsts and proxy-body-size; to keep all its ways, leave the Ingresses as they are and serve class nginx: " +
 	"ingressClass.adoptControllers={k8s.io/ingress-nginx} in the chart's values"
 
 // renamed are the annotations under our own prefix.
@@ -64,14 +64,16 @@ func renamed(annotations map[string]string) map[string]string {
 	return out
 }
 
-// judge asks the proxy's compiler what it makes of the Ingress. That Services
-// and Secrets are not at hand here is no news.
+// judge asks the proxy's compiler what it makes of the Ingress. That Services,
+// Secrets and other Ingresses are not at hand here is no news.
 func judge(meta Meta, spec networkingv1.IngressSpec) (notes []string) {
 	o := &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, Annotations: meta.Annotations}, Spec: spec,
 	}
 	for _, p := range route.Compile(snapshot.Of(o), nil, route.Options{}).Problems {
-		if !slices.Contains([]string{route.MissingService, route.MissingPort, route.MissingSecret}, p.Reason) {
+		absent := slices.Contains([]string{route.MissingService, route.MissingPort, route.MissingSecret, route.CanaryUnused}, p.Reason) ||
+			strings.Contains(p.Message, "does not exist")
+		if !absent {
 			notes = append(notes, fmt.Sprintf("%s: %s", p.Reason, p.Message))
 		}
 	}

@@ -38,13 +38,20 @@ func (b *unitBuilder) otherNames() {
 			continue // it has rules of its own, or was named twice
 		}
 		c := b.claim(name)
-		c.rank, c.sealed, c.regex = byAlias, of.sealed, of.regex
+		c.rank, c.aliasOf, c.sealed, c.regex = byAlias, of, of.sealed, of.regex
 		for _, r := range of.routes {
 			c.routes = append(c.routes, b.renamed(r, name))
 		}
 		if of.fallback != nil {
 			c.fallback, c.weak = b.renamed(of.fallback, name), of.weak
 		}
+	}
+}
+
+// aliasTLS has an alias redirect to https where the host does.
+func (b *unitBuilder) aliasTLS() {
+	for _, c := range b.claims {
+		c.tls = c.tls || c.aliasOf != nil && c.aliasOf.tls
 	}
 }
 

@@ -44,6 +44,7 @@ type claim struct {
 	rank     rank     // by what it names the host
 	named    bool     // a rule has the host, with or without paths
 	tls      bool     // a tls entry is about this host
+	aliasOf  *claim   // where rank is byAlias
 	pair     *keyPair // the certificate it brings, if usable
 }
 
@@ -116,6 +117,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
 		}
+		b.aliasTLS()
 	}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
 	b.problems = slices.Compact(b.problems)
