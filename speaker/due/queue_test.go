@@ -1,6 +1,7 @@
 package due_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -74,4 +75,20 @@ func TestMovingAllocatesNothing(t *testing.T) {
 	}); allocs != 0 {
 		t.Errorf("%v allocations, want none", allocs)
 	}
+}
+
+// Whatever is due is taken from the front; to set it again is to move it.
+func Example() {
+	var q due.Queue[string]
+	tea, cake := &due.Entry[string]{Value: "tea"}, &due.Entry[string]{Value: "cake"}
+	q.Set(tea, at(10))
+	q.Set(cake, at(20))
+	q.Set(tea, at(30))
+	for e := q.First(); e != nil; e = q.First() {
+		fmt.Println(e.Value, e.At().Unix())
+		q.Remove(e)
+	}
+	// Output:
+	// cake 20
+	// tea 30
 }
