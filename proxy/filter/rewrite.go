@@ -33,11 +33,22 @@ type rewriter struct {
 func (w *rewriter) request(ex *exchange.Exchange) bool {
 	r := &ex.Request
 	var buf [2 * 10]int
-	found, matches := w.find(buf[:0], r.Path)
+	b, path := ex.Scratch[:0], r.Path
+	var found []int
+	var matches bool
+	if w.Decode && bytes.Contains(path, []byte("%2F")) {
+		b = AppendDecoded(b, path)
+		if found, matches = w.find(buf[:0], b); matches {
+			path = b
+		}
+	}
+	if !matches {
+		found, matches = w.find(buf[:0], path)
+	}
 	if !matches {
 		return true
 	}
-	b := w.expand(ex.Scratch[:0], r.Path, found)
+	b = w.expand(b[len(b):], path, found)
 	if !w.elsewhere && climbs(b) {
 		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
 		return false
@@ -57,6 +68,22 @@ func (w *rewriter) request(ex *exchange.Exchange) bool {
 	}
 	r.Target = b
 	return true
+}
+
+// AppendDecoded appends a normalised path as nginx reads it: %2F is a slash, and
+// repeated slashes are one. Dot segments between such slashes are refused before.
+func AppendDecoded(dst, path []byte) []byte {
+	base := len(dst)
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		if c == '%' && i+2 < len(path) && string(path[i:i+3]) == "%2F" {
+			c, i = '/', i+2
+		}
+		if c != '/' || len(dst) == base || dst[len(dst)-1] != '/' {
+			dst = append(dst, c)
+		}
+	}
+	return dst
 }
 
 // find returns where the pattern and its captures are in path.

@@ -104,6 +104,9 @@ type Rewrite struct {
 	// Target is the new path, perhaps with a query, which comes before the client's. An
 	// absolute URL redirects there by 302.
 	Target string
+	// Decode reads %2F in the path as a slash, see AppendDecoded. Where Pattern does
+	// not match that, the path is taken as it is.
+	Decode bool
 }
 
 // Tools are what filters need beside the exchange, made by whoever runs them.

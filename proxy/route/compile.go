@@ -28,6 +28,7 @@ type state struct {
 	slots    snapshot.Store[[]slot] // the backends in use, by Service
 	free     int                    // entries of Table.Backends without a Service
 	guarded  int                    // hosts with guards
+	decoding int                    // hosts with patterns of adopted classes
 	wide     *wide                  // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
 	pairs    snapshot.Store[*keyPair]

@@ -23,6 +23,7 @@ func (w *compiler) compileHosts() {
 		}
 		h := w.compileHost(name)
 		w.t.state.guarded += h.countGuard() - before.countGuard()
+		w.t.state.decoding += h.countDecoding() - before.countDecoding()
 		switch {
 		case name == "":
 			w.t.catchAll = h

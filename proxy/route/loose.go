@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
 )
 
 // A backend may read a path more loosely than we do: it takes an escaped slash or
@@ -90,15 +91,41 @@ func (h *host) countGuard() int {
 // guards reports whether the route decides who may pass.
 func (r *Route) guards() bool { return r.guarded }
 
-// guard returns the guard that a request would meet if its path were read loosely,
-// or nil. It allocates only for paths that are oddly spelled and longer than any
-// honest one.
-func (t *Table) guard(name []byte, req *exchange.Request) *Route {
+// reading is one way to take the path of a request.
+type reading struct {
+	path    []byte // for Exact and Prefix paths, and patterns of our own classes
+	pattern []byte // for those of adopted classes
+	loose   bool   // path is spelled as in host.loose
+}
+
+// reread looks again at a request whose path is oddly spelled, and for which found
+// is what it says letter by letter. Patterns of adopted classes meet it as nginx
+// decodes it; but where found guards, it stays: a backend that does not decode sees
+// what found keeps. guard is the guard that the path would meet if it were read
+// loosely, where that is another. Only paths longer than any honest one cost an
+// allocation.
+func (t *Table) reread(name []byte, req *exchange.Request, found *Route) (_, guard *Route) {
 	buf, _ := t.state.scratch.Get().(*[1024]byte) // what regexp reads does not stay on the stack
 	defer t.state.scratch.Put(buf)
-	loose := appendLoose(buf[:0], req.Path)
-	if r := t.nearest(name, loose, req, true); r != nil && r.guards() {
-		return r
+	if t.state.decoding > 0 && (found == nil || !found.guards()) {
+		if path := filter.AppendDecoded(buf[:0], req.Path); len(path) < len(req.Path) {
+			found = t.nearest(name, reading{path: req.Path, pattern: path}, req)
+		}
 	}
-	return nil
+	if t.state.guarded > 0 {
+		path := appendLoose(buf[:0], req.Path)
+		if r := t.nearest(name, reading{path, path, true}, req); r != nil && r.guards() && r != found {
+			guard = r
+		}
+	}
+	return found, guard
+}
+
+// countDecoding is 1 for a host with patterns of adopted classes, 0 for any other, or
+// none.
+func (h *host) countDecoding() int {
+	if h != nil && slices.ContainsFunc(h.patterns, func(p pattern) bool { return p.route.nginx }) {
+		return 1
+	}
+	return 0
 }

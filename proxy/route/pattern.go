@@ -57,11 +57,14 @@ type pattern struct {
 	path  string          // then the prefix, without the slash at its end
 }
 
-func (p *pattern) matches(path []byte) bool {
-	if p.re != nil {
-		return p.re.Match(path)
+func (p *pattern) matches(path reading) bool {
+	switch {
+	case p.re == nil:
+		return isBelow(path.path, []byte(p.path))
+	case p.route.nginx:
+		return p.re.Match(path.pattern)
 	}
-	return isBelow(path, []byte(p.path))
+	return p.re.Match(path.path)
 }
 
 // patternsOf splits the routes of a host where paths are patterns.
@@ -112,7 +115,7 @@ func literalPrefix(path string) string {
 }
 
 // matchPattern returns the route of the first pattern that path matches, or nil.
-func (h *host) matchPattern(path []byte, req *exchange.Request) *Route {
+func (h *host) matchPattern(path reading, req *exchange.Request) *Route {
 	for i := range h.patterns {
 		if p := &h.patterns[i]; p.matches(path) {
 			if r := p.route.choose(req); r != nil {

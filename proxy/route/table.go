@@ -134,20 +134,17 @@ type Table struct {
 func (t *Table) Match(r *exchange.Request) (found, guard *Route) {
 	var buf [maxHost]byte
 	name := appendHost(buf[:0], r.Host)
-	found = t.nearest(name, r.Path, r, false)
-	if t.state.guarded > 0 && spelledOddly(r.Path) {
-		if g := t.guard(name, r); g != found {
-			guard = g
-		}
+	found = t.nearest(name, reading{path: r.Path, pattern: r.Path}, r)
+	if t.state.guarded+t.state.decoding > 0 && spelledOddly(r.Path) {
+		return t.reread(name, r, found)
 	}
-	return found, guard
+	return found, nil
 }
 
 // nearest returns the route for a path among those of the hosts that a canonical
 // name means, the most specific first. Most requests are answered by the first, so
-// the others are not looked up before they are needed. loose says that the path is
-// spelled as in host.loose.
-func (t *Table) nearest(name, path []byte, req *exchange.Request, loose bool) *Route {
+// the others are not looked up before they are needed.
+func (t *Table) nearest(name []byte, path reading, req *exchange.Request) *Route {
 	var fallback *Route
 	var kept *host // the most specific that keeps what its rules leave over
 	for rank := exactly; rank <= anyHost; rank++ {
@@ -156,10 +153,10 @@ func (t *Table) nearest(name, path []byte, req *exchange.Request, loose bool) *R
 			continue
 		}
 		set := &h.pathSet
-		if loose && h.loose != nil {
+		if path.loose && h.loose != nil {
 			set = h.loose
 		}
-		r := set.match(path, req)
+		r := set.match(path.path, req)
 		if r == nil && h.regex {
 			r = h.matchPattern(path, req)
 		}

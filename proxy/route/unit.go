@@ -236,7 +236,7 @@ func (b *unitBuilder) rewrite(r *Route) {
 		return
 	}
 	f := b.settings.filters
-	f.Rewrite = &filter.Rewrite{Pattern: r.pattern, Target: b.settings.rewrite}
+	f.Rewrite = &filter.Rewrite{Pattern: r.pattern, Target: b.settings.rewrite, Decode: b.class.Nginx}
 	r.Filters = &f
 }
 
