@@ -94,8 +94,8 @@ type View struct {
 	// Since is that of the plan before; nil before the first: whatever endpoints
 	// there are have been there.
 	Since map[netip.Addr]time.Time
-	// Ending is that of the plan before; nil before the first. See BGP.Ending.
-	Ending map[netip.Addr]time.Time
+	// Others is that of the plan before; nil before the first. See BGP.Others.
+	Others map[netip.Addr]Other
 }
 
 // Options are the switches of a speaker.

@@ -20,9 +20,15 @@ type BGP struct {
 	Draining bool
 	// Barred says why this node announces no route at all; "" it may.
 	Barred string
-	// Ending says since when this node has only endpoints that end, for each
-	// address of policy Local that others serve; see Settling.
-	Ending map[netip.Addr]time.Time
+	// Others names, for each address of policy Local that this node serves, another
+	// node that does; see Settling.
+	Others map[netip.Addr]Other
+}
+
+// Other is a node that has had an endpoint all the time since then.
+type Other struct {
+	Node  string
+	Since time.Time // zero: when the first plan was made
 }
 
 // Session is one BGPPeer as this node sees it, and what it is told.
@@ -119,7 +125,7 @@ func CompareRoutes(a, b Route) int {
 // decideBGP compiles the sessions of this node, and tells what is wrong with the
 // peers and advertisements of all.
 func (k *compiler) decideBGP() {
-	k.plan.BGP.Ending = map[netip.Addr]time.Time{}
+	k.plan.BGP.Others = map[netip.Addr]Other{}
 	k.readPrefixes()
 	peers := k.readPeers()
 	k.tellUnheard(peers)

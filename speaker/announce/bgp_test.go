@@ -189,10 +189,11 @@ func TestRoutesCoverOnlyAddressesOfPools(t *testing.T) {
 	})
 }
 
-// rollout is a Service of policy Local and what n1 and n2 remember of it.
+// rollout is a Service of policy Local and what n1, n2 and n3 remember of it.
 type rollout struct {
-	now          time.Time
-	since, ended [2]map[netip.Addr]time.Time
+	now    time.Time
+	since  [3]map[netip.Addr]time.Time
+	others [3]map[netip.Addr]Other
 }
 
 // announces steps on and says which nodes announce the address.
@@ -206,10 +207,10 @@ func (r *rollout) announces(after time.Duration, endpoints map[string]string) (w
 		ready, serving := is == "ready", true
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving}})
 	}
-	c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.0/24"), &v1alpha1.BGPAdvertisement{}, bgpPeer("r1", "10.0.0.254"), svc, slice)
-	for i, name := range []string{"n1", "n2"} {
-		p := Compile(c, name, View{Since: r.since[i], Ending: r.ended[i]}, r.now, Options{})
-		r.since[i], r.ended[i] = p.L2.Since, p.BGP.Ending
+	c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), readyNode("n3", ""), lanPool("10.0.0.0/24"), &v1alpha1.BGPAdvertisement{}, bgpPeer("r1", "10.0.0.254"), svc, slice)
+	for i, name := range []string{"n1", "n2", "n3"} {
+		p := Compile(c, name, View{Since: r.since[i], Others: r.others[i]}, r.now, Options{})
+		r.since[i], r.others[i] = p.L2.Since, p.BGP.Others
 		if len(p.BGP.Sessions[0].Routes) > 0 {
 			who += name
 		}
@@ -230,12 +231,20 @@ func TestARolloutIsAlwaysAnnounced(t *testing.T) {
 		{0, map[string]string{"n1": "ready"}, "n1"},
 		{time.Minute, map[string]string{"n1": "ready", "n2": "ready"}, "n1"}, // n2 waits for its rules
 		{time.Second, map[string]string{"n1": "ending", "n2": "ready"}, "n1"},
-		{Settling, map[string]string{"n1": "ending", "n2": "ready"}, "n1n2"},
+		{Settling - time.Second, map[string]string{"n1": "ending", "n2": "ready"}, "n1n2"},
 		{handOverTime, map[string]string{"n1": "ending", "n2": "ready"}, "n2"},
 		{time.Second, map[string]string{"n2": "ready"}, "n2"},
 		{time.Minute, map[string]string{}, ""},
 		{time.Second, map[string]string{"n1": "ready"}, "n1"},                     // nobody serves meanwhile
 		{time.Millisecond, map[string]string{"n1": "ready", "n2": "ready"}, "n1"}, // and it goes on
+		{Settling, map[string]string{"n1": "ready", "n2": "ready"}, "n1n2"},
+		{time.Minute, map[string]string{"n1": "ending", "n2": "ready"}, "n2"}, // routers know n2 for long
+		{time.Second, map[string]string{"n1": "ready", "n2": "ready"}, "n2"},
+		{time.Minute, map[string]string{"n1": "ready", "n2": "ready"}, "n1n2"},
+		{0, map[string]string{"n1": "ending", "n2": "ending", "n3": "ready"}, "n1n2"}, // and n3 not yet
+		{Settling, map[string]string{"n1": "ending", "n2": "ending", "n3": "ready"}, "n1n2n3"},
+		{handOverTime, map[string]string{"n1": "ending", "n2": "ending", "n3": "ready"}, "n3"},
+		{time.Minute, map[string]string{"n1": "ready", "n2": "ready"}, ""}, // all at once
 		{Settling, map[string]string{"n1": "ready", "n2": "ready"}, "n1n2"},
 		{time.Second, map[string]string{"n1": "ending", "n2": "ending"}, "n1n2"}, // as long as they last
 		{time.Second, map[string]string{"n1": "ending"}, "n1"},

@@ -102,8 +102,11 @@ func (k *compiler) isServed(h *holding, me int) bool {
 	if u.local == nil {
 		return true
 	}
-	others := len(u.local) > 1 || len(u.local) == 1 && u.local[0] != me
 	_, ends := slices.BinarySearch(u.ending, me)
+	if !u.isAt(me) && !ends {
+		return false
+	}
+	since, others := k.noteOther(h, me)
 	switch {
 	case u.isAt(me):
 		at := k.plan.L2.Since[h.addr].Add(Settling)
@@ -116,14 +119,9 @@ func (k *compiler) isServed(h *holding, me int) bool {
 		}
 		k.wakeAt(at)
 		return false
-	case !ends || !others:
+	case !others:
 		return false
 	}
-	since, known := k.view.Ending[h.addr]
-	if !known && k.view.Ending != nil {
-		since = k.now
-	}
-	k.plan.BGP.Ending[h.addr] = since
 	at := since.Add(Settling + handOverTime)
 	if !at.After(k.now) {
 		return false
@@ -132,8 +130,33 @@ func (k *compiler) isServed(h *holding, me int) bool {
 	return true
 }
 
+// noteOther notes another node that has an endpoint for h, the one noted before if
+// it still has, and returns since when. Routers know that one's route, unless it
+// is new.
+func (k *compiler) noteOther(h *holding, me int) (since time.Time, exists bool) {
+	was, known := k.view.Others[h.addr]
+	var other *Other
+	for _, i := range h.users[0].local {
+		switch {
+		case i == me:
+		case known && k.nodes[i].name == was.Node:
+			other = &was
+		case other == nil:
+			other = &Other{Node: k.nodes[i].name}
+			if k.view.Others != nil {
+				other.Since = k.now
+			}
+		}
+	}
+	if other == nil {
+		return time.Time{}, false
+	}
+	k.plan.BGP.Others[h.addr] = *other
+	return other.Since, true
+}
+
 // handOverTime is how much longer than Settling a node whose endpoints end goes
-// on announcing: the routes of those who follow are on their way.
+// on announcing after another has got one: that one's route is on its way.
 const handOverTime = 500 * time.Millisecond
 
 // routes are what adverts make of the addresses served.

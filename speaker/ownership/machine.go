@@ -42,8 +42,8 @@ type moment struct {
 	self  announce.Facts
 	plan  *announce.Plan
 	since map[netip.Addr]time.Time // that of the last plan of the whole cluster
-	// ending is BGP.Ending of that plan.
-	ending map[netip.Addr]time.Time
+	// others is BGP.Others of that plan.
+	others map[netip.Addr]announce.Other
 	macs   map[string]string // of all speakers, this one's included: whose they are
 	out    *Output
 }
@@ -95,7 +95,7 @@ func (m *Machine) compile() {
 	m.plan = announce.Compile(m.world.Cluster, m.opts.Node, view, m.now, m.opts.Announce)
 	m.out.Plans++
 	if m.world.Synced {
-		m.since, m.ending = m.plan.L2.Since, m.plan.BGP.Ending
+		m.since, m.others = m.plan.L2.Since, m.plan.BGP.Others
 	}
 	m.yield(before)
 	m.holdings.noteHandOver(m.plan.L2.Answers, m.now)
@@ -114,7 +114,7 @@ func (m *Machine) view() announce.View {
 		Cut:         h.cut,
 		Lost:        h.losses,
 		Since:       m.since,
-		Ending:      m.ending,
+		Others:      m.others,
 	}
 	maps.Copy(v.Alive, heard.Alive)
 	maps.Copy(v.Claims, heard.Claims)

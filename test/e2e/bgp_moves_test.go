@@ -101,8 +101,8 @@ func TestBGPRollingRestartOfTheSpeakers(t *testing.T) {
 func TestBGPRolloutOfALocalService(t *testing.T) {
 	e := three(t)
 	pods := []*lab.Pod{
-		e.Pod(1, "old-1", lab.Labels{"app": "web"}, lab.Lingers(4*time.Second)),
-		e.Pod(2, "old-2", lab.Labels{"app": "web"}, lab.Lingers(4*time.Second)),
+		e.Pod(1, "old-1", lab.Labels{"app": "web"}, lab.Lingers(2*time.Second)),
+		e.Pod(2, "old-2", lab.Labels{"app": "web"}, lab.Lingers(2*time.Second)),
 	}
 	r := newRack(e, "")
 	e.Apply(bgpService("near", "Local"))
