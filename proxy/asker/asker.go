@@ -131,7 +131,7 @@ func (a *Asker) Send(q *filter.Question) {
 	select {
 	case a.copies <- struct{}{}:
 	default:
-		a.stats.dropped.Add(1)
+		a.Drop()
 		return
 	}
 	if !a.begin() {
@@ -148,6 +148,9 @@ func (a *Asker) Send(q *filter.Question) {
 		}
 	}()
 }
+
+// Drop implements filter.Asker.
+func (a *Asker) Drop() { a.stats.dropped.Add(1) }
 
 func (a *Asker) ask(q *filter.Question) (*filter.Answer, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.options.Timeout)

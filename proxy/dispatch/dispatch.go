@@ -106,13 +106,41 @@ func (d *Dispatcher) Certificate(serverName string) *tls.Certificate {
 
 // Handle implements exchange.Handler.
 func (d *Dispatcher) Handle(ex *exchange.Exchange) {
+	if next := ex.Next; next != nil {
+		ex.Next = nil
+		defer d.recover(ex)
+		next.Handle(ex)
+		return
+	}
 	ex.Observer = d.unrouted
 	if ex.Response.Status != 0 {
 		return // the front end has refused it
 	}
 	defer d.recover(ex)
-	d.answer(ex)
+	if r, p := d.admit(ex); p != nil {
+		p.serve(ex, r)
+	}
 }
+
+// Admit implements exchange.Admitter.
+func (d *Dispatcher) Admit(ex *exchange.Exchange) bool {
+	ex.Observer = d.unrouted
+	defer d.recover(ex)
+	r, p := d.admit(ex)
+	if p != nil {
+		ex.Next = &admitted{p, r}
+	}
+	return ex.Next != nil
+}
+
+// admitted is a request that goes on when its body comes.
+type admitted struct {
+	plan    *plan
+	routing *routing
+}
+
+// Handle implements exchange.Handler.
+func (a *admitted) Handle(ex *exchange.Exchange) { a.plan.serve(ex, a.routing) }
 
 // recover turns a panic into a 500.
 func (d *Dispatcher) recover(ex *exchange.Exchange) {
@@ -131,12 +159,13 @@ func (d *Dispatcher) recover(ex *exchange.Exchange) {
 	ex.Response.Close = true
 }
 
-// answer finds out who answers, and asks.
-func (d *Dispatcher) answer(ex *exchange.Exchange) {
+// admit finds the plan for a request, and lets its filters see the request. Where
+// that answers it, there is no plan.
+func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	r := d.routing.Load()
 	if r == nil {
 		ex.Answer(503, "503 Service Unavailable: the proxy has no routes yet\n")
-		return
+		return nil, nil
 	}
 	ex.Request.Random = [2]uint64{rand.Uint64(), rand.Uint64()}
 	found, guard := r.table.Match(&ex.Request)
@@ -145,25 +174,23 @@ func (d *Dispatcher) answer(ex *exchange.Exchange) {
 		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
 	if !r.front.Request(ex) || guard != nil && !d.passes(ex, r.planOf(guard, d)) {
-		return
+		return nil, nil
 	}
 	ex.Passed = 0
 	if found == nil {
 		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and path\n")
-		return
+		return nil, nil
 	}
 	p := r.planOf(found, d)
 	ex.Observer = p
 	if !told {
 		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
-	if p.filters.Request(ex) {
-		ex.Request.Forwarding = found.Forwarding
-		r.forwardOr(ex, found, found.Lead(ex.Request.Random[1]))
-		p.filters.Upstream(ex)
+	if !p.filters.Request(ex) {
+		p.filters.Response(ex)
+		return nil, nil
 	}
-	p.filters.Response(ex)
-	hold(ex, p.filters)
+	return r, p
 }
 
 // passes reports whether ex passes the guards of a route that it is not for. If
@@ -202,4 +229,7 @@ func (d *Dispatcher) debug(r Record) {
 		"target", string(req.Target), "status", r.Exchange.Response.Status, "took", r.Took, "ingress", ingress, "service", service)
 }
 
-var _ exchange.Handler = (*Dispatcher)(nil)
+var (
+	_ exchange.Handler  = (*Dispatcher)(nil)
+	_ exchange.Admitter = (*Dispatcher)(nil)
+)

@@ -89,6 +89,15 @@ func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 	return filter.Compile(rt.Filters, host, d.toolsOf(rt))
 }
 
+// serve has a request answered that the filters let pass.
+func (p *plan) serve(ex *exchange.Exchange, r *routing) {
+	ex.Request.Forwarding = p.route.Forwarding
+	r.forwardOr(ex, p.route, p.route.Lead(ex.Request.Random[1]))
+	p.filters.Upstream(ex)
+	p.filters.Response(ex)
+	hold(ex, p.filters)
+}
+
 // forward asks the backend with an index.
 func (r *routing) forward(ex *exchange.Exchange, backend int) {
 	if backend < 0 || backend >= len(r.backends) || r.backends[backend] == nil {

@@ -14,8 +14,10 @@ type Exchange struct {
 
 	// Observer is set by the handler. The front end tells it when all is over.
 	Observer Observer
-	// Passed is the handler's own note of how far the request has come.
+	// Passed is the handler's own note of how far the request has come, and Next what
+	// goes on from there; nil: it has to begin.
 	Passed int
+	Next   Handler
 	// Scratch is memory that filters may use for what they put into the request.
 	Scratch []byte
 	// Aside are fields that a filter keeps for the response, whoever will make it,
@@ -41,6 +43,14 @@ type Handler interface {
 	// the front end does, and closes. An exchange whose response has a status
 	// already was refused by the front end, and is only counted.
 	Handle(ex *Exchange)
+}
+
+// Admitter is what a Handler may be as well: it can tell of a request whether it
+// will be refused before its body is asked for (Expect: 100-continue).
+type Admitter interface {
+	// Admit reports whether the body is wanted, which must not be read yet. If not,
+	// ex.Response is filled and all is over. If so, Handle goes on from there.
+	Admit(ex *Exchange) bool
 }
 
 // Request is the client's side.
@@ -122,7 +132,7 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
-	e.Observer, e.Passed, e.Scratch, e.Aside = nil, 0, e.Scratch[:0], e.Aside.reset()
+	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside = nil, 0, nil, e.Scratch[:0], e.Aside.reset()
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}
 }

@@ -47,6 +47,8 @@ type Asker interface {
 	// Send does not wait, and nobody learns what comes back. Where too much is
 	// under way q is dropped, which is counted.
 	Send(q *Question)
+	// Drop counts what could not be made whole to be sent.
+	Drop()
 }
 
 // nobody is an Asker that reaches no one.
@@ -54,6 +56,7 @@ type nobody struct{}
 
 func (nobody) Ask(*Question) (*Answer, error) { return nil, errNobody }
 func (nobody) Send(*Question)                 {}
+func (nobody) Drop()                          {}
 
 const errNobody = noAsker("there is nobody to ask")
 

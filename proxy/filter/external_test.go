@@ -24,6 +24,7 @@ func (o *oracle) Ask(q *Question) (*Answer, error) {
 }
 
 func (o *oracle) Send(*Question) {}
+func (o *oracle) Drop()          {}
 
 func authTemplate(t *testing.T, text string) *Template {
 	p, err := ParseTemplate(text)

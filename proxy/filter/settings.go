@@ -30,6 +30,7 @@ type Settings struct {
 	// SatisfyAny lets a request pass that one of Access, Basic and External lets pass.
 	SatisfyAny bool
 
+	Mirror  *Mirror
 	Rewrite *Rewrite
 	// UpstreamHost replaces the Host field that the upstream is sent.
 	UpstreamHost string
@@ -119,6 +120,8 @@ type Tools struct {
 	Asker Asker
 	// Answers remembers what they say.
 	Answers *Answers
+	// Memory is that of the bodies that are being copied.
+	Memory *Memory
 	// Place is where the route stands.
 	Place Place
 }
@@ -126,7 +129,7 @@ type Tools struct {
 // NewTools returns the tools of one process; seed is a secret that keeps clients from
 // choosing what they are counted with.
 func NewTools(seed maphash.Seed) Tools {
-	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed), Answers: NewAnswers(), Asker: nobody{}}
+	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed), Answers: NewAnswers(), Asker: nobody{}, Memory: NewMemory(64 << 20)}
 }
 
 // Host is what the filters of a route owe to the host that it is on.
@@ -165,6 +168,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 		c = append(c, limits(s.Limits, tools)...)
 	}
 	add(s.Guarded(), func() Filter { return Guards(s, tools) })
+	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
 	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })
 	add(s.ForwardedPrefix != "", func() Filter { return forwardedPrefix(s.ForwardedPrefix) })

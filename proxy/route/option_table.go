@@ -13,7 +13,7 @@ import (
 // the one place where an option is defined: what compiles Ingresses, and so
 // `quayside migrate` too, reads it here.
 func optionTable() []option {
-	table := slices.Concat(guards(), externalAuth(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
+	table := slices.Concat(guards(), externalAuth(), mirrors(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
 		upstreams(), upstreamTLS(), rewrites(), observers(), snippets())
 	slices.SortFunc(table, func(a, b option) int { return strings.Compare(a.key, b.key) })
 	return table
@@ -217,9 +217,6 @@ func upstreams() []option {
 			doc: "Host header sent to the backend", differ: "variables are refused"},
 		{key: "x-forwarded-prefix", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseForwardedPrefix,
 			doc: "X-Forwarded-Prefix sent to the backend", differ: "variables are refused"},
-		{key: "mirror-target", scope: ofIngress, risk: riskHigh, effect: ignored, doc: "copy requests to another address"},
-		{key: "mirror-host", scope: ofIngress, risk: riskHigh, effect: ignored, doc: "Host header of the copies"},
-		{key: "mirror-request-body", scope: ofIngress, unset: "on", risk: riskLow, effect: ignored, doc: "copy the body too"},
 		{key: "fastcgi-index", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "FastCGI, which is not spoken here"},
 		{key: "fastcgi-params-configmap", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "FastCGI, which is not spoken here"},
 	}

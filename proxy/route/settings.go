@@ -33,6 +33,7 @@ type settings struct {
 	upstreamSecret string // proxy-ssl-secret
 	basic          basicOptions
 	external       authOptions
+	mirror         filter.Mirror
 	customHeaders  string // custom-headers
 	cors           corsValues
 	redirTo        redirectOptions
@@ -90,7 +91,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

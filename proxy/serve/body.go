@@ -26,13 +26,18 @@ type requestBody struct {
 	trailer *exchange.Trailer
 }
 
+// readBody sets the body, which is not there yet where the client waits to be
+// asked for it.
 func (rc *requestContext) readBody(length int) {
 	r := &rc.ex.Request
-	if length == 0 || !rc.ctx.Request.IsBodyStream() {
+	if length == 0 || length < -1 || !rc.ctx.Request.IsBodyStream() && !rc.ctx.Request.MayContinue() {
 		return
 	}
 	b := &rc.body
-	b.source, b.client, b.length = rc.ctx.RequestBodyStream(), rc.client, int64(length)
+	b.client, b.length = rc.client, int64(length)
+	if rc.ctx.Request.IsBodyStream() {
+		b.source = rc.ctx.RequestBodyStream()
+	}
 	if length < 0 {
 		b.header, b.trailer = &rc.ctx.Request.Header, &r.Trailer
 		b.fields = fieldsOf(b.header)
@@ -86,7 +91,9 @@ func (b *requestBody) Whole() ([]byte, bool) {
 
 var _ exchange.Whole = (*requestBody)(nil)
 
-func (b *requestBody) inMemory() bool { return b.length >= 0 && b.length <= prefetched }
+func (b *requestBody) inMemory() bool {
+	return b.source != nil && b.length >= 0 && b.length <= prefetched
+}
 
 // readOff reports whether nothing of the body is left on the connection. It is
 // not to be asked while someone else may be reading.

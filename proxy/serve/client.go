@@ -45,8 +45,9 @@ type client struct {
 	in      inbound
 	failed  bool // the TLS handshake did
 
-	abandon func() // frees what waits for an upgrade that never comes about
-	closed  sync.Once
+	abandon  func()          // frees what waits for an upgrade that never comes about
+	admitted *requestContext // has been told to send its body
+	closed   sync.Once
 
 	look func(fd uintptr) // the method value, made once
 	gone bool
@@ -185,6 +186,7 @@ func (c *client) Close() error {
 		if c.abandon != nil {
 			c.abandon()
 		}
+		c.abandonAdmitted()
 		if c.linger {
 			c.lingering()
 		}

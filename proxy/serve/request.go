@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"net/netip"
 
-	"github.com/valyala/fasthttp"
-
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
@@ -21,7 +19,7 @@ func (rc *requestContext) read() (refusal string) {
 	r := &rc.ex.Request
 	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
 	r.Peer = rc.client
-	r.TLS, r.Received = rc.client.secret, rc.ctx.Time()
+	r.TLS, r.Received = rc.client.secret, rc.received
 	r.Client = netip.AddrPortFrom(rc.client.identify(), 0)
 	if !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0" {
 		return "the version is neither HTTP/1.0 nor HTTP/1.1"
@@ -50,22 +48,6 @@ func (rc *requestContext) read() (refusal string) {
 	}
 	r.Path = rc.path
 	return ""
-}
-
-// readExpect tells fasthttp what an expectation means before it waits for the
-// body: it knows one spelling of 100-continue only, and without the answer such
-// a client may never send the body. HTTP/1.0 does not know the answer and would
-// take it for the response.
-func readExpect(h *fasthttp.RequestHeader) (defaults fasthttp.RequestConfig) {
-	expect := h.Peek("Expect")
-	switch {
-	case len(expect) == 0:
-	case !h.IsHTTP11():
-		h.Del("Expect")
-	case exchange.EqualFold(expect, "100-continue"):
-		h.Set("Expect", "100-continue")
-	}
-	return defaults
 }
 
 // readFields splits the raw header. The names keep the spelling of the client.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"runtime/debug"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -20,16 +21,30 @@ type requestContext struct {
 	path   []byte
 	body   requestBody
 	broken bool // the response could not be written in full
+
+	received time.Time // when the head had arrived
+	admitted bool      // it was asked for its body, and the handler knows it
 }
 
-// handle is fasthttp's handler.
-func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+// begin returns the context of a request.
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *requestContext {
 	rc, _ := s.contexts.Get().(*requestContext)
-	rc.ctx = ctx
+	rc.ctx, rc.received = ctx, ctx.Time()
 	rc.conn, _ = ctx.Conn().(connection)
 	rc.client = rc.conn.base()
 	if !rc.client.asked.Load() { // a look costs less than a note
 		rc.client.asked.Store(true)
+	}
+	return rc
+}
+
+// handle is fasthttp's handler.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	var rc *requestContext
+	if conn, ok := ctx.Conn().(connection); ok && conn.base().admitted != nil {
+		rc, conn.base().admitted = conn.base().admitted, nil
+	} else {
+		rc = s.begin(ctx)
 	}
 	if rc.run() {
 		rc.finish()
@@ -37,27 +52,38 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 }
 
 // run answers the request and reports whether it is answered in full. If not,
-// a stream or a tunnel finishes it later. The handler recovers for itself; a panic
-// that comes this far is the front end's own.
+// a stream or a tunnel finishes it later.
 func (rc *requestContext) run() (done bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			rc.server.options.Log.Error("a request made the front end panic", "panic", r, "stack", string(debug.Stack()))
-			rc.closeBody()
-			rc.ex.Answer(500, "500 Internal Server Error: the proxy failed; its log says more\n")
-			rc.ex.Response.Close = true
-			rc.server.options.Handler.Handle(&rc.ex)
-			rc.respond()
-			done = true
-		}
-	}()
-	if refusal := rc.read(); refusal != "" {
-		rc.ex.Answer(400, "400 Bad Request: "+refusal+"\n")
-		rc.ex.Response.Close = true
+	defer rc.recover(func() {
+		rc.server.options.Handler.Handle(&rc.ex)
+		rc.respond()
+		done = true
+	})
+	if rc.admitted {
+		rc.body.source = rc.ctx.RequestBodyStream()
+	} else if refusal := rc.read(); refusal != "" {
+		rc.refuse(refusal)
 	}
 	rc.server.options.Handler.Handle(&rc.ex)
 	rc.keepOrClose()
 	return rc.respond()
+}
+
+func (rc *requestContext) refuse(why string) {
+	rc.ex.Answer(400, "400 Bad Request: "+why+"\n")
+	rc.ex.Response.Close = true
+}
+
+// recover answers 500 where we panicked. The handler recovers for itself; a panic
+// that comes this far is the front end's own.
+func (rc *requestContext) recover(then func()) {
+	if r := recover(); r != nil {
+		rc.server.options.Log.Error("a request made the front end panic", "panic", r, "stack", string(debug.Stack()))
+		rc.closeBody()
+		rc.ex.Answer(500, "500 Internal Server Error: the proxy failed; its log says more\n")
+		rc.ex.Response.Close = true
+		then()
+	}
 }
 
 // finish ends the request.

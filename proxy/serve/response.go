@@ -236,11 +236,18 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		status, text = 408, "408 Request Timeout: the request did not arrive in time"
 	}
-	rc, _ := s.contexts.Get().(*requestContext)
-	rc.ctx = ctx
+	var rc *requestContext
+	if c != nil && c.base().admitted != nil { // what was to come is its body
+		rc, c.base().admitted = c.base().admitted, nil
+	} else {
+		rc, _ = s.contexts.Get().(*requestContext)
+		rc.ctx = ctx
+	}
 	rc.ex.Answer(status, text+"\n")
 	rc.ex.Response.Close = true
-	s.options.Handler.Handle(&rc.ex)
+	if !rc.admitted {
+		s.options.Handler.Handle(&rc.ex)
+	}
 	ctx.Response.Reset()
 	rc.writeHead(&ctx.Response)
 	ctx.Response.SetBody(rc.ex.Response.Text)

@@ -90,6 +90,7 @@ func New(o Options) *Server {
 		Handler:               s.handle,
 		ErrorHandler:          s.refuse,
 		HeaderReceived:        readExpect,
+		ExpectHandler:         s.expect,
 		Logger:                quietLogger{o.Log},
 		ReadTimeout:           o.Timeout,
 		IdleTimeout:           o.Timeout, // equal to ReadTimeout, see client.SetReadDeadline

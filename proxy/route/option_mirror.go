@@ -1,0 +1,62 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"quayside.io/proxy/filter"
+)
+
+// mirrors are the keys of copies of requests.
+func mirrors() []option {
+	return []option{
+		{key: "mirror-target", scope: ofIngress, risk: riskHigh, effect: applied, parse: parseMirrorTarget,
+			doc:    "copy requests to another address",
+			differ: "nobody waits for copies; what is too much is dropped, and so is a copy whose body is over 1 MiB"},
+		{key: "mirror-host", scope: ofIngress, risk: riskHigh, effect: applied, parse: parseMirrorHost,
+			doc: "Host header of the copies", differ: "variables are refused"},
+		{key: "mirror-request-body", scope: ofIngress, unset: "on", risk: riskLow, effect: applied, parse: parseMirrorBody,
+			doc: "copy the body too"},
+	}
+}
+
+func parseMirrorTarget(s *settings, value string) (err error) {
+	s.mirror.To, err = filter.ParseAddress(value)
+	if err != nil {
+		s.mirror.To = nil
+	}
+	return err
+}
+
+func parseMirrorHost(s *settings, value string) error {
+	if len(value) > maxHost+6 || strings.ContainsFunc(value, func(r rune) bool { return !isHostRune(r) }) {
+		return fmt.Errorf("%q is not a host; variables are not filled in", value)
+	}
+	s.mirror.Host = value
+	return nil
+}
+
+func isHostRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._:[]", r)
+}
+
+func parseMirrorBody(s *settings, value string) error {
+	on, err := parseSwitch(value)
+	s.mirror.NoBody = err == nil && !on
+	return err
+}
+
+// finishMirror lets no client choose where its copies go.
+func (s *settings) finishMirror(r refs) *finding {
+	m := s.mirror
+	switch {
+	case m.To == nil:
+	case m.To.ByHost && r.anyHost():
+		err := errors.New("it leads to whatever host a client names, since a rule of the Ingress is for every host")
+		return &finding{InvalidAnnotation, fmt.Sprintf("annotation mirror-target has no effect: %v", err)}
+	default:
+		s.filters.Mirror = &m
+	}
+	return nil
+}
