@@ -57,7 +57,7 @@ type L2AdvertisementSpec struct {
 	PreferredNodeSelectors []PreferredNode `json:"preferredNodeSelectors,omitempty"`
 }
 
-// PreferredNode is a soft wish for where an address lives.
+// PreferredNode is a preference for where an address lives.
 type PreferredNode struct {
 	// Weight of this term, 1 to 100.
 	//
