@@ -18,10 +18,12 @@ import (
 // if it guards, else that of the path as nginx decodes it; and the guard of the loose
 // reading is met whatever the route is.
 func TestDecodedPatternsPassNoGuard(t *testing.T) {
-	patterns := []string{"/", "/a", "/a/", "/a/b", "/a/[^/]+", "/a/[^/]+$", "/a(/|$)(.*)", "/a/.*/b", "/[a-z]+%2Fb", "/a;x", "/.*b"}
+	// "/a/" is not among them: beside "/a" it is the same place, and the older has it.
+	patterns := []string{"/", "/a", "/a/b", "/a/[^/]+", "/a/[^/]+$", "/a(/|$)(.*)", "/a/.*/b", "/[a-z]+%2Fb", "/a;x", "/.*b"}
 	parts := []string{"/", "a", "b", "%2F", "%2f", "%5C", ";x", "//", "A", "%61", "x"}
+	others := newCrime().others
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrime().others
+		c := others
 		guarded := map[string]bool{}
 		chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 4, rapid.ID).Draw(t, "patterns")
 		for i, pattern := range chosen {
