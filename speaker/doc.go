@@ -21,7 +21,7 @@
 // that Compile calls (look at decideBGP), with scenarios. Do: a package of floor 3
 // beside bgp, with New, Set of a Want, Run, and Watch where it has news; it looks at
 // what it has, adds before it removes, and where it cannot work it says so and waits.
-// Join: a field of Speaker, made in New, a row of tasks, and Set where the loop
+// Join: a field of Speaker, made in New, a row of drivers, and Set where the loop
 // carries a step out. test/house adds one.
 //
 // Read speaker.go first, then loop.go and ask.go.

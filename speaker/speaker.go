@@ -129,21 +129,21 @@ func (s *Speaker) Ready() error {
 	return nil
 }
 
-// task is one driver at work.
-type task struct {
+// driver is one at work, by a name for errors.
+type driver struct {
 	name string
 	run  func(context.Context) error
 }
 
-// tasks are the drivers that can work. Who cannot answer for an address must not
+// drivers are those that can work. Who cannot answer for an address must not
 // be a member: the others would leave it its share. It stays, to be asked why.
-func (s *Speaker) tasks(p *publisher) []task {
-	out := []task{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
+func (s *Speaker) drivers(p *publisher) []driver {
+	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
 	if err := l2.Permitted(); err != nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)
 	} else if s.members != nil {
-		out = append(out, task{"members", s.members.Run})
+		out = append(out, driver{"members", s.members.Run})
 	}
 	return out
 }
@@ -154,10 +154,10 @@ func (s *Speaker) Run(ctx context.Context) error {
 	group, drivers := errgroup.WithContext(context.WithoutCancel(ctx))
 	drivers, stop := context.WithCancel(drivers)
 	p := newPublisher(s.opts)
-	for _, t := range s.tasks(p) {
+	for _, d := range s.drivers(p) {
 		group.Go(func() error {
-			if err := t.run(drivers); err != nil && drivers.Err() == nil {
-				return fmt.Errorf("speaker: %s: %w", t.name, err)
+			if err := d.run(drivers); err != nil && drivers.Err() == nil {
+				return fmt.Errorf("speaker: %s: %w", d.name, err)
 			}
 			return nil // it was asked to end
 		})

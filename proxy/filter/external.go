@@ -67,34 +67,34 @@ func newExternal(o *ExternalAuth, tools Tools) *external {
 }
 
 // guard asks, or remembers.
-func (e *external) guard(ex *exchange.Exchange) verdict {
+func (e *external) guard(ex *exchange.Exchange) ruling {
 	var key answerKey
 	now := ex.Request.Received
 	if e.CacheKey != nil {
 		key = e.keyOf(ex)
 		if a := e.answers.get(key, now); a != nil {
-			return verdictOf(a)
+			return rulingOf(a)
 		}
 	}
 	a, err := e.asker.Ask(e.question(ex))
 	if err != nil {
-		return verdict{status: 500}
+		return ruling{status: 500}
 	}
 	if e.CacheKey != nil {
 		a = e.relevant(a, key, now)
 	}
-	return verdictOf(a)
+	return rulingOf(a)
 }
 
-// verdictOf is what an answer says.
-func verdictOf(a *Answer) verdict {
+// rulingOf is what an answer says.
+func rulingOf(a *Answer) ruling {
 	switch {
 	case a.Status >= 200 && a.Status < 300:
-		return verdict{answer: a}
+		return ruling{answer: a}
 	case a.Status == 401 || a.Status == 403:
-		return verdict{status: a.Status, answer: a}
+		return ruling{status: a.Status, answer: a}
 	}
-	return verdict{status: 500, answer: a}
+	return ruling{status: 500, answer: a}
 }
 
 // relevant remembers what is needed of an answer, and returns that.
@@ -182,7 +182,7 @@ func (e *external) pass(ex *exchange.Exchange, a *Answer) {
 }
 
 // refuse answers, and reports whether it has.
-func (e *external) refuse(ex *exchange.Exchange, v verdict) bool {
+func (e *external) refuse(ex *exchange.Exchange, v ruling) bool {
 	switch {
 	case v.status == 401 && e.Signin != nil:
 		sendTo(ex, 302, e.Signin.appendURL(nil, ex, &e.place))

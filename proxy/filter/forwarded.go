@@ -134,7 +134,7 @@ func (f *Forwarded) take(h *exchange.Header, trusted bool) trail {
 	}
 	h.Keep(func(field exchange.Field) bool {
 		is := which(field.Name)
-		return is == none || is == claim && trusted
+		return is == none || is == hearsay && trusted
 	})
 	return said
 }
@@ -223,8 +223,8 @@ const (
 	forwardedPort
 	forwardedProto
 	requestID
-	other // set or refused, its value of no interest
-	claim // about the way here, not ours to set
+	other   // set or refused, its value of no interest
+	hearsay // about the way here, not ours to set
 )
 
 // which identifies the fields that Apply sets, by length first because most
@@ -241,7 +241,7 @@ func which(name []byte) field {
 		if name[0]|0x20 == 'x' {
 			canonical, found = "x-real-ip", other
 		} else {
-			canonical, found = "forwarded", claim
+			canonical, found = "forwarded", hearsay
 		}
 	case 12:
 		canonical, found = "x-request-id", requestID
@@ -262,7 +262,7 @@ func which(name []byte) field {
 		return found
 	}
 	if begins(name, "x-forwarded-") {
-		return claim
+		return hearsay
 	}
 	return none
 }

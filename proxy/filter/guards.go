@@ -8,14 +8,14 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// verdict is what a guard says.
-type verdict struct {
+// ruling is what a guard says.
+type ruling struct {
 	status int     // 0 lets the request pass, any other refuses it
 	answer *Answer // of who was asked; nil: nobody was
 }
 
 // guard says whether a request may pass.
-type guard func(ex *exchange.Exchange) verdict
+type guard func(ex *exchange.Exchange) ruling
 
 // Guarded reports whether s lets only some requests pass.
 func (s *Settings) Guarded() bool { return s.Access != nil || s.Basic != nil || s.External != nil }
@@ -37,7 +37,7 @@ func Guards(s *Settings, tools Tools) Filter {
 	}
 	if s.Basic != nil {
 		users := s.Basic.Users
-		g.all = append(g.all, func(ex *exchange.Exchange) verdict { return verdict{status: users.guard(ex)} })
+		g.all = append(g.all, func(ex *exchange.Exchange) ruling { return ruling{status: users.guard(ex)} })
 		g.challenge = `Basic realm="` + quoted(s.Basic.Realm) + `"`
 	}
 	f := Filter{Request: g.request}
@@ -50,7 +50,7 @@ func Guards(s *Settings, tools Tools) Filter {
 }
 
 func (g *guards) request(ex *exchange.Exchange) bool {
-	var refusal, last verdict
+	var worst, last ruling
 	for _, ask := range g.all {
 		last = ask(ex)
 		switch {
@@ -58,25 +58,25 @@ func (g *guards) request(ex *exchange.Exchange) bool {
 			return g.pass(ex, last)
 		case last.status != 0 && !g.any:
 			return g.refuse(ex, last)
-		case refusal.status != 401 && last.status != 0:
-			refusal = last
+		case worst.status != 401 && last.status != 0:
+			worst = last
 		}
 	}
-	if refusal.status != 0 {
-		return g.refuse(ex, refusal)
+	if worst.status != 0 {
+		return g.refuse(ex, worst)
 	}
 	return g.pass(ex, last)
 }
 
 // pass lets ex on; the last guard that was asked said v.
-func (g *guards) pass(ex *exchange.Exchange, v verdict) bool {
+func (g *guards) pass(ex *exchange.Exchange, v ruling) bool {
 	if g.external != nil {
 		g.external.pass(ex, v.answer)
 	}
 	return true
 }
 
-func (g *guards) refuse(ex *exchange.Exchange, v verdict) bool {
+func (g *guards) refuse(ex *exchange.Exchange, v ruling) bool {
 	switch {
 	case g.external != nil && g.external.refuse(ex, v):
 	case v.status == 401:
@@ -105,12 +105,12 @@ func quoted(s string) string {
 func access(a *Access) guard {
 	deny, allow := setOf(a.Deny), setOf(a.Allow)
 	open := len(a.Allow) == 0
-	return func(ex *exchange.Exchange) verdict {
+	return func(ex *exchange.Exchange) ruling {
 		client := ex.Request.Client.Addr()
 		if deny.Contains(client) || !open && !allow.Contains(client) {
-			return verdict{status: 403}
+			return ruling{status: 403}
 		}
-		return verdict{}
+		return ruling{}
 	}
 }
 

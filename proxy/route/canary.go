@@ -56,15 +56,15 @@ func cookieOf(r *exchange.Request, name string) []byte {
 // canaries puts each canary before the route that it is for. It takes nothing from
 // that route but the backend, so guards and all else stay; and it must be of the
 // same namespace, or anybody could draw off the requests of others.
-func (b *hostBuilder) canaries(claims []*claim) {
-	for _, c := range claims {
+func (b *hostBuilder) canaries(parts []*part) {
+	for _, c := range parts {
 		for _, alternative := range c.canaries {
 			b.canary(c, alternative)
 		}
 	}
 }
 
-func (b *hostBuilder) canary(c *claim, alternative *Route) {
+func (b *hostBuilder) canary(c *part, alternative *Route) {
 	place := alternative.Host + alternative.Path
 	for i, main := range b.routes {
 		if comparePlace(main, alternative) != 0 {

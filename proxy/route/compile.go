@@ -264,7 +264,7 @@ func (w *compiler) replace(ref snapshot.Ref, after *unit) {
 		w.release(b)
 	}
 	for _, u := range []*unit{before, after} {
-		for _, c := range u.claims {
+		for _, c := range u.parts {
 			w.hosts[c.host] = true
 		}
 	}
@@ -275,8 +275,8 @@ func (w *compiler) replace(ref snapshot.Ref, after *unit) {
 }
 
 func (u *unit) hostKeys() []snapshot.Key {
-	keys := make([]snapshot.Key, len(u.claims))
-	for i, c := range u.claims {
+	keys := make([]snapshot.Key, len(u.parts))
+	for i, c := range u.parts {
 		keys[i] = snapshot.Key{Name: c.host}
 	}
 	return keys

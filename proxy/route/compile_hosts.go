@@ -36,23 +36,23 @@ func (w *compiler) compileHosts() {
 	w.t.hosts = edit.hostMap
 }
 
-// compileHost returns a host from all claims to it, or nil if there is none.
+// compileHost returns a host from all its parts, or nil if there is none.
 func (w *compiler) compileHost(name string) *host {
 	b := hostBuilder{}
-	claims := b.first(w.claims(name))
+	parts := b.first(w.parts(name))
 	options := w.t.state.options
 	if options.FirstNamespace {
-		claims = b.owned(claims)
+		parts = b.owned(parts)
 	}
-	for _, c := range claims {
+	for _, c := range parts {
 		b.tls, b.regex = b.tls || c.tls, b.regex || c.regex
 	}
-	b.claimPaths(claims)
-	b.canaries(claims)
-	for _, c := range claims {
-		b.claim(c)
+	b.takePaths(parts)
+	b.canaries(parts)
+	for _, c := range parts {
+		b.certificate(c)
 	}
-	for _, c := range claims {
+	for _, c := range parts {
 		b.defaultBackend(c)
 	}
 	key := snapshot.Key{Name: name}
@@ -61,7 +61,7 @@ func (w *compiler) compileHost(name string) *host {
 		setProblems(w.conflicts, key, b.problems)
 		w.problemsChanged = true
 	}
-	if len(claims) == 0 {
+	if len(parts) == 0 {
 		return nil
 	}
 	routes, patterns := b.routes, []pattern(nil)
@@ -72,29 +72,29 @@ func (w *compiler) compileHost(name string) *host {
 	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
 	if options.FirstNamespace || options.NoCatchAll {
-		h.keepers, h.keepsWildcards = keepers(claims), options.FirstNamespace
+		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace
 	}
 	return h
 }
 
-// claims returns the claims to a host, the oldest Ingress first. Those of
+// parts returns those of a host, the oldest Ingress first. Those of
 // namespaces that are terminating count only where there are no others: their
 // pods are deleted before their Ingresses (KEP-5080).
-func (w *compiler) claims(name string) []*claim {
+func (w *compiler) parts(name string) []*part {
 	users, _ := w.byHost.get(snapshot.Key{Name: name})
-	claims := make([]*claim, 0, users.Len())
+	parts := make([]*part, 0, users.Len())
 	for key := range users.All() {
 		u, _ := w.units.get(key)
-		claims = append(claims, u.byHost[name])
+		parts = append(parts, u.byHost[name])
 	}
-	if staying := slices.DeleteFunc(slices.Clone(claims), func(c *claim) bool { return c.unit.leaving }); len(staying) > 0 {
-		claims = staying
+	if staying := slices.DeleteFunc(slices.Clone(parts), func(c *part) bool { return c.unit.leaving }); len(staying) > 0 {
+		parts = staying
 	}
-	slices.SortFunc(claims, func(a, b *claim) int { return a.unit.compareAge(b.unit) })
-	return claims
+	slices.SortFunc(parts, func(a, b *part) int { return a.unit.compareAge(b.unit) })
+	return parts
 }
 
-// A hostBuilder gathers the claims to one host, oldest first: who comes first
+// A hostBuilder gathers the parts of one host, oldest first: who comes first
 // has the path, the default backend, the certificate.
 type hostBuilder struct {
 	routes    []*Route
@@ -103,20 +103,20 @@ type hostBuilder struct {
 	sealed    bool
 	regex     bool
 	tls       bool // some Ingress has a tls entry for the host
-	certOwner *claim
-	fallOwner *claim
+	certOwner *part
+	fallOwner *part
 	problems  []snapshot.Problem
 }
 
-// claimPaths takes the paths of all claims, in the order of a pathSet.
-func (b *hostBuilder) claimPaths(claims []*claim) {
-	var all []claimedRoute
-	for _, c := range claims {
+// takePaths takes the paths of all parts, in the order of a pathSet.
+func (b *hostBuilder) takePaths(parts []*part) {
+	var all []partRoute
+	for _, c := range parts {
 		for _, r := range c.routes {
-			all = append(all, claimedRoute{r, c})
+			all = append(all, partRoute{r, c})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b claimedRoute) int {
+	slices.SortStableFunc(all, func(a, b partRoute) int {
 		return cmp.Or(comparePlace(a.route, b.route), compareConditions(a.route, b.route))
 	})
 	for _, r := range all {
@@ -130,19 +130,20 @@ func (b *hostBuilder) claimPaths(claims []*claim) {
 			last = last.otherwise
 		}
 		if last.when == nil { // nothing is left for those that come after it
-			b.lost(r.claim, DuplicatePath, fmt.Sprintf("path %s (%s)", r.route.Host+r.route.Path, r.route.Type), last.Owner)
+			b.lost(r.part, DuplicatePath, fmt.Sprintf("path %s (%s)", r.route.Host+r.route.Path, r.route.Type), last.Owner)
 			continue
 		}
 		last.otherwise = b.onHost(r.route) // last has a condition, so it is this host's own copy
 	}
 }
 
-type claimedRoute struct {
+type partRoute struct {
 	route *Route
-	claim *claim
+	part  *part
 }
 
-func (b *hostBuilder) claim(c *claim) {
+// certificate takes the oldest certificate, and seals the host if any part does.
+func (b *hostBuilder) certificate(c *part) {
 	b.sealed = b.sealed || c.sealed
 	switch {
 	case c.pair == nil:
@@ -155,7 +156,7 @@ func (b *hostBuilder) claim(c *claim) {
 
 // defaultBackend takes the oldest default backend, that of an Ingress without
 // rules before all others. Losing is a fault only between two of those.
-func (b *hostBuilder) defaultBackend(c *claim) {
+func (b *hostBuilder) defaultBackend(c *part) {
 	switch {
 	case c.fallback == nil:
 	case b.fallOwner == nil || b.fallOwner.weak && !c.weak:
@@ -191,8 +192,8 @@ func (b *hostBuilder) onHost(r *Route) *Route {
 	return &n
 }
 
-// lost reports to the owner of c which object has what it claims.
-func (b *hostBuilder) lost(c *claim, reason, what string, winner snapshot.Ref) {
+// lost reports to the owner of c which object has what it wants.
+func (b *hostBuilder) lost(c *part, reason, what string, winner snapshot.Ref) {
 	message := fmt.Sprintf("%s is taken by %s %s, which comes first by age and name; rename one or remove it", what, winner.Kind, winner.Key)
 	if winner == c.unit.ref {
 		message = what + " appears twice in this " + winner.Kind + "; the first counts"
@@ -201,6 +202,6 @@ func (b *hostBuilder) lost(c *claim, reason, what string, winner snapshot.Ref) {
 }
 
 // told reports something to the owner of c.
-func (b *hostBuilder) told(c *claim, reason, message string) {
+func (b *hostBuilder) told(c *part, reason, message string) {
 	b.problems = append(b.problems, snapshot.Problem{Object: c.unit.ref, Reason: reason, Message: message})
 }

@@ -24,8 +24,8 @@ func (b *unitBuilder) otherNames() {
 	if len(b.settings.aliases) == 0 {
 		return
 	}
-	var of *claim
-	for _, c := range b.claims {
+	var of *part
+	for _, c := range b.parts {
 		if of == nil && c.host != "" && len(c.routes) > 0 {
 			of = c
 		}
@@ -37,7 +37,7 @@ func (b *unitBuilder) otherNames() {
 		if b.byHost[name] != nil {
 			continue // it has rules of its own, or was named twice
 		}
-		c := b.claim(name)
+		c := b.part(name)
 		c.rank, c.aliasOf, c.sealed, c.regex = byAlias, of, of.sealed, of.regex
 		for _, r := range of.routes {
 			c.routes = append(c.routes, b.renamed(r, name))
@@ -50,7 +50,7 @@ func (b *unitBuilder) otherNames() {
 
 // aliasTLS has an alias redirect to https where the host does.
 func (b *unitBuilder) aliasTLS() {
-	for _, c := range b.claims {
+	for _, c := range b.parts {
 		c.tls = c.tls || c.aliasOf != nil && c.aliasOf.tls
 	}
 }

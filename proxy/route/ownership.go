@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Whose host it is. What one claim names a host by, and which namespace named it
-// first, decides which claims to it count; and what the rules of a host leave over
+// Whose host it is. What one part names a host by, and which namespace named it
+// first, decides which of its parts count; and what the rules of a host leave over
 // may be kept from rules of other namespaces for less specific hosts.
 
-// serves reports whether a claim asks for requests, not only for a certificate.
-func (c *claim) serves() bool { return len(c.routes)+len(c.canaries) > 0 || c.fallback != nil }
+// serves reports whether a part asks for requests, not only for a certificate.
+func (c *part) serves() bool { return len(c.routes)+len(c.canaries) > 0 || c.fallback != nil }
 
-// first keeps the claims by rules; without them those by aliases, and without
+// first keeps the parts by rules; without them those by aliases, and without
 // those one redirect, which is enough.
-func (b *hostBuilder) first(claims []*claim) []*claim {
+func (b *hostBuilder) first(parts []*part) []*part {
 	most := byWWW
-	for _, c := range claims {
+	for _, c := range parts {
 		if c.rank < most && (c.rank != byRule || c.serves() || c.named) {
 			most = c.rank
 		}
 	}
 	redirected := false
-	return slices.DeleteFunc(claims, func(c *claim) bool {
+	return slices.DeleteFunc(parts, func(c *part) bool {
 		if c.rank == byAlias && most == byRule {
 			b.told(c, AliasUnused, fmt.Sprintf("server-alias %s has no effect, since that host has rules of its own", c.host))
 		}
@@ -32,15 +32,15 @@ func (b *hostBuilder) first(claims []*claim) []*claim {
 	})
 }
 
-// owned keeps the claims of the namespace that has the host: that of the first
+// owned keeps the parts of the namespace that has the host: that of the first
 // that asks for requests. All may have rules without host.
-func (b *hostBuilder) owned(claims []*claim) []*claim {
-	i := slices.IndexFunc(claims, (*claim).serves)
-	if i < 0 || claims[i].host == "" {
-		return claims
+func (b *hostBuilder) owned(parts []*part) []*part {
+	i := slices.IndexFunc(parts, (*part).serves)
+	if i < 0 || parts[i].host == "" {
+		return parts
 	}
-	owner := claims[i].unit.ref
-	return slices.DeleteFunc(claims, func(c *claim) bool {
+	owner := parts[i].unit.ref
+	return slices.DeleteFunc(parts, func(c *part) bool {
 		foreign := c.unit.ref.Namespace != owner.Namespace
 		if foreign {
 			b.told(c, HostOwned, fmt.Sprintf("host %s belongs to namespace %s by %s %s, which named it first, so nothing that this %s says of it holds",
@@ -52,9 +52,9 @@ func (b *hostBuilder) owned(claims []*claim) []*claim {
 
 // keepers are the namespaces that may have what the rules of a host leave over;
 // nil: any.
-func keepers(claims []*claim) []string {
+func keepers(parts []*part) []string {
 	var list []string
-	for _, c := range claims {
+	for _, c := range parts {
 		if c.serves() && c.host != "" && !slices.Contains(list, c.unit.ref.Namespace) {
 			list = append(list, c.unit.ref.Namespace)
 		}

@@ -34,7 +34,7 @@ func (configMaps) compile(w *compiler, key snapshot.Key) *unit {
 	if !ok {
 		return nil
 	}
-	u := &unit{ref: refTo(snapshot.ConfigMap, key), created: cm.CreationTimestamp.Time, byHost: map[string]*claim{}}
+	u := &unit{ref: refTo(snapshot.ConfigMap, key), created: cm.CreationTimestamp.Time, byHost: map[string]*part{}}
 	for place, line := range cm.Data {
 		host, path, _ := strings.Cut(place, "/")
 		path, _, _ = strings.Cut(path, "#") // one key for each
@@ -67,7 +67,7 @@ func (configMaps) compile(w *compiler, key snapshot.Key) *unit {
 		if len(when) > 0 {
 			r.when = when
 		}
-		c := u.claim(host)
+		c := u.part(host)
 		c.routes = append(c.routes, r)
 	}
 	return u

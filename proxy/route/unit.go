@@ -22,8 +22,8 @@ import (
 type unit struct {
 	ref      snapshot.Ref
 	created  time.Time
-	claims   []*claim // one per host, in the order of the object
-	byHost   map[string]*claim
+	parts    []*part // one per host, in the order of the object
+	byHost   map[string]*part
 	objects  []snapshot.Key // what backends and options name, by keyOf
 	secrets  []snapshot.Key // with certificates
 	backends []int          // one per route that leads somewhere
@@ -31,8 +31,8 @@ type unit struct {
 	leaving  bool // its namespace is terminating: it yields to all that stay
 }
 
-// A claim is what one unit says about one host.
-type claim struct {
+// A part is what one unit says about one host.
+type part struct {
 	unit     *unit
 	host     string
 	routes   []*Route
@@ -44,11 +44,11 @@ type claim struct {
 	rank     rank     // by what it names the host
 	named    bool     // a rule has the host, with or without paths
 	tls      bool     // a tls entry is about this host
-	aliasOf  *claim   // where rank is byAlias
+	aliasOf  *part    // where rank is byAlias
 	pair     *keyPair // the certificate it brings, if usable
 }
 
-// rank is by what a claim names its host: one counts only where there is none that
+// rank is by what a part names its host: one counts only where there is none that
 // comes before it.
 type rank int
 
@@ -59,7 +59,7 @@ const (
 	byWWW        // from-to-www-redirect
 )
 
-// compareAge is the order in which units win what two of them claim.
+// compareAge is the order in which units win what two of them want.
 func (u *unit) compareAge(o *unit) int {
 	return cmp.Or(u.created.Compare(o.created), u.ref.Key.Compare(o.ref.Key), cmp.Compare(u.ref.Kind, o.ref.Kind))
 }
@@ -71,12 +71,12 @@ func (u *unit) dependsOn(r snapshot.Ref) {
 	}
 }
 
-// claim returns the claim to a host, made if it is new.
-func (u *unit) claim(host string) *claim {
+// part returns that for a host, made if it is new.
+func (u *unit) part(host string) *part {
 	c, ok := u.byHost[host]
 	if !ok {
-		c = &claim{unit: u, host: host}
-		u.claims = append(u.claims, c)
+		c = &part{unit: u, host: host}
+		u.parts = append(u.parts, c)
 		u.byHost[host] = c
 	}
 	return c
@@ -96,7 +96,7 @@ type unitBuilder struct {
 
 func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
 	b := unitBuilder{
-		unit:    &unit{ref: refTo(snapshot.Ingress, snapshot.KeyOf(ing)), created: ing.CreationTimestamp.Time, byHost: map[string]*claim{}},
+		unit:    &unit{ref: refTo(snapshot.Ingress, snapshot.KeyOf(ing)), created: ing.CreationTimestamp.Time, byHost: map[string]*part{}},
 		ingress: ing, w: w, class: k,
 	}
 	var findings []finding
@@ -141,7 +141,7 @@ func (b *unitBuilder) rules() {
 			b.problemf(InvalidHost, "host %q %s; the rule is left out", rule.Host, why)
 			continue
 		}
-		c := b.claim(rule.Host)
+		c := b.part(rule.Host)
 		c.named = true
 		c.sealed = b.class.Nginx && !b.settings.canary.on
 		if rule.HTTP == nil {
@@ -158,7 +158,7 @@ func (b *unitBuilder) rules() {
 	}
 }
 
-func (b *unitBuilder) path(c *claim, p *networkingv1.HTTPIngressPath) {
+func (b *unitBuilder) path(c *part, p *networkingv1.HTTPIngressPath) {
 	pathType := networkingv1.PathTypeImplementationSpecific
 	if p.PathType != nil {
 		pathType = *p.PathType
@@ -185,8 +185,8 @@ func (b *unitBuilder) path(c *claim, p *networkingv1.HTTPIngressPath) {
 	b.add(c, b.route(c.host, path, string(normal), pathType, &p.Backend))
 }
 
-// add gives a claim one more route, or one more canary.
-func (b *unitBuilder) add(c *claim, r *Route) {
+// add gives a part one more route, or one more canary.
+func (b *unitBuilder) add(c *part, r *Route) {
 	if b.settings.canary.on {
 		options := b.settings.canary
 		r.when = &options
@@ -206,7 +206,7 @@ func (b *unitBuilder) isPattern(t networkingv1.PathType) bool {
 // patternPath adds the route of a path that is a pattern. One that is refused
 // closes all that it may have meant, in its own place, so that no request of it
 // reaches another.
-func (b *unitBuilder) patternPath(c *claim, path string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) {
+func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) {
 	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		b.problemf(InvalidPath, "path %q of host %q is no pattern and is left out; it begins with / and has no control characters", path, c.host)
 		return
@@ -246,7 +246,7 @@ func (b *unitBuilder) bothNames() {
 	if !b.settings.wwwToo {
 		return
 	}
-	for _, c := range slices.Clone(b.claims) {
+	for _, c := range slices.Clone(b.parts) {
 		other, www := strings.CutPrefix(c.host, "www.")
 		if !www {
 			other = "www." + c.host
@@ -260,7 +260,7 @@ func (b *unitBuilder) bothNames() {
 			b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[r.Backend]))
 		}
 		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: orElse(b.settings.tls.redirectCode, 308)}
-		d := b.claim(other)
+		d := b.part(other)
 		d.rank = byWWW
 		d.routes = append(d.routes, &r)
 	}
@@ -278,12 +278,12 @@ func (b *unitBuilder) defaultBackend() {
 		}
 		return
 	}
-	for _, c := range b.claims {
+	for _, c := range b.parts {
 		c.fallback = b.route(c.host, "", "", "", def)
 		c.weak = true
 	}
 	if len(b.ingress.Spec.Rules) == 0 || !b.class.Nginx {
-		c := b.claim("")
+		c := b.part("")
 		c.weak = len(b.ingress.Spec.Rules) > 0
 		if c.fallback == nil {
 			c.fallback = b.route("", "", "", "", def)
@@ -349,7 +349,7 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	}
 	hosts := entry.Hosts
 	if len(hosts) == 0 {
-		for _, c := range b.claims {
+		for _, c := range b.parts {
 			c.tls = true
 		}
 		if pair != nil {
@@ -361,10 +361,10 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 			b.problemf(InvalidHost, "host %q in spec.tls %s; it is left out", name, cmp.Or(why, "is empty"))
 			continue
 		}
-		c := b.claim(name)
+		c := b.part(name)
 		c.tls = true
 		if strings.HasPrefix(name, "*") {
-			for _, below := range b.claims {
+			for _, below := range b.parts {
 				below.tls = below.tls || matchesWildcard(below.host, name)
 			}
 		}

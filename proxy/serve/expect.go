@@ -50,8 +50,8 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
 // admit reports whether the request may send its body; if not, it is answered.
 func (rc *requestContext) admit(gate exchange.Admitter) (admitted bool) {
 	defer rc.recover(func() { admitted = false })
-	if refusal := rc.read(); refusal != "" {
-		rc.refuse(refusal)
+	if fault := rc.read(); fault != "" {
+		rc.refuse(fault)
 		rc.server.options.Handler.Handle(&rc.ex)
 		return false
 	}

@@ -14,7 +14,7 @@ import (
 // fasthttp has split lines, checked characters and measured the body. This adds
 // what a proxy must refuse beyond: whatever the next reader of the request might
 // take for something else.
-func (rc *requestContext) read() (refusal string) {
+func (rc *requestContext) read() (fault string) {
 	h := &rc.ctx.Request.Header
 	r := &rc.ex.Request
 	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
@@ -27,11 +27,11 @@ func (rc *requestContext) read() (refusal string) {
 	if string(r.Method) == "CONNECT" || string(r.Method) == "TRACE" {
 		return "the method is not served here"
 	}
-	if refusal := rc.readFields(h.RawHeaders()); refusal != "" {
-		return refusal
+	if fault := rc.readFields(h.RawHeaders()); fault != "" {
+		return fault
 	}
-	if refusal := rc.readTarget(); refusal != "" {
-		return refusal
+	if fault := rc.readTarget(); fault != "" {
+		return fault
 	}
 	if !exchange.ValidHost(r.Host) {
 		return "the host is malformed"
@@ -51,7 +51,7 @@ func (rc *requestContext) read() (refusal string) {
 }
 
 // readFields splits the raw header. The names keep the spelling of the client.
-func (rc *requestContext) readFields(raw []byte) (refusal string) {
+func (rc *requestContext) readFields(raw []byte) (fault string) {
 	var sized, coded bool
 	for len(raw) > 0 {
 		i := bytes.IndexByte(raw, '\n')
@@ -103,7 +103,7 @@ func (rc *requestContext) readFields(raw []byte) (refusal string) {
 
 // readTarget brings an absolute-form target into origin form; its authority
 // replaces the Host field (RFC 9112 section 3.2.2).
-func (rc *requestContext) readTarget() (refusal string) {
+func (rc *requestContext) readTarget() (fault string) {
 	r := &rc.ex.Request
 	if len(r.Target) > 0 && r.Target[0] == '/' {
 		return ""

@@ -61,8 +61,8 @@ func (rc *requestContext) run() (done bool) {
 	})
 	if rc.admitted {
 		rc.body.source = rc.ctx.RequestBodyStream()
-	} else if refusal := rc.read(); refusal != "" {
-		rc.refuse(refusal)
+	} else if fault := rc.read(); fault != "" {
+		rc.refuse(fault)
 	}
 	rc.server.options.Handler.Handle(&rc.ex)
 	rc.keepOrClose()

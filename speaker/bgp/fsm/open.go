@@ -18,24 +18,24 @@ const (
 
 // refuse judges an OPEN; the zero Notification accepts it.
 func (m *Machine) refuse(o Open) (Notification, string) {
-	refusal := func(sub uint8, data []byte, format string, args ...any) (Notification, string) {
+	refuse := func(sub uint8, data []byte, format string, args ...any) (Notification, string) {
 		return Notification{Code: OpenError, Subcode: sub, Data: data}, fmt.Sprintf(format, args...)
 	}
 	switch {
 	case o.Version != version:
-		return refusal(unsupportedVersion, []byte{0, version}, "version %d", o.Version)
+		return refuse(unsupportedVersion, []byte{0, version}, "version %d", o.Version)
 	case o.ASN == 0: // RFC 7607
-		return refusal(badPeerAS, nil, "AS 0")
+		return refuse(badPeerAS, nil, "AS 0")
 	case m.cfg.Kinship == Exactly && o.ASN != m.cfg.PeerASN:
-		return refusal(badPeerAS, nil, "it says AS %d, and AS %d is configured", o.ASN, m.cfg.PeerASN)
+		return refuse(badPeerAS, nil, "it says AS %d, and AS %d is configured", o.ASN, m.cfg.PeerASN)
 	case m.cfg.Kinship == Internal && o.ASN != m.cfg.LocalASN:
-		return refusal(badPeerAS, nil, "it says AS %d, and an internal peer in AS %d is configured", o.ASN, m.cfg.LocalASN)
+		return refuse(badPeerAS, nil, "it says AS %d, and an internal peer in AS %d is configured", o.ASN, m.cfg.LocalASN)
 	case m.cfg.Kinship == External && o.ASN == m.cfg.LocalASN:
-		return refusal(badPeerAS, nil, "it says AS %d, our own, and an external peer is configured", o.ASN)
+		return refuse(badPeerAS, nil, "it says AS %d, our own, and an external peer is configured", o.ASN)
 	case o.ID == 0, o.ID == m.cfg.RouterID && o.ASN == m.cfg.LocalASN: // RFC 6286 2.2
-		return refusal(badIdentifier, nil, "identifier %s", dotted(o.ID))
+		return refuse(badIdentifier, nil, "identifier %s", dotted(o.ID))
 	case o.Hold == 1, o.Hold == 2:
-		return refusal(unacceptableHoldTime, nil, "hold time %d s", o.Hold)
+		return refuse(unacceptableHoldTime, nil, "hold time %d s", o.Hold)
 	}
 	return Notification{}, ""
 }
