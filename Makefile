@@ -1,9 +1,9 @@
 GO ?= go
 
-# By name in Debian: what the race detector and the lab need, and what the
+# By name in Debian: what the tests need, and what else the
 # benchmarks compare with.
-TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr bird2 util-linux curl
-PEER_PACKAGES = nginx haproxy wrk keepalived nghttp2-client
+TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr bird2 nginx nghttp2-client util-linux curl
+PEER_PACKAGES = haproxy wrk keepalived
 
 # Packages of one goroutine, their tests included, as test/house sees to: there the
 # race detector sees nothing and takes four times as long.

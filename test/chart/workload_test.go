@@ -36,7 +36,7 @@ func TestProcesses(t *testing.T) {
 			Args: []string{
 				"controller", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
-				"--ingress-class=quayside", "--publish-service=quayside-system/quayside-proxy",
+				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--publish-service=quayside-system/quayside-proxy",
 			},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
 		},
@@ -52,7 +52,7 @@ func TestProcesses(t *testing.T) {
 		"proxy": {
 			Args: []string{
 				"proxy", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
-				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--grace-period=290s",
+				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--grace-period=290s",
 			},
 			Env: []string{"NODE_NAME=n1"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
