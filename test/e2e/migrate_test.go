@@ -32,7 +32,7 @@ metadata: {name: before}
 spec: {addresses: [10.77.9.0/28], autoAssign: false, protocol: layer2}
 `)
 	})
-	e.Apply(ingressFor("before", "ingressClassName: nginx", "nginx.ingress.kubernetes.io/proxy-cookie-path: / /shop", "before.example.com", "video"))
+	e.Apply(ingressFor("before", "ingressClassName: nginx", "nginx.ingress.kubernetes.io/fastcgi-index: index.php", "before.example.com", "video"))
 	laptop := e.Client("laptop")
 	migrate := func(only string) string {
 		return laptop.Exec("sh", "-c", e.Quayside().Binary()+" migrate --kubeconfig "+e.Kubeconfig()+" --only "+only+" 2>/dev/null")
@@ -43,7 +43,7 @@ spec: {addresses: [10.77.9.0/28], autoAssign: false, protocol: layer2}
 	}
 	e.Apply(pools)
 	ingresses := migrate("ingresses")
-	if !strings.Contains(ingresses, "ingressClassName: quayside") || !strings.Contains(ingresses, "# UnsupportedAnnotation: annotation ingress.quayside.io/proxy-cookie-path") {
+	if !strings.Contains(ingresses, "ingressClassName: quayside") || !strings.Contains(ingresses, "# UnsupportedAnnotation: annotation ingress.quayside.io/fastcgi-index") {
 		t.Errorf("the Ingress is not migrated:\n%s", ingresses)
 	}
 	e.Apply(ingresses)
