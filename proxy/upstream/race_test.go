@@ -46,3 +46,20 @@ func TestLoserOfARaceIsKept(t *testing.T) {
 		t.Errorf("%d connections in use and %d idle are left", active, idle)
 	}
 }
+
+// An endpoint is out of the set before it hears of it. What happens in between is
+// the race of who chose it before, too.
+func TestLeavingBeginsWithTheSet(t *testing.T) {
+	b := New(Options{}).Backend(route.Backend{Service: snapshot.Key{Namespace: "default", Name: "web"}})
+	b.SetEndpoints(&balance.Set{Endpoints: []balance.Endpoint{{Addr: netip.MustParseAddrPort("127.0.0.1:1"), Health: &balance.Health{}}}})
+	chosen := b.state.Load()
+	tx := &transaction{backend: b, targets: chosen}
+	refused := &failure{reason: connectFailed, endpoint: chosen.endpoints[0]}
+	if tx.raced(refused) {
+		t.Error("an endpoint that is there refuses, and that is called a race")
+	}
+	b.state.Store(&targets{set: &balance.Set{}})
+	if !tx.raced(refused) {
+		t.Error("an endpoint refuses that is out of the set, and that is no race")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"quayside.io/proxy/balance"
@@ -140,7 +141,11 @@ func (t *transaction) run() error {
 // never have been asked.
 func (t *transaction) raced(err error) bool {
 	var f *failure
-	return errors.As(err, &f) && f.endpoint != nil && f.endpoint.present.Err() != nil
+	if !errors.As(err, &f) || f.endpoint == nil {
+		return false
+	}
+	// The set is exchanged before those that are not in it any more hear of it.
+	return f.endpoint.present.Err() != nil || !slices.Contains(t.backend.state.Load().endpoints, f.endpoint)
 }
 
 // connect chooses an endpoint and takes an idle connection to it or makes one.
