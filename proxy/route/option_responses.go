@@ -97,10 +97,7 @@ func parseErrorBackend(s *settings, value string) error {
 
 func parseErrorStatuses(s *settings, value string) error {
 	var list []int
-	for word := range strings.SplitSeq(value, ",") {
-		if word = strings.TrimSpace(word); word == "" {
-			continue
-		}
+	for word := range words(value) {
 		code, err := strconv.Atoi(word)
 		if err != nil || code < 400 || code > 599 {
 			return fmt.Errorf("%q is not a status from 400 to 599", word)

@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -20,13 +21,22 @@ func parseBool(value string) (bool, error) {
 	return on, nil
 }
 
+// words yields the members of a list with commas, without the space around them and
+// without those that are empty.
+func words(value string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for word := range strings.SplitSeq(value, ",") {
+			if word = strings.TrimSpace(word); word != "" && !yield(word) {
+				return
+			}
+		}
+	}
+}
+
 // parsePrefixes reads a list of CIDRs and addresses.
 func parsePrefixes(value string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
-	for word := range strings.SplitSeq(value, ",") {
-		if word = strings.TrimSpace(word); word == "" {
-			continue
-		}
+	for word := range words(value) {
 		prefix, err := netip.ParsePrefix(word)
 		if err != nil {
 			addr, err := netip.ParseAddr(word)

@@ -57,8 +57,8 @@ func parseBlockCIDRs(f *filter.Front, value string) (err error) {
 func parsePatterns(of func(*filter.Front) *[]filter.Pattern) func(f *filter.Front, value string) error {
 	return func(f *filter.Front, value string) error {
 		var list []filter.Pattern
-		for word := range strings.SplitSeq(value, ",") {
-			word = strings.Trim(strings.TrimSpace(word), `"'`)
+		for word := range words(value) {
+			word = strings.Trim(word, `"'`)
 			text, pattern := strings.CutPrefix(word, "~")
 			switch {
 			case word == "":
@@ -120,10 +120,7 @@ func parseTLSCode(s *settings, value string) error {
 
 func parsePlainPaths(s *settings, value string) error {
 	var list []string
-	for word := range strings.SplitSeq(value, ",") {
-		if word = strings.TrimSpace(word); word == "" {
-			continue
-		}
+	for word := range words(value) {
 		path, ok := Normalize(nil, []byte(word))
 		if !ok {
 			return fmt.Errorf("%q is not a path", word)
@@ -148,10 +145,7 @@ func parseHSTSMaxAge(s *settings, value string) (err error) {
 
 func parseHidden(s *settings, value string) error {
 	var list []string
-	for word := range strings.SplitSeq(value, ",") {
-		if word = strings.TrimSpace(word); word == "" {
-			continue
-		}
+	for word := range words(value) {
 		name, err := parseToken(word)
 		if err != nil {
 			return err
@@ -173,11 +167,6 @@ func parseRiskLevel(s *settings, value string) error {
 }
 
 func parseWordBlocklist(s *settings, value string) error {
-	s.gate.words = nil
-	for word := range strings.SplitSeq(value, ",") {
-		if word = strings.TrimSpace(word); word != "" {
-			s.gate.words = append(s.gate.words, word)
-		}
-	}
+	s.gate.words = slices.Collect(words(value))
 	return nil
 }
