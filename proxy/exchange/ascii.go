@@ -23,6 +23,14 @@ func lower(c byte) byte {
 	return c
 }
 
+// AppendLower appends name in lower case.
+func AppendLower(dst, name []byte) []byte {
+	for _, c := range name {
+		dst = append(dst, lower(c))
+	}
+	return dst
+}
+
 // TrimSpace returns a field value without the spaces and tabs around it, which
 // do not belong to it (RFC 9110 section 5.6.3).
 func TrimSpace(b []byte) []byte {
@@ -33,6 +41,16 @@ func TrimSpace(b []byte) []byte {
 		b = b[:len(b)-1]
 	}
 	return b
+}
+
+// IsFieldValue reports whether s holds no control character but the tab.
+func IsFieldValue[S string | []byte](s S) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // IsToken reports whether every byte of b may stand in a token, such as the

@@ -110,20 +110,13 @@ func (h *Header) stripNamed() {
 	for _, f := range h.fields {
 		if EqualFold(f.Name, "connection") {
 			for option := range options(f.Value) {
-				named[string(appendLower(buf[:0], option))] = true
+				named[string(AppendLower(buf[:0], option))] = true
 			}
 		}
 	}
 	h.Keep(func(f Field) bool {
-		return EqualFold(f.Name, "connection") || !named[string(appendLower(buf[:0], f.Name))]
+		return EqualFold(f.Name, "connection") || !named[string(AppendLower(buf[:0], f.Name))]
 	})
-}
-
-func appendLower(dst, name []byte) []byte {
-	for _, c := range name {
-		dst = append(dst, lower(c))
-	}
-	return dst
 }
 
 // options yields the members of a comma-separated list.

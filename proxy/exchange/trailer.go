@@ -16,7 +16,7 @@ func (t *Trailer) reset() Trailer { return Trailer{Header: t.Header.reset()} }
 // reader might merge it into the head, so whatever frames, routes, authenticates
 // or says where a message comes from is dropped (RFC 9110 section 6.5.1).
 func (t *Trailer) Add(name, value []byte) {
-	if !AllowedInTrailer(name) || !isFieldValue(value) {
+	if !AllowedInTrailer(name) || !IsFieldValue(value) {
 		return
 	}
 	kept := appendString(&t.Header, name)
@@ -38,16 +38,6 @@ func AllowedInTrailer(name []byte) bool {
 		"retry-after", "authorization", "cache-control", "max-forwards", "pragma", "www-authenticate", "authentication-info",
 	} {
 		if EqualFold(name, forbidden) {
-			return false
-		}
-	}
-	return true
-}
-
-// isFieldValue reports whether b holds no control character but the tab.
-func isFieldValue(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' && c != '\t' || c == 0x7f {
 			return false
 		}
 	}

@@ -1,6 +1,12 @@
 package h2
 
-import "golang.org/x/net/http2"
+import (
+	"encoding/binary"
+
+	"golang.org/x/net/http2"
+
+	"quayside.io/proxy/exchange"
+)
 
 // Our field blocks hold no Huffman codes and add nothing to the dynamic table: the
 // fields of responses differ too much for that to pay, and an encoder without a
@@ -41,7 +47,7 @@ func appendField(b, name, value []byte) []byte {
 	var buf [maxStaticName]byte
 	kind, index := byte(literal), 0
 	if len(name) <= maxStaticName {
-		index = staticIndex(string(appendLower(buf[:0], name)))
+		index = staticIndex(string(exchange.AppendLower(buf[:0], name)))
 	}
 	if index == setCookie {
 		kind = neverIndexed
@@ -50,7 +56,7 @@ func appendField(b, name, value []byte) []byte {
 		b = appendInt(b, kind, 4, index)
 	} else {
 		b = appendInt(append(b, kind), 0, 7, len(name))
-		b = appendLower(b, name)
+		b = exchange.AppendLower(b, name)
 	}
 	b = appendInt(b, 0, 7, len(value))
 	return append(b, value...)
@@ -68,16 +74,6 @@ func appendInt(b []byte, first byte, bits, n int) []byte {
 		b = append(b, 0x80|byte(n))
 	}
 	return append(b, byte(n))
-}
-
-func appendLower(b, name []byte) []byte {
-	for _, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
-		}
-		b = append(b, c)
-	}
-	return b
 }
 
 const (
@@ -148,10 +144,6 @@ func appendFrameHeader(b []byte, length int, kind http2.FrameType, flags http2.F
 	return append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags), byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
 }
 
-func appendUint32(b []byte, v uint32) []byte {
-	return append(b, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
-}
-
 // appendBlock appends a field block as HEADERS and what CONTINUATION it needs.
 func appendBlock(b, block []byte, id uint32, flags http2.Flags) []byte {
 	for kind := http2.FrameHeaders; ; kind = http2.FrameContinuation {
@@ -172,20 +164,20 @@ func appendSettings(b []byte, settings ...http2.Setting) []byte {
 	b = appendFrameHeader(b, 6*len(settings), http2.FrameSettings, 0, 0)
 	for _, s := range settings {
 		b = append(b, byte(s.ID>>8), byte(s.ID))
-		b = appendUint32(b, s.Val)
+		b = binary.BigEndian.AppendUint32(b, s.Val)
 	}
 	return b
 }
 
 func appendReset(b []byte, id uint32, code http2.ErrCode) []byte {
-	return appendUint32(appendFrameHeader(b, 4, http2.FrameRSTStream, 0, id), uint32(code))
+	return binary.BigEndian.AppendUint32(appendFrameHeader(b, 4, http2.FrameRSTStream, 0, id), uint32(code))
 }
 
 func appendWindowUpdate(b []byte, id, n uint32) []byte {
-	return appendUint32(appendFrameHeader(b, 4, http2.FrameWindowUpdate, 0, id), n)
+	return binary.BigEndian.AppendUint32(appendFrameHeader(b, 4, http2.FrameWindowUpdate, 0, id), n)
 }
 
 func appendGoAway(b []byte, last uint32, code http2.ErrCode, why string) []byte {
 	b = appendFrameHeader(b, 8+len(why), http2.FrameGoAway, 0, 0)
-	return append(appendUint32(appendUint32(b, last), uint32(code)), why...)
+	return append(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, last), uint32(code)), why...)
 }

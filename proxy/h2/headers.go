@@ -337,12 +337,7 @@ func validName(s string) bool {
 // validValue reports whether s may be a field's value: no control character but the
 // tab, and no white space around it.
 func validValue(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
-			return false
-		}
-	}
-	return len(s) == 0 || !isSpace(s[0]) && !isSpace(s[len(s)-1])
+	return exchange.IsFieldValue(s) && (s == "" || !isSpace(s[0]) && !isSpace(s[len(s)-1]))
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' }
