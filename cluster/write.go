@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -168,8 +169,12 @@ func asMap(v any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Numbers stay as they are written: as a float64 the largest int64 grows by one,
+	// and the server refuses the whole status.
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber()
 	m := map[string]any{}
-	return m, json.Unmarshal(text, &m)
+	return m, numbers.Decode(&m)
 }
 
 // mergePatch is a JSON merge patch (RFC 7386) that turns from into to. It

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"syscall"
@@ -114,6 +115,20 @@ func TestStatusPatchRepeatsRequiredFields(t *testing.T) {
 		if _, ok := patch.Status[field]; !ok {
 			t.Errorf("%s is missing from %s", field, text)
 		}
+	}
+}
+
+// A pool of a whole IPv6 network has more addresses than an int64 counts.
+func TestStatusPatchKeepsLargeNumbers(t *testing.T) {
+	base := &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}}
+	wanted := base.DeepCopy()
+	wanted.Status.AvailableIPv6 = math.MaxInt64
+	text, err := statusPatch(base, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf(`"availableIPv6":%d`, math.MaxInt64); !strings.Contains(string(text), want) {
+		t.Errorf("%s does not hold %s", text, want)
 	}
 }
 
