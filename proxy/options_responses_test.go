@@ -67,7 +67,7 @@ func responseCases() []wideCase {
 		{"default-backend", nil, map[string]string{"default-backend": "gone", "service": "empty"}, "/", 503, "has no endpoint", ""},
 		{"default-backend", nil, with("default-backend", "pages"), "/?status=404", 404, "backend /", ""},
 		{"custom-http-errors", nil, pages, "POST /x?status=404\nAccept: text/html\n\nbody", 404,
-			"page method=GET uri=/ X-Code=404 X-Format=text/html X-Original-URI=/x?status=404 X-Namespace=default X-Ingress-Name=i X-Service-Name=web X-Service-Port=80 id=32", "Location"},
+			"page method=GET uri=/?status=404 X-Code=404 X-Format=text/html X-Original-URI=/x?status=404 X-Namespace=default X-Ingress-Name=i X-Service-Name=web X-Service-Port=80 id=32", "Location"},
 		{"custom-http-errors", nil, pages, "HEAD /x?status=404", 404, "", "Location"},
 		{"custom-http-errors", nil, pages, "/x?status=500", 500, "backend /x", ""},
 		{"custom-http-errors", nil, with("custom-http-errors", "404"), "/x?status=404", 404, "backend /x", ""},

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"strconv"
 
 	"quayside.io/proxy/exchange"
@@ -35,7 +36,7 @@ func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int)
 	was := ex.Request
 	req := &ex.Request
 	r.tell(ex, rt, status)
-	req.Target, req.Body, req.Length, req.Upgrade = []byte("/"), nil, 0, nil
+	req.Target, req.Body, req.Length, req.Upgrade = rootOf(req.Target), nil, 0, nil
 	if string(req.Method) != "HEAD" {
 		req.Method = []byte("GET") // the body is gone
 	}
@@ -43,6 +44,14 @@ func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int)
 	r.forward(ex, page.Backend)
 	req.Method, req.Target, req.Body, req.Length, req.Upgrade = was.Method, was.Target, was.Body, was.Length, was.Upgrade
 	ex.Response.Close = ex.Response.Close || unread
+}
+
+// rootOf is "/" with the query of a target.
+func rootOf(target []byte) []byte {
+	if i := bytes.IndexByte(target, '?'); i >= 0 {
+		return append([]byte{'/'}, target[i:]...)
+	}
+	return []byte{'/'}
 }
 
 // tell lets who stands in know what for, in the fields of ingress-nginx.

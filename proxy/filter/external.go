@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
+	"strings"
 	"time"
 
 	"quayside.io/proxy/exchange"
@@ -30,6 +31,11 @@ type ExternalAuth struct {
 	// says, and not longer than the answer itself allows.
 	CacheKey *Template
 	CacheFor []CacheTime
+}
+
+// copies reports whether the upstream is sent a field of the answer.
+func (o *ExternalAuth) copies(name string) bool {
+	return o != nil && slices.ContainsFunc(o.Copy, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
 // Field is a field whose value has variables.

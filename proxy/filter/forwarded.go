@@ -53,7 +53,8 @@ type trail struct {
 }
 
 // Apply sets X-Real-IP, X-Forwarded-For, -Host, -Port, -Proto and -Scheme,
-// X-Scheme and X-Request-ID in ex, and ex.Request.Client and TLS. Two random numbers
+// X-Scheme and X-Request-ID in ex, X-Original-Forwarded-For and -Host to what it was
+// told by whomever, and ex.Request.Client and TLS. Two random numbers
 // name the request if it has no usable name of its own.
 func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64) {
 	r := &ex.Request
@@ -88,6 +89,12 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 	r.Client = netip.AddrPortFrom(client, 0)
 	r.TLS = c.TLS || exchange.EqualFold(proto, "https")
 	r.Header.AddParts("X-Real-IP", peer)
+	if len(said.chain) > 0 {
+		r.Header.AddParts("X-Original-Forwarded-For", said.chain)
+	}
+	if len(said.host) > 0 {
+		r.Header.AddParts("X-Original-Forwarded-Host", said.host)
+	}
 	r.Header.AddParts("X-Forwarded-Host", host)
 	r.Header.AddParts("X-Forwarded-Port", port)
 	r.Header.AddParts("X-Forwarded-Proto", proto)
@@ -257,6 +264,10 @@ func which(name []byte) field {
 		canonical, found = "x-forwarded-proto", forwardedProto
 	case 18:
 		canonical, found = "x-forwarded-scheme", other
+	case 24:
+		canonical, found = "x-original-forwarded-for", other
+	case 25:
+		canonical, found = "x-original-forwarded-host", other
 	}
 	if found != none && begins(name, canonical) {
 		return found

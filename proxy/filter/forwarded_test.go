@@ -41,9 +41,9 @@ func TestForwarded(t *testing.T) {
 		}, "192.0.2.7"},
 		{"a stranger's claims are replaced", stranger, []string{
 			"x-forwarded-for: 1.1.1.1", "X-Real-Ip: 1.1.1.1", "X_Forwarded_Proto: https", "X-Forwarded-Host: evil", "Proxy: http://evil",
-			"X-Forwarded-Port: 1", "X-Scheme: https", "X-Forwarded-Scheme: https", "X-Request-Id: abc-1",
+			"X-Forwarded-Port: 1", "X-Scheme: https", "X-Forwarded-Scheme: https", "X-Request-Id: abc-1", "X-Original-Forwarded-Host: worse",
 		}, []string{
-			"X-Forwarded-For: 192.0.2.7", "X-Real-IP: 192.0.2.7", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-For: 192.0.2.7", "X-Real-IP: 192.0.2.7", "X-Original-Forwarded-For: 1.1.1.1", "X-Original-Forwarded-Host: evil", "X-Forwarded-Host: shop.example.com:8080",
 			"X-Forwarded-Port: 8080", "X-Forwarded-Proto: http", "X-Forwarded-Scheme: http", "X-Scheme: http", "X-Request-ID: abc-1",
 		}, "192.0.2.7"},
 		{"nor does a stranger say more by other names", stranger, []string{
@@ -60,7 +60,7 @@ func TestForwarded(t *testing.T) {
 		{"a friend's claims are continued", friend, []string{
 			"X-Forwarded-For: 6.6.6.6, 192.0.2.9", "X-Forwarded-For: 10.2.2.2:99", "X-Forwarded-Proto: http", "X-Forwarded-Host: a.example", "X-Forwarded-Port: 80",
 		}, []string{
-			"X-Forwarded-For: 6.6.6.6, 192.0.2.9, 10.2.2.2:99, 10.0.0.1", "X-Real-IP: 192.0.2.9", "X-Forwarded-Host: a.example",
+			"X-Forwarded-For: 6.6.6.6, 192.0.2.9, 10.2.2.2:99, 10.0.0.1", "X-Real-IP: 192.0.2.9", "X-Original-Forwarded-For: 6.6.6.6, 192.0.2.9, 10.2.2.2:99", "X-Original-Forwarded-Host: a.example", "X-Forwarded-Host: a.example",
 			"X-Forwarded-Port: 80", "X-Forwarded-Proto: http", "X-Forwarded-Scheme: http", "X-Scheme: http", id,
 		}, "192.0.2.9"},
 		{"a friend with nothing to say", friend, nil, []string{
@@ -68,7 +68,7 @@ func TestForwarded(t *testing.T) {
 			"X-Forwarded-Port: 8443", "X-Forwarded-Proto: https", "X-Forwarded-Scheme: https", "X-Scheme: https", id,
 		}, "10.0.0.1"},
 		{"nonsense in the chain ends it", friend, []string{"X-Forwarded-For: 6.6.6.6, unknown, [2001:db8::1]:5", "X-Forwarded-Proto: ftp", "X-Request-ID: a b"}, []string{
-			"X-Forwarded-For: 6.6.6.6, unknown, [2001:db8::1]:5, 10.0.0.1", "X-Real-IP: 2001:db8::1", "X-Forwarded-Host: shop.example.com:8080",
+			"X-Forwarded-For: 6.6.6.6, unknown, [2001:db8::1]:5, 10.0.0.1", "X-Real-IP: 2001:db8::1", "X-Original-Forwarded-For: 6.6.6.6, unknown, [2001:db8::1]:5", "X-Forwarded-Host: shop.example.com:8080",
 			"X-Forwarded-Port: 8443", "X-Forwarded-Proto: https", "X-Forwarded-Scheme: https", "X-Scheme: https", id,
 		}, "2001:db8::1"},
 	} {

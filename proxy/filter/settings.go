@@ -168,6 +168,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 		c = append(c, limits(s.Limits, tools)...)
 	}
 	add(s.Guarded(), func() Filter { return Guards(s, tools) })
+	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
 	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })

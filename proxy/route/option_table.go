@@ -241,7 +241,7 @@ func upstreamTLS() []option {
 func rewrites() []option {
 	return []option{
 		{key: "rewrite-target", scope: ofHost, risk: riskMedium, effect: applied, guard: true, parse: parseRewriteTarget,
-			doc: "path sent to the backend", differ: "the pattern is RE2"},
+			doc: "path sent to the backend", differ: "the pattern is RE2; of slashes that it begins with, one is sent"},
 		{key: "use-regex", scope: ofHost, unset: "false", risk: riskLow, effect: applied, guard: true, parse: parseUseRegex,
 			doc: "paths are regular expressions", differ: "patterns are RE2; one that is refused closes what it may have meant", matters: isOn},
 		{key: "app-root", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseAppRoot,
@@ -264,7 +264,7 @@ func rewrites() []option {
 			doc: "redirects without scheme and host", matters: isOn},
 		{key: "use-port-in-redirects", scope: ofLocation, unset: "false", risk: riskLow, effect: ignored, doc: "redirects with our port", matters: isOn},
 		{key: "proxy-redirect-from", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocation(func(r *filter.Replacement) *string { return &r.From }), doc: "part of the backend's Location to replace", differ: "no patterns and variables; default is off"},
-		{key: "proxy-redirect-to", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocation(func(r *filter.Replacement) *string { return &r.To }), doc: "what replaces it", differ: "variables are refused"},
+		{key: "proxy-redirect-to", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocation(func(r *filter.Replacement) *string { return &r.To }), doc: "what replaces it", differ: "variables are refused; a path stays a path, which nginx makes an address of"},
 		{key: "proxy-cookie-domain", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(func(c *filter.Cookies) *filter.Replacement { return &c.Domain }), doc: "replace Domain of the backend's cookies", differ: "no patterns and variables"},
 		{key: "proxy-cookie-path", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(func(c *filter.Cookies) *filter.Replacement { return &c.Path }), doc: "replace Path of the backend's cookies", differ: "no patterns and variables"},
 		{key: "server-alias", scope: ofHost, risk: riskHigh, effect: applied, parse: parseAliases, doc: "further names of the host", differ: "for the paths of this Ingress alone, under its first host; no patterns"},

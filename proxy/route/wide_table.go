@@ -73,7 +73,7 @@ func wideTLS() []wideOption {
 func wideForwarding() []wideOption {
 	return []wideOption{
 		{key: "use-forwarded-headers", unset: "false", effect: applied, parse: parseTrusting, doc: "believe X-Forwarded-* of the proxies in proxy-real-ip-cidr",
-			differ: "nobody is believed unless named there or by --trusted-proxies"},
+			differ: "nobody is believed unless named there or by --trusted-proxies; from others Forwarded and X-Forwarded-Prefix do not pass either"},
 		{key: "enable-real-ip", unset: "false", effect: applied, parse: parseTrusting, doc: "believe them who the client is", differ: "as use-forwarded-headers"},
 		{key: "proxy-real-ip-cidr", unset: "0.0.0.0/0", effect: applied, parse: forFront(parseTrusted), doc: "proxies that are believed", differ: "nobody by default"},
 		{key: "forwarded-for-header", unset: "X-Forwarded-For", effect: applied, parse: forFront(parseForwardedFor), doc: "field in which they name the client"},

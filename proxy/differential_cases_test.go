@@ -1,0 +1,181 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+// sameCase is an option and what ingress-nginx's documentation says becomes of it:
+// directives, written by hand. In all of them HOST is the host of the case, N its
+// number, and WEB, NEW, ERRORS and GATE are addresses of backends.
+type sameCase struct {
+	with   map[string]string // annotations, and what annotated takes
+	server string            // directives of the server
+	inside string            // of the location
+	match  string            // the location, "/" by default
+
+	http     string            // directives outside of the server
+	pass     string            // instead of http://WEB
+	canary   map[string]string // annotations of a canary that leads to NEW
+	also     string            // asked under this host, too
+	requests []string          // beside sameRequests
+}
+
+func sameCases() []sameCase {
+	only := func(pairs ...string) map[string]string {
+		all := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			all[pairs[i]] = pairs[i+1]
+		}
+		return all
+	}
+	return append(sameRoutes(only), append(sameAnswers(only), sameGuards(only)...)...)
+}
+
+// sameRoutes are options about what becomes of a request.
+func sameRoutes(only func(...string) map[string]string) []sameCase {
+	rewrite := func(path, to string) sameCase {
+		return sameCase{with: only("rewrite-target", to, "use-regex", "true", "path", path), inside: `rewrite "(?i)` + path + `" ` + to + ` break;`, match: `~* "^` + path + `"`}
+	}
+	regex := func(path string) sameCase {
+		return sameCase{with: only("use-regex", "true", "path", path), match: `~* "^` + path + `"`}
+	}
+	canary := func(variable, choices string, requests []string, options ...string) sameCase {
+		return sameCase{canary: only(append(options, "canary", "true")...), http: "map " + variable + " $to_N { " + choices + " }", pass: "$to_N", requests: requests}
+	}
+	prefixed := rewrite("/api(/|$)(.*)", "/$2")
+	prefixed.with["x-forwarded-prefix"], prefixed.with["upstream-vhost"] = "/api", "inner.test"
+	prefixed.inside += "proxy_set_header X-Forwarded-Prefix /api; proxy_set_header Host inner.test;"
+	return []sameCase{
+		{},
+		rewrite("/api/(.*)", "/$1"), rewrite("/api(/|$)(.*)", "/$2"), rewrite("/a/(b+)/(.*)", "/$2/$1"), rewrite("/api", "/fixed"), rewrite("/api/(.*)", "/$1?k=v"),
+		rewrite("/api/(.+)", "/$1/"), rewrite("/(api|a)/([^/]+)/?(.*)", "/$2/in/$1/$3?from=$1"),
+		regex("/a.*z"), regex("/[a-c]+/x"), regex("/x$"),
+		{with: only("upstream-vhost", "inner.test"), inside: "proxy_set_header Host inner.test;"},
+		{with: only("x-forwarded-prefix", "/before"), inside: "proxy_set_header X-Forwarded-Prefix /before;"},
+		prefixed,
+		{with: only("proxy-body-size", "4"), inside: "client_max_body_size 4;"},
+		{with: only("proxy-body-size", "0"), inside: "client_max_body_size 0;"},
+		{with: only("path", "/sub"), match: "/sub"},
+		{with: only("server-alias", "alias.test"), server: "server_name alias.test;", also: "alias.test"},
+		canary("$http_x_canary", "default http://WEB; ~^always$ http://NEW;",
+			[]string{"/x\nX-Canary: always", "/x\nX-Canary: never", "/x\nX-Canary: else", "/x\nX-Canary: ALWAYS"}, "canary-by-header", "X-Canary"),
+		canary("$http_x_canary", "default http://WEB; blue http://NEW;",
+			[]string{"/x\nX-Canary: always", "/x\nX-Canary: blue", "/x\nX-Canary: never"}, "canary-by-header", "X-Canary", "canary-by-header-value", "blue"),
+		canary("$cookie_try", "default http://WEB; ~^always$ http://NEW;",
+			[]string{"/x\nCookie: try=always", "/x\nCookie: a=b; try=never", "/x\nCookie: a=b; try=always; c=d"}, "canary-by-cookie", "try"),
+		canary("$http_x_canary$cookie_try", "default http://NEW; never http://WEB; alwaysnever http://NEW;",
+			[]string{"/x\nX-Canary: never", "/x\nCookie: try=never", "/x\nX-Canary: always\nCookie: try=never"},
+			"canary-by-header", "X-Canary", "canary-by-cookie", "try", "canary-weight", "100"),
+		canary("$uri", "default http://WEB;", nil, "canary-weight", "0"),
+		canary("$uri", "default http://NEW;", nil, "canary-weight", "100"),
+	}
+}
+
+// sameAnswers are options about what a client is answered.
+func sameAnswers(only func(...string) map[string]string) []sameCase {
+	origins := []string{"/x\nOrigin: https://x.a.test", "/x\nOrigin: https://b.test:8443", "/x\nOrigin: https://a.test", "/x\nOrigin: https://x.y.a.test",
+		"OPTIONS /x\nOrigin: https://b.test:8443", "OPTIONS /x\nOrigin: https://evil.test", "/status/404\nOrigin: https://x.a.test"}
+	const corsFields = " add_header Access-Control-Allow-Methods $ok_N always; add_header Access-Control-Max-Age $age_N always;"
+	return []sameCase{
+		{with: only("permanent-redirect", "https://new.example/x"), inside: "return 301 https://new.example/x;"},
+		{with: only("permanent-redirect", "https://new.example", "permanent-redirect-code", "308"), inside: "return 308 https://new.example;"},
+		{with: only("temporal-redirect", "https://new.example/y?z=1"), inside: "return 302 https://new.example/y?z=1;"},
+		{with: only("temporal-redirect", "https://new.example", "temporal-redirect-code", "307"), inside: "return 307 https://new.example;"},
+		{with: only("temporal-redirect", "https://one.example", "permanent-redirect", "https://two.example"), inside: "return 302 https://one.example;"},
+		{with: only("app-root", "/app"), server: "if ($uri = /) { return 302 $scheme://$http_host/app; }"},
+		{with: only("app-root", "/app", "rewrite-target", "/in/$1", "use-regex", "true", "path", "/(.*)"),
+			server: "if ($uri = /) { return 302 $scheme://$http_host/app; }", inside: `rewrite "(?i)/(.*)" /in/$1 break;`, match: `~* "^/(.*)"`},
+		{with: only("from-to-www-redirect", "true"), http: "server { listen LISTEN; server_name www.HOST; return 308 $scheme://HOST$request_uri; }", also: "www.HOST"},
+		{with: only("force-ssl-redirect", "true"), server: "return 308 https://$host$request_uri;"},
+		{with: only("proxy-redirect-from", "http://inner.test/app", "proxy-redirect-to", "https://shop.test"), inside: "proxy_redirect http://inner.test/app https://shop.test;"},
+		{with: only("proxy-redirect-from", "http://inner.test/", "proxy-redirect-to", "http://shop.test/in/"), inside: "proxy_redirect http://inner.test/ http://shop.test/in/;"},
+		{with: only("proxy-redirect-from", "http://elsewhere.test/", "proxy-redirect-to", "/"), inside: "proxy_redirect http://elsewhere.test/ /;"},
+		{with: only("proxy-cookie-domain", "inner.test shop.test"), inside: "proxy_cookie_domain inner.test shop.test;"},
+		{with: only("proxy-cookie-path", "/app /"), inside: "proxy_cookie_path /app /;"},
+		{with: only("proxy-cookie-path", "/app/ /", "proxy-cookie-domain", ".INNER.test shop.test"), inside: "proxy_cookie_path /app/ /; proxy_cookie_domain .INNER.test shop.test;"},
+		{with: only("custom-headers", "default/fields"), inside: `add_header X-Set "a, b" always; add_header Content-Security-Policy "default-src 'self'" always;`, requests: []string{"/status/404"}},
+		{with: only("custom-http-errors", "404,503", "default-backend", "errors"), requests: []string{"/status/404?q=1\nAccept: text/x", "/status/503", "/status/500", "/status/201", "HEAD /status/404"},
+			inside: "proxy_intercept_errors on; error_page 404 = @e404; error_page 503 = @e503;", server: sameErrors("404", "web") + sameErrors("503", "web")},
+		{with: only("custom-http-errors", "404", "default-backend", "errors", "disable-proxy-intercept-errors", "true"), requests: []string{"/status/404"}},
+		{with: only("default-backend", "errors", "service", "empty"), inside: sameErrorFields("503", "empty"), pass: "http://ERRORS"},
+		{with: only("enable-cors", "true", "cors-allow-origin", "https://*.a.test, https://b.test:8443", "cors-allow-credentials", "false", "cors-allow-methods", "GET, PUT", "cors-allow-headers", "X-A", "cors-max-age", "7"),
+			http: `map $http_origin $origin_N { "~*^https://[a-z0-9-]+\.a\.test$" $http_origin; "~*^https://b\.test:8443$" $http_origin; }
+				map $origin_N $ok_N { default "GET, PUT"; "" ""; } map $origin_N $age_N { default 7; "" ""; } map $origin_N $a_N { default X-A; "" ""; }
+				map "$request_method $ok_N" $answer_N { "OPTIONS GET, PUT" 204; }`,
+			inside: "add_header Access-Control-Allow-Origin $origin_N always; add_header Access-Control-Allow-Headers $a_N always;" + corsFields + " if ($answer_N) { return 204; }", requests: origins},
+		{with: only("enable-cors", "true", "cors-allow-methods", "GET", "cors-allow-headers", "X-A", "cors-expose-headers", "X-B, X-C"),
+			inside: "add_header Access-Control-Allow-Origin * always; add_header Access-Control-Allow-Credentials true always; add_header Access-Control-Allow-Methods GET always;" +
+				` add_header Access-Control-Allow-Headers X-A always; add_header Access-Control-Expose-Headers "X-B, X-C" always; add_header Access-Control-Max-Age 1728000 always; if ($request_method = OPTIONS) { return 204; }`,
+			requests: origins},
+	}
+}
+
+// sameGuards are options about who may pass.
+func sameGuards(only func(...string) map[string]string) []sameCase {
+	const right, wrong = "\nAuthorization: Basic YW5uOnRlc3Q=", "\nAuthorization: Basic YW5uOndyb25n"
+	logins := []string{"/x" + right, "/x" + wrong, "/x\nAuthorization: Bearer abc", "POST /x" + right + "\n\nbody5", "/x\nAuthorization: basic  YW5uOnRlc3Q="}
+	const basic = `auth_basic "Staff"; auth_basic_user_file USERS; proxy_set_header Authorization "";`
+	asked := []string{"/x?y=z\nCookie: say=yes", "/x\nCookie: say=no", "/x\nCookie: say=yes\nX-User: root", "POST /x\nCookie: say=yes\n\nbody5"}
+	return []sameCase{
+		{with: only("whitelist-source-range", "127.0.0.0/8"), inside: "allow 127.0.0.0/8; deny all;"},
+		{with: only("whitelist-source-range", "10.0.0.0/8"), inside: "allow 10.0.0.0/8; deny all;"},
+		{with: only("whitelist-source-range", "10.0.0.0/8, ::1,127.0.0.1/32"), inside: "allow 10.0.0.0/8; allow ::1; allow 127.0.0.1/32; deny all;"},
+		{with: only("denylist-source-range", "127.0.0.1"), inside: "deny 127.0.0.1;"},
+		{with: only("denylist-source-range", "10.0.0.0/8,127.0.0.1", "whitelist-source-range", "127.0.0.0/8"), inside: "deny 10.0.0.0/8; deny 127.0.0.1; allow 127.0.0.0/8; deny all;"},
+		{with: only("auth-type", "basic", "auth-secret", "users", "auth-realm", "Staff"), inside: basic, requests: logins},
+		{with: only("auth-type", "basic", "auth-secret", "users", "auth-realm", "Staff", "whitelist-source-range", "10.0.0.0/8"), inside: basic + "allow 10.0.0.0/8; deny all;", requests: logins},
+		{with: only("auth-type", "basic", "auth-secret", "users", "auth-realm", "Staff", "satisfy", "any", "whitelist-source-range", "10.0.0.0/8"),
+			inside: basic + "satisfy any; allow 10.0.0.0/8; deny all;", requests: logins},
+		{with: only("auth-type", "basic", "auth-secret", "users", "auth-realm", "Staff", "satisfy", "any", "whitelist-source-range", "127.0.0.0/8"),
+			inside: basic + "satisfy any; allow 127.0.0.0/8; deny all;", requests: logins},
+		{with: only("auth-url", "http://gate.default.svc.cluster.local/check", "auth-response-headers", "X-User"), requests: asked,
+			server: `location = /_ask { internal; proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header X-Original-URL $scheme://$http_host$request_uri; proxy_pass http://GATE/check; }`,
+			inside: "auth_request /_ask; auth_request_set $user_N $upstream_http_x_user; auth_request_set $cookie_to_N $upstream_http_set_cookie; add_header Set-Cookie $cookie_to_N; proxy_set_header X-User $user_N;"},
+	}
+}
+
+// sameErrors is where a response with a status is replaced.
+func sameErrors(status, service string) string {
+	return "location @e" + status + " { internal; rewrite (.*) / break; " + sameFields + "proxy_set_header Host $http_host; " + sameErrorFields(status, service) + " proxy_pass http://ERRORS; }\n"
+}
+
+// sameErrorFields tell the default backend what it stands in for.
+func sameErrorFields(status, service string) string {
+	return "proxy_set_header X-Code " + status + "; proxy_set_header X-Format $http_accept; proxy_set_header X-Original-URI $request_uri; proxy_set_header X-Namespace default;" +
+		" proxy_set_header X-Ingress-Name iN; proxy_set_header X-Service-Name " + service + "; proxy_set_header X-Service-Port 80;"
+}
+
+// sameFields are what ingress-nginx sends with every request.
+const sameFields = `proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header X-Request-ID $name; proxy_set_header X-Real-IP $remote_addr;
+	proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Host $http_host; proxy_set_header X-Forwarded-Port 80; proxy_set_header X-Forwarded-Proto $scheme;
+	proxy_set_header X-Forwarded-Scheme $scheme; proxy_set_header X-Scheme $scheme; proxy_set_header X-Original-Forwarded-For $http_x_forwarded_for; proxy_set_header X-Original-Forwarded-Host $http_x_forwarded_host; proxy_set_header Proxy "";
+	`
+
+func sameRequests() []string {
+	return []string{
+		"/", "/?a=b", "/x", "/X", "/api", "/api/", "/api/v1?q=1", "/api/a%20b", "/API/v2", "/a/bb/c", "/az", "/abcz/z", "/abc/x", "/sub", "/sub/", "/sub/x",
+		"POST /\n\nbody5", "POST /api/x\n\nb", "HEAD /x", "OPTIONS /", "DELETE /api/1",
+		"/x\nX-Forwarded-For: 9.9.9.9\nX-Forwarded-Host: evil.test\nX-Forwarded-Proto: https\nX-Forwarded-Port: 1\nX-Real-IP: 9.9.9.9\nX-Scheme: https\nX-Request-ID: mine",
+		"/x\nProxy: evil\nX-Original-Forwarded-For: 8.8.8.8\nAccept: a/b\nAccept-Encoding: br\nReferer: http://r.test/\nX-Own: 1\nCookie: c=d",
+	}
+}
+
+// sameObjects are the Ingresses of a case.
+func sameObjects(i int, c sameCase) []*networkingv1.Ingress {
+	list := []*networkingv1.Ingress{annotated(fmt.Sprint("i", i), hostOfCase(i), c.with)}
+	if c.canary != nil {
+		second := annotated(fmt.Sprint("canary", i), hostOfCase(i), c.canary)
+		second.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name = "new"
+		list = append(list, second)
+	}
+	return list
+}
+
+// sameText puts what a case means by capital letters into its directives.
+func sameText(i int, text string, places *strings.Replacer) string {
+	text = strings.NewReplacer("HOST", hostOfCase(i), "_N", fmt.Sprint("_", i), " iN;", fmt.Sprintf(" i%d;", i)).Replace(text)
+	return places.Replace(text)
+}
