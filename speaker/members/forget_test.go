@@ -60,6 +60,37 @@ func TestClaimsAreRememberedForAWhile(t *testing.T) {
 	}
 }
 
+// A speaker that starts again is told what it claimed of addresses that exist, and
+// of those only: what else it claimed must not stand anywhere.
+func TestANewLifeHasNoClaimsOfItsOldOneOnAddressesThatAreGone(t *testing.T) {
+	s := newState("a")
+	gone, kept := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	says := func(version, life uint64) {
+		s.merge(message{kind: kindLeaving, node: "b", version: version, life: life}, true)
+	}
+	claims := func() map[netip.Addr]announce.Claim {
+		var v View
+		s.fill(&v)
+		return v.Claims
+	}
+	says(1, 11)
+	s.merge(message{kind: kindClaims, node: "b", claims: []claimed{{gone, 4}, {kept, 4}}}, true)
+	s.merge(message{kind: kindClaims, node: "c", claims: []claimed{{netip.MustParseAddr("10.0.0.3"), 1}}}, true)
+	s.know(map[netip.Addr]struct{}{kept: {}}, nil, time.Unix(1000, 0))
+	says(2, 11)
+	says(3, 0) // one that does not say
+	if got := claims(); len(got) != 3 {
+		t.Fatalf("one life goes on, and claims %v are left", got)
+	}
+	says(4, 12)
+	if got := claims(); len(got) != 2 || got[kept].Node != "b" {
+		t.Errorf("after a new life: claims %v, want those on addresses that exist, and of others", got)
+	}
+	if m := newState("a"); s.life == 0 || m.life == s.life {
+		t.Errorf("lives %d and %d", s.life, m.life)
+	}
+}
+
 // What a node said is forgotten some time after the node has gone: neither a
 // peer nor alive. Until then it is not passed on, and who returns is believed.
 func TestNodesThatAreGoneAreForgotten(t *testing.T) {

@@ -126,16 +126,18 @@ func TestClaimsConverge(t *testing.T) {
 
 // A speaker of the version before says less, and hears less.
 func TestFlagsMayBeMissing(t *testing.T) {
-	whole, err := (&message{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving, flags: bitBehind}).append(nil)
+	whole, err := (&message{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving, flags: bitBehind, life: 5}).append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := parse(whole[:len(whole)-1], time.Now())
-	if err != nil || m.leaving != bitLeaving || m.flags != 0 {
-		t.Errorf("without flags: %+v, %v", m, err)
+	for missing, want := range map[int]message{9: {leaving: bitLeaving}, 8: {leaving: bitLeaving, flags: bitBehind}} {
+		m, err := parse(whole[:len(whole)-missing], time.Now())
+		if err != nil || m.leaving != want.leaving || m.flags != want.flags || m.life != 0 {
+			t.Errorf("without %d bytes: %+v, %v", missing, m, err)
+		}
 	}
-	m, err = parse(append(whole, 7, 7), time.Now())
-	if err != nil || m.leaving != bitLeaving || m.flags != bitBehind {
+	m, err := parse(append(whole, 7, 7), time.Now())
+	if err != nil || m.leaving != bitLeaving || m.flags != bitBehind || m.life != 5 {
 		t.Errorf("with more to come: %+v, %v", m, err)
 	}
 }
@@ -161,7 +163,7 @@ func TestNoInterfacesAreTold(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(claimMessages("n1", []claimed{{netip.MustParseAddr("10.0.0.1"), 7}})[0])
-	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained, flags: bitBehind}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
+	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained, flags: bitBehind, life: 7}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}} {
 		b, err := m.append(nil)
 		if err != nil {
 			f.Fatal(err)

@@ -2,6 +2,7 @@ package members
 
 import (
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -23,9 +24,10 @@ const (
 
 // state is what the members have said. Merging is commutative, associative and
 // idempotent: of two claims the one that beats the other stays, of two facts
-// the newer.
+// the newer. (But a new life of a node ends claims, see begin.)
 type state struct {
-	me string
+	me   string
+	life uint64 // one number per process
 
 	mu     sync.Mutex
 	claims map[netip.Addr]heard
@@ -45,6 +47,7 @@ type told struct {
 	absence        // of the node
 	leaving, flags byte
 	leavingVersion uint64
+	life           uint64
 	ifaces         []announce.Interface
 	ifacesVersion  uint64
 }
@@ -65,7 +68,7 @@ func (a *absence) note(exists bool, now time.Time) (forget bool) {
 }
 
 func newState(me string) *state {
-	return &state{me: me, claims: map[netip.Addr]heard{}, nodes: map[string]*told{}, rounds: map[netip.Addr]int64{}}
+	return &state{me: me, life: rand.Uint64(), claims: map[netip.Addr]heard{}, nodes: map[string]*told{}, rounds: map[netip.Addr]int64{}}
 }
 
 // merge takes one message in. It returns what is to be passed on: what of it
@@ -87,6 +90,7 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	switch {
 	case m.kind == kindLeaving && m.version > t.leavingVersion:
 		t.leaving, t.flags, t.leavingVersion = m.leaving, m.flags, m.version
+		s.begin(t, m)
 	case m.kind == kindFacts && m.version > t.ifacesVersion:
 		t.ifaces, t.ifacesVersion = m.ifaces, m.version
 	default:
@@ -96,6 +100,20 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 		pass = [][]byte{b}
 	}
 	return pass, true
+}
+
+// begin notes a new life of a node. It knows nothing of what its former one claimed
+// unless others pass that on, and of addresses that no Service has they do not. If
+// such a claim stood, a Service that gets its address again would be left by all to
+// a node that does not know, until states are next exchanged.
+func (s *state) begin(t *told, m message) {
+	if m.life == 0 || m.life == t.life {
+		return
+	}
+	if t.life != 0 {
+		maps.DeleteFunc(s.claims, func(a netip.Addr, h heard) bool { return h.Node == m.node && !s.exists(a) })
+	}
+	t.life = m.life
 }
 
 func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool) {
@@ -189,7 +207,7 @@ func (s *state) mine() []byte {
 // returned too.
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	var out [][]byte
-	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f)}
+	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f), life: s.life}
 	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces[:min(len(f.Interfaces), maxInterfaces)]}
 	for _, m := range []message{leaving, ifaces} {
 		s.merge(m, true)
@@ -207,36 +225,37 @@ func (s *state) isLeaving(node string) bool {
 	return s.nodes[node] != nil && s.nodes[node].leaving&bitLeaving != 0
 }
 
-// whole is everything that a member which may know nothing should learn.
+// whole is everything that a member which may know nothing should learn: of each
+// node whether it began anew first, since that takes claims away.
 func (s *state) whole() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byNode := map[string][]claimed{}
-	for a, h := range s.claims {
-		if s.exists(a) {
-			byNode[h.Node] = append(byNode[h.Node], claimed{a, h.Epoch})
-		}
-	}
 	var out []byte
-	for _, node := range slices.Sorted(maps.Keys(byNode)) {
-		list := byNode[node]
-		slices.SortFunc(list, func(a, b claimed) int { return a.address.Compare(b.address) })
-		for _, m := range claimMessages(node, list) {
-			out = appendFramed(out, m)
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		t := s.nodes[name]
 		if !s.isMember(name) {
 			continue
 		}
 		for _, m := range []message{
-			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags},
+			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags, life: t.life},
 			{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces},
 		} {
 			if b, err := m.append(nil); err == nil && m.version > 0 {
 				out = appendFramed(out, b)
 			}
+		}
+	}
+	byNode := map[string][]claimed{}
+	for a, h := range s.claims {
+		if s.exists(a) {
+			byNode[h.Node] = append(byNode[h.Node], claimed{a, h.Epoch})
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		list := byNode[node]
+		slices.SortFunc(list, func(a, b claimed) int { return a.address.Compare(b.address) })
+		for _, m := range claimMessages(node, list) {
+			out = appendFramed(out, m)
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ import (
 // What follows may grow at the end: readers ignore what they do not know.
 const (
 	kindClaims  = 1 // uvarint epoch, address, …
-	kindLeaving = 2 // uvarint version, one byte of the bits below, one of those after
+	kindLeaving = 2 // uvarint version, one byte of the bits below, one of those after, eight of its life
 	kindFacts   = 3 // uvarint version, JSON
 )
 
@@ -51,6 +51,7 @@ type message struct {
 	claims  []claimed
 	leaving byte
 	flags   byte
+	life    uint64 // of the speaker that says it, at random; 0: it does not say
 	ifaces  []announce.Interface
 }
 
@@ -70,6 +71,7 @@ func (m *message) append(b []byte) ([]byte, error) {
 	case kindLeaving:
 		b = binary.AppendUvarint(b, m.version)
 		b = append(b, m.leaving, m.flags)
+		b = binary.BigEndian.AppendUint64(b, m.life)
 	case kindFacts:
 		body, err := json.Marshal(m.ifaces)
 		if err != nil {
@@ -161,6 +163,9 @@ func (m *message) parseWord(b []byte, most uint64) error {
 		m.leaving = b[0]
 		if len(b) > 1 {
 			m.flags = b[1]
+		}
+		if len(b) >= 10 {
+			m.life = binary.BigEndian.Uint64(b[2:])
 		}
 		return nil
 	}
