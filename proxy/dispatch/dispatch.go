@@ -112,7 +112,7 @@ func (d *Dispatcher) Handle(ex *exchange.Exchange) {
 		next.Handle(ex)
 		return
 	}
-	ex.Observer = d.unrouted
+	d.begin(ex)
 	if ex.Response.Status != 0 {
 		return // the front end has refused it
 	}
@@ -124,13 +124,19 @@ func (d *Dispatcher) Handle(ex *exchange.Exchange) {
 
 // Admit implements exchange.Admitter.
 func (d *Dispatcher) Admit(ex *exchange.Exchange) bool {
-	ex.Observer = d.unrouted
+	d.begin(ex)
 	defer d.recover(ex)
 	r, p := d.admit(ex)
 	if p != nil {
 		ex.Next = &admitted{p, r}
 	}
 	return ex.Next != nil
+}
+
+// begin notes what a request is before anything is made of it.
+func (d *Dispatcher) begin(ex *exchange.Exchange) {
+	ex.Observer = d.unrouted
+	ex.Request.Asked.Host, ex.Request.Asked.Target = ex.Request.Host, ex.Request.Target
 }
 
 // admitted is a request that goes on when its body comes.

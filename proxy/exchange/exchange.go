@@ -11,6 +11,8 @@ import (
 type Exchange struct {
 	Request  Request
 	Response Response
+	// Upstream is what became of asking endpoints, for logs and metrics.
+	Upstream Upstream
 
 	// Observer is set by the handler. The front end tells it when all is over.
 	Observer Observer
@@ -56,6 +58,11 @@ type Admitter interface {
 // Request is the client's side.
 type Request struct {
 	Method []byte
+	// Protocol is the client's, as a status line has it: "HTTP/1.1". Empty: unknown.
+	Protocol string
+	// Asked is what the client sent as Host and Target, whatever filters have made of
+	// them. The handler sets it.
+	Asked struct{ Host, Target []byte }
 	// Host as the client sent it: the Host header or :authority, with its port.
 	Host []byte
 	// Target is the request target in origin form ("/a/b?c=d"), as received.
@@ -88,6 +95,9 @@ type Request struct {
 	TLS    bool
 	// Received is when the head had arrived. Zero: it never did in full.
 	Received time.Time
+	// Size is how many bytes of head and body have come, as far as the front end can
+	// tell: framing and compression aside. It is set when the exchange has ended.
+	Size int64
 	// Random is drawn by the handler for each request: filters and routes have no
 	// randomness of their own.
 	Random [2]uint64
@@ -116,6 +126,9 @@ type Response struct {
 	Length int64
 	// Trailer is what comes behind Body.
 	Trailer Trailer
+	// Sent is how many bytes of the body the front end has written, or handed to be
+	// written.
+	Sent int64
 	// Text is a short body held in memory; it stands in for Body where Body is nil.
 	Text []byte
 	// Close says that the client's connection cannot serve another request,
@@ -134,6 +147,7 @@ const StatusClientGone = 499
 func (e *Exchange) Reset() {
 	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside = nil, 0, nil, e.Scratch[:0], e.Aside.reset()
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
+	e.Upstream = Upstream{Tries: e.Upstream.Tries[:0]}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}
 }
 

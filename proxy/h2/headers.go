@@ -129,6 +129,7 @@ func (c *conn) field(f hpack.HeaderField) {
 	switch {
 	case b.bad != "" || b.code != 0:
 	case b.stream != nil:
+		b.stream.ex.Request.Size += int64(len(f.Name) + len(f.Value))
 		b.bad = b.stream.takeField(f.Name, f.Value)
 	case !validName(f.Name) || !validValue(f.Value) || endsHere(f.Name, f.Value):
 		b.bad = "a trailer field is malformed"

@@ -123,7 +123,7 @@ func (s *stream) observe(broken bool) {
 // identify says who asks.
 func (s *stream) identify() {
 	r := &s.ex.Request
-	r.Peer, r.TLS, r.Received = s, s.conn.peer.TLS, time.Now()
+	r.Peer, r.TLS, r.Received, r.Protocol = s, s.conn.peer.TLS, time.Now(), "HTTP/2.0"
 	r.Client = netip.AddrPortFrom(s.conn.peer.Client, 0)
 }
 
@@ -139,6 +139,9 @@ func (s *stream) serve() {
 		s.ex.Response.Body = nil
 		b.Close()
 	}
+	c.mu.Lock()
+	s.ex.Request.Size += s.received
+	c.mu.Unlock()
 	s.observe(err != nil)
 	c.mu.Lock()
 	if s.err == nil && !s.answered && !c.over {
@@ -188,6 +191,7 @@ func (s *stream) answer() (err error) {
 	case string(s.ex.Request.Method) == "HEAD":
 		return s.send(part{head: true, last: true})
 	case r.Body == nil:
+		r.Sent = int64(len(r.Text))
 		return s.send(part{head: true, data: r.Text, last: true})
 	}
 	return s.stream()
@@ -243,6 +247,7 @@ func (s *stream) stream() error {
 		so, whole := w.Whole()
 		if whole {
 			p.data, p.last, p.trailer = so, true, s.hasTrailer()
+			r.Sent = int64(len(so))
 			return s.send(p)
 		}
 		if len(so) > 0 {
@@ -283,6 +288,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	if err := w.send(part{head: head, data: p}); err != nil {
 		return 0, err
 	}
+	w.ex.Response.Sent = w.written
 	return len(p), nil
 }
 

@@ -20,6 +20,7 @@ type requestBody struct {
 	client  *client
 	length  int64
 	ended   bool
+	read    int64
 	whole   []byte // a body in memory, once it was asked for
 	header  *fasthttp.RequestHeader
 	fields  int // of header, before the trailer is read into it
@@ -54,6 +55,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := b.source.Read(p)
+	b.read += int64(n)
 	switch {
 	case err != io.EOF || b.ended:
 	case b.length < 0 && b.client.in.ended:
@@ -84,7 +86,7 @@ func (b *requestBody) Whole() ([]byte, bool) {
 		if _, err := io.ReadFull(b.source, b.whole); err != nil {
 			return nil, false
 		}
-		b.ended = true
+		b.ended, b.read = true, b.length
 	}
 	return b.whole, true
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/netip"
 
+	"github.com/valyala/fasthttp"
+
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
@@ -18,6 +20,7 @@ func (rc *requestContext) read() (fault string) {
 	h := &rc.ctx.Request.Header
 	r := &rc.ex.Request
 	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
+	r.Protocol, r.Size = protocolOf(h), sizeOf(h)
 	r.Peer = rc.client
 	r.TLS, r.Received = rc.client.secret, rc.received
 	r.Client = netip.AddrPortFrom(rc.client.identify(), 0)
@@ -48,6 +51,19 @@ func (rc *requestContext) read() (fault string) {
 	}
 	r.Path = rc.path
 	return ""
+}
+
+// protocolOf returns the protocol's name without making a string of it.
+func protocolOf(h *fasthttp.RequestHeader) string {
+	if h.IsHTTP11() {
+		return "HTTP/1.1"
+	}
+	return "HTTP/1.0"
+}
+
+// sizeOf is how many bytes the head of a request has.
+func sizeOf(h *fasthttp.RequestHeader) int64 {
+	return int64(len(h.Method())+len(" ")+len(h.RequestURI())+len(" HTTP/1.1\r\n")) + int64(len(h.RawHeaders()))
 }
 
 // readFields splits the raw header. The names keep the spelling of the client.

@@ -89,6 +89,7 @@ func (rc *requestContext) recover(then func()) {
 // finish ends the request.
 func (rc *requestContext) finish() {
 	if o := rc.ex.Observer; o != nil {
+		rc.ex.Request.Size += rc.body.read
 		o.Finished(&rc.ex, rc.broken)
 	}
 	rc.ex.Reset()

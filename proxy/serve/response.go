@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -41,6 +42,7 @@ func (rc *requestContext) respond() (done bool) {
 		}
 	case body == nil:
 		resp.SetBody(ex.Response.Text)
+		ex.Response.Sent = int64(len(ex.Response.Text))
 	default:
 		return rc.writeBody(body)
 	}
@@ -79,6 +81,7 @@ func (rc *requestContext) writeBody(body io.ReadCloser) (done bool) {
 			ex.Response.Length = -1
 		case whole:
 			resp.SetBody(so)
+			ex.Response.Sent = int64(len(so))
 			return rc.closeBody()
 		}
 		// With nothing to show yet, the head must not wait for the body.
@@ -126,6 +129,7 @@ type responseBody requestContext
 // Read implements io.Reader.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ex.Response.Body.Read(p)
+	b.ex.Response.Sent += int64(n)
 	switch {
 	case err == io.EOF:
 		(*requestContext)(b).addTrailer()
@@ -138,6 +142,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 // WriteTo implements io.WriterTo.
 func (b *responseBody) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.Copy(w, b.ex.Response.Body)
+	b.ex.Response.Sent += n
 	if err != nil {
 		b.broken = true
 	} else {
@@ -174,7 +179,7 @@ func (rc *requestContext) untilClose() (done bool) {
 	rc.ctx.Hijack(func(net.Conn) {
 		_, err := conn.Write(head)
 		if err == nil && !rc.ctx.IsHead() {
-			_, err = io.Copy(conn, rc.ex.Response.Body)
+			rc.ex.Response.Sent, err = io.Copy(conn, rc.ex.Response.Body)
 		}
 		if err != nil {
 			rc.client.abort()
@@ -243,6 +248,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 		rc, _ = s.contexts.Get().(*requestContext)
 		rc.ctx = ctx
 	}
+	rc.identify(c)
 	rc.ex.Answer(status, text+"\n")
 	rc.ex.Response.Close = true
 	if !rc.admitted {
@@ -260,6 +266,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 // answerPlain tells a client that speaks HTTP where TLS is spoken.
 func (s *Server) answerPlain(c *client) {
 	rc, _ := s.contexts.Get().(*requestContext)
+	rc.identify(c)
 	rc.ex.Answer(400, "400 Bad Request: this port speaks TLS; use https\n")
 	s.options.Handler.Handle(&rc.ex)
 	text := rc.ex.Response.Text
@@ -267,6 +274,15 @@ func (s *Server) answerPlain(c *client) {
 		serverName, len(text), text)
 	rc.finish()
 	c.linger = true
+}
+
+// identify says of a request that was not read who sent it; c is nil where that is
+// unknown.
+func (rc *requestContext) identify(c connection) {
+	if c != nil {
+		r := &rc.ex.Request
+		r.Client, r.TLS = netip.AddrPortFrom(c.base().identify(), 0), c.base().secret
+	}
 }
 
 // isSilent reports whether err is a timeout in the first read of a request's head

@@ -15,6 +15,7 @@ import (
 // Backend is one port of one Service. It is made by Engine.Backend.
 type Backend struct {
 	of     route.Backend
+	name   string // "namespace-service-port"
 	engine *Engine
 	picker balance.Picker
 	state  atomic.Pointer[targets]

@@ -166,7 +166,9 @@ func (t *transaction) next() ([]byte, error) {
 		t.start, t.end = t.body.at, t.body.at
 		if t.body.err = t.read(); t.body.err == nil {
 			t.decode()
+			t.received()
 		}
+		t.brokeOff()
 	}
 }
 
@@ -181,6 +183,9 @@ func (t *transaction) read() error {
 		switch {
 		case n > 0:
 			t.end += n
+			now := time.Now()
+			t.ex.Upstream.Waited += now.Sub(t.since)
+			t.since = now
 			return nil
 		case err == io.EOF && t.framing == byClose:
 			return io.EOF

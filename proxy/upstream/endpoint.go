@@ -15,6 +15,7 @@ type endpoint struct {
 	text    string // addr, as the dialler wants it
 	backend *Backend
 	active  atomic.Int64
+	failed  atomic.Uint64   // tries that came to no good end
 	present context.Context // ends when no set names the address any more
 	absent  context.CancelFunc
 

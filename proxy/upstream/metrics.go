@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"strconv"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,18 +32,23 @@ func (e *Engine) Collector() prometheus.Collector {
 		hedges:      desc("hedges_total", "Connections tried because another took long to be made."),
 		failures:    desc("failures_total", "Requests that got no response from an endpoint.", "reason"),
 		connections: desc("connections", "Open connections to endpoints.", "state"),
-		endpoints:   desc("endpoints", "Endpoints that requests may be sent to."),
-		tunnels:     prometheus.NewDesc("quayside_http_upstream_tunnels", "Upgraded connections.", nil, nil),
+		faults: desc("endpoint_failures_total", "Tries in which an endpoint failed: it refused, was silent, broke off or answered what the route wants of another. "+
+			"Of "+strconv.Itoa(maxFaulty)+" endpoints of a Service port; those beyond have an empty label. An endpoint that leaves takes its number along.", "endpoint"),
+		endpoints: desc("endpoints", "Endpoints that requests may be sent to."),
+		tunnels:   prometheus.NewDesc("quayside_http_upstream_tunnels", "Upgraded connections.", nil, nil),
 	}
 }
 
 type collector struct {
-	engine                                                            *Engine
-	dials, retries, hedges, failures, connections, endpoints, tunnels *prometheus.Desc
+	engine                                                                    *Engine
+	dials, retries, hedges, failures, faults, connections, endpoints, tunnels *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+// maxFaulty bounds the series of one Service port.
+const maxFaulty = 100
 
 // totals are the sums over the backends of one Service port. There are several
 // where routes name it in different ways: by number, by name, by a class that
@@ -50,6 +56,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 type totals struct {
 	dials, retries, hedges, active, idle, endpoints float64
 	failures                                        [numReasons]float64
+	faults                                          map[string]float64 // by endpoint
 }
 
 // Collect implements prometheus.Collector.
@@ -59,7 +66,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range c.engine.list() {
 		labels := [3]string{b.of.Service.Namespace, b.of.Service.Name, b.of.Port.String()}
 		if sums[labels] == nil {
-			sums[labels] = &totals{}
+			sums[labels] = &totals{faults: map[string]float64{}}
 		}
 		sums[labels].add(b)
 	}
@@ -74,6 +81,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			if n > 0 {
 				send(c.failures, prometheus.CounterValue, n, reason(r).String())
 			}
+		}
+		for endpoint, n := range t.faults {
+			send(c.faults, prometheus.CounterValue, n, endpoint)
 		}
 		send(c.connections, prometheus.GaugeValue, t.active, "active")
 		send(c.connections, prometheus.GaugeValue, t.idle, "idle")
@@ -93,5 +103,16 @@ func (t *totals) add(b *Backend) {
 		t.active += float64(active)
 		t.idle += float64(idle)
 		t.endpoints++
+		if n := e.failed.Load(); n > 0 {
+			t.fault(e.text, float64(n))
+		}
 	}
+}
+
+// fault adds n failures of an endpoint.
+func (t *totals) fault(endpoint string, n float64) {
+	if _, known := t.faults[endpoint]; !known && len(t.faults) >= maxFaulty {
+		endpoint = ""
+	}
+	t.faults[endpoint] += n
 }

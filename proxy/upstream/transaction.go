@@ -48,8 +48,11 @@ type transaction struct {
 	space   func() []byte // the method value of room
 	start   int           // [start:end) of buf has been read, not yet consumed
 	end     int
-	since   time.Time // when the upstream was last heard of, or the connection chosen
-	keep    bool      // the connection may serve another request
+	chosen  time.Time     // when the endpoint being asked was
+	linked  time.Duration // how long it took to connect to it
+	said    int           // the status that it answered, if it did
+	since   time.Time     // when the upstream was last heard of, or the connection chosen
+	keep    bool          // the connection may serve another request
 	framing framing
 	body    body
 }
@@ -107,6 +110,7 @@ func (t *transaction) freeBuffer() {
 // once more.
 func (t *transaction) run() error {
 	t.compose()
+	t.ex.Upstream.Name = t.backend.name
 	var last error
 	for raced := 0; ; {
 		t.try++
@@ -114,6 +118,7 @@ func (t *transaction) run() error {
 		if err == nil {
 			t.conn = c
 			if err = t.attempt(); err == nil {
+				t.answered()
 				return nil
 			}
 			if c = t.conn; c != nil {
@@ -123,6 +128,7 @@ func (t *transaction) run() error {
 		}
 		t.uncount()
 		t.avoid(err)
+		t.failed(err)
 		last = err
 		if raced < maxRaces && t.raced(err) {
 			raced++
@@ -153,7 +159,7 @@ func (t *transaction) raced(err error) bool {
 // dead. last is why there was a try before, or nil.
 func (t *transaction) connect(last error) (*conn, error) {
 	now := time.Now()
-	if t.began.IsZero() {
+	if t.chosen, t.linked, t.said = now, 0, 0; t.began.IsZero() {
 		t.began = now
 	}
 	if err := t.choose(now, last); err != nil {
@@ -165,7 +171,9 @@ func (t *transaction) connect(last error) (*conn, error) {
 			return c, nil
 		}
 	}
-	return t.dial()
+	c, err := t.dial()
+	t.linked = time.Since(now)
+	return c, err
 }
 
 // choose sets t.at to the endpoint that is asked next.
@@ -375,6 +383,7 @@ func (t *transaction) readHead() error {
 		}
 		t.start += size
 		if hd.status >= 200 || hd.status == 101 {
+			t.said = hd.status
 			if hd.status >= 400 && t.passesOn(hd.status) {
 				return &failure{reason: passedOn, endpoint: t.conn.endpoint}
 			}
