@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/frame"
 )
 
 // wholeBody is how large a request body may be that the handler is told to be in
@@ -50,8 +51,8 @@ func (s *stream) read(p []byte) (int, error) {
 		return 0, s.err
 	case s.deaf:
 		return 0, io.ErrClosedPipe
-	case s.unread.len() > 0:
-		n := s.unread.read(p)
+	case s.unread.Len() > 0:
+		n := s.unread.Read(p)
 		c.grant(s, n)
 		return n, nil
 	case s.ended:
@@ -60,7 +61,7 @@ func (s *stream) read(p []byte) (int, error) {
 	if s.head.expects {
 		s.head.expects = false
 		if !s.answered && !c.over {
-			c.appendContinue(s)
+			c.out.Block(s.send.ID, frame.AppendStatus(nil, 100))
 			c.kick()
 		}
 	}
@@ -73,7 +74,7 @@ func (b *requestBody) Close() error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.deaf = true
-	s.conn.grant(nil, s.unread.drop())
+	s.conn.grant(nil, s.unread.Drop())
 	signal(s.arrived)
 	return nil
 }
@@ -83,43 +84,10 @@ func (b *requestBody) Whole() ([]byte, bool) {
 	s := (*stream)(b)
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
-	if !s.ended || s.deaf || s.err != nil || s.unread.len() > wholeBody || len(s.ex.Request.Trailer.Header.Fields()) > 0 {
+	if !s.ended || s.deaf || s.err != nil || s.unread.Len() > wholeBody || len(s.ex.Request.Trailer.Header.Fields()) > 0 {
 		return nil, false
 	}
-	return s.unread.bytes(), true // nothing is added to it any more
+	return s.unread.Bytes(), true // nothing is added to it any more
 }
 
 var _ exchange.Whole = (*requestBody)(nil)
-
-// queue holds bytes in the order in which they came.
-type queue struct {
-	b     []byte
-	start int
-}
-
-func (q *queue) len() int      { return len(q.b) - q.start }
-func (q *queue) bytes() []byte { return q.b[q.start:] }
-
-func (q *queue) write(p []byte) {
-	if len(q.b)+len(p) > cap(q.b) && q.start > 0 {
-		q.b = q.b[:copy(q.b, q.b[q.start:])]
-		q.start = 0
-	}
-	q.b = append(q.b, p...)
-}
-
-func (q *queue) read(p []byte) int {
-	n := copy(p, q.b[q.start:])
-	if q.start += n; q.start == len(q.b) {
-		q.b, q.start = q.b[:0], 0
-	}
-	return n
-}
-
-// drop empties the queue and returns how much there was. Its memory is not used
-// again: somebody may have been shown it.
-func (q *queue) drop() int {
-	n := q.len()
-	*q = queue{}
-	return n
-}

@@ -12,12 +12,11 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"quayside.io/proxy/frame"
 )
 
 const (
-	// frameSize is the largest payload of a frame, both ways: what RFC 9113 section
-	// 4.2 begins with.
-	frameSize = 16 << 10
 	// readSize is how much is read at once at most while frames are small; the rest
 	// of a larger one goes where it belongs.
 	readSize = 4 << 10
@@ -27,8 +26,6 @@ const (
 	// that nobody has read yet.
 	streamWindow = 256 << 10
 	connWindow   = 1 << 20
-	// maxWindow is RFC 9113's.
-	maxWindow = 1<<31 - 1
 	// farewell is how long the last frames may take.
 	farewell = 2 * time.Second
 	// deadlineSlack is the part of Options.Timeout by which a deadline may strike
@@ -62,16 +59,17 @@ type conn struct {
 	writers  sync.WaitGroup
 	handlers sync.WaitGroup
 
-	mu      sync.Mutex
-	streams map[uint32]*stream // open or half closed
-	running int                // requests whose goroutine has not ended
-	last    uint32             // the client's latest stream
-	closed  recent
-	budget  budget
-	granted window // what the client may send
-	out     output
-	parting parting
-	over    bool
+	mu       sync.Mutex
+	streams  map[uint32]*stream // open or half closed
+	running  int                // requests whose goroutine has not ended
+	last     uint32             // the client's latest stream
+	closed   recent
+	budget   frame.Budget
+	granted  window // what the client may send
+	out      frame.Output
+	flushing bool // a goroutine writes what is pending
+	parting  parting
+	over     bool
 }
 
 // inbound is how frames are read.
@@ -118,12 +116,12 @@ func (r *recent) find(id uint32) (found, reset bool) {
 func newConn(s *Server, nc net.Conn, p Peer) *conn {
 	c := &conn{server: s, nc: nc, peer: p, streams: map[uint32]*stream{}}
 	c.granted.left = connWindow
-	c.out.window, c.out.initial = 65535, 65535
+	c.out = frame.NewOutput(&s.buffers)
 	in := &c.inbound
 	in.reader = bufio.NewReaderSize(nc, readSize)
 	in.framer = http2.NewFramer(nil, in.reader)
 	in.framer.SetReuseFrames()
-	in.framer.SetMaxReadFrameSize(frameSize)
+	in.framer.SetMaxReadFrameSize(frame.Size)
 	in.decoder = hpack.NewDecoder(tableSize, c.field)
 	in.decoder.SetMaxStringLength(maxBlock)
 	return c
@@ -137,10 +135,10 @@ func (c *conn) serve() {
 	var f *fault
 	switch {
 	case errors.As(err, &f):
-		c.out.pending = appendGoAway(c.out.pending, c.last, f.code, f.why)
+		c.out.Pending = frame.AppendGoAway(c.out.Pending, c.last, f.code, f.why)
 		c.count(f)
 	case !errors.Is(err, errDone):
-		c.out.pending = nil // there is nobody to read it
+		c.out.Pending = nil // there is nobody to read it
 	}
 	c.parting.stop()
 	for _, s := range c.streams {
@@ -202,13 +200,13 @@ func (c *conn) greet() {
 	o := &c.server.options
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out.pending = appendSettings(c.buffer(),
+	c.out.Pending = frame.AppendSettings(c.out.Buffer(),
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(o.Streams)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(o.HeadSize)},
 		http2.Setting{ID: http2.SettingNoRFC7540Priorities, Val: 1},
 	)
-	c.out.pending = appendWindowUpdate(c.out.pending, 0, connWindow-65535)
+	c.out.Pending = frame.AppendWindowUpdate(c.out.Pending, 0, connWindow-65535)
 	c.kick()
 }
 
@@ -322,7 +320,7 @@ func (c *conn) pay(cost int) error {
 // charge is pay with the lock held. It is also where replies that nobody reads are
 // noticed.
 func (c *conn) charge(cost int) error {
-	if !c.budget.spend(cost, time.Now()) || len(c.out.pending) > maxPending {
+	if !c.budget.Spend(cost, time.Now()) || len(c.out.Pending) > frame.MaxPending {
 		return &fault{http2.ErrCodeEnhanceYourCalm, "too many frames that ask for work and bring none"}
 	}
 	return nil

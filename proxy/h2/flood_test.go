@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"quayside.io/proxy/frame"
+
 	"quayside.io/proxy/exchange"
 )
 
@@ -61,7 +63,7 @@ func TestFloods(t *testing.T) {
 			if i == 0 {
 				c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true})
 			}
-			c.fr.WriteContinuation(1, false, bytes.Repeat([]byte{0x82}, frameSize))
+			c.fr.WriteContinuation(1, false, bytes.Repeat([]byte{0x82}, frame.Size))
 		}, "GOAWAY ENHANCE_YOUR_CALM"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -184,25 +186,5 @@ func TestSilence(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
-	}
-}
-
-func TestBudget(t *testing.T) {
-	var b budget
-	now := time.Unix(1, 0)
-	for i := range budgetSize {
-		if !b.spend(1, now) {
-			t.Fatalf("refused after %d", i)
-		}
-	}
-	if b.spend(1, now) {
-		t.Error("there was no end")
-	}
-	b.earn(1 << 30)
-	if !b.spend(budgetSize, now) || b.spend(1, now) {
-		t.Error("what is earned is not bounded")
-	}
-	if !b.spend(perSecond-10, now.Add(time.Second)) {
-		t.Error("time gives nothing")
 	}
 }

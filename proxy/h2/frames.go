@@ -2,6 +2,8 @@ package h2
 
 import (
 	"golang.org/x/net/http2"
+
+	"quayside.io/proxy/frame"
 )
 
 // handle takes one frame. Its error is a *fault, or an http2.StreamError, or that
@@ -35,14 +37,14 @@ func (c *conn) handle(f http2.Frame) error {
 	case *http2.PushPromiseFrame:
 		return &fault{http2.ErrCodeProtocol, "a client pushes nothing"}
 	}
-	return c.pay(costFrame)
+	return c.pay(frame.CostFrame)
 }
 
 // onSettings applies the client's settings, in order, and says so.
 func (c *conn) onSettings(f *http2.SettingsFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.charge(costFrame + f.NumSettings()); err != nil || f.IsAck() {
+	if err := c.charge(frame.CostFrame + f.NumSettings()); err != nil || f.IsAck() {
 		return err
 	}
 	for i := range f.NumSettings() {
@@ -56,10 +58,10 @@ func (c *conn) onSettings(f *http2.SettingsFrame) error {
 				return err
 			}
 		case http2.SettingHeaderTableSize:
-			c.out.resized = true
+			c.out.Resized = true
 		}
 	}
-	c.out.pending = appendFrameHeader(c.buffer(), 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	c.out.Pending = frame.AppendHeader(c.out.Buffer(), 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	c.fill()
 	c.kick()
 	return nil
@@ -68,13 +70,13 @@ func (c *conn) onSettings(f *http2.SettingsFrame) error {
 // resizeWindows changes what every stream may be sent (RFC 9113 section 6.9.2),
 // which may leave less than nothing.
 func (c *conn) resizeWindows(initial int64) error {
-	change := initial - c.out.initial
-	c.out.initial = initial
+	change := initial - c.out.Initial
+	c.out.Initial = initial
 	for _, s := range c.streams {
-		if s.window += change; s.window > maxWindow {
+		if s.send.Window += change; s.send.Window > frame.MaxWindow {
 			return &fault{http2.ErrCodeFlowControl, "a window is too large"}
 		}
-		c.enqueue(s)
+		c.out.Resume(&s.send)
 	}
 	return nil
 }
@@ -82,23 +84,23 @@ func (c *conn) resizeWindows(initial int64) error {
 func (c *conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.Increment < worthUpdate {
-		if err := c.charge(costFrame); err != nil {
+	if f.Increment < frame.WorthUpdate {
+		if err := c.charge(frame.CostFrame); err != nil {
 			return err
 		}
 	}
 	if f.StreamID == 0 {
-		if c.out.window += int64(f.Increment); c.out.window > maxWindow {
+		if c.out.Window += int64(f.Increment); c.out.Window > frame.MaxWindow {
 			return &fault{http2.ErrCodeFlowControl, "the connection's window is too large"}
 		}
 		for _, s := range c.streams {
-			c.enqueue(s)
+			c.out.Resume(&s.send)
 		}
 	} else if s := c.streams[f.StreamID]; s != nil {
-		if s.window += int64(f.Increment); s.window > maxWindow {
+		if s.send.Window += int64(f.Increment); s.send.Window > frame.MaxWindow {
 			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
 		}
-		c.enqueue(s)
+		c.out.Resume(&s.send)
 	} else if c.isIdle(f.StreamID) {
 		return &fault{http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened"}
 	}
@@ -119,11 +121,11 @@ func (c *conn) onReset(f *http2.RSTStreamFrame) error {
 		if c.isIdle(f.StreamID) {
 			return &fault{http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened"}
 		}
-		return c.charge(costFrame)
+		return c.charge(frame.CostFrame)
 	}
 	c.server.stats.resets.Add(1)
 	c.abandon(s, errReset, false)
-	return c.charge(costRefusal)
+	return c.charge(frame.CostRefusal)
 }
 
 func (c *conn) onPing(f *http2.PingFrame) error {
@@ -133,12 +135,12 @@ func (c *conn) onPing(f *http2.PingFrame) error {
 		if string(f.Data[:]) == partingPing {
 			c.lastCall()
 		}
-		return c.charge(costFrame)
+		return c.charge(frame.CostFrame)
 	}
-	if err := c.charge(costFrame); err != nil {
+	if err := c.charge(frame.CostFrame); err != nil {
 		return err
 	}
-	c.out.pending = append(appendFrameHeader(c.buffer(), len(f.Data), http2.FramePing, http2.FlagPingAck, 0), f.Data[:]...)
+	c.out.Pending = append(frame.AppendHeader(c.out.Buffer(), len(f.Data), http2.FramePing, http2.FlagPingAck, 0), f.Data[:]...)
 	c.kick()
 	return nil
 }
@@ -159,7 +161,7 @@ func (c *conn) onData(f *http2.DataFrame) error {
 	if s == nil || s.ended {
 		c.grant(nil, size)
 		if _, reset := c.closed.find(f.StreamID); s == nil && reset {
-			return c.charge(costFrame) // sent before our RST_STREAM had arrived
+			return c.charge(frame.CostFrame) // sent before our RST_STREAM had arrived
 		}
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
 	}
@@ -176,7 +178,7 @@ func (c *conn) onData(f *http2.DataFrame) error {
 	if s.deaf {
 		c.grant(nil, size)
 	} else {
-		s.unread.write(data)
+		s.unread.Write(data)
 		c.grant(s, size-len(data))
 	}
 	if f.StreamEnded() {
@@ -184,16 +186,16 @@ func (c *conn) onData(f *http2.DataFrame) error {
 	}
 	signal(s.arrived)
 	if len(data) == 0 {
-		return c.charge(costFrame)
+		return c.charge(frame.CostFrame)
 	}
-	c.budget.earn(earnFrame)
+	c.budget.Earn(frame.EarnFrame)
 	return nil
 }
 
 // endOf notes that the request has come in full.
 func (c *conn) endOf(s *stream) error {
 	if s.head.length >= 0 && s.received != s.head.length {
-		return http2.StreamError{StreamID: s.id, Code: http2.ErrCodeProtocol}
+		return http2.StreamError{StreamID: s.send.ID, Code: http2.ErrCodeProtocol}
 	}
 	s.ended = true
 	signal(s.arrived)
@@ -207,16 +209,16 @@ func (c *conn) grant(s *stream, n int) {
 		return
 	}
 	if c.granted.read += n; c.granted.read >= connWindow/4 {
-		c.out.pending = appendWindowUpdate(c.buffer(), 0, uint32(c.granted.read))
+		c.out.Pending = frame.AppendWindowUpdate(c.out.Buffer(), 0, uint32(c.granted.read))
 		c.granted.left += c.granted.read
 		c.granted.read = 0
 	}
-	if s == nil || s.ended || c.streams[s.id] != s {
+	if s == nil || s.ended || c.streams[s.send.ID] != s {
 		c.kick()
 		return
 	}
 	if s.granted.read += n; s.granted.read >= streamWindow/4 {
-		c.out.pending = appendWindowUpdate(c.buffer(), s.id, uint32(s.granted.read))
+		c.out.Pending = frame.AppendWindowUpdate(c.out.Buffer(), s.send.ID, uint32(s.granted.read))
 		s.granted.left += s.granted.read
 		s.granted.read = 0
 	}
@@ -228,7 +230,7 @@ func (c *conn) refuse(id uint32, code http2.ErrCode) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reset(id, code)
-	return c.charge(costRefusal)
+	return c.charge(frame.CostRefusal)
 }
 
 // reset ends a stream at our will.
@@ -238,16 +240,17 @@ func (c *conn) reset(id uint32, code http2.ErrCode) {
 	} else {
 		c.closed.add(id, true)
 	}
-	c.out.pending = appendReset(c.buffer(), id, code)
+	c.out.Pending = frame.AppendReset(c.out.Buffer(), id, code)
 	c.kick()
 }
 
 // abandon forgets a stream that did not come to its end; whoever waits for it is
 // told.
 func (c *conn) abandon(s *stream, why error, byUs bool) {
-	s.err, s.due = why, false
+	s.err = why
+	c.out.Forget(&s.send)
 	s.gone.Store(true)
-	c.grant(nil, s.unread.drop())
+	c.grant(nil, s.unread.Drop())
 	c.forget(s, byUs)
 	signal(s.arrived)
 	signal(s.sent)
@@ -255,8 +258,8 @@ func (c *conn) abandon(s *stream, why error, byUs bool) {
 
 // forget closes a stream.
 func (c *conn) forget(s *stream, byUs bool) {
-	delete(c.streams, s.id)
-	c.closed.add(s.id, byUs)
+	delete(c.streams, s.send.ID)
+	c.closed.add(s.send.ID, byUs)
 	c.partIfDone()
 }
 

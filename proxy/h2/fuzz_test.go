@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/frame"
 )
 
 // recording is a connection whose client has sent some bytes and hung up. It keeps
@@ -68,7 +69,7 @@ func FuzzConnection(f *testing.F) {
 				t.Errorf("%q %q %q %q", r.Method, r.Target, r.Host, r.Path)
 			}
 			for _, f := range r.Header.Fields() {
-				if !validName(string(f.Name)) || !validValue(string(f.Value)) || exchange.EqualFold(f.Name, "host") ||
+				if !frame.ValidName(string(f.Name)) || !frame.ValidValue(string(f.Value)) || exchange.EqualFold(f.Name, "host") ||
 					exchange.EqualFold(f.Name, "transfer-encoding") || exchange.EqualFold(f.Name, "content-length") {
 					t.Errorf("%q: %q", f.Name, f.Value)
 				}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/frame"
 )
 
 const (
@@ -71,7 +72,7 @@ func (c *conn) open(b *block) error {
 		switch {
 		case found && reset: // sent before our RST_STREAM had arrived
 			b.code = http2.ErrCodeStreamClosed
-			return c.charge(costFrame)
+			return c.charge(frame.CostFrame)
 		case found:
 			return &fault{http2.ErrCodeStreamClosed, "HEADERS for a closed stream"}
 		}
@@ -131,7 +132,7 @@ func (c *conn) field(f hpack.HeaderField) {
 	case b.stream != nil:
 		b.stream.ex.Request.Size += int64(len(f.Name) + len(f.Value))
 		b.bad = b.stream.takeField(f.Name, f.Value)
-	case !validName(f.Name) || !validValue(f.Value) || endsHere(f.Name, f.Value):
+	case !frame.ValidName(f.Name) || !frame.ValidValue(f.Value) || frame.EndsHere(f.Name, f.Value):
 		b.bad = "a trailer field is malformed"
 	default:
 		b.trailer.Add([]byte(f.Name), []byte(f.Value))
@@ -153,8 +154,8 @@ func (c *conn) admit(b *block) error {
 	}
 	c.mu.Lock()
 	s.ended = b.end
-	s.window, s.granted.left = c.out.initial, streamWindow
-	c.streams[s.id] = s
+	s.send.Window, s.granted.left = c.out.Initial, streamWindow
+	c.streams[s.send.ID] = s
 	c.running++
 	c.mu.Unlock()
 	c.inbound.starting = append(c.inbound.starting, s)
@@ -204,17 +205,17 @@ const (
 // takeField takes one field and returns why the request is malformed, if it is.
 func (s *stream) takeField(name, value string) (bad string) {
 	h := &s.head
-	if !validValue(value) {
+	if !frame.ValidValue(value) {
 		return "a field's value is malformed"
 	}
 	if len(name) > 0 && name[0] == ':' {
 		return s.takePseudo(name, value)
 	}
 	h.regular = true
-	if !validName(name) {
+	if !frame.ValidName(name) {
 		return "a field's name is malformed"
 	}
-	if endsHere(name, value) {
+	if frame.EndsHere(name, value) {
 		return "a field belongs to HTTP/1.1"
 	}
 	switch name {
@@ -225,7 +226,7 @@ func (s *stream) takeField(name, value string) (bad string) {
 		h.host = s.keep(value)
 		return ""
 	case "content-length":
-		n, ok := parseLength(value)
+		n, ok := frame.ParseLength(value)
 		if !ok || h.length >= 0 {
 			return "the Content-Length is malformed"
 		}
@@ -324,25 +325,6 @@ func joinCookies(h *exchange.Header) {
 	h.SetBytes("cookie", joined)
 }
 
-// validName reports whether s may name a field: a token in lower case (RFC 9113
-// section 8.2.1).
-func validName(s string) bool {
-	for i := range len(s) {
-		if 'A' <= s[i] && s[i] <= 'Z' {
-			return false
-		}
-	}
-	return len(s) > 0 && exchange.IsToken([]byte(s))
-}
-
-// validValue reports whether s may be a field's value: no control character but the
-// tab, and no white space around it.
-func validValue(s string) bool {
-	return exchange.IsFieldValue(s) && (s == "" || !isSpace(s[0]) && !isSpace(s[len(s)-1]))
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' }
-
 // validTarget reports whether b may stand in a request line: whatever could end it
 // there would let the backend see another request.
 func validTarget(b []byte) bool {
@@ -352,32 +334,4 @@ func validTarget(b []byte) bool {
 		}
 	}
 	return len(b) > 0
-}
-
-// endsHere reports whether a field speaks of a connection of HTTP/1.1 (RFC 9113
-// section 8.2.2).
-func endsHere(name, value string) bool {
-	switch name {
-	case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
-		return true
-	case "te":
-		return value != "trailers"
-	}
-	return false
-}
-
-// parseLength reads a Content-Length: digits only, and not so many that they
-// overflow.
-func parseLength(s string) (int64, bool) {
-	if len(s) == 0 || len(s) > 18 {
-		return 0, false
-	}
-	var n int64
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(s[i]-'0')
-	}
-	return n, true
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"quayside.io/proxy/frame"
 )
 
 // ruling is what one MUST of RFC 9113 or 7541 makes of what a client sends: the
@@ -25,7 +27,7 @@ func request(end bool, fields ...string) func(*client) {
 	return func(c *client) { c.headers(1, end, fields...) }
 }
 
-func frame(kind http2.FrameType, flags http2.Flags, id uint32, payload string) func(*client) {
+func rawFrame(kind http2.FrameType, flags http2.Flags, id uint32, payload string) func(*client) {
 	return func(c *client) { c.fr.WriteRawFrame(kind, flags, id, []byte(payload)) }
 }
 
@@ -106,15 +108,15 @@ func rulings() []ruling {
 		{"8.2.1 control character in a name", literalField("x\x01", "1"), "RST PROTOCOL_ERROR", false},
 
 		{"3.4 the first frame is SETTINGS", nil, "GOAWAY PROTOCOL_ERROR", true},
-		{"4.1 frames of unknown type are ignored", func(c *client) { frame(0x42, 0xff, 0, "x")(c); c.headers(1, true, get...) }, "200", false},
+		{"4.1 frames of unknown type are ignored", func(c *client) { rawFrame(0x42, 0xff, 0, "x")(c); c.headers(1, true, get...) }, "200", false},
 		{"4.1 unknown flags are ignored", func(c *client) {
 			c.fr.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream|0x40, 1, c.block(get...))
 		}, "200", false},
 		{"4.1 the reserved bit is ignored", func(c *client) {
 			c.fr.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream, 1|1<<31, c.block(get...))
 		}, "200", false},
-		{"4.2 a DATA frame over the limit", opened(frame(http2.FrameData, 0, 1, strings.Repeat("x", frameSize+1))), "GOAWAY FRAME_SIZE_ERROR", true},
-		{"4.2 a HEADERS frame over the limit", frame(http2.FrameHeaders, 4, 1, strings.Repeat("x", frameSize+1)), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"4.2 a DATA frame over the limit", opened(rawFrame(http2.FrameData, 0, 1, strings.Repeat("x", frame.Size+1))), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"4.2 a HEADERS frame over the limit", rawFrame(http2.FrameHeaders, 4, 1, strings.Repeat("x", frame.Size+1)), "GOAWAY FRAME_SIZE_ERROR", true},
 		{"4.3 a field block that cannot be decoded", fieldBlock(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "GOAWAY COMPRESSION_ERROR", true},
 		{"4.3 another frame within a field block", func(c *client) {
 			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.block(get...)})
@@ -131,11 +133,11 @@ func rulings() []ruling {
 			c.fr.WriteContinuation(1, true, b[2:])
 		}, "200", false},
 
-		{"5.1 idle: DATA", frame(http2.FrameData, 0, 1, "x"), "GOAWAY PROTOCOL_ERROR", true},
+		{"5.1 idle: DATA", rawFrame(http2.FrameData, 0, 1, "x"), "GOAWAY PROTOCOL_ERROR", true},
 		{"5.1 idle: RST_STREAM", func(c *client) { c.fr.WriteRSTStream(1, 0) }, "GOAWAY PROTOCOL_ERROR", true},
 		{"5.1 idle: WINDOW_UPDATE", func(c *client) { c.fr.WriteWindowUpdate(1, 1) }, "GOAWAY PROTOCOL_ERROR", true},
 		{"5.1 idle: CONTINUATION", func(c *client) { c.fr.WriteContinuation(1, true, nil) }, "GOAWAY PROTOCOL_ERROR", true},
-		{"5.1 closed: DATA", func(c *client) { c.headers(1, true, get...); c.outcome(1); frame(http2.FrameData, 1, 1, "x")(c) }, "RST STREAM_CLOSED", false},
+		{"5.1 closed: DATA", func(c *client) { c.headers(1, true, get...); c.outcome(1); rawFrame(http2.FrameData, 1, 1, "x")(c) }, "RST STREAM_CLOSED", false},
 		{"5.1 closed: HEADERS", func(c *client) { c.headers(1, true, get...); c.outcome(1); c.headers(1, true, get...) }, "GOAWAY STREAM_CLOSED", true},
 		{"5.1 closed: WINDOW_UPDATE and RST_STREAM are ignored", func(c *client) {
 			c.headers(1, true, get...)
@@ -152,66 +154,66 @@ func rulings() []ruling {
 				Priority: http2.PriorityParam{StreamDep: 1}})
 		}, "RST PROTOCOL_ERROR", false},
 
-		{"6.1 DATA on stream 0", frame(http2.FrameData, 0, 0, "x"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.1 more padding than payload", opened(frame(http2.FrameData, http2.FlagDataPadded, 1, "\x06xxxxx")), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.1 no length of padding", opened(frame(http2.FrameData, http2.FlagDataPadded, 1, "")), "GOAWAY FRAME_SIZE_ERROR", true},
-		{"6.1 padding is no content", opened(frame(http2.FrameData, http2.FlagDataPadded|1, 1, "\x03abcxxx")), "200 POST /p host=a.example path=/p length=-1 body=abc", false},
-		{"6.2 HEADERS on stream 0", frame(http2.FrameHeaders, 5, 0, "\x82"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.2 more padding than fields", frame(http2.FrameHeaders, 5|http2.FlagHeadersPadded, 1, "\x06\x82\x86\x84"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.3 PRIORITY on stream 0", frame(http2.FramePriority, 0, 0, "\x00\x00\x00\x03\x01"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.3 PRIORITY of another size", opened(frame(http2.FramePriority, 0, 1, "\x00\x00")), "RST FRAME_SIZE_ERROR|GOAWAY FRAME_SIZE_ERROR", true},
-		{"6.4 RST_STREAM on stream 0", frame(http2.FrameRSTStream, 0, 0, "\x00\x00\x00\x00"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.4 RST_STREAM of another size", opened(frame(http2.FrameRSTStream, 0, 1, "\x00\x00\x00")), "GOAWAY FRAME_SIZE_ERROR", true},
-		{"6.5 SETTINGS on a stream", frame(http2.FrameSettings, 0, 1, ""), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.5 SETTINGS of another size", frame(http2.FrameSettings, 0, 0, "\x00\x03\x00"), "GOAWAY FRAME_SIZE_ERROR", true},
-		{"6.5 an acknowledgement with a payload", frame(http2.FrameSettings, 1, 0, "\x00\x03\x00\x00\x00\x01"), "GOAWAY FRAME_SIZE_ERROR", true},
-		{"6.5.2 ENABLE_PUSH is 0 or 1", frame(http2.FrameSettings, 0, 0, "\x00\x02\x00\x00\x00\x02"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.5.2 INITIAL_WINDOW_SIZE over the limit", frame(http2.FrameSettings, 0, 0, "\x00\x04\x80\x00\x00\x00"), "GOAWAY FLOW_CONTROL_ERROR", true},
-		{"6.5.2 MAX_FRAME_SIZE below the least", frame(http2.FrameSettings, 0, 0, "\x00\x05\x00\x00\x3f\xff"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.5.2 MAX_FRAME_SIZE over the limit", frame(http2.FrameSettings, 0, 0, "\x00\x05\x01\x00\x00\x00"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.1 DATA on stream 0", rawFrame(http2.FrameData, 0, 0, "x"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.1 more padding than payload", opened(rawFrame(http2.FrameData, http2.FlagDataPadded, 1, "\x06xxxxx")), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.1 no length of padding", opened(rawFrame(http2.FrameData, http2.FlagDataPadded, 1, "")), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"6.1 padding is no content", opened(rawFrame(http2.FrameData, http2.FlagDataPadded|1, 1, "\x03abcxxx")), "200 POST /p host=a.example path=/p length=-1 body=abc", false},
+		{"6.2 HEADERS on stream 0", rawFrame(http2.FrameHeaders, 5, 0, "\x82"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.2 more padding than fields", rawFrame(http2.FrameHeaders, 5|http2.FlagHeadersPadded, 1, "\x06\x82\x86\x84"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.3 PRIORITY on stream 0", rawFrame(http2.FramePriority, 0, 0, "\x00\x00\x00\x03\x01"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.3 PRIORITY of another size", opened(rawFrame(http2.FramePriority, 0, 1, "\x00\x00")), "RST FRAME_SIZE_ERROR|GOAWAY FRAME_SIZE_ERROR", true},
+		{"6.4 RST_STREAM on stream 0", rawFrame(http2.FrameRSTStream, 0, 0, "\x00\x00\x00\x00"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.4 RST_STREAM of another size", opened(rawFrame(http2.FrameRSTStream, 0, 1, "\x00\x00\x00")), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"6.5 SETTINGS on a stream", rawFrame(http2.FrameSettings, 0, 1, ""), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.5 SETTINGS of another size", rawFrame(http2.FrameSettings, 0, 0, "\x00\x03\x00"), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"6.5 an acknowledgement with a payload", rawFrame(http2.FrameSettings, 1, 0, "\x00\x03\x00\x00\x00\x01"), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"6.5.2 ENABLE_PUSH is 0 or 1", rawFrame(http2.FrameSettings, 0, 0, "\x00\x02\x00\x00\x00\x02"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.5.2 INITIAL_WINDOW_SIZE over the limit", rawFrame(http2.FrameSettings, 0, 0, "\x00\x04\x80\x00\x00\x00"), "GOAWAY FLOW_CONTROL_ERROR", true},
+		{"6.5.2 MAX_FRAME_SIZE below the least", rawFrame(http2.FrameSettings, 0, 0, "\x00\x05\x00\x00\x3f\xff"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.5.2 MAX_FRAME_SIZE over the limit", rawFrame(http2.FrameSettings, 0, 0, "\x00\x05\x01\x00\x00\x00"), "GOAWAY PROTOCOL_ERROR", true},
 		{"6.5.2 unknown settings are ignored", func(c *client) {
-			frame(http2.FrameSettings, 0, 0, "\x00\xff\x00\x00\x00\x02")(c)
+			rawFrame(http2.FrameSettings, 0, 0, "\x00\xff\x00\x00\x00\x02")(c)
 			c.headers(1, true, get...)
 		}, "200", false},
-		{"6.6 PUSH_PROMISE", frame(http2.FramePushPromise, 4, 1, "\x00\x00\x00\x02"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.7 PING on a stream", frame(http2.FramePing, 0, 1, "12345678"), "GOAWAY PROTOCOL_ERROR", true},
-		{"6.7 PING of another size", frame(http2.FramePing, 0, 0, "123456"), "GOAWAY FRAME_SIZE_ERROR", true},
-		{"6.8 GOAWAY on a stream", frame(http2.FrameGoAway, 0, 1, "\x00\x00\x00\x00\x00\x00\x00\x00"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.6 PUSH_PROMISE", rawFrame(http2.FramePushPromise, 4, 1, "\x00\x00\x00\x02"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.7 PING on a stream", rawFrame(http2.FramePing, 0, 1, "12345678"), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.7 PING of another size", rawFrame(http2.FramePing, 0, 0, "123456"), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"6.8 GOAWAY on a stream", rawFrame(http2.FrameGoAway, 0, 1, "\x00\x00\x00\x00\x00\x00\x00\x00"), "GOAWAY PROTOCOL_ERROR", true},
 		{"6.9 WINDOW_UPDATE by 0", func(c *client) { c.fr.WriteWindowUpdate(0, 0) }, "GOAWAY PROTOCOL_ERROR", true},
 		{"6.9 WINDOW_UPDATE of a stream by 0", opened(func(c *client) { c.fr.WriteWindowUpdate(1, 0) }), "RST PROTOCOL_ERROR", false},
-		{"6.9 WINDOW_UPDATE of another size", frame(http2.FrameWindowUpdate, 0, 0, "\x00\x00\x01"), "GOAWAY FRAME_SIZE_ERROR", true},
-		{"6.9.1 the connection's window overflows", func(c *client) { c.fr.WriteWindowUpdate(0, maxWindow) }, "GOAWAY FLOW_CONTROL_ERROR", true},
-		{"6.9.1 a stream's window overflows", opened(func(c *client) { c.fr.WriteWindowUpdate(1, maxWindow) }), "RST FLOW_CONTROL_ERROR", false},
+		{"6.9 WINDOW_UPDATE of another size", rawFrame(http2.FrameWindowUpdate, 0, 0, "\x00\x00\x01"), "GOAWAY FRAME_SIZE_ERROR", true},
+		{"6.9.1 the connection's window overflows", func(c *client) { c.fr.WriteWindowUpdate(0, frame.MaxWindow) }, "GOAWAY FLOW_CONTROL_ERROR", true},
+		{"6.9.1 a stream's window overflows", opened(func(c *client) { c.fr.WriteWindowUpdate(1, frame.MaxWindow) }), "RST FLOW_CONTROL_ERROR", false},
 		{"6.9.2 a new initial window overflows a stream's", opened(func(c *client) {
-			c.fr.WriteWindowUpdate(1, maxWindow-65535)
+			c.fr.WriteWindowUpdate(1, frame.MaxWindow-65535)
 			c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65536})
 		}), "GOAWAY FLOW_CONTROL_ERROR", true},
-		{"6.10 CONTINUATION on stream 0", frame(http2.FrameContinuation, 4, 0, ""), "GOAWAY PROTOCOL_ERROR", true},
+		{"6.10 CONTINUATION on stream 0", rawFrame(http2.FrameContinuation, 4, 0, ""), "GOAWAY PROTOCOL_ERROR", true},
 		{"6.10 CONTINUATION behind END_HEADERS", func(c *client) { c.headers(1, false, post()...); c.fr.WriteContinuation(1, true, nil) }, "GOAWAY PROTOCOL_ERROR", true},
 
 		{"8.1 a second HEADERS that does not end the stream", opened(func(c *client) { c.headers(1, false, "x: y") }), "RST PROTOCOL_ERROR", false},
 		{"8.1 a pseudo field in a trailer", opened(func(c *client) { c.headers(1, true, ":path: /x") }), "RST PROTOCOL_ERROR", false},
 		{"8.1 trailers", opened(func(c *client) {
-			frame(http2.FrameData, 0, 1, "b")(c)
+			rawFrame(http2.FrameData, 0, 1, "b")(c)
 			c.headers(1, true, "x-sum: 1", "content-length: 5")
 		}),
 			"200 POST /p host=a.example path=/p length=-1 body=b trailer x-sum=1", false},
 		{"8.1.1 more content than its length", func(c *client) {
 			c.headers(1, false, post("content-length: 1")...)
-			frame(http2.FrameData, 1, 1, "xx")(c)
+			rawFrame(http2.FrameData, 1, 1, "xx")(c)
 		}, "RST PROTOCOL_ERROR", false},
 		{"8.1.1 less content than its length", func(c *client) {
 			c.headers(1, false, post("content-length: 3")...)
-			frame(http2.FrameData, 1, 1, "xx")(c)
+			rawFrame(http2.FrameData, 1, 1, "xx")(c)
 		}, "RST PROTOCOL_ERROR", false},
 		{"8.1.1 less content, and a trailer", func(c *client) {
 			c.headers(1, false, post("content-length: 3")...)
-			frame(http2.FrameData, 0, 1, "xx")(c)
+			rawFrame(http2.FrameData, 0, 1, "xx")(c)
 			c.headers(1, true, "x: y")
 		}, "RST PROTOCOL_ERROR", false},
 		{"8.1.1 content as long as it says", func(c *client) {
 			c.headers(1, false, post("content-length: 2")...)
-			frame(http2.FrameData, 1, 1, "xx")(c)
+			rawFrame(http2.FrameData, 1, 1, "xx")(c)
 		},
 			"200 POST /p host=a.example path=/p length=2 body=xx", false},
 		{"8.2.2 te: trailers", request(true, with(get, "te: trailers")...), "200 GET / host=a.example path=/ length=0", false},

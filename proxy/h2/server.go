@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/frame"
 )
 
 // Options are what a Server is made with. Zero values mean the defaults.
@@ -44,7 +45,7 @@ type Peer struct {
 type Server struct {
 	options Options
 	streams sync.Pool
-	buffers sync.Pool // of *[]byte, for what is about to be written
+	buffers frame.Buffers // for what is about to be written
 	dates   dates
 	stats   stats
 
@@ -73,7 +74,6 @@ func New(o Options) *Server {
 	o.Streams = cmp.Or(o.Streams, 128)
 	s := &Server{options: o, conns: map[*conn]struct{}{}}
 	s.streams.New = func() any { return newStream() }
-	s.buffers.New = func() any { b := make([]byte, 0, batch+2*frameSize); return &b }
 	return s
 }
 

@@ -12,42 +12,37 @@ import (
 	"golang.org/x/net/http2"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/frame"
 	"quayside.io/proxy/route"
 )
 
 // serverName is what a response says that came without a Server field.
 const serverName = "quayside"
 
-// keptQueue is the largest memory for a body that a stream keeps for the next.
-const keptQueue = 16 << 10
+// keptBlock is the largest memory for field blocks that a stream keeps for the next.
+const keptBlock = 4 << 10
 
 // stream is one request and its response. It is pooled with its memory. What stands
-// behind window is guarded by the connection's lock.
+// from send on is guarded by the connection's lock.
 type stream struct {
 	conn    *conn
-	id      uint32
 	ex      exchange.Exchange
 	head    requestHead
 	text    []byte // what pseudo fields said
 	path    []byte
+	block   []byte // the field blocks of the response
 	gone    atomic.Bool
 	sent    chan struct{} // the part was, or never will be
 	arrived chan struct{} // more of the body has, or its end
 
-	window   int64  // what the client lets us send
-	granted  window // what we let it send
-	unread   queue
+	send     frame.Sender
+	granted  window // what we let the client send
+	unread   frame.Queue
 	received int64 // of the body
 	ended    bool  // the request has come in full
 	deaf     bool  // nobody reads the body any more
 	answered bool  // the response has gone in full
 	err      error // the stream came to no good end
-
-	part   part
-	due    bool // part is to be sent
-	moved  bool // some of it was, since somebody looked
-	queued bool
-	next   *stream
 }
 
 func newStream() *stream {
@@ -56,7 +51,7 @@ func newStream() *stream {
 
 func (s *Server) acquire(c *conn, id uint32) *stream {
 	st, _ := s.streams.Get().(*stream)
-	st.conn, st.id = c, id
+	st.conn, st.send.ID = c, id
 	st.head.length = -1
 	return st
 }
@@ -65,11 +60,11 @@ func (s *Server) acquire(c *conn, id uint32) *stream {
 func (s *stream) release() {
 	server := s.conn.server
 	s.ex.Reset()
-	q := s.unread
-	if q.b = q.b[:0]; cap(q.b) > keptQueue {
-		q.b = nil
+	s.unread.Reset()
+	if cap(s.block) > keptBlock {
+		s.block = nil
 	}
-	*s = stream{ex: s.ex, text: s.text[:0], path: s.path[:0], sent: s.sent, arrived: s.arrived, unread: queue{b: q.b}}
+	*s = stream{ex: s.ex, text: s.text[:0], path: s.path[:0], block: s.block[:0], sent: s.sent, arrived: s.arrived, unread: s.unread}
 	server.streams.Put(s)
 }
 
@@ -145,12 +140,12 @@ func (s *stream) serve() {
 	s.observe(err != nil)
 	c.mu.Lock()
 	if s.err == nil && !s.answered && !c.over {
-		c.reset(s.id, codeOf(err))
+		c.reset(s.send.ID, codeOf(err))
 	}
 	s.deaf = true
-	c.grant(nil, s.unread.len())
+	c.grant(nil, s.unread.Len())
 	if err == nil {
-		c.budget.earn(earnAnswer)
+		c.budget.Earn(frame.EarnAnswer)
 	}
 	c.running--
 	c.partIfDone()
@@ -189,10 +184,10 @@ func (s *stream) answer() (err error) {
 	case r.Status == exchange.StatusClientGone || r.Status < 200:
 		return errGone
 	case string(s.ex.Request.Method) == "HEAD":
-		return s.send(part{head: true, last: true})
+		return s.transmit(frame.Part{Head: s.headBlock(), Last: true})
 	case r.Body == nil:
 		r.Sent = int64(len(r.Text))
-		return s.send(part{head: true, data: r.Text, last: true})
+		return s.transmit(frame.Part{Head: s.headBlock(), Data: r.Text, Last: true})
 	}
 	return s.stream()
 }
@@ -242,21 +237,18 @@ func (c *conn) covers(host []byte) bool {
 // stream sends a response whose body is read while it is sent.
 func (s *stream) stream() error {
 	r := &s.ex.Response
-	p := part{head: true}
+	var shown []byte
 	if w, ok := r.Body.(exchange.Whole); ok {
 		so, whole := w.Whole()
 		if whole {
-			p.data, p.last, p.trailer = so, true, s.hasTrailer()
 			r.Sent = int64(len(so))
-			return s.send(p)
+			return s.transmit(frame.Part{Head: s.headBlock(), Data: so, Last: true, Trailer: s.trailerBlock()})
 		}
-		if len(so) > 0 {
-			p.head = false // it goes with what is there already
-		}
+		shown = so
 	}
-	w := &responseWriter{stream: s, headless: !p.head}
-	if p.head {
-		if err := s.send(p); err != nil {
+	w := &responseWriter{stream: s, headless: len(shown) > 0} // the head goes with what is there already
+	if !w.headless {
+		if err := s.transmit(frame.Part{Head: s.headBlock()}); err != nil {
 			return err
 		}
 	}
@@ -266,10 +258,8 @@ func (s *stream) stream() error {
 	if r.Length >= 0 && w.written != r.Length {
 		return errLength
 	}
-	return s.send(part{head: w.headless, last: true, trailer: s.hasTrailer()})
+	return s.transmit(frame.Part{Head: w.head(), Last: true, Trailer: s.trailerBlock()})
 }
-
-func (s *stream) hasTrailer() bool { return len(s.ex.Response.Trailer.Header.Fields()) > 0 }
 
 // responseWriter sends a body piece by piece.
 type responseWriter struct {
@@ -283,13 +273,20 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	if w.written += int64(len(p)); w.ex.Response.Length >= 0 && w.written > w.ex.Response.Length {
 		return 0, errLength
 	}
-	head := w.headless
-	w.headless = false
-	if err := w.send(part{head: head, data: p}); err != nil {
+	if err := w.transmit(frame.Part{Head: w.head(), Data: p}); err != nil {
 		return 0, err
 	}
 	w.ex.Response.Sent = w.written
 	return len(p), nil
+}
+
+// head returns the head's field block if it has yet to be sent.
+func (w *responseWriter) head() []byte {
+	if !w.headless {
+		return nil
+	}
+	w.headless = false
+	return w.headBlock()
 }
 
 func (s *Server) headLimit() string { return strconv.Itoa(s.options.HeadSize) }

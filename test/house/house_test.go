@@ -42,6 +42,7 @@ func floors() map[string]int {
 		"cluster/ingressclass": 1,
 		"cluster/loadbalancer": 1,
 		"proxy/exchange":       1,
+		"proxy/frame":          2,
 		"cluster/manifest":     2,
 		"controller/assign":    2,
 		"speaker/due":          0,

@@ -1,0 +1,54 @@
+package frame
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/net/http2"
+)
+
+// Size is the largest payload of a frame, both ways: what RFC 9113 section 4.2 begins
+// with.
+const Size = 16 << 10
+
+// AppendHeader begins a frame (RFC 9113 section 4.1).
+func AppendHeader(b []byte, length int, kind http2.FrameType, flags http2.Flags, id uint32) []byte {
+	return append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags), byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
+}
+
+// appendBlock appends a field block as HEADERS and what CONTINUATION it needs.
+func appendBlock(b, block []byte, id uint32, flags http2.Flags) []byte {
+	for kind := http2.FrameHeaders; ; kind = http2.FrameContinuation {
+		part := block[:min(len(block), Size)]
+		block = block[len(part):]
+		if len(block) == 0 {
+			flags |= http2.FlagHeadersEndHeaders // the same bit in both
+		}
+		b = append(AppendHeader(b, len(part), kind, flags, id), part...)
+		if len(block) == 0 {
+			return b
+		}
+		flags = 0
+	}
+}
+
+func AppendSettings(b []byte, settings ...http2.Setting) []byte {
+	b = AppendHeader(b, 6*len(settings), http2.FrameSettings, 0, 0)
+	for _, s := range settings {
+		b = append(b, byte(s.ID>>8), byte(s.ID))
+		b = binary.BigEndian.AppendUint32(b, s.Val)
+	}
+	return b
+}
+
+func AppendReset(b []byte, id uint32, code http2.ErrCode) []byte {
+	return binary.BigEndian.AppendUint32(AppendHeader(b, 4, http2.FrameRSTStream, 0, id), uint32(code))
+}
+
+func AppendWindowUpdate(b []byte, id, n uint32) []byte {
+	return binary.BigEndian.AppendUint32(AppendHeader(b, 4, http2.FrameWindowUpdate, 0, id), n)
+}
+
+func AppendGoAway(b []byte, last uint32, code http2.ErrCode, why string) []byte {
+	b = AppendHeader(b, 8+len(why), http2.FrameGoAway, 0, 0)
+	return append(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, last), uint32(code)), why...)
+}
