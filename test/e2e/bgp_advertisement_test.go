@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func bgpPropagation() []bgpCase {
 		{name: "bgp.go: the pool is selected by its labels", objects: advert("a", `ipAddressPoolSelectors: [{matchLabels: {colour: red}}]`),
 			tor: reds(", path 64500"), core: reds(", localPref 100")},
 		{name: "bgp.go: overlapping advertisements unite communities",
-			objects: advert("a", `ipAddressPools: [red], communities: ["65000:1"]`) + advert("b", `communities: ["65000:2"]`),
+			objects: advert("a", `ipAddressPools: [red], communities: ["65000:1"]`) + advert("b", `ipAddressPools: [blue, red], communities: ["65000:2"]`),
 			tor:     []string{"blue by 1 2 3, path 64500, 65000:2", "red by 1 2 3, path 64500, 65000:1 65000:2"},
 			core:    []string{"blue by 1 2 3, localPref 100, 65000:2", "red by 1 2 3, localPref 100, 65000:1 65000:2"}},
 		{name: "bgp.go: aggregation length", objects: advert("a", `ipAddressPools: [red], aggregationLength: 25, aggregationLengthV6: 64`),
@@ -188,9 +189,11 @@ func (e edge) bgpUpdates(t *testing.T, tor *lab.Router) {
 	view.has(tor, "red by 3, path 64500")
 }
 
-// has waits until a router has exactly these routes, in both families.
+// has waits until a router has exactly these routes, in both families, and not
+// just between two updates.
 func (e edge) has(router *lab.Router, want ...string) {
 	e.t.Helper()
+	looks := 0
 	e.Eventually(settle, func() error {
 		for _, family := range []string{"ipv4", "ipv6"} {
 			got, err := e.table(router, family)
@@ -198,8 +201,12 @@ func (e edge) has(router *lab.Router, want ...string) {
 				err = fmt.Errorf("%s: has %q, want %q", family, got, want)
 			}
 			if err != nil {
+				looks = 0
 				return err
 			}
+		}
+		if looks++; looks < 3 {
+			return errors.New("it is as wanted, but may still change")
 		}
 		return nil
 	})
