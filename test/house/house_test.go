@@ -60,6 +60,7 @@ func floors() map[string]int {
 		"speaker/bfd":          3,
 		"speaker/bgp":          3,
 		"speaker/members":      3,
+		"speaker/rtadv":        3,
 		"speaker/kubeproxy":    3,
 		"proxy/upstream":       3,
 		"proxy/asker":          3,
@@ -97,7 +98,7 @@ func keepers() map[string][]string {
 	return map[string][]string{
 		"k8s.io/client-go":                    {"cluster"},
 		"github.com/mdlayher/arp":             {"speaker/l2"},
-		"github.com/mdlayher/ndp":             {"speaker/l2"},
+		"github.com/mdlayher/ndp":             {"speaker/l2", "speaker/rtadv"},
 		"github.com/mdlayher/packet":          {"speaker/l2"},
 		"github.com/osrg/gobgp":               {"speaker/bgp"},
 		"github.com/hashicorp/memberlist":     {"speaker/members"},
