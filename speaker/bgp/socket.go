@@ -30,12 +30,15 @@ func dial(ctx context.Context, s *Settings) (net.Conn, error) {
 			return s.prepare(fd)
 		})
 	}}
-	if s.Source.IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Source, 0))
-	}
 	to, err := numbered(s.Peer)
 	if err != nil {
 		return nil, err
+	}
+	if from := s.Source; from.IsValid() {
+		if from.Is6() && from.IsLinkLocalUnicast() {
+			from = from.WithZone(to.Addr().Zone())
+		}
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}
 	c, err := d.DialContext(ctx, "tcp", to.String())
 	if err != nil && s.Password != "" && isTimeout(err) {
