@@ -32,8 +32,8 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	for {
 		var happened []ownership.Event
 		// One of these happened: the cluster changed, or is complete; members or
-		// interfaces changed; the LAN answered; a stranger showed up; the rules are
-		// written; time passed; we are to go; a driver broke.
+		// interfaces changed; a router was found; the LAN answered; a stranger showed up;
+		// the rules are written; time passed; we are to go; a driver broke.
 		select {
 		case <-sub.C():
 			// A compilation of a large cluster takes a while; churn may not take
@@ -50,6 +50,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-s.membersWatch():
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():
+		case <-s.links.Watch():
 		case <-s.bfd.Watch():
 			s.bgp.Set(guarded(s.routers, s.bfd.State()))
 			s.tellSessions(p)

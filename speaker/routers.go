@@ -22,14 +22,20 @@ import (
 // established is the state of a session that carries routes (RFC 4271 8.2.2).
 const established = "Established"
 
-// describeSessions puts sessions, and what BFD has found of their paths, into the
-// words of a SpeakerStatus.
-func describeSessions(states []bgp.SessionState, found map[string]bfd.Status) []v1alpha1.BGPSession {
+// describeSessions puts sessions, what BFD has found of their paths, and the doubts
+// about who is meant, into the words of a SpeakerStatus.
+func describeSessions(states []bgp.SessionState, found map[string]bfd.Status, doubts map[string]string) []v1alpha1.BGPSession {
 	var out []v1alpha1.BGPSession
 	for _, state := range states {
 		one := v1alpha1.BGPSession{
 			Peer: state.Name, State: state.State, Advertised: int64(state.Announced),
 			LastError: state.LastError, Withheld: withheld(state.Withheld),
+		}
+		if state.Peer.IsValid() {
+			one.Address = state.Peer.String()
+		}
+		if doubt := doubts[state.Name]; doubt != "" && state.State != established && doubt != state.LastError {
+			one.LastError = strings.TrimPrefix(state.LastError+"; "+doubt, "; ")
 		}
 		if !state.Since.IsZero() {
 			since := metav1.NewTime(state.Since.UTC().Truncate(time.Second))

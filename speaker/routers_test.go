@@ -21,7 +21,7 @@ func TestSessionsInTheWordsOfAStatus(t *testing.T) {
 		"guarded": {State: session.Up, Diag: "of the last time"},
 		"silent":  {State: session.Down, Diag: "nothing was heard for the detection time"},
 		"deaf":    {State: session.Down, Diag: "less to the point", Problem: "no socket"},
-	})
+	}, nil)
 	since := got[0].Since
 	got[0].Since = nil
 	for i, want := range []v1alpha1.BGPSession{

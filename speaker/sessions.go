@@ -1,6 +1,7 @@
 package speaker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -30,14 +31,19 @@ func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 		return // half a cluster would withdraw the other half
 	}
 	s.referSecrets(plan.Sessions)
+	s.links.Set(interfacesOf(plan.Sessions))
+	sessions, doubts := located(plan.Sessions, s.links.State())
 	// A speaker that restarts drains when it ends, as far as routers do not keep
 	// its routes; the plan's drain is for a node that goes.
 	goes := announce.Drained(w.Cluster, s.opts.NodeName, s.opts.HandOverOnCordon)
 	want := &bgp.Want{Draining: plan.Draining && goes}
 	lists := map[*announce.Route][]bgp.Route{}
-	for i := range plan.Sessions {
-		p := &plan.Sessions[i]
+	for i := range sessions {
+		p := &sessions[i]
 		password, why := s.password(w.Cluster, p)
+		if !p.Peer.IsValid() {
+			why = cmp.Or(why, doubts[p.Name])
+		}
 		session := bgp.Session{Name: p.Name, Settings: settings(p, password), Refused: why}
 		if len(p.Routes) > 0 {
 			list := lists[&p.Routes[0]]
@@ -49,8 +55,8 @@ func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 		}
 		want.Sessions = append(want.Sessions, session)
 	}
-	s.routers = want
-	s.bfd.Set(guards(plan.Sessions, w.Link.Interfaces))
+	s.routers, s.doubts = want, doubts
+	s.bfd.Set(guards(sessions, w.Link.Interfaces))
 	s.bgp.Set(guarded(want, s.bfd.State()))
 	s.drains = goes
 }

@@ -19,6 +19,7 @@ import (
 	"quayside.io/speaker/kubeproxy"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"
+	"quayside.io/speaker/rtadv"
 )
 
 // Options of a speaker.
@@ -61,6 +62,7 @@ type Speaker struct {
 	l2       *l2.Announcer
 	bgp      *bgp.Speaker
 	bfd      *bfd.Detector    // of the paths to routers
+	links    *rtadv.Finder    // of routers that are known by a link only
 	members  *members.Members // nil: solitary
 	rules    *kubeproxy.Watcher
 	metrics  *metrics
@@ -72,6 +74,7 @@ type Speaker struct {
 	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
 	secrets []snapshot.Key                // with passwords of sessions
 	routers *bgp.Want                     // without what BFD has found
+	doubts  map[string]string             // about which router is meant, by session
 	told    []v1alpha1.BGPSession         // as they were when last told
 	drains  bool                          // the node itself is to go
 }
@@ -95,6 +98,7 @@ func New(opts Options) (*Speaker, error) {
 	s := &Speaker{
 		opts: opts, l2: l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer}), metrics: newMetrics(opts.Registerer),
 		bfd:   bfd.New(bfd.Options{Log: opts.Log, Registerer: opts.Registerer}),
+		links: rtadv.New(rtadv.Options{Log: opts.Log}),
 		bgp:   bgp.New(bgp.Options{Log: opts.Log, Registerer: opts.Registerer, Listen: opts.BGPListen}),
 		rules: kubeproxy.New(kubeproxy.Options{Address: opts.KubeProxy, Log: opts.Log}),
 	}
@@ -138,7 +142,7 @@ type driver struct {
 // drivers are those that can work. Who cannot answer for an address must not
 // be a member: the others would leave it its share. It stays, to be asked why.
 func (s *Speaker) drivers(p *publisher) []driver {
-	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
+	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
 	if err := l2.Permitted(); err != nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)

@@ -54,7 +54,7 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 // tellSessions publishes what the machine said last, with the sessions as they
 // stand, and Events about those that have changed.
 func (s *Speaker) tellSessions(p *publisher) {
-	sessions := describeSessions(s.bgp.State(), s.bfd.State())
+	sessions := describeSessions(s.bgp.State(), s.bfd.State(), s.doubts)
 	state := *s.state.Load()
 	for _, e := range sessionEvents(s.opts.NodeName, s.told, sessions) {
 		s.opts.Writer.Event(e.About, e.Type, e.Reason, e.Message)

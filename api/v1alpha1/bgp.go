@@ -24,6 +24,7 @@ type BGPPeer struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.peerASN) && self.peerASN != 0) != has(self.dynamicASN)",message="set one of peerASN and dynamicASN"
 // +kubebuilder:validation:XValidation:rule="(has(self.peerAddress) && self.peerAddress.size() > 0) != (has(self.interface) && self.interface.size() > 0)",message="set one of peerAddress and interface"
+// +kubebuilder:validation:XValidation:rule="!has(self.interface) || self.interface.size() == 0 || ((!has(self.sourceAddress) || self.sourceAddress.size() == 0) && (!has(self.ebgpMultiHop) || !self.ebgpMultiHop))",message="an unnumbered session runs between the link-local addresses of one link: it has neither sourceAddress nor ebgpMultiHop"
 // +kubebuilder:validation:XValidation:rule="!has(self.password) || self.password.size() == 0 || !has(self.passwordSecret) || !has(self.passwordSecret.name) || self.passwordSecret.name.size() == 0",message="set password or passwordSecret, not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.keepaliveTime) || !has(self.holdTime) || duration(self.keepaliveTime) <= duration(self.holdTime)",message="keepaliveTime must not be longer than holdTime"
 // +kubebuilder:validation:XValidation:rule="!has(self.ebgpMultiHop) || !self.ebgpMultiHop || (has(self.peerASN) && self.peerASN != 0 && self.peerASN != self.myASN) || (has(self.dynamicASN) && self.dynamicASN == 'external')",message="ebgpMultiHop is for eBGP: peerASN must differ from myASN"
@@ -58,10 +59,13 @@ type BGPPeerSpec struct {
 	// +kubebuilder:validation:MaxLength=61
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || isIP(self) || (self.matches('^[fF][eE][89aAbB][0-9a-fA-F]:[0-9a-fA-F:]*%[^%/\\\\s]{1,15}$') && isIP(self.split('%')[0]))",message="must be an IP address, if it is link-local perhaps with a zone like fe80::1%eth0"
 	Address string `json:"peerAddress,omitempty"`
-	// Interface for an unnumbered session over IPv6 link-local addresses.
+	// Interface for an unnumbered session with the one router at its other end:
+	// both sides find each other's IPv6 link-local address by Router Advertisements,
+	// and IPv4 routes have IPv6 next hops (RFC 8950).
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=127
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[^/%\s]*$`
 	Interface string `json:"interface,omitempty"`
 	// SrcAddress is our end of the session.
 	//

@@ -86,6 +86,11 @@ type Announcing struct {
 type BGPSession struct {
 	// Peer by name of BGPPeer.
 	Peer string `json:"peer"`
+	// Address of the peer; that of an unnumbered one was found by its Router
+	// Advertisements.
+	//
+	// +optional
+	Address string `json:"address,omitempty"`
 	// State of the finite state machine of RFC 4271 8.2.2.
 	State string `json:"state"`
 	// Since when it is in this state.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,6 +148,8 @@ func (p *peer) check(spec *v1alpha1.BGPPeerSpec) error {
 		{spec.DynamicASN != "" && spec.DynamicASN != "internal" && spec.DynamicASN != "external", "dynamicASN is internal or external"},
 		{(spec.Address == "") == (spec.Interface == ""), "set one of peerAddress and interface"},
 		{spec.Address != "" && !isAddr(spec.Address), fmt.Sprintf("peerAddress: %.80q is no IP address", spec.Address)},
+		{len(spec.Interface) > 15 || strings.ContainsAny(spec.Interface, "/% \t\n"), fmt.Sprintf("interface: %.80q is no name of an interface", spec.Interface)},
+		{spec.Interface != "" && (spec.SrcAddress != "" || spec.EBGPMultiHop), "an unnumbered session runs between the link-local addresses of one link: it has neither sourceAddress nor ebgpMultiHop"},
 		{peer.Is6() && peer.IsLinkLocalUnicast() && peer.Zone() == "", "a link-local peerAddress needs a zone, such as fe80::1%eth0"},
 		{spec.SrcAddress != "" && !isAddr(spec.SrcAddress), fmt.Sprintf("sourceAddress: %.80q is no IP address", spec.SrcAddress)},
 		{source.IsValid() && peer.IsValid() && source.Unmap().Is4() != peer.Unmap().Is4(), "sourceAddress and peerAddress are of different families"},

@@ -84,7 +84,7 @@ func newSession(name string, settings Settings, opts *Options, counts *counters,
 		restarting: true,
 	}
 	s.routes.Store(new([]Route))
-	s.state.Store(&SessionState{Name: name, State: fsm.Idle.String(), Since: time.Now()})
+	s.state.Store(&SessionState{Name: name, Peer: settings.Peer.Addr(), State: fsm.Idle.String(), Since: time.Now()})
 	s.machine = fsm.New(settings.machine(opts))
 	return s
 }

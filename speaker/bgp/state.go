@@ -2,6 +2,7 @@ package bgp
 
 import (
 	"maps"
+	"net/netip"
 	"time"
 )
 
@@ -9,6 +10,8 @@ import (
 type SessionState struct {
 	// Name of the session.
 	Name string
+	// Peer's address; invalid if the session cannot be.
+	Peer netip.Addr
 	// State by its name in RFC 4271 8.2.2, such as "Established".
 	State string
 	Since time.Time

@@ -143,7 +143,7 @@ func (s *Session) check() string {
 		broken bool
 		why    string
 	}{
-		{!set.Peer.IsValid() || set.Peer.Port() == 0 && !set.Passive, "the peer needs an address and a port (one without an address, by its interface, is not served yet)"},
+		{!set.Peer.IsValid() || set.Peer.Port() == 0 && !set.Passive, "the peer needs an address and a port"},
 		{set.Peer.IsValid() && set.Peer.Addr().IsLinkLocalUnicast() && set.Peer.Addr().Is6() && set.Peer.Addr().Zone() == "", "a link-local peer needs an interface"},
 		{set.ASN == 0, "our AS number is 0"},
 		{set.Kinship == Exactly && set.PeerASN == 0, "the peer's AS number is 0"},
