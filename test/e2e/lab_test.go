@@ -117,6 +117,7 @@ func TestLabLocalPolicyKeepsTheClientAddress(t *testing.T) {
 }
 
 func TestLabTrouble(t *testing.T) {
+	beside(t)
 	c := bare(t)
 	serveByHand(t, c, "Local")
 	laptop, node := c.Client("laptop"), c.Node(2)

@@ -75,10 +75,11 @@ func big(t *testing.T) edge {
 	return edge{installed(t, share(t, "big", lab.Nodes(7), lab.IPv6()), dualPool), t}
 }
 
-// three returns a lane like the big one, with three nodes.
+// three returns a lane like the big one, with three nodes: that of tests whose
+// routers stand beside the nodes.
 func three(t *testing.T) edge {
 	t.Helper()
-	return quayside(t, "nftables")
+	return edge{installed(t, share(t, "three", lab.Nodes(3), lab.IPv6()), dualPool), t}
 }
 
 // bare returns the lane of three nodes without Quayside in it: for tests that
