@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -33,6 +34,9 @@ type APIOptions struct {
 	// Referenced are those of Kinds of which only the objects that Refer names
 	// are watched: by name, or by namespace where there are many.
 	Referenced []snapshot.Kind
+	// ByName watches every one of them by name, which is all that an account may
+	// that is bound to resourceNames.
+	ByName bool
 	// SpeakerStatus narrows SpeakerStatuses to the one of a node; empty: no
 	// narrowing.
 	SpeakerStatus string
@@ -105,6 +109,9 @@ func NewAPI(opts APIOptions) (*API, error) {
 		}, []string{"kind", "outcome"}),
 	}
 	a.references = newReferences(opts.Referenced)
+	if opts.ByName {
+		a.references.byName = math.MaxInt
+	}
 	a.contact = newContact(a.Source, opts, clients.config.Host, all)
 	a.events = newEventWriter(a)
 	if opts.Registerer != nil {

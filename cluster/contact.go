@@ -71,6 +71,9 @@ func (c *contact) heard(ctx context.Context, s scope, err error) {
 	settled := reason == KindMissing || reason == Forbidden && (s.narrowed() || c.optional(s.kind))
 	c.source.note(true, func(l *ledger) {
 		l.fault("contact", faults)
+		if reason == KindMissing { // known to be empty
+			l.reach(s)
+		}
 		if settled {
 			l.settle(s)
 		}

@@ -80,6 +80,7 @@ func NewFiles(paths []string, embedded fs.FS, opts FilesOptions) (*Files, error)
 	f.cache.scan(time.Now())
 	f.arrange(func(l *ledger) {
 		for k := range snapshot.Kinds() {
+			l.reach(scope{kind: k})
 			l.settle(scope{kind: k})
 		}
 	})

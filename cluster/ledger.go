@@ -43,9 +43,10 @@ type ledger struct {
 	now        func() time.Time
 }
 
+// newLedger knows nothing yet, and waits for kinds.
 func newLedger(waitFor []snapshot.Kind) *ledger {
 	l := &ledger{
-		cluster:    &snapshot.Cluster{},
+		cluster:    snapshot.Unread(),
 		tombstones: map[id]tombstone{},
 		listed:     map[scope]string{},
 		seen:       map[scope]bool{},
@@ -138,6 +139,7 @@ func (l *ledger) replace(s scope, objects []snapshot.Object, version string) {
 	}
 	l.cluster = l.cluster.With(news...)
 	l.listed[s] = version
+	l.reach(s)
 	l.settle(s)
 }
 

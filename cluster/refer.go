@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,24 +19,25 @@ func (s *Source) Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} 
 		close(seen)
 		return seen
 	}
-	scopes := scopesFor(kind, keys)
+	scopes := scopesFor(kind, keys, s.references.byName)
 	s.references.want(kind, scopes)
-	waiting := awaited{scopesFor(kind, keys), seen}
+	waiting := awaited{maps.Clone(scopes), seen}
 	s.note(true, func(l *ledger) { l.await(waiting) })
 	return seen
 }
 
 // references are the scopes that Refer asks for.
 type references struct {
-	kinds []snapshot.Kind
-	news  chan struct{}
+	kinds  []snapshot.Kind
+	byName int // how many of a namespace are watched by name
+	news   chan struct{}
 
 	mu     sync.Mutex
 	wanted map[snapshot.Kind]map[scope]bool
 }
 
 func newReferences(kinds []snapshot.Kind) *references {
-	return &references{kinds: kinds, news: make(chan struct{}, 1), wanted: map[snapshot.Kind]map[scope]bool{}}
+	return &references{kinds: kinds, byName: namesPerNamespace, news: make(chan struct{}, 1), wanted: map[snapshot.Kind]map[scope]bool{}}
 }
 
 func (r *references) follows(kind snapshot.Kind) bool { return slices.Contains(r.kinds, kind) }

@@ -31,8 +31,9 @@ func scopesOf(kind snapshot.Kind, k snapshot.Key) []scope {
 // fewer, nothing is read that nobody asked for.
 const namesPerNamespace = 4
 
-// scopesFor returns the scopes in which the objects named by keys are seen.
-func scopesFor(kind snapshot.Kind, keys []snapshot.Key) map[scope]bool {
+// scopesFor returns the scopes in which the objects named by keys are seen: by
+// name where a namespace has no more than most of them.
+func scopesFor(kind snapshot.Kind, keys []snapshot.Key, most int) map[scope]bool {
 	names := map[string]map[string]bool{}
 	for _, k := range keys {
 		if names[k.Namespace] == nil {
@@ -42,7 +43,7 @@ func scopesFor(kind snapshot.Kind, keys []snapshot.Key) map[scope]bool {
 	}
 	scopes := map[scope]bool{}
 	for namespace, list := range names {
-		if len(list) > namesPerNamespace {
+		if len(list) > most {
 			scopes[scope{kind, namespace, ""}] = true
 			continue
 		}
@@ -67,6 +68,11 @@ func (l *ledger) settle(s scope) {
 	l.seen[s] = true
 }
 
+// reach notes that an object of s which is not in the snapshot does not exist.
+func (l *ledger) reach(s scope) {
+	l.cluster = l.cluster.WithReach(s.kind, snapshot.Key{Namespace: s.namespace, Name: s.name})
+}
+
 // await asks for a.seen to be closed once the snapshot shows all of a.scopes.
 func (l *ledger) await(a awaited) { l.awaited = append(l.awaited, a) }
 
@@ -87,6 +93,7 @@ func (l *ledger) met() (all []awaited) {
 func (l *ledger) drop(s scope, keep func(snapshot.Key) bool) {
 	delete(l.listed, s)
 	delete(l.seen, s)
+	l.cluster = l.cluster.WithoutReach(s.kind, snapshot.Key{Namespace: s.namespace, Name: s.name})
 	var gone []snapshot.Key
 	for o := range l.cluster.Objects(s.kind) {
 		if k := snapshot.KeyOf(o); s.covers(k) && !keep(k) {

@@ -94,9 +94,10 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 	if err != nil {
 		return explain.Scene{}, err
 	}
-	// Secrets and ConfigMaps are not read: who looks need not see them.
-	kinds := slices.DeleteFunc(controller.Kinds(), func(k snapshot.Kind) bool { return k == snapshot.Secret || k == snapshot.ConfigMap })
-	api, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Kinds: kinds, Lenient: true, Component: "status", Log: log})
+	api, err := cluster.NewAPI(cluster.APIOptions{
+		Kubeconfig: kubeconfig, Kinds: controller.Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
+		Lenient: true, Component: "status", Log: log,
+	})
 	if err != nil {
 		return explain.Scene{}, err
 	}
@@ -109,7 +110,21 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 	case <-ctx.Done():
 		return explain.Scene{}, whyUnseen(api.Snapshot())
 	}
+	awaitReferences(ctx, api.Source, route.Compile(api.Snapshot(), nil, routes))
 	return compileScene(api.Snapshot(), f, routes), nil
+}
+
+// awaitReferences waits until the Secrets and ConfigMaps that t names are read, or
+// known to be closed to this account. What is not known in time is told as unread.
+func awaitReferences(ctx context.Context, source *cluster.Source, t *route.Table) {
+	ctx, enough := context.WithTimeout(ctx, lookTimeout/3)
+	defer enough()
+	for _, seen := range []<-chan struct{}{source.Refer(snapshot.Secret, t.Secrets()), source.Refer(snapshot.ConfigMap, t.ConfigMaps())} {
+		select {
+		case <-seen:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // compileScene works out what controller, speakers and proxies make of c.
@@ -122,11 +137,7 @@ func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) exp
 	}
 	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
 	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
-	for _, p := range s.Routes.Problems {
-		if p.Reason != route.MissingSecret && p.Reason != route.MissingConfigMap { // none was read
-			s.Problems = append(s.Problems, p)
-		}
-	}
+	s.Problems = append(s.Problems, s.Routes.Problems...)
 	return s
 }
 

@@ -69,7 +69,7 @@ func readUpstreamSecret(config *tls.Config, key snapshot.Key, secret *corev1.Sec
 	}
 	nobody := x509.NewCertPool()
 	if secret == nil {
-		return nobody, fmt.Errorf("the Secret %s does not exist", key)
+		return nobody, fmt.Errorf("the Secret %s does not exist, or could not be read", key)
 	}
 	var failed error
 	if cert, private := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]; len(cert)+len(private) > 0 {

@@ -99,8 +99,10 @@ func (s *Speaker) password(c *snapshot.Cluster, p *announce.Session) (password, 
 	key := snapshot.Key{Namespace: s.opts.Namespace, Name: p.PasswordSecret}
 	secret, ok := c.Secrets.Get(key)
 	switch {
+	case !ok && !c.Reach(snapshot.Secret).Covers(key):
+		return "", fmt.Sprintf("Secret %s with the password could not be read by this account, or not yet", key)
 	case !ok:
-		return "", fmt.Sprintf("Secret %s with the password does not exist, or is not known yet", key)
+		return "", fmt.Sprintf("Secret %s with the password does not exist", key)
 	case secret.Type != corev1.SecretTypeBasicAuth:
 		return "", fmt.Sprintf("Secret %s is of type %q: must be %q", key, secret.Type, corev1.SecretTypeBasicAuth)
 	case len(secret.Data[corev1.BasicAuthPasswordKey]) == 0:

@@ -26,6 +26,7 @@ type Cluster struct {
 	Faults []Problem
 
 	slicesOf   Store[[]*discoveryv1.EndpointSlice] // by the Service they belong to
+	reach      [numKinds]Reach
 	generation [numKinds]uint64
 }
 

@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +84,7 @@ type Problem struct {
 func Status(scene Scene) *Report {
 	c := scene.Cluster
 	announced := announcers(scene)
-	r := &Report{Problems: Problems(append(slices.Clone(scene.Problems), c.Faults...))}
+	r := &Report{Problems: Problems(statusProblems(scene))}
 	for _, s := range c.Services.Sorted() {
 		out := service(s, announced)
 		if s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(out.Addresses) > 0 {

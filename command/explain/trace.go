@@ -27,9 +27,6 @@ type Scene struct {
 	Announce announce.Options
 	// Routes is the table of the proxies.
 	Routes *route.Table
-	// Secrets says that the Cluster holds the Secrets; without them nothing is
-	// said of certificates.
-	Secrets bool
 	// Embedded is `quayside up`: there are no speakers, and loopback addresses
 	// are reached on this machine.
 	Embedded bool

@@ -178,8 +178,8 @@ func (t *tracer) proxies(front *corev1.Service, ip netip.Addr, port int32) (node
 
 // certificate looks at what a client would be shown.
 func (t *tracer) certificate(host string) {
-	if !t.Secrets {
-		t.unknown("certificate", "Secrets are not read from here")
+	if key, unread := t.unreadCertificate(host); unread {
+		t.unknown("certificate", "Secret %s could not be read by this account", key)
 		return
 	}
 	c := t.Routes.Certificate(host)
@@ -203,6 +203,10 @@ func (t *tracer) routed(r *route.Route, path []byte) {
 	where := "default backend"
 	if r.Path != "" {
 		where = fmt.Sprintf("host %s, path %s (%s)", quoteOr(r.Host, "any"), r.Path, r.Type)
+	}
+	if r.Unread {
+		t.unknown("route", "%s matches Ingress %s, %s; whether it is open is not known: %s", path, r.Owner.Key, where, r.Closed)
+		return
 	}
 	if r.Closed != "" {
 		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Owner.Key, where, r.Closed)

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -150,7 +151,20 @@ func (s *settings) close(name, why string) finding {
 	if s.closed == "" {
 		s.closed = fmt.Sprintf("annotation %s %s", name, why)
 	}
+	s.shut = true
 	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; remove it if the route may be open", name, why)}
+}
+
+// closeFor is close because of what an option names, of which err says what is
+// wrong after the words of what.
+func (s *settings) closeFor(name, what string, err error) finding {
+	shut := s.shut
+	f := s.close(name, what+err.Error())
+	if errors.Is(err, errUnread) {
+		f.reason, s.shut = UnreadReference, shut
+		f.message = fmt.Sprintf("annotation %s %s%v: a proxy that cannot read it answers every request with a 503", name, what, err)
+	}
+	return f
 }
 
 // isOn is for switches: a guard that is switched off asks for nothing.

@@ -15,12 +15,16 @@ import (
 // A keyPair is one version of a TLS Secret, parsed once.
 type keyPair struct {
 	key    snapshot.Key
-	secret *corev1.Secret   // nil if missing
+	secret *corev1.Secret   // nil if missing, or unread
+	unread bool             // nobody knows whether it exists
 	cert   *tls.Certificate // nil if there is none to serve
 	fault  finding          // why there is none
 }
 
-func parseKeyPair(key snapshot.Key, s *corev1.Secret) *keyPair {
+func parseKeyPair(key snapshot.Key, s *corev1.Secret, unread bool) *keyPair {
+	if unread {
+		return &keyPair{key: key, unread: true, fault: finding{UnreadReference, fmt.Sprintf("Secret %s %v", key, errUnread)}}
+	}
 	if s == nil {
 		return &keyPair{key: key, fault: finding{MissingSecret, fmt.Sprintf("Secret %s does not exist", key)}}
 	}
@@ -34,7 +38,10 @@ func parseKeyPair(key snapshot.Key, s *corev1.Secret) *keyPair {
 }
 
 // of reports whether p is the parsed form of s.
-func (p *keyPair) of(s *corev1.Secret) bool {
+func (p *keyPair) of(s *corev1.Secret, unread bool) bool {
+	if p.unread != unread {
+		return false
+	}
 	if p.secret == s || s == nil || p.secret == nil {
 		return p.secret == s
 	}

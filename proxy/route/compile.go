@@ -20,6 +20,7 @@ import (
 type state struct {
 	options Options
 	seen    snapshot.Stores // those that were read
+	reach   reach           // what could be
 
 	units    snapshot.Store[*unit]  // by keyOf
 	byHost   index                  // hosts are Keys without namespace
@@ -87,7 +88,7 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	old := t.state
 	w.open()
 	t.state.options = opts
-	t.state.seen = c.Stores
+	t.state.seen, t.state.reach = c.Stores, reachOf(c)
 	t.state.seen.EndpointSlices = snapshot.Store[*discoveryv1.EndpointSlice]{} // never read, and always new
 
 	dirty := w.dirty(&old, prev.NextWake, sources)
@@ -151,10 +152,15 @@ func (w *compiler) dirty(old *state, wake time.Time, sources []source) []snapsho
 		users(old.byObject, keyOf(ref))
 	}
 	for key := range snapshot.Diff(old.seen.Secrets, w.c.Secrets) {
-		after, _ := w.c.Secrets.Get(key)
-		if pair, ok := old.pairs.Get(key); ok && !pair.of(after) {
+		if pair, ok := old.pairs.Get(key); ok && !pair.of(w.secret(key)) {
 			users(old.bySecret, key)
 		}
+	}
+	for key := range turned(old.reach.secrets, w.t.state.reach.secrets, old.bySecret) {
+		users(old.bySecret, key)
+	}
+	for key := range turnedObjects(old.reach, w.t.state.reach, old.byObject) {
+		users(old.byObject, key)
 	}
 	w.dirtyNamespaces(old, refs)
 	if now := w.t.state.options.Now; !wake.IsZero() && !now.Before(wake) {
@@ -300,14 +306,14 @@ func (w *compiler) options() []option {
 
 // keyPair returns the certificate in a Secret, parsed if it is new.
 func (w *compiler) keyPair(key snapshot.Key) *keyPair {
-	secret, _ := w.c.Secrets.Get(key)
+	secret, unread := w.secret(key)
 	known, _ := w.pairs.get(key)
 	pair := known
 	if pair == nil {
 		pair, _ = w.parsed.Get(key)
 	}
-	if pair == nil || !pair.of(secret) {
-		pair = parseKeyPair(key, secret)
+	if pair == nil || !pair.of(secret, unread) {
+		pair = parseKeyPair(key, secret, unread)
 	}
 	if pair != known {
 		w.pairs.set(key, pair)
@@ -322,9 +328,9 @@ func (w *compiler) defaultCertificate() {
 	w.t.cert = s.options.FallbackCertificate
 	var problems []snapshot.Problem
 	if key := s.options.DefaultCertificate; key != (snapshot.Key{}) {
-		secret, _ := w.c.Secrets.Get(key)
-		if s.defaultPair == nil || s.defaultPair.key != key || !s.defaultPair.of(secret) {
-			s.defaultPair, w.certsChanged = parseKeyPair(key, secret), true
+		secret, unread := w.secret(key)
+		if s.defaultPair == nil || s.defaultPair.key != key || !s.defaultPair.of(secret, unread) {
+			s.defaultPair, w.certsChanged = parseKeyPair(key, secret, unread), true
 		}
 		if s.defaultPair.cert != nil {
 			w.t.cert = s.defaultPair.cert

@@ -181,7 +181,7 @@ func (s *settings) finishAuth(r refs) *finding {
 	}
 	auth, err := o.made(r)
 	if err != nil {
-		f := s.close("auth-url", "guards access and "+err.Error())
+		f := s.closeFor("auth-url", "guards access and ", err)
 		return &f
 	}
 	s.filters.External = auth

@@ -25,7 +25,7 @@ func (s *settings) finishHeaders(r refs) *finding {
 	}
 	list, err := headersOf(r, s.customHeaders)
 	if err != nil {
-		f := s.close("custom-headers", err.Error())
+		f := s.closeFor("custom-headers", "", err)
 		return &f
 	}
 	s.filters.Headers = list

@@ -147,7 +147,7 @@ func (s *settings) finishUpstream(r refs) *finding {
 	}
 	secret, err := r.secret(s.upstreamSecret)
 	if err != nil {
-		f := s.close("proxy-ssl-secret", "says whom to trust and "+err.Error())
+		f := s.closeFor("proxy-ssl-secret", "says whom to trust and ", err)
 		return &f
 	}
 	s.upstream.Secret.Namespace, s.upstream.Secret.Name = secret.Namespace, secret.Name

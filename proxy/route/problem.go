@@ -12,6 +12,7 @@ const (
 	DuplicateDefault      = "DuplicateDefault"      // an older Ingress has the default backend
 	DuplicateTLS          = "DuplicateTLS"          // an older Ingress has the host's certificate
 	MissingSecret         = "MissingSecret"         // the default certificate is served
+	UnreadReference       = "UnreadReference"       // a Secret or ConfigMap that could not be read: as if it were missing
 	InvalidSecret         = "InvalidSecret"         // the default certificate is served
 	CertificateMismatch   = "CertificateMismatch"   // the default certificate is served
 	CertificateExpired    = "CertificateExpired"    // the certificate is served all the same

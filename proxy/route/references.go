@@ -30,6 +30,9 @@ func (t *Table) ConfigMaps() []snapshot.Key {
 	return keys
 }
 
+// DefaultSecret is the one with the default certificate; empty: none is named.
+func (t *Table) DefaultSecret() snapshot.Key { return t.state.options.DefaultCertificate }
+
 // appendNamed appends the objects of a kind that options of Ingresses name.
 func (t *Table) appendNamed(keys []snapshot.Key, kind snapshot.Kind) []snapshot.Key {
 	for key := range t.state.byObject.All() {

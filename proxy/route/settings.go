@@ -21,6 +21,7 @@ import (
 type settings struct {
 	redirect redirect
 	closed   string // why its routes are closed
+	shut     bool   // and for more than an object that could not be read
 	dropped  bool
 	gate     gate
 	touched  bool             // an option was applied,
@@ -139,7 +140,8 @@ func (s *settings) finishBasic(r refs) *finding {
 	}
 	secret, err := r.secret(o.secret)
 	if err != nil {
-		return fail(err.Error())
+		f := s.closeFor("auth-secret", "guards access and ", err)
+		return &f
 	}
 	users, unknown, err := filter.ParseUsers(htpasswd(secret, o.kind))
 	if err != nil { // which says nothing of the Secret's content
@@ -188,6 +190,9 @@ func named[V any](b *unitBuilder, all snapshot.Store[V], kind snapshot.Kind, nam
 	key := snapshot.Key{Namespace: namespace, Name: bare}
 	b.dependsOn(refTo(kind, key))
 	object, ok = all.Get(key)
+	if !ok && !b.w.c.Reach(kind).Covers(key) {
+		return object, fmt.Errorf("its %s %s %w", kind, key, errUnread)
+	}
 	if !ok {
 		return object, fmt.Errorf("its %s %s does not exist", kind, key)
 	}

@@ -47,6 +47,9 @@ type Route struct {
 	Split   []Weighted
 	// Closed, if not empty, says why every request gets a 503.
 	Closed string
+	// Unread says that it is Closed for nothing but a Secret or ConfigMap that could
+	// not be read: who may read it may find the route open.
+	Unread bool
 	// RedirectTLS answers requests that did not come over TLS with a 308 to
 	// https; see RedirectsToTLS. RedirectCode is another status than 308.
 	RedirectTLS  bool

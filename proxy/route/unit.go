@@ -308,6 +308,7 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 		b.problemf(fault.reason, "%s: %s; its requests get a 503", place, fault.message)
 	}
 	r.Closed = cmp.Or(b.settings.closed, fault.message)
+	r.Unread = b.settings.closed != "" && !b.settings.shut && fault.message == ""
 	if r.Closed == "" {
 		r.Backend = b.w.acquire(backend)
 		b.backends = append(b.backends, r.Backend)
@@ -388,7 +389,10 @@ func (b *unitBuilder) keyPair(key snapshot.Key) *keyPair {
 	// An expired certificate is served all the same: a browser then names the
 	// fault and the host, where the default certificate would hide both.
 	f := pair.finding(b.w.t.state.options.Now)
-	if pair.cert == nil {
+	switch {
+	case pair.unread:
+		f.message += ", so nothing is known of its certificate; a proxy that cannot read it shows the default one"
+	case pair.cert == nil:
 		f.message += ", so clients get the default certificate"
 	}
 	if f.reason != "" {

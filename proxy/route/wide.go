@@ -17,6 +17,7 @@ import (
 type wide struct {
 	key      snapshot.Key
 	there    bool              // the ConfigMap exists
+	unread   bool              // nobody knows
 	data     map[string]string // of it
 	own      settings          // in classes of our own
 	nginx    settings          // in adopted classes of ingress-nginx
@@ -44,15 +45,20 @@ type wideOption struct {
 func compileWide(c *snapshot.Cluster, key snapshot.Key, before *wide) *wide {
 	object, there := c.ConfigMaps.Get(key)
 	there = there && key != (snapshot.Key{})
+	unread := !there && key != (snapshot.Key{}) && !c.Reach(snapshot.ConfigMap).Covers(key)
 	var data map[string]string
 	if there {
 		data = object.Data
 	}
-	if before != nil && before.key == key && before.there == there && maps.Equal(before.data, data) {
+	if before != nil && before.key == key && before.there == there && before.unread == unread && maps.Equal(before.data, data) {
 		return before
 	}
-	w := &wide{key: key, there: there, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}}
-	if key != (snapshot.Key{}) && !there {
+	w := &wide{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}}
+	switch {
+	case key == (snapshot.Key{}) || there:
+	case unread:
+		w.problem(finding{UnreadReference, fmt.Sprintf("ConfigMap %s %v; every proxy-wide option is taken to have its default", key, errUnread)})
+	default:
 		w.problem(finding{MissingConfigMap, fmt.Sprintf("ConfigMap %s does not exist; every proxy-wide option has its default", key)})
 	}
 	table := wideTable()
@@ -107,7 +113,7 @@ func (w *wide) apply(o *wideOption, value string) {
 func (w *wide) close(key, why string) {
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		if s.closed == "" {
-			s.closed = fmt.Sprintf("option %s of the proxy %s", key, why)
+			s.closed, s.shut = fmt.Sprintf("option %s of the proxy %s", key, why), true
 		}
 	}
 	w.problem(finding{RouteClosed, fmt.Sprintf("option %s %s, so every request of every route gets a 503; remove it if they may be open", key, why)})

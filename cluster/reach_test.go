@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// Forbidden is never "does not exist": who refers is answered, and the snapshot
+// says that nothing is known of the Secret, until a list has said more.
+func TestForbiddenIsUnreadAndHoldsUpNobody(t *testing.T) {
+	s := newSource(nil)
+	s.references = newReferences([]snapshot.Kind{snapshot.Secret})
+	c := newContact(s, APIOptions{Log: slog.New(slog.DiscardHandler)}, "host", resources())
+	closed, open := snapshot.Key{Namespace: "closed", Name: "tls"}, snapshot.Key{Namespace: "open", Name: "tls"}
+	seen := s.Refer(snapshot.Secret, []snapshot.Key{closed, open})
+	at := func(k snapshot.Key) scope { return scope{snapshot.Secret, k.Namespace, k.Name} }
+	covers := func(k snapshot.Key) bool {
+		s.enter(s.inbox.take())
+		return s.Snapshot().Reach(snapshot.Secret).Covers(k)
+	}
+	c.heard(t.Context(), at(closed), apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "tls", nil))
+	s.note(true, func(l *ledger) { l.replace(at(open), nil, "6") })
+	if covers(closed) || !covers(open) {
+		t.Errorf("known of the forbidden one %v, of the empty one %v", covers(closed), covers(open))
+	}
+	if !IsClosed(seen) {
+		t.Error("the forbidden one holds up the other")
+	}
+	if len(s.Snapshot().Faults) != 1 {
+		t.Errorf("faults %v", s.Snapshot().Faults)
+	}
+	c.heard(t.Context(), at(closed), nil)
+	s.note(true, func(l *ledger) { l.replace(at(closed), nil, "7") })
+	if !covers(closed) || len(s.Snapshot().Faults) != 0 {
+		t.Errorf("it was listed: known %v, faults %v", covers(closed), s.Snapshot().Faults)
+	}
+	s.note(true, func(l *ledger) { l.drop(at(closed), func(snapshot.Key) bool { return false }) })
+	if covers(closed) {
+		t.Error("nobody reads it any more, yet it counts as missing")
+	}
+}
+
+func TestByNameWatchesNoNamespace(t *testing.T) {
+	var keys []snapshot.Key
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		keys = append(keys, snapshot.Key{Namespace: "many", Name: name})
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	const text = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: c, context: {cluster: c}}]}"
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	api, err := NewAPI(APIOptions{Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret}, ByName: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Refer(snapshot.Secret, keys)
+	for s := range api.references.all() {
+		if s.name == "" {
+			t.Errorf("%v is more than was named", s)
+		}
+	}
+	if n := len(api.references.all()); n != len(keys) {
+		t.Errorf("%d scopes", n)
+	}
+}
