@@ -22,5 +22,6 @@
 // be understood is answered first and handled all the same, so that it is counted.
 // Forget nothing between requests: Reset.
 //
-// recipe_test.go adds one of each. Read dispatch.go first, then plan.go.
+// recipe_test.go adds one of each, and test/house a filter with its option row. Read
+// dispatch.go first, then plan.go.
 package dispatch
