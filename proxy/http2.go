@@ -1,18 +1,18 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"net"
 	"net/netip"
 
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/h2"
 )
 
 // serveHTTP2 hands a connection of one front end to the other.
-func (p *Proxy) serveHTTP2(c net.Conn, from netip.Addr, negotiated *tls.ConnectionState) {
-	peer := h2.Peer{Client: from, TLS: negotiated != nil}
-	if negotiated != nil && negotiated.ServerName != "" {
-		peer.Covers = p.coversFrom(negotiated.ServerName)
+func (p *Proxy) serveHTTP2(c net.Conn, from netip.Addr, shown *exchange.Handshake) {
+	peer := h2.Peer{Client: from, TLS: shown != nil, Handshake: shown}
+	if shown != nil && shown.ServerName != "" {
+		peer.Covers = p.coversFrom(shown.ServerName)
 	}
 	p.http2.Serve(c, peer)
 }

@@ -109,7 +109,7 @@ func New(o Options) (*Proxy, error) {
 	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, Asker: p.asker})
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
-		Handler: p.dispatch, Certificate: p.dispatch.Certificate,
+		Handler: p.dispatch, Certificate: p.dispatch.Certificate, ClientCAs: p.dispatch.ClientCAs,
 		Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
 		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
 	}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
@@ -102,6 +103,15 @@ func (d *Dispatcher) Certificate(serverName string) *tls.Certificate {
 		return r.table.Certificate(serverName)
 	}
 	return nil
+}
+
+// ClientCAs reports whether clients that ask for a server name are to be asked for a
+// certificate, and by which authorities; nil: any.
+func (d *Dispatcher) ClientCAs(serverName string) (authorities *x509.CertPool, asked bool) {
+	if r := d.routing.Load(); r != nil {
+		return r.table.ClientCAs(serverName)
+	}
+	return nil, false
 }
 
 // Handle implements exchange.Handler.

@@ -59,13 +59,10 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 // compileGuards returns the filters of a route that decide who may pass. They take
 // nothing that they would have to give back.
 func (d *Dispatcher) compileGuards(rt *route.Route) filter.Chain {
-	switch s := rt.Filters; {
-	case rt.Closed != "":
+	if rt.Closed != "" {
 		return filter.Chain{filter.Closed(rt.Closed)}
-	case s != nil && s.Guarded():
-		return filter.Chain{filter.Guards(s, d.toolsOf(rt))}
 	}
-	return nil
+	return filter.GuardsOf(rt.Filters, d.toolsOf(rt))
 }
 
 // toolsOf returns the tools of a route's filters.

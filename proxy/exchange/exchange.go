@@ -93,6 +93,9 @@ type Request struct {
 	// X-Forwarded-Proto counts.
 	Client netip.AddrPort
 	TLS    bool
+	// Handshake is what the client showed when TLS began that ends here; nil: none
+	// does.
+	Handshake *Handshake
 	// Received is when the head had arrived. Zero: it never did in full.
 	Received time.Time
 	// Size is how many bytes of head and body have come, as far as the front end can

@@ -115,8 +115,8 @@ func or(a, b []byte) []byte {
 // what they said. A backend that maps header names to variables cannot tell
 // X_Real_IP from X-Real-IP, so underscores count as dashes. "Proxy" goes too: to
 // such a backend it is HTTP_PROXY. What Apply does not set but frameworks believe
-// just as much (Forwarded of RFC 7239, X-Forwarded-Prefix, ...) stays only if the
-// peer is trusted.
+// just as much (Forwarded of RFC 7239, X-Forwarded-Prefix, ssl-client-verify, ...)
+// stays only if the peer is trusted.
 func (f *Forwarded) take(h *exchange.Header, trusted bool) trail {
 	var said trail
 	for _, field := range h.Fields() {
@@ -272,7 +272,7 @@ func which(name []byte) field {
 	if found != none && begins(name, canonical) {
 		return found
 	}
-	if begins(name, "x-forwarded-") {
+	if begins(name, "x-forwarded-") || begins(name, clientPrefix) {
 		return hearsay
 	}
 	return none

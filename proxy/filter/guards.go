@@ -18,7 +18,25 @@ type ruling struct {
 type guard func(ex *exchange.Exchange) ruling
 
 // Guarded reports whether s lets only some requests pass.
-func (s *Settings) Guarded() bool { return s.Access != nil || s.Basic != nil || s.External != nil }
+func (s *Settings) Guarded() bool { return s.Clients.Asks() || s.guarded() }
+
+// guarded reports whether any of the guards does that SatisfyAny chooses among.
+func (s *Settings) guarded() bool { return s.Access != nil || s.Basic != nil || s.External != nil }
+
+// GuardsOf returns what decides who may pass, for requests that are not for the
+// route itself.
+func GuardsOf(s *Settings, tools Tools) (c Chain) {
+	if s == nil {
+		return nil
+	}
+	if s.Clients.Asks() {
+		c = append(c, s.Clients.guard(tools))
+	}
+	if s.guarded() {
+		c = append(c, Guards(s, tools))
+	}
+	return c
+}
 
 // guards are those of a route.
 type guards struct {

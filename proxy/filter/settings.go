@@ -22,9 +22,11 @@ type Settings struct {
 	CanonicalHost string
 	RedirectCode  int
 
-	Limits *Limits
-	Access *Access
-	Basic  *Basic
+	// Clients asks for a certificate, before all else and whatever SatisfyAny says.
+	Clients *ClientCert
+	Limits  *Limits
+	Access  *Access
+	Basic   *Basic
 	// External has a service asked.
 	External *ExternalAuth
 	// SatisfyAny lets a request pass that one of Access, Basic and External lets pass.
@@ -158,6 +160,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies) })
 	add(len(s.HideHeaders) > 0, func() Filter { return hideHeaders(s.HideHeaders) })
 	add(host.HSTS != "", func() Filter { return hsts(host.HSTS) })
+	add(s.Clients != nil, func() Filter { return s.Clients.filter(host, tools) })
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
 	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
@@ -167,7 +170,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
 	}
-	add(s.Guarded(), func() Filter { return Guards(s, tools) })
+	add(s.guarded(), func() Filter { return Guards(s, tools) })
 	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })

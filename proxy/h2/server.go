@@ -36,6 +36,8 @@ type Options struct {
 type Peer struct {
 	Client netip.Addr
 	TLS    bool
+	// Handshake is what the client showed when that began.
+	Handshake *exchange.Handshake
 	// Covers reports whether the connection may carry requests for a host, which
 	// has no port. Others are answered 421. Nil: all.
 	Covers func(host string) bool

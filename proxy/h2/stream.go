@@ -118,8 +118,9 @@ func (s *stream) observe(broken bool) {
 // identify says who asks.
 func (s *stream) identify() {
 	r := &s.ex.Request
-	r.Peer, r.TLS, r.Received, r.Protocol = s, s.conn.peer.TLS, time.Now(), "HTTP/2.0"
-	r.Client = netip.AddrPortFrom(s.conn.peer.Client, 0)
+	peer := &s.conn.peer
+	r.Peer, r.TLS, r.Handshake, r.Received, r.Protocol = s, peer.TLS, peer.Handshake, time.Now(), "HTTP/2.0"
+	r.Client = netip.AddrPortFrom(peer.Client, 0)
 }
 
 // Gone implements exchange.Peer.

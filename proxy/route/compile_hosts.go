@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/filter"
 )
 
 // compileHosts compiles every host that a changed Ingress names or named.
@@ -47,6 +48,7 @@ func (w *compiler) compileHost(name string) *host {
 	for _, c := range parts {
 		b.tls, b.regex = b.tls || c.tls, b.regex || c.regex
 	}
+	b.clients = clientsOf(parts)
 	b.takePaths(parts)
 	b.canaries(parts)
 	for _, c := range parts {
@@ -71,6 +73,7 @@ func (w *compiler) compileHost(name string) *host {
 	h := newHost(name, routes)
 	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
+	h.clients = clientCAsOf(h.allRoutes())
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace
 	}
@@ -102,7 +105,8 @@ type hostBuilder struct {
 	cert      *tls.Certificate
 	sealed    bool
 	regex     bool
-	tls       bool // some Ingress has a tls entry for the host
+	tls       bool                          // some Ingress has a tls entry for the host
+	clients   map[string]*filter.ClientCert // by namespace, see clientsOf
 	certOwner *part
 	fallOwner *part
 	problems  []snapshot.Problem
@@ -181,10 +185,15 @@ func compareConditions(a, b *Route) int {
 func (b *hostBuilder) onHost(r *Route) *Route {
 	redirect := r.want == redirectAlways || r.want == redirectIfTLS && b.tls
 	strict := b.tls && r.hsts != ""
-	if !redirect && !strict && r.when == nil {
+	clients := b.clients[r.Owner.Namespace]
+	asks := clients != nil && sharesClients(r)
+	if !redirect && !strict && r.when == nil && !asks {
 		return r
 	}
 	n := *r
+	if asks {
+		n.ask(clients)
+	}
 	n.RedirectTLS = redirect
 	if strict {
 		n.HSTS = r.hsts

@@ -27,6 +27,7 @@ type hostRest struct {
 	keepsWildcards bool
 	loose          *pathSet // the same paths spelled loosely, if that differs
 	cert           *tls.Certificate
+	clients        *clientCAs // nil: they are asked for no certificate
 }
 
 // A smallHost is a host together with the text and the few paths that most hosts

@@ -13,7 +13,7 @@ import (
 // the one place where an option is defined: what compiles Ingresses, and so
 // `quayside migrate` too, reads it here.
 func optionTable() []option {
-	table := slices.Concat(guards(), externalAuth(), mirrors(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
+	table := slices.Concat(guards(), externalAuth(), clientCerts(), mirrors(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
 		upstreams(), upstreamTLS(), rewrites(), observers(), snippets())
 	slices.SortFunc(table, func(a, b option) int { return strings.Compare(a.key, b.key) })
 	return table
@@ -38,14 +38,6 @@ func guards() []option {
 			doc: "layout of that Secret: auth-file or auth-map"},
 		{key: "auth-realm", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAuthRealm,
 			doc: "realm shown by basic authentication"},
-		{key: "auth-tls-secret", scope: ofHost, risk: riskMedium, effect: closes, doc: "authorities that sign client certificates"},
-		{key: "auth-tls-verify-client", scope: ofHost, unset: "on", risk: riskMedium, effect: closes,
-			doc: "whether a client certificate is needed", matters: isOn},
-		{key: "auth-tls-verify-depth", scope: ofHost, unset: "1", risk: riskLow, effect: closes, doc: "longest chain of a client certificate"},
-		{key: "auth-tls-match-cn", scope: ofHost, risk: riskHigh, effect: closes, doc: "names that a client certificate may carry"},
-		{key: "auth-tls-error-page", scope: ofHost, risk: riskHigh, effect: closes, doc: "where a bad client certificate is sent"},
-		{key: "auth-tls-pass-certificate-to-upstream", scope: ofHost, unset: "false", risk: riskLow, effect: closes,
-			doc: "tell the backend the client certificate", matters: isOn},
 		{key: "enable-modsecurity", scope: ofIngress, unset: "false", risk: riskLow, effect: closes, doc: "web application firewall", matters: isOn},
 		{key: "enable-owasp-core-rules", scope: ofIngress, unset: "false", risk: riskLow, effect: closes,
 			doc: "core rules of that firewall", matters: isOn},

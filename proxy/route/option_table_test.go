@@ -40,7 +40,7 @@ func TestOptionTableIsSound(t *testing.T) {
 func TestGuardsCloseTheRoute(t *testing.T) {
 	table := optionTable()
 	guarding := []string{
-		"auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-snippet", "enable-modsecurity",
+		"auth-snippet", "enable-modsecurity",
 		"auth-not-yet-invented", "authentication", "my-source-range",
 	}
 	for _, key := range guarding {
@@ -95,6 +95,16 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 		{"whitelist-source-range": "10.0.0.0/8", "allowlist-source-range": "10.0.0.0/8"},
 		{"denylist-source-range": "fe80::1%eth0"},
 		{"satisfy": "either"},
+		{"auth-tls-secret": "users"},
+		{"auth-tls-verify-client": "on"},
+		{"auth-tls-secret": "users", "auth-tls-verify-client": "perhaps"},
+		{"auth-tls-secret": "users", "auth-tls-verify-depth": "-1"},
+		{"auth-tls-match-cn": "CN=ann"},
+		{"auth-tls-match-cn": "O=shop"},
+		{"auth-tls-match-cn": "CN=(?=x)"},
+		{"auth-tls-error-page": "/error"},
+		{"auth-tls-error-page": "https://$http_x/"},
+		{"auth-tls-pass-certificate-to-upstream": "maybe"},
 		{"auth-url": "http://"},
 		{"auth-url": "ftp://auth.test/"},
 		{"auth-url": "//auth.test/"},

@@ -34,6 +34,7 @@ type settings struct {
 	upstreamSecret string // proxy-ssl-secret
 	basic          basicOptions
 	external       authOptions
+	clients        clientOptions
 	mirror         filter.Mirror
 	customHeaders  string // custom-headers
 	cors           corsValues
@@ -92,7 +93,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"quayside.io/proxy/exchange"
 )
 
 const (
@@ -234,6 +236,7 @@ func (c *client) base() *client { return c }
 type tlsClient struct {
 	*tls.Conn
 	client *client
+	shown  *exchange.Handshake // set by Handshake
 }
 
 func (c *tlsClient) base() *client { return c.client }
@@ -256,6 +259,10 @@ func (c *tlsClient) Handshake() error {
 	var not tls.RecordHeaderError
 	if errors.As(err, &not) && not.Conn != nil && looksLikeHTTP(not.RecordHeader) {
 		c.client.server.answerPlain(c.client)
+	}
+	if err == nil && c.shown == nil {
+		state := c.ConnectionState()
+		c.shown = exchange.NewHandshake(state.ServerName, state.PeerCertificates)
 	}
 	return err
 }

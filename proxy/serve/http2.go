@@ -5,12 +5,14 @@ import (
 	"io"
 	"net"
 	"net/netip"
+
+	"quayside.io/proxy/exchange"
 )
 
 // HTTP2 serves a connection of a client on which HTTP/2 is spoken, from its preface
-// on, until it ends, and closes it. How TLS was negotiated is nil where there is
-// none.
-type HTTP2 func(c net.Conn, from netip.Addr, negotiated *tls.ConnectionState)
+// on, until it ends, and closes it. What the client showed when TLS began is nil
+// where there is none.
+type HTTP2 func(c net.Conn, from netip.Addr, shown *exchange.Handshake)
 
 // h2 is HTTP/2 in ALPN.
 const h2 = "h2"
@@ -31,12 +33,7 @@ func (s *Server) serveHTTP2(nc net.Conn) error {
 	client := c.base()
 	client.asked.Store(true)
 	client.linger = true // the reason for its end must arrive, whatever the client still sends
-	var negotiated *tls.ConnectionState
-	if secret, ok := nc.(*tlsClient); ok {
-		state := secret.ConnectionState()
-		negotiated = &state
-	}
-	s.options.HTTP2(c, client.identify(), negotiated)
+	s.options.HTTP2(c, client.identify(), handshakeOf(c))
 	return nil
 }
 

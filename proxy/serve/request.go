@@ -21,7 +21,7 @@ func (rc *requestContext) read() (fault string) {
 	r := &rc.ex.Request
 	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
 	r.Protocol, r.Size = protocolOf(h), sizeOf(h)
-	r.Peer = rc.client
+	r.Peer, r.Handshake = rc.client, handshakeOf(rc.conn)
 	r.TLS, r.Received = rc.client.secret, rc.received
 	r.Client = netip.AddrPortFrom(rc.client.identify(), 0)
 	if !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0" {

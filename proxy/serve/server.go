@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,11 @@ type Options struct {
 	Handler exchange.Handler
 	// Certificate returns the certificate for a server name, or nil.
 	Certificate func(serverName string) *tls.Certificate
-	Log         *slog.Logger
+	// ClientCAs reports whether clients that ask for a server name are asked for a
+	// certificate, and by which authorities; nil: any. What they show is not verified
+	// here. Nil: nobody is asked.
+	ClientCAs func(serverName string) (authorities *x509.CertPool, asked bool)
+	Log       *slog.Logger
 	// TrustedProxies may say who the client is in PROXY protocol headers. Nobody
 	// else is believed.
 	TrustedProxies []netip.Prefix
@@ -85,6 +90,9 @@ func New(o Options) *Server {
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: s.certificate,
+	}
+	if o.ClientCAs != nil {
+		s.tls.GetConfigForClient = s.configFor
 	}
 	s.http = fasthttp.Server{
 		Handler:               s.handle,

@@ -1,0 +1,171 @@
+package filter
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"net/netip"
+	"regexp"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// ClientMode is what is asked of a client's certificate.
+type ClientMode int
+
+// The modes of nginx's ssl_verify_client.
+const (
+	ClientRequired   ClientMode = iota // one that verifies
+	ClientOptional                     // none, or one that verifies
+	ClientUnverified                   // none, or one whose authority may be unknown
+	ClientOff                          // nothing; the upstream is told so
+)
+
+// ClientCert asks clients for a certificate.
+type ClientCert struct {
+	Mode ClientMode
+	// Roots are trusted, each by itself, whether it signed itself or not.
+	Roots *x509.CertPool
+	// CRLs, if any, must cover every issuer of a chain.
+	CRLs []*CRL
+	// Depth is how many authorities may stand between a root and the certificate.
+	Depth int
+	// Subject, if not nil, is searched in the subject of the certificate, in which "="
+	// is escaped within values.
+	Subject *regexp.Regexp
+	// ErrorPage, if not nil, is where a client without a good certificate is sent.
+	ErrorPage *Template
+	// Pass sends the certificate itself to the upstream.
+	Pass bool
+}
+
+// Asks reports whether clients are to show anything.
+func (c *ClientCert) Asks() bool { return c != nil && c.Mode != ClientOff }
+
+// clientCert is the filter of a ClientCert.
+type clientCert struct {
+	*ClientCert
+	place  Place
+	leaves func(path []byte) bool // requests without TLS that go no further; nil: none
+	tells  bool                   // the upstream is told what the certificate says
+}
+
+// filter returns the filter that c asks for.
+func (c *ClientCert) filter(host Host, tools Tools) Filter {
+	return Filter{Request: (&clientCert{c, tools.Place, host.ToTLS, true}).request}
+}
+
+// guard returns a filter that refuses whom c refuses, and tells nobody anything.
+func (c *ClientCert) guard(tools Tools) Filter {
+	return Filter{Request: (&clientCert{c, tools.Place, nil, false}).request}
+}
+
+func (f *clientCert) request(ex *exchange.Exchange) bool {
+	r := &ex.Request
+	r.Header.Keep(func(field exchange.Field) bool { return !begins(field.Name, clientPrefix) })
+	h := r.Handshake
+	switch {
+	case f.Mode == ClientOff:
+		return f.pass(r, &shown{verify: "NONE"})
+	case h == nil && !r.TLS && f.leaves != nil && f.leaves(r.Path):
+		return true // it is about to be sent to https
+	case h != nil && !madeFor(h, r.Host):
+		// The certificate was shown to another host, perhaps because that one asks for
+		// it. A client that means this one comes again (RFC 9110 section 15.5.20).
+		ex.Answer(421, "421 Misdirected Request: this connection was made for another host\n")
+		return false
+	case h == nil || len(h.Chain) == 0:
+		if f.Mode == ClientRequired {
+			return f.refuse(ex, "no client certificate was sent")
+		}
+		return f.pass(r, &shown{verify: "NONE"}) && f.allows(ex, "")
+	}
+	s := f.judge(h, r.Received)
+	if !s.good && (f.Mode != ClientUnverified || !s.stranger) {
+		return f.refuse(ex, "the client certificate is not accepted")
+	}
+	return f.allows(ex, s.matched) && f.pass(r, s)
+}
+
+// clientPrefix is that of the fields that the upstream is told in. Nobody else may
+// send them.
+const clientPrefix = "ssl-client-"
+
+// pass tells the upstream what is known.
+func (f *clientCert) pass(r *exchange.Request, s *shown) bool {
+	if !f.tells {
+		return true
+	}
+	for _, field := range [...]Header{
+		{"ssl-client-verify", s.verify}, {"ssl-client-subject-dn", s.subject}, {"ssl-client-issuer-dn", s.issuer}, {"ssl-client-cert", s.escaped},
+	} {
+		if field.Value != "" {
+			r.Header.Add(field.Name, field.Value)
+		}
+	}
+	return true
+}
+
+// allows refuses a subject that is not wanted.
+func (f *clientCert) allows(ex *exchange.Exchange, subject string) bool {
+	if f.Subject == nil || f.Subject.MatchString(subject) {
+		return true
+	}
+	ex.Answer(403, "403 Forbidden: the client certificate is not one of those that may pass\n")
+	return false
+}
+
+// refuse ends the connection too: the client can show another certificate only by
+// beginning a new one.
+func (f *clientCert) refuse(ex *exchange.Exchange, why string) bool {
+	if f.ErrorPage != nil {
+		sendTo(ex, 302, f.ErrorPage.appendURL(nil, ex, &f.place))
+	} else {
+		ex.Answer(400, "400 Bad Request: "+why+"\n")
+	}
+	ex.Response.Close = true
+	return false
+}
+
+// madeFor reports whether a connection was made for a host. A client that means an
+// address asks for no name.
+func madeFor(h *exchange.Handshake, host []byte) bool {
+	name, _ := exchange.SplitHost(host)
+	name = bytes.TrimSuffix(name, []byte{'.'})
+	if h.ServerName != "" {
+		return exchange.EqualFold(name, h.ServerName)
+	}
+	_, err := netip.ParseAddr(string(bytes.Trim(name, "[]")))
+	return err == nil
+}
+
+// shown is what is known of the certificate of one connection, until the first
+// certificate or list that vouches for it expires.
+type shown struct {
+	verify, subject, issuer, escaped string // for the upstream
+	matched                          string // what Subject is searched in
+	good, stranger                   bool
+	until                            time.Time
+}
+
+// judge returns what is known of a chain, worked out once for each connection.
+func (f *clientCert) judge(h *exchange.Handshake, now time.Time) *shown {
+	if s, ok := h.Recall(f.ClientCert).(*shown); ok && now.Before(s.until) {
+		return s
+	}
+	leaf := h.Chain[0]
+	s := &shown{subject: distinguishedName(leaf.RawSubject, ""), issuer: distinguishedName(leaf.RawIssuer, ""), matched: distinguishedName(leaf.RawSubject, "=")}
+	if f.Pass {
+		s.escaped = string(appendComponent(nil, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})))
+	}
+	until, err := f.verify(h.Chain, now)
+	if s.good = err == nil; s.good {
+		s.verify, s.until = "SUCCESS", until
+	} else {
+		s.stranger = isStranger(err)
+		s.verify, s.until = "FAILED:"+reasonOf(leaf, err), now.Add(time.Minute) // it may be too early
+	}
+	h.Remember(f.ClientCert, s)
+	return s
+}

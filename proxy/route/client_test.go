@@ -1,0 +1,96 @@
+package route
+
+import (
+	"crypto/x509"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/test/certificate"
+)
+
+// TestWhoIsAskedForCertificates: an Ingress asks for its own paths. In adopted
+// classes what it asks holds for others of its namespace too, as it did in
+// ingress-nginx, and for nobody else's.
+func TestWhoIsAskedForCertificates(t *testing.T) {
+	c := newCrime().others
+	add := func(namespace, name, class string, with map[string]string, paths ...string) {
+		ing := fuzzIngress(namespace, "clients.test", with, paths...)
+		ing.Name, ing.Spec.IngressClassName = name, &class
+		if namespace == "n" && class == "nginx" && name == "default" {
+			ing.Spec.DefaultBackend = &networkingv1.IngressBackend{Service: ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service}
+		}
+		c = c.With(ing)
+	}
+	secret := map[string]string{NginxPrefix + "auth-tls-secret": "ca"}
+	c = c.With(certificate.Authorities("n", "ca", certificate.Root(t, "root").PEM()))
+	add("n", "guarded", "nginx", secret, "/admin")
+	add("n", "beside", "nginx", nil, "/beside", "/.well-known/acme-challenge/token")
+	add("n", "default", "nginx", nil, "/x")
+	add("n", "off", "nginx", map[string]string{NginxPrefix + "auth-tls-secret": "ca", NginxPrefix + "auth-tls-verify-client": "off"}, "/off")
+	add("n", "ours", ingressclass.DefaultName, nil, "/ours")
+	add("evil", "theirs", "nginx", nil, "/theirs")
+	table := Compile(c, nil, crimeOptions())
+	got := map[string]bool{}
+	for r := range table.Routes() {
+		if r.Host == "clients.test" {
+			got[r.Path] = r.Filters != nil && r.Filters.Clients.Asks()
+			if got[r.Path] != r.guards() {
+				t.Errorf("%s asks %v, guards %v", r.Path, got[r.Path], r.guards())
+			}
+		}
+	}
+	want := map[string]bool{"/admin": true, "/beside": true, "/.well-known/acme-challenge/token": false, "/x": true, "": true, "/off": false, "/ours": false, "/theirs": false}
+	if !maps.Equal(got, want) {
+		t.Errorf("asked are %v, want %v", got, want)
+	}
+}
+
+// TestAskedAuthorities: clients are asked where any request of the server name may
+// need a certificate, and shown the authorities where there is one choice of them.
+func TestAskedAuthorities(t *testing.T) {
+	root, other := certificate.Root(t, "root"), certificate.Root(t, "other")
+	c := newCrime().others.With(certificate.Authorities("n", "ca", root.PEM())).With(certificate.Authorities("n", "ca2", other.PEM()))
+	add := func(name, host string, with ...string) {
+		given := map[string]string{}
+		for i := 0; i < len(with); i += 2 {
+			given[NginxPrefix+with[i]] = with[i+1]
+		}
+		ing := fuzzIngress("n", host, given, "/"+name)
+		ing.Name = name
+		c = c.With(ing)
+	}
+	add("one", "one.test", "auth-tls-secret", "ca")
+	add("open", "one.test")
+	add("two", "two.test", "auth-tls-secret", "ca")
+	add("deux", "two.test", "auth-tls-secret", "ca2")
+	add("wild", "*.wild.test", "auth-tls-secret", "ca")
+	add("below", "a.wild.test")
+	add("both", "b.wild.test", "auth-tls-secret", "ca2")
+	add("any", "any.test", "auth-tls-secret", "ca", "auth-tls-verify-client", "optional_no_ca")
+	add("off", "off.test", "auth-tls-secret", "ca", "auth-tls-verify-client", "off")
+	add("bad", "bad.test", "auth-tls-secret", "none")
+	table := Compile(c, nil, crimeOptions())
+	pool := x509.NewCertPool()
+	pool.AddCert(root.Certificate)
+	for name, want := range map[string]struct {
+		asked bool
+		pool  *x509.CertPool
+	}{
+		"one.test": {true, pool}, "ONE.test.": {true, pool}, "two.test": {true, nil}, "a.wild.test": {true, pool}, "b.wild.test": {true, nil},
+		"c.wild.test": {true, pool}, "wild.test": {}, "any.test": {true, nil}, "off.test": {}, "bad.test": {}, "nothing.test": {}, "": {},
+	} {
+		authorities, asked := table.ClientCAs(name)
+		if asked != want.asked || (authorities == nil) != (want.pool == nil) || authorities != nil && !authorities.Equal(want.pool) {
+			t.Errorf("%q: asked %v for %v", name, asked, authorities)
+		}
+	}
+	if !slices.ContainsFunc(table.Problems, func(p snapshot.Problem) bool { return strings.Contains(p.Message, "n/none does not exist") }) {
+		t.Errorf("nobody is told of the missing Secret: %v", table.Problems)
+	}
+}

@@ -1,0 +1,99 @@
+package route
+
+import (
+	"crypto/x509"
+
+	"quayside.io/proxy/filter"
+)
+
+// ingress-nginx asks all clients of a host for a certificate if one of its Ingresses
+// does. Here each Ingress decides about its own paths, so that nobody shuts those of
+// others; but in adopted classes what one Ingress asks holds for those of its
+// namespace, too, which say nothing themselves: they were guarded before.
+
+// clientsOf returns what holds for the routes of adopted classes in each namespace,
+// nil for nothing. The oldest Ingress counts.
+func clientsOf(parts []*part) map[string]*filter.ClientCert {
+	var all map[string]*filter.ClientCert
+	for _, c := range parts {
+		r := c.fallback
+		if len(c.routes) > 0 {
+			r = c.routes[0]
+		}
+		namespace := c.unit.ref.Namespace
+		if r == nil || !r.nginx || r.Filters == nil || !r.Filters.Clients.Asks() || all[namespace] != nil {
+			continue
+		}
+		if all == nil {
+			all = map[string]*filter.ClientCert{}
+		}
+		all[namespace] = r.Filters.Clients
+	}
+	return all
+}
+
+// sharesClients reports whether r takes what others of its namespace ask of clients.
+// Challenges of ACME come without TLS.
+func sharesClients(r *Route) bool {
+	_, challenge := cutPrefix([]byte(r.match), acmePath)
+	return r.nginx && (r.Filters == nil || r.Filters.Clients == nil) && !challenge
+}
+
+// ask has clients of r, which is a copy, asked for a certificate.
+func (r *Route) ask(c *filter.ClientCert) {
+	f := filter.Settings{}
+	if r.Filters != nil {
+		f = *r.Filters
+	}
+	f.Clients = c
+	r.Filters, r.guarded = &f, true
+}
+
+// clientCAs says which certificates clients are asked for. With no pool any will
+// do: they are verified later, and by the route.
+type clientCAs struct{ pool *x509.CertPool }
+
+// clientCAsOf returns what the clients of a host with these routes are asked for.
+func clientCAsOf(routes []*Route) *clientCAs {
+	var asked *filter.ClientCert
+	for _, r := range routes {
+		switch f := r.Filters; {
+		case f == nil || !f.Clients.Asks():
+		case asked == nil:
+			asked = f.Clients
+		case asked != f.Clients:
+			return &clientCAs{}
+		}
+	}
+	switch {
+	case asked == nil:
+		return nil
+	case asked.Mode == filter.ClientUnverified:
+		return &clientCAs{}
+	}
+	return &clientCAs{asked.Roots}
+}
+
+// ClientCAs reports whether clients that ask for a server name are to be asked for a
+// certificate, because some request to it may need one, and by which authorities;
+// nil: any.
+func (t *Table) ClientCAs(serverName string) (authorities *x509.CertPool, asked bool) {
+	var buf [maxHost]byte
+	name := appendHost(buf[:0], serverName)
+	for rank := exactly; rank <= anyHost; rank++ {
+		h := t.host(name, rank)
+		if h == nil {
+			continue
+		}
+		if h.clients != nil {
+			if asked {
+				return nil, true
+			}
+			authorities, asked = h.clients.pool, true
+		}
+		if h.sealed {
+			break
+		}
+	}
+	return authorities, asked
+}
