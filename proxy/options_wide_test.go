@@ -37,6 +37,7 @@ func wideCases() []wideCase {
 		return all
 	}
 	const secure = "/\nX-Forwarded-Proto: https"
+	const zipped = "/\nAccept-Encoding: gzip"
 	sts := "Strict-Transport-Security: "
 	big := "POST /\n\n" + strings.Repeat("x", 1<<20+1)
 	return []wideCase{
@@ -73,6 +74,18 @@ func wideCases() []wideCase {
 		{"denylist-source-range", only("denylist-source-range", "127.0.0.0/8"), nil, "/", 403, "", ""},
 		{"global-auth-url", only("global-auth-url", "http://auth.test"), nil, "/", 503, "global-auth-url", ""},
 		{"hide-headers", only("hide-headers", "X-Powered-By,x-secret"), nil, "/", 200, "X-Shown", "X-Secret"},
+		{"use-gzip", only("use-gzip", "true", "gzip-min-length", "1"), nil, zipped, 200, "Content-Encoding: gzip\r\n", ""},
+		{"use-gzip", only("use-gzip", "true", "gzip-min-length", "1"), nil, "/\nAccept-Encoding: gzip;q=0, br", 200, "Vary: Accept-Encoding\r\n", "Content-Encoding"},
+		{"use-gzip", only("use-gzip", "false", "gzip-min-length", "1"), nil, zipped, 200, "uri=/ ", "Vary"},
+		{"gzip-level", only("use-gzip", "true", "gzip-min-length", "1", "gzip-level", "9"), nil, zipped, 200, "Content-Encoding: gzip\r\n", ""},
+		{"gzip-min-length", only("use-gzip", "true"), nil, zipped, 200, "uri=/ ", "Vary"},
+		{"gzip-types", only("use-gzip", "true", "gzip-min-length", "1", "gzip-types", "text/css"), nil, zipped, 200, "uri=/ ", "Vary"},
+		{"gzip-types", only("use-gzip", "true", "gzip-min-length", "1", "gzip-types", "*"), nil, zipped, 200, "Content-Encoding: gzip\r\n", ""},
+		{"gzip-disable", only("use-gzip", "true", "gzip-min-length", "1", "gzip-disable", "msie6 ^old/[12]"), nil, zipped + "\nUser-Agent: Old/2.0", 200, "Vary: Accept-Encoding\r\n", "Content-Encoding"},
+		{"enable-brotli", only("use-gzip", "true", "gzip-min-length", "1", "enable-brotli", "true"), nil, "/\nAccept-Encoding: gzip, br", 200, "Content-Encoding: br\r\n", ""},
+		{"brotli-level", only("enable-brotli", "true", "brotli-level", "0"), nil, "/\nAccept-Encoding: br", 200, "Content-Encoding: br\r\n", ""},
+		{"brotli-min-length", only("enable-brotli", "true", "brotli-min-length", "1000"), nil, "/\nAccept-Encoding: br", 200, "uri=/ ", "Vary"},
+		{"brotli-types", only("enable-brotli", "true", "brotli-types", "text/css"), nil, "/\nAccept-Encoding: br", 200, "uri=/ ", "Vary"},
 		{"proxy-body-size", nil, nil, big, 413, "", ""},
 		{"proxy-body-size", only("proxy-body-size", "2m"), nil, big, 200, "", ""},
 		{"proxy-body-size", only("proxy-body-size", "1k"), only("proxy-body-size", "0"), big, 200, "", ""},

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"regexp"
+
+	"quayside.io/proxy/coding"
 )
 
 // Settings are what the options of an Ingress ask of the filters of its routes:
@@ -45,6 +47,8 @@ type Settings struct {
 	HideHeaders []string
 	// Headers are set in every response.
 	Headers []Header
+	// Compress encodes responses.
+	Compress *Compress
 }
 
 // Header is one field to set.
@@ -124,6 +128,8 @@ type Tools struct {
 	Answers *Answers
 	// Memory is that of the bodies that are being copied.
 	Memory *Memory
+	// Encoders compress for all routes.
+	Encoders *coding.Encoders
 	// Place is where the route stands.
 	Place Place
 }
@@ -131,7 +137,7 @@ type Tools struct {
 // NewTools returns the tools of one process; seed is a secret that keeps clients from
 // choosing what they are counted with.
 func NewTools(seed maphash.Seed) Tools {
-	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed), Answers: NewAnswers(), Asker: nobody{}, Memory: NewMemory(64 << 20)}
+	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed), Answers: NewAnswers(), Asker: nobody{}, Memory: NewMemory(64 << 20), Encoders: &coding.Encoders{}}
 }
 
 // Host is what the filters of a route owe to the host that it is on.
@@ -177,5 +183,6 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })
 	add(s.ForwardedPrefix != "", func() Filter { return forwardedPrefix(s.ForwardedPrefix) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers) })
+	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })
 	return c
 }

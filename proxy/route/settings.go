@@ -52,6 +52,7 @@ type settings struct {
 	serviceAddress bool // service-upstream
 	limitCode      int  // limit-req-status-code
 	limitConnCode  int  // limit-conn-status-code
+	compress       compressOptions
 }
 
 // defaults are the settings of an Ingress without annotations where no ConfigMap
@@ -64,6 +65,7 @@ func defaults(k ingressclass.Class) settings {
 		s.tls.hsts.on = true
 	}
 	s.cors = corsDefaults()
+	s.compress = compressDefaults()
 	s.share()
 	return s
 }

@@ -129,6 +129,7 @@ func (w *wide) problem(f finding) {
 func (w *wide) finish() {
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		s.tls.header = s.tls.hsts.value()
+		s.filters.Compress = s.compress.filter()
 		if f := s.finishLocation(nil); f != nil && s == &w.own {
 			w.problem(finding{InvalidOption, f.message})
 		}

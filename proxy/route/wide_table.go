@@ -4,13 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"quayside.io/proxy/coding"
 	"quayside.io/proxy/filter"
 )
 
 // wideTable returns every key of the ConfigMap of ingress-nginx that this product
 // knows, ordered. It is the one place where such an option is defined.
 func wideTable() []wideOption {
-	table := slices.Concat(wideGuards(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideAnnotations(), wideProcess())
+	table := slices.Concat(wideGuards(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideCompression(), wideAnnotations(), wideProcess())
 	slices.SortFunc(table, func(a, b wideOption) int { return strings.Compare(a.key, b.key) })
 	return table
 }
@@ -159,16 +160,26 @@ func wideResponses() []wideOption {
 		{key: "server-tokens", unset: "false", effect: ignored, doc: "say the version of the proxy, which is never said here"},
 		{key: "allow-backend-server-header", unset: "false", effect: noOp, doc: "pass the backend's Server", differ: "always passed; there is none of ours"},
 		{key: "relative-redirects", unset: "false", effect: ignored, doc: "redirects without scheme and host"},
-		{key: "use-gzip", unset: "false", effect: ignored, doc: "compress responses"},
-		{key: "gzip-level", unset: "1", effect: noOp, doc: "of use-gzip"},
-		{key: "gzip-min-length", unset: "256", effect: noOp, doc: "of use-gzip"},
-		{key: "gzip-types", effect: noOp, doc: "of use-gzip"},
-		{key: "gzip-disable", effect: noOp, doc: "of use-gzip"},
-		{key: "enable-brotli", unset: "false", effect: ignored, doc: "compress responses"},
-		{key: "brotli-level", unset: "4", effect: noOp, doc: "of enable-brotli"},
-		{key: "brotli-min-length", unset: "20", effect: noOp, doc: "of enable-brotli"},
-		{key: "brotli-types", effect: noOp, doc: "of enable-brotli"},
 		{key: "default-type", unset: "text/html", effect: noOp, doc: "type of files, which are not served here"},
+	}
+}
+
+func wideCompression() []wideOption {
+	gzip := func(o *compressOptions) *filter.Compression { return &o.gzip }
+	brotli := func(o *compressOptions) *filter.Compression { return &o.brotli }
+	return []wideOption{
+		{key: "use-gzip", unset: "false", effect: applied, parse: forEach(parseCompressSwitch(func(o *compressOptions) *bool { return &o.useGzip })),
+			doc:    "compress responses by gzip; where a page shows both a secret and what a client sent, its length tells of the secret (BREACH)",
+			differ: "Cache-Control: no-transform is obeyed, a response that has a digest is left alone, and so is what comes while 256 others are compressed"},
+		{key: "gzip-level", unset: "1", effect: applied, parse: forEach(parseCompressLevel(gzip, 1, coding.MaxGzip)), doc: "level of use-gzip, 1 to 9"},
+		{key: "gzip-min-length", unset: "256", effect: applied, parse: forEach(parseCompressLength(gzip)), doc: "least length for use-gzip, where it is known"},
+		{key: "gzip-types", effect: applied, parse: forEach(parseCompressTypes(gzip)), doc: "media types for use-gzip beside text/html; * is any"},
+		{key: "gzip-disable", effect: applied, parse: forEach(parseCompressNot), doc: "patterns of User-Agents without use-gzip", differ: "patterns are RE2; msie6 is nobody any more"},
+		{key: "enable-brotli", unset: "false", effect: applied, parse: forEach(parseCompressSwitch(func(o *compressOptions) *bool { return &o.useBrotli })),
+			doc: "compress responses by brotli, which clients get that take both; BREACH as with use-gzip", differ: "as use-gzip"},
+		{key: "brotli-level", unset: "4", effect: applied, parse: forEach(parseCompressLevel(brotli, 0, coding.MaxBrotli)), doc: "level of enable-brotli, 0 to 11"},
+		{key: "brotli-min-length", unset: "20", effect: applied, parse: forEach(parseCompressLength(brotli)), doc: "least length for enable-brotli, where it is known"},
+		{key: "brotli-types", effect: applied, parse: forEach(parseCompressTypes(brotli)), doc: "media types for enable-brotli beside text/html; * is any"},
 	}
 }
 
