@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"slices"
@@ -31,6 +32,9 @@ type ExternalAuth struct {
 	// says, and not longer than the answer itself allows.
 	CacheKey *Template
 	CacheFor []CacheTime
+	// Except are paths that nobody is asked about, nor about what is below. They do
+	// not end in a slash.
+	Except []string
 }
 
 // copies reports whether the upstream is sent a field of the answer.
@@ -74,6 +78,9 @@ func newExternal(o *ExternalAuth, tools Tools) *external {
 
 // guard asks, or remembers.
 func (e *external) guard(ex *exchange.Exchange) ruling {
+	if e.excepts(ex.Request.Path) {
+		return ruling{}
+	}
 	var key answerKey
 	now := ex.Request.Received
 	if e.CacheKey != nil {
@@ -90,6 +97,14 @@ func (e *external) guard(ex *exchange.Exchange) ruling {
 		a = e.relevant(a, key, now)
 	}
 	return rulingOf(a)
+}
+
+// excepts reports whether nobody is asked about a path. What is escaped in it may
+// mean something else to a backend, and is asked about.
+func (e *external) excepts(path []byte) bool {
+	return len(e.Except) > 0 && bytes.IndexByte(path, '%') < 0 && slices.ContainsFunc(e.Except, func(s string) bool {
+		return len(path) >= len(s) && string(path[:len(s)]) == s && (len(path) == len(s) || path[len(s)] == '/')
+	})
 }
 
 // rulingOf is what an answer says.

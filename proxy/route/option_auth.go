@@ -36,8 +36,8 @@ func externalAuth() []option {
 			doc: "what answers of auth-url are remembered by", differ: "an answer with Vary or Expires is not remembered"},
 		{key: "auth-cache-duration", scope: ofLocation, unset: "200 202 401 5m", risk: riskMedium, effect: applied, guard: true, parse: parseAuthCacheFor,
 			doc: "how long answers of auth-url are remembered"},
-		{key: "enable-global-auth", scope: ofLocation, unset: "true", risk: riskLow, effect: noOp,
-			doc: "opt out of global authentication, which does not exist here"},
+		{key: "enable-global-auth", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseGlobalAuth,
+			doc: "whether global-auth-url of the proxy is asked", matters: func(v string) bool { return v != "" }},
 		{key: "auth-keepalive", scope: ofLocation, unset: "0", risk: riskLow, effect: noOp, doc: "idle connections to auth-url"},
 		{key: "auth-keepalive-requests", scope: ofLocation, unset: "1000", risk: riskLow, effect: noOp, doc: "requests on one connection to auth-url"},
 		{key: "auth-keepalive-share-vars", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp,
@@ -57,6 +57,32 @@ type authOptions struct {
 func (s *settings) auth() *authOptions {
 	s.external.given = true
 	return &s.external
+}
+
+// forGlobal parses a companion of global-auth-url as that of auth-url.
+func forGlobal(parse func(*settings, string) error) func(w *wide, value string) error {
+	return forEach(func(s *settings, value string) error {
+		own := s.external
+		s.external = s.global
+		err := parse(s, value)
+		s.global, s.external = s.external, own
+		return err
+	})
+}
+
+// parseGlobalAuth reads whether the service of the proxy is asked.
+func parseGlobalAuth(s *settings, value string) error {
+	on, err := parseBool(value)
+	s.globalOff = err == nil && !on
+	return err
+}
+
+// parseGlobalSignin refuses at once what could not be made for any Ingress.
+func parseGlobalSignin(s *settings, value string) error {
+	if _, err := signinAddress(value, "rd", false); err != nil {
+		return err
+	}
+	return parseAuthSignin(s, value)
 }
 
 func parseAuthURL(s *settings, value string) (err error) {
@@ -175,13 +201,17 @@ func parseNginxTime(text string) (time.Duration, error) {
 // finishAuth closes a route that would be asked about, but by nobody, or by whom
 // the client chooses.
 func (s *settings) finishAuth(r refs) *finding {
-	o := &s.external
+	o, name := &s.external, "auth-url"
+	if !o.given && !s.globalOff && s.global.URL != nil {
+		o, name = &s.global, "auth-url, by global-auth-url of the proxy,"
+		s.touched = true
+	}
 	if !o.given || o.URL == nil && s.closed != "" {
 		return nil
 	}
 	auth, err := o.made(r)
 	if err != nil {
-		f := s.closeFor("auth-url", "guards access and ", err)
+		f := s.closeFor(name, "guards access and ", err)
 		return &f
 	}
 	s.filters.External = auth

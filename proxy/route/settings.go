@@ -34,6 +34,8 @@ type settings struct {
 	upstreamSecret string // proxy-ssl-secret
 	basic          basicOptions
 	external       authOptions
+	global         authOptions // of the proxy, unless external is given,
+	globalOff      bool        // or it is switched off
 	clients        clientOptions
 	mirror         filter.Mirror
 	customHeaders  string // custom-headers
@@ -65,6 +67,7 @@ func defaults(k ingressclass.Class) settings {
 		s.tls.hsts.on = true
 	}
 	s.cors = corsDefaults()
+	s.global.Except = []string{acmePath}
 	s.compress = compressDefaults()
 	s.share()
 	return s

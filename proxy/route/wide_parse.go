@@ -118,17 +118,20 @@ func parseTLSCode(s *settings, value string) error {
 	return nil
 }
 
-func parsePlainPaths(s *settings, value string) error {
-	var list []string
-	for word := range words(value) {
-		path, ok := Normalize(nil, []byte(word))
-		if !ok {
-			return fmt.Errorf("%q is not a path", word)
+// parsePaths reads paths, each with all below.
+func parsePaths(of func(*settings) *[]string) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		var list []string
+		for word := range words(value) {
+			path, ok := Normalize(nil, []byte(word))
+			if !ok {
+				return fmt.Errorf("%q is not a path", word)
+			}
+			list = append(list, strings.TrimSuffix(string(path), "/"))
 		}
-		list = append(list, strings.TrimSuffix(string(path), "/"))
+		*of(s) = list
+		return nil
 	}
-	s.tls.plain = list
-	return nil
 }
 
 func parseHSTS(of func(*hstsOptions) *bool) func(s *settings, value string) error {

@@ -1,0 +1,103 @@
+package proxy_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+)
+
+// TestGlobalAuth: a service that the ConfigMap names is asked about every route that
+// has none of its own and did not decline, as the keys global-auth-* say.
+func TestGlobalAuth(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) { o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"} })
+	gate := &gatekeeper{}
+	asked, other, web := httptest.NewServer(gate), httptest.NewServer(http.NotFoundHandler()), httptest.NewServer(listing())
+	defer asked.Close()
+	defer other.Close()
+	defer web.Close()
+	for name, s := range map[string]*httptest.Server{"web": web, "gate": asked, "other": other} {
+		files.Put(service(name, corev1.ServicePort{Port: 80}), slice(name, "", strings.TrimPrefix(s.URL, "http://")))
+	}
+	const url = "http://gate.default.svc.cluster.local/"
+	files.Put(annotated("plain", "plain.test", nil), annotated("out", "out.test", map[string]string{"enable-global-auth": "false"}),
+		annotated("in", "in.test", map[string]string{"enable-global-auth": "perhaps"}), annotated("own", "own.test", map[string]string{"auth-url": "http://other.default.svc/"}),
+		annotated("listed", "listed.test", map[string]string{"denylist-source-range": "127.0.0.0/8"}))
+	addr := bound(p, false)
+	const yes = "\nCookie: say=yes"
+	for _, k := range []struct {
+		key           string
+		data          map[string]string
+		host, request string
+		status        int
+		says          string
+	}{
+		{"global-auth-url", nil, "plain.test", "/", 401, `Bearer realm="gate"`},
+		{"global-auth-url", nil, "plain.test", "/" + yes, 200, "Cookie: say=yes"},
+		{"global-auth-url", nil, "listed.test", "/" + yes, 403, "may not pass"},
+		{"global-auth-url", nil, "own.test", "/" + yes, 500, ""},
+		{"global-auth-url", nil, "unknown.test", "/", 404, ""},
+		{"enable-global-auth", nil, "out.test", "/", 200, ""},
+		{"enable-global-auth", nil, "in.test", "/", 401, ""},
+		{"global-auth-method", map[string]string{"global-auth-method": "BREW"}, "plain.test", "/" + yes, 503, "global-auth-method"},
+		{"global-auth-method", map[string]string{"global-auth-method": "POST"}, "plain.test", "/posted" + yes, 200, ""},
+		{"global-auth-signin", map[string]string{"global-auth-signin": "https://login.test/start"}, "plain.test", "/x", 302, "Location: https://login.test/start?rd=http://plain.test%2Fx\r\n"},
+		{"global-auth-signin", map[string]string{"global-auth-signin": "javascript:x"}, "plain.test", "/" + yes, 503, "global-auth-signin"},
+		{"global-auth-signin-redirect-param", map[string]string{"global-auth-signin": "https://login.test/start", "global-auth-signin-redirect-param": "back"}, "plain.test", "/x", 302, "?back=http"},
+		{"global-auth-response-headers", map[string]string{"global-auth-response-headers": "X-User"}, "plain.test", "/" + yes + "\nX-User: root", 200, "X-User: ann; admin\r\n"},
+		{"global-auth-request-redirect", map[string]string{"global-auth-request-redirect": "https://$host/back"}, "plain.test", "/redirected" + yes, 200, ""},
+		{"global-auth-cache-key", map[string]string{"global-auth-cache-key": "$cookie_say", "global-auth-cache-duration": "202 1h"}, "plain.test", "/" + yes, 200, ""},
+		{"global-auth-always-set-cookie", map[string]string{"global-auth-url": url + "cookies", "global-auth-always-set-cookie": "true"}, "plain.test", "/missing" + yes, 404, "Set-Cookie: one=1\r\n"},
+		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenge/x", 200, ""},
+		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenge/../../x", 401, ""},
+		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenge/x%2F..%2F..%2Fx", 400, ""},
+		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenge/x%3F", 401, ""},
+		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenger", 401, ""},
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/open/x", 200, ""},
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/healthy", 401, ""},
+	} {
+		t.Run(k.key, func(t *testing.T) {
+			cm := configMap("wide", "global-auth-url", url)
+			maps.Copy(cm.Data, k.data)
+			files.Put(cm)
+			var status int
+			var said string
+			defer func() {
+				if t.Failed() {
+					t.Logf("%v, %s %q: %d %q", k.data, k.host, k.request, status, said)
+				}
+			}()
+			eventually(t, k.key+" acts", func() bool {
+				status, said = ask(t, addr, k.host, k.request)
+				return status == k.status && strings.Contains(said, k.says)
+			})
+			switch q, _ := gate.last(); k.key {
+			case "global-auth-method":
+				eventually(t, "it is asked so", func() bool {
+					ask(t, addr, k.host, k.request)
+					q, _ = gate.last()
+					return k.status != 200 || q.Method == "POST"
+				})
+			case "global-auth-cache-key":
+				eventually(t, "it is not asked again", func() bool {
+					_, before := gate.last()
+					ask(t, addr, k.host, k.request)
+					_, after := gate.last()
+					return before == after
+				})
+			case "global-auth-request-redirect":
+				eventually(t, "it is told so", func() bool {
+					ask(t, addr, k.host, k.request)
+					q, _ = gate.last()
+					return q.Header.Get("X-Auth-Request-Redirect") == "https://plain.test/back"
+				})
+			}
+		})
+	}
+}
