@@ -12,7 +12,10 @@ func bgpRows() []suiteRow {
 }
 
 func bgpServiceRows() []suiteRow {
-	const adverts = "test/e2e TestBGPAdvertisements"
+	const (
+		adverts = "test/e2e TestBGPAdvertisements"
+		kinds   = "test/e2e TestBGPPeersAndNodesOfManyKinds"
+	)
 	return []suiteRow{
 		{file: "bgp.go", title: "ExternalTrafficPolicy Cluster: v4, v6, dual, annotation IPs",
 			tests: []string{"test/e2e TestBGPRouterLearnsServices", adverts, "speaker/announce/testdata/bgp-cluster-policy.txt"}},
@@ -21,9 +24,9 @@ func bgpServiceRows() []suiteRow {
 		{file: "bgp.go", title: "GracefulRestart: the data plane keeps working with it, has a downtime without",
 			tests: []string{"test/e2e TestBGPGracefulRestart", "speaker/bgp TestFRRKeepsRoutesOverARestart", "speaker/bgp TestBIRDKeepsRoutesOverARestart"}},
 		{file: "bgp.go", title: "not announced from a node with NetworkUnavailable",
-			tests: []string{"speaker/announce/testdata/bgp-barred.txt"}},
+			tests: []string{kinds, "speaker/announce/testdata/bgp-barred.txt"}},
 		{file: "bgp.go", title: "service with overlapping (shared) IPs",
-			tests: []string{"speaker/announce/testdata/bgp-shared.txt"}},
+			tests: []string{kinds, "speaker/announce/testdata/bgp-shared.txt"}},
 		{file: "bgp.go", title: "pool by range and by prefix",
 			tests: []string{"controller/assign/testdata/pool_by_range_and_prefix.yaml", adverts}},
 		{file: "bgp.go", title: "propagation: community", tests: []string{adverts + ": bgp.go: community"}},
@@ -41,7 +44,8 @@ func bgpServiceRows() []suiteRow {
 		{file: "bgp.go", title: "two protocols at once",
 			tests: []string{"test/e2e TestBGPBesideLayer2", "speaker/announce/testdata/bgp-beside-layer2.txt"}},
 		{file: "bgp_multiprotocol.go", title: "both families via v4", tests: []string{adverts}},
-		{file: "bgp_multiprotocol.go", title: "both families via v6, and via a link-local address", tests: []string{"speaker/bgp TestFRROverIPv6"}},
+		{file: "bgp_multiprotocol.go", title: "both families via v6, and via a link-local address",
+			tests: []string{"speaker/bgp TestFRROverIPv6", "speaker/bgp TestFRRUnnumbered", "test/e2e TestBGPUnnumbered"}},
 		{file: "bgp_multiprotocol.go", title: "localPref and communities on both",
 			tests: []string{adverts + ": bgp.go: localPref", adverts + ": bgp.go: community"}},
 	}
@@ -52,7 +56,7 @@ func bgpSessionRows() []suiteRow {
 	return []suiteRow{
 		{file: "bgp.go", title: "peers with routerID", tests: []string{"speaker/bgp TestBIRDReflectsOurRoutes", "speaker/announce/testdata/bgp-peers.txt"}},
 		{file: "bgp.go", title: "GracefulRestart peers", tests: []string{kinds + ": graceful restart", "test/e2e TestBGPGracefulRestart"}},
-		{file: "bgp.go", title: "peers with localASN", tests: []string{"speaker TestSessionsInTheDriversWords", "speaker/announce/testdata/bgp-peers.txt"}},
+		{file: "bgp.go", title: "peers with localASN", tests: []string{"test/e2e TestBGPPeersAndNodesOfManyKinds", "speaker TestSessionsInTheDriversWords", "speaker/announce/testdata/bgp-peers.txt"}},
 		{file: "bgp.go", title: "secret ref for the password",
 			tests: []string{"test/e2e TestBGPRouterLearnsServices", "test/e2e TestBGPPasswordRotation", "speaker TestPasswordsComeFromTheNamespaceOfQuayside"}},
 		{file: "bgp.go", title: "BFD profile default, full, echo, and no flap",
@@ -79,7 +83,7 @@ func bgpSelectorRows() []suiteRow {
 		{file: "node_selector.go", title: "labelling a node", tests: []string{adverts + "updates in place"}},
 		{file: "node_selector.go", title: "updating one selector", tests: []string{adverts + "node_selector.go: one of its selectors is updated", adverts + "updates in place"}},
 		{file: "node_selector.go", title: "limited nodes", tests: []string{adverts + "node_selector.go: limited nodes"}},
-		{file: "node_selector.go", title: "different MyASN per node", tests: []string{"speaker/announce/testdata/bgp-disjoint-peers.txt"}},
+		{file: "node_selector.go", title: "different MyASN per node", tests: []string{"test/e2e TestBGPPeersAndNodesOfManyKinds", "speaker/announce/testdata/bgp-disjoint-peers.txt"}},
 		{file: "service_selector.go", title: "pool and service selectors",
 			tests: []string{adverts + "service_selector.go: pool and Service selectors", "speaker/announce/testdata/bgp-service-selectors.txt"}},
 		{file: "service_selector.go", title: "multiple selectors", tests: []string{adverts + "service_selector.go: several selectors"}},
