@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -303,7 +304,13 @@ func (s *session) do(a fsm.Action) error {
 		s.hangUp()
 		return nil
 	case fsm.Failed:
-		s.failed(a.Reason)
+		// Its half of the handshake may have had the TTL of the machine; nothing
+		// that it says after that does.
+		if why := a.Reason; s.settings.TTLSecurity && strings.Contains(why, "not done with "+fsm.OpenSent.String()) {
+			s.failed(why + " (" + withoutTTLSecurity + ")")
+		} else {
+			s.failed(why)
+		}
 		return nil
 	case fsm.Down:
 		s.wentDown(a.Reason)

@@ -41,11 +41,19 @@ func dial(ctx context.Context, s *Settings) (net.Conn, error) {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}
 	c, err := d.DialContext(ctx, "tcp", to.String())
-	if err != nil && s.Password != "" && isTimeout(err) {
-		err = fmt.Errorf("%w (so it looks if the passwords differ)", err)
+	if err != nil && isTimeout(err) {
+		switch {
+		case s.Password != "":
+			err = fmt.Errorf("%w (so it looks if the passwords differ)", err)
+		case s.TTLSecurity:
+			err = fmt.Errorf("%w (%s)", err, withoutTTLSecurity)
+		}
 	}
 	return c, err
 }
+
+// withoutTTLSecurity is a guess at why a peer is silent.
+const withoutTTLSecurity = "so it looks if the peer has no TTL security, or is further away than the next hop"
 
 // numbered names the interface of a link-local address by its number: package
 // net remembers for a minute which one a name had, and interfaces are made anew.
