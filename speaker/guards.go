@@ -20,7 +20,7 @@ func guards(sessions []announce.Session, links []announce.Interface) *bfd.Want {
 			continue
 		}
 		want.Sessions[p.Name] = bfd.Session{
-			Peer: p.Peer, Local: p.Source, Multihop: p.MultiHop || p.IsInternal() && isElsewhere(p.Peer, links), MinimumTTL: p.BFD.MinimumTTL,
+			Peer: p.Peer, Local: p.Source, VRF: p.VRF, Multihop: p.MultiHop || p.IsInternal() && isElsewhere(p.Peer, links), MinimumTTL: p.BFD.MinimumTTL,
 			Transmit: p.BFD.Transmit, Receive: p.BFD.Receive, Multiplier: p.BFD.Multiplier, Passive: p.BFD.Passive,
 		}
 	}

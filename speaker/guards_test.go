@@ -25,13 +25,14 @@ func TestGuardsOfSessions(t *testing.T) {
 		{Name: "inner", Peer: router, ASN: 1, PeerASN: 1, BFD: &announce.BFD{}},
 		{Name: "inner far", Peer: beyond, ASN: 1, PeerASN: 1, BFD: &announce.BFD{}},
 		{Name: "inner dynamic", Peer: beyond, ASN: 1, Kinship: announce.Internal, BFD: &announce.BFD{}},
+		{Name: "in a VRF", Peer: router, VRF: "red", BFD: &announce.BFD{}},
 		{Name: "outer", Peer: beyond, ASN: 1, PeerASN: 2, BFD: &announce.BFD{}},
 	}
 	got := guards(sessions, []announce.Interface{{Name: "eth0", Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}})
 	want := map[string]bfd.Session{
 		"far":      {Peer: router, Local: source, Multihop: true, MinimumTTL: 250, Transmit: 60 * time.Millisecond, Receive: 50 * time.Millisecond, Multiplier: 5, Passive: true},
 		"defaults": {Peer: router},
-		"inner":    {Peer: router}, "inner far": {Peer: beyond, Multihop: true}, "inner dynamic": {Peer: beyond, Multihop: true}, "outer": {Peer: beyond},
+		"inner":    {Peer: router}, "inner far": {Peer: beyond, Multihop: true}, "inner dynamic": {Peer: beyond, Multihop: true}, "outer": {Peer: beyond}, "in a VRF": {Peer: router, VRF: "red"},
 	}
 	if d := cmp.Diff(want, got.Sessions, cmpopts.EquateComparable(netip.Addr{})); d != "" {
 		t.Error(d)

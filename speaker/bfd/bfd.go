@@ -26,8 +26,8 @@ type Want struct {
 	Sessions map[string]Session
 }
 
-// Session is one that is wanted. Peer, Local, Interface and Multihop say which it
-// is: no two sessions have all four in common, and a change of one of them makes
+// Session is one that is wanted. Peer, Local, Interface, VRF and Multihop say which
+// it is: no two sessions have all five in common, and a change of one of them makes
 // another session.
 type Session struct {
 	// Peer is the other end; an IPv6 link-local address has a zone, or Interface
@@ -37,6 +37,9 @@ type Session struct {
 	Local netip.Addr
 	// Interface is the only one to send and to be heard on; empty: any.
 	Interface string
+	// VRF that the session runs in, by the name of its device: packets of others are
+	// not its own, and a peer's address may be another machine there; empty: none.
+	VRF string
 	// Multihop lets the peer be several hops away (RFC 5883).
 	Multihop bool
 	// MinimumTTL is the lowest TTL of a packet that is heard; zero: 254. Only with

@@ -59,8 +59,8 @@ func (d *Detector) find(r *receiver, m *message, packet *session.Packet) (p *pee
 func (d *Detector) byEnds(r *receiver, m *message) *peer {
 	link := d.linkName(m.index)
 	for _, e := range [...]ends{
-		{m.from, m.to, link, r.multihop}, {peer: m.from, link: link, multihop: r.multihop},
-		{peer: m.from, local: m.to, multihop: r.multihop}, {peer: m.from, multihop: r.multihop},
+		{m.from, m.to, link, r.vrf, r.multihop}, {peer: m.from, link: link, vrf: r.vrf, multihop: r.multihop},
+		{peer: m.from, local: m.to, vrf: r.vrf, multihop: r.multihop}, {peer: m.from, vrf: r.vrf, multihop: r.multihop},
 	} {
 		if p := d.have[e]; p != nil && p.leaving.IsZero() {
 			return p

@@ -1,6 +1,7 @@
 package bfd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,16 +15,20 @@ import (
 // ends say which session it is.
 type ends struct {
 	peer, local netip.Addr // without zones
-	link        string
+	link, vrf   string
 	multihop    bool
 }
 
 // port is where a session is heard.
 type port struct {
 	multihop, ipv6 bool
+	vrf            string
 }
 
-func (e ends) port() port { return port{e.multihop, e.peer.Is6()} }
+func (e ends) port() port { return port{e.multihop, e.peer.Is6(), e.vrf} }
+
+// device is what the sender is bound to; "": nothing.
+func (e ends) device() string { return cmp.Or(e.link, e.vrf) }
 
 // peer is a session with what it needs here.
 type peer struct {
@@ -57,7 +62,7 @@ const (
 
 // read turns what is wanted into ends and a configuration, or says why it cannot be.
 func (s Session) read() (ends, session.Config, error) {
-	e := ends{s.Peer.Unmap().WithZone(""), s.Local.Unmap().WithZone(""), s.Interface, s.Multihop}
+	e := ends{s.Peer.Unmap().WithZone(""), s.Local.Unmap().WithZone(""), s.Interface, s.VRF, s.Multihop}
 	c := session.Config{Transmit: s.Transmit, Receive: s.Receive, Multiplier: s.Multiplier, Passive: s.Passive}
 	if zone := s.Peer.Zone(); zone != "" {
 		if e.link != "" && e.link != zone {

@@ -57,7 +57,7 @@ func (d *Detector) listen(p port) error {
 	}
 	r := &receiver{port: p, message: newMessage()}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		if err := control(c, p.ipv6, "", receiverOptions); err != nil {
+		if err := control(c, p.ipv6, p.vrf, receiverOptions); err != nil {
 			return err
 		}
 		return filter(c, p.ipv6, d.lowest(p))

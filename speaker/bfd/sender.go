@@ -83,7 +83,9 @@ func (s *sender) bind(e ends, taken func(uint16) bool) error {
 	if local.Is6() && local.IsLinkLocalUnicast() {
 		local = local.WithZone(e.link)
 	}
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return control(c, e.port().ipv6, e.link, senderOptions) }}
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return control(c, e.port().ipv6, e.device(), senderOptions)
+	}}
 	begin := rand.IntN(1 << 14)
 	for i := range 1 << 14 {
 		port := uint16(firstSource + (begin+i)%(1<<14))
