@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -34,9 +34,12 @@ type APIOptions struct {
 	// Referenced are those of Kinds of which only the objects that Refer names
 	// are watched: by name, or by namespace where there are many.
 	Referenced []snapshot.Kind
-	// ByName watches every one of them by name, which is all that an account may
-	// that is bound to resourceNames.
-	ByName bool
+	// ByName reports whether those of a namespace are watched by name however many
+	// they are, which is all that an account may that is bound to resourceNames.
+	ByName func(namespace string) bool
+	// Patience is how long a part of a kind that may not be read is waited for,
+	// since the right to read it is on its way.
+	Patience time.Duration
 	// SpeakerStatus narrows SpeakerStatuses to the one of a node; empty: no
 	// narrowing.
 	SpeakerStatus string
@@ -87,7 +90,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 		opts.Instance = name
 	}
 	all := resources()
-	groups := []schema.GroupVersion{coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion}
+	groups := []schema.GroupVersion{coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion}
 	for _, r := range all {
 		if !slices.Contains(groups, r.Group) {
 			groups = append(groups, r.Group)
@@ -109,8 +112,8 @@ func NewAPI(opts APIOptions) (*API, error) {
 		}, []string{"kind", "outcome"}),
 	}
 	a.references = newReferences(opts.Referenced)
-	if opts.ByName {
-		a.references.byName = math.MaxInt
+	if opts.ByName != nil {
+		a.references.byName = opts.ByName
 	}
 	a.contact = newContact(a.Source, opts, clients.config.Host, all)
 	a.events = newEventWriter(a)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -26,6 +27,7 @@ type contact struct {
 	host      string
 	optional  func(snapshot.Kind) bool // it may stay unread
 	resources map[snapshot.Kind]snapshot.Resource
+	patience  time.Duration // with a part that is forbidden
 
 	mu    sync.Mutex
 	state map[scope]string // "", or one of the reasons
@@ -33,7 +35,7 @@ type contact struct {
 
 func newContact(s *Source, opts APIOptions, host string, resources map[snapshot.Kind]snapshot.Resource) *contact {
 	return &contact{source: s, log: opts.Log, host: host, optional: func(k snapshot.Kind) bool { return opts.Lenient || slices.Contains(opts.Optional, k) },
-		resources: resources, state: map[scope]string{}}
+		resources: resources, patience: opts.Patience, state: map[scope]string{}}
 }
 
 // heard notes the outcome of an attempt to read a scope.
@@ -67,8 +69,12 @@ func (c *contact) heard(ctx context.Context, s scope, err error) {
 		c.log.Debug("watching", "kind", s.kind.String(), "namespace", s.namespace, "name", s.name)
 	}
 	faults := c.faultsLocked()
-	// Nobody waits for a part of a kind to be permitted: what refers to it is told.
+	// Nobody waits long for a part of a kind to be permitted: what refers to it is told.
 	settled := reason == KindMissing || reason == Forbidden && (s.narrowed() || c.optional(s.kind))
+	if reason == Forbidden && s.narrowed() && c.patience > 0 {
+		settled = false
+		time.AfterFunc(c.patience, func() { c.giveUp(s) })
+	}
 	c.source.note(true, func(l *ledger) {
 		l.fault("contact", faults)
 		if reason == KindMissing { // known to be empty
@@ -78,6 +84,15 @@ func (c *contact) heard(ctx context.Context, s scope, err error) {
 			l.settle(s)
 		}
 	})
+}
+
+// giveUp ends the wait for a part of a kind that is still forbidden.
+func (c *contact) giveUp(s scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state[s] == Forbidden {
+		c.source.note(true, func(l *ledger) { l.settle(s) })
+	}
 }
 
 // forget drops what is known of a scope that is no longer read.

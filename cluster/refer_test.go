@@ -22,7 +22,7 @@ func TestScopesAreNamesOrNamespaces(t *testing.T) {
 		keys = append(keys, snapshot.Key{Namespace: "few", Name: fmt.Sprint("s", i)}, snapshot.Key{Namespace: "many", Name: fmt.Sprint("s", i)})
 	}
 	keys = append(keys, keys[0], snapshot.Key{Namespace: "many", Name: "one-more"})
-	got := scopesFor(snapshot.Secret, keys, namesPerNamespace)
+	got := scopesFor(snapshot.Secret, keys, func(string) bool { return false })
 	want := map[scope]bool{{snapshot.Secret, "many", ""}: true}
 	for i := range namesPerNamespace {
 		want[scope{snapshot.Secret, "few", fmt.Sprint("s", i)}] = true

@@ -32,8 +32,8 @@ func scopesOf(kind snapshot.Kind, k snapshot.Key) []scope {
 const namesPerNamespace = 4
 
 // scopesFor returns the scopes in which the objects named by keys are seen: by
-// name where a namespace has no more than most of them.
-func scopesFor(kind snapshot.Kind, keys []snapshot.Key, most int) map[scope]bool {
+// name where there are few in a namespace, or byName says so.
+func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(namespace string) bool) map[scope]bool {
 	names := map[string]map[string]bool{}
 	for _, k := range keys {
 		if names[k.Namespace] == nil {
@@ -43,7 +43,7 @@ func scopesFor(kind snapshot.Kind, keys []snapshot.Key, most int) map[scope]bool
 	}
 	scopes := map[scope]bool{}
 	for namespace, list := range names {
-		if len(list) > most {
+		if len(list) > namesPerNamespace && !byName(namespace) {
 			scopes[scope{kind, namespace, ""}] = true
 			continue
 		}

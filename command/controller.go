@@ -19,6 +19,7 @@ import (
 // controllerFlags are the flags of `controller`.
 type controllerFlags struct {
 	cluster        clusterFlags
+	grants         grantFlags
 	leaderElect    bool
 	lease          time.Duration
 	publishService string
@@ -27,6 +28,7 @@ type controllerFlags struct {
 
 func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	f.cluster.add(flags)
+	f.grants.add(flags)
 	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
 	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long the Lease of a leader stays valid without renewal; the leader itself gives up after two thirds of that")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
@@ -74,6 +76,9 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if f.lease < time.Second {
 		return fmt.Errorf("%w: --lease-duration %s: want 1s or more", errBadInput, f.lease)
 	}
+	if err := f.grants.access.check(); err != nil {
+		return err
+	}
 	routes, err := f.cluster.routes()
 	if err != nil {
 		return err
@@ -95,7 +100,8 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		Prepare: func(ctx context.Context) error {
 			return api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey)
 		},
-		Log: p.component("controller"), Registerer: p.registry,
+		Grants: f.grants.options(api, f.cluster),
+		Log:    p.component("controller"), Registerer: p.registry,
 	}
 	if f.leaderElect {
 		lease := cluster.LeaseOptions{

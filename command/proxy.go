@@ -67,15 +67,28 @@ func lameDuck(grace time.Duration) time.Duration { return min(5*time.Second, gra
 
 func (e *env) proxyCommand() *cobra.Command {
 	var f proxyFlags
+	var access accessFlag
 	c := &cobra.Command{
 		Use: "proxy", Short: "Serve Ingresses: the HTTP data plane", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f, access) },
 	}
 	f.add(c.Flags())
+	access.add(c.Flags())
 	return c
 }
 
-func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
+// grantPatience is how long a proxy waits at its start for the right to read what
+// Ingresses name: until the controller has heard of it and granted it.
+const grantPatience = 10 * time.Second
+
+func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag) error {
+	if err := access.check(); err != nil {
+		return err
+	}
+	patience := grantPatience
+	if access.level == accessCluster {
+		patience = 0
+	}
 	p, err := e.process()
 	if err != nil {
 		return err
@@ -83,7 +96,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags) error {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
 		WatchNamespace: f.ingress.watchNamespace, Kinds: proxy.Kinds(),
-		Referenced:    []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
+		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap}, ByName: access.byName(f.namespace), Patience: patience,
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 	})

@@ -36,6 +36,9 @@ type Options struct {
 	Announce *announce.Options
 	Routes   *route.Options
 
+	// Grants, if set, says what the proxies may read; it needs Routes.
+	Grants *GrantOptions
+
 	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer

@@ -19,6 +19,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 	changes := h.options.Source.Watch()
 	defer changes.Stop()
 	var table *route.Table
+	var granted *snapshot.Cluster           // what the grants were last made of
 	var secrets, configMaps <-chan struct{} // closed once those that table names are known; nil: they are
 	wake := time.NewTimer(0)
 	defer wake.Stop()
@@ -52,6 +53,10 @@ func (h *Controller) inspect(ctx context.Context) error {
 			}
 			if secrets == nil && configMaps == nil { // else every one of them would be missed
 				h.settle("route", table.Problems)
+			}
+			if g := h.options.Grants; g != nil && (!table.SameReferences(before) || c.Changed(granted, snapshot.Ingress, snapshot.IngressClass)) {
+				g.To.Set(g.compile(c, o.Classes, table))
+				granted = c
 			}
 			next = earlier(next, table.NextWake)
 		}

@@ -28,6 +28,9 @@ func (h *Controller) lead(ctx context.Context) error {
 	g.Go(func() error { return h.assign(ctx) })
 	g.Go(func() error { return h.inspect(ctx) })
 	g.Go(func() error { return h.prepare(ctx) })
+	if o := h.options.Grants; o != nil {
+		g.Go(func() error { return o.To.Run(ctx) })
+	}
 	return g.Wait()
 }
 

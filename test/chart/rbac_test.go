@@ -18,8 +18,9 @@ import (
 func rights() []string {
 	return []string{
 		// What its decisions rest on.
-		// Secrets and ConfigMaps, because one that is missing or broken is told on the Ingress.
-		"controller, everywhere: get list watch configmaps namespaces nodes secrets services",
+		"controller, everywhere: get list watch namespaces nodes services",
+		// Because one that is missing or broken is told on the Ingress, and to pass it on.
+		"controller, everywhere: get list watch configmaps secrets",
 		"controller, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"controller, everywhere: get list watch ingressclasses.networking.k8s.io ingresses.networking.k8s.io",
 		"controller, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
@@ -28,6 +29,11 @@ func rights() []string {
 		"controller, everywhere: patch ingresses.networking.k8s.io/status",
 		"controller, everywhere: patch ipaddresspools.quayside.io/status",
 		"controller, everywhere: create events.events.k8s.io",
+		// What the proxies may read, which ends with their ClusterRole. Nobody grants
+		// what he may not do himself, so neither bind nor escalate is among these.
+		"controller, everywhere: create rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io",
+		"controller, everywhere: delete list update rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io quayside-proxy-references",
+		"controller, everywhere: get clusterroles.rbac.authorization.k8s.io quayside-proxy",
 		// Leader election, and the gossip key. A create cannot be held to a name.
 		"controller, quayside-system: create leases.coordination.k8s.io",
 		"controller, quayside-system: get update leases.coordination.k8s.io quayside-controller",
@@ -44,12 +50,12 @@ func rights() []string {
 		"speaker, everywhere: patch speakerstatuses.quayside.io/status",
 		"speaker, everywhere: create events.events.k8s.io",
 
-		// The proxy writes nothing.
+		// The proxy writes nothing, and the chart gives it no Secret.
 		// Namespaces, because the Ingresses of one that is terminating yield to others.
 		"proxy, everywhere: get list watch namespaces nodes",
 		"proxy, everywhere: get list watch ingressclasses.networking.k8s.io",
 		"proxy, everywhere: get list watch speakerstatuses.quayside.io",
-		"proxy, everywhere: get list watch configmaps secrets services",
+		"proxy, everywhere: get list watch services",
 		"proxy, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"proxy, everywhere: get list watch ingresses.networking.k8s.io",
 	}
@@ -62,13 +68,31 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestRightsToAllSecrets: with proxy.secretAccess Cluster the proxy reads every
+// Secret, and the controller grants nothing. That is how it was.
+func TestRightsToAllSecrets(t *testing.T) {
+	var want []string
+	for _, right := range rights() {
+		if !strings.Contains(right, "rbac.authorization") {
+			want = append(want, strings.Replace(right, "proxy, everywhere: get list watch services", "proxy, everywhere: get list watch configmaps secrets services", 1))
+		}
+	}
+	got := granted(t, rendered(t, map[string]any{"proxy": map[string]any{"secretAccess": "Cluster"}}))
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+		t.Errorf("rights to all Secrets (-want +got):\n%s", diff)
+	}
+}
+
 // TestRightsOfOneNamespace: with proxy.watchNamespace, the proxy reads Secrets
-// and everything else that belongs to a namespace there only.
+// and everything else that belongs to a namespace there only, and the controller
+// reads and grants them there only.
 func TestRightsOfOneNamespace(t *testing.T) {
 	got := granted(t, rendered(t, map[string]any{"proxy": map[string]any{"watchNamespace": "shop"}}))
 	var want []string
 	for _, right := range rights() {
 		narrowed := strings.HasPrefix(right, "proxy") && !strings.HasSuffix(right, " nodes") && !strings.Contains(right, "ingressclasses") && !strings.Contains(right, "speakerstatuses")
+		narrowed = narrowed || strings.HasPrefix(right, "controller, everywhere:") && (strings.Contains(right, " secrets") || strings.Contains(right, "roles.rbac"))
+		narrowed = narrowed && !strings.Contains(right, "clusterroles")
 		if narrowed {
 			right = strings.Replace(right, "everywhere", "shop", 1)
 		}

@@ -37,6 +37,7 @@ func TestProcesses(t *testing.T) {
 				"controller", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
 				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--publish-service=quayside-system/quayside-proxy",
+				"--secret-access=Namespaced", "--proxy-service-account=quayside-proxy", "--grant-owner=quayside-proxy",
 			},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
 		},
@@ -52,7 +53,8 @@ func TestProcesses(t *testing.T) {
 		"proxy": {
 			Args: []string{
 				"proxy", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
-				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--grace-period=290s",
+				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
+				"--secret-access=Namespaced", "--grace-period=290s",
 			},
 			Env: []string{"NODE_NAME=n1"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,

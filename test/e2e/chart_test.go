@@ -256,7 +256,17 @@ func speakerClient(t *testing.T, c *lab.Cluster, node string) dynamic.Interface 
 		})
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 	}
-	token, err := c.Kube().CoreV1().ServiceAccounts(lab.SystemNamespace).CreateToken(t.Context(), "quayside-speaker", request, metav1.CreateOptions{})
+	client, err := dynamic.NewForConfig(accountConfig(t, c, "quayside-speaker", request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// accountConfig is access with a token of an account of the chart.
+func accountConfig(t *testing.T, c *lab.Cluster, account string, request *authenticationv1.TokenRequest) *rest.Config {
+	t.Helper()
+	token, err := c.Kube().CoreV1().ServiceAccounts(lab.SystemNamespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,9 +278,5 @@ func speakerClient(t *testing.T, c *lab.Cluster, node string) dynamic.Interface 
 	config.BearerToken = token.Status.Token
 	config.Timeout = 10 * time.Second
 	config.Dial = c.Node(1).Dial // the API server lives on the lab's LAN
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return config
 }

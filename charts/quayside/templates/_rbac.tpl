@@ -37,6 +37,10 @@ subjects:
   name: {{ include "quayside.serviceAccountName" $self }}
   namespace: {{ .root.Release.Namespace }}
 {{- end }}
+{{- /* Not empty where the controller grants the proxies what they read. */}}
+{{- define "quayside.grants" -}}
+{{- if and .Values.rbac.create .Values.proxy.enabled (ne .Values.proxy.secretAccess "Cluster") }}true{{ end -}}
+{{- end }}
 {{- /* The right to read the ConfigMap with proxy-wide options, and no other. */}}
 {{- define "quayside.rules.configMap" -}}
 - apiGroups: [""]

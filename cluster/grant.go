@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"quayside.io/cluster/snapshot"
+)
+
+const (
+	grantAgain  = time.Minute // between looks at what became of the grants
+	grantRetry  = time.Second // after a failure; longer each time
+	grantWrites = 16          // under way at once
+	managedBy   = "app.kubernetes.io/managed-by"
+	ourselves   = "quayside-controller"
+)
+
+// Grant is what an account may read of one namespace: all Secrets and ConfigMaps,
+// or those named.
+type Grant struct {
+	Namespace           string
+	All                 bool
+	Secrets, ConfigMaps []string
+}
+
+// GrantOptions say who gets the Grants, and how they are called.
+type GrantOptions struct {
+	// Name is that of each Role and RoleBinding, in every namespace.
+	Name string
+	// Account is the ServiceAccount that may read.
+	Account snapshot.Key
+	// Owner is a ClusterRole that they are deleted with; empty, or one that does
+	// not exist: nobody deletes them but Grants.
+	Owner string
+	// Namespace is the only one in which they may be; empty: any.
+	Namespace string
+}
+
+// Grants keeps a Role and a RoleBinding in each namespace of which an account may
+// read something. RBAC lets a process grant only what it may do itself, so it must
+// be able to read what it grants.
+type Grants struct {
+	api     *API
+	options GrantOptions
+	wake    chan struct{}
+
+	mu   sync.Mutex
+	want map[string]Grant // nil: nobody has said
+}
+
+// Grants returns one that does nothing yet.
+func (a *API) Grants(o GrantOptions) *Grants {
+	return &Grants{api: a, options: o, wake: make(chan struct{}, 1)}
+}
+
+// Set declares all Grants; the latest call counts. What was granted beyond them
+// is taken back.
+func (g *Grants) Set(grants []Grant) {
+	want := make(map[string]Grant, len(grants))
+	for _, grant := range grants {
+		want[grant.Namespace] = grant
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.want = want
+	wake(g.wake)
+}
+
+func (g *Grants) wanted() map[string]Grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.want
+}
+
+// Run grants and takes back until ctx ends, and repairs what others changed.
+func (g *Grants) Run(ctx context.Context) error {
+	retry := grantRetry
+	for {
+		pause := grantAgain
+		if want := g.wanted(); want != nil {
+			if err := g.settle(ctx, want); err == nil {
+				retry = grantRetry
+			} else if ctx.Err() == nil {
+				g.api.log.Warn("the proxies cannot be given what they may read; trying again", "error", err)
+				pause, retry = retry, min(2*retry, grantAgain)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-g.wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// settle makes what there is into what is wanted: adds before it removes, a Role
+// before its binding.
+func (g *Grants) settle(ctx context.Context, want map[string]Grant) error {
+	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
+	if err := errors.Join(g.list(ctx, "roles", roles), g.list(ctx, "rolebindings", bindings)); err != nil {
+		return err
+	}
+	haveRole, haveBinding := map[string]*rbacv1.Role{}, map[string]*rbacv1.RoleBinding{}
+	for i := range roles.Items {
+		haveRole[roles.Items[i].Namespace] = &roles.Items[i]
+	}
+	for i := range bindings.Items {
+		haveBinding[bindings.Items[i].Namespace] = &bindings.Items[i]
+	}
+	owners, err := g.owners(ctx)
+	if err != nil {
+		return err
+	}
+	err = each(slices.Sorted(maps.Keys(want)), func(namespace string) error {
+		meta := metav1.ObjectMeta{Name: g.options.Name, Namespace: namespace, Labels: map[string]string{managedBy: ourselves}, OwnerReferences: owners}
+		return cmp.Or(g.role(ctx, haveRole[namespace], meta, want[namespace]), g.binding(ctx, haveBinding[namespace], meta))
+	})
+	return errors.Join(err,
+		each(beyond(haveBinding, want), func(namespace string) error { return g.remove(ctx, "rolebindings", namespace) }),
+		each(beyond(haveRole, want), func(namespace string) error { return g.remove(ctx, "roles", namespace) }))
+}
+
+// beyond returns the namespaces in which there is something of ours that is not
+// wanted there.
+func beyond[V metav1.Object](have map[string]V, want map[string]Grant) (namespaces []string) {
+	for namespace, o := range have {
+		if _, wanted := want[namespace]; !wanted && o.GetLabels()[managedBy] == ourselves {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
+// each does something in several namespaces at once and returns what went wrong.
+func each(namespaces []string, do func(namespace string) error) error {
+	errs := make([]error, len(namespaces))
+	var group errgroup.Group
+	group.SetLimit(grantWrites)
+	for i, namespace := range namespaces {
+		group.Go(func() error { errs[i] = do(namespace); return nil })
+	}
+	_ = group.Wait() // the errors are in errs
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	return errors.Join(errs[:min(len(errs), 3)]...)
+}
+
+func (g *Grants) role(ctx context.Context, have *rbacv1.Role, meta metav1.ObjectMeta, grant Grant) error {
+	rules := rulesOf(grant)
+	switch {
+	case have == nil:
+		return g.write(ctx, "roles", meta.Namespace, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, false)
+	case have.Labels[managedBy] != ourselves:
+		return fmt.Errorf("role %s/%s is not ours", meta.Namespace, meta.Name)
+	case equality.Semantic.DeepEqual(have.Rules, rules) && equality.Semantic.DeepEqual(have.OwnerReferences, meta.OwnerReferences):
+		return nil
+	}
+	have.Rules, have.OwnerReferences = rules, meta.OwnerReferences
+	return g.write(ctx, "roles", meta.Namespace, have, true)
+}
+
+func (g *Grants) binding(ctx context.Context, have *rbacv1.RoleBinding, meta metav1.ObjectMeta) error {
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: g.options.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: g.options.Account.Namespace, Name: g.options.Account.Name}},
+	}
+	switch {
+	case have == nil:
+		return g.write(ctx, "rolebindings", meta.Namespace, b, false)
+	case have.Labels[managedBy] != ourselves:
+		return fmt.Errorf("role binding %s/%s is not ours", meta.Namespace, meta.Name)
+	case have.RoleRef != b.RoleRef: // it cannot be changed
+		if err := g.remove(ctx, "rolebindings", meta.Namespace); err != nil {
+			return err
+		}
+		return g.write(ctx, "rolebindings", meta.Namespace, b, false)
+	case equality.Semantic.DeepEqual(have.Subjects, b.Subjects) && equality.Semantic.DeepEqual(have.OwnerReferences, meta.OwnerReferences):
+		return nil
+	}
+	have.Subjects, have.OwnerReferences = b.Subjects, meta.OwnerReferences
+	return g.write(ctx, "rolebindings", meta.Namespace, have, true)
+}
+
+// rulesOf spells a Grant.
+func rulesOf(grant Grant) (rules []rbacv1.PolicyRule) {
+	rule := func(resource string, names []string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"get", "list", "watch"}}
+	}
+	for _, of := range []struct {
+		resource string
+		names    []string
+	}{{"secrets", grant.Secrets}, {"configmaps", grant.ConfigMaps}} {
+		if grant.All {
+			rules = append(rules, rule(of.resource, nil))
+		} else if len(of.names) > 0 { // no names would mean all
+			rules = append(rules, rule(of.resource, of.names))
+		}
+	}
+	return rules
+}
+
+// list reads what there is under our name. It asks for that name alone, so that the
+// account needs no right to see other roles.
+func (g *Grants) list(ctx context.Context, resource string, into runtime.Object) error {
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	o := &metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, g.options.Name).String()}
+	err := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Get().NamespaceIfScoped(g.options.Namespace, g.options.Namespace != "").
+		Resource(resource).VersionedParams(o, g.api.clients.parameters).Do(bounded).Into(into)
+	if err != nil {
+		return fmt.Errorf("list %s named %s: %w", resource, g.options.Name, err)
+	}
+	return nil
+}
+
+// owners is who the garbage collector deletes them with.
+func (g *Grants) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
+	if g.options.Owner == "" {
+		return nil, nil
+	}
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	owner := &rbacv1.ClusterRole{}
+	err := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Get().Resource("clusterroles").Name(g.options.Owner).Do(bounded).Into(owner)
+	if err != nil {
+		return nil, fmt.Errorf("owner of the roles: %w", err)
+	}
+	return []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: owner.Name, UID: owner.UID}}, nil
+}
+
+func (g *Grants) write(ctx context.Context, resource, namespace string, o runtime.Object, there bool) error {
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	client := g.api.clients.byGroup[rbacv1.SchemeGroupVersion]
+	request := client.Post()
+	if there {
+		request = client.Put().Name(g.options.Name)
+	}
+	if err := request.Namespace(namespace).Resource(resource).Body(o).Do(bounded).Error(); err != nil {
+		return fmt.Errorf("write %s %s/%s: %w", resource, namespace, g.options.Name, err)
+	}
+	return nil
+}
+
+func (g *Grants) remove(ctx context.Context, resource, namespace string) error {
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	err := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Delete().Namespace(namespace).Resource(resource).Name(g.options.Name).Do(bounded).Error()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s %s/%s: %w", resource, namespace, g.options.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+func ingress(namespace, class string, annotations map[string]string, secrets ...string) *networkingv1.Ingress {
+	i := &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "site", Annotations: annotations},
+		Spec:       networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: namespace + ".example.com"}}},
+	}
+	for _, name := range secrets {
+		i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{namespace + ".example.com"}, SecretName: name})
+	}
+	return i
+}
+
+// What the proxies are given is what they serve: no namespace of another class, in
+// Quayside's own only what is named, and the gossip key never.
+func TestGrantsFollowTheIngresses(t *testing.T) {
+	c := snapshot.Unread().With(
+		ingress("shop", "quayside", nil, "tls", "tls"),
+		ingress("plain", "quayside", nil),
+		ingress("guarded", "quayside", map[string]string{
+			route.OwnPrefix + "auth-type": "basic", route.OwnPrefix + "auth-secret": "users", route.OwnPrefix + "custom-headers": "headers"}),
+		ingress("foreign", "nginx", nil, "tls"),
+		ingress("system", "quayside", nil, "named", "members"),
+	)
+	key := func(namespace, name string) snapshot.Key { return snapshot.Key{Namespace: namespace, Name: name} }
+	options := route.Options{DefaultCertificate: key("certs", "default"), ConfigMap: key("system", "options")}
+	byName := []cluster.Grant{
+		{Namespace: "certs", Secrets: []string{"default"}},
+		{Namespace: "guarded", Secrets: []string{"users"}, ConfigMaps: []string{"headers"}},
+		{Namespace: "shop", Secrets: []string{"tls"}},
+		{Namespace: "system", Secrets: []string{"named"}, ConfigMaps: []string{"options"}},
+	}
+	for name, of := range map[string]struct {
+		byName bool
+		rules  ingressclass.Rules
+		want   []cluster.Grant
+	}{
+		"by namespace": {false, ingressclass.Rules{}, []cluster.Grant{
+			byName[0], {Namespace: "guarded", All: true}, {Namespace: "plain", All: true}, {Namespace: "shop", All: true}, byName[3]}},
+		"by name":                    {true, ingressclass.Rules{}, byName},
+		"of one namespace":           {false, ingressclass.Rules{Namespace: "shop"}, []cluster.Grant{{Namespace: "shop", All: true}}},
+		"of one namespace and class": {true, ingressclass.Rules{Namespace: "foreign"}, nil},
+	} {
+		o := GrantOptions{ByName: of.byName, Own: "system", Never: []snapshot.Key{key("system", "members")}}
+		options.Classes = of.rules
+		if diff := cmp.Diff(of.want, o.compile(c, of.rules, route.Compile(c, nil, options))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

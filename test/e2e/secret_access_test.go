@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	source "quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/test/certificate"
+	"quayside.io/test/lab"
+)
+
+// readable asks the API server, with the proxy's own token, for every Secret and
+// returns those that it gets.
+func readable(t *testing.T, c *lab.Cluster, proxy kubernetes.Interface) (names []string) {
+	t.Helper()
+	all, err := c.Kube().CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all.Items {
+		_, err := proxy.CoreV1().Secrets(s.Namespace).Get(t.Context(), s.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			names = append(names, s.Namespace+"/"+s.Name)
+		case !apierrors.IsForbidden(err):
+			t.Fatal(err)
+		}
+	}
+	if _, err := proxy.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the proxy lists the Secrets of all namespaces: %v", err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// mayRead waits until the proxy may read exactly these Secrets.
+func mayRead(t *testing.T, c *lab.Cluster, when string, want ...string) {
+	t.Helper()
+	proxy, err := kubernetes.NewForConfig(accountConfig(t, c, "quayside-proxy", &authenticationv1.TokenRequest{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(want)
+	c.Eventually(settle, func() error {
+		if got := readable(t, c, proxy); !slices.Equal(got, want) {
+			return fmt.Errorf("%s: the proxy may read %q, want %q", when, got, want)
+		}
+		return nil
+	})
+}
+
+// A proxy may read the Secrets of namespaces with an Ingress that it serves, and
+// no others: not those of a bystander, and of Quayside's own namespace only what an
+// Ingress names, which the gossip key cannot be.
+func TestProxyReadsSecretsWhereItsIngressesAre(t *testing.T) {
+	beside(t)
+	e := quayside(t, "nftables")
+	const bystander = "bystander"
+	makeNamespace(t, e.Cluster, bystander)
+	secrets := func(namespace string, names ...string) {
+		for _, name := range names {
+			e.Apply(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, stringData: {a: b}}", name, namespace))
+		}
+	}
+	secrets(bystander, "theirs")
+	secrets(lab.SystemNamespace, "named")
+	roots := e.tlsSecret("tls", "shop.example.com")
+	secrets(e.Namespace(), "other")
+	mayRead(t, e.Cluster, "without any Ingress")
+
+	e.serve("shop")
+	e.Apply(clusterIPServices("shop") + `
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop}
+spec:
+  tls: [{hosts: [shop.example.com], secretName: tls}]
+  rules: [{host: shop.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 3000}}}}]}}]
+`)
+	inNamespace := []string{e.Namespace() + "/other", e.Namespace() + "/tls"}
+	mayRead(t, e.Cluster, "with an Ingress", inNamespace...)
+	address, laptop := e.ingressAddress("shop"), e.Client("laptop")
+	e.Eventually(settle, func() error {
+		resp, err := laptop.Try("https://shop.example.com/", lab.Via(address+":443"), lab.TLS(verify(roots, "shop.example.com")))
+		if err == nil && resp.Status != 200 {
+			err = fmt.Errorf("status %d", resp.Status)
+		}
+		return err
+	})
+
+	e.Apply(fmt.Sprintf(`
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: own, namespace: %s}
+spec:
+  tls: [{hosts: [own.example.com], secretName: named}, {hosts: [key.example.com], secretName: quayside-members}]
+  rules: [{host: own.example.com}]
+`, lab.SystemNamespace))
+	mayRead(t, e.Cluster, "with an Ingress beside the gossip key", append(slices.Clone(inNamespace), lab.SystemNamespace+"/named")...)
+
+	for _, at := range []snapshot.Key{{Namespace: e.Namespace(), Name: "shop"}, {Namespace: lab.SystemNamespace, Name: "own"}} {
+		if err := e.Kube().NetworkingV1().Ingresses(at.Namespace).Delete(t.Context(), at.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mayRead(t, e.Cluster, "once the Ingresses are gone")
+}
+
+// The controller grants by name, too, with the chart's rights and no more, and what
+// it grants is deleted with the chart.
+func TestGrantsByNameGoWithTheChart(t *testing.T) {
+	beside(t)
+	c := apiServer(t)
+	for _, name := range []string{"named", "other", "later"} {
+		secret := certificate.Secret(t, c.Namespace()+"/"+name, time.Now().Add(time.Hour), "shop.example.com")
+		if _, err := c.Kube().CoreV1().Secrets(c.Namespace()).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api, err := source.NewAPI(source.APIOptions{Kubeconfig: kubeconfigOf(t, c, "quayside-controller")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants := api.Grants(source.GrantOptions{
+		Name: "quayside-proxy-references", Account: snapshot.Key{Namespace: lab.SystemNamespace, Name: "quayside-proxy"}, Owner: "quayside-proxy",
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- grants.Run(ctx) }()
+	end := func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	own := func(names ...string) (keys []string) {
+		for _, name := range names {
+			keys = append(keys, c.Namespace()+"/"+name)
+		}
+		return keys
+	}
+	grants.Set([]source.Grant{{Namespace: c.Namespace(), Secrets: []string{"named"}}})
+	mayRead(t, c, "one by name", own("named")...)
+	grants.Set([]source.Grant{{Namespace: c.Namespace(), Secrets: []string{"later", "named"}, ConfigMaps: []string{"headers"}}})
+	mayRead(t, c, "two by name", own("later", "named")...)
+	grants.Set([]source.Grant{{Namespace: c.Namespace(), All: true}})
+	mayRead(t, c, "all", own("later", "named", "other")...)
+	grants.Set(nil)
+	mayRead(t, c, "none")
+	roles := func(when string, want int) {
+		c.Eventually(settle, func() error {
+			have, err := c.Kube().RbacV1().Roles(c.Namespace()).List(t.Context(), metav1.ListOptions{})
+			if err == nil && len(have.Items) != want {
+				err = fmt.Errorf("%s: %d roles, want %d", when, len(have.Items), want)
+			}
+			return err
+		})
+	}
+	roles("nothing is granted", 0)
+
+	grants.Set([]source.Grant{{Namespace: c.Namespace(), Secrets: []string{"named"}}})
+	mayRead(t, c, "granted again", own("named")...)
+	end()
+	owner, err := c.Kube().RbacV1().ClusterRoles().Get(t.Context(), "quayside-proxy", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Kube().RbacV1().ClusterRoles().Delete(t.Context(), owner.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // others share this server
+		owner.ResourceVersion, owner.UID = "", ""
+		if _, err := c.Kube().RbacV1().ClusterRoles().Create(t.Context(), owner, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
+	roles("the chart is gone", 0)
+}
+
+// kubeconfigOf is a file with which a process of the test is an account of the chart.
+func kubeconfigOf(t *testing.T, c *lab.Cluster, account string) string {
+	t.Helper()
+	_, admin := newWire(t, c)
+	text, err := os.ReadFile(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		if before, _, ok := strings.Cut(line, "token: "); ok {
+			lines[i] = before + "token: " + accountConfig(t, c, account, &authenticationv1.TokenRequest{}).BearerToken
+		}
+	}
+	path := filepath.Join(t.TempDir(), account)
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
