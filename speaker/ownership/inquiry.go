@@ -171,7 +171,7 @@ func (m *Machine) grant(t announce.Take) {
 		c.Outage = m.now.Sub(seen)
 	}
 	m.change(c)
-	text := "node " + m.opts.Node + " announces " + t.Address.String() + " on " + orEvery(t.Interfaces)
+	text := m.announces(t.Address, t.Interfaces)
 	switch {
 	case t.Cause == announce.Returned:
 		text += " again"

@@ -66,12 +66,14 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 		m.out.Plan, m.out.End = m.plan, Overdue
 		return m.out
 	}
+	before := m.plan
 	for range maxPlans {
 		m.compile()
 		if !m.act() {
 			break
 		}
 	}
+	m.herald(before)
 	m.declare()
 	m.report()
 	m.out.Wake = now.Add(m.wake())

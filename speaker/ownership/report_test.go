@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
+	"quayside.io/test/objects"
 )
 
 // Whichever brings the better claim first, gossip or the API server, the
@@ -33,6 +36,36 @@ func TestWhoIsOutrankedByAStatusSaysSo(t *testing.T) {
 	want := "Service default/s0 Moved: node n1 stops announcing 10.0.0.50: node n2 does now"
 	if !slices.Contains(told(m), want) {
 		t.Errorf("told %q, want %q", told(m), want)
+	}
+}
+
+// A Service hears who announces its address although nobody has to claim that: it
+// shares it, or another that had it went in the same moment.
+func TestWhoInheritsAnAddressHearsOfIt(t *testing.T) {
+	m, w := together(holder("n1", ownMAC, objects.VIP(0), 2))
+	now := began()
+	step := func() (out []string) {
+		now = now.Add(time.Second)
+		m.Step(now, w)
+		for _, line := range told(m) {
+			if strings.Contains(line, " Announcing: ") {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	if got := step(); len(got) > 0 {
+		t.Errorf("told %q, of what was announced before this process began", got)
+	}
+	next := objects.Service("next", objects.VIP(0))
+	slice := objects.Endpoints("n1", "n2")
+	slice.Name, slice.Labels = "next", map[string]string{discoveryv1.LabelServiceName: "next"}
+	w.Cluster = snapshot.Of(append(objects.Fleet(2), holder("n1", ownMAC, objects.VIP(0), 2), next, slice)...)
+	if got, want := step(), []string{"Service default/next Announcing: node n1 announces 10.0.0.50 on eth0"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if got := step(); len(got) > 0 {
+		t.Errorf("told again: %q", got)
 	}
 }
 
