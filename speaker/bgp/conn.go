@@ -30,9 +30,10 @@ type conn struct {
 	id     int
 	peer   open          // set by the session when the OPEN came
 	closed chan struct{} // by the session
-	// established connections report no KEEPALIVE and no UPDATE: heard has the
-	// time of the last, in nanoseconds.
+	// established connections report no KEEPALIVE and no UPDATE: heard is how long
+	// after began the last came, so that nobody who sets the clock ends a session.
 	established atomic.Bool
+	began       time.Time
 	heard       atomic.Int64
 	ends        [2]atomic.Bool // End-of-RIB came
 	received    *atomic.Uint64 // UPDATEs
@@ -114,8 +115,18 @@ func (c *conn) quiet(m message, err *error) bool {
 	if !c.established.Load() {
 		return false
 	}
-	c.heard.Store(time.Now().UnixNano())
+	c.heard.Store(int64(time.Since(c.began)))
 	return true
+}
+
+// lastHeard is when the last KEEPALIVE or UPDATE of an established connection came;
+// zero: none has.
+func (c *conn) lastHeard() time.Time {
+	heard := c.heard.Load()
+	if heard == 0 {
+		return time.Time{}
+	}
+	return c.began.Add(time.Duration(heard))
 }
 
 func (c *conn) arrival(m message, err error) arrival {

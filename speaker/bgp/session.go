@@ -218,8 +218,8 @@ func (s *session) arm(timer *time.Timer) {
 
 func (s *session) tick() {
 	if s.up != nil {
-		if heard := s.up.heard.Load(); heard != 0 {
-			s.machine.Heard(s.up.id, time.Unix(0, heard))
+		if at := s.up.lastHeard(); !at.IsZero() {
+			s.machine.Heard(s.up.id, at)
 		}
 	}
 	s.step(fsm.Event{Kind: fsm.Tick})
@@ -255,7 +255,7 @@ func (s *session) dialEnded(d dialed) {
 // add begins to read a connection.
 func (s *session) add(nc net.Conn) int {
 	s.lastID++
-	c := &conn{Conn: nc, id: s.lastID, closed: make(chan struct{}), received: &s.counts.received}
+	c := &conn{Conn: nc, id: s.lastID, closed: make(chan struct{}), began: time.Now(), received: &s.counts.received}
 	s.conns[c.id] = c
 	s.goroutines.Go(func() { c.read(s.arrivals) })
 	return c.id
