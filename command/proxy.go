@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/netip"
 	"time"
 
@@ -24,6 +25,7 @@ type proxyFlags struct {
 	proxyProtocol bool
 	http2, h2c    bool
 	grace         time.Duration
+	accessLog     accessLogFlags
 }
 
 func (f *proxyFlags) add(flags *pflag.FlagSet) {
@@ -36,12 +38,17 @@ func (f *proxyFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "expect the PROXY protocol, v1 or v2, from trusted proxies")
 	flags.BoolVar(&f.http2, "http2", true, "offer HTTP/2 to clients of --https")
 	flags.BoolVar(&f.h2c, "h2c", false, "serve HTTP/2 on --http as well, to clients that know it beforehand; needs --http2")
+	f.accessLog.add(flags)
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
 // options turns the flags into those of the component.
-func (f *proxyFlags) options(source *cluster.Source, p *process) (proxy.Options, error) {
+func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Writer) (proxy.Options, error) {
 	routes, err := f.ingress.routes(f.namespace)
+	if err != nil {
+		return proxy.Options{}, err
+	}
+	accessLog, err := f.accessLog.options(stdout)
 	if err != nil {
 		return proxy.Options{}, err
 	}
@@ -56,7 +63,7 @@ func (f *proxyFlags) options(source *cluster.Source, p *process) (proxy.Options,
 	return proxy.Options{
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
-		HTTP2: f.http2, H2C: f.h2c,
+		HTTP2: f.http2, H2C: f.h2c, AccessLog: accessLog,
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }
@@ -103,7 +110,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag) err
 	if err != nil {
 		return err
 	}
-	options, err := f.options(api.Source, p)
+	options, err := f.options(api.Source, p, e.stdout)
 	if err != nil {
 		return err
 	}

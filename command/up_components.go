@@ -29,7 +29,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 	if err != nil {
 		return err
 	}
-	options, err := f.proxy.options(files.Source, p)
+	options, err := f.proxy.options(files.Source, p, e.stdout)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package proxy is the component of the HTTP data plane: it watches the cluster
-// and tells its drivers where to listen (serve), what to answer (dispatch) and where
-// to send it (upstream).
+// and tells its drivers where to listen (serve), what to answer (dispatch), where to send it
+// (upstream) and where to log it (linewriter).
 //
 // Only main imports it. Two loops share one piece of state. Routes: a change of an
 // Ingress, class, Service or Secret compiles the next route.Table, gives every

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -18,9 +19,11 @@ import (
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/accesslog"
 	"quayside.io/proxy/asker"
 	"quayside.io/proxy/dispatch"
 	"quayside.io/proxy/h2"
+	"quayside.io/proxy/linewriter"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
 	"quayside.io/proxy/upstream"
@@ -53,12 +56,23 @@ type Options struct {
 	// HTTP2 offers HTTP/2 on HTTPS. H2C serves it on HTTP as well, to clients that
 	// know it beforehand; it needs HTTP2.
 	HTTP2, H2C bool
+	// AccessLog is what is logged of requests; without a format nothing is.
+	AccessLog AccessLog
 	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
 	AllowLoopback bool
 
 	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
+}
+
+// AccessLog is what is logged of requests.
+type AccessLog struct {
+	Format *accesslog.Format
+	// Share is how many are logged, from 0 to 1.
+	Share float64
+	// To is where the lines are written; a write may wait.
+	To io.Writer
 }
 
 // Kinds are those that a Proxy reads.
@@ -85,6 +99,7 @@ type Proxy struct {
 	forwards  []dispatch.Forwarder                 // of table; the routes loop's alone
 	secured   map[*upstream.Backend]*corev1.Secret // what its TLS was made of; the routes loop's alone
 	metrics   *metrics
+	lines     *linewriter.Writer // nil: no access log
 }
 
 // New returns a Proxy that does nothing yet.
@@ -106,7 +121,7 @@ func New(o Options) (*Proxy, error) {
 		fallback:  fallback,
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
-	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, Asker: p.asker})
+	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, Asker: p.asker, AccessLog: p.accessLog()})
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
 		Handler: p.dispatch, Certificate: p.dispatch.Certificate, ClientCAs: p.dispatch.ClientCAs,
@@ -119,15 +134,29 @@ func New(o Options) (*Proxy, error) {
 	p.server = serve.New(front)
 	p.metrics = newMetrics(p)
 	if o.Registerer != nil {
-		for _, c := range []prometheus.Collector{
+		collectors := []prometheus.Collector{
 			p.server.Collector(), p.http2.Collector(), p.dispatch.Collector(), engine.Collector(), p.asker.Collector(), p.metrics,
-		} {
+		}
+		if p.lines != nil {
+			collectors = append(collectors, p.lines.Collector())
+		}
+		for _, c := range collectors {
 			if err := o.Registerer.Register(c); err != nil {
 				return nil, fmt.Errorf("register metrics of the proxy: %w", err)
 			}
 		}
 	}
 	return p, nil
+}
+
+// accessLog makes the writer of the access log, if there is to be one.
+func (p *Proxy) accessLog() dispatch.AccessLog {
+	o := p.options.AccessLog
+	if o.Format == nil || o.To == nil {
+		return dispatch.AccessLog{}
+	}
+	p.lines = linewriter.New(o.To, 0)
+	return dispatch.AccessLog{Lines: p.lines, Format: o.Format, Share: o.Share}
 }
 
 // Run serves until ctx ends, then drains.
@@ -145,6 +174,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 	g, following := errgroup.WithContext(following)
 	g.Go(func() error { return p.engine.Run(following) })
 	g.Go(func() error { return p.asker.Run(following) })
+	if p.lines != nil {
+		g.Go(func() error { return p.lines.Run(following) })
+	}
 	g.Go(func() error { return p.watchEndpoints(following) })
 	g.Go(func() error { return p.watchRoutes(following) })
 	g.Go(func() error { return p.watchLeaving(following) })

@@ -1,7 +1,6 @@
 package balance
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,7 +146,7 @@ func (p *keyPart) value(r *exchange.Request) []byte {
 	case requestPath:
 		return r.Path
 	case requestArgs:
-		return query(r.Target)
+		return exchange.Query(r.Target)
 	case requestHost:
 		return r.Host
 	case requestMethod:
@@ -164,23 +163,7 @@ func (p *keyPart) value(r *exchange.Request) []byte {
 			return value
 		}
 	case queryValue:
-		return queryArgument(query(r.Target), p.text)
-	}
-	return nil
-}
-
-func query(target []byte) []byte {
-	_, q, _ := bytes.Cut(target, []byte{'?'})
-	return q
-}
-
-func queryArgument(query []byte, name string) []byte {
-	for len(query) > 0 {
-		var pair []byte
-		pair, query, _ = bytes.Cut(query, []byte{'&'})
-		if key, value, _ := bytes.Cut(pair, []byte{'='}); exchange.EqualFold(key, name) {
-			return value
-		}
+		return exchange.Argument(r.Target, p.text)
 	}
 	return nil
 }

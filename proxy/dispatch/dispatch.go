@@ -9,9 +9,11 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"quayside.io/proxy/accesslog"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
@@ -32,6 +34,8 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Asker asks others for filters. Nil: nobody can be asked.
 	Asker filter.Asker
+	// AccessLog is what is logged of requests.
+	AccessLog AccessLog
 	// Access is told of every request that has ended. It must not wait, nor keep
 	// the exchange. Nil: requests are logged where Log takes level debug.
 	Access func(Record)
@@ -52,6 +56,9 @@ type Record struct {
 type Dispatcher struct {
 	log       *slog.Logger
 	access    func(Record)
+	accessLog AccessLog
+	logging   atomic.Pointer[logging] // nil: nothing is
+	records   sync.Pool               // *accesslog.Record
 	forwarded *filter.Forwarded
 	routing   atomic.Pointer[routing]
 	metrics   *metrics
@@ -69,6 +76,8 @@ func New(o Options) *Dispatcher {
 	d := &Dispatcher{
 		log:       o.Log,
 		access:    o.Access,
+		accessLog: o.AccessLog,
+		records:   sync.Pool{New: func() any { return new(accesslog.Record) }},
 		forwarded: filter.NewForwarded(o.TrustedProxies),
 		metrics:   newMetrics(),
 		tools:     filter.NewTools(maphash.MakeSeed()),
@@ -81,6 +90,7 @@ func New(o Options) *Dispatcher {
 	if d.access == nil && o.Log.Enabled(context.Background(), slog.LevelDebug) {
 		d.access = d.debug
 	}
+	d.logging.Store(d.accessLog.with(nil, &d.records))
 	d.unrouted = &plan{dispatcher: d, series: d.metrics.unrouted}
 	return d
 }
@@ -93,6 +103,7 @@ func (d *Dispatcher) SetTable(t *route.Table, backends []Forwarder) {
 	if old := d.routing.Load(); old != nil {
 		r.before = old.plans
 	}
+	d.logging.Store(d.accessLog.with(t.Front, &d.records))
 	d.routing.Store(r)
 }
 

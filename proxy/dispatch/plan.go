@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"quayside.io/proxy/accesslog"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
@@ -31,6 +32,8 @@ type plan struct {
 	series     *series
 	filters    filter.Chain
 	guards     filter.Chain // those of filters that decide who may pass
+	place      accesslog.Place
+	unlogged   bool
 }
 
 func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
@@ -51,7 +54,9 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 		series:     d.metrics.get(seriesKey{rt.Owner.Key, rt.Service}),
 		filters:    d.compile(rt),
 		guards:     d.compileGuards(rt),
+		unlogged:   rt.Unlogged,
 	}
+	p.place = placeOf(p)
 	r.plans.Store(rt, p)
 	return p
 }
@@ -92,7 +97,7 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	r.forwardOr(ex, p.route, p.route.Lead(ex.Request.Random[1]))
 	p.filters.Upstream(ex)
 	p.filters.Response(ex)
-	hold(ex, p.filters)
+	p.hold(ex)
 }
 
 // forward asks the backend with an index.
@@ -106,18 +111,30 @@ func (r *routing) forward(ex *exchange.Exchange, backend int) {
 
 // Finished implements exchange.Observer.
 func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
+	now := time.Now()
 	var took time.Duration
 	if at := ex.Request.Received; !at.IsZero() {
-		took = time.Since(at)
+		took = now.Sub(at)
 	}
 	p.series.observe(ex.Response.Status, took)
 	if broken {
 		p.series.broke()
 	}
 	p.filters.Finished(ex)
+	if l := p.logging(); l != nil && ex.Response.Upgraded == nil { // a tunnel's line is written at its end
+		l.log(p, ex, now, took, broken)
+	}
 	if access := p.dispatcher.access; access != nil {
 		access(Record{Exchange: ex, Route: p.route, Took: took, Broken: broken})
 	}
+}
+
+// logging is how requests of p are logged now; nil: not at all.
+func (p *plan) logging() *logging {
+	if p.unlogged {
+		return nil
+	}
+	return p.dispatcher.logging.Load()
 }
 
 var _ exchange.Observer = (*plan)(nil)

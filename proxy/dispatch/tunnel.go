@@ -8,34 +8,44 @@ import (
 	"quayside.io/proxy/filter"
 )
 
-// held keeps what the filters took for an exchange that became a tunnel until the
-// tunnel has ended, or turned out never to begin: it stands in for the response's
-// body, which is closed then. The exchange itself is long reused.
+// held keeps what the filters took for an exchange that became a tunnel, and its line
+// of the log, until the tunnel has ended, or turned out never to begin: it stands in
+// for the response's body, which is closed then. The exchange itself is long reused.
 type held struct {
 	io.Closer
 	filters filter.Chain
-	last    exchange.Exchange // what is known of it: Request.Client and Passed
+	last    exchange.Exchange // what filters know of it: Request.Client and Passed
+	line    *tunnelLine       // nil: none
 	once    sync.Once
 }
 
-// hold puts off the end of ex, as far as filters are concerned.
-func hold(ex *exchange.Exchange, c filter.Chain) {
+// hold puts off the end of ex, as far as filters and the log are concerned.
+func (p *plan) hold(ex *exchange.Exchange) {
 	r := &ex.Response
-	if r.Upgraded == nil || ex.Passed == 0 || !c.Frees() {
+	log := p.logging()
+	if r.Upgraded == nil || log == nil && (ex.Passed == 0 || !p.filters.Frees()) {
 		return
 	}
-	h := &held{Closer: r.Body, filters: c}
+	h := &held{Closer: r.Body, filters: p.filters}
 	h.last.Request.Client, h.last.Passed = ex.Request.Client, ex.Passed
 	ex.Passed = 0
+	if log != nil {
+		h.line = &tunnelLine{plan: p, log: log, ex: ex.Copy()}
+	}
 	open := r.Upgraded
 	r.Body = h
 	r.Upgraded = func(client io.ReadWriteCloser) {
 		defer h.free()
-		open(client)
+		open(h.line.through(client))
 	}
 }
 
-func (h *held) free() { h.once.Do(func() { h.filters.Finished(&h.last) }) }
+func (h *held) free() {
+	h.once.Do(func() {
+		h.filters.Finished(&h.last)
+		h.line.write()
+	})
+}
 
 // Read implements io.Reader. What an upgraded connection carries is no body.
 func (h *held) Read([]byte) (int, error) { return 0, io.EOF }

@@ -21,6 +21,7 @@ type Connection struct {
 type Forwarded struct {
 	trusted []netip.Prefix
 	field   string // that names the client; empty: X-Forwarded-For
+	noID    bool   // no X-Request-ID is made
 }
 
 // NewForwarded returns a Forwarded that believes the proxies in trusted.
@@ -30,10 +31,10 @@ func NewForwarded(trusted []netip.Prefix) *Forwarded {
 
 // With returns f with what o adds, which may be nil.
 func (f *Forwarded) With(o *Front) *Forwarded {
-	if o == nil || len(o.Trusted) == 0 && o.ForwardedFor == "" {
+	if o == nil || len(o.Trusted) == 0 && o.ForwardedFor == "" && !o.NoRequestID {
 		return f
 	}
-	return &Forwarded{slices.Concat(f.trusted, o.Trusted), o.ForwardedFor}
+	return &Forwarded{slices.Concat(f.trusted, o.Trusted), o.ForwardedFor, o.NoRequestID}
 }
 
 // Trusts reports whether a is the address of a trusted proxy.
@@ -100,6 +101,9 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 	r.Header.AddParts("X-Forwarded-Proto", proto)
 	r.Header.AddParts("X-Forwarded-Scheme", proto)
 	r.Header.AddParts("X-Scheme", proto)
+	if len(said.id) == 0 && f.noID {
+		return
+	}
 	var id [32]byte
 	r.Header.AddParts("X-Request-ID", or(said.id, appendID(id[:0], random)))
 }

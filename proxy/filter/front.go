@@ -6,6 +6,7 @@ import (
 
 	"go4.org/netipx"
 
+	"quayside.io/proxy/accesslog"
 	"quayside.io/proxy/exchange"
 )
 
@@ -21,7 +22,34 @@ type Front struct {
 	// BlockCIDRs, BlockAgents and BlockReferers refuse requests with 403: by the
 	// client's address, and by the fields User-Agent and Referer.
 	BlockCIDRs                 []netip.Prefix
-	BlockAgents, BlockReferers []Pattern
+	BlockAgents, BlockReferers Patterns
+	// NoRequestID leaves requests without an X-Request-ID that come without.
+	NoRequestID bool
+	// Log is what the access log is to say.
+	Log Log
+}
+
+// Log is what all requests have in common for the access log.
+type Log struct {
+	// Off: there is none.
+	Off bool
+	// Format, unless nil, replaces that of the process.
+	Format *accesslog.Format
+	// Skip are the targets that are not logged.
+	Skip Patterns
+}
+
+// Patterns are several of which one must match.
+type Patterns []Pattern
+
+// Match reports whether one does.
+func (p Patterns) Match(value []byte) bool {
+	for i := range p {
+		if p[i].matches(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // Pattern is a whole value in any letter case, or a regular expression.
@@ -62,7 +90,7 @@ func (b *blocker) request(ex *exchange.Exchange) bool {
 	return true
 }
 
-func anyMatches(patterns []Pattern, h *exchange.Header, name string) bool {
+func anyMatches(patterns Patterns, h *exchange.Header, name string) bool {
 	if len(patterns) == 0 {
 		return false
 	}
@@ -70,10 +98,5 @@ func anyMatches(patterns []Pattern, h *exchange.Header, name string) bool {
 	if value == nil {
 		value = []byte{} // an empty pattern blocks who does not say
 	}
-	for i := range patterns {
-		if patterns[i].matches(value) {
-			return true
-		}
-	}
-	return false
+	return patterns.Match(value)
 }

@@ -155,9 +155,9 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "http_":
 		return r.Header.Get(p.of)
 	case "arg_":
-		return argument(r.Target, p.of)
+		return exchange.Argument(r.Target, p.of)
 	case "cookie_":
-		return cookie(&r.Header, p.of)
+		return r.Header.Cookie(p.of)
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
 		return scheme(r)
 	case "host":
@@ -174,9 +174,9 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "uri", "document_uri":
 		return r.Path
 	case "args", "query_string":
-		return query(r.Target)
+		return exchange.Query(r.Target)
 	case "is_args":
-		if len(query(r.Target)) > 0 {
+		if len(exchange.Query(r.Target)) > 0 {
 			return []byte{'?'}
 		}
 		return nil
@@ -222,35 +222,6 @@ func scheme(r *exchange.Request) []byte {
 		return []byte("https")
 	}
 	return []byte("http")
-}
-
-func query(target []byte) []byte {
-	_, q, _ := bytes.Cut(target, []byte{'?'})
-	return q
-}
-
-// argument returns an argument of the query as it was sent.
-func argument(target []byte, name string) []byte {
-	for pair := range bytes.SplitSeq(query(target), []byte{'&'}) {
-		if key, value, _ := bytes.Cut(pair, []byte{'='}); exchange.EqualFold(key, name) {
-			return value
-		}
-	}
-	return nil
-}
-
-func cookie(h *exchange.Header, name string) []byte {
-	for _, f := range h.Fields() {
-		if !exchange.EqualFold(f.Name, "cookie") {
-			continue
-		}
-		for pair := range bytes.SplitSeq(f.Value, []byte{';'}) {
-			if key, value, ok := bytes.Cut(exchange.TrimSpace(pair), []byte{'='}); ok && string(key) == name {
-				return value
-			}
-		}
-	}
-	return nil
 }
 
 // appendComponent appends b as one component of a URL: all but the unreserved

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"bytes"
 	"fmt"
 
 	"quayside.io/proxy/exchange"
@@ -28,7 +27,7 @@ func (c *canaryOptions) holds(r *exchange.Request) bool {
 		}
 	}
 	if c.cookie != "" {
-		switch string(cookieOf(r, c.cookie)) {
+		switch string(r.Header.Cookie(c.cookie)) {
 		case "always":
 			return true
 		case "never":
@@ -36,21 +35,6 @@ func (c *canaryOptions) holds(r *exchange.Request) bool {
 		}
 	}
 	return r.Random[0]%uint64(c.total) < uint64(c.weight)
-}
-
-// cookieOf returns the value of the first cookie of that name, or nil.
-func cookieOf(r *exchange.Request, name string) []byte {
-	for _, f := range r.Header.Fields() {
-		if !exchange.EqualFold(f.Name, "Cookie") {
-			continue
-		}
-		for pair := range bytes.SplitSeq(f.Value, []byte{';'}) {
-			if n, v, ok := bytes.Cut(bytes.TrimSpace(pair), []byte{'='}); ok && string(n) == name {
-				return v
-			}
-		}
-	}
-	return nil
 }
 
 // canaries puts each canary before the route that it is for. It takes nothing from

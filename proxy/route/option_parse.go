@@ -390,3 +390,9 @@ func (s *settings) finishCanary(refs) *finding {
 	}
 	return nil
 }
+
+func parseAccessLog(s *settings, value string) error {
+	on, err := parseBool(value)
+	s.unlogged = err == nil && !on
+	return err
+}

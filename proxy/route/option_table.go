@@ -267,7 +267,8 @@ func rewrites() []option {
 
 func observers() []option {
 	return []option{
-		{key: "enable-access-log", scope: ofLocation, unset: "true", risk: riskLow, effect: ignored, doc: "write a line per request"},
+		{key: "enable-access-log", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseAccessLog,
+			doc: "write a line per request", differ: "where the proxy keeps a log, see --access-log"},
 		{key: "enable-rewrite-log", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp, doc: "log of nginx's rewrite engine"},
 		{key: "enable-opentelemetry", scope: ofLocation, unset: "false", risk: riskLow, effect: ignored, doc: "trace requests", matters: isOn},
 		{key: "opentelemetry-operation-name", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "name of the span"},

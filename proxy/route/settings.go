@@ -51,6 +51,7 @@ type settings struct {
 	rewrite        string // rewrite-target
 	allowed        string // the key that filled Access.Allow
 	tls            tlsSettings
+	unlogged       bool // enable-access-log: "false"
 	serviceAddress bool // service-upstream
 	limitCode      int  // limit-req-status-code
 	limitConnCode  int  // limit-conn-status-code

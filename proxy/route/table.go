@@ -62,6 +62,9 @@ type Route struct {
 	// Forwarding is how its requests are forwarded; nil: as all are.
 	Forwarding *exchange.Forwarding
 
+	// Unlogged keeps its requests out of the access log.
+	Unlogged bool
+
 	// Errors is who answers instead of Backend where it cannot; nil: nobody.
 	Errors *ErrorPage
 

@@ -296,7 +296,7 @@ func (b *unitBuilder) defaultBackend() {
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
 	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
 		RedirectCode: b.settings.tls.redirectCode, plain: b.settings.tls.plain, hsts: b.settings.tls.header,
-		Filters: b.filters, Forwarding: b.forwarding, Errors: b.errors, nginx: b.class.Nginx, guarded: b.settings.guards()}
+		Filters: b.filters, Forwarding: b.forwarding, Errors: b.errors, Unlogged: b.settings.unlogged, nginx: b.class.Nginx, guarded: b.settings.guards()}
 	b.rewrite(r)
 	backend, fault := b.backend(be)
 	r.Service, r.Port = backend.Service, backend.Port.String()

@@ -23,6 +23,7 @@ type wide struct {
 	nginx    settings          // in adopted classes of ingress-nginx
 	front    *filter.Front
 	trusting bool // use-forwarded-headers or enable-real-ip
+	log      logOptions
 	problems []snapshot.Problem
 }
 
@@ -134,6 +135,9 @@ func (w *wide) finish() {
 			w.problem(finding{InvalidOption, f.message})
 		}
 		s.share()
+	}
+	if f := w.finishLog(); f != nil {
+		w.problem(*f)
 	}
 	if len(w.front.Trusted) > 0 && !w.trusting {
 		w.front.Trusted = nil // they are only trusted with use-forwarded-headers, or enable-real-ip

@@ -54,7 +54,7 @@ func parseBlockCIDRs(f *filter.Front, value string) (err error) {
 
 // parsePatterns reads a list of what nginx's map takes: values in any letter case,
 // or regular expressions behind "~", behind "~*" in any letter case.
-func parsePatterns(of func(*filter.Front) *[]filter.Pattern) func(f *filter.Front, value string) error {
+func parsePatterns(of func(*filter.Front) *filter.Patterns) func(f *filter.Front, value string) error {
 	return func(f *filter.Front, value string) error {
 		var list []filter.Pattern
 		for word := range words(value) {

@@ -21,9 +21,9 @@ func wideGuards() []wideOption {
 		{key: "whitelist-source-range", effect: applied, guard: true, parse: forEach(parseWideAllow), doc: "CIDRs that may pass, others get 403; an annotation replaces it"},
 		{key: "denylist-source-range", effect: applied, guard: true, parse: forEach(parseDeny), doc: "CIDRs that get 403; an annotation replaces it"},
 		{key: "block-cidrs", effect: applied, guard: true, parse: forFront(parseBlockCIDRs), doc: "CIDRs that get 403 for every host"},
-		{key: "block-user-agents", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *[]filter.Pattern { return &f.BlockAgents })),
+		{key: "block-user-agents", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *filter.Patterns { return &f.BlockAgents })),
 			doc: "User-Agents that get 403: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
-		{key: "block-referers", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *[]filter.Pattern { return &f.BlockReferers })),
+		{key: "block-referers", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *filter.Patterns { return &f.BlockReferers })),
 			doc: "Referers that get 403: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
 		{key: "global-auth-url", effect: applied, guard: true, parse: forGlobal(parseAuthURL), doc: "service that is asked whether a request may pass",
 			differ: "as auth-url; what is asked for by no rule gets its 404 unasked"},
@@ -83,7 +83,7 @@ func wideForwarding() []wideOption {
 		{key: "compute-full-forwarded-for", unset: "false", effect: noOp, doc: "append to X-Forwarded-For", differ: "always, where a trusted proxy sent one; others are replaced"},
 		{key: "use-proxy-protocol", unset: "false", effect: ignored, doc: "expect the PROXY protocol; here the flag --proxy-protocol"},
 		{key: "proxy-protocol-header-timeout", unset: "5s", effect: ignored, doc: "time for the PROXY header"},
-		{key: "generate-request-id", unset: "true", effect: ignored, doc: "make X-Request-ID where there is none; always done here"},
+		{key: "generate-request-id", unset: "true", effect: applied, parse: parseRequestID, doc: "make X-Request-ID where a client sends none"},
 		{key: "proxy-add-original-uri-header", unset: "false", effect: ignored, doc: "send X-Original-URI to backends"},
 		{key: "proxy-set-headers", effect: ignored, doc: "ConfigMap of headers sent to backends"},
 		{key: "enable-underscores-in-headers", unset: "false", effect: noOp, doc: "pass fields with underscores", differ: "always passed, save those that imitate X-Forwarded-*"},
@@ -204,21 +204,26 @@ func wideAnnotations() []wideOption {
 }
 
 func wideProcess() []wideOption {
-	const log = "the log of requests, which has its own form here"
+	const log = "the log of connections, which is not kept here"
 	rows := []wideOption{
-		{key: "log-format-upstream", effect: ignored, doc: log},
-		{key: "log-format-escape-json", unset: "false", effect: ignored, doc: log},
-		{key: "log-format-escape-none", unset: "false", effect: ignored, doc: log},
+		{key: "log-format-upstream", effect: applied, parse: parseLogFormat, doc: "what the log says of each request", differ: "one with a variable that means nothing here is refused; needs --access-log"},
+		{key: "log-format-escape-json", unset: "false", effect: applied, parse: parseLogEscape, doc: "escape variables in it for JSON"},
+		{key: "log-format-escape-none", unset: "false", effect: ignored, doc: "escape nothing, so that clients can forge lines"},
 		{key: "log-format-stream", effect: ignored, doc: log},
-		{key: "disable-access-log", unset: "false", effect: ignored, doc: log},
-		{key: "skip-access-log-urls", effect: ignored, doc: log},
-		{key: "enable-access-log-for-default-backend", unset: "false", effect: ignored, doc: log},
+		{key: "disable-access-log", unset: "false", effect: applied, parse: parseLogOff, doc: "no log of requests"},
+		{key: "disable-http-access-log", unset: "false", effect: applied, parse: parseLogOff, doc: "no log of requests"},
+		{key: "disable-stream-access-log", unset: "false", effect: noOp, doc: log},
+		{key: "skip-access-log-urls", effect: applied, parse: forFront(parsePatterns(func(f *filter.Front) *filter.Patterns { return &f.Log.Skip })),
+			doc: "targets that are not logged: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
+		{key: "enable-access-log-for-default-backend", unset: "false", effect: noOp, doc: "log the requests that no rule is for; they always are"},
+		{key: "access-log-path", unset: "/var/log/nginx/access.log", effect: ignored, doc: "the file of the log, which is the standard output here"},
+		{key: "http-access-log-path", unset: "/var/log/nginx/access.log", effect: ignored, doc: "the file of the log, which is the standard output here"},
 		{key: "enable-opentelemetry", unset: "false", effect: ignored, doc: "trace requests"},
 		{key: "otlp-collector-host", effect: ignored, doc: "where traces are sent"},
 	}
 	for _, key := range []string{
-		"access-log-params", "access-log-path", "aio-write", "debug-connections", "enable-aio-write", "enable-multi-accept", "error-log-level", "error-log-path",
-		"http-access-log-path", "lua-shared-dicts", "map-hash-bucket-size", "max-worker-connections", "max-worker-open-files", "nginx-status-ipv4-whitelist",
+		"access-log-params", "aio-write", "debug-connections", "enable-aio-write", "enable-multi-accept", "error-log-level", "error-log-path",
+		"lua-shared-dicts", "map-hash-bucket-size", "max-worker-connections", "max-worker-open-files", "nginx-status-ipv4-whitelist",
 		"nginx-status-ipv6-whitelist", "opentelemetry-config", "otel-max-queuesize", "otel-sampler", "otel-sampler-parent-based", "otel-sampler-ratio",
 		"otel-schedule-delay-millis", "otel-service-name", "otlp-collector-port", "plugins", "proxy-headers-hash-bucket-size", "proxy-headers-hash-max-size",
 		"server-name-hash-bucket-size", "server-name-hash-max-size", "stream-access-log-path", "variables-hash-bucket-size", "variables-hash-max-size",

@@ -257,6 +257,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Reset()
 	rc.writeHead(&ctx.Response)
 	ctx.Response.SetBody(rc.ex.Response.Text)
+	rc.ex.Response.Sent = int64(len(rc.ex.Response.Text))
 	rc.finish()
 	if c != nil {
 		c.base().linger = true
@@ -272,6 +273,7 @@ func (s *Server) answerPlain(c *client) {
 	text := rc.ex.Response.Text
 	fmt.Fprintf(c, "HTTP/1.1 400 Bad Request\r\nServer: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		serverName, len(text), text)
+	rc.ex.Response.Sent = int64(len(text))
 	rc.finish()
 	c.linger = true
 }

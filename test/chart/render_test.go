@@ -86,6 +86,7 @@ proxy:
   proxyProtocol: true
   http2: false
   h2c: true
+  accessLog: {format: json, fields: [status, request_time], share: 0.5}
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]
   tolerations: [{operator: Exists}]
   affinity: {nodeAffinity: {}}

@@ -54,7 +54,7 @@ func TestProcesses(t *testing.T) {
 			Args: []string{
 				"proxy", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
-				"--secret-access=Namespaced", "--grace-period=290s",
+				"--secret-access=Namespaced", "--access-log=upstreaminfo", "--grace-period=290s",
 			},
 			Env: []string{"NODE_NAME=n1"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
@@ -128,7 +128,7 @@ func TestArgs(t *testing.T) {
 		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb", "--hand-over-on-cordon", "--external-ips", "--kube-proxy-metrics="},
 		"proxy": {
 			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls",
-			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol", "--http2=false", "--h2c",
+			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol", "--http2=false", "--h2c", "--access-log=json", "--access-log-fields=status,request_time", "--access-log-share=0.5",
 		},
 	} {
 		has := map[string]bool{}

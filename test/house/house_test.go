@@ -43,6 +43,7 @@ func floors() map[string]int {
 		"cluster/loadbalancer": 1,
 		"proxy/coding":         0,
 		"proxy/exchange":       1,
+		"proxy/accesslog":      1,
 		"proxy/frame":          2,
 		"cluster/manifest":     2,
 		"controller/assign":    2,
@@ -65,6 +66,7 @@ func floors() map[string]int {
 		"speaker/kubeproxy":    3,
 		"proxy/upstream":       3,
 		"proxy/asker":          3,
+		"proxy/linewriter":     3,
 		"proxy/dispatch":       3,
 		"proxy/serve":          3,
 		"proxy/h2":             3,
@@ -85,6 +87,7 @@ func sideways() map[string]string {
 		"cluster/ingressclass -> cluster/snapshot": "the classes of a snapshot are judged",
 		"proxy/route -> proxy/balance":             "a backend names its port in balance's words",
 		"proxy/route -> proxy/filter":              "options are parsed into the filters' settings",
+		"proxy/accesslog -> proxy/exchange":        "a line tells of an exchange",
 		"command/explain -> proxy/route":           "explain shows the route that matches",
 		"command/explain -> proxy/balance":         "explain shows the endpoints behind a route",
 		"command/explain -> controller/assign":     "explain shows why a Service waits",
@@ -113,7 +116,7 @@ func keepers() map[string][]string {
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/linewriter", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
 	}
 }
 

@@ -1,0 +1,158 @@
+package accesslog_test
+
+import (
+	"encoding/json"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/proxy/accesslog"
+	"quayside.io/proxy/exchange"
+)
+
+func record(target, agent string) *accesslog.Record {
+	ex := &exchange.Exchange{Request: exchange.Request{
+		Method: []byte("GET"), Protocol: "HTTP/1.1", Host: []byte("inner"), Target: []byte("/rewritten"), Path: []byte("/a"),
+		Client: netip.MustParseAddrPort("192.0.2.7:0"), TLS: true, Size: 321,
+	}}
+	r := &ex.Request
+	r.Asked.Host, r.Asked.Target = []byte("Shop.example:8443"), []byte(target)
+	r.Header.Add("User-Agent", agent)
+	r.Header.Add("Authorization", "Basic YW5uOnNlY3JldA==") // ann:secret
+	r.Header.Add("X-Request-ID", "0123456789abcdef")
+	r.Header.Add("Cookie", "a=1; lang=de")
+	r.Header.Add("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	ex.Response = exchange.Response{Status: 200, Sent: 1234}
+	ex.Response.Header.Add("X-Served-By", "web")
+	ex.Upstream = exchange.Upstream{Name: "n-web-80", Tries: []exchange.Try{
+		{Endpoint: netip.MustParseAddrPort("10.0.0.1:80"), Took: 2 * time.Second},
+		{Endpoint: netip.MustParseAddrPort("[fd00::1]:80"), Status: 200, Header: 4 * time.Millisecond, Took: 5 * time.Millisecond, Received: 1234},
+	}}
+	return &accesslog.Record{
+		Exchange: ex, Ended: time.Date(2026, 11, 2, 3, 4, 5, 678e6, time.UTC), Took: 2006 * time.Millisecond,
+		Place: accesslog.Place{Namespace: "n", Ingress: "shop", Service: "web", Port: "80", Host: "shop.example", Path: "/", Upstream: "n-web-80"},
+	}
+}
+
+func TestLines(t *testing.T) {
+	const combined = `192.0.2.7 - ann [02/Nov/2026:03:04:05 +0000] "GET /a?q=1 HTTP/1.1" 200 1234 "-" "curl/8"`
+	for format, want := range map[string]string{
+		"combined":     combined,
+		"upstreaminfo": combined + ` 321 2.006 [n-web-80] [-] 10.0.0.1:80, [fd00::1]:80 0, 1234 2.000, 0.005 500, 200 0123456789abcdef`,
+		"$host ${scheme}s $http_host $arg_q$is_args$args $cookie_lang $sent_http_x_served_by $msec":  `shop.example httpss Shop.example:8443 1?q=1 de web 1793588645.678`,
+		"$upstream_header_time|$opentelemetry_trace_id|$opentelemetry_span_id":                       "-, 0.004|0af7651916cd43dd8448eb211c80319c|b7ad6b7169203331",
+		"$namespace/$ingress_name $service_name:$service_port $server_name$location_path $http_none": "n/shop web:80 shop.example/ -",
+		"a\nb $status":                    "a b 200",
+		"$request_completion $bytes_sent": "OK 1271",
+	} {
+		f, err := accesslog.Named(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(f.Line(record("/a?q=1", "curl/8"))); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", format, got, want)
+		}
+	}
+	for _, bad := range []string{"", "off", "common", "$", "$nonsense", "${status", "$http_", "$status $ssl_client_cert", "costs $5"} {
+		if _, err := accesslog.Named(bad); err == nil {
+			t.Errorf("%q is a format", bad)
+		}
+	}
+	for _, bad := range [][]string{nil, {"statuses"}, {`status":1,"x`}, {"status", ""}} {
+		if _, err := accesslog.JSON(bad); err == nil {
+			t.Errorf("%q are fields", bad)
+		}
+	}
+}
+
+// A canary's backend is the alternative of the route's own.
+func TestAlternative(t *testing.T) {
+	f, _ := accesslog.Named("[$proxy_upstream_name] [$proxy_alternative_upstream_name]")
+	r := record("/", "")
+	r.Place.Split = true
+	r.Exchange.Upstream.Name = "n-new-80"
+	if got := string(f.Line(r)); got != "[n-web-80] [n-new-80]" {
+		t.Error(got)
+	}
+}
+
+// What was refused before it could be read has a line all the same.
+func TestNothingIsKnown(t *testing.T) {
+	f, _ := accesslog.Named("upstreaminfo")
+	r := &accesslog.Record{Exchange: &exchange.Exchange{Response: exchange.Response{Status: 400}}, Ended: time.Unix(0, 0).UTC()}
+	if got, want := string(f.Line(r)), `- - - [01/Jan/1970:00:00:00 +0000] "-" 400 0 "-" "-" 0 0.000 [-] [-] - - - - -`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func combinedPattern() *regexp.Regexp {
+	return regexp.MustCompile(`^192\.0\.2\.7 - ann \[[^]]*\] "([^"]*)" 200 1234 "([^"]*)" "([^"]*)"$`)
+}
+
+// checkHostile puts bytes of a client everywhere, and wants lines that nobody can
+// mistake for others.
+func checkHostile(t *testing.T, target, value string) {
+	plain, _ := accesslog.Named("combined")
+	r := record(target, value)
+	r.Exchange.Request.Header.Add("Referer", value)
+	line := string(plain.Line(r))
+	m := combinedPattern().FindStringSubmatch(line)
+	if m == nil || strings.ContainsFunc(line, func(c rune) bool { return c < ' ' || c > '~' }) {
+		t.Fatalf("%q, %q: %q", target, value, line)
+	}
+	if m[2] != m[3] || unescape(t, m[3]) != value || unescape(t, m[1]) != "GET "+target+" HTTP/1.1" {
+		t.Fatalf("%q, %q cannot be told from %q", target, value, line)
+	}
+	object, _ := accesslog.Named("json")
+	line = string(object.Line(r))
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(line), &fields); err != nil || strings.ContainsAny(line, "\n\r\u0085\u2028\u2029") || len(fields) != 22 {
+		t.Fatalf("%q, %q: %d fields, %v: %s", target, value, len(fields), err, line)
+	}
+	if want := strings.ToValidUTF8(target, ""); !strings.Contains(target, "\ufffd") && strings.ReplaceAll(fields["request_uri"].(string), "\ufffd", "") != want {
+		t.Fatalf("%q became %q", target, fields["request_uri"])
+	}
+}
+
+// unescape is what a reader of nginx's logs does.
+func unescape(t *testing.T, s string) string {
+	return regexp.MustCompile(`\\x[0-9A-F]{2}`).ReplaceAllStringFunc(s, func(e string) string {
+		const digits = "0123456789ABCDEF"
+		return string([]byte{byte(strings.IndexByte(digits, e[2])<<4 | strings.IndexByte(digits, e[3]))})
+	})
+}
+
+func FuzzHostileBytes(f *testing.F) {
+	for _, s := range []string{
+		"/", "/a\"b", `/\x22`, "/\n192.0.2.7 - ann", "/\r\n", "\x00\x7f\x80\xff", "/ü€\U0001f600", "\xed\xa0\x80", "\u2028\u2029\u0085", `","status":200,"x":"`, "]", "\t", "%0a",
+	} {
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, target, value string) { checkHostile(t, target, value) })
+}
+
+func TestLinesCostNoAllocation(t *testing.T) {
+	for _, name := range []string{"combined", "upstreaminfo", "json"} {
+		f, _ := accesslog.Named(name)
+		r := record("/a?q=1", "curl/8 \"\xff")
+		f.Line(r)
+		if n := testing.AllocsPerRun(100, func() { f.Line(r) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+func BenchmarkLine(b *testing.B) {
+	for _, name := range []string{"combined", "upstreaminfo", "json"} {
+		b.Run(name, func(b *testing.B) {
+			f, _ := accesslog.Named(name)
+			r := record("/a/b/c?q=1", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Line(r)
+			}
+		})
+	}
+}

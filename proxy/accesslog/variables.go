@@ -1,0 +1,251 @@
+package accesslog
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// lookUp returns what writes a variable, or nil.
+func lookUp(name string) (write func(r *Record, of string), of string) {
+	for prefix, write := range families() {
+		of, ok := strings.CutPrefix(name, prefix)
+		if !ok || of == "" || name == "http_host" {
+			continue
+		}
+		if !strings.HasPrefix(prefix, "cookie") && !strings.HasPrefix(prefix, "arg") {
+			of = strings.ReplaceAll(of, "_", "-")
+		}
+		return write, of
+	}
+	return variables()[name], ""
+}
+
+// isNumber reports whether a variable always is a number.
+func isNumber(name string) bool {
+	switch name {
+	case "status", "body_bytes_sent", "bytes_sent", "request_length", "request_time", "msec":
+		return true
+	}
+	return false
+}
+
+// families are the variables that end in a name of the client's.
+func families() map[string]func(r *Record, of string) {
+	return map[string]func(r *Record, of string){
+		"http_":      func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Get(of)) },
+		"sent_http_": func(r *Record, of string) { r.bytes(r.Exchange.Response.Header.Get(of)) },
+		"arg_":       func(r *Record, of string) { r.bytes(exchange.Argument(r.Exchange.Request.Asked.Target, of)) },
+		"cookie_":    func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Cookie(of)) },
+	}
+}
+
+// variables are those of nginx and of ingress-nginx that mean something here.
+func variables() map[string]func(r *Record, of string) {
+	all := map[string]func(r *Record, of string){
+		"remote_user": func(r *Record, _ string) { r.user() },
+		"remote_addr": func(r *Record, _ string) { r.client() },
+		"time_local": func(r *Record, _ string) {
+			r.line = r.Ended.AppendFormat(r.line, "02/Jan/2006:15:04:05 -0700")
+		},
+		"time_iso8601": func(r *Record, _ string) { r.line = r.Ended.AppendFormat(r.line, "2006-01-02T15:04:05-07:00") },
+		"msec":         func(r *Record, _ string) { r.seconds(time.Duration(r.Ended.UnixNano())) },
+		"status": func(r *Record, _ string) {
+			r.line = strconv.AppendInt(r.line, int64(r.Exchange.Response.Status), 10)
+		},
+		"body_bytes_sent": func(r *Record, _ string) { r.line = strconv.AppendInt(r.line, r.Exchange.Response.Sent, 10) },
+		"bytes_sent":      func(r *Record, _ string) { r.line = strconv.AppendInt(r.line, r.sent(), 10) },
+		"request_length":  func(r *Record, _ string) { r.line = strconv.AppendInt(r.line, r.Exchange.Request.Size, 10) },
+		"request_time":    func(r *Record, _ string) { r.seconds(r.Took) },
+		"request_completion": func(r *Record, _ string) {
+			if !r.Broken {
+				r.text("OK")
+			}
+		},
+		"request_id":               func(r *Record, _ string) { r.bytes(r.Exchange.Request.Header.Get("X-Request-ID")) },
+		"opentelemetry_trace_id":   func(r *Record, _ string) { r.trace(3, 32) },
+		"opentelemetry_span_id":    func(r *Record, _ string) { r.trace(36, 16) },
+		"proxy_upstream_name":      func(r *Record, _ string) { r.text(r.Place.Upstream) },
+		"namespace":                func(r *Record, _ string) { r.text(r.Place.Namespace) },
+		"ingress_name":             func(r *Record, _ string) { r.text(r.Place.Ingress) },
+		"service_name":             func(r *Record, _ string) { r.text(r.Place.Service) },
+		"service_port":             func(r *Record, _ string) { r.text(r.Place.Port) },
+		"server_name":              func(r *Record, _ string) { r.text(r.Place.Host) },
+		"location_path":            func(r *Record, _ string) { r.bytes([]byte(r.Place.Path)) },
+		"upstream_addr":            func(r *Record, _ string) { r.tries(addrOf) },
+		"upstream_status":          func(r *Record, _ string) { r.tries(statusOf) },
+		"upstream_response_time":   func(r *Record, _ string) { r.tries(tookOf) },
+		"upstream_header_time":     func(r *Record, _ string) { r.tries(headerOf) },
+		"upstream_connect_time":    func(r *Record, _ string) { r.tries(connectOf) },
+		"upstream_response_length": func(r *Record, _ string) { r.tries(lengthOf) },
+		"proxy_alternative_upstream_name": func(r *Record, _ string) {
+			if to := r.Exchange.Upstream.Name; r.Place.Split && to != r.Place.Upstream {
+				r.text(to)
+			}
+		},
+	}
+	for name, write := range requestVariables() {
+		all[name] = write
+	}
+	for alias, name := range map[string]string{
+		"the_real_ip": "remote_addr", "proxy_protocol_addr": "remote_addr", "req_id": "request_id", "proxy_host": "proxy_upstream_name",
+		"document_uri": "uri", "query_string": "args", "pass_access_scheme": "scheme", "best_http_host": "http_host", "pass_server_port": "server_port",
+	} {
+		all[alias] = all[name]
+	}
+	return all
+}
+
+// requestVariables are those about what the client asked for.
+func requestVariables() map[string]func(r *Record, of string) {
+	return map[string]func(r *Record, of string){
+		"request":        func(r *Record, _ string) { r.request() },
+		"request_method": func(r *Record, _ string) { r.bytes(r.Exchange.Request.Method) },
+		"request_uri":    func(r *Record, _ string) { r.bytes(r.Exchange.Request.Asked.Target) },
+		"uri":            func(r *Record, _ string) { r.bytes(r.Exchange.Request.Path) },
+		"args": func(r *Record, _ string) {
+			if q := exchange.Query(r.Exchange.Request.Asked.Target); len(q) > 0 {
+				r.bytes(q)
+			}
+		},
+		"is_args": func(r *Record, _ string) {
+			if r.blank = true; len(exchange.Query(r.Exchange.Request.Asked.Target)) > 0 {
+				r.text("?")
+			}
+		},
+		"server_protocol": func(r *Record, _ string) { r.text(r.Exchange.Request.Protocol) },
+		"server_port":     func(r *Record, _ string) { r.bytes(r.Exchange.Request.Header.Get("X-Forwarded-Port")) },
+		"http_host":       func(r *Record, _ string) { r.bytes(r.Exchange.Request.Asked.Host) },
+		"host": func(r *Record, _ string) {
+			name, _ := exchange.SplitHost(r.Exchange.Request.Asked.Host)
+			at := len(r.line)
+			r.bytes(name)
+			lower(r.line[at:])
+		},
+		"scheme": func(r *Record, _ string) {
+			if r.Exchange.Request.TLS {
+				r.text("https")
+			} else {
+				r.text("http")
+			}
+		},
+		"content_type": func(r *Record, _ string) { r.bytes(r.Exchange.Request.Header.Get("Content-Type")) },
+		"content_length": func(r *Record, _ string) {
+			if n := r.Exchange.Request.Length; n > 0 {
+				r.line = strconv.AppendInt(r.line, n, 10)
+			}
+		},
+		"proxy_add_x_forwarded_for": func(r *Record, _ string) { r.bytes(r.Exchange.Request.Header.Get("X-Forwarded-For")) },
+	}
+}
+
+// lower puts letters into lower case. An escape stays what it was.
+func lower(b []byte) {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c | 0x20
+		}
+	}
+}
+
+func (r *Record) client() {
+	if a := r.Exchange.Request.Client.Addr(); a.IsValid() {
+		r.line = a.AppendTo(r.line)
+	}
+}
+
+// request is the request line. There is none where the head could not be read.
+func (r *Record) request() {
+	req := &r.Exchange.Request
+	if len(req.Method) == 0 {
+		return
+	}
+	r.bytes(req.Method)
+	r.text(" ")
+	r.bytes(req.Asked.Target)
+	r.text(" ")
+	r.text(req.Protocol)
+}
+
+// maxUser is the longest Authorization field that is looked at.
+const maxUser = 1024
+
+// user is that of basic authentication, whoever it is for and whether true or not.
+func (r *Record) user() {
+	const scheme = "basic "
+	value := r.Exchange.Request.Header.Get("Authorization")
+	if len(value) < len(scheme) || len(value) > maxUser || !exchange.EqualFold(value[:len(scheme)], scheme) {
+		return
+	}
+	var text [maxUser]byte
+	n, err := base64.StdEncoding.Decode(text[:], exchange.TrimSpace(value[len(scheme):]))
+	if name, _, ok := bytes.Cut(text[:n], []byte{':'}); ok && err == nil {
+		r.bytes(name)
+	}
+}
+
+// seconds appends a time as nginx does, in seconds to the millisecond.
+func (r *Record) seconds(d time.Duration) {
+	ms := max(d, 0).Milliseconds()
+	r.line = strconv.AppendInt(r.line, ms/1000, 10)
+	r.line = append(r.line, '.', byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
+}
+
+// sent is about how many bytes the response had, its head as the handler left it.
+func (r *Record) sent() int64 {
+	resp := &r.Exchange.Response
+	n := resp.Sent + int64(len("HTTP/1.1 200 OK\r\n\r\n"))
+	for _, f := range resp.Header.Fields() {
+		n += int64(len(f.Name) + len(": ") + len(f.Value) + len("\r\n"))
+	}
+	return n
+}
+
+// trace appends n digits of the traceparent field.
+func (r *Record) trace(from, n int) {
+	if v := r.Exchange.Request.Header.Get("traceparent"); len(v) >= from+n {
+		r.bytes(v[from : from+n])
+	}
+}
+
+// maxTries is how many endpoints a line tells of.
+const maxTries = 16
+
+// tries appends something of each endpoint that was asked.
+func (r *Record) tries(of func(r *Record, t *exchange.Try)) {
+	all := r.Exchange.Upstream.Tries
+	for i := range all[:min(len(all), maxTries)] {
+		if i > 0 {
+			r.text(", ")
+		}
+		of(r, &all[i])
+	}
+}
+
+func addrOf(r *Record, t *exchange.Try)   { r.line = t.Endpoint.AppendTo(r.line) }
+func tookOf(r *Record, t *exchange.Try)   { r.seconds(t.Took) }
+func lengthOf(r *Record, t *exchange.Try) { r.line = strconv.AppendInt(r.line, t.Received, 10) }
+
+func headerOf(r *Record, t *exchange.Try) {
+	if t.Status == 0 {
+		r.text("-")
+	} else {
+		r.seconds(t.Header)
+	}
+}
+
+func connectOf(r *Record, t *exchange.Try) { r.seconds(t.Connect) }
+
+// statusOf is the answer's status or, as in nginx, that of our own answer where there
+// was none.
+func statusOf(r *Record, t *exchange.Try) {
+	status := t.Status
+	if status == 0 {
+		status = max(r.Exchange.Response.Status, 500)
+	}
+	r.line = strconv.AppendInt(r.line, int64(status), 10)
+}
