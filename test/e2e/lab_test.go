@@ -271,13 +271,13 @@ func TestLabLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	inLab := fmt.Sprintf("qs-%d-", run.Process.Pid)
-	await(t, 60*time.Second, "a shell in the killed lab", func() bool {
+	await(t, 3*time.Minute, "a shell in the killed lab", func() bool {
 		_, err := os.Stat("/run/netns/" + inLab + "you")
 		return err == nil
 	})
 	kill()
 	_ = run.Wait() // "killed"
-	await(t, 10*time.Second, "the end of the processes of a killed lab", func() bool {
+	await(t, time.Minute, "the end of the processes of a killed lab", func() bool {
 		return !strings.Contains(traces(t, run.Process.Pid), "process")
 	})
 	lab.New(t, lab.Nodes(1))
