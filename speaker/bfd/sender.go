@@ -81,7 +81,7 @@ func openSender(e ends, taken func(uint16) bool) (*sender, error) {
 func (s *sender) bind(e ends, taken func(uint16) bool) error {
 	local := e.local
 	if local.Is6() && local.IsLinkLocalUnicast() {
-		local = local.WithZone(e.link)
+		local = local.WithZone(strconv.Itoa(s.index)) // package net remembers which one a name had
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return control(c, e.port().ipv6, e.device(), senderOptions)
