@@ -137,6 +137,9 @@ type Response struct {
 	// Close says that the client's connection cannot serve another request,
 	// since part of this request's body was left unread.
 	Close bool
+	// Reset is set where the upstream reset its stream instead of answering, and the
+	// response is what we say of that.
+	Reset *StreamReset
 	// Upgraded is set with status 101: the front end hands the client's raw
 	// connection over to it, once, after the header has been written.
 	Upgraded func(client io.ReadWriteCloser)
@@ -163,7 +166,7 @@ func (e *Exchange) Answer(status int, text string) {
 	e.Response.Header.Add("Content-Type", "text/plain; charset=utf-8")
 	e.Response.Text = append(e.Response.Text[:0], text...)
 	e.Response.Length = int64(len(e.Response.Text))
-	e.Response.Body = nil
+	e.Response.Body, e.Response.Reset = nil, nil
 }
 
 // Whole is what a body may implement that is already in memory: head and body

@@ -166,6 +166,7 @@ func TestOutput(t *testing.T) {
 					p.Head = []byte{indexed | 8}
 					want[id].heads++
 				}
+				p.Apart = rapid.Bool().Draw(t, "apart")
 				if p.Last && rapid.Bool().Draw(t, "trailer") {
 					p.Trailer = []byte{indexed | 8}
 					want[id].heads++

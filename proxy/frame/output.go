@@ -64,6 +64,7 @@ type Part struct {
 	Data    []byte
 	Trailer []byte // the block behind the data; only the last part has one
 	Last    bool   // it ends the message
+	Apart   bool   // without data, an empty DATA frame ends it and not the head
 }
 
 // Sender is a stream's side of Output. Its owner sets ID and Window.
@@ -143,10 +144,12 @@ func (o *Output) Next() *Sender {
 func (o *Output) emit(s *Sender) (done bool) {
 	p := &s.part
 	empty := p.Last && p.Trailer == nil && len(p.Data) == 0
+	bare := p.Head != nil && !p.Apart
 	if p.Head != nil {
-		o.block(s.ID, p.Head, empty)
+		o.block(s.ID, p.Head, empty && bare)
 		p.Head, s.Moved = nil, true
-	} else if empty {
+	}
+	if empty && !bare {
 		o.Pending = AppendHeader(o.Buffer(), 0, http2.FrameData, http2.FlagDataEndStream, s.ID)
 	}
 	if n := min(int64(len(p.Data)), Size, s.Window, o.Window); n > 0 {

@@ -254,6 +254,7 @@ func (c *conn) abandon(s *stream, why error, byUs bool) {
 	c.forget(s, byUs)
 	signal(s.arrived)
 	signal(s.sent)
+	signal(s.wake)
 }
 
 // forget closes a stream.
@@ -264,7 +265,7 @@ func (c *conn) forget(s *stream, byUs bool) {
 }
 
 // signal wakes who waits on ch, now or the next time.
-func signal(ch chan struct{}) {
+func signal(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

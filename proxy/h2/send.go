@@ -80,7 +80,12 @@ func (c *conn) answered(s *stream) {
 // the stream's next block is made.
 func (s *stream) headBlock() []byte {
 	r := &s.ex.Response
-	b := frame.AppendStatus(s.block[:0], r.Status)
+	return s.appendFields(frame.AppendStatus(s.block[:0], r.Status), r.Length)
+}
+
+// appendFields appends the fields of the response's head.
+func (s *stream) appendFields(b []byte, length int64) []byte {
+	r := &s.ex.Response
 	var dated, named bool
 	for _, f := range r.Header.Fields() {
 		switch len(f.Name) {
@@ -97,9 +102,9 @@ func (s *stream) headBlock() []byte {
 	if !dated {
 		b = frame.AppendField(b, []byte("date"), s.conn.server.dates.now(time.Now()))
 	}
-	if r.Length >= 0 && r.Status >= 200 && r.Status != 204 && r.Status != 304 {
+	if length >= 0 && r.Status >= 200 && r.Status != 204 && r.Status != 304 {
 		var text [20]byte
-		b = frame.AppendField(b, []byte("content-length"), strconv.AppendInt(text[:0], r.Length, 10))
+		b = frame.AppendField(b, []byte("content-length"), strconv.AppendInt(text[:0], length, 10))
 	}
 	if r.Trailer.Announced != nil {
 		b = frame.AppendField(b, []byte("trailer"), r.Trailer.Announced)

@@ -38,11 +38,12 @@ type stream struct {
 	send     frame.Sender
 	granted  window // what we let the client send
 	unread   frame.Queue
-	received int64 // of the body
-	ended    bool  // the request has come in full
-	deaf     bool  // nobody reads the body any more
-	answered bool  // the response has gone in full
-	err      error // the stream came to no good end
+	received int64           // of the body
+	ended    bool            // the request has come in full
+	deaf     bool            // nobody reads the body any more
+	answered bool            // the response has gone in full
+	wake     chan<- struct{} // of who wants to know that the client is gone
+	err      error           // the stream came to no good end
 }
 
 func newStream() *stream {
@@ -126,6 +127,15 @@ func (s *stream) identify() {
 // Gone implements exchange.Peer.
 func (s *stream) Gone() bool { return s.gone.Load() }
 
+// WakeWhenGone implements exchange.Waker.
+func (s *stream) WakeWhenGone(ch chan<- struct{}) {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	if s.wake = ch; s.gone.Load() {
+		signal(ch)
+	}
+}
+
 // serve answers the request.
 func (s *stream) serve() {
 	c := s.conn
@@ -156,8 +166,12 @@ func (s *stream) serve() {
 
 // codeOf is why a stream is reset whose response broke off.
 func codeOf(err error) http2.ErrCode {
-	if errors.Is(err, errGone) {
+	var reset *exchange.StreamReset
+	switch {
+	case errors.Is(err, errGone):
 		return http2.ErrCodeCancel
+	case errors.As(err, &reset):
+		return http2.ErrCode(reset.Code)
 	}
 	return http2.ErrCodeInternal
 }
@@ -186,6 +200,10 @@ func (s *stream) answer() (err error) {
 		return errGone
 	case string(s.ex.Request.Method) == "HEAD":
 		return s.transmit(frame.Part{Head: s.headBlock(), Last: true})
+	case r.Reset != nil && isGRPC(&s.ex.Request):
+		return r.Reset // it knows better than we what its server means
+	case r.Body == nil && r.Status >= 300 && isGRPC(&s.ex.Request):
+		return s.transmit(frame.Part{Head: s.statusBlock(), Last: true})
 	case r.Body == nil:
 		r.Sent = int64(len(r.Text))
 		return s.transmit(frame.Part{Head: s.headBlock(), Data: r.Text, Last: true})

@@ -1,0 +1,22 @@
+package exchange
+
+import "strconv"
+
+// StreamReset is the error of a body whose sender has reset its stream of HTTP/2.
+// Whoever passes the body on over HTTP/2 ends its stream with the same code.
+type StreamReset struct {
+	Code uint32 // RFC 9113 section 7
+}
+
+func (r *StreamReset) Error() string {
+	return "the stream was reset with error " + strconv.FormatUint(uint64(r.Code), 10)
+}
+
+// Waker is a Peer that says when it hangs up. After a Read of the body of its request
+// has timed out, another may follow.
+type Waker interface {
+	Peer
+	// WakeWhenGone has a token put into ch, if there is room for one, when Gone
+	// becomes true, or at once if it is. Nil takes the channel before it back.
+	WakeWhenGone(ch chan<- struct{})
+}
