@@ -94,7 +94,7 @@ func optionCases() []optionCase {
 		{"proxy-read-timeout", only("proxy-read-timeout", "soon"), "/", 200, ""},
 		{"backend-protocol", only("backend-protocol", "https", "service", "secure"), "/", 200, "secure uri=/ "},
 		{"backend-protocol", only("service", "secure"), "/", 400, ""},
-		{"backend-protocol", only("backend-protocol", "FCGI"), "/", 503, "only HTTP and HTTPS are"},
+		{"backend-protocol", only("backend-protocol", "FCGI"), "/", 503, "only HTTP, HTTPS, GRPC, GRPCS and H2C are"},
 		{"proxy-ssl-verify", only("backend-protocol", "HTTPS", "service", "secure", "proxy-ssl-verify", "on"), "/", 502, "TLS handshake"},
 		{"proxy-ssl-secret", only("backend-protocol", "HTTPS", "service", "secure", "proxy-ssl-verify", "on", "proxy-ssl-secret", "default/vouches",
 			"proxy-ssl-name", "example.com"), "/", 200, "secure uri=/ "},

@@ -45,10 +45,14 @@ func (p *Proxy) secure(b *upstream.Backend, c *snapshot.Cluster) {
 func upstreamTLS(of route.Backend, secret *corev1.Secret) (*tls.Config, error) {
 	o := of.TLS
 	name := cmp.Or(o.Name, of.Service.Name+"."+of.Service.Namespace+".svc")
+	protocol := "http/1.1"
+	if of.HTTP2 {
+		protocol = "h2"
+	}
 	config := &tls.Config{
 		InsecureSkipVerify: true, // VerifyConnection does it, since the name to verify may not be the one to send
 		MinVersion:         o.MinVersion, MaxVersion: o.MaxVersion,
-		NextProtos:         []string{"http/1.1"},
+		NextProtos:         []string{protocol},
 		ClientSessionCache: tls.NewLRUClientSessionCache(64),
 	}
 	if o.SendName {

@@ -235,9 +235,11 @@ func sameService(a, b *corev1.Service) bool {
 	}
 	return externalName(a) == externalName(b) &&
 		slices.EqualFunc(a.Spec.Ports, b.Spec.Ports, func(p, q corev1.ServicePort) bool {
-			return p.Name == q.Name && p.Port == q.Port && p.Protocol == q.Protocol
+			return p.Name == q.Name && p.Port == q.Port && p.Protocol == q.Protocol && sameValue(p.AppProtocol, q.AppProtocol)
 		})
 }
+
+func sameValue(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // replace puts after, which may be nil, in the place of what an object was.
 func (w *compiler) replace(ref snapshot.Ref, after *unit) {

@@ -141,7 +141,7 @@ func (b *unitBuilder) errorPage() *ErrorPage {
 		return nil
 	}
 	page := &ErrorPage{Backend: b.w.acquire(Backend{
-		Service: key, AnyNode: b.class.Nginx, Port: balance.PortRef{Number: svc.Spec.Ports[0].Port},
+		Service: key, AnyNode: b.class.Nginx, Port: balance.PortRef{Number: svc.Spec.Ports[0].Port}, HTTP2: protocol{}.of(svc.Spec.Ports[0]),
 	})}
 	b.backends = append(b.backends, page.Backend)
 	if !o.off {

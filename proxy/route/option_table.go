@@ -175,7 +175,7 @@ func limits() []option {
 func upstreams() []option {
 	return []option{
 		{key: "backend-protocol", scope: ofLocation, unset: "HTTP", risk: riskLow, effect: applied, parse: parseProtocol, guard: true,
-			doc: "protocol of the backend other than HTTP", differ: "HTTPS only; another one closes the route",
+			doc: "protocol of the backend other than HTTP", differ: "HTTPS, GRPC, GRPCS and H2C; another one closes the route; where nothing is said, the appProtocol kubernetes.io/h2c of the Service's port counts",
 			matters: func(v string) bool { return v != "" && !strings.EqualFold(v, "HTTP") }},
 		{key: "load-balance", scope: ofLocation, unset: "round_robin", risk: riskLow, effect: applied, parse: parseLoadBalance,
 			doc: "algorithm other than round_robin", differ: "least_requests is known too",

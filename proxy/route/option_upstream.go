@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"quayside.io/proxy/exchange"
 )
 
@@ -88,15 +90,36 @@ func (s *settings) forwardingOf() *exchange.Forwarding {
 	return &f
 }
 
+// protocol is how an Ingress says that endpoints are spoken to.
+type protocol struct {
+	said  bool // it does; else the port of the Service may
+	http2 bool
+}
+
+// appProtocolH2C is the appProtocol of a Service's port (KEP-3726) whose endpoints
+// speak HTTP/2 without TLS, which clients know beforehand.
+const appProtocolH2C = "kubernetes.io/h2c"
+
+// of returns whether the endpoints of a port are spoken to over HTTP/2.
+func (p protocol) of(port corev1.ServicePort) bool {
+	if p.said {
+		return p.http2
+	}
+	return port.AppProtocol != nil && *port.AppProtocol == appProtocolH2C
+}
+
 // parseProtocol reads how endpoints are spoken to.
 func parseProtocol(s *settings, value string) error {
-	switch strings.ToUpper(value) {
+	value = strings.ToUpper(value)
+	switch value {
 	case "HTTP":
-	case "HTTPS":
+	case "HTTPS", "GRPCS":
 		s.upstream.On = true
+	case "GRPC", "H2C":
 	default:
-		return fmt.Errorf("%q is not spoken to backends yet, only HTTP and HTTPS are", value)
+		return fmt.Errorf("%q is not spoken to backends, only HTTP, HTTPS, GRPC, GRPCS and H2C are", value)
 	}
+	s.protocol = protocol{said: true, http2: value != "HTTP" && value != "HTTPS"}
 	return nil
 }
 

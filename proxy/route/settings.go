@@ -31,6 +31,7 @@ type settings struct {
 	policy         balance.Policy
 	forwarding     exchange.Forwarding
 	upstream       UpstreamTLS
+	protocol       protocol
 	upstreamSecret string // proxy-ssl-secret
 	basic          basicOptions
 	external       authOptions

@@ -27,8 +27,10 @@ type Backend struct {
 	ServiceAddress bool
 	// Policy is how requests are spread over the endpoints.
 	Policy balance.Policy
-	// TLS is how they are spoken to.
-	TLS UpstreamTLS
+	// TLS is how they are spoken to, and HTTP2 whether over HTTP/2: by ALPN over TLS,
+	// by prior knowledge else.
+	TLS   UpstreamTLS
+	HTTP2 bool
 }
 
 // Route is what happens to the requests that match one path of one rule, or

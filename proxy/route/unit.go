@@ -334,9 +334,11 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 	if externalName(svc) {
 		return backend, finding{UnsupportedBackend, fmt.Sprintf("Service %s is of type ExternalName, which is not supported yet", key)}
 	}
-	if _, err := backend.Port.Find(svc); err != nil {
+	port, err := backend.Port.Find(svc)
+	if err != nil {
 		return backend, finding{MissingPort, err.Error()}
 	}
+	backend.HTTP2 = b.settings.protocol.of(port)
 	return backend, finding{}
 }
 

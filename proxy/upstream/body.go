@@ -20,6 +20,7 @@ const (
 	byLength                // body.left bytes
 	byChunks
 	byClose
+	byStream // as t.stream says
 )
 
 // body is the state of a response body being read.
@@ -163,9 +164,15 @@ func (t *transaction) next() ([]byte, error) {
 		case t.framing == whole:
 			return nil, io.EOF
 		}
-		t.start, t.end = t.body.at, t.body.at
-		if t.body.err = t.read(); t.body.err == nil {
-			t.decode()
+		if t.framing == byStream {
+			t.body.err = t.readStream()
+		} else {
+			t.start, t.end = t.body.at, t.body.at
+			if t.body.err = t.read(); t.body.err == nil {
+				t.decode()
+			}
+		}
+		if t.body.err == nil {
 			t.received()
 		}
 		t.brokeOff()

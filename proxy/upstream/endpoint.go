@@ -19,9 +19,10 @@ type endpoint struct {
 	present context.Context // ends when no set names the address any more
 	absent  context.CancelFunc
 
-	mu   sync.Mutex
-	idle []*conn // the most recently used last
-	gone bool    // no connection is kept
+	mu     sync.Mutex
+	idle   []*conn // the most recently used last
+	shared shared  // those that carry many requests
+	gone   bool    // no connection is kept
 }
 
 func newEndpoint(addr netip.AddrPort, b *Backend) *endpoint {
@@ -61,6 +62,10 @@ func (e *endpoint) pop() *conn {
 
 // put gives a connection back for the next request.
 func (e *endpoint) put(c *conn, now time.Time, o *Options) {
+	if e.backend.of.HTTP2 {
+		e.share(c)
+		return
+	}
 	e.active.Add(-1)
 	c.idleSince = now
 	e.mu.Lock()
@@ -91,6 +96,7 @@ func (e *endpoint) closeIdle() {
 	e.mu.Lock()
 	idle := e.idle
 	e.idle = nil
+	e.shared.shut()
 	e.mu.Unlock()
 	for _, c := range idle {
 		c.Close()
@@ -118,6 +124,7 @@ func (e *endpoint) sweep(now time.Time, o *Options) {
 	kept := copy(e.idle, e.idle[n:])
 	clear(e.idle[kept:])
 	e.idle = e.idle[:kept]
+	e.shared.sweep(now, o)
 	e.mu.Unlock()
 	for _, c := range old {
 		c.Close()
@@ -127,5 +134,6 @@ func (e *endpoint) sweep(now time.Time, o *Options) {
 func (e *endpoint) counts() (active, idle int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return int(e.active.Load()), len(e.idle)
+	busy, free := e.shared.counts()
+	return int(e.active.Load()) + busy, len(e.idle) + free
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
+	"quayside.io/proxy/streams"
 )
 
 // Options are the limits of an Engine. Zero values mean the defaults, which are
@@ -27,7 +29,10 @@ type Options struct {
 	MaxLifetime    time.Duration // of a connection: 1 h
 	MaxRequests    int           // per connection: 10,000
 	MaxHead        int           // bytes of a response head: 64 KiB
-	Log            *slog.Logger
+	// MaxShared is how many connections of HTTP/2 one endpoint has: 64. Each carries
+	// as many requests as the pod allows, and MaxStreams at most: 256.
+	MaxShared, MaxStreams int
+	Log                   *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -51,6 +56,8 @@ func (o Options) withDefaults() Options {
 	if o.MaxHead <= 0 {
 		o.MaxHead = 64 << 10
 	}
+	o.MaxShared = cmp.Or(o.MaxShared, 64)
+	o.MaxStreams = cmp.Or(o.MaxStreams, 256)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -70,6 +77,7 @@ type Engine struct {
 	rules        exchange.Forwarding // of routes that say nothing
 	transactions sync.Pool
 	buffers      sync.Pool // of *[]byte, bufferSize long
+	http2        *streams.Client
 
 	mu       sync.Mutex
 	backends map[route.Backend]*Backend
@@ -86,6 +94,7 @@ func New(o Options) *Engine {
 		tunnels:  map[*tunnel]struct{}{},
 	}
 	o = e.options
+	e.http2 = streams.New(streams.Options{HeadSize: o.MaxHead, Streams: o.MaxStreams, WriteTimeout: o.SendTimeout})
 	e.rules = exchange.Forwarding{
 		ConnectTimeout: o.ConnectTimeout, ReadTimeout: o.ReadTimeout, SendTimeout: o.SendTimeout, Tries: maxTries, Next: exchange.NextError,
 	}

@@ -105,5 +105,6 @@ func (t *transaction) answer(err error) {
 	}
 	t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "error", f)
 	t.ex.Answer(status, text+"\n")
+	errors.As(f.err, &t.ex.Response.Reset)
 	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || t.upload != nil
 }

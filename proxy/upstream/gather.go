@@ -42,7 +42,6 @@ type gather struct {
 	ended chan struct{}
 }
 
-// room returns where the next bytes go.
 func (g *gather) room() ([]byte, error) {
 	g.mu.Lock()
 	full := g.sent < g.read && len(g.buf)-g.read < minGatherRoom
@@ -60,8 +59,6 @@ func (g *gather) room() ([]byte, error) {
 	return g.buf[g.read:], nil
 }
 
-// add says that n bytes have come into the room. Unless they are the last, which
-// finish writes, it sees to it that they are written soon.
 func (g *gather) add(n int, last bool) error {
 	g.mu.Lock()
 	g.read += n
@@ -114,7 +111,6 @@ func (g *gather) flush() error {
 	return g.write(nil, false)
 }
 
-// finish writes what is there and the end of the body.
 func (g *gather) finish(t *exchange.Trailer) error {
 	g.writing.Lock()
 	defer g.writing.Unlock()
@@ -164,6 +160,13 @@ func (g *gather) chunk(data []byte, t *exchange.Trailer, last bool) {
 	g.pieces = append(g.pieces, f[:head], data, f[head:])
 }
 
+func (g *gather) cut() { g.conn.TCPConn.Close() }
+
+func (g *gather) progress() time.Time { return time.Unix(0, g.sentAt.Load()) }
+
+// waits: the front end has waited as long as a client may be silent.
+func (g *gather) waits() bool { return false }
+
 func (g *gather) send() error {
 	size := 0
 	for _, p := range g.pieces {
@@ -179,3 +182,5 @@ func (g *gather) send() error {
 	g.sentAt.Store(time.Now().UnixNano())
 	return err
 }
+
+var _ sink = (*gather)(nil)

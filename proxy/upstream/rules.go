@@ -39,7 +39,7 @@ func (t *transaction) mayRepeat(err error) bool {
 	case readTimeout:
 		return t.rules.Next&exchange.NextTimeout != 0 && t.repeatable()
 	case badResponse:
-		return t.rules.Next&exchange.NextInvalid != 0 && t.repeatable()
+		return f.again || t.rules.Next&exchange.NextInvalid != 0 && t.repeatable()
 	}
 	return f.again
 }

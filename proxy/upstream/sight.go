@@ -57,6 +57,8 @@ func (t *transaction) brokeOff() {
 	case err == nil, err == io.EOF:
 	case errors.As(err, &f) && f.endpoint != nil:
 		t.blame(f)
+	case t.stream != nil:
+		t.blame(&failure{reason: connectionLost, endpoint: t.targets.endpoints[t.at]})
 	case t.conn != nil:
 		t.blame(&failure{reason: connectionLost, endpoint: t.conn.endpoint})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/streams"
 )
 
 const (
@@ -40,8 +41,11 @@ type transaction struct {
 	counted *balance.Health // of that target, while its load includes this request
 	out     []byte
 	conn    *conn
+	stream  *streams.Stream // instead of conn, where endpoints speak HTTP/2
+	timer   *time.Timer     // of waits for it
 
-	streaming bool    // the request has a body that is not part of out
+	streaming bool    // the request has a body that is not in memory
+	inline    []byte  // the body that is, where it is not part of out
 	upload    *upload // nil unless that body is on its way
 
 	buf     *[]byte
@@ -81,13 +85,16 @@ func (t *transaction) release() {
 	if t.conn != nil {
 		t.conn.endpoint.discard(t.conn)
 	}
+	if t.stream != nil {
+		t.closeStream()
+	}
 	t.uncount()
 	t.freeBuffer()
 	out := t.out
 	if cap(out) > bufferSize {
 		out = make([]byte, 0, 4<<10)
 	}
-	*t = transaction{engine: t.engine, space: t.space, tried: t.tried[:0], out: out[:0]}
+	*t = transaction{engine: t.engine, space: t.space, timer: t.timer, tried: t.tried[:0], out: out[:0]}
 	t.engine.transactions.Put(t)
 }
 
@@ -109,22 +116,21 @@ func (t *transaction) freeBuffer() {
 // run sends the request until a response head has come, or it may not be sent
 // once more.
 func (t *transaction) run() error {
-	t.compose()
+	ask := t.ask
+	if t.backend.of.HTTP2 {
+		ask = t.askStream
+		t.inline = t.inMemory()
+	} else {
+		t.compose()
+	}
 	t.ex.Upstream.Name = t.backend.name
 	var last error
 	for raced := 0; ; {
 		t.try++
-		c, err := t.connect(last)
+		err := ask(last)
 		if err == nil {
-			t.conn = c
-			if err = t.attempt(); err == nil {
-				t.answered()
-				return nil
-			}
-			if c = t.conn; c != nil {
-				t.conn = nil
-				c.endpoint.discard(c)
-			}
+			t.answered()
+			return nil
 		}
 		t.uncount()
 		t.avoid(err)
@@ -142,6 +148,21 @@ func (t *transaction) run() error {
 	}
 }
 
+// ask asks one endpoint over a connection of its own. last is why there was a try
+// before, or nil.
+func (t *transaction) ask(last error) error {
+	c, err := t.connect(last)
+	if err != nil {
+		return err
+	}
+	t.conn = c
+	if err = t.attempt(); err != nil && t.conn != nil {
+		t.conn.endpoint.discard(t.conn)
+		t.conn = nil
+	}
+	return err
+}
+
 // raced reports whether err is the fault of an endpoint that has left the set
 // since it was chosen. The pod was on its way out, so this is no try: it should
 // never have been asked.
@@ -156,28 +177,28 @@ func (t *transaction) raced(err error) bool {
 
 // connect chooses an endpoint and takes an idle connection to it or makes one.
 // After a reused connection has died it makes one, for the others may be as
-// dead. last is why there was a try before, or nil.
+// dead.
 func (t *transaction) connect(last error) (*conn, error) {
-	now := time.Now()
-	if t.chosen, t.linked, t.said = now, 0, 0; t.began.IsZero() {
-		t.began = now
-	}
-	if err := t.choose(now, last); err != nil {
+	if err := t.choose(last); err != nil {
 		return nil, err
 	}
 	if last == nil {
-		if c := t.targets.endpoints[t.at].take(now, &t.engine.options); c != nil {
-			t.since = now
+		if c := t.targets.endpoints[t.at].take(t.chosen, &t.engine.options); c != nil {
+			t.since = t.chosen
 			return c, nil
 		}
 	}
 	c, err := t.dial()
-	t.linked = time.Since(now)
+	t.linked = time.Since(t.chosen)
 	return c, err
 }
 
 // choose sets t.at to the endpoint that is asked next.
-func (t *transaction) choose(now time.Time, last error) error {
+func (t *transaction) choose(last error) error {
+	now := time.Now()
+	if t.chosen, t.linked, t.said = now, 0, 0; t.began.IsZero() {
+		t.began = now
+	}
 	if current := t.backend.state.Load(); current != t.targets {
 		t.targets, t.tried = current, t.tried[:0]
 		if !current.set.InTurn() {

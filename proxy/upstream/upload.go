@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -18,10 +19,9 @@ const lastWrite = 20 * time.Millisecond
 // the response: an upstream may answer before it has read everything, and one
 // that answers while it reads would stand still if nobody listened.
 type upload struct {
-	conn    *conn
 	source  io.ReadCloser
 	trailer *exchange.Trailer // complete once the source has ended
-	out     gather
+	out     sink
 	done    chan struct{}
 	err     error       // valid after done
 	readAll atomic.Bool // the source has ended: the last write is about to happen
@@ -29,22 +29,47 @@ type upload struct {
 	clientFailed atomic.Bool // err came from the source
 }
 
+// sink is where an upload goes. It is used by one goroutine, save for cut and
+// progress.
+type sink interface {
+	// room returns where the next bytes go.
+	room() ([]byte, error)
+	// add says that n bytes have come into the room. Unless they are the last, which
+	// finish sends, it sees to it that they are sent soon.
+	add(n int, last bool) error
+	// finish sends what is there and the end of the body.
+	finish(trailer *exchange.Trailer) error
+	// end is called when all is over.
+	end()
+	// cut breaks the request off, so that half of it looks like no whole one, and
+	// wakes who waits for the response.
+	cut()
+	// progress is when something was last sent.
+	progress() time.Time
+	// waits reports whether the client may be silent for longer.
+	waits() bool
+}
+
 func (t *transaction) startUpload() *upload {
-	r := &t.ex.Request
-	u := &upload{conn: t.conn, source: r.Body, trailer: &r.Trailer, done: make(chan struct{})}
 	buf, _ := t.engine.buffers.Get().(*[]byte)
-	u.out = gather{conn: t.conn, chunked: r.Length < 0, timeout: t.rules.SendTimeout, buf: *buf}
-	u.out.sentAt.Store(time.Now().UnixNano())
+	g := &gather{conn: t.conn, chunked: t.ex.Request.Length < 0, timeout: t.rules.SendTimeout, buf: *buf}
+	g.sentAt.Store(time.Now().UnixNano())
+	return t.uploadTo(g, buf)
+}
+
+// uploadTo sends the request's body to out, which has a buffer of the engine's.
+func (t *transaction) uploadTo(out sink, buf *[]byte) *upload {
+	r, buffers := &t.ex.Request, &t.engine.buffers
+	u := &upload{source: r.Body, trailer: &r.Trailer, out: out, done: make(chan struct{})}
+	length := r.Length
 	go func() {
 		defer close(u.done)
-		u.err = u.run(r.Length)
+		u.err = u.run(length)
 		if u.clientFailed.Load() {
-			// Half a body must not look like a whole one. This also wakes the
-			// transaction, if the upstream has said nothing.
-			u.conn.TCPConn.Close()
+			u.out.cut()
 		}
 		u.out.end()
-		t.engine.buffers.Put(buf)
+		buffers.Put(buf)
 	}()
 	return u
 }
@@ -65,6 +90,9 @@ func (u *upload) run(left int64) error {
 			left -= int64(n)
 		}
 		last := left == 0 || left < 0 && err == io.EOF
+		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && u.out.waits() {
+			continue
+		}
 		if err != nil && !last {
 			u.clientFailed.Store(true)
 			if errors.Is(err, io.EOF) {
@@ -89,7 +117,7 @@ func (u *upload) progress() (at time.Time, busy bool) {
 	default:
 		busy = true
 	}
-	return time.Unix(0, u.out.sentAt.Load()), busy
+	return u.out.progress(), busy
 }
 
 // finished reports whether the whole body has been sent. A last write under way
@@ -122,6 +150,6 @@ func (u *upload) stop() {
 	default:
 	}
 	u.source.Close() // wakes a read from the client
-	u.conn.TCPConn.Close()
+	u.out.cut()
 	<-u.done
 }

@@ -65,6 +65,7 @@ func floors() map[string]int {
 		"speaker/rtadv":        3,
 		"speaker/kubeproxy":    3,
 		"proxy/upstream":       3,
+		"proxy/streams":        3,
 		"proxy/asker":          3,
 		"proxy/linewriter":     3,
 		"proxy/dispatch":       3,
@@ -85,6 +86,7 @@ func floors() map[string]int {
 func sideways() map[string]string {
 	return map[string]string{
 		"cluster/ingressclass -> cluster/snapshot": "the classes of a snapshot are judged",
+		"proxy/upstream -> proxy/streams":          "a part of upstream that nobody else imports",
 		"proxy/route -> proxy/balance":             "a backend names its port in balance's words",
 		"proxy/route -> proxy/filter":              "options are parsed into the filters' settings",
 		"proxy/accesslog -> proxy/exchange":        "a line tells of an exchange",

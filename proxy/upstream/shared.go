@@ -1,0 +1,207 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"quayside.io/proxy/streams"
+)
+
+// shared are the connections of HTTP/2 to one endpoint. A request takes the first
+// that has room, so that those behind it fall idle when there is less to do. The
+// endpoint's lock guards it.
+type shared struct {
+	conns   []*link
+	flights []*flight
+}
+
+// link is a connection of HTTP/2.
+type link struct {
+	*streams.Conn
+	conn *conn
+}
+
+// flight is a connection being made, and those who wait for it instead of each
+// making one.
+type flight struct {
+	landed  chan struct{}
+	waiting int
+	err     error // valid once landed
+}
+
+// usualLimit is how many requests are expected to fit on a connection of which
+// nothing is known yet; 100 is the least that RFC 9113 section 6.5.2 recommends.
+const usualLimit = 100
+
+// errElsewhere says that somebody waited in vain: another endpoint was quicker.
+var errElsewhere = errors.New("another endpoint was quicker to connect")
+
+// open begins the request on a connection that has room for it, or returns nil.
+func (e *endpoint) open(t *transaction) *streams.Stream {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.shared.conns {
+		if s, err := l.Open(&t.ex.Request, t.inline, !t.streaming); err == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// board returns the connection being made that the caller may wait for, or else
+// makes it begin one: then leads is true. Nil: there are as many as there may be.
+func (e *endpoint) board(o *Options) (f *flight, leads bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	sh := &e.shared
+	sh.prune()
+	limit := usualLimit
+	if n := len(sh.conns); n > 0 {
+		limit = max(sh.conns[n-1].Limit(), 1)
+	}
+	for _, f := range sh.flights {
+		if f.waiting < min(limit, o.MaxStreams) {
+			f.waiting++
+			return f, false
+		}
+	}
+	if len(sh.conns)+len(sh.flights) >= o.MaxShared {
+		return nil, false
+	}
+	f = &flight{landed: make(chan struct{}), waiting: 1}
+	sh.flights = append(sh.flights, f)
+	return f, true
+}
+
+// land tells those who wait what came of it.
+func (e *endpoint) land(f *flight, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.shared.flights = slices.DeleteFunc(e.shared.flights, func(g *flight) bool { return g == f })
+	f.err = err
+	close(f.landed)
+}
+
+// share makes a new connection one for many requests.
+func (e *endpoint) share(c *conn) *link {
+	e.active.Add(-1) // it is counted here from now on
+	l := &link{e.backend.engine.http2.Start(c, c.secure != nil), c}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone || c.config != e.backend.tls.Load() {
+		l.Shut()
+	}
+	e.shared.conns = append(e.shared.conns, l)
+	return l
+}
+
+// prune forgets connections that take no more requests; they end by themselves.
+func (sh *shared) prune() {
+	sh.conns = slices.DeleteFunc(sh.conns, func(l *link) bool { return !l.Usable() })
+}
+
+// shut lets every connection end with the requests that it carries.
+func (sh *shared) shut() {
+	for _, l := range sh.conns {
+		l.Shut()
+	}
+	sh.conns = nil
+}
+
+// sweep shuts what has been idle for too long, or is too old.
+func (sh *shared) sweep(now time.Time, o *Options) {
+	for _, l := range sh.conns {
+		if since, idle := l.Idle(); idle && now.Sub(since) >= o.IdleTimeout || now.Sub(l.conn.born) >= o.MaxLifetime {
+			l.Shut()
+		}
+	}
+	sh.prune()
+}
+
+func (sh *shared) counts() (busy, idle int) {
+	for _, l := range sh.conns {
+		if _, free := l.Idle(); free {
+			idle++
+		} else {
+			busy++
+		}
+	}
+	return busy, idle
+}
+
+// openStream begins the request on a connection to the endpoint chosen. Where none
+// has room, it waits for one that is being made, or makes it.
+func (t *transaction) openStream() (*streams.Stream, error) {
+	for {
+		e := t.targets.endpoints[t.at]
+		if s := e.open(t); s != nil {
+			return s, nil
+		}
+		f, leads := e.board(&t.engine.options)
+		switch {
+		case f == nil:
+			t.tried = append(t.tried, t.at) // another may have room
+			return nil, &failure{reason: overloaded, again: true}
+		case leads:
+			if err := t.lead(e, f); err != nil {
+				return nil, err
+			}
+		default:
+			if err := t.follow(e, f); err != nil {
+				return nil, err
+			}
+		}
+		t.linked = time.Since(t.chosen)
+	}
+}
+
+// lead makes the connection that f waits for.
+func (t *transaction) lead(e *endpoint, f *flight) (err error) {
+	defer func() {
+		if err == nil && t.targets.endpoints[t.at] != e {
+			e.land(f, errElsewhere)
+			return
+		}
+		e.land(f, err)
+	}()
+	c, err := t.dial()
+	if err != nil {
+		return err
+	}
+	made := c.endpoint
+	return made.introduce(made.share(c), t.rules.ConnectTimeout)
+}
+
+// follow waits for what somebody else makes. That has a time limit of its own.
+func (t *transaction) follow(e *endpoint, f *flight) error {
+	<-f.landed
+	if f.err != nil {
+		t.tried = append(t.tried, t.at)
+	}
+	var made *failure
+	switch {
+	case f.err == nil:
+		return nil
+	case errors.As(f.err, &made) && made.endpoint == e:
+		return &failure{reason: made.reason, err: made.err, endpoint: e, again: made.again}
+	}
+	return &failure{reason: connectTimeout, err: f.err, endpoint: e}
+}
+
+// introduce waits until the pod has said that it speaks HTTP/2.
+func (e *endpoint) introduce(l *link, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(e.present, timeout)
+	defer cancel()
+	select {
+	case <-l.Ready():
+		if err := l.Err(); err != nil {
+			return &failure{reason: badResponse, err: err, endpoint: e, again: true}
+		}
+		return nil
+	case <-ctx.Done():
+		l.Close()
+		return &failure{reason: connectTimeout, err: context.Cause(ctx), endpoint: e}
+	}
+}
