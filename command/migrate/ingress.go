@@ -39,7 +39,7 @@ func (m *Migration) ingress(s *source) error {
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
 	}
-	m.add(s, Object{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, judge(meta, spec))})
+	m.add(s, Object{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, judge(meta, spec), replacements(meta.Annotations))})
 	return nil
 }
 
@@ -62,6 +62,16 @@ func renamed(annotations map[string]string) map[string]string {
 		out[name] = value
 	}
 	return out
+}
+
+// replacements names what does here what snippets did.
+func replacements(annotations map[string]string) (notes []string) {
+	for _, key := range []string{"configuration-snippet", "server-snippet"} {
+		if text := annotations[route.OwnPrefix+key]; strings.TrimSpace(text) != "" {
+			notes = append(notes, snippetNotes(key, text)...)
+		}
+	}
+	return notes
 }
 
 // judge asks the proxy's compiler what it makes of the Ingress. That Services,

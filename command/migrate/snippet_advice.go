@@ -1,0 +1,423 @@
+package migrate
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/route"
+)
+
+// setting is a key of ours with its value.
+type setting struct{ key, value string }
+
+// advice is what does here what a directive did.
+type advice struct {
+	options []setting // annotations
+	wide    []setting // of proxy.config in the chart's values, for all Ingresses
+	remark  string    // beside them, or why there are none
+	needed  bool      // remark says that nothing has to be written
+}
+
+func use(pairs ...string) (a advice) {
+	for i := 0; i < len(pairs); i += 2 {
+		a.options = append(a.options, setting{pairs[i], pairs[i+1]})
+	}
+	return a
+}
+
+func useForAll(key, value string) advice { return advice{wide: []setting{{key, value}}} }
+
+func none(format string, args ...any) advice { return advice{remark: fmt.Sprintf(format, args...)} }
+
+func needless(why string) advice { return advice{remark: why, needed: true} }
+
+// but adds a remark to advice that names options.
+func (a advice) but(remark string) advice {
+	if len(a.options)+len(a.wide) > 0 {
+		a.remark = remark
+	}
+	return a
+}
+
+// and is a with what b asks for, too.
+func (a advice) and(b advice) advice {
+	for _, o := range b.options {
+		if !slices.Contains(a.options, o) {
+			a.options = append(a.options, o)
+		}
+	}
+	a.wide = append(a.wide, b.wide...)
+	a.remark = strings.TrimPrefix(a.remark+"; "+b.remark, "; ")
+	return a
+}
+
+// String says what to write.
+func (a advice) String() string {
+	var parts []string
+	for _, o := range a.options {
+		parts = append(parts, fmt.Sprintf("%s%s: %q", route.OwnPrefix, o.key, o.value))
+	}
+	for _, o := range a.wide {
+		parts = append(parts, fmt.Sprintf("proxy.config in the chart's values, %s: %q", o.key, o.value))
+	}
+	said := strings.Join(parts, ", ")
+	switch {
+	case a.needed:
+		return "nothing to write: " + a.remark
+	case said == "":
+		return "has no equivalent: " + a.remark
+	case a.remark != "":
+		return said + " (" + a.remark + ")"
+	}
+	return said
+}
+
+// maxQuoted is how much of a directive a note repeats.
+const maxQuoted = 120
+
+// snippetNotes says line by line what does here what a snippet did.
+func snippetNotes(key, text string) (notes []string) {
+	list, err := parseSnippet(text)
+	allowed := false
+	for _, d := range list {
+		said := adviceOn(&d, allowed)
+		allowed = allowed || d.name() == "allow"
+		notes = append(notes, fmt.Sprintf("%s line %d, %s: %s", key, d.line, printable.Cut(d.text, maxQuoted), said))
+	}
+	if err != nil {
+		notes = append(notes, fmt.Sprintf("%s is not understood from here on, so nothing of the rest is named: %v", key, err))
+	}
+	return notes
+}
+
+// adviceOn returns what replaces one directive. What depends on variables depends on
+// what only nginx knows.
+func adviceOn(d *directive, allowed bool) advice {
+	f, known := advices()[d.name()]
+	switch {
+	case !known && strings.Contains(d.name(), "_by_lua"):
+		return none("Lua is never executed")
+	case !known:
+		return none("no option does what %s does", printable.Cut(d.name(), maxQuoted))
+	case d.block != nil && d.name() != "if":
+		return none("blocks other than if are not read")
+	case d.name() == "if":
+		return ifAdvice(d)
+	case len(d.args()) == 0:
+		return none("it has no arguments")
+	case d.name() == "deny":
+		return denyAdvice(d.args(), allowed)
+	}
+	if i := slices.IndexFunc(d.args(), func(s string) bool { return strings.Contains(s, "$") }); i >= 0 && !slices.Contains([]string{"rewrite", "return", "proxy_set_header", "set", "limit_rate"}, d.name()) {
+		return none("%s has a variable, and values are fixed here", printable.Cut(d.args()[i], maxQuoted))
+	}
+	return f(d.args())
+}
+
+// advices are the directives that people write, one function each.
+func advices() map[string]func(args []string) advice {
+	return map[string]func(args []string) advice{
+		"if": nil, "deny": nil,
+		"add_header": headerAdvice, "more_set_headers": moreHeadersAdvice, "proxy_hide_header": hideAdvice, "more_clear_headers": hideAdvice,
+		"return": returnAdvice, "rewrite": rewriteAdvice, "proxy_set_header": requestHeaderAdvice, "allow": allowAdvice,
+		"client_max_body_size":  first("proxy-body-size"),
+		"proxy_read_timeout":    seconds("proxy-read-timeout"),
+		"proxy_send_timeout":    seconds("proxy-send-timeout"),
+		"proxy_connect_timeout": seconds("proxy-connect-timeout"),
+		"proxy_next_upstream":   func(args []string) advice { return use("proxy-next-upstream", strings.Join(args, " ")) },
+		"proxy_cookie_path":     func(args []string) advice { return use("proxy-cookie-path", strings.Join(args, " ")) },
+		"proxy_cookie_domain":   func(args []string) advice { return use("proxy-cookie-domain", strings.Join(args, " ")) },
+		"proxy_redirect":        locationAdvice,
+		"satisfy":               first("satisfy"),
+		"server_name":           func(args []string) advice { return use("server-alias", strings.Join(args, ",")) },
+		"auth_request":          func([]string) advice { return use("auth-url", "").but("the address of the service that is asked") },
+		"auth_basic": func([]string) advice {
+			return use("auth-type", "basic", "auth-secret", "").but("the Secret with the users")
+		},
+		"auth_basic_user_file": func([]string) advice { return needless("auth-secret names the users") },
+		"error_page": func(args []string) advice {
+			return use("custom-http-errors", strings.Join(slices.DeleteFunc(slices.Clone(args[:len(args)-1]), func(s string) bool { return strings.HasPrefix(s, "=") }), ","), "default-backend", "").but("a Service that answers them")
+		},
+		"gzip":                    onOff("use-gzip"),
+		"brotli":                  onOff("enable-brotli"),
+		"gzip_types":              func(args []string) advice { return useForAll("gzip-types", strings.Join(args, " ")) },
+		"gzip_comp_level":         func(args []string) advice { return useForAll("gzip-level", args[0]) },
+		"gzip_min_length":         func(args []string) advice { return useForAll("gzip-min-length", args[0]) },
+		"server_tokens":           func([]string) advice { return needless("no version is ever told") },
+		"proxy_buffering":         streamed,
+		"proxy_request_buffering": streamed,
+		"proxy_buffers":           streamed,
+		"proxy_buffer_size":       func([]string) advice { return needless("a response's head may have 64k") },
+		"proxy_busy_buffers_size": streamed,
+		"client_body_buffer_size": streamed,
+		"proxy_http_version": func([]string) advice {
+			return needless("backends are spoken to in HTTP/1.1, with connections that stay")
+		},
+		"chunked_transfer_encoding": func([]string) advice {
+			return needless("bodies are framed as the other side understands it")
+		},
+		"underscores_in_headers": func([]string) advice { return needless("fields with underscores pass") },
+	}
+}
+
+func streamed([]string) advice { return needless("bodies are streamed, and never gathered") }
+
+func first(key string) func([]string) advice {
+	return func(args []string) advice { return use(key, args[0]) }
+}
+
+func onOff(key string) func([]string) advice {
+	return func(args []string) advice {
+		if args[0] != "on" {
+			return needless("it is off unless proxy.config says otherwise")
+		}
+		return useForAll(key, "true").but("for all Ingresses")
+	}
+}
+
+// seconds reads a time of nginx.
+func seconds(key string) func([]string) advice {
+	return func(args []string) advice {
+		text, unit := args[0], 1
+		for suffix, n := range map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400} {
+			if rest, ok := strings.CutSuffix(args[0], suffix); ok {
+				text, unit = rest, n
+			}
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > 366*86400/unit {
+			return none("%s is not a time in whole seconds", printable.Cut(args[0], maxQuoted))
+		}
+		return use(key, strconv.Itoa(n*unit))
+	}
+}
+
+// headerAdvice is about a field of responses.
+func headerAdvice(args []string) advice {
+	if len(args) < 2 {
+		return none("a field without a value is never sent")
+	}
+	name, value := args[0], args[1]
+	if !exchange.IsToken([]byte(name)) || !exchange.IsFieldValue(value) {
+		return none("it is not a field of HTTP")
+	}
+	switch strings.ToLower(name) {
+	case "strict-transport-security":
+		return useForAll("hsts", "true").but("for every host with TLS; hsts-max-age, hsts-include-subdomains and hsts-preload say the rest")
+	case "access-control-allow-origin":
+		return use("enable-cors", "true", "cors-allow-origin", value)
+	case "access-control-allow-methods":
+		return use("enable-cors", "true", "cors-allow-methods", value)
+	case "access-control-allow-headers":
+		return use("enable-cors", "true", "cors-allow-headers", value)
+	case "access-control-expose-headers":
+		return use("enable-cors", "true", "cors-expose-headers", value)
+	case "access-control-allow-credentials":
+		return use("enable-cors", "true", "cors-allow-credentials", value)
+	case "access-control-max-age":
+		return use("enable-cors", "true", "cors-max-age", value)
+	}
+	return use("custom-headers", "").but(fmt.Sprintf("a ConfigMap of this namespace with %s: %q; the field is set in every response, in the place of the backend's", name, value))
+}
+
+// moreHeadersAdvice reads "Name: value" of the module headers-more.
+func moreHeadersAdvice(args []string) advice {
+	if strings.HasPrefix(args[0], "-") {
+		return none("fields are set whatever the status and type")
+	}
+	var all advice
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, ":")
+		if value = strings.TrimSpace(value); value == "" {
+			all = all.and(hideAdvice([]string{strings.TrimSpace(name)}))
+		} else {
+			all = all.and(headerAdvice([]string{strings.TrimSpace(name), value}))
+		}
+	}
+	return all
+}
+
+func hideAdvice(args []string) advice {
+	return useForAll("hide-headers", strings.Join(args, ",")).but("for all Ingresses")
+}
+
+// requestHeaderAdvice is about a field that backends are sent.
+func requestHeaderAdvice(args []string) advice {
+	if len(args) < 2 {
+		return none("the value is missing")
+	}
+	value, variable := args[1], strings.Contains(args[1], "$")
+	switch name := strings.ToLower(args[0]); {
+	case name == "upgrade" || name == "connection":
+		return needless("a WebSocket is passed on unasked")
+	case name == "host" && (value == "$host" || value == "$http_host" || value == "$best_http_host"):
+		return needless("the Host of the client is passed on")
+	case name == "host" && !variable:
+		return use("upstream-vhost", value)
+	case name == "x-forwarded-prefix" && !variable:
+		return use("x-forwarded-prefix", value)
+	case slices.Contains([]string{"x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-scheme", "x-scheme", "x-request-id"}, name) && variable:
+		return needless("it is sent unasked; who is believed about the client, proxy-real-ip-cidr says")
+	case value == "":
+		return none("fields of the client are not taken away")
+	}
+	return none("fields that backends are sent are not set by options, save Host and X-Forwarded-Prefix")
+}
+
+func returnAdvice(args []string) advice {
+	status, err := strconv.Atoi(args[0])
+	target := args[len(args)-1]
+	switch {
+	case err != nil && len(args) == 1:
+		status = 302
+	case err != nil || status < 200 || status > 599:
+		return none("%s is not a status", printable.Cut(args[0], maxQuoted))
+	case status == 403 || status == 444:
+		return use("denylist-source-range", "0.0.0.0/0,::/0").but("a 403 for everybody")
+	case !slices.Contains([]int{301, 302, 303, 307, 308}, status) || len(args) != 2:
+		return none("a fixed answer is a backend's matter")
+	}
+	return redirectAdvice(status, target)
+}
+
+// redirectAdvice sends requests elsewhere.
+func redirectAdvice(status int, target string) advice {
+	if rest, ok := strings.CutPrefix(target, "https://"); ok && slices.Contains([]string{"$host$request_uri", "$http_host$request_uri", "$server_name$request_uri", "$best_http_host$request_uri"}, rest) {
+		return use("force-ssl-redirect", "true")
+	}
+	address, err := url.Parse(target)
+	switch {
+	case strings.Contains(target, "$"):
+		return none("the target has variables, and those of redirects are fixed here")
+	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
+		return none("the target is not an address")
+	case status == 301:
+		return use("permanent-redirect", target)
+	case status == 308:
+		return use("permanent-redirect", target, "permanent-redirect-code", "308")
+	case status == 302:
+		return use("temporal-redirect", target)
+	}
+	return use("temporal-redirect", target, "temporal-redirect-code", strconv.Itoa(status))
+}
+
+// rewriteAdvice takes a pattern and what replaces it.
+func rewriteAdvice(args []string) advice {
+	if len(args) < 2 {
+		return none("the replacement is missing")
+	}
+	pattern, target, flag := args[0], args[1], ""
+	if len(args) > 2 {
+		flag = args[2]
+	}
+	path := "in an Ingress of its own with pathType: ImplementationSpecific and the path " + strconv.Quote("/"+strings.TrimLeft(strings.TrimPrefix(pattern, "^"), "/"))
+	switch {
+	case flag == "permanent" || flag == "redirect":
+		status := map[string]int{"permanent": 301, "redirect": 302}[flag]
+		if strings.HasPrefix(target, "/") && !strings.Contains(target, "$") {
+			key := map[int]string{301: "permanent-redirect", 302: "temporal-redirect"}[status]
+			return use(key, "").but("the whole address with " + target + ", " + path + " and use-regex")
+		}
+		return redirectAdvice(status, target).but(path + " and use-regex")
+	case hasNamedVariable(target):
+		return none("the target has variables other than captures")
+	case !strings.HasPrefix(pattern, "^/") && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "^(/"):
+		return none("patterns match from the beginning of a path here")
+	}
+	return use("use-regex", "true", "rewrite-target", target).but(path)
+}
+
+// hasNamedVariable reports whether there is a variable that is no capture.
+func hasNamedVariable(s string) bool {
+	for i := range len(s) {
+		if s[i] == '$' && (i+1 == len(s) || s[i+1] < '0' || '9' < s[i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
+func allowAdvice(args []string) advice {
+	if args[0] == "all" {
+		return needless("everybody passes who is not refused")
+	}
+	if !isPrefix(args[0]) {
+		return none("%s is not an address", printable.Cut(args[0], maxQuoted))
+	}
+	return use("allowlist-source-range", args[0]).but("with all that is allowed in one list")
+}
+
+func denyAdvice(args []string, allowed bool) advice {
+	switch {
+	case args[0] == "all" && allowed:
+		return needless("allowlist-source-range refuses all others")
+	case args[0] == "all":
+		return use("denylist-source-range", "0.0.0.0/0,::/0")
+	case !isPrefix(args[0]):
+		return none("%s is not an address", printable.Cut(args[0], maxQuoted))
+	case allowed:
+		return none("denylist-source-range comes before allowlist-source-range, and here an allow comes first")
+	}
+	return use("denylist-source-range", args[0]).but("with all that is denied in one list")
+}
+
+func isPrefix(s string) bool {
+	_, err := netip.ParsePrefix(s)
+	_, err2 := netip.ParseAddr(s)
+	return err == nil || err2 == nil
+}
+
+func locationAdvice(args []string) advice {
+	switch {
+	case args[0] == "off" || args[0] == "default":
+		return needless("Location is passed on as it is")
+	case len(args) < 2:
+		return none("the second half is missing")
+	}
+	return use("proxy-redirect-from", args[0], "proxy-redirect-to", args[1])
+}
+
+// ifAdvice is about what people test for most.
+func ifAdvice(d *directive) advice {
+	variable, operator, value := condition(d.args())
+	body := none("nothing stands in it")
+	if len(d.block) == 1 && d.block[0].name() != "if" {
+		body = adviceOn(&d.block[0], false)
+	}
+	redirects := len(body.options) > 0 && strings.HasSuffix(body.options[0].key, "-redirect")
+	switch {
+	case len(d.block) > 1:
+		return none("it does several things at once: write an if for each")
+	case (variable == "$host" || variable == "$http_host") && operator == "=" && redirects:
+		return body.but("in an Ingress of its own for the host " + printable.Cut(value, maxQuoted))
+	case (variable == "$scheme" || variable == "$http_x_forwarded_proto" || variable == "$https") && redirects:
+		return use("force-ssl-redirect", "true")
+	case variable == "$request_method" && value == "OPTIONS":
+		return use("enable-cors", "true").but("which answers preflight requests")
+	case variable == "$http_user_agent" && refuses(d):
+		return useForAll("block-user-agents", strings.TrimPrefix(operator, "=")+value).but("for all Ingresses")
+	case variable == "$http_referer" && refuses(d):
+		return useForAll("block-referers", strings.TrimPrefix(operator, "=")+value).but("for all Ingresses")
+	}
+	return none("a condition about %s cannot be asked here", printable.Cut(cmp.Or(variable, "nothing"), maxQuoted))
+}
+
+// condition takes apart what stands in the parentheses of an if.
+func condition(args []string) (variable, operator, value string) {
+	text := strings.TrimSuffix(strings.TrimPrefix(strings.Join(args, " "), "("), ")")
+	variable, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	operator, value, _ = strings.Cut(strings.TrimSpace(rest), " ")
+	return variable, operator, strings.Trim(strings.TrimSpace(value), `"'`)
+}
+
+// refuses reports whether a block answers 403 and no more.
+func refuses(d *directive) bool {
+	return len(d.block) == 1 && d.block[0].name() == "return" && slices.Contains([]string{"403", "444"}, strings.Join(d.block[0].args(), " "))
+}

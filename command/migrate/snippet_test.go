@@ -1,0 +1,150 @@
+package migrate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+const prefix = route.OwnPrefix
+
+// TestSnippetLines: what is said of each directive.
+func TestSnippetLines(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`add_header X-Frame-Options "DENY" always;`, prefix + `custom-headers: "" (a ConfigMap of this namespace with X-Frame-Options: "DENY"; the field is set in every response, in the place of the backend's)`},
+		{`more_set_headers "X-A: 1" "X-B: 2";`, prefix + `custom-headers: "" (a ConfigMap of this namespace with X-A: "1"; the field is`},
+		{`more_set_headers "Server:";`, `proxy.config in the chart's values, hide-headers: "Server" (for all Ingresses)`},
+		{`more_set_headers -s 404 "X-A: 1";`, "has no equivalent: fields are set whatever the status"},
+		{`add_header X-Id $request_id;`, "has no equivalent: $request_id has a variable"},
+		{`add_header Access-Control-Allow-Origin *;`, prefix + `enable-cors: "true", ` + prefix + `cors-allow-origin: "*"`},
+		{`add_header Strict-Transport-Security "max-age=1";`, `proxy.config in the chart's values, hsts: "true"`},
+		{`proxy_hide_header X-Powered-By;`, `hide-headers: "X-Powered-By"`},
+		{`return 301 https://new.example/x;`, prefix + `permanent-redirect: "https://new.example/x"`},
+		{`return 308 https://new.example;`, prefix + `permanent-redirect: "https://new.example", ` + prefix + `permanent-redirect-code: "308"`},
+		{`return https://new.example;`, prefix + `temporal-redirect: "https://new.example"`},
+		{`return 301 https://$host$request_uri;`, prefix + `force-ssl-redirect: "true"`},
+		{`return 301 https://new.example$request_uri;`, "has no equivalent: the target has variables"},
+		{`return 200 "ok";`, "has no equivalent: a fixed answer is a backend's matter"},
+		{`return 403;`, prefix + `denylist-source-range: "0.0.0.0/0,::/0"`},
+		{`rewrite ^/api/(.*)$ /$1 break;`, prefix + `use-regex: "true", ` + prefix + `rewrite-target: "/$1" (in an Ingress of its own with pathType: ImplementationSpecific and the path "/api/(.*)$")`},
+		{`rewrite ^/old https://new.example/ permanent;`, prefix + `permanent-redirect: "https://new.example/"`},
+		{`rewrite ^/dav /remote/dav redirect;`, prefix + `temporal-redirect: "" (the whole address with /remote/dav`},
+		{`rewrite (.*)\.php /$1;`, "has no equivalent: patterns match from the beginning"},
+		{`rewrite ^/x /$http_x break;`, "has no equivalent: the target has variables other than captures"},
+		{`proxy_set_header Host inner.test;`, prefix + `upstream-vhost: "inner.test"`},
+		{`proxy_set_header Host $host;`, "nothing to write: the Host of the client"},
+		{`proxy_set_header X-Forwarded-Prefix /app;`, prefix + `x-forwarded-prefix: "/app"`},
+		{`proxy_set_header X-Real-IP $remote_addr;`, "nothing to write: it is sent unasked"},
+		{`proxy_set_header Upgrade $http_upgrade;`, "nothing to write: a WebSocket"},
+		{`proxy_set_header X-Server https://x.example;`, "has no equivalent: fields that backends are sent"},
+		{`proxy_set_header Accept-Encoding "";`, "has no equivalent: fields of the client are not taken away"},
+		{`allow 10.0.0.0/8;`, prefix + `allowlist-source-range: "10.0.0.0/8"`},
+		{`deny 10.0.0.1;`, prefix + `denylist-source-range: "10.0.0.1"`},
+		{`deny all;`, prefix + `denylist-source-range: "0.0.0.0/0,::/0"`},
+		{`allow everybody;`, "has no equivalent: everybody is not an address"},
+		{`client_max_body_size 50m;`, prefix + `proxy-body-size: "50m"`},
+		{`proxy_read_timeout 1h;`, prefix + `proxy-read-timeout: "3600"`},
+		{`proxy_send_timeout 300;`, prefix + `proxy-send-timeout: "300"`},
+		{`proxy_connect_timeout 500ms;`, "has no equivalent: 500ms is not a time in whole seconds"},
+		{`proxy_buffering off;`, "nothing to write: bodies are streamed"},
+		{`gzip on;`, `use-gzip: "true" (for all Ingresses)`},
+		{`if ($host = "www.a.test") { return 301 https://a.test/; }`, prefix + `permanent-redirect: "https://a.test/" (in an Ingress of its own for the host www.a.test)`},
+		{`if ($http_x_forwarded_proto = 'http') { return 301 https://$host$request_uri; }`, prefix + `force-ssl-redirect: "true"`},
+		{`if ($http_user_agent ~* (bot|spider)) { return 403; }`, `block-user-agents: "~*(bot|spider)"`},
+		{`if ($request_method = OPTIONS) { return 204; }`, prefix + `enable-cors: "true"`},
+		{`if ($cookie_a) { return 403; }`, "has no equivalent: a condition about $cookie_a"},
+		{`if ($host = a) { set $x 1; return 403; }`, "has no equivalent: it does several things"},
+		{`location /x { deny all; }`, "has no equivalent: no option does what location does"},
+		{`access_by_lua_block { if x then ngx.exit("}") end }`, "Lua is never executed"},
+		{`sub_filter a b;`, "has no equivalent: no option does what sub_filter does"},
+	} {
+		notes := snippetNotes("configuration-snippet", c.text)
+		if len(notes) == 0 || !strings.Contains(notes[0], c.want) || !strings.HasPrefix(notes[0], "configuration-snippet line 1, ") {
+			t.Errorf("%s\n got %q\nwant %q", c.text, notes, c.want)
+		}
+		list, _ := parseSnippet(c.text)
+		if len(list) > 0 {
+			acts(t, c.text, adviceOn(&list[0], false))
+		}
+	}
+	notes := snippetNotes("server-snippet", "# first\nallow 10.0.0.0/8; deny 11.0.0.0/8;\n\ndeny all;\nadd_header A \"b\nc\";\nreturn 403;")
+	for i, want := range []string{"line 2, allow", "line 2, deny 11.0.0.0/8;: has no equivalent: denylist-source-range comes before", "line 4, deny all;: nothing to write", "line 5, add_header", "line 7, return 403;"} {
+		if i >= len(notes) || !strings.Contains(notes[i], want) {
+			t.Fatalf("note %d is not about %q: %q", i, want, notes)
+		}
+	}
+}
+
+// acts holds advice to the proxy's own tables: an option that it names must act.
+func acts(t *testing.T, text string, a advice) {
+	t.Helper()
+	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "i", Annotations: map[string]string{}}}
+	for _, o := range a.options {
+		if o.value != "" { // it is to be filled in
+			ing.Annotations[prefix+o.key] = o.value
+		}
+	}
+	class := "quayside"
+	ing.Spec.IngressClassName = &class
+	web := networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}
+	any := networkingv1.PathTypeImplementationSpecific
+	ing.Spec.Rules = []networkingv1.IngressRule{{Host: "a.test", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+		Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &any, Backend: networkingv1.IngressBackend{Service: &web}}}}}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "wide"}, Data: map[string]string{}}
+	for _, o := range a.wide {
+		cm.Data[o.key] = o.value
+	}
+	for _, p := range route.Compile(snapshot.Of(ing, service, cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm)}).Problems {
+		t.Errorf("%s: what is named instead does not act: %s", text, p.Message)
+	}
+}
+
+func TestSnippetsThatAreNotUnderstood(t *testing.T) {
+	for text, want := range map[string]string{
+		"return 403 ":                    "line 1: a directive does not end in a semicolon",
+		"a;\nb 'c":                       "line 2: a word does not end",
+		"}":                              `line 1: there is a '}' where`,
+		"{}":                             `line 1: there is a '{' where`,
+		"if (a) { b;":                    "line 1: a block does not end",
+		`add_header "a"b;`:               "something follows a quote",
+		"a \x00;":                        "control character",
+		strings.Repeat("a{", 9):          "deeper than 8",
+		strings.Repeat("a;", 501):        "more than 500 directives",
+		strings.Repeat("a ", 65) + ";":   "more than 64 words",
+		strings.Repeat("a;", 40_000):     "bytes, more than",
+		"x_by_lua_block { \n{ }":         "line 2: a block does not end",
+		"add_header A b; } return 403; ": `there is a '}' where`,
+	} {
+		notes := snippetNotes("configuration-snippet", text)
+		if len(notes) == 0 || !strings.Contains(notes[len(notes)-1], want) {
+			t.Errorf("%.40q: %.200q, want %q", text, fmt.Sprint(notes), want)
+		}
+	}
+}
+
+// FuzzSnippet: whatever a snippet holds, as much is said of it as it has directives,
+// each on one line, and what is named instead acts.
+func FuzzSnippet(f *testing.F) {
+	for _, s := range []string{"if ($host = a) { return 301 https://b/; }", `add_header A "b\"c";`, "rewrite ^/(.*)$ /$1 break; # x", "proxy_redirect ~^(.*)$ /;", "a${b}c;", "error_page 404;"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		notes := snippetNotes("configuration-snippet", text)
+		if list, err := parseSnippet(text); len(notes) < len(list) || len(notes) > len(list)+1 || err != nil && len(notes) == 0 {
+			t.Errorf("%d notes of %d directives, %v", len(notes), len(list), err)
+		}
+		for _, n := range notes {
+			if len(n) > 64<<10+1000 {
+				t.Errorf("a note of %d bytes", len(n))
+			}
+		}
+	})
+}
