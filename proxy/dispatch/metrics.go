@@ -10,33 +10,66 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
 
 // series counts the requests of one Service behind one Ingress. A request costs
-// three atomic additions; names and labels are looked up when a route is first
+// seven atomic additions; names and labels are looked up when a route is first
 // used.
 type series struct {
 	classes [5]atomic.Pointer[[100]atomic.Uint64] // by status
-	buckets [numBounds + 1]atomic.Uint64
-	nanos   atomic.Uint64
+	took    histogram                             // the whole
+	waited  histogram                             // for endpoints
+	own     histogram                             // in the proxy, in ownUnit
 	broken  atomic.Uint64
 }
 
-// numBounds is how many limits the buckets of durations have. They double from
-// 1 ms to over a minute, so a duration finds its bucket by the length of its
-// binary number, without a search.
-const numBounds = 17
+// histogram counts durations. Its limits double from a unit, 1 ms if nobody says
+// otherwise, so that a duration finds its bucket by the length of its binary number,
+// without a search.
+type histogram struct {
+	buckets [numBounds + 1]atomic.Uint64
+	nanos   atomic.Uint64
+}
+
+const (
+	// numBounds is how many limits there are: from 1 ms to over a minute.
+	numBounds = 17
+	// ownUnit is the unit of what the proxy itself takes: from 16 µs to over a second.
+	ownUnit = 16 * time.Microsecond
+)
 
 // boundOf is the upper limit of bucket i.
-func boundOf(i int) time.Duration { return time.Millisecond << i }
+func boundOf(i int, unit time.Duration) time.Duration { return unit << i }
 
 // bucketOf is the first bucket whose limit d does not exceed.
-func bucketOf(d time.Duration) int {
-	if d <= time.Millisecond {
+func bucketOf(d, unit time.Duration) int {
+	if d <= unit {
 		return 0
 	}
-	return min(bits.Len64(uint64((d-1)/time.Millisecond)), numBounds)
+	return min(bits.Len64(uint64((d-1)/unit)), numBounds)
+}
+
+func (h *histogram) observe(d, unit time.Duration) {
+	h.buckets[bucketOf(d, unit)].Add(1)
+	h.nanos.Add(uint64(max(d, 0)))
+}
+
+// metric returns what h has counted, nil for nothing.
+func (h *histogram) metric(desc *prometheus.Desc, unit time.Duration, labels []string) prometheus.Metric {
+	var total uint64
+	buckets := map[float64]uint64{}
+	for i := range h.buckets {
+		total += h.buckets[i].Load()
+		if i < numBounds {
+			buckets[boundOf(i, unit).Seconds()] = total
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	return prometheus.MustNewConstHistogram(desc, total, time.Duration(h.nanos.Load()).Seconds(), buckets, labels...)
 }
 
 type seriesKey struct{ ingress, service snapshot.Key }
@@ -52,8 +85,22 @@ func (s *series) observe(status int, d time.Duration) {
 		codes = class.Load()
 	}
 	codes[status%100].Add(1)
-	s.buckets[bucketOf(d)].Add(1)
-	s.nanos.Add(uint64(d))
+	s.took.observe(d, time.Millisecond)
+}
+
+// split observes whose a request's time was.
+func (s *series) split(ex *exchange.Exchange, took time.Duration) {
+	u := &ex.Upstream
+	if len(u.Tries) == 0 {
+		s.own.observe(took, ownUnit)
+		return
+	}
+	s.waited.observe(u.Waited, time.Millisecond)
+	own := took - u.Waited
+	if last := u.Last(); last.Took > last.Header {
+		own = u.Began.Sub(ex.Request.Received) // the rest was the pace of two others
+	}
+	s.own.observe(own, ownUnit)
 }
 
 func (s *series) broke() { s.broken.Add(1) }
@@ -107,6 +154,10 @@ func (d *Dispatcher) Collector() prometheus.Collector {
 			"Requests answered. The labels are empty where no route matched.", append(labels[:3:3], "code"), nil),
 		duration: prometheus.NewDesc("quayside_http_request_duration_seconds",
 			"Time from the end of the request's head to the end of the response.", labels, nil),
+		waited: prometheus.NewDesc("quayside_http_upstream_wait_seconds",
+			"Time of a request in which endpoints were waited for: for connections, heads and pieces of bodies. Requests without a try are not in it.", labels, nil),
+		own: prometheus.NewDesc("quayside_http_overhead_seconds",
+			"Time of a request that was the proxy's own, filters that ask others included: all but the wait for endpoints or, where a body was streamed, what was before it.", labels, nil),
 		broken: prometheus.NewDesc("quayside_http_responses_broken_total",
 			"Responses that ended early, and whose connection was therefore cut.", labels, nil),
 		panics: prometheus.NewDesc("quayside_http_panics_total", "Requests that made the proxy panic.", nil, nil),
@@ -114,13 +165,13 @@ func (d *Dispatcher) Collector() prometheus.Collector {
 }
 
 type collector struct {
-	dispatcher                         *Dispatcher
-	requests, duration, broken, panics *prometheus.Desc
+	dispatcher                                      *Dispatcher
+	requests, duration, waited, own, broken, panics *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.requests, c.duration, c.broken, c.panics} {
+	for _, d := range []*prometheus.Desc{c.requests, c.duration, c.waited, c.own, c.broken, c.panics} {
 		ch <- d
 	}
 }
@@ -140,7 +191,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (c *collector) collect(ch chan<- prometheus.Metric, s *series, labels ...string) {
-	var total uint64
 	for class := range s.classes {
 		codes := s.classes[class].Load()
 		if codes == nil {
@@ -153,17 +203,15 @@ func (c *collector) collect(ch chan<- prometheus.Metric, s *series, labels ...st
 			}
 		}
 	}
-	buckets := map[float64]uint64{}
-	for i := range s.buckets {
-		total += s.buckets[i].Load()
-		if i < numBounds {
-			buckets[boundOf(i).Seconds()] = total
-		}
-	}
-	if total == 0 {
+	took := s.took.metric(c.duration, time.Millisecond, labels)
+	if took == nil {
 		return
 	}
-	sum := time.Duration(s.nanos.Load()).Seconds()
-	ch <- prometheus.MustNewConstHistogram(c.duration, total, sum, buckets, labels...)
+	ch <- took
+	for _, m := range []prometheus.Metric{s.waited.metric(c.waited, time.Millisecond, labels), s.own.metric(c.own, ownUnit, labels)} {
+		if m != nil {
+			ch <- m
+		}
+	}
 	ch <- prometheus.MustNewConstMetric(c.broken, prometheus.CounterValue, float64(s.broken.Load()), labels...)
 }

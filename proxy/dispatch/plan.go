@@ -117,6 +117,9 @@ func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
 		took = now.Sub(at)
 	}
 	p.series.observe(ex.Response.Status, took)
+	if took > 0 {
+		p.series.split(ex, took)
+	}
 	if broken {
 		p.series.broke()
 	}
