@@ -26,9 +26,17 @@ type proxyFlags struct {
 	http2, h2c    bool
 	grace         time.Duration
 	accessLog     accessLogFlags
+	errorDetail   string
 }
 
-func (f *proxyFlags) add(flags *pflag.FlagSet) {
+// The values of --error-detail.
+const (
+	detailMinimal = "Minimal"
+	detailFull    = "Full"
+)
+
+// add adds the flags, with the error detail that a command has by default.
+func (f *proxyFlags) add(flags *pflag.FlagSet, errorDetail string) {
 	f.ingress.add(flags)
 	addNamespace(flags, &f.namespace)
 	addNodeName(flags, &f.nodeName, "node that this proxy runs on; Services with externalTrafficPolicy: Local are reached through its endpoints only")
@@ -39,6 +47,7 @@ func (f *proxyFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.http2, "http2", true, "offer HTTP/2 to clients of --https")
 	flags.BoolVar(&f.h2c, "h2c", false, "serve HTTP/2 on --http as well, to clients that know it beforehand; needs --http2")
 	f.accessLog.add(flags)
+	flags.StringVar(&f.errorDetail, "error-detail", errorDetail, "what bodies of errors tell clients: Minimal: no names of Services or annotations, the log has them; Full: all that is known")
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
@@ -52,6 +61,9 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	if err != nil {
 		return proxy.Options{}, err
 	}
+	if f.errorDetail != detailMinimal && f.errorDetail != detailFull {
+		return proxy.Options{}, fmt.Errorf("%w: --error-detail %q: want %s or %s", errBadInput, f.errorDetail, detailMinimal, detailFull)
+	}
 	var trusted []netip.Prefix
 	for _, cidr := range f.trusted {
 		prefix, err := netip.ParsePrefix(cidr)
@@ -63,7 +75,7 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	return proxy.Options{
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
-		HTTP2: f.http2, H2C: f.h2c, AccessLog: accessLog,
+		HTTP2: f.http2, H2C: f.h2c, AccessLog: accessLog, TerseErrors: f.errorDetail == detailMinimal,
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }
@@ -79,7 +91,7 @@ func (e *env) proxyCommand() *cobra.Command {
 		Use: "proxy", Short: "Serve Ingresses: the HTTP data plane", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f, access) },
 	}
-	f.add(c.Flags())
+	f.add(c.Flags(), detailMinimal)
 	access.add(c.Flags())
 	return c
 }

@@ -44,7 +44,7 @@ LoadBalancer Services with a loopback address are reached there, ports below
 			return e.runUp(c.Context(), f)
 		},
 	}
-	f.proxy.add(c.Flags())
+	f.proxy.add(c.Flags(), detailFull)
 	c.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "manifest file or folder (repeatable)")
 	c.Flags().BoolVar(&f.demo, "demo", false, "serve a small built-in cluster whose pods come and go, on loopback")
 	c.Flags().BoolVar(&f.once, "once", false, "compile, print and exit: 0, or 2 if there are problems")

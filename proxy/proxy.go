@@ -58,6 +58,9 @@ type Options struct {
 	HTTP2, H2C bool
 	// AccessLog is what is logged of requests; without a format nothing is.
 	AccessLog AccessLog
+	// TerseErrors keeps the names of Services and annotations out of what clients
+	// are told; the log has them.
+	TerseErrors bool
 	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
 	AllowLoopback bool
 
@@ -112,7 +115,7 @@ func New(o Options) (*Proxy, error) {
 	if o.ProxyProtocol && len(o.TrustedProxies) == 0 {
 		o.Log.Warn("PROXY protocol is on but no proxy is trusted: set --trusted-proxies, or every client is known by the load balancer's address")
 	}
-	engine := upstream.New(upstream.Options{Log: o.Log})
+	engine := upstream.New(upstream.Options{Log: o.Log, TerseErrors: o.TerseErrors})
 	p := &Proxy{
 		options:   o,
 		engine:    engine,
@@ -121,7 +124,7 @@ func New(o Options) (*Proxy, error) {
 		fallback:  fallback,
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
-	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, Asker: p.asker, AccessLog: p.accessLog()})
+	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, Asker: p.asker, AccessLog: p.accessLog()})
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
 		Handler: p.dispatch, Certificate: p.dispatch.Certificate, ClientCAs: p.dispatch.ClientCAs,

@@ -32,6 +32,9 @@ type Options struct {
 	// TrustedProxies may say who the client is in X-Forwarded-For. Nobody else is
 	// believed.
 	TrustedProxies []netip.Prefix
+	// TerseErrors keeps the names of Services, annotations and objects out of what
+	// clients are told; the log has them.
+	TerseErrors bool
 	// Asker asks others for filters. Nil: nobody can be asked.
 	Asker filter.Asker
 	// AccessLog is what is logged of requests.
@@ -64,6 +67,7 @@ type Dispatcher struct {
 	metrics   *metrics
 	unrouted  *plan
 	tools     filter.Tools
+	terse     bool
 
 	httpPort, httpsPort []byte // as text, for the usual case
 }
@@ -78,6 +82,7 @@ func New(o Options) *Dispatcher {
 		access:    o.Access,
 		accessLog: o.AccessLog,
 		records:   sync.Pool{New: func() any { return new(accesslog.Record) }},
+		terse:     o.TerseErrors,
 		forwarded: filter.NewForwarded(o.TrustedProxies),
 		metrics:   newMetrics(),
 		tools:     filter.NewTools(maphash.MakeSeed()),

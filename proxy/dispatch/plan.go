@@ -65,9 +65,17 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 // nothing that they would have to give back.
 func (d *Dispatcher) compileGuards(rt *route.Route) filter.Chain {
 	if rt.Closed != "" {
-		return filter.Chain{filter.Closed(rt.Closed)}
+		return filter.Chain{filter.Closed(d.tellable(rt))}
 	}
 	return filter.GuardsOf(rt.Filters, d.toolsOf(rt))
+}
+
+// tellable is what a client may know of why a route is closed.
+func (d *Dispatcher) tellable(rt *route.Route) string {
+	if d.terse {
+		return ""
+	}
+	return rt.Closed
 }
 
 // toolsOf returns the tools of a route's filters.
@@ -82,7 +90,10 @@ func (d *Dispatcher) toolsOf(rt *route.Route) filter.Tools {
 // compile returns the filters of a route.
 func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 	if rt.Closed != "" {
-		return filter.Chain{filter.Closed(rt.Closed)}
+		if d.terse {
+			d.log.Warn("requests of a closed route get a 503", "ingress", rt.Owner.Key.String(), "host", rt.Host, "path", rt.Path, "why", rt.Closed)
+		}
+		return filter.Chain{filter.Closed(d.tellable(rt))}
 	}
 	host := filter.Host{RedirectCode: rt.RedirectCode, HSTS: rt.HSTS}
 	if rt.RedirectTLS {

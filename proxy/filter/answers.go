@@ -7,9 +7,12 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// Closed answers every request with 503 and says why.
+// Closed answers every request with 503 and says why, unless that is empty.
 func Closed(why string) Filter {
-	text := "503 Service Unavailable: " + why + "\n"
+	text := "503 Service Unavailable\n"
+	if why != "" {
+		text = "503 Service Unavailable: " + why + "\n"
+	}
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		ex.Answer(503, text)
 		return false

@@ -105,7 +105,7 @@ func (s *settings) finishClients(r refs) *finding {
 	made.Depth = orElse(made.Depth, 1)
 	if made.Mode != filter.ClientOff {
 		if err := o.complete(&made, r); err != nil {
-			f := s.close("auth-tls-secret", "guards access and "+err.Error())
+			f := s.closeFor("auth-tls-secret", "guards access and ", err)
 			return &f
 		}
 	}

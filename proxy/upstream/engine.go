@@ -33,6 +33,8 @@ type Options struct {
 	// as many requests as the pod allows, and MaxStreams at most: 256.
 	MaxShared, MaxStreams int
 	Log                   *slog.Logger
+	// TerseErrors keeps the names of Services out of what clients are told.
+	TerseErrors bool
 }
 
 func (o Options) withDefaults() Options {

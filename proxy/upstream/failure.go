@@ -1,9 +1,12 @@
 package upstream
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"quayside.io/proxy/exchange"
 )
@@ -61,18 +64,24 @@ type final struct{ error }
 
 func (f *final) Unwrap() error { return f.error }
 
-// answer puts into the response what the client is told. It names the Service,
-// never an address inside the cluster; the log has that.
+// answer puts into the response what the client is told. It names the Service, if
+// that is wanted, never an address inside the cluster; the log has both.
 func (t *transaction) answer(err error) {
 	f := &failure{reason: connectionLost, err: err}
 	errors.As(err, &f)
 	b := t.backend
 	b.stats.count(f.reason)
-	service := "Service " + b.of.Service.String()
+	service, why := "Service "+b.of.Service.String(), ""
 	status, text := 502, ""
+	terse := t.engine.options.TerseErrors
+	if terse {
+		service, why = "the service", "no endpoint of the service is ready"
+	}
 	switch f.reason {
 	case noEndpoint:
-		why, _, _ := strings.Cut(f.detail, " (")
+		if !terse {
+			why, _, _ = strings.Cut(f.detail, " (")
+		}
 		status, text = 503, "503 Service Unavailable: "+why
 	case overloaded:
 		status, text = 503, "503 Service Unavailable: every endpoint of "+service+" has as many requests as it may have"
@@ -89,7 +98,10 @@ func (t *transaction) answer(err error) {
 	case readTimeout:
 		status, text = 504, "504 Gateway Timeout: "+service+" did not answer in time"
 	case badResponse:
-		text = "502 Bad Gateway: " + service + " sent an invalid response: " + f.err.Error()
+		text = "502 Bad Gateway: " + service + " sent an invalid response"
+		if !terse {
+			text += ": " + f.err.Error()
+		}
 	case passedOn:
 		text = "502 Bad Gateway: no endpoint of " + service + " answered otherwise than with an error"
 	case clientGone:
@@ -103,7 +115,12 @@ func (t *transaction) answer(err error) {
 			status, text = 413, "413 Content Too Large: the request's body is larger than the limit"
 		}
 	}
-	t.engine.options.Log.Debug("a request could not be forwarded", "service", b.of.Service, "port", b.of.Port, "error", f)
+	level := slog.LevelDebug
+	if terse && f.reason != clientGone && f.reason != clientBody && b.stats.worthALine(f.reason, time.Now()) {
+		level = slog.LevelWarn // the only place that names the Service
+	}
+	t.engine.options.Log.Log(context.Background(), level, "a request could not be forwarded",
+		"service", b.of.Service, "port", b.of.Port, "error", f, "detail", f.detail)
 	t.ex.Answer(status, text+"\n")
 	errors.As(f.err, &t.ex.Response.Reset)
 	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || t.upload != nil

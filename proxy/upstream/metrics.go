@@ -3,6 +3,7 @@ package upstream
 import (
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -14,9 +15,19 @@ type stats struct {
 	retries  atomic.Uint64
 	hedges   atomic.Uint64
 	failures [numReasons]atomic.Uint64
+	told     [numReasons]atomic.Int64 // when a failure was last logged, in ns of Unix time
 }
 
 func (s *stats) count(r reason) { s.failures[r].Add(1) }
+
+// logEvery bounds how often the log has one reason of one Service.
+const logEvery = 10 * time.Second
+
+// worthALine reports whether the log has not had a failure of that kind for long.
+func (s *stats) worthALine(r reason, now time.Time) bool {
+	last := s.told[r].Load()
+	return now.UnixNano()-last >= int64(logEvery) && s.told[r].CompareAndSwap(last, now.UnixNano())
+}
 
 // Collector returns the metrics of e. Their labels are the Services that routes
 // name and the fixed list of reasons.

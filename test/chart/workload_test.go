@@ -54,7 +54,7 @@ func TestProcesses(t *testing.T) {
 			Args: []string{
 				"proxy", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
-				"--secret-access=Namespaced", "--access-log=upstreaminfo", "--grace-period=290s",
+				"--secret-access=Namespaced", "--error-detail=Minimal", "--access-log=upstreaminfo", "--grace-period=290s",
 			},
 			Env: []string{"NODE_NAME=n1"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
