@@ -26,6 +26,9 @@ const (
 	streamWindow = 256 << 10
 	// connWindow is how much all streams may send before we have taken note of it.
 	connWindow = 1 << 20
+	// silence is how long a pod may say nothing at all, while it is asked, until no
+	// further request should wait there.
+	silence = 5 * time.Second
 	// farewell is how long the last frames may take.
 	farewell = 2 * time.Second
 )
@@ -115,6 +118,15 @@ func (c *Conn) Usable() bool {
 	defer c.mu.Unlock()
 	return !c.closing && !c.over
 }
+
+// Roomy reports whether the connection takes one more request now.
+func (c *Conn) Roomy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.roomy()
+}
+
+func (c *Conn) roomy() bool { return !c.closing && c.settled && len(c.streams) < c.limit }
 
 // Limit is how many requests the connection carries at once.
 func (c *Conn) Limit() int {
@@ -315,6 +327,7 @@ func (c *Conn) flush() {
 
 // fill lets streams put their frames into what is pending.
 func (c *Conn) fill() {
+	before := c.out.Sent
 	for sent := c.out.Next(); sent != nil; sent = c.out.Next() {
 		s := c.streams[sent.ID]
 		if sent.Last() {
@@ -323,6 +336,7 @@ func (c *Conn) fill() {
 		}
 		signal(s.sent)
 	}
+	c.budget.Earn(frame.EarnFrame * (c.out.Sent - before)) // pods measure the line by pings while they are sent to
 }
 
 // signal wakes who waits on ch, now or the next time.

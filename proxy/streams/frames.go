@@ -198,6 +198,9 @@ func (c *Conn) onData(f *http2.DataFrame) error {
 	if s.head.Length >= 0 && s.received > s.head.Length || s.bodiless && s.received > 0 {
 		return c.refuse(f.StreamID, http2.ErrCodeProtocol, "its body is longer than it says")
 	}
+	if len(data) > 0 {
+		c.budget.Earn(frame.EarnFrame)
+	}
 	s.moved = c.heard
 	s.unread.Write(data)
 	c.grantStream(s, size-len(data))

@@ -56,7 +56,7 @@ func (c *Conn) Open(r *exchange.Request, body []byte, last bool) (*Stream, error
 	s.compose(r, last)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closing || !c.settled || len(c.streams) >= c.limit {
+	if !c.roomy() {
 		full := !c.closing
 		s.release()
 		if full {
@@ -242,8 +242,8 @@ func (s *Stream) reset() {
 	if s.ended { // all is said; only we have not ended
 		code = http2.ErrCodeNo
 	}
-	if !c.heard.After(s.opened) {
-		c.closing = true // it has been silent ever since: whoever comes next had better not wait here
+	if !c.heard.After(s.opened) && time.Since(s.opened) > silence {
+		c.closing = true
 	}
 	c.out.Pending = frame.AppendReset(c.out.Buffer(), s.send.ID, code)
 	c.abandon(s, ErrLost)

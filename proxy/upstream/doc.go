@@ -4,7 +4,9 @@
 // endpoints with SetEndpoints, from any goroutine and without waiting; a front
 // end calls Forward with an exchange and finds the response in it afterwards.
 // The package speaks HTTP/1.1, over TCP or TLS, with a client of its own, because
-// the one of fasthttp retries and queues in ways that a proxy must not.
+// the one of fasthttp retries and queues in ways that a proxy must not. Where the
+// backend says so it speaks HTTP/2, over connections of package streams that the
+// requests to an endpoint share.
 //
 // What holds:
 //   - Requests are repeated only where that cannot be seen: if connecting
@@ -17,8 +19,10 @@
 //     asked, its idle connections close, and who connects there turns elsewhere.
 //   - Over a limit, and without an endpoint, the answer is 503 at once: nothing
 //     queues.
-//   - A request costs no allocation once connections and buffers are warm.
+//   - A request over HTTP/1.1 costs no allocation once connections and buffers are
+//     warm.
 //
 // Read backend.go first, then transaction.go (one request), conn.go (one
-// connection), head.go (the strict parser) and body.go.
+// connection), head.go (the strict parser) and body.go; for HTTP/2 shared.go and
+// stream.go.
 package upstream

@@ -35,13 +35,16 @@ type podConn struct {
 	fr   *http2.Framer
 	text bytes.Buffer
 	enc  *hpack.Encoder
-	nth  int // of the request, over the connection
+	nth  int    // of the request, over the connection
+	last uint32 // stream of a DATA frame
 }
 
 type podScript struct {
 	settings []http2.Setting
 	// answer is called with each request that has come in full.
 	answer func(c *podConn, id uint32)
+	// each, if set, is called with the size of each DATA frame.
+	each func(c *podConn, n int)
 }
 
 func playFrames(t testing.TB, scripts ...podScript) *framePod {
@@ -95,6 +98,9 @@ func (c *podConn) play(s podScript) {
 				s.answer(c, f.StreamID)
 			}
 		case *http2.DataFrame:
+			if c.last = f.StreamID; s.each != nil {
+				s.each(c, len(f.Data()))
+			}
 			if f.StreamEnded() {
 				c.nth++
 				s.answer(c, f.StreamID)
@@ -302,6 +308,48 @@ func TestStreamLimit(t *testing.T) {
 		t.Errorf("%d streams at once, want %d", worst.Load(), limit)
 	}
 }
+
+// A pod that takes no request at all is asked a few times, and no more.
+func TestNoStreams(t *testing.T) {
+	p := playFrames(t, podScript{settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 0}}})
+	_, b := newHTTP2Engine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(p.addr))
+	if status, body := forward(b, "GET", ""); status != 503 || p.conns.Load() > 4 {
+		t.Errorf("%d %q over %d connections", status, body, p.conns.Load())
+	}
+}
+
+// A pod that measures the line by pings while it is sent to, as grpc-go does, is not
+// taken for a flood.
+func TestPingsWhileSending(t *testing.T) {
+	const size = 100 << 20 / 16
+	p := playFrames(t, podScript{each: func(c *podConn, n int) {
+		c.fr.WritePing(false, [8]byte{1})
+		if n > 0 {
+			c.fr.WriteWindowUpdate(0, uint32(n))
+			c.fr.WriteWindowUpdate(c.last, uint32(n))
+		}
+	}, answer: (*podConn).fine})
+	_, b := newHTTP2Engine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(p.addr))
+	ex := &exchange.Exchange{}
+	for range 10 { // 4,000 pings
+		request(ex, "POST", "/")
+		ex.Request.Body, ex.Request.Length = io.NopCloser(io.LimitReader(zeros{}, size)), -1
+		b.Forward(ex)
+		if ex.Response.Status != 200 {
+			t.Fatalf("%d %s", ex.Response.Status, ex.Response.Text)
+		}
+		ex.Response.Body.Close()
+	}
+	if n := p.conns.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // Requests at once share connections, those that come while one is made too.
 func TestCoalescing(t *testing.T) {

@@ -35,16 +35,30 @@ type flight struct {
 // nothing is known yet; 100 is the least that RFC 9113 section 6.5.2 recommends.
 const usualLimit = 100
 
+// maxLeads is how many connections one request makes before it is told that there
+// is no room: a pod may say that it takes none, and others may be quicker.
+const maxLeads = 4
+
 // errElsewhere says that somebody waited in vain: another endpoint was quicker.
 var errElsewhere = errors.New("another endpoint was quicker to connect")
 
 // open begins the request on a connection that has room for it, or returns nil.
 func (e *endpoint) open(t *transaction) *streams.Stream {
+	for l := e.roomy(); l != nil; l = e.roomy() {
+		if s, err := l.Open(&t.ex.Request, t.inline, !t.streaming); err == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// roomy returns a connection that takes one more request, or nil.
+func (e *endpoint) roomy() *link {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, l := range e.shared.conns {
-		if s, err := l.Open(&t.ex.Request, t.inline, !t.streaming); err == nil {
-			return s
+		if l.Roomy() {
+			return l
 		}
 	}
 	return nil
@@ -134,17 +148,22 @@ func (sh *shared) counts() (busy, idle int) {
 // openStream begins the request on a connection to the endpoint chosen. Where none
 // has room, it waits for one that is being made, or makes it.
 func (t *transaction) openStream() (*streams.Stream, error) {
-	for {
+	for made := 0; ; {
 		e := t.targets.endpoints[t.at]
 		if s := e.open(t); s != nil {
 			return s, nil
 		}
-		f, leads := e.board(&t.engine.options)
+		var f *flight
+		var leads bool
+		if made < maxLeads {
+			f, leads = e.board(&t.engine.options)
+		}
 		switch {
 		case f == nil:
 			t.tried = append(t.tried, t.at) // another may have room
 			return nil, &failure{reason: overloaded, again: true}
 		case leads:
+			made++
 			if err := t.lead(e, f); err != nil {
 				return nil, err
 			}
