@@ -103,6 +103,7 @@ func optionCases() []optionCase {
 		{"proxy-ssl-secret", only("backend-protocol", "HTTPS", "proxy-ssl-secret", "missing"), "/", 503, "does not exist"},
 		{"proxy-next-upstream", only("proxy-next-upstream", "error http_502", "proxy-next-upstream-tries", "0", "proxy-next-upstream-timeout", "5"), "/", 200, ""},
 		{"proxy-next-upstream", only("proxy-next-upstream", "whenever"), "/", 200, ""},
+		{"proxy-buffer-size", only("proxy-buffer-size", "16k"), "/", 200, ""},
 		{"upstream-hash-by", only("upstream-hash-by", "$request_uri"), "/", 200, ""},
 	}
 }

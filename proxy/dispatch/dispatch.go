@@ -68,6 +68,7 @@ type Dispatcher struct {
 	unrouted  *plan
 	tools     filter.Tools
 	terse     bool
+	gathering atomic.Int64 // bytes of bodies, see gather
 
 	httpPort, httpsPort []byte // as text, for the usual case
 }

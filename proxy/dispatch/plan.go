@@ -104,10 +104,16 @@ func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 
 // serve has a request answered that the filters let pass.
 func (p *plan) serve(ex *exchange.Exchange, r *routing) {
-	ex.Request.Forwarding = p.route.Forwarding
-	r.forwardOr(ex, p.route, p.route.Lead(ex.Request.Random[1]))
-	p.filters.Upstream(ex)
+	f := p.route.Forwarding
+	ex.Request.Forwarding = f
+	if f == nil || !f.Gather || gather(ex, &p.dispatcher.gathering) {
+		r.forwardOr(ex, p.route, p.route.Lead(ex.Request.Random[1]))
+		p.filters.Upstream(ex)
+	}
 	p.filters.Response(ex)
+	if f != nil && f.Rate > 0 {
+		pace(ex, f)
+	}
 	p.hold(ex)
 }
 
@@ -134,6 +140,7 @@ func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
 	if broken {
 		p.series.broke()
 	}
+	release(ex)
 	p.filters.Finished(ex)
 	if l := p.logging(); l != nil && ex.Response.Upgraded == nil { // a tunnel's line is written at its end
 		l.log(p, ex, now, took, broken)

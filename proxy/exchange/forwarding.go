@@ -14,6 +14,11 @@ type Forwarding struct {
 	TriesTimeout time.Duration
 	// Next is after which answers another endpoint is asked.
 	Next Next
+	// Gather has the body read before an endpoint is asked. Rate bounds the bytes of
+	// a response that go to the client in a second, once RateAfter have. Endpoints
+	// have no part in these.
+	Gather          bool
+	Rate, RateAfter int64
 }
 
 // Next is a set of reasons to ask another endpoint: proxy_next_upstream of nginx.

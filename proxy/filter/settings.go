@@ -36,6 +36,8 @@ type Settings struct {
 
 	Mirror  *Mirror
 	Rewrite *Rewrite
+	// NoUpgrade sends requests for another protocol on as what they are without.
+	NoUpgrade bool
 	// UpstreamHost replaces the Host field that the upstream is sent.
 	UpstreamHost string
 	// ForwardedPrefix is sent to the upstream as X-Forwarded-Prefix.
@@ -180,6 +182,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
+	add(s.NoUpgrade, noUpgrade)
 	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })
 	add(s.ForwardedPrefix != "", func() Filter { return forwardedPrefix(s.ForwardedPrefix) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers) })

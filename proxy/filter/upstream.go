@@ -45,6 +45,15 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// noUpgrade leaves the client its HTTP (RFC 9110 section 7.8 lets anybody ignore
+// Upgrade).
+func noUpgrade() Filter {
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		ex.Request.Upgrade = nil
+		return true
+	}}
+}
+
 // upstreamHost replaces what the upstream is sent as Host. X-Forwarded-Host keeps
 // what the client wrote.
 func upstreamHost(name string) Filter {

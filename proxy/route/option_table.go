@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
 
@@ -157,18 +158,22 @@ func limits() []option {
 			doc: "CIDRs without limits"},
 		{key: "limit-whitelist", scope: ofLocation, risk: riskLow, effect: applied, parse: parseExempt,
 			doc: "old name of limit-allowlist"},
-		{key: "limit-rate", scope: ofLocation, unset: "0", risk: riskLow, effect: ignored, doc: "KiB per second of one response"},
-		{key: "limit-rate-after", scope: ofLocation, unset: "0", risk: riskLow, effect: ignored, doc: "KiB before that limit begins"},
+		{key: "limit-rate", scope: ofLocation, unset: "0", risk: riskLow, effect: applied, parse: parseRate(func(f *exchange.Forwarding) *int64 { return &f.Rate }),
+			doc: "KiB per second of one response", differ: "without proxy-buffering too; the backend is held up"},
+		{key: "limit-rate-after", scope: ofLocation, unset: "0", risk: riskLow, effect: applied, parse: parseRate(func(f *exchange.Forwarding) *int64 { return &f.RateAfter }),
+			doc: "KiB before that limit begins"},
 		{key: "proxy-body-size", scope: ofLocation, unset: "1m", risk: riskMedium, effect: applied, parse: parseBodySize,
 			doc: "largest request body", differ: "no limit by default for classes of ours"},
 		{key: "client-body-buffer-size", scope: ofLocation, unset: "8k", risk: riskLow, effect: noOp,
 			doc: "memory for a request body, which is streamed here"},
-		{key: "proxy-buffer-size", scope: ofLocation, unset: "4k", risk: riskLow, effect: ignored, doc: "largest response header"},
+		{key: "proxy-buffer-size", scope: ofLocation, unset: "4k", risk: riskLow, effect: applied, parse: parseHeadSize,
+			doc: "largest response header", differ: "64k whatever it says; more than that is told"},
 		{key: "proxy-buffering", scope: ofLocation, unset: "off", risk: riskLow, effect: noOp, doc: "gather responses; they are streamed here"},
 		{key: "proxy-buffers-number", scope: ofLocation, unset: "4", risk: riskLow, effect: noOp, doc: "buffers of one response"},
 		{key: "proxy-busy-buffers-size", scope: ofLocation, risk: riskLow, effect: noOp, doc: "buffers of one response that may be busy"},
 		{key: "proxy-max-temp-file-size", scope: ofLocation, unset: "1024m", risk: riskLow, effect: noOp, doc: "disk for one response; none is used here"},
-		{key: "proxy-request-buffering", scope: ofLocation, unset: "on", risk: riskLow, effect: ignored, doc: "gather a request before it is sent on"},
+		{key: "proxy-request-buffering", scope: ofLocation, unset: "on", risk: riskLow, effect: applied, parse: parseGather,
+			doc: "gather a request before it is sent on", differ: "off by default; a body longer than 1 MiB is streamed from there on"},
 	}
 }
 
@@ -204,7 +209,8 @@ func upstreams() []option {
 		{key: "proxy-next-upstream-tries", scope: ofLocation, unset: "3", risk: riskLow, effect: applied, parse: parseTries, doc: "number of tries"},
 		{key: "proxy-http-version", scope: ofLocation, unset: "1.1", risk: riskLow, effect: ignored, doc: "HTTP version of the backend",
 			matters: func(v string) bool { return v != "" && v != "1.1" }},
-		{key: "connection-proxy-header", scope: ofLocation, risk: riskLow, effect: ignored, doc: "Connection header sent to the backend"},
+		{key: "connection-proxy-header", scope: ofLocation, risk: riskLow, effect: applied, parse: parseConnection,
+			doc: "Connection header sent to the backend", differ: "keep-alive, which refuses upgrades, and upgrade only"},
 		{key: "upstream-vhost", scope: ofLocation, risk: riskLow, effect: applied, parse: parseUpstreamHost,
 			doc: "Host header sent to the backend", differ: "variables are refused"},
 		{key: "x-forwarded-prefix", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseForwardedPrefix,
@@ -252,8 +258,8 @@ func rewrites() []option {
 			doc:   "status instead of that 302"},
 		{key: "from-to-www-redirect", scope: ofHost, unset: "false", risk: riskLow, effect: applied, parse: parseWWW,
 			doc: "redirect between a host and its www name", matters: isOn},
-		{key: "relative-redirects", scope: ofLocation, unset: "false", risk: riskLow, effect: ignored,
-			doc: "redirects without scheme and host", matters: isOn},
+		{key: "relative-redirects", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp,
+			doc: "redirects of nginx without scheme and host; none of ours depends on it"},
 		{key: "use-port-in-redirects", scope: ofLocation, unset: "false", risk: riskLow, effect: ignored, doc: "redirects with our port", matters: isOn},
 		{key: "proxy-redirect-from", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocation(func(r *filter.Replacement) *string { return &r.From }), doc: "part of the backend's Location to replace", differ: "no patterns and variables; default is off"},
 		{key: "proxy-redirect-to", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocation(func(r *filter.Replacement) *string { return &r.To }), doc: "what replaces it", differ: "variables are refused; a path stays a path, which nginx makes an address of"},

@@ -81,6 +81,45 @@ func parseNext(s *settings, value string) error {
 	return nil
 }
 
+// parseRate reads a number of KiB, up to a TiB.
+func parseRate(of func(*exchange.Forwarding) *int64) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		n, err := parseCount(value, 1<<30)
+		*of(&s.forwarding) = int64(n) << 10
+		return err
+	}
+}
+
+// maxHead is the largest head of a response that is taken, see upstream.Options.
+const maxHead = 64 << 10
+
+func parseHeadSize(_ *settings, value string) error {
+	n, err := parseBytes(value)
+	if err == nil && n > maxHead {
+		err = fmt.Errorf("%q is more than the 64k that are taken", value)
+	}
+	return err
+}
+
+func parseGather(s *settings, value string) (err error) {
+	s.forwarding.Gather, err = parseSwitch(value)
+	return err
+}
+
+// parseConnection reads the Connection field of requests to the backend, which is
+// ours to write; but one that leaves Upgrade out refuses upgrades.
+func parseConnection(s *settings, value string) error {
+	switch strings.ToLower(value) {
+	case "keep-alive":
+		s.filters.NoUpgrade = true
+	case "upgrade", "$connection_upgrade":
+		s.filters.NoUpgrade = false
+	default:
+		return fmt.Errorf("%q is neither keep-alive nor upgrade", value)
+	}
+	return nil
+}
+
 // forwardingOf returns what routes are given, nil for nothing.
 func (s *settings) forwardingOf() *exchange.Forwarding {
 	if s.forwarding == (exchange.Forwarding{}) {

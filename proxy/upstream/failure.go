@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -107,13 +106,8 @@ func (t *transaction) answer(err error) {
 	case clientGone:
 		status = exchange.StatusClientGone
 	case clientBody:
-		status, text = 400, "400 Bad Request: the request body could not be read"
-		if errors.Is(f.err, os.ErrDeadlineExceeded) {
-			status, text = 408, "408 Request Timeout: the request body did not arrive in time"
-		}
-		if errors.Is(f.err, exchange.ErrBodyTooLarge) {
-			status, text = 413, "413 Content Too Large: the request's body is larger than the limit"
-		}
+		status, text = exchange.BodyFault(f.err)
+		text = strings.TrimSuffix(text, "\n")
 	}
 	level := slog.LevelDebug
 	if terse && f.reason != clientGone && f.reason != clientBody && b.stats.worthALine(f.reason, time.Now()) {

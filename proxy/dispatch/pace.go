@@ -1,0 +1,49 @@
+package dispatch
+
+import (
+	"io"
+	"time"
+
+	"quayside.io/proxy/exchange"
+)
+
+// paced is a response's body that is read no faster than allowed: limit_rate of
+// nginx. What is not read yet holds up the upstream, not memory.
+type paced struct {
+	io.ReadCloser
+	rate, after int64 // bytes a second; before that counts
+	start       time.Time
+	read        int64
+}
+
+// pace slows the response down.
+func pace(ex *exchange.Exchange, f *exchange.Forwarding) {
+	if r := &ex.Response; r.Body != nil && r.Upgraded == nil {
+		r.Body = &paced{ReadCloser: r.Body, rate: f.Rate, after: f.RateAfter, start: time.Now()}
+	}
+}
+
+// Read implements io.Reader. A client that goes away is noticed when it is written
+// to, so no wait is longer than part of a second.
+func (p *paced) Read(b []byte) (int, error) {
+	n := p.allowed(time.Since(p.start))
+	for n <= 0 {
+		time.Sleep(min(p.until(n), time.Second/8))
+		n = p.allowed(time.Since(p.start))
+	}
+	got, err := p.ReadCloser.Read(b[:min(int64(len(b)), n)])
+	p.read += int64(got)
+	return got, err
+}
+
+// allowed is how many bytes may be read after a time: like nginx, those of the first
+// second at once.
+func (p *paced) allowed(after time.Duration) int64 {
+	return p.after + p.rate + int64(float64(p.rate)*after.Seconds()) - p.read
+}
+
+// until is the time until some bytes may be read, where n, which is not positive,
+// are allowed: enough of them to be worth a write.
+func (p *paced) until(n int64) time.Duration {
+	return time.Duration(float64(max(p.rate/16, 1)-n) / float64(p.rate) * float64(time.Second))
+}
