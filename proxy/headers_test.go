@@ -1,6 +1,8 @@
 package proxy_test
 
 import (
+	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
 )
 
 func configMap(name string, pairs ...string) *corev1.ConfigMap {
@@ -44,4 +47,36 @@ func TestCustomHeaders(t *testing.T) {
 	eventually(t, "a change of the ConfigMap is followed", says("good.test", 200, "X-Frame-Options: SAMEORIGIN"))
 	files.Delete(snapshot.ConfigMap, snapshot.Key{Namespace: "default", Name: "headers"})
 	eventually(t, "the route closes without it", says("good.test", 503, "does not exist"))
+}
+
+// TestWideHeaders: the keys add-headers and proxy-set-headers follow the ConfigMaps
+// that they name, and custom-headers comes on top.
+func TestWideHeaders(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) { o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"} })
+	addr := bound(p, false)
+	web := httptest.NewServer(listing())
+	defer web.Close()
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")),
+		configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests"),
+		configMap("responses", "X-One", "1", "X-Two", "2"), configMap("requests", "X-Where", "$host$uri", "X-Own", "", "X-Fixed", "yes"), configMap("top", "X-Two", "two"),
+		annotated("plain", "plain.test", nil), annotated("top", "top.test", map[string]string{"custom-headers": "default/top"}))
+	says := func(host, text, not string) func() bool {
+		return func() bool {
+			status, said := ask(t, addr, host, "/x\nX-Own: mine\nX-Fixed: no")
+			return status == 200 && strings.Contains(said, text) && !strings.Contains(said, not)
+		}
+	}
+	eventually(t, "add-headers acts", says("plain.test", "X-One: 1\r\nX-Two: 2\r\n", "X-Two: two"))
+	eventually(t, "proxy-set-headers acts", says("plain.test", "X-Where: plain.test/x\r\n", "X-Own: mine"))
+	eventually(t, "it replaces", says("plain.test", "X-Fixed: yes\r\n", "X-Fixed: no"))
+	eventually(t, "custom-headers comes on top", says("top.test", "X-One: 1\r\nX-Two: two\r\n", "X-Two: 2"))
+	files.Put(configMap("responses", "X-One", "one"))
+	eventually(t, "a change is followed", says("plain.test", "X-One: one\r\n", "X-Two"))
+	files.Put(configMap("requests", "Host", "evil.test"))
+	eventually(t, "the Host is not to be had", says("plain.test", "X-Own: mine", "evil.test"))
+	state := func() bool {
+		st, _ := p.State().(proxy.State)
+		return strings.Contains(fmt.Sprint(st.Problems), "option proxy-set-headers has no effect")
+	}
+	eventually(t, "which is told", state)
 }

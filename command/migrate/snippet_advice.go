@@ -265,10 +265,10 @@ func requestHeaderAdvice(args []string) advice {
 		return use("x-forwarded-prefix", value)
 	case slices.Contains([]string{"x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-scheme", "x-scheme", "x-request-id"}, name) && variable:
 		return needless("it is sent unasked; who is believed about the client, proxy-real-ip-cidr says")
-	case value == "":
-		return none("fields of the client are not taken away")
+	case name == "host":
+		return none("the Host that backends are sent has no variables here")
 	}
-	return none("fields that backends are sent are not set by options, save Host and X-Forwarded-Prefix")
+	return useForAll("proxy-set-headers", "").but(fmt.Sprintf("for all Ingresses: NAMESPACE/NAME of a ConfigMap with %s: %q", args[0], value))
 }
 
 func returnAdvice(args []string) advice {

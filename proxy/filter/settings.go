@@ -40,6 +40,9 @@ type Settings struct {
 	NoUpgrade bool
 	// UpstreamHost replaces the Host field that the upstream is sent.
 	UpstreamHost string
+	// RequestHeaders are set in every request that the upstream is sent; one without a
+	// value is left out.
+	RequestHeaders []Field
 	// ForwardedPrefix is sent to the upstream as X-Forwarded-Prefix.
 	ForwardedPrefix string
 	// Location replaces the beginning of the upstream's Location and Refresh.
@@ -184,6 +187,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
 	add(s.NoUpgrade, noUpgrade)
 	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })
+	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != "", func() Filter { return forwardedPrefix(s.ForwardedPrefix) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers) })
 	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })

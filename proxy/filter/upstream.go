@@ -72,6 +72,20 @@ func forwardedPrefix(value string) Filter {
 	}}
 }
 
+// requestHeaders sets fields that the upstream is sent.
+func requestHeaders(list []Field, place Place) Filter {
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		for _, f := range list {
+			if value := f.Value.appendField(nil, ex, &place); len(value) > 0 {
+				ex.Request.Header.SetBytes(f.Name, value)
+			} else {
+				ex.Request.Header.Del(f.Name)
+			}
+		}
+		return true
+	}}
+}
+
 // headers sets fields in every response, whoever made it.
 func headers(list []Header) Filter {
 	var fields []Header

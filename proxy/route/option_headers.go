@@ -28,7 +28,7 @@ func (s *settings) finishHeaders(r refs) *finding {
 		f := s.closeFor("custom-headers", "", err)
 		return &f
 	}
-	s.filters.Headers = list
+	s.filters.Headers = slices.Concat(s.filters.Headers, list)
 	return nil
 }
 

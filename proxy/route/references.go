@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"strings"
 
 	"quayside.io/cluster/snapshot"
@@ -27,6 +28,9 @@ func (t *Table) ConfigMaps() []snapshot.Key {
 	if key := t.state.options.ConfigMap; key != (snapshot.Key{}) {
 		keys = append(keys, key)
 	}
+	for _, n := range t.state.wide.named {
+		keys = append(keys, n.key)
+	}
 	return keys
 }
 
@@ -47,5 +51,6 @@ func (t *Table) appendNamed(keys []snapshot.Key, kind snapshot.Kind) []snapshot.
 // objects; it may also say no where they do.
 func (t *Table) SameReferences(old *Table) bool {
 	return old != nil && t.state.bySecret == old.state.bySecret && t.state.byObject == old.state.byObject &&
-		t.state.options.DefaultCertificate == old.state.options.DefaultCertificate && t.state.options.ConfigMap == old.state.options.ConfigMap
+		t.state.options.DefaultCertificate == old.state.options.DefaultCertificate && t.state.options.ConfigMap == old.state.options.ConfigMap &&
+		slices.EqualFunc(t.state.wide.named, old.state.wide.named, func(a, b wideName) bool { return a.key == b.key })
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/filter"
@@ -23,8 +25,48 @@ type wide struct {
 	nginx    settings          // in adopted classes of ingress-nginx
 	front    *filter.Front
 	trusting bool // use-forwarded-headers or enable-real-ip
+	named    []wideName
 	log      logOptions
 	problems []snapshot.Problem
+}
+
+// A wideName is a ConfigMap of fields that an option names.
+type wideName struct {
+	option string
+	key    snapshot.Key
+	object *corev1.ConfigMap // nil: it does not exist
+	obey   func(s *settings, list []filter.Header) error
+}
+
+// current reports whether c has what w was made of beside its own ConfigMap.
+func (w *wide) current(c *snapshot.Cluster) bool {
+	return !slices.ContainsFunc(w.named, func(n wideName) bool {
+		object, _ := c.ConfigMaps.Get(n.key)
+		return object != n.object
+	})
+}
+
+// look finds the ConfigMaps that options name. One that is bad or missing has no
+// effect.
+func (w *wide) look(c *snapshot.Cluster) {
+	for i := range w.named {
+		n := &w.named[i]
+		object, there := c.ConfigMaps.Get(n.key)
+		if !there {
+			w.problem(finding{MissingConfigMap, fmt.Sprintf("option %s has no effect: ConfigMap %s does not exist, or is not read yet", n.option, n.key)})
+			continue
+		}
+		n.object = object
+		list, err := fieldsOf(object)
+		for _, s := range []*settings{&w.own, &w.nginx} {
+			if err == nil {
+				err = n.obey(s, list)
+			}
+		}
+		if err != nil {
+			w.problem(finding{InvalidOption, fmt.Sprintf("option %s has no effect: ConfigMap %s %v", n.option, n.key, err)})
+		}
+	}
 }
 
 // A wideOption is one key of that ConfigMap.
@@ -51,7 +93,7 @@ func compileWide(c *snapshot.Cluster, key snapshot.Key, before *wide) *wide {
 	if there {
 		data = object.Data
 	}
-	if before != nil && before.key == key && before.there == there && before.unread == unread && maps.Equal(before.data, data) {
+	if before != nil && before.key == key && before.there == there && before.unread == unread && maps.Equal(before.data, data) && before.current(c) {
 		return before
 	}
 	w := &wide{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}}
@@ -75,6 +117,7 @@ func compileWide(c *snapshot.Cluster, key snapshot.Key, before *wide) *wide {
 			w.problem(finding{UnknownOption, fmt.Sprintf("option %s is not known and has no effect; remove it or correct its spelling", name)})
 		}
 	}
+	w.look(c)
 	w.finish()
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
@@ -171,5 +172,37 @@ func parseRiskLevel(s *settings, value string) error {
 
 func parseWordBlocklist(s *settings, value string) error {
 	s.gate.words = slices.Collect(words(value))
+	return nil
+}
+
+// parseFields reads NAMESPACE/NAME of a ConfigMap of fields.
+func parseFields(option string, obey func(s *settings, list []filter.Header) error) func(w *wide, value string) error {
+	return func(w *wide, value string) error {
+		namespace, name, ok := strings.Cut(value, "/")
+		if !ok || namespace == "" || name == "" || strings.ContainsRune(name, '/') {
+			return fmt.Errorf("%q is not NAMESPACE/NAME of a ConfigMap", value)
+		}
+		w.named = append(w.named, wideName{option: option, key: snapshot.Key{Namespace: namespace, Name: name}, obey: obey})
+		return nil
+	}
+}
+
+// addHeaders sets fields of responses. Those of custom-headers come on top.
+func addHeaders(s *settings, list []filter.Header) error {
+	s.filters.Headers = list
+	return nil
+}
+
+// setRequestHeaders sets fields that backends are sent.
+func setRequestHeaders(s *settings, list []filter.Header) error {
+	var fields []filter.Field
+	for _, h := range list {
+		value, err := filter.ParseTemplate(h.Value)
+		if err != nil {
+			return fmt.Errorf("has a value for %s that is not understood: %w", h.Name, err)
+		}
+		fields = append(fields, filter.Field{Name: h.Name, Value: value})
+	}
+	s.filters.RequestHeaders = fields
 	return nil
 }

@@ -85,7 +85,7 @@ func wideForwarding() []wideOption {
 		{key: "proxy-protocol-header-timeout", unset: "5s", effect: ignored, doc: "time for the PROXY header"},
 		{key: "generate-request-id", unset: "true", effect: applied, parse: parseRequestID, doc: "make X-Request-ID where a client sends none"},
 		{key: "proxy-add-original-uri-header", unset: "false", effect: ignored, doc: "send X-Original-URI to backends"},
-		{key: "proxy-set-headers", effect: ignored, doc: "ConfigMap of headers sent to backends"},
+		{key: "proxy-set-headers", effect: applied, parse: parseFields("proxy-set-headers", setRequestHeaders), doc: "ConfigMap of headers sent to backends", differ: "Host and what frames the message may not be set"},
 		{key: "enable-underscores-in-headers", unset: "false", effect: noOp, doc: "pass fields with underscores", differ: "always passed, save those that imitate X-Forwarded-*"},
 		{key: "ignore-invalid-headers", unset: "true", effect: noOp, doc: "drop fields with invalid names", differ: "such a request is refused"},
 		{key: "service-upstream", unset: "false", effect: applied, parse: forEach(parseServiceAddress), doc: "use the address of Services instead of their endpoints"},
@@ -155,7 +155,7 @@ func wideClients() []wideOption {
 func wideResponses() []wideOption {
 	return []wideOption{
 		{key: "hide-headers", effect: applied, parse: forEach(parseHidden), doc: "fields of backends that clients are not sent"},
-		{key: "add-headers", effect: ignored, doc: "ConfigMap of response headers"},
+		{key: "add-headers", effect: applied, parse: parseFields("add-headers", addHeaders), doc: "ConfigMap of response headers", differ: "variables are text; what frames the message may not be set"},
 		{key: "global-allowed-response-headers", effect: ignored, doc: "names that custom-headers may set"},
 		{key: "custom-http-errors", effect: applied, parse: forEach(parseErrorStatuses), doc: "statuses that the default backend answers", differ: "for Ingresses with default-backend; there is none for all"},
 		{key: "disable-proxy-intercept-errors", unset: "false", effect: applied, parse: forEach(parseErrorsOff), doc: "leave backends' errors alone"},
