@@ -33,7 +33,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		var happened []ownership.Event
 		// One of these happened: the cluster changed, or is complete; members or
 		// interfaces changed; a router was found; the LAN answered; a stranger showed up;
-		// the rules are written; time passed; we are to go; a driver broke.
+		// the rules are written; kube-proxy says another thing of a Service; time passed; we are to go; a driver broke.
 		select {
 		case <-sub.C():
 			// A compilation of a large cluster takes a while; churn may not take
@@ -51,6 +51,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():
 		case <-s.links.Watch():
+		case <-s.health.Watch():
 		case <-s.bfd.Watch():
 			s.bgp.Set(guarded(s.routers, s.bfd.State()))
 			s.tellSessions(p)
@@ -81,6 +82,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			ask.ask(asking, q)
 		}
 		s.setSessions(world, &out.Plan.BGP)
+		s.setChecks(out.Plan.BGP.Checks)
 		s.carryOut(out)
 		s.tell(world, out, p)
 		wake.Reset(time.Until(out.Wake))
@@ -105,7 +107,7 @@ func (s *Speaker) world() ownership.World {
 		// What a solitary speaker knows of itself.
 		Members: &ownership.Members{Alive: map[string]struct{}{s.opts.NodeName: {}}, Settled: true},
 		Link:    ownership.Link{Interfaces: s.l2.Interfaces(), Mute: s.mute, Hazards: s.l2.Hazards(), Failures: s.l2.Failures()},
-		Proxy:   ownership.KubeProxy{Behind: s.rules.Behind() != "", Late: s.rules.Late()},
+		Proxy:   ownership.KubeProxy{Behind: s.rules.Behind() != "", Late: s.rules.Late(), Unserved: s.health.None()},
 	}
 	if s.members != nil {
 		w.Members = (*ownership.Members)(s.members.View())

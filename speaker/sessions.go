@@ -13,6 +13,7 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/bgp"
+	"quayside.io/speaker/kubeproxy"
 	"quayside.io/speaker/ownership"
 )
 
@@ -59,6 +60,15 @@ func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 	s.bfd.Set(guards(sessions, w.Link.Interfaces))
 	s.bgp.Set(guarded(want, s.bfd.State()))
 	s.drains = goes
+}
+
+// setChecks asks kube-proxy about Services, as the plan has it.
+func (s *Speaker) setChecks(checks map[netip.AddrPort]snapshot.Key) {
+	questions := make(map[netip.AddrPort]kubeproxy.Service, len(checks))
+	for at, about := range checks {
+		questions[at] = kubeproxy.Service(about)
+	}
+	s.health.Set(questions)
 }
 
 // settings are those of a session in the driver's words.

@@ -65,6 +65,7 @@ type Speaker struct {
 	links    *rtadv.Finder    // of routers that are known by a link only
 	members  *members.Members // nil: solitary
 	rules    *kubeproxy.Watcher
+	health   *kubeproxy.Health
 	metrics  *metrics
 	state    atomic.Pointer[State]
 	problems atomic.Pointer[[]snapshot.Problem]
@@ -100,7 +101,7 @@ func New(opts Options) (*Speaker, error) {
 		bfd:   bfd.New(bfd.Options{Log: opts.Log, Registerer: opts.Registerer}),
 		links: rtadv.New(rtadv.Options{Log: opts.Log}),
 		bgp:   bgp.New(bgp.Options{Log: opts.Log, Registerer: opts.Registerer, Listen: opts.BGPListen}),
-		rules: kubeproxy.New(kubeproxy.Options{Address: opts.KubeProxy, Log: opts.Log}),
+		rules: kubeproxy.New(kubeproxy.Options{Address: opts.KubeProxy, Log: opts.Log}), health: kubeproxy.NewHealth(opts.Log),
 	}
 	if !opts.Solitary {
 		m, err := members.New(members.Options{
@@ -142,7 +143,7 @@ type driver struct {
 // drivers are those that can work. Who cannot answer for an address must not
 // be a member: the others would leave it its share. It stays, to be asked why.
 func (s *Speaker) drivers(p *publisher) []driver {
-	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}}
+	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}}
 	if err := l2.Permitted(); err != nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)

@@ -96,6 +96,9 @@ type View struct {
 	Since map[netip.Addr]time.Time
 	// Others is that of the plan before; nil before the first. See BGP.Others.
 	Others map[netip.Addr]Other
+	// Unserved says where in BGP.Checks kube-proxy has answered that it has no
+	// endpoint on this node, and since when it has done so each time.
+	Unserved map[netip.AddrPort]time.Time
 }
 
 // Options are the switches of a speaker.

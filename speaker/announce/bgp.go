@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"quayside.io/cluster/snapshot"
 )
 
 // BGP is what this node tells routers. It needs no gossip: every node that may
@@ -23,6 +25,9 @@ type BGP struct {
 	// Others names, for each address of policy Local that this node serves, another
 	// node that does; see Settling.
 	Others map[netip.Addr]Other
+	// Checks are where this node's kube-proxy may be asked whether it has endpoints
+	// of a Service here (healthCheckNodePort): those with a ready one.
+	Checks map[netip.AddrPort]snapshot.Key
 }
 
 // Other is a node that has had an endpoint all the time since then.
@@ -125,7 +130,7 @@ func CompareRoutes(a, b Route) int {
 // decideBGP compiles the sessions of this node, and tells what is wrong with the
 // peers and advertisements of all.
 func (k *compiler) decideBGP() {
-	k.plan.BGP.Others = map[netip.Addr]Other{}
+	k.plan.BGP.Others, k.plan.BGP.Checks = map[netip.Addr]Other{}, map[netip.AddrPort]snapshot.Key{}
 	k.readPrefixes()
 	peers := k.readPeers()
 	k.tellUnheard(peers)

@@ -222,10 +222,11 @@ func (k *compiler) tellRefusal(e *address, format string) {
 // addressInUse is the reason of the problems that only who asked the LAN knows.
 const addressInUse = "AddressInUse"
 
-// Heard are the problems of strangers on the LAN, which this node heard.
+// Heard are the problems that only this node knows: of strangers on the LAN, which
+// it heard, and of its kube-proxy, which it asked.
 func (p *Plan) Heard() (heard []snapshot.Problem) {
 	for _, problem := range p.Problems {
-		if problem.Reason == addressInUse {
+		if problem.Reason == addressInUse || problem.Reason == unknownToKubeProxy {
 			heard = append(heard, problem)
 		}
 	}

@@ -108,6 +108,8 @@ func (k *compiler) isServed(h *holding, me int) bool {
 	}
 	since, others := k.noteOther(h, me)
 	switch {
+	case u.isAt(me) && !ends && k.isDropped(h, me):
+		return false
 	case u.isAt(me):
 		at := k.plan.L2.Since[h.addr].Add(Settling)
 		alone := !others && len(u.ending) == 0

@@ -11,4 +11,7 @@
 // and ends at once where the answer cannot be understood; without a kube-proxy
 // (another program may do its work) it ends when nobody has answered for a
 // while. Whoever has caught up is not asked again.
+//
+// A Health asks about single Services, at their healthCheckNodePort, for as long as
+// they have endpoints here. Only a clear no counts there.
 package kubeproxy

@@ -117,6 +117,7 @@ func (m *Machine) view() announce.View {
 		Lost:        h.losses,
 		Since:       m.since,
 		Others:      m.others,
+		Unserved:    m.world.Proxy.Unserved,
 	}
 	maps.Copy(v.Alive, heard.Alive)
 	maps.Copy(v.Claims, heard.Claims)

@@ -50,6 +50,8 @@ type Link struct {
 type KubeProxy struct {
 	Behind bool   // it may not have written its rules
 	Late   string // why it has not for longer than a start takes; "" it is not late
+	// Unserved is announce.View.Unserved.
+	Unserved map[netip.AddrPort]time.Time
 }
 
 // Event is something that happened: a *Finding, a Conflict or a Leave. That the

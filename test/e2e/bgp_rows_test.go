@@ -20,7 +20,7 @@ func bgpServiceRows() []suiteRow {
 		{file: "bgp.go", title: "ExternalTrafficPolicy Cluster: v4, v6, dual, annotation IPs",
 			tests: []string{"test/e2e TestBGPRouterLearnsServices", adverts, "speaker/announce/testdata/bgp-cluster-policy.txt"}},
 		{file: "bgp.go", title: "ExternalTrafficPolicy Local",
-			tests: []string{"test/e2e TestBGPRouterLearnsServices", "test/e2e TestBGPLocalWithdrawsAtOnce", "speaker/announce/testdata/bgp-local-policy.txt"}},
+			tests: []string{"test/e2e TestBGPRouterLearnsServices", "test/e2e TestBGPLocalWithdrawsAtOnce", "test/e2e TestBGPAsksKubeProxyOfAService", "speaker/announce/testdata/bgp-local-policy.txt"}},
 		{file: "bgp.go", title: "GracefulRestart: the data plane keeps working with it, has a downtime without",
 			tests: []string{"test/e2e TestBGPGracefulRestart", "speaker/bgp TestFRRKeepsRoutesOverARestart", "speaker/bgp TestBIRDKeepsRoutesOverARestart"}},
 		{file: "bgp.go", title: "not announced from a node with NetworkUnavailable",

@@ -1,0 +1,56 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster/loadbalancer"
+	"quayside.io/cluster/snapshot"
+)
+
+// unknownToKubeProxy is the reason of the problems that only who asked this node's
+// kube-proxy knows.
+const unknownToKubeProxy = "EndpointsUnknownToKubeProxy"
+
+// isDropped reports whether the kube-proxy of node me would drop what is sent to
+// h: it says that it has no endpoint there, while the cluster has a ready one, and
+// has said so for longer than it takes to hear of it. An answer that does not come
+// says nothing, and neither does one that it is unhealthy: it still forwards.
+func (k *compiler) isDropped(h *holding, me int) (dropped bool) {
+	for i := range h.users {
+		svc := h.users[i].svc
+		at := k.healthCheck(svc, h.addr)
+		if !at.IsValid() {
+			continue
+		}
+		k.plan.BGP.Checks[at] = snapshot.KeyOf(svc)
+		since, says := k.view.Unserved[at]
+		switch from := since.Add(Settling); {
+		case !says:
+		case from.After(k.now):
+			k.wakeAt(from)
+		default:
+			dropped = true
+			k.problem(snapshot.RefOf(svc), unknownToKubeProxy, fmt.Sprintf("node %s has a ready endpoint, and its kube-proxy says that it has none: %s is not announced to routers from there until it does", k.nodes[me].name, h.addr))
+		}
+	}
+	return dropped
+}
+
+// healthCheck is where kube-proxy tells of a Service on this node, in the family
+// of a; invalid: nowhere.
+func (k *compiler) healthCheck(svc *corev1.Service, a netip.Addr) netip.AddrPort {
+	port := svc.Spec.HealthCheckNodePort
+	n, exists := k.c.Nodes.Get(nodeKey(k.me))
+	if port < 1 || port > 65535 || !exists || !loadbalancer.IsLocal(svc) {
+		return netip.AddrPort{}
+	}
+	for _, at := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(at.Address); err == nil && at.Type == corev1.NodeInternalIP && ip.Unmap().Is4() == a.Is4() {
+			return netip.AddrPortFrom(ip.Unmap(), uint16(port))
+		}
+	}
+	return netip.AddrPort{}
+}
