@@ -127,7 +127,7 @@ func New(o Options) (*Proxy, error) {
 	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, Asker: p.asker, AccessLog: p.accessLog()})
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
-		Handler: p.dispatch, Certificate: p.dispatch.Certificate, ClientCAs: p.dispatch.ClientCAs,
+		Handler: p.dispatch, Certificate: p.dispatch.Certificate, ClientCAs: p.dispatch.ClientCAs, TLSPolicy: p.dispatch.TLSPolicy,
 		Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
 		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
 	}

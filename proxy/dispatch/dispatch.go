@@ -122,6 +122,14 @@ func (d *Dispatcher) Certificate(serverName string) *tls.Certificate {
 	return nil
 }
 
+// TLSPolicy is how clients may speak TLS; nil: as all may.
+func (d *Dispatcher) TLSPolicy() *route.TLSPolicy {
+	if r := d.routing.Load(); r != nil {
+		return r.table.TLS
+	}
+	return nil
+}
+
 // ClientCAs reports whether clients that ask for a server name are to be asked for a
 // certificate, and by which authorities; nil: any.
 func (d *Dispatcher) ClientCAs(serverName string) (authorities *x509.CertPool, asked bool) {

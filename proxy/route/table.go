@@ -122,6 +122,8 @@ type Table struct {
 	Problems []snapshot.Problem
 	// Front is what holds for all requests; nil: nothing.
 	Front *filter.Front
+	// TLS is how clients may speak it; nil: as all may.
+	TLS *TLSPolicy
 	// NextWake is when a certificate expires and Compile has news although no
 	// object changed. It is zero if none does.
 	NextWake time.Time
@@ -185,14 +187,21 @@ func (t *Table) nearest(name []byte, path reading, req *exchange.Request) *Route
 }
 
 // Certificate returns the certificate for a server name: that of the exact host,
-// of the wildcard host one label up, or the default, which may be nil.
+// of the wildcard host one label up, or the default, which may be nil. It is nil for a
+// name that no Ingress has if such are rejected.
 func (t *Table) Certificate(serverName string) *tls.Certificate {
 	var buf [maxHost]byte
 	name := appendHost(buf[:0], serverName)
+	known := false
 	for rank := exactly; rank <= byWildcard; rank++ {
-		if h := t.host(name, rank); h != nil && h.cert != nil {
+		h := t.host(name, rank)
+		if h != nil && h.cert != nil {
 			return h.cert
 		}
+		known = known || h != nil
+	}
+	if t.TLS != nil && t.TLS.RejectUnknown && !known {
+		return nil
 	}
 	return t.cert
 }

@@ -27,6 +27,7 @@ type wide struct {
 	trusting bool // use-forwarded-headers or enable-real-ip
 	named    []wideName
 	log      logOptions
+	policy   TLSPolicy
 	problems []snapshot.Problem
 }
 

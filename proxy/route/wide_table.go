@@ -57,8 +57,8 @@ func wideTLS() []wideOption {
 		{key: "hsts-max-age", unset: "31536000", effect: applied, parse: forEach(parseHSTSMaxAge), doc: "seconds that browsers remember it"},
 		{key: "hsts-include-subdomains", unset: "true", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.subdomains })), doc: "for names below, too"},
 		{key: "hsts-preload", unset: "false", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.preload })), doc: "browsers may know it beforehand"},
-		{key: "ssl-protocols", unset: "TLSv1.2 TLSv1.3", effect: ignored, doc: "TLS versions towards clients"},
-		{key: "ssl-ciphers", effect: ignored, doc: "cipher suites towards clients"},
+		{key: "ssl-protocols", unset: "TLSv1.2 TLSv1.3", effect: applied, parse: parseVersions, doc: "TLS versions towards clients", differ: "without a gap between them"},
+		{key: "ssl-ciphers", effect: applied, parse: parseCiphers, doc: "cipher suites towards clients before TLS 1.3", differ: "those that Go has; their order is its own"},
 		{key: "ssl-ecdh-curve", unset: "auto", effect: noOp, doc: "curves towards clients, which Go chooses"},
 		{key: "ssl-dh-param", effect: noOp, doc: "Diffie-Hellman parameters, which are not used here"},
 		{key: "ssl-buffer-size", unset: "4k", effect: noOp, doc: "size of TLS records, which adapts here"},
@@ -68,7 +68,7 @@ func wideTLS() []wideOption {
 		{key: "ssl-session-ticket-key", effect: ignored, doc: "key of those tickets"},
 		{key: "ssl-session-timeout", unset: "10m", effect: noOp, doc: "time of those sessions"},
 		{key: "ssl-early-data", unset: "false", effect: ignored, doc: "data before the handshake has ended"},
-		{key: "ssl-reject-handshake", unset: "false", effect: ignored, doc: "end handshakes for names that nobody has"},
+		{key: "ssl-reject-handshake", unset: "false", effect: applied, parse: parseRejectUnknown, doc: "end handshakes for names that nobody has"},
 		{key: "enable-ocsp", unset: "false", effect: ignored, doc: "OCSP stapling"},
 	}
 }

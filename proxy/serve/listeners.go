@@ -14,9 +14,6 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// errNoCertificate ends a handshake for which there is not even a default.
-var errNoCertificate = errors.New("no certificate for this server name and no default")
-
 // listenRetry is how often an address that could not be opened is tried again.
 const listenRetry = 2 * time.Second
 

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/route"
 )
 
 // Options are what a Server is made with. Zero values mean the defaults.
@@ -28,6 +29,8 @@ type Options struct {
 	// certificate, and by which authorities; nil: any. What they show is not verified
 	// here. Nil: nobody is asked.
 	ClientCAs func(serverName string) (authorities *x509.CertPool, asked bool)
+	// TLSPolicy, if set, returns how clients may speak TLS now; nil: as all may.
+	TLSPolicy func() *route.TLSPolicy
 	Log       *slog.Logger
 	// TrustedProxies may say who the client is in PROXY protocol headers. Nobody
 	// else is believed.
@@ -68,6 +71,7 @@ type Server struct {
 	options   Options
 	http      fasthttp.Server
 	tls       *tls.Config
+	policed   atomic.Pointer[policed]
 	listeners listeners
 	draining  atomic.Bool
 	leaving   atomic.Bool
@@ -91,7 +95,7 @@ func New(o Options) *Server {
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: s.certificate,
 	}
-	if o.ClientCAs != nil {
+	if o.ClientCAs != nil || o.TLSPolicy != nil {
 		s.tls.GetConfigForClient = s.configFor
 	}
 	s.http = fasthttp.Server{
@@ -130,7 +134,7 @@ func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 			return c, nil
 		}
 	}
-	return nil, errNoCertificate
+	return nil, nil // crypto/tls then says: unrecognized_name
 }
 
 // Run serves until ctx ends, then drains. It returns an error at once if a

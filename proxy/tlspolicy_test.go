@@ -1,0 +1,72 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+	"quayside.io/test/certificate"
+)
+
+// The ConfigMap says how clients may speak TLS, and a change of it needs no restart.
+func TestTLSPolicy(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) {
+		o.HTTP2 = true
+		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
+	})
+	ing, bare := ingress("web", "shop.example", "/", "web", number), ingress("bare", "bare.example", "/", "web", number)
+	ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"shop.example"}, SecretName: "shop"}}
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", backend(t, "web")), ing, bare,
+		certificate.Secret(t, "default/shop", time.Now().Add(time.Hour), "shop.example"), configMap("wide"))
+	shake := func(name string, least, most uint16) (tls.ConnectionState, string) {
+		c, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: name, MinVersion: least, MaxVersion: most})
+		if err != nil {
+			return tls.ConnectionState{}, err.Error()
+		}
+		defer c.Close()
+		return c.ConnectionState(), ""
+	}
+	const v11, v12, v13 = tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13
+	eventually(t, "TLS is spoken", func() bool { _, err := shake("shop.example", v12, v13); return err == "" })
+	for _, c := range []struct {
+		data        []string
+		name        string
+		least, most uint16
+		version     uint16 // 0: refused
+		alert       string
+		cipher      uint16 // 0: any
+	}{
+		{nil, "shop.example", v11, v13, v13, "", 0},
+		{nil, "shop.example", v11, v11, 0, "protocol version", 0},
+		{nil, "other.example", v12, v13, v13, "", 0},
+		{[]string{"ssl-protocols", "TLSv1.3"}, "shop.example", v12, v12, 0, "protocol version", 0},
+		{[]string{"ssl-protocols", "TLSv1.3"}, "shop.example", v12, v13, v13, "", 0},
+		{[]string{"ssl-protocols", "TLSv1.2"}, "shop.example", v12, v13, v12, "", 0},
+		{[]string{"ssl-protocols", "TLSv1.1 TLSv1.2 TLSv1.3"}, "shop.example", v11, v11, v11, "", 0},
+		{[]string{"ssl-protocols", "TLSv1.1 TLSv1.3"}, "shop.example", v11, v11, 0, "protocol version", 0}, // not understood: no effect
+		{[]string{"ssl-ciphers", "DHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384"}, "shop.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		{[]string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "shop.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
+		{[]string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v12, 0, "handshake failure", 0}, // the certificate is ECDSA
+		{[]string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v13, v13, "", 0},
+		{[]string{"ssl-ciphers", "NULL"}, "shop.example", v12, v12, v12, "", 0},
+		{[]string{"ssl-reject-handshake", "true"}, "shop.example", v12, v13, v13, "", 0},
+		{[]string{"ssl-reject-handshake", "true"}, "bare.example", v12, v13, v13, "", 0}, // an Ingress has it
+		{[]string{"ssl-reject-handshake", "true"}, "other.example", v12, v13, 0, "unrecognized name", 0},
+		{[]string{"ssl-reject-handshake", "true"}, "", v12, v13, 0, "unrecognized name", 0},
+		{[]string{"ssl-reject-handshake", "true"}, "x.shop.example", v12, v12, 0, "unrecognized name", 0},
+	} {
+		files.Put(configMap("wide", c.data...))
+		what := fmt.Sprintf("%q: %q from %#x to %#x gets version %#x, cipher %#x, %q", c.data, c.name, c.least, c.most, c.version, c.cipher, c.alert)
+		eventually(t, what, func() bool { // the ConfigMap takes a moment
+			got, err := shake(c.name, c.least, c.most)
+			return got.Version == c.version && (c.version > 0 || strings.Contains(err, c.alert)) && (c.cipher == 0 || got.CipherSuite == c.cipher)
+		})
+	}
+}
