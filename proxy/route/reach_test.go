@@ -79,3 +79,24 @@ func TestUnreadIsNotMissing(t *testing.T) {
 		}
 	}
 }
+
+// The proxy-wide options may hold a guard: until they can be read, nothing is open.
+func TestUnreadOptionsCloseEveryRoute(t *testing.T) {
+	open := guarded()
+	open.Annotations = nil
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	name := snapshot.Key{Namespace: "shop", Name: "options"}
+	c := snapshot.Unread().With(open, web)
+	var table *Table
+	for i, closed := range []bool{true, false} {
+		if i == 1 {
+			c = c.WithReach(snapshot.ConfigMap, name)
+		}
+		table = Compile(c, table, Options{ConfigMap: name})
+		for r := range table.Routes() {
+			if (r.Closed != "") != closed || r.Unread != closed {
+				t.Errorf("table %d: closed %q, unread %v", i, r.Closed, r.Unread)
+			}
+		}
+	}
+}

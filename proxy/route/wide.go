@@ -54,7 +54,11 @@ func (w *wide) look(c *snapshot.Cluster) {
 		n := &w.named[i]
 		object, there := c.ConfigMaps.Get(n.key)
 		if !there {
-			w.problem(finding{MissingConfigMap, fmt.Sprintf("option %s has no effect: ConfigMap %s does not exist, or is not read yet", n.option, n.key)})
+			reason, why := MissingConfigMap, "does not exist, or is not read yet"
+			if !c.Reach(snapshot.ConfigMap).Covers(n.key) {
+				reason, why = UnreadReference, errUnread.Error()
+			}
+			w.problem(finding{reason, fmt.Sprintf("option %s has no effect: ConfigMap %s %s", n.option, n.key, why)})
 			continue
 		}
 		n.object = object
@@ -101,7 +105,7 @@ func compileWide(c *snapshot.Cluster, key snapshot.Key, before *wide) *wide {
 	switch {
 	case key == (snapshot.Key{}) || there:
 	case unread:
-		w.problem(finding{UnreadReference, fmt.Sprintf("ConfigMap %s %v; every proxy-wide option is taken to have its default", key, errUnread)})
+		w.closeUnread()
 	default:
 		w.problem(finding{MissingConfigMap, fmt.Sprintf("ConfigMap %s does not exist; every proxy-wide option has its default", key)})
 	}
@@ -162,6 +166,14 @@ func (w *wide) close(key, why string) {
 		}
 	}
 	w.problem(finding{RouteClosed, fmt.Sprintf("option %s %s, so every request of every route gets a 503; remove it if they may be open", key, why)})
+}
+
+// closeUnread shuts all routes until the ConfigMap can be read: it may guard them.
+func (w *wide) closeUnread() {
+	for _, s := range []*settings{&w.own, &w.nginx} {
+		s.closed = "the proxy-wide options " + errUnread.Error()
+	}
+	w.problem(finding{UnreadReference, fmt.Sprintf("ConfigMap %s %v; it may guard access, so every request of every route gets a 503 until it can be", w.key, errUnread)})
 }
 
 func (w *wide) problem(f finding) {
