@@ -115,7 +115,7 @@ func adviceOn(d *directive, allowed bool) advice {
 	case d.name() == "deny":
 		return denyAdvice(d.args(), allowed)
 	}
-	if i := slices.IndexFunc(d.args(), func(s string) bool { return strings.Contains(s, "$") }); i >= 0 && !slices.Contains([]string{"rewrite", "return", "proxy_set_header", "set", "limit_rate"}, d.name()) {
+	if i := slices.IndexFunc(d.args(), func(s string) bool { return strings.Contains(s, "$") }); i >= 0 && !slices.Contains([]string{"rewrite", "return", "proxy_set_header", "set"}, d.name()) {
 		return none("%s has a variable, and values are fixed here", printable.Cut(d.args()[i], maxQuoted))
 	}
 	return f(d.args())
@@ -151,8 +151,10 @@ func advices() map[string]func(args []string) advice {
 		"gzip_comp_level":         func(args []string) advice { return useForAll("gzip-level", args[0]) },
 		"gzip_min_length":         func(args []string) advice { return useForAll("gzip-min-length", args[0]) },
 		"server_tokens":           func([]string) advice { return needless("no version is ever told") },
+		"limit_rate":              kibibytes("limit-rate"),
+		"limit_rate_after":        kibibytes("limit-rate-after"),
 		"proxy_buffering":         streamed,
-		"proxy_request_buffering": streamed,
+		"proxy_request_buffering": gathered,
 		"proxy_buffers":           streamed,
 		"proxy_buffer_size":       func([]string) advice { return needless("a response's head may have 64k") },
 		"proxy_busy_buffers_size": streamed,
@@ -167,7 +169,31 @@ func advices() map[string]func(args []string) advice {
 	}
 }
 
-func streamed([]string) advice { return needless("bodies are streamed, and never gathered") }
+func streamed([]string) advice { return needless("bodies are streamed, and responses never gathered") }
+
+func gathered(args []string) advice {
+	if args[0] != "on" {
+		return needless("requests are streamed unless an option asks for more")
+	}
+	return use("proxy-request-buffering", "on")
+}
+
+// kibibytes reads a size of nginx.
+func kibibytes(key string) func([]string) advice {
+	return func(args []string) advice {
+		text, unit := strings.ToLower(args[0]), 1
+		for suffix, n := range map[string]int{"k": 1 << 10, "m": 1 << 20} {
+			if rest, ok := strings.CutSuffix(text, suffix); ok {
+				text, unit = rest, n
+			}
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > 1<<40/unit || n*unit%1024 != 0 {
+			return none("%s is not a size in whole KiB", printable.Cut(args[0], maxQuoted))
+		}
+		return use(key, strconv.Itoa(n*unit/1024))
+	}
+}
 
 func first(key string) func([]string) advice {
 	return func(args []string) advice { return use(key, args[0]) }
