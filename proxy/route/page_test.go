@@ -31,6 +31,34 @@ func TestPageOfOptions(t *testing.T) {
 	}
 }
 
+// The README says how many options act.
+func TestReadmeCountsTheOptionsThatAct(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var annotations, keys int
+	for _, o := range optionTable() {
+		if o.effect == applied {
+			annotations++
+		}
+	}
+	for _, o := range wideTable() {
+		if o.effect == applied {
+			keys++
+		}
+	}
+	flat := strings.Join(strings.Fields(string(text)), " ")
+	for _, want := range []string{
+		fmt.Sprintf("Of its %d annotations %d act", len(optionTable()), annotations),
+		fmt.Sprintf("Of %d keys there %d act", len(wideTable()), keys),
+	} {
+		if !strings.Contains(flat, want) {
+			t.Errorf("README.md does not say %q", want)
+		}
+	}
+}
+
 func pageOfOptions() string {
 	var b strings.Builder
 	b.WriteString(`# Annotations of ingress-nginx
