@@ -56,7 +56,11 @@ func (e *endpoint) open(t *transaction) *streams.Stream {
 func (e *endpoint) roomy() *link {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, l := range e.shared.conns {
+	return e.shared.roomy()
+}
+
+func (sh *shared) roomy() *link {
+	for _, l := range sh.conns {
 		if l.Roomy() {
 			return l
 		}
@@ -66,11 +70,15 @@ func (e *endpoint) roomy() *link {
 
 // board returns the connection being made that the caller may wait for, or else
 // makes it begin one: then leads is true. Nil: there are as many as there may be.
+// One that has landed since the caller looked is a flight of the past, to go on with.
 func (e *endpoint) board(o *Options) (f *flight, leads bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sh := &e.shared
 	sh.prune()
+	if sh.roomy() != nil {
+		return landed(), false
+	}
 	limit := usualLimit
 	if n := len(sh.conns); n > 0 {
 		limit = max(sh.conns[n-1].Limit(), 1)
@@ -87,6 +95,13 @@ func (e *endpoint) board(o *Options) (f *flight, leads bool) {
 	f = &flight{landed: make(chan struct{}), waiting: 1}
 	sh.flights = append(sh.flights, f)
 	return f, true
+}
+
+// landed is a flight that is over, well.
+func landed() *flight {
+	f := &flight{landed: make(chan struct{})}
+	close(f.landed)
+	return f
 }
 
 // land tells those who wait what came of it.
