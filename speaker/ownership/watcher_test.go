@@ -14,7 +14,8 @@ const (
 	// owner died (missed, asked about three times), or is starved (patience).
 	silentAtMost = patience + 1500*time.Millisecond
 	// bothAtMost is how long two may answer on one segment: until they have met
-	// again, and one has heard of the other's claim.
+	// again, and one has heard of the other's claim. Those who hear of it by the API
+	// server alone have what their watches lag, too.
 	bothAtMost = 1500 * time.Millisecond
 )
 
@@ -61,7 +62,7 @@ func (w *watcher) disturb() {
 func (w *watcher) look() {
 	w.noteAble()
 	for segment := range 2 {
-		able := w.canAnswer(segment)
+		able, agree := w.canAnswer(segment), bothAtMost+w.lagging(segment)
 		for _, a := range w.addresses {
 			at := spot{a, segment}
 			macs := w.answering(a, segment)
@@ -71,7 +72,7 @@ func (w *watcher) look() {
 				continue
 			}
 			w.longest.silent = max(w.longest.silent, w.lasts(w.silent, at, len(macs) == 0 && able, silentAtMost, "is not answered for"))
-			w.longest.both = max(w.longest.both, w.lasts(w.both, at, len(macs) > 1 && w.canAgree(segment), bothAtMost, "is answered for by two"))
+			w.longest.both = max(w.longest.both, w.lasts(w.both, at, len(macs) > 1 && w.canAgree(segment), agree, "is answered for by two"))
 		}
 	}
 }
@@ -128,12 +129,29 @@ func (w *watcher) canAnswer(segment int) bool {
 // canAgree reports whether all who speak on a segment hear of each other's claims,
 // by gossip or by way of the API server.
 func (w *watcher) canAgree(segment int) bool {
-	byGossip, byAPI := true, true
+	return w.all(segment, gossips) || w.all(segment, (*simNode).hasAPI)
+}
+
+// lagging is the longest lag of a watch by which those on a segment have to agree.
+func (w *watcher) lagging(segment int) (longest time.Duration) {
+	if w.all(segment, gossips) {
+		return 0
+	}
+	w.all(segment, func(n *simNode) bool {
+		longest = max(longest, n.lag)
+		return true
+	})
+	return longest
+}
+
+func gossips(n *simNode) bool { return !n.gossipCut }
+
+// all reports whether something holds for all who speak on a segment.
+func (w *watcher) all(segment int, holds func(*simNode) bool) bool {
 	for _, n := range w.nodes {
-		if n.works() && n.onLAN() && n.segment == segment {
-			byGossip = byGossip && !n.gossipCut
-			byAPI = byAPI && n.hasAPI()
+		if n.works() && n.onLAN() && n.segment == segment && !holds(n) {
+			return false
 		}
 	}
-	return byGossip || byAPI
+	return true
 }
