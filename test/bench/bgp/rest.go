@@ -46,6 +46,9 @@ func restOnce() (memory, load float64, err error) {
 		h.sh("for i in $(seq %d); do ip addr add 10.1.0.$i/24 dev eth0; done; ip link set eth0 up", idlePeers)); err != nil {
 		return 0, 0, err
 	}
+	// The kernel takes its time with the links of a namespace that ends, and the next
+	// round wants the name.
+	defer func() { err = firstOf(err, sh("ip link del peers")) }()
 	server := h.asRole("peers")
 	out, err := server.StdoutPipe()
 	if err != nil {
