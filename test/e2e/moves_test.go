@@ -102,10 +102,34 @@ func TestDrainMovesALocalAddress(t *testing.T) {
 func TestDrainMovesEveryAddress(t *testing.T) {
 	e := edge{bare(t), t}
 	e.Install(lab.Values{"speaker": lab.Values{"handOverOnCordon": true}})
-	e.Apply(lanPool)
+	e.Apply(lanPool + `---
+apiVersion: quayside.io/v1alpha1
+kind: L2Advertisement
+metadata: {name: lan}
+spec: {ipAddressPools: [lan]}
+`)
 	e.lingeringPods()
+	e.cordonLeavesRouters()
 	e.Apply(loadBalancer("Cluster"))
 	e.drainOwner(e.serviceAddress("web"))
+}
+
+// cordonLeavesRouters cordons a node: routers go elsewhere, the session stays, and
+// when the node is uncordoned they come back.
+func (e edge) cordonLeavesRouters() {
+	e.t.Helper()
+	r := rack{edge: e, router: e.bgpRouter("tor", 65001)}
+	e.Apply(bgpPool + bgpPeer(r.router, "tor", 65001, "") + bgpService("far", "Cluster"))
+	far, node := e.serviceAddress("far"), e.Node(2)
+	r.learns(far, e.hops()...)
+	before := e.neighbours(r.router)[node.IP()]
+	node.Cordon()
+	r.learns(far, e.hops(e.Node(1), e.Node(3))...)
+	node.Uncordon()
+	r.learns(far, e.hops()...)
+	if now := e.neighbours(r.router)[node.IP()]; now.State != "Established" || now.Dropped != before.Dropped {
+		e.t.Errorf("the session of a node that was cordoned: %+v, was %+v", now, before)
+	}
 }
 
 // lingeringPods are pods on each node that leave as they should.
