@@ -178,6 +178,8 @@ func (m *Machine) grant(t announce.Take) {
 	case t.From != "":
 		text += " (before: node " + t.From + ", " + string(t.Cause) + ")"
 	}
+	m.recall()
+	m.heard[t.Address] = t.Services
 	m.notify(t.Answer, "Announcing", text)
 }
 

@@ -32,6 +32,7 @@ type Machine struct {
 	departure departure
 	lacks     lacks
 	told      map[snapshot.Problem]struct{} // what people have been told of
+	heard     heard                         // nil until anything may be announced
 }
 
 // moment is what a step begins with and finds out. Nothing of it is remembered but
@@ -66,14 +67,13 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 		m.out.Plan, m.out.End = m.plan, Overdue
 		return m.out
 	}
-	before := m.plan
 	for range maxPlans {
 		m.compile()
 		if !m.act() {
 			break
 		}
 	}
-	m.herald(before)
+	m.herald()
 	m.declare()
 	m.report()
 	m.out.Wake = now.Add(m.wake())
@@ -191,6 +191,7 @@ func (m *Machine) declare() {
 	for _, i := range m.self.Interfaces {
 		up[i.Name] = i.Up
 	}
+	m.heard.forget(m.holdings.has)
 	added, cut := m.holdings.answer(want, known, up)
 	m.lan.forget(cut)
 	m.out.LAN = Announcing{Addresses: want, Speakers: make(map[string]struct{}, len(m.macs)), Added: added}

@@ -2,49 +2,16 @@ package ownership
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
-	"quayside.io/speaker/announce"
 )
 
 // maxNotAlive bounds what a SpeakerStatus says of others.
 const maxNotAlive = 20
 
 func (m *Machine) change(c Change) { m.out.Changes = append(m.out.Changes, c) }
-
-// notify tells the Services of an address what became of it.
-func (m *Machine) notify(answer announce.Answer, reason, message string) {
-	for _, svc := range answer.Services {
-		m.out.Report.Events = append(m.out.Report.Events, Notice{snapshot.Ref{Kind: "Service", Key: svc}, "Normal", reason, message})
-	}
-}
-
-// herald tells Services who announces an address that this node had announced before
-// they had it: shared with another, or that of another that went in the same moment.
-func (m *Machine) herald(before *announce.Plan) {
-	if before == nil || m.waiting() != "" {
-		return
-	}
-	fresh := map[netip.Addr]announce.Answer{}
-	for a, answer := range m.plan.L2.Answers {
-		was := before.L2.Answers[a].Services
-		if len(was) > 0 && !slices.Equal(answer.Services, was) && answer.HandOver == "" && m.holdings.has(a) {
-			answer.Services = slices.DeleteFunc(slices.Clone(answer.Services), func(s snapshot.Key) bool { return slices.Contains(was, s) })
-			fresh[a] = answer
-		}
-	}
-	for _, a := range sorted(fresh) {
-		m.notify(fresh[a], "Announcing", m.announces(a, fresh[a].Interfaces))
-	}
-}
-
-// announces says who announces an address, and where.
-func (m *Machine) announces(a netip.Addr, interfaces []string) string {
-	return "node " + m.opts.Node + " announces " + a.String() + " on " + orEvery(interfaces)
-}
 
 // report says how things stand, with Events where a problem of this node began.
 func (m *Machine) report() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"quayside.io/api/v1alpha1"
@@ -66,6 +67,45 @@ func TestWhoInheritsAnAddressHearsOfIt(t *testing.T) {
 	}
 	if got := step(); len(got) > 0 {
 		t.Errorf("told again: %q", got)
+	}
+}
+
+// A Service that comes to an address a while after the last one has gone hears of it,
+// too: gossip remembers the claim on an address that is gone, and the SpeakerStatus
+// of this node is written later than it stops.
+func TestWhoComesToARememberedAddressHearsOfIt(t *testing.T) {
+	a := netip.MustParseAddr(objects.VIP(0))
+	for name, tt := range map[string]struct {
+		status []snapshot.Object
+		claims map[netip.Addr]announce.Claim
+	}{
+		"by gossip":        {nil, map[netip.Addr]announce.Claim{a: {Epoch: 2, Node: "n1"}}},
+		"by SpeakerStatus": {[]snapshot.Object{holder("n1", ownMAC, objects.VIP(0), 2)}, nil},
+	} {
+		m, w := together(holder("n1", ownMAC, objects.VIP(0), 2))
+		all := w.Cluster
+		now := began()
+		m.Step(now, w)
+		var gone []snapshot.Object
+		for _, o := range objects.Fleet(2) {
+			switch o.(type) {
+			case *corev1.Service, *discoveryv1.EndpointSlice:
+			default:
+				gone = append(gone, o)
+			}
+		}
+		w.Cluster = snapshot.Of(append(gone, tt.status...)...)
+		if out := m.Step(now.Add(time.Second), w); len(out.LAN.Addresses) != 0 {
+			t.Fatalf("%s: without a Service %v are announced", name, out.LAN.Addresses)
+		}
+		w.Cluster, w.Members.Claims = all, tt.claims
+		if tt.claims != nil {
+			w.Cluster = snapshot.Of(objects.Fleet(2)...)
+		}
+		m.Step(now.Add(2*time.Second), w)
+		if got, want := told(m), "Service default/s0 Announcing: node n1 announces 10.0.0.50 on eth0"; !slices.Contains(got, want) {
+			t.Errorf("%s: told %q, want %q", name, got, want)
+		}
 	}
 }
 
