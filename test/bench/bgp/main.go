@@ -1,5 +1,5 @@
 // Command bgp measures Quayside as a BGP speaker, with FRR as the router, in
-// network namespaces of its own. It needs root and FRR.
+// network namespaces of its own. It needs root, FRR and BIRD.
 //
 // learn: a speaker process (package speaker/bgp alone, no cluster) starts with
 // 10,000 prefixes for four routers; until all have them. Then one prefix after
@@ -7,7 +7,8 @@
 // peers, each told 1,000 prefixes, which do nothing but stay; what that costs.
 // silent: two nodes announce one address to a router, the better one falls
 // silent, and a client behind the router counts the time until the other node
-// answers; `quayside up --announce` beside FRR's own bgpd and bfdd on the nodes.
+// answers; `quayside up --announce` beside FRR's own bgpd and bfdd on the nodes,
+// before FRR and before BIRD as the router.
 //
 // What is printed is the median of the rounds, with their range.
 //

@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -20,19 +20,21 @@ func silent(rounds int) error {
 	}
 	defer os.Remove(binary)
 	for _, guard := range []struct {
-		name    string
-		bfd     bool
-		timings string
+		name   string
+		timers timers
+		outer  []outer
 	}{
-		{"BFD 50 ms × 3", true, "30 90"},
-		{"hold time 3 s, no BFD", false, "1 3"},
+		{"BFD 50 ms × 3", timers{bfd: true, keepalive: 30, hold: 90}, []outer{outerFRR(), outerBIRD()}},
+		{"hold time 3 s", timers{keepalive: 1, hold: 3}, []outer{outerFRR()}},
 	} {
-		for _, m := range []mover{byQuayside(binary), byFRR()} {
-			outages, err := silence(rounds, m, guard.bfd, guard.timings)
-			if err != nil {
-				return fmt.Errorf("%s: %w", m.name, err)
+		for _, r := range guard.outer {
+			for _, m := range []mover{byQuayside(binary), byFRR()} {
+				outages, err := silence(rounds, m, r, guard.timers)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", m.name, r.name, err)
+				}
+				outages.print(fmt.Sprintf("a node falls silent, %s, %s, %s", guard.name, m.name, r.name), "ms")
 			}
-			outages.print(fmt.Sprintf("a node falls silent, %s, %s", guard.name, m.name), "ms")
 		}
 	}
 	return nil
@@ -126,18 +128,13 @@ func byFRR() mover {
 	}}
 }
 
-func bfdOf(peer string) string {
-	return fmt.Sprintf("bfd\n peer %s\n  detect-multiplier 3\n  receive-interval 50\n  transmit-interval 50\n exit\nexit\n", peer)
-}
-
-// silence measures one mover, round by round.
-func silence(rounds int, m mover, bfd bool, timers string) (outages series, err error) {
+// silence measures one mover before one router, round by round.
+func silence(rounds int, m mover, r outer, t timers) (outages series, err error) {
 	router, err := newHost("router")
 	if err != nil {
 		return nil, err
 	}
 	defer router.close()
-	config := fmt.Sprintf("router bgp 65001\n bgp router-id 10.0.1.1\n no bgp ebgp-requires-policy\n timers bgp %s\n", timers)
 	var nodes []*host
 	for n := 1; n <= 2; n++ {
 		node, err := newHost(fmt.Sprint("node", n))
@@ -155,19 +152,12 @@ func silence(rounds int, m mover, bfd bool, timers string) (outages series, err 
 			node.begin(node.asRole("echo", fmt.Sprint(n)))); err != nil {
 			return nil, err
 		}
-		config += fmt.Sprintf(" neighbor 10.0.%d.2 remote-as %d\n neighbor 10.0.%d.2 timers connect 1\n", n, ourASN, n)
-		if bfd {
-			config += fmt.Sprintf(" neighbor 10.0.%d.2 bfd\n", n)
-		}
 	}
-	if bfd {
-		config += bfdOf("10.0.1.2") + bfdOf("10.0.2.2")
-	}
-	if err := router.frr(config, "zebra", "bfdd", "bgpd"); err != nil {
+	if err := r.start(router, t); err != nil {
 		return nil, err
 	}
 	for n, node := range nodes {
-		if err := m.announce(node, n+1, bfd); err != nil {
+		if err := m.announce(node, n+1, t.bfd); err != nil {
 			return nil, err
 		}
 	}
@@ -176,9 +166,12 @@ func silence(rounds int, m mover, bfd bool, timers string) (outages series, err 
 		return nil, err
 	}
 	for range rounds {
-		if err := within(60*time.Second, "both nodes are known", func() error { return router.knowsBoth(bfd) }); err != nil {
+		if err := within(60*time.Second, "both nodes are known", func() error { return r.knowsBoth(router, t) }); err != nil {
 			return nil, err
 		}
+		// Both are known from the moment at which a packet came. Nodes do not fall
+		// silent just then.
+		time.Sleep(rand.N(200 * time.Millisecond))
 		out, err := c.strike(nodes[0])
 		if err != nil {
 			return nil, err
@@ -186,33 +179,4 @@ func silence(rounds int, m mover, bfd bool, timers string) (outages series, err 
 		outages = append(outages, out)
 	}
 	return outages, nil
-}
-
-// knowsBoth returns nil when a router has a path to either node and, if asked,
-// BFD watches over both.
-func (h *host) knowsBoth(bfd bool) error {
-	for _, q := range []struct {
-		daemon, ask, says string
-		asked             bool
-	}{
-		{"bgpd", "show bgp ipv4 unicast " + service + "/32 json", `"type":"external"`, true},
-		{"bfdd", "show bfd peers json", `"status":"up"`, bfd},
-	} {
-		if !q.asked {
-			continue
-		}
-		v, err := h.vty(q.daemon)
-		if err != nil {
-			return err
-		}
-		answer, err := v.ask(q.ask)
-		_ = v.Close()
-		if err != nil {
-			return err
-		}
-		if n := strings.Count(string(answer), q.says); n != 2 {
-			return fmt.Errorf("%s says %d times %s, not twice", q.daemon, n, q.says)
-		}
-	}
-	return nil
 }
