@@ -198,7 +198,7 @@ func (s *Speaker) apply(w *Want) {
 	var fresh []func()
 	for i := range w.Sessions {
 		want := &w.Sessions[i]
-		switch why := s.check(want); {
+		switch why := s.check(want, have[want.Name] == nil); {
 		case why != "":
 			refused[want.Name] = why
 			continue
@@ -265,12 +265,16 @@ func (s *Speaker) finish(old *session, subcode uint8) {
 	s.ending[old.name] = old
 }
 
-func (s *Speaker) check(want *Session) string {
+// check says why a session cannot be. One that is fresh has no connection yet.
+func (s *Speaker) check(want *Session, fresh bool) string {
 	switch {
 	case want.Settings.Passive && s.opts.Listen == "":
 		return "the session is passive, and nothing listens for BGP here (--bgp-listen)"
 	case want.Settings.Passive && s.deaf != "":
 		return "the session is passive, and we " + s.deaf
+	case want.Settings.Passive && want.Settings.Device != "" && fresh && !listensInVRFs():
+		return "the session is passive, and connections that come in by VRF " + want.Settings.Device +
+			" do not reach this process: set " + acceptInVRFs + " = 1 on this node, or let us dial"
 	}
 	return want.check()
 }

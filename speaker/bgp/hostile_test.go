@@ -436,3 +436,16 @@ func TestSessionsThatCannotBe(t *testing.T) {
 		s.stop()
 	}
 }
+
+// A router in a VRF that is to dial us is told of the switch without which the
+// kernel refuses it.
+func TestPassiveInAVRF(t *testing.T) {
+	if listensInVRFs() {
+		t.Skip("this kernel knows no VRF, or lets listeners take their connections: " + acceptInVRFs)
+	}
+	s := start(t, Options{Listen: "127.0.0.1:0"})
+	set := settings(1)
+	set.Passive, set.Device = true, "blue"
+	s.Set(one("r", set, nil))
+	s.awaitError("r", "do not reach this process: set net.ipv4.tcp_l3mdev_accept = 1")
+}

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -141,4 +143,14 @@ func route(sessions map[string]*session, from, to netip.Addr) *session {
 		return nil
 	}
 	return candidates[0]
+}
+
+// acceptInVRFs is the switch of the kernel that lets a listener bound to no device
+// take the connections of every VRF (Documentation/networking/vrf.rst).
+const acceptInVRFs = "net.ipv4.tcp_l3mdev_accept"
+
+// listensInVRFs reports whether it is on. A kernel without the switch has no VRF.
+func listensInVRFs() bool {
+	value, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(acceptInVRFs, ".", "/"))
+	return err != nil || strings.TrimSpace(string(value)) != "0"
 }
