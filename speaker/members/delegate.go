@@ -165,9 +165,16 @@ func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 
 // count publishes the gauge.
 func (m *Members) count() {
-	v := m.View()
-	m.gauge.WithLabelValues("alive").Set(float64(len(v.Alive)))
-	m.gauge.WithLabelValues("missing").Set(float64(len(v.Missing)))
+	m.mu.Lock()
+	alive, missing := len(m.alive), 0
+	for _, p := range m.want.Load().Peers {
+		if _, ok := m.alive[p.Name]; !ok {
+			missing++
+		}
+	}
+	m.mu.Unlock()
+	m.gauge.WithLabelValues("alive").Set(float64(alive))
+	m.gauge.WithLabelValues("missing").Set(float64(missing))
 }
 
 // isNew reports whether this node has something new to say about itself.

@@ -241,7 +241,7 @@ func (m *Members) Run(ctx context.Context) error {
 // nobody would find a memberlist that was made with the old one.
 func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	self := m.want.Load().Self
-	list, err := memberlist.Create(m.config(ring, self))
+	list, err := m.create(ring, self)
 	if err != nil {
 		return fmt.Errorf("speakers cannot meet on %s: %w; is another program (another speaker, or MetalLB's) using the port? Choose one with --members-bind, the same on every node",
 			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
@@ -332,15 +332,32 @@ func (m *Members) nextVersion() uint64 {
 	return m.version
 }
 
+// create begins to listen.
+func (m *Members) create(ring *memberlist.Keyring, self netip.Addr) (*memberlist.Memberlist, error) {
+	t, err := newTransport(orElse(m.host, "0.0.0.0"), m.port)
+	if err != nil {
+		return nil, err
+	}
+	c := m.config(ring, self)
+	c.Transport = t
+	list, err := memberlist.Create(c)
+	if err != nil {
+		return nil, errors.Join(err, t.Shutdown())
+	}
+	return list, nil
+}
+
 // config is how this node runs memberlist.
 func (m *Members) config(ring *memberlist.Keyring, self netip.Addr) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	m.timing.configure(c)
 	c.Name = m.opts.NodeName
-	c.BindAddr = orElse(m.host, "0.0.0.0")
 	c.BindPort, c.AdvertisePort = m.port, m.port
 	c.AdvertiseAddr = self.String()
 	c.Keyring = ring
+	// A probe and its answer have nothing to compress, and to try takes 64 kB of
+	// fresh memory each.
+	c.EnableCompression = false
 	d := &delegate{m}
 	c.Delegate, c.Events, c.Ping, c.Conflict = d, d, d, d
 	c.Logger = m.logger()

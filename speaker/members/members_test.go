@@ -182,8 +182,9 @@ func FuzzParse(f *testing.F) {
 
 // fleet is speakers on loopback addresses of their own.
 type fleet struct {
-	t       *testing.T
+	t       testing.TB
 	keyFile string
+	profile string
 	peers   []Peer
 	port    int
 	logs    sync.Mutex
@@ -196,9 +197,10 @@ func (f *fleet) Write(b []byte) (int, error) {
 	return f.log.Write(b)
 }
 
-func newFleet(t *testing.T, octet, n int) *fleet {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
-	f := &fleet{t: t, keyFile: filepath.Join(t.TempDir(), "key"), port: 17946}
+func newFleet(t testing.TB, octet, n int) *fleet {
+	running := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, running) })
+	f := &fleet{t: t, keyFile: filepath.Join(t.TempDir(), "key"), profile: "fast", port: 17946}
 	f.writeKey(f.keyFile, "the first secret of all")
 	for i := range n {
 		f.peers = append(f.peers, Peer{fmt.Sprintf("n%d", i+1), netip.AddrFrom4([4]byte{127, 77, byte(octet), byte(i + 1)})})
@@ -228,7 +230,7 @@ func (f *fleet) writeKey(path string, lines ...string) {
 
 func (f *fleet) make(i int, keyFile string) *Members {
 	m, err := New(Options{
-		NodeName: f.peers[i].Name, Bind: netip.AddrPortFrom(f.peers[i].Addr, uint16(f.port)).String(), KeyFile: keyFile, Profile: "fast",
+		NodeName: f.peers[i].Name, Bind: netip.AddrPortFrom(f.peers[i].Addr, uint16(f.port)).String(), KeyFile: keyFile, Profile: f.profile,
 		Log: slog.New(slog.NewTextHandler(f, nil)).With("me", f.peers[i].Name), Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -270,14 +272,14 @@ func (f *fleet) mortal(i int) *memberlist.Memberlist {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	list, err := memberlist.Create(m.config(ring, f.peers[i].Addr))
+	list, err := m.create(ring, f.peers[i].Addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return list
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
