@@ -108,6 +108,15 @@ func (g *Grants) Run(ctx context.Context) error {
 	}
 }
 
+// TakeBack takes back, once, all that was granted under this name. An account that may
+// not see what that is has nothing to take back: somebody else grants.
+func (g *Grants) TakeBack(ctx context.Context) error {
+	if err := g.settle(ctx, nil); !apierrors.IsForbidden(err) {
+		return err
+	}
+	return nil
+}
+
 // settle makes what there is into what is wanted: adds before it removes, a Role
 // before its binding.
 func (g *Grants) settle(ctx context.Context, want map[string]Grant) error {
@@ -230,7 +239,7 @@ func (g *Grants) list(ctx context.Context, resource string, into runtime.Object)
 
 // owners is who the garbage collector deletes them with.
 func (g *Grants) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
-	if g.options.Owner == "" {
+	if g.options.Owner == "" || len(g.wanted()) == 0 {
 		return nil, nil
 	}
 	bounded, cancel := deadline(ctx)
