@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -90,7 +92,10 @@ func NewAPI(opts APIOptions) (*API, error) {
 		opts.Instance = name
 	}
 	all := resources()
-	groups := []schema.GroupVersion{coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion}
+	groups := []schema.GroupVersion{
+		authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion,
+		coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
+	}
 	for _, r := range all {
 		if !slices.Contains(groups, r.Group) {
 			groups = append(groups, r.Group)

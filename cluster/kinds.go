@@ -3,6 +3,8 @@ package cluster
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,7 +31,9 @@ func resources() map[snapshot.Kind]snapshot.Resource {
 // of everything costs megabytes.
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		authenticationv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			return nil, err
 		}

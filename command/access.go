@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -53,16 +54,27 @@ func (f *grantFlags) add(flags *pflag.FlagSet) {
 }
 
 // options returns nil where nothing is to be granted.
-func (f *grantFlags) options(api *cluster.API, c clusterFlags) *controller.GrantOptions {
+func (f *grantFlags) options(to *cluster.Grants, c clusterFlags) *controller.GrantOptions {
 	if f.access.level == accessCluster {
 		return nil
 	}
 	return &controller.GrantOptions{
-		To: api.Grants(cluster.GrantOptions{
-			Name: f.account + "-references", Account: snapshot.Key{Namespace: c.namespace, Name: f.account},
-			Owner: f.owner, Namespace: c.ingress.watchNamespace,
-		}),
-		ByName: f.access.level == accessReferenced, Own: c.namespace,
+		To: to, ByName: f.access.level == accessReferenced, Own: c.namespace,
 		Never: []snapshot.Key{{Namespace: c.namespace, Name: membersSecret}},
 	}
+}
+
+func (f *grantFlags) grants(api *cluster.API, c clusterFlags) *cluster.Grants {
+	return api.Grants(cluster.GrantOptions{
+		Name: f.account + "-references", Account: snapshot.Key{Namespace: c.namespace, Name: f.account},
+		Owner: f.owner, Namespace: c.ingress.watchNamespace,
+	})
+}
+
+// takeBack sees to what was granted before the proxies could read everything.
+func (f *grantFlags) takeBack(ctx context.Context, from *cluster.Grants) error {
+	if f.access.level != accessCluster {
+		return nil
+	}
+	return from.TakeBack(ctx)
 }

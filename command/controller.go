@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -20,6 +22,7 @@ import (
 type controllerFlags struct {
 	cluster        clusterFlags
 	grants         grantFlags
+	admin          adminFlags
 	leaderElect    bool
 	lease          time.Duration
 	publishService string
@@ -29,6 +32,7 @@ type controllerFlags struct {
 func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	f.cluster.add(flags)
 	f.grants.add(flags)
+	f.admin.add(flags)
 	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
 	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long the Lease of a leader stays valid without renewal; the leader itself gives up after two thirds of that")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
@@ -76,7 +80,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if f.lease < time.Second {
 		return fmt.Errorf("%w: --lease-duration %s: want 1s or more", errBadInput, f.lease)
 	}
-	if err := f.grants.access.check(); err != nil {
+	if err := cmp.Or(f.grants.access.check(), f.admin.check()); err != nil {
 		return err
 	}
 	routes, err := f.cluster.routes()
@@ -94,13 +98,15 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
-	announcing := f.cluster.announce()
+	announcing, grants := f.cluster.announce(), f.grants.grants(api, f.cluster)
 	options := controller.Options{
 		Source: api.Source, Writer: api, Assign: assigning, Announce: &announcing, Routes: &routes,
 		Prepare: func(ctx context.Context) error {
-			return api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey)
+			return errors.Join(
+				api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey),
+				f.grants.takeBack(ctx, grants))
 		},
-		Grants: f.grants.options(api, f.cluster),
+		Grants: f.grants.options(grants, f.cluster),
 		Log:    p.component("controller"), Registerer: p.registry,
 	}
 	if f.leaderElect {
@@ -120,5 +126,5 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 			*explain.Report
 		}{control.State(), explain.Status(explain.Scene{Cluster: api.Snapshot(), Problems: control.Problems(), Announce: f.cluster.announce(), Now: time.Now()})}
 	}
-	return p.run(ctx, control, state, running(api.Run))
+	return p.run(ctx, control, state, f.admin.protect(p, api)...)
 }

@@ -2,15 +2,12 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,12 +28,14 @@ const lookTimeout = 15 * time.Second
 
 // lookFlags are the flags of the commands that look and change nothing.
 type lookFlags struct {
-	output  string
-	cluster clusterFlags
+	output    string
+	tokenFile string
+	cluster   clusterFlags
 }
 
 func (f *lookFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "", "json or yaml; a screen of text by default")
+	flags.StringVar(&f.tokenFile, "admin-token-file", "", "file with the bearer token to show at --admin https://HOST:PORT")
 	f.cluster.add(flags)
 }
 
@@ -147,28 +146,6 @@ func whyUnseen(c *snapshot.Cluster) error {
 		return errors.New(f.Message)
 	}
 	return fmt.Errorf("the cluster was not seen in full within %s", lookTimeout)
-}
-
-// askAdmin asks the process at the admin address.
-func (e *env) askAdmin(ctx context.Context, path string, into any) error {
-	where := "http://" + e.admin + path
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
-	if err != nil {
-		return fmt.Errorf("%w: --admin: %w", errBadInput, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("nothing answers at --admin %s: %w", e.admin, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 500)) // what it says is only a comment on the status
-		return fmt.Errorf("%s answers %s: %s", where, resp.Status, strings.TrimSpace(string(said)))
-	}
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("the answer of %s is not Quayside's: %w", where, err)
-	}
-	return nil
 }
 
 func (e *env) print(v view, output string) error {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -87,12 +88,14 @@ func lameDuck(grace time.Duration) time.Duration { return min(5*time.Second, gra
 func (e *env) proxyCommand() *cobra.Command {
 	var f proxyFlags
 	var access accessFlag
+	var admin adminFlags
 	c := &cobra.Command{
 		Use: "proxy", Short: "Serve Ingresses: the HTTP data plane", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f, access) },
+		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f, access, admin) },
 	}
 	f.add(c.Flags(), detailMinimal)
 	access.add(c.Flags())
+	admin.add(c.Flags())
 	return c
 }
 
@@ -100,8 +103,8 @@ func (e *env) proxyCommand() *cobra.Command {
 // Ingresses name: until the controller has heard of it and granted it.
 const grantPatience = 10 * time.Second
 
-func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag) error {
-	if err := access.check(); err != nil {
+func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, admin adminFlags) error {
+	if err := cmp.Or(access.check(), admin.check()); err != nil {
 		return err
 	}
 	patience := grantPatience
@@ -130,5 +133,5 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag) err
 	if err != nil {
 		return err
 	}
-	return p.run(ctx, front, front.State, running(api.Run))
+	return p.run(ctx, front, front.State, admin.protect(p, api)...)
 }

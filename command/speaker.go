@@ -19,9 +19,11 @@ type speakerFlags struct {
 	ignoreExcludeLB        bool
 	externalIPs            bool
 	handOverOnCordon       bool
+	admin                  adminFlags
 }
 
 func (f *speakerFlags) add(flags *pflag.FlagSet) {
+	f.admin.add(flags)
 	addNamespace(flags, &f.namespace)
 	addNodeName(flags, &f.nodeName, "node that this speaker speaks for")
 	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)
@@ -44,6 +46,9 @@ func (e *env) speakerCommand() *cobra.Command {
 }
 
 func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
+	if err := f.admin.check(); err != nil {
+		return err
+	}
 	p, err := e.process()
 	if err != nil {
 		return err
@@ -65,7 +70,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	if err != nil {
 		return err
 	}
-	return p.run(ctx, speaking, speaking.State, running(api.Run))
+	return p.run(ctx, speaking, speaking.State, f.admin.protect(p, api)...)
 }
 
 // localSpeaker is the speaker of `up --announce`: the only one there is.

@@ -24,7 +24,7 @@ if the same flags are given here.`,
 			return e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (view, error) {
 				if !inCluster {
 					report := &explain.Report{}
-					return report, e.askAdmin(ctx, "/state", report)
+					return report, e.askAdmin(ctx, f.tokenFile, "/state", report)
 				}
 				scene, err := e.scene(ctx, kubeconfig, f.cluster)
 				if err != nil {

@@ -29,7 +29,7 @@ controller, speakers and proxies do; no packet is sent. It is looked for where
 			path := &explain.Path{}
 			err = e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (view, error) {
 				if !inCluster {
-					return path, e.askAdmin(ctx, "/trace?target="+url.QueryEscape(args[0]), path)
+					return path, e.askAdmin(ctx, f.tokenFile, "/trace?target="+url.QueryEscape(args[0]), path)
 				}
 				scene, err := e.scene(ctx, kubeconfig, f.cluster)
 				if err == nil {

@@ -2,7 +2,7 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,25 +19,33 @@ import (
 // grace is how long open requests get when the process ends.
 const grace = time.Second
 
+// scrapes is how many read /metrics at once.
+const scrapes = 4
+
 // Server serves the admin endpoint.
 type Server struct {
-	addr string
-	log  *slog.Logger
-	mux  *http.ServeMux
+	addr   string
+	log    *slog.Logger
+	mux    *http.ServeMux
+	access Access
+	judge  *judge // nil: nobody is asked about tokens
+	states stater
 
 	mu    sync.Mutex
 	ready []func() error
-	state func() any
 }
 
 // New makes a Server for addr, which may be empty: then nothing is served.
 func New(addr string, metrics prometheus.Gatherer, log *slog.Logger) *Server {
-	s := &Server{addr: addr, log: log, mux: http.NewServeMux(), state: func() any { return nil }}
-	s.mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError}))
+	s := &Server{addr: addr, log: log, mux: http.NewServeMux()}
+	s.State(func() any { return nil })
+	s.page("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: scrapes,
+	}).ServeHTTP)
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	s.mux.HandleFunc("GET /readyz", s.serveReady)
-	s.mux.HandleFunc("GET /state", s.serveState)
+	s.page("/state", s.serveState)
 	return s
 }
 
@@ -48,23 +56,26 @@ func (s *Server) Ready(check func() error) {
 	s.ready = append(s.ready, check)
 }
 
-// State sets what /state shows; it is called for each request.
-func (s *Server) State(state func() any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state = state
-}
+// State sets what /state shows; it is called for each request, or less often where
+// it takes long.
+func (s *Server) State(state func() any) { s.states.set(state) }
 
 // Trace adds /trace?target=…, which shows what trace returns. An error is the
 // asker's: 400.
 func (s *Server) Trace(trace func(target string) (any, error)) {
-	s.mux.HandleFunc("GET /trace", func(w http.ResponseWriter, r *http.Request) {
+	var reading sync.Mutex // one at a time, as with the state
+	s.page("/trace", func(w http.ResponseWriter, r *http.Request) {
+		if !reading.TryLock() {
+			tooMany(w)
+			return
+		}
+		defer reading.Unlock()
 		path, err := trace(r.URL.Query().Get("target"))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		s.writeJSON(w, path)
+		s.stream(w, path, window{to: all})
 	})
 }
 
@@ -83,8 +94,16 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.log.Debug("admin endpoint", "address", listener.Addr().String())
 	server := &http.Server{
-		Handler: s.mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler: s.mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 2 * maxToken,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if s.judge != nil {
+		config, err := s.access.tlsConfig()
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		listener = tls.NewListener(listener, config)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -118,24 +137,4 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "ok")
-}
-
-func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
-	s.mu.Lock()
-	state := s.state
-	s.mu.Unlock()
-	s.writeJSON(w, state())
-}
-
-func (s *Server) writeJSON(w http.ResponseWriter, value any) {
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		http.Error(w, "state: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	if _, err := w.Write(append(text, '\n')); err != nil {
-		s.log.Debug("state not sent", "error", err)
-	}
 }

@@ -3,8 +3,15 @@
 // plan as JSON for people and for `quayside status`.
 //
 // Main makes one Server per process and gives it the Ready and State of the
-// components. Nothing that is served here may hold the value of a Secret: what State
-// returns is made of reports, never of objects.
+// components. It keeps these promises:
+//   - nothing that is served holds the value of a Secret: what State returns is made
+//     of reports, never of objects;
+//   - with Access.Review, every page but /healthz and /readyz is for those whom the
+//     API server lets get it as a non-resource URL. A verdict holds for a minute, a
+//     good one for ten while the API server is away; without a verdict the page is
+//     closed. How many are asked for at once, and how long, is bounded;
+//   - /state is streamed, to one reader at a time, whole or page by page, and whoever
+//     asks without pause gets a tenth of a core.
 //
-// The code is in admin.go.
+// Read admin.go first, then access.go.
 package admin

@@ -40,6 +40,14 @@ func rights() []string {
 		"controller, quayside-system: create secrets",
 		"controller, quayside-system: get update secrets quayside-members",
 
+		// Whose token it is that asks for the metrics, and whether he may have them.
+		"controller, everywhere: create tokenreviews.authentication.k8s.io",
+		"controller, everywhere: create subjectaccessreviews.authorization.k8s.io",
+		"speaker, everywhere: create tokenreviews.authentication.k8s.io",
+		"speaker, everywhere: create subjectaccessreviews.authorization.k8s.io",
+		"proxy, everywhere: create tokenreviews.authentication.k8s.io",
+		"proxy, everywhere: create subjectaccessreviews.authorization.k8s.io",
+
 		"speaker, everywhere: get list watch nodes services",
 		"speaker, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"speaker, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
@@ -69,11 +77,13 @@ func TestRights(t *testing.T) {
 }
 
 // TestRightsToAllSecrets: with proxy.secretAccess Cluster the proxy reads every
-// Secret, and the controller grants nothing. That is how it was.
+// Secret, and the controller grants nothing, but takes back what it granted before.
 func TestRightsToAllSecrets(t *testing.T) {
 	var want []string
 	for _, right := range rights() {
-		if !strings.Contains(right, "rbac.authorization") {
+		if strings.Contains(right, " delete ") {
+			want = append(want, strings.Replace(right, " update", "", 1))
+		} else if !strings.Contains(right, "rbac.authorization") {
 			want = append(want, strings.Replace(right, "proxy, everywhere: get list watch services", "proxy, everywhere: get list watch configmaps secrets services", 1))
 		}
 	}
@@ -90,7 +100,7 @@ func TestRightsOfOneNamespace(t *testing.T) {
 	got := granted(t, rendered(t, map[string]any{"proxy": map[string]any{"watchNamespace": "shop"}}))
 	var want []string
 	for _, right := range rights() {
-		narrowed := strings.HasPrefix(right, "proxy") && !strings.HasSuffix(right, " nodes") && !strings.Contains(right, "ingressclasses") && !strings.Contains(right, "speakerstatuses")
+		narrowed := strings.HasPrefix(right, "proxy") && !strings.HasSuffix(right, " nodes") && !strings.Contains(right, "ingressclasses") && !strings.Contains(right, "reviews") && !strings.Contains(right, "speakerstatuses")
 		narrowed = narrowed || strings.HasPrefix(right, "controller, everywhere:") && (strings.Contains(right, " secrets") || strings.Contains(right, "roles.rbac"))
 		narrowed = narrowed && !strings.Contains(right, "clusterroles")
 		if narrowed {
@@ -124,6 +134,35 @@ func TestRightsToOptions(t *testing.T) {
 	}
 }
 
+// TestRightsToMetrics: the right to read metrics is there for anybody, bound to who
+// is named, and to an account of the chart's own where a monitor needs a token. With
+// open admin ports nobody needs it, and nobody asks whose a token is.
+func TestRightsToMetrics(t *testing.T) {
+	for text, want := range map[string]int{
+		``: 0,
+		`{metrics: {readers: [{namespace: monitoring, name: prometheus}]}}`:                                  1,
+		`{metrics: {podMonitor: {enabled: true}}}`:                                                           1,
+		`{metrics: {serviceMonitor: {enabled: true}, readers: [{namespace: monitoring, name: prometheus}]}}`: 2,
+		`{metrics: {serviceMonitor: {enabled: true}, tokenSecret: mine}}`:                                    0,
+	} {
+		objects := rendered(t, values(t, text))
+		role := find[*rbacv1.ClusterRole](t, objects, "quayside-metrics-reader")
+		if len(role.Rules) != 1 || spell(role.Rules[0]) != "get /metrics" {
+			t.Errorf("%s: %+v", text, role.Rules)
+		}
+		if got := isBound(objects, role.Name); got != want {
+			t.Errorf("%s: bound to %d accounts, want %d", text, got, want)
+		}
+	}
+	for _, auth := range []string{"None", "Loopback"} {
+		for _, right := range granted(t, rendered(t, map[string]any{"adminAuth": auth})) {
+			if strings.Contains(right, "reviews") || strings.Contains(right, "/metrics") {
+				t.Errorf("adminAuth %s: %s", auth, right)
+			}
+		}
+	}
+}
+
 // TestRightsOfWhatIsThere: a component that is turned off leaves nothing behind.
 func TestRightsOfWhatIsThere(t *testing.T) {
 	objects := rendered(t, map[string]any{
@@ -149,6 +188,9 @@ func granted(t *testing.T, objects []runtime.Object) []string {
 		case *corev1.ServiceAccount:
 			accounts[o.Name] = o.Labels["app.kubernetes.io/component"]
 		case *rbacv1.ClusterRole:
+			if o.Name == "quayside-metrics-reader" && isBound(objects, o.Name) == 0 {
+				continue // for whom the administrator binds it to
+			}
 			rules["everywhere/"+o.Name] = o.Rules
 			if o.AggregationRule != nil || len(o.Labels) == 0 {
 				t.Errorf("ClusterRole %s: aggregates, or has no labels", o.Name)
@@ -184,6 +226,16 @@ func granted(t *testing.T, objects []runtime.Object) []string {
 	return lines
 }
 
+// isBound counts the subjects that a ClusterRole is given to.
+func isBound(objects []runtime.Object, name string) (subjects int) {
+	for _, object := range objects {
+		if b, ok := object.(*rbacv1.ClusterRoleBinding); ok && b.RoleRef.Name == name {
+			subjects += len(b.Subjects)
+		}
+	}
+	return subjects
+}
+
 // spell writes a rule as one line.
 func spell(rule rbacv1.PolicyRule) string {
 	var resources []string
@@ -201,5 +253,5 @@ func spell(rule rbacv1.PolicyRule) string {
 	}
 	slices.Sort(resources)
 	verbs := slices.Sorted(slices.Values(rule.Verbs))
-	return strings.Join(slices.Concat(verbs, resources, rule.ResourceNames), " ")
+	return strings.Join(slices.Concat(verbs, resources, rule.ResourceNames, rule.NonResourceURLs), " ")
 }

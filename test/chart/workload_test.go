@@ -34,7 +34,7 @@ func TestProcesses(t *testing.T) {
 	want := map[string]Process{
 		"controller": {
 			Args: []string{
-				"controller", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
+				"controller", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
 				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--publish-service=quayside-system/quayside-proxy",
 				"--secret-access=Namespaced", "--proxy-service-account=quayside-proxy", "--grant-owner=quayside-proxy",
@@ -43,7 +43,7 @@ func TestProcesses(t *testing.T) {
 		},
 		"speaker": {
 			Args: []string{
-				"speaker", "--namespace=quayside-system", "--admin=:7474", "--log-level=info", "--log-format=json",
+				"speaker", "--namespace=quayside-system", "--admin=:7474", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--kube-proxy-metrics=localhost:10249",
 			},
 			Env:          []string{"NODE_NAME=n1"},
@@ -52,7 +52,7 @@ func TestProcesses(t *testing.T) {
 		},
 		"proxy": {
 			Args: []string{
-				"proxy", "--namespace=quayside-system", "--admin=:7472", "--log-level=info", "--log-format=json",
+				"proxy", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
 				"--secret-access=Namespaced", "--error-detail=Minimal", "--access-log=upstreaminfo", "--grace-period=290s",
 			},

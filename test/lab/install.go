@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,9 +191,11 @@ func (c *core) runPod(ctx context.Context, in *installation, m *machine, object 
 	if p.probe, err = newProbe(p, container.ReadinessProbe, container.Ports); err != nil {
 		return nil, err
 	}
-	if p.admin, err = chart.Port(object, "admin"); err != nil {
+	port, err := chart.Port(object, "admin")
+	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
+	p.admin = p.probe.scheme() + "://" + net.JoinHostPort(p.addr(), port)
 	object.UID = p.uid
 	object.Status.HostIP, object.Status.PodIP = lanAddr4(firstNode+m.number), p.addr()
 	process, err := chart.ProcessOf(object)

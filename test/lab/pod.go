@@ -34,7 +34,7 @@ type pod struct {
 	command func(context.Context) (*sandbox.Spec, error) // made again for each start
 	volumes []volume
 	probe   *probe        // nil: readiness is what SetReady says
-	admin   string        // port, where there is one
+	admin   string        // URL up to the path, where there is one
 	grace   time.Duration // terminationGracePeriodSeconds
 	lingers time.Duration // of that, before the process is asked to end: a preStop hook
 

@@ -143,12 +143,16 @@ func (p *Pod) Log() string {
 	return ""
 }
 
-// Admin fetches a page of the pod's --admin endpoint, "/metrics" say.
+// Admin fetches a page of the pod's --admin endpoint, "/metrics" say, as the
+// administrator of the cluster.
 func (p *Pod) Admin(path string) string {
 	p.view.helper()
-	resp := p.Get("http://" + p.IP() + ":" + p.admin + path)
+	resp := p.Get(p.AdminURL(path), Header("Authorization", "Bearer "+adminToken))
 	return string(resp.Body)
 }
+
+// AdminURL is that of a page of the pod's --admin endpoint.
+func (p *Pod) AdminURL(path string) string { return p.admin + path }
 
 // State decodes /state.
 func (p *Pod) State() map[string]any {

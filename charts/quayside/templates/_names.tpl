@@ -40,6 +40,11 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- end }}
 
+{{- /* The Secret with the token that monitors show. */}}
+{{- define "quayside.scrapeToken" -}}
+{{- .Values.metrics.tokenSecret | default (printf "%s-metrics-reader" (include "quayside.fullname" .)) -}}
+{{- end }}
+
 {{- /* The controller knows its Secret and its Lease by these names, whatever the release is called. */}}
 {{- define "quayside.membersSecret" -}}
 {{- .Values.speaker.members.existingSecret | default "quayside-members" -}}

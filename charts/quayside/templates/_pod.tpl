@@ -90,6 +90,11 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- $own := index $root.Values (index . 1) -}}
 - --namespace={{ $root.Release.Namespace }}
 - --admin=:{{ $own.adminPort }}
+- --admin-auth={{ $root.Values.adminAuth }}
+{{- if include "quayside.adminTLS" $root }}
+- --admin-tls-cert-file=/etc/quayside/admin/tls.crt
+- --admin-tls-key-file=/etc/quayside/admin/tls.key
+{{- end }}
 - --log-level={{ $root.Values.log.level }}
 - --log-format={{ $root.Values.log.format }}
 {{- end }}
@@ -101,21 +106,72 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 {{- end }}
 
+{{- /* A probe of the values over ours: whoever asks the admin port need not know what it speaks. Call with (list default values scheme). */}}
+{{- define "quayside.probe" -}}
+{{- $probe := include "quayside.over" (list (index . 0) (index . 1)) | fromYaml -}}
+{{- with get $probe "httpGet" }}
+{{- if and (eq (toString .port) "admin") (not (hasKey . "scheme")) }}
+{{- $_ := set . "scheme" (index $ 2) }}
+{{- end }}
+{{- end }}
+{{- toYaml $probe }}
+{{- end }}
+
 {{- define "quayside.container.rest" -}}
-{{- with .resources }}
+{{- $root := index . 0 -}}
+{{- $own := index $root.Values (index . 1) -}}
+{{- $scheme := eq $root.Values.adminAuth "Token" | ternary "HTTPS" "HTTP" -}}
+{{- with $own.resources }}
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .lifecycle }}
+{{- with $own.lifecycle }}
 lifecycle:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .startupProbe }}
+{{- with $own.startupProbe }}
 startupProbe:
-  {{- toYaml . | nindent 2 }}
+  {{- include "quayside.probe" (list (dict) . $scheme) | nindent 2 }}
 {{- end }}
 livenessProbe:
-  {{- include "quayside.over" (list (dict "httpGet" (dict "path" "/healthz" "port" "admin") "periodSeconds" 10 "timeoutSeconds" 3 "failureThreshold" 3) .livenessProbe) | nindent 2 }}
+  {{- include "quayside.probe" (list (dict "httpGet" (dict "path" "/healthz" "port" "admin") "periodSeconds" 10 "timeoutSeconds" 3 "failureThreshold" 3) $own.livenessProbe $scheme) | nindent 2 }}
 readinessProbe:
-  {{- include "quayside.over" (list (dict "httpGet" (dict "path" "/readyz" "port" "admin") "periodSeconds" 2 "timeoutSeconds" 2 "failureThreshold" 2) .readinessProbe) | nindent 2 }}
+  {{- include "quayside.probe" (list (dict "httpGet" (dict "path" "/readyz" "port" "admin") "periodSeconds" 2 "timeoutSeconds" 2 "failureThreshold" 2) $own.readinessProbe $scheme) | nindent 2 }}
+{{- end }}
+
+{{- /* Not empty where the admin ports have a certificate that somebody gave them. */}}
+{{- define "quayside.adminTLS" -}}
+{{- if eq .Values.adminAuth "Token" }}{{ .Values.adminTLS.existingSecret }}{{ end -}}
+{{- end }}
+
+{{- /* Volumes of a component and their mounts: those of the chart that are there, and those of the values. */}}
+{{- define "quayside.container.volumeMounts" -}}
+{{- $root := index . 0 -}}
+{{- $mounts := list }}
+{{- if eq (index . 1) "speaker" }}
+{{- $mounts = append $mounts (dict "name" "members" "mountPath" "/etc/quayside/members" "readOnly" true) }}
+{{- end }}
+{{- if include "quayside.adminTLS" $root }}
+{{- $mounts = append $mounts (dict "name" "admin-tls" "mountPath" "/etc/quayside/admin" "readOnly" true) }}
+{{- end }}
+{{- with concat $mounts (index $root.Values (index . 1)).extraVolumeMounts }}
+volumeMounts:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{- define "quayside.pod.volumes" -}}
+{{- $root := index . 0 -}}
+{{- $volumes := list }}
+{{- if eq (index . 1) "speaker" }}
+{{- /* The controller makes the Secret; a speaker that is first waits for the file. */}}
+{{- $volumes = append $volumes (dict "name" "members" "secret" (dict "secretName" (include "quayside.membersSecret" $root) "defaultMode" 0400 "optional" true)) }}
+{{- end }}
+{{- with include "quayside.adminTLS" $root }}
+{{- $volumes = append $volumes (dict "name" "admin-tls" "secret" (dict "secretName" .)) }}
+{{- end }}
+{{- with concat $volumes (index $root.Values (index . 1)).extraVolumes }}
+volumes:
+{{- toYaml . | nindent 0 }}
+{{- end }}
 {{- end }}

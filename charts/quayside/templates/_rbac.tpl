@@ -37,9 +37,20 @@ subjects:
   name: {{ include "quayside.serviceAccountName" $self }}
   namespace: {{ .root.Release.Namespace }}
 {{- end }}
-{{- /* Not empty where the controller grants the proxies what they read. */}}
+{{- /* The right to ask whose a token is and what that user may do, for the admin port. Neither call changes anything. */}}
+{{- define "quayside.rules.reviews" -}}
+{{- if eq .Values.adminAuth "Token" }}
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}
+{{- end }}
+{{- /* Not empty where the controller sees to what the proxies may read: grants it, or takes back what it granted before. */}}
 {{- define "quayside.grants" -}}
-{{- if and .Values.rbac.create .Values.proxy.enabled (ne .Values.proxy.secretAccess "Cluster") }}true{{ end -}}
+{{- if and .Values.rbac.create .Values.proxy.enabled }}{{ .Values.proxy.secretAccess }}{{ end -}}
 {{- end }}
 {{- /* The right to read the ConfigMap with proxy-wide options, and no other. */}}
 {{- define "quayside.rules.configMap" -}}

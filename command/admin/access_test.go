@@ -1,0 +1,321 @@
+package admin_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/command/admin"
+)
+
+// reviewer plays the API server.
+type reviewer struct {
+	asked atomic.Int64
+	away  atomic.Bool
+	gate  chan struct{} // if set, each answer waits for it
+}
+
+func (r *reviewer) review(ctx context.Context, token, path string) (string, bool, error) {
+	r.asked.Add(1)
+	if r.gate != nil {
+		select {
+		case <-r.gate:
+		case <-ctx.Done():
+			return "", false, ctx.Err()
+		}
+	}
+	if r.away.Load() {
+		return "", false, errors.New("connection refused")
+	}
+	switch token {
+	case "scraper":
+		return "prometheus", path == "/metrics", nil
+	case "admin":
+		return "admin", true, nil
+	}
+	return "", false, nil
+}
+
+func protected(r *reviewer) *admin.Server {
+	s := admin.New("", prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	s.Trace(func(string) (any, error) { return "path", nil })
+	s.Protect(admin.Access{Review: r.review})
+	return s
+}
+
+func ask(s *admin.Server, path, authorization string) *httptest.ResponseRecorder {
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	s.Handler().ServeHTTP(w, r)
+	return w
+}
+
+// Each page but those about health is for bearers of a token whose user may get it.
+func TestTokens(t *testing.T) {
+	s := protected(&reviewer{})
+	for _, c := range []struct {
+		path, authorization string
+		code                int
+	}{
+		{"/healthz", "", 200}, {"/readyz", "", 200},
+		{"/metrics", "", 401}, {"/state", "", 401}, {"/trace?target=a", "", 401},
+		{"/metrics", "Bearer", 401}, {"/metrics", "Bearer ", 401}, {"/metrics", "Basic scraper", 401}, {"/metrics", "scraper", 401},
+		{"/metrics", "Bearer stranger", 401},
+		{"/metrics", "Bearer scraper", 200}, {"/metrics", "bearer scraper", 200},
+		{"/state", "Bearer scraper", 403}, {"/trace?target=a", "Bearer scraper", 403},
+		{"/state", "Bearer admin", 200}, {"/trace?target=a", "Bearer admin", 200},
+		{"/metrics", "Bearer " + strings.Repeat("x", 17<<10), 503},
+	} {
+		w := ask(s, c.path, c.authorization)
+		if w.Code != c.code {
+			t.Errorf("%s with %.20q: %d, want %d", c.path, c.authorization, w.Code, c.code)
+		}
+		if w.Code == 401 && w.Header().Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s with %q: nothing says how to authenticate", c.path, c.authorization)
+		}
+	}
+}
+
+// Behind the API server's proxy, which takes Authorization away, a token has a header
+// of its own.
+func TestTokenBehindTheProxyOfTheServer(t *testing.T) {
+	s := protected(&reviewer{})
+	for token, want := range map[string]int{"Bearer admin": 200, "Bearer scraper": 403, "Bearer stranger": 401} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/state", nil)
+		r.Header.Set(admin.ForwardedToken, token)
+		if s.Handler().ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%q: %d, want %d", token, w.Code, want)
+		}
+	}
+}
+
+// A verdict is remembered for a while: a good one for a minute, and for ten while
+// the API server is away. What nobody has judged is closed then.
+func TestVerdictsAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reviewer{}
+		s := protected(r)
+		code := func(what, authorization string, want int, asked int64) {
+			t.Helper()
+			before := r.asked.Load()
+			if w := ask(s, "/metrics", "Bearer "+authorization); w.Code != want || r.asked.Load()-before != asked {
+				t.Errorf("%s: %d after %d reviews, want %d after %d", what, w.Code, r.asked.Load()-before, want, asked)
+			}
+		}
+		code("the first", "scraper", 200, 1)
+		code("a bad one", "stranger", 401, 1)
+		time.Sleep(9 * time.Second)
+		code("again", "scraper", 200, 0)
+		code("a bad one again", "stranger", 401, 0)
+		time.Sleep(2 * time.Second)
+		code("a bad one after a while", "stranger", 401, 1)
+		time.Sleep(50 * time.Second)
+		code("after a minute", "scraper", 200, 1)
+		r.away.Store(true)
+		code("another while nobody can be asked", "admin", 503, 1)
+		time.Sleep(9 * time.Minute)
+		code("an old one while nobody can be asked", "scraper", 200, 1)
+		time.Sleep(time.Minute)
+		code("one that is too old", "scraper", 503, 1)
+		r.away.Store(false)
+		code("it is back", "scraper", 200, 1)
+	})
+}
+
+// However many tokens strangers send, the API server is asked about a few at once,
+// each for a bounded time, and who was known before is heard beside them.
+func TestStrangersDoNotCrowdOutGuests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reviewer{}
+		s := protected(r)
+		if w := ask(s, "/metrics", "Bearer scraper"); w.Code != 200 {
+			t.Fatal(w.Code)
+		}
+		for i := range 1000 { // nor is he forgotten for them
+			ask(s, "/metrics", fmt.Sprintf("Bearer earlier-%d", i))
+		}
+		before := r.asked.Load()
+		if w := ask(s, "/metrics", "Bearer scraper"); w.Code != 200 || r.asked.Load() != before {
+			t.Errorf("a guest was forgotten: %d", w.Code)
+		}
+		time.Sleep(2 * time.Minute)
+		r.gate = make(chan struct{})
+		codes := make(chan int, 100)
+		begin := time.Now()
+		for i := range cap(codes) {
+			go func() { codes <- ask(s, "/metrics", fmt.Sprintf("Bearer stranger-%d", i)).Code }()
+		}
+		synctest.Wait()
+		if n := r.asked.Load() - before; n > 4 {
+			t.Errorf("%d reviews at once", n)
+		}
+		guest := make(chan int)
+		go func() { guest <- ask(s, "/metrics", "Bearer scraper").Code }()
+		synctest.Wait()
+		if n := r.asked.Load() - before; n != 5 {
+			t.Errorf("%d reviews, want the guest's beside those of 4 strangers", n)
+		}
+		for range cap(codes) {
+			if code := <-codes; code != 503 {
+				t.Errorf("a stranger got %d", code)
+			}
+		}
+		if d := time.Since(begin); d > 6*time.Second {
+			t.Errorf("the API server was waited for %s", d)
+		}
+		if code := <-guest; code != 200 { // stale, since the server did not answer in time
+			t.Errorf("the guest got %d", code)
+		}
+	})
+}
+
+// serving runs a Server and returns its address.
+func serving(t *testing.T, access admin.Access, address string) string {
+	t.Helper()
+	probe, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := probe.Addr().String()
+	probe.Close()
+	s := admin.New(addr, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	s.Protect(access)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+			return addr
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal(err)
+		}
+	}
+}
+
+func fetch(t *testing.T, url, host string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer admin")
+	if host != "" {
+		req.Host = host
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Proto + " " + string(body)
+}
+
+// Tokens travel over TLS, by HTTP/1.1, with a certificate made at the start.
+func TestTokensTravelOverTLS(t *testing.T) {
+	addr := serving(t, admin.Access{Review: (&reviewer{}).review}, "127.0.0.1:0")
+	if code, said := fetch(t, "https://"+addr+"/state", ""); code != 200 || said != "HTTP/1.1 null\n" {
+		t.Errorf("%d %q", code, said)
+	}
+	if code, _ := fetch(t, "http://"+addr+"/state", ""); code != 400 {
+		t.Errorf("in the clear: %d", code)
+	}
+}
+
+func TestCertificateThatCannotBeRead(t *testing.T) {
+	s := admin.New("127.0.0.1:0", prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	s.Protect(admin.Access{Review: (&reviewer{}).review, CertFile: "/does/not/exist.crt", KeyFile: "/does/not/exist.key"})
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Over the loopback everything is seen, and by another way only the health; nor does
+// a web page that has bent its name to the loopback see anything.
+func TestLoopback(t *testing.T) {
+	addr := serving(t, admin.Access{Loopback: true}, "127.0.0.1:0")
+	for host, want := range map[string]int{"": 200, "localhost:7472": 200, "127.0.0.1": 200, "[::1]:1": 200, "evil.example.com": 403, "10.0.0.1": 403} {
+		if code, said := fetch(t, "http://"+addr+"/state", host); code != want {
+			t.Errorf("host %q: %d %s, want %d", host, code, said, want)
+		}
+		if code, _ := fetch(t, "http://"+addr+"/healthz", host); code != 200 {
+			t.Errorf("health, host %q: %d", host, code)
+		}
+	}
+	s := admin.New("", prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	s.Protect(admin.Access{Loopback: true})
+	for near, far := range map[string]string{"127.0.0.1:7472": "10.0.0.9:1234", "10.0.0.1:7472": "127.0.0.1:1234", "10.0.0.2:7472": "10.0.0.9:1234"} {
+		at, err := net.ResolveTCPAddr("tcp", near)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil)
+		r.RemoteAddr = far
+		s.Handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(at))))
+		if w.Code != 403 {
+			t.Errorf("from %s to %s: %d", far, near, w.Code)
+		}
+	}
+}
+
+func TestProfilesAreOnTheLoopbackOnly(t *testing.T) {
+	if err := admin.Profiles(t.Context(), "0.0.0.0:0", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "loopback") {
+		t.Errorf("%v", err)
+	}
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := probe.Addr().String()
+	probe.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- admin.Profiles(ctx, addr, slog.New(slog.DiscardHandler)) }()
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			break
+		} else if time.Since(begin) > 10*time.Second {
+			t.Fatal(err)
+		}
+	}
+	if code, said := fetch(t, "http://"+addr+"/debug/pprof/heap?debug=1", ""); code != 200 || !strings.Contains(said, "heap profile") {
+		t.Errorf("%d %.100s", code, said)
+	}
+	if code, _ := fetch(t, "http://"+addr+"/debug/pprof/heap", "evil.example.com"); code != 403 {
+		t.Errorf("of another host: %d", code)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
