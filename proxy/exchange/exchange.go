@@ -87,6 +87,10 @@ type Request struct {
 	TakesTrailers bool
 	// Upgrade is the protocol of an Upgrade request ("websocket"), or nil.
 	Upgrade []byte
+	// UpgradeKey is the Sec-WebSocket-Key of an Upgrade to WebSocket whose client has
+	// none of its own, since it came over HTTP/2 (RFC 8441). Whoever forwards sends it,
+	// sees that the answer fits, and takes no other success for one.
+	UpgradeKey []byte
 	// Client is the address the request comes from. Front ends set that of the
 	// connection, after PROXY protocol; the handler follows trusted X-Forwarded-For
 	// from there. TLS says that the client's side was encrypted; a trusted proxy's

@@ -204,6 +204,7 @@ func (c *conn) greet() {
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(o.Streams)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(o.HeadSize)},
+		http2.Setting{ID: http2.SettingEnableConnectProtocol, Val: 1},
 		http2.Setting{ID: http2.SettingNoRFC7540Priorities, Val: 1},
 	)
 	c.out.Pending = frame.AppendWindowUpdate(c.out.Pending, 0, connWindow-65535)

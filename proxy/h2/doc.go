@@ -18,9 +18,9 @@
 // Each connection has one goroutine that reads, one for each request, and one that
 // writes while there is something to write. One lock guards them all. Priorities
 // are ignored, nothing is pushed, and our field blocks use no dynamic table, so that
-// nobody can learn from their size. There is no CONNECT, no WebSocket yet, and no
-// informational response of the upstream.
+// nobody can learn from their size. Of CONNECT there is only what WebSockets need
+// (RFC 8441): to the handler it is an Upgrade of HTTP/1.1.
 //
-// Read server.go first, then conn.go, frames.go (what comes), send.go (what goes)
-// and stream.go (one request).
+// Read server.go first, then conn.go, frames.go (what comes), send.go (what goes),
+// stream.go (one request) and websocket.go.
 package h2

@@ -199,6 +199,9 @@ func (c *conn) endOf(s *stream) error {
 	}
 	s.ended = true
 	signal(s.arrived)
+	if s.answered { // a tunnel, which has ended on our side
+		c.forget(s, false)
+	}
 	return nil
 }
 

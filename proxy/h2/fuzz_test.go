@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func record(send func(*client)) []byte {
 // for a request line and a header of HTTP/1.1.
 func FuzzConnection(f *testing.F) {
 	for _, c := range rulings() {
-		if c.name[:4] != "5.1 " { // those wait for answers
+		if c.name[:4] != "5.1 " && !strings.Contains(c.name, "a window") { // some of those wait for answers
 			f.Add(record(c.send))
 		}
 	}

@@ -63,6 +63,8 @@ func (c *conn) open(b *block) error {
 		return &fault{http2.ErrCodeProtocol, "a client opens streams with odd numbers"}
 	case s != nil && s.ended:
 		b.code = http2.ErrCodeStreamClosed
+	case s != nil && s.connects:
+		b.code = http2.ErrCodeProtocol // a tunnel carries DATA only (RFC 9113 section 8.5)
 	case s != nil && !b.end:
 		b.bad = "a trailer does not end its stream"
 	case s != nil:
@@ -184,8 +186,10 @@ type requestHead struct {
 	seen    pseudo
 	regular bool // a field that is no pseudo field has come
 	scheme  []byte
-	host    []byte // the Host field
-	length  int64  // Content-Length, or -1
+	host    []byte   // the Host field
+	spoken  []byte   // the :protocol of an extended CONNECT
+	key     [24]byte // that we have made for its handshake
+	length  int64    // Content-Length, or -1
 	cookies int
 	te      bool // trailers are welcome
 	expects bool // 100 (Continue)
@@ -200,6 +204,7 @@ const (
 	scheme
 	authority
 	path
+	protocol
 )
 
 // takeField takes one field and returns why the request is malformed, if it is.
@@ -261,6 +266,8 @@ func (s *stream) takePseudo(name, value string) (bad string) {
 		which, r.Host = authority, s.keep(value)
 	case ":path":
 		which, r.Target = path, s.keep(value)
+	case ":protocol":
+		which, h.spoken = protocol, s.keep(value)
 	default:
 		return "a pseudo field is unknown"
 	}
@@ -284,7 +291,9 @@ func (s *stream) complete(ends bool) (bad string) {
 	switch {
 	case h.seen&method == 0 || len(r.Method) == 0 || !exchange.IsToken(r.Method):
 		return "there is no method"
-	case string(r.Method) == "CONNECT":
+	case h.seen&protocol != 0 && (string(r.Method) != "CONNECT" || h.length >= 0):
+		return "a protocol belongs to CONNECT, which has no length"
+	case string(r.Method) == "CONNECT" && h.seen&protocol == 0:
 		if h.seen&(scheme|path) != 0 || h.seen&authority == 0 {
 			return "CONNECT has an authority, and no scheme and path"
 		}
@@ -306,7 +315,10 @@ func (s *stream) complete(ends bool) (bad string) {
 	}
 	hop := r.Header.StripHop()
 	r.Trailer.Announced, r.TakesTrailers = hop.Announced, h.te
-	if !ends && h.length != 0 {
+	switch {
+	case h.seen&protocol != 0:
+		s.connect()
+	case !ends && h.length != 0:
 		r.Body, r.Length = (*requestBody)(s), h.length
 	}
 	return ""

@@ -101,8 +101,97 @@ func fieldBlock(b ...byte) func(*client) {
 	}
 }
 
+// held opens stream 1 with all of a request, and grants no window for the answer, so
+// that the stream is half closed; then comes more.
+func held(then func(*client)) func(*client) {
+	return func(c *client) {
+		c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		c.headers(1, true, get...)
+		then(c)
+		c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65535})
+	}
+}
+
+// resetByClient opens stream 1, resets it, and sends more on it.
+func resetByClient(then func(*client)) func(*client) {
+	return opened(func(c *client) { c.fr.WriteRSTStream(1, http2.ErrCodeCancel); then(c) })
+}
+
+// huffman is GET with a field x whose value is so coded.
+func huffman(value ...byte) func(*client) {
+	return fieldBlock(append([]byte{0x82, 0x86, 0x84, 0x41, 0x01, 'a', 0x00, 0x01, 'x', 0x80 | byte(len(value))}, value...)...)
+}
+
+// rulingsOfH2spec are those that h2spec asks for, in strict mode, beyond the others.
+func rulingsOfH2spec() []ruling {
+	ping := func(c *client) { c.fr.WritePing(false, [8]byte{}) }
+	return []ruling{
+		{"3.4 another preface", nil, "GOAWAY PROTOCOL_ERROR|closed", true},
+		{"4.2 a DATA frame as large as allowed", opened(rawFrame(http2.FrameData, 1, 1, strings.Repeat("x", frame.Size))), "200 POST /p host=a.example path=/p length=-1 body=16384 bytes", false},
+		{"5.1 idle: PRIORITY", func(c *client) { c.fr.WritePriority(5, http2.PriorityParam{StreamDep: 3}); c.headers(1, true, get...) }, "200", false},
+		{"5.1 half closed: DATA", held(rawFrame(http2.FrameData, 1, 1, "x")), "RST STREAM_CLOSED", false},
+		{"5.1 half closed: HEADERS", held(func(c *client) { c.headers(1, true, get...) }), "RST STREAM_CLOSED", false},
+		{"5.1 half closed: CONTINUATION", held(func(c *client) { c.fr.WriteContinuation(1, true, nil) }), "GOAWAY PROTOCOL_ERROR", true},
+		{"5.1 half closed: WINDOW_UPDATE, PRIORITY", held(func(c *client) {
+			c.fr.WritePriority(1, http2.PriorityParam{StreamDep: 3})
+			c.fr.WriteWindowUpdate(1, 1000)
+		}), "200", false},
+		{"5.1 half closed: RST_STREAM", held(func(c *client) { c.fr.WriteRSTStream(1, http2.ErrCodeCancel); c.fr.WriteWindowUpdate(0, 1) }), "", false},
+		{"5.1 closed by the client: DATA", resetByClient(rawFrame(http2.FrameData, 1, 1, "x")), "RST STREAM_CLOSED", false},
+		{"5.1 closed by the client: HEADERS", resetByClient(func(c *client) { c.headers(1, true, get...) }), "GOAWAY STREAM_CLOSED", true},
+		{"5.1 closed by the client: CONTINUATION", resetByClient(func(c *client) { c.fr.WriteContinuation(1, true, nil) }), "GOAWAY PROTOCOL_ERROR", true},
+		{"5.3.1 PRIORITY that depends on itself", func(c *client) { c.fr.WritePriority(1, http2.PriorityParam{StreamDep: 1}) }, "RST PROTOCOL_ERROR", false},
+		{"5.5 an unknown frame within a field block", func(c *client) {
+			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.block(get...)})
+			c.fr.WriteRawFrame(0x42, 0, 1, []byte("x"))
+		}, "GOAWAY PROTOCOL_ERROR", true},
+		{"6.2 HEADERS of another stream within a field block", func(c *client) {
+			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.block(get...)})
+			c.headers(3, true, get...)
+		}, "GOAWAY PROTOCOL_ERROR", true},
+		{"6.2 padding and priority", func(c *client) {
+			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, EndHeaders: true, BlockFragment: c.block(get...),
+				PadLength: 200, Priority: http2.PriorityParam{StreamDep: 9, Weight: 255, Exclusive: true}})
+		}, "200", false},
+		{"6.9.1 no more than a window allows", func(c *client) {
+			c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
+			c.headers(1, true, get...)
+			c.hearOne(1)
+			c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65535})
+		}, "ET / host", false},
+		{"6.9.2 a window below nothing", func(c *client) {
+			c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
+			c.headers(1, true, get...)
+			c.hearOne(1)
+			c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			c.fr.WriteWindowUpdate(1, 2) // 1 is left
+			c.hearOne(1)
+			c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 65535})
+		}, "T / host", false},
+		{"6.10 CONTINUATION behind the last", func(c *client) {
+			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.block(post()...)})
+			c.fr.WriteContinuation(1, true, nil)
+			c.fr.WriteContinuation(1, true, nil)
+		}, "GOAWAY PROTOCOL_ERROR", true},
+		{"6.10 CONTINUATION behind DATA", opened(func(c *client) { c.fr.WriteData(1, false, []byte("x")); c.fr.WriteContinuation(1, true, nil) }), "GOAWAY PROTOCOL_ERROR", true},
+		{"7 GOAWAY with an unknown error", func(c *client) { c.fr.WriteGoAway(0, 0xff, nil); ping(c) }, "", false},
+		{"7 RST_STREAM with an unknown error", opened(func(c *client) { c.fr.WriteRSTStream(1, 0xff); ping(c) }), "", false},
+		{"8.1 a pseudo field of a request in a trailer", opened(func(c *client) { c.headers(1, true, ":method: POST") }), "RST PROTOCOL_ERROR", false},
+
+		{"7541 2.3.3 a literal with a name of nothing", fieldBlock(0x82, 0x86, 0x84, 0x7f, 0x7f, 0x01, 'x'), "GOAWAY COMPRESSION_ERROR", true},
+		{"7541 4.2 a new size behind fields", func(c *client) {
+			c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, EndHeaders: true, BlockFragment: append(c.block(get...), 0x20)})
+		}, "GOAWAY COMPRESSION_ERROR", true},
+		{"7541 4.2 two new sizes before fields", fieldBlock(0x20, 0x3f, 0xe1, 0x1f, 0x82, 0x86, 0x84, 0x41, 0x01, 'a'), "200", false},
+		{"7541 5.2 padding that is not ones", huffman(0x18), "GOAWAY COMPRESSION_ERROR", true},
+		{"7541 5.2 a string that is coded well", huffman(0x1f), "200 GET / host=a path=/ length=0 x=a", false},
+		{"7541 6.2 each kind of literal", fieldBlock(0x82, 0x86, 0x84, 0x41, 0x01, 'a', 0x40, 0x01, 'i', 0x01, '1', 0x00, 0x01, 'w', 0x01, '2', 0x10, 0x01, 'n', 0x01, '3', 0xbe),
+			"200 GET / host=a path=/ length=0 i=1 w=2 n=3 i=1", false},
+	}
+}
+
 func rulings() []ruling {
-	return append(malformed(), []ruling{
+	return append(append(malformed(), rulingsOfH2spec()...), []ruling{
 		{"8.2.1 colon in a name", literalField("x:y", "1"), "RST PROTOCOL_ERROR", false},
 		{"8.2.1 empty name", literalField("", "1"), "RST PROTOCOL_ERROR", false},
 		{"8.2.1 control character in a name", literalField("x\x01", "1"), "RST PROTOCOL_ERROR", false},
@@ -226,6 +315,18 @@ func rulings() []ruling {
 		{"8.3.1 another scheme", request(true, with(without(get, ":scheme"), ":scheme: ftp")...), "400", false},
 		{"8.3.1 OPTIONS *", request(true, with([]string{":method: OPTIONS", ":path: *", ":scheme: http", ":authority: a"})...), "400", false},
 		{"8.5 CONNECT", request(true, ":method: CONNECT", ":authority: a:1"), "400", false},
+		{"8441 3 ENABLE_CONNECT_PROTOCOL is 0 or 1", rawFrame(http2.FrameSettings, 0, 0, "\x00\x08\x00\x00\x00\x02"), "GOAWAY PROTOCOL_ERROR", true},
+		{"8441 4 a protocol without CONNECT", request(true, with([]string{":protocol: websocket"}, get...)...), "RST PROTOCOL_ERROR", false},
+		{"8441 4 no path", request(false, without(connect, ":path")...), "RST PROTOCOL_ERROR", false},
+		{"8441 4 an empty path", request(false, with(without(connect, ":path"), ":path: ")...), "RST PROTOCOL_ERROR", false},
+		{"8441 4 no scheme", request(false, without(connect, ":scheme")...), "RST PROTOCOL_ERROR", false},
+		{"8441 4 two protocols", request(false, with(connect, ":protocol: websocket")...), "RST PROTOCOL_ERROR", false},
+		{"8441 4 a length", request(false, with(connect, "content-length: 5")...), "RST PROTOCOL_ERROR", false},
+		{"8441 4 Connection and Upgrade", request(false, with(connect, "connection: upgrade", "upgrade: websocket")...), "RST PROTOCOL_ERROR", false},
+		{"8441 4 no host at all", request(false, without(connect, ":authority")...), "400", false},
+		{"8441 4 another protocol", request(false, with(without(connect, ":protocol"), ":protocol: connect-udp")...), "501", false},
+		{"8441 4 an empty protocol", request(false, with(without(connect, ":protocol"), ":protocol: ")...), "501", false},
+		{"8441 4 somebody who says yes and does not switch", request(false, connect...), "502", false},
 		{"9110 TRACE", request(true, with(without(get, ":method"), ":method: TRACE")...), "400", false},
 
 		{"7541 2.3.3 an index of nothing", fieldBlock(0x82, 0x86, 0x84, 0xff, 0x7f), "GOAWAY COMPRESSION_ERROR", true},
@@ -247,7 +348,11 @@ func TestRFC9113(t *testing.T) {
 			var cl *client
 			if c.send == nil {
 				cl = r.raw()
-				io.WriteString(cl.nc, http2.ClientPreface)
+				preface := http2.ClientPreface
+				if strings.HasSuffix(c.name, "another preface") {
+					preface = "PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n"
+				}
+				io.WriteString(cl.nc, preface)
 				cl.headers(1, true, get...)
 			} else {
 				cl = r.dial()

@@ -247,6 +247,28 @@ func (c *client) outcome(id uint32) string {
 	}
 }
 
+// hearOne reads until one byte of stream id has come, and no more at once.
+func (c *client) hearOne(id uint32) {
+	c.t.Helper()
+	for {
+		f, err := c.fr.ReadFrame()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		switch f := f.(type) {
+		case *http2.HeadersFrame:
+			c.dec.DecodeFull(f.HeaderBlockFragment())
+		case *http2.DataFrame:
+			if f.StreamID == id && len(f.Data()) != 1 {
+				c.t.Fatalf("%d bytes went into a window of 1", len(f.Data()))
+			}
+			if f.StreamID == id {
+				return
+			}
+		}
+	}
+}
+
 // alive reports whether the connection still serves requests, of which id is free.
 func (c *client) alive(id uint32) bool {
 	c.headers(id, true, get...)

@@ -67,12 +67,16 @@ func (c *conn) fill() {
 }
 
 // answered ends a stream on our side. A client that is still sending its request
-// is told that nobody needs the rest (RFC 9113 section 8.1).
+// is told that nobody needs the rest (RFC 9113 section 8.1); through a tunnel it may
+// go on.
 func (c *conn) answered(s *stream) {
+	s.answered = true
+	if s.tunnels && !s.ended {
+		return
+	}
 	if !s.ended {
 		c.out.Pending = frame.AppendReset(c.out.Buffer(), s.send.ID, http2.ErrCodeNo)
 	}
-	s.answered = true
 	c.forget(s, !s.ended)
 }
 

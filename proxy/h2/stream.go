@@ -25,15 +25,17 @@ const keptBlock = 4 << 10
 // stream is one request and its response. It is pooled with its memory. What stands
 // from send on is guarded by the connection's lock.
 type stream struct {
-	conn    *conn
-	ex      exchange.Exchange
-	head    requestHead
-	text    []byte // what pseudo fields said
-	path    []byte
-	block   []byte // the field blocks of the response
-	gone    atomic.Bool
-	sent    chan struct{} // the part was, or never will be
-	arrived chan struct{} // more of the body has, or its end
+	conn     *conn
+	ex       exchange.Exchange
+	head     requestHead
+	text     []byte // what pseudo fields said
+	path     []byte
+	block    []byte // the field blocks of the response
+	gone     atomic.Bool
+	connects bool          // it began with an extended CONNECT
+	tunnels  bool          // which was granted: both directions end by themselves
+	sent     chan struct{} // the part was, or never will be
+	arrived  chan struct{} // more of the body has, or its end
 
 	send     frame.Sender
 	granted  window // what we let the client send
@@ -136,21 +138,42 @@ func (s *stream) WakeWhenGone(ch chan<- struct{}) {
 	}
 }
 
+// maxHints is the largest field block of an informational response that is sent, if
+// it need not wait.
+const maxHints = 8 << 10
+
+// Inform implements exchange.Informer.
+func (s *stream) Inform(status int, h *exchange.Header) {
+	b := frame.AppendStatus(nil, status)
+	for _, f := range h.Fields() {
+		b = frame.AppendField(b, f.Name, f.Value)
+	}
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.err == nil && !c.over && len(b) <= maxHints && len(c.out.Pending) < frame.MaxPending/2 {
+		c.out.Block(s.send.ID, b)
+		c.kick()
+	}
+}
+
 // serve answers the request.
 func (s *stream) serve() {
 	c := s.conn
 	defer c.server.stats.streams.Add(-1)
 	err := s.answer()
-	if b := s.ex.Response.Body; b != nil {
-		s.ex.Response.Body = nil
-		b.Close()
+	if !s.tunnels {
+		s.closeBody()
 	}
 	c.mu.Lock()
 	s.ex.Request.Size += s.received
 	c.mu.Unlock()
 	s.observe(err != nil)
+	if s.tunnels {
+		s.tunnel()
+	}
 	c.mu.Lock()
-	if s.err == nil && !s.answered && !c.over {
+	if c.streams[s.send.ID] == s {
 		c.reset(s.send.ID, codeOf(err))
 	}
 	s.deaf = true
@@ -162,6 +185,14 @@ func (s *stream) serve() {
 	c.partIfDone()
 	c.mu.Unlock()
 	s.release()
+}
+
+// closeBody frees what the response is made of.
+func (s *stream) closeBody() {
+	if b := s.ex.Response.Body; b != nil {
+		s.ex.Response.Body = nil
+		b.Close()
+	}
 }
 
 // codeOf is why a stream is reset whose response broke off.
@@ -195,7 +226,16 @@ func (s *stream) answer() (err error) {
 	s.judge()
 	o.Handler.Handle(&s.ex)
 	r := &s.ex.Response
+	if s.connects {
+		s.refusePretence()
+	}
 	switch {
+	case r.Upgraded != nil:
+		if err := s.transmit(frame.Part{Head: s.grantBlock()}); err != nil {
+			return err
+		}
+		s.tunnels = true
+		return nil
 	case r.Status == exchange.StatusClientGone || r.Status < 200:
 		return errGone
 	case string(s.ex.Request.Method) == "HEAD":
@@ -221,6 +261,8 @@ func (s *stream) judge() {
 	s.path, fit = route.Normalize(s.path[:0], r.Target)
 	r.Path = s.path
 	switch {
+	case s.connects && r.Upgrade == nil:
+		s.ex.Answer(501, "501 Not Implemented: the only protocol that is tunnelled here is websocket\n")
 	case string(r.Method) == "CONNECT" || string(r.Method) == "TRACE":
 		s.ex.Answer(400, "400 Bad Request: the method is not served here\n")
 	case !exchange.EqualFold(s.head.scheme, "http") && !exchange.EqualFold(s.head.scheme, "https"):

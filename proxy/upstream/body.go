@@ -41,6 +41,9 @@ func (t *transaction) settle(hd head) error {
 	r := &t.ex.Response
 	hop := r.Header.StripHop()
 	t.health().Answered()
+	if err := t.checkUpgrade(hd.status, hop); err != nil {
+		return err
+	}
 	t.targets.set.TellClient(&t.session, t.at, &t.ex.Request, &r.Header, t.since)
 	if hd.status == 101 {
 		return t.switchProtocols(hop)

@@ -26,6 +26,9 @@ func (t *transaction) compose() {
 		b = append(b, "Connection: Upgrade\r\nUpgrade: "...)
 		b = append(b, r.Upgrade...)
 		b = append(b, "\r\n"...)
+		if r.UpgradeKey != nil {
+			b = appendField(b, []byte("Sec-WebSocket-Key"), r.UpgradeKey)
+		}
 	case r.TakesTrailers:
 		b = append(b, "Connection: TE\r\nTE: trailers\r\n"...)
 	}

@@ -23,7 +23,8 @@ const (
 	sendTimeout
 	readTimeout
 	badResponse
-	passedOn // an answer that the route wants of another endpoint
+	badUpgrade // to WebSocket, by a pod that may be good for everything else
+	passedOn   // an answer that the route wants of another endpoint
 	clientGone
 	clientBody
 	numReasons
@@ -32,7 +33,7 @@ const (
 func (r reason) String() string {
 	return [numReasons]string{
 		"no_endpoint", "overloaded", "connect_failed", "connect_timeout", "tls_failed", "connection_lost",
-		"send_timeout", "read_timeout", "bad_response", "passed_on", "client_gone", "client_body",
+		"send_timeout", "read_timeout", "bad_response", "bad_upgrade", "passed_on", "client_gone", "client_body",
 	}[r]
 }
 
@@ -98,6 +99,11 @@ func (t *transaction) answer(err error) {
 		status, text = 504, "504 Gateway Timeout: "+service+" did not answer in time"
 	case badResponse:
 		text = "502 Bad Gateway: " + service + " sent an invalid response"
+		if !terse {
+			text += ": " + f.err.Error()
+		}
+	case badUpgrade:
+		text = "502 Bad Gateway: " + service + " does not speak WebSocket here"
 		if !terse {
 			text += ": " + f.err.Error()
 		}

@@ -76,13 +76,12 @@ func (t *transaction) awaitHead() error {
 		if t.said = hd.Status; hd.Status >= 400 && t.passesOn(hd.Status) {
 			return &failure{reason: passedOn, endpoint: t.targets.endpoints[t.at]}
 		}
-		t.settleStream(hd)
-		return nil
+		return t.settleStream(hd)
 	}
 }
 
 // settleStream is settle for a response of HTTP/2.
-func (t *transaction) settleStream(hd streams.Head) {
+func (t *transaction) settleStream(hd streams.Head) error {
 	r := &t.ex.Response
 	hop := r.Header.StripHop()
 	t.health().Answered()
@@ -126,6 +125,9 @@ func (t *transaction) readStream() error {
 		}
 		if err := t.look(); err != nil {
 			return err
+	if err := t.checkUpgrade(hd.Status, hop); err != nil {
+		return err
+	}
 		}
 	}
 }
@@ -134,6 +136,7 @@ func (t *transaction) readStream() error {
 func (t *transaction) streamCut(err error) error {
 	var reset *exchange.StreamReset
 	t.backend.stats.count(connectionLost)
+	return nil
 	if errors.As(err, &reset) {
 		return err
 	}

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha1" // RFC 6455 section 4.2.2 wants no other
+	"encoding/base64"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -60,6 +62,35 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	return nil
 }
 
+// checkUpgrade sees to it that a pod which was sent a key of ours has read it (RFC
+// 6455 section 4.1), or says no.
+func (t *transaction) checkUpgrade(status int, hop exchange.Hop) error {
+	key, h := t.ex.Request.UpgradeKey, &t.ex.Response.Header
+	wrong := ""
+	switch {
+	case key == nil:
+		return nil
+	case status >= 200 && status <= 299:
+		wrong = "it does not switch to WebSocket"
+	case status == 101 && !exchange.EqualFold(hop.Upgrade, "websocket"):
+		wrong = "it switches to another protocol"
+	case status == 101 && string(h.Get("Sec-WebSocket-Accept")) != acceptOf(key):
+		wrong = "its Sec-WebSocket-Accept does not fit the key"
+	}
+	if wrong != "" {
+		return &failure{reason: badUpgrade, err: errors.New(wrong), endpoint: t.targets.endpoints[t.at]}
+	}
+	h.Del("Sec-WebSocket-Accept")
+	return nil
+}
+
+// acceptOf is what who reads a WebSocket handshake with a key answers.
+func acceptOf(key []byte) string {
+	const suffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+	sum := sha1.Sum(append(key[:len(key):len(key)], suffix...))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
 // run copies until both directions have ended.
 func (n *tunnel) run() {
 	e := n.upstream.endpoint
@@ -75,17 +106,11 @@ func (n *tunnel) run() {
 	n.heard.Store(time.Now().UnixNano())
 	ended := make(chan struct{}, 2)
 	go func() {
-		n.copy(writerFunc(n.write), n.client)
-		n.upstream.CloseWrite()
+		n.endUpstream(n.copy(writerFunc(n.write), n.client))
 		ended <- struct{}{}
 	}()
 	go func() {
-		n.down()
-		if c, ok := n.client.(interface{ CloseWrite() error }); ok {
-			c.CloseWrite()
-		} else {
-			n.client.Close()
-		}
+		n.endClient(n.down())
 		ended <- struct{}{}
 	}()
 	<-ended
@@ -94,15 +119,37 @@ func (n *tunnel) run() {
 	linger.Stop()
 }
 
+// endUpstream tells the pod how the client has ended: in order, or not.
+func (n *tunnel) endUpstream(err error) {
+	if err == nil {
+		n.upstream.CloseWrite()
+		return
+	}
+	if errors.As(err, new(*exchange.StreamReset)) {
+		n.upstream.SetLinger(0) // a reset comes out as one
+	}
+	n.upstream.TCPConn.Close()
+}
+
+// endClient tells the client how the pod has ended.
+func (n *tunnel) endClient(err error) {
+	if half, ok := n.client.(interface{ CloseWrite() error }); ok && err == nil {
+		half.CloseWrite()
+		return
+	}
+	n.client.Close()
+}
+
 // close wakes both directions.
 func (n *tunnel) close() {
 	n.client.Close()
 	n.upstream.TCPConn.Close()
 }
 
-// copy moves bytes until reading or writing fails. It waits with a small buffer
-// and takes a large one from the pool for as long as there is much to move.
-func (n *tunnel) copy(to io.Writer, from io.Reader) {
+// copy moves bytes until reading or writing fails, and returns the error if it was
+// reading, and not its end. It waits with a small buffer and takes a large one from
+// the pool for as long as there is much to move.
+func (n *tunnel) copy(to io.Writer, from io.Reader) error {
 	var small [waitingBuffer]byte
 	var large *[]byte
 	defer func() {
@@ -118,12 +165,14 @@ func (n *tunnel) copy(to io.Writer, from io.Reader) {
 				if isTimeout(err) {
 					n.close() // it does not read, so it need not be told of the end either
 				}
-				return
+				return nil
 			}
 		}
 		switch {
+		case err == io.EOF:
+			return nil
 		case err != nil:
-			return
+			return err
 		case large == nil && k == len(small):
 			large, _ = n.engine.buffers.Get().(*[]byte)
 			buf = *large
@@ -136,13 +185,13 @@ func (n *tunnel) copy(to io.Writer, from io.Reader) {
 
 // down moves bytes to the client, and is the one of the two directions that
 // watches for silence in both.
-func (n *tunnel) down() {
+func (n *tunnel) down() error {
 	if len(n.first) > 0 {
 		if _, err := n.client.Write(n.first); err != nil {
-			return
+			return nil
 		}
 	}
-	n.copy(n.client, readerFunc(n.read))
+	return n.copy(n.client, readerFunc(n.read))
 }
 
 func (n *tunnel) read(p []byte) (int, error) {
