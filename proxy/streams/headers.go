@@ -113,7 +113,10 @@ func (c *Conn) begin(s *Stream, b *block) error {
 		if s.informed++; b.end || s.informed > maxInformational {
 			return c.refuse(b.id, http2.ErrCodeProtocol, "there are too many informational responses, or nothing behind one")
 		}
-		s.moved = c.heard
+		if s.moved = c.heard; status == 103 {
+			s.hints = append(s.hints, b.header)
+			signal(s.arrived)
+		}
 		return nil
 	case status == 204 || status == 304:
 		s.bodiless = true

@@ -30,6 +30,7 @@ type Stream struct {
 	unread   frame.Queue
 	head     Head
 	header   exchange.Header
+	hints    []exchange.Header // that nobody has asked for yet
 	trailer  exchange.Trailer
 	received int64 // of the body
 	informed int   // informational responses
@@ -114,6 +115,16 @@ func (s *Stream) Wanted() bool {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	return s.err == nil && !s.asked
+}
+
+// Hints returns the fields of each 103 (Early Hints) that has come since it was called
+// last.
+func (s *Stream) Hints() []exchange.Header {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	hints := s.hints
+	s.hints = nil
+	return hints
 }
 
 // Head returns the head of the response, and puts its fields into h, whose memory

@@ -13,7 +13,7 @@
 //     failed or nothing was sent, and, if the connection died without a byte of
 //     response, where the method is idempotent and there is no body. A route
 //     may ask for more (exchange.Forwarding); a body that is streamed is sent to
-//     one endpoint at most.
+//     one endpoint at most that may have looked at it.
 //   - A response that the upstream cut short never looks complete.
 //   - An endpoint that leaves finishes what it has been asked; nothing new is
 //     asked, its idle connections close, and who connects there turns elsewhere.

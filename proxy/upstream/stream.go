@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"quayside.io/proxy/exchange"
@@ -34,9 +35,15 @@ func (t *transaction) askStream(last error) error {
 		if err = t.awaitHead(); err == nil {
 			return nil
 		}
-		sent := t.upload != nil
-		t.closeStream()
-		if !errors.Is(err, streams.ErrUnseen) || sent || unseen == maxUnseen {
+		if !errors.Is(err, streams.ErrUnseen) {
+			t.closeStream()
+			return err
+		}
+		if again := t.leaveStream(); !again || unseen == maxUnseen {
+			var f *failure
+			if errors.As(err, &f) {
+				f.again = again
+			}
 			return err
 		}
 	}
@@ -47,6 +54,7 @@ func (t *transaction) closeStream() {
 	if peer, ok := t.ex.Request.Peer.(exchange.Waker); ok {
 		peer.WakeWhenGone(nil)
 	}
+	t.stream.Reset() // who sends there need not wait for the pod
 	if t.upload != nil {
 		t.upload.stop()
 	}
@@ -54,10 +62,42 @@ func (t *transaction) closeStream() {
 	t.stream = nil
 }
 
+// leaveStream gives up a stream that the pod has not looked at, and reports whether
+// the request may be sent once more.
+func (t *transaction) leaveStream() bool {
+	if t.upload == nil || !t.rewinds.rewind() {
+		again := t.upload == nil
+		t.closeStream()
+		return again
+	}
+	if k, ok := t.upload.out.(*streamSink); ok {
+		k.leave()
+	}
+	t.retired, t.upload = append(t.retired, t.upload), nil
+	t.closeStream()
+	return true
+}
+
+// endUploads ends whoever reads the request's body.
+func (t *transaction) endUploads() {
+	if t.upload != nil {
+		t.upload.stop()
+	}
+	for _, u := range t.retired {
+		u.stop()
+	}
+	if t.rewinds != nil {
+		t.rewinds.free()
+	}
+}
+
 // awaitHead waits for the head of the response and turns it into ex.Response.
 func (t *transaction) awaitHead() error {
 	h := &t.ex.Response.Header
 	for {
+		for hints := t.stream.Hints(); len(hints) > 0; hints = hints[1:] {
+			t.inform(&hints[0])
+		}
 		hd, ok, err := t.stream.Head(h)
 		switch {
 		case err != nil:
@@ -85,6 +125,9 @@ func (t *transaction) settleStream(hd streams.Head) error {
 	r := &t.ex.Response
 	hop := r.Header.StripHop()
 	t.health().Answered()
+	if err := t.checkUpgrade(hd.Status, hop); err != nil {
+		return err
+	}
 	t.targets.set.TellClient(&t.session, t.at, &t.ex.Request, &r.Header, t.since)
 	r.Status, r.Body, r.Length, r.Trailer.Announced = hd.Status, t, hd.Length, hop.Announced
 	r.Close = t.upload != nil && !t.upload.finished()
@@ -93,6 +136,7 @@ func (t *transaction) settleStream(hd streams.Head) error {
 		t.body.data = data
 		t.endStream()
 	}
+	return nil
 }
 
 // endStream notes that the response is in memory.
@@ -125,9 +169,6 @@ func (t *transaction) readStream() error {
 		}
 		if err := t.look(); err != nil {
 			return err
-	if err := t.checkUpgrade(hd.Status, hop); err != nil {
-		return err
-	}
 		}
 	}
 }
@@ -136,7 +177,6 @@ func (t *transaction) readStream() error {
 func (t *transaction) streamCut(err error) error {
 	var reset *exchange.StreamReset
 	t.backend.stats.count(connectionLost)
-	return nil
 	if errors.As(err, &reset) {
 		return err
 	}
@@ -155,7 +195,7 @@ func (t *transaction) streamLost(err error) error {
 	case errors.Is(err, streams.ErrMalformed):
 		return &failure{reason: badResponse, err: err, endpoint: e}
 	case errors.Is(err, streams.ErrUnseen):
-		return &failure{reason: connectionLost, err: err, endpoint: e, again: t.upload == nil}
+		return &failure{reason: connectionLost, err: err, endpoint: e}
 	case !errors.As(err, &reset):
 		t.health().Broke(time.Now())
 	}
@@ -187,7 +227,8 @@ func (t *transaction) look() error {
 
 // streamSink takes a request's body to its stream.
 type streamSink struct {
-	stream   *streams.Stream
+	mu       sync.Mutex
+	stream   *streams.Stream // nil: it was given up
 	buf      []byte
 	n        int           // bytes in buf
 	timeout  time.Duration // of sending
@@ -200,7 +241,26 @@ func (t *transaction) uploadStream() *upload {
 	if _, ok := t.ex.Request.Peer.(exchange.Waker); ok {
 		k.standing = t.rules.ReadTimeout
 	}
-	return t.uploadTo(k, buf)
+	if t.rewinds == nil {
+		t.rewinds = newRewinder(t.ex.Request.Body, &t.engine.buffers)
+	}
+	return t.uploadTo(k, buf, t.rewinds.current)
+}
+
+// leave forgets a stream that has ended.
+func (k *streamSink) leave() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stream = nil
+}
+
+func (k *streamSink) send(n int, last bool, trailer []exchange.Field) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stream == nil {
+		return streams.ErrUnseen
+	}
+	return k.stream.Send(k.buf[:n], last, trailer, k.timeout)
 }
 
 func (k *streamSink) room() ([]byte, error) { return k.buf, nil }
@@ -209,22 +269,38 @@ func (k *streamSink) add(n int, last bool) error {
 	if k.n = n; last || n == 0 {
 		return nil
 	}
-	return k.stream.Send(k.buf[:n], false, nil, k.timeout)
+	return k.send(n, false, nil)
 }
 
 func (k *streamSink) finish(trailer *exchange.Trailer) error {
-	return k.stream.Send(k.buf[:k.n], true, trailer.Header.Fields(), k.timeout)
+	return k.send(k.n, true, trailer.Header.Fields())
 }
 
 func (k *streamSink) end() {}
 
-func (k *streamSink) cut() { k.stream.Reset() }
+func (k *streamSink) cut() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stream != nil {
+		k.stream.Reset()
+	}
+}
 
-func (k *streamSink) progress() time.Time { return k.stream.Moved() }
+func (k *streamSink) progress() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stream == nil {
+		return time.Time{}
+	}
+	return k.stream.Moved()
+}
 
-// waits: a client may be silent as long as the pod is not, within ReadTimeout.
+// waits: a client may be silent as long as the pod is not, within ReadTimeout. Whose
+// stream was given up waits for the next one.
 func (k *streamSink) waits() bool {
-	return k.stream.Wanted() && time.Since(k.stream.Moved()) < k.standing
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stream == nil || k.stream.Wanted() && time.Since(k.stream.Moved()) < k.standing
 }
 
 var _ sink = (*streamSink)(nil)

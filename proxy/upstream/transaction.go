@@ -44,9 +44,11 @@ type transaction struct {
 	stream  *streams.Stream // instead of conn, where endpoints speak HTTP/2
 	timer   *time.Timer     // of waits for it
 
-	streaming bool    // the request has a body that is not in memory
-	inline    []byte  // the body that is, where it is not part of out
-	upload    *upload // nil unless that body is on its way
+	streaming bool      // the request has a body that is not in memory
+	inline    []byte    // the body that is, where it is not part of out
+	upload    *upload   // nil unless that body is on its way
+	rewinds   *rewinder // that body, where it may be sent again
+	retired   []*upload // of streams that were given up; they may still wait for it
 
 	buf     *[]byte
 	space   func() []byte // the method value of room
@@ -79,14 +81,12 @@ func (e *Engine) acquire(b *Backend, ex *exchange.Exchange) *transaction {
 
 // release gives everything back. What is borrowed from t dies here.
 func (t *transaction) release() {
-	if t.upload != nil {
-		t.upload.stop()
-	}
-	if t.conn != nil {
-		t.conn.endpoint.discard(t.conn)
-	}
 	if t.stream != nil {
 		t.closeStream()
+	}
+	t.endUploads()
+	if t.conn != nil {
+		t.conn.endpoint.discard(t.conn)
 	}
 	t.uncount()
 	t.freeBuffer()
@@ -384,8 +384,7 @@ func (t *transaction) more() error {
 	return t.arrived(n, err, false)
 }
 
-// readHead parses the response head, passing over those of informational
-// responses: fasthttp's server cannot send them on.
+// readHead parses the response head. Hints before it go to who can be told.
 func (t *transaction) readHead() error {
 	h := &t.ex.Response.Header
 	for informational := 0; ; {
@@ -410,10 +409,25 @@ func (t *transaction) readHead() error {
 			}
 			return t.settle(hd)
 		}
+		if hd.status == statusEarlyHints {
+			t.inform(h)
+		}
 		*h = exchange.Header{}
 		if informational++; informational > maxInformational {
 			return t.bad(errors.New("too many informational responses"))
 		}
+	}
+}
+
+// statusEarlyHints is the one informational response that is passed on (RFC 8297).
+// Continue is each hop's own, and others mean nothing to anybody.
+const statusEarlyHints = 103
+
+// inform passes hints on to clients that can be told: those of HTTP/2. Many of
+// HTTP/1.1 take them for the response, which is why nginx spares them, too.
+func (t *transaction) inform(h *exchange.Header) {
+	if peer, ok := t.ex.Request.Peer.(exchange.Informer); ok && h.Hints() {
+		peer.Inform(statusEarlyHints, h)
 	}
 }
 

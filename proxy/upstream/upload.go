@@ -54,13 +54,14 @@ func (t *transaction) startUpload() *upload {
 	buf, _ := t.engine.buffers.Get().(*[]byte)
 	g := &gather{conn: t.conn, chunked: t.ex.Request.Length < 0, timeout: t.rules.SendTimeout, buf: *buf}
 	g.sentAt.Store(time.Now().UnixNano())
-	return t.uploadTo(g, buf)
+	return t.uploadTo(g, buf, t.ex.Request.Body)
 }
 
-// uploadTo sends the request's body to out, which has a buffer of the engine's.
-func (t *transaction) uploadTo(out sink, buf *[]byte) *upload {
+// uploadTo sends the request's body, as source has it, to out, which has a buffer of
+// the engine's.
+func (t *transaction) uploadTo(out sink, buf *[]byte, source io.ReadCloser) *upload {
 	r, buffers := &t.ex.Request, &t.engine.buffers
-	u := &upload{source: r.Body, trailer: &r.Trailer, out: out, done: make(chan struct{})}
+	u := &upload{source: source, trailer: &r.Trailer, out: out, done: make(chan struct{})}
 	length := r.Length
 	go func() {
 		defer close(u.done)
