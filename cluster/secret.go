@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,26 +14,43 @@ import (
 // the key already: then it stays as it is. Two that try at once agree, because
 // the server lets one of them create it.
 func (a *API) EnsureSecret(ctx context.Context, namespace, name, key string, value func() []byte) error {
+	return a.KeepSecret(ctx, namespace, name, func(data map[string][]byte) map[string][]byte {
+		if len(data[key]) > 0 {
+			return nil
+		}
+		with := maps.Clone(data) // whatever else is in it stays
+		if with == nil {
+			with = map[string][]byte{}
+		}
+		with[key] = value()
+		return with
+	})
+}
+
+// KeepSecret makes the data of a Secret what change returns of it; nil: it stays as it
+// is. One that does not exist has none, and is made. Where somebody else writes it
+// meanwhile, that stands: whoever made it first is agreed with, and whoever changed it
+// is an error, after which to try again.
+func (a *API) KeepSecret(ctx context.Context, namespace, name string, change func(data map[string][]byte) map[string][]byte) error {
 	bounded, cancel := deadline(ctx)
 	defer cancel()
 	core := a.clients.byGroup[corev1.SchemeGroupVersion]
 	have := &corev1.Secret{}
 	err := core.Get().Namespace(namespace).Resource("secrets").Name(name).Do(bounded).Into(have)
 	switch {
-	case err == nil && len(have.Data[key]) > 0:
-		return nil
-	case err == nil: // made by someone who left the filling to us
-		if have.Data == nil {
-			have.Data = map[string][]byte{}
+	case err == nil:
+		want := change(have.Data)
+		if want == nil {
+			return nil
 		}
-		have.Data[key] = value() // whatever else is in it stays
+		have.Data = want
 		err = core.Put().Namespace(namespace).Resource("secrets").Name(name).Body(have).Do(bounded).Error()
 	case apierrors.IsNotFound(err):
 		err = core.Post().Namespace(namespace).Resource("secrets").Body(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "quayside-controller"}},
 			Type: corev1.SecretTypeOpaque,
-			Data: map[string][]byte{key: value()},
+			Data: change(nil),
 		}).Do(bounded).Error()
 		if apierrors.IsAlreadyExists(err) {
 			return nil
