@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"quayside.io/proxy/balance"
 )
 
 // connectTimeout bounds the making of one connection, as for backends.
@@ -67,15 +69,10 @@ func (a *Asker) allowed(addr netip.Addr) bool {
 	switch {
 	case addr.IsLoopback():
 		return a.options.AllowLoopback
-	case addr.IsUnspecified(), addr.IsMulticast(), addr.IsLinkLocalUnicast(): // 169.254.169.254 is most clouds' metadata
+	case addr.IsUnspecified(), addr.IsMulticast():
 		return false
 	}
-	for _, metadata := range [...]string{"fd00:ec2::254", "fd20:ce::254", "100.100.100.200"} { // AWS, Google, Alibaba
-		if addr == netip.MustParseAddr(metadata) {
-			return false
-		}
-	}
-	return true
+	return balance.RefuseOutside(addr) == ""
 }
 
 // portOf is the port that a URL means; 0 if it means none.

@@ -2,7 +2,6 @@ package balance
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -49,6 +48,8 @@ type Options struct {
 	// ServiceAddress takes the Service's own address for the only endpoint, and leaves
 	// the choice among its pods to the cluster's network.
 	ServiceAddress bool
+	// External is what a Service of type ExternalName leads to.
+	External External
 	// AllowLoopback accepts endpoints on loopback addresses, which in a cluster
 	// would let whoever writes an EndpointSlice reach into the proxy itself.
 	AllowLoopback bool
@@ -66,24 +67,24 @@ func Compile(svc *corev1.Service, list []*discoveryv1.EndpointSlice, port PortRe
 	if svc == nil {
 		return &Set{Why: "the Service does not exist"}
 	}
+	b := builder{service: svc, options: o}
+	// Clients never learn the UID, and every replica knows it.
+	secret := []byte(cmp.Or(string(svc.UID), svc.Namespace+"/"+svc.Name))
+	byClient := svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP && !o.AnyNode
 	if svc.Spec.Type == corev1.ServiceTypeExternalName {
-		return &Set{Why: fmt.Sprintf("Service %s/%s is of type ExternalName, which is not supported yet", svc.Namespace, svc.Name)}
+		return b.external(o.External, port).arrange(o.Policy, byClient, secret)
 	}
-	servicePort, err := port.Find(svc)
-	if err != nil {
+	var err error
+	if b.port, err = port.Find(svc); err != nil {
 		return &Set{Why: err.Error()}
 	}
-	b := builder{service: svc, port: servicePort, options: o}
 	if o.ServiceAddress {
 		return b.own().arrange(Policy{}, false, nil)
 	}
 	for _, s := range byFamily(list, svc) {
 		b.slice(s)
 	}
-	// Clients never learn the UID, and every replica knows it.
-	secret := cmp.Or(string(svc.UID), svc.Namespace+"/"+svc.Name)
-	byClient := svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP && !o.AnyNode
-	return b.set(node, zone).arrange(o.Policy, byClient, []byte(secret))
+	return b.set(node, zone).arrange(o.Policy, byClient, secret)
 }
 
 // Keep returns s with the Health of those endpoints that prev holds too, so

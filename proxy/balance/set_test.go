@@ -108,7 +108,7 @@ func TestCompile(t *testing.T) {
 		want: "no endpoint of Service a/web serves its port 80 named http",
 	}, {
 		name: "ExternalName", port: http, text: strings.Replace(service, "spec:", "spec:\n  type: ExternalName\n  externalName: example.org", 1),
-		want: "Service a/web is of type ExternalName, which is not supported yet",
+		want: "Service a/web is of type ExternalName and its proxies look example.org up",
 	}, {
 		name: "dangerous addresses", port: http, refused: 4,
 		text: service + slice("s", "- {addresses: [127.0.0.1]}\n- {addresses: [169.254.169.254]}\n- {addresses: [0.0.0.0]}\n- {addresses: [224.0.0.1]}\n- {addresses: [10.0.0.1]}\n"),
