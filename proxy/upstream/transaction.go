@@ -123,6 +123,12 @@ func (t *transaction) run() error {
 	} else {
 		t.compose()
 	}
+	return t.repeat(ask)
+}
+
+// repeat asks one endpoint after another, until one has answered or no other may be
+// asked. ask is told why there was a try before, or nil.
+func (t *transaction) repeat(ask func(last error) error) error {
 	t.ex.Upstream.Name = t.backend.name
 	var last error
 	for raced := 0; ; {
