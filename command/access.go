@@ -8,6 +8,7 @@ import (
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/cluster/tickets"
 	"quayside.io/controller"
 )
 
@@ -60,7 +61,7 @@ func (f *grantFlags) options(to *cluster.Grants, c clusterFlags) *controller.Gra
 	}
 	return &controller.GrantOptions{
 		To: to, ByName: f.access.level == accessReferenced, Own: c.namespace,
-		Never: []snapshot.Key{{Namespace: c.namespace, Name: membersSecret}},
+		Never: []snapshot.Key{{Namespace: c.namespace, Name: membersSecret}, {Namespace: c.namespace, Name: tickets.Name}},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/cluster/tickets"
 	"quayside.io/command/explain"
 	"quayside.io/controller"
 	"quayside.io/controller/assign"
@@ -105,6 +106,13 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 			return errors.Join(
 				api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey),
 				f.grants.takeBack(ctx, grants))
+		},
+		Rotate: func(ctx context.Context, now time.Time) (next time.Time, err error) {
+			err = api.KeepSecret(ctx, f.cluster.namespace, tickets.Name, func(data map[string][]byte) (want map[string][]byte) {
+				want, next = tickets.Rotate(data, now, controller.NewTicketKey)
+				return want
+			})
+			return next, err
 		},
 		Grants: f.grants.options(grants, f.cluster),
 		Log:    p.component("controller"), Registerer: p.registry,

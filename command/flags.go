@@ -20,7 +20,7 @@ import (
 // controller, `status` and `trace` must know them to judge an Ingress as it does.
 type ingressFlags struct {
 	class, watchNamespace, defaultCertificate, configMap, ownership string
-	allowCatchAll                                                   bool
+	allowCatchAll, passthrough, noExternalName                      bool
 	adopt                                                           []string
 }
 
@@ -31,6 +31,8 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
 	flags.StringVar(&f.configMap, "configmap", "", "NAMESPACE/NAME of the ConfigMap with proxy-wide options in the names of ingress-nginx")
 	flags.StringVar(&f.ownership, "host-ownership", ownedByAll, "Shared: Ingresses of any namespace may add paths to a host, the older ones win; FirstNamespace: only those of the namespace that named it first")
+	flags.BoolVar(&f.passthrough, "enable-ssl-passthrough", true, "obey the annotation ssl-passthrough; false: the routes of Ingresses that ask for it are closed")
+	flags.BoolVar(&f.noExternalName, "disable-svc-external-name", false, "close routes to Services of type ExternalName, which lead out of the cluster")
 	flags.BoolVar(&f.allowCatchAll, "allow-catch-all", true, "rules without host and default backends get what the rules of a host of another namespace leave over")
 }
 
@@ -57,7 +59,7 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 	}
 	return route.Options{
 		Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap,
-		FirstNamespace: f.ownership == ownedByFirst, NoCatchAll: !f.allowCatchAll,
+		FirstNamespace: f.ownership == ownedByFirst, NoCatchAll: !f.allowCatchAll, NoPassthrough: !f.passthrough, NoExternalName: f.noExternalName,
 	}, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/cluster/tickets"
 	"quayside.io/proxy"
 )
 
@@ -75,10 +77,19 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	}
 	return proxy.Options{
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
-		TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
+		Tickets: snapshot.Key{Namespace: f.namespace, Name: tickets.Name}, Refuse: apiAddresses(), TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
 		HTTP2: f.http2, H2C: f.h2c, AccessLog: accessLog, TerseErrors: f.errorDetail == detailMinimal,
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
+}
+
+// apiAddresses is where this process's pod finds the API server, if it is in one.
+func apiAddresses() []netip.Addr {
+	addr, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
+	if err != nil {
+		return nil
+	}
+	return []netip.Addr{addr}
 }
 
 // lameDuck is how long a proxy that was asked to end goes on accepting: until

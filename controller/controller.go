@@ -31,6 +31,10 @@ type Options struct {
 	// again until it succeeds: the gossip key. It may be nil.
 	Prepare func(ctx context.Context) error
 
+	// Rotate is what a leader sees to from time to time: the keys of session tickets.
+	// It returns when it is due again. It may be nil.
+	Rotate func(ctx context.Context, now time.Time) (next time.Time, err error)
+
 	Assign assign.Options
 	// Announce and Routes, if set, are compiled for their Problems.
 	Announce *announce.Options

@@ -3,10 +3,18 @@ package controller
 import (
 	"crypto/rand"
 	"encoding/base64"
+
+	"quayside.io/cluster/tickets"
 )
 
 // keyBytes is the length of a new gossip key: AES-256.
 const keyBytes = 32
+
+// NewTicketKey returns a new key of TLS session tickets.
+func NewTicketKey() (key tickets.Key) {
+	_, _ = rand.Read(key[:]) // never fails: it ends the program instead
+	return key
+}
 
 // NewMembersKey returns the content of a key file: one secret per line, here
 // one of 32 random bytes in base64.

@@ -28,6 +28,7 @@ func (h *Controller) lead(ctx context.Context) error {
 	g.Go(func() error { return h.assign(ctx) })
 	g.Go(func() error { return h.inspect(ctx) })
 	g.Go(func() error { return h.prepare(ctx) })
+	g.Go(func() error { return h.rotate(ctx) })
 	if o := h.options.Grants; o != nil {
 		g.Go(func() error { return o.To.Run(ctx) })
 	}
@@ -139,6 +140,33 @@ func (h *Controller) prepare(ctx context.Context) error {
 		h.log.Warn("not prepared; trying again", "error", err)
 		select {
 		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// longestRest is how long a leader goes without looking whether what is rotated is
+// still as it left it.
+const longestRest = time.Hour
+
+// rotate sees to Options.Rotate.
+func (h *Controller) rotate(ctx context.Context) error {
+	if h.options.Rotate == nil {
+		return nil
+	}
+	for pause := firstPause; ; {
+		now := time.Now()
+		next, err := h.options.Rotate(ctx, now)
+		rest := min(max(next.Sub(now), firstPause), longestRest)
+		if err != nil {
+			h.log.Warn("not rotated; trying again", "error", err)
+			rest, pause = pause, min(2*pause, longPause)
+		} else {
+			pause = firstPause
+		}
+		select {
+		case <-time.After(rest):
 		case <-ctx.Done():
 			return nil
 		}

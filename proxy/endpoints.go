@@ -9,6 +9,7 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/names"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/upstream"
 )
@@ -19,6 +20,7 @@ import (
 // lost or overtaken.
 type endpoints struct {
 	options Options
+	outside outside
 
 	mu        sync.Mutex
 	seen      *snapshot.Cluster // what all sets are compiled from
@@ -27,7 +29,10 @@ type endpoints struct {
 }
 
 func newEndpoints(o Options) *endpoints {
-	return &endpoints{options: o, byService: map[snapshot.Key][]*upstream.Backend{}}
+	return &endpoints{
+		options: o, byService: map[snapshot.Key][]*upstream.Backend{},
+		outside: outside{names: names.New(names.Options{Dial: o.DialDNS, Log: o.Log}), always: o.Refuse, wanted: map[snapshot.Key]string{}},
+	}
 }
 
 // add gives a new backend its endpoints, no older than c.
@@ -55,6 +60,7 @@ func (e *endpoints) retain(live map[route.Backend]bool) {
 		}
 		if len(kept) == 0 {
 			delete(e.byService, service)
+			e.outside.want(service, "")
 		} else if len(kept) < len(list) {
 			e.byService[service] = kept
 		}
@@ -97,6 +103,9 @@ func (e *endpoints) advance(c *snapshot.Cluster) {
 	for service := range touched {
 		e.compileService(service)
 	}
+	if len(e.outside.wanted) > 0 && e.outside.bar(c) {
+		e.compileOutside()
+	}
 }
 
 func isOlder(a, b *snapshot.Cluster) bool {
@@ -121,9 +130,13 @@ func (e *endpoints) compileService(service snapshot.Key) {
 func (e *endpoints) compile(b *upstream.Backend) {
 	of := b.Of()
 	svc, _ := e.seen.Services.Get(of.Service)
-	set := balance.Compile(svc, e.seen.SlicesOf(of.Service), of.Port, e.options.NodeName, e.zone, balance.Options{
-		AnyNode: of.AnyNode, ServiceAddress: of.ServiceAddress, AllowLoopback: e.options.AllowLoopback, Policy: of.Policy,
-	})
+	o := balance.Options{AnyNode: of.AnyNode, ServiceAddress: of.ServiceAddress, AllowLoopback: e.options.AllowLoopback, Policy: of.Policy}
+	if svc != nil && svc.Spec.Type == corev1.ServiceTypeExternalName {
+		o.External = e.outside.of(svc, e.seen)
+	} else {
+		e.outside.want(of.Service, "")
+	}
+	set := balance.Compile(svc, e.seen.SlicesOf(of.Service), of.Port, e.options.NodeName, e.zone, o)
 	if svc == nil {
 		set.Why = "Service " + of.Service.String() + " does not exist"
 	}

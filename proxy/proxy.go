@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"quayside.io/proxy/linewriter"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
+	"quayside.io/proxy/stapler"
 	"quayside.io/proxy/upstream"
 )
 
@@ -61,8 +63,19 @@ type Options struct {
 	// TerseErrors keeps the names of Services and annotations out of what clients
 	// are told; the log has them.
 	TerseErrors bool
+	// Refuse are addresses that no Service of type ExternalName leads to, beside those
+	// of nodes and of the API server as the cluster has them.
+	Refuse []netip.Addr
+	// DialDNS connects to a DNS server; nil: as the system does.
+	DialDNS func(ctx context.Context, network, address string) (net.Conn, error)
+	// FirstPause is that of the stapler, for tests; 0: its own.
+	FirstPause time.Duration
 	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
 	AllowLoopback bool
+
+	// Tickets is the Secret with the keys of TLS session tickets, see package tickets.
+	// Zero: nobody else resumes the sessions that begin here.
+	Tickets snapshot.Key
 
 	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
@@ -90,6 +103,7 @@ func Kinds() []snapshot.Kind {
 type Proxy struct {
 	options   Options
 	asker     *asker.Asker
+	stapler   *stapler.Stapler
 	dispatch  *dispatch.Dispatcher
 	server    *serve.Server
 	http2     *h2.Server
@@ -101,6 +115,8 @@ type Proxy struct {
 	draining  atomic.Bool
 	forwards  []dispatch.Forwarder                 // of table; the routes loop's alone
 	secured   map[*upstream.Backend]*corev1.Secret // what its TLS was made of; the routes loop's alone
+	sealed    *corev1.Secret                       // what tickets are sealed by; the routes loop's alone
+	stapling  bool                                 // OCSP responses are fetched; the routes loop's alone
 	metrics   *metrics
 	lines     *linewriter.Writer // nil: no access log
 }
@@ -124,12 +140,13 @@ func New(o Options) (*Proxy, error) {
 		fallback:  fallback,
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
+	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
 	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, Asker: p.asker, AccessLog: p.accessLog()})
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
-		Handler: p.dispatch, Certificate: p.dispatch.Certificate, ClientCAs: p.dispatch.ClientCAs, TLSPolicy: p.dispatch.TLSPolicy,
+		Handler: p.dispatch, Certificate: p.certificate, ClientCAs: p.dispatch.ClientCAs, TLSPolicy: p.dispatch.TLSPolicy, Ciphers: p.dispatch.Ciphers,
 		Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
-		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels,
+		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels, Passthrough: p.dispatch,
 	}
 	if o.HTTP2 {
 		front.HTTP2 = p.serveHTTP2
@@ -177,6 +194,8 @@ func (p *Proxy) Run(ctx context.Context) error {
 	g, following := errgroup.WithContext(following)
 	g.Go(func() error { return p.engine.Run(following) })
 	g.Go(func() error { return p.asker.Run(following) })
+	g.Go(func() error { return p.stapler.Run(following) })
+	g.Go(func() error { return p.endpoints.outside.names.Run(following) })
 	if p.lines != nil {
 		g.Go(func() error { return p.lines.Run(following) })
 	}
@@ -242,7 +261,11 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 		p.publish(t, old)
 	}
 	p.table.Store(t)
+	if old == nil || t.Version != old.Version {
+		p.staple(t)
+	}
 	p.secureAll(p.options.Source.Snapshot())
+	p.seal(p.options.Source.Snapshot())
 	p.metrics.applied.Observe(time.Since(start).Seconds())
 }
 
@@ -298,6 +321,8 @@ func (p *Proxy) watchEndpoints(ctx context.Context) error {
 			return nil
 		case <-changes.C():
 			p.endpoints.follow(p.options.Source.Snapshot())
+		case <-p.endpoints.outside.names.Changed():
+			p.endpoints.resolved()
 		}
 	}
 }

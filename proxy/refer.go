@@ -23,7 +23,7 @@ func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 	if t.SameReferences(old) {
 		return t
 	}
-	secrets, configMaps := p.options.Source.Refer(snapshot.Secret, t.Secrets()), p.options.Source.Refer(snapshot.ConfigMap, t.ConfigMaps())
+	secrets, configMaps := p.options.Source.Refer(snapshot.Secret, p.secretsOf(t.Secrets())), p.options.Source.Refer(snapshot.ConfigMap, t.ConfigMaps())
 	if cluster.IsClosed(secrets) && cluster.IsClosed(configMaps) {
 		return t // everything is known anyway
 	}

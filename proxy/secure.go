@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,9 +50,11 @@ func upstreamTLS(of route.Backend, secret *corev1.Secret) (*tls.Config, error) {
 	if of.HTTP2 {
 		protocol = "h2"
 	}
+	suites, _ := route.Ciphers(o.Ciphers) // which has been read before
 	config := &tls.Config{
 		InsecureSkipVerify: true, // VerifyConnection does it, since the name to verify may not be the one to send
 		MinVersion:         o.MinVersion, MaxVersion: o.MaxVersion,
+		CipherSuites:       suites,
 		NextProtos:         []string{protocol},
 		ClientSessionCache: tls.NewLRUClientSessionCache(64),
 	}
@@ -60,7 +63,7 @@ func upstreamTLS(of route.Backend, secret *corev1.Secret) (*tls.Config, error) {
 	}
 	roots, err := readUpstreamSecret(config, o.Secret, secret)
 	if o.Verify {
-		config.VerifyConnection = func(s tls.ConnectionState) error { return verifyPeer(s, name, roots) }
+		config.VerifyConnection = func(s tls.ConnectionState) error { return verifyPeer(s, name, roots, o) }
 	}
 	return config, err
 }
@@ -95,11 +98,14 @@ func readUpstreamSecret(config *tls.Config, key snapshot.Key, secret *corev1.Sec
 	return roots, failed
 }
 
-func verifyPeer(s tls.ConnectionState, name string, roots *x509.CertPool) error {
+func verifyPeer(s tls.ConnectionState, name string, roots *x509.CertPool, o route.UpstreamTLS) error {
 	options := x509.VerifyOptions{Roots: roots, DNSName: name, Intermediates: x509.NewCertPool()}
 	for _, c := range s.PeerCertificates[1:] {
 		options.Intermediates.AddCert(c)
 	}
-	_, err := s.PeerCertificates[0].Verify(options)
+	chains, err := s.PeerCertificates[0].Verify(options)
+	if err == nil && o.LimitDepth && !slices.ContainsFunc(chains, func(c []*x509.Certificate) bool { return len(c)-2 <= o.MaxDepth }) {
+		err = fmt.Errorf("more than %d authorities stand between the certificate and one that is trusted", o.MaxDepth)
+	}
 	return err
 }

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"net"
 	"net/http/httptest"
@@ -12,6 +14,7 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
+	"quayside.io/test/certificate"
 )
 
 // What a route says of TLS towards its backend is what a handshake meets; a
@@ -41,6 +44,8 @@ func TestUpstreamTLS(t *testing.T) {
 			&corev1.Secret{Data: map[string][]byte{"ca.crt": []byte("x")}}, "unknown authority", "no certificate", ""},
 		{"our certificate unreadable", route.UpstreamTLS{Secret: named},
 			&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("y")}}, "", "of no use", ""},
+		{"other ciphers", route.UpstreamTLS{MaxVersion: tls.VersionTLS12, Ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256"}, nil, "handshake failure", "", ""},
+		{"the ciphers", route.UpstreamTLS{MaxVersion: tls.VersionTLS12, Ciphers: "ECDHE-RSA-AES128-GCM-SHA256"}, nil, "", "", ""},
 		{"too new", route.UpstreamTLS{MaxVersion: tls.VersionTLS11}, nil, "no supported versions", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -63,5 +68,24 @@ func TestUpstreamTLS(t *testing.T) {
 				t.Errorf("the name sent is %q, want %q", config.ServerName, c.sni)
 			}
 		})
+	}
+}
+
+// The depth counts the authorities between a certificate and one that is trusted.
+func TestUpstreamVerifyDepth(t *testing.T) {
+	root := certificate.Root(t, "root")
+	below := root.Authority(t, "one").Authority(t, "two").Client(t, pkix.Name{}, func(c *x509.Certificate) {
+		c.DNSNames, c.ExtKeyUsage = []string{"web.test"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	})
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(root.PEM())
+	shown := tls.ConnectionState{PeerCertificates: below.Chain(t)}
+	for depth, fails := range []bool{true, true, false, false} {
+		if err := verifyPeer(shown, "web.test", roots, route.UpstreamTLS{LimitDepth: true, MaxDepth: depth}); (err != nil) != fails {
+			t.Errorf("two authorities between, %d allowed: %v", depth, err)
+		}
+	}
+	if err := verifyPeer(shown, "web.test", roots, route.UpstreamTLS{}); err != nil {
+		t.Errorf("without a limit: %v", err)
 	}
 }

@@ -21,6 +21,10 @@ func TestTLSPolicy(t *testing.T) {
 		o.HTTP2 = true
 		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
 	})
+	few := annotated("few", "few.example", map[string]string{"ssl-ciphers": "ECDHE-ECDSA-AES256-GCM-SHA384:DHE-RSA-AES256-GCM-SHA384"})
+	less := annotated("less", "less.example", map[string]string{"ssl-ciphers": "HIGH:!aNULL:!MD5:!ECDHE-ECDSA-AES128-GCM-SHA256:!ECDHE-ECDSA-AES256-GCM-SHA384"})
+	odd := annotated("odd", "odd.example", map[string]string{"ssl-ciphers": "HIGH:!AESGCM"})
+	files.Put(few, less, odd)
 	ing, bare := ingress("web", "shop.example", "/", "web", number), ingress("bare", "bare.example", "/", "web", number)
 	ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"shop.example"}, SecretName: "shop"}}
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", backend(t, "web")), ing, bare,
@@ -56,6 +60,14 @@ func TestTLSPolicy(t *testing.T) {
 		{[]string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v12, 0, "handshake failure", 0}, // the certificate is ECDSA
 		{[]string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v13, v13, "", 0},
 		{[]string{"ssl-ciphers", "NULL"}, "shop.example", v12, v12, v12, "", 0},
+		// ssl-ciphers of an Ingress, by its host.
+		{nil, "few.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		{nil, "few.example", v12, v13, v13, "", 0},
+		{nil, "less.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
+		{nil, "odd.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+		{[]string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "few.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		{[]string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "odd.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
+		{[]string{"ssl-protocols", "TLSv1.3"}, "few.example", v12, v12, 0, "protocol version", 0},
 		{[]string{"ssl-reject-handshake", "true"}, "shop.example", v12, v13, v13, "", 0},
 		{[]string{"ssl-reject-handshake", "true"}, "bare.example", v12, v13, v13, "", 0}, // an Ingress has it
 		{[]string{"ssl-reject-handshake", "true"}, "other.example", v12, v13, 0, "unrecognized name", 0},

@@ -224,6 +224,10 @@ func (t *tracer) backend(r *route.Route, nodes []string) {
 		t.broken("backend", "Service %s does not exist", b.Service)
 		return
 	}
+	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+		t.works("backend", "Service %s stands for %s, which the proxies look up: port %s", b.Service, svc.Spec.ExternalName, b.Port)
+		return
+	}
 	compile := func(node string, anyNode bool) *balance.Set {
 		options := balance.Options{AnyNode: anyNode, AllowLoopback: t.Embedded}
 		return balance.Compile(svc, t.Cluster.SlicesOf(b.Service), b.Port, node, t.zone(node), options)

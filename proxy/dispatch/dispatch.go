@@ -130,6 +130,15 @@ func (d *Dispatcher) TLSPolicy() *route.TLSPolicy {
 	return nil
 }
 
+// Ciphers returns the suites before TLS 1.3 of handshakes for a server name; nil: those
+// of all.
+func (d *Dispatcher) Ciphers(serverName string) []uint16 {
+	if r := d.routing.Load(); r != nil {
+		return r.table.Ciphers(serverName)
+	}
+	return nil
+}
+
 // ClientCAs reports whether clients that ask for a server name are to be asked for a
 // certificate, and by which authorities; nil: any.
 func (d *Dispatcher) ClientCAs(serverName string) (authorities *x509.CertPool, asked bool) {

@@ -23,6 +23,7 @@ type series struct {
 	waited  histogram                             // for endpoints
 	own     histogram                             // in the proxy, in ownUnit
 	broken  atomic.Uint64
+	passed  passedOn
 }
 
 // histogram counts durations. Its limits double from a unit, 1 ms if nobody says
@@ -160,18 +161,20 @@ func (d *Dispatcher) Collector() prometheus.Collector {
 			"Time of a request that was the proxy's own, filters that ask others included: all but the wait for endpoints or, where a body was streamed, what was before it.", labels, nil),
 		broken: prometheus.NewDesc("quayside_http_responses_broken_total",
 			"Responses that ended early, and whose connection was therefore cut.", labels, nil),
+		passed: prometheus.NewDesc("quayside_tls_passthrough_connections_total",
+			"Connections that were to be handed on undecrypted and have ended, by what became of them.", append(labels[:3:3], "result"), nil),
 		panics: prometheus.NewDesc("quayside_http_panics_total", "Requests that made the proxy panic.", nil, nil),
 	}
 }
 
 type collector struct {
-	dispatcher                                      *Dispatcher
-	requests, duration, waited, own, broken, panics *prometheus.Desc
+	dispatcher                                              *Dispatcher
+	requests, duration, waited, own, broken, passed, panics *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.requests, c.duration, c.waited, c.own, c.broken, c.panics} {
+	for _, d := range []*prometheus.Desc{c.requests, c.duration, c.waited, c.own, c.broken, c.passed, c.panics} {
 		ch <- d
 	}
 }
@@ -201,6 +204,11 @@ func (c *collector) collect(ch chan<- prometheus.Metric, s *series, labels ...st
 				code := strconv.Itoa(100*(class+1) + i)
 				ch <- prometheus.MustNewConstMetric(c.requests, prometheus.CounterValue, float64(n), append(labels[:3:3], code)...)
 			}
+		}
+	}
+	for i, result := range s.passed.labels() {
+		if n := s.passed[i].Load(); n > 0 {
+			ch <- prometheus.MustNewConstMetric(c.passed, prometheus.CounterValue, float64(n), append(labels[:3:3], result)...)
 		}
 	}
 	took := s.took.metric(c.duration, time.Millisecond, labels)

@@ -95,6 +95,14 @@ func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 		}
 		return filter.Chain{filter.Closed(d.tellable(rt))}
 	}
+	if rt.Undecrypted {
+		return append(filter.Chain{undecrypted()}, d.compileOpen(rt)...)
+	}
+	return d.compileOpen(rt)
+}
+
+// compileOpen returns the filters of a route that is not closed.
+func (d *Dispatcher) compileOpen(rt *route.Route) filter.Chain {
 	host := filter.Host{RedirectCode: rt.RedirectCode, HSTS: rt.HSTS}
 	if rt.RedirectTLS {
 		host.ToTLS = rt.RedirectsToTLS

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"regexp"
+	"slices"
 
 	"quayside.io/proxy/coding"
 )
@@ -84,6 +85,14 @@ type Access struct {
 	Deny []netip.Prefix
 	// Allow, unless empty, refuses all others.
 	Allow []netip.Prefix
+}
+
+// Passes reports whether a client may pass; nil lets all.
+func (a *Access) Passes(client netip.Addr) bool {
+	in := func(list []netip.Prefix) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(client) })
+	}
+	return a == nil || !in(a.Deny) && (len(a.Allow) == 0 || in(a.Allow))
 }
 
 // Basic asks for a user and a password (RFC 7617).

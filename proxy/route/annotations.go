@@ -55,6 +55,7 @@ type option struct {
 	effect effect
 	doc    string // what it does in ingress-nginx; quoted where it does nothing here
 	differ string // how what it does here is not the same; empty: it is
+	ours   bool   // ingress-nginx does not have it
 	guard  bool   // it decides who may pass: a value that is not understood closes the route
 
 	// parse obeys an applied option.

@@ -30,6 +30,8 @@ type state struct {
 	free     int                    // entries of Table.Backends without a Service
 	guarded  int                    // hosts with guards
 	decoding int                    // hosts with patterns of adopted classes
+	ciphered int                    // hosts with cipher suites of their own
+	passing  int                    // hosts whose connections are handed on
 	wide     *wide                  // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
 	pairs    snapshot.Store[*keyPair]
@@ -233,7 +235,7 @@ func sameService(a, b *corev1.Service) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return externalName(a) == externalName(b) &&
+	return externalName(a) == externalName(b) && a.Spec.ExternalName == b.Spec.ExternalName &&
 		slices.EqualFunc(a.Spec.Ports, b.Spec.Ports, func(p, q corev1.ServicePort) bool {
 			return p.Name == q.Name && p.Port == q.Port && p.Protocol == q.Protocol && sameValue(p.AppProtocol, q.AppProtocol)
 		})

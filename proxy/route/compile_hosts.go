@@ -25,6 +25,8 @@ func (w *compiler) compileHosts() {
 		h := w.compileHost(name)
 		w.t.state.guarded += h.countGuard() - before.countGuard()
 		w.t.state.decoding += h.countDecoding() - before.countDecoding()
+		w.t.state.ciphered += h.countCiphers() - before.countCiphers()
+		w.t.state.passing += h.countPassed() - before.countPassed()
 		switch {
 		case name == "":
 			w.t.catchAll = h
@@ -49,6 +51,7 @@ func (w *compiler) compileHost(name string) *host {
 		b.tls, b.regex = b.tls || c.tls, b.regex || c.regex
 	}
 	b.clients = clientsOf(parts)
+	b.passed = b.passthrough(parts)
 	b.takePaths(parts)
 	b.canaries(parts)
 	for _, c := range parts {
@@ -73,7 +76,8 @@ func (w *compiler) compileHost(name string) *host {
 	h := newHost(name, routes)
 	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
-	h.clients = clientCAsOf(h.allRoutes())
+	h.ciphers = ciphersOf(parts)
+	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace
 	}
@@ -107,6 +111,7 @@ type hostBuilder struct {
 	regex     bool
 	tls       bool                          // some Ingress has a tls entry for the host
 	clients   map[string]*filter.ClientCert // by namespace, see clientsOf
+	passed    *Passthrough                  // nil: connections are decrypted
 	certOwner *part
 	fallOwner *part
 	problems  []snapshot.Problem
@@ -187,14 +192,15 @@ func (b *hostBuilder) onHost(r *Route) *Route {
 	strict := b.tls && r.hsts != ""
 	clients := b.clients[r.Owner.Namespace]
 	asks := clients != nil && sharesClients(r)
-	if !redirect && !strict && r.when == nil && !asks {
+	undecrypted := r.Undecrypted || b.passed != nil && r.Backend >= 0
+	if !redirect && !strict && r.when == nil && !asks && undecrypted == r.Undecrypted {
 		return r
 	}
 	n := *r
 	if asks {
 		n.ask(clients)
 	}
-	n.RedirectTLS = redirect
+	n.RedirectTLS, n.Undecrypted = redirect, undecrypted
 	if strict {
 		n.HSTS = r.hsts
 	}

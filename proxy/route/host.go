@@ -27,7 +27,9 @@ type hostRest struct {
 	keepsWildcards bool
 	loose          *pathSet // the same paths spelled loosely, if that differs
 	cert           *tls.Certificate
-	clients        *clientCAs // nil: they are asked for no certificate
+	clients        *clientCAs   // nil: they are asked for no certificate
+	passed         *Passthrough // nil: connections are decrypted
+	ciphers        []uint16     // of handshakes; nil: as for all
 }
 
 // A smallHost is a host together with the text and the few paths that most hosts

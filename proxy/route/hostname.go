@@ -3,8 +3,6 @@ package route
 import (
 	"net/netip"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // invalidHost says what is wrong with the host of a rule, or nothing. The API
@@ -43,5 +41,3 @@ func matchesWildcard(name, pattern string) bool {
 	label, ok := strings.CutSuffix(name, rest)
 	return wildcard && ok && label != "" && label != "*" && !strings.Contains(label, ".")
 }
-
-func externalName(svc *corev1.Service) bool { return svc.Spec.Type == corev1.ServiceTypeExternalName }

@@ -178,6 +178,25 @@ func parseUpstreamVerify(s *settings, value string) (err error) {
 	return err
 }
 
+func parseUpstreamProtocols(s *settings, value string) (err error) {
+	s.upstream.MinVersion, s.upstream.MaxVersion, err = tlsVersions(value)
+	return err
+}
+
+func parseUpstreamCiphers(s *settings, value string) error {
+	_, err := Ciphers(value)
+	if err == nil {
+		s.upstream.Ciphers = value
+	}
+	return err
+}
+
+func parseUpstreamDepth(s *settings, value string) (err error) {
+	s.upstream.MaxDepth, err = parseCount(value, 100)
+	s.upstream.LimitDepth = err == nil
+	return err
+}
+
 func parseUpstreamSNI(s *settings, value string) (err error) {
 	s.upstream.SendName, err = parseSwitch(value)
 	return err

@@ -30,10 +30,16 @@ type Options struct {
 	// of a host leave over, unless one of these is of the same namespace.
 	NoCatchAll bool
 
+	// NoPassthrough closes the routes of Ingresses that ask for ssl-passthrough.
+	NoPassthrough bool
+
+	// NoExternalName closes routes to Services of type ExternalName.
+	NoExternalName bool
+
 	// Now judges certificates. If it is zero, none expires.
 	Now time.Time
 }
 
 func (o Options) sameSharing(p Options) bool {
-	return o.FirstNamespace == p.FirstNamespace && o.NoCatchAll == p.NoCatchAll
+	return o.FirstNamespace == p.FirstNamespace && o.NoCatchAll == p.NoCatchAll && o.NoPassthrough == p.NoPassthrough && o.NoExternalName == p.NoExternalName
 }

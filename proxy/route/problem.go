@@ -26,5 +26,6 @@ const (
 	HostOwned             = "HostOwned"             // another namespace has the host
 	AliasUnused           = "AliasUnused"           // the host has rules of its own
 	CanaryUnused          = "CanaryUnused"          // the canary gets no requests
+	PassthroughUnused     = "PassthroughUnused"     // TLS for the host, or a path of it, does not reach the backend
 	RouteClosed           = "RouteClosed"           // the route answers 503
 )

@@ -57,6 +57,8 @@ type settings struct {
 	limitCode      int  // limit-req-status-code
 	limitConnCode  int  // limit-conn-status-code
 	compress       compressOptions
+	passthrough    passthroughOptions
+	ciphers        []uint16 // ssl-ciphers
 }
 
 // defaults are the settings of an Ingress without annotations where no ConfigMap

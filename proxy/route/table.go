@@ -64,6 +64,10 @@ type Route struct {
 	// Forwarding is how its requests are forwarded; nil: as all are.
 	Forwarding *exchange.Forwarding
 
+	// Undecrypted refuses requests over TLS that ends here: it is meant to end at the
+	// backend, see Passthrough.
+	Undecrypted bool
+
 	// Unlogged keeps its requests out of the access log.
 	Unlogged bool
 

@@ -1,8 +1,12 @@
 package route
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/base64"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -13,13 +17,20 @@ type TLSPolicy struct {
 	MinVersion, MaxVersion uint16
 	// Ciphers are those before TLS 1.3, whose own are not for choosing; nil: Go's.
 	Ciphers []uint16
+	// NoTickets gives clients no session tickets: each handshake is a full one.
+	NoTickets bool
+	// TicketKey seals and opens them instead of the keys that all proxies share; nil:
+	// those do.
+	TicketKey *[32]byte
+	// Staple sends OCSP responses along with certificates that name a responder.
+	Staple bool
 	// RejectUnknown ends handshakes for server names that no Ingress has.
 	RejectUnknown bool
 }
 
 // isZero reports whether p asks for nothing.
 func (p *TLSPolicy) isZero() bool {
-	return p.MinVersion == 0 && p.MaxVersion == 0 && p.Ciphers == nil && !p.RejectUnknown
+	return p.MinVersion == 0 && p.MaxVersion == 0 && p.Ciphers == nil && !p.NoTickets && p.TicketKey == nil && !p.Staple && !p.RejectUnknown
 }
 
 // tlsPolicy returns what w says of TLS, nil for nothing.
@@ -30,44 +41,82 @@ func (w *wide) tlsPolicy() *TLSPolicy {
 	return &w.policy
 }
 
-// parseVersions reads ssl-protocols: a list of versions without a gap.
-func parseVersions(w *wide, value string) error {
+// parseVersions reads ssl-protocols.
+func parseVersions(w *wide, value string) (err error) {
+	w.policy.MinVersion, w.policy.MaxVersion, err = tlsVersions(value)
+	return err
+}
+
+// tlsVersions reads a list of versions without a gap.
+func tlsVersions(value string) (least, most uint16, err error) {
 	names := []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
 	listed := make([]bool, len(names))
 	for name := range strings.FieldsSeq(value) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
+			return 0, 0, fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
 		}
 		listed[i] = true
 	}
 	first := slices.Index(listed, true)
+	if first < 0 {
+		return 0, 0, errors.New("it lists no version")
+	}
 	last := first
 	for last+1 < len(listed) && listed[last+1] {
 		last++
 	}
 	if slices.Contains(listed[last+1:], true) {
-		return fmt.Errorf("%q leaves a version out between others", value)
+		return 0, 0, fmt.Errorf("%q leaves a version out between others", value)
 	}
-	w.policy.MinVersion, w.policy.MaxVersion = tls.VersionTLS10+uint16(first), tls.VersionTLS10+uint16(last)
-	return nil
+	return tls.VersionTLS10 + uint16(first), tls.VersionTLS10 + uint16(last), nil
 }
 
-// parseCiphers reads ssl-ciphers: OpenSSL's names with colons. Those that Go does not
-// have, such as all with plain Diffie-Hellman, are left out, as OpenSSL does.
-func parseCiphers(w *wide, value string) error {
+// parseCiphers reads ssl-ciphers.
+func parseCiphers(w *wide, value string) (err error) {
+	w.policy.Ciphers, err = Ciphers(value)
+	return err
+}
+
+// Ciphers reads a list of suites before TLS 1.3 in OpenSSL's words: names, DEFAULT,
+// HIGH or ALL for those that Go has, and with ! or - what is left out. Suites that Go
+// does not have, such as all with plain Diffie-Hellman, are passed over, as OpenSSL
+// does. Their order is Go's own.
+func Ciphers(value string) ([]uint16, error) {
 	known := openSSLCiphers()
-	var list []uint16
-	for name := range strings.SplitSeq(value, ":") {
-		if id, ok := known[strings.TrimSpace(name)]; ok {
-			list = append(list, id)
+	chosen := map[uint16]bool{}
+	some := false
+	for word := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ':' || r == ',' || r == ' ' }) {
+		name := strings.TrimLeft(word, "!-")
+		id, there := known[name]
+		switch {
+		case name != word && there:
+			delete(chosen, id)
+		case name != word && !leavesOutNothing(name):
+			return nil, fmt.Errorf("%q leaves out more than single suites, which is not understood", word)
+		case name != word:
+		case name == "DEFAULT", name == "HIGH", name == "ALL":
+			some = true
+			for _, id := range known {
+				chosen[id] = true
+			}
+		case there:
+			some, chosen[id] = true, true
 		}
 	}
-	if list == nil {
-		return fmt.Errorf("none of %q is a cipher suite that is known", value)
+	if !some || len(chosen) == 0 {
+		return nil, fmt.Errorf("none of %.200q is a cipher suite that is known", value)
 	}
-	w.policy.Ciphers = list
-	return nil
+	return slices.Sorted(maps.Keys(chosen)), nil
+}
+
+// leavesOutNothing reports whether no suite that Go has belongs to a group of
+// OpenSSL's.
+func leavesOutNothing(group string) bool {
+	return slices.Contains([]string{
+		"aNULL", "eNULL", "NULL", "ADH", "AECDH", "EXP", "EXPORT", "LOW", "MEDIUM", "DES", "3DES", "RC2", "RC4", "MD5", "PSK", "SRP", "DSS", "aDSS",
+		"IDEA", "SEED", "CAMELLIA", "ARIA", "DH", "DHE", "EDH", "kDHE", "kEDH", "kRSA", "kDH", "kECDH", "aDH", "aECDH", "SSLv2", "KRB5", "CBC3",
+	}, group)
 }
 
 // openSSLCiphers are the suites before TLS 1.3 that Go still has and finds safe
@@ -85,6 +134,29 @@ func openSSLCiphers() map[string]uint16 {
 		"ECDHE-ECDSA-AES256-SHA":        tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA,
 		"ECDHE-RSA-AES256-SHA":          tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
 	}
+}
+
+func parseTickets(w *wide, value string) error {
+	on, err := parseBool(value)
+	w.policy.NoTickets = err == nil && !on
+	return err
+}
+
+// parseTicketKey reads ssl-session-ticket-key: 48 or 80 bytes in base64, as nginx has
+// them. What seals is made of all of them.
+func parseTicketKey(w *wide, value string) error {
+	raw, err := base64.StdEncoding.DecodeString(value)
+	if err != nil || len(raw) != 48 && len(raw) != 80 {
+		return errors.New("it is not 48 or 80 bytes in base64") // which says nothing of its content
+	}
+	key := sha256.Sum256(append([]byte("quayside ssl-session-ticket-key\x00"), raw...))
+	w.policy.TicketKey = &key
+	return nil
+}
+
+func parseStaple(w *wide, value string) (err error) {
+	w.policy.Staple, err = parseBool(value)
+	return err
 }
 
 func parseRejectUnknown(w *wide, value string) (err error) {

@@ -46,6 +46,8 @@ type part struct {
 	tls      bool     // a tls entry is about this host
 	aliasOf  *part    // where rank is byAlias
 	pair     *keyPair // the certificate it brings, if usable
+	passed   *Passthrough
+	ciphers  []uint16 // towards clients; nil: it says nothing
 }
 
 // rank is by what a part names its host: one counts only where there is none that
@@ -107,6 +109,9 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	if b.settings.dropped {
 		return b.unit
 	}
+	if b.settings.passthrough.on && w.t.state.options.NoPassthrough {
+		b.problem(b.settings.close("ssl-passthrough", "asks for what --enable-ssl-passthrough=false forbids"))
+	}
 	b.filters, b.forwarding = b.settings.filtersOf(), b.settings.forwardingOf()
 	b.errors = b.errorPage()
 	b.rules()
@@ -114,6 +119,8 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		b.bothNames()
 		b.defaultBackend()
 		b.otherNames()
+		b.passthrough()
+		b.ciphers()
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
 		}
@@ -259,6 +266,7 @@ func (b *unitBuilder) bothNames() {
 		if r.Closed == "" {
 			b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[r.Backend]))
 		}
+		r.Undecrypted = false // nothing of it goes to the backend
 		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: orElse(b.settings.tls.redirectCode, 308)}
 		d := b.part(other)
 		d.rank = byWWW
@@ -296,7 +304,8 @@ func (b *unitBuilder) defaultBackend() {
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
 	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
 		RedirectCode: b.settings.tls.redirectCode, plain: b.settings.tls.plain, hsts: b.settings.tls.header,
-		Filters: b.filters, Forwarding: b.forwarding, Errors: b.errors, Unlogged: b.settings.unlogged, nginx: b.class.Nginx, guarded: b.settings.guards()}
+		Filters: b.filters, Forwarding: b.forwarding, Errors: b.errors, Unlogged: b.settings.unlogged, nginx: b.class.Nginx, guarded: b.settings.guards(),
+		Undecrypted: b.settings.passthrough.on}
 	b.rewrite(r)
 	backend, fault := b.backend(be)
 	r.Service, r.Port = backend.Service, backend.Port.String()
@@ -332,7 +341,7 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 		return backend, finding{MissingService, fmt.Sprintf("Service %s does not exist", key)}
 	}
 	if externalName(svc) {
-		return backend, finding{UnsupportedBackend, fmt.Sprintf("Service %s is of type ExternalName, which is not supported yet", key)}
+		return b.external(backend, svc)
 	}
 	port, err := backend.Port.Find(svc)
 	if err != nil {

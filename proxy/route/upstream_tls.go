@@ -19,4 +19,11 @@ type UpstreamTLS struct {
 	// MinVersion and MaxVersion are those of crypto/tls, such as
 	// tls.VersionTLS12; 0 leaves them to it.
 	MinVersion, MaxVersion uint16
+	// Ciphers are those before TLS 1.3 as Ciphers reads them; empty: Go's own. It is
+	// text, because a slice cannot be compared.
+	Ciphers string
+	// MaxDepth, where Verify is set, is how many authorities may stand between the
+	// certificate and one that is trusted. Without LimitDepth, any number.
+	LimitDepth bool
+	MaxDepth   int
 }

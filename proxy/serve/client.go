@@ -45,7 +45,8 @@ type client struct {
 	asked   atomic.Bool // a request has arrived
 	linger  bool        // part of a request may still be coming
 	in      inbound
-	failed  bool // the TLS handshake did
+	failed  bool   // the TLS handshake did
+	ahead   []byte // was read, and is to be read again
 
 	abandon  func()          // frees what waits for an upgrade that never comes about
 	admitted *requestContext // has been told to send its body
@@ -113,6 +114,13 @@ func (c *client) SetReadDeadline(t time.Time) error {
 
 // Read implements net.Conn.
 func (c *client) Read(b []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(b, c.ahead)
+		if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
+			c.ahead = nil
+		}
+		return n, nil
+	}
 	n, err := c.Conn.Read(b)
 	if !c.secret {
 		c.in.note(n, err)
@@ -235,8 +243,10 @@ func (c *client) base() *client { return c }
 // tlsClient is a client behind TLS. fasthttp knows it by the methods of *tls.Conn.
 type tlsClient struct {
 	*tls.Conn
-	client *client
-	shown  *exchange.Handshake // set by Handshake
+	client  *client
+	shown   *exchange.Handshake // set by Handshake
+	peeked  bool                // the ClientHello was looked at
+	passing string              // the server name whose connections are handed on; empty: it is not one
 }
 
 func (c *tlsClient) base() *client { return c.client }
@@ -252,8 +262,12 @@ func (c *tlsClient) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Handshake is called by fasthttp. Who speaks plain HTTP to this port is told so.
+// Handshake is called by fasthttp. There is none with a client that is handed on. Who
+// speaks plain HTTP to this port is told so.
 func (c *tlsClient) Handshake() error {
+	if c.peek() {
+		return nil
+	}
 	err := c.Conn.Handshake()
 	c.client.failed = err != nil
 	var not tls.RecordHeaderError
@@ -265,6 +279,14 @@ func (c *tlsClient) Handshake() error {
 		c.shown = exchange.NewHandshake(state.ServerName, state.PeerCertificates)
 	}
 	return err
+}
+
+// ConnectionState is called by fasthttp.
+func (c *tlsClient) ConnectionState() tls.ConnectionState {
+	if c.passing != "" {
+		return tls.ConnectionState{NegotiatedProtocol: rawProtocol}
+	}
+	return c.Conn.ConnectionState()
 }
 
 // looksLikeHTTP reports whether what should be the head of a TLS record is the

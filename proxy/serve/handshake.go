@@ -4,10 +4,16 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
+
+// errUndecrypted ends a handshake for a name whose connections are handed on. It
+// came too late to be handed on itself: its ClientHello was too long, or the name
+// became one meanwhile.
+var errUndecrypted = errors.New("connections for this server name are not decrypted here")
 
 // policed is the configuration under a policy.
 type policed struct {
@@ -28,11 +34,23 @@ func (s *Server) policy() *tls.Config {
 	if p := s.policed.Load(); p != nil && p.by == by {
 		return p.config
 	}
-	c := s.tls.Clone()
-	c.GetConfigForClient = nil
+	c := s.keyless.Clone()
+	c.SessionTicketsDisabled = by.NoTickets
+	if by.TicketKey != nil {
+		c.SetSessionTicketKeys([][32]byte{*by.TicketKey})
+	}
 	c.MinVersion, c.MaxVersion, c.CipherSuites = cmp.Or(by.MinVersion, c.MinVersion), by.MaxVersion, by.Ciphers
 	s.policed.Store(&policed{by, c})
 	return c
+}
+
+// SetTicketKeys declares the keys of session tickets: the first seals, all open. Until
+// then they are our own; none is no change. They are those of the one configuration
+// that all handshakes begin with; the others have none and leave that to it.
+func (s *Server) SetTicketKeys(keys [][32]byte) {
+	if len(keys) > 0 {
+		s.tls.SetSessionTicketKeys(keys)
+	}
 }
 
 // configFor asks the clients of some server names for a certificate. What they show
@@ -41,21 +59,33 @@ func (s *Server) policy() *tls.Config {
 // not resumed: one that began before certificates were asked for would have none,
 // and a ticket does not say for which name it was given.
 func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if p := s.options.Passthrough; p != nil && p.PassesAny() && p.Passes(hello.ServerName) {
+		return nil, errUndecrypted
+	}
 	base := s.policy()
 	var authorities *x509.CertPool
 	var asked bool
 	if s.options.ClientCAs != nil {
 		authorities, asked = s.options.ClientCAs(hello.ServerName)
 	}
-	switch {
-	case !asked && base == s.tls:
+	var ciphers []uint16
+	if s.options.Ciphers != nil {
+		ciphers = s.options.Ciphers(hello.ServerName)
+	}
+	switch own := asked || ciphers != nil; {
+	case !own && base == s.tls:
 		return nil, nil
-	case !asked:
+	case !own:
 		return base, nil
 	}
 	c := base.Clone()
 	c.GetConfigForClient = nil
-	c.ClientAuth, c.ClientCAs, c.SessionTicketsDisabled = tls.RequestClientCert, authorities, true
+	if ciphers != nil {
+		c.CipherSuites = ciphers
+	}
+	if asked {
+		c.ClientAuth, c.ClientCAs, c.SessionTicketsDisabled = tls.RequestClientCert, authorities, true
+	}
 	return c, nil
 }
 

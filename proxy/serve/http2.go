@@ -17,12 +17,6 @@ type HTTP2 func(c net.Conn, from netip.Addr, shown *exchange.Handshake)
 // h2 is HTTP/2 in ALPN.
 const h2 = "h2"
 
-// offerHTTP2 makes clients that negotiate HTTP/2 somebody else's.
-func (s *Server) offerHTTP2() {
-	s.tls.NextProtos = append([]string{h2}, s.tls.NextProtos...)
-	s.http.NextProto(h2, s.serveHTTP2)
-}
-
 // serveHTTP2 is called by fasthttp, which waits for it like for its own
 // connections.
 func (s *Server) serveHTTP2(nc net.Conn) error {
@@ -44,17 +38,17 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 // fasthttp it looks like one with TLS: its first bytes are the negotiation.
 type plainClient struct {
 	*client
-	ahead []byte // read, and to be read again
 	knows bool
 }
 
 // Handshake is called by fasthttp. It reads as far as the preface goes on.
 func (c *plainClient) Handshake() error {
 	var got [len(preface)]byte
-	for n := 0; n < len(preface); {
+	n := 0
+	defer func() { c.ahead = got[:n] }()
+	for n < len(preface) {
 		k, err := c.client.Read(got[n:])
 		n += k
-		c.ahead = got[:n]
 		if string(got[:n]) != preface[:n] {
 			return nil
 		}
@@ -73,16 +67,6 @@ func (c *plainClient) ConnectionState() (state tls.ConnectionState) {
 		state.NegotiatedProtocol = h2
 	}
 	return state
-}
-
-// Read implements net.Conn.
-func (c *plainClient) Read(b []byte) (int, error) {
-	if len(c.ahead) == 0 {
-		return c.client.Read(b)
-	}
-	n := copy(b, c.ahead)
-	c.ahead = c.ahead[n:]
-	return n, nil
 }
 
 var _ connection = (*plainClient)(nil)

@@ -31,7 +31,10 @@ type Options struct {
 	ClientCAs func(serverName string) (authorities *x509.CertPool, asked bool)
 	// TLSPolicy, if set, returns how clients may speak TLS now; nil: as all may.
 	TLSPolicy func() *route.TLSPolicy
-	Log       *slog.Logger
+	// Ciphers, if set, returns the suites before TLS 1.3 of handshakes for a server name;
+	// nil: those of all.
+	Ciphers func(serverName string) []uint16
+	Log     *slog.Logger
 	// TrustedProxies may say who the client is in PROXY protocol headers. Nobody
 	// else is believed.
 	TrustedProxies []netip.Prefix
@@ -48,6 +51,8 @@ type Options struct {
 	// LameDuck is how long a drain goes on accepting, until the news that this
 	// proxy leaves has reached those who send it connections.
 	LameDuck time.Duration
+	// Passthrough, if set, takes the connections of some server names undecrypted.
+	Passthrough Passthrough
 	// HTTP2, if set, serves the connections that negotiate HTTP/2, and those that
 	// begin with its preface where a listener is told so.
 	HTTP2 HTTP2
@@ -70,7 +75,8 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	options   Options
 	http      fasthttp.Server
-	tls       *tls.Config
+	tls       *tls.Config // of all handshakes at first, and of the keys of tickets
+	keyless   *tls.Config // the same without keys, see SetTicketKeys
 	policed   atomic.Pointer[policed]
 	listeners listeners
 	draining  atomic.Bool
@@ -95,7 +101,11 @@ func New(o Options) *Server {
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: s.certificate,
 	}
-	if o.ClientCAs != nil || o.TLSPolicy != nil {
+	if o.HTTP2 != nil {
+		s.tls.NextProtos = append([]string{h2}, s.tls.NextProtos...)
+	}
+	s.keyless = s.tls.Clone()
+	if o.ClientCAs != nil || o.TLSPolicy != nil || o.Passthrough != nil || o.Ciphers != nil {
 		s.tls.GetConfigForClient = s.configFor
 	}
 	s.http = fasthttp.Server{
@@ -117,8 +127,9 @@ func New(o Options) *Server {
 		DisablePreParseMultipartForm: true,
 	}
 	if o.HTTP2 != nil {
-		s.offerHTTP2()
+		s.http.NextProto(h2, s.serveHTTP2) // clients that negotiate HTTP/2 are somebody else's
 	}
+	s.http.NextProto(rawProtocol, s.passOn)
 	return s
 }
 

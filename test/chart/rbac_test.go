@@ -34,11 +34,11 @@ func rights() []string {
 		"controller, everywhere: create rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io",
 		"controller, everywhere: delete list update rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io quayside-proxy-references",
 		"controller, everywhere: get clusterroles.rbac.authorization.k8s.io quayside-proxy",
-		// Leader election, and the gossip key. A create cannot be held to a name.
+		// Leader election, the gossip key and the keys of TLS session tickets. A create cannot be held to a name.
 		"controller, quayside-system: create leases.coordination.k8s.io",
 		"controller, quayside-system: get update leases.coordination.k8s.io quayside-controller",
 		"controller, quayside-system: create secrets",
-		"controller, quayside-system: get update secrets quayside-members",
+		"controller, quayside-system: get update secrets quayside-members quayside-session-tickets",
 
 		// Whose token it is that asks for the metrics, and whether he may have them.
 		"controller, everywhere: create tokenreviews.authentication.k8s.io",
@@ -58,7 +58,9 @@ func rights() []string {
 		"speaker, everywhere: patch speakerstatuses.quayside.io/status",
 		"speaker, everywhere: create events.events.k8s.io",
 
-		// The proxy writes nothing, and the chart gives it no Secret.
+		// The proxy writes nothing, and the chart gives it one Secret: the keys of TLS
+		// session tickets.
+		"proxy, quayside-system: get list watch secrets quayside-session-tickets",
 		// Namespaces, because the Ingresses of one that is terminating yield to others.
 		"proxy, everywhere: get list watch namespaces nodes",
 		"proxy, everywhere: get list watch ingressclasses.networking.k8s.io",

@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/names"
+)
+
+// outside knows what Services of type ExternalName lead to. It belongs to endpoints,
+// whose lock guards it.
+type outside struct {
+	names  *names.Resolver
+	always []netip.Addr            // never asked, whatever the cluster says
+	wanted map[snapshot.Key]string // the names of the Services that backends have
+	barred barred
+}
+
+// barred are the addresses that no name may lead to, and what they were made of.
+type barred struct {
+	nodes  snapshot.Store[*corev1.Node]
+	api    *corev1.Service
+	slices []*discoveryv1.EndpointSlice
+	addrs  map[netip.Addr]string
+}
+
+// apiServer is the Service of the API server.
+func apiServer() snapshot.Key { return snapshot.Key{Namespace: "default", Name: "kubernetes"} }
+
+// of returns what svc, of type ExternalName, leads to as c has it.
+func (o *outside) of(svc *corev1.Service, c *snapshot.Cluster) balance.External {
+	e := balance.External{Refuse: func(a netip.Addr) string { return o.barred.addrs[a] }}
+	name, err := balance.OutsideName(svc)
+	o.want(snapshot.KeyOf(svc), name)
+	if err != nil {
+		e.Why = err.Error()
+		return e
+	}
+	o.bar(c)
+	if addr, err := netip.ParseAddr(name); err == nil {
+		e.Addrs = []netip.Addr{addr}
+		return e
+	}
+	known := o.names.Lookup(name)
+	e.Addrs, e.Why = known.Addrs, known.Why
+	return e
+}
+
+// want notes the name of a Service; empty: it has none, or nobody needs it.
+func (o *outside) want(service snapshot.Key, name string) {
+	if o.wanted[service] == name {
+		return
+	}
+	o.wanted[service] = name
+	if name == "" {
+		delete(o.wanted, service)
+	}
+	var list []string
+	for _, name := range o.wanted {
+		if _, err := netip.ParseAddr(name); err != nil {
+			list = append(list, name)
+		}
+	}
+	o.names.Set(list)
+}
+
+// bar works out which addresses are barred, and reports whether they are others than
+// before.
+func (o *outside) bar(c *snapshot.Cluster) bool {
+	now := barred{nodes: c.Nodes, slices: c.SlicesOf(apiServer())}
+	now.api, _ = c.Services.Get(apiServer())
+	old := &o.barred
+	if old.addrs != nil && old.nodes == now.nodes && old.api == now.api && slices.Equal(old.slices, now.slices) {
+		return false
+	}
+	now.addrs = map[netip.Addr]string{}
+	put := func(text, why string) {
+		if a, err := netip.ParseAddr(text); err == nil {
+			now.addrs[a.Unmap()] = why
+		}
+	}
+	for _, n := range c.Nodes.All() {
+		for _, a := range n.Status.Addresses {
+			put(a.Address, "addresses of nodes are refused")
+		}
+	}
+	const api = "the address of the API server is refused"
+	if now.api != nil {
+		for _, text := range append(slices.Clone(now.api.Spec.ClusterIPs), now.api.Spec.ClusterIP) {
+			put(text, api)
+		}
+	}
+	for _, s := range now.slices {
+		for _, e := range s.Endpoints {
+			for _, text := range e.Addresses {
+				put(text, api)
+			}
+		}
+	}
+	for _, a := range o.always {
+		now.addrs[a.Unmap()] = api
+	}
+	changed := !maps.Equal(old.addrs, now.addrs)
+	o.barred = now
+	return changed
+}
+
+// resolved compiles the sets of the Services whose names may lead elsewhere now.
+func (e *endpoints) resolved() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.compileOutside()
+}
+
+func (e *endpoints) compileOutside() {
+	for _, service := range slices.Collect(maps.Keys(e.outside.wanted)) {
+		e.compileService(service)
+	}
+}

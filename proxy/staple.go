@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"cmp"
+	"crypto/tls"
+	"net/netip"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/route"
+)
+
+// certificate returns the certificate for a server name, with an OCSP response where
+// there is one.
+func (p *Proxy) certificate(serverName string) *tls.Certificate {
+	return p.stapler.With(p.dispatch.Certificate(serverName))
+}
+
+// staple has OCSP responses fetched for the certificates of a table, if it says so.
+func (p *Proxy) staple(t *route.Table) {
+	on := t.TLS != nil && t.TLS.Staple
+	if !on && !p.stapling {
+		return
+	}
+	p.stapling = on
+	var list []*tls.Certificate
+	if on {
+		for _, c := range t.Certificates() {
+			list = append(list, c)
+		}
+		list = append(list, t.Certificate(""))
+	}
+	p.stapler.Set(list)
+}
+
+// refuse says why an address outside is not asked, whatever name leads there.
+func (p *Proxy) refuse(a netip.Addr) string {
+	switch {
+	case a.IsLoopback() && !p.options.AllowLoopback:
+		return "loopback addresses are refused"
+	case a.IsUnspecified(), a.IsMulticast():
+		return "not the address of one endpoint"
+	}
+	return cmp.Or(balance.RefuseOutside(a), p.endpoints.refuses(a))
+}
+
+// refuses says why an address is not asked because of what the cluster is.
+func (e *endpoints) refuses(a netip.Addr) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seen != nil {
+		e.outside.bar(e.seen)
+	}
+	return e.outside.barred.addrs[a]
+}
