@@ -67,7 +67,7 @@ func TestExternalName(t *testing.T) {
 	said("many.test", 200, "one uri=/")
 	said("named.test", 200, "one uri=/")
 	said("literal.test", 200, "one uri=/")
-	said("nameless.test", 503, "has no port other")
+	said("nameless.test", 503, "no port other")
 	said("gone.test", 503, "has no address in DNS")
 	said("local.test", 503, "it is the proxy itself")
 	said("odd.test", 503, "is not a DNS name")

@@ -58,7 +58,7 @@ func (p PortRef) Outside(svc *corev1.Service) (uint16, error) {
 		}
 	}
 	if number < 1 || number > 65535 {
-		return 0, fmt.Errorf("Service %s/%s is of type ExternalName and has no port %s: give its number", svc.Namespace, svc.Name, p)
+		return 0, fmt.Errorf("no port %s in Service %s/%s, which stands for a name outside: give its number", p, svc.Namespace, svc.Name)
 	}
 	return uint16(number), nil
 }
