@@ -64,7 +64,7 @@ e2e: ## the tests in the lab; skipped, or with CI set failed, where none can run
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 25m ./test/e2e
 
 soak: ## the same with the lengths that the issues name
-	QUAYSIDE_SOAK=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout 6h -v ./controller/assign ./speaker/... ./test/e2e
+	QUAYSIDE_SOAK=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout 6h -v ./controller/assign ./speaker/... ./proxy ./test/e2e
 
 lab: ## a cluster with Quayside in it, and a shell on its LAN; ARGS='-nodes 5 -kube-proxy iptables -ipv6'
 	CGO_ENABLED=0 $(GO) run ./test/lab/up $(ARGS)
