@@ -436,6 +436,48 @@ func TestWebSocketIsLogged(t *testing.T) {
 	eventually(t, "the tunnel is logged", func() bool { return slices.Contains(lines.lines(), "GET /chat HTTP/2.0|101 10") })
 }
 
+// A drain lets tunnels go on until the grace period has passed, and then ends them,
+// wherever they stand.
+func TestWebSocketDrains(t *testing.T) {
+	heard := make(chan error, 1)
+	var c *framedClient
+	t.Run("serve", func(inner *testing.T) {
+		p, _ := serveChat(inner, scriptedPod(t, func(c *net.TCPConn, in *bufio.Reader) {
+			for {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					heard <- err
+					return
+				}
+				io.WriteString(c, line)
+			}
+		}), func(o *proxy.Options) { o.GracePeriod = 500 * time.Millisecond })
+		c = dialFramed(t, bound(p, false))
+		c.connect(1, "/")
+		c.hear(1, "200 ")
+		c.fr.WriteData(1, false, []byte("before\n"))
+		c.hear(1, "before\n")
+		inner.Cleanup(func() { // the drain is after this
+			go func() { c.fr.WriteData(1, false, []byte("meanwhile\n")) }()
+		})
+	})
+	c.hear(1, "meanwhile\n")
+	select {
+	case <-heard:
+	case <-time.After(20 * time.Second):
+		t.Error("the pod was not told")
+	}
+	for {
+		f, err := c.fr.ReadFrame()
+		if err != nil {
+			break
+		}
+		if _, ok := f.(*http2.DataFrame); ok {
+			t.Error("there is more")
+		}
+	}
+}
+
 // acceptFor is what a server answers to a key (RFC 6455 section 4.2.2).
 func acceptFor(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
