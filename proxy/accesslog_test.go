@@ -122,11 +122,10 @@ func TestAccessLogOverTheWire(t *testing.T) {
 		"127.0.0.1 https b.example GET /two?x HTTP/2.0|200 4000 ",
 		"127.0.0.1 http b.example GET /two?x HTTP/2.0|200 4000 ",
 	}
-	eventually(t, "all are logged", func() bool { return len(ours(log)) >= len(want) })
-	for _, w := range want {
-		if !slices.ContainsFunc(ours(log), func(line string) bool { return strings.HasPrefix(line, w) }) {
-			t.Errorf("no line %q in\n%s", w, strings.Join(ours(log), "\n"))
-		}
+	for _, w := range want { // a request that nobody sent may have a line, too
+		eventually(t, fmt.Sprintf("%q is logged", w), func() bool {
+			return slices.ContainsFunc(ours(log), func(line string) bool { return strings.HasPrefix(line, w) })
+		})
 	}
 }
 

@@ -150,7 +150,7 @@ func wideClients() []wideOption {
 		{key: "reuse-port", unset: "true", effect: noOp, doc: "listeners per process"},
 		{key: "bind-address", effect: ignored, doc: "addresses to listen on; here the flags --http and --https"},
 		{key: "disable-ipv6", unset: "false", effect: ignored, doc: "do not listen on IPv6"},
-		{key: "disable-ipv6-dns", unset: "false", effect: noOp, doc: "names are not looked up here"},
+		{key: "disable-ipv6-dns", unset: "false", effect: noOp, doc: "look names up for IPv4 addresses only", differ: "both are looked up, and an address that cannot be reached is passed over"},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	source "quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/cluster/tickets"
 	"quayside.io/test/certificate"
 	"quayside.io/test/lab"
 )
@@ -62,12 +63,13 @@ func mayRead(t *testing.T, c *lab.Cluster, when string, want ...string) {
 }
 
 // A proxy may read the Secrets of namespaces with an Ingress that it serves, and
-// no others: not those of a bystander, and of Quayside's own namespace only what an
-// Ingress names, which the gossip key cannot be.
+// no others: not those of a bystander, and of Quayside's own namespace only the keys
+// of session tickets, which the controller has made, and what an Ingress names, which
+// the gossip key cannot be.
 func TestProxyReadsSecretsWhereItsIngressesAre(t *testing.T) {
 	beside(t)
 	e := quayside(t, "nftables")
-	const bystander = "bystander"
+	const bystander, shared = "bystander", lab.SystemNamespace + "/" + tickets.Name
 	makeNamespace(t, e.Cluster, bystander)
 	secrets := func(namespace string, names ...string) {
 		for _, name := range names {
@@ -78,7 +80,7 @@ func TestProxyReadsSecretsWhereItsIngressesAre(t *testing.T) {
 	secrets(lab.SystemNamespace, "named")
 	roots := e.tlsSecret("tls", "shop.example.com")
 	secrets(e.Namespace(), "other")
-	mayRead(t, e.Cluster, "without any Ingress")
+	mayRead(t, e.Cluster, "without any Ingress", shared)
 
 	e.serve("shop")
 	e.Apply(clusterIPServices("shop") + `
@@ -90,7 +92,7 @@ spec:
   tls: [{hosts: [shop.example.com], secretName: tls}]
   rules: [{host: shop.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 3000}}}}]}}]
 `)
-	inNamespace := []string{e.Namespace() + "/other", e.Namespace() + "/tls"}
+	inNamespace := []string{shared, e.Namespace() + "/other", e.Namespace() + "/tls"}
 	mayRead(t, e.Cluster, "with an Ingress", inNamespace...)
 	address, laptop := e.ingressAddress("shop"), e.Client("laptop")
 	e.Eventually(settle, func() error {
@@ -116,7 +118,7 @@ spec:
 			t.Fatal(err)
 		}
 	}
-	mayRead(t, e.Cluster, "once the Ingresses are gone")
+	mayRead(t, e.Cluster, "once the Ingresses are gone", shared)
 }
 
 // The controller grants by name, too, with the chart's rights and no more, and what
