@@ -28,13 +28,7 @@ import (
 // implies, and this proxy the same, and compares status, fields and body of the
 // response, and all that the backend was sent.
 func TestSameAsNginx(t *testing.T) {
-	binary, err := exec.LookPath("nginx")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("nginx is not installed (Debian package nginx): ", err)
-		}
-		t.Skip("nginx is not installed (Debian package nginx): ", err)
-	}
+	binary := findNginx(t)
 	places := map[string]string{}
 	files, p := start(t, func(o *proxy.Options) { o.Routes.Classes.Adopt = []string{ingressclass.NginxController} })
 	for _, name := range []string{"web", "new", "errors", "gate"} {
@@ -74,6 +68,19 @@ func TestSameAsNginx(t *testing.T) {
 		t.Errorf("%d requests", asked)
 	}
 	t.Logf("%d configurations, %d requests", len(sameCases()), asked)
+}
+
+// findNginx returns Debian's nginx.
+func findNginx(t *testing.T) string {
+	t.Helper()
+	binary, err := exec.LookPath("nginx")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("nginx is not installed (Debian package nginx): ", err)
+		}
+		t.Skip("nginx is not installed (Debian package nginx): ", err)
+	}
+	return binary
 }
 
 // sameUsers may pass: ann, whose password is "test".
@@ -141,12 +148,7 @@ func startNginx(t *testing.T, binary string, backends map[string]string) string 
 	if err := os.WriteFile(users, []byte(sameUsers), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var conf bytes.Buffer
-	fmt.Fprintf(&conf, "user root; daemon off; master_process off; worker_processes 1; pid %s/pid; error_log %s/error crit;\nevents { worker_connections 256; }\nhttp {\naccess_log off; server_names_hash_bucket_size 128;\n", dir, dir)
-	conf.WriteString("map $http_x_request_id $name { default $http_x_request_id; \"\" $request_id; }\n")
-	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-		fmt.Fprintf(&conf, "%s_temp_path %s/%s;\n", kind, dir, kind)
-	}
+	var conf strings.Builder
 	pairs := []string{"LISTEN", addr, "USERS", users}
 	for name, at := range backends {
 		pairs = append(pairs, name, at)
@@ -154,7 +156,20 @@ func startNginx(t *testing.T, binary string, backends map[string]string) string 
 	for i, c := range sameCases() {
 		conf.WriteString(sameText(i, sameServer(i, c, addr), strings.NewReplacer(pairs...)))
 	}
-	conf.WriteString("}\n")
+	runNginx(t, binary, dir, addr, conf.String())
+	return addr
+}
+
+// runNginx runs an nginx with some servers, of which one listens at addr.
+func runNginx(t *testing.T, binary, dir, addr, servers string) {
+	t.Helper()
+	var conf bytes.Buffer
+	fmt.Fprintf(&conf, "user root; daemon off; master_process off; worker_processes 1; pid %s/pid; error_log %s/error crit;\nevents { worker_connections 256; }\nhttp {\naccess_log off; server_names_hash_bucket_size 128;\n", dir, dir)
+	conf.WriteString("map $http_x_request_id $name { default $http_x_request_id; \"\" $request_id; }\n")
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		fmt.Fprintf(&conf, "%s_temp_path %s/%s;\n", kind, dir, kind)
+	}
+	conf.WriteString(servers + "}\n")
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, conf.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
@@ -179,7 +194,6 @@ func startNginx(t *testing.T, binary string, backends map[string]string) string 
 		}
 		return err == nil
 	})
-	return addr
 }
 
 // sameServer is the configuration of a case.

@@ -164,7 +164,7 @@ func (f *clientCert) judge(h *exchange.Handshake, now time.Time) *shown {
 		s.verify, s.until = "SUCCESS", until
 	} else {
 		s.stranger = isStranger(err)
-		s.verify, s.until = "FAILED:"+reasonOf(leaf, err), now.Add(time.Minute) // it may be too early
+		s.verify, s.until = "FAILED:"+reasonOf(h.Chain, err), now.Add(time.Minute) // it may be too early
 	}
 	h.Remember(f.ClientCert, s)
 	return s

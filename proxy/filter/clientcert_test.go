@@ -189,7 +189,7 @@ func TestReasons(t *testing.T) {
 	self := certificate.Root(t, "self")
 	ex := shows(t, self.Client(t, pkix.Name{CommonName: "x\r\ny"}, nil), time.Now())
 	f := asking(ClientCert{Mode: ClientUnverified}, root)
-	if !f.Request(ex) || string(ex.Request.Header.Get("ssl-client-verify")) != "FAILED:unable to get local issuer certificate" ||
+	if !f.Request(ex) || string(ex.Request.Header.Get("ssl-client-verify")) != "FAILED:unable to verify the first certificate" ||
 		!strings.HasPrefix(string(ex.Request.Header.Get("ssl-client-subject-dn")), `CN=x\0D\0A`) {
 		t.Errorf("%d %q", ex.Response.Status, ex.Request.Header.Fields())
 	}

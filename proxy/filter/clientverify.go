@@ -111,20 +111,23 @@ func (c *ClientCert) listOf(issuer *x509.Certificate, now time.Time) *CRL {
 }
 
 // isStranger reports whether all that is wrong with a certificate is that nobody
-// who signed it is known.
+// who signed it is known, within the depth.
 func isStranger(err error) bool {
 	var unknown x509.UnknownAuthorityError
-	return errors.As(err, &unknown)
+	return errors.As(err, &unknown) || errors.Is(err, errTooLong)
 }
 
 // reasonOf is what the upstream is told, in OpenSSL's words. Nothing of it comes
 // out of the certificate.
-func reasonOf(leaf *x509.Certificate, err error) string {
+func reasonOf(chain []*x509.Certificate, err error) string {
+	leaf := chain[0]
 	switch {
 	case !isStranger(err):
 		return "certificate verify failed" // such a request goes no further
 	case bytes.Equal(leaf.RawSubject, leaf.RawIssuer):
 		return "self-signed certificate"
+	case len(chain) == 1:
+		return "unable to verify the first certificate"
 	}
 	return "unable to get local issuer certificate"
 }
