@@ -36,6 +36,21 @@ func BenchmarkCPUPerRequest(b *testing.B) {
 	}
 }
 
+// Each set does what it says in both, or its cost would be that of nothing.
+func TestOptionSetsAct(t *testing.T) {
+	for _, s := range optionSets() {
+		if s.name != "none" && (len(s.annotations) == 0 || s.location == "") {
+			t.Errorf("%s asks for nothing", s.name)
+		}
+		if found, err := optionsNamed(s.name); err != nil || found.name != s.name {
+			t.Errorf("%s is not found: %v", s.name, err)
+		}
+	}
+	if _, err := optionsNamed("other"); err == nil {
+		t.Error("a set that there is not is found")
+	}
+}
+
 // The figure is the middle of the rounds, not the best of them, and the ratio is
 // that of rounds that ran one after the other.
 func TestTheMedianCounts(t *testing.T) {

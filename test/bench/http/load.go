@@ -15,9 +15,17 @@ type loaded struct {
 	errors   string
 }
 
-func load(ctx context.Context, addr string, d time.Duration) (loaded, error) {
-	cmd := exec.CommandContext(ctx, "taskset", "-c", loadCore, "wrk", "--latency",
-		"--timeout", "30s", "-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", max(1, int(d.Seconds()))), "http://"+addr+"/")
+// load sends the requests of a set by wrk.
+func (s *optionSet) load(ctx context.Context, addr string, d time.Duration) (loaded, error) {
+	args := []string{"-c", loadCore, "wrk", "--latency", "--timeout", "30s", "-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", max(1, int(d.Seconds())))}
+	for _, field := range s.fields {
+		args = append(args, "-H", field)
+	}
+	path := "/"
+	if s.name != "" {
+		path = askedPath
+	}
+	cmd := exec.CommandContext(ctx, "taskset", append(args, "http://"+addr+path)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return loaded{}, fmt.Errorf("wrk: %w: %s", err, out)

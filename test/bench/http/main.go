@@ -11,8 +11,13 @@
 // With -http2 clients speak HTTP/2 over TLS: h2load has 16 connections with 100
 // streams each, and HAProxy is left out.
 //
+// With -options Quayside and nginx are measured with each of the cheap options of an
+// Ingress, and with all of them at once (see options.go); what one adds is the
+// difference to the line "none". -options NAME measures that set alone.
+//
 //	go run ./test/bench/http
 //	go run ./test/bench/http -http2
+//	go run ./test/bench/http -options each
 package main
 
 import (
@@ -48,23 +53,44 @@ func main() {
 	case "backend":
 		err = serveBackend(backendAddr)
 	case "quayside":
-		err = serveQuayside(ctx, quaysideAddr, backendAddr)
+		err = serveQuayside(ctx, quaysideAddr, backendAddr, os.Getenv(optionsVariable))
 	default:
 		duration := flag.Duration("duration", 3*time.Second, "how long each proxy is measured")
 		rounds := flag.Int("rounds", 5, "how often; the median counts")
 		profile := flag.String("cpuprofile", "", "write a CPU profile of Quayside to this file")
 		only := flag.String("only", "", "measure this proxy alone")
 		http2 := flag.Bool("http2", false, "clients speak HTTP/2 over TLS")
+		options := flag.String("options", "", "measure with a set of options, or with each")
 		flag.Parse()
-		var measured []series
-		if measured, err = compare(ctx, plan{*duration, *rounds, *profile, *only, *http2}); err == nil {
-			print(os.Stdout, measured)
-		}
+		err = run(ctx, plan{*duration, *rounds, *profile, *only, *http2, *options})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
 		os.Exit(1)
 	}
+}
+
+// run measures and prints, once for each set of options.
+func run(ctx context.Context, p plan) error {
+	names := []string{p.options}
+	if p.options == "each" {
+		names = names[:0]
+		for _, s := range optionSets() {
+			names = append(names, s.name)
+		}
+	}
+	for _, name := range names {
+		p.options = name
+		measured, err := compare(ctx, p)
+		if err != nil {
+			return err
+		}
+		if name != "" {
+			fmt.Printf("\noptions: %s\n", name)
+		}
+		print(os.Stdout, measured)
+	}
+	return nil
 }
 
 type plan struct {
@@ -73,6 +99,7 @@ type plan struct {
 	profile  string
 	only     string
 	http2    bool
+	options  string // the name of a set; empty: none
 }
 
 // tool is what makes the load.
@@ -120,7 +147,11 @@ func compare(ctx context.Context, p plan) ([]series, error) {
 	// The peers take turns, so that a busy minute of the machine hits all.
 	var all []series
 	for round := range p.rounds {
-		for i, peer := range peers(dir, p) {
+		list, err := peers(dir, p)
+		if err != nil {
+			return nil, err
+		}
+		for i, peer := range list {
 			if round == 0 {
 				all = append(all, series{name: peer.name})
 			}
@@ -133,10 +164,10 @@ func compare(ctx context.Context, p plan) ([]series, error) {
 			}
 			all[i].rounds = append(all[i].rounds, r)
 		}
-	}
-	for _, peer := range peers(dir, plan{http2: p.http2}) {
-		if peer.missing != "" {
-			fmt.Printf("%s is left out: %s\n", peer.name, peer.missing)
+		for _, peer := range list {
+			if peer.missing != "" && round == 0 {
+				fmt.Printf("%s is left out: %s\n", peer.name, peer.missing)
+			}
 		}
 	}
 	return slices.DeleteFunc(all, func(s series) bool { return len(s.rounds) == 0 }), nil
@@ -187,7 +218,11 @@ func spread(values []float64) string {
 
 // measure starts a proxy, warms it up, and loads it.
 func measure(ctx context.Context, p peer, how plan) (result, error) {
-	d, load := how.duration, load
+	options, err := optionsNamed(how.options)
+	if err != nil {
+		return result{}, err
+	}
+	d, load := how.duration, options.load
 	if how.http2 {
 		load = loadHTTP2
 	}

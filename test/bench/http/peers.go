@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -34,21 +35,26 @@ type peer struct {
 	missing string // why it cannot be measured
 }
 
-func peers(dir string, p plan) []peer {
+func peers(dir string, p plan) ([]peer, error) {
+	options, err := optionsNamed(p.options)
+	if err != nil {
+		return nil, err
+	}
 	ours := peer{name: "quayside", addr: quaysideAddr, command: selfAs("quayside", p.profile)}
+	ours.command.Env = append(ours.command.Env, optionsVariable+"="+p.options)
 	if p.http2 {
 		ours.command.Env = append(ours.command.Env, http2Variable+"=1")
-		nginx := external("nginx", nginxAddr, dir, nginxConfig(dir, true), "-c", "%s", "-p", dir)
+		nginx := external("nginx", nginxAddr, dir, nginxConfig(dir, true, &options), "-c", "%s", "-p", dir)
 		if err := writeCertificate(dir); err != nil {
 			nginx.missing = err.Error()
 		}
-		return []peer{ours, nginx}
+		return []peer{ours, nginx}, nil
 	}
-	return []peer{
-		ours,
-		external("nginx", nginxAddr, dir, nginxConfig(dir, false), "-c", "%s", "-p", dir),
-		external("haproxy", haproxyAddr, dir, haproxyConfig(), "-f", "%s"),
+	list := []peer{ours, external("nginx", nginxAddr, dir, nginxConfig(dir, false, &options), "-c", "%s", "-p", dir)}
+	if p.options != "" {
+		return list, os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o644)
 	}
+	return append(list, external("haproxy", haproxyAddr, dir, haproxyConfig(), "-f", "%s")), nil
 }
 
 // selfAs is this program in another role.
@@ -90,7 +96,11 @@ func external(name, addr, dir, config string, args ...string) peer {
 
 // nginxConfig is that of ingress-nginx as far as it concerns one request: keep
 // alive on both sides and the same forwarding headers.
-func nginxConfig(dir string, http2 bool) string {
+func nginxConfig(dir string, http2 bool, options *optionSet) string {
+	host := "proxy_set_header Host $http_host;"
+	if strings.Contains(options.location, "set_header Host") {
+		host = ""
+	}
 	listen := nginxAddr
 	if http2 {
 		listen += fmt.Sprintf(" ssl http2; ssl_certificate %[1]s/tls.crt; ssl_certificate_key %[1]s/tls.key; ssl_protocols TLSv1.3", dir)
@@ -105,14 +115,16 @@ http {
   access_log off;
   client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
   keepalive_requests 100000000;
+  %[4]s
   upstream backend { server %[2]s; keepalive 320; keepalive_requests 100000000; }
   server {
     listen %[3]s;
-    location / {
+    location %[5]s {
+      %[6]s
       proxy_http_version 1.1;
       proxy_buffering off;
       proxy_set_header Connection "";
-      proxy_set_header Host $http_host;
+      %[7]s
       proxy_set_header X-Request-ID $request_id;
       proxy_set_header X-Real-IP $remote_addr;
       proxy_set_header X-Forwarded-For $remote_addr;
@@ -125,7 +137,7 @@ http {
     }
   }
 }
-`, dir, backendAddr, listen)
+`, dir, backendAddr, listen, options.config(options.http, dir), options.place(), options.config(options.location, dir), host)
 }
 
 func haproxyConfig() string {

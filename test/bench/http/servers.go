@@ -64,7 +64,11 @@ func serveBackend(addr string) error {
 }
 
 // serveQuayside is the proxy over one Ingress, as `quayside up` runs it.
-func serveQuayside(ctx context.Context, addr, backend string) error {
+func serveQuayside(ctx context.Context, addr, backend, options string) error {
+	set, err := optionsNamed(options)
+	if err != nil {
+		return err
+	}
 	if path := os.Getenv(profileVariable); path != "" {
 		f, err := os.Create(path)
 		if err != nil {
@@ -86,7 +90,7 @@ func serveQuayside(ctx context.Context, addr, backend string) error {
 	if err != nil {
 		return err
 	}
-	putObjects(files, netip.MustParseAddrPort(backend))
+	putObjects(files, netip.MustParseAddrPort(backend), &set)
 	o := proxy.Options{Source: files.Source, HTTP: addr, AllowLoopback: true, GracePeriod: time.Second}
 	if os.Getenv(http2Variable) != "" {
 		o.HTTP, o.HTTPS, o.HTTP2 = "", addr, true
@@ -101,7 +105,7 @@ func serveQuayside(ctx context.Context, addr, backend string) error {
 	return g.Wait()
 }
 
-func putObjects(files *cluster.Files, backend netip.AddrPort) {
+func putObjects(files *cluster.Files, backend netip.AddrPort, options *optionSet) {
 	class, name, port := "quayside", "", int32(backend.Port())
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "web"}
 	slice := meta
@@ -113,11 +117,11 @@ func putObjects(files *cluster.Files, backend netip.AddrPort) {
 			Ports:     []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{backend.Addr().String()}}},
 		},
-		&networkingv1.Ingress{ObjectMeta: meta, Spec: networkingv1.IngressSpec{
-			IngressClassName: &class,
-			DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
-				Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80},
-			}},
-		}},
 	)
+	options.put(files, &networkingv1.Ingress{ObjectMeta: meta, Spec: networkingv1.IngressSpec{
+		IngressClassName: &class,
+		DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+			Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80},
+		}},
+	}})
 }
