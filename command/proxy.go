@@ -27,8 +27,10 @@ type proxyFlags struct {
 	trusted       []string
 	proxyProtocol bool
 	http2, h2c    bool
+	redirectPort  int
 	grace         time.Duration
 	accessLog     accessLogFlags
+	bodyFiles     bodyFileFlags
 	errorDetail   string
 }
 
@@ -49,7 +51,9 @@ func (f *proxyFlags) add(flags *pflag.FlagSet, errorDetail string) {
 	flags.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "expect the PROXY protocol, v1 or v2, from trusted proxies")
 	flags.BoolVar(&f.http2, "http2", true, "offer HTTP/2 to clients of --https")
 	flags.BoolVar(&f.h2c, "h2c", false, "serve HTTP/2 on --http as well, to clients that know it beforehand; needs --http2")
+	flags.IntVar(&f.redirectPort, "redirect-port", 443, "port of HTTPS that clients see, for redirects that use-port-in-redirects makes name it")
 	f.accessLog.add(flags)
+	f.bodyFiles.add(flags)
 	flags.StringVar(&f.errorDetail, "error-detail", errorDetail, "what bodies of errors tell clients: Minimal: no names of Services or annotations, the log has them; Full: all that is known")
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
@@ -67,6 +71,10 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	if f.errorDetail != detailMinimal && f.errorDetail != detailFull {
 		return proxy.Options{}, fmt.Errorf("%w: --error-detail %q: want %s or %s", errBadInput, f.errorDetail, detailMinimal, detailFull)
 	}
+	bodyFiles, err := f.bodyFiles.options()
+	if err != nil {
+		return proxy.Options{}, err
+	}
 	var trusted []netip.Prefix
 	for _, cidr := range f.trusted {
 		prefix, err := netip.ParsePrefix(cidr)
@@ -78,7 +86,7 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	return proxy.Options{
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		Tickets: snapshot.Key{Namespace: f.namespace, Name: tickets.Name}, Refuse: apiAddresses(), TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
-		HTTP2: f.http2, H2C: f.h2c, AccessLog: accessLog, TerseErrors: f.errorDetail == detailMinimal,
+		HTTP2: f.http2, H2C: f.h2c, RedirectPort: f.redirectPort, AccessLog: accessLog, BodyFiles: bodyFiles, TerseErrors: f.errorDetail == detailMinimal,
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }

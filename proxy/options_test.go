@@ -114,6 +114,11 @@ func optionCases() []optionCase {
 		{"proxy-next-upstream", only("proxy-next-upstream", "whenever"), "/", 200, ""},
 		{"proxy-buffer-size", only("proxy-buffer-size", "16k"), "/", 200, ""},
 		{"upstream-hash-by", only("upstream-hash-by", "$request_uri"), "/", 200, ""},
+		{"use-port-in-redirects", only("use-port-in-redirects", "true", "force-ssl-redirect", "true"), "/x?y", 308, ".test:8443/x?y"},
+		{"use-port-in-redirects", only("use-port-in-redirects", "true", "tls", "yes", "ssl-redirect", "true"), "/", 308, ".test:8443/"},
+		{"use-port-in-redirects", only("use-port-in-redirects", "false", "force-ssl-redirect", "true"), "/x", 308, ".test/x"},
+		{"use-port-in-redirects", only("use-port-in-redirects", "9443", "force-ssl-redirect", "true"), "/x", 308, ".test/x"},
+		{"use-port-in-redirects", only("use-port-in-redirects", "true"), "/x", 200, "uri=/x "},
 	}
 }
 
@@ -131,7 +136,7 @@ func echoing(name string) http.Handler {
 			return
 		}
 		io.Copy(io.Discard, r.Body)
-		fmt.Fprintf(w, "%s uri=%s host=%s prefix=%s ", name, r.RequestURI, r.Host, r.Header.Get("X-Forwarded-Prefix"))
+		fmt.Fprintf(w, "%s uri=%s host=%s prefix=%s original=%s ", name, r.RequestURI, r.Host, r.Header.Get("X-Forwarded-Prefix"), r.Header.Get("X-Original-URI"))
 	})
 }
 
@@ -163,7 +168,7 @@ func annotated(name, host string, options map[string]string) *networkingv1.Ingre
 func TestOptions(t *testing.T) {
 	files, p := start(t, func(o *proxy.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-		o.HTTP2, o.H2C = true, true
+		o.HTTP2, o.H2C, o.RedirectPort = true, true, 8443
 	})
 	const hash = "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M="
 	users := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte("ann:" + hash + "\n")}}

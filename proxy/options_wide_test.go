@@ -90,6 +90,17 @@ func wideCases() []wideCase {
 		{"proxy-body-size", nil, nil, big, 413, "", ""},
 		{"proxy-body-size", only("proxy-body-size", "2m"), nil, big, 200, "", ""},
 		{"proxy-body-size", only("proxy-body-size", "1k"), only("proxy-body-size", "0"), big, 200, "", ""},
+		{"use-port-in-redirects", only("use-port-in-redirects", "true", "force-ssl-redirect", "true"), nil, "/x", 308, ".test:443/x", ""},
+		{"use-port-in-redirects", only("use-port-in-redirects", "true", "force-ssl-redirect", "true"), only("use-port-in-redirects", "false"), "/x", 308, ".test/x", ""},
+		{"proxy-add-original-uri-header", only("proxy-add-original-uri-header", "true"), nil, "/x%20y?z", 200, "original=/x%20y?z ", ""},
+		{"proxy-add-original-uri-header", only("proxy-add-original-uri-header", "true"), only("rewrite-target", "/new"), "/old?z\nX-Original-URI: /evil", 200, "original=/old?z ", "evil"},
+		{"proxy-add-original-uri-header", only("proxy-add-original-uri-header", "true;"), nil, "/x", 200, "original= ", ""},
+		{"proxy-buffer-size", only("proxy-buffer-size", "16k"), nil, "/x", 200, "uri=/x ", ""},
+		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Other, x-set"), only("custom-headers", "fields"), "/", 200, "X-Set: yes", ""},
+		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Other"), only("custom-headers", "fields"), "/", 503, "leaves out", "X-Set: yes"},
+		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Set\nX-Evil: 1"), only("custom-headers", "fields"), "/", 503, "global-allowed-response-headers", "X-Set: yes"},
+		{"global-allowed-response-headers", only("global-allowed-response-headers", "X Set"), only("custom-headers", "fields"), "/", 503, "global-allowed-response-headers", "X-Set: yes"},
+		{"global-allowed-response-headers", nil, only("custom-headers", "fields"), "/", 200, "X-Set: yes", ""},
 		{"proxy-read-timeout", only("proxy-read-timeout", "1"), nil, "/?wait=yes", 504, "did not answer in time", ""},
 		{"limit-req-status-code", only("limit-req-status-code", "429"), only("limit-rpm", "1", "limit-burst-multiplier", "1"), "/", 429, "", ""},
 		{"annotations-risk-level", only("annotations-risk-level", "Low"), only("whitelist-source-range", "127.0.0.0/8"), "/", 503, "its risk is Medium", ""},
@@ -112,7 +123,7 @@ func TestWideOptions(t *testing.T) {
 		echoing("web").ServeHTTP(w, r)
 	}))
 	defer web.Close()
-	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")))
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")), configMap("fields", "X-Set", "yes"))
 	addr := bound(p, false)
 	for i, k := range wideCases() {
 		if strings.Contains(k.request, "X-Forwarded-Proto") {

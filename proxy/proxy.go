@@ -27,6 +27,7 @@ import (
 	"quayside.io/proxy/linewriter"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/serve"
+	"quayside.io/proxy/spool"
 	"quayside.io/proxy/stapler"
 	"quayside.io/proxy/upstream"
 )
@@ -55,11 +56,16 @@ type Options struct {
 	// LameDuck is how long the proxy goes on accepting connections after it was
 	// asked to stop, until nobody sends it any more.
 	LameDuck time.Duration
+	// RedirectPort is the port of HTTPS that clients see, for redirects that name it;
+	// 443.
+	RedirectPort int
 	// HTTP2 offers HTTP/2 on HTTPS. H2C serves it on HTTP as well, to clients that
 	// know it beforehand; it needs HTTP2.
 	HTTP2, H2C bool
 	// AccessLog is what is logged of requests; without a format nothing is.
 	AccessLog AccessLog
+	// BodyFiles are where request bodies are kept that are too long for memory.
+	BodyFiles BodyFiles
 	// TerseErrors keeps the names of Services and annotations out of what clients
 	// are told; the log has them.
 	TerseErrors bool
@@ -91,6 +97,13 @@ type AccessLog struct {
 	To io.Writer
 }
 
+// BodyFiles are temporary files of request bodies, see spool.Options. A body that
+// is longer than a quarter of Size is streamed.
+type BodyFiles struct {
+	Dir  string
+	Size int64 // bytes; 0: there are no files
+}
+
 // Kinds are those that a Proxy reads.
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
@@ -119,6 +132,7 @@ type Proxy struct {
 	stapling  bool                                 // OCSP responses are fetched; the routes loop's alone
 	metrics   *metrics
 	lines     *linewriter.Writer // nil: no access log
+	spool     *spool.Spool       // nil: no files
 }
 
 // New returns a Proxy that does nothing yet.
@@ -141,7 +155,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
-	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, Asker: p.asker, AccessLog: p.accessLog()})
+	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles()})
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
 		Handler: p.dispatch, Certificate: p.certificate, ClientCAs: p.dispatch.ClientCAs, TLSPolicy: p.dispatch.TLSPolicy, Ciphers: p.dispatch.Ciphers,
@@ -160,6 +174,9 @@ func New(o Options) (*Proxy, error) {
 		if p.lines != nil {
 			collectors = append(collectors, p.lines.Collector())
 		}
+		if p.spool != nil {
+			collectors = append(collectors, p.spool.Collector())
+		}
 		for _, c := range collectors {
 			if err := o.Registerer.Register(c); err != nil {
 				return nil, fmt.Errorf("register metrics of the proxy: %w", err)
@@ -177,6 +194,28 @@ func (p *Proxy) accessLog() dispatch.AccessLog {
 	}
 	p.lines = linewriter.New(o.To, 0)
 	return dispatch.AccessLog{Lines: p.lines, Format: o.Format, Share: o.Share}
+}
+
+// bodyFiles makes the spool. Where its folder cannot be written to, bodies are
+// streamed that are too long for memory.
+func (p *Proxy) bodyFiles() dispatch.Files {
+	o := p.options.BodyFiles
+	if o.Size <= 0 {
+		return dispatch.Files{}
+	}
+	var err error
+	if p.spool, err = spool.New(spool.Options{Dir: o.Dir, Size: o.Size}); err != nil {
+		p.options.Log.Warn("request bodies that are too long for memory are streamed, whatever proxy-request-buffering says: there is no place for files; see --body-files", "error", err)
+		return dispatch.Files{}
+	}
+	create := func() (dispatch.File, error) {
+		f, err := p.spool.Create()
+		if err != nil {
+			return nil, err // and no file, not one that is nil
+		}
+		return f, nil
+	}
+	return dispatch.Files{Create: create, Largest: o.Size / 4}
 }
 
 // Run serves until ctx ends, then drains.
@@ -286,11 +325,22 @@ func (p *Proxy) publish(t, old *route.Table) {
 		p.endpoints.add(b, p.options.Source.Snapshot())
 		forwards[i] = b
 	}
+	p.keep(t.Connections)
 	p.dispatch.SetTable(t, forwards)
 	p.forwards = forwards
 	p.endpoints.retain(live)
 	p.engine.Retain(func(of route.Backend) bool { return live[of] })
 	maps.DeleteFunc(p.secured, func(b *upstream.Backend, _ *corev1.Secret) bool { return !live[b.Of()] })
+}
+
+// keep declares how connections are kept. Those that are there may go on as before.
+func (p *Proxy) keep(c *route.Connections) {
+	if c == nil {
+		c = &route.Connections{}
+	}
+	p.server.SetMaxRequests(c.Requests)
+	p.http2.SetLimits(h2.Limits{Streams: c.Streams, Requests: c.Requests})
+	p.engine.SetKeeping(upstream.Keeping{MaxIdle: c.Idle, IdleTimeout: c.IdleFor, MaxLifetime: c.Life, MaxRequests: c.Uses})
 }
 
 // listeners are our own and those that the cluster calls for.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,10 +37,15 @@ type Options struct {
 	// TerseErrors keeps the names of Services, annotations and objects out of what
 	// clients are told; the log has them.
 	TerseErrors bool
+	// RedirectPort is the port of HTTPS that clients see, for redirects that name it;
+	// 443.
+	RedirectPort int
 	// Asker asks others for filters. Nil: nobody can be asked.
 	Asker filter.Asker
 	// AccessLog is what is logged of requests.
 	AccessLog AccessLog
+	// Files keep of request bodies what is too long for memory.
+	Files Files
 	// Access is told of every request that has ended. It must not wait, nor keep
 	// the exchange. Nil: requests are logged where Log takes level debug.
 	Access func(Record)
@@ -68,9 +75,11 @@ type Dispatcher struct {
 	unrouted  *plan
 	tools     filter.Tools
 	terse     bool
-	gathering atomic.Int64 // bytes of bodies, see gather
+	files     Files
+	gathering atomic.Int64 // bytes of bodies in memory, see gather
 
 	httpPort, httpsPort []byte // as text, for the usual case
+	redirectPort        string // that of Options, as text
 }
 
 // New returns a Dispatcher that answers 503 until it is given a table.
@@ -84,11 +93,14 @@ func New(o Options) *Dispatcher {
 		accessLog: o.AccessLog,
 		records:   sync.Pool{New: func() any { return new(accesslog.Record) }},
 		terse:     o.TerseErrors,
-		forwarded: filter.NewForwarded(o.TrustedProxies),
-		metrics:   newMetrics(),
-		tools:     filter.NewTools(maphash.MakeSeed()),
+		files:     o.Files,
 		httpPort:  []byte("80"),
 		httpsPort: []byte("443"),
+
+		redirectPort: strconv.Itoa(cmp.Or(o.RedirectPort, 443)),
+		forwarded:    filter.NewForwarded(o.TrustedProxies),
+		metrics:      newMetrics(),
+		tools:        filter.NewTools(maphash.MakeSeed()),
 	}
 	if o.Asker != nil {
 		d.tools.Asker = o.Asker

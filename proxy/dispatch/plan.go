@@ -107,6 +107,9 @@ func (d *Dispatcher) compileOpen(rt *route.Route) filter.Chain {
 	if rt.RedirectTLS {
 		host.ToTLS = rt.RedirectsToTLS
 	}
+	if rt.RedirectPort {
+		host.RedirectPort = d.redirectPort
+	}
 	return filter.Compile(rt.Filters, host, d.toolsOf(rt))
 }
 
@@ -114,8 +117,9 @@ func (d *Dispatcher) compileOpen(rt *route.Route) filter.Chain {
 func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	f := p.route.Forwarding
 	ex.Request.Forwarding = f
-	if f == nil || !f.Gather || gather(ex, &p.dispatcher.gathering) {
-		r.forwardOr(ex, p.route, p.route.Lead(ex.Request.Random[1]))
+	backend := p.route.Lead(ex.Request.Random[1])
+	if f == nil || !f.Gather || r.streams(backend) || p.dispatcher.gather(ex) {
+		r.forwardOr(ex, p.route, backend)
 		p.filters.Upstream(ex)
 	}
 	p.filters.Response(ex)
@@ -123,6 +127,12 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 		pace(ex, f)
 	}
 	p.hold(ex)
+}
+
+// streams reports whether the backend with an index may answer while it is being
+// asked, as those of HTTP/2 do: their requests are not gathered, as in nginx.
+func (r *routing) streams(backend int) bool {
+	return backend >= 0 && backend < len(r.table.Backends) && r.table.Backends[backend].HTTP2
 }
 
 // forward asks the backend with an index.

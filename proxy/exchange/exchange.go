@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"errors"
 	"io"
 	"net/netip"
 	"time"
@@ -26,10 +25,6 @@ type Exchange struct {
 	// while the request passes.
 	Aside Header
 }
-
-// ErrBodyTooLarge is how reading a request's body ends that is longer than its
-// route allows.
-var ErrBodyTooLarge = errors.New("the request's body is larger than the limit")
 
 // Observer is told of exchanges that have ended.
 type Observer interface {
@@ -179,4 +174,11 @@ type Whole interface {
 	// Whole returns the whole body and true, or what has come of it so far and
 	// false. The bytes are valid until the body is read or closed.
 	Whole() ([]byte, bool)
+}
+
+// Rewinder is what a request's body may implement that can be read more than once.
+type Rewinder interface {
+	// Rewind has the next Read begin with the first byte again. It reports false, and
+	// does nothing, where part of the body has still to come. Nobody may be reading.
+	Rewind() bool
 }

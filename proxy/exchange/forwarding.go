@@ -14,16 +14,19 @@ type Forwarding struct {
 	TriesTimeout time.Duration
 	// Next is after which answers another endpoint is asked.
 	Next Next
-	// Gather has the body read before an endpoint is asked. Rate bounds the bytes of
-	// a response that go to the client in a second, once RateAfter have. Endpoints
-	// have no part in these.
-	Gather          bool
+	// Gather has the body read before an endpoint is asked, so that it can be sent to
+	// a second one. GatherMemory is how many bytes of it are kept in memory; what is
+	// longer goes to a file.
+	Gather       bool
+	GatherMemory int64
+	// Rate bounds the bytes of a response that go to the client in a second, once
+	// RateAfter have. Endpoints have no part in it.
 	Rate, RateAfter int64
 }
 
 // Next is a set of reasons to ask another endpoint: proxy_next_upstream of nginx.
 // That connecting failed, or that a connection died with nothing sent, is always
-// one unless the set is NextOff; a body that has been streamed is never sent to a
+// one unless the set is NextOff; a body that was not gathered is never sent to a
 // second endpoint. Zero is NextError alone.
 type Next uint16
 

@@ -19,11 +19,15 @@ func Closed(why string) Filter {
 	}}
 }
 
-// ToTLS sends requests that did not come over TLS to the same target over TLS, on
-// the usual port, where applies says so of the path (normalised). A code of zero
-// is 308.
-func ToTLS(applies func(path []byte) bool, code int) Filter {
+// ToTLS sends requests that did not come over TLS to the same target over TLS, where
+// applies says so of the path (normalised). A code of zero is 308. The address names
+// the port, unless that is empty.
+func ToTLS(applies func(path []byte) bool, code int, port string) Filter {
 	code = cmp.Or(code, 308)
+	var behind []byte
+	if port != "" {
+		behind = []byte(":" + port)
+	}
 	text := strconv.Itoa(code) + " Redirect: use https\n"
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		r := &ex.Request
@@ -32,7 +36,7 @@ func ToTLS(applies func(path []byte) bool, code int) Filter {
 		}
 		name, _ := exchange.SplitHost(r.Host)
 		ex.Answer(code, text)
-		ex.Response.Header.AddParts("Location", []byte("https://"), name, r.Target)
+		ex.Response.Header.AddParts("Location", []byte("https://"), name, behind, r.Target)
 		return false
 	}}
 }

@@ -9,7 +9,7 @@ import (
 
 // A chain answers a request, or lets it go on to the backend.
 func ExampleChain() {
-	chain := filter.Chain{filter.ToTLS(func([]byte) bool { return true }, 308)}
+	chain := filter.Chain{filter.ToTLS(func([]byte) bool { return true }, 308, "")}
 	for _, encrypted := range []bool{false, true} {
 		ex := &exchange.Exchange{Request: exchange.Request{
 			Method: []byte("GET"), Host: []byte("shop"), Target: []byte("/cart"), Path: []byte("/cart"), TLS: encrypted,

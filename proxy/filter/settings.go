@@ -157,8 +157,10 @@ func NewTools(seed maphash.Seed) Tools {
 // Host is what the filters of a route owe to the host that it is on.
 type Host struct {
 	// ToTLS, if not nil, says which paths are sent to https, with RedirectCode; 308.
+	// RedirectPort is the port that the address names; empty: none.
 	ToTLS        func(path []byte) bool
 	RedirectCode int
+	RedirectPort string
 	// HSTS is the Strict-Transport-Security of every response over TLS; empty: the
 	// upstream's own.
 	HSTS string
@@ -186,7 +188,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
 	add(s.AppRoot != "", func() Filter { return appRoot(s.AppRoot) })
 	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect) })
-	add(host.ToTLS != nil, func() Filter { return ToTLS(host.ToTLS, host.RedirectCode) })
+	add(host.ToTLS != nil, func() Filter { return ToTLS(host.ToTLS, host.RedirectCode, host.RedirectPort) })
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
 	}

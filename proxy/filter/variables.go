@@ -168,9 +168,9 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "server_port", "pass_server_port", "pass_port":
 		return r.Header.Get("X-Forwarded-Port")
 	case "request_uri":
-		return r.Target
+		return asked(r)
 	case "escaped_request_uri":
-		return appendComponent(nil, r.Target)
+		return appendComponent(nil, asked(r))
 	case "uri", "document_uri":
 		return r.Path
 	case "args", "query_string":
@@ -197,6 +197,14 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return r.Header.Get("X-Forwarded-For")
 	}
 	return []byte(at.value(p.variable))
+}
+
+// asked is the target that the client sent, whatever filters have made of it.
+func asked(r *exchange.Request) []byte {
+	if r.Asked.Target == nil {
+		return r.Target
+	}
+	return r.Asked.Target
 }
 
 func (at *Place) value(variable string) string {

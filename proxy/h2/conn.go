@@ -54,6 +54,7 @@ type conn struct {
 	server   *Server
 	nc       net.Conn
 	peer     Peer
+	limit    int                    // of streams
 	covered  atomic.Pointer[string] // the last host that peer.Covers agreed to
 	inbound  inbound
 	writers  sync.WaitGroup
@@ -114,7 +115,7 @@ func (r *recent) find(id uint32) (found, reset bool) {
 }
 
 func newConn(s *Server, nc net.Conn, p Peer) *conn {
-	c := &conn{server: s, nc: nc, peer: p, streams: map[uint32]*stream{}}
+	c := &conn{server: s, nc: nc, peer: p, limit: s.limits.Load().Streams, streams: map[uint32]*stream{}}
 	c.granted.left = connWindow
 	c.out = frame.NewOutput(&s.buffers)
 	in := &c.inbound
@@ -201,7 +202,7 @@ func (c *conn) greet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.Pending = frame.AppendSettings(c.out.Buffer(),
-		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(o.Streams)},
+		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.limit)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(o.HeadSize)},
 		http2.Setting{ID: http2.SettingEnableConnectProtocol, Val: 1},

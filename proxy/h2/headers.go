@@ -81,7 +81,7 @@ func (c *conn) open(b *block) error {
 		return &fault{http2.ErrCodeProtocol, "a stream's number is lower than one before"}
 	default:
 		c.last = b.id
-		if c.parting.final || len(c.streams) >= c.server.options.Streams || c.running >= 2*c.server.options.Streams {
+		if c.parting.final || len(c.streams) >= c.limit || c.running >= 2*c.limit {
 			b.code = http2.ErrCodeRefusedStream
 			c.server.stats.refused.Add(1)
 			return nil

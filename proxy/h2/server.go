@@ -52,6 +52,7 @@ type Server struct {
 	stats   stats
 
 	leaving atomic.Bool
+	limits  atomic.Pointer[Limits]
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -76,6 +77,7 @@ func New(o Options) *Server {
 	o.Streams = cmp.Or(o.Streams, 128)
 	s := &Server{options: o, conns: map[*conn]struct{}{}}
 	s.streams.New = func() any { return newStream() }
+	s.SetLimits(Limits{})
 	return s
 }
 
@@ -89,6 +91,20 @@ func (s *Server) Serve(nc net.Conn, p Peer) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+}
+
+// Limits bound what one connection carries. Zeros are those of Options, and no bound.
+type Limits struct {
+	// Streams is how many requests may be under way, on connections that begin from
+	// now on. Requests is how many there may be in all, before the client is told to
+	// come again by another.
+	Streams, Requests int
+}
+
+// SetLimits declares them.
+func (s *Server) SetLimits(l Limits) {
+	l.Streams = cmp.Or(l.Streams, s.options.Streams)
+	s.limits.Store(&l)
 }
 
 // SetLeaving declares whether clients had better come again elsewhere. While they

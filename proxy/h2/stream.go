@@ -87,9 +87,16 @@ func (c *conn) start() {
 		c.handlers.Go(s.serve)
 	}
 	in.starting = in.starting[:0]
-	if c.server.leaving.Load() && c.last > 0 {
+	if c.server.leaving.Load() && c.last > 0 || c.servedAll() {
 		c.leave()
 	}
+}
+
+// servedAll reports whether the client has asked for as much as one connection may
+// carry: its streams have odd numbers.
+func (c *conn) servedAll() bool {
+	most := c.server.limits.Load().Requests
+	return most > 0 && (int(c.last)+1)/2 >= most
 }
 
 // dropStarting counts the requests that came with the end of the connection, and

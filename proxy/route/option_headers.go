@@ -28,6 +28,12 @@ func (s *settings) finishHeaders(r refs) *finding {
 		f := s.closeFor("custom-headers", "", err)
 		return &f
 	}
+	for _, h := range list {
+		if s.mayAnswer != nil && !slices.ContainsFunc(s.mayAnswer, func(name string) bool { return strings.EqualFold(name, h.Name) }) {
+			f := s.close("custom-headers", fmt.Sprintf("sets the field %s, which global-allowed-response-headers of the proxy leaves out", h.Name))
+			return &f
+		}
+	}
 	s.filters.Headers = slices.Concat(s.filters.Headers, list)
 	return nil
 }

@@ -36,6 +36,11 @@ func parseForceSSLRedirect(s *settings, value string) error {
 	return err
 }
 
+func parsePortInRedirects(s *settings, value string) (err error) {
+	s.tls.port, err = parseBool(value)
+	return err
+}
+
 // parseAllow reads one of the two names of the allow list. Both together would
 // need a rule which of them counts, and a wrong guess opens.
 func parseAllow(key string) func(s *settings, value string) error {
@@ -335,6 +340,32 @@ func parseHashBy(s *settings, value string) error {
 		return err
 	}
 	s.policy = p
+	return nil
+}
+
+// subsetOptions are the keys of groups of endpoints.
+type subsetOptions struct {
+	on   bool
+	size int
+}
+
+func parseHashSubset(s *settings, value string) (err error) {
+	s.subset.on, err = parseBool(value)
+	return err
+}
+
+func parseHashSubsetSize(s *settings, value string) error {
+	n, err := parseCount(value, balance.MaxSubset)
+	if err == nil {
+		s.subset.size = n
+	}
+	return err
+}
+
+func (s *settings) finishSubset(refs) *finding {
+	if s.subset.on && s.policy.Algorithm == balance.Hash {
+		s.policy.Subset = orElse(s.subset.size, 3)
+	}
 	return nil
 }
 

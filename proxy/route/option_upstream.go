@@ -101,8 +101,19 @@ func parseHeadSize(_ *settings, value string) error {
 	return err
 }
 
-func parseGather(s *settings, value string) (err error) {
-	s.forwarding.Gather, err = parseSwitch(value)
+func parseGather(s *settings, value string) error {
+	on, err := parseSwitch(value)
+	if err == nil {
+		s.forwarding.Gather = on
+	}
+	return err
+}
+
+func parseGatherMemory(s *settings, value string) error {
+	n, err := parseBytes(value)
+	if err == nil {
+		s.forwarding.GatherMemory = max(n, 1) // 0 asks for files at once
+	}
 	return err
 }
 
@@ -122,8 +133,11 @@ func parseConnection(s *settings, value string) error {
 
 // forwardingOf returns what routes are given, nil for nothing.
 func (s *settings) forwardingOf() *exchange.Forwarding {
-	if s.forwarding == (exchange.Forwarding{}) {
+	switch {
+	case s.forwarding == (exchange.Forwarding{}):
 		return nil
+	case s.usual != nil && *s.usual == s.forwarding:
+		return s.usual
 	}
 	f := s.forwarding
 	return &f

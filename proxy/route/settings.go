@@ -24,8 +24,9 @@ type settings struct {
 	shut     bool   // and for more than an object that could not be read
 	dropped  bool
 	gate     gate
-	touched  bool             // an option was applied,
-	shared   *filter.Settings // or else these are its filters
+	touched  bool                 // an option was applied,
+	shared   *filter.Settings     // or else these are its filters
+	usual    *exchange.Forwarding // that of all Ingresses which ask for no other
 
 	filters        filter.Settings
 	policy         balance.Policy
@@ -47,6 +48,7 @@ type settings struct {
 	aliases        []string // server-alias
 	sessions       sessionOptions
 	canary         canaryOptions
+	subset         subsetOptions
 	wwwToo         bool // from-to-www-redirect
 	useRegex       bool
 	rewrite        string // rewrite-target
@@ -59,6 +61,8 @@ type settings struct {
 	compress       compressOptions
 	passthrough    passthroughOptions
 	ciphers        []uint16 // ssl-ciphers
+	originalURI    bool     // proxy-add-original-uri-header
+	mayAnswer      []string // global-allowed-response-headers: names that custom-headers may set; nil: any
 }
 
 // defaults are the settings of an Ingress without annotations where no ConfigMap
@@ -68,6 +72,7 @@ func defaults(k ingressclass.Class) settings {
 	if k.Nginx {
 		s.redirect = redirectIfTLS
 		s.filters.MaxBody = 1 << 20
+		s.forwarding.Gather = true
 		s.tls.hsts.on = true
 	}
 	s.cors = corsDefaults()
@@ -77,9 +82,14 @@ func defaults(k ingressclass.Class) settings {
 	return s
 }
 
-// share notes the filters of all Ingresses that ask for no others.
+// share notes the filters of all Ingresses that ask for no others, and how their
+// requests are forwarded.
 func (s *settings) share() {
-	s.shared = nil
+	s.shared, s.usual = nil, nil
+	if s.forwarding != (exchange.Forwarding{}) {
+		f := s.forwarding
+		s.usual = &f
+	}
 	if !reflect.ValueOf(&s.filters).Elem().IsZero() {
 		f := s.filters
 		s.shared = &f
@@ -102,7 +112,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

@@ -53,9 +53,11 @@ type Route struct {
 	// not be read: who may read it may find the route open.
 	Unread bool
 	// RedirectTLS answers requests that did not come over TLS with a 308 to
-	// https; see RedirectsToTLS. RedirectCode is another status than 308.
+	// https; see RedirectsToTLS. RedirectCode is another status than 308, and
+	// RedirectPort says that the address names the port.
 	RedirectTLS  bool
 	RedirectCode int
+	RedirectPort bool
 	// HSTS is the Strict-Transport-Security that responses over TLS have; empty:
 	// none of ours.
 	HSTS string
@@ -128,6 +130,8 @@ type Table struct {
 	Front *filter.Front
 	// TLS is how clients may speak it; nil: as all may.
 	TLS *TLSPolicy
+	// Connections are how they are kept; nil: as the defaults say.
+	Connections *Connections
 	// NextWake is when a certificate expires and Compile has news although no
 	// object changed. It is zero if none does.
 	NextWake time.Time

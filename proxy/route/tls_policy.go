@@ -26,11 +26,13 @@ type TLSPolicy struct {
 	Staple bool
 	// RejectUnknown ends handshakes for server names that no Ingress has.
 	RejectUnknown bool
+	// NoHTTP2 offers clients HTTP/1.1 alone.
+	NoHTTP2 bool
 }
 
 // isZero reports whether p asks for nothing.
 func (p *TLSPolicy) isZero() bool {
-	return p.MinVersion == 0 && p.MaxVersion == 0 && p.Ciphers == nil && !p.NoTickets && p.TicketKey == nil && !p.Staple && !p.RejectUnknown
+	return p.MinVersion == 0 && p.MaxVersion == 0 && p.Ciphers == nil && !p.NoTickets && p.TicketKey == nil && !p.Staple && !p.RejectUnknown && !p.NoHTTP2
 }
 
 // tlsPolicy returns what w says of TLS, nil for nothing.
@@ -161,5 +163,11 @@ func parseStaple(w *wide, value string) (err error) {
 
 func parseRejectUnknown(w *wide, value string) (err error) {
 	w.policy.RejectUnknown, err = parseBool(value)
+	return err
+}
+
+func parseHTTP2(w *wide, value string) error {
+	on, err := parseBool(value)
+	w.policy.NoHTTP2 = err == nil && !on
 	return err
 }

@@ -303,7 +303,7 @@ func (b *unitBuilder) defaultBackend() {
 // one whose guard is not understood is closed whatever its backend.
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
 	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
-		RedirectCode: b.settings.tls.redirectCode, plain: b.settings.tls.plain, hsts: b.settings.tls.header,
+		RedirectCode: b.settings.tls.redirectCode, RedirectPort: b.settings.tls.port, plain: b.settings.tls.plain, hsts: b.settings.tls.header,
 		Filters: b.filters, Forwarding: b.forwarding, Errors: b.errors, Unlogged: b.settings.unlogged, nginx: b.class.Nginx, guarded: b.settings.guards(),
 		Undecrypted: b.settings.passthrough.on}
 	b.rewrite(r)

@@ -28,6 +28,7 @@ type wide struct {
 	named    []wideName
 	log      logOptions
 	policy   TLSPolicy
+	kept     Connections
 	problems []snapshot.Problem
 }
 
@@ -187,6 +188,7 @@ func (w *wide) finish() {
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		s.tls.header = s.tls.hsts.value()
 		s.filters.Compress = s.compress.filter()
+		s.addOriginalURI()
 		if f := s.finishLocation(nil); f != nil && s == &w.own {
 			w.problem(finding{InvalidOption, f.message})
 		}
@@ -215,6 +217,7 @@ func (w *wide) settingsOf(k ingressclass.Class) settings {
 // tlsSettings are what hosts with TLS have.
 type tlsSettings struct {
 	redirectCode int      // 0: 308
+	port         bool     // use-port-in-redirects
 	plain        []string // paths that are not redirected
 	hsts         hstsOptions
 	header       string // of hsts; empty: none

@@ -206,3 +206,32 @@ func setRequestHeaders(s *settings, list []filter.Header) error {
 	s.filters.RequestHeaders = fields
 	return nil
 }
+
+// parseMayAnswer reads the names that custom-headers may set.
+func parseMayAnswer(s *settings, value string) error {
+	list := []string{}
+	for word := range words(value) {
+		name, err := parseToken(word)
+		if err != nil {
+			return err
+		}
+		list = append(list, name)
+	}
+	s.mayAnswer = list
+	return nil
+}
+
+func parseOriginalURI(s *settings, value string) (err error) {
+	s.originalURI, err = parseBool(value)
+	return err
+}
+
+// addOriginalURI obeys proxy-add-original-uri-header.
+func (s *settings) addOriginalURI() {
+	if !s.originalURI {
+		return
+	}
+	if target, err := filter.ParseTemplate("$request_uri"); err == nil {
+		s.filters.RequestHeaders = append(slices.Clone(s.filters.RequestHeaders), filter.Field{Name: "X-Original-URI", Value: target})
+	}
+}

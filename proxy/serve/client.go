@@ -44,6 +44,7 @@ type client struct {
 	tunnel  atomic.Bool // the connection was upgraded
 	asked   atomic.Bool // a request has arrived
 	linger  bool        // part of a request may still be coming
+	served  int64       // requests
 	in      inbound
 	failed  bool   // the TLS handshake did
 	ahead   []byte // was read, and is to be read again

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"slices"
 
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
@@ -40,6 +41,9 @@ func (s *Server) policy() *tls.Config {
 		c.SetSessionTicketKeys([][32]byte{*by.TicketKey})
 	}
 	c.MinVersion, c.MaxVersion, c.CipherSuites = cmp.Or(by.MinVersion, c.MinVersion), by.MaxVersion, by.Ciphers
+	if by.NoHTTP2 {
+		c.NextProtos = slices.DeleteFunc(slices.Clone(c.NextProtos), func(name string) bool { return name == h2 })
+	}
 	s.policed.Store(&policed{by, c})
 	return c
 }

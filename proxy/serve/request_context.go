@@ -108,6 +108,10 @@ func (rc *requestContext) keepOrClose() {
 	if r.Close {
 		rc.client.linger = true
 	}
+	rc.client.served++
+	if most := rc.server.requests.Load(); most > 0 && rc.client.served >= most && r.Upgraded == nil {
+		r.Close = true
+	}
 	if rc.hop.Close || r.Upgraded == nil && (rc.server.draining.Load() || rc.server.leaving.Load()) {
 		r.Close = true
 	}

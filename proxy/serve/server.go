@@ -81,6 +81,7 @@ type Server struct {
 	listeners listeners
 	draining  atomic.Bool
 	leaving   atomic.Bool
+	requests  atomic.Int64 // that one connection may carry; 0: any number
 	contexts  sync.Pool
 
 	mu      sync.Mutex
@@ -137,6 +138,9 @@ func New(o Options) *Server {
 // they had, every response ends its connection, and everything is served as
 // ever.
 func (s *Server) SetLeaving(leaving bool) { s.leaving.Store(leaving) }
+
+// SetMaxRequests declares how many requests one connection may carry; 0: any number.
+func (s *Server) SetMaxRequests(n int) { s.requests.Store(int64(n)) }
 
 // certificate chooses by the server name that a client asks for.
 func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -54,8 +54,8 @@ func (t *transaction) settle(hd head) error {
 		if !u.finished() {
 			// The upstream answers before it has read everything, or does both at
 			// once. Either way the client's connection is in the middle of a body
-			// when the response ends.
-			r.Close, t.keep = true, false
+			// when the response ends, unless the body was kept.
+			r.Close, t.keep = t.kept == nil, false
 		} else if t.conn.unread() {
 			t.keep = false
 		}
@@ -140,7 +140,7 @@ func (t *transaction) complete() {
 	c := t.conn
 	t.conn = nil
 	if t.keep && t.start == t.end {
-		c.endpoint.put(c, t.since, &t.engine.options)
+		c.endpoint.put(c, t.since, t.engine.keeping.Load())
 	} else {
 		c.endpoint.discard(c)
 	}

@@ -60,12 +60,15 @@ func (t *transaction) compose() {
 // is streamed.
 func (t *transaction) inMemory() []byte {
 	body := t.ex.Request.Body
-	t.streaming = body != nil
+	t.streaming, t.kept = body != nil, nil
 	if w, ok := body.(exchange.Whole); ok {
 		if b, whole := w.Whole(); whole && len(b) <= smallBody {
 			t.streaming = false
 			return b
 		}
+	}
+	if r, ok := body.(exchange.Rewinder); ok && r.Rewind() {
+		t.kept = r
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func (r *race) arrive(c *conn, at int) {
 
 // spare keeps a connection that nobody waits for, for the next request.
 func (r *race) spare(c *conn) {
-	c.endpoint.put(c, time.Now(), &r.backend.engine.options)
+	c.endpoint.put(c, time.Now(), r.backend.engine.keeping.Load())
 }
 
 func (r *race) failure(at int, err error) *failure {

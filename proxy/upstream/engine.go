@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"quayside.io/proxy/balance"
@@ -76,7 +77,8 @@ const (
 // Engine holds the backends and what they share.
 type Engine struct {
 	options      Options
-	rules        exchange.Forwarding // of routes that say nothing
+	keeping      atomic.Pointer[Options] // with how connections are kept now
+	rules        exchange.Forwarding     // of routes that say nothing
 	transactions sync.Pool
 	buffers      sync.Pool // of *[]byte, bufferSize long
 	http2        *streams.Client
@@ -100,6 +102,7 @@ func New(o Options) *Engine {
 	e.rules = exchange.Forwarding{
 		ConnectTimeout: o.ConnectTimeout, ReadTimeout: o.ReadTimeout, SendTimeout: o.SendTimeout, Tries: maxTries, Next: exchange.NextError,
 	}
+	e.SetKeeping(Keeping{})
 	e.transactions.New = func() any { return newTransaction(e) }
 	e.buffers.New = func() any { b := make([]byte, bufferSize); return &b }
 	return e
@@ -151,7 +154,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		case now := <-tick.C:
 			for _, b := range e.list() {
 				for _, ep := range b.state.Load().endpoints {
-					ep.sweep(now, &e.options)
+					ep.sweep(now, e.keeping.Load())
 				}
 			}
 		}

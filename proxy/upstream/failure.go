@@ -123,5 +123,5 @@ func (t *transaction) answer(err error) {
 		"service", b.of.Service, "port", b.of.Port, "error", f, "detail", f.detail)
 	t.ex.Answer(status, text+"\n")
 	errors.As(f.err, &t.ex.Response.Reset)
-	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || t.upload != nil || len(t.retired) > 0
+	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || (t.upload != nil || len(t.retired) > 0) && t.kept == nil
 }

@@ -17,6 +17,7 @@ func fill(f, ours exchange.Forwarding) exchange.Forwarding {
 		Tries:          cmp.Or(f.Tries, ours.Tries),
 		TriesTimeout:   cmp.Or(f.TriesTimeout, ours.TriesTimeout),
 		Next:           cmp.Or(f.Next, ours.Next),
+		Gather:         f.Gather,
 	}
 }
 
@@ -60,13 +61,26 @@ func (t *transaction) avoid(err error) {
 }
 
 // repeatable reports whether the request may be sent once more though an
-// endpoint may have read it. A body that has been streamed is gone, and of those
-// in memory only what the route allows is sent twice.
+// endpoint may have read it. A body that has been streamed is gone. One that is
+// still there goes with what is idempotent where the route gathers bodies, and else
+// only where the route asks for it.
 func (t *transaction) repeatable() bool {
-	if t.streaming {
+	if t.streaming && t.kept == nil {
 		return false
 	}
-	return t.rules.Next&exchange.NextNonIdempotent != 0 || t.ex.Request.Body == nil && isIdempotent(t.ex.Request.Method)
+	return t.rules.Next&exchange.NextNonIdempotent != 0 ||
+		(t.ex.Request.Body == nil || t.rules.Gather) && isIdempotent(t.ex.Request.Method)
+}
+
+// rewind makes ready for one more try: what was on its way to the last is stopped.
+func (t *transaction) rewind() {
+	if t.upload != nil {
+		t.upload.stop()
+		t.upload = nil
+	}
+	if t.kept != nil {
+		t.kept.Rewind()
+	}
 }
 
 // passesOn reports whether an answer of this status is kept from the client

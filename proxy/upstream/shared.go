@@ -171,7 +171,7 @@ func (t *transaction) openStream() (*streams.Stream, error) {
 		var f *flight
 		var leads bool
 		if made < maxLeads {
-			f, leads = e.board(&t.engine.options)
+			f, leads = e.board(t.engine.keeping.Load())
 		}
 		switch {
 		case f == nil:

@@ -130,7 +130,7 @@ func (t *transaction) settleStream(hd streams.Head) error {
 	}
 	t.targets.set.TellClient(&t.session, t.at, &t.ex.Request, &r.Header, t.since)
 	r.Status, r.Body, r.Length, r.Trailer.Announced = hd.Status, t, hd.Length, hop.Announced
-	r.Close = t.upload != nil && !t.upload.finished()
+	r.Close = t.upload != nil && t.kept == nil && !t.upload.finished()
 	t.framing = byStream
 	if data, whole := t.stream.Whole(); whole {
 		t.body.data = data

@@ -44,11 +44,12 @@ type transaction struct {
 	stream  *streams.Stream // instead of conn, where endpoints speak HTTP/2
 	timer   *time.Timer     // of waits for it
 
-	streaming bool      // the request has a body that is not in memory
-	inline    []byte    // the body that is, where it is not part of out
-	upload    *upload   // nil unless that body is on its way
-	rewinds   *rewinder // that body, where it may be sent again
-	retired   []*upload // of streams that were given up; they may still wait for it
+	streaming bool              // the request has a body that is not in memory
+	inline    []byte            // the body that is, where it is not part of out
+	upload    *upload           // nil unless that body is on its way
+	kept      exchange.Rewinder // that body, where it was gathered
+	rewinds   *rewinder         // and where it was not, what of it has been read
+	retired   []*upload         // of streams that were given up; they may still wait for it
 
 	buf     *[]byte
 	space   func() []byte // the method value of room
@@ -150,6 +151,7 @@ func (t *transaction) repeat(ask func(last error) error) error {
 		if !t.mayTryAgain() || !t.mayRepeat(err) {
 			return err
 		}
+		t.rewind()
 		t.backend.stats.retries.Add(1)
 	}
 }
@@ -189,7 +191,7 @@ func (t *transaction) connect(last error) (*conn, error) {
 		return nil, err
 	}
 	if last == nil {
-		if c := t.targets.endpoints[t.at].take(t.chosen, &t.engine.options); c != nil {
+		if c := t.targets.endpoints[t.at].take(t.chosen, t.engine.keeping.Load()); c != nil {
 			t.since = t.chosen
 			return c, nil
 		}
@@ -266,7 +268,7 @@ func (t *transaction) attempt() error {
 
 // replace exchanges a stale connection for another to the same endpoint.
 func (t *transaction) replace() (err error) {
-	e, o := t.conn.endpoint, &t.engine.options
+	e, o := t.conn.endpoint, t.engine.keeping.Load()
 	e.discard(t.conn)
 	t.since = time.Now()
 	if t.conn = e.take(t.since, o); t.conn == nil {
@@ -367,7 +369,7 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 	switch {
 	case isTimeout(err):
 		f.reason = sendTimeout
-	case t.end > 0 || t.upload != nil:
+	case t.end > 0 || t.upload != nil && t.kept == nil:
 	case !sent:
 		f.again = true
 	default:

@@ -102,6 +102,8 @@ type Process struct {
 	HostNetwork                   bool
 	// Mounts are the Secrets to be seen as files.
 	Mounts []SecretMount
+	// Scratch are the folders that are empty at first, and may be written to.
+	Scratch []string
 }
 
 // SecretMount is a Secret whose keys appear as files under Path.
@@ -131,8 +133,12 @@ func ProcessOf(pod *corev1.Pod) (Process, error) {
 	}
 	for _, mount := range c.VolumeMounts {
 		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		if i >= 0 && pod.Spec.Volumes[i].EmptyDir != nil {
+			p.Scratch = append(p.Scratch, mount.MountPath)
+			continue
+		}
 		if i < 0 || pod.Spec.Volumes[i].Secret == nil {
-			return Process{}, fmt.Errorf("pod %s: volume %s is no Secret", pod.Name, mount.Name)
+			return Process{}, fmt.Errorf("pod %s: volume %s is no Secret and no emptyDir", pod.Name, mount.Name)
 		}
 		secret := pod.Spec.Volumes[i].Secret
 		p.Mounts = append(p.Mounts, SecretMount{

@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,10 +57,12 @@ func TestProcesses(t *testing.T) {
 				"proxy", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
 				"--enable-ssl-passthrough=true",
-				"--secret-access=Namespaced", "--error-detail=Minimal", "--access-log=upstreaminfo", "--grace-period=290s",
+				"--secret-access=Namespaced", "--error-detail=Minimal", "--access-log=upstreaminfo",
+				"--body-files=/var/lib/quayside", "--body-files-size=1Gi", "--grace-period=290s",
 			},
 			Env: []string{"NODE_NAME=n1"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
+			Scratch: []string{"/var/lib/quayside"},
 		},
 	}
 	if len(all) != len(want) {
@@ -94,8 +98,8 @@ func TestSecurity(t *testing.T) {
 				t.Errorf("%s: %s has uid %d and capabilities %v: uid 0 is for keeping a capability, nothing else", name, component, process.UID, process.Capabilities)
 			}
 			for _, volume := range pod.Volumes {
-				if volume.Secret == nil {
-					t.Errorf("%s: %s mounts %s, which is no Secret", name, component, volume.Name)
+				if volume.Secret == nil && (volume.EmptyDir == nil || volume.EmptyDir.SizeLimit == nil) {
+					t.Errorf("%s: %s mounts %s, which is no Secret and no folder with a limit", name, component, volume.Name)
 				}
 			}
 			if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
@@ -145,6 +149,31 @@ func TestArgs(t *testing.T) {
 	published := start(t, workloads(t, variants()["addresses"])["controller"]).Args
 	if diff := cmp.Diff([]string{"--publish-address=192.0.2.1", "--publish-address=192.0.2.2"}, published[len(published)-2:]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBodyFiles: the folder of request bodies is as large as the proxy may fill it.
+func TestBodyFiles(t *testing.T) {
+	limit := func(text string) string {
+		w := workloads(t, text)["proxy"]
+		for _, volume := range w.Template.Spec.Volumes {
+			if volume.EmptyDir != nil {
+				return volume.EmptyDir.SizeLimit.String()
+			}
+		}
+		return ""
+	}
+	for text, want := range map[string]struct{ limit, arg, dir string }{
+		``:                                  {"1Gi", "--body-files-size=1Gi", "/var/lib/quayside"},
+		`{proxy: {bodyFiles: {size: 8Gi}}}`: {"8Gi", "--body-files-size=8Gi", "/var/lib/quayside"},
+		`{proxy: {bodyFiles: {size: 0}}}`:   {"", "--body-files-size=0", ""},
+		`{proxy: {bodyFiles: {volume: {emptyDir: {medium: Memory, sizeLimit: 2Gi}}}}}`: {"2Gi", "--body-files-size=1Gi", "/var/lib/quayside"},
+	} {
+		p := start(t, workloads(t, text)["proxy"])
+		if got := strings.Join(p.Scratch, " "); got != want.dir || limit(text) != want.limit || !slices.Contains(p.Args, want.arg) ||
+			slices.Contains(p.Args, "--body-files="+want.dir) != (want.dir != "") {
+			t.Errorf("%s: folder %q of %s, args %q", text, got, limit(text), p.Args)
+		}
 	}
 }
 

@@ -71,6 +71,7 @@ func floors() map[string]int {
 		"proxy/names":          3,
 		"proxy/stapler":        3,
 		"proxy/linewriter":     3,
+		"proxy/spool":          3,
 		"proxy/dispatch":       3,
 		"proxy/serve":          3,
 		"proxy/h2":             3,
@@ -121,7 +122,7 @@ func keepers() map[string][]string {
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/linewriter", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/linewriter", "proxy/spool", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
 	}
 }
 

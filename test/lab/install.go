@@ -222,6 +222,9 @@ func (c *core) runPod(ctx context.Context, in *installation, m *machine, object 
 		p.volumes = append(p.volumes, volume{secret: mount.Secret, dir: dir, optional: mount.Optional})
 		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: dir, To: mount.Path})
 	}
+	for _, dir := range process.Scratch {
+		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{To: dir, Writable: true})
+	}
 	p.startKubelet()
 	return p, nil
 }

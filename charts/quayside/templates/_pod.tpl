@@ -144,6 +144,11 @@ readinessProbe:
 {{- if eq .Values.adminAuth "Token" }}{{ .Values.adminTLS.existingSecret }}{{ end -}}
 {{- end }}
 
+{{- /* What the files of request bodies may hold; empty: there are none. */}}
+{{- define "quayside.bodyFiles" -}}
+{{- with toString .Values.proxy.bodyFiles.size }}{{ if ne . "0" }}{{ . }}{{ end }}{{ end }}
+{{- end }}
+
 {{- /* Volumes of a component and their mounts: those of the chart that are there, and those of the values. */}}
 {{- define "quayside.container.volumeMounts" -}}
 {{- $root := index . 0 -}}
@@ -153,6 +158,9 @@ readinessProbe:
 {{- end }}
 {{- if include "quayside.adminTLS" $root }}
 {{- $mounts = append $mounts (dict "name" "admin-tls" "mountPath" "/etc/quayside/admin" "readOnly" true) }}
+{{- end }}
+{{- if and (eq (index . 1) "proxy") (include "quayside.bodyFiles" $root) }}
+{{- $mounts = append $mounts (dict "name" "bodies" "mountPath" "/var/lib/quayside") }}
 {{- end }}
 {{- with concat $mounts (index $root.Values (index . 1)).extraVolumeMounts }}
 volumeMounts:
@@ -169,6 +177,11 @@ volumeMounts:
 {{- end }}
 {{- with include "quayside.adminTLS" $root }}
 {{- $volumes = append $volumes (dict "name" "admin-tls" "secret" (dict "secretName" .)) }}
+{{- end }}
+{{- if eq (index . 1) "proxy" }}
+{{- with include "quayside.bodyFiles" $root }}
+{{- $volumes = append $volumes (merge (dict "name" "bodies") ($root.Values.proxy.bodyFiles.volume | default (dict "emptyDir" (dict "sizeLimit" .)))) }}
+{{- end }}
 {{- end }}
 {{- with concat $volumes (index $root.Values (index . 1)).extraVolumes }}
 volumes:

@@ -1,0 +1,249 @@
+package proxy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+)
+
+// startWide runs a proxy whose ConfigMap is default/wide, with one route to a backend.
+func startWide(t *testing.T, backend http.Handler, state func(net.Conn, http.ConnState)) (*cluster.Files, *proxy.Proxy) {
+	files, p := start(t, func(o *proxy.Options) {
+		o.HTTP2 = true
+		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
+	})
+	s := httptest.NewUnstartedServer(backend)
+	s.Config.ConnState = state
+	s.Start()
+	t.Cleanup(s.Close)
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(s.URL, "http://")), ingress("web", "a.test", "/", "web", number), configMap("wide"))
+	eventually(t, "the route is served", func() bool { code, _ := get(t, bound(p, false), "a.test", "/"); return code == 200 })
+	return files, p
+}
+
+// The options about connections to endpoints act on requests from then on.
+func TestUpstreamKeepalive(t *testing.T) {
+	var made atomic.Int64
+	files, p := startWide(t, echoing("web"), func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			made.Add(1)
+		}
+	})
+	addr := bound(p, false)
+	connections := func(requests int, pause time.Duration) int64 {
+		get(t, addr, "a.test", "/") // there is a connection of before
+		before := made.Load()
+		for range requests {
+			time.Sleep(pause)
+			get(t, addr, "a.test", "/")
+		}
+		return made.Load() - before
+	}
+	for _, c := range []struct {
+		key, value  string
+		requests    int
+		pause       time.Duration
+		least, most int64 // new connections
+	}{
+		{"upstream-keepalive-connections", "320", 4, 0, 0, 0},
+		{"upstream-keepalive-connections", "0", 4, 0, 4, 4},
+		{"upstream-keepalive-connections", "-1", 4, 0, 0, 0},
+		{"upstream-keepalive-requests", "2", 4, 0, 2, 3},
+		{"upstream-keepalive-requests", "1", 4, 0, 4, 4},
+		{"upstream-keepalive-requests", "0", 4, 0, 0, 0},
+		{"upstream-keepalive-requests", "$uri", 4, 0, 0, 0},
+		{"upstream-keepalive-timeout", "1", 1, 1100 * time.Millisecond, 1, 1},
+		{"upstream-keepalive-timeout", "99999999h", 4, 0, 0, 0},
+		{"upstream-keepalive-time", "1s", 1, 1100 * time.Millisecond, 1, 1},
+		{"upstream-keepalive-time", "1 h", 4, 0, 0, 0},
+	} {
+		files.Put(configMap("wide", c.key, c.value))
+		eventually(t, fmt.Sprintf("with %s %s %d requests take from %d to %d connections", c.key, c.value, c.requests, c.least, c.most), func() bool {
+			n := connections(c.requests, c.pause)
+			return c.least <= n && n <= c.most
+		})
+	}
+	files.Put(configMap("wide"))
+	eventually(t, "without options connections stay", func() bool { return connections(4, 0) == 0 })
+}
+
+// A client is told to come again by another connection after so many requests, in
+// the words of its protocol.
+func TestKeepAliveRequests(t *testing.T) {
+	files, p := startWide(t, echoing("web"), nil)
+	closes := func(nth int) bool {
+		c, err := net.Dial("tcp", bound(p, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		tr := &http.Transport{DialContext: onceOver(c), DisableKeepAlives: false}
+		defer tr.CloseIdleConnections()
+		for i := 1; ; i++ {
+			req, _ := http.NewRequest("GET", "http://a.test/", nil)
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.Close || i == nth {
+				return resp.Close && i == nth
+			}
+		}
+	}
+	if closes(20) {
+		t.Error("without a bound the connection ends")
+	}
+	files.Put(configMap("wide", "keep-alive-requests", "3"))
+	eventually(t, "the third response ends the connection", func() bool { return closes(3) })
+	leaves := func() bool {
+		framer, _ := greet(t, p)
+		for id := uint32(1); id < 40; id += 2 {
+			framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte{0x82, 0x87, 0x84, 0x41, 6, 'a', '.', 't', 'e', 's', 't'}, EndStream: true, EndHeaders: true})
+			for {
+				f, err := framer.ReadFrame()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := f.(*http2.GoAwayFrame); ok {
+					return id == 5
+				}
+				if f.Header().StreamID == id && f.Header().Flags.Has(http2.FlagDataEndStream) {
+					break
+				}
+			}
+		}
+		return false
+	}
+	if !leaves() {
+		t.Error("over HTTP/2 the third request does not bring GOAWAY")
+	}
+	files.Put(configMap("wide", "keep-alive-requests", "none"))
+	eventually(t, "what is no number has no effect", func() bool { return !closes(20) })
+}
+
+// onceOver dials c, whatever is asked for.
+func onceOver(c net.Conn) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) { return c, nil }
+}
+
+// greet begins HTTP/2 with the proxy and returns what it says of itself.
+func greet(t *testing.T, p *proxy.Proxy) (*http2.Framer, map[http2.SettingID]uint32) {
+	t.Helper()
+	c, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: "a.test", NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(c, http2.ClientPreface)
+	framer := http2.NewFramer(c, c)
+	framer.WriteSettings()
+	settings := map[http2.SettingID]uint32{}
+	f, err := framer.ReadFrame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := f.(*http2.SettingsFrame); ok {
+		s.ForeachSetting(func(s http2.Setting) error { settings[s.ID] = s.Val; return nil })
+	}
+	return framer, settings
+}
+
+func TestHTTP2MaxConcurrentStreams(t *testing.T) {
+	files, p := startWide(t, echoing("web"), nil)
+	for _, c := range []struct {
+		value string
+		want  uint32
+	}{{"", 128}, {"7", 7}, {"0", 128}, {"1000", 1000}, {"1001", 128}, {"-1", 128}, {"7;", 128}, {"99999999999999999999", 128}} {
+		files.Put(configMap("wide", "http2-max-concurrent-streams", c.value))
+		eventually(t, fmt.Sprintf("%q gives %d", c.value, c.want), func() bool {
+			_, settings := greet(t, p)
+			return settings[http2.SettingMaxConcurrentStreams] == c.want
+		})
+	}
+}
+
+func TestUseHTTP2(t *testing.T) {
+	files, p := startWide(t, echoing("web"), nil)
+	offered := func() string {
+		c, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: "a.test", NextProtos: []string{"h2", "http/1.1"}})
+		if err != nil {
+			return err.Error()
+		}
+		defer c.Close()
+		return c.ConnectionState().NegotiatedProtocol
+	}
+	for _, c := range []struct{ value, want string }{{"", "h2"}, {"false", "http/1.1"}, {"true", "h2"}, {"false;", "h2"}, {"no way", "h2"}} {
+		files.Put(configMap("wide", "use-http2", c.value))
+		eventually(t, fmt.Sprintf("%q offers %s", c.value, c.want), func() bool { return offered() == c.want })
+	}
+}
+
+// The ConfigMap slows every response down, and an annotation lets one go.
+func TestLimitRateOfAll(t *testing.T) {
+	var asked atomic.Int64
+	files, p := startWide(t, flow(&asked), nil)
+	files.Put(configMap("wide", "limit-rate", "16", "limit-rate-after", "1"), annotated("free", "free.test", map[string]string{"limit-rate": "0"}))
+	took := func(host string) time.Duration {
+		began := time.Now()
+		if status, said := get(t, bound(p, false), host, "/large"); status != 200 || len(said) != 24<<10 {
+			return 0
+		}
+		return time.Since(began)
+	}
+	eventually(t, "24 KiB at 16 in a second take over 0.4 s", func() bool { return took("a.test") > 400*time.Millisecond })
+	eventually(t, "an annotation lets them go", func() bool { d := took("free.test"); return d > 0 && d < 300*time.Millisecond })
+}
+
+// Requests of one hash go to as many endpoints as are in a group, and no others.
+func TestUpstreamHashBySubset(t *testing.T) {
+	files, p := start(t, nil)
+	var pods []string
+	for i := range 8 {
+		pods = append(pods, echo(t, fmt.Sprint("pod", i)))
+	}
+	files.Put(podsOf("web", pods...)...)
+	files.Put(service("web", corev1.ServicePort{Port: 80}),
+		annotated("three", "three.test", map[string]string{"upstream-hash-by": "$arg_user", "upstream-hash-by-subset": "true"}),
+		annotated("two", "two.test", map[string]string{"upstream-hash-by": "$arg_user", "upstream-hash-by-subset": "true", "upstream-hash-by-subset-size": "2"}),
+		annotated("one", "one.test", map[string]string{"upstream-hash-by": "$arg_user", "upstream-hash-by-subset": "false", "upstream-hash-by-subset-size": "2"}),
+		annotated("all", "all.test", map[string]string{"upstream-hash-by-subset": "true"}),
+		annotated("bad", "bad.test", map[string]string{"upstream-hash-by": "$arg_user", "upstream-hash-by-subset": "true", "upstream-hash-by-subset-size": "17 $uri"}))
+	addr := bound(p, false)
+	eventually(t, "the routes are served", func() bool { code, _ := get(t, addr, "bad.test", "/"); return code == 200 })
+	groups := map[string]bool{}
+	for host, want := range map[string]int{"three.test": 3, "two.test": 2, "one.test": 1, "all.test": 8, "bad.test": 3} {
+		for user := range 4 {
+			met := map[string]bool{}
+			for range 100 {
+				_, said := get(t, addr, host, fmt.Sprint("/?user=", user))
+				pod, _, _ := strings.Cut(said, " ")
+				met[pod] = true
+			}
+			if len(met) != want {
+				t.Errorf("%s: user %d met %d endpoints, want %d", host, user, len(met), want)
+			}
+			groups[fmt.Sprint(host, met)] = true
+		}
+	}
+	if len(groups) < 8 {
+		t.Errorf("all users have the same groups: %v", groups)
+	}
+}
