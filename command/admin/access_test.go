@@ -130,6 +130,7 @@ func TestVerdictsAreRemembered(t *testing.T) {
 		code("another while nobody can be asked", "admin", 503, 1)
 		time.Sleep(9 * time.Minute)
 		code("an old one while nobody can be asked", "scraper", 200, 1)
+		code("the same soon after", "scraper", 200, 0)
 		time.Sleep(time.Minute)
 		code("one that is too old", "scraper", 503, 1)
 		r.away.Store(false)

@@ -17,6 +17,7 @@ const (
 	goodFor  = time.Minute
 	badFor   = 10 * time.Second
 	staleFor = 10 * time.Minute // a good one, while nobody can be asked
+	pause    = 10 * time.Second // without asking about good ones, once nobody answered
 
 	maxVerdicts = 256
 )
@@ -24,9 +25,10 @@ const (
 // What is asked of the API server at once, and for how long: strangers may send any
 // number of tokens. Those who were known to be good have places of their own.
 const (
-	places     = 4
-	reviewTime = 5 * time.Second
-	maxToken   = 16 << 10 // bytes
+	places       = 4
+	strangerTime = 4 * time.Second
+	guestTime    = time.Second // he has been waited for before
+	maxToken     = 16 << 10    // bytes
 )
 
 var (
@@ -44,6 +46,7 @@ type judge struct {
 
 	mu        sync.Mutex
 	good, bad map[question]verdict
+	failed    time.Time // nobody could be asked
 }
 
 // question is a token, as a keyed hash, and what it is shown for.
@@ -74,15 +77,20 @@ func (j *judge) of(ctx context.Context, token, path string) (verdict, error) {
 		return verdict{}, errTooLarge
 	}
 	q := j.question(token, path)
-	old, known := j.remembered(q)
-	age := j.now().Sub(old.at)
-	if known && (old.isGood() && age < goodFor || !old.isGood() && age < badFor) {
+	old, known, failed := j.remembered(q)
+	now := j.now()
+	age, guest := now.Sub(old.at), known && old.isGood()
+	switch {
+	case guest && age < goodFor, known && !guest && age < badFor:
 		return old, nil
+	case guest && age < staleFor && now.Sub(failed) < pause:
+		return old, nil // whoever scrapes wants to see an outage above all, and soon
 	}
-	v, err := j.ask(ctx, token, path, known && old.isGood())
+	v, err := j.ask(ctx, token, path, guest)
 	if err != nil {
-		if known && old.isGood() && age < staleFor {
-			return old, nil // whoever scrapes wants to see an outage above all
+		j.fail(guest)
+		if guest && age < staleFor {
+			return old, nil
 		}
 		return verdict{}, err
 	}
@@ -101,9 +109,9 @@ func (j *judge) question(token, path string) (q question) {
 
 // ask takes a place, or fails at once: a queue of strangers helps nobody.
 func (j *judge) ask(ctx context.Context, token, path string, guest bool) (verdict, error) {
-	free := j.strangers
+	free, patience := j.strangers, strangerTime
 	if guest {
-		free = j.guests
+		free, patience = j.guests, guestTime
 	}
 	select {
 	case free <- struct{}{}:
@@ -111,20 +119,29 @@ func (j *judge) ask(ctx context.Context, token, path string, guest bool) (verdic
 	default:
 		return verdict{}, errBusy
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewTime)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	user, allowed, err := j.review(ctx, token, path)
 	return verdict{user, allowed && user != "", j.now()}, err
 }
 
-func (j *judge) remembered(q question) (verdict, bool) {
+// remembered also returns when nobody could be asked about a good one.
+func (j *judge) remembered(q question) (v verdict, known bool, failed time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if v, ok := j.good[q]; ok {
-		return v, true
+	if v, known = j.good[q]; !known {
+		v, known = j.bad[q]
 	}
-	v, ok := j.bad[q]
-	return v, ok
+	return v, known, j.failed
+}
+
+// fail notes that nobody could be asked. Strangers, who may be many, count for nothing.
+func (j *judge) fail(guest bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if guest {
+		j.failed = j.now()
+	}
 }
 
 // remember keeps good and bad apart, so that a flood of bad tokens pushes no good

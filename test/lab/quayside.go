@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -149,6 +150,24 @@ func (p *Pod) Admin(path string) string {
 	p.view.helper()
 	resp := p.Get(p.AdminURL(path), Header("Authorization", "Bearer "+adminToken))
 	return string(resp.Body)
+}
+
+// visit has every process of Quayside judge the administrator's token, which it
+// remembers for some minutes without an API server: a test looks at it then, too.
+func (v *Cluster) visit() {
+	q := v.Quayside()
+	if q == nil {
+		return
+	}
+	var visits sync.WaitGroup
+	for _, p := range q.Pods() {
+		visits.Go(func() {
+			for _, path := range []string{"/metrics", "/state"} {
+				_, _ = p.Try(p.AdminURL(path), Header("Authorization", "Bearer "+adminToken), Timeout(2*time.Second)) // it may be down
+			}
+		})
+	}
+	visits.Wait()
 }
 
 // AdminURL is that of a page of the pod's --admin endpoint.

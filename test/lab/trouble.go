@@ -23,6 +23,7 @@ type APIServer struct {
 // again when the test ends.
 func (a *APIServer) Stop() {
 	a.view.helper()
+	a.view.visit()
 	a.server.Kill()
 	a.view.onEnd(func() { a.view.must(a.Start(context.Background())) })
 }
@@ -63,6 +64,7 @@ func (a *controlPlane) port() string { return "api" }
 // ARP too, and no link goes down. Its kubelet falls silent as well.
 func (n *Node) Fail() {
 	n.view.helper()
+	n.view.visit()
 	n.silent.Store(true)
 	n.view.must(n.core.lan.change(func(f *faults) { f.setSilent(n.name, true) }))
 	n.view.onEnd(n.Heal)
@@ -71,6 +73,7 @@ func (n *Node) Fail() {
 // CarrierDown pulls the node's cable: its interface loses its link.
 func (n *Node) CarrierDown() {
 	n.view.helper()
+	n.view.visit()
 	n.silent.Store(true)
 	n.view.must(n.core.lan.carrier(n.name, false))
 	n.view.onEnd(n.Heal)
@@ -111,6 +114,7 @@ func (v *Cluster) OneWay(from, to []Member) (heal func()) {
 
 func (v *Cluster) split(s *split) (heal func()) {
 	v.helper()
+	v.visit()
 	v.must(v.lan.change(func(f *faults) { f.splits = append(f.splits, s) }))
 	heal = func() {
 		v.must(v.lan.change(func(f *faults) {
@@ -126,6 +130,7 @@ func (v *Cluster) split(s *split) (heal func()) {
 func (v *Cluster) Cut(match string) (heal func()) {
 	v.helper()
 	cut := &match
+	v.visit()
 	v.must(v.lan.change(func(f *faults) { f.cuts = append(f.cuts, cut) }))
 	heal = func() {
 		v.must(v.lan.change(func(f *faults) {
