@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -250,14 +251,26 @@ func TestSSLPassthroughTriesAnother(t *testing.T) {
 // A drain waits for what is carried, and then cuts it; an Ingress that goes leaves it
 // alone, and new connections are decrypted again.
 func TestSSLPassthroughLives(t *testing.T) {
+	var last *tls.Conn
+	t.Cleanup(func() { // when the proxy has ended
+		defer last.Close()
+		if _, err := last.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+			t.Errorf("the connection outlived the drain: %v", err)
+		}
+	})
 	registry := prometheus.NewRegistry()
 	files, p, roots := startPassing(t, func(o *proxy.Options) {
 		o.GracePeriod, o.Registerer = 100*time.Millisecond, registry
 	})
-	c, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: "pass.test"})
-	if err != nil {
-		t.Fatal(err)
+	dial := func(name string) *tls.Conn {
+		c, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(30 * time.Second))
+		return c
 	}
+	c := dial("pass.test")
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(30 * time.Second))
 	in := bufio.NewReader(c)
@@ -283,6 +296,11 @@ func TestSSLPassthroughLives(t *testing.T) {
 	c.Close()
 	eventually(t, "it is counted when it has ended", func() bool {
 		return sample(t, registry, "quayside_http_upstream_tunnels") == 0
+	})
+	last = dial("https.test")
+	dial("https.test").Close()
+	eventually(t, "one is counted that has ended", func() bool {
+		return sample(t, registry, "quayside_tls_passthrough_connections_total") == 1
 	})
 }
 

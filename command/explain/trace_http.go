@@ -24,6 +24,13 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		t.address(ip.Unmap(), port)
 		return
 	}
+	var passed *route.Passthrough
+	if tls {
+		passed = t.Routes.Passthrough(name)
+	}
+	if passed != nil {
+		path = []byte("/") // nobody reads another
+	}
 	r, guard := t.Routes.Match(&exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: path, Path: path})
 	if guard != nil && guard.Closed != "" {
 		r = guard
@@ -33,6 +40,10 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		return
 	}
 	nodes := t.front(r, port)
+	if passed != nil {
+		t.passthrough(passed, name, nodes)
+		return
+	}
 	if tls {
 		t.certificate(name)
 	}
@@ -44,6 +55,17 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		t.works("redirect", "answers 308 to https; what follows holds for that")
 	}
 	t.backend(r, nodes)
+}
+
+// passthrough looks at what becomes of a connection that is not decrypted.
+func (t *tracer) passthrough(p *route.Passthrough, host string, nodes []string) {
+	t.see(snapshot.Ingress, p.Owner.Key)
+	if p.Closed != "" {
+		t.broken("passthrough", "connections for %s are ended by Ingress %s: %s", host, p.Owner.Key, p.Closed)
+		return
+	}
+	t.works("passthrough", "connections for %s are handed on undecrypted by Ingress %s; the certificate is the backend's", host, p.Owner.Key)
+	t.backend(&route.Route{Backend: p.Backend}, nodes)
 }
 
 // isOfOthers reports whether Services hold ip and none of them is the proxy's: a
