@@ -20,7 +20,7 @@ import (
 // controller, `status` and `trace` must know them to judge an Ingress as it does.
 type ingressFlags struct {
 	class, watchNamespace, defaultCertificate, configMap, ownership string
-	allowCatchAll, passthrough, noExternalName                      bool
+	allowCatchAll, passthrough, noExternalName, modSecurity         bool
 	adopt                                                           []string
 }
 
@@ -34,6 +34,7 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.passthrough, "enable-ssl-passthrough", true, "obey the annotation ssl-passthrough; false: the routes of Ingresses that ask for it are closed")
 	flags.BoolVar(&f.noExternalName, "disable-svc-external-name", false, "close routes to Services of type ExternalName, which lead out of the cluster")
 	flags.BoolVar(&f.allowCatchAll, "allow-catch-all", true, "rules without host and default backends get what the rules of a host of another namespace leave over")
+	flags.BoolVar(&f.modSecurity, "modsecurity", false, "let Ingresses ask for a web application firewall (enable-modsecurity), see docs/ingress-nginx.md for its cost; else their routes are closed")
 }
 
 func (f *ingressFlags) classes() ingressclass.Rules {
@@ -59,7 +60,7 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 	}
 	return route.Options{
 		Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap,
-		FirstNamespace: f.ownership == ownedByFirst, NoCatchAll: !f.allowCatchAll, NoPassthrough: !f.passthrough, NoExternalName: f.noExternalName,
+		FirstNamespace: f.ownership == ownedByFirst, NoCatchAll: !f.allowCatchAll, NoPassthrough: !f.passthrough, NoExternalName: f.noExternalName, ModSecurity: f.modSecurity,
 	}, err
 }
 

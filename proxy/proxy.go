@@ -30,6 +30,7 @@ import (
 	"quayside.io/proxy/spool"
 	"quayside.io/proxy/stapler"
 	"quayside.io/proxy/upstream"
+	"quayside.io/proxy/waf"
 )
 
 // Options are what a Proxy is made with.
@@ -133,6 +134,7 @@ type Proxy struct {
 	metrics   *metrics
 	lines     *linewriter.Writer // nil: no access log
 	spool     *spool.Spool       // nil: no files
+	firewall  *waf.Driver        // nil: none is allowed
 }
 
 // New returns a Proxy that does nothing yet.
@@ -155,7 +157,12 @@ func New(o Options) (*Proxy, error) {
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
-	p.dispatch = dispatch.New(dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles()})
+	dispatching := dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles()}
+	if o.Routes.ModSecurity {
+		p.firewall = waf.New(waf.Options{Log: o.Log})
+		dispatching.Inspector = p.firewall.Inspector
+	}
+	p.dispatch = dispatch.New(dispatching)
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
 		Handler: p.dispatch, Certificate: p.certificate, ClientCAs: p.dispatch.ClientCAs, TLSPolicy: p.dispatch.TLSPolicy, Ciphers: p.dispatch.Ciphers,
@@ -176,6 +183,9 @@ func New(o Options) (*Proxy, error) {
 		}
 		if p.spool != nil {
 			collectors = append(collectors, p.spool.Collector())
+		}
+		if p.firewall != nil {
+			collectors = append(collectors, p.firewall.Collector())
 		}
 		for _, c := range collectors {
 			if err := o.Registerer.Register(c); err != nil {
@@ -229,8 +239,11 @@ func (p *Proxy) Run(ctx context.Context) error {
 	// Routes and endpoints follow the cluster until the drain is over.
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	p.followRoutes(ctx)
 	g, following := errgroup.WithContext(following)
+	if p.firewall != nil { // before the first table, which waits for its rules
+		g.Go(func() error { return p.firewall.Run(following) })
+	}
+	p.followRoutes(ctx)
 	g.Go(func() error { return p.engine.Run(following) })
 	g.Go(func() error { return p.asker.Run(following) })
 	g.Go(func() error { return p.stapler.Run(following) })
@@ -297,7 +310,7 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 	t := p.compile(ctx, old)
 	p.server.SetListeners(p.listeners(p.options.Source.Snapshot()))
 	if old == nil || t.Version != old.Version {
-		p.publish(t, old)
+		p.publish(ctx, t, old)
 	}
 	p.table.Store(t)
 	if old == nil || t.Version != old.Version {
@@ -308,7 +321,7 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 	p.metrics.applied.Observe(time.Since(start).Seconds())
 }
 
-func (p *Proxy) publish(t, old *route.Table) {
+func (p *Proxy) publish(ctx context.Context, t, old *route.Table) {
 	forwards := make([]dispatch.Forwarder, len(t.Backends))
 	live := make(map[route.Backend]bool, len(t.Backends))
 	for i, of := range t.Backends {
@@ -326,7 +339,9 @@ func (p *Proxy) publish(t, old *route.Table) {
 		forwards[i] = b
 	}
 	p.keep(t.Connections)
+	retain := p.prepareRules(ctx, t, old == nil)
 	p.dispatch.SetTable(t, forwards)
+	retain()
 	p.forwards = forwards
 	p.endpoints.retain(live)
 	p.engine.Retain(func(of route.Backend) bool { return live[of] })

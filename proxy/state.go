@@ -57,6 +57,7 @@ func (p *Proxy) Problems() []snapshot.Problem {
 	if t := p.table.Load(); t != nil {
 		all = slices.Clone(t.Problems)
 	}
+	all = append(all, p.ruleProblems()...)
 	for _, b := range p.endpoints.all() {
 		service := snapshot.Ref{Kind: snapshot.Service.String(), Key: b.Of().Service}
 		set := b.Endpoints()

@@ -19,6 +19,7 @@ import (
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
+	"quayside.io/proxy/seclang"
 )
 
 // Forwarder answers exchanges by asking an upstream.
@@ -42,6 +43,9 @@ type Options struct {
 	RedirectPort int
 	// Asker asks others for filters. Nil: nobody can be asked.
 	Asker filter.Asker
+	// Inspector returns who judges requests by rules. Nil: nobody can, so what asks for
+	// it is refused.
+	Inspector func(seclang.RuleSet) filter.Inspector
 	// AccessLog is what is logged of requests.
 	AccessLog AccessLog
 	// Files keep of request bodies what is too long for memory.
@@ -105,6 +109,7 @@ func New(o Options) *Dispatcher {
 	if o.Asker != nil {
 		d.tools.Asker = o.Asker
 	}
+	d.tools.Inspector = o.Inspector
 	if d.access == nil && o.Log.Enabled(context.Background(), slog.LevelDebug) {
 		d.access = d.debug
 	}

@@ -65,13 +65,41 @@ func (d *Dispatcher) gather(ex *exchange.Exchange) bool {
 			return true
 		}
 	}
-	g := &gathered{ReadCloser: r.Body, files: &d.files, total: &d.gathering}
-	r.Body = g
-	if err := g.read(r.Forwarding.GatherMemory); err != nil {
+	g := d.gathered(ex)
+	return g.settle(ex, g.read(r.Forwarding.GatherMemory))
+}
+
+// show reads the beginning of a body, up to a limit of bytes, into memory, which may
+// be full before. whole says that this is all of it, ok that the request goes on.
+func (d *Dispatcher) show(ex *exchange.Exchange, limit int) (beginning []byte, whole, ok bool) {
+	if w, is := ex.Request.Body.(exchange.Whole); is {
+		if b, all := w.Whole(); all {
+			return b[:min(len(b), limit)], len(b) <= limit, true
+		}
+	}
+	g := d.gathered(ex)
+	ok = g.settle(ex, g.fill(int64(limit)))
+	return g.kept, g.whole, ok
+}
+
+// gathered makes the body of ex one that is gathered.
+func (d *Dispatcher) gathered(ex *exchange.Exchange) *gathered {
+	g, ok := ex.Request.Body.(*gathered)
+	if !ok {
+		g = &gathered{ReadCloser: ex.Request.Body, files: &d.files, total: &d.gathering}
+		ex.Request.Body = g
+	}
+	return g
+}
+
+// settle answers if the body could not be read. It reports whether the request goes on.
+func (g *gathered) settle(ex *exchange.Exchange, err error) bool {
+	if err != nil {
 		ex.Answer(exchange.BodyFault(err))
 		ex.Response.Close = true
 		return false
 	}
+	r := &ex.Request
 	g.trailed = r.Trailer.Announced != nil || len(r.Trailer.Header.Fields()) > 0
 	if g.whole && !g.trailed {
 		r.Length = g.size

@@ -24,6 +24,8 @@ type Exchange struct {
 	// Aside are fields that a filter keeps for the response, whoever will make it,
 	// while the request passes.
 	Aside Header
+	// Inspection is what a firewall has begun to look at; nil: nobody looks.
+	Inspection Inspection
 }
 
 // Observer is told of exchanges that have ended.
@@ -150,7 +152,7 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
-	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside = nil, 0, nil, e.Scratch[:0], e.Aside.reset()
+	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), nil
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Upstream = Upstream{Tries: e.Upstream.Tries[:0]}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}

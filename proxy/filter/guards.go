@@ -18,7 +18,7 @@ type ruling struct {
 type guard func(ex *exchange.Exchange) ruling
 
 // Guarded reports whether s lets only some requests pass.
-func (s *Settings) Guarded() bool { return s.Clients.Asks() || s.guarded() }
+func (s *Settings) Guarded() bool { return s.Clients.Asks() || s.Firewall != nil || s.guarded() }
 
 // guarded reports whether any of the guards does that SatisfyAny chooses among.
 func (s *Settings) guarded() bool { return s.Access != nil || s.Basic != nil || s.External != nil }

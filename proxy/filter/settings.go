@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quayside.io/proxy/coding"
+	"quayside.io/proxy/seclang"
 )
 
 // Settings are what the options of an Ingress ask of the filters of its routes:
@@ -34,6 +35,9 @@ type Settings struct {
 	External *ExternalAuth
 	// SatisfyAny lets a request pass that one of Access, Basic and External lets pass.
 	SatisfyAny bool
+
+	// Firewall judges what passes all of them.
+	Firewall *Firewall
 
 	Mirror  *Mirror
 	Rewrite *Rewrite
@@ -144,6 +148,8 @@ type Tools struct {
 	Memory *Memory
 	// Encoders compress for all routes.
 	Encoders *coding.Encoders
+	// Inspector returns who judges by rules; nil: nobody, so nothing passes.
+	Inspector func(seclang.RuleSet) Inspector
 	// Place is where the route stands.
 	Place Place
 }
@@ -193,6 +199,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 		c = append(c, limits(s.Limits, tools)...)
 	}
 	add(s.guarded(), func() Filter { return Guards(s, tools) })
+	add(s.Firewall != nil, func() Filter { return firewall(s.Firewall, tools) })
 	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })

@@ -121,7 +121,7 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	if o.matters != nil && !o.matters(value) || o.matters == nil && value == "" {
 		return finding{}, false
 	}
-	if o.risk == riskCritical && guardsAccess(value) {
+	if o.risk == riskCritical && o.effect != applied && guardsAccess(value) {
 		return s.close(name, "guards access by raw nginx configuration, which is never executed"), true
 	}
 	if why := s.gate.refuses(o.risk, value); why != "" && o.effect == applied {

@@ -14,7 +14,7 @@ import (
 // the one place where an option is defined: what compiles Ingresses, and so
 // `quayside migrate` too, reads it here.
 func optionTable() []option {
-	table := slices.Concat(guards(), externalAuth(), clientCerts(), mirrors(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
+	table := slices.Concat(guards(), firewalls(), externalAuth(), clientCerts(), mirrors(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
 		upstreams(), upstreamTLS(), rewrites(), observers(), snippets())
 	slices.SortFunc(table, func(a, b option) int { return strings.Compare(a.key, b.key) })
 	return table
@@ -39,11 +39,6 @@ func guards() []option {
 			doc: "layout of that Secret: auth-file or auth-map"},
 		{key: "auth-realm", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAuthRealm,
 			doc: "realm shown by basic authentication"},
-		{key: "enable-modsecurity", scope: ofIngress, unset: "false", risk: riskLow, effect: closes, doc: "web application firewall", matters: isOn},
-		{key: "enable-owasp-core-rules", scope: ofIngress, unset: "false", risk: riskLow, effect: closes,
-			doc: "core rules of that firewall", matters: isOn},
-		{key: "modsecurity-snippet", scope: ofIngress, risk: riskCritical, effect: closes, doc: "rules of that firewall"},
-		{key: "modsecurity-transaction-id", scope: ofIngress, risk: riskHigh, effect: ignored, doc: "id in that firewall's log"},
 	}
 }
 

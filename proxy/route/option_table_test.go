@@ -40,7 +40,7 @@ func TestOptionTableIsSound(t *testing.T) {
 func TestGuardsCloseTheRoute(t *testing.T) {
 	table := optionTable()
 	guarding := []string{
-		"auth-snippet", "enable-modsecurity",
+		"auth-snippet",
 		"auth-not-yet-invented", "authentication", "my-source-range",
 	}
 	for _, key := range guarding {

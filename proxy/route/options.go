@@ -36,6 +36,10 @@ type Options struct {
 	// NoExternalName closes routes to Services of type ExternalName.
 	NoExternalName bool
 
+	// ModSecurity allows Ingresses to ask for a web application firewall. Else the
+	// routes of those that do are closed.
+	ModSecurity bool
+
 	// Now judges certificates. If it is zero, none expires.
 	Now time.Time
 }

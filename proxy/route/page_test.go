@@ -98,7 +98,7 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 		if o.ours {
 			here = "ours"
 		}
-		if o.risk == riskCritical {
+		if o.risk == riskCritical && o.effect != applied {
 			here = "refused: never executed; it closes the route where it guards access, and is told elsewhere"
 		}
 		mark := ""

@@ -63,6 +63,7 @@ type settings struct {
 	ciphers        []uint16 // ssl-ciphers
 	originalURI    bool     // proxy-add-original-uri-header
 	mayAnswer      []string // global-allowed-response-headers: names that custom-headers may set; nil: any
+	firewall       firewallOptions
 }
 
 // defaults are the settings of an Ingress without annotations where no ConfigMap
@@ -112,7 +113,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

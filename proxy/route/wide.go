@@ -91,7 +91,8 @@ type wideOption struct {
 
 // compileWide returns what the ConfigMap of that name says: before, which may be
 // nil, if it still says the same.
-func compileWide(c *snapshot.Cluster, key snapshot.Key, before *wide) *wide {
+func compileWide(c *snapshot.Cluster, opts Options, before *wide) *wide {
+	key := opts.ConfigMap
 	object, there := c.ConfigMaps.Get(key)
 	there = there && key != (snapshot.Key{})
 	unread := !there && key != (snapshot.Key{}) && !c.Reach(snapshot.ConfigMap).Covers(key)
@@ -99,10 +100,11 @@ func compileWide(c *snapshot.Cluster, key snapshot.Key, before *wide) *wide {
 	if there {
 		data = object.Data
 	}
-	if before != nil && before.key == key && before.there == there && before.unread == unread && maps.Equal(before.data, data) && before.current(c) {
+	if before != nil && before.key == key && before.there == there && before.unread == unread && before.own.firewall.allowed == opts.ModSecurity && maps.Equal(before.data, data) && before.current(c) {
 		return before
 	}
 	w := &wide{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}}
+	w.own.firewall.allowed, w.nginx.firewall.allowed = opts.ModSecurity, opts.ModSecurity
 	switch {
 	case key == (snapshot.Key{}) || there:
 	case unread:
@@ -185,6 +187,7 @@ func (w *wide) problem(f finding) {
 
 // finish makes settings of what several keys say together.
 func (w *wide) finish() {
+	w.finishFirewall()
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		s.tls.header = s.tls.hsts.value()
 		s.filters.Compress = s.compress.filter()

@@ -13,7 +13,7 @@ import (
 // wideTable returns every key of the ConfigMap of ingress-nginx that this product
 // knows, ordered. It is the one place where such an option is defined.
 func wideTable() []wideOption {
-	table := slices.Concat(wideGuards(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideCompression(), wideAnnotations(), wideProcess())
+	table := slices.Concat(wideGuards(), wideFirewalls(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideCompression(), wideAnnotations(), wideProcess())
 	slices.SortFunc(table, func(a, b wideOption) int { return strings.Compare(a.key, b.key) })
 	return table
 }
@@ -40,9 +40,6 @@ func wideGuards() []wideOption {
 		{key: "global-auth-always-set-cookie", effect: applied, guard: true, unset: "false", parse: forGlobal(parseAuthCookie), doc: "pass Set-Cookie of global-auth-url with every status"},
 		{key: "no-auth-locations", effect: applied, guard: true, unset: acmePath, parse: forEach(parsePaths(func(s *settings) *[]string { return &s.global.Except })),
 			doc: "paths without authentication", differ: "without global-auth-url alone, what annotations ask for stays; they are those of requests, with all below, not those of rules"},
-		{key: "enable-modsecurity", effect: closes, unset: "false", doc: "web application firewall"},
-		{key: "enable-owasp-modsecurity-crs", effect: closes, unset: "false", doc: "core rules of that firewall"},
-		{key: "modsecurity-snippet", effect: closes, raw: true, doc: "rules of that firewall"},
 	}
 }
 

@@ -26,7 +26,7 @@ func TestWideTableIsSound(t *testing.T) {
 func wideOf(t *testing.T, data map[string]string) *wide {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "wide"}, Data: data}
-	return compileWide(snapshot.Of(cm), snapshot.KeyOf(cm), nil)
+	return compileWide(snapshot.Of(cm), Options{ConfigMap: snapshot.KeyOf(cm)}, nil)
 }
 
 // TestWideDefaultsAreNoNews: a ConfigMap that spells the defaults of ingress-nginx
@@ -82,7 +82,7 @@ func TestWideIsTold(t *testing.T) {
 			t.Errorf("%s: %q: %v", key, c.value, w.problems)
 		}
 	}
-	if w := compileWide(snapshot.Of(), snapshot.Key{Namespace: "n", Name: "gone"}, nil); len(w.problems) != 1 || w.problems[0].Reason != MissingConfigMap {
+	if w := compileWide(snapshot.Of(), Options{ConfigMap: snapshot.Key{Namespace: "n", Name: "gone"}}, nil); len(w.problems) != 1 || w.problems[0].Reason != MissingConfigMap {
 		t.Errorf("missing: %v", w.problems)
 	}
 }

@@ -64,6 +64,7 @@ func variants() map[string]string {
 		"policies":     `{networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}, commonLabels: {team: edge}}`,
 		"host network": `{proxy: {kind: DaemonSet, hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {enabled: false}}, controller: {publishAddresses: [192.0.2.1]}}`,
 		"options":      `{proxy: {config: {hsts-max-age: "86400", hide-headers: "X-Powered-By,Server"}}}`,
+		"firewall":     `{proxy: {modsecurity: true}}`,
 		"autoscaling":  `{proxy: {autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}}}`,
 		"everything": `
 fullnameOverride: ""

@@ -177,6 +177,21 @@ func TestBodyFiles(t *testing.T) {
 	}
 }
 
+// TestFirewall: the proxy and the controller, which judges Ingresses as it does, allow
+// a firewall, and the proxy has the folder that it insists on.
+func TestFirewall(t *testing.T) {
+	all := workloads(t, variants()["firewall"])
+	for _, component := range []string{"proxy", "controller"} {
+		if args := start(t, all[component]).Args; !slices.Contains(args, "--modsecurity") {
+			t.Errorf("%s is not started with --modsecurity: %q", component, args)
+		}
+	}
+	mounts := all["proxy"].Template.Spec.Containers[0].VolumeMounts
+	if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/tmp" && !m.ReadOnly }) {
+		t.Errorf("the proxy has no folder for temporary files: %+v", mounts)
+	}
+}
+
 // TestSelectors: what selects pods selects those of one component and no others.
 func TestSelectors(t *testing.T) {
 	for name, text := range variants() {

@@ -43,6 +43,7 @@ func floors() map[string]int {
 		"cluster/ingressclass": 1,
 		"cluster/loadbalancer": 1,
 		"proxy/coding":         0,
+		"proxy/seclang":        0,
 		"proxy/exchange":       1,
 		"proxy/accesslog":      1,
 		"proxy/frame":          2,
@@ -70,6 +71,7 @@ func floors() map[string]int {
 		"proxy/asker":          3,
 		"proxy/names":          3,
 		"proxy/stapler":        3,
+		"proxy/waf":            3,
 		"proxy/linewriter":     3,
 		"proxy/spool":          3,
 		"proxy/dispatch":       3,
@@ -119,10 +121,11 @@ func keepers() map[string][]string {
 		"github.com/tg123/go-htpasswd":        {"proxy/filter"},
 		"github.com/andybalholm/brotli":       {"proxy/coding"},
 		"github.com/klauspost/compress":       {"proxy/coding"},
+		"github.com/corazawaf":                {"proxy/waf"},
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/linewriter", "proxy/spool", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/waf", "proxy/linewriter", "proxy/spool", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
 	}
 }
 

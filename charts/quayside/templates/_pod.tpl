@@ -162,6 +162,10 @@ readinessProbe:
 {{- if and (eq (index . 1) "proxy") (include "quayside.bodyFiles" $root) }}
 {{- $mounts = append $mounts (dict "name" "bodies" "mountPath" "/var/lib/quayside") }}
 {{- end }}
+{{- if and (eq (index . 1) "proxy") $root.Values.proxy.modsecurity }}
+{{- /* The firewall insists on a folder for temporary files, though it writes none. */}}
+{{- $mounts = append $mounts (dict "name" "firewall" "mountPath" "/tmp") }}
+{{- end }}
 {{- with concat $mounts (index $root.Values (index . 1)).extraVolumeMounts }}
 volumeMounts:
 {{- toYaml . | nindent 0 }}
@@ -182,6 +186,9 @@ volumeMounts:
 {{- with include "quayside.bodyFiles" $root }}
 {{- $volumes = append $volumes (merge (dict "name" "bodies") ($root.Values.proxy.bodyFiles.volume | default (dict "emptyDir" (dict "sizeLimit" .)))) }}
 {{- end }}
+{{- end }}
+{{- if and (eq (index . 1) "proxy") $root.Values.proxy.modsecurity }}
+{{- $volumes = append $volumes (dict "name" "firewall" "emptyDir" (dict "medium" "Memory" "sizeLimit" "1Mi")) }}
 {{- end }}
 {{- with concat $volumes (index $root.Values (index . 1)).extraVolumes }}
 volumes:

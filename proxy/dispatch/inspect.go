@@ -1,0 +1,47 @@
+package dispatch
+
+import (
+	"bytes"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+)
+
+// inspect has a firewall judge the body of a request, and reports whether it goes on.
+// What it is shown is kept for the upstream. The messages of a gRPC stream come while it
+// is answered, so nobody can wait for the last.
+func (p *plan) inspect(ex *exchange.Exchange, streams bool) bool {
+	i := ex.Inspection
+	if i == nil {
+		return true
+	}
+	var (
+		beginning []byte
+		whole     = ex.Request.Body == nil
+		limit     = i.Wants()
+	)
+	if limit > 0 && !whole && !(streams && isGRPC(ex)) {
+		var ok bool
+		// A byte more tells whether it is longer.
+		if beginning, whole, ok = p.dispatcher.show(ex, limit+1); !ok {
+			return false
+		}
+		if len(beginning) <= limit && !whole { // memory is full
+			filter.Refuse(ex, exchange.Verdict{Status: 503, Hangup: true})
+			return false
+		}
+		if len(beginning) > limit {
+			beginning, whole = beginning[:limit], false
+		}
+	}
+	if verdict := i.Body(beginning, whole); verdict.Status != 0 {
+		filter.Refuse(ex, verdict)
+		ex.Response.Close = ex.Response.Close || !whole
+		return false
+	}
+	return true
+}
+
+func isGRPC(ex *exchange.Exchange) bool {
+	return bytes.HasPrefix(bytes.ToLower(ex.Request.Header.Get("Content-Type")), []byte("application/grpc"))
+}
