@@ -49,7 +49,11 @@ func (s *optionSet) load(ctx context.Context, addr string, d time.Duration) (loa
 
 // loadHTTP2 is load by h2load, which knows no percentiles.
 func loadHTTP2(ctx context.Context, addr string, d time.Duration) (loaded, error) {
-	cmd := exec.CommandContext(ctx, "taskset", "-c", loadCore, "h2load", "-t1", "-c16", "-m100", fmt.Sprintf("-D%d", max(1, int(d.Seconds()))), "https://"+addr+"/")
+	return h2load(ctx, d, "-m100", "https://"+addr+"/")
+}
+
+func h2load(ctx context.Context, d time.Duration, args ...string) (loaded, error) {
+	cmd := exec.CommandContext(ctx, "taskset", append([]string{"-c", loadCore, "h2load", "-t1", "-c16", fmt.Sprintf("-D%d", max(1, int(d.Seconds())))}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return loaded{}, fmt.Errorf("h2load: %w: %s", err, out)

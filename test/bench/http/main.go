@@ -9,7 +9,8 @@
 // round each. A peer that is not installed is left out with a note.
 //
 // With -http2 clients speak HTTP/2 over TLS: h2load has 16 connections with 100
-// streams each, and HAProxy is left out.
+// streams each, and HAProxy is left out. With -grpc they send unary calls so, and the
+// backend is a server of grpc-go without TLS (see grpc.go).
 //
 // With -options Quayside and nginx are measured with each of the cheap options of an
 // Ingress, and with all of them at once (see options.go); what one adds is the
@@ -17,6 +18,7 @@
 //
 //	go run ./test/bench/http
 //	go run ./test/bench/http -http2
+//	go run ./test/bench/http -grpc
 //	go run ./test/bench/http -options each
 package main
 
@@ -52,6 +54,8 @@ func main() {
 	switch os.Getenv(roleVariable) {
 	case "backend":
 		err = serveBackend(backendAddr)
+	case "grpc-backend":
+		err = serveCalls(backendAddr)
 	case "quayside":
 		err = serveQuayside(ctx, quaysideAddr, backendAddr, os.Getenv(optionsVariable))
 	default:
@@ -61,8 +65,9 @@ func main() {
 		only := flag.String("only", "", "measure this proxy alone")
 		http2 := flag.Bool("http2", false, "clients speak HTTP/2 over TLS")
 		options := flag.String("options", "", "measure with a set of options, or with each")
+		calls := flag.Bool("grpc", false, "clients send unary calls of gRPC over HTTP/2 and TLS")
 		flag.Parse()
-		err = run(ctx, plan{*duration, *rounds, *profile, *only, *http2, *options})
+		err = run(ctx, plan{*duration, *rounds, *profile, *only, *http2 || *calls, *calls, *options})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
@@ -99,6 +104,7 @@ type plan struct {
 	profile  string
 	only     string
 	http2    bool
+	grpc     bool   // over http2
 	options  string // the name of a set; empty: none
 }
 
@@ -108,6 +114,14 @@ func (p plan) tool() string {
 		return "h2load"
 	}
 	return "wrk"
+}
+
+// backend is the role of the server behind the proxies.
+func (p plan) backend() string {
+	if p.grpc {
+		return "grpc-backend"
+	}
+	return "backend"
 }
 
 // series is what one proxy did, round by round.
@@ -138,7 +152,7 @@ func compare(ctx context.Context, p plan) ([]series, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	backend, err := start(ctx, loadCore, selfAs("backend", ""), backendAddr)
+	backend, err := start(ctx, loadCore, selfAs(p.backend(), ""), backendAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +237,10 @@ func measure(ctx context.Context, p peer, how plan) (result, error) {
 		return result{}, err
 	}
 	d, load := how.duration, options.load
-	if how.http2 {
+	switch {
+	case how.grpc:
+		load = loadCalls
+	case how.http2:
 		load = loadHTTP2
 	}
 	proc, err := start(ctx, proxyCore, p.command, p.addr)

@@ -44,7 +44,12 @@ func peers(dir string, p plan) ([]peer, error) {
 	ours.command.Env = append(ours.command.Env, optionsVariable+"="+p.options)
 	if p.http2 {
 		ours.command.Env = append(ours.command.Env, http2Variable+"=1")
-		nginx := external("nginx", nginxAddr, dir, nginxConfig(dir, true, &options), "-c", "%s", "-p", dir)
+		config := nginxConfig(dir, true, &options)
+		if p.grpc {
+			ours.command.Env = append(ours.command.Env, grpcVariable+"=1")
+			config = nginxForCalls(dir)
+		}
+		nginx := external("nginx", nginxAddr, dir, config, "-c", "%s", "-p", dir)
 		if err := writeCertificate(dir); err != nil {
 			nginx.missing = err.Error()
 		}

@@ -118,10 +118,10 @@ func putObjects(files *cluster.Files, backend netip.AddrPort, options *optionSet
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{backend.Addr().String()}}},
 		},
 	)
-	options.put(files, &networkingv1.Ingress{ObjectMeta: meta, Spec: networkingv1.IngressSpec{
+	options.put(files, forCalls(&networkingv1.Ingress{ObjectMeta: meta, Spec: networkingv1.IngressSpec{
 		IngressClassName: &class,
 		DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
 			Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80},
 		}},
-	}})
+	}}))
 }
