@@ -66,11 +66,12 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			happened = append(happened, f)
 		case <-wake.C:
 		case <-leave:
-			leave = nil
+			leave, s.ending = nil, true
 			happened = append(happened, ownership.Leave{})
 		case <-drivers.Done():
 			return
 		}
+		s.learnKeys(s.opts.Source.Snapshot())
 		world, began := s.world(), time.Now()
 		out := machine.Step(began, world, happened...)
 		s.metrics.stepped(time.Since(began), out.Plans)

@@ -45,6 +45,9 @@ type publisher struct {
 	log    *slog.Logger
 	want   atomic.Pointer[v1alpha1.SpeakerStatusStatus]
 	wake   chan struct{}
+	// keyless says that the API server drops the gossip key: its CRD is of a version
+	// that does not know it, and Helm upgrades none.
+	keyless atomic.Bool
 }
 
 func newPublisher(o Options) *publisher {
@@ -53,6 +56,9 @@ func newPublisher(o Options) *publisher {
 
 // set declares what the status should say. It never blocks, the latest wins.
 func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
+	if p.keyless.Load() {
+		s.GossipKey = ""
+	}
 	p.want.Store(&s)
 	select {
 	case p.wake <- struct{}{}:
@@ -87,6 +93,11 @@ func (p *publisher) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			failed = ""
+			if p.have().Status.GossipKey != want.GossipKey && p.keyless.CompareAndSwap(false, true) {
+				p.log.Warn("the CRD of SpeakerStatus is of a version that knows no gossipKey: what this speaker tells the others is believed without its signature; apply the CRDs of this version")
+				bare := *want
+				p.set(bare)
+			}
 			timer.Reset(quietPause) // another change may have come meanwhile
 		case errors.Is(err, cluster.ErrStale):
 			timer.Reset(edgePause)
@@ -138,7 +149,7 @@ func sameSession(a, b v1alpha1.BGPSession) bool {
 }
 
 func isEdge(a, b *v1alpha1.SpeakerStatusStatus) bool {
-	return a.Leaving != b.Leaving || a.AnnouncingCount != b.AnnouncingCount ||
+	return a.Leaving != b.Leaving || a.GossipKey != b.GossipKey || a.AnnouncingCount != b.AnnouncingCount ||
 		!same(a.Announcing, b.Announcing) || !same(a.Interfaces, b.Interfaces)
 }
 

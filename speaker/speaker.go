@@ -78,6 +78,9 @@ type Speaker struct {
 	doubts  map[string]string             // about which router is meant, by session
 	told    []v1alpha1.BGPSession         // as they were when last told
 	drains  bool                          // the node itself is to go
+	ending  bool                          // the process is to end
+	signers reader                        // of the others' keys
+	forged  map[string]struct{}           // nodes of which it was told that others speak in their names
 }
 
 // New prepares a speaker that is silent until Run.

@@ -42,9 +42,12 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 	for _, e := range out.Report.Events {
 		s.opts.Writer.Event(e.About, e.Type, e.Reason, e.Message)
 	}
-	s.metrics.problems.Store(&out.Report.Own)
-	s.problems.Store(&out.Report.Problems)
-	s.state.Store(s.describe(w, out))
+	forged := s.forgeries()
+	s.tellForgeries(forged)
+	own, all := slices.Concat(out.Report.Own, forged), slices.Concat(out.Report.Problems, forged)
+	s.metrics.problems.Store(&own)
+	s.problems.Store(&all)
+	s.state.Store(s.describe(w, out, all))
 	if out.Report.Status != nil {
 		s.status = out.Report.Status
 	}
@@ -65,16 +68,17 @@ func (s *Speaker) tellSessions(p *publisher) {
 	if s.status != nil {
 		status := *s.status
 		status.BGPSessions = sessions
+		status.GossipKey = s.gossipKey(s.opts.Source.Snapshot())
 		p.set(status)
 	}
 }
 
-func (s *Speaker) describe(w ownership.World, out *ownership.Output) *State {
+func (s *Speaker) describe(w ownership.World, out *ownership.Output, problems []snapshot.Problem) *State {
 	state := &State{
 		Kind: "speaker", Node: s.opts.NodeName, Waiting: out.Waiting, Leaving: out.Leaving,
 		Announcing: []Announced{}, Owners: make(map[string]string, len(out.Plan.L2.Owners)),
 		Alive: slices.Sorted(maps.Keys(w.Members.Alive)), Missing: w.Members.Missing,
-		Interfaces: w.Link.Interfaces, Problems: snapshot.Distinct(out.Report.Problems),
+		Interfaces: w.Link.Interfaces, Problems: snapshot.Distinct(problems),
 	}
 	for a, owner := range out.Plan.L2.Owners {
 		state.Owners[a.String()] = owner

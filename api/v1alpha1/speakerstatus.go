@@ -47,6 +47,13 @@ type SpeakerStatusStatus struct {
 	//
 	// +optional
 	Members SpeakerMembers `json:"members,omitempty"`
+	// GossipKey is the ed25519 public key (RFC 8032) in base64 with which this speaker
+	// signs what it tells the others. It is another one after each start; without it,
+	// they believe what is not signed.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]{43}=$`
+	GossipKey string `json:"gossipKey,omitempty"`
 	// Leaving says that this node hands its addresses over: its speaker stops,
 	// or the node is being drained.
 	//

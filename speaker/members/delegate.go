@@ -1,6 +1,7 @@
 package members
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"time"
@@ -73,7 +74,14 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 		m.recall(msg.version)
 		return false, nil // nobody knows this node better than it does itself
 	}
-	pass, changed := m.state.merge(msg, m.isAlive(msg.node))
+	alive := m.isAlive(msg.node)
+	if !m.state.isNews(msg, alive) || !m.believes(msg, b) {
+		return false, nil // a signature costs more to verify than all else
+	}
+	if msg.sealed != nil {
+		msg.sealed = &sealed{bytes.Clone(b), msg.sealed.said} // memberlist takes b back
+	}
+	pass, changed := m.state.merge(msg, alive)
 	m.broadcast(pass)
 	return changed, nil
 }

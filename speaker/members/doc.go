@@ -13,7 +13,10 @@
 //     encrypts, all decrypt, so a rotation leaves no gap;
 //   - claims only ever grow (epoch, then node name), so they may arrive in any
 //     order, twice, or by way of others, and all members end with the same;
-//   - what others send is bounded and checked before it is believed;
+//   - what others send is bounded and checked before it is believed, and what is
+//     said of a node whose key SetKeys knows must be signed with it: whoever has the
+//     gossip key can write to all, and speaks for itself only. Signed messages are
+//     passed on as they are;
 //   - what was said by or about what exists no more is forgotten in time.
 //
 // Claims and facts travel as gossip in messages that fit a packet, and whole in

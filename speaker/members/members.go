@@ -87,6 +87,9 @@ type Members struct {
 	queue *memberlist.TransmitLimitedQueue
 	gauge *prometheus.GaugeVec
 
+	trust    *trust
+	rejected *prometheus.CounterVec
+
 	mu       sync.Mutex
 	alive    map[string]struct{}
 	lastSeen map[string]time.Time
@@ -111,7 +114,7 @@ func New(opts Options) (*Members, error) {
 	}
 	m := &Members{
 		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		state: newState(opts.NodeName), alive: map[string]struct{}{opts.NodeName: {}},
+		state: newState(opts.NodeName), trust: newTrust(), alive: map[string]struct{}{opts.NodeName: {}},
 		lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
 	}
 	if opts.Grace == 0 {
@@ -130,8 +133,12 @@ func New(opts Options) (*Members, error) {
 	}
 	m.queue = &memberlist.TransmitLimitedQueue{NumNodes: m.numAlive, RetransmitMult: 4}
 	m.gauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_members", Help: "Speakers by state, as this one sees them."}, []string{"state"})
+	m.rejected = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quayside_members_rejected_total",
+		Help: "Gossip in the name of a node that it has not signed, by reason: unsigned, or by a signature of another key.",
+	}, []string{"reason"})
 	if opts.Registerer != nil {
-		opts.Registerer.MustRegister(m.gauge)
+		opts.Registerer.MustRegister(m.gauge, m.rejected)
 	}
 	m.want.Store(&Want{})
 	return m, nil
@@ -317,6 +324,7 @@ func (m *Members) know(w *Want) {
 		nodes[p.Name] = struct{}{}
 	}
 	m.state.know(w.Known, nodes, time.Now())
+	m.state.mixed.Store(m.trust.lacks(m.alive))
 	isGone := func(name string) bool {
 		_, exists := nodes[name]
 		return !exists && !m.state.remembers(name)

@@ -3,6 +3,7 @@ package members
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"log/slog"
 	"net"
@@ -171,10 +172,21 @@ func FuzzParse(f *testing.F) {
 		f.Add(b)
 	}
 	f.Add([]byte{kindClaims, 200})
+	signer := newState("n1")
+	signed := signer.claim(map[netip.Addr]int64{netip.MustParseAddr("10.0.0.1"): 7})[0]
+	f.Add(signed)
+	f.Add(append(signed[:4+saidLen:4+saidLen], signed...)) // a signature within a signature
+	key := []ed25519.PublicKey{signer.key.Public().(ed25519.PublicKey)}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := parse(b, time.Now())
 		if err == nil {
-			newState("me").merge(m, true)
+			if m.sealed != nil && m.sealed.isBy(key) != bytes.Equal(b, signed) {
+				t.Errorf("another message is believed to be signed: %x", b)
+			}
+			s := newState("me")
+			s.isNews(m, true)
+			s.merge(m, true)
+			s.whole()
 		}
 		_ = splitState(b, func([]byte) {})
 	})

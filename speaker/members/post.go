@@ -39,7 +39,7 @@ func (p *post) remind() {
 	if len(returned) == 0 {
 		return
 	}
-	if mine := p.m.state.mine(); mine != nil {
+	for _, mine := range p.m.state.mine() {
 		p.send(mine, func(name string) bool { return slices.Contains(returned, name) })
 	}
 }

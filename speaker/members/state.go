@@ -1,11 +1,13 @@
 package members
 
 import (
+	"crypto/ed25519"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"quayside.io/speaker/announce"
@@ -26,13 +28,16 @@ const (
 // idempotent: of two claims the one that beats the other stays, of two facts
 // the newer. (But a new life of a node ends claims, see begin.)
 type state struct {
-	me   string
-	life uint64 // one number per process
+	me    string
+	life  uint64             // one number per process
+	key   ed25519.PrivateKey // of this process, which signs what it says of itself
+	mixed atomic.Bool        // members live that may not understand signatures
 
 	mu     sync.Mutex
 	claims map[netip.Addr]heard
 	nodes  map[string]*told
 	rounds map[netip.Addr]int64 // times that a claim of mine has beaten another's
+	own    packed               // claims of mine
 
 	addresses map[netip.Addr]struct{} // that exist; nil: not known yet
 	members   map[string]struct{}     // nodes that exist or live; nil: not known yet
@@ -40,7 +45,14 @@ type state struct {
 
 type heard struct {
 	announce.Claim
-	absence // of the address
+	absence         // of the address
+	sealed  *sealed // as its node signed it; nil: it did not
+}
+
+// packed are claims of this node, and the signed messages that hold them.
+type packed struct {
+	claims   []claimed
+	messages [][]byte
 }
 
 type told struct {
@@ -50,6 +62,9 @@ type told struct {
 	life           uint64
 	ifaces         []announce.Interface
 	ifacesVersion  uint64
+
+	leavingSealed, ifacesSealed *sealed
+	said                        uint64 // the last time at which it signed anything
 }
 
 // absence is since when something does not exist; zero: it does.
@@ -68,7 +83,50 @@ func (a *absence) note(exists bool, now time.Time) (forget bool) {
 }
 
 func newState(me string) *state {
-	return &state{me: me, life: rand.Uint64(), claims: map[netip.Addr]heard{}, nodes: map[string]*told{}, rounds: map[netip.Addr]int64{}}
+	_, key, _ := ed25519.GenerateKey(nil) // it reads from crypto/rand, which never fails
+	s := &state{me: me, life: rand.Uint64(), key: key, claims: map[netip.Addr]heard{}, nodes: map[string]*told{}, rounds: map[netip.Addr]int64{}}
+	s.mixed.Store(true) // nobody has been met
+	return s
+}
+
+// sign signs a message of this node.
+func (s *state) sign(inner []byte) *sealed {
+	return seal(s.key, s.me, uint64(time.Now().UnixMicro()), inner)
+}
+
+// post are messages of this node as they are sent: signed, and as they are for those
+// who do not understand that.
+func (s *state) post(inner [][]byte) (out [][]byte) {
+	for _, b := range inner {
+		out = append(out, s.sign(b).bytes)
+		if s.mixed.Load() {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// isNews reports whether a message would change anything, or be answered.
+func (s *state) isNews(m message, alive bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.nodes[m.node]
+	switch m.kind {
+	case kindLeaving:
+		return t == nil || m.version > t.leavingVersion
+	case kindFacts:
+		return t == nil || m.version > t.ifacesVersion
+	}
+	return slices.ContainsFunc(m.claims, func(c claimed) bool {
+		old, ok := s.claims[c.address]
+		claim := announce.Claim{Epoch: c.epoch, Node: m.node}
+		return !ok || claim.Beats(old.Claim) || old.Node == s.me && m.node != s.me && alive || old.Claim == claim && m.sealed.replaces(old.sealed)
+	})
+}
+
+// replaces reports whether a message signed later may stand for the other.
+func (s *sealed) replaces(other *sealed) bool {
+	return s != nil && (other == nil || s.said > other.said)
 }
 
 // merge takes one message in. It returns what is to be passed on: what of it
@@ -89,17 +147,36 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	}
 	switch {
 	case m.kind == kindLeaving && m.version > t.leavingVersion:
-		t.leaving, t.flags, t.leavingVersion = m.leaving, m.flags, m.version
+		t.leaving, t.flags, t.leavingVersion, t.leavingSealed = m.leaving, m.flags, m.version, m.sealed
 		s.begin(t, m)
 	case m.kind == kindFacts && m.version > t.ifacesVersion:
-		t.ifaces, t.ifacesVersion = m.ifaces, m.version
+		t.ifaces, t.ifacesVersion, t.ifacesSealed = m.ifaces, m.version, m.sealed
 	default:
 		return nil, false
 	}
-	if b, err := m.append(nil); err == nil && len(b) <= maxMessage {
-		pass = [][]byte{b}
+	t.heard(m.sealed)
+	return slices.DeleteFunc(s.relay(&m), func(b []byte) bool { return len(b) > maxMessage }), true
+}
+
+// heard notes when a node last signed something.
+func (t *told) heard(b *sealed) {
+	if b != nil {
+		t.said = max(t.said, b.said)
 	}
-	return pass, true
+}
+
+// relay is a message as it is passed on: as its node signed it, and as those know it
+// who do not understand that.
+func (s *state) relay(m *message) (out [][]byte) {
+	if m.sealed != nil {
+		out = append(out, m.sealed.bytes)
+	}
+	if m.sealed == nil || s.mixed.Load() {
+		if b, err := m.append(nil); err == nil {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // begin notes a new life of a node. It knows nothing of what its former one claimed
@@ -117,15 +194,23 @@ func (s *state) begin(t *told, m message) {
 }
 
 func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool) {
+	if t := s.nodes[m.node]; t != nil {
+		t.heard(m.sealed)
+	}
 	var fresh, mine []claimed
 	for _, c := range m.claims {
 		claim := announce.Claim{Epoch: c.epoch, Node: m.node}
 		old, ok := s.claims[c.address]
 		switch {
-		case !ok && !s.exists(c.address) && len(s.claims) >= maxClaims: // somebody invents addresses
+		case !ok && !s.exists(c.address) && (len(s.claims) >= maxClaims || s.isPast(m)):
+			// Somebody invents addresses; or the message is old, is kept for another
+			// address, and this one is gone.
 		case !ok || claim.Beats(old.Claim):
-			s.claims[c.address] = heard{claim, old.absence}
+			s.claims[c.address] = heard{claim, old.absence, m.sealed}
 			fresh = append(fresh, c)
+		case old.Claim == claim && m.sealed.replaces(old.sealed):
+			old.sealed = m.sealed
+			s.claims[c.address] = old
 		case old.Node == s.me && m.node != s.me && alive:
 			// Somebody who lives has not heard of my claim and may be answering:
 			// say it again, to him and to the LAN.
@@ -133,7 +218,29 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 			mine = append(mine, claimed{c.address, old.Epoch})
 		}
 	}
-	return append(claimMessages(m.node, fresh), claimMessages(s.me, mine)...), len(fresh)+len(mine) > 0
+	if len(fresh) > 0 {
+		pass = s.relayClaims(m, fresh)
+	}
+	return append(pass, s.post(claimMessages(s.me, mine))...), len(fresh)+len(mine) > 0
+}
+
+// isPast reports whether a signed message is so old that its node may have said
+// since that an address is gone.
+func (s *state) isPast(m message) bool {
+	t := s.nodes[m.node]
+	return t != nil && m.sealed != nil && t.said > m.sealed.said+uint64(forgetAfter.Microseconds())
+}
+
+// relayClaims passes on the fresh ones among the claims of a message. A signature
+// is over all of them, and too long for a packet what was sent by itself.
+func (s *state) relayClaims(m message, fresh []claimed) (out [][]byte) {
+	if m.sealed != nil && len(m.sealed.bytes) <= maxMessage {
+		out = append(out, m.sealed.bytes)
+	}
+	if m.sealed == nil || s.mixed.Load() {
+		out = append(out, claimMessages(m.node, fresh)...)
+	}
+	return out
 }
 
 // know enters what exists, and forgets what others said of what does not.
@@ -177,30 +284,36 @@ func (s *state) claim(want map[netip.Addr]int64) [][]byte {
 	for a, epoch := range want {
 		c := announce.Claim{Epoch: epoch, Node: s.me}
 		if old, ok := s.claims[a]; !ok || c.Beats(old.Claim) {
-			s.claims[a] = heard{c, old.absence}
+			s.claims[a] = heard{c, old.absence, nil}
 			fresh = append(fresh, claimed{a, epoch})
 		}
 	}
 	slices.SortFunc(fresh, func(a, b claimed) int { return a.address.Compare(b.address) })
-	return claimMessages(s.me, fresh)
+	return s.post(claimMessages(s.me, fresh))
 }
 
-// mine are the claims of this node that stand, as one message of any length; nil:
-// there are none.
-func (s *state) mine() []byte {
+// mine are the claims of this node that stand, as one message of any length, and once
+// more for those who do not understand signatures.
+func (s *state) mine() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := message{kind: kindClaims, node: s.me}
-	for a, h := range s.claims {
-		if h.Node == s.me && s.exists(a) {
-			m.claims = append(m.claims, claimed{a, h.Epoch})
-		}
-	}
+	m := message{kind: kindClaims, node: s.me, claims: s.standing()}
 	if len(m.claims) == 0 {
 		return nil
 	}
 	b, _ := m.append(nil) // only facts can fail
-	return b
+	return s.post([][]byte{b})
+}
+
+// standing are the claims of this node that stand, in order.
+func (s *state) standing() (claims []claimed) {
+	for a, h := range s.claims {
+		if h.Node == s.me && s.exists(a) {
+			claims = append(claims, claimed{a, h.Epoch})
+		}
+	}
+	slices.SortFunc(claims, func(a, b claimed) int { return a.address.Compare(b.address) })
+	return claims
 }
 
 // tell enters what this node says about itself. What does not fit a packet is
@@ -210,10 +323,11 @@ func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f), life: s.life}
 	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces[:min(len(f.Interfaces), maxInterfaces)]}
 	for _, m := range []message{leaving, ifaces} {
-		s.merge(m, true)
 		if b, err := m.append(nil); err == nil {
-			out = append(out, b)
+			m.sealed = s.sign(b)
+			out = append(out, s.relay(&m)...)
 		}
+		s.merge(m, true)
 	}
 	return out
 }
@@ -237,22 +351,49 @@ func (s *state) whole() []byte {
 			continue
 		}
 		for _, m := range []message{
-			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags, life: t.life},
-			{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces},
+			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags, life: t.life, sealed: t.leavingSealed},
+			{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces, sealed: t.ifacesSealed},
 		} {
-			if b, err := m.append(nil); err == nil && m.version > 0 {
+			if m.version == 0 {
+				continue
+			}
+			for _, b := range s.relay(&m) {
 				out = appendFramed(out, b)
 			}
 		}
 	}
-	byNode := map[string][]claimed{}
-	for a, h := range s.claims {
-		if s.exists(a) {
-			byNode[h.Node] = append(byNode[h.Node], claimed{a, h.Epoch})
+	return s.appendClaims(out)
+}
+
+// appendClaims appends the claims that stand: signed messages once each, with
+// whatever else is in them.
+func (s *state) appendClaims(out []byte) []byte {
+	if standing := s.standing(); !slices.Equal(standing, s.own.claims) {
+		s.own = packed{claims: standing}
+		for _, b := range claimMessages(s.me, standing) {
+			s.own.messages = append(s.own.messages, s.sign(b).bytes)
 		}
 	}
-	for _, node := range slices.Sorted(maps.Keys(byNode)) {
-		list := byNode[node]
+	for _, b := range s.own.messages {
+		out = appendFramed(out, b)
+	}
+	signed, plain := map[*sealed]struct{}{}, map[string][]claimed{}
+	for a, h := range s.claims {
+		if !s.exists(a) {
+			continue
+		}
+		if h.Node != s.me && h.sealed != nil {
+			signed[h.sealed] = struct{}{}
+		}
+		if h.Node != s.me && h.sealed == nil || s.mixed.Load() {
+			plain[h.Node] = append(plain[h.Node], claimed{a, h.Epoch})
+		}
+	}
+	for b := range signed {
+		out = appendFramed(out, b.bytes)
+	}
+	for _, node := range slices.Sorted(maps.Keys(plain)) {
+		list := plain[node]
 		slices.SortFunc(list, func(a, b claimed) int { return a.address.Compare(b.address) })
 		for _, m := range claimMessages(node, list) {
 			out = appendFramed(out, m)

@@ -17,6 +17,7 @@ const (
 	kindClaims  = 1 // uvarint epoch, address, …
 	kindLeaving = 2 // uvarint version, one byte of the bits below, one of those after, eight of its life
 	kindFacts   = 3 // uvarint version, JSON
+	// 4 is kindSigned
 )
 
 // Why a node leaves. Speakers that know only the first bit read any byte but
@@ -53,6 +54,7 @@ type message struct {
 	flags   byte
 	life    uint64 // of the speaker that says it, at random; 0: it does not say
 	ifaces  []announce.Interface
+	sealed  *sealed // as its node signed it; nil: it did not
 }
 
 type claimed struct {
@@ -107,13 +109,14 @@ func leavingBits(f announce.Facts) (bits byte) {
 	return bits
 }
 
-// claimMessages packs claims of one node into messages that fit a packet.
+// claimMessages packs claims of one node into messages that fit a packet, with a
+// signature.
 func claimMessages(node string, claims []claimed) [][]byte {
 	head := append([]byte{kindClaims, byte(len(node))}, node...)
 	var out [][]byte
 	cur := head
 	for _, c := range claims {
-		if len(cur) > maxMessage-32 {
+		if len(cur) > maxMessage-overhead(node)-32 {
 			out = append(out, cur)
 			cur = head
 		}
@@ -131,7 +134,7 @@ func parse(b []byte, now time.Time) (message, error) {
 	if len(b) < 2 || len(b) < 2+int(b[1]) {
 		return message{}, errTruncated
 	}
-	m := message{kind: b[0], node: string(b[2 : 2+int(b[1])])}
+	m, whole := message{kind: b[0], node: string(b[2 : 2+int(b[1])])}, b
 	b = b[2+int(b[1]):]
 	if m.node == "" || len(m.node) > maxName {
 		return message{}, fmt.Errorf("node name of %d bytes", len(m.node))
@@ -142,6 +145,8 @@ func parse(b []byte, now time.Time) (message, error) {
 		err = m.parseClaims(b, most)
 	case kindLeaving, kindFacts:
 		err = m.parseWord(b, most)
+	case kindSigned:
+		return parseSealed(whole, m.node, now, most)
 	default:
 		err = fmt.Errorf("message of unknown kind %d", m.kind)
 	}

@@ -1,0 +1,95 @@
+package speaker
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+)
+
+func keyOf(b byte) (ed25519.PublicKey, string) {
+	key := make(ed25519.PublicKey, ed25519.PublicKeySize)
+	key[0] = b
+	return key, base64.StdEncoding.EncodeToString(key)
+}
+
+func speakerOf(node, key string) *v1alpha1.SpeakerStatus {
+	return &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: v1alpha1.SpeakerStatusStatus{GossipKey: key}}
+}
+
+// The key of a node is what it publishes, and for what others pass on, the one before
+// that. What is no key is none, and a key that is taken back is gone.
+func TestKeysAreReadAsTheyArePublished(t *testing.T) {
+	first, firstText := keyOf(1)
+	second, secondText := keyOf(2)
+	_, thirdText := keyOf(3)
+	var r reader
+	c := snapshot.Of(speakerOf("n1", firstText), speakerOf("n2", ""), speakerOf("n3", "not base64"), speakerOf("n4", "AAAA"))
+	keys, changed := r.read(c)
+	if !changed || len(keys["n1"]) != 1 || !keys["n1"][0].Equal(first) || len(keys["n2"])+len(keys["n3"])+len(keys["n4"]) > 0 {
+		t.Fatalf("%v", keys)
+	}
+	if _, changed := r.read(c); changed {
+		t.Error("the same is news")
+	}
+	c = c.With(speakerOf("n2", "")) // it says another thing
+	if _, changed := r.read(c); changed {
+		t.Error("another word of a speaker is news")
+	}
+	c = c.With(speakerOf("n1", secondText))
+	if keys, _ = r.read(c); len(keys["n1"]) != 2 || !keys["n1"][0].Equal(second) || !keys["n1"][1].Equal(first) {
+		t.Errorf("a new key: %v", keys)
+	}
+	c = c.With(speakerOf("n1", thirdText))
+	if keys, _ = r.read(c); len(keys["n1"]) != 2 || !keys["n1"][1].Equal(second) {
+		t.Errorf("a third key: %v", keys)
+	}
+	c = c.With(speakerOf("n1", ""))
+	if keys, changed = r.read(c); !changed || len(keys["n1"]) != 0 {
+		t.Errorf("taken back: %v", keys)
+	}
+	c = c.With(speakerOf("n1", firstText)).Without(snapshot.SpeakerStatus, snapshot.Key{Name: "n1"})
+	if keys, _ = r.read(c); len(keys) != 0 {
+		t.Errorf("without a status: %v", keys)
+	}
+}
+
+// pruner is a writer to a server that drops fields which it does not know.
+type pruner struct{ *notes }
+
+func (p *pruner) UpdateStatus(ctx context.Context, o snapshot.Object) error {
+	status := o.DeepCopyObject().(*v1alpha1.SpeakerStatus)
+	status.Status.GossipKey = ""
+	return p.notes.UpdateStatus(ctx, status)
+}
+
+// A server whose CRD knows no key drops it. The speaker tells once, and does not go on
+// writing the same for ever.
+func TestAServerThatKnowsNoKeys(t *testing.T) {
+	s, n := lone(t)
+	pruning := &pruner{notes: n}
+	s.opts.Writer = pruning
+	p := newPublisher(s.opts)
+	p.log = s.opts.Log
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = p.run(ctx) }()
+	defer func() { stop(); <-done }()
+	_, text := keyOf(1)
+	p.set(v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text})
+	for begin := time.Now(); !p.keyless.Load(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("it does not see that its key is dropped")
+		}
+	}
+	p.set(v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text})
+	if want, have := p.want.Load(), p.have(); !equal(&have.Status, want) {
+		t.Errorf("it wants %+v, and there is %+v", want, have.Status)
+	}
+}
