@@ -46,6 +46,7 @@ func hears(t *testing.T, m *Members, messages ...[]byte) {
 func TestNobodySpeaksForAnother(t *testing.T) {
 	n2, n3, impostor := unmixed("n2"), unmixed("n3"), unmixed("n2")
 	m := listener(t)
+	m.trust.patience = 0
 	m.SetKeys(Keys{"n1": {m.PublicKey()}, "n2": {publicOf(n2)}, "n3": {publicOf(n3)}})
 	m.know(&Want{})
 	m.alive["n2"], m.alive["n3"] = struct{}{}, struct{}{}
@@ -133,7 +134,13 @@ func TestWordsWaitForTheirKey(t *testing.T) {
 	if _, ok := m.View().Claims[address(7)]; !ok {
 		t.Error("what its former life signed is not believed")
 	}
-	m.trust.hold("n2", []byte("x"), time.Now().Add(-time.Hour))
+	third := unmixed("n2")
+	m.trust.patience = 0
+	hears(t, m, third.claim(map[netip.Addr]int64{address(1): 2})...)
+	if f := m.Forgeries(); len(f) != 0 {
+		t.Errorf("what is known anyway is a forgery: %v", f)
+	}
+	hears(t, m, third.claim(map[netip.Addr]int64{address(1): 3})...)
 	if f := m.Forgeries(); len(f) != 1 {
 		t.Errorf("a key that never comes: %v", f)
 	}
@@ -190,6 +197,19 @@ func TestUpgradeFromSpeakersThatSignNothing(t *testing.T) {
 		t.Errorf("the old compare notes on %v, %v", understood, err)
 	}
 
+	// What was believed unsigned is signed by and by, so that nobody who knows its
+	// key takes it for a forgery.
+	early := newState("early")
+	word, err := (&message{kind: kindLeaving, node: "early", version: 3, life: 5}).append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears(t, m, word, early.sign(word).bytes)
+	if m.state.nodes["early"].leavingSealed == nil {
+		t.Error("the proof of what is known is not kept")
+	}
+	delete(m.state.nodes, "early")
+
 	delete(m.alive, "old")
 	m.know(&Want{Peers: []Peer{{Name: "old"}}})
 	clear(understood)
@@ -205,6 +225,9 @@ func TestImpostorAmongTheMembers(t *testing.T) {
 	all := make([]*Members, 3)
 	for i := range all {
 		all[i], _ = f.start(i, f.keyFile)
+		all[i].trust.mu.Lock()
+		all[i].trust.patience = 0
+		all[i].trust.mu.Unlock()
 	}
 	keys := Keys{}
 	for i, m := range all {

@@ -113,15 +113,32 @@ func (s *state) isNews(m message, alive bool) bool {
 	t := s.nodes[m.node]
 	switch m.kind {
 	case kindLeaving:
-		return t == nil || m.version > t.leavingVersion
+		return t == nil || m.version > t.leavingVersion || m.proves(t.leavingVersion, t.leavingSealed)
 	case kindFacts:
-		return t == nil || m.version > t.ifacesVersion
+		return t == nil || m.version > t.ifacesVersion || m.proves(t.ifacesVersion, t.ifacesSealed)
 	}
 	return slices.ContainsFunc(m.claims, func(c claimed) bool {
 		old, ok := s.claims[c.address]
 		claim := announce.Claim{Epoch: c.epoch, Node: m.node}
 		return !ok || claim.Beats(old.Claim) || old.Node == s.me && m.node != s.me && alive || old.Claim == claim && m.sealed.replaces(old.sealed)
 	})
+}
+
+// proves reports whether a message is the signed form of what is known unsigned.
+func (m *message) proves(version uint64, known *sealed) bool {
+	return m.version == version && m.sealed != nil && known == nil
+}
+
+// existing are those of claims that are on addresses which exist.
+func (s *state) existing(claims []claimed) (out []claimed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range claims {
+		if s.exists(c.address) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // replaces reports whether a message signed later may stand for the other.
@@ -151,6 +168,12 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 		s.begin(t, m)
 	case m.kind == kindFacts && m.version > t.ifacesVersion:
 		t.ifaces, t.ifacesVersion, t.ifacesSealed = m.ifaces, m.version, m.sealed
+	case m.kind == kindLeaving && m.proves(t.leavingVersion, t.leavingSealed):
+		t.leavingSealed = m.sealed
+		return nil, false
+	case m.kind == kindFacts && m.proves(t.ifacesVersion, t.ifacesSealed):
+		t.ifacesSealed = m.sealed
+		return nil, false
 	default:
 		return nil, false
 	}

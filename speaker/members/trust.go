@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,19 +32,21 @@ const forgedFor = 10 * time.Minute
 type trust struct {
 	mu     sync.Mutex
 	keys   Keys
-	held   map[string]*held
-	size   int // of held
+	held   map[string]*held // by node
+	size   int              // of held
 	forged map[string]time.Time
+
+	patience time.Duration
 }
 
-// held are messages of a node that are signed with a key which is not known.
+// held are messages of a node that it has not signed with a key which is known.
 type held struct {
 	messages [][]byte
 	since    time.Time
 }
 
 func newTrust() *trust {
-	return &trust{held: map[string]*held{}, forged: map[string]time.Time{}}
+	return &trust{held: map[string]*held{}, forged: map[string]time.Time{}, patience: keyPatience}
 }
 
 // set takes new keys, and returns what was held of nodes whose keys have changed.
@@ -125,17 +128,24 @@ func (t *trust) note(node string, now time.Time) {
 	}
 }
 
-// forgeries are the nodes in whose names others have spoken of late, and when last:
-// a key that has not come in time does not come.
-func (t *trust) forgeries(now time.Time) map[string]time.Time {
+// expired takes out the messages, by node, whose key has not come in time.
+func (t *trust) expired(now time.Time) map[string][][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	expired := map[string][][]byte{}
 	for node, h := range t.held {
-		if now.Sub(h.since) > keyPatience {
-			t.forged[node] = now
+		if now.Sub(h.since) >= t.patience {
+			expired[node] = h.messages
 			t.release(node)
 		}
 	}
+	return expired
+}
+
+// forgeries are the nodes in whose names others have spoken of late, and when last.
+func (t *trust) forgeries(now time.Time) map[string]time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	maps.DeleteFunc(t.forged, func(_ string, at time.Time) bool { return now.Sub(at) > forgedFor })
 	return maps.Clone(t.forged)
 }
@@ -156,7 +166,24 @@ func (m *Members) PublicKey() ed25519.PublicKey { return m.state.key.Public().(e
 
 // Forgeries are the nodes in whose names others have spoken within ten minutes, and
 // when they last did. What they said was not believed.
-func (m *Members) Forgeries() map[string]time.Time { return m.trust.forgeries(time.Now()) }
+func (m *Members) Forgeries() map[string]time.Time {
+	now := time.Now()
+	for node, messages := range m.trust.expired(now) {
+		if slices.ContainsFunc(messages, m.wouldMove) {
+			m.trust.note(node, now)
+		}
+	}
+	return m.trust.forgeries(now)
+}
+
+// wouldMove reports whether a message that is not believed says what its node has not
+// said otherwise in the meantime. What it said of old, before it had the key that is
+// known here, others may go on telling for a while.
+func (m *Members) wouldMove(b []byte) bool {
+	msg, err := parse(b, time.Now())
+	msg.claims, msg.sealed = m.state.existing(msg.claims), nil
+	return err == nil && m.state.isNews(msg, false)
+}
 
 // believes decides on a message that would change something. One that is not
 // believed now may be later, when the key arrives with which it is signed.
@@ -175,10 +202,9 @@ func (m *Members) believes(msg message, b []byte) bool {
 		return false
 	case msg.sealed == nil:
 		m.rejected.WithLabelValues("unsigned").Inc()
-		m.trust.note(msg.node, time.Now())
 	default:
 		m.rejected.WithLabelValues("signature").Inc()
-		m.trust.hold(msg.node, bytes.Clone(b), time.Now())
 	}
+	m.trust.hold(msg.node, bytes.Clone(b), time.Now())
 	return false
 }
