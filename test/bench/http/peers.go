@@ -57,6 +57,9 @@ func peers(dir string, p plan) ([]peer, error) {
 	}
 	list := []peer{ours, external("nginx", nginxAddr, dir, nginxConfig(dir, false, &options), "-c", "%s", "-p", dir)}
 	if p.options != "" {
+		if err := os.Chmod(dir, 0o755); err != nil { // nginx reads users as another user
+			return nil, err
+		}
 		return list, os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o644)
 	}
 	return append(list, external("haproxy", haproxyAddr, dir, haproxyConfig(), "-f", "%s")), nil
