@@ -106,7 +106,7 @@ func nginxSettings() []suite {
 		{name: "settings/access_log", tests: here("proxy TestAccessLogOverTheWire")},
 		{name: "settings/badannotationvalues", tests: here(wide("annotation-value-word-blocklist"), wide("annotations-risk-level"), "proxy/route TestGateRefuses")},
 		{name: "settings/brotli", tests: here(wide("enable-brotli"), "proxy TestCompression")},
-		{name: "settings/configmap_change", tests: here("proxy TestWideOptions", "proxy TestUpstreamKeepalive")},
+		{name: "settings/configmap_change", tests: here("proxy TestWideOptions", "test/e2e TestOptionsOfTheConfigMap")},
 		{name: "settings/custom_header", tests: here("proxy TestWideHeaders", wide("global-allowed-response-headers"))},
 		{name: "settings/default_ssl_certificate", tests: here("tls.txt", "tls-default-broken.txt")},
 		{name: "settings/disable_catch_all", tests: here("proxy/route TestHostOwnership")},
