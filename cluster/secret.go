@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,6 +59,36 @@ func (a *API) KeepSecret(ctx context.Context, namespace, name string, change fun
 		}
 	}
 	if err != nil {
+		return fmt.Errorf("secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// ChangeSecret changes what a Secret of ours holds under a key, and an annotation of
+// it, together. change is given both, and since when they are as they are; if it
+// returns them unchanged, nothing is written. A Secret that somebody else made is
+// left alone.
+func (a *API) ChangeSecret(ctx context.Context, namespace, name, key, annotation string, change func(value []byte, noted string, made time.Time) ([]byte, string)) error {
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	core := a.clients.byGroup[corev1.SchemeGroupVersion]
+	have := &corev1.Secret{}
+	if err := core.Get().Namespace(namespace).Resource("secrets").Name(name).Do(bounded).Into(have); err != nil {
+		return fmt.Errorf("secret %s/%s: %w", namespace, name, err)
+	}
+	if have.Labels[managedBy] != ourselves || len(have.Data[key]) == 0 {
+		return nil
+	}
+	value, noted := change(have.Data[key], have.Annotations[annotation], have.CreationTimestamp.Time)
+	if bytes.Equal(value, have.Data[key]) && noted == have.Annotations[annotation] {
+		return nil
+	}
+	if have.Annotations == nil {
+		have.Annotations = map[string]string{}
+	}
+	have.Data[key], have.Annotations[annotation] = value, noted
+	// It carries the version that was read: who changed it meanwhile wins.
+	if err := core.Put().Namespace(namespace).Resource("secrets").Name(name).Body(have).Do(bounded).Error(); err != nil {
 		return fmt.Errorf("secret %s/%s: %w", namespace, name, err)
 	}
 	return nil

@@ -50,7 +50,7 @@ type grantFlags struct {
 
 func (f *grantFlags) add(flags *pflag.FlagSet) {
 	f.access.add(flags)
-	flags.StringVar(&f.account, "proxy-service-account", "quayside-proxy", "ServiceAccount of the proxies, in --namespace, for --secret-access")
+	flags.StringVar(&f.account, "proxy-service-account", "quayside-proxy", "[NAMESPACE/]NAME of the ServiceAccount of the proxies, for --secret-access; without NAMESPACE it is in --namespace")
 	flags.StringVar(&f.owner, "grant-owner", "", "ClusterRole that what --secret-access grants is deleted with; empty: nothing is deleted with it")
 }
 
@@ -65,11 +65,14 @@ func (f *grantFlags) options(to *cluster.Grants, c clusterFlags) *controller.Gra
 	}
 }
 
-func (f *grantFlags) grants(api *cluster.API, c clusterFlags) *cluster.Grants {
+func (f *grantFlags) grants(api *cluster.API, c clusterFlags) (*cluster.Grants, error) {
+	account, err := key("proxy-service-account", f.account, c.namespace)
+	if err != nil {
+		return nil, err
+	}
 	return api.Grants(cluster.GrantOptions{
-		Name: f.account + "-references", Account: snapshot.Key{Namespace: c.namespace, Name: f.account},
-		Owner: f.owner, Namespace: c.ingress.watchNamespace,
-	})
+		Name: account.Name + "-references", Account: account, Owner: f.owner, Namespace: c.ingress.watchNamespace,
+	}), nil
 }
 
 // takeBack sees to what was granted before the proxies could read everything.

@@ -24,6 +24,7 @@ type controllerFlags struct {
 	cluster        clusterFlags
 	grants         grantFlags
 	admin          adminFlags
+	rotateKey      time.Duration
 	leaderElect    bool
 	lease          time.Duration
 	publishService string
@@ -34,6 +35,7 @@ func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	f.cluster.add(flags)
 	f.grants.add(flags)
 	f.admin.add(flags)
+	flags.DurationVar(&f.rotateKey, "members-key-rotation", 0, "how often the gossip key is changed, an hour or more; 0: never")
 	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
 	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long the Lease of a leader stays valid without renewal; the leader itself gives up after two thirds of that")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
@@ -78,6 +80,9 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.rotateKey != 0 && f.rotateKey < time.Hour {
+		return fmt.Errorf("%w: --members-key-rotation %s: want 1h or more, or 0", errBadInput, f.rotateKey)
+	}
 	if f.lease < time.Second {
 		return fmt.Errorf("%w: --lease-duration %s: want 1s or more", errBadInput, f.lease)
 	}
@@ -99,7 +104,11 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
-	announcing, grants := f.cluster.announce(), f.grants.grants(api, f.cluster)
+	grants, err := f.grants.grants(api, f.cluster)
+	if err != nil {
+		return err
+	}
+	announcing := f.cluster.announce()
 	options := controller.Options{
 		Source: api.Source, Writer: api, Assign: assigning, Announce: &announcing, Routes: &routes,
 		Prepare: func(ctx context.Context) error {
@@ -114,6 +123,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 			})
 			return next, err
 		},
+		Tend:   rotation(api, f.cluster.namespace, f.rotateKey),
 		Grants: f.grants.options(grants, f.cluster),
 		Log:    p.component("controller"), Registerer: p.registry,
 	}

@@ -35,6 +35,10 @@ type Options struct {
 	// It returns when it is due again. It may be nil.
 	Rotate func(ctx context.Context, now time.Time) (next time.Time, err error)
 
+	// Tend is what a leader sees to again and again, when it says: the age of the
+	// gossip key. It may be nil.
+	Tend func(ctx context.Context) (next time.Time, err error)
+
 	Assign assign.Options
 	// Announce and Routes, if set, are compiled for their Problems.
 	Announce *announce.Options

@@ -27,7 +27,12 @@ func (h *Controller) lead(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.assign(ctx) })
 	g.Go(func() error { return h.inspect(ctx) })
-	g.Go(func() error { return h.prepare(ctx) })
+	g.Go(func() error {
+		if err := h.prepare(ctx); err != nil {
+			return err
+		}
+		return h.tend(ctx)
+	})
 	g.Go(func() error { return h.rotate(ctx) })
 	if o := h.options.Grants; o != nil {
 		g.Go(func() error { return o.To.Run(ctx) })

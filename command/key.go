@@ -1,0 +1,45 @@
+package command
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"quayside.io/cluster"
+	"quayside.io/controller"
+)
+
+// keyStageAnnotation of the Secret with the gossip key says how far a change of it has
+// come, and since when.
+const keyStageAnnotation = "quayside.io/members-key-stage"
+
+// rotation changes the gossip key every so often, a stage at a time.
+func rotation(api *cluster.API, namespace string, every time.Duration) func(context.Context) (time.Time, error) {
+	if every == 0 {
+		return nil
+	}
+	return func(ctx context.Context) (next time.Time, err error) {
+		now := time.Now()
+		err = api.ChangeSecret(ctx, namespace, membersSecret, membersKey, keyStageAnnotation,
+			func(file []byte, noted string, made time.Time) ([]byte, string) {
+				stage, since := keyStage(noted, made)
+				file, then, due := controller.RotateMembersKey(file, stage, since, now, every)
+				next = due
+				if then == stage {
+					return file, noted
+				}
+				return file, string(then) + " " + now.UTC().Format(time.RFC3339)
+			})
+		return next, err
+	}
+}
+
+// keyStage reads what keyStageAnnotation says; a Secret without it is as it was made.
+func keyStage(noted string, made time.Time) (controller.KeyStage, time.Time) {
+	stage, text, _ := strings.Cut(noted, " ")
+	since, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return controller.KeySettled, made
+	}
+	return controller.KeyStage(stage), since
+}
