@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,27 +33,34 @@ type ask struct {
 	pod               string // "" where nobody should
 }
 
-// run sends every request to address and compares.
+// run sends every request to address, over HTTP/1.1 and over HTTP/2, and compares.
 func (e edge) run(from *lab.Client, address string, asks []ask) {
 	for _, a := range asks {
-		e.t.Run(a.name, func(t *testing.T) {
-			e := edge{e.With(t), t}
-			resp := e.Client(from.Name()).Get(a.url, lab.Via(address+":80"), lab.Method(a.method, ""))
-			if resp.Status != a.status {
-				t.Fatalf("%s %s: status %d, want %d: %s", a.method, a.url, resp.Status, a.status, resp.Body)
-			}
-			if a.pod == "" {
-				return
-			}
-			reply, err := resp.Reply()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if reply.Pod != a.pod || reply.Method != a.method {
-				t.Errorf("%s %s: pod %s saw %s, want pod %s", a.method, a.url, reply.Pod, reply.Method, a.pod)
-			}
-		})
+		e.once(from, a, "HTTP/1.1", lab.Via(address+":80"))
+		a.name += " over HTTP2"
+		a.url = strings.Replace(a.url, "http://", "https://", 1)
+		e.once(from, a, "HTTP/2.0", lab.Via(address+":443"), lab.HTTP2())
 	}
+}
+
+func (e edge) once(from *lab.Client, a ask, proto string, how ...lab.RequestOption) {
+	e.t.Run(a.name, func(t *testing.T) {
+		e := edge{e.With(t), t}
+		resp := e.Client(from.Name()).Get(a.url, append(how, lab.Method(a.method, ""))...)
+		if resp.Status != a.status || resp.Proto != proto {
+			t.Fatalf("%s %s: status %d over %s, want %d over %s: %s", a.method, a.url, resp.Status, resp.Proto, a.status, proto, resp.Body)
+		}
+		if a.pod == "" {
+			return
+		}
+		reply, err := resp.Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Pod != a.pod || reply.Method != a.method {
+			t.Errorf("%s %s: pod %s saw %s, want pod %s", a.method, a.url, reply.Pod, reply.Method, a.pod)
+		}
+	})
 }
 
 // until waits for the first time that url is answered by pod: the Ingress's

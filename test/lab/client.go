@@ -130,6 +130,7 @@ type request struct {
 	http    *http.Request
 	via     string
 	tls     *tls.Config
+	http2   bool
 	timeout time.Duration
 }
 
@@ -157,6 +158,9 @@ func Method(method, body string) RequestOption {
 // TLS is how https is spoken; without it, no certificate is verified.
 func TLS(config *tls.Config) RequestOption { return func(r *request) { r.tls = config } }
 
+// HTTP2 negotiates HTTP/2 where https is spoken.
+func HTTP2() RequestOption { return func(r *request) { r.http2 = true } }
+
 // Timeout is for the whole exchange; the default is 5 s.
 func Timeout(d time.Duration) RequestOption { return func(r *request) { r.timeout = d } }
 
@@ -175,7 +179,7 @@ func (h Host) Try(url string, option ...RequestOption) (Response, error) {
 		o(&r)
 	}
 	transport := &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: r.tls,
+		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: r.tls, ForceAttemptHTTP2: r.http2,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if r.via != "" {
 				addr = r.via

@@ -47,8 +47,21 @@ func Run(ctx context.Context, opts Options) error {
 }
 
 func serve(ctx context.Context, opts Options, listeners []net.Listener) error {
+	plain := handler(opts)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	calls := newCalls(opts)
+	defer calls.Stop()
 	server := &http.Server{
-		Handler:           handler(opts),
+		Protocols: protocols,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if isCall(r) {
+				calls.ServeHTTP(w, r)
+				return
+			}
+			plain.ServeHTTP(w, r)
+		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
