@@ -138,6 +138,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
+	p.judging(api, f.cluster, routes)
 	state := func() any {
 		return struct {
 			controller.State

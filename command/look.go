@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,39 +31,87 @@ const lookTimeout = 15 * time.Second
 type lookFlags struct {
 	output    string
 	tokenFile string
+	local     bool
 	cluster   clusterFlags
 }
 
 func (f *lookFlags) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "", "json or yaml; a screen of text by default")
 	flags.StringVar(&f.tokenFile, "admin-token-file", "", "file with the bearer token to show at --admin https://HOST:PORT")
+	flags.BoolVar(&f.local, "local", false, "do not ask the controller: judge by what this account may read and by the flags given here")
 	f.cluster.add(flags)
+}
+
+// judges reports whether the cluster is to be judged here. Whoever gives flags of an
+// installation asks how it would be with them.
+func (f *lookFlags) judges(given *pflag.FlagSet) bool {
+	installation := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(clusterFlags).add(installation)
+	judges := f.local
+	given.Visit(func(g *pflag.Flag) {
+		judges = judges || g.Name != "namespace" && installation.Lookup(g.Name) != nil
+	})
+	return judges
 }
 
 // view is something to show: as text, or as JSON.
 type view interface{ WriteText(io.Writer) error }
 
-// look shows what see returns. see is told where to look: in the cluster of a
-// kubeconfig (empty: the pod's own account), or at the admin address.
-func (e *env) look(c *cobra.Command, f lookFlags, see func(ctx context.Context, kubeconfig string, inCluster bool) (view, error)) error {
+// subject is what a command looks at.
+type subject struct {
+	state, page string // of the admin endpoint of `up`, and of a controller's
+	query       url.Values
+	seen        view                // what they answer
+	explain     func(explain.Scene) // fills seen with the same
+}
+
+// at is the subject's place under a path.
+func (s *subject) at(path string) string {
+	if len(s.query) > 0 {
+		path += "?" + s.query.Encode()
+	}
+	return path
+}
+
+// look shows a subject.
+func (e *env) look(c *cobra.Command, f lookFlags, s subject) error {
 	if !slices.Contains([]string{"", "json", "yaml"}, f.output) {
 		return fmt.Errorf("%w: --output %q: want json or yaml", errBadInput, f.output)
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), lookTimeout)
 	defer cancel()
-	kubeconfig, inCluster := "", false
-	byAdmin := c.Flags().Changed("admin")
-	if !byAdmin {
-		kubeconfig, inCluster = e.findKubeconfig()
-	}
-	seen, err := see(ctx, kubeconfig, inCluster)
-	switch {
-	case err != nil && !byAdmin && !inCluster:
-		return fmt.Errorf("no cluster is configured (--kubeconfig), and %w", err)
-	case err != nil:
+	if err := e.see(ctx, c.Flags(), f, s); err != nil {
 		return err
 	}
-	return e.print(seen, f.output)
+	return e.print(s.seen, f.output)
+}
+
+// see looks at a process on this machine; or at a cluster, through its controller,
+// which knows more, or for itself where that does not answer.
+func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subject) error {
+	if given.Changed("admin") {
+		return e.askAdmin(ctx, f.tokenFile, s.at(s.state), s.seen)
+	}
+	kubeconfig, inCluster := e.findKubeconfig()
+	if !inCluster {
+		if err := e.askAdmin(ctx, f.tokenFile, s.at(s.state), s.seen); err != nil {
+			return fmt.Errorf("no cluster is configured (--kubeconfig), and %w", err)
+		}
+		return nil
+	}
+	if !f.judges(given) {
+		err := askController(ctx, kubeconfig, f.cluster.namespace, s.page, s.query, s.seen)
+		if err == nil {
+			return nil
+		}
+		fmt.Fprintln(e.stderr, "note: this is what your account can read, judged by the flags given here, since the controller could not be asked:", printable.Line(err.Error()))
+	}
+	scene, err := e.scene(ctx, kubeconfig, f.cluster)
+	if err != nil {
+		return err
+	}
+	s.explain(scene)
+	return nil
 }
 
 // findKubeconfig returns the file to use, empty for what $KUBECONFIG lists or the

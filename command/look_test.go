@@ -66,3 +66,21 @@ func TestStatusJudgesByTheFlagsOfTheInstallation(t *testing.T) {
 		}
 	}
 }
+
+// The controller knows its flags. Who gives some asks how it would be with them.
+func TestWhoJudgesTheCluster(t *testing.T) {
+	for args, here := range map[string]bool{
+		"": false, "--namespace=edge": false, "-o json": false,
+		"--local": true, "--ingress-class=other": true, "--default-load-balancer=false": true, "--external-ips": true,
+	} {
+		var f lookFlags
+		flags := pflag.NewFlagSet("status", pflag.ContinueOnError)
+		f.add(flags)
+		if err := flags.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.judges(flags); got != here {
+			t.Errorf("status %s: judged here %v, want %v", args, got, here)
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"quayside.io/command/explain"
@@ -15,22 +13,18 @@ func (e *env) statusCommand() *cobra.Command {
 		Short: "One screen: Services, addresses, who announces them, Ingresses, problems",
 		Long: `One screen about the edge of a cluster, or about a running ` + "`quayside up`" + `.
 The cluster is that of --kubeconfig, $KUBECONFIG, the pod's own account or
-~/.kube/config, whichever is found first. Where there is none, or with --admin,
-a process on this machine is asked at its admin address. Controller, speakers
-and proxies that run with other flags than the defaults are judged rightly only
-if the same flags are given here.`,
+~/.kube/config, whichever is found first. Its controller is asked, through the
+API server, for whoever is bound to the chart's ClusterRole quayside-viewer in
+--namespace, and needs no other right. Where that cannot be,
+with --local, and with a flag of the installation, the cluster is judged here, by
+what this account may read and by the flags that are given. Where there is no
+cluster, or with --admin, a process on this machine is asked at its admin address.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (view, error) {
-				if !inCluster {
-					report := &explain.Report{}
-					return report, e.askAdmin(ctx, f.tokenFile, "/state", report)
-				}
-				scene, err := e.scene(ctx, kubeconfig, f.cluster)
-				if err != nil {
-					return nil, err
-				}
-				return explain.Status(scene), nil
+			report := &explain.Report{}
+			return e.look(c, f, subject{
+				state: "/state", page: "/status", seen: report,
+				explain: func(s explain.Scene) { *report = *explain.Status(s) },
 			})
 		},
 	}

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 
@@ -27,15 +26,9 @@ controller, speakers and proxies do; no packet is sent. It is looked for where
 				return fmt.Errorf("%w: %w", errBadInput, err)
 			}
 			path := &explain.Path{}
-			err = e.look(c, f, func(ctx context.Context, kubeconfig string, inCluster bool) (view, error) {
-				if !inCluster {
-					return path, e.askAdmin(ctx, f.tokenFile, "/trace?target="+url.QueryEscape(args[0]), path)
-				}
-				scene, err := e.scene(ctx, kubeconfig, f.cluster)
-				if err == nil {
-					path = explain.Trace(scene, target)
-				}
-				return path, err
+			err = e.look(c, f, subject{
+				state: "/trace", page: "/trace", query: url.Values{"target": {args[0]}}, seen: path,
+				explain: func(s explain.Scene) { *path = *explain.Trace(s, target) },
 			})
 			if err != nil {
 				return err

@@ -36,7 +36,9 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		r = guard
 	}
 	if r == nil {
-		t.broken("route", "%s", t.noRoute(name, path))
+		if !t.unseen("route", snapshot.Ingress, "host "+name) && !t.unseen("route", snapshot.IngressClass, "host "+name) {
+			t.broken("route", "%s", t.noRoute(name, path))
+		}
 		return
 	}
 	nodes := t.front(r, port)
@@ -230,6 +232,9 @@ func (t *tracer) routed(r *route.Route, path []byte) {
 		t.unknown("route", "%s matches Ingress %s, %s; whether it is open is not known: %s", path, r.Owner.Key, where, r.Closed)
 		return
 	}
+	if r.Closed != "" && t.unseen("route", snapshot.Service, fmt.Sprintf("%s matches Ingress %s, %s; whether it is open", path, r.Owner.Key, where)) {
+		return
+	}
 	if r.Closed != "" {
 		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Owner.Key, where, r.Closed)
 		return
@@ -243,7 +248,9 @@ func (t *tracer) backend(r *route.Route, nodes []string) {
 	t.see(snapshot.Service, b.Service)
 	svc, ok := t.Cluster.Services.Get(b.Service)
 	if !ok {
-		t.broken("backend", "Service %s does not exist", b.Service)
+		if !t.unseen("backend", snapshot.Service, "Service "+b.Service.String()) {
+			t.broken("backend", "Service %s does not exist", b.Service)
+		}
 		return
 	}
 	if svc.Spec.Type == corev1.ServiceTypeExternalName {
@@ -257,6 +264,7 @@ func (t *tracer) backend(r *route.Route, nodes []string) {
 	all := compile("", true)
 	lacking := slices.DeleteFunc(nodes, func(n string) bool { return len(compile(n, b.AnyNode).Endpoints) > 0 })
 	switch {
+	case len(all.Endpoints) == 0 && t.unseen("backend", snapshot.EndpointSlice, "the pods of Service "+b.Service.String()):
 	case len(all.Endpoints) == 0:
 		t.broken("backend", "503: %s", all.Why)
 	case len(lacking) > 0:

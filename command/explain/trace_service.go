@@ -22,7 +22,9 @@ import (
 func (t *tracer) address(ip netip.Addr, port int32) {
 	holders, listers := t.holders(ip)
 	if len(holders)+len(listers) == 0 {
-		t.broken("address", "%s", t.unheld(ip))
+		if !t.unseen("address", snapshot.Service, "who holds "+ip.String()) {
+			t.broken("address", "%s", t.unheld(ip))
+		}
 		return
 	}
 	if len(holders) > 0 {
@@ -100,7 +102,9 @@ func (t *tracer) service(key snapshot.Key) {
 	t.see(snapshot.Service, key)
 	s, ok := t.Cluster.Services.Get(key)
 	if !ok {
-		t.broken("service", "Service %s does not exist", key)
+		if !t.unseen("service", snapshot.Service, "Service "+key.String()) {
+			t.broken("service", "Service %s does not exist", key)
+		}
 		return
 	}
 	kind, listed := cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP), loadbalancer.ParseAddresses(s.Spec.ExternalIPs)
@@ -159,6 +163,8 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 		t.works("announced", "%s is on the loopback interface of this machine", ip)
 	case t.Embedded:
 		t.unknown("announced", "%s is not on loopback: this machine answers for it with --announce only", ip)
+	case isUnreadKind(t.Cluster, snapshot.SpeakerStatus):
+		t.unseen("announced", snapshot.SpeakerStatus, "who announces "+ip.String())
 	case t.Cluster.SpeakerStatuses.Len() == 0:
 		t.broken("announced", "no speaker has written a SpeakerStatus: does the speaker's DaemonSet run?")
 	default:
@@ -290,7 +296,9 @@ func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only f
 		n := t.census(key, ip, port, near)
 		switch {
 		case n.serving() == 0:
-			t.broken(link, "%s: %s", what, n.none(s))
+			if !t.unseen(link, snapshot.EndpointSlice, what) {
+				t.broken(link, "%s: %s", what, n.none(s))
+			}
 		case local && n.near == 0:
 			t.broken(link, "%s: externalTrafficPolicy is Local, and no endpoint is on the announcing node (%s elsewhere)", what, n.counts())
 		case local:

@@ -17,6 +17,21 @@ func isUnread(c *snapshot.Cluster, kind snapshot.Kind, key snapshot.Key) bool {
 	return !have && !c.Reach(kind).Covers(key)
 }
 
+// isUnreadKind reports whether objects of a kind may be there that nobody here sees.
+func isUnreadKind(c *snapshot.Cluster, kind snapshot.Kind) bool {
+	return !c.Reach(kind).Covers(snapshot.Key{})
+}
+
+// unseen tells of a link that rests on objects of a kind which could not be read,
+// and reports whether it does: what is not seen is not missing.
+func (t *tracer) unseen(link string, kind snapshot.Kind, what string) bool {
+	if !isUnreadKind(t.Cluster, kind) {
+		return false
+	}
+	t.unknown(link, "%s: objects of kind %s could not be read by this account", what, kind)
+	return true
+}
+
 // unread are the objects that routes name and that could not be read: one Problem
 // for each kind. What else is said of the routes holds only for what was read.
 func unread(s Scene) (problems []snapshot.Problem) {

@@ -32,6 +32,56 @@ func site(annotations map[string]string) *networkingv1.Ingress {
 	}
 }
 
+// secretive is a cluster of which all but Secrets and ConfigMaps is read.
+func secretive(objects ...snapshot.Object) *snapshot.Cluster {
+	c := snapshot.Unread()
+	for kind := range snapshot.Kinds() {
+		if kind != snapshot.Secret && kind != snapshot.ConfigMap {
+			c = c.WithReach(kind, snapshot.Key{})
+		}
+	}
+	return c.With(objects...)
+}
+
+// Who may read nothing of a kind is not told that an object of it is missing.
+func TestNothingUnreadIsMissing(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}, ExternalIPs: []string{"192.0.2.7"}}}
+	all, of := secretive(site(nil), web), func(kind snapshot.Kind, objects ...snapshot.Object) *snapshot.Cluster {
+		return secretive(objects...).WithoutReach(kind, snapshot.Key{})
+	}
+	for name, c := range map[string]struct {
+		target, link string
+		seen, unseen *snapshot.Cluster
+	}{
+		"Service":              {"service/shop/gone", "service", all, of(snapshot.Service, site(nil))},
+		"holder of an address": {"192.0.2.8", "address", all, of(snapshot.Service, site(nil))},
+		"Ingress":              {"http://gone.example.com/", "route", all, of(snapshot.Ingress, web)},
+		"IngressClass":         {"http://gone.example.com/", "route", all, of(snapshot.IngressClass, site(nil), web)},
+		"backend":              {"http://shop.example.com/", "route", secretive(site(nil)), of(snapshot.Service, site(nil))},
+		"pods behind a route":  {"http://shop.example.com/", "backend", all, of(snapshot.EndpointSlice, site(nil), web)},
+		"pods":                 {"service/shop/web", "endpoints", all, of(snapshot.EndpointSlice, web)},
+		"speakers":             {"service/shop/web", "announced", all, of(snapshot.SpeakerStatus, web)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to, err := ParseTarget(c.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for want, world := range map[State]*snapshot.Cluster{Broken: c.seen, Unknown: c.unseen} {
+				links := Trace(sceneOf(world, now, false, false), to).Links
+				i := slices.IndexFunc(links, func(l Link) bool { return l.Name == c.link })
+				if i < 0 || links[i].State != want {
+					t.Errorf("want %s at %q: %+v", want, c.link, links)
+				} else if want == Unknown && !strings.Contains(links[i].Says, "could not be read by this account") {
+					t.Errorf("why is not said: %+v", links[i])
+				}
+			}
+		})
+	}
+}
+
 // What this account may not read is neither missing nor in order: status says so
 // once for each kind, trace at the links that rest on it, and all else is judged.
 func TestUnreadIsToldAndTheRestJudged(t *testing.T) {
@@ -43,16 +93,16 @@ func TestUnreadIsToldAndTheRestJudged(t *testing.T) {
 		problems []string         // "Reason Kind key", of routes
 		links    map[string]State // of https://shop.example.com/
 	}{
-		"nothing is guarded": {snapshot.Unread().With(site(nil), web),
+		"nothing is guarded": {secretive(site(nil), web),
 			[]string{"UnreadReference Secret shop/tls"},
 			map[string]State{"certificate": Unknown, "route": Works, "backend": Broken}},
-		"the route is guarded": {snapshot.Unread().With(closed, web),
+		"the route is guarded": {secretive(closed, web),
 			[]string{"UnreadReference Secret shop/tls"},
 			map[string]State{"certificate": Unknown, "route": Unknown}},
-		"and its Service is missing, which is seen": {snapshot.Unread().With(closed),
+		"and its Service is missing, which is seen": {secretive(closed),
 			[]string{"MissingService Ingress shop/site", "UnreadReference Secret shop/tls"},
 			map[string]State{"certificate": Unknown, "route": Broken}},
-		"one of two may be read, and is missing": {snapshot.Unread().With(closed, web).WithReach(snapshot.Secret, snapshot.Key{Namespace: "shop", Name: "users"}),
+		"one of two may be read, and is missing": {secretive(closed, web).WithReach(snapshot.Secret, snapshot.Key{Namespace: "shop", Name: "users"}),
 			[]string{"RouteClosed Ingress shop/site", "UnreadReference Secret shop/tls"},
 			map[string]State{"certificate": Unknown, "route": Broken}},
 		"all may be read": {snapshot.Of(site(nil), web),

@@ -58,6 +58,9 @@ func rights() []string {
 		"speaker, everywhere: patch speakerstatuses.quayside.io/status",
 		"speaker, everywhere: create events.events.k8s.io",
 
+		// Whose token people show to the controller by way of the API server.
+		"viewer, everywhere: get /status /trace",
+
 		// The proxy writes nothing, and the chart gives it one Secret: the keys of TLS
 		// session tickets.
 		"proxy, quayside-system: get list watch secrets quayside-session-tickets",
@@ -165,13 +168,44 @@ func TestRightsToMetrics(t *testing.T) {
 	}
 }
 
+// TestViewer: who looks at what the controller sees needs one port of one Service,
+// which the chart has.
+func TestViewer(t *testing.T) {
+	var got []string
+	ports := map[string]bool{}
+	for _, object := range rendered(t, nil) {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			if o.Name == "quayside-viewer" {
+				for _, rule := range o.Rules {
+					got = append(got, spell(rule))
+				}
+			}
+		case *corev1.Service:
+			for _, port := range o.Spec.Ports {
+				ports[o.Name+":"+port.Name] = true
+			}
+		}
+	}
+	want := []string{
+		"get services/proxy quayside-controller:admin http:quayside-controller:admin https:quayside-controller:admin",
+		"create serviceaccounts/token quayside-viewer",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rights of a viewer (-want +got):\n%s", diff)
+	}
+	if !ports["quayside-controller:admin"] {
+		t.Errorf("no Service quayside-controller has a port admin: %v", ports)
+	}
+}
+
 // TestRightsOfWhatIsThere: a component that is turned off leaves nothing behind.
 func TestRightsOfWhatIsThere(t *testing.T) {
 	objects := rendered(t, map[string]any{
 		"proxy": map[string]any{"enabled": false}, "speaker": map[string]any{"enabled": false},
 	})
 	for _, right := range granted(t, objects) {
-		if !strings.HasPrefix(right, "controller,") {
+		if !strings.HasPrefix(right, "controller,") && !strings.HasPrefix(right, "viewer,") {
 			t.Errorf("left behind: %s", right)
 		}
 	}
@@ -221,6 +255,7 @@ func granted(t *testing.T, objects []runtime.Object) []string {
 			grant(o.Namespace, o.RoleRef, o.Subjects)
 		}
 	}
+	delete(rules, "everywhere/quayside-viewer") // people are bound to it, see TestViewer
 	for role := range rules {
 		t.Errorf("role %s is bound to nobody", role)
 	}

@@ -122,7 +122,8 @@ func (a *controlPlane) startManager(opts options) (err error) {
 			"--root-ca-file=" + a.pki.ca,
 			"--node-monitor-grace-period=" + opts.nodeGrace.String(),
 			"--kube-api-qps=500", "--kube-api-burst=1000",
-			"--controllers=endpointslice-controller,namespace-controller,serviceaccount-controller," +
+			// The API server's proxy to Services looks for Endpoints to this day.
+			"--controllers=endpoints-controller,endpointslice-controller,namespace-controller,serviceaccount-controller," +
 				"serviceaccount-token-controller,root-ca-certificate-publisher-controller," +
 				"node-lifecycle-controller,garbage-collector-controller," +
 				"validatingadmissionpolicy-status-controller",

@@ -27,7 +27,7 @@ You are on 10.77.0.101, a machine on the LAN of a Kubernetes cluster:
 	fmt.Printf(`
 Things to try:
   kubectl get services -A                     the addresses that were given
-  quayside status --kubeconfig $KUBECONFIG    one screen about all of it
+  quayside status                             one screen about all of it; also kubectl quayside status
   web=$(kubectl get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}')
   curl http://$web/                           which pod answers, and which client does it see?
   arping -c 3 $web                            which node answers for the address?

@@ -63,7 +63,11 @@ func run(ctx context.Context, install bool, options []lab.Option) (err error) {
 			return err
 		}
 		fmt.Printf("Quayside is installed and ready after %v\n", time.Since(begin).Round(10*time.Millisecond))
-		path = filepath.Dir(c.Quayside().Binary()) + ":" + path
+		bin := filepath.Dir(c.Quayside().Binary())
+		if err := os.Symlink("quayside", filepath.Join(bin, "kubectl-quayside")); err != nil {
+			return err
+		}
+		path = bin + ":" + path
 	}
 	for n := range c.Nodes() {
 		c.Pod(n+1, fmt.Sprintf("web-%d", n+1), lab.Labels{"app": "web"})

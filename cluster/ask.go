@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// Page is a page of a Service's pods, as one asks for through the API server.
+type Page struct {
+	Namespace, Service string
+	Port               string // its name
+	Path               string
+	Query              url.Values
+	// Account is a ServiceAccount of the namespace that may get the page. A token of
+	// it, made for the purpose, is shown in the header Token: the API server keeps
+	// Authorization for itself, and nobody's own token goes to a pod.
+	Account, Token string
+}
+
+// tokenLife is how long the token of an Account is valid, the shortest that the API
+// server makes.
+const tokenLife = 600 // seconds
+
+// Ask reads a page as JSON into a value. The API server connects to a pod that is
+// ready, for whoever may create a token of the Account and get services/proxy of that
+// name: neither the pod's network nor any object need be in reach.
+func Ask(ctx context.Context, kubeconfig, component string, p Page, into any) error {
+	c, err := newClients(kubeconfig, component, []schema.GroupVersion{corev1.SchemeGroupVersion})
+	if err != nil {
+		return err
+	}
+	defer c.http.CloseIdleConnections()
+	core := c.byGroup[corev1.SchemeGroupVersion]
+	token, err := p.token(ctx, core)
+	if err != nil {
+		return err
+	}
+	text, err := p.get(ctx, core, "https", token)
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		var plain error // a port that asks for no token speaks no TLS
+		if text, plain = p.get(ctx, core, "http", token); plain == nil {
+			err = nil
+		}
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("this account may not get services/proxy https:%s:%s in namespace %s: %w", p.Service, p.Port, p.Namespace, err)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no Service %s/%s, or no page %s on it: %w", p.Namespace, p.Service, p.Path, err)
+	case err != nil:
+		return fmt.Errorf("ask Service %s/%s: %w", p.Namespace, p.Service, err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("the answer of Service %s/%s is not Quayside's: %w", p.Namespace, p.Service, err)
+	}
+	return nil
+}
+
+func (p *Page) token(ctx context.Context, core rest.Interface) (string, error) {
+	life := int64(tokenLife)
+	made := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
+	err := core.Post().Namespace(p.Namespace).Resource("serviceaccounts").Name(p.Account).SubResource("token").Body(made).Do(ctx).Into(made)
+	if err == nil && made.Status.Token == "" {
+		err = errors.New("the API server made none")
+	}
+	if err != nil {
+		return "", fmt.Errorf("a token of ServiceAccount %s/%s: %w", p.Namespace, p.Account, err)
+	}
+	return made.Status.Token, nil
+}
+
+func (p *Page) get(ctx context.Context, core rest.Interface, scheme, token string) ([]byte, error) {
+	request := core.Get().Namespace(p.Namespace).Resource("services").Name(scheme+":"+p.Service+":"+p.Port).
+		SubResource("proxy").Suffix(strings.TrimPrefix(p.Path, "/")).SetHeader(p.Token, "Bearer "+token)
+	for key, values := range p.Query {
+		for _, v := range values {
+			request = request.Param(key, v)
+		}
+	}
+	return request.Do(ctx).Raw()
+}

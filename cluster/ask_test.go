@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kubeconfigFor writes a kubeconfig for a server without an account.
+func kubeconfigFor(t *testing.T, url string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, context: {cluster: here}}]\nclusters: [{name: here, cluster: {server: \"" + url + "\"}}]\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What the API server or the pod answers is told as it is: no right is not no Service.
+func TestAsk(t *testing.T) {
+	status := func(reason metav1.StatusReason, code int) []byte {
+		text, err := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: reason, Code: int32(code), Message: "because"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for name, c := range map[string]struct {
+		code  int
+		body  []byte
+		says  string // in the error; empty: there is none
+		plain bool   // the port speaks no TLS
+	}{
+		"an answer":          {200, []byte(`{"a": 7}`), "", false},
+		"an open port":       {200, []byte(`{"a": 7}`), "", true},
+		"no right":           {403, status(metav1.StatusReasonForbidden, 403), "may not get services/proxy https:quayside-controller:admin in namespace quayside-system", false},
+		"no Service":         {404, status(metav1.StatusReasonNotFound, 404), "there is no Service quayside-system/quayside-controller, or no page /trace on it", false},
+		"no pod":             {503, status(metav1.StatusReasonServiceUnavailable, 503), "ask Service quayside-system/quayside-controller", false},
+		"somebody else's":    {200, []byte("<html>"), "is not Quayside's", false},
+		"a pod's own answer": {400, []byte("not a target"), "ask Service quayside-system/quayside-controller", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				const of = "/api/v1/namespaces/quayside-system/"
+				code, body := c.code, c.body
+				switch {
+				case r.URL.Path == of+"serviceaccounts/quayside-viewer/token":
+					code, body = http.StatusCreated, []byte(`{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "status": {"token": "secret"}}`)
+				case r.URL.Path == of+"services/https:quayside-controller:admin/proxy/trace" && c.plain:
+					code, body = 503, status(metav1.StatusReasonServiceUnavailable, 503)
+				case !strings.HasSuffix(r.URL.Path, ":quayside-controller:admin/proxy/trace") || r.URL.Query().Get("target") != "http://a/?b=c":
+					t.Errorf("asked for %s", r.URL)
+				case r.Header.Get("Shown") != "Bearer secret":
+					t.Errorf("shown: %q", r.Header.Get("Shown"))
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				if _, err := w.Write(body); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer server.Close()
+			var got struct{ A int }
+			err := Ask(t.Context(), kubeconfigFor(t, server.URL), "status", Page{
+				Namespace: "quayside-system", Service: "quayside-controller", Port: "admin", Path: "/trace", Account: "quayside-viewer", Token: "Shown", Query: url.Values{"target": {"http://a/?b=c"}},
+			}, &got)
+			switch {
+			case c.says == "" && (err != nil || got.A != 7):
+				t.Errorf("got %+v, %v", got, err)
+			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+				t.Errorf("error %v does not say %q", err, c.says)
+			}
+		})
+	}
+}
