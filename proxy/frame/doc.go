@@ -2,7 +2,8 @@
 // field blocks as we write them, fields as we accept them, and the order in which the
 // streams of a connection send what they have.
 //
-// Package h2 speaks to clients with it, and package streams to pods. It is pure:
+// Package h2 speaks to clients with it, and package streams to pods. It is pure, save
+// that an Input reads from what its owner gives it:
 // the owner of a connection holds the lock, reads, writes, and knows the time.
 //
 // What holds:

@@ -3,7 +3,6 @@ package h2
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -11,17 +10,11 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"quayside.io/proxy/frame"
 )
 
 const (
-	// readSize is how much is read at once at most while frames are small; the rest
-	// of a larger one goes where it belongs.
-	readSize = 4 << 10
-	// tableSize is that of the table by which the client shortens its fields.
-	tableSize = 4 << 10
 	// streamWindow and connWindow are how much of request bodies a client may send
 	// that nobody has read yet.
 	streamWindow = 256 << 10
@@ -32,15 +25,6 @@ const (
 	// earlier than asked for, since setting one costs more than looking.
 	deadlineSlack = 12
 )
-
-// fault is why a connection ends that cannot go on: a connection error of RFC 9113
-// section 5.4.1.
-type fault struct {
-	code http2.ErrCode
-	why  string // for the client's log, and ours
-}
-
-func (f *fault) Error() string { return fmt.Sprintf("%v: %s", f.code, f.why) }
 
 var (
 	errReset = errors.New("the client has reset the stream")
@@ -75,9 +59,7 @@ type conn struct {
 
 // inbound is how frames are read.
 type inbound struct {
-	reader   *bufio.Reader
-	framer   *http2.Framer
-	decoder  *hpack.Decoder
+	frame.Input
 	block    block
 	starting []*stream // requests that have come; they start before the reader waits
 	readBy   time.Time // the deadline in force
@@ -118,13 +100,7 @@ func newConn(s *Server, nc net.Conn, p Peer) *conn {
 	c := &conn{server: s, nc: nc, peer: p, limit: s.limits.Load().Streams, streams: map[uint32]*stream{}}
 	c.granted.left = connWindow
 	c.out = frame.NewOutput(&s.buffers)
-	in := &c.inbound
-	in.reader = bufio.NewReaderSize(nc, readSize)
-	in.framer = http2.NewFramer(nil, in.reader)
-	in.framer.SetReuseFrames()
-	in.framer.SetMaxReadFrameSize(frame.Size)
-	in.decoder = hpack.NewDecoder(tableSize, c.field)
-	in.decoder.SetMaxStringLength(maxBlock)
+	c.inbound.Input = frame.NewInput(nc, maxBlock, c.field)
 	return c
 }
 
@@ -133,10 +109,10 @@ func (c *conn) serve() {
 	err := c.read()
 	c.mu.Lock()
 	c.over = true
-	var f *fault
+	var f *frame.Fault
 	switch {
 	case errors.As(err, &f):
-		c.out.Pending = frame.AppendGoAway(c.out.Pending, c.last, f.code, f.why)
+		c.out.Pending = frame.AppendGoAway(c.out.Pending, c.last, f.Code, f.Why)
 		c.count(f)
 	case !errors.Is(err, errDone):
 		c.out.Pending = nil // there is nobody to read it
@@ -154,8 +130,8 @@ func (c *conn) serve() {
 	c.handlers.Wait()
 }
 
-func (c *conn) count(f *fault) {
-	switch f.code {
+func (c *conn) count(f *frame.Fault) {
+	switch f.Code {
 	case http2.ErrCodeNo:
 		return
 	case http2.ErrCodeEnhanceYourCalm:
@@ -172,23 +148,13 @@ func (c *conn) read() error {
 	if err := c.preface(); err != nil {
 		return err
 	}
-	in := &c.inbound
 	for {
 		if err := c.await(); err != nil {
 			return err
 		}
-		head, err := in.framer.ReadFrameHeader()
-		var f http2.Frame
+		head, f, err := c.inbound.Next()
 		if err == nil {
-			f, err = in.framer.ReadFrameForHeader(head)
-		}
-		var stream http2.StreamError
-		switch {
-		case err == nil:
 			err = c.handle(f)
-		case errors.As(err, &stream) && head.Type == http2.FrameHeaders:
-			// Its fields were not decoded, and nothing after them can be.
-			err = &fault{stream.Code, "the padding of a HEADERS frame is too long"}
 		}
 		if err = c.judge(head, err); err != nil {
 			return err
@@ -218,11 +184,11 @@ func (c *conn) preface() error {
 	if err := c.patience(); err != nil {
 		return err
 	}
-	if _, err := io.ReadFull(c.inbound.reader, got[:]); err != nil {
+	if _, err := io.ReadFull(c.inbound.Reader, got[:]); err != nil {
 		return err
 	}
 	if string(got[:]) != http2.ClientPreface {
-		return &fault{http2.ErrCodeProtocol, "the connection preface is another"}
+		return frame.Fail(http2.ErrCodeProtocol, "the connection preface is another")
 	}
 	return nil
 }
@@ -232,14 +198,14 @@ func (c *conn) preface() error {
 // have it in memory.
 func (c *conn) await() error {
 	in := &c.inbound
-	if !frameBuffered(in.reader) {
+	if !frameBuffered(in.Reader) {
 		c.start()
 	}
 	for {
 		if err := c.patience(); err != nil {
 			return err
 		}
-		_, err := in.reader.Peek(1)
+		_, err := in.Reader.Peek(1)
 		var timeout net.Error
 		switch {
 		case err == nil:
@@ -254,9 +220,9 @@ func (c *conn) await() error {
 		case done:
 			return errDone
 		case in.block.open:
-			return &fault{http2.ErrCodeProtocol, "the field block did not arrive in time"}
+			return frame.Fail(http2.ErrCodeProtocol, "the field block did not arrive in time")
 		case idle:
-			return &fault{http2.ErrCodeNo, "idle"}
+			return frame.Fail(http2.ErrCodeNo, "idle")
 		}
 		in.readBy = time.Time{}
 	}
@@ -292,24 +258,15 @@ func (c *conn) patience() error {
 // nil if only a stream ends by it.
 func (c *conn) judge(head http2.FrameHeader, err error) error {
 	var stream http2.StreamError
-	var connection http2.ConnectionError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &connection):
-		why := "a frame breaks the protocol"
-		if detail := c.inbound.framer.ErrorDetail(); detail != nil {
-			why = detail.Error()
-		}
-		return &fault{http2.ErrCode(connection), why}
-	case errors.Is(err, http2.ErrFrameTooLarge):
-		return &fault{http2.ErrCodeFrameSize, "a frame is larger than we allow"}
 	case errors.As(err, &stream):
 		return c.refuse(stream.StreamID, stream.Code)
 	case errors.Is(err, io.ErrUnexpectedEOF) && head.Length <= 5:
-		return &fault{http2.ErrCodeFrameSize, "a frame is too short"}
+		return frame.Fail(http2.ErrCodeFrameSize, "a frame is too short")
 	}
-	return err
+	return c.inbound.Judge(err)
 }
 
 // pay takes cost from the client's budget. The lock must not be held.
@@ -323,7 +280,7 @@ func (c *conn) pay(cost int) error {
 // noticed.
 func (c *conn) charge(cost int) error {
 	if !c.budget.Spend(cost, time.Now()) || len(c.out.Pending) > frame.MaxPending {
-		return &fault{http2.ErrCodeEnhanceYourCalm, "too many frames that ask for work and bring none"}
+		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "too many frames that ask for work and bring none")
 	}
 	return nil
 }

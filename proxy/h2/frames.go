@@ -6,13 +6,13 @@ import (
 	"quayside.io/proxy/frame"
 )
 
-// handle takes one frame. Its error is a *fault, or an http2.StreamError, or that
+// handle takes one frame. Its error is a *frame.Fault, or an http2.StreamError, or that
 // of the connection.
 func (c *conn) handle(f http2.Frame) error {
 	in := &c.inbound
 	if in.frames++; in.frames == 1 {
 		if s, ok := f.(*http2.SettingsFrame); !ok || s.IsAck() {
-			return &fault{http2.ErrCodeProtocol, "the first frame is not SETTINGS"}
+			return frame.Fail(http2.ErrCodeProtocol, "the first frame is not SETTINGS")
 		}
 	}
 	switch f := f.(type) {
@@ -35,7 +35,7 @@ func (c *conn) handle(f http2.Frame) error {
 			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
 		}
 	case *http2.PushPromiseFrame:
-		return &fault{http2.ErrCodeProtocol, "a client pushes nothing"}
+		return frame.Fail(http2.ErrCodeProtocol, "a client pushes nothing")
 	}
 	return c.pay(frame.CostFrame)
 }
@@ -74,7 +74,7 @@ func (c *conn) resizeWindows(initial int64) error {
 	c.out.Initial = initial
 	for _, s := range c.streams {
 		if s.send.Window += change; s.send.Window > frame.MaxWindow {
-			return &fault{http2.ErrCodeFlowControl, "a window is too large"}
+			return frame.Fail(http2.ErrCodeFlowControl, "a window is too large")
 		}
 		c.out.Resume(&s.send)
 	}
@@ -91,7 +91,7 @@ func (c *conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 	}
 	if f.StreamID == 0 {
 		if c.out.Window += int64(f.Increment); c.out.Window > frame.MaxWindow {
-			return &fault{http2.ErrCodeFlowControl, "the connection's window is too large"}
+			return frame.Fail(http2.ErrCodeFlowControl, "the connection's window is too large")
 		}
 		for _, s := range c.streams {
 			c.out.Resume(&s.send)
@@ -102,7 +102,7 @@ func (c *conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 		}
 		c.out.Resume(&s.send)
 	} else if c.isIdle(f.StreamID) {
-		return &fault{http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened"}
+		return frame.Fail(http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened")
 	}
 	c.fill()
 	c.kick()
@@ -119,7 +119,7 @@ func (c *conn) onReset(f *http2.RSTStreamFrame) error {
 	s := c.streams[f.StreamID]
 	if s == nil {
 		if c.isIdle(f.StreamID) {
-			return &fault{http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened"}
+			return frame.Fail(http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened")
 		}
 		return c.charge(frame.CostFrame)
 	}
@@ -152,10 +152,10 @@ func (c *conn) onData(f *http2.DataFrame) error {
 	defer c.mu.Unlock()
 	s := c.streams[f.StreamID]
 	if s == nil && c.isIdle(f.StreamID) {
-		return &fault{http2.ErrCodeProtocol, "DATA for a stream that was never opened"}
+		return frame.Fail(http2.ErrCodeProtocol, "DATA for a stream that was never opened")
 	}
 	if size > c.granted.left {
-		return &fault{http2.ErrCodeFlowControl, "more DATA than the connection's window"}
+		return frame.Fail(http2.ErrCodeFlowControl, "more DATA than the connection's window")
 	}
 	c.granted.left -= size
 	if s == nil || s.ended {

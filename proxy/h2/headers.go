@@ -48,7 +48,7 @@ func (c *conn) onHeaders(f *http2.HeadersFrame) error {
 
 func (c *conn) onContinuation(f *http2.ContinuationFrame) error {
 	if c.inbound.block.frames > maxContinuations {
-		return &fault{http2.ErrCodeEnhanceYourCalm, "too many CONTINUATION frames"}
+		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "too many CONTINUATION frames")
 	}
 	return c.decode(f.HeaderBlockFragment(), f.HeadersEnded())
 }
@@ -60,7 +60,7 @@ func (c *conn) open(b *block) error {
 	s := c.streams[b.id]
 	switch {
 	case b.id%2 == 0:
-		return &fault{http2.ErrCodeProtocol, "a client opens streams with odd numbers"}
+		return frame.Fail(http2.ErrCodeProtocol, "a client opens streams with odd numbers")
 	case s != nil && s.ended:
 		b.code = http2.ErrCodeStreamClosed
 	case s != nil && s.connects:
@@ -76,9 +76,9 @@ func (c *conn) open(b *block) error {
 			b.code = http2.ErrCodeStreamClosed
 			return c.charge(frame.CostFrame)
 		case found:
-			return &fault{http2.ErrCodeStreamClosed, "HEADERS for a closed stream"}
+			return frame.Fail(http2.ErrCodeStreamClosed, "HEADERS for a closed stream")
 		}
-		return &fault{http2.ErrCodeProtocol, "a stream's number is lower than one before"}
+		return frame.Fail(http2.ErrCodeProtocol, "a stream's number is lower than one before")
 	default:
 		c.last = b.id
 		if c.parting.final || len(c.streams) >= c.limit || c.running >= 2*c.limit {
@@ -99,17 +99,17 @@ func (c *conn) decode(fragment []byte, last bool) error {
 	b.open = true
 	b.frames++
 	if b.bytes += len(fragment); b.bytes > maxBlock {
-		return &fault{http2.ErrCodeEnhanceYourCalm, "a field block is too large"}
+		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "a field block is too large")
 	}
-	in.decoder.SetEmitEnabled(!b.large)
-	if _, err := in.decoder.Write(fragment); err != nil {
-		return &fault{http2.ErrCodeCompression, err.Error()}
+	in.Decoder.SetEmitEnabled(!b.large)
+	if _, err := in.Decoder.Write(fragment); err != nil {
+		return frame.Fail(http2.ErrCodeCompression, err.Error())
 	}
 	if !last {
 		return nil
 	}
-	if err := in.decoder.Close(); err != nil {
-		return &fault{http2.ErrCodeCompression, err.Error()}
+	if err := in.Decoder.Close(); err != nil {
+		return frame.Fail(http2.ErrCodeCompression, err.Error())
 	}
 	b.open = false
 	switch {
@@ -126,7 +126,7 @@ func (c *conn) field(f hpack.HeaderField) {
 	b := &c.inbound.block
 	if b.size += int(f.Size()); b.size > c.server.options.HeadSize {
 		b.large = true
-		c.inbound.decoder.SetEmitEnabled(false)
+		c.inbound.Decoder.SetEmitEnabled(false)
 		return
 	}
 	switch {

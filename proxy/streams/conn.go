@@ -1,7 +1,6 @@
 package streams
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -12,16 +11,11 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"quayside.io/proxy/frame"
 )
 
 const (
-	// readSize is how much is read at once at most while frames are small.
-	readSize = 4 << 10
-	// tableSize is that of the table by which the pod shortens its fields.
-	tableSize = 4 << 10
 	// streamWindow is how much of a response a pod may send that nobody has read.
 	streamWindow = 256 << 10
 	// connWindow is how much all streams may send before we have taken note of it.
@@ -32,15 +26,6 @@ const (
 	// farewell is how long the last frames may take.
 	farewell = 2 * time.Second
 )
-
-// fault is why a connection ends that cannot go on: a connection error of RFC 9113
-// section 5.4.1.
-type fault struct {
-	code http2.ErrCode
-	why  string
-}
-
-func (f *fault) Error() string { return fmt.Sprintf("%v: %s", f.code, f.why) }
 
 // Conn is one connection. One goroutine reads from it, and owns inbound; the lock
 // guards what stands behind it, and the like of every stream.
@@ -72,11 +57,9 @@ type Conn struct {
 
 // inbound is how frames are read.
 type inbound struct {
-	reader  *bufio.Reader
-	framer  *http2.Framer
-	decoder *hpack.Decoder
-	block   block
-	frames  int // that have come; only the first counts
+	frame.Input
+	block  block
+	frames int // that have come; only the first counts
 }
 
 // window is how much a pod may still send, and how much of what it has sent is not
@@ -88,13 +71,7 @@ func newConn(cl *Client, nc net.Conn, secure bool) *Conn {
 	c := &Conn{client: cl, nc: nc, secure: secure, ready: make(chan struct{}), done: make(chan struct{}), streams: map[uint32]*Stream{}, next: 1, limit: cl.options.Streams, idleSince: now, heard: now}
 	c.granted.left = connWindow
 	c.out = frame.NewOutput(&cl.buffers)
-	in := &c.inbound
-	in.reader = bufio.NewReaderSize(nc, readSize)
-	in.framer = http2.NewFramer(nil, in.reader)
-	in.framer.SetReuseFrames()
-	in.framer.SetMaxReadFrameSize(frame.Size)
-	in.decoder = hpack.NewDecoder(tableSize, c.field)
-	in.decoder.SetMaxStringLength(maxBlock)
+	c.inbound.Input = frame.NewInput(nc, maxBlock, c.field)
 	return c
 }
 
@@ -163,7 +140,7 @@ func (c *Conn) endIfDone() {
 }
 
 // errParted is why the reader ends that has been told to.
-var errParted = &fault{http2.ErrCodeNo, "done"}
+var errParted = frame.Fail(http2.ErrCodeNo, "done")
 
 // serve reads until the connection ends, and then ends it.
 func (c *Conn) serve() {
@@ -175,9 +152,9 @@ func (c *Conn) serve() {
 		err = errParted
 	}
 	c.over, c.closing, c.err = true, true, err
-	var f *fault
+	var f *frame.Fault
 	if errors.As(err, &f) {
-		c.out.Pending = frame.AppendGoAway(c.out.Buffer(), 0, f.code, f.why)
+		c.out.Pending = frame.AppendGoAway(c.out.Buffer(), 0, f.Code, f.Why)
 	} else {
 		c.out.Pending = nil // there is nobody to read it
 	}
@@ -200,12 +177,12 @@ func (c *Conn) serve() {
 
 // whyLost is what the end of the connection means for a stream.
 func (c *Conn) whyLost(s *Stream, err error) error {
-	var f *fault
+	var f *frame.Fault
 	switch {
 	case s.send.ID >= c.written:
 		return ErrUnseen
 	case errors.As(err, &f):
-		return fmt.Errorf("%w: %s", ErrMalformed, f.why)
+		return fmt.Errorf("%w: %s", ErrMalformed, f.Why)
 	}
 	return fmt.Errorf("%w: %v", ErrLost, err)
 }
@@ -230,20 +207,10 @@ func (c *Conn) greet() {
 
 // read takes frames until the connection ends; the error is never nil.
 func (c *Conn) read() error {
-	in := &c.inbound
 	for {
-		head, err := in.framer.ReadFrameHeader()
-		var f http2.Frame
+		_, f, err := c.inbound.Next()
 		if err == nil {
-			f, err = in.framer.ReadFrameForHeader(head)
-		}
-		var stream http2.StreamError
-		switch {
-		case err == nil:
 			err = c.handle(f)
-		case errors.As(err, &stream) && head.Type == http2.FrameHeaders:
-			// Its fields were not decoded, and nothing after them can be.
-			err = &fault{stream.Code, "the padding of a HEADERS frame is too long"}
 		}
 		if err = c.judge(err); err != nil {
 			return err
@@ -255,33 +222,24 @@ func (c *Conn) read() error {
 // nil if only a stream ends by it.
 func (c *Conn) judge(err error) error {
 	var stream http2.StreamError
-	var connection http2.ConnectionError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &connection):
-		why := "a frame breaks the protocol"
-		if detail := c.inbound.framer.ErrorDetail(); detail != nil {
-			why = detail.Error()
-		}
-		return &fault{http2.ErrCode(connection), why}
-	case errors.Is(err, http2.ErrFrameTooLarge):
-		return &fault{http2.ErrCodeFrameSize, "a frame is larger than we allow"}
 	case errors.As(err, &stream):
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return c.refuse(stream.StreamID, stream.Code, "a frame breaks the protocol")
 	case errors.Is(err, io.EOF) && c.inbound.frames == 0:
-		return &fault{http2.ErrCodeProtocol, "the pod closed the connection instead of speaking HTTP/2"}
+		return frame.Fail(http2.ErrCodeProtocol, "the pod closed the connection instead of speaking HTTP/2")
 	}
-	return err
+	return c.inbound.Judge(err)
 }
 
 // charge takes cost from the pod's budget. It is also where replies that nobody
 // reads are noticed.
 func (c *Conn) charge(cost int) error {
 	if !c.budget.Spend(cost, c.heard) || len(c.out.Pending) > frame.MaxPending {
-		return &fault{http2.ErrCodeEnhanceYourCalm, "too many frames that ask for work and bring none"}
+		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "too many frames that ask for work and bring none")
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"quayside.io/proxy/frame"
 )
 
-// handle takes one frame. Its error is a *fault, or an http2.StreamError, or that
+// handle takes one frame. Its error is a *frame.Fault, or an http2.StreamError, or that
 // of the connection.
 func (c *Conn) handle(f http2.Frame) error {
 	c.mu.Lock()
@@ -18,7 +18,7 @@ func (c *Conn) handle(f http2.Frame) error {
 	c.heard = time.Now()
 	if c.inbound.frames++; c.inbound.frames == 1 {
 		if s, ok := f.(*http2.SettingsFrame); !ok || s.IsAck() {
-			return &fault{http2.ErrCodeProtocol, "the pod does not speak HTTP/2: its first frame is not SETTINGS"}
+			return frame.Fail(http2.ErrCodeProtocol, "the pod does not speak HTTP/2: its first frame is not SETTINGS")
 		}
 	}
 	switch f := f.(type) {
@@ -39,7 +39,7 @@ func (c *Conn) handle(f http2.Frame) error {
 	case *http2.GoAwayFrame:
 		return c.onGoAway(f)
 	case *http2.PushPromiseFrame:
-		return &fault{http2.ErrCodeProtocol, "the pod pushes, which it was told not to"}
+		return frame.Fail(http2.ErrCodeProtocol, "the pod pushes, which it was told not to")
 	}
 	return c.charge(frame.CostFrame)
 }
@@ -65,7 +65,7 @@ func (c *Conn) onSettings(f *http2.SettingsFrame) error {
 			c.limit = int(min(s.Val, uint32(c.client.options.Streams)))
 		case http2.SettingEnablePush:
 			if s.Val != 0 {
-				return &fault{http2.ErrCodeProtocol, "a server sets ENABLE_PUSH"}
+				return frame.Fail(http2.ErrCodeProtocol, "a server sets ENABLE_PUSH")
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (c *Conn) resizeWindows(initial int64) error {
 	c.out.Initial = initial
 	for _, s := range c.streams {
 		if s.send.Window += change; s.send.Window > frame.MaxWindow {
-			return &fault{http2.ErrCodeFlowControl, "a window is too large"}
+			return frame.Fail(http2.ErrCodeFlowControl, "a window is too large")
 		}
 		c.out.Resume(&s.send)
 	}
@@ -101,7 +101,7 @@ func (c *Conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 	}
 	if f.StreamID == 0 {
 		if c.out.Window += int64(f.Increment); c.out.Window > frame.MaxWindow {
-			return &fault{http2.ErrCodeFlowControl, "the connection's window is too large"}
+			return frame.Fail(http2.ErrCodeFlowControl, "the connection's window is too large")
 		}
 		for _, s := range c.streams {
 			c.out.Resume(&s.send)
@@ -113,7 +113,7 @@ func (c *Conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 		s.moved = c.heard
 		c.out.Resume(&s.send)
 	} else if c.isIdle(f.StreamID) {
-		return &fault{http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened"}
+		return frame.Fail(http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened")
 	}
 	c.fill()
 	c.kick()
@@ -129,7 +129,7 @@ func (c *Conn) onReset(f *http2.RSTStreamFrame) error {
 	s := c.streams[f.StreamID]
 	switch {
 	case s == nil && c.isIdle(f.StreamID):
-		return &fault{http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened"}
+		return frame.Fail(http2.ErrCodeProtocol, "RST_STREAM for a stream that was never opened")
 	case s == nil:
 		return c.charge(frame.CostFrame)
 	case s.ended: // the pod needs nothing more of the request (RFC 9113 section 8.1)
@@ -171,10 +171,10 @@ func (c *Conn) onData(f *http2.DataFrame) error {
 	data, size := f.Data(), int(f.Length) // with the padding, which counts
 	s := c.streams[f.StreamID]
 	if s == nil && c.isIdle(f.StreamID) {
-		return &fault{http2.ErrCodeProtocol, "DATA for a stream that was never opened"}
+		return frame.Fail(http2.ErrCodeProtocol, "DATA for a stream that was never opened")
 	}
 	if size > c.granted.left {
-		return &fault{http2.ErrCodeFlowControl, "more DATA than the connection's window"}
+		return frame.Fail(http2.ErrCodeFlowControl, "more DATA than the connection's window")
 	}
 	c.granted.left -= size
 	c.grant(size)

@@ -47,7 +47,7 @@ func (c *Conn) onHeaders(f *http2.HeadersFrame) error {
 	*b = block{id: f.StreamID, end: f.StreamEnded(), stream: c.streams[f.StreamID], head: Head{Length: -1}}
 	switch s := b.stream; {
 	case s == nil && c.isIdle(b.id):
-		return &fault{http2.ErrCodeProtocol, "HEADERS for a stream that was never opened"}
+		return frame.Fail(http2.ErrCodeProtocol, "HEADERS for a stream that was never opened")
 	case s == nil:
 		if err := c.charge(frame.CostFrame); err != nil { // sent before our RST_STREAM had arrived
 			return err
@@ -64,7 +64,7 @@ func (c *Conn) onHeaders(f *http2.HeadersFrame) error {
 
 func (c *Conn) onContinuation(f *http2.ContinuationFrame) error {
 	if c.inbound.block.frames > maxContinuations {
-		return &fault{http2.ErrCodeEnhanceYourCalm, "too many CONTINUATION frames"}
+		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "too many CONTINUATION frames")
 	}
 	return c.decode(f.HeaderBlockFragment(), f.HeadersEnded())
 }
@@ -76,17 +76,17 @@ func (c *Conn) decode(fragment []byte, last bool) error {
 	b := &in.block
 	b.frames++
 	if b.bytes += len(fragment); b.bytes > maxBlock {
-		return &fault{http2.ErrCodeEnhanceYourCalm, "a field block is too large"}
+		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "a field block is too large")
 	}
-	in.decoder.SetEmitEnabled(b.bad == "" && b.stream != nil)
-	if _, err := in.decoder.Write(fragment); err != nil {
-		return &fault{http2.ErrCodeCompression, err.Error()}
+	in.Decoder.SetEmitEnabled(b.bad == "" && b.stream != nil)
+	if _, err := in.Decoder.Write(fragment); err != nil {
+		return frame.Fail(http2.ErrCodeCompression, err.Error())
 	}
 	if !last {
 		return nil
 	}
-	if err := in.decoder.Close(); err != nil {
-		return &fault{http2.ErrCodeCompression, err.Error()}
+	if err := in.Decoder.Close(); err != nil {
+		return frame.Fail(http2.ErrCodeCompression, err.Error())
 	}
 	s := b.stream
 	b.stream = nil
@@ -140,7 +140,7 @@ func (c *Conn) field(f hpack.HeaderField) {
 		b.bad = b.take(f.Name, f.Value)
 	}
 	if b.bad != "" {
-		c.inbound.decoder.SetEmitEnabled(false)
+		c.inbound.Decoder.SetEmitEnabled(false)
 	}
 }
 
