@@ -3,8 +3,8 @@
 // streams of a connection send what they have.
 //
 // Package h2 speaks to clients with it, and package streams to pods. It is pure, save
-// that an Input reads from what its owner gives it:
-// the owner of a connection holds the lock, reads, writes, and knows the time.
+// that an Input reads from what its owner gives it: that is who holds the lock, writes,
+// and knows the time.
 //
 // What holds:
 //   - Nothing is sent beyond a window, and no stream keeps the others waiting.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"quayside.io/proxy/refresh"
 )
 
 // Options are what a Resolver is made with. Zero values mean the defaults.
@@ -98,7 +100,7 @@ func (r *Resolver) Set(names []string) {
 		}
 	}
 	r.mu.Unlock()
-	signal(r.wake)
+	refresh.Signal(r.wake)
 }
 
 // Lookup returns what is known of a name that is wanted.
@@ -119,33 +121,10 @@ func (r *Resolver) Changed() <-chan struct{} { return r.changed }
 
 // Run looks names up until ctx ends.
 func (r *Resolver) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	room := make(chan struct{}, atOnce)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-r.wake:
-		case <-timer.C:
-		}
-		due, next := r.due(time.Now())
-		for _, name := range due {
-			running.Go(func() {
-				select {
-				case room <- struct{}{}:
-				case <-ctx.Done():
-					return
-				}
-				defer func() { <-room }()
-				found, err := r.ask(ctx, name)
-				r.learn(name, found, err, time.Now())
-			})
-		}
-		timer.Reset(next)
-	}
+	return refresh.Loop[string]{AtOnce: atOnce, Due: r.due, Ask: func(ctx context.Context, name string) {
+		found, err := r.ask(ctx, name)
+		r.learn(name, found, err, time.Now())
+	}}.Run(ctx, r.wake)
 }
 
 // due takes the names whose time has come, and returns how long it is until the next.
@@ -197,14 +176,7 @@ func (r *Resolver) learn(name string, found found, err error, now time.Time) {
 		r.options.Log.Debug("a name has no address", "name", name, "error", err)
 	}
 	if changed {
-		signal(r.changed)
+		refresh.Signal(r.changed)
 	}
-	signal(r.wake)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	refresh.Signal(r.wake)
 }

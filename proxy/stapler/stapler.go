@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"quayside.io/proxy/refresh"
 )
 
 // Options are what a Stapler is made with. Zero values mean the defaults.
@@ -98,7 +100,7 @@ func (s *Stapler) Set(certificates []*tls.Certificate) {
 	maps.DeleteFunc(s.entries, func(name id, _ *entry) bool { return !live[name] })
 	s.publish()
 	s.mu.Unlock()
-	signal(s.wake)
+	refresh.Signal(s.wake)
 }
 
 // publish puts what is known in the place of what was. It needs the lock.
@@ -126,52 +128,36 @@ func (s *Stapler) With(c *tls.Certificate) *tls.Certificate {
 	return c
 }
 
+// question is one about a certificate.
+type question struct {
+	name id
+	from *tls.Certificate
+}
+
 // Run asks responders until ctx ends.
 func (s *Stapler) Run(ctx context.Context) error {
 	defer s.http.CloseIdleConnections()
-	var running sync.WaitGroup
-	defer running.Wait()
-	room := make(chan struct{}, atOnce)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.wake:
-		case <-timer.C:
+	return refresh.Loop[question]{AtOnce: atOnce, Due: s.due, Ask: func(ctx context.Context, q question) {
+		got, err := s.fetch(ctx, q.from)
+		if err != nil {
+			s.options.Log.Warn("no OCSP response for a certificate", "subject", q.from.Leaf.Subject, "error", err)
 		}
-		due, next := s.due(time.Now())
-		for name, from := range due {
-			running.Go(func() {
-				select {
-				case room <- struct{}{}:
-				case <-ctx.Done():
-					return
-				}
-				defer func() { <-room }()
-				got, err := s.fetch(ctx, from)
-				if err != nil {
-					s.options.Log.Warn("no OCSP response for a certificate", "subject", from.Leaf.Subject, "error", err)
-				}
-				s.learn(name, got, err, time.Now())
-			})
-		}
-		timer.Reset(next)
-	}
+		s.learn(q.name, got, err, time.Now())
+	}}.Run(ctx, s.wake)
 }
 
 // due takes the certificates whose time has come, and returns how long it is until the
 // next.
-func (s *Stapler) due(now time.Time) (ask map[id]*tls.Certificate, next time.Duration) {
+func (s *Stapler) due(now time.Time) (ask []question, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ask, next = map[id]*tls.Certificate{}, longestPause
+	next = longestPause
 	for name, e := range s.entries {
 		switch wait := e.due.Sub(now); {
 		case e.busy:
 		case wait <= 0:
-			e.busy, ask[name] = true, e.from
+			e.busy = true
+			ask = append(ask, question{name, e.from})
 		default:
 			next = min(next, wait)
 		}
@@ -183,7 +169,7 @@ func (s *Stapler) due(now time.Time) (ask map[id]*tls.Certificate, next time.Dur
 // as long as it is, unless the responder says now that it is not.
 func (s *Stapler) learn(name id, got response, err error, now time.Time) {
 	s.mu.Lock()
-	defer signal(s.wake)
+	defer refresh.Signal(s.wake)
 	defer s.mu.Unlock()
 	e := s.entries[name]
 	if e == nil {
@@ -202,11 +188,4 @@ func (s *Stapler) learn(name id, got response, err error, now time.Time) {
 	e.raw, e.until, e.pause = got.raw, got.until, 0
 	e.due = now.Add(max(got.until.Sub(now)/2, s.options.FirstPause))
 	s.publish()
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -69,6 +69,7 @@ func floors() map[string]int {
 		"proxy/upstream":       3,
 		"proxy/streams":        3,
 		"proxy/asker":          3,
+		"proxy/refresh":        3,
 		"proxy/names":          3,
 		"proxy/stapler":        3,
 		"proxy/waf":            3,
@@ -93,6 +94,8 @@ func sideways() map[string]string {
 	return map[string]string{
 		"cluster/ingressclass -> cluster/snapshot": "the classes of a snapshot are judged",
 		"proxy/upstream -> proxy/streams":          "a part of upstream that nobody else imports",
+		"proxy/names -> proxy/refresh":             "the loop that asks again",
+		"proxy/stapler -> proxy/refresh":           "the loop that asks again",
 		"proxy/route -> proxy/balance":             "a backend names its port in balance's words",
 		"proxy/route -> proxy/filter":              "options are parsed into the filters' settings",
 		"proxy/accesslog -> proxy/exchange":        "a line tells of an exchange",
