@@ -71,8 +71,12 @@ func (s *stream) release() {
 	server.streams.Put(s)
 }
 
-// start begins the requests that have come.
+// start begins the requests that have come. If they are the last, the client is told
+// first: it has GOAWAY before it has the answer, and opens no stream in vain.
 func (c *conn) start() {
+	if c.server.leaving.Load() && c.last > 0 || c.servedAll() {
+		c.leave()
+	}
 	in := &c.inbound
 	for i, s := range in.starting {
 		in.starting[i] = nil
@@ -87,9 +91,6 @@ func (c *conn) start() {
 		c.handlers.Go(s.serve)
 	}
 	in.starting = in.starting[:0]
-	if c.server.leaving.Load() && c.last > 0 || c.servedAll() {
-		c.leave()
-	}
 }
 
 // servedAll reports whether the client has asked for as much as one connection may
