@@ -55,6 +55,9 @@ func TestExternalName(t *testing.T) {
 		ingress("named", "named.test", "/", "named", networkingv1.ServiceBackendPort{Name: "http"}),
 		ingress("nameless", "nameless.test", "/", "named", networkingv1.ServiceBackendPort{Name: "other"}),
 		external("gone", "gone.test"), ingress("gone", "gone.test", "/", "gone", at))
+	page := annotated("page", "page.test", map[string]string{"default-backend": "named", "service": "empty"})
+	barred := annotated("barred", "barred.test", map[string]string{"default-backend": "refused", "service": "empty"})
+	files.Put(service("empty", corev1.ServicePort{Port: 80}), page, external("refused", "169.254.169.254", corev1.ServicePort{Port: 80}), barred)
 	said := func(host string, code int, says string) {
 		t.Helper()
 		what := fmt.Sprintf("%s answers %d %q", host, code, says)
@@ -67,6 +70,8 @@ func TestExternalName(t *testing.T) {
 	said("many.test", 200, "one uri=/")
 	said("named.test", 200, "one uri=/")
 	said("literal.test", 200, "one uri=/")
+	said("page.test", 200, "one uri=/") // in the place of a Service without endpoints
+	said("barred.test", 503, "has no endpoint")
 	said("nameless.test", 503, "no port other")
 	said("gone.test", 503, "has no address in DNS")
 	said("local.test", 503, "it is the proxy itself")

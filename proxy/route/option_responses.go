@@ -135,17 +135,35 @@ func (b *unitBuilder) errorPage() *ErrorPage {
 	}
 	key := snapshot.Key{Namespace: b.ref.Namespace, Name: o.service}
 	b.dependsOn(refTo(snapshot.Service, key))
-	svc, ok := b.w.c.Services.Get(key)
-	if !ok || externalName(svc) || len(svc.Spec.Ports) == 0 {
-		b.problemf(MissingService, "default-backend has no effect: Service %s does not exist, is of type ExternalName or has no port", key)
+	backend, fault := b.errorBackend(key)
+	if fault.reason != "" {
+		b.problemf(fault.reason, "default-backend has no effect: %s", fault.message)
 		return nil
 	}
-	page := &ErrorPage{Backend: b.w.acquire(Backend{
-		Service: key, AnyNode: b.class.Nginx, Port: balance.PortRef{Number: svc.Spec.Ports[0].Port}, HTTP2: protocol{}.of(svc.Spec.Ports[0]),
-	})}
+	page := &ErrorPage{Backend: b.w.acquire(backend)}
 	b.backends = append(b.backends, page.Backend)
 	if !o.off {
 		page.Statuses = o.statuses
 	}
 	return page
+}
+
+// errorBackend is the first port of a Service, which is spoken to as the port says: what
+// the Ingress says of TLS and balancing is about its own backends.
+func (b *unitBuilder) errorBackend(key snapshot.Key) (Backend, finding) {
+	svc, ok := b.w.c.Services.Get(key)
+	switch {
+	case !ok:
+		return Backend{}, finding{MissingService, fmt.Sprintf("Service %s does not exist", key)}
+	case len(svc.Spec.Ports) == 0:
+		return Backend{}, finding{MissingPort, fmt.Sprintf("Service %s has no port", key)}
+	}
+	port := svc.Spec.Ports[0]
+	backend := Backend{Service: key, AnyNode: b.class.Nginx, Port: balance.PortRef{Number: port.Port}}
+	var fault finding
+	if externalName(svc) {
+		backend, fault = b.external(backend, svc)
+	}
+	backend.HTTP2 = protocol{}.of(port)
+	return backend, fault
 }

@@ -38,7 +38,7 @@ func TestProcesses(t *testing.T) {
 			Args: []string{
 				"controller", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
-				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--enable-ssl-passthrough=true", "--publish-service=quayside-system/quayside-proxy",
+				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--enable-ssl-passthrough=true", "--disable-svc-external-name=false", "--publish-service=quayside-system/quayside-proxy",
 				"--secret-access=Namespaced", "--proxy-service-account=quayside-proxy", "--grant-owner=quayside-proxy",
 			},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
@@ -56,7 +56,7 @@ func TestProcesses(t *testing.T) {
 			Args: []string{
 				"proxy", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
-				"--enable-ssl-passthrough=true",
+				"--enable-ssl-passthrough=true", "--disable-svc-external-name=false",
 				"--secret-access=Namespaced", "--error-detail=Minimal", "--access-log=upstreaminfo",
 				"--body-files=/var/lib/quayside", "--body-files-size=1Gi", "--grace-period=290s",
 			},
