@@ -114,6 +114,9 @@ func optionCases() []optionCase {
 		{"proxy-next-upstream", only("proxy-next-upstream", "whenever"), "/", 200, ""},
 		{"proxy-buffer-size", only("proxy-buffer-size", "16k"), "/", 200, ""},
 		{"upstream-hash-by", only("upstream-hash-by", "$request_uri"), "/", 200, ""},
+		{"enable-opentelemetry", only("enable-opentelemetry", "true"), "/", 200, "trace=00-"},
+		{"opentelemetry-trust-incoming-span", only("enable-opentelemetry", "true", "opentelemetry-trust-incoming-span", "false"),
+			"/\nTraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", 200, "-01 "},
 		{"use-port-in-redirects", only("use-port-in-redirects", "true", "force-ssl-redirect", "true"), "/x?y", 308, ".test:8443/x?y"},
 		{"use-port-in-redirects", only("use-port-in-redirects", "true", "tls", "yes", "ssl-redirect", "true"), "/", 308, ".test:8443/"},
 		{"use-port-in-redirects", only("use-port-in-redirects", "false", "force-ssl-redirect", "true"), "/x", 308, ".test/x"},
@@ -136,7 +139,8 @@ func echoing(name string) http.Handler {
 			return
 		}
 		io.Copy(io.Discard, r.Body)
-		fmt.Fprintf(w, "%s uri=%s host=%s prefix=%s original=%s ", name, r.RequestURI, r.Host, r.Header.Get("X-Forwarded-Prefix"), r.Header.Get("X-Original-URI"))
+		fmt.Fprintf(w, "%s uri=%s host=%s prefix=%s original=%s trace=%s ", name, r.RequestURI, r.Host,
+			r.Header.Get("X-Forwarded-Prefix"), r.Header.Get("X-Original-URI"), r.Header.Get("Traceparent"))
 	})
 }
 

@@ -37,6 +37,8 @@ func wideCases() []wideCase {
 		return all
 	}
 	const secure = "/\nX-Forwarded-Proto: https"
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-"
+	const traced = "/\nTraceparent: " + trace + "01"
 	const zipped = "/\nAccept-Encoding: gzip"
 	sts := "Strict-Transport-Security: "
 	big := "POST /\n\n" + strings.Repeat("x", 1<<20+1)
@@ -95,6 +97,15 @@ func wideCases() []wideCase {
 		{"proxy-add-original-uri-header", only("proxy-add-original-uri-header", "true"), nil, "/x%20y?z", 200, "original=/x%20y?z ", ""},
 		{"proxy-add-original-uri-header", only("proxy-add-original-uri-header", "true"), only("rewrite-target", "/new"), "/old?z\nX-Original-URI: /evil", 200, "original=/old?z ", "evil"},
 		{"proxy-add-original-uri-header", only("proxy-add-original-uri-header", "true;"), nil, "/x", 200, "original= ", ""},
+		{"enable-opentelemetry", nil, nil, "/", 200, "trace= ", ""},
+		{"enable-opentelemetry", only("enable-opentelemetry", "true"), nil, "/", 200, "trace=00-", ""},
+		{"enable-opentelemetry", only("enable-opentelemetry", "true"), nil, traced, 200, "trace=" + trace + "01 ", ""},
+		{"enable-opentelemetry", only("enable-opentelemetry", "true"), only("enable-opentelemetry", "false"), "/", 200, "trace= ", ""},
+		{"opentelemetry-trust-incoming-span", only("enable-opentelemetry", "true", "opentelemetry-trust-incoming-span", "false"), nil, traced, 200, "trace=00-", trace[:35]},
+		{"otel-sampler", only("enable-opentelemetry", "true", "otel-sampler", "AlwaysOff"), nil, "/", 200, "-00 ", ""},
+		{"otel-sampler", only("enable-opentelemetry", "true", "otel-sampler", "Sometimes"), nil, "/", 200, "-01 ", ""},
+		{"otel-sampler-ratio", only("enable-opentelemetry", "true", "otel-sampler", "TraceIdRatioBased", "otel-sampler-ratio", "0"), nil, "/", 200, "-00 ", ""},
+		{"otel-sampler-parent-based", only("enable-opentelemetry", "true", "otel-sampler", "AlwaysOff", "otel-sampler-parent-based", "false"), nil, traced, 200, "trace=" + trace[:35], trace},
 		{"proxy-buffer-size", only("proxy-buffer-size", "16k"), nil, "/x", 200, "uri=/x ", ""},
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Other, x-set"), only("custom-headers", "fields"), "/", 200, "X-Set: yes", ""},
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Other"), only("custom-headers", "fields"), "/", 503, "leaves out", "X-Set: yes"},

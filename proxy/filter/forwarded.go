@@ -218,9 +218,15 @@ func isID(b []byte) bool {
 // appendID appends 32 hexadecimal digits.
 func appendID(dst []byte, random [2]uint64) []byte {
 	for _, r := range random {
-		for shift := 60; shift >= 0; shift -= 4 {
-			dst = append(dst, "0123456789abcdef"[r>>shift&15])
-		}
+		dst = appendHex64(dst, r)
+	}
+	return dst
+}
+
+// appendHex64 appends 16 hexadecimal digits.
+func appendHex64(dst []byte, n uint64) []byte {
+	for shift := 60; shift >= 0; shift -= 4 {
+		dst = append(dst, "0123456789abcdef"[n>>shift&15])
 	}
 	return dst
 }

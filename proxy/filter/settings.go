@@ -14,6 +14,8 @@ import (
 // plain values that were checked when they were parsed. The zero value asks for
 // nothing. Once in a Route they are not changed.
 type Settings struct {
+	// Trace names requests for whoever sees them; nil: only clients do.
+	Trace *Trace
 	// MaxBody is the largest request body in bytes; 0: any.
 	MaxBody int64
 	CORS    *CORS
@@ -184,6 +186,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	if s == nil {
 		s = &Settings{}
 	}
+	add(s.Trace != nil, func() Filter { return Filter{Request: s.Trace.request} })
 	add(s.Location.From != "", func() Filter { return location(s.Location) })
 	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies) })
 	add(len(s.HideHeaders) > 0, func() Filter { return hideHeaders(s.HideHeaders) })

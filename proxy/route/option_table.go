@@ -281,9 +281,11 @@ func observers() []option {
 		{key: "enable-access-log", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseAccessLog,
 			doc: "write a line per request", differ: "where the proxy keeps a log, see --access-log"},
 		{key: "enable-rewrite-log", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp, doc: "log of nginx's rewrite engine"},
-		{key: "enable-opentelemetry", scope: ofLocation, unset: "false", risk: riskLow, effect: ignored, doc: "trace requests; traceparent and tracestate pass, and the proxy makes no spans of its own", matters: isOn},
+		{key: "enable-opentelemetry", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseTrace(func(o *traceOptions) *bool { return &o.on }),
+			doc: "trace requests", differ: "requests without a traceparent of W3C get one, with the flag that otel-sampler says; the proxy has no spans of its own, so a trace that begins here begins with a backend's"},
 		{key: "opentelemetry-operation-name", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "name of the span"},
-		{key: "opentelemetry-trust-incoming-span", scope: ofLocation, unset: "true", risk: riskLow, effect: ignored, doc: "continue the client's trace"},
+		{key: "opentelemetry-trust-incoming-span", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseTrace(func(o *traceOptions) *bool { return &o.trust }),
+			doc: "continue the client's trace", differ: "false replaces its traceparent and tracestate, with enable-opentelemetry"},
 	}
 }
 

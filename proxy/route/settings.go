@@ -64,6 +64,7 @@ type settings struct {
 	originalURI    bool     // proxy-add-original-uri-header
 	mayAnswer      []string // global-allowed-response-headers: names that custom-headers may set; nil: any
 	firewall       firewallOptions
+	trace          traceOptions
 }
 
 // defaults are the settings of an Ingress without annotations where no ConfigMap
@@ -79,6 +80,7 @@ func defaults(k ingressclass.Class) settings {
 	s.cors = corsDefaults()
 	s.global.Except = []string{acmePath}
 	s.compress = compressDefaults()
+	s.trace = traceDefaults()
 	s.share()
 	return s
 }
@@ -113,7 +115,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall, s.finishTrace} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

@@ -192,6 +192,7 @@ func (w *wide) finish() {
 		s.tls.header = s.tls.hsts.value()
 		s.filters.Compress = s.compress.filter()
 		s.addOriginalURI()
+		s.finishTrace(nil)
 		if f := s.finishLocation(nil); f != nil && s == &w.own {
 			w.problem(finding{InvalidOption, f.message})
 		}
