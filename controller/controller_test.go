@@ -104,7 +104,7 @@ func start(t *testing.T, o controller.Options) *controller.Controller {
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > 30*time.Second {
 			t.Fatalf("%s did not come to pass", what)
 		}
 	}

@@ -61,7 +61,7 @@ func TestPriorKnowledge(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				c.SetDeadline(time.Now().Add(10 * time.Second))
+				c.SetDeadline(time.Now().Add(30 * time.Second))
 				for i := range len(text) {
 					io.WriteString(c, text[i:i+1])
 				}

@@ -41,7 +41,7 @@ func through(addr, name, path string, roots *x509.CertPool) (string, error) {
 		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots})
 		return err
 	}}
-	c, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second}, Config: config}).Dial("tcp", addr)
+	c, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: 30 * time.Second}, Config: config}).Dial("tcp", addr)
 	if err != nil {
 		return "", err
 	}

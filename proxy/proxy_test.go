@@ -64,7 +64,7 @@ func start(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Pr
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after 5 s it does not hold that %s", what)
 		}
@@ -415,7 +415,7 @@ func TestAddressInUseIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	go files.Run(ctx)
 	if err := p.Run(ctx); err == nil || !strings.Contains(err.Error(), "in use") {

@@ -48,7 +48,7 @@ func TestUploadCutBetweenChunks(t *testing.T) {
 			{"3\r\nabc\r\n0\r\n\r\n", true},
 		} {
 			conn := dial()
-			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			conn.SetDeadline(time.Now().Add(30 * time.Second))
 			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"+c.body)
 			conn.(interface{ CloseWrite() error }).CloseWrite()
 			answer, _ := io.ReadAll(conn)
@@ -109,7 +109,7 @@ func TestPlainHTTPOnTheTLSPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	in := bufio.NewReader(c)
 	resp, err := http.ReadResponse(in, nil)
@@ -132,7 +132,7 @@ func TestPlainHTTPOnTheTLSPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	io.WriteString(c, "\x00\x01\x02\x03\x04\x05\x06")
 	if got, _ := io.ReadAll(c); strings.Contains(string(got), "HTTP") {
 		t.Errorf("answered %q", got)

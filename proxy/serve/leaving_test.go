@@ -56,7 +56,7 @@ func TestLeavingLeavesUpgradesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n12345\n")
 	got, err := io.ReadAll(c)
 	if err != nil || !strings.HasSuffix(string(got), "you sent 12345\n") || strings.Contains(strings.ToLower(string(got)), "close") {

@@ -168,7 +168,7 @@ func TestOptionLimitConnectionsCountsTunnels(t *testing.T) {
 		t.Errorf("beside the tunnel: %d, want 503", resp.StatusCode)
 	}
 	c.Close()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if resp, _ := r.get("/"); resp.StatusCode == 200 {
 			return
 		}

@@ -64,7 +64,7 @@ func newRig(t testing.TB, o serve.Options, u upstream.Options, addrs ...string) 
 		r.stop = func() {}
 	}
 	t.Cleanup(func() { r.stop() })
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if l := s.Listeners(); len(l) == 1 && l[0].Bound != "" {
 			r.addr = l[0].Bound
 			return r
@@ -105,7 +105,7 @@ func (r *rig) dialTLS() net.Conn {
 	r.routes.SetTable(r.table(), []dispatch.Forwarder{r.engine.Backend(r.table().Backends[0])})
 	plain, secure := serve.Listener{Address: "127.0.0.1:0"}, serve.Listener{Address: "127.0.0.1:0", TLS: true}
 	r.server.SetListeners([]serve.Listener{plain, secure})
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		for _, l := range r.server.Listeners() {
 			if l.Listener == secure && l.Bound != "" {
 				c, err := tls.Dial("tcp", l.Bound, &tls.Config{InsecureSkipVerify: true})
@@ -190,7 +190,7 @@ func (r *rig) exchange(raw string) string {
 		r.t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.WriteString(c, raw); err != nil {
 		r.t.Fatal(err)
 	}

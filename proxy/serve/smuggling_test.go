@@ -161,7 +161,7 @@ func TestExpect(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(2 * time.Second))
+		conn.SetDeadline(time.Now().Add(30 * time.Second))
 		in := bufio.NewReader(conn)
 		io.WriteString(conn, "POST /x HTTP/"+c.version+"\r\nHost: a\r\nExpect: "+c.expect+"\r\nContent-Length: 2\r\n\r\n")
 		if c.told {

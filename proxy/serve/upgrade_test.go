@@ -32,7 +32,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	// So do those that the client sends without waiting for the 101.
 	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\nearly ")
 	in := bufio.NewReader(c)
@@ -76,14 +76,14 @@ func TestUpgradeEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n12345")
 	c.(*net.TCPConn).CloseWrite()
 	got, err := io.ReadAll(c)
 	if err != nil || !strings.HasSuffix(string(got), "you sent 5 bytes") {
 		t.Errorf("got %q, %v", got, err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); r.engine.Tunnels() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); r.engine.Tunnels() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the tunnel stays")
 		}
@@ -132,7 +132,7 @@ func TestUpgradeNobodyListens(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Fatal("the tunnel stays although nobody listens at one end")
 			}
-			for deadline := time.Now().Add(10 * time.Second); r.engine.Tunnels() > 0; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(30 * time.Second); r.engine.Tunnels() > 0; time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("the tunnel has ended and is counted")
 				}
@@ -208,7 +208,7 @@ func TestUpgradeHalfEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.SetDeadline(time.Now().Add(30 * time.Second))
 		io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 		if got, err := io.ReadAll(c); err != nil || !strings.HasSuffix(string(got), "that is all") {
 			t.Errorf("PROXY protocol %v: got %q, %v", behindProxy, got, err)

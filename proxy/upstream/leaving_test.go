@@ -39,7 +39,7 @@ func TestClientGone(t *testing.T) {
 	}
 	select {
 	case <-left:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("the upstream was left waiting")
 	}
 }
@@ -89,7 +89,7 @@ func TestForgottenBackendAnswersTheLate(t *testing.T) {
 		e.Retain(func(route.Backend) bool { return false })
 		select {
 		case <-ended:
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatalf("the connection of the request %s stays open", when)
 		}
 	}

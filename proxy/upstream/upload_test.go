@@ -97,7 +97,7 @@ func TestUploads(t *testing.T) {
 			if ex.Response.Close != (c.status != 200) {
 				t.Errorf("Close is %v", ex.Response.Close)
 			}
-			for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 				mu.Lock()
 				seen := slices.Clone(got)
 				mu.Unlock()

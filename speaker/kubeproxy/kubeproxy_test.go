@@ -86,7 +86,7 @@ func heard(t *testing.T, w *Watcher) {
 	t.Helper()
 	select {
 	case <-w.Watch():
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatalf("still behind: %s", w.Behind())
 	}
 	if why := w.Behind(); why != "" {
@@ -109,7 +109,7 @@ func TestWaitsForTheFirstRules(t *testing.T) {
 		if why := w.Late(); why == "" || why != w.Behind() {
 			t.Errorf("late because of %q, behind because of %q", why, w.Behind())
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("nobody told that it is late")
 	}
 	for _, page := range []string{dueV4 + dueV6, dueV4 + dueV6 + doneV4} {

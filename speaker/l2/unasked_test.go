@@ -71,7 +71,7 @@ func TestStrangersAreToldAndAnswered(t *testing.T) {
 		if c.Address != vip4 || c.Interface != "lan0" || !strings.Contains(l.run("ip", "-o", "link", "show", "eth0"), c.MAC) {
 			t.Errorf("conflict %+v", c)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("nobody told of the stranger")
 	}
 	if n := said() - burstIn; n != 2 {
