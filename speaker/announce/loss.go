@@ -9,11 +9,13 @@ type Loss struct {
 }
 
 const (
-	// quarrel is how many losses in a row make a node doubt what it sees.
-	quarrel = 3
+	// quarrel is how many losses in a row make a node doubt what it sees. One may be
+	// an endpoint that has moved on, and then comes back; each more lets an address go
+	// round for as long as a SpeakerStatus waits to be written.
+	quarrel = 2
 	// inARow is how soon one must follow the other. Who lags takes an address back
 	// as soon as the API server shows the claim that took it, which takes a second
-	// or two.
+	// or two where that is slow.
 	inARow = 30 * time.Second
 	// calm ends a quarrel. Until then whoever answers keeps the address, also where
 	// it would let a node have it that is preferred.

@@ -1,0 +1,60 @@
+package ownership
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quayside.io/test/objects"
+)
+
+// quarrelAtMost is how long an address may go round among nodes whose watches lag,
+// from when the last of them has seen what it alone sees.
+const quarrelAtMost = time.Second
+
+// quarrel lets every node see the endpoint of VIPLocal where it is itself, one after
+// the other within a while, and says how long the address goes round after that.
+func (s *sim) quarrel(within func() time.Duration) time.Duration {
+	s.t.Helper()
+	began := s.now
+	for _, n := range s.nodes {
+		delay := within()
+		began = later(began, s.now.Add(delay))
+		s.in(delay, func() {
+			n.cluster = n.cluster.With(objects.Endpoints(n.name))
+			n.happen()
+		})
+	}
+	moved, holder := began, s.who(objects.VIPLocal)
+	for end := began.Add(5 * time.Second); s.now.Before(end); s.run(5 * time.Millisecond) {
+		now := s.who(objects.VIPLocal)
+		if holder != now {
+			holder, moved = now, later(moved, s.now)
+		}
+	}
+	if holder == "" {
+		s.fatalf("nobody answers, though each could")
+	}
+	return moved.Sub(began)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Watches that lag in any order make an address go round for a moment, however many
+// they are.
+func TestQuarrelsEndSoon(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newSim(t, rapid.IntRange(2, 7).Draw(t, "nodes"), rapid.Uint64().Draw(t, "seed"))
+		f.startAll()
+		took := f.quarrel(func() time.Duration { return time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond })
+		if took > quarrelAtMost {
+			f.fatalf("the address went round for %v", took)
+		}
+	})
+}
