@@ -92,15 +92,37 @@ func (a *Announcer) Listen(ctx context.Context, questions []Question, timing Tim
 		for _, e := range p.ears {
 			e.ask()
 		}
-		select {
-		case <-time.After(timing.Every): // counted from the last question, of which there may be thousands
-		case <-p.all:
+		if p.wait(ctx, timing.Every) {
 			return p.result(), true, nil
-		case <-ctx.Done():
-			return p.result(), lively(), ctx.Err()
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return p.result(), lively(), nil
+	return p.result(), lively(), ctx.Err()
+}
+
+// maxLate bounds how often wait begins anew.
+const maxLate = 3
+
+// wait listens for a while, counted from the last question, of which there may be
+// thousands, and reports whether everything is answered by then. A process that got
+// no processor meanwhile listens once more: the answers are there, and unread.
+func (p *probe) wait(ctx context.Context, every time.Duration) (done bool) {
+	for range maxLate {
+		began := time.Now()
+		select {
+		case <-p.all:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-time.After(every):
+		}
+		if time.Since(began) < 2*every {
+			break
+		}
+	}
+	return false
 }
 
 // probe is one round of questions over several interfaces.

@@ -202,8 +202,8 @@ func watchesLag(_ *testing.T, f *sim) {
 	f.put(objects.Endpoints("n1", "n2"))
 }
 
-// death takes the owner from the LAN, and puts it back: others take its
-// addresses, and keep them.
+// death takes the owner from the LAN, and puts it back: others take its addresses, and
+// keep them, and it answers for none of them any more.
 func death(t *testing.T, f *sim, cut func(n *simNode, dead bool)) {
 	n := f.owner(objects.VIP(0))
 	n.cable("dies", func() { cut(n, true) })
@@ -215,6 +215,9 @@ func death(t *testing.T, f *sim, cut func(n *simNode, dead bool)) {
 	f.quiet()
 	if after := f.owners(); !maps.Equal(all, after) {
 		t.Errorf("the return moved addresses: %v, then %v", all, after)
+	}
+	if both := f.watch.longest.both; both > 0 {
+		t.Errorf("two answered for %v: who was gone has asked nobody", both)
 	}
 }
 

@@ -21,7 +21,8 @@ type holdings struct {
 	// handing says since when an address is answered only for a successor.
 	handing map[netip.Addr]time.Time
 	// answered are the addresses that were answered for at the last step, with
-	// their interfaces; cut are those of this node that lost all of them.
+	// their interfaces; cut are those of this node that lost all of them, or that
+	// nobody on the LAN can have heard of for a while.
 	answered map[netip.Addr][]string
 	cut      map[netip.Addr]struct{}
 }
@@ -80,6 +81,17 @@ func (h *holdings) noteHandOver(answers map[netip.Addr]announce.Answer, now time
 func (h *holdings) forget(known map[netip.Addr]struct{}) {
 	maps.DeleteFunc(h.claims, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
 	maps.DeleteFunc(h.losses, func(a netip.Addr, _ announce.Loss) bool { _, exists := known[a]; return !exists })
+}
+
+// cutAll cuts whatever this node answers for, and returns it.
+func (h *holdings) cutAll() (cut []netip.Addr) {
+	for a := range h.answered {
+		if h.has(a) {
+			h.cut[a] = struct{}{}
+			cut = append(cut, a)
+		}
+	}
+	return cut
 }
 
 // answer notes what is answered for from now on, and reports whether something is

@@ -22,8 +22,8 @@ func takeover() Timing { return Timing{Times: 3, Every: 20 * time.Millisecond} }
 // questions within 600 ms, RFC 5227 in spirit.
 func firstClaim() Timing { return Timing{Times: 3, Every: 200 * time.Millisecond} }
 
-// lastingly is the timing of a node that heard nobody: its next question goes
-// on until about the time of the one after, so that not a moment passes unheard.
+// lastingly is the timing of a node that is cut off: one question follows the other,
+// so that hardly a moment passes unheard, and not more often than it must.
 func lastingly() Timing { return Timing{Times: 3, Every: retryMember / 3} }
 
 // act carries out the plan's takes: at once where the owner is alive and lets
@@ -60,13 +60,26 @@ func (m *Machine) act() (granted bool) {
 		}
 	}
 	m.lan.prune(wanted, m.holdings.has, m.now)
-	timing := takeover()
-	if m.lan.deaf {
-		timing = lastingly()
-	}
-	m.ask(died, timing)
+	m.ask(died, m.lan.timing())
 	m.ask(first, firstClaim())
+	if len(died) == 0 {
+		m.sound()
+	}
 	return granted
+}
+
+// sound asks for a sign of life once this node has lost all others and has nothing to
+// ask for: are they gone, or is it cut off, and what it has another's by now?
+func (m *Machine) sound() {
+	isAlone := m.lan.met && len(m.world.Members.Alive) == 1
+	if !isAlone || m.lan.sounding || m.lan.sounded || len(m.holdings.answered) == 0 {
+		return
+	}
+	q := &Inquiry{Nodes: map[string]netip.Addr{}, Losers: map[string]netip.Addr{}, Timing: m.lan.timing()}
+	if m.nameWitnesses(q); len(q.Nodes) > 0 {
+		m.lan.sounding = true
+		m.out.Ask = append(m.out.Ask, q)
+	}
 }
 
 // isPlanned reports whether the owner of an address lives and lets go of it: that
@@ -118,7 +131,11 @@ func (m *Machine) nameWitnesses(q *Inquiry) {
 
 // happen grants what nobody answered for, if it is still to be taken.
 func (f *Finding) happen(m *Machine) {
-	m.lan.hear(f)
+	if m.lan.hear(f) {
+		// Whoever hears this node again must not hear it say what may have changed
+		// meanwhile: it asks first, like one whose link was down.
+		m.lan.forget(m.holdings.cutAll())
+	}
 	m.compile() // the world may have moved while the LAN was asked
 	for _, t := range slices.Concat(m.plan.L2.Take, m.plan.L2.Barred) {
 		if _, asked := f.Takes[t.Address]; asked {
@@ -152,6 +169,8 @@ func (m *Machine) judge(t announce.Take, f *Finding) {
 func (m *Machine) refuse(t announce.Take, by announce.Refusal, why string) {
 	pause := retryMember
 	switch {
+	case m.lan.deaf > 0 && by.MAC == "":
+		pause = retryDeaf
 	case by.Node == "":
 		pause = retryStranger
 	case t.Doubtful && by.MAC != "": // the owner answers, and so knows why

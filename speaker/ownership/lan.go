@@ -15,6 +15,9 @@ const (
 	retryStranger = 10 * time.Second
 	retryFailed   = time.Second
 	retryDoubt    = 2 * time.Second // a watch that lags may do so for hours
+	// Who hears nobody asks on without a pause: the first answer says that it is
+	// back, and until then it is silent itself.
+	retryDeaf = 10 * time.Millisecond
 	// A node that lives but says nothing about an address, neither yes nor no,
 	// may be starved or behind a firewall. After this long its addresses move.
 	patience = 2 * time.Second
@@ -30,8 +33,16 @@ type lan struct {
 	// asking are the addresses that a question is about.
 	asking map[netip.Addr]struct{}
 	met    bool // other speakers have been alive
-	deaf   bool // the last question brought no sign of life
+	deaf   int  // how many questions in a row brought no sign of life
+	// sounding says that a node that has lost all others asks for a sign of life,
+	// sounded that it knows whether it hears anybody.
+	sounding, sounded bool
 }
+
+// cutOff is how many questions in a row that nobody answers at all make a node
+// believe that it is cut off from its LAN. One may be lost, or be put by a process
+// that got no processor to hear the answers.
+const cutOff = 2
 
 // deferral is why an address is left alone, and until when it is not asked about
 // again.
@@ -104,14 +115,32 @@ func (l *lan) recognise(macs map[string]string, me string, now time.Time) {
 	}
 }
 
-// hear notes that a question was answered.
-func (l *lan) hear(f *Finding) {
+// timing is that of questions that decide whether somebody is gone.
+func (l *lan) timing() Timing {
+	if l.deaf >= cutOff {
+		return lastingly()
+	}
+	return takeover()
+}
+
+// hear notes that a question was answered, and reports whether this node is cut off
+// from its LAN, as far as it can know.
+func (l *lan) hear(f *Finding) (cut bool) {
 	for a := range f.Takes {
 		delete(l.asking, a)
 	}
-	if len(f.Nodes) > 0 {
-		l.deaf = f.Deaf
+	if len(f.Takes) == 0 {
+		l.sounding = false
 	}
+	if len(f.Nodes) == 0 || f.Err != nil { // nobody was asked who should answer
+		return false
+	}
+	if l.deaf++; !f.Deaf {
+		l.deaf = 0
+	}
+	cut = l.deaf >= cutOff && len(f.Found) == 0
+	l.sounded = l.sounded || !f.Deaf || cut
+	return cut
 }
 
 // silentSince is when an address of a living node was first not answered for.
@@ -128,7 +157,7 @@ func (l *lan) wake(now time.Time) time.Duration {
 	next := never
 	for a, d := range l.deferred {
 		if !l.isAsking(a) {
-			next = min(next, max(10*time.Millisecond, d.until.Sub(now)))
+			next = min(next, max(retryDeaf, d.until.Sub(now)))
 		}
 	}
 	return next

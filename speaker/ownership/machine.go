@@ -86,7 +86,9 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 // compile makes the plan of this moment.
 func (m *Machine) compile() {
 	members := m.world.Members
-	m.lan.met = m.lan.met || len(members.Alive) > 1
+	if len(members.Alive) > 1 {
+		m.lan.met, m.lan.sounded = true, false
+	}
 	m.lacks.note(members, m.now)
 	m.self = m.facts()
 	m.holdings.remember(m.opts.Node, members.Claims)
