@@ -2,6 +2,7 @@ package speaker
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -193,8 +194,21 @@ func (f *fleet) death(t *testing.T, address, cut, heal string) {
 	successor := f.who(address)
 	t.Logf("%s took over from %s after %v (profile %s)", successor, owner.name, took.Round(time.Millisecond), f.profile)
 	all := f.owners()
+	if cut == "nomaster" { // its link is up, and it has to find out
+		f.eventually("it knows that it hears nobody", func() bool {
+			return f.hasLogged("address is not taken", "hears nobody", "address="+address+" ", "me="+owner.name+" ")
+		})
+	}
+	standstill := busy.Standstill(t)
 	owner.cable(heal)
-	time.Sleep(2 * time.Second)
+	if strings.Contains(address, ".") {
+		out := strings.ToLower(netns.Sh(t, "arping -c 100 -W 0.01 -i lan "+address+" || true"))
+		// Who is asked by it takes 250 ms to answer, or has it no more.
+		if n, late := strings.Count(out, owner.mac), standstill(); n > 0 && late < 100*time.Millisecond {
+			t.Errorf("%s returned, and answered %d of 100 questions", owner.name, n)
+		}
+	}
+	time.Sleep(time.Second)
 	for range 20 {
 		if n := f.who(address); n != successor && n != "" {
 			t.Errorf("after the return %q answers, not %s", n, successor)
