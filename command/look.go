@@ -181,12 +181,23 @@ func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) exp
 	routes.Now = now
 	s := explain.Scene{
 		Cluster: c, Now: now, Announce: f.announce(), Routes: route.Compile(c, nil, routes),
-		Self: snapshot.Key{Namespace: f.namespace, Name: proxyService().Name},
+		Self: proxyServiceOf(c, f.namespace),
 	}
 	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
 	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
 	s.Problems = append(s.Problems, s.Routes.Problems...)
 	return s
+}
+
+// proxyServiceOf is the proxy's own Service of an installation in namespace, as the
+// chart names it: in a namespace of its own, or beside the rest.
+func proxyServiceOf(c *snapshot.Cluster, namespace string) snapshot.Key {
+	name := proxyService().Name
+	own := snapshot.Key{Namespace: name, Name: name}
+	if _, ok := c.Services.Get(own); ok {
+		return own
+	}
+	return snapshot.Key{Namespace: namespace, Name: name}
 }
 
 // whyUnseen says why the cluster could not be read in full.

@@ -125,7 +125,7 @@ func TestRightsToOptions(t *testing.T) {
 		proxy       map[string]any
 		where, name string
 	}{
-		{map[string]any{"config": map[string]any{"hsts": "false"}}, "quayside-system", "quayside-proxy-options"},
+		{map[string]any{"config": map[string]any{"hsts": "false"}}, "quayside-proxy", "quayside-proxy-options"},
 		{map[string]any{"configMap": "ingress-nginx/ingress-nginx-controller"}, "ingress-nginx", "ingress-nginx-controller"},
 	} {
 		want := rights()

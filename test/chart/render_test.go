@@ -60,6 +60,8 @@ func variants() map[string]string {
 		"managed CRDs": `{crds: {manage: true}}`,
 		"open ports":   `{adminAuth: None}`,
 		"loopback":     `{adminAuth: Loopback}`,
+		"one place":    `{proxy: {namespace: {name: quayside-system}}}`,
+		"given place":  `{proxy: {namespace: {name: quayside-proxy, create: false, labels: {a: b}}}}`,
 		"certificate":  `{adminTLS: {existingSecret: admin-tls}, metrics: {readers: [{namespace: monitoring, name: prometheus}], podMonitor: {enabled: true, tlsConfig: {serverName: quayside}}, tokenSecret: mine}}`,
 		"policies":     `{networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}, commonLabels: {team: edge}}`,
 		"host network": `{proxy: {kind: DaemonSet, hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {enabled: false}}, controller: {publishAddresses: [192.0.2.1]}}`,
@@ -121,7 +123,10 @@ func TestRender(t *testing.T) {
 	for name, text := range variants() {
 		t.Run(name, func(t *testing.T) {
 			rendered(t, values(t, text)) // strict
-			seen := map[string]bool{}
+			seen, apart := map[string]bool{}, "quayside-proxy"
+			if name == "everything" { // its objects have another name
+				apart = "edge-proxy"
+			}
 			for _, object := range renderObjects(t, values(t, text)) {
 				id := object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 				if seen[id] {
@@ -132,7 +137,7 @@ func TestRender(t *testing.T) {
 				if labels["app.kubernetes.io/instance"] != "edge" || labels["app.kubernetes.io/component"] == "" {
 					t.Errorf("%s has labels %v", id, labels)
 				}
-				if namespace := object.GetNamespace(); namespace != "" && namespace != "quayside-system" && namespace != "shop" {
+				if namespace := object.GetNamespace(); namespace != "" && namespace != "quayside-system" && namespace != "shop" && namespace != apart {
 					t.Errorf("%s is in namespace %s", id, namespace)
 				}
 				if object.GetKind() == "Secret" && (object.Object["type"] != "kubernetes.io/service-account-token" || object.Object["data"] != nil) {

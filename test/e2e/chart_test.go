@@ -57,7 +57,7 @@ func apiServer(t *testing.T) *lab.Cluster {
 		case "rbac.authorization.k8s.io", "admissionregistration.k8s.io":
 			apply(o)
 		case "":
-			if o.GetKind() == "ServiceAccount" {
+			if o.GetKind() == "ServiceAccount" || o.GetKind() == "Namespace" {
 				apply(o)
 			}
 		}
@@ -266,7 +266,11 @@ func speakerClient(t *testing.T, c *lab.Cluster, node string) dynamic.Interface 
 // accountConfig is access with a token of an account of the chart.
 func accountConfig(t *testing.T, c *lab.Cluster, account string, request *authenticationv1.TokenRequest) *rest.Config {
 	t.Helper()
-	token, err := c.Kube().CoreV1().ServiceAccounts(lab.SystemNamespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
+	namespace := lab.SystemNamespace
+	if account == "quayside-proxy" {
+		namespace = lab.ProxyNamespace
+	}
+	token, err := c.Kube().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -131,6 +132,40 @@ spec:
 	mayRead(t, e.Cluster, "once the Ingresses are gone", shared)
 }
 
+// The proxies share no namespace with the gossip key, which their token cannot read,
+// and in theirs no pod may be privileged.
+func TestProxyLivesApart(t *testing.T) {
+	beside(t)
+	e := quayside(t, "nftables")
+	for _, p := range e.Quayside().Proxies() {
+		if _, err := e.Kube().CoreV1().Pods(lab.ProxyNamespace).Get(t.Context(), p.Name(), metav1.GetOptions{}); err != nil {
+			t.Errorf("proxy %s: %v", p.Name(), err)
+		}
+	}
+	proxy, err := kubernetes.NewForConfig(accountConfig(t, e.Cluster, "quayside-proxy", &authenticationv1.TokenRequest{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Kube().CoreV1().Secrets(lab.SystemNamespace).Get(t.Context(), "quayside-members", metav1.GetOptions{}); err != nil {
+		t.Fatalf("there is no gossip key: %v", err)
+	}
+	if _, err := proxy.CoreV1().Secrets(lab.SystemNamespace).Get(t.Context(), "quayside-members", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the proxy reads the gossip key: %v", err)
+	}
+	if _, err := proxy.CoreV1().Secrets(lab.SystemNamespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the proxy lists the Secrets beside the gossip key: %v", err)
+	}
+	privileged := true
+	_, err = e.Kube().CoreV1().Pods(lab.ProxyNamespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "privileged"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "a", Image: "a", SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}}},
+	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "PodSecurity") {
+		t.Errorf("a privileged pod beside the proxies: %v", err)
+	}
+}
+
 // The controller grants by name, too, with the chart's rights and no more, and what
 // it grants is deleted with the chart.
 func TestGrantsByNameGoWithTheChart(t *testing.T) {
@@ -147,7 +182,7 @@ func TestGrantsByNameGoWithTheChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	grants := api.Grants(source.GrantOptions{
-		Name: "quayside-proxy-references", Account: snapshot.Key{Namespace: lab.SystemNamespace, Name: "quayside-proxy"}, Owner: "quayside-proxy",
+		Name: "quayside-proxy-references", Account: snapshot.Key{Namespace: lab.ProxyNamespace, Name: "quayside-proxy"}, Owner: "quayside-proxy",
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

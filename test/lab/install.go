@@ -24,6 +24,9 @@ import (
 // SystemNamespace is where Install puts Quayside.
 const SystemNamespace = "quayside-system"
 
+// ProxyNamespace is where the chart puts the proxies.
+const ProxyNamespace = "quayside-proxy"
+
 const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Values override those of the chart, as a values file does.
@@ -109,6 +112,11 @@ func (v *Cluster) TryInstall(ctx context.Context, values Values) error {
 	for _, o := range objects {
 		if err := v.applyTo(ctx, o, SystemNamespace); err != nil {
 			return err
+		}
+		if o.GetKind() == "Namespace" {
+			if err := v.makeNamespace(ctx, o.GetName()); err != nil { // it is there; this waits for its account
+				return err
+			}
 		}
 	}
 	v.mu.Lock()
@@ -309,9 +317,22 @@ func (v *Cluster) Uninstall(ctx context.Context) error {
 	for _, o := range in.objects {
 		if gone := v.deleteObject(ctx, o); !apierrors.IsNotFound(errors.Unwrap(gone)) {
 			err = errors.Join(err, gone)
+		} else if o.GetKind() == "Namespace" {
+			err = errors.Join(err, v.awaitGone(ctx, o.GetName()))
 		}
 	}
 	return err
+}
+
+// awaitGone waits until a namespace that was deleted is empty, and gone.
+func (c *core) awaitGone(ctx context.Context, namespace string) error {
+	return eventually(60*time.Second, func() error {
+		_, err := c.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("lab: namespace %s is still there: %v", namespace, err)
+	})
 }
 
 func copyFile(from, to string) error {

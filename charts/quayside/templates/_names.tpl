@@ -31,6 +31,16 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- $own.serviceAccount.name | default (printf "%s-%s" (include "quayside.fullname" $root) (index . 1)) -}}
 {{- end }}
 
+{{- /* Namespace of a component: the proxy, which faces strangers, lives apart from the gossip key. Call with (list $ "proxy"). */}}
+{{- define "quayside.namespace" -}}
+{{- $root := index . 0 -}}
+{{- if eq (index . 1) "proxy" -}}
+{{- $root.Values.proxy.namespace.name | default (printf "%s-proxy" (include "quayside.fullname" $root)) -}}
+{{- else -}}
+{{- $root.Release.Namespace -}}
+{{- end -}}
+{{- end }}
+
 {{- define "quayside.image" -}}
 {{- $image := .Values.image -}}
 {{- if $image.digest -}}
@@ -55,7 +65,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- if .Values.controller.publishService -}}
 {{ .Values.controller.publishService }}
 {{- else if and .Values.proxy.enabled .Values.proxy.service.enabled (not .Values.controller.publishAddresses) -}}
-{{ .Release.Namespace }}/{{ include "quayside.fullname" . }}-proxy
+{{ include "quayside.namespace" (list . "proxy") }}/{{ include "quayside.fullname" . }}-proxy
 {{- end -}}
 {{- end }}
 {{- /* NAMESPACE/NAME of the ConfigMap with proxy-wide options, or nothing. */}}
@@ -64,7 +74,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- fail "proxy.config makes a ConfigMap, and proxy.configMap names another: set one of them" }}
 {{- end }}
 {{- if .Values.proxy.config }}
-{{- printf "%s/%s-proxy-options" .Release.Namespace (include "quayside.fullname" .) }}
+{{- printf "%s/%s-proxy-options" (include "quayside.namespace" (list . "proxy")) (include "quayside.fullname" .) }}
 {{- else }}
 {{- .Values.proxy.configMap }}
 {{- end }}

@@ -35,7 +35,7 @@ roleRef:
 subjects:
 - kind: ServiceAccount
   name: {{ include "quayside.serviceAccountName" $self }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ include "quayside.namespace" $self }}
 {{- end }}
 {{- /* The right to ask whose a token is and what that user may do, for the admin port. Neither call changes anything. */}}
 {{- define "quayside.rules.reviews" -}}
