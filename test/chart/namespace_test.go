@@ -1,9 +1,19 @@
 package chart
 
 import (
+	"path"
+	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
 )
 
 // TestProxyNamespace: the proxy has a namespace of its own, in which Pod Security
@@ -40,4 +50,85 @@ func TestProxyNamespace(t *testing.T) {
 			}
 		}
 	}
+}
+
+// workloadsOf is a cluster with Deployments and DaemonSets in it, as a template asks
+// for them.
+type workloadsOf struct{ client dynamic.Interface }
+
+func (w workloadsOf) GetClientFor(version, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	gv, err := schema.ParseGroupVersion(version)
+	return w.client.Resource(gv.WithResource(strings.ToLower(kind) + "s")), true, err
+}
+
+// TestUpgradeLeavesTheProxy: an upgrade moves no proxy that is beside the rest, unless
+// somebody says so, and brings none back that is not.
+func TestUpgradeLeavesTheProxy(t *testing.T) {
+	for name, tt := range map[string]struct{ kind, namespace, values, want string }{
+		"beside the rest":       {"Deployment", "quayside-system", ``, "quayside-system"},
+		"on every node":         {"DaemonSet", "quayside-system", ``, "quayside-system"},
+		"which kind changes":    {"DaemonSet", "quayside-system", `{proxy: {kind: Deployment}}`, "quayside-system"},
+		"that is to move":       {"Deployment", "quayside-system", `{proxy: {namespace: {name: edge}}}`, "edge"},
+		"that lives apart":      {"Deployment", "quayside-proxy", ``, "quayside-proxy"},
+		"of another release":    {"Deployment", "elsewhere", ``, "quayside-proxy"},
+		"that is not there yet": {"Deployment", "", ``, "quayside-proxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there []runtime.Object
+			if tt.namespace != "" {
+				o := &unstructured.Unstructured{}
+				o.SetAPIVersion("apps/v1")
+				o.SetKind(tt.kind)
+				o.SetNamespace(tt.namespace)
+				o.SetName("quayside-proxy")
+				there = append(there, o)
+			}
+			files := upgrade(t, values(t, tt.values), there...)
+			made := false
+			for file, text := range files {
+				objects, err := decode(file, []byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, o := range objects {
+					switch {
+					case o.GetKind() == "Namespace":
+						made = o.GetName() == tt.want
+					case (o.GetKind() == "Deployment" || o.GetKind() == "Service") && o.GetName() == "quayside-proxy" && o.GetNamespace() != tt.want:
+						t.Errorf("the %s of the proxy is in %s, want %s", o.GetKind(), o.GetNamespace(), tt.want)
+					}
+				}
+			}
+			if beside := tt.want == "quayside-system"; made == beside {
+				t.Errorf("namespace made: %v", made)
+			}
+		})
+	}
+}
+
+// upgrade is what `helm upgrade` would send to a cluster with these objects in it.
+func upgrade(t *testing.T, v map[string]any, there ...runtime.Object) map[string]string {
+	t.Helper()
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart, err := loader.LoadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := chartutil.ToRenderValues(chart, v, chartutil.ReleaseOptions{Name: "quayside", Namespace: "quayside-system", Revision: 2, IsUpgrade: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.RenderWithClientProvider(chart, merged, workloadsOf{fake.NewSimpleDynamicClient(runtime.NewScheme(), there...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range files {
+		if path.Ext(name) != ".yaml" {
+			delete(files, name)
+		}
+	}
+	return files
 }

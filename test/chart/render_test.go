@@ -297,6 +297,10 @@ func TestNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if beside, err := Notes("edge", "quayside-system", values(t, `{proxy: {namespace: {name: quayside-system}}}`)); err != nil ||
+		!strings.Contains(beside, "--set proxy.namespace.name=quayside-proxy") {
+		t.Errorf("%v; notes do not say how to move a proxy that is beside the gossip key:\n%s", err, beside)
+	}
 	for _, stale := range []string{"quayside-proxy", "privileged"} {
 		if strings.Contains(notes, stale) {
 			t.Errorf("notes mention %q though it is not there:\n%s", stale, notes)

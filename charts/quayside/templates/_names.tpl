@@ -34,10 +34,29 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- /* Namespace of a component: the proxy, which faces strangers, lives apart from the gossip key. Call with (list $ "proxy"). */}}
 {{- define "quayside.namespace" -}}
 {{- $root := index . 0 -}}
-{{- if eq (index . 1) "proxy" -}}
-{{- $root.Values.proxy.namespace.name | default (printf "%s-proxy" (include "quayside.fullname" $root)) -}}
-{{- else -}}
+{{- if ne (index . 1) "proxy" -}}
 {{- $root.Release.Namespace -}}
+{{- else -}}
+{{- $own := $root.Values.proxy.namespace -}}
+{{- if not $own.name -}}
+{{- $_ := set $own "name" (include "quayside.proxyNamespace" $root) -}}{{- /* the API server is asked once */ -}}
+{{- end -}}
+{{- $own.name -}}
+{{- end -}}
+{{- end }}
+
+{{- /*
+Where the proxy lives if nobody says it: in a namespace of its own. An upgrade of a
+release that has it beside the rest leaves it there, for a Service in another namespace
+is another Service, with another address.
+*/}}
+{{- define "quayside.proxyNamespace" -}}
+{{- $name := printf "%s-proxy" (include "quayside.fullname" .) -}}
+{{- $there := .Release.Namespace -}}
+{{- if and .Release.IsUpgrade (or (lookup "apps/v1" "Deployment" $there $name) (lookup "apps/v1" "DaemonSet" $there $name)) -}}
+{{- $there -}}
+{{- else -}}
+{{- $name -}}
 {{- end -}}
 {{- end }}
 

@@ -41,5 +41,5 @@ Things to try:
   kubectl annotate service web quayside.io/loadBalancerIPs=10.77.0.222
 There is no kubelet: kubectl logs, exec and run do not work. Leave with exit.
 
-`, lab.SystemNamespace, c.Switch(), n.Name())
+`, lab.ProxyNamespace, c.Switch(), n.Name())
 }
