@@ -317,7 +317,8 @@ func (v *Cluster) Uninstall(ctx context.Context) error {
 	for _, o := range in.objects {
 		if gone := v.deleteObject(ctx, o); !apierrors.IsNotFound(errors.Unwrap(gone)) {
 			err = errors.Join(err, gone)
-		} else if o.GetKind() == "Namespace" {
+		}
+		if o.GetKind() == "Namespace" {
 			err = errors.Join(err, v.awaitGone(ctx, o.GetName()))
 		}
 	}
