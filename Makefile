@@ -22,7 +22,7 @@ QUICK = Alloc|Quick|ManyAddresses
 QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy | \
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
-.PHONY: build test unit e2e lab bench bench-failover bench-bgp soak generate image lint packages test-packages
+.PHONY: build test unit e2e lab bench bench-proxy bench-failover bench-bgp soak generate image lint packages test-packages
 
 build: ## the binary, ./quayside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o quayside .
@@ -71,6 +71,11 @@ lab: ## a cluster with Quayside in it, and a shell on its LAN; ARGS='-nodes 5 -k
 
 bench: ## figures of the data plane and the compilers, peers in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-proxy: packages ## CPU time per request beside nginx and HAProxy, each kind of traffic; ten minutes
+	CGO_ENABLED=0 $(GO) run ./test/bench/http -work each
+	CGO_ENABLED=0 $(GO) run ./test/bench/http -http2
+	CGO_ENABLED=0 $(GO) run ./test/bench/http -grpc
 
 bench-failover: packages ## deaths of nodes and of speakers, measured on the LAN beside keepalived; half an hour
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime 20x -timeout 60m ./test/e2e

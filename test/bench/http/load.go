@@ -16,16 +16,22 @@ type loaded struct {
 }
 
 // load sends the requests of a set by wrk.
-func (s *optionSet) load(ctx context.Context, addr string, d time.Duration) (loaded, error) {
+func (s *optionSet) load(ctx context.Context, addr string, w work, d time.Duration) (loaded, error) {
 	args := []string{"-c", loadCore, "wrk", "--latency", "--timeout", "30s", "-t1", fmt.Sprintf("-c%d", connections), fmt.Sprintf("-d%ds", max(1, int(d.Seconds())))}
 	for _, field := range s.fields {
 		args = append(args, "-H", field)
 	}
-	path := "/"
+	if w.close {
+		args = append(args, "-H", "Connection: close")
+	}
+	scheme, path := "http://", "/"
+	if w.tls {
+		scheme = "https://"
+	}
 	if s.name != "" {
 		path = askedPath
 	}
-	cmd := exec.CommandContext(ctx, "taskset", append(args, "http://"+addr+path)...)
+	cmd := exec.CommandContext(ctx, "taskset", append(args, scheme+addr+path)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return loaded{}, fmt.Errorf("wrk: %w: %s", err, out)

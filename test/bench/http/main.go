@@ -8,6 +8,9 @@
 // printed is the median of the rounds with their range, and of the ratios of one
 // round each. A peer that is not installed is left out with a note.
 //
+// -work NAME measures another kind of traffic, and -work each all of them, one after
+// the other; works.go has the table.
+//
 // With -http2 clients speak HTTP/2 over TLS: h2load has 16 connections with 100
 // streams each, and HAProxy is left out. With -grpc they send unary calls so, and the
 // backend is a server of grpc-go without TLS (see grpc.go).
@@ -17,6 +20,7 @@
 // difference to the line "none". -options NAME measures that set alone.
 //
 //	go run ./test/bench/http
+//	go run ./test/bench/http -work connections
 //	go run ./test/bench/http -http2
 //	go run ./test/bench/http -grpc
 //	go run ./test/bench/http -options each
@@ -34,6 +38,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 )
@@ -65,14 +70,33 @@ func main() {
 		only := flag.String("only", "", "measure this proxy alone")
 		http2 := flag.Bool("http2", false, "clients speak HTTP/2 over TLS")
 		options := flag.String("options", "", "measure with a set of options, or with each")
+		kind := flag.String("work", "keepalive", "the kind of traffic, or each")
 		calls := flag.Bool("grpc", false, "clients send unary calls of gRPC over HTTP/2 and TLS")
 		flag.Parse()
-		err = run(ctx, plan{*duration, *rounds, *profile, *only, *http2 || *calls, *calls, *options})
+		err = runEach(ctx, *kind, plan{duration: *duration, rounds: *rounds, profile: *profile, only: *only,
+			http2: *http2 || *calls, grpc: *calls, options: *options})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
 		os.Exit(1)
 	}
+}
+
+// runEach is run for one kind of traffic, or for each.
+func runEach(ctx context.Context, kind string, p plan) error {
+	chosen, err := worksNamed(kind)
+	if err != nil {
+		return err
+	}
+	for _, w := range chosen {
+		if p.work = w; len(chosen) > 1 {
+			fmt.Printf("\nwork: %s\n", w.name)
+		}
+		if err := run(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run measures and prints, once for each set of options.
@@ -106,6 +130,7 @@ type plan struct {
 	http2    bool
 	grpc     bool   // over http2
 	options  string // the name of a set; empty: none
+	work     work   // of HTTP/1.1
 }
 
 // tool is what makes the load.
@@ -152,7 +177,9 @@ func compare(ctx context.Context, p plan) ([]series, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	backend, err := start(ctx, loadCore, selfAs(p.backend(), ""), backendAddr)
+	behind := selfAs(p.backend(), "")
+	behind.Env = append(behind.Env, sizeVariable+"="+strconv.Itoa(p.work.size()))
+	backend, err := start(ctx, loadCore, behind, backendAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +263,10 @@ func measure(ctx context.Context, p peer, how plan) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	d, load := how.duration, options.load
+	d := how.duration
+	load := func(ctx context.Context, addr string, d time.Duration) (loaded, error) {
+		return options.load(ctx, addr, how.work, d)
+	}
 	switch {
 	case how.grpc:
 		load = loadCalls

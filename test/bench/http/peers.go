@@ -42,27 +42,27 @@ func peers(dir string, p plan) ([]peer, error) {
 	}
 	ours := peer{name: "quayside", addr: quaysideAddr, command: selfAs("quayside", p.profile)}
 	ours.command.Env = append(ours.command.Env, optionsVariable+"="+p.options)
-	if p.http2 {
-		ours.command.Env = append(ours.command.Env, http2Variable+"=1")
-		config := nginxConfig(dir, true, &options)
-		if p.grpc {
-			ours.command.Env = append(ours.command.Env, grpcVariable+"=1")
-			config = nginxForCalls(dir)
-		}
-		nginx := external("nginx", nginxAddr, dir, config, "-c", "%s", "-p", dir)
+	if p.http2 || p.work.tls {
+		ours.command.Env = append(ours.command.Env, tlsVariable+"=1")
 		if err := writeCertificate(dir); err != nil {
-			nginx.missing = err.Error()
+			return nil, err
 		}
-		return []peer{ours, nginx}, nil
 	}
-	list := []peer{ours, external("nginx", nginxAddr, dir, nginxConfig(dir, false, &options), "-c", "%s", "-p", dir)}
+	if p.grpc {
+		ours.command.Env = append(ours.command.Env, grpcVariable+"=1")
+		return []peer{ours, external("nginx", nginxAddr, dir, nginxForCalls(dir), "-c", "%s", "-p", dir)}, nil
+	}
+	list := []peer{ours, external("nginx", nginxAddr, dir, nginxConfig(dir, p, &options), "-c", "%s", "-p", dir)}
 	if p.options != "" {
 		if err := os.Chmod(dir, 0o755); err != nil { // nginx reads users as another user
 			return nil, err
 		}
 		return list, os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o644)
 	}
-	return append(list, external("haproxy", haproxyAddr, dir, haproxyConfig(), "-f", "%s")), nil
+	if p.http2 {
+		return list, nil
+	}
+	return append(list, external("haproxy", haproxyAddr, dir, haproxyConfig(dir, p.work.tls), "-f", "%s")), nil
 }
 
 // selfAs is this program in another role.
@@ -102,15 +102,30 @@ func external(name, addr, dir, config string, args ...string) peer {
 	return p
 }
 
+// forwardingFields are what ingress-nginx tells backends beyond Host and
+// X-Forwarded-For.
+const forwardingFields = `
+      proxy_set_header X-Request-ID $request_id;
+      proxy_set_header X-Real-IP $remote_addr;
+      proxy_set_header X-Forwarded-Host $http_host;
+      proxy_set_header X-Forwarded-Port $server_port;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Forwarded-Scheme $scheme;
+      proxy_set_header X-Scheme $scheme;`
+
 // nginxConfig is that of ingress-nginx as far as it concerns one request: keep
 // alive on both sides and the same forwarding headers.
-func nginxConfig(dir string, http2 bool, options *optionSet) string {
+func nginxConfig(dir string, p plan, options *optionSet) string {
 	host := "proxy_set_header Host $http_host;"
 	if strings.Contains(options.location, "set_header Host") {
 		host = ""
 	}
+	fields := forwardingFields
+	if p.work.minimal {
+		fields = ""
+	}
 	listen := nginxAddr
-	if http2 {
+	if p.http2 || p.work.tls {
 		listen += fmt.Sprintf(" ssl http2; ssl_certificate %[1]s/tls.crt; ssl_certificate_key %[1]s/tls.key; ssl_protocols TLSv1.3", dir)
 	}
 	return fmt.Sprintf(`
@@ -133,22 +148,20 @@ http {
       proxy_buffering off;
       proxy_set_header Connection "";
       %[7]s
-      proxy_set_header X-Request-ID $request_id;
-      proxy_set_header X-Real-IP $remote_addr;
       proxy_set_header X-Forwarded-For $remote_addr;
-      proxy_set_header X-Forwarded-Host $http_host;
-      proxy_set_header X-Forwarded-Port $server_port;
-      proxy_set_header X-Forwarded-Proto $scheme;
-      proxy_set_header X-Forwarded-Scheme $scheme;
-      proxy_set_header X-Scheme $scheme;
+      %[8]s
       proxy_pass http://backend;
     }
   }
 }
-`, dir, backendAddr, listen, options.config(options.http, dir), options.place(), options.config(options.location, dir), host)
+`, dir, backendAddr, listen, options.config(options.http, dir), options.place(), options.config(options.location, dir), host, fields)
 }
 
-func haproxyConfig() string {
+func haproxyConfig(dir string, secure bool) string {
+	bind := haproxyAddr
+	if secure {
+		bind += " ssl crt " + dir + "/tls.pem ssl-min-ver TLSv1.3"
+	}
 	return fmt.Sprintf(`
 global
   nbthread 1
@@ -173,7 +186,7 @@ frontend front
   default_backend back
 backend back
   server one %s
-`, haproxyAddr, backendAddr)
+`, bind, backendAddr)
 }
 
 // writeCertificate makes the kind of certificate that Quayside makes for itself.
@@ -191,8 +204,10 @@ func writeCertificate(dir string) error {
 	if err != nil {
 		return err
 	}
-	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: der}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	secret := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	for name, text := range map[string][]byte{"tls.crt": certificate, "tls.key": secret, "tls.pem": append(certificate, secret...)} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return err
 		}
 	}

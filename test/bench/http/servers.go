@@ -27,8 +27,8 @@ import (
 // profileVariable is where Quayside writes its CPU profile, if anywhere.
 const profileVariable = "QUAYSIDE_BENCH_PROFILE"
 
-// http2Variable makes Quayside serve HTTPS, with HTTP/2, instead of HTTP.
-const http2Variable = "QUAYSIDE_BENCH_HTTP2"
+// tlsVariable makes Quayside serve HTTPS, with HTTP/2, instead of HTTP.
+const tlsVariable = "QUAYSIDE_BENCH_TLS"
 
 // serveBackend answers every request with the same bytes, as cheaply as Go can,
 // so that the proxies are what is busy.
@@ -37,8 +37,9 @@ func serveBackend(addr string) error {
 	if err != nil {
 		return err
 	}
+	size := sizeAsked()
 	answer := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
-		bodySize, strings.Repeat("x", bodySize))
+		size, strings.Repeat("x", size))
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -92,7 +93,7 @@ func serveQuayside(ctx context.Context, addr, backend, options string) error {
 	}
 	putObjects(files, netip.MustParseAddrPort(backend), &set)
 	o := proxy.Options{Source: files.Source, HTTP: addr, AllowLoopback: true, GracePeriod: time.Second}
-	if os.Getenv(http2Variable) != "" {
+	if os.Getenv(tlsVariable) != "" {
 		o.HTTP, o.HTTPS, o.HTTP2 = "", addr, true
 	}
 	p, err := proxy.New(o)
