@@ -91,7 +91,7 @@ func checkCall(ctx context.Context, addr string) error {
 func nginxForCalls(dir string) string {
 	return fmt.Sprintf(`
 daemon off;
-worker_processes 1;
+master_process off; # a worker would outlive a master that is killed
 pid %[1]s/nginx.pid;
 error_log %[1]s/nginx.log;
 events { worker_connections 4096; }

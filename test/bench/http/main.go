@@ -47,7 +47,7 @@ import (
 const roleVariable = "QUAYSIDE_BENCH_ROLE"
 
 const (
-	backendAddr = "127.0.0.1:18080"
+	backendAddr = "127.0.0.1:18180"
 	connections = 64
 	bodySize    = 100
 )

@@ -22,9 +22,9 @@ const (
 )
 
 const (
-	quaysideAddr = "127.0.0.1:18081"
-	nginxAddr    = "127.0.0.1:18082"
-	haproxyAddr  = "127.0.0.1:18083"
+	quaysideAddr = "127.0.0.1:18181"
+	nginxAddr    = "127.0.0.1:18182"
+	haproxyAddr  = "127.0.0.1:18183"
 )
 
 // peer is a proxy and how to start it in the foreground.
@@ -130,7 +130,7 @@ func nginxConfig(dir string, p plan, options *optionSet) string {
 	}
 	return fmt.Sprintf(`
 daemon off;
-worker_processes 1;
+master_process off; # a worker would outlive a master that is killed
 pid %[1]s/nginx.pid;
 error_log %[1]s/nginx.log;
 events { worker_connections 4096; }
