@@ -106,7 +106,7 @@ func (s *Server) reconcile(first bool) (required error) {
 		if l.have[w] != nil {
 			continue
 		}
-		socket, err := net.Listen("tcp", w.Address)
+		socket, err := listen(w.Address)
 		if err != nil {
 			l.errors[w] = err
 			if first && w.Required {
