@@ -33,6 +33,7 @@ type client struct {
 	net.Conn          // read and written through; it may take a PROXY header off
 	socket   net.Conn // what lies below that
 	secret   bool     // it carries TLS
+	outer    net.Conn // what fasthttp knows
 	server   *Server
 	raw      syscall.RawConn
 	peer     netip.Addr // valid after identify
@@ -46,8 +47,10 @@ type client struct {
 	linger  bool        // part of a request may still be coming
 	served  int64       // requests
 	in      inbound
-	failed  bool   // the TLS handshake did
-	ahead   []byte // was read, and is to be read again
+	rest    atomic.Int32 // one of the states of rest.go
+	woken   bool         // it has rested, and nothing has been read since
+	failed  bool         // the TLS handshake did
+	ahead   []byte       // was read, and is to be read again
 
 	abandon  func()          // frees what waits for an upgrade that never comes about
 	admitted *requestContext // has been told to send its body
@@ -123,8 +126,10 @@ func (c *client) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	n, err := c.Conn.Read(b)
+	c.roused(n, err)
 	if !c.secret {
 		c.in.note(n, err)
+		err = c.hush(n, err)
 	}
 	return n, err
 }
@@ -192,6 +197,9 @@ func (c *client) poll(fd uintptr) {
 
 // Close implements net.Conn.
 func (c *client) Close() error {
+	if c.lay() {
+		return nil
+	}
 	c.closed.Do(func() {
 		c.server.left(c)
 		if c.abandon != nil {
@@ -260,13 +268,13 @@ func (c *tlsClient) Read(b []byte) (int, error) {
 		err = nil
 	}
 	c.client.in.note(n, err)
-	return n, err
+	return n, c.client.hush(n, err)
 }
 
 // Handshake is called by fasthttp. There is none with a client that is handed on. Who
 // speaks plain HTTP to this port is told so.
 func (c *tlsClient) Handshake() error {
-	if c.peek() {
+	if c.client.woken || c.peek() {
 		return nil
 	}
 	err := c.Conn.Handshake()
@@ -303,6 +311,9 @@ func looksLikeHTTP(head [5]byte) bool {
 
 // Close implements net.Conn.
 func (c *tlsClient) Close() error {
+	if c.client.lay() {
+		return nil
+	}
 	if c.client.tunnel.Load() || c.client.linger {
 		c.Conn.CloseWrite()
 		return c.client.Close()

@@ -12,6 +12,7 @@
 //   - A response cut short breaks the client's connection.
 //   - A connection is reused only if every byte of the last request was read.
 //   - A change of one listener touches no connection.
+//   - A connection that waits for a request takes 4 kB at most, see rest.go.
 //
 // Read server.go first, then request_context.go (one request) and client.go (one
 // connection).

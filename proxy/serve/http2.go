@@ -43,6 +43,9 @@ type plainClient struct {
 
 // Handshake is called by fasthttp. It reads as far as the preface goes on.
 func (c *plainClient) Handshake() error {
+	if c.woken {
+		return nil
+	}
 	var got [len(preface)]byte
 	n := 0
 	defer func() { c.ahead = got[:n] }()

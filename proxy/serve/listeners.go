@@ -200,13 +200,15 @@ func (l *listener) wrap(nc net.Conn) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.tls {
-		return &tlsClient{Conn: tls.Server(c, l.server.tls), client: c}, nil
+	switch {
+	case l.tls:
+		c.outer = &tlsClient{Conn: tls.Server(c, l.server.tls), client: c}
+	case l.h2c:
+		c.outer = &plainClient{client: c}
+	default:
+		c.outer = c
 	}
-	if l.h2c {
-		return &plainClient{client: c}, nil
-	}
-	return c, nil
+	return c.outer, nil
 }
 
 // withProxyHeader reads a PROXY header off the start of nc. Whose header it is

@@ -44,6 +44,9 @@ type Options struct {
 	// client: between requests, in the middle of a body, not reading the
 	// response. 60 s.
 	Timeout time.Duration
+	// RestAfter is how long a connection waits for its next request before it gives
+	// the memory of the last one back; it may take twice as long. 1 s.
+	RestAfter time.Duration
 	// HeadSize is the largest request head; 16 KiB.
 	HeadSize int
 	// GracePeriod is how long a drain waits for requests under way; 30 s.
@@ -66,6 +69,7 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.RestAfter = cmp.Or(o.RestAfter, time.Second)
 	o.HeadSize = cmp.Or(o.HeadSize, 16<<10)
 	o.GracePeriod = cmp.Or(o.GracePeriod, 30*time.Second)
 	return o
@@ -84,8 +88,11 @@ type Server struct {
 	requests  atomic.Int64 // that one connection may carry; 0: any number
 	contexts  sync.Pool
 
+	waiting sync.WaitGroup // for requests of those that rest
+
 	mu      sync.Mutex
 	clients map[*client]struct{}
+	resting map[*client]struct{} // and no clients, see rest.go
 }
 
 // New returns a Server that does nothing yet.
@@ -94,6 +101,7 @@ func New(o Options) *Server {
 	s := &Server{
 		options: o,
 		clients: map[*client]struct{}{},
+		resting: map[*client]struct{}{},
 	}
 	s.listeners.init()
 	s.contexts.New = func() any { return &requestContext{server: s} }
@@ -114,6 +122,7 @@ func New(o Options) *Server {
 		ErrorHandler:          s.refuse,
 		HeaderReceived:        readExpect,
 		ExpectHandler:         s.expect,
+		ConnState:             changed,
 		Logger:                quietLogger{o.Log},
 		ReadTimeout:           o.Timeout,
 		IdleTimeout:           o.Timeout, // equal to ReadTimeout, see client.SetReadDeadline
@@ -162,11 +171,16 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	retry := time.NewTicker(listenRetry)
 	defer retry.Stop()
+	look := time.NewTicker(s.options.RestAfter)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return s.drain()
 		case <-s.listeners.changed:
+		case <-look.C:
+			s.lookForIdle()
+			continue
 		case <-retry.C:
 			if !s.listeners.failing() {
 				continue
@@ -189,6 +203,7 @@ func (s *Server) drain() error {
 		time.Sleep(s.options.LameDuck)
 	}
 	s.closeListeners()
+	s.cutResting()
 	grace, cancel := context.WithTimeout(context.Background(), s.options.GracePeriod)
 	defer cancel()
 	defer time.AfterFunc(min(silentFor, s.options.GracePeriod/4), s.cutSilent).Stop()
@@ -200,6 +215,7 @@ func (s *Server) drain() error {
 	if s.options.Draining != nil {
 		s.options.Draining(grace)
 	}
+	s.waiting.Wait()
 	s.listeners.serving.Wait()
 	return nil
 }
@@ -208,7 +224,7 @@ func (s *Server) drain() error {
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.clients)
+	return len(s.clients) + len(s.resting)
 }
 
 func (s *Server) enter(c *client) {

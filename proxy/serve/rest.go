@@ -1,0 +1,171 @@
+package serve
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A connection that waits for its next request needs no buffers, no parser and no
+// stack of a parser, which together are twenty times as large as the rest of it. One
+// that has waited for a while is laid to rest: fasthttp is made to let go of it, a
+// goroutine that does nothing else waits for its next byte, and then it is handed to
+// fasthttp again. One that is asked something all the time never pays for that.
+
+// The states of client.rest.
+const (
+	busy    int32 = iota // a request is served, or being read
+	idle                 // waits for the next
+	seen                 // and did at the last look
+	waking               // its read was broken off, so that fasthttp lets go
+	let                  // fasthttp does
+	resting              // it is among Server.resting
+)
+
+// changed is told by fasthttp what a connection is about to do.
+func changed(nc net.Conn, state fasthttp.ConnState) {
+	if state != fasthttp.StateIdle && state != fasthttp.StateActive {
+		return
+	}
+	c, ok := nc.(connection)
+	switch {
+	case !ok:
+	case state == fasthttp.StateIdle:
+		c.base().rest.Store(idle)
+	default: // the request may have come with the one before
+		c.base().rouse()
+	}
+}
+
+// rouse ends the wait for a request. It reports whether the read was broken off.
+func (c *client) rouse() (woken bool) {
+	if c.rest.Load() == busy || c.rest.Swap(busy) != waking {
+		return false
+	}
+	c.reading.Lock() // until the deadline of wake is set
+	defer c.reading.Unlock()
+	if !c.cut {
+		c.Conn.SetReadDeadline(c.readBy)
+	}
+	return true
+}
+
+// roused looks at what a read brought while the connection may have been waiting. A
+// read that was broken off shows its timeout to fasthttp, which then closes.
+func (c *client) roused(n int, err error) {
+	if c.rest.Load() != busy && c.rouse() && n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.rest.Store(let)
+	}
+}
+
+// hush makes an error the end of the connection where not a byte of the request came
+// for which it was woken: fasthttp takes it for a new one, and would answer.
+func (c *client) hush(n int, err error) error {
+	if !c.woken {
+		return err
+	}
+	if n > 0 {
+		c.woken = false
+	} else if err != nil {
+		err = io.EOF
+	}
+	return err
+}
+
+// lookForIdle lays to rest who waits since the last look.
+func (s *Server) lookForIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		switch c.rest.Load() {
+		case idle:
+			c.rest.CompareAndSwap(idle, seen)
+		case seen, waking: // a deadline that was set meanwhile may have hidden ours
+			c.wake()
+		}
+	}
+}
+
+// wake breaks off the read of a connection that waits.
+func (c *client) wake() {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if !c.cut && (c.rest.CompareAndSwap(seen, waking) || c.rest.Load() == waking) {
+		c.Conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// lay is asked where a connection is to be closed. It reports whether it rests
+// instead.
+func (c *client) lay() bool {
+	if c.rest.Load() != let || !c.rest.CompareAndSwap(let, resting) {
+		return false
+	}
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, open := s.clients[c]; !open || c.raw == nil || s.draining.Load() {
+		return false
+	}
+	delete(s.clients, c)
+	s.resting[c] = struct{}{}
+	s.waiting.Go(c.sleep)
+	return true
+}
+
+// sleep waits for the next request. Its goroutine has the smallest of stacks; that of
+// who serves the request would remain as large as it had to be.
+func (c *client) sleep() {
+	err := c.raw.Read(come)
+	s := c.server
+	s.mu.Lock()
+	delete(s.resting, c)
+	s.clients[c] = struct{}{}
+	s.mu.Unlock()
+	c.rest.Store(busy)
+	if err != nil {
+		c.outer.Close()
+		return
+	}
+	c.woken = true
+	go s.serveAgain(c.outer)
+}
+
+func (s *Server) serveAgain(c net.Conn) {
+	if err := s.http.ServeConn(c); err != nil {
+		s.options.Log.Debug("connection", "event", err)
+	}
+}
+
+// come reports whether the next byte, or the end, has come.
+func come(fd uintptr) bool {
+	var one [1]byte
+	for {
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		if err != syscall.EINTR {
+			return err != syscall.EAGAIN
+		}
+	}
+}
+
+// cutResting closes every connection that rests.
+func (s *Server) cutResting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.resting {
+		c.Conn.Close()
+	}
+}
+
+// Resting is the number of connections that wait for a request with the least of
+// memory.
+func (s *Server) Resting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.resting)
+}
