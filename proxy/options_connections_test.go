@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -136,6 +137,94 @@ func TestKeepAliveRequests(t *testing.T) {
 	}
 	files.Put(configMap("wide", "keep-alive-requests", "none"))
 	eventually(t, "what is no number has no effect", func() bool { return !closes(20) })
+}
+
+// hears sends lines to the proxy over one connection and returns all that comes until
+// the proxy ends it, which by default it would not within a minute.
+func hears(t *testing.T, p *proxy.Proxy, lines ...string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", bound(p, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	for _, line := range lines {
+		io.WriteString(c, line)
+	}
+	said, err := io.ReadAll(c)
+	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+		t.Fatalf("%q: the connection is left open, after %q", lines, said)
+	}
+	return string(said)
+}
+
+// How long a client may make the proxy wait.
+func TestClientTimeouts(t *testing.T) {
+	files, p := startWide(t, echoing("web"), nil)
+	const whole = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
+	for _, c := range []struct{ key, sent, says, not string }{
+		{"keep-alive", whole, "HTTP/1.1 200", "Connection: close"},
+		{"client-header-timeout", "GET / HTTP/1.1\r\nHost:", "", "HTTP/1.1 200"},
+		{"client-body-timeout", "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 100000\r\n\r\nx", "HTTP/1.1 408", ""},
+	} {
+		t.Run(c.key, func(t *testing.T) {
+			t.Parallel()
+			files, p := startWide(t, reading(), nil)
+			files.Put(configMap("wide", c.key, "1"))
+			eventually(t, "the ConfigMap is read", func() bool { return p.Table().Connections != nil })
+			if said := hears(t, p, c.sent); !strings.Contains(said, c.says) || c.not != "" && strings.Contains(said, c.not) {
+				t.Errorf("said %q, want %q and not %q", said, c.says, c.not)
+			}
+		})
+	}
+	files.Put(configMap("wide", "keep-alive", "0"))
+	eventually(t, "a connection carries one request", func() bool {
+		return strings.Contains(hears(t, p, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"), "Connection: close")
+	})
+	for _, key := range []string{"keep-alive", "client-header-timeout", "client-body-timeout", "proxy-protocol-header-timeout"} {
+		files.Put(configMap("wide", key, "1s; x"))
+		eventually(t, "what is no time is told of "+key, func() bool { return strings.Contains(fmt.Sprint(p.Table().Problems), key) })
+	}
+}
+
+// reading reads the whole of each request before it answers.
+func reading() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { io.Copy(io.Discard, req.Body) })
+}
+
+// Where the ConfigMap asks for PROXY headers, those who are trusted must send one, and
+// what it says of the client holds.
+func TestUseProxyProtocol(t *testing.T) {
+	files, p := startWide(t, echoing("web"), nil)
+	files.Put(configMap("wide", "use-proxy-protocol", "true", "proxy-real-ip-cidr", "127.0.0.0/8", "block-cidrs", "192.0.2.66",
+		"proxy-protocol-header-timeout", "1", "force-ssl-redirect", "true"))
+	ask := func(header string) string {
+		return hears(t, p, header, "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+	}
+	const from = "PROXY TCP4 192.0.2.55 198.51.100.1 5000 "
+	eventually(t, "the ConfigMap is read", func() bool { return strings.HasPrefix(ask(from+"443\r\n"), "HTTP/1.1 200") })
+	for header, want := range map[string]string{
+		from + "80\r\n":  "HTTP/1.1 308", // TLS did not end in front of us
+		from + "443\r\n": "HTTP/1.1 200",
+		"PROXY TCP4 192.0.2.66 198.51.100.1 5000 443\r\n": "HTTP/1.1 403",
+		from + "0443\r\n":     "",
+		"":                    "",
+		"PROXY TCP4 192.0.2.": "", // never ends
+	} {
+		if said := ask(header); want == "" && strings.Contains(said, "HTTP/1.1 2") || !strings.HasPrefix(said, want) {
+			t.Errorf("%q is answered %q, want %q", header, said, want)
+		}
+	}
+	files.Put(configMap("wide", "use-proxy-protocol", "true"))
+	eventually(t, "strangers come without, and one's header is not believed", func() bool {
+		return strings.HasPrefix(ask(""), "HTTP/1.1 200") && strings.Contains(ask("PROXY TCP4 192.0.2.66 198.51.100.1 5000 443\r\n"), "HTTP/1.1 200")
+	})
+	if !strings.Contains(fmt.Sprint(p.Table().Problems), "use-proxy-protocol trusts nobody") {
+		t.Error("that nobody is trusted is not told")
+	}
+	files.Put(configMap("wide"))
+	eventually(t, "without the option a header is no request", func() bool { return strings.HasPrefix(ask(from+"443\r\n"), "HTTP/1.1 4") })
 }
 
 // onceOver dials c, whatever is asked for.

@@ -353,8 +353,13 @@ func (p *Proxy) keep(c *route.Connections) {
 	if c == nil {
 		c = &route.Connections{}
 	}
-	p.server.SetMaxRequests(c.Requests)
-	p.http2.SetLimits(h2.Limits{Streams: c.Streams, Requests: c.Requests})
+	p.server.SetProxyProtocol((*serve.ProxyProtocol)(c.ProxyProtocol))
+	p.server.SetLimits(serve.Limits{Requests: c.Requests, Idle: c.Waits.Idle, Head: c.Waits.Head, Body: c.Waits.Body})
+	idle := c.Waits.Idle
+	if idle < 0 {
+		idle = time.Second // or a client could not get its first request in
+	}
+	p.http2.SetLimits(h2.Limits{Streams: c.Streams, Requests: c.Requests, Idle: idle, Body: c.Waits.Body})
 	p.engine.SetKeeping(upstream.Keeping{MaxIdle: c.Idle, IdleTimeout: c.IdleFor, MaxLifetime: c.Life, MaxRequests: c.Uses})
 }
 

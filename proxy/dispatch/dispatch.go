@@ -273,9 +273,14 @@ func (d *Dispatcher) passes(ex *exchange.Exchange, p *plan) bool {
 
 // connectionOf returns what the front end knows of the client's connection. The
 // port is the one that the client thinks it speaks to: a load balancer may have
-// mapped it to another, so what the client wrote comes before the usual ones.
+// mapped it to another, so what a PROXY header says comes first, and what the client
+// wrote before the usual ones.
 func (d *Dispatcher) connectionOf(ex *exchange.Exchange) filter.Connection {
-	c := filter.Connection{Peer: ex.Request.Client.Addr(), TLS: ex.Request.TLS}
+	c := filter.Connection{Peer: ex.Request.Client.Addr(), TLS: ex.Request.TLS, Port: ex.Request.Port}
+	if len(c.Port) > 0 {
+		c.TLS = c.TLS || string(c.Port) == "443" // where TLS ended in front of us
+		return c
+	}
 	if _, c.Port = exchange.SplitHost(ex.Request.Host); len(c.Port) == 0 {
 		c.Port = d.httpPort
 		if c.TLS {

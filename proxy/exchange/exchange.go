@@ -94,6 +94,9 @@ type Request struct {
 	// X-Forwarded-Proto counts.
 	Client netip.AddrPort
 	TLS    bool
+	// Port is the one that the client connected to, as text, where a PROXY header tells;
+	// empty: nobody does.
+	Port []byte
 	// Handshake is what the client showed when TLS began that ends here; nil: none
 	// does.
 	Handshake *Handshake

@@ -23,7 +23,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if n, err := s.read(p); n > 0 || err != nil || len(p) == 0 {
 		return n, err
 	}
-	timer := time.NewTimer(s.conn.server.options.Timeout)
+	timer := time.NewTimer(s.conn.server.limits.Load().Body)
 	defer timer.Stop()
 	for {
 		var late bool

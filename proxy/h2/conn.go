@@ -181,7 +181,7 @@ func (c *conn) greet() {
 // preface reads the first 24 bytes of a client (RFC 9113 section 3.4).
 func (c *conn) preface() error {
 	var got [len(http2.ClientPreface)]byte
-	if err := c.patience(); err != nil {
+	if err := c.patience(c.server.limits.Load().Body); err != nil {
 		return err
 	}
 	if _, err := io.ReadFull(c.inbound.Reader, got[:]); err != nil {
@@ -202,14 +202,19 @@ func (c *conn) await() error {
 		c.start()
 	}
 	for {
-		if err := c.patience(); err != nil {
+		l := c.server.limits.Load()
+		waits := l.Idle
+		if in.block.open {
+			waits = l.Body
+		}
+		if err := c.patience(waits); err != nil {
 			return err
 		}
 		_, err := in.Reader.Peek(1)
 		var timeout net.Error
 		switch {
 		case err == nil:
-			return c.patience() // for all of it
+			return c.patience(l.Body) // for all of it
 		case !errors.As(err, &timeout) || !timeout.Timeout():
 			return err
 		}
@@ -238,10 +243,9 @@ func frameBuffered(r *bufio.Reader) bool {
 	return err == nil && r.Buffered() >= header+(int(b[0])<<16|int(b[1])<<8|int(b[2]))
 }
 
-// patience gives the client another while to send the next bytes.
-func (c *conn) patience() error {
-	in, timeout := &c.inbound, c.server.options.Timeout
-	now := time.Now()
+// patience gives the client so long to send the next bytes.
+func (c *conn) patience(timeout time.Duration) error {
+	in, now := &c.inbound, time.Now()
 	if left := in.readBy.Sub(now); left > timeout-timeout/deadlineSlack && left <= timeout {
 		return nil
 	}

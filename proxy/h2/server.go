@@ -99,11 +99,15 @@ type Limits struct {
 	// now on. Requests is how many there may be in all, before the client is told to
 	// come again by another.
 	Streams, Requests int
+	// Idle is how long a connection may wait for its next request, and Body how long a
+	// client may be silent within a frame, or the body of a request.
+	Idle, Body time.Duration
 }
 
 // SetLimits declares them.
 func (s *Server) SetLimits(l Limits) {
 	l.Streams = cmp.Or(l.Streams, s.options.Streams)
+	l.Idle, l.Body = cmp.Or(l.Idle, s.options.Timeout), cmp.Or(l.Body, s.options.Timeout)
 	s.limits.Store(&l)
 }
 

@@ -1,7 +1,9 @@
 package route
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 )
@@ -12,10 +14,25 @@ type Connections struct {
 	// Requests is how many a client may send over one connection, and Streams how many
 	// of them at once where that speaks HTTP/2.
 	Requests, Streams int
+	Waits             Waits
+	// ProxyProtocol is how the PROXY headers are read that connections of clients begin
+	// with; nil: as the process was started.
+	ProxyProtocol *ProxyProtocol
 	// Idle is how many connections to one endpoint are kept for the next request,
 	// negative: none; each for IdleFor, until it is as old as Life or has served Uses.
 	Idle, Uses    int
 	IdleFor, Life time.Duration
+}
+
+// Waits are how long a client may make us wait: for its next request, negative: there is
+// none on that connection; for the whole head of one; and for the next bytes of a body.
+type Waits struct{ Idle, Head, Body time.Duration }
+
+// ProxyProtocol is who is believed that sends PROXY headers, beside those that the
+// process was started with, and how long a header may take.
+type ProxyProtocol struct {
+	Trusted []netip.Prefix
+	Timeout time.Duration
 }
 
 // connections returns what w says of them, nil for nothing.
@@ -68,3 +85,48 @@ func parseKeptFor(of func(*Connections) *time.Duration) func(w *wide, value stri
 		return nil
 	}
 }
+
+// parseKeepAlive reads keep-alive, of which 0 is a connection for each request.
+func parseKeepAlive(w *wide, value string) error {
+	if value == "0" || value == "0s" {
+		w.kept.Waits.Idle = -1
+		return nil
+	}
+	return parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Idle })(w, value)
+}
+
+func parseProxyProtocol(w *wide, value string) error {
+	on, err := parseBool(value)
+	w.proxyProtocol.on = err == nil && on
+	return err
+}
+
+// parseHeaderTimeout reads how long a PROXY header may take.
+func parseHeaderTimeout(w *wide, value string) error {
+	var c wide
+	err := parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Head })(&c, value)
+	w.proxyProtocol.timeout = c.kept.Waits.Head
+	return err
+}
+
+// proxyOptions are the keys of PROXY headers.
+type proxyOptions struct {
+	on      bool
+	timeout time.Duration
+}
+
+// finishProxyProtocol comes before the proxies in front.Trusted are forgotten whose
+// fields nobody asked to believe.
+func (w *wide) finishProxyProtocol() {
+	if !w.proxyProtocol.on {
+		return
+	}
+	w.kept.ProxyProtocol = &ProxyProtocol{Trusted: w.front.Trusted, Timeout: cmp.Or(w.proxyProtocol.timeout, headerTimeout)}
+	if len(w.front.Trusted) == 0 {
+		w.problem(finding{InvalidOption, "use-proxy-protocol trusts nobody beyond --trusted-proxies: " +
+			"ingress-nginx believes everybody by default; name your load balancers in proxy-real-ip-cidr"})
+	}
+}
+
+// headerTimeout is that of ingress-nginx.
+const headerTimeout = 5 * time.Second

@@ -30,6 +30,8 @@ type wide struct {
 	policy   TLSPolicy
 	kept     Connections
 	problems []snapshot.Problem
+
+	proxyProtocol proxyOptions
 }
 
 // A wideName is a ConfigMap of fields that an option names.
@@ -201,6 +203,7 @@ func (w *wide) finish() {
 	if f := w.finishLog(); f != nil {
 		w.problem(*f)
 	}
+	w.finishProxyProtocol()
 	if len(w.front.Trusted) > 0 && !w.trusting {
 		w.front.Trusted = nil // they are only trusted with use-forwarded-headers, or enable-real-ip
 	} else if w.trusting && len(w.front.Trusted) == 0 {

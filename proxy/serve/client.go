@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// deadlineSlack is the part of Options.Timeout by which a deadline may strike
-	// earlier than asked for. Setting one costs more than looking, so one that is
+	// deadlineSlack is the part of a patience by which a deadline may strike earlier
+	// than asked for. Setting one costs more than looking, so one that is
 	// near enough stays.
 	deadlineSlack = 12
 	// lingerFor and lingerBytes bound the reading of what a client still sends
@@ -37,6 +38,7 @@ type client struct {
 	server   *Server
 	raw      syscall.RawConn
 	peer     netip.Addr // valid after identify
+	port     []byte     // that the client connected to, as far as a PROXY header tells
 
 	readBy  time.Time // the read deadline in force
 	writeBy time.Time
@@ -46,6 +48,8 @@ type client struct {
 	asked   atomic.Bool // a request has arrived
 	linger  bool        // part of a request may still be coming
 	served  int64       // requests
+	rests   bool        // a request has come, and the next is not waited for yet
+	handed  bool        // fasthttp has handed it on
 	in      inbound
 	rest    atomic.Int32 // one of the states of rest.go
 	woken   bool         // it has rested, and nothing has been read since
@@ -90,6 +94,9 @@ func newClient(nc net.Conn, l *listener) (*client, error) {
 func (c *client) identify() netip.Addr {
 	if !c.peer.IsValid() {
 		c.peer = addrOf(c.Conn.RemoteAddr())
+		if p, ok := c.Conn.(*proxied); ok && p.header.To.IsValid() {
+			c.port = strconv.AppendUint(nil, uint64(p.header.To.Port()), 10)
+		}
 	}
 	return c.peer
 }
@@ -101,10 +108,30 @@ func addrOf(a net.Addr) netip.Addr {
 	return netip.IPv4Unspecified()
 }
 
-// SetReadDeadline implements net.Conn. fasthttp calls it twice for each request,
-// always the same time ahead; most calls find the deadline near enough.
+// SetReadDeadline implements net.Conn. fasthttp asks for Options.Timeout where it begins
+// to wait for a request, again for its head, and for bodyFollows before its body. What
+// these really have, Limits say. Whoever has the connection from fasthttp means what it
+// says.
 func (c *client) SetReadDeadline(t time.Time) error {
-	if c.near(c.readBy, t) {
+	asked := c.server.options.Timeout
+	if c.handed || t.IsZero() {
+		return c.readUntil(t, asked)
+	}
+	l := c.server.limits.Load()
+	patience := l.Head
+	switch {
+	case c.rests:
+		c.rests, patience = false, max(l.Idle, 0)
+	case !c.readBy.IsZero() && t.Sub(c.readBy) > bodyFollows/2:
+		asked, patience = bodyFollows, l.Body
+	}
+	return c.readUntil(t.Add(patience-asked), patience)
+}
+
+// readUntil sets the read deadline, unless the one in force is near enough, of a
+// patience that long: most are.
+func (c *client) readUntil(t time.Time, patience time.Duration) error {
+	if near(c.readBy, t, patience) {
 		return nil
 	}
 	c.reading.Lock()
@@ -134,9 +161,9 @@ func (c *client) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetDeadline implements net.Conn.
+// SetDeadline implements net.Conn. fasthttp calls it where it hands a connection on.
 func (c *client) SetDeadline(t time.Time) error {
-	c.readBy, c.writeBy = t, t
+	c.readBy, c.writeBy, c.handed = t, t, true
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	if c.cut {
@@ -146,18 +173,18 @@ func (c *client) SetDeadline(t time.Time) error {
 }
 
 // near reports whether deadline have will do where want is asked for.
-func (c *client) near(have, want time.Time) bool {
+func near(have, want time.Time, patience time.Duration) bool {
 	if have.IsZero() || want.IsZero() {
 		return have.IsZero() && want.IsZero()
 	}
 	d := want.Sub(have)
-	return d >= 0 && d < c.server.options.Timeout/deadlineSlack
+	return d >= 0 && d < patience/deadlineSlack
 }
 
 // Write implements net.Conn. A client that does not read is given up.
 func (c *client) Write(b []byte) (int, error) {
 	t := time.Now().Add(c.server.options.Timeout)
-	if !c.near(c.writeBy, t) {
+	if !near(c.writeBy, t, c.server.options.Timeout) {
 		c.writeBy = t
 		if err := c.Conn.SetWriteDeadline(t); err != nil {
 			return 0, err
@@ -168,7 +195,8 @@ func (c *client) Write(b []byte) (int, error) {
 
 // keepReading gives the client another while to send the next bytes of a body.
 func (c *client) keepReading() error {
-	return c.SetReadDeadline(time.Now().Add(c.server.options.Timeout))
+	patience := c.server.limits.Load().Body
+	return c.readUntil(time.Now().Add(patience), patience)
 }
 
 // stopReading wakes whoever reads, now and for good. Any goroutine may call it.

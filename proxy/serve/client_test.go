@@ -25,7 +25,7 @@ func (c *slowConn) SetReadDeadline(t time.Time) error {
 // A reader that is about to wait longer must not undo that reading has ended.
 func TestStopReadingWinsOverADeadline(t *testing.T) {
 	slow := &slowConn{}
-	c := &client{Conn: slow, server: &Server{options: Options{Timeout: time.Minute}}}
+	c := &client{Conn: slow, server: New(Options{Timeout: time.Minute})}
 	stopped := make(chan struct{})
 	slow.during = func() {
 		go func() {

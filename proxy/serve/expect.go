@@ -8,11 +8,18 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// readExpect tells fasthttp what an expectation means before it waits for the
-// body: it knows one spelling of 100-continue only, and without the answer such
-// a client may never send the body. HTTP/1.0 does not know the answer and would
-// take it for the response.
-func readExpect(h *fasthttp.RequestHeader) (defaults fasthttp.RequestConfig) {
+// bodyFollows is the deadline that fasthttp asks for where a body follows the head. It
+// is so far ahead that client.SetReadDeadline knows it by that.
+const bodyFollows = 10_000 * time.Hour
+
+// readHead tells fasthttp what it has to know before it waits for the body. Of
+// expectations it knows one spelling of 100-continue only, and without the answer such
+// a client may never send the body. HTTP/1.0 does not know the answer and would take
+// it for the response.
+func readHead(h *fasthttp.RequestHeader) (config fasthttp.RequestConfig) {
+	if n := h.ContentLength(); n > 0 || n == -1 {
+		config.ReadTimeout = bodyFollows
+	}
 	expect := h.Peek("Expect")
 	switch {
 	case len(expect) == 0:
@@ -21,7 +28,7 @@ func readExpect(h *fasthttp.RequestHeader) (defaults fasthttp.RequestConfig) {
 	case exchange.EqualFold(expect, "100-continue"):
 		h.Set("Expect", "100-continue")
 	}
-	return defaults
+	return config
 }
 
 // expect is asked by fasthttp before it tells a client to go on and send its body.

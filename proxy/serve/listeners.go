@@ -5,13 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/pires/go-proxyproto"
 )
 
 // listenRetry is how often an address that could not be opened is tried again.
@@ -209,21 +206,4 @@ func (l *listener) wrap(nc net.Conn) (net.Conn, error) {
 		c.outer = c
 	}
 	return c.outer, nil
-}
-
-// withProxyHeader reads a PROXY header off the start of nc. Whose header it is
-// decides whether it is believed; that of a stranger is read and forgotten.
-func (s *Server) withProxyHeader(nc net.Conn) net.Conn {
-	if !s.options.ProxyProtocol {
-		return nc
-	}
-	policy := proxyproto.IGNORE
-	if s.trusts(addrOf(nc.RemoteAddr())) {
-		policy = proxyproto.USE
-	}
-	return proxyproto.NewConn(nc, proxyproto.WithPolicy(policy), proxyproto.SetReadHeaderTimeout(s.options.Timeout))
-}
-
-func (s *Server) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(s.options.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -24,6 +24,7 @@ func (rc *requestContext) read() (fault string) {
 	r.Peer, r.Handshake = rc.client, handshakeOf(rc.conn)
 	r.TLS, r.Received = rc.client.secret, rc.received
 	r.Client = netip.AddrPortFrom(rc.client.identify(), 0)
+	r.Port = rc.client.port
 	if !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0" {
 		return "the version is neither HTTP/1.0 nor HTTP/1.1"
 	}

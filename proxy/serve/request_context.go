@@ -32,6 +32,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *requestContext {
 	rc.ctx, rc.received = ctx, ctx.Time()
 	rc.conn, _ = ctx.Conn().(connection)
 	rc.client = rc.conn.base()
+	rc.client.rests = true
 	if !rc.client.asked.Load() { // a look costs less than a note
 		rc.client.asked.Store(true)
 	}
@@ -109,7 +110,7 @@ func (rc *requestContext) keepOrClose() {
 		rc.client.linger = true
 	}
 	rc.client.served++
-	if most := rc.server.requests.Load(); most > 0 && rc.client.served >= most && r.Upgraded == nil {
+	if l := rc.server.limits.Load(); r.Upgraded == nil && (l.Idle < 0 || l.Requests > 0 && rc.client.served >= int64(l.Requests)) {
 		r.Close = true
 	}
 	if rc.hop.Close || r.Upgraded == nil && (rc.server.draining.Load() || rc.server.leaving.Load()) {

@@ -284,6 +284,7 @@ func (rc *requestContext) identify(c connection) {
 	if c != nil {
 		r := &rc.ex.Request
 		r.Client, r.TLS = netip.AddrPortFrom(c.base().identify(), 0), c.base().secret
+		r.Port = c.base().port
 	}
 }
 

@@ -309,6 +309,9 @@ func TestProxyProtocol(t *testing.T) {
 	}{
 		{"of a trusted proxy", trusted, header, "192.0.2.55"},
 		{"of a stranger", nil, header, "127.0.0.1"},
+		{"none of a stranger", nil, "", "127.0.0.1"},
+		{"for itself", trusted, "PROXY UNKNOWN\r\n", "127.0.0.1"},
+		{"of version 2", trusted, "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x37\xc6\x33\x64\x01\x13\x88\x00\x50", "192.0.2.55"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, serve.Options{ProxyProtocol: true, TrustedProxies: c.trusted}, upstream.Options{}, backend(t, show))
@@ -317,6 +320,23 @@ func TestProxyProtocol(t *testing.T) {
 				t.Errorf("answered %q, want the client to be %s", got, c.want)
 			}
 		})
+	}
+}
+
+// Who has to send a PROXY header is not served without, nor with half of one.
+func TestProxyProtocolIsStrict(t *testing.T) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	for _, raw := range []string{
+		"", "PROXY TCP4 192.0.2.55 198.51.100.1 05000 80\r\n", "PROXY TCP4 192.0.2.55 198.51.100.1 5000 80\n\r\n", "\r\n\r\n\x00\r\nQUIT\n\x31\x11\x00\x0c",
+	} {
+		r := newRig(t, serve.Options{ProxyProtocol: true, TrustedProxies: trusted}, upstream.Options{}, backend(t, echo))
+		if got := r.exchange(raw + "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); strings.HasPrefix(got, "HTTP/1.1 2") {
+			t.Errorf("%q is answered %q", raw, got)
+		}
+	}
+	r := newRig(t, serve.Options{ProxyProtocol: true, TrustedProxies: trusted, Timeout: 300 * time.Millisecond}, upstream.Options{}, backend(t, echo))
+	if got := r.exchange("PROXY TCP4 192.0"); strings.HasPrefix(got, "HTTP/1.1 2") {
+		t.Errorf("a header that never ends is answered %q", got)
 	}
 }
 

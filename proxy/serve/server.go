@@ -85,7 +85,8 @@ type Server struct {
 	listeners listeners
 	draining  atomic.Bool
 	leaving   atomic.Bool
-	requests  atomic.Int64 // that one connection may carry; 0: any number
+	limits    atomic.Pointer[Limits]
+	headers   atomic.Pointer[ProxyProtocol] // nil: connections have none
 	contexts  sync.Pool
 
 	waiting sync.WaitGroup // for requests of those that rest
@@ -104,6 +105,8 @@ func New(o Options) *Server {
 		resting: map[*client]struct{}{},
 	}
 	s.listeners.init()
+	s.SetLimits(Limits{})
+	s.SetProxyProtocol(nil)
 	s.contexts.New = func() any { return &requestContext{server: s} }
 	s.tls = &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -120,12 +123,12 @@ func New(o Options) *Server {
 	s.http = fasthttp.Server{
 		Handler:               s.handle,
 		ErrorHandler:          s.refuse,
-		HeaderReceived:        readExpect,
+		HeaderReceived:        readHead,
 		ExpectHandler:         s.expect,
 		ConnState:             changed,
 		Logger:                quietLogger{o.Log},
 		ReadTimeout:           o.Timeout,
-		IdleTimeout:           o.Timeout, // equal to ReadTimeout, see client.SetReadDeadline
+		IdleTimeout:           o.Timeout, // as ReadTimeout a sign that client.SetReadDeadline interprets
 		ReadBufferSize:        o.HeadSize,
 		MaxRequestBodySize:    prefetched,
 		StreamRequestBody:     true,
@@ -148,8 +151,23 @@ func New(o Options) *Server {
 // ever.
 func (s *Server) SetLeaving(leaving bool) { s.leaving.Store(leaving) }
 
-// SetMaxRequests declares how many requests one connection may carry; 0: any number.
-func (s *Server) SetMaxRequests(n int) { s.requests.Store(int64(n)) }
+// Limits bound what a client may do with one connection. Zeros are those of Options,
+// and no bound.
+type Limits struct {
+	// Requests is how many a connection may carry.
+	Requests int
+	// Idle is how long it may wait for its next request; negative: it carries one alone.
+	// Head is how long the head of a request may take, and Body how long a client may be
+	// silent within a body.
+	Idle, Head, Body time.Duration
+}
+
+// SetLimits declares them, for what clients send from now on.
+func (s *Server) SetLimits(l Limits) {
+	l.Idle = cmp.Or(l.Idle, s.options.Timeout)
+	l.Head, l.Body = cmp.Or(l.Head, s.options.Timeout), cmp.Or(l.Body, s.options.Timeout)
+	s.limits.Store(&l)
+}
 
 // certificate chooses by the server name that a client asks for.
 func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -2,14 +2,12 @@ package upstream
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/proxyheader"
 )
 
 // PassOn carries the bytes of a client to one of the endpoints, and back, until both
@@ -20,7 +18,7 @@ func (b *Backend) PassOn(c *exchange.Raw, version int) error {
 	ex := &exchange.Exchange{}
 	ex.Request.Client, ex.Request.Peer = c.Client, c.Peer
 	t := b.engine.acquire(b, ex)
-	t.out = appendProxyHeader(t.out, version, c.Client, c.Local)
+	t.out = proxyheader.Append(t.out, version, c.Client, c.Local)
 	if err := t.repeat(t.reach); err != nil {
 		t.give(err)
 		t.release()
@@ -72,39 +70,4 @@ func (t *transaction) give(err error) {
 	}
 	t.engine.options.Log.Log(context.Background(), level, "a connection could not be handed on",
 		"service", b.of.Service, "port", b.of.Port, "error", f, "detail", f.detail)
-}
-
-// appendProxyHeader appends a PROXY header, see
-// https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt. Addresses of two
-// families, which a listener for both may bring, are told in that of the longer.
-func appendProxyHeader(b []byte, version int, client, local netip.AddrPort) []byte {
-	from, to := client.Addr().Unmap(), local.Addr().Unmap()
-	known := from.IsValid() && to.IsValid()
-	if known && from.Is4() != to.Is4() {
-		from, to = netip.AddrFrom16(from.As16()), netip.AddrFrom16(to.As16())
-	}
-	switch version {
-	case 1:
-		switch {
-		case !known:
-			return append(b, "PROXY UNKNOWN\r\n"...)
-		case from.Is4():
-			return fmt.Appendf(b, "PROXY TCP4 %s %s %d %d\r\n", from, to, client.Port(), local.Port())
-		}
-		return fmt.Appendf(b, "PROXY TCP6 %s %s %d %d\r\n", from, to, client.Port(), local.Port())
-	case 2:
-		b = append(b, "\r\n\r\n\x00\r\nQUIT\n"...)
-		if !known {
-			return append(b, 0x20, 0, 0, 0) // LOCAL: it says nothing of a client
-		}
-		b = append(b, 0x21)
-		family, size := byte(0x11), uint16(12)
-		if !from.Is4() {
-			family, size = 0x21, 36
-		}
-		b = binary.BigEndian.AppendUint16(append(b, family), size)
-		b = append(append(b, from.AsSlice()...), to.AsSlice()...)
-		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, client.Port()), local.Port())
-	}
-	return b
 }

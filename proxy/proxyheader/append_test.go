@@ -1,4 +1,4 @@
-package upstream
+package proxyheader
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ func TestProxyHeader(t *testing.T) {
 		{"[2001:db8::1]:1234", "192.0.2.2:443", "[2001:db8::1]:1234", "192.0.2.2:443"},
 	} {
 		for version := range 3 {
-			b := appendProxyHeader(nil, version, netip.MustParseAddrPort(c.client), netip.MustParseAddrPort(c.local))
+			b := Append(nil, version, netip.MustParseAddrPort(c.client), netip.MustParseAddrPort(c.local))
 			if version == 0 {
 				if len(b) > 0 {
 					t.Errorf("%q where none is asked for", b)
@@ -39,7 +39,7 @@ func TestProxyHeader(t *testing.T) {
 			}
 		}
 	}
-	unknown := appendProxyHeader(nil, 2, netip.AddrPort{}, netip.AddrPort{})
+	unknown := Append(nil, 2, netip.AddrPort{}, netip.AddrPort{})
 	if h, err := proxyproto.Read(bufio.NewReader(bytes.NewReader(unknown))); err != nil || h.Command != proxyproto.LOCAL {
 		t.Errorf("of nobody: %v, %v", h, err)
 	}
