@@ -3,8 +3,8 @@ package route
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -77,35 +77,46 @@ const (
 type finding struct{ reason, message string }
 
 // parseOptions reads the annotations of one Ingress. Findings are in the order
-// of the keys. s is what an Ingress without annotations has.
-func parseOptions(options func() []option, annotations map[string]string, s settings, r refs) (*settings, []finding) {
+// of the keys. s is what an Ingress without annotations has, and then what this one has.
+func parseOptions(options func() []option, annotations map[string]string, s *settings, r refs) []finding {
 	var findings []finding
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+	var room [usualAnnotations]string
+	names, ours := room[:0], false
+	for name := range annotations {
+		names, ours = append(names, name), ours || strings.HasPrefix(name, OwnPrefix)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		key, own := strings.CutPrefix(name, OwnPrefix)
 		if !own {
 			var theirs bool
 			if key, theirs = strings.CutPrefix(name, NginxPrefix); !theirs {
 				continue
 			}
-			if _, both := annotations[OwnPrefix+key]; both {
-				continue
+			if ours {
+				if _, both := annotations[OwnPrefix+key]; both {
+					continue
+				}
 			}
 		}
 		value := strings.TrimSpace(annotations[name])
 		table := options()
-		i, ok := slices.BinarySearchFunc(table, key, func(o option, key string) int { return strings.Compare(o.key, key) })
+		i, ok := sort.Find(len(table), func(i int) int { return strings.Compare(key, table[i].key) })
 		if !ok {
-			if f, ok := unknownOption(name, key, value, &s); ok {
+			if f, ok := unknownOption(name, key, value, s); ok {
 				findings = append(findings, f)
 			}
 			continue
 		}
-		if f, ok := table[i].apply(name, value, &s); ok {
+		if f, ok := table[i].apply(name, value, s); ok {
 			findings = append(findings, f)
 		}
 	}
-	return &s, append(findings, s.finish(r)...)
+	return append(findings, s.finish(r)...)
 }
+
+// usualAnnotations is how many there is room for without asking for memory.
+const usualAnnotations = 16
 
 // unknownOption reports a key that the table lacks. One that looks like a guard
 // closes the route: a typing error must not open a door.

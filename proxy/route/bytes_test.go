@@ -42,7 +42,7 @@ func TestLabelsOfNames(t *testing.T) {
 func TestEmptyValuesAreSilent(t *testing.T) {
 	for _, o := range optionTable() {
 		for _, prefix := range []string{NginxPrefix, OwnPrefix} {
-			s, findings := parseOptions(optionTable, map[string]string{prefix + o.key: ""}, defaults(ingressclass.Class{}), nil)
+			s, findings := optionsOf(optionTable, map[string]string{prefix + o.key: ""}, defaults(ingressclass.Class{}), nil)
 			if len(findings) > 0 || s.closed != "" || s.dropped {
 				t.Errorf("%s%s: %v, closed %q, dropped %v", prefix, o.key, findings, s.closed, s.dropped)
 			}

@@ -57,6 +57,7 @@ type compiler struct {
 	conflicts *draft[[]snapshot.Problem]
 
 	table           []option
+	settings        settings                 // of the object at hand; nothing of a Table points into it
 	parsed          snapshot.Store[*keyPair] // of a Table that is otherwise given up
 	hosts           map[string]bool          // to compile again
 	problemsChanged bool
@@ -173,7 +174,9 @@ func (w *compiler) dirty(old *state, wake time.Time, sources []source) []snapsho
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(refs), compareRefs)
+	sorted := slices.AppendSeq(make([]snapshot.Ref, 0, len(refs)), maps.Keys(refs))
+	slices.SortFunc(sorted, compareRefs)
+	return sorted
 }
 
 func compareRefs(a, b snapshot.Ref) int {

@@ -49,13 +49,13 @@ func parseMirrorBody(s *settings, value string) error {
 
 // finishMirror lets no client choose where its copies go.
 func (s *settings) finishMirror(r refs) *finding {
-	m := s.mirror
-	switch {
-	case m.To == nil:
-	case m.To.ByHost && r.anyHost():
+	switch to := s.mirror.To; {
+	case to == nil:
+	case to.ByHost && r.anyHost():
 		err := errors.New("it leads to whatever host a client names, since a rule of the Ingress is for every host")
 		return &finding{InvalidAnnotation, fmt.Sprintf("annotation mirror-target has no effect: %v", err)}
 	default:
+		m := s.mirror
 		s.filters.Mirror = &m
 	}
 	return nil

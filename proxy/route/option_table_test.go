@@ -46,7 +46,7 @@ func TestGuardsCloseTheRoute(t *testing.T) {
 	for _, key := range guarding {
 		for _, prefix := range []string{NginxPrefix, OwnPrefix} {
 			for _, value := range []string{"x", "on", " basic ", "10.0.0.0/8"} {
-				s, findings := parseOptions(func() []option { return table }, map[string]string{prefix + key: value}, defaults(ingressclass.Class{}), noRefs{})
+				s, findings := optionsOf(func() []option { return table }, map[string]string{prefix + key: value}, defaults(ingressclass.Class{}), noRefs{})
 				if s.closed == "" || len(findings) != 1 || findings[0].reason != RouteClosed {
 					t.Errorf("%s%s: %q leaves the route open: %+v %v", prefix, key, value, s, findings)
 				}
@@ -79,7 +79,7 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 			if o.parse(&settings{}, value) == nil && o.key != "auth-secret" {
 				continue // it may be meaningful to this one
 			}
-			s, findings := parseOptions(func() []option { return table }, map[string]string{OwnPrefix + o.key: value}, defaults(ingressclass.Class{}), noRefs{})
+			s, findings := optionsOf(func() []option { return table }, map[string]string{OwnPrefix + o.key: value}, defaults(ingressclass.Class{}), noRefs{})
 			if s.closed == "" || len(findings) == 0 || findings[0].reason != RouteClosed {
 				t.Errorf("%s: %q leaves the route open: %+v %v", o.key, value, s, findings)
 			}
@@ -135,7 +135,7 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 		for key, value := range wrong {
 			given[NginxPrefix+key] = value
 		}
-		if s, _ := parseOptions(optionTable, given, defaults(ingressclass.Class{}), noRefs{}); s.closed == "" || !s.guards() {
+		if s, _ := optionsOf(optionTable, given, defaults(ingressclass.Class{}), noRefs{}); s.closed == "" || !s.guards() {
 			t.Errorf("%v leaves the route open", wrong)
 		}
 	}
@@ -152,7 +152,7 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 		"proxy_set_header X-Allowed yes;":             false,
 		"client_max_body_size 403m;":                  false,
 	} {
-		s, _ := parseOptions(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, defaults(ingressclass.Class{}), noRefs{})
+		s, _ := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, defaults(ingressclass.Class{}), noRefs{})
 		if (s.closed != "") != want {
 			t.Errorf("%q: closed is %q", snippet, s.closed)
 		}
@@ -168,4 +168,10 @@ func TestRiskIsOfTheScale(t *testing.T) {
 			t.Errorf("%s: raw configuration is Critical", o.key)
 		}
 	}
+}
+
+// optionsOf is what becomes of settings s by annotations.
+func optionsOf(options func() []option, annotations map[string]string, s settings, r refs) (*settings, []finding) {
+	findings := parseOptions(options, annotations, &s, r)
+	return &s, findings
 }

@@ -94,6 +94,14 @@ type unitBuilder struct {
 	filters    *filter.Settings // of routes without a rewrite; nil: none
 	forwarding *exchange.Forwarding
 	errors     *ErrorPage
+	last       resolved
+}
+
+// resolved is what backend found last: most paths of an Ingress lead to one Service.
+type resolved struct {
+	of      networkingv1.IngressServiceBackend
+	backend Backend
+	fault   finding
 }
 
 func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
@@ -101,9 +109,9 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		unit:    &unit{ref: refTo(snapshot.Ingress, snapshot.KeyOf(ing)), created: ing.CreationTimestamp.Time, byHost: map[string]*part{}},
 		ingress: ing, w: w, class: k,
 	}
-	var findings []finding
-	b.settings, findings = parseOptions(w.options, ing.Annotations, w.t.state.wide.settingsOf(k), &b)
-	for _, f := range findings {
+	w.settings = *w.t.state.wide.settingsOf(k)
+	b.settings = &w.settings
+	for _, f := range parseOptions(w.options, ing.Annotations, b.settings, &b) {
 		b.problem(f)
 	}
 	if b.settings.dropped {
@@ -331,11 +339,20 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 		return Backend{}, finding{UnsupportedBackend, fmt.Sprintf("a backend of kind %s is not supported, only a Service is", be.Resource.Kind)}
 	case be.Service == nil || be.Service.Name == "":
 		return Backend{}, finding{UnsupportedBackend, "the backend names no Service"}
+	case b.last.of == *be.Service:
+		return b.last.backend, b.last.fault
 	}
-	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Service.Name}
+	b.last.of = *be.Service
+	b.last.backend, b.last.fault = b.service(be.Service)
+	return b.last.backend, b.last.fault
+}
+
+// service returns the backend that a Service is.
+func (b *unitBuilder) service(be *networkingv1.IngressServiceBackend) (Backend, finding) {
+	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Name}
 	b.dependsOn(refTo(snapshot.Service, key))
 	backend := Backend{Service: key, AnyNode: b.class.Nginx, ServiceAddress: b.settings.serviceAddress, Policy: b.settings.policy, TLS: b.settings.upstream,
-		Port: balance.PortRef{Number: be.Service.Port.Number, Name: be.Service.Port.Name}}
+		Port: balance.PortRef{Number: be.Port.Number, Name: be.Port.Name}}
 	svc, ok := b.w.c.Services.Get(key)
 	if !ok {
 		return backend, finding{MissingService, fmt.Sprintf("Service %s does not exist", key)}

@@ -214,11 +214,11 @@ func (w *wide) finish() {
 }
 
 // settingsOf is what an Ingress of a class begins with.
-func (w *wide) settingsOf(k ingressclass.Class) settings {
+func (w *wide) settingsOf(k ingressclass.Class) *settings {
 	if k.Nginx {
-		return w.nginx
+		return &w.nginx
 	}
-	return w.own
+	return &w.own
 }
 
 // tlsSettings are what hosts with TLS have.

@@ -102,7 +102,7 @@ func TestGateRefuses(t *testing.T) {
 	} {
 		name, value, _ := strings.Cut(c.wide, "=")
 		w := wideOf(t, map[string]string{name: value})
-		s, findings := parseOptions(optionTable, map[string]string{NginxPrefix + c.key: c.value}, w.nginx, noRefs{})
+		s, findings := optionsOf(optionTable, map[string]string{NginxPrefix + c.key: c.value}, w.nginx, noRefs{})
 		reasons := []string{}
 		for _, f := range findings {
 			reasons = append(reasons, f.reason)
