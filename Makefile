@@ -22,10 +22,24 @@ QUICK = Alloc|Quick|ManyAddresses
 QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy | \
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
-.PHONY: build test unit e2e lab bench bench-proxy bench-failover bench-bgp soak generate image lint packages test-packages
+.PHONY: build cross test unit e2e lab bench bench-proxy bench-failover bench-bgp soak generate image lint packages test-packages
 
-build: ## the binary, ./quayside
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o quayside .
+VERSION ?= dev
+BUILD_FLAGS = -trimpath -buildvcs=false -ldflags='-s -w -X main.version=$(VERSION)'
+
+build: ## the binary, ./quayside; VERSION=v1.2.3
+	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -o quayside .
+
+# Each is compiled from nothing, which takes minutes of processor time, so this is not
+# part of test: the release does it. The tag portable leaves out what needs Linux, and so
+# the demo is run here as it runs elsewhere.
+PLATFORMS = linux/amd64 linux/arm64 linux/arm/7 darwin/amd64 darwin/arm64 windows/amd64
+
+cross: ## the binary for every platform that is released, in bin; minutes
+	CGO_ENABLED=0 $(GO) test -tags portable -count=1 -run "Demo|ExitCodes" ./command
+	@for p in $(PLATFORMS); do set -- $$(echo $$p | tr / ' '); \
+	out=bin/quayside-$$1-$$2$${3:+v$$3}; test $$1 != windows || out=$$out.exe; echo $$out; \
+	CGO_ENABLED=0 GOOS=$$1 GOARCH=$$2 GOARM=$$3 $(GO) build $(BUILD_FLAGS) -o $$out . || exit 1; done
 
 generate: ## deepcopy code and CRDs from api, the page of options from proxy/route
 	$(GO) tool controller-gen object paths=./api/... crd paths=./api/... output:crd:dir=charts/quayside/crds

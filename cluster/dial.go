@@ -5,8 +5,6 @@ import (
 	"net"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // An API server whose machine dies says nothing. client-go asks it over HTTP/2
@@ -35,9 +33,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 		},
 		Control: func(_, _ string, c syscall.RawConn) error {
 			var err error
-			if broken := c.Control(func(fd uintptr) {
-				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unacknowledgedFor.Milliseconds()))
-			}); broken != nil {
+			if broken := c.Control(func(fd uintptr) { err = breakUnacknowledged(fd) }); broken != nil {
 				return broken
 			}
 			return err

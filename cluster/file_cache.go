@@ -181,12 +181,20 @@ func isManifest(name string) bool {
 	return false
 }
 
-// readEmbedded reads every manifest in an embedded file system. These are ours,
+// readEmbedded reads every manifest in embedded file systems. These are ours,
 // so that a fault in one is an error.
-func readEmbedded(files fs.FS) ([]origin, error) {
-	if files == nil {
-		return nil, nil
+func readEmbedded(all []fs.FS) (origins []origin, err error) {
+	for _, files := range all {
+		read, err := readFS(files)
+		if err != nil {
+			return nil, err
+		}
+		origins = append(origins, read...)
 	}
+	return origins, nil
+}
+
+func readFS(files fs.FS) ([]origin, error) {
 	var origins []origin
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !isManifest(d.Name()) {

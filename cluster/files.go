@@ -52,7 +52,7 @@ var _ Writer = (*Files)(nil)
 // either of which may be empty. It fails only if a path does not exist; what
 // does not parse is a Fault in the Snapshot. The Snapshot is complete when it
 // returns; Run then follows the files.
-func NewFiles(paths []string, embedded fs.FS, opts FilesOptions) (*Files, error) {
+func NewFiles(paths []string, embedded []fs.FS, opts FilesOptions) (*Files, error) {
 	if opts.NodeName == "" {
 		opts.NodeName = hostName()
 	}

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -297,7 +298,7 @@ func TestTwoFilesWithOneObject(t *testing.T) {
 
 func TestProgramPutsAndDeletes(t *testing.T) {
 	embedded := fstest.MapFS{"demo/web.yaml": {Data: []byte(webService)}}
-	f, err := cluster.NewFiles(nil, embedded, cluster.FilesOptions{NodeName: "here"})
+	f, err := cluster.NewFiles(nil, []fs.FS{embedded}, cluster.FilesOptions{NodeName: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,8 @@ package command
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"quayside.io/proxy"
 	"quayside.io/proxy/accesslog"
@@ -45,19 +43,4 @@ func (f *accessLogFlags) options(stdout io.Writer) (proxy.AccessLog, error) {
 		return proxy.AccessLog{}, fmt.Errorf("%w: --access-log: %w", errBadInput, err)
 	}
 	return proxy.AccessLog{Format: format, Share: f.share, To: another(stdout)}, nil
-}
-
-// another returns the file behind w under another number. A write to the standard
-// output that nobody reads any more ends the process by SIGPIPE; to any other file it
-// is an error, which the log can count.
-func another(w io.Writer) io.Writer {
-	f, ok := w.(*os.File)
-	if !ok {
-		return w
-	}
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return w
-	}
-	return os.NewFile(uintptr(fd), f.Name())
 }

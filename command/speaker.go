@@ -1,15 +1,17 @@
 package command
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
-	"quayside.io/speaker"
 )
+
+// An announcer is the speaker of `up --announce`.
+type announcer interface {
+	task
+	Problems() []snapshot.Problem
+}
 
 // speakerFlags are the flags of `speaker`.
 type speakerFlags struct {
@@ -43,40 +45,4 @@ func (e *env) speakerCommand() *cobra.Command {
 	}
 	f.add(c.Flags())
 	return c
-}
-
-func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
-	if err := f.admin.check(); err != nil {
-		return err
-	}
-	p, err := e.process()
-	if err != nil {
-		return err
-	}
-	api, err := cluster.NewAPI(cluster.APIOptions{
-		Kubeconfig: e.kubeconfig, Component: "speaker", Log: p.log, Registerer: p.registry, Kinds: speaker.Kinds(),
-		Referenced: []snapshot.Kind{snapshot.Secret},
-	})
-	if err != nil {
-		return err
-	}
-	speaking, err := speaker.New(speaker.Options{
-		Source: api.Source, Writer: api, NodeName: f.nodeName,
-		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
-		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon,
-		Namespace: f.namespace, BGPListen: f.bgpListen,
-		Log: p.component("speaker"), Registerer: p.registry,
-	})
-	if err != nil {
-		return err
-	}
-	return p.run(ctx, speaking, speaking.State, f.admin.protect(p, api)...)
-}
-
-// localSpeaker is the speaker of `up --announce`: the only one there is.
-func localSpeaker(files *cluster.Files, node, namespace string, p *process) (*speaker.Speaker, error) {
-	return speaker.New(speaker.Options{
-		Source: files.Source, Writer: files, NodeName: node, Solitary: true, Namespace: namespace,
-		Log: p.component("speaker"), Registerer: p.registry,
-	})
 }

@@ -26,6 +26,7 @@ type upFlags struct {
 	demo     bool
 	once     bool
 	announce bool
+	loopback demo.Loopback // where the demo is
 }
 
 func (e *env) upCommand() *cobra.Command {
@@ -74,9 +75,10 @@ func (e *env) runUp(ctx context.Context, f upFlags) error {
 	if err != nil {
 		return err
 	}
-	var embedded fs.FS
+	var embedded []fs.FS
 	if f.demo {
-		embedded = demo.Manifests()
+		f.loopback = demo.FindLoopback()
+		embedded = demo.Manifests(f.loopback)
 	}
 	files, err := cluster.NewFiles(f.files, embedded, cluster.FilesOptions{
 		NodeName: f.proxy.nodeName, IngressClass: f.proxy.ingress.class, Log: p.log,

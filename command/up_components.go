@@ -62,7 +62,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: report}
 	tasks = append(tasks, running(s.run))
 	if f.demo {
-		d := demo.New(files, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
+		d := demo.New(files, f.loopback, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
 		s.header = func() string { return demoHeader(files.Snapshot(), front.Listeners(), d.Stats()) }
 		tasks = append(tasks, running(d.Run))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/netip"
 	"time"
 
@@ -17,14 +18,48 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// Manifests returns the files of the demo's cluster.
-func Manifests() fs.FS {
-	sub, err := fs.Sub(manifests, "manifests")
+// Loopback says which loopback addresses a machine has.
+type Loopback string
+
+// Linux and Windows answer on the whole of 127.0.0.0/8; macOS has one address, until
+// somebody gives it more.
+const (
+	ManyAddresses Loopback = "many"
+	OneAddress    Loopback = "one"
+)
+
+// FindLoopback tries what this machine has.
+func FindLoopback() Loopback {
+	l, err := net.Listen("tcp", "127.0.10.1:0")
 	if err != nil {
-		panic(err) // the folder is embedded above
+		return OneAddress
 	}
-	return sub
+	_ = l.Close()
+	return ManyAddresses
 }
+
+// address is that of the i-th pod of all.
+func (l Loopback) address(i int) netip.Addr {
+	if l == OneAddress {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 20, byte(1 + i)})
+}
+
+// Manifests returns the files of the demo's cluster on a machine with these addresses.
+func Manifests(on Loopback) (all []fs.FS) {
+	for _, folder := range []string{"routes", string(on)} {
+		sub, err := fs.Sub(manifests, "manifests/"+folder)
+		if err != nil {
+			panic(err) // the folder is embedded above
+		}
+		all = append(all, sub)
+	}
+	return all
+}
+
+// podsPerService is how many pods of a Service have an address of their own.
+const podsPerService = 10
 
 // Cluster is where the demo's pods are made known.
 type Cluster interface {
@@ -43,15 +78,15 @@ type Demo struct {
 	pace    time.Duration
 }
 
-// New returns a demo whose pods live in cluster. Every pace one pod is
+// New returns a demo whose pods live in cluster and listen on those addresses. Every pace one pod is
 // replaced; the client sends to the address that proxy returns, once there is
 // one.
-func New(cluster Cluster, pace time.Duration, proxy func() (netip.AddrPort, bool), log *slog.Logger) *Demo {
+func New(cluster Cluster, on Loopback, pace time.Duration, proxy func() (netip.AddrPort, bool), log *slog.Logger) *Demo {
 	d := &Demo{cluster: cluster, watcher: &watcher{proxy: proxy}, pace: pace}
 	for i, name := range []string{"video", "store", "hello"} {
 		d.pods = append(d.pods, &deployment{
 			cluster: cluster, service: snapshot.Key{Namespace: "default", Name: name}, replicas: 3, log: log,
-			address: netip.AddrFrom4([4]byte{127, 0, 20, byte(1 + 10*i)}),
+			address: func(n int) netip.Addr { return on.address(podsPerService*i + n%podsPerService) },
 		})
 	}
 	return d

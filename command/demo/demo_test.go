@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -77,7 +80,7 @@ func TestPodsComeAndGoUnderTheirServices(t *testing.T) {
 	at := netip.MustParseAddrPort(front.Listener.Addr().String())
 
 	ctx, cancel := context.WithCancel(t.Context())
-	d := New(cluster, 50*time.Millisecond, func() (netip.AddrPort, bool) {
+	d := New(cluster, ManyAddresses, 50*time.Millisecond, func() (netip.AddrPort, bool) {
 		_, ok := cluster.ready("video")
 		return at, ok
 	}, slog.New(slog.DiscardHandler))
@@ -137,13 +140,34 @@ func TestCertificateIsGoodForItsHost(t *testing.T) {
 	}
 }
 
+// The Services of a demo differ in nothing but how they come by their addresses.
 func TestManifestsAreThere(t *testing.T) {
-	file, err := Manifests().Open("demo.yaml")
-	if err != nil {
-		t.Fatal(err)
+	names := map[Loopback][]string{}
+	for _, on := range []Loopback{ManyAddresses, OneAddress} {
+		for _, files := range Manifests(on) {
+			err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				text, err := fs.ReadFile(files, path)
+				if err != nil {
+					return err
+				}
+				read := manifest.Decode(path, text)
+				for _, o := range read.Objects {
+					names[on] = append(names[on], fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()))
+				}
+				for _, problem := range read.Errors {
+					t.Error(problem)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || info.Size() == 0 {
-		t.Error(fmt.Errorf("demo.yaml is empty: %w", err))
+	if many := names[ManyAddresses]; len(many) < 5 || !slices.Equal(many, names[OneAddress]) {
+		t.Errorf("the demo has %q", names)
 	}
 }

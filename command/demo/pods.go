@@ -26,8 +26,8 @@ type deployment struct {
 	cluster  Cluster
 	service  snapshot.Key
 	replicas int
-	address  netip.Addr // of its first pod; the others count up from it
-	pods     []*pod     // oldest first
+	address  func(pod int) netip.Addr
+	pods     []*pod // oldest first
 	started  int
 	replaced atomic.Int64
 	log      *slog.Logger
@@ -51,10 +51,7 @@ func (d *deployment) start() error {
 }
 
 func (d *deployment) add() error {
-	address := d.address
-	for range d.started % 10 {
-		address = address.Next()
-	}
+	address := d.address(d.started)
 	d.started++
 	p, err := startPod(fmt.Sprintf("%s-%d", d.service.Name, d.started), address, d.log)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// readNodes collects the nodes' own addresses, which nobody is given.
+// readNodes collects the nodes' own addresses, which nobody is given. Loopback is not
+// among them: a machine without a network is known by it, and a demo serves there.
 func (w *work) readNodes() {
 	clear(w.nodes)
 	for key, node := range w.c.Nodes.All() {
@@ -15,7 +16,7 @@ func (w *work) readNodes() {
 			if na.Type != corev1.NodeInternalIP && na.Type != corev1.NodeExternalIP {
 				continue
 			}
-			if a, err := netip.ParseAddr(na.Address); err == nil {
+			if a, err := netip.ParseAddr(na.Address); err == nil && !a.IsLoopback() {
 				w.exclude(w.nodes, a.Unmap().WithZone(""), key.Name)
 			}
 		}

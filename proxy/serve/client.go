@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"quayside.io/proxy/exchange"
 )
 
@@ -214,13 +212,6 @@ func (c *client) Gone() bool {
 		c.gone = true // closed on our side
 	}
 	return c.gone
-}
-
-func (c *client) poll(fd uintptr) {
-	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-	if n, err := unix.Poll(fds[:], 0); n > 0 && err == nil {
-		c.gone = fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
-	}
 }
 
 // Close implements net.Conn.

@@ -1,8 +1,10 @@
 package spool
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 
 	"quayside.io/proxy/exchange"
@@ -46,12 +48,15 @@ func (s *Spool) Create() (*File, error) {
 	if err != nil {
 		return nil, s.fail(err)
 	}
-	if err := os.Remove(f.Name()); err != nil {
+	file := &File{spool: s, file: f}
+	if runtime.GOOS == "windows" { // where a file that is open keeps its name
+		file.name = f.Name()
+	} else if err := os.Remove(f.Name()); err != nil {
 		f.Close()
 		return nil, s.fail(err)
 	}
 	s.files.Add(1)
-	return &File{spool: s, file: f}, nil
+	return file, nil
 }
 
 func (s *Spool) fail(err error) error {
@@ -64,6 +69,7 @@ func (s *Spool) fail(err error) error {
 type File struct {
 	spool *Spool
 	file  *os.File
+	name  string // to be removed by Close; empty where it is gone already
 	size  int64
 	taken int64 // of the spool
 }
@@ -96,6 +102,10 @@ func (f *File) ReadAt(p []byte, at int64) (int, error) { return f.file.ReadAt(p,
 // Close ends the file, and what it held is free.
 func (f *File) Close() error {
 	err := f.file.Close()
+	if f.name != "" {
+		err = errors.Join(err, os.Remove(f.name))
+		f.name = ""
+	}
 	f.spool.held.Add(-f.taken)
 	f.spool.files.Add(-1)
 	f.taken = 0

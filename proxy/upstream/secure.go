@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"time"
 )
@@ -78,30 +79,34 @@ func (c *conn) writePieces(pieces net.Buffers) error {
 	return err
 }
 
-// askSecure is ask over TLS. What a failed write has sent is unknown, so it
-// counts as sent.
+// askSecure is ask over TLS.
 func (c *conn) askSecure(out []byte, in func() []byte) (int, error) {
 	c.wrote = false
 	c.used++
-	if c.used > 1 && c.staleSecure() {
+	return c.askStream(c.secure, out, in)
+}
+
+// askStream is ask by a write and a read. What a failed write has sent is unknown, so
+// it counts as sent.
+func (c *conn) askStream(stream io.ReadWriter, out []byte, in func() []byte) (int, error) {
+	if c.used > 1 && c.staleStream() {
 		return 0, errStale
 	}
 	if err := c.SetWriteDeadline(time.Now().Add(c.endpoint.backend.engine.options.SendTimeout)); err != nil {
 		return 0, err
 	}
 	c.wrote = true
-	if _, err := c.secure.Write(out); err != nil || in == nil {
+	if _, err := stream.Write(out); err != nil || in == nil {
 		return 0, err
 	}
-	return c.secure.Read(in())
+	return stream.Read(in())
 }
 
-// staleSecure looks for bytes that nobody asked for, in the socket and in what
+// staleStream looks for bytes that nobody asked for, in the socket and in what
 // has been taken from there already: a record too many would be the answer to
 // the next request.
-func (c *conn) staleSecure() bool {
-	stale := true
-	if err := c.raw.Control(func(fd uintptr) { stale = c.stale(int(fd)) }); err != nil || stale {
+func (c *conn) staleStream() bool {
+	if c.stale() || c.secure == nil {
 		return true
 	}
 	if c.SetReadDeadline(time.Unix(1, 0)) != nil {

@@ -1,0 +1,148 @@
+//go:build !portable
+
+package upstream
+
+import (
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// plain is how a connection without TLS is asked: all of it is one call into the
+// runtime's poller, which checks, sends, waits and receives. Doing it with Write and
+// Read costs another system call, one that finds nothing.
+//
+// The order inside matters. The poller forgets earlier readiness when the call
+// begins; whatever arrives after the send makes it ready again.
+type plain struct {
+	raw  syscall.RawConn
+	step func(fd uintptr) bool // the method value, made once
+
+	// The arguments and results of step.
+	phase phase
+	out   []byte        // what is sent
+	in    func() []byte // where to receive, nil if only sending is asked for
+	got   int           // bytes received, or sent if err is errPartial
+	err   error
+}
+
+type phase uint8
+
+const (
+	checking phase = iota // is a reused connection still good?
+	sending
+	receiving
+	finished
+)
+
+func (c *conn) prepare() (err error) {
+	c.plain.raw, err = c.SyscallConn()
+	c.plain.step = c.do
+	return err
+}
+
+func (c *conn) askPlain(out []byte, in func() []byte) (int, error) {
+	p := &c.plain
+	p.phase, p.out, p.in, p.got, p.err = sending, out, in, 0, nil
+	if c.used > 1 {
+		p.phase = checking
+	}
+	return p.poll()
+}
+
+func (c *conn) resumePlain(in func() []byte) (int, error) {
+	p := &c.plain
+	p.phase, p.in, p.got, p.err = receiving, in, 0, nil
+	return p.poll()
+}
+
+func (p *plain) poll() (int, error) {
+	err := p.raw.Read(p.step)
+	p.out, p.in = nil, nil
+	if p.err != nil {
+		return p.got, p.err
+	}
+	return p.got, err
+}
+
+// do is called by the poller whenever the socket may be ready; false means wait.
+func (c *conn) do(fd uintptr) bool {
+	p := &c.plain
+	if p.phase == checking {
+		if unasked(int(fd)) {
+			p.err, p.phase = errStale, finished
+			return true
+		}
+		p.phase = sending
+	}
+	if p.phase == sending {
+		n, err := retryEINTR(syscall.Write, int(fd), p.out)
+		switch {
+		case err == syscall.EAGAIN:
+			n = 0
+		case err != nil:
+			p.err, p.phase = err, finished
+			return true
+		}
+		c.wrote = n > 0
+		if n < len(p.out) {
+			p.got, p.err, p.phase = n, errPartial, finished
+			return true
+		}
+		if p.in == nil {
+			p.phase = finished
+			return true
+		}
+		p.phase = receiving
+		if c.used > 1 {
+			return false // the check has just seen that there is nothing to read
+		}
+	}
+	n, err := retryEINTR(syscall.Read, int(fd), p.in())
+	switch {
+	case err == syscall.EAGAIN:
+		return false
+	case err == nil && n == 0:
+		err = io.EOF
+	}
+	p.got, p.err, p.phase = n, err, finished
+	return true
+}
+
+// stale looks, without waiting, whether anything has come on a connection from
+// which nothing is due: its end, or bytes that would be taken for the answer
+// to the next request.
+func (c *conn) stale() bool {
+	stale := true
+	err := c.plain.raw.Control(func(fd uintptr) { stale = unasked(int(fd)) })
+	return err != nil || stale
+}
+
+func unasked(fd int) bool {
+	var one [1]byte
+	for {
+		_, _, err := syscall.Recvfrom(fd, one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		if err != syscall.EINTR {
+			return err != syscall.EAGAIN
+		}
+	}
+}
+
+// unread reports whether part of what was sent has not reached the upstream's
+// kernel. If that has answered all the same, it has not read the request, and
+// may never do so.
+func (c *conn) unread() bool {
+	waiting := 0
+	err := c.plain.raw.Control(func(fd uintptr) { waiting, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return err != nil || waiting > 0
+}
+
+func retryEINTR(f func(int, []byte) (int, error), fd int, b []byte) (int, error) {
+	for {
+		n, err := f(fd, b)
+		if err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}

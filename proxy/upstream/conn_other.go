@@ -1,0 +1,21 @@
+//go:build !linux || portable
+
+package upstream
+
+// plain needs nothing: off Linux a connection is asked by Write and Read.
+type plain struct{}
+
+func (c *conn) prepare() error { return nil }
+
+func (c *conn) askPlain(out []byte, in func() []byte) (int, error) {
+	return c.askStream(c.TCPConn, out, in)
+}
+
+func (c *conn) resumePlain(in func() []byte) (int, error) { return c.Read(in()) }
+
+// stale is true because nothing here can look at an idle connection without waiting:
+// each carries one request.
+func (c *conn) stale() bool { return true }
+
+// unread is true because nothing here tells what has arrived.
+func (c *conn) unread() bool { return true }
