@@ -29,6 +29,7 @@ const (
 type transport struct {
 	tcp     *net.TCPListener
 	udp     *net.UDPConn
+	raw     *packets
 	packets chan *memberlist.Packet
 	streams chan net.Conn
 	closed  chan struct{}
@@ -50,8 +51,12 @@ func newTransport(host string, port int) (*transport, error) {
 		return nil, errors.Join(err, tcp.Close())
 	}
 	_ = udp.SetReadBuffer(receiveBuffer) // less will do
+	raw, err := newPackets(udp)
+	if err != nil {
+		return nil, errors.Join(err, udp.Close(), tcp.Close())
+	}
 	t := &transport{
-		tcp: tcp, udp: udp, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{}),
+		tcp: tcp, udp: udp, raw: raw, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{}),
 	}
 	t.reading.Go(t.readPackets)
 	t.reading.Go(t.acceptStreams)
@@ -63,14 +68,13 @@ func newTransport(host string, port int) (*transport, error) {
 func (t *transport) readPackets() {
 	buf := make([]byte, largestPacket)
 	for {
-		n, from, err := t.udp.ReadFromUDPAddrPort(buf)
+		n, from, err := t.raw.receive(buf)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil || n == 0:
 			continue // such as an ICMP message about a packet of ours
 		}
-		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 		p := &memberlist.Packet{Buf: bytes.Clone(buf[:n]), From: net.UDPAddrFromAddrPort(from), Timestamp: time.Now()}
 		select {
 		case t.packets <- p:
@@ -119,8 +123,11 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("address of a member: %w", err)
 	}
-	_, err = t.udp.WriteToUDPAddrPort(b, to)
-	return time.Now(), err
+	if to.Addr().Zone() != "" { // the kernel wants its number
+		_, err = t.udp.WriteToUDPAddrPort(b, to)
+		return time.Now(), err
+	}
+	return time.Now(), t.raw.send(b, to)
 }
 
 // WriteToAddress implements memberlist.NodeAwareTransport.

@@ -2,7 +2,10 @@ package members
 
 import (
 	"bytes"
+	"errors"
 	"net"
+	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,5 +94,52 @@ func TestTransportRefusesNames(t *testing.T) {
 	}
 	if _, _, err := a.FinalAdvertiseAddr("", 7946); err == nil {
 		t.Error("no address is good enough to be told others")
+	}
+}
+
+// Sockets of both families carry what is addressed to them, and say who sent it.
+func TestTransportCarriesBothFamilies(t *testing.T) {
+	for _, c := range []struct{ host, to, from string }{
+		{"127.0.0.1", "127.0.0.1", "127.0.0.1"},
+		{"::1", "::1", "::1"},
+		{"0.0.0.0", "127.0.0.1", "127.0.0.1"}, // the default: a socket of IPv6 that takes both
+		{"0.0.0.0", "::1", "::1"},
+		{"::", "::ffff:127.0.0.1", "127.0.0.1"},
+	} {
+		tr, err := newTransport(c.host, 0)
+		for try := 0; err != nil && try < 10; try++ { // another process may have the UDP port of that number
+			tr, err = newTransport(c.host, 0)
+		}
+		if err != nil {
+			t.Fatal(c.host, err)
+		}
+		defer tr.Shutdown()
+		port := tr.udp.LocalAddr().(*net.UDPAddr).Port
+		to := netip.AddrPortFrom(netip.MustParseAddr(c.to), uint16(port))
+		if _, err := tr.WriteTo([]byte("hello"), to.String()); err != nil {
+			t.Errorf("%s: %v", c.host, err)
+			continue
+		}
+		p := <-tr.PacketCh()
+		want := netip.AddrPortFrom(netip.MustParseAddr(c.from), uint16(port))
+		if got := p.From.String(); got != want.String() || string(p.Buf) != "hello" {
+			t.Errorf("%s: got %q from %s, want it from %s", c.host, p.Buf, got, want)
+		}
+	}
+}
+
+func TestTransportTellsWhatCannotBeSent(t *testing.T) {
+	a, _ := testTransport(t)
+	if _, err := a.WriteTo([]byte("x"), "[::1]:7946"); err == nil {
+		t.Error("a socket of IPv4 sent a packet to IPv6")
+	}
+	if _, err := a.WriteTo(make([]byte, largestPacket), "127.0.0.1:7946"); !errors.Is(err, syscall.EMSGSIZE) {
+		t.Errorf("a packet larger than UDP carries: %v", err)
+	}
+	if err := a.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.WriteTo([]byte("x"), "127.0.0.1:7946"); err == nil {
+		t.Error("a closed socket sent a packet")
 	}
 }
