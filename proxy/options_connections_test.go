@@ -179,9 +179,10 @@ func TestClientTimeouts(t *testing.T) {
 		})
 	}
 	files.Put(configMap("wide", "keep-alive", "0"))
-	eventually(t, "a connection carries one request", func() bool {
-		return strings.Contains(hears(t, p, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"), "Connection: close")
-	})
+	eventually(t, "the ConfigMap is read", func() bool { c := p.Table().Connections; return c != nil && c.Waits.Idle < 0 })
+	if said := hears(t, p, whole); !strings.Contains(said, "Connection: close") {
+		t.Errorf("a connection that carries one request says %q", said)
+	}
 	for _, key := range []string{"keep-alive", "client-header-timeout", "client-body-timeout", "proxy-protocol-header-timeout"} {
 		files.Put(configMap("wide", key, "1s; x"))
 		eventually(t, "what is no time is told of "+key, func() bool { return strings.Contains(fmt.Sprint(p.Table().Problems), key) })
@@ -225,6 +226,31 @@ func TestUseProxyProtocol(t *testing.T) {
 	}
 	files.Put(configMap("wide"))
 	eventually(t, "without the option a header is no request", func() bool { return strings.HasPrefix(ask(from+"443\r\n"), "HTTP/1.1 4") })
+}
+
+// Clients are counted by what the ConfigMap says, and who has nothing of it is not.
+func TestLimitConnZoneVariable(t *testing.T) {
+	files, p := startWide(t, echoing("web"), nil)
+	limited := annotated("limited", "limited.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1"})
+	passes := func(key string) bool {
+		status, _ := ask(t, bound(p, false), "limited.test", "/\nX-Api-Key: "+key)
+		return status == 200
+	}
+	files.Put(configMap("wide", "limit-conn-zone-variable", "$http_x_api_key"), limited)
+	eventually(t, "the host is served", func() bool { return passes("") })
+	eventually(t, "one key is limited", func() bool { return !passes("ann") })
+	if !passes("bob") {
+		t.Error("another key is limited with it")
+	}
+	for range 10 {
+		if !passes("") {
+			t.Error("who has no key is limited")
+		}
+	}
+	files.Put(configMap("wide", "limit-conn-zone-variable", "$binary_remote_addr"))
+	eventually(t, "the address is limited", func() bool { return !passes(fmt.Sprint(time.Now().UnixNano())) })
+	files.Put(configMap("wide", "limit-conn-zone-variable", "$nobody_knows"))
+	eventually(t, "what means nothing is told", func() bool { return strings.Contains(fmt.Sprint(p.Table().Problems), "limit-conn-zone-variable") })
 }
 
 // onceOver dials c, whatever is asked for.

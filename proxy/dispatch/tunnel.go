@@ -14,7 +14,7 @@ import (
 type held struct {
 	io.Closer
 	filters filter.Chain
-	last    exchange.Exchange // what filters know of it: Request.Client and Passed
+	last    exchange.Exchange // what filters know of it: Request.Client, Passed and Counted
 	line    *tunnelLine       // nil: none
 	once    sync.Once
 }
@@ -27,8 +27,8 @@ func (p *plan) hold(ex *exchange.Exchange) {
 		return
 	}
 	h := &held{Closer: r.Body, filters: p.filters}
-	h.last.Request.Client, h.last.Passed = ex.Request.Client, ex.Passed
-	ex.Passed = 0
+	h.last.Request.Client, h.last.Passed, h.last.Counted = ex.Request.Client, ex.Passed, ex.Counted
+	ex.Passed, ex.Counted = 0, 0
 	if log != nil {
 		h.line = &tunnelLine{plan: p, log: log, ex: ex.Copy()}
 	}

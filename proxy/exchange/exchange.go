@@ -24,6 +24,8 @@ type Exchange struct {
 	// Aside are fields that a filter keeps for the response, whoever will make it,
 	// while the request passes.
 	Aside Header
+	// Counted is what the exchange is counted under while it is under way; 0: it is not.
+	Counted uint64
 	// Inspection is what a firewall has begun to look at; nil: nobody looks.
 	Inspection Inspection
 }
@@ -155,7 +157,7 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
-	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), nil
+	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Counted, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), 0, nil
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Upstream = Upstream{Tries: e.Upstream.Tries[:0]}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go4.org/netipx"
+
 	"quayside.io/proxy/exchange"
 )
 
@@ -142,9 +144,33 @@ func keyOf(seed maphash.Seed, zone uint64, client netip.Addr) uint64 {
 	return maphash.Bytes(seed, b[:])
 }
 
+// A counter tells under what an exchange is counted.
+type counter struct {
+	seed   maphash.Seed
+	key    *Template // nil: the client's address
+	place  Place
+	exempt *netipx.IPSet
+}
+
+// of returns that in a zone; counted is false for who is not limited.
+func (c *counter) of(ex *exchange.Exchange, zone uint64) (key uint64, counted bool) {
+	client := ex.Request.Client.Addr()
+	switch {
+	case c.exempt.Contains(client):
+		return 0, false
+	case c.key == nil:
+		return keyOf(c.seed, zone, client) | 1, true
+	}
+	n := len(ex.Scratch)
+	ex.Scratch = c.key.appendField(ex.Scratch, ex, &c.place)
+	value := ex.Scratch[n:]
+	ex.Scratch = ex.Scratch[:n]
+	return maphash.Bytes(c.seed, value) ^ zone | 1, len(value) > 0
+}
+
 // limits returns a filter for each limit that is set.
 func limits(o *Limits, tools Tools) Chain {
-	exempt := setOf(o.Exempt)
+	by := &counter{seed: tools.Limiter.seed, key: o.Key, place: tools.Place, exempt: setOf(o.Exempt)}
 	refuse := func(ex *exchange.Exchange, status int) bool {
 		ex.Answer(cmp.Or(status, 503), "the client asks too much; try again later\n")
 		return false
@@ -160,8 +186,8 @@ func limits(o *Limits, tools Tools) Chain {
 		interval := per / time.Duration(n)
 		credit := interval * time.Duration(n*max(cmp.Or(o.Burst, 5), 1))
 		c = append(c, Filter{Request: func(ex *exchange.Exchange) bool {
-			client := ex.Request.Client.Addr()
-			return exempt.Contains(client) || l.allow(keyOf(l.seed, zone, client), ex.Request.Received, interval, credit) || refuse(ex, o.Status)
+			key, counted := by.of(ex, zone)
+			return !counted || l.allow(key, ex.Request.Received, interval, credit) || refuse(ex, o.Status)
 		}})
 	}
 	if n := o.Connections; n > 0 {
@@ -169,12 +195,20 @@ func limits(o *Limits, tools Tools) Chain {
 		zone := maphash.String(k.seed, "connections "+o.Zone)
 		c = append(c, Filter{
 			Request: func(ex *exchange.Exchange) bool {
-				client := ex.Request.Client.Addr()
-				return exempt.Contains(client) || k.enter(keyOf(k.seed, zone, client), n) || refuse(ex, o.ConnectionStatus)
+				key, counted := by.of(ex, zone)
+				switch {
+				case !counted:
+					return true
+				case !k.enter(key, n):
+					return refuse(ex, o.ConnectionStatus)
+				}
+				ex.Counted = key
+				return true
 			},
 			Finished: func(ex *exchange.Exchange) {
-				if client := ex.Request.Client.Addr(); !exempt.Contains(client) {
-					k.leave(keyOf(k.seed, zone, client))
+				if ex.Counted != 0 {
+					k.leave(ex.Counted)
+					ex.Counted = 0
 				}
 			},
 		})

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"quayside.io/proxy/exchange"
 )
 
 // bucket is the stupid twin of one client in a Limiter: credit flows in with time.
@@ -111,4 +113,43 @@ func TestAMillionClients(t *testing.T) {
 		t.Errorf("%d of %d have not been forgotten after a minute", n, clients/some)
 	}
 	runtime.KeepAlive(tools)
+}
+
+// What is counted under something that the client sends is given back, whatever has
+// become of that since.
+func TestCountedByAField(t *testing.T) {
+	key, err := ParseTemplate("$http_x_key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := NewTools(maphash.MakeSeed())
+	chain := Compile(&Settings{Limits: &Limits{Connections: 1, Key: key}}, Host{}, tools)
+	begin := func(key string) (*exchange.Exchange, bool) {
+		ex := &exchange.Exchange{}
+		ex.Request.Client = netip.MustParseAddrPort("192.0.2.1:1")
+		if key != "" {
+			ex.Request.Header.Set("X-Key", key)
+		}
+		return ex, chain.Request(ex)
+	}
+	first, passes := begin("a")
+	if !passes {
+		t.Fatal("the first is refused")
+	}
+	if _, passes := begin("a"); passes {
+		t.Error("a second of one key passes")
+	}
+	if _, passes := begin("b"); !passes {
+		t.Error("another key is refused")
+	}
+	for range 2 {
+		if _, passes := begin(""); !passes {
+			t.Error("who has no key is refused")
+		}
+	}
+	first.Request.Header.Set("X-Key", "c")
+	chain.Finished(first)
+	if _, passes := begin("a"); !passes {
+		t.Error("the key is not given back")
+	}
 }

@@ -112,6 +112,8 @@ type Limits struct {
 	// Zone names whose limits these are: requests to different zones are counted
 	// apart.
 	Zone string
+	// Key is what clients are counted by, nil: their address. Who has none is not limited.
+	Key *Template
 	// PerSecond and PerMinute are requests; Burst is how many times as many may come
 	// at once, 5.
 	PerSecond, PerMinute, Burst int

@@ -288,7 +288,7 @@ func (s *settings) finishLimits(r refs) *finding {
 	case l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0:
 		s.filters.Limits = nil
 	default:
-		l.Zone, l.Burst = r.zone(), orElse(l.Burst, 5)
+		l.Zone, l.Key, l.Burst = r.zone(), s.limitKey, orElse(l.Burst, 5)
 		l.Status, l.ConnectionStatus = orElse(s.limitCode, 503), orElse(s.limitConnCode, 503)
 	}
 	return nil

@@ -54,10 +54,11 @@ type settings struct {
 	rewrite        string // rewrite-target
 	allowed        string // the key that filled Access.Allow
 	tls            tlsSettings
-	unlogged       bool // enable-access-log: "false"
-	serviceAddress bool // service-upstream
-	limitCode      int  // limit-req-status-code
-	limitConnCode  int  // limit-conn-status-code
+	unlogged       bool             // enable-access-log: "false"
+	serviceAddress bool             // service-upstream
+	limitCode      int              // limit-req-status-code
+	limitConnCode  int              // limit-conn-status-code
+	limitKey       *filter.Template // limit-conn-zone-variable; nil: the address
 	compress       compressOptions
 	passthrough    passthroughOptions
 	ciphers        []uint16 // ssl-ciphers

@@ -110,6 +110,17 @@ func parseStatusOf(of func(*settings) *int) func(s *settings, value string) erro
 	}
 }
 
+// parseLimitKey reads what clients are counted by. Their address may be asked for by
+// several names.
+func parseLimitKey(s *settings, value string) (err error) {
+	value = strings.ReplaceAll(value, "$binary_remote_addr", "$remote_addr")
+	s.limitKey = nil
+	if value != "$remote_addr" && value != "$the_real_ip" {
+		s.limitKey, err = filter.ParseTemplate(value)
+	}
+	return err
+}
+
 func parseTLSCode(s *settings, value string) error {
 	code, err := strconv.Atoi(value)
 	if err != nil || !slices.Contains([]int{301, 302, 307, 308}, code) {
