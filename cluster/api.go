@@ -45,6 +45,9 @@ type APIOptions struct {
 	// SpeakerStatus narrows SpeakerStatuses to the one of a node; empty: no
 	// narrowing.
 	SpeakerStatus string
+	// LastKnown keeps what is known for the next life of the process; the zero value
+	// keeps nothing.
+	LastKnown LastKnown
 	// Optional kinds are taken as empty where they may not be read.
 	Optional []snapshot.Kind
 	// Lenient takes a kind that may not be read as empty instead of waiting
@@ -68,6 +71,7 @@ type API struct {
 	resources map[snapshot.Kind]snapshot.Resource
 	contact   *contact
 	events    *eventWriter
+	memory    *memory
 	writes    *prometheus.CounterVec
 
 	mu     sync.Mutex
@@ -122,8 +126,12 @@ func NewAPI(opts APIOptions) (*API, error) {
 	}
 	a.contact = newContact(a.Source, opts, clients.config.Host, all)
 	a.events = newEventWriter(a)
+	a.memory = newMemory(a)
 	if opts.Registerer != nil {
 		opts.Registerer.MustRegister(a.writes, a.events.dropped)
+		if opts.LastKnown.File != "" {
+			opts.Registerer.MustRegister(a.memory.written)
+		}
 	}
 	return a, nil
 }
@@ -138,6 +146,7 @@ func (a *API) Run(ctx context.Context) error {
 	g.Go(func() error { a.events.run(ctx); return nil })
 	g.Go(func() error { a.clearDoubts(ctx); return nil })
 	g.Go(func() error { a.watchReferenced(ctx); return nil })
+	g.Go(func() error { a.memory.run(ctx); return nil })
 	for _, kind := range a.opts.Kinds {
 		if !a.references.follows(kind) {
 			g.Go(func() error { a.reflect(ctx, scope{kind: kind}); return nil })

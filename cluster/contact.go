@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -93,6 +94,13 @@ func (c *contact) giveUp(s scope) {
 	if c.state[s] == Forbidden {
 		c.source.note(true, func(l *ledger) { l.settle(s) })
 	}
+}
+
+// isLost reports whether anything can be out of date.
+func (c *contact) isLost() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(slices.Collect(maps.Values(c.state)), Unreachable)
 }
 
 // forget drops what is known of a scope that is no longer read.

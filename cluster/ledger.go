@@ -40,6 +40,8 @@ type ledger struct {
 	swept      time.Time
 	faults     map[string][]snapshot.Problem // by who reports them
 	waiting    map[snapshot.Kind]bool        // kinds not yet seen in full
+	recalled   map[scope]bool                // known from a former life only
+	alone      bool                          // nothing was heard in this life
 	now        func() time.Time
 }
 
@@ -52,6 +54,7 @@ func newLedger(waitFor []snapshot.Kind) *ledger {
 		seen:       map[scope]bool{},
 		faults:     map[string][]snapshot.Problem{},
 		waiting:    map[snapshot.Kind]bool{},
+		recalled:   map[scope]bool{},
 		now:        time.Now,
 	}
 	for _, k := range waitFor {
@@ -119,6 +122,7 @@ func (l *ledger) remove(kind snapshot.Kind, key snapshot.Key, version string) {
 // replace enters the whole of a scope as it was at version: what is missing from
 // objects was deleted, unless it is known to be newer than the list.
 func (l *ledger) replace(s scope, objects []snapshot.Object, version string) {
+	l.forget(s)
 	delete(l.listed, s) // it has no say about a later list
 	listed := make(map[snapshot.Key]bool, len(objects))
 	news := make([]snapshot.Object, 0, len(objects))

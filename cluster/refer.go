@@ -49,6 +49,25 @@ func (r *references) want(kind snapshot.Kind, scopes map[scope]bool) {
 	wake(r.news)
 }
 
+// adopt wants what a former life of this process wanted, of the kinds of which this
+// one has not said anything yet.
+func (r *references) adopt(scopes []scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	adopted := map[snapshot.Kind]map[scope]bool{}
+	for _, s := range scopes {
+		if _, said := r.wanted[s.kind]; said || !r.follows(s.kind) {
+			continue
+		}
+		if adopted[s.kind] == nil {
+			adopted[s.kind] = map[scope]bool{}
+		}
+		adopted[s.kind][s] = true
+	}
+	maps.Copy(r.wanted, adopted)
+	wake(r.news)
+}
+
 // all returns every scope that is wanted now.
 func (r *references) all() map[scope]bool {
 	r.mu.Lock()

@@ -62,6 +62,7 @@ type awaited struct {
 
 // settle says that s need not be waited for any more.
 func (l *ledger) settle(s scope) {
+	l.forget(s)
 	if !s.narrowed() {
 		delete(l.waiting, s.kind)
 	}
@@ -79,7 +80,7 @@ func (l *ledger) await(a awaited) { l.awaited = append(l.awaited, a) }
 // met takes out and returns who need not wait any longer.
 func (l *ledger) met() (all []awaited) {
 	l.awaited = slices.DeleteFunc(l.awaited, func(a awaited) bool {
-		maps.DeleteFunc(a.scopes, func(s scope, _ bool) bool { return l.seen[s] })
+		maps.DeleteFunc(a.scopes, func(s scope, _ bool) bool { return l.seen[s] || l.alone })
 		if len(a.scopes) == 0 {
 			all = append(all, a)
 		}
@@ -93,6 +94,7 @@ func (l *ledger) met() (all []awaited) {
 func (l *ledger) drop(s scope, keep func(snapshot.Key) bool) {
 	delete(l.listed, s)
 	delete(l.seen, s)
+	delete(l.recalled, s)
 	l.cluster = l.cluster.WithoutReach(s.kind, snapshot.Key{Namespace: s.namespace, Name: s.name})
 	var gone []snapshot.Key
 	for o := range l.cluster.Objects(s.kind) {

@@ -108,13 +108,15 @@ func (e *env) proxyCommand() *cobra.Command {
 	var f proxyFlags
 	var access accessFlag
 	var admin adminFlags
+	var lastKnown lastKnownFlags
 	c := &cobra.Command{
 		Use: "proxy", Short: "Serve Ingresses: the HTTP data plane", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f, access, admin) },
+		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f, access, admin, lastKnown) },
 	}
 	f.add(c.Flags(), detailMinimal)
 	access.add(c.Flags())
 	admin.add(c.Flags())
+	lastKnown.add(c.Flags())
 	return c
 }
 
@@ -122,8 +124,9 @@ func (e *env) proxyCommand() *cobra.Command {
 // Ingresses name: until the controller has heard of it and granted it.
 const grantPatience = 10 * time.Second
 
-func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, admin adminFlags) error {
-	if err := cmp.Or(access.check(), admin.check()); err != nil {
+func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, admin adminFlags, known lastKnownFlags) error {
+	lastKnown, err := known.options()
+	if err := cmp.Or(err, access.check(), admin.check()); err != nil {
 		return err
 	}
 	patience := grantPatience
@@ -140,6 +143,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, adm
 		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap}, ByName: access.byName(f.namespace), Patience: patience,
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
+		LastKnown:     lastKnown,
 	})
 	if err != nil {
 		return err

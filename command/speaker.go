@@ -21,11 +21,13 @@ type speakerFlags struct {
 	ignoreExcludeLB        bool
 	externalIPs            bool
 	handOverOnCordon       bool
+	lastKnown              lastKnownFlags
 	admin                  adminFlags
 }
 
 func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	f.admin.add(flags)
+	f.lastKnown.add(flags)
 	addNamespace(flags, &f.namespace)
 	addNodeName(flags, &f.nodeName, "node that this speaker speaks for")
 	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)

@@ -18,13 +18,17 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	if err := f.admin.check(); err != nil {
 		return err
 	}
+	lastKnown, err := f.lastKnown.options()
+	if err != nil {
+		return err
+	}
 	p, err := e.process()
 	if err != nil {
 		return err
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "speaker", Log: p.log, Registerer: p.registry, Kinds: speaker.Kinds(),
-		Referenced: []snapshot.Kind{snapshot.Secret},
+		Referenced: []snapshot.Kind{snapshot.Secret}, LastKnown: lastKnown,
 	})
 	if err != nil {
 		return err
@@ -33,7 +37,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
 		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
 		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon,
-		Namespace: f.namespace, BGPListen: f.bgpListen,
+		Namespace: f.namespace, BGPListen: f.bgpListen, SigningKey: f.lastKnown.signingKey(p.log),
 		Log: p.component("speaker"), Registerer: p.registry,
 	})
 	if err != nil {

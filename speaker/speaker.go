@@ -2,6 +2,7 @@ package speaker
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,8 @@ type Options struct {
 	MembersBind    string
 	MembersKeyFile string
 	Profile        string
+	// SigningKey is an ed25519 key to sign gossip with; nil: a new one.
+	SigningKey ed25519.PrivateKey
 	// Solitary is a speaker that is the only one and meets nobody.
 	Solitary bool
 	// IgnoreExcludeLB lets nodes announce that are labelled
@@ -108,7 +111,7 @@ func New(opts Options) (*Speaker, error) {
 	}
 	if !opts.Solitary {
 		m, err := members.New(members.Options{
-			NodeName: opts.NodeName, Bind: opts.MembersBind, KeyFile: opts.MembersKeyFile, Profile: opts.Profile,
+			NodeName: opts.NodeName, Bind: opts.MembersBind, KeyFile: opts.MembersKeyFile, Profile: opts.Profile, SigningKey: opts.SigningKey,
 			Log: opts.Log, Registerer: opts.Registerer,
 		})
 		if err != nil {

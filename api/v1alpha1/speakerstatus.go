@@ -48,8 +48,8 @@ type SpeakerStatusStatus struct {
 	// +optional
 	Members SpeakerMembers `json:"members,omitempty"`
 	// GossipKey is the ed25519 public key (RFC 8032) in base64 with which this speaker
-	// signs what it tells the others. It is another one after each start; without it,
-	// they believe what is not signed.
+	// signs what it tells the others. It is another one after each start of its pod;
+	// without it, they believe what is not signed.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]{43}=$`

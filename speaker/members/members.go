@@ -2,6 +2,7 @@ package members
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,8 @@ type Options struct {
 	Bind    string
 	KeyFile string
 	Profile string // "default", "fast" or "wan"
+	// SigningKey is what this node signs with, of ed25519; nil: a new key.
+	SigningKey ed25519.PrivateKey
 	// Grace is how long to wait for peers before acting alone; zero: 3 s.
 	Grace      time.Duration
 	Log        *slog.Logger
@@ -116,6 +119,9 @@ func New(opts Options) (*Members, error) {
 		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
 		state: newState(opts.NodeName), trust: newTrust(), alive: map[string]struct{}{opts.NodeName: {}},
 		lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
+	}
+	if opts.SigningKey != nil {
+		m.state.key = opts.SigningKey
 	}
 	if opts.Grace == 0 {
 		m.opts.Grace = 3 * time.Second

@@ -47,10 +47,12 @@ func TestProcesses(t *testing.T) {
 			Args: []string{
 				"speaker", "--namespace=quayside-system", "--admin=:7474", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--kube-proxy-metrics=localhost:10249",
+				"--last-known=/run/quayside", "--last-known-max-age=24h",
 			},
 			Env:          []string{"NODE_NAME=n1"},
 			Capabilities: []corev1.Capability{"NET_RAW"}, NoNewPrivileges: true, ReadOnlyRoot: true, HostNetwork: true,
-			Mounts: []SecretMount{{Secret: "quayside-members", Path: "/etc/quayside/members", Optional: true}},
+			Mounts:  []SecretMount{{Secret: "quayside-members", Path: "/etc/quayside/members", Optional: true}},
+			Scratch: []string{"/run/quayside"},
 		},
 		"proxy": {
 			Args: []string{
@@ -58,11 +60,11 @@ func TestProcesses(t *testing.T) {
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
 				"--enable-ssl-passthrough=true", "--disable-svc-external-name=false",
 				"--secret-access=Namespaced", "--error-detail=Minimal", "--access-log=upstreaminfo",
-				"--body-files=/var/lib/quayside", "--body-files-size=1Gi", "--grace-period=290s",
+				"--body-files=/var/lib/quayside", "--body-files-size=1Gi", "--grace-period=290s", "--last-known=/run/quayside", "--last-known-max-age=24h",
 			},
 			Env: []string{"NODE_NAME=n1"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
-			Scratch: []string{"/var/lib/quayside"},
+			Scratch: []string{"/var/lib/quayside", "/run/quayside"},
 		},
 	}
 	if len(all) != len(want) {
@@ -159,7 +161,7 @@ func TestBodyFiles(t *testing.T) {
 	limit := func(text string) string {
 		w := workloads(t, text)["proxy"]
 		for _, volume := range w.Template.Spec.Volumes {
-			if volume.EmptyDir != nil {
+			if volume.Name == "bodies" {
 				return volume.EmptyDir.SizeLimit.String()
 			}
 		}
@@ -172,7 +174,8 @@ func TestBodyFiles(t *testing.T) {
 		`{proxy: {bodyFiles: {volume: {emptyDir: {medium: Memory, sizeLimit: 2Gi}}}}}`: {"2Gi", "--body-files-size=1Gi", "/var/lib/quayside"},
 	} {
 		p := start(t, workloads(t, text)["proxy"])
-		if got := strings.Join(p.Scratch, " "); got != want.dir || limit(text) != want.limit || !slices.Contains(p.Args, want.arg) ||
+		scratch := slices.DeleteFunc(p.Scratch, func(dir string) bool { return dir == "/run/quayside" })
+		if got := strings.Join(scratch, " "); got != want.dir || limit(text) != want.limit || !slices.Contains(p.Args, want.arg) ||
 			slices.Contains(p.Args, "--body-files="+want.dir) != (want.dir != "") {
 			t.Errorf("%s: folder %q of %s, args %q", text, got, limit(text), p.Args)
 		}
@@ -244,5 +247,33 @@ func TestPort(t *testing.T) {
 	}
 	if _, err := Port(pod, "http"); err == nil {
 		t.Error("the speaker has no port named http")
+	}
+}
+
+// TestLastKnown: what a speaker or proxy knew outlives its container in memory of its
+// own, unless it is turned off; the controller, which only writes, keeps nothing.
+func TestLastKnown(t *testing.T) {
+	for text, want := range map[string]string{``: "256Mi 24h", `{lastKnown: {size: 1Gi, maxAge: 6h}}`: "1Gi 6h", `{lastKnown: {enabled: false}}`: ""} {
+		for component, w := range workloads(t, text) {
+			want := want
+			if component == "controller" {
+				want = ""
+			}
+			got := ""
+			for _, v := range w.Template.Spec.Volumes {
+				if v.Name == "last-known" && v.EmptyDir.Medium == corev1.StorageMediumMemory {
+					got = v.EmptyDir.SizeLimit.String()
+				}
+			}
+			p := start(t, w)
+			for _, arg := range p.Args {
+				if age, ok := strings.CutPrefix(arg, "--last-known-max-age="); ok {
+					got += " " + age
+				}
+			}
+			if kept := slices.Contains(p.Args, "--last-known=/run/quayside") && slices.Contains(p.Scratch, "/run/quayside"); got != want || kept != (want != "") {
+				t.Errorf("%s: %s keeps %q, args %q", text, component, got, p.Args)
+			}
+		}
 	}
 }

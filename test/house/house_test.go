@@ -49,6 +49,7 @@ func floors() map[string]int {
 		"proxy/accesslog":      1,
 		"proxy/frame":          2,
 		"cluster/manifest":     2,
+		"cluster/lastknown":    2,
 		"controller/assign":    2,
 		"speaker/due":          0,
 		"speaker/announce":     2,
@@ -61,6 +62,7 @@ func floors() map[string]int {
 		"command/explain":      2,
 		"command/migrate":      2,
 		"cluster":              3,
+		"cluster/privatefile":  3,
 		"speaker/l2":           3,
 		"speaker/bfd":          3,
 		"speaker/bgp":          3,
@@ -94,6 +96,7 @@ func floors() map[string]int {
 func sideways() map[string]string {
 	return map[string]string{
 		"cluster/ingressclass -> cluster/snapshot": "the classes of a snapshot are judged",
+		"cluster -> cluster/privatefile":           "what is known is kept in such a file",
 		"proxy/upstream -> proxy/streams":          "a part of upstream that nobody else imports",
 		"proxy/names -> proxy/refresh":             "the loop that asks again",
 		"proxy/stapler -> proxy/refresh":           "the loop that asks again",

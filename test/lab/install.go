@@ -215,11 +215,17 @@ func (c *core) runPod(ctx context.Context, in *installation, m *machine, object 
 	}
 	spec := in.spec(p, object, process)
 	tokens := filepath.Join(p.dir, "token")
+	started := false
 	p.command = func(ctx context.Context) (*sandbox.Spec, error) {
-		if err := p.writeToken(ctx, object.Spec.ServiceAccountName, tokens); err != nil {
+		err := p.writeToken(ctx, object.Spec.ServiceAccountName, tokens)
+		if err == nil {
+			err = p.refresh(ctx)
+		}
+		if err != nil && !started {
 			return nil, err
 		}
-		return spec, p.refresh(ctx)
+		started = true // a kubelet starts a container again with the volumes that are there
+		return spec, nil
 	}
 	spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: tokens, To: tokenPath})
 	for i, mount := range process.Mounts {
@@ -230,8 +236,12 @@ func (c *core) runPod(ctx context.Context, in *installation, m *machine, object 
 		p.volumes = append(p.volumes, volume{secret: mount.Secret, dir: dir, optional: mount.Optional})
 		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: dir, To: mount.Path})
 	}
-	for _, dir := range process.Scratch {
-		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{To: dir, Writable: true})
+	for i, to := range process.Scratch { // as an emptyDir they outlive the process
+		dir := filepath.Join(p.dir, fmt.Sprintf("scratch%d", i))
+		if err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o777)); err != nil {
+			return nil, fmt.Errorf("lab: %w", err)
+		}
+		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: dir, To: to, Writable: true})
 	}
 	p.startKubelet()
 	return p, nil

@@ -99,6 +99,14 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 - --log-format={{ $root.Values.log.format }}
 {{- end }}
 
+{{- /* Flags of a component that works with what it knew before while the API server is away. */}}
+{{- define "quayside.container.lastKnownArgs" -}}
+{{- if .Values.lastKnown.enabled }}
+- --last-known=/run/quayside
+- --last-known-max-age={{ .Values.lastKnown.maxAge }}
+{{- end }}
+{{- end }}
+
 {{- /* Further flags and environment of a component, its resources and probes. */}}
 {{- define "quayside.container.extraArgs" -}}
 {{- range . }}
@@ -166,6 +174,9 @@ readinessProbe:
 {{- /* The firewall insists on a folder for temporary files, though it writes none. */}}
 {{- $mounts = append $mounts (dict "name" "firewall" "mountPath" "/tmp") }}
 {{- end }}
+{{- if and $root.Values.lastKnown.enabled (has (index . 1) (list "speaker" "proxy")) }}
+{{- $mounts = append $mounts (dict "name" "last-known" "mountPath" "/run/quayside") }}
+{{- end }}
 {{- with concat $mounts (index $root.Values (index . 1)).extraVolumeMounts }}
 volumeMounts:
 {{- toYaml . | nindent 0 }}
@@ -189,6 +200,10 @@ volumeMounts:
 {{- end }}
 {{- if and (eq (index . 1) "proxy") $root.Values.proxy.modsecurity }}
 {{- $volumes = append $volumes (dict "name" "firewall" "emptyDir" (dict "medium" "Memory" "sizeLimit" "1Mi")) }}
+{{- end }}
+{{- if and $root.Values.lastKnown.enabled (has (index . 1) (list "speaker" "proxy")) }}
+{{- /* Secrets are in it, so it is memory, as their own volumes are. */}}
+{{- $volumes = append $volumes (dict "name" "last-known" "emptyDir" (dict "medium" "Memory" "sizeLimit" $root.Values.lastKnown.size)) }}
 {{- end }}
 {{- with concat $volumes (index $root.Values (index . 1)).extraVolumes }}
 volumes:

@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/cluster/lastknown"
+	"quayside.io/cluster/snapshot"
+)
+
+// remembering is an API behind a server that does not answer, with a memory.
+func remembering(t *testing.T, file string, change ...func(*APIOptions)) *API {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	const text = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: c, context: {cluster: c}}]}"
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options := APIOptions{
+		Kubeconfig: kubeconfig, Log: slog.New(slog.DiscardHandler), LastKnown: LastKnown{File: file, MaxAge: time.Hour},
+		Kinds: []snapshot.Kind{snapshot.Service, snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret},
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	api, err := NewAPI(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.memory.wait = 0
+	return api
+}
+
+// tls is the Secret of these tests.
+func tls() snapshot.Key { return snapshot.Key{Namespace: "ns", Name: "tls"} }
+
+// written is a file of a process that saw a Service and a Secret.
+func written(t *testing.T, at time.Time) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "cluster")
+	api := remembering(t, file)
+	ctx, stop := context.WithCancel(t.Context())
+	go api.loop(ctx)
+	defer func() { stop(); <-api.stopped }()
+	write := func() {
+		t.Helper()
+		if err := api.memory.write(ctx, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write() // nothing is known in full yet
+	if _, err := os.Stat(file); err == nil {
+		t.Fatal("what is known in part is written")
+	}
+	if err := api.tell(ctx, func(l *ledger) {
+		l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "700")}, "701")
+		l.replace(scope{snapshot.Secret, "ns", "tls"}, []snapshot.Object{secret("ns", "tls", "702")}, "703")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	return file
+}
+
+// A process whose server does not answer works with what it knew in its former life,
+// Secrets included, and waits for nothing that nobody can tell it.
+func TestAProcessRecallsWhatItKnew(t *testing.T) {
+	api := remembering(t, written(t, time.Now()))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- api.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	<-api.Synced()
+	c := api.Snapshot()
+	if _, ok := c.Services.Get(snapshot.Key{Namespace: "ns", Name: "a"}); !ok {
+		t.Error("the Service is forgotten")
+	}
+	if _, ok := c.Secrets.Get(tls()); !ok {
+		t.Error("the Secret is forgotten")
+	}
+	other := snapshot.Key{Namespace: "ns", Name: "other"}
+	if !c.Reach(snapshot.Secret).Covers(tls()) || c.Reach(snapshot.Secret).Covers(other) || !c.Reach(snapshot.Service).Covers(other) {
+		t.Error("what was known to be missing, and what was not, is forgotten")
+	}
+	<-api.Refer(snapshot.Secret, []snapshot.Key{tls(), other})
+	if _, ok := api.Snapshot().Secrets.Get(tls()); !ok {
+		t.Error("the Secret is gone once it is referred to")
+	}
+}
+
+// Only what is whole, young and one's own is used.
+func TestAFileThatMayNotBeUsed(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		at     time.Time
+		change func(*APIOptions)
+		spoil  func(file string) error
+		want   string
+	}{
+		"good":               {at: now.Add(-50 * time.Minute)},
+		"old":                {at: now.Add(-61 * time.Minute), want: "old, more than"},
+		"of tomorrow":        {at: now.Add(2 * time.Minute), want: "to come"},
+		"of another process": {at: now, change: func(o *APIOptions) { o.Component = "proxy" }, want: "another cluster"},
+		"of another view":    {at: now, change: func(o *APIOptions) { o.WatchNamespace = "ns" }, want: "another cluster"},
+		"cut":                {at: now, spoil: func(f string) error { return os.Truncate(f, 100) }, want: "checksum"},
+		"open to others":     {at: now, spoil: func(f string) error { return os.Chmod(f, 0o644) }, want: "open to others"},
+		"missing":            {at: now, spoil: os.Remove, want: fs.ErrNotExist.Error()},
+	} {
+		file := written(t, tt.at)
+		if tt.spoil != nil {
+			if err := tt.spoil(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.change == nil {
+			tt.change = func(*APIOptions) {}
+		}
+		known, err := remembering(t, file, tt.change).memory.read(now)
+		if tt.want == "" && (err != nil || len(known.Objects) != 2) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if tt.want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "no such file or directory", fs.ErrNotExist.Error()), tt.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// What was recalled yields to all that a server says, whatever versions it counts, and
+// is written by nobody as if it were known.
+func TestAServerHasTheLastWord(t *testing.T) {
+	l := newLedger([]snapshot.Kind{snapshot.Service, snapshot.Node})
+	all := scope{kind: snapshot.Service}
+	l.recall(&lastknown.Known{
+		Parts:   []lastknown.Part{{Kind: snapshot.Service, Whole: true}, {Kind: snapshot.Secret, Key: tls(), Whole: true}, {Kind: snapshot.Node}},
+		Objects: []snapshot.Object{service("gone", "900"), service("stays", "900"), secret("ns", "tls", "900"), secret("ns", "nobody's", "900")},
+	})
+	if versionOf(l, "gone") == "" || l.cluster.Secrets.Len() != 1 {
+		t.Fatalf("recalled %q, %d Secrets", versionOf(l, "gone"), l.cluster.Secrets.Len())
+	}
+	if len(l.waiting) != 0 || !l.cluster.Reach(snapshot.Service).Covers(snapshot.Key{}) || l.cluster.Reach(snapshot.Node).Covers(snapshot.Key{}) {
+		t.Fatalf("waiting for %v", l.waiting)
+	}
+	// The server was restored from a backup: its versions are lower.
+	l.replace(all, []snapshot.Object{service("stays", "5"), service("new", "6")}, "7")
+	for name, want := range map[string]string{"gone": "", "stays": "5", "new": "6"} {
+		if got := versionOf(l, name); got != want {
+			t.Errorf("%s has version %q, want %q", name, got, want)
+		}
+	}
+	if len(l.recalled) != 2 || l.cluster.Secrets.Len() != 1 {
+		t.Errorf("%v is still recalled only", l.recalled)
+	}
+	l.settle(scope{snapshot.Secret, "ns", "tls"}) // it may not be read any more
+	if l.cluster.Secrets.Len() != 0 {
+		t.Error("a Secret that may not be read is still used")
+	}
+	l.drop(scope{kind: snapshot.Node}, func(snapshot.Key) bool { return false })
+	if len(l.recalled) != 0 {
+		t.Errorf("%v is waited for", l.recalled)
+	}
+}
+
+// What a server has said in this life is not overruled by the life before.
+func TestNothingHeardIsRecalled(t *testing.T) {
+	l := newLedger(nil)
+	l.replace(scope{kind: snapshot.Service}, nil, "7")
+	l.recall(&lastknown.Known{Parts: []lastknown.Part{{Kind: snapshot.Service, Whole: true}}, Objects: []snapshot.Object{service("gone", "3")}})
+	if v := versionOf(l, "gone"); v != "" || l.alone || len(l.recalled) != 0 {
+		t.Errorf("recalled %q", v)
+	}
+}
