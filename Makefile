@@ -41,9 +41,10 @@ cross: ## the binary for every platform that is released, in bin; minutes
 	out=bin/quayside-$$1-$$2$${3:+v$$3}; test $$1 != windows || out=$$out.exe; echo $$out; \
 	CGO_ENABLED=0 GOOS=$$1 GOARCH=$$2 GOARM=$$3 $(GO) build $(BUILD_FLAGS) -o $$out . || exit 1; done
 
-generate: ## deepcopy code and CRDs from api, the page of options from proxy/route
+generate: ## deepcopy code and CRDs from api, the pages of options and of metrics
 	$(GO) tool controller-gen object paths=./api/... crd paths=./api/... output:crd:dir=charts/quayside/crds
 	CGO_ENABLED=0 $(GO) test -count=1 -run '^TestPageOfOptions$$' ./proxy/route -write-page
+	CGO_ENABLED=0 $(GO) test -count=1 -run '^TestPageOfMetrics$$' ./command -write-page
 
 image: build ## the OCI image in bin/image, without a container engine
 	$(GO) run ./test/image/build -binary quayside -out bin/image

@@ -72,10 +72,14 @@ func (e *env) process() (*process, error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_build_info", Help: "Always 1; the version is a label."}, []string{"version"})
-	build.WithLabelValues(e.version).Set(1)
-	registry.MustRegister(build)
+	registry.MustRegister(buildInfo(e.version))
 	return &process{log, registry, admin.New(e.admin, registry, log)}, nil
+}
+
+func buildInfo(version string) prometheus.Collector {
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_build_info", Help: "Always 1; the version is a label."}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	return build
 }
 
 // component returns the logger of one part of the process.
