@@ -4,7 +4,8 @@
 // of endpoints behind one port, with the Policy by which requests are spread
 // over it. Picker takes endpoints in turn, by load, by a hash or by a Session.
 // Health is what this proxy has seen of one endpoint: it leaves the turn after
-// failed connections and is asked back with one request at a time.
+// failed connections, and is asked back with one request at a time, or by its health
+// checks, and then comes back by them.
 //
 // The package is pure: it opens nothing, reads no clock and draws no random
 // number; those are arguments. What holds:

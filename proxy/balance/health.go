@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -27,6 +28,9 @@ type Health struct {
 	broken atomic.Int32 // connections lost without an answer, in a row
 	sick   atomic.Bool  // ejected for those, though it takes connections
 
+	unwell  atomic.Bool // by its health checks, which alone put it back in turn
+	checked int         // results in a row: successes, or below 0 failures
+
 	load
 }
 
@@ -37,6 +41,9 @@ func (h *Health) Admit(now time.Time) bool {
 	until := h.until.Load()
 	if until == inTurn {
 		return true
+	}
+	if h.unwell.Load() {
+		return false
 	}
 	at := now.UnixNano()
 	if at < until || !h.until.CompareAndSwap(until, at+int64(ejectFor)) {
@@ -50,6 +57,34 @@ func (h *Health) Admit(now time.Time) bool {
 // admission.
 func (h *Health) Ejected() bool { return h.until.Load() != inTurn }
 
+// doubted reports whether the endpoint is out of turn for another reason than that it
+// takes no connections. Where many are, the fault is hardly theirs.
+func (h *Health) doubted() bool { return h.sick.Load() || h.unwell.Load() }
+
+// Checked takes the result of a health check and reports whether it puts the endpoint
+// out of turn, or back. One goroutine at a time may call it.
+func (h *Health) Checked(well bool, c HealthCheck) (changed bool) {
+	if well {
+		h.checked = max(h.checked, 0) + 1
+	} else {
+		h.checked = min(h.checked, 0) - 1
+	}
+	was := h.unwell.Load()
+	switch {
+	case !was && h.checked <= -c.Failures:
+		h.unwell.Store(true)
+		fallthrough
+	case was && !well: // again: an answer that was on its way may have put it back
+		h.until.Store(math.MaxInt64)
+	case was && h.checked >= c.Successes:
+		h.unwell.Store(false)
+		h.failures.Store(0)
+		h.broken.Store(0)
+		h.restore()
+	}
+	return was != h.unwell.Load()
+}
+
 // Succeeded puts the endpoint back in turn.
 func (h *Health) Succeeded() {
 	// Loads first: on the path of every request a store would make the cores
@@ -57,7 +92,7 @@ func (h *Health) Succeeded() {
 	if h.failures.Load() != 0 {
 		h.failures.Store(0)
 	}
-	if h.until.Load() != inTurn && !h.sick.Load() {
+	if h.until.Load() != inTurn && !h.doubted() {
 		h.restore()
 	}
 }
@@ -74,7 +109,7 @@ func (h *Health) Answered() {
 	if h.broken.Load() != 0 {
 		h.broken.Store(0)
 	}
-	if h.until.Load() != inTurn {
+	if h.until.Load() != inTurn && !h.unwell.Load() {
 		h.failures.Store(0)
 		h.restore()
 	}

@@ -94,7 +94,7 @@ type pick struct {
 // request a probe of an ejected one, so only ask about what will be taken.
 func (q *pick) usable(i int) bool {
 	h := q.set.Endpoints[i].Health
-	return !slices.Contains(q.tried, i) && !h.full(q.plan.limit()) && (h.Admit(q.now) || h.sick.Load() && q.set.panics())
+	return !slices.Contains(q.tried, i) && !h.full(q.plan.limit()) && (h.Admit(q.now) || h.doubted() && q.set.panics())
 }
 
 func (q *pick) tag(ses *Session) int {

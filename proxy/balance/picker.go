@@ -33,7 +33,7 @@ func (p *Picker) Next(s *Set, now time.Time, tried []int) int {
 		if slices.Contains(tried, i) {
 			continue
 		}
-		if h := s.Endpoints[i].Health; h.Admit(now) || h.sick.Load() && s.panics() {
+		if h := s.Endpoints[i].Health; h.Admit(now) || h.doubted() && s.panics() {
 			return i
 		}
 	}

@@ -33,10 +33,27 @@ func (p Policy) Check() error {
 	if p.Subset < 0 || p.Subset > MaxSubset {
 		return fmt.Errorf("a subset of %d endpoints: at most %d are possible", p.Subset, MaxSubset)
 	}
+	if err := p.HealthCheck.check(); err != nil {
+		return err
+	}
 	if p.MaxRequests < 0 || p.SlowStart < 0 {
 		return errors.New("limits and times cannot be negative")
 	}
 	return p.Cookie.check()
+}
+
+func (c *HealthCheck) check() error {
+	switch {
+	case c.Path == "" && *c != (HealthCheck{}):
+		return errors.New("a health check has no path")
+	case c.Path == "":
+		return nil
+	case c.Path[0] != '/' || strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fmt.Errorf("%q is no path that can be asked for", c.Path)
+	case c.Interval <= 0 || c.Timeout <= 0 || c.Failures < 1 || c.Successes < 1:
+		return errors.New("a health check takes time, and its results count from 1")
+	}
+	return nil
 }
 
 func (c *Cookie) check() error {
@@ -68,11 +85,12 @@ func (s *Set) Arrange(p Policy, secret []byte) *Set { return s.arrange(p, false,
 func (s *Set) arrange(p Policy, byClient bool, secret []byte) *Set {
 	n := *s
 	n.plan = nil
-	if p == (Policy{}) && !byClient {
-		return &n
-	}
 	if p.Check() != nil {
 		p = Policy{} // a table that was not checked; to serve is better than to panic
+	}
+	p.HealthCheck = HealthCheck{} // is for others to do
+	if p == (Policy{}) && !byClient {
+		return &n
 	}
 	pl := &plan{policy: p, byClient: byClient, secret: sha256.Sum256(append([]byte("quayside balance\x00"), secret...))}
 	pl.key, _ = ParseHashKey(p.HashBy)

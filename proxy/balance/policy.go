@@ -7,7 +7,7 @@ type Algorithm uint8
 
 // The algorithms. Those that draw lots draw them from a Picker's own sequence.
 const (
-	// RoundRobin takes endpoints in turn, by weight.
+	// RoundRobin takes endpoints in turn.
 	RoundRobin Algorithm = iota
 	// LeastRequests draws two endpoints and takes the one with fewer requests
 	// under way (the power of two choices).
@@ -49,6 +49,20 @@ type Policy struct {
 	// MaxRequests is how many requests one endpoint has under way at most; with
 	// all endpoints there, a request is refused at once. 0 is without limit.
 	MaxRequests int
+	// HealthCheck asks endpoints whether they are well, beside what Kubernetes says.
+	HealthCheck HealthCheck
+}
+
+// HealthCheck is how endpoints are asked whether they are well. One that is not is left
+// out of turn, unless more than half are not. The zero value asks nobody.
+type HealthCheck struct {
+	// Path is asked for by GET; a status from 200 to 399 is well. Empty: nobody is asked.
+	Path string
+	// Interval lies between two checks. Timeout bounds one as a whole.
+	Interval, Timeout time.Duration
+	// Failures in a row put an endpoint out of turn, and Successes in a row back. Both
+	// are at least 1.
+	Failures, Successes int
 }
 
 // MaxSubset is the largest Policy.Subset.

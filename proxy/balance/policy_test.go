@@ -334,3 +334,63 @@ func BenchmarkPickHash(b *testing.B) {
 		})
 	}
 }
+
+// Checks put an endpoint out of turn, and they alone put it back, after as many in a row
+// as they want.
+func TestHealthChecks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := balance.HealthCheck{Failures: rapid.IntRange(1, 4).Draw(t, "failures"), Successes: rapid.IntRange(1, 4).Draw(t, "successes")}
+		var h balance.Health
+		now, out, row, last := epoch, false, 0, true
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now = now.Add(time.Minute) // whatever else ejects is over
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				h.Answered()
+			case 1:
+				h.Succeeded()
+			case 2:
+				h.Broke(now)
+				h.Answered() // so that it is sick for its checks only
+			default:
+				well := rapid.Bool().Draw(t, "well")
+				if row++; well != last {
+					row = 1
+				}
+				last = well
+				changed := !out && !well && row >= c.Failures || out && well && row >= c.Successes
+				if h.Checked(well, c) != changed {
+					t.Fatalf("%d checks with the result %v: it was out: %v, and changes: %v", row, well, out, !changed)
+				}
+				out = out != changed
+			}
+			if h.Ejected() != out || h.Admit(now) == out {
+				t.Fatalf("it is out of turn: %v, want %v", h.Ejected(), out)
+			}
+		}
+	})
+}
+
+// Endpoints that fail their checks get nothing while others are well, and as much as
+// others where most fail.
+func TestPickWithHealthChecks(t *testing.T) {
+	for _, policy := range []balance.Policy{{}, {Algorithm: balance.LeastRequests}, byURI, {Cookie: balance.Cookie{Name: "s"}}} {
+		for failing, want := range map[int]int{0: 5, 2: 3, 3: 5, 5: 5} {
+			s := arranged(5, policy)
+			for i := range failing {
+				s.Endpoints[i].Health.Checked(false, balance.HealthCheck{Failures: 1, Successes: 1})
+			}
+			var p balance.Picker
+			seen := map[netip.AddrPort]bool{}
+			for k := range 300 {
+				ses := s.Session(get(fmt.Sprint("/", k)), uint64(k))
+				if i := p.Pick(s, epoch, &ses, nil); i >= 0 {
+					seen[s.Endpoints[i].Addr] = true
+				}
+			}
+			if len(seen) != want {
+				t.Errorf("%s with %d of 5 failing: %d are asked, want %d", policy.Algorithm, failing, len(seen), want)
+			}
+		}
+	}
+}

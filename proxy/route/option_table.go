@@ -15,7 +15,7 @@ import (
 // `quayside migrate` too, reads it here.
 func optionTable() []option {
 	table := slices.Concat(guards(), firewalls(), externalAuth(), clientCerts(), mirrors(), tlsOptions(), canaries(), sessions(), corsOptions(), limits(),
-		upstreams(), upstreamTLS(), rewrites(), observers(), snippets())
+		upstreams(), balancing(), upstreamTLS(), rewrites(), observers(), snippets())
 	slices.SortFunc(table, func(a, b option) int { return strings.Compare(a.key, b.key) })
 	return table
 }

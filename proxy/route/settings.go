@@ -66,6 +66,7 @@ type settings struct {
 	mayAnswer      []string // global-allowed-response-headers: names that custom-headers may set; nil: any
 	firewall       firewallOptions
 	trace          traceOptions
+	health         healthOptions
 }
 
 // defaults are the settings of an Ingress without annotations where no ConfigMap
@@ -82,6 +83,7 @@ func defaults(k ingressclass.Class) settings {
 	s.global.Except = []string{acmePath}
 	s.compress = compressDefaults()
 	s.trace = traceDefaults()
+	s.health = healthDefaults()
 	s.share()
 	return s
 }
@@ -116,7 +118,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall, s.finishTrace} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall, s.finishTrace, s.finishHealth} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

@@ -22,7 +22,8 @@ type Backend struct {
 	stats  stats
 	tls    atomic.Pointer[tls.Config] // nil: plain TCP
 
-	mu sync.Mutex // serialises SetEndpoints
+	mu      sync.Mutex // serialises SetEndpoints
+	retired bool       // nobody asks endpoints of their own accord
 }
 
 // targets is a set and, at the same indexes, the connections to its endpoints.
@@ -53,6 +54,7 @@ func (b *Backend) SetEndpoints(set *balance.Set) {
 		}
 		delete(have, addr)
 		now.endpoints[i] = e
+		b.watchOver(e, set.Endpoints[i].Health)
 	}
 	b.state.Store(now)
 	for _, e := range have {
@@ -64,7 +66,9 @@ func (b *Backend) SetEndpoints(set *balance.Set) {
 func (b *Backend) retire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.retired = true
 	for _, e := range b.state.Load().endpoints {
+		e.unwatch()
 		e.retire()
 	}
 }

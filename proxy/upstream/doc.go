@@ -6,7 +6,8 @@
 // The package speaks HTTP/1.1, over TCP or TLS, with a client of its own, because
 // the one of fasthttp retries and queues in ways that a proxy must not. Where the
 // backend says so it speaks HTTP/2, over connections of package streams that the
-// requests to an endpoint share.
+// requests to an endpoint share. Endpoints are asked whether they are well (check.go)
+// where the policy of their backend wants that.
 //
 // What holds:
 //   - Requests are repeated only where that cannot be seen: if connecting

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"quayside.io/proxy/balance"
 )
 
 // endpoint keeps the connections to one address of one backend. It outlives
@@ -18,6 +20,11 @@ type endpoint struct {
 	failed  atomic.Uint64   // tries that came to no good end
 	present context.Context // ends when no set names the address any more
 	absent  context.CancelFunc
+
+	// The health that is told of checks, nil for none, and what ends them: the backend's
+	// lock guards both.
+	watched *balance.Health
+	cancel  context.CancelFunc
 
 	mu     sync.Mutex
 	idle   []*conn // the most recently used last
@@ -87,6 +94,7 @@ func (e *endpoint) discard(c *conn) {
 // leave is for an address that no set names any more: who is connecting there
 // gives up at once.
 func (e *endpoint) leave() {
+	e.unwatch()
 	e.retire()
 	e.absent()
 }

@@ -88,6 +88,8 @@ type Engine struct {
 	tunnels  map[*tunnel]struct{}
 	closing  bool
 	tunneled sync.WaitGroup
+	ended    bool           // Run has
+	watching sync.WaitGroup // who checks endpoints
 }
 
 // New returns an Engine without backends.
@@ -141,14 +143,19 @@ func (e *Engine) Retain(keep func(route.Backend) bool) {
 	}
 }
 
-// Run closes idle connections in time, until ctx ends; then it closes all.
+// Run closes idle connections in time, until ctx ends; then it closes all, and nobody
+// checks endpoints any more.
 func (e *Engine) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(e.options.IdleTimeout/8, time.Second))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			e.mu.Lock()
+			e.ended = true
+			e.mu.Unlock()
 			e.Retain(func(route.Backend) bool { return false })
+			e.watching.Wait()
 			e.DrainTunnels(ctx)
 			return nil
 		case now := <-tick.C:
