@@ -149,8 +149,8 @@ func translate(t *testing.T, tr *http2.Transport, c net.Conn, secure bool) {
 	io.Copy(c, resp.Body)
 }
 
-// serveChat runs a proxy with an Ingress before a pod.
-func serveChat(t *testing.T, pod string, change func(*proxy.Options)) (p *proxy.Proxy, config *tls.Config) {
+// serveChat runs a proxy with an Ingress before a pod, which is spoken to by protocol.
+func serveChat(t *testing.T, protocol, pod string, change func(*proxy.Options)) (p *proxy.Proxy, config *tls.Config) {
 	t.Helper()
 	files, p := start(t, func(o *proxy.Options) {
 		o.HTTP2, o.H2C = true, true
@@ -161,7 +161,7 @@ func serveChat(t *testing.T, pod string, change func(*proxy.Options)) (p *proxy.
 	secret := certificate.Secret(t, "default/chat", time.Now().Add(time.Hour), "chat.example")
 	ing := ingress("chat", "chat.example", "/", "chat", number)
 	ing.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"chat.example"}, SecretName: "chat"}}
-	ing.Annotations = map[string]string{"ingress.quayside.io/ssl-redirect": "false"}
+	ing.Annotations = map[string]string{"ingress.quayside.io/ssl-redirect": "false", "ingress.quayside.io/backend-protocol": protocol}
 	files.Put(service("chat", corev1.ServicePort{Port: 80}), slice("chat", "", pod), ing, secret)
 	eventually(t, "the route is served", func() bool {
 		code, _ := get(t, bound(p, false), "chat.example", "/plain")
@@ -173,7 +173,18 @@ func serveChat(t *testing.T, pod string, change func(*proxy.Options)) (p *proxy.
 // The same conversations with a real WebSocket server, over both protocols, in the
 // clear and over TLS.
 func TestWebSocket(t *testing.T) {
-	p, secure := serveChat(t, chatPod(t), nil)
+	p, secure := serveChat(t, "HTTP", chatPod(t), nil)
+	converse(t, p, secure)
+}
+
+// The same where the pod speaks HTTP/2 (RFC 8441): the proxy before the pod is one.
+func TestWebSocketToHTTP2(t *testing.T) {
+	pod, _ := serveChat(t, "HTTP", chatPod(t), nil)
+	p, secure := serveChat(t, "H2C", bound(pod, false), nil)
+	converse(t, p, secure)
+}
+
+func converse(t *testing.T, p *proxy.Proxy, secure *tls.Config) {
 	forHTTP2 := secure.Clone()
 	forHTTP2.NextProtos = []string{"h2"}
 	for _, w := range []struct {
@@ -350,8 +361,14 @@ func scriptedPod(t *testing.T, script func(c *net.TCPConn, in *bufio.Reader)) st
 // Ends and resets pass between a stream and the pod's connection, each as what it
 // is, and each direction by itself.
 func TestWebSocketEnds(t *testing.T) {
+	for _, protocol := range []string{"HTTP", "H2C"} {
+		t.Run(protocol, func(t *testing.T) { endings(t, protocol) })
+	}
+}
+
+func endings(t *testing.T, protocol string) {
 	heard := make(chan string, 1)
-	p, _ := serveChat(t, scriptedPod(t, func(c *net.TCPConn, in *bufio.Reader) {
+	p, _ := serveChat(t, "HTTP", scriptedPod(t, func(c *net.TCPConn, in *bufio.Reader) {
 		said, _ := in.ReadString('\n')
 		switch said {
 		case "you first\n":
@@ -370,6 +387,9 @@ func TestWebSocketEnds(t *testing.T) {
 			c.SetLinger(0)
 		}
 	}), nil)
+	if protocol != "HTTP" {
+		p, _ = serveChat(t, protocol, bound(p, false), nil)
+	}
 	c := dialFramed(t, bound(p, false))
 	say := func(id uint32, end bool, what string) { c.fr.WriteData(id, end, []byte(what)) }
 	hears := func(want string) {
@@ -426,7 +446,7 @@ func TestWebSocketIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := &logFile{}
-	p, _ := serveChat(t, scriptedPod(t, func(c *net.TCPConn, in *bufio.Reader) { io.WriteString(c, "ten bytes.") }), func(o *proxy.Options) {
+	p, _ := serveChat(t, "HTTP", scriptedPod(t, func(c *net.TCPConn, in *bufio.Reader) { io.WriteString(c, "ten bytes.") }), func(o *proxy.Options) {
 		o.AccessLog = proxy.AccessLog{Format: format, Share: 1, To: lines}
 	})
 	c := dialFramed(t, bound(p, false))
@@ -442,7 +462,7 @@ func TestWebSocketDrains(t *testing.T) {
 	heard := make(chan error, 1)
 	var c *framedClient
 	t.Run("serve", func(inner *testing.T) {
-		p, _ := serveChat(inner, scriptedPod(t, func(c *net.TCPConn, in *bufio.Reader) {
+		p, _ := serveChat(inner, "HTTP", scriptedPod(t, func(c *net.TCPConn, in *bufio.Reader) {
 			for {
 				line, err := in.ReadString('\n')
 				if err != nil {

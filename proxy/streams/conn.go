@@ -43,6 +43,7 @@ type Conn struct {
 	next      uint32             // the stream that is opened next
 	limit     int                // how many there may be
 	settled   bool               // the pod's SETTINGS have come
+	connects  bool               // it takes extended CONNECT
 	closing   bool               // no more streams
 	over      bool
 	err       error // why it is over
@@ -110,6 +111,13 @@ func (c *Conn) Limit() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.limit
+}
+
+// Connects reports whether requests may be extended CONNECTs (RFC 8441).
+func (c *Conn) Connects() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connects
 }
 
 // Idle returns since when the connection has had no request, and whether it has

@@ -63,6 +63,11 @@ func (c *Conn) onSettings(f *http2.SettingsFrame) error {
 			c.out.Resized = true
 		case http2.SettingMaxConcurrentStreams:
 			c.limit = int(min(s.Val, uint32(c.client.options.Streams)))
+		case http2.SettingEnableConnectProtocol:
+			if s.Val == 0 && c.connects {
+				return frame.Fail(http2.ErrCodeProtocol, "a server takes ENABLE_CONNECT_PROTOCOL back") // RFC 8441 section 3
+			}
+			c.connects = s.Val == 1
 		case http2.SettingEnablePush:
 			if s.Val != 0 {
 				return frame.Fail(http2.ErrCodeProtocol, "a server sets ENABLE_PUSH")

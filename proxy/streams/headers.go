@@ -23,6 +23,7 @@ const (
 type Head struct {
 	Status int
 	Length int64 // the Content-Length, or -1
+	Tunnel bool  // the stream is a WebSocket from now on
 }
 
 // block is a field block that arrives, in one frame or more.
@@ -118,6 +119,8 @@ func (c *Conn) begin(s *Stream, b *block) error {
 			signal(s.arrived)
 		}
 		return nil
+	case s.connect && status < 300: // has no length, says RFC 9110 section 9.3.6
+		b.head.Length, b.head.Tunnel = -1, true
 	case status == 204 || status == 304:
 		s.bodiless = true
 	}

@@ -36,6 +36,7 @@ type Stream struct {
 	informed int   // informational responses
 	headed   bool  // the head has come
 	bodiless bool  // the response has no body, whatever its head says
+	connect  bool  // the request is an extended CONNECT
 	ended    bool  // the response has come in full
 	asked    bool  // the request has gone in full
 	moved    time.Time
@@ -47,13 +48,25 @@ func newStream() *Stream {
 	return &Stream{sent: make(chan struct{}, 1), arrived: make(chan struct{}, 1)}
 }
 
+// WebSocket is the one protocol that streams become tunnels of (RFC 8441).
+const WebSocket = "websocket"
+
+// wantsWebSocket reports whether a request asks for a WebSocket, with a key that
+// somebody can answer for.
+func wantsWebSocket(r *exchange.Request) bool {
+	return r.Upgrade != nil && exchange.EqualFold(r.Upgrade, WebSocket) && (r.UpgradeKey != nil || r.Header.Get("Sec-WebSocket-Key") != nil)
+}
+
 // Open begins a request with its head and, if last, all of its body, which is
 // borrowed until the stream is closed. It does not wait. The error is ErrFull or
-// ErrClosing.
+// ErrClosing. One that asks for a WebSocket is an extended CONNECT where the pod takes
+// these, and if that is granted the Head says so; elsewhere it is what it is without.
 func (c *Conn) Open(r *exchange.Request, body []byte, last bool) (*Stream, error) {
 	s, _ := c.client.streams.Get().(*Stream)
 	s.conn = c
 	s.bodiless = string(r.Method) == http.MethodHead
+	s.connect = wantsWebSocket(r) && c.Connects()
+	last = last && !s.connect
 	s.compose(r, last)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +95,18 @@ func (c *Conn) Open(r *exchange.Request, body []byte, last bool) (*Stream, error
 
 // compose makes the field block of the request's head.
 func (s *Stream) compose(r *exchange.Request, last bool) {
-	b := frame.AppendRequest(s.block[:0], r.Method, r.Host, r.Target, s.conn.secure)
+	method := r.Method
+	if s.connect {
+		method = []byte(http.MethodConnect)
+	}
+	b := frame.AppendRequest(s.block[:0], method, r.Host, r.Target, s.conn.secure)
+	if s.connect {
+		b = frame.AppendField(b, []byte(":protocol"), []byte(WebSocket))
+	}
 	for _, f := range r.Header.Fields() {
+		if s.connect && exchange.EqualFold(f.Name, "sec-websocket-key") { // has no meaning there
+			continue
+		}
 		b = frame.AppendField(b, f.Name, f.Value)
 	}
 	if r.Body != nil && r.Length >= 0 {

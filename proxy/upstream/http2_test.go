@@ -43,6 +43,8 @@ type podScript struct {
 	settings []http2.Setting
 	// answer is called with each request that has come in full.
 	answer func(c *podConn, id uint32)
+	// connect, if set, is called with each that has begun only.
+	connect func(c *podConn, id uint32)
 	// each, if set, is called with the size of each DATA frame.
 	each func(c *podConn, n int)
 }
@@ -96,6 +98,8 @@ func (c *podConn) play(s podScript) {
 			if f.StreamEnded() {
 				c.nth++
 				s.answer(c, f.StreamID)
+			} else if s.connect != nil {
+				s.connect(c, f.StreamID)
 			}
 		case *http2.DataFrame:
 			if c.last = f.StreamID; s.each != nil {

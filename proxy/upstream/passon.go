@@ -24,13 +24,7 @@ func (b *Backend) PassOn(c *exchange.Raw, version int) error {
 		t.release()
 		return err
 	}
-	n := &tunnel{
-		engine: b.engine, upstream: t.conn, client: c.Conn, silence: b.engine.options.UpgradeTimeout,
-		picker: &b.picker, counted: t.counted,
-	}
-	t.conn, t.counted = nil, nil
-	t.release()
-	n.run()
+	t.tunnelTo(&connEnd{t.conn, b.engine.options.SendTimeout}, nil, b.engine.options.UpgradeTimeout)(c.Conn)
 	return nil
 }
 

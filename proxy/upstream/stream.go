@@ -125,6 +125,10 @@ func (t *transaction) settleStream(hd streams.Head) error {
 	r := &t.ex.Response
 	hop := r.Header.StripHop()
 	t.health().Answered()
+	if hd.Tunnel {
+		t.targets.set.TellClient(&t.session, t.at, &t.ex.Request, &r.Header, t.since)
+		return t.switchStream()
+	}
 	if err := t.checkUpgrade(hd.Status, hop); err != nil {
 		return err
 	}

@@ -16,14 +16,32 @@ import (
 // tunnel is an upgraded connection: bytes both ways until either side ends. It
 // is known to the engine, so that a drain can end it.
 type tunnel struct {
-	engine   *Engine
-	upstream *conn
-	client   io.ReadWriteCloser
-	first    []byte // what the upstream sent behind its 101
-	silence  time.Duration
-	picker   *balance.Picker
-	counted  *balance.Health // of the endpoint, while its load includes the tunnel
-	heard    atomic.Int64
+	engine  *Engine
+	pod     podEnd
+	client  io.ReadWriteCloser
+	first   []byte // what the pod sent behind its 101
+	silence time.Duration
+	picker  *balance.Picker
+	counted *balance.Health // of the endpoint, while its load includes the tunnel
+	heard   atomic.Int64
+}
+
+// podEnd is the pod's end of a tunnel. One goroutine reads and one writes; Close may be
+// called by any.
+type podEnd interface {
+	// Read waits for as long as the deadline says.
+	io.Reader
+	SetReadDeadline(t time.Time) error
+	// Write gives up a pod that does not read. Front ends do so with clients.
+	io.Writer
+	// CloseWrite ends the direction to the pod, in order.
+	CloseWrite() error
+	// Reset ends it as the client has, who did not end in order.
+	Reset()
+	// Close ends both directions.
+	Close() error
+	// release gives the end back, once nobody reads or writes.
+	release()
 }
 
 // lingerAfterEnd is how long the other direction of a tunnel may go on after
@@ -45,21 +63,28 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	r.Status, r.Body, r.Length = 101, t, 0
 	r.Header.AddBorrowed([]byte("Upgrade"), hop.Upgrade)
 	t.keep = false
-	silence := t.engine.options.UpgradeTimeout
-	if f := t.ex.Request.Forwarding; f != nil && f.ReadTimeout > 0 {
-		silence = f.ReadTimeout // as nginx has it: who sets one means WebSockets
-	}
-	r.Upgraded = func(client io.ReadWriteCloser) { // the exchange is over by then
-		n := &tunnel{
-			engine: t.engine, upstream: t.conn, client: client, silence: silence,
-			first:  append([]byte(nil), (*t.buf)[t.start:t.end]...),
-			picker: &t.backend.picker, counted: t.counted,
-		}
-		t.conn, t.counted = nil, nil
+	first := append([]byte(nil), (*t.buf)[t.start:t.end]...)
+	r.Upgraded = t.tunnelTo(&connEnd{t.conn, t.engine.options.SendTimeout}, first, t.silence())
+	return nil
+}
+
+// tunnelTo returns what connects a client to the endpoint that was asked, until both
+// have ended. The exchange is over by then.
+func (t *transaction) tunnelTo(pod podEnd, first []byte, silence time.Duration) func(client io.ReadWriteCloser) {
+	return func(client io.ReadWriteCloser) {
+		n := &tunnel{engine: t.engine, pod: pod, client: client, first: first, silence: silence, picker: &t.backend.picker, counted: t.counted}
+		t.conn, t.stream, t.counted = nil, nil, nil
 		t.release()
 		n.run()
 	}
-	return nil
+}
+
+// silence is how long both sides of a tunnel may be silent.
+func (t *transaction) silence() time.Duration {
+	if f := t.ex.Request.Forwarding; f != nil && f.ReadTimeout > 0 {
+		return f.ReadTimeout // as nginx has it: who sets one means WebSockets
+	}
+	return t.engine.options.UpgradeTimeout
 }
 
 // checkUpgrade sees to it that a pod which was sent a key of ours has read it (RFC
@@ -93,8 +118,7 @@ func acceptOf(key []byte) string {
 
 // run copies until both directions have ended.
 func (n *tunnel) run() {
-	e := n.upstream.endpoint
-	defer e.discard(n.upstream)
+	defer n.pod.release()
 	if n.counted != nil {
 		defer n.picker.End(n.counted)
 	}
@@ -106,7 +130,7 @@ func (n *tunnel) run() {
 	n.heard.Store(time.Now().UnixNano())
 	ended := make(chan struct{}, 2)
 	go func() {
-		n.endUpstream(n.copy(writerFunc(n.write), n.client))
+		n.endPod(n.copy(n.pod, n.client))
 		ended <- struct{}{}
 	}()
 	go func() {
@@ -119,16 +143,16 @@ func (n *tunnel) run() {
 	linger.Stop()
 }
 
-// endUpstream tells the pod how the client has ended: in order, or not.
-func (n *tunnel) endUpstream(err error) {
-	if err == nil {
-		n.upstream.CloseWrite()
-		return
+// endPod tells the pod how the client has ended: in order, or not.
+func (n *tunnel) endPod(err error) {
+	switch {
+	case err == nil:
+		n.pod.CloseWrite()
+	case errors.As(err, new(*exchange.StreamReset)):
+		n.pod.Reset() // a reset comes out as one
+	default:
+		n.pod.Close()
 	}
-	if errors.As(err, new(*exchange.StreamReset)) {
-		n.upstream.SetLinger(0) // a reset comes out as one
-	}
-	n.upstream.TCPConn.Close()
 }
 
 // endClient tells the client how the pod has ended.
@@ -143,7 +167,7 @@ func (n *tunnel) endClient(err error) {
 // close wakes both directions.
 func (n *tunnel) close() {
 	n.client.Close()
-	n.upstream.TCPConn.Close()
+	n.pod.Close()
 }
 
 // copy moves bytes until reading or writing fails, and returns the error if it was
@@ -197,10 +221,10 @@ func (n *tunnel) down() error {
 func (n *tunnel) read(p []byte) (int, error) {
 	for {
 		until := time.Unix(0, n.heard.Load()).Add(n.silence)
-		if err := n.upstream.SetReadDeadline(until); err != nil {
+		if err := n.pod.SetReadDeadline(until); err != nil {
 			return 0, err
 		}
-		k, err := n.upstream.Read(p)
+		k, err := n.pod.Read(p)
 		if k == 0 && isTimeout(err) && time.Since(time.Unix(0, n.heard.Load())) < n.silence {
 			continue // the client spoke meanwhile
 		}
@@ -211,21 +235,33 @@ func (n *tunnel) read(p []byte) (int, error) {
 	}
 }
 
-// write gives up a pod that does not read. Front ends do so with clients.
-func (n *tunnel) write(p []byte) (int, error) {
-	if err := n.upstream.SetWriteDeadline(time.Now().Add(n.engine.options.SendTimeout)); err != nil {
-		return 0, err
-	}
-	return n.upstream.Write(p)
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// connEnd is a connection as a podEnd.
+type connEnd struct {
+	*conn
+	timeout time.Duration // of a Write
 }
 
-type (
-	readerFunc func([]byte) (int, error)
-	writerFunc func([]byte) (int, error)
-)
+func (e *connEnd) Write(p []byte) (int, error) {
+	if err := e.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil {
+		return 0, err
+	}
+	return e.conn.Write(p)
+}
 
-func (f readerFunc) Read(p []byte) (int, error)  { return f(p) }
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+func (e *connEnd) Reset() {
+	e.SetLinger(0)
+	e.TCPConn.Close()
+}
+
+func (e *connEnd) Close() error { return e.TCPConn.Close() }
+
+func (e *connEnd) release() { e.endpoint.discard(e.conn) }
+
+var _ podEnd = (*connEnd)(nil)
 
 func (e *Engine) enter(n *tunnel) bool {
 	e.mu.Lock()
