@@ -21,7 +21,7 @@ import (
 
 // patient is a health check that asks often, and waits for long.
 func patient() balance.HealthCheck {
-	return balance.HealthCheck{Path: "/healthz?full=1", Interval: 2 * time.Millisecond, Timeout: time.Minute, Failures: 2, Successes: 3}
+	return balance.HealthCheck{Path: "/healthz?full=1", Interval: 25 * time.Millisecond, Timeout: time.Minute, Failures: 2, Successes: 3}
 }
 
 // checkedPod says its name, and of itself what status says.

@@ -33,7 +33,7 @@ func play(t testing.TB, acts ...func(net.Conn, *bufio.Reader)) *script {
 	}
 	s := &script{addr: l.Addr().String(), l: l}
 	var open sync.WaitGroup
-	go func() {
+	open.Go(func() { // counted, too: a connection may wait to be accepted when the test ends
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -45,7 +45,7 @@ func play(t testing.TB, acts ...func(net.Conn, *bufio.Reader)) *script {
 				acts[min(n, len(acts)-1)](c, bufio.NewReader(c))
 			})
 		}
-	}()
+	})
 	t.Cleanup(func() { l.Close(); open.Wait() })
 	return s
 }
