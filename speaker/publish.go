@@ -18,10 +18,10 @@ import (
 )
 
 // How often a SpeakerStatus is written: an edge (what is announced, leaving,
-// interfaces) soon, anything else rarely. That is who is alive, which changes for
-// all speakers at once, and every one of them watches all statuses: the more
-// there are, the rarer each writes, twenty in a second together. What has changed
-// back by then is not written at all.
+// interfaces) soon, who is alive rarely, since a few speakers write it and all read
+// it. Sessions with routers change for all speakers at once: the more there are, the
+// rarer each writes, twenty in a second together. What has changed back by then is
+// not written at all.
 const (
 	edgePause  = 500 * time.Millisecond
 	quietPause = 5 * time.Second
@@ -29,12 +29,15 @@ const (
 	failPause  = 2 * time.Second
 )
 
-// pause is how long after one write the next waits.
-func pause(have, want *v1alpha1.SpeakerStatusStatus) time.Duration {
-	if isEdge(have, want) {
+// pause is how long after one write the next waits, in a cluster of so many nodes.
+func pause(have, want *v1alpha1.SpeakerStatusStatus, nodes int) time.Duration {
+	switch {
+	case isEdge(have, want):
 		return edgePause
+	case slices.EqualFunc(have.BGPSessions, want.BGPSessions, sameSession):
+		return quietPause
 	}
-	return max(quietPause, time.Duration(want.Members.Expected)*quietShare)
+	return max(quietPause, time.Duration(nodes)*quietShare)
 }
 
 // publisher writes this node's SpeakerStatus.
@@ -83,7 +86,7 @@ func (p *publisher) run(ctx context.Context) error {
 		if want == nil || equal(&have.Status, want) {
 			continue
 		}
-		if wait := pause(&have.Status, want) - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
+		if wait := pause(&have.Status, want, p.source.Snapshot().Nodes.Len()) - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
 			timer.Reset(wait)
 			continue
 		}

@@ -7,26 +7,31 @@ import (
 	"quayside.io/api/v1alpha1"
 )
 
-// Edges are written soon; who is alive, the rarer the more speakers there are.
+// Edges are written soon; sessions with routers, the rarer the more speakers there
+// are, and who is alive at a steady pace, since few write it.
 func TestTheMoreSpeakersTheRarerEachWrites(t *testing.T) {
-	status := func(alive, expected int32, addresses ...string) *v1alpha1.SpeakerStatusStatus {
-		s := &v1alpha1.SpeakerStatusStatus{Members: v1alpha1.SpeakerMembers{Alive: alive, Expected: expected}}
+	status := func(alive int32, session string, addresses ...string) *v1alpha1.SpeakerStatusStatus {
+		s := &v1alpha1.SpeakerStatusStatus{Members: v1alpha1.SpeakerMembers{Alive: alive}}
+		s.BGPSessions = []v1alpha1.BGPSession{{Peer: "router", State: session}}
 		for _, a := range addresses {
 			s.Announcing = append(s.Announcing, v1alpha1.Announcing{Address: a})
 		}
 		return s
 	}
 	for _, c := range []struct {
-		name       string
-		have, want *v1alpha1.SpeakerStatusStatus
-		pause      time.Duration
+		name  string
+		want  *v1alpha1.SpeakerStatusStatus
+		nodes int
+		pause time.Duration
 	}{
-		{"a member less, of three", status(3, 3), status(2, 3), 5 * time.Second},
-		{"a member less, of a hundred", status(100, 100), status(99, 100), 5 * time.Second},
-		{"a member less, of a thousand", status(1000, 1000), status(999, 1000), 50 * time.Second},
-		{"an address more, of a thousand", status(1000, 1000), status(999, 1000, "10.0.0.1"), 500 * time.Millisecond},
+		{"a member less, of three", status(2, "up"), 3, 5 * time.Second},
+		{"a member less, of a thousand", status(2, "up"), 1000, 5 * time.Second},
+		{"a session less, of a hundred", status(3, "down"), 100, 5 * time.Second},
+		{"a session less, of a thousand", status(3, "down"), 1000, 50 * time.Second},
+		{"a member less and a session, of a thousand", status(2, "down"), 1000, 50 * time.Second},
+		{"an address more, of a thousand", status(2, "down", "10.0.0.1"), 1000, 500 * time.Millisecond},
 	} {
-		if got := pause(c.have, c.want); got != c.pause {
+		if got := pause(status(3, "up"), c.want, c.nodes); got != c.pause {
 			t.Errorf("%s: written %v after the last write, want %v", c.name, got, c.pause)
 		}
 	}

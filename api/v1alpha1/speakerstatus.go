@@ -43,7 +43,8 @@ type SpeakerStatusStatus struct {
 	//
 	// +optional
 	Interfaces []SpeakerInterface `json:"interfaces,omitempty"`
-	// Members as this speaker sees them.
+	// Members as this speaker sees them. Ten speakers, the first that live in order of
+	// their names, say it for all.
 	//
 	// +optional
 	Members SpeakerMembers `json:"members,omitempty"`
@@ -159,7 +160,8 @@ type SpeakerInterface struct {
 
 // SpeakerMembers counts the members of the gossip cluster.
 type SpeakerMembers struct {
-	// Alive counts the speakers that answer, this one included.
+	// Alive counts the speakers that answer, this one included. Who does not speak
+	// for all counts itself, and leaves out how many are expected.
 	//
 	// +optional
 	Alive int32 `json:"alive,omitempty"`

@@ -203,7 +203,10 @@ func node(c *snapshot.Cluster, n *corev1.Node) Node {
 		listed := int64(len(s.Status.Announcing))
 		out.Announcing = max(s.Status.AnnouncingCount, listed)
 		out.Unlisted = out.Announcing - listed
-		out.Alive, out.NotAlive = s.Status.Members.Alive, s.Status.Members.NotAlive
+		out.NotAlive = s.Status.Members.NotAlive
+		if s.Status.Members.Expected > 0 { // it counts the members, which few do for all
+			out.Alive = s.Status.Members.Alive
+		}
 		out.Leaving = s.Status.Leaving
 	}
 	return out

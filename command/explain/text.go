@@ -131,7 +131,10 @@ func (n Node) line() []string {
 	if n.Ready {
 		ready = "yes"
 	}
-	if n.Speaker {
+	switch {
+	case n.Speaker && n.Alive == 0 && len(n.NotAlive) == 0: // others count for it
+		speaker = "yes"
+	case n.Speaker:
 		speaker = fmt.Sprintf("sees %d", n.Alive)
 	}
 	if len(n.NotAlive) > 0 {

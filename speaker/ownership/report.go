@@ -75,7 +75,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 	if why := m.world.Proxy.Late; why != "" {
 		tell("KubeProxyBehind", "this node takes no new address where another can, until its kube-proxy has written its rules: "+why)
 	}
-	if !members.Settled {
+	if !members.Settled || !m.isWitness() {
 		return out
 	}
 	for _, name := range slices.Sorted(maps.Keys(members.Missing)) {
@@ -91,6 +91,10 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
 	s.Leaving = m.departure.leaves()
+	if !m.isWitness() {
+		s.Members = v1alpha1.SpeakerMembers{Alive: 1}
+		return &s
+	}
 	s.Members = v1alpha1.SpeakerMembers{Alive: int32(len(m.world.Members.Alive)), Expected: m.expected()}
 	for _, name := range slices.Sorted(maps.Keys(m.world.Members.Missing)) {
 		if len(s.Members.NotAlive) == maxNotAlive {
@@ -99,6 +103,22 @@ func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 		s.Members.NotAlive = append(s.Members.NotAlive, name+": "+m.world.Members.Missing[name])
 	}
 	return &s
+}
+
+// witnesses is how many speakers publish who is alive. Each of them is watched by
+// all: if all did, one absent node of a thousand would make a million watch events.
+const witnesses = 10
+
+// isWitness reports whether this node is one of the first that live, in order of
+// their names. On either side of a split some are, and all are in a small cluster.
+func (m *Machine) isWitness() bool {
+	before := 0
+	for name := range m.world.Members.Alive {
+		if name < m.opts.Node {
+			before++
+		}
+	}
+	return before < witnesses
 }
 
 // expected is how many speakers there should be.

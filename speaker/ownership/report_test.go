@@ -2,7 +2,9 @@ package ownership
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -197,5 +199,48 @@ func TestAStartIsNotTold(t *testing.T) {
 	}
 	if told := wait(began.Add(2*starting), ""); len(told) > 0 || m.lacks.wake(began.Add(2*starting)) != time.Hour {
 		t.Errorf("it works, and yet: %v", told)
+	}
+}
+
+// Of a large cluster ten speakers publish and tell who is missing: all others say
+// the same after it as before, so that one death is not a write of every node.
+func TestFewTellWhoIsMissing(t *testing.T) {
+	const nodes, gone = 40, "n07"
+	name := func(i int) string { return fmt.Sprintf("n%02d", i) }
+	lost := &v1alpha1.SpeakerStatus{}
+	lost.Name = gone
+	say := func(me string, missing map[string]string) (*v1alpha1.SpeakerStatusStatus, []snapshot.Problem) {
+		m := alone(t, lost)
+		m.opts.Node = me
+		m.world.Members = &Members{Alive: map[string]struct{}{}, Settled: true, Missing: missing}
+		for i := range nodes {
+			if _, dead := missing[name(i)]; !dead {
+				m.world.Members.Alive[name(i)] = struct{}{}
+			}
+		}
+		m.lacks.note(m.world.Members, m.now.Add(-time.Hour))
+		m.compile()
+		return m.status(), m.ownProblems()
+	}
+	changed, told := 0, 0
+	for i := range nodes {
+		if name(i) == gone {
+			continue
+		}
+		before, _ := say(name(i), map[string]string{})
+		after, problems := say(name(i), map[string]string{gone: "it does not answer"})
+		if before.Members.Alive < 1 || after.Members.Alive < 1 {
+			t.Errorf("%s seems not to know its own interfaces: %+v", name(i), after.Members)
+		}
+		if !reflect.DeepEqual(before, after) {
+			changed++
+			if len(after.Members.NotAlive) != 1 || after.Members.Alive != nodes-1 {
+				t.Errorf("%s says %+v", name(i), after.Members)
+			}
+		}
+		told += len(problems)
+	}
+	if changed != witnesses || told != witnesses {
+		t.Errorf("%d statuses change and %d nodes tell, want %d of each", changed, told, witnesses)
 	}
 }
