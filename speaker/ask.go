@@ -53,8 +53,11 @@ func (a *asker) find(ctx context.Context, q *ownership.Inquiry) *ownership.Findi
 	if len(q.Nodes) > 0 {
 		questions = append(questions, a.witnesses(q.Nodes)...)
 	}
+	if q.Nearby != nil {
+		questions = append(questions, a.nearby(q.Nearby)...)
+	}
 	found, heard, err := a.l2.Listen(ctx, questions, l2.Timing(q.Timing))
-	f := &ownership.Finding{Inquiry: q, Found: make(map[netip.Addr]ownership.Found, len(found)), Deaf: len(q.Nodes) > 0 && !heard, Liveness: <-alive, Err: err}
+	f := &ownership.Finding{Inquiry: q, Found: make(map[netip.Addr]ownership.Found, len(found)), Deaf: (len(q.Nodes) > 0 || q.Nearby != nil) && !heard, Liveness: <-alive, Err: err}
 	for address, who := range found {
 		f.Found[address] = ownership.Found(who)
 	}
@@ -70,6 +73,26 @@ func (a *asker) witnesses(nodes map[string]netip.Addr) []l2.Question {
 	}
 	for _, at := range nodes {
 		out = append(out, l2.Question{Address: at, Host: true})
+	}
+	return out
+}
+
+// nearby are speakers on some LANs only, and whoever else this machine has talked to
+// there.
+func (a *asker) nearby(hosts map[string][]ownership.Host) (out []l2.Question) {
+	all, err := a.l2.Neighbours()
+	if err != nil {
+		a.log.Warn("neighbours are not known", "error", err)
+	}
+	for _, q := range all {
+		if _, asked := hosts[q.Interfaces[0]]; asked {
+			out = append(out, q)
+		}
+	}
+	for name, some := range hosts {
+		for _, h := range some {
+			out = append(out, l2.Question{Address: h.Address, Interfaces: []string{name}, Host: true})
+		}
 	}
 	return out
 }

@@ -35,6 +35,7 @@ type fleet struct {
 	nodes   int
 	profile string
 	many    bool
+	apart   bool // gossip is on a network of its own, the bridge mgmt
 	key     string
 	hosts   map[string]*host
 	local   string        // nodes with endpoints of the Service at objects.VIPLocal
@@ -137,7 +138,13 @@ func (f *fleet) start(i int) *host {
 	}()
 	f.t.Cleanup(func() { _ = h.cmd.Process.Kill() })
 	netns.Sh(f.t, fmt.Sprintf("ip link del p%[1]s 2>/dev/null || true; ip link add p%[1]s type veth peer name eth0 netns %[2]d; ip link set p%[1]s master lan up", h.name, h.cmd.Process.Pid))
-	h.run(fmt.Sprintf("ip link set lo up; ip addr add 10.0.0.%[1]d/16 dev eth0; ip addr add 2001:db8:0:1::%[1]d/64 dev eth0 nodad; ip link set eth0 up", i))
+	on4 := fmt.Sprintf("10.0.0.%d/16", i)
+	if f.apart {
+		on4 = fmt.Sprintf("10.0.0.%d/24", 20+i)
+		netns.Sh(f.t, fmt.Sprintf("ip link add m%[1]s type veth peer name mgmt0 netns %[2]d; ip link set m%[1]s master mgmt up", h.name, h.cmd.Process.Pid))
+		h.run(fmt.Sprintf("ip addr add 10.0.0.%d/28 dev mgmt0; ip link set mgmt0 up", i))
+	}
+	h.run(fmt.Sprintf("ip link set lo up; ip addr add %s dev eth0; ip addr add 2001:db8:0:1::%d/64 dev eth0 nodad; ip link set eth0 up", on4, i))
 	h.mac = netns.MAC(f.t, h.enter(), "eth0")
 	f.hosts[h.name] = h
 	h.tell("local " + f.local)

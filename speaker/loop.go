@@ -118,7 +118,12 @@ func (s *Speaker) world() ownership.World {
 
 // carryOut gives the drivers what a step asks of them.
 func (s *Speaker) carryOut(out *ownership.Output) {
-	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(out.LAN.Addresses)), Members: out.LAN.Speakers}
+	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(out.LAN.Addresses)), Members: out.LAN.Speakers, Nearby: map[string][]l2.Host{}}
+	for name, hosts := range out.LAN.Nearby {
+		for _, h := range hosts {
+			want.Nearby[name] = append(want.Nearby[name], l2.Host(h))
+		}
+	}
 	for a, announcement := range out.LAN.Addresses {
 		want.Addresses[a] = l2.Announcement(announcement)
 	}

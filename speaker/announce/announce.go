@@ -47,6 +47,8 @@ type Interface struct {
 	// Gateways are the next hops of routes over this interface.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
 	Up       bool         `json:"up,omitempty"`
+	// Deaf says that the interface is up, and that nobody on its LAN answers.
+	Deaf bool `json:"deaf,omitempty"`
 }
 
 // Facts is what a node says about itself.
@@ -140,6 +142,7 @@ const (
 	Ineligible Cause = "ineligible" // its owner may not serve it any more
 	Returned   Cause = "returned"   // its owner is back on the LAN: the claim stays as it is
 	Preferred  Cause = "preferred"  // preferredNodeSelectors have changed
+	Deaf       Cause = "deaf"       // its owner lives, and nobody on the LAN hears it
 )
 
 // Take is one address that this node should claim.
@@ -224,6 +227,7 @@ type compiler struct {
 
 	nodes      []node         // sorted by name
 	usable     []int          // nodes that may own something
+	someDeaf   bool           // some node is
 	scratch    []int          // of best
 	nodeIndex  map[string]int // into nodes
 	owned      map[netip.Addr]string

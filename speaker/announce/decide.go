@@ -90,12 +90,16 @@ func (k *compiler) keeper(e *address) (int, bool) {
 	if served == 0 {
 		return 0, false
 	}
-	if served == len(e.users) && !k.nodes[i].leaving() {
+	deaf := k.isDeaf(e, i)
+	if served == len(e.users) && !k.nodes[i].leaving() && !deaf {
 		return i, true
 	}
-	// It stays only if nobody serves more or, where it leaves, is fitter. NotReady
-	// and without rules are no reasons to move.
+	// It stays only if nobody serves more or, where it leaves, is fitter, or, where
+	// nobody hears it, is heard. NotReady and without rules are no reasons to move.
 	best := k.best(e)
+	if deaf && len(k.hearing(e, slices.Clone(best))) > 0 {
+		return i, false
+	}
 	if k.nodes[i].leaving() {
 		best = k.fittest(best)
 	}
@@ -205,6 +209,8 @@ func (k *compiler) cause(e *address, claim Claim) Cause {
 		return Died
 	case k.nodes[i].leaving():
 		return Leaving
+	case k.serves(e, i) == len(e.users) && k.isDeaf(e, i):
+		return Deaf
 	}
 	return Ineligible
 }

@@ -80,8 +80,36 @@ func (k *compiler) links(e *address, i int, handOver bool) []string {
 	return slices.Compact(out)
 }
 
-// candidates are the nodes that a new claim on e may go to.
-func (k *compiler) candidates(e *address) []int { return k.fittest(k.best(e)) }
+// isDeaf reports whether nobody hears what node i says about e: all the links that
+// carry it are deaf.
+func (k *compiler) isDeaf(e *address, i int) bool {
+	if !k.nodes[i].deaf {
+		return false
+	}
+	deaf := map[string]bool{}
+	for _, link := range k.nodes[i].ifaces {
+		deaf[link.Name] = link.Deaf
+	}
+	links := k.links(e, i, true)
+	return len(links) > 0 && !slices.ContainsFunc(links, func(name string) bool { return !deaf[name] })
+}
+
+// hearing narrows in to the nodes that are heard on the LAN of e. There may be none.
+func (k *compiler) hearing(e *address, in []int) []int {
+	return slices.DeleteFunc(in, func(i int) bool { return k.isDeaf(e, i) })
+}
+
+// candidates are the nodes that a new claim on e may go to: those that are heard, if
+// any is.
+func (k *compiler) candidates(e *address) []int {
+	best := k.best(e)
+	if k.someDeaf {
+		if some := k.hearing(e, slices.Clone(best)); len(some) > 0 {
+			best = some
+		}
+	}
+	return k.fittest(best)
+}
 
 // best are the nodes that serve the most of e's Services. They are valid until
 // it is called again.

@@ -22,6 +22,7 @@ type node struct {
 	alive  bool
 	unfit  unfitness
 	known  bool // interfaces are known
+	deaf   bool // one of them is
 	ifaces []Interface
 }
 
@@ -83,6 +84,7 @@ func (k *compiler) readNodes() {
 		v := node{
 			name: n.Name, labels: labels.Set(n.Labels), hash: hashString(n.Name),
 			alive: alive, unfit: facts.unfit(), known: known, ifaces: facts.Interfaces,
+			deaf: slices.ContainsFunc(facts.Interfaces, func(i Interface) bool { return i.Up && i.Deaf }),
 		}
 		for _, cond := range n.Status.Conditions {
 			switch {
@@ -98,6 +100,7 @@ func (k *compiler) readNodes() {
 		if v.alive && v.barred == "" {
 			k.usable = append(k.usable, len(k.nodes))
 		}
+		k.someDeaf = k.someDeaf || v.deaf
 		k.nodeIndex[n.Name] = len(k.nodes)
 		k.nodes = append(k.nodes, v)
 		k.noteOwnAddresses(n, facts)

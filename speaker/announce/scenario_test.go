@@ -25,7 +25,7 @@ import (
 type scenarioView struct {
 	Alive   []string            `json:"alive"`
 	Claims  map[string]string   `json:"claims"` // address: "epoch node"
-	Links   map[string][]string `json:"links"`  // node: "eth0 10.0.0.1/24 [via …] [route …] [down]"
+	Links   map[string][]string `json:"links"`  // node: "eth0 10.0.0.1/24 [via …] [route …] [down] [deaf]"
 	Leaving []string            `json:"leaving"`
 	Behind  []string            `json:"behind"`
 	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
@@ -178,6 +178,8 @@ func readLink(text string) Interface {
 		switch words[i] {
 		case "down":
 			link.Up = false
+		case "deaf":
+			link.Deaf = true
 		case "via":
 			i++
 			link.Gateways = append(link.Gateways, netip.MustParseAddr(words[i]))

@@ -14,6 +14,9 @@ type mac [6]byte
 type tables struct {
 	v4 map[[4]byte]struct{}
 	v6 map[[16]byte]struct{}
+	// near4 and near6 are other hosts, whose answers to us are signs of life.
+	near4 map[[4]byte]struct{}
+	near6 map[[16]byte]struct{}
 }
 
 // answerer turns a question into its answer. It is what stands between the
@@ -35,6 +38,7 @@ type reading struct {
 	asked    bool       // a well-formed question about an address of ours
 	claimant mac        // who claims an address of ours
 	claimed  netip.Addr // that address; invalid: none
+	sign     bool       // another host has answered us
 }
 
 // Offsets in an Ethernet frame that carries ARP, RFC 826.
@@ -64,12 +68,17 @@ func (a *answerer) arp(frame, out []byte) (v reading) {
 		return v // our own frame come back, or nonsense
 	}
 	t := a.tables.Load()
-	if spa := [4]byte(frame[arpSPA:arpTHA]); has(t.v4, spa) {
+	spa := [4]byte(frame[arpSPA:arpTHA])
+	if has(t.v4, spa) {
 		v.claimant, v.claimed = sender, netip.AddrFrom4(spa)
 		return v
 	}
+	if op == arpReply {
+		v.sign = has(t.near4, spa) && mac(frame[0:6]) == a.self
+		return v
+	}
 	tpa := [4]byte(frame[arpTPA:arpLen])
-	if op != arpRequest || !has(t.v4, tpa) || !a.meant(frame) {
+	if !has(t.v4, tpa) || !a.meant(frame) {
 		return v
 	}
 	v.asked = true
@@ -138,7 +147,9 @@ func (a *answerer) ndp(frame, out []byte) (v reading) {
 		return v
 	}
 	target := [16]byte(frame[ndTarget:ndOptions])
-	if !has(a.tables.Load().v6, target) {
+	t := a.tables.Load()
+	if !has(t.v6, target) {
+		v.sign = frame[ndType] == advertisement && frame[ndFlags]&flagSolicited != 0 && has(t.near6, target) && mac(frame[0:6]) == a.self
 		return v
 	}
 	if frame[ndType] == advertisement {

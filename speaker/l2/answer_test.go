@@ -403,15 +403,101 @@ func checkFilter(t *rapid.T, spans []span, word uint32) {
 	}
 }
 
+// A sign of life is what a host says that was asked, to us: nothing that somebody else
+// is told, asks, or says unasked to all.
+func TestSignsOfLife(t *testing.T) {
+	near6 := netip.MustParseAddr("2001:db8::9")
+	a := newTestAnswerer()
+	near := *a.tables.Load()
+	near.near4, near.near6 = map[[4]byte]struct{}{client.As4(): {}}, map[[16]byte]struct{}{near6.As16(): {}}
+	a.tables.Store(&near)
+	said := func(op arp.Operation, to mac, from netip.Addr) []byte {
+		f, err := arpFrame(op, asker, from, self, netip.MustParseAddr("10.0.0.1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(f, to[:])
+		return f
+	}
+	for name, c := range map[string]struct {
+		frame []byte
+		sign  bool
+	}{
+		"a reply to us":          {said(arp.OperationReply, self, client), true},
+		"a reply to another":     {said(arp.OperationReply, asker, client), false},
+		"a reply to everybody":   {said(arp.OperationReply, broadcast(), client), false},
+		"a question to us":       {said(arp.OperationRequest, self, client), false},
+		"a reply of nobody near": {said(arp.OperationReply, self, client.Next()), false},
+	} {
+		if v := a.arp(c.frame, make([]byte, 128)); v != (reading{sign: c.sign}) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	advertise := func(target netip.Addr, flags byte, to mac) []byte {
+		f := make([]byte, naLen)
+		var other answerer
+		other.self = asker
+		other.advertise(f, target.As16(), to, link6.As16(), false)
+		f[ndFlags] = flags
+		binary.BigEndian.PutUint16(f[ndSum:], 0)
+		binary.BigEndian.PutUint16(f[ndSum:], ^sum(f))
+		return f
+	}
+	for name, c := range map[string]struct {
+		frame []byte
+		sign  bool
+	}{
+		"an answer to us":            {advertise(near6, flagSolicited, self), true},
+		"an answer to another":       {advertise(near6, flagSolicited, asker), false},
+		"an announcement":            {advertise(near6, flagOverride, self), false},
+		"an answer of nobody near":   {advertise(near6.Next(), flagSolicited, self), false},
+		"an answer with a false sum": {change(advertise(near6, flagSolicited, self), ndSum, 1, 1), false},
+	} {
+		if v := a.ndp(c.frame, make([]byte, 128)); v != (reading{sign: c.sign}) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// The kernel lets through what is answered from near, and not what is asked from there.
+func TestTheFilterLetsSignsThrough(t *testing.T) {
+	program := func(f filter) *bpf.VM {
+		raw, err := f(1, nil, []span{{lastWord(client.As4()), lastWord(client.As4())}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A VM knows no extensions: behind those of prologue.
+		ins, ok := bpf.Disassemble(raw)
+		vm, err := bpf.NewVM(ins[len(prologue(1)):])
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		return vm
+	}
+	vm := program(arpFilter)
+	for from, op := range map[netip.Addr]arp.Operation{client: arp.OperationReply, client.Next(): arp.OperationReply, client.Prev(): arp.OperationRequest} {
+		f, err := arpFrame(op, asker, from, self, vip4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := vm.Run(f); err != nil || (n > 0) != (from == client) {
+			t.Errorf("%v from %v passes: %v, %v", op, from, n > 0, err)
+		}
+	}
+	if n, err := vm.Run(arpQuestion(t, broadcast(), client, vip4)); err != nil || n > 0 {
+		t.Errorf("a question of one that is near passes: %v, %v", n > 0, err)
+	}
+}
+
 func TestTheLargestFilterAssembles(t *testing.T) {
 	var spans []span
 	for i := range uint32(maxSpans) {
 		spans = append(spans, span{i * 100, i*100 + 1})
 	}
-	if _, err := arpFilter(1, spans); err != nil {
+	if _, err := arpFilter(1, spans, spans); err != nil {
 		t.Error(err)
 	}
-	if _, err := ndpFilter(1, spans); err != nil {
+	if _, err := ndpFilter(1, spans, spans); err != nil {
 		t.Error(err)
 	}
 }

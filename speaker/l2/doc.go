@@ -6,7 +6,8 @@
 // on which interfaces, asks the LAN with Probe whether anybody else answers,
 // and hears through Watch that interfaces changed or that a stranger claimed
 // an address of ours. The package decides nothing: who owns an address is the
-// business of announce.
+// business of announce. Where it is told which other speakers are on a LAN, it asks
+// them for signs of life, and says which interfaces are deaf.
 //
 // It keeps these promises:
 //   - the path from a received frame to its answer takes no lock, allocates

@@ -34,7 +34,7 @@ func open(t *testing.T, link string, spans []span, family int) *socket {
 	if family == protoIPv6 {
 		filter = ndpFilter
 	}
-	program, err := filter(ifi.Index, spans)
+	program, err := filter(ifi.Index, spans, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,18 +73,28 @@ const pktOtherHost, pktOutgoing = 3, 4
 // filter is arpFilter or ndpFilter: the program of a socket on the interface
 // with this index. bpf's only error is a program that cannot be encoded, which
 // depends on spans alone and maxSpans rules out; the caller still reports it.
-type filter func(index int, spans []span) ([]bpf.RawInstruction, error)
+type filter func(index int, spans, near []span) ([]bpf.RawInstruction, error)
 
-// arpFilter passes ARP frames whose target or sender lies in spans.
-func arpFilter(index int, spans []span) ([]bpf.RawInstruction, error) {
+// arpFilter passes ARP frames whose target or sender lies in spans, and replies whose
+// sender lies in near.
+func arpFilter(index int, spans, near []span) ([]bpf.RawInstruction, error) {
 	p := prologue(index)
 	p = append(p, inSpans(arpTPA, spans)...)
 	p = append(p, inSpans(arpSPA, spans)...)
+	if len(near) > 0 {
+		p = append(p,
+			bpf.LoadAbsolute{Off: arpOp, Size: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipTrue: 1},
+			bpf.RetConstant{Val: 0},
+		)
+		p = append(p, inSpans(arpSPA, near)...)
+	}
 	return bpf.Assemble(append(p, bpf.RetConstant{Val: 0}))
 }
 
-// ndpFilter passes solicitations and advertisements whose target ends in spans.
-func ndpFilter(index int, spans []span) ([]bpf.RawInstruction, error) {
+// ndpFilter passes solicitations and advertisements whose target ends in spans, and
+// advertisements whose target ends in near.
+func ndpFilter(index int, spans, near []span) ([]bpf.RawInstruction, error) {
 	p := prologue(index)
 	p = append(p,
 		bpf.LoadAbsolute{Off: ip6Next, Size: 2}, // and the hop limit
@@ -96,6 +106,14 @@ func ndpFilter(index int, spans []span) ([]bpf.RawInstruction, error) {
 		bpf.RetConstant{Val: 0},
 	)
 	p = append(p, inSpans(ndTarget+12, spans)...)
+	if len(near) > 0 {
+		p = append(p,
+			bpf.LoadAbsolute{Off: ndType, Size: 1},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: advertisement, SkipTrue: 1},
+			bpf.RetConstant{Val: 0},
+		)
+		p = append(p, inSpans(ndTarget+12, near)...)
+	}
 	return bpf.Assemble(append(p, bpf.RetConstant{Val: 0}))
 }
 

@@ -42,6 +42,15 @@ type Want struct {
 	// Members are the MACs of other speakers. They may claim an address of ours
 	// while it changes hands, and are no strangers.
 	Members map[string]struct{}
+	// Nearby are other speakers on the LANs of interfaces, by name, which should answer
+	// there. They are asked for signs of life; see Interface.Deaf of package announce.
+	Nearby map[string][]Host
+}
+
+// Host is another host on a LAN.
+type Host struct {
+	Address netip.Addr
+	MAC     string // empty: it is asked for by broadcast
 }
 
 // Conflict is a stranger who claims an address of ours.
@@ -81,6 +90,7 @@ type Announcer struct {
 	serving    map[place]int64         // with the Round
 	sched      *schedule
 	defended   map[place]time.Time
+	vigils     map[responderKey]*vigil
 }
 
 type responderKey struct {
@@ -100,7 +110,7 @@ func New(opts Options) *Announcer {
 		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
 		serving: map[place]int64{}, sched: newSchedule(opts.Beat),
-		defended: map[place]time.Time{},
+		defended: map[place]time.Time{}, vigils: map[responderKey]*vigil{},
 	}
 	a.want.Store(&Want{})
 	a.links.Store(new([]announce.Interface))
@@ -186,9 +196,10 @@ func (a *Announcer) Run(ctx context.Context) error {
 	}()
 	var scanned time.Time
 	scan := time.NewTimer(0)
-	send := time.NewTimer(time.Hour)
+	send, sign := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	// Each turn one of these happened: something else is wanted; the interfaces
-	// may have changed; an announcement is due; somebody claimed an address.
+	// may have changed; an announcement or a sign of life is due; somebody claimed an
+	// address.
 	for {
 		select {
 		case <-ctx.Done():
@@ -206,6 +217,12 @@ func (a *Announcer) Run(ctx context.Context) error {
 		case c := <-a.raw:
 			a.conflict(c, time.Now())
 		case <-send.C:
+		case <-sign.C:
+		}
+		if at := a.watchOver(time.Now()); !at.IsZero() {
+			sign.Reset(time.Until(at))
+		} else {
+			sign.Stop()
 		}
 		if wait, some := a.sendDue(time.Now()); some {
 			send.Reset(wait)
@@ -240,13 +257,15 @@ func (a *Announcer) scan() {
 	want := map[responderKey]link{}
 	public := make([]announce.Interface, 0, len(links))
 	for _, l := range links {
+		l.Deaf = l.Up && a.isDeaf(l.Name)
 		public = append(public, l.Interface)
 		if l.Up {
 			want[responderKey{l.index, l.mac, l.Name}] = l
 		}
 	}
 	for key, l := range want {
-		if _, ok := a.responders[key]; ok {
+		if r, ok := a.responders[key]; ok {
+			r.link = l // its addresses may be others
 			continue
 		}
 		a.responders[key] = newResponder(key, l, a.metrics.of(l.Name, "ipv4"), a.metrics.of(l.Name, "ipv6"), a.raw)
@@ -255,6 +274,7 @@ func (a *Announcer) scan() {
 		if _, ok := want[key]; !ok {
 			delete(a.responders, key)
 			delete(a.failed, key)
+			delete(a.vigils, key)
 			r.ans.tables.Store(&tables{}) // silent at once; its sockets take longer
 			a.closing.Go(r.close)
 		}
@@ -272,7 +292,7 @@ func (a *Announcer) scan() {
 }
 
 func sameInterface(a, b announce.Interface) bool {
-	return a.Name == b.Name && a.MAC == b.MAC && a.Up == b.Up &&
+	return a.Name == b.Name && a.MAC == b.MAC && a.Up == b.Up && a.Deaf == b.Deaf &&
 		slices.Equal(a.Prefixes, b.Prefixes) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Gateways, b.Gateways)
 }
 
@@ -294,6 +314,7 @@ func (a *Announcer) apply(now time.Time) {
 			}
 			next[place{addr, key}] = ann.Round
 		}
+		a.seek(key, t, want.Nearby[key.name])
 		a.note(key, r.set(t))
 	}
 	a.inForce.Store(want)

@@ -242,7 +242,7 @@ func (a answers) report(b *testing.B) {
 func ask(b testing.TB, ifi *net.Interface) answers {
 	stayOn(b, 0)
 	self := mac(ifi.HardwareAddr)
-	filter, err := arpFilter(ifi.Index, []span{{0, ^uint32(0)}})
+	filter, err := arpFilter(ifi.Index, []span{{0, ^uint32(0)}}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,7 +16,9 @@ type metrics struct {
 	mu       sync.Mutex
 	counters map[[2]string]*counters // by interface and family
 
-	requests, replies, gratuitous, dropped *prometheus.Desc
+	requests, replies, gratuitous, dropped, deaf *prometheus.Desc
+
+	deafness map[string]bool // by interface, of those that are watched over
 }
 
 func newMetrics(to prometheus.Registerer) *metrics {
@@ -29,6 +31,8 @@ func newMetrics(to prometheus.Registerer) *metrics {
 		replies:    desc("replies", "Answers sent."),
 		gratuitous: desc("gratuitous", "Announcements sent unasked."),
 		dropped:    desc("dropped", "Answers that could not be sent."),
+		deaf:       prometheus.NewDesc("quayside_l2_deaf", "1 for an interface whose LAN has not answered for a second or more, 0 for one whose LAN answers.", []string{"interface"}, nil),
+		deafness:   map[string]bool{},
 	}
 	if to != nil {
 		to.MustRegister(m)
@@ -60,7 +64,7 @@ func (m *metrics) keep(links []announce.Interface) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.requests, m.replies, m.gratuitous, m.dropped} {
+	for _, d := range []*prometheus.Desc{m.requests, m.replies, m.gratuitous, m.dropped, m.deaf} {
 		to <- d
 	}
 }
@@ -78,4 +82,18 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		emit(m.gratuitous, c.gratuitous.Load())
 		emit(m.dropped, c.dropped.Load())
 	}
+	for name, deaf := range m.deafness {
+		value := 0.0
+		if deaf {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(m.deaf, prometheus.GaugeValue, value, name)
+	}
+}
+
+// judged says of the interfaces that are watched over which are deaf.
+func (m *metrics) judged(deafness map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deafness = deafness
 }

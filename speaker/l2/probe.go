@@ -235,7 +235,7 @@ func newEar(p *probe, l link, list []asked, proto int, filter filter) (*ear, err
 		}
 	}
 	e.ans.tables.Store(t)
-	program, err := filter(l.index, spansOfAddrs(addresses, addresses[0].Is4()))
+	program, err := filter(l.index, spansOfAddrs(addresses, addresses[0].Is4()), nil)
 	if err != nil {
 		return nil, fmt.Errorf("filter: %w", err)
 	}

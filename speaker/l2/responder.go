@@ -28,6 +28,7 @@ type responder struct {
 	v4, v6 channel
 	out    chan<- claimant
 
+	signs  atomic.Uint64      // of life, from other hosts
 	groups []*ipv6.PacketConn // where solicited-node groups are joined
 	joined map[netip.Addr]*ipv6.PacketConn
 	done   sync.WaitGroup
@@ -41,6 +42,7 @@ type channel struct {
 
 	socket *socket // nil: nothing to answer for yet
 	spans  []span  // that its filter lets through
+	near   []span  // whose answers it does
 	writer *writer // for announcements
 }
 
@@ -76,6 +78,9 @@ func (r *responder) serve(s *socket, answer func(frame, out []byte) reading, c *
 				c.replies.Add(1)
 			}
 		}
+		if v.sign {
+			r.signs.Add(1)
+		}
 		if v.claimed.IsValid() {
 			select {
 			case r.out <- claimant{place{v.claimed, r.key}, v.claimant}:
@@ -90,19 +95,20 @@ func (r *responder) serve(s *socket, answer func(frame, out []byte) reading, c *
 func (r *responder) set(t *tables) error {
 	var errs []error
 	if r.link.arp {
-		errs = append(errs, r.let(&r.v4, spansOf(t.v4), r.serveARP))
+		errs = append(errs, r.let(&r.v4, spansOf(t.v4), spansOf(t.near4), r.serveARP))
 	}
-	errs = append(errs, r.let(&r.v6, spansOf(t.v6), r.serveNDP), r.join(t.v6))
+	errs = append(errs, r.let(&r.v6, spansOf(t.v6), spansOf(t.near6), r.serveNDP), r.join(t.v6))
 	r.ans.tables.Store(t)
 	return errors.Join(errs...)
 }
 
-// let makes c let these spans through, and begins to serve with the first.
-func (r *responder) let(c *channel, spans []span, serve func()) error {
-	if slices.Equal(spans, c.spans) {
+// let makes c let these spans through, and answers from those near, and begins to
+// serve with the first.
+func (r *responder) let(c *channel, spans, near []span, serve func()) error {
+	if slices.Equal(spans, c.spans) && slices.Equal(near, c.near) {
 		return nil
 	}
-	program, err := c.filter(r.link.index, spans)
+	program, err := c.filter(r.link.index, spans, near)
 	switch {
 	case err != nil:
 	case c.socket != nil:
@@ -117,7 +123,7 @@ func (r *responder) let(c *channel, spans []span, serve func()) error {
 	if err != nil {
 		return fmt.Errorf("let questions through: %w", err)
 	}
-	c.spans = spans
+	c.spans, c.near = spans, near
 	return nil
 }
 

@@ -38,6 +38,7 @@ func deaths() []fault {
 		{"silence", cable("is silenced", func(n *simNode) { n.silenced = true }), cable("speaks", func(n *simNode) { n.silenced = false })},
 		{"carrier", cable("loses its carrier", func(n *simNode) { n.carrier = false }), cable("has a carrier", func(n *simNode) { n.carrier = true })},
 		{"split", cable("is moved away", func(n *simNode) { n.segment = 1 }), cable("is moved back", func(n *simNode) { n.segment = 0 })},
+		{"deaf", func(n *simNode) { n.lanCable(true) }, func(n *simNode) { n.lanCable(false) }},
 		{"kill", (*simNode).kill, start},
 		{"end", (*simNode).terminate, start},
 		{"pause", (*simNode).pause, (*simNode).resume},

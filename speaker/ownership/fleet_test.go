@@ -34,6 +34,8 @@ func liveThrough(t *testing.T, nodes int) {
 		{"watches lag", watchesLag},
 		{"a silent death and the return", func(t *testing.T, f *sim) { death(t, f, func(n *simNode, dead bool) { n.silenced = dead }) }},
 		{"a loss of carrier and the return", func(t *testing.T, f *sim) { death(t, f, func(n *simNode, dead bool) { n.carrier = !dead }) }},
+		{"the LAN is deaf for one node", deafLAN},
+		{"the LAN is deaf for all", deafForAll},
 		{"the speaker is killed", killed},
 		{"a speaker is starved", starved},
 		{"the node is drained", drained},
@@ -221,6 +223,38 @@ func death(t *testing.T, f *sim, cut func(n *simNode, dead bool)) {
 	}
 }
 
+// deafLAN cuts the owner off from the LAN while gossip lives: others take what it has,
+// and keep it.
+func deafLAN(t *testing.T, f *sim) {
+	n := f.owner(objects.VIP(0))
+	n.lanCable(true)
+	took := f.until("others answer for everything", 2*time.Second, f.isWhole)
+	t.Logf("others took over from %s within %v", n.name, took)
+	f.run(5 * time.Second)
+	all := f.owners()
+	n.lanCable(false)
+	f.quiet()
+	if after := f.owners(); !maps.Equal(all, after) || f.watch.longest.both > 0 {
+		t.Errorf("the return moved addresses: %v, then %v; two answered for %v", all, after, f.watch.longest.both)
+	}
+}
+
+// deafForAll cuts all off, as a switch that restarts: nothing moves.
+func deafForAll(t *testing.T, f *sim) {
+	all, mark := f.owners(), len(f.log)
+	for _, n := range f.nodes {
+		n.lanCable(true)
+	}
+	f.run(5 * time.Second)
+	for _, n := range f.nodes {
+		n.lanCable(false)
+	}
+	f.quiet()
+	if after := f.owners(); !maps.Equal(all, after) {
+		t.Errorf("owners moved from %v to %v:\n%s", all, after, strings.Join(f.log[mark:], "\n"))
+	}
+}
+
 func killed(t *testing.T, f *sim) {
 	n := f.owner(objects.VIP(0))
 	n.kill()
@@ -304,7 +338,8 @@ func behind(t *testing.T, f *sim) {
 	mark := len(f.log)
 	victim.kill()
 	f.quiet()
-	if took := f.logged(mark, n.name+": takes"); took > 0 {
+	// One is served by the two nodes with its endpoints only.
+	if took := f.logged(mark, n.name+": takes") - f.logged(mark, n.name+": takes "+objects.VIPLocal+" "); took > 0 {
 		t.Errorf("%s is behind, and took %d addresses", n.name, took)
 	}
 	n.behind = false

@@ -183,7 +183,7 @@ func (g *simGossip) spread(claims map[netip.Addr]announce.Claim, facts map[strin
 
 // take takes in what another knows.
 func (g *simGossip) take(claims map[netip.Addr]announce.Claim, facts map[string]saying) {
-	if !g.runs() || g.gossipCut || !g.onLAN() {
+	if !g.runs() || g.gossipCut || !g.onNet() {
 		return
 	}
 	mine, news := map[netip.Addr]announce.Claim{}, false

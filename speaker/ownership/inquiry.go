@@ -33,11 +33,14 @@ func (m *Machine) act() (granted bool) {
 	if m.waiting() != "" || m.departure.stops.isSaid() {
 		return false
 	}
-	// Two batches: a first claim asks ten times as long as a takeover may take.
-	died, first := map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}
+	// Three batches: a first claim asks ten times as long as a takeover may take, and
+	// who takes from one that nobody hears must hear others on that very LAN.
+	died, first, deaf := map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}
 	ask := func(t announce.Take) {
 		switch {
 		case m.lan.isAsking(t.Address):
+		case t.Cause == announce.Deaf:
+			deaf[t.Address] = t
 		case t.Cause == announce.First:
 			first[t.Address] = t
 		default:
@@ -61,6 +64,7 @@ func (m *Machine) act() (granted bool) {
 	}
 	m.lan.prune(wanted, m.holdings.has, m.now)
 	m.ask(died, m.lan.timing())
+	m.ask(deaf, takeover())
 	m.ask(first, firstClaim())
 	if len(died) == 0 {
 		m.sound()
@@ -97,14 +101,20 @@ func (m *Machine) ask(takes map[netip.Addr]announce.Take, timing Timing) {
 		return
 	}
 	q := &Inquiry{Takes: takes, Nodes: map[string]netip.Addr{}, Losers: map[string]netip.Addr{}, Timing: timing}
-	allFirst := true
+	allFirst, near := true, []string{}
 	for _, a := range sorted(takes) {
 		isFirst := takes[a].Cause == announce.First
+		if takes[a].Cause == announce.Deaf {
+			near = append(near, takes[a].Interfaces...)
+		}
 		m.lan.asking[a] = struct{}{}
 		q.Questions = append(q.Questions, Question{Address: a, Interfaces: takes[a].Interfaces, Held: !isFirst})
 		allFirst = allFirst && isFirst
 	}
-	if !allFirst && m.lan.met {
+	switch {
+	case len(near) > 0:
+		q.Nearby = m.nearby(func(i *announce.Interface) bool { return slices.Contains(near, i.Name) })
+	case !allFirst && m.lan.met:
 		m.nameWitnesses(q)
 	}
 	m.out.Ask = append(m.out.Ask, q)
@@ -158,7 +168,7 @@ func (m *Machine) judge(t announce.Take, f *Finding) {
 		m.change(Change{Kind: Unasked, Take: t, Err: f.Err})
 	case f.Deaf:
 		m.refuse(t, announce.Refusal{Node: t.From}, "this node hears nobody")
-	case f.livesOn(t.From) && m.now.Sub(m.lan.silentSince(t.Address, m.now)) < patience:
+	case t.Cause != announce.Deaf && f.livesOn(t.From) && m.now.Sub(m.lan.silentSince(t.Address, m.now)) < patience:
 		m.refuse(t, announce.Refusal{Node: t.From}, "its node lives and may only be slow")
 	default:
 		m.grant(t)
@@ -173,7 +183,7 @@ func (m *Machine) refuse(t announce.Take, by announce.Refusal, why string) {
 		pause = retryDeaf
 	case by.Node == "":
 		pause = retryStranger
-	case t.Doubtful && by.MAC != "": // the owner answers, and so knows why
+	case (t.Doubtful || t.Cause == announce.Deaf) && by.MAC != "": // the owner answers, and so knows why
 		pause = retryDoubt
 	}
 	if again := m.lan.put(t.Address, by, m.now.Add(pause), t.Doubtful); !again {

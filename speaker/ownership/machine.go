@@ -196,7 +196,7 @@ func (m *Machine) declare() {
 	m.heard.forget(m.holdings.has)
 	added, cut := m.holdings.answer(want, known, up)
 	m.lan.forget(cut)
-	m.out.LAN = Announcing{Addresses: want, Speakers: make(map[string]struct{}, len(m.macs)), Added: added}
+	m.out.LAN = Announcing{Addresses: want, Speakers: make(map[string]struct{}, len(m.macs)), Nearby: m.nearby(m.listensOn()), Added: added}
 	for mac := range m.macs {
 		m.out.LAN.Speakers[mac] = struct{}{}
 	}

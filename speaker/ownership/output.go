@@ -36,9 +36,17 @@ type Announcing struct {
 	// Speakers are the MACs of all speakers, this one's included: two interfaces on
 	// one LAN hear each other.
 	Speakers map[string]struct{}
+	// Nearby are other speakers to ask for signs of life, by interface; see listensOn.
+	Nearby map[string][]Host
 	// Added says that an address is new. It must be answered for before the members
 	// hear of the claim: whoever hands it over falls silent then.
 	Added bool
+}
+
+// Host is another host on a LAN.
+type Host struct {
+	Address netip.Addr
+	MAC     string // empty: not known
 }
 
 // Announcement is how one address is announced.

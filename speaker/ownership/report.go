@@ -72,6 +72,11 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 	for _, text := range link.Failures {
 		tell("InterfaceFails", text)
 	}
+	for _, i := range link.Interfaces {
+		if i.Up && i.Deaf {
+			tell("InterfaceDeaf", "interface "+i.Name+" is up, and no speaker, gateway or neighbour on its LAN answers: what is announced there moves to nodes that are heard; look at the cable, the VLAN and the switch")
+		}
+	}
 	if why := m.world.Proxy.Late; why != "" {
 		tell("KubeProxyBehind", "this node takes no new address where another can, until its kube-proxy has written its rules: "+why)
 	}

@@ -9,15 +9,34 @@ import (
 
 // The LAN of a simulated fleet: who hears whom, who answers, and how it is asked.
 
-// onLAN reports whether the kernel of a node hears and is heard.
-func (n *simNode) onLAN() bool { return n.carrier && !n.silenced }
+// onNet reports whether the kernel of a node hears and is heard anywhere, onLAN whether
+// it does where addresses are answered for.
+func (n *simNode) onNet() bool { return n.carrier && !n.silenced }
+func (n *simNode) onLAN() bool { return n.onNet() && !n.lanCut }
+
+// lanCable cuts a node off from the LAN, or ends that, while gossip and the API server
+// are on another network. Its layer 2 finds out.
+func (n *simNode) lanCable(cut bool) {
+	delay := n.about(hearDelay)
+	if cut {
+		delay = n.about(deafDelay)
+	}
+	n.cable(fmt.Sprintf("cut off from the LAN: %v", cut), func() { n.lanCut = cut })
+	n.in(delay, func() {
+		if n.lanCut == cut && n.deaf != cut {
+			n.note("%s knows that it is deaf: %v", n.name, cut)
+			n.deaf = cut
+			n.happen()
+		}
+	})
+}
 
 // works reports whether its speaker gets to answer what the LAN asks.
 func (n *simNode) works() bool { return n.speaker != nil && !n.paused }
 
 // hears reports whether n hears what other says.
 func (n *simNode) hears(other *simNode) bool {
-	return n == other || n.onLAN() && other.onLAN() && n.segment == other.segment
+	return n == other || n.onNet() && other.onNet() && n.segment == other.segment
 }
 
 // answering are those on a segment that answer for an address.
@@ -89,11 +108,16 @@ func (n *simNode) ask(q *Inquiry) {
 
 // put asks once.
 func (a *asking) put(last bool) {
-	if !a.onLAN() {
+	if !a.onNet() {
 		return
 	}
-	answered := a.segment == 0 || a.farHost
-	for _, q := range a.Questions {
+	answered, questions := false, a.Questions
+	if a.onLAN() {
+		answered = a.segment == 0 || a.farHost
+	} else {
+		questions = nil
+	}
+	for _, q := range questions {
 		for _, mac := range a.answering(q.Address, a.segment) {
 			if _, known := a.found[q.Address]; !known && mac != a.mac {
 				a.found[q.Address] = Found{"eth0", mac}
@@ -126,7 +150,7 @@ func (n *simNode) liveness(other *simNode) Liveness {
 }
 
 func (a *asking) end() {
-	f := &Finding{Inquiry: a.Inquiry, Found: a.found, Liveness: map[string]Liveness{}, Deaf: len(a.Nodes) > 0 && !(a.before && a.after)}
+	f := &Finding{Inquiry: a.Inquiry, Found: a.found, Liveness: map[string]Liveness{}, Deaf: (len(a.Nodes) > 0 || a.Nearby != nil) && !(a.before && a.after)}
 	for name := range a.Losers {
 		f.Liveness[name] = a.liveness(a.node(name))
 	}

@@ -90,7 +90,7 @@ func describe(c Change) string {
 // world is what a node sees.
 func (n *simNode) world() World {
 	i := n.index + 1
-	eth0 := announce.Interface{Name: "eth0", MAC: n.mac, Up: n.carrier, Prefixes: []netip.Prefix{
+	eth0 := announce.Interface{Name: "eth0", MAC: n.mac, Up: n.carrier, Deaf: n.deaf && n.carrier, Prefixes: []netip.Prefix{
 		netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/16", i)), netip.MustParsePrefix(fmt.Sprintf("2001:db8:0:1::%x/64", i))}}
 	return World{
 		Cluster: n.cluster, Synced: true, Members: n.speaker.gossip.view(),
@@ -117,7 +117,7 @@ func (n *simNode) publish(s *v1alpha1.SpeakerStatusStatus) {
 }
 
 // hasAPI reports whether n reaches the API server, which is near the client.
-func (n *simNode) hasAPI() bool { return n.onLAN() && n.segment == 0 && !n.apiDown }
+func (n *simNode) hasAPI() bool { return n.onNet() && n.segment == 0 && !n.apiDown }
 
 // put changes the cluster; every node's watch shows it when it does.
 func (s *sim) put(changed ...snapshot.Object) {

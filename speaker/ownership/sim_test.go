@@ -25,12 +25,14 @@ type tester interface {
 // Delays of the simulated world, those of profile fast. Each is drawn from half to
 // the whole of its bound.
 const (
-	gossipDelay = 30 * time.Millisecond  // of a message from speaker to speaker
-	noticeDelay = 300 * time.Millisecond // until a member that is out of reach is missed
-	joinDelay   = 500 * time.Millisecond // until one that is back is met
-	watchDelay  = 50 * time.Millisecond  // of a write by way of the API server
-	writePause  = 500 * time.Millisecond // between two statuses of one speaker
-	reaping     = 60 * time.Millisecond  // a killed process listens until its kernel has closed all
+	gossipDelay = 30 * time.Millisecond   // of a message from speaker to speaker
+	noticeDelay = 300 * time.Millisecond  // until a member that is out of reach is missed
+	joinDelay   = 500 * time.Millisecond  // until one that is back is met
+	watchDelay  = 50 * time.Millisecond   // of a write by way of the API server
+	writePause  = 500 * time.Millisecond  // between two statuses of one speaker
+	deafDelay   = 1500 * time.Millisecond // until an interface knows that nobody hears it
+	hearDelay   = time.Second             // until it knows that somebody does
+	reaping     = 60 * time.Millisecond   // a killed process listens until its kernel has closed all
 )
 
 // sim is the world of a fleet.
@@ -57,6 +59,8 @@ type simNode struct {
 	carrier   bool // its cable is plugged in
 	silenced  bool // it drops every packet
 	gossipCut bool // it drops those of gossip
+	lanCut    bool // it drops all but those of gossip and the API server
+	deaf      bool // and its layer 2 knows
 
 	speaker *simSpeaker // nil: it does not run
 	closing time.Time   // until when the kernel closes what a killed one had open

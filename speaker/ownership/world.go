@@ -81,6 +81,9 @@ type Inquiry struct {
 	// Losers are those of Nodes that are to lose an address, who are asked whether
 	// their speakers run.
 	Losers map[string]netip.Addr
+	// Nearby are other speakers by interface of this node. If it is not nil, Nodes is
+	// empty, and signs of life count on these interfaces only, from whomever.
+	Nearby map[string][]Host
 	Timing Timing
 }
 
@@ -108,7 +111,7 @@ type Finding struct {
 	// Found is who answers for an address, one of those that were asked about or of
 	// Nodes.
 	Found map[netip.Addr]Found
-	// Deaf says that nobody said anything, not even those who should.
+	// Deaf says that nobody said anything, not even those of Nodes or Nearby.
 	Deaf bool
 	// Liveness is what was found out about the Losers.
 	Liveness map[string]Liveness
