@@ -22,7 +22,7 @@ QUICK = Alloc|Quick|ManyAddresses
 QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy | \
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
-.PHONY: build cross test unit e2e lab bench bench-proxy bench-failover bench-bgp soak generate image lint packages test-packages
+.PHONY: build cross test unit e2e lab bench bench-proxy bench-failover bench-bgp soak generate image release lint vulnerabilities packages test-packages
 
 VERSION ?= dev
 BUILD_FLAGS = -trimpath -buildvcs=false -ldflags='-s -w -X main.version=$(VERSION)'
@@ -47,7 +47,15 @@ generate: ## deepcopy code and CRDs from api, the pages of options and of metric
 	CGO_ENABLED=0 $(GO) test -count=1 -run '^TestPageOfMetrics$$' ./command -write-page
 
 image: build ## the OCI image in bin/image, without a container engine
-	$(GO) run ./test/image/build -binary quayside -out bin/image
+	$(GO) run ./test/image/build -version $(VERSION) linux/$$($(GO) env GOARCH)=quayside
+
+release: cross ## what is released, in bin/release: binaries, their SBOMs, chart, checksums; the image for all platforms in bin/image
+	$(GO) run ./test/image/build -version $(VERSION) \
+	linux/amd64=bin/quayside-linux-amd64 linux/arm64=bin/quayside-linux-arm64 linux/arm/v7=bin/quayside-linux-armv7 \
+	darwin/amd64=bin/quayside-darwin-amd64 darwin/arm64=bin/quayside-darwin-arm64 windows/amd64=bin/quayside-windows-amd64.exe
+	rm -rf bin/release && mkdir -p bin/release && cp bin/quayside-*-* bin/release
+	helm package charts/quayside --version $(VERSION:v%=%) --app-version $(VERSION) --destination bin/release
+	cd bin/release && sha256sum * >SHA256SUMS
 
 # Kubernetes is built while the unit tests wait, once lint has compiled what it
 # shares with us. Where it is not ready in time, e2e waits for it.
@@ -102,6 +110,9 @@ lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w $$unformatted"; exit 1; }
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 $(GO) tool staticcheck -checks all ./...
+
+vulnerabilities: ## known ones in what we call; asks the Go vulnerability database
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
 packages: ## Debian packages of the lab and of the benchmarks' peers
 	@$(call install,$(TEST_PACKAGES) $(PEER_PACKAGES))

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"quayside.io/cluster/manifest"
 )
 
@@ -135,6 +137,38 @@ kind: Node
 metadata: {name: n1}
 status: {addresses: [{type: InternalIP, address: 10.0.0.11}], conditions: [{type: Ready, status: "True"}]}
 `
+
+// The workflows are YAML, and run targets of make that there are.
+func TestWorkflowsRunTargetsThatExist(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob("../.github/workflows/*.yaml")
+	if err != nil || len(paths) < 2 {
+		t.Fatalf("workflows %q, %v", paths, err)
+	}
+	target := regexp.MustCompile(`\bmake ([a-z-]+)`)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var workflow map[string]any
+		if err := yaml.UnmarshalStrict(text, &workflow); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		found := target.FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s runs nothing", path)
+		}
+		for _, f := range found {
+			if !strings.Contains(string(makefile), "\n"+f[1]+":") {
+				t.Errorf("%s: %s: no such target", path, f[0])
+			}
+		}
+	}
+}
 
 // What a page tells to apply is taken as it stands, and nothing has to be mended.
 func TestPagesShowObjectsThatWork(t *testing.T) {

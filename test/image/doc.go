@@ -6,5 +6,7 @@
 // machine and every day. No file carries a time, an owner's name or a path of
 // the machine that built it.
 //
+// An SBOM (CycloneDX) says what is in the binary, as the binary itself tells.
+//
 // Read image.go first; build is the command behind `make image`.
 package image

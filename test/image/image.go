@@ -29,7 +29,7 @@ const (
 type Options struct {
 	// Binary is a static executable for Platform.
 	Binary string
-	// Platform as "linux/amd64".
+	// Platform as "linux/amd64" or "linux/arm/v7".
 	Platform string
 	// Version becomes the label org.opencontainers.image.version.
 	Version string
@@ -126,9 +126,10 @@ func archive(binary []byte) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// Write stores the image as an OCI layout in folder dir, which it replaces,
-// tagged tag.
-func Write(image v1.Image, dir, tag string) error {
+// Write stores images, each for a platform of its own, as an OCI layout in folder dir,
+// which it replaces. All of them together are tagged tag: one stands there as it is,
+// several as an index.
+func Write(dir, tag string, images ...v1.Image) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("image: clear %s: %w", dir, err)
 	}
@@ -136,9 +137,30 @@ func Write(image v1.Image, dir, tag string) error {
 	if err != nil {
 		return fmt.Errorf("image: write %s: %w", dir, err)
 	}
-	err = path.AppendImage(image, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag}))
+	tagged := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag})
+	if len(images) == 1 {
+		err = path.AppendImage(images[0], tagged)
+	} else {
+		var index v1.ImageIndex
+		if index, err = together(images); err == nil {
+			err = path.AppendIndex(index, tagged)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("image: write %s: %w", dir, err)
 	}
 	return nil
+}
+
+// together returns an index of images, by their platforms.
+func together(images []v1.Image) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, image := range images {
+		config, err := image.ConfigFile()
+		if err != nil {
+			return nil, err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: config.Platform()}})
+	}
+	return index, nil
 }

@@ -2,6 +2,9 @@ package image
 
 import (
 	"archive/tar"
+	"debug/buildinfo"
+	"debug/elf"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -13,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
@@ -42,7 +46,7 @@ func TestBuild(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "image")
 	for range 2 { // the second time over the first
-		if err := Write(image, dir, o.Version); err != nil {
+		if err := Write(dir, o.Version, image); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,5 +206,105 @@ func TestDockerfile(t *testing.T) {
 		if !copied[top] {
 			t.Errorf("the binary needs %s, which the Dockerfile does not copy", rel)
 		}
+	}
+}
+
+// TestPlatformsTogether: one tag stands for the images of several platforms.
+func TestPlatformsTogether(t *testing.T) {
+	var images []v1.Image
+	for _, platform := range []string{"linux/amd64", "linux/arm64", "linux/arm/v7"} {
+		binary := crossed(t, platform)
+		image, err := Build(Options{Binary: binary, Platform: platform, Version: "1.2.3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images = append(images, image)
+	}
+	dir := filepath.Join(t.TempDir(), "image")
+	if err := Write(dir, "1.2.3", images...); err != nil {
+		t.Fatal(err)
+	}
+	outer, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(outer); err != nil {
+		t.Error(err)
+	}
+	tagged, err := outer.IndexManifest()
+	if err != nil || len(tagged.Manifests) != 1 || tagged.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "1.2.3" {
+		t.Fatalf("%+v, %v", tagged, err)
+	}
+	inner, err := outer.ImageIndex(tagged.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := inner.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+	}
+	if !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64", "linux/arm/v7"}) {
+		t.Errorf("platforms %q", platforms)
+	}
+}
+
+// crossed is what stands for a static program of platform, without compiling one: the
+// head of an executable, which is all that is looked at.
+func crossed(t *testing.T, platform string) string {
+	t.Helper()
+	head := make([]byte, 64)
+	copy(head, "\x7fELF\x02\x01\x01")
+	head[16], head[18], head[20], head[52], head[54], head[58] = 2, byte(elf.EM_X86_64), 1, 64, 56, 64
+	switch platform {
+	case "linux/arm64":
+		head[18] = byte(elf.EM_AARCH64)
+	case "linux/arm/v7":
+		head[4], head[18] = 1, byte(elf.EM_ARM)
+		head[40], head[42], head[46] = 52, 32, 40 // sizes of a 32-bit file's headers
+		head[52], head[54], head[58] = 0, 0, 0
+	}
+	path := filepath.Join(t.TempDir(), "quayside")
+	if err := os.WriteFile(path, head, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestSBOM: what a binary is made of is what the toolchain says.
+func TestSBOM(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "build")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./build").CombinedOutput(); err != nil {
+		t.Fatalf("build a program with dependencies: %v\n%s", err, out)
+	}
+	text, err := SBOM(binary, "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read bom
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := map[string]bool{}
+	for _, c := range read.Components {
+		refs[c.PURL] = true
+	}
+	for _, m := range info.Deps {
+		if m.Replace == nil && !refs["pkg:golang/"+m.Path+"@"+m.Version] {
+			t.Errorf("%s %s is missing", m.Path, m.Version)
+		}
+	}
+	if len(refs) != len(info.Deps)+1 || len(info.Deps) < 3 || read.Metadata.Component.Version != "v1.2.3" || read.Format != "CycloneDX" {
+		t.Errorf("%d components of %d modules:\n%s", len(refs), len(info.Deps), text)
+	}
+	if again, err := SBOM(binary, "v1.2.3"); err != nil || string(again) != string(text) {
+		t.Errorf("the same binary gives another SBOM: %v", err)
 	}
 }

@@ -1,40 +1,62 @@
-// Command build packs the binary into an OCI layout, see package image.
+// Command build packs binaries into an OCI layout, one image for each platform under
+// one tag, and writes an SBOM beside each binary, see package image.
+//
+//	build -out bin/image -version v1.2.3 linux/amd64=bin/quayside-linux-amd64 …
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"quayside.io/test/image"
 )
 
 func main() {
-	if err := run(); err != nil {
+	version := flag.String("version", "dev", "version, also the tag")
+	out := flag.String("out", "bin/image", "folder for the OCI layout")
+	flag.Parse()
+	if err := run(*out, *version, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	var o image.Options
-	flag.StringVar(&o.Binary, "binary", "quayside", "static binary to pack")
-	flag.StringVar(&o.Platform, "platform", "linux/"+runtime.GOARCH, "what the binary was built for")
-	flag.StringVar(&o.Version, "version", "dev", "version, also the tag")
-	out := flag.String("out", "bin/image", "folder for the OCI layout")
-	flag.Parse()
-	built, err := image.Build(o)
-	if err != nil {
-		return err
+// run packs binaries, each as PLATFORM=FILE. One for another system than Linux gets its
+// SBOM only.
+func run(out, version string, binaries []string) error {
+	var images []v1.Image
+	for _, b := range binaries {
+		platform, file, ok := strings.Cut(b, "=")
+		if !ok {
+			return fmt.Errorf("%q: want PLATFORM=FILE", b)
+		}
+		bom, err := image.SBOM(file, version)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file+".cdx.json", bom, 0o644); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(platform, "linux/") {
+			continue
+		}
+		built, err := image.Build(image.Options{Binary: file, Platform: platform, Version: version})
+		if err != nil {
+			return err
+		}
+		digest, err := built.Digest()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s: quayside:%s for %s, %s\n", out, version, platform, digest)
+		images = append(images, built)
 	}
-	if err := image.Write(built, *out, o.Version); err != nil {
-		return err
+	if len(images) == 0 {
+		return fmt.Errorf("no binary for Linux among %q", binaries)
 	}
-	digest, err := built.Digest()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%s: quayside:%s for %s, %s\n", *out, o.Version, o.Platform, digest)
-	return nil
+	return image.Write(out, version, images...)
 }
