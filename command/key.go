@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -19,18 +20,19 @@ func rotation(api *cluster.API, namespace string, every time.Duration) func(cont
 		return nil
 	}
 	return func(ctx context.Context) (next time.Time, err error) {
-		now := time.Now()
+		now, holders := time.Now(), controller.HoldersOf(api.Snapshot())
+		var waits error
 		err = api.ChangeSecret(ctx, namespace, membersSecret, membersKey, keyStageAnnotation,
 			func(file []byte, noted string, made time.Time) ([]byte, string) {
 				stage, since := keyStage(noted, made)
-				file, then, due := controller.RotateMembersKey(file, stage, since, now, every)
-				next = due
+				file, then, due, late := controller.RotateMembersKey(file, stage, since, now, every, holders)
+				next, waits = due, late
 				if then == stage {
 					return file, noted
 				}
 				return file, string(then) + " " + now.UTC().Format(time.RFC3339)
 			})
-		return next, err
+		return next, errors.Join(err, waits)
 	}
 }
 

@@ -3,12 +3,24 @@ package controller
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster/gossipkey"
+	"quayside.io/cluster/snapshot"
 )
 
-// keySettles is how long a key file needs to reach every speaker: a kubelet looks
-// after a Secret every minute or two.
-const keySettles = 10 * time.Minute
+const (
+	// keySettles is how long a key file usually needs to reach every speaker: a kubelet
+	// looks after a Secret every minute or two. Before that nobody is asked.
+	keySettles = 10 * time.Minute
+	// keyAsks lies between two looks at who has not got it yet.
+	keyAsks = time.Minute
+)
 
 // KeyStage is how far a change of the gossip key has come. At each stage every
 // speaker understands those of the stage before and of the next.
@@ -22,12 +34,47 @@ const (
 	KeyUsed    KeyStage = "used"  // the new secret is the first line: all write with it
 )
 
+// KeyHolders are the speakers that a change of the key waits for, by node, with the
+// words for the keys that each has: the one that it writes with first.
+type KeyHolders map[string][]string
+
+// HoldersOf are the speakers of nodes that are Ready, without those that leave. The
+// kubelet of another node cannot bring its speaker the key before it is back, and then
+// does.
+func HoldersOf(c *snapshot.Cluster) KeyHolders {
+	holders := KeyHolders{}
+	for key, s := range c.SpeakerStatuses.All() {
+		n, ok := c.Nodes.Get(snapshot.Key{Name: key.Name})
+		if ok && !s.Status.Leaving && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) {
+			holders[key.Name] = s.Status.GossipSecrets
+		}
+	}
+	return holders
+}
+
+// lag returns the first node whose speaker does not write with a secret, or cannot even
+// read it if that is all that is asked; "": there is none.
+func (h KeyHolders) lag(secret []byte, writes bool) string {
+	key, err := gossipkey.Derive(secret)
+	word := gossipkey.Print(key)
+	for _, node := range slices.Sorted(maps.Keys(h)) {
+		at := slices.Index(h[node], word)
+		if err != nil || at < 0 || writes && at > 0 {
+			return node
+		}
+	}
+	return ""
+}
+
 // RotateMembersKey takes the content of a key file one stage on if it is time: every
-// so often a new secret is begun with, and each stage lasts until all speakers have
-// the file. It returns the content and the stage as they are to be, and when to look
-// again. What somebody else has written meanwhile is a change that is done.
-func RotateMembersKey(file []byte, stage KeyStage, since, now time.Time, every time.Duration) ([]byte, KeyStage, time.Time) {
-	lines := secretsOf(file)
+// so often a new secret is begun with, and each stage lasts until all holders have got
+// what the next one needs. It returns the content and the stage as they are to be, and
+// when to look again; and an error as long as it waits for somebody. What somebody else
+// has written meanwhile is a change that is done.
+func RotateMembersKey(file []byte, stage KeyStage, since, now time.Time, every time.Duration, holders KeyHolders) ([]byte, KeyStage, time.Time, error) {
+	lines := gossipkey.Secrets(file)
 	if len(lines) < 2 || stage != KeyAdded && stage != KeyUsed {
 		stage = KeySettled
 	}
@@ -36,28 +83,26 @@ func RotateMembersKey(file []byte, stage KeyStage, since, now time.Time, every t
 		due = since.Add(every)
 	}
 	if now.Before(due) {
-		return file, stage, due
+		return file, stage, due, nil
 	}
-	next := now.Add(keySettles)
+	next, late := now.Add(keySettles), ""
 	switch last := len(lines) - 1; stage {
 	case KeyAdded:
+		late = holders.lag(lines[last], false)
 		lines, stage = append([][]byte{lines[last]}, lines[:last]...), KeyUsed
 	case KeyUsed:
+		late = holders.lag(lines[0], true)
 		lines, stage, next = lines[:1], KeySettled, now.Add(every)
 	default:
 		lines, stage = append(lines, bytes.TrimSpace(NewMembersKey())), KeyAdded
 	}
-	return append(bytes.Join(lines, []byte("\n")), '\n'), stage, next
-}
-
-// secretsOf are the lines of a key file that hold something.
-func secretsOf(file []byte) (lines [][]byte) {
-	for line := range bytes.Lines(file) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			lines = append(lines, line)
-		}
+	switch {
+	case late != "" && stage == KeyUsed:
+		return file, KeyAdded, now.Add(keyAsks), fmt.Errorf("the speaker of node %s has not got the new one yet", late)
+	case late != "":
+		return file, KeyUsed, now.Add(keyAsks), fmt.Errorf("the speaker of node %s does not write with the new one yet", late)
 	}
-	return lines
+	return append(bytes.Join(lines, []byte("\n")), '\n'), stage, next, nil
 }
 
 // tend sees to Options.Tend, again when it says so.
@@ -65,15 +110,18 @@ func (h *Controller) tend(ctx context.Context) error {
 	if h.options.Tend == nil {
 		return nil
 	}
-	failed := firstPause
+	failed, told := firstPause, ""
 	for {
 		next, err := h.options.Tend(ctx)
 		pause := min(max(time.Until(next), time.Second), time.Hour)
 		if err != nil && ctx.Err() == nil {
-			h.log.Warn("a change of the gossip key waits; trying again", "error", err)
+			if told != err.Error() {
+				h.log.Warn("a change of the gossip key waits; trying again", "error", err)
+			}
+			told = err.Error()
 			pause, failed = failed, min(2*failed, time.Minute)
 		} else {
-			failed = firstPause
+			failed, told = firstPause, ""
 		}
 		select {
 		case <-time.After(pause):

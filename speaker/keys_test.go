@@ -65,7 +65,7 @@ type pruner struct{ *notes }
 
 func (p *pruner) UpdateStatus(ctx context.Context, o snapshot.Object) error {
 	status := o.DeepCopyObject().(*v1alpha1.SpeakerStatus)
-	status.Status.GossipKey = ""
+	status.Status.GossipKey, status.Status.GossipSecrets = "", nil
 	return p.notes.UpdateStatus(ctx, status)
 }
 
@@ -82,13 +82,14 @@ func TestAServerThatKnowsNoKeys(t *testing.T) {
 	go func() { defer close(done); _ = p.run(ctx) }()
 	defer func() { stop(); <-done }()
 	_, text := keyOf(1)
-	p.set(v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text})
-	for begin := time.Now(); !p.keyless.Load(); time.Sleep(time.Millisecond) {
+	want := v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text, GossipSecrets: []string{"0123abcd"}}
+	p.set(want)
+	for begin := time.Now(); !p.keyless.Load() || !p.wordless.Load(); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
-			t.Fatal("it does not see that its key is dropped")
+			t.Fatal("it does not see that its key and the words for its secrets are dropped")
 		}
 	}
-	p.set(v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text})
+	p.set(want)
 	if want, have := p.want.Load(), p.have(); !equal(&have.Status, want) {
 		t.Errorf("it wants %+v, and there is %+v", want, have.Status)
 	}

@@ -51,6 +51,8 @@ type publisher struct {
 	// keyless says that the API server drops the gossip key: its CRD is of a version
 	// that does not know it, and Helm upgrades none.
 	keyless atomic.Bool
+	// wordless says the same of the words for the secrets of gossip.
+	wordless atomic.Bool
 }
 
 func newPublisher(o Options) *publisher {
@@ -61,6 +63,9 @@ func newPublisher(o Options) *publisher {
 func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
 	if p.keyless.Load() {
 		s.GossipKey = ""
+	}
+	if p.wordless.Load() {
+		s.GossipSecrets = nil
 	}
 	p.want.Store(&s)
 	select {
@@ -98,6 +103,11 @@ func (p *publisher) run(ctx context.Context) error {
 			failed = ""
 			if p.have().Status.GossipKey != want.GossipKey && p.keyless.CompareAndSwap(false, true) {
 				p.log.Warn("the CRD of SpeakerStatus is of a version that knows no gossipKey: what this speaker tells the others is believed without its signature; apply the CRDs of this version")
+				bare := *want
+				p.set(bare)
+			}
+			if !same(p.have().Status.GossipSecrets, want.GossipSecrets) && p.wordless.CompareAndSwap(false, true) {
+				p.log.Warn("the CRD of SpeakerStatus is of a version that knows no gossipSecrets: the gossip key is not changed as long as that is so; apply the CRDs of this version")
 				bare := *want
 				p.set(bare)
 			}
@@ -140,7 +150,7 @@ func (p *publisher) have() *v1alpha1.SpeakerStatus {
 // an empty list is nil.
 func equal(a, b *v1alpha1.SpeakerStatusStatus) bool {
 	return !isEdge(a, b) && a.Members.Alive == b.Members.Alive && a.Members.Expected == b.Members.Expected &&
-		same(a.Members.NotAlive, b.Members.NotAlive) && slices.EqualFunc(a.BGPSessions, b.BGPSessions, sameSession)
+		same(a.GossipSecrets, b.GossipSecrets) && same(a.Members.NotAlive, b.Members.NotAlive) && slices.EqualFunc(a.BGPSessions, b.BGPSessions, sameSession)
 }
 
 func sameSession(a, b v1alpha1.BGPSession) bool {

@@ -55,6 +55,12 @@ type SpeakerStatusStatus struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]{43}=$`
 	GossipKey string `json:"gossipKey,omitempty"`
+	// GossipSecrets are words for the secrets that this speaker shares with the others,
+	// at most eight, the one that it writes with first: fingerprints, of which nobody
+	// learns a secret. The controller changes the secret when all have the new one.
+	//
+	// +optional
+	GossipSecrets []string `json:"gossipSecrets,omitempty"`
 	// Leaving says that this node hands its addresses over: its speaker stops,
 	// or the node is being drained.
 	//

@@ -3,9 +3,6 @@ package members
 import (
 	"bytes"
 	"context"
-	"crypto/hkdf"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,47 +12,19 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/hashicorp/memberlist"
+
+	"quayside.io/cluster/gossipkey"
 )
 
-const (
-	// minSecret is how long a line of the key file must be.
-	minSecret = 16
-	keyLen    = 32 // AES-256
-	keySalt   = "quayside.io/members"
-	keyInfo   = "gossip v1"
-	// keyPoll looks at the file without an event, for file systems that send none.
-	keyPoll = 5 * time.Second
-)
-
-// deriveKeys makes one key of each line of a key file. Blank lines do not count.
-func deriveKeys(file []byte) ([][]byte, error) {
-	var keys [][]byte
-	for i, line := range bytes.Split(file, []byte("\n")) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
-			continue
-		}
-		if len(line) < minSecret {
-			return nil, fmt.Errorf("line %d has %d bytes; a secret needs at least %d", i+1, len(line), minSecret)
-		}
-		key, err := hkdf.Key(sha256.New, line, []byte(keySalt), keyInfo, keyLen)
-		if err != nil {
-			return nil, fmt.Errorf("derive a key from line %d: %w", i+1, err)
-		}
-		keys = append(keys, key)
-	}
-	if len(keys) == 0 {
-		return nil, errors.New("it holds no secret")
-	}
-	return keys, nil
-}
+// keyPoll looks at the file without an event, for file systems that send none.
+const keyPoll = 5 * time.Second
 
 func readKeys(path string) ([][]byte, error) {
 	file, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("members key file: %w", err)
 	}
-	keys, err := deriveKeys(file)
+	keys, err := gossipkey.Parse(file)
 	if err != nil {
 		return nil, fmt.Errorf("members key file %s: %w", path, err)
 	}
@@ -107,9 +76,9 @@ func awaitKeys(ctx context.Context, path string, report func(error)) ([][]byte, 
 	}
 }
 
-// followKeys rotates ring whenever the file changes. A file that went bad
-// leaves the last good keys in force.
-func followKeys(ctx context.Context, path string, ring *memberlist.Keyring, log *slog.Logger) {
+// followKeys rotates ring whenever the file changes, and calls rotated. A file that
+// went bad leaves the last good keys in force.
+func followKeys(ctx context.Context, path string, ring *memberlist.Keyring, log *slog.Logger, rotated func()) {
 	var last string
 	watchFile(ctx, path, func() {
 		keys, err := readKeys(path)
@@ -117,6 +86,7 @@ func followKeys(ctx context.Context, path string, ring *memberlist.Keyring, log 
 			before := ring.GetKeys()
 			if err = rotate(ring, keys); err == nil && !slices.EqualFunc(before, ring.GetKeys(), bytes.Equal) {
 				log.Info("members keys rotated", "keys", len(keys))
+				rotated()
 			}
 		}
 		if err != nil && err.Error() != last {
@@ -150,6 +120,31 @@ func watchFile(ctx context.Context, path string, changed func()) {
 		}
 		changed()
 	}
+}
+
+// maxPrints bounds what is told: a rotation needs two, and whoever writes the file
+// himself may keep more.
+const maxPrints = 8
+
+// notePrints notes which keys are in ring. memberlist shifts them in place, so whoever
+// rotates them calls it.
+func (m *Members) notePrints(ring *memberlist.Keyring) {
+	var words []string
+	for _, key := range ring.GetKeys() { // the primary key is the first
+		words = append(words, gossipkey.Print(key))
+	}
+	words = words[:min(len(words), maxPrints)]
+	m.prints.Store(&words)
+	m.changed()
+}
+
+// KeyPrints are the words for the gossip keys that this node has, the one that it
+// writes with first: who rotates them waits until all have the new one.
+func (m *Members) KeyPrints() []string {
+	if words := m.prints.Load(); words != nil {
+		return *words
+	}
+	return nil
 }
 
 func poke(c chan struct{}) {

@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/hashicorp/memberlist"
+
+	"quayside.io/cluster/gossipkey"
 )
 
 // The vector was computed with another program (Python's hmac, by the letter
 // of RFC 5869), so that a change of derivation cannot go unnoticed: it would
 // split every running cluster.
 func TestKeysAreDerivedAsEver(t *testing.T) {
-	keys, err := deriveKeys([]byte("correct horse battery staple\n\n  0123456789abcdef  \n"))
+	keys, err := gossipkey.Parse([]byte("correct horse battery staple\n\n  0123456789abcdef  \n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func TestKeysAreDerivedAsEver(t *testing.T) {
 
 func TestBadKeyFilesAreRefused(t *testing.T) {
 	for file, why := range map[string]string{"": "no secret", "\n \n": "no secret", "long enough for a key\nshort\n": "line 2 has 5 bytes"} {
-		if _, err := deriveKeys([]byte(file)); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := gossipkey.Parse([]byte(file)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %q", file, err, why)
 		}
 	}
@@ -37,7 +39,7 @@ func TestBadKeyFilesAreRefused(t *testing.T) {
 // at once.
 func TestRotationLeavesNoOldKey(t *testing.T) {
 	secrets := "the first secret of all\nthe second secret is better\nthe third secret of them\nthe fourth secret of them\n"
-	keys, err := deriveKeys([]byte(secrets))
+	keys, err := gossipkey.Parse([]byte(secrets))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func TestRotationLeavesNoOldKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := deriveKeys([]byte("the secret after all of them\n"))
+	next, err := gossipkey.Parse([]byte("the secret after all of them\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,6 +90,7 @@ type Members struct {
 	queue *memberlist.TransmitLimitedQueue
 	gauge *prometheus.GaugeVec
 
+	prints   atomic.Pointer[[]string] // of the gossip keys; nil: there is none yet
 	trust    *trust
 	rejected *prometheus.CounterVec
 
@@ -244,6 +245,7 @@ func (m *Members) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("members keys: %w", err)
 	}
+	m.notePrints(ring)
 	for err == nil && ctx.Err() == nil { // once for every address of this node
 		err = m.meet(ctx, ring)
 	}
@@ -262,7 +264,7 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	m.update(func() { m.waiting = "" })
 	var tasks sync.WaitGroup
 	inner, cancel := context.WithCancel(ctx)
-	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log) })
+	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log, func() { m.notePrints(ring) }) })
 	tasks.Go(func() { m.keepJoining(inner, list) })
 	m.publish(inner, self, &post{m, list, &tasks})
 	cancel()

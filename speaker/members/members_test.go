@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"quayside.io/cluster/gossipkey"
 	"quayside.io/speaker/announce"
 )
 
@@ -447,6 +449,18 @@ func TestAnotherKeyIsToldByName(t *testing.T) {
 	t.Log(a.View().Missing["n2"])
 }
 
+// printsOf are the words for the keys of these secrets.
+func printsOf(secrets []string) (words []string) {
+	for _, secret := range secrets {
+		key, err := gossipkey.Derive([]byte(secret))
+		if err != nil {
+			return nil
+		}
+		words = append(words, gossipkey.Print(key))
+	}
+	return words
+}
+
 func TestKeysRotateWithoutAGap(t *testing.T) {
 	f := newFleet(t, 3, 2)
 	fileA, fileB := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
@@ -477,6 +491,10 @@ func TestKeysRotateWithoutAGap(t *testing.T) {
 		f.writeKey(fileA, step[0]...)
 		f.writeKey(fileB, step[1]...)
 		eventually(t, "the file that changed is noticed", func() bool { return f.logged("members keys rotated") > rotations })
+		// Each says which keys it has by now, and which of them it writes with.
+		eventually(t, "both say their keys", func() bool {
+			return slices.Equal(a.KeyPrints(), printsOf(step[0])) && slices.Equal(b.KeyPrints(), printsOf(step[1]))
+		})
 		heard(fmt.Sprint(step))
 	}
 }

@@ -39,6 +39,7 @@ func floors() map[string]int {
 		"cluster/printable":    0,
 		"lbpool":               0,
 		"cluster/tickets":      0,
+		"cluster/gossipkey":    0,
 		"cluster/snapshot":     1,
 		"cluster/ingressclass": 1,
 		"cluster/loadbalancer": 1,
