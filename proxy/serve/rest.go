@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -79,6 +78,9 @@ func (c *client) hush(n int, err error) error {
 
 // lookForIdle lays to rest who waits since the last look.
 func (s *Server) lookForIdle() {
+	if !rests {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {
@@ -139,17 +141,6 @@ func (c *client) sleep() {
 func (s *Server) serveAgain(c net.Conn) {
 	if err := s.http.ServeConn(c); err != nil {
 		s.options.Log.Debug("connection", "event", err)
-	}
-}
-
-// come reports whether the next byte, or the end, has come.
-func come(fd uintptr) bool {
-	var one [1]byte
-	for {
-		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		if err != syscall.EINTR {
-			return err != syscall.EAGAIN
-		}
 	}
 }
 
