@@ -54,6 +54,8 @@ type client struct {
 	failed  bool         // the TLS handshake did
 	ahead   []byte       // was read, and is to be read again
 
+	handOver func()          // what fasthttp's Close means for a tunnel
+	barred   bool            // nothing is read, see readAhead
 	abandon  func()          // frees what waits for an upgrade that never comes about
 	admitted *requestContext // has been told to send its body
 	closed   sync.Once
@@ -143,6 +145,9 @@ func (c *client) readUntil(t time.Time, patience time.Duration) error {
 
 // Read implements net.Conn.
 func (c *client) Read(b []byte) (int, error) {
+	if c.barred {
+		return 0, errBarred
+	}
 	if len(c.ahead) > 0 {
 		n := copy(b, c.ahead)
 		if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
@@ -216,7 +221,7 @@ func (c *client) Gone() bool {
 
 // Close implements net.Conn.
 func (c *client) Close() error {
-	if c.lay() {
+	if c.handedOver() || c.lay() {
 		return nil
 	}
 	c.closed.Do(func() {
@@ -282,6 +287,9 @@ func (c *tlsClient) base() *client { return c.client }
 // Read implements net.Conn. crypto/tls may tell the end together with the last
 // bytes; here it comes by itself, so that having met it means to have wanted more.
 func (c *tlsClient) Read(b []byte) (int, error) {
+	if c.client.barred {
+		return 0, errBarred
+	}
 	n, err := c.Conn.Read(b)
 	if n > 0 && err == io.EOF {
 		err = nil
@@ -330,7 +338,7 @@ func looksLikeHTTP(head [5]byte) bool {
 
 // Close implements net.Conn.
 func (c *tlsClient) Close() error {
-	if c.client.lay() {
+	if c.client.handedOver() || c.client.lay() {
 		return nil
 	}
 	if c.client.tunnel.Load() || c.client.linger {

@@ -207,21 +207,14 @@ func (rc *requestContext) upgrade() (done bool) {
 	rc.ctx.Hijack(func(c net.Conn) {
 		client.abandon = nil
 		client.tunnel.Store(true)
-		open(&tunnel{Reader: c, connection: conn})
-		conn.Close()
+		t := &tunnel{ahead: client.readAhead(c), connection: conn}
+		client.handOver = func() {
+			open(t)
+			conn.Close()
+		}
 	})
 	return true
 }
-
-// tunnel is a connection that was upgraded: what fasthttp has read ahead comes
-// first, and closing closes.
-type tunnel struct {
-	io.Reader
-	connection
-}
-
-// Read implements io.Reader.
-func (t *tunnel) Read(p []byte) (int, error) { return t.Reader.Read(p) }
 
 // refuse answers what fasthttp could not parse.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,9 @@ type tunnel struct {
 	picker  *balance.Picker
 	counted *balance.Health // of the endpoint, while its load includes the tunnel
 	heard   atomic.Int64
+
+	linger    sync.Once
+	lingering *time.Timer // from when one direction has ended
 }
 
 // podEnd is the pod's end of a tunnel. One goroutine reads and one writes; Close may be
@@ -48,9 +52,9 @@ type podEnd interface {
 // one has ended.
 const lingerAfterEnd = 5 * time.Second
 
-// waitingBuffer holds what most websocket messages need. Ten thousand tunnels
-// that wait with it in both directions hold 40 MB instead of 640.
-const waitingBuffer = 2 << 10
+// waitingBuffer holds what most websocket messages of clients need, and those of pods
+// behind TLS or HTTP/2. Other pods are waited for without.
+const waitingBuffer = 1 << 10
 
 // switchProtocols hands the connection over to the tunnel that the front end
 // opens once it has sent the 101.
@@ -128,20 +132,20 @@ func (n *tunnel) run() {
 	}
 	defer n.engine.left(n)
 	n.heard.Store(time.Now().UnixNano())
-	ended := make(chan struct{}, 2)
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		n.endPod(n.copy(n.pod, n.client))
-		ended <- struct{}{}
+		n.linger.Do(n.startLinger)
 	}()
-	go func() {
-		n.endClient(n.down())
-		ended <- struct{}{}
-	}()
+	n.endClient(n.down())
+	n.linger.Do(n.startLinger)
 	<-ended
-	linger := time.AfterFunc(lingerAfterEnd, n.close)
-	<-ended
-	linger.Stop()
+	n.lingering.Stop()
 }
+
+// startLinger bounds how long one direction outlives the other.
+func (n *tunnel) startLinger() { n.lingering = time.AfterFunc(lingerAfterEnd, n.close) }
 
 // endPod tells the pod how the client has ended: in order, or not.
 func (n *tunnel) endPod(err error) {
@@ -215,16 +219,24 @@ func (n *tunnel) down() error {
 			return nil
 		}
 	}
+	if c, ok := n.pod.(*connEnd); ok && c.secure == nil {
+		return n.pull(c.conn)
+	}
 	return n.copy(n.client, readerFunc(n.read))
 }
 
 func (n *tunnel) read(p []byte) (int, error) {
+	return n.patient(func() (int, error) { return n.pod.Read(p) })
+}
+
+// patient reads until both directions have been silent for too long.
+func (n *tunnel) patient(read func() (int, error)) (int, error) {
 	for {
 		until := time.Unix(0, n.heard.Load()).Add(n.silence)
 		if err := n.pod.SetReadDeadline(until); err != nil {
 			return 0, err
 		}
-		k, err := n.pod.Read(p)
+		k, err := read()
 		if k == 0 && isTimeout(err) && time.Since(time.Unix(0, n.heard.Load())) < n.silence {
 			continue // the client spoke meanwhile
 		}
