@@ -228,4 +228,18 @@ func TestFirewallForAll(t *testing.T) {
 			t.Errorf("%s%s: %d %s, not %d", c.host, c.target, status, said, c.want)
 		}
 	}
+	files.Put(configMap("wide", "enable-modsecurity", "true", "enable-owasp-modsecurity-crs", "true", "modsecurity-snippet", "SecRuleEngine On\nSecRuleRemoveById 920350"))
+	eventually(t, "the ConfigMap is read", func() bool {
+		for _, rules := range p.Table().Inspected {
+			if rules.Core {
+				return true
+			}
+		}
+		return false
+	})
+	routed(t, p, "plain.test")
+	eventually(t, "the core rules are in force", func() bool {
+		status, _ := ask(t, bound(p, false), "plain.test", "/?file=../../../../etc/passwd\nUser-Agent: test\nAccept: */*")
+		return status == 403
+	})
 }

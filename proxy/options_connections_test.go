@@ -253,6 +253,35 @@ func TestLimitConnZoneVariable(t *testing.T) {
 	eventually(t, "what means nothing is told", func() bool { return strings.Contains(fmt.Sprint(p.Table().Problems), "limit-conn-zone-variable") })
 }
 
+// Who has as many requests under way as it may is refused with the status of the
+// ConfigMap; and requests have no name where that says so.
+func TestLimitConnStatusCode(t *testing.T) {
+	entered := make(chan struct{}, 100)
+	files, p := startWide(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			entered <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprintf(w, "id=%d.", len(r.Header.Get("X-Request-ID")))
+	}), nil)
+	files.Put(configMap("wide", "limit-conn-status-code", "429", "generate-request-id", "false"), annotated("few", "few.test", map[string]string{"limit-connections": "1"}))
+	routed(t, p, "few.test")
+	eventually(t, "generate-request-id is off", func() bool { _, said := get(t, bound(p, false), "a.test", "/"); return said == "id=0." })
+	c, err := net.Dial("tcp", bound(p, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /wait HTTP/1.1\r\nHost: few.test\r\n\r\n")
+	<-entered
+	if status, said := get(t, bound(p, false), "few.test", "/"); status != 429 {
+		t.Errorf("a second request is answered %d %q", status, said)
+	}
+	files.Put(configMap("wide"))
+	eventually(t, "requests have names again", func() bool { _, said := get(t, bound(p, false), "a.test", "/"); return said == "id=32." })
+}
+
 // onceOver dials c, whatever is asked for.
 func onceOver(c net.Conn) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) { return c, nil }

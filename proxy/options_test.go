@@ -89,7 +89,19 @@ func optionCases() []optionCase {
 		{"session-cookie-max-age", with(session, "session-cookie-max-age", "60"), "/", 200, "Max-Age=60"},
 		{"session-cookie-samesite", with(session, "session-cookie-samesite", "Lax"), "/", 200, "SameSite=Lax"},
 		{"session-cookie-path", with(session, "session-cookie-path", "/x"), "/", 200, "Path=/x"},
+		{"session-cookie-domain", with(session, "session-cookie-domain", "a.test"), "/", 200, "; Domain=a.test;"},
+		{"session-cookie-expires", with(session, "session-cookie-expires", "60"), "/", 200, "; Expires="},
+		{"session-cookie-secure", with(session, "session-cookie-secure", "true"), "/", 200, "; Secure"},
+		{"session-cookie-conditional-samesite-none", with(session, "session-cookie-samesite", "None", "session-cookie-conditional-samesite-none", "true"),
+			"/\nUser-Agent: Mozilla/5.0 (iPhone; CPU iPhone OS 12_4)", 200, "; HttpOnly\r\n"},
+		{"session-cookie-conditional-samesite-none", with(session, "session-cookie-samesite", "None", "session-cookie-conditional-samesite-none", "true"), "/", 200, "; SameSite=None"},
+		{"session-cookie-change-on-failure", with(session, "session-cookie-change-on-failure", "true"), "/", 200, "INGRESSCOOKIE="},
+		{"affinity-mode", with(session, "affinity-mode", "persistent"), "/", 200, "INGRESSCOOKIE="},
 		{"load-balance", only("load-balance", "ewma"), "/", 200, ""},
+		{"proxy-connect-timeout", only("proxy-connect-timeout", "1"), "/", 200, "uri=/ "},
+		{"proxy-connect-timeout", only("proxy-connect-timeout", "1s; return 200"), "/", 200, "uri=/ "},
+		{"proxy-send-timeout", only("proxy-send-timeout", "1"), "POST /\n\nbody", 200, "uri=/ "},
+		{"proxy-ssl-server-name", only("backend-protocol", "HTTPS", "service", "secure", "proxy-ssl-server-name", "on", "proxy-ssl-name", "example.com"), "/", 200, "secure uri=/ "},
 		{"proxy-read-timeout", only("proxy-read-timeout", "1"), "/?wait=yes", 504, "did not answer in time"},
 		{"proxy-read-timeout", only("proxy-read-timeout", "soon"), "/", 200, ""},
 		{"backend-protocol", only("backend-protocol", "https", "service", "secure"), "/", 200, "secure uri=/ "},
@@ -116,6 +128,9 @@ func optionCases() []optionCase {
 		{"upstream-hash-by", only("upstream-hash-by", "$request_uri"), "/", 200, ""},
 		{"slow-start", only("slow-start", "30s"), "/", 200, ""},
 		{"endpoint-max-requests", only("endpoint-max-requests", "1"), "/", 200, ""},
+		{"health-check-timeout", only("health-check-path", "/", "health-check-timeout", "2"), "/", 200, "uri=/ "},
+		{"health-check-failures", only("health-check-path", "/", "health-check-failures", "2"), "/", 200, "uri=/ "},
+		{"health-check-successes", only("health-check-path", "/", "health-check-successes", "0; x"), "/", 200, "uri=/ "},
 		{"health-check-path", only("health-check-path", "/missing", "health-check-interval", "1"), "/", 200, ""},
 		{"enable-opentelemetry", only("enable-opentelemetry", "true"), "/", 200, "trace=00-"},
 		{"opentelemetry-trust-incoming-span", only("enable-opentelemetry", "true", "opentelemetry-trust-incoming-span", "false"),
@@ -252,6 +267,11 @@ func TestLimitsAndCanariesOverHTTP(t *testing.T) {
 		service("new", corev1.ServicePort{Port: 80}), slice("new", "", echo(t, "new")),
 		annotated("rps", "limit-rps.test", map[string]string{"limit-rps": "1", "limit-burst-multiplier": "2"}),
 		annotated("exempt", "limit-allowlist.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1", "limit-allowlist": "127.0.0.0/8"}),
+		annotated("old", "limit-whitelist.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1", "limit-whitelist": "127.0.0.0/8"}),
+		annotated("main3", "total.test", nil),
+		annotated("total", "total.test", map[string]string{"service": "new", "canary": "true", "canary-weight": "100", "canary-weight-total": "100000"}),
+		annotated("main2", "pattern.test", nil),
+		annotated("pattern", "pattern.test", map[string]string{"service": "new", "canary": "true", "canary-by-header": "X-Canary", "canary-by-header-pattern": "^v[0-9]+$"}),
 		ingress("main", "canary.test", "/", "web", number))
 	canary := ingress("canary", "canary.test", "/", "new", number)
 	canary.Annotations = map[string]string{
@@ -272,8 +292,10 @@ func TestLimitsAndCanariesOverHTTP(t *testing.T) {
 	if codes := count("limit-rps.test", "/"); codes[503] == 0 || codes[200] < 2 || codes[200] > 19 {
 		t.Errorf("limit-rps: %v", codes)
 	}
-	if codes := count("limit-allowlist.test", "/"); codes[200] != 20 {
-		t.Errorf("limit-allowlist: %v", codes)
+	for _, key := range []string{"limit-allowlist", "limit-whitelist"} {
+		if codes := count(key+".test", "/"); codes[200] != 20 {
+			t.Errorf("%s: %v", key, codes)
+		}
 	}
 	if status, said := ask(t, addr, "www.apex.test", "/x?y"); status != 308 || !strings.Contains(said, "http://apex.test/x?y") {
 		t.Errorf("from-to-www-redirect: %d %s", status, said)
@@ -285,6 +307,20 @@ func TestLimitsAndCanariesOverHTTP(t *testing.T) {
 	}
 	if answered["new"] < 50 || answered["web"] < 50 {
 		t.Errorf("canary-weight 50: %v", answered)
+	}
+	old := 0
+	for range 20 {
+		if _, body := get(t, addr, "total.test", "/"); strings.HasPrefix(body, "web") {
+			old++
+		}
+	}
+	if old < 10 {
+		t.Errorf("canary-weight-total: a thousandth of the requests are %d of 20", 20-old)
+	}
+	for value, want := range map[string]string{"v12": "new uri", "always": "web uri", "12": "web uri"} {
+		if _, said := ask(t, addr, "pattern.test", "/\nX-Canary: "+value); !strings.Contains(said, want) {
+			t.Errorf("canary-by-header-pattern, %s: %s", value, said)
+		}
 	}
 	for _, k := range []struct{ request, want string }{
 		{"/\nX-Canary: always", "new uri"}, {"/\nX-Canary: never", "web uri"}, {"/\nCookie: a=b; canary=always", "new uri"}, {"/\nCookie: canary=never", "web uri"},

@@ -213,3 +213,34 @@ func TestSuitesOfIngressNginxAreTested(t *testing.T) {
 	}
 	t.Logf("%d suites have something missing", missing)
 }
+
+// Every option that acts is asked for over HTTP by a test that has its name.
+func TestEveryOptionIsAskedForOverHTTP(t *testing.T) {
+	page, err := os.ReadFile("../../docs/ingress-nginx.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	files, _ := filepath.Glob("../../proxy/*_test.go")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Write(text)
+	}
+	acting := 0
+	for line := range strings.Lines(string(page)) {
+		key, row, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`")
+		if !ok || !strings.HasPrefix(line, "| `") || !strings.Contains(row, "| same |") && !strings.Contains(row, "| differs: ") && !strings.Contains(row, "| ours |") {
+			continue
+		}
+		acting++
+		if !strings.Contains(tests.String(), key+`"`) {
+			t.Errorf("no test of package proxy has the name of %s", key)
+		}
+	}
+	if acting < 200 {
+		t.Errorf("only %d options were found to act", acting)
+	}
+}
