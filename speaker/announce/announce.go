@@ -167,6 +167,8 @@ type Plan struct {
 	Status v1alpha1.SpeakerStatusStatus
 	// NextWake is when this plan changes by itself; zero: never.
 	NextWake time.Time
+
+	reading reading // see Stands
 }
 
 // L2 is who answers for which address on layer 2.
@@ -196,13 +198,14 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 	k.decide()
 	k.decideBGP()
 	k.plan.Status = k.status()
+	k.plan.reading = k.reading
 	slices.SortFunc(k.plan.Problems, snapshot.Problem.Compare)
 	k.plan.Problems = slices.Compact(k.plan.Problems)
 	return k.plan
 }
 
 func newCompiler(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *compiler {
-	k := &compiler{c: c, me: me, view: view, now: now, opts: opts}
+	k := &compiler{c: c, me: me, view: view, now: now, opts: opts, reading: reading{places: map[question]places{}, nodeIndex: map[string]int{}}}
 	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
 	return k
 }
@@ -225,11 +228,11 @@ type compiler struct {
 	opts Options
 	plan *Plan
 
-	nodes      []node         // sorted by name
-	usable     []int          // nodes that may own something
-	someDeaf   bool           // some node is
-	scratch    []int          // of best
-	nodeIndex  map[string]int // into nodes
+	nodes      []node // sorted by name
+	usable     []int  // nodes that may own something
+	someDeaf   bool   // some node is
+	scratch    []int  // of best
+	reading           // of endpoints
 	owned      map[netip.Addr]string
 	ownedOrder []netip.Addr // of owned; nil: nobody has asked
 	pools      []pool

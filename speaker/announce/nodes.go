@@ -76,7 +76,6 @@ func Drained(c *snapshot.Cluster, name string, onCordon bool) bool {
 }
 
 func (k *compiler) readNodes() {
-	k.nodeIndex = map[string]int{}
 	k.owned = map[netip.Addr]string{}
 	for _, n := range k.c.Nodes.Sorted() {
 		facts, known := k.factsOf(n.Name)

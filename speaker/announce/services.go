@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/cluster/loadbalancer"
@@ -77,7 +76,8 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*holding, svc *corev1.Service, 
 		return
 	}
 	if loadbalancer.IsLocal(svc) {
-		u.local, u.ending = k.localNodes(svc, a)
+		p := k.placesOf(question{snapshot.KeyOf(svc), a.Is6()})
+		u.local, u.ending = p.local, p.ending
 	}
 	h := byAddr[a]
 	if h == nil {
@@ -144,40 +144,6 @@ func selecting(all []int, svc *corev1.Service, selectors func(int) []labels.Sele
 		return slices.DeleteFunc(slices.Clone(all), leavesOut)
 	}
 	return all
-}
-
-// localNodes are the nodes with a ready endpoint in the family of a or, where
-// no node has one, those with an endpoint that still serves, which are ending.
-func (k *compiler) localNodes(svc *corev1.Service, a netip.Addr) (local, ending []int) {
-	family := discoveryv1.AddressTypeIPv4
-	if a.Is6() {
-		family = discoveryv1.AddressTypeIPv6
-	}
-	ready := []int{}
-	for _, s := range k.c.SlicesOf(snapshot.KeyOf(svc)) {
-		if s.AddressType != family {
-			continue
-		}
-		for _, e := range s.Endpoints {
-			if e.NodeName == nil {
-				continue
-			}
-			i, exists := k.nodeIndex[*e.NodeName]
-			switch c := e.Conditions; {
-			case !exists: // no node can serve it locally
-			case c.Ready == nil || *c.Ready:
-				ready = append(ready, i)
-			case c.Serving != nil && *c.Serving:
-				ending = append(ending, i)
-			}
-		}
-	}
-	slices.Sort(ready)
-	slices.Sort(ending)
-	if ready, ending = slices.Compact(ready), slices.Compact(ending); len(ready) == 0 && len(ending) > 0 {
-		return ending, ending
-	}
-	return ready, ending
 }
 
 // seat puts a user on h.

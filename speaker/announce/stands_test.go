@@ -1,0 +1,154 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// slice is one EndpointSlice of a Service.
+func slice(name, service string, family discoveryv1.AddressType, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: family, Endpoints: endpoints,
+	}
+}
+
+// endpoint is on a node; "ready", "ending" or "dead".
+func endpoint(node, state string) discoveryv1.Endpoint {
+	yes, no := true, false
+	e := discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &no, Serving: &no}}
+	switch state {
+	case "ready":
+		e.Conditions.Ready, e.Conditions.Serving = &yes, &yes
+	case "ending":
+		e.Conditions.Serving = &yes
+	}
+	return e
+}
+
+// Whatever happens to endpoints, and sometimes to something else: a plan that is said
+// to stand is the one that would be made.
+func TestAPlanThatStandsIsTheOneThatWouldBeMade(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		c := snapshot.Of(w.objects...)
+		opts := Options{ExternalIPs: true}
+		plan := Compile(c, "n0", w.view, epoch0(), opts)
+		for range rapid.IntRange(1, 8).Draw(t, "changes") {
+			was := c
+			for range rapid.IntRange(1, 3).Draw(t, "at once") {
+				c = change(t, c, len(w.nodes))
+			}
+			fresh := Compile(c, "n0", w.view, epoch0(), opts)
+			if plan.Stands(was, c) {
+				same := *fresh
+				same.reading = plan.reading
+				if !reflect.DeepEqual(plan, &same) {
+					t.Fatalf("it is said to stand:\n%+v\nand this is made anew:\n%+v", plan, fresh)
+				}
+				continue // as a speaker does, which keeps it
+			}
+			plan = fresh
+		}
+	})
+}
+
+// change is one more thing that happens.
+func change(t *rapid.T, c *snapshot.Cluster, nodes int) *snapshot.Cluster {
+	service := fmt.Sprintf("s%02d", rapid.IntRange(0, 12).Draw(t, "service"))
+	name := fmt.Sprintf("%s-%d", service, rapid.IntRange(1, 2).Draw(t, "slice"))
+	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	case 0:
+		return c.Without(snapshot.EndpointSlice, snapshot.Key{Namespace: "default", Name: name})
+	case 1: // a label moves it
+		service = fmt.Sprintf("s%02d", rapid.IntRange(0, 12).Draw(t, "other service"))
+	case 2:
+		if svc, exists := c.Services.Get(snapshot.Key{Namespace: "default", Name: service}); exists {
+			svc = svc.DeepCopy()
+			svc.Spec.ExternalTrafficPolicy = rapid.SampledFrom([]corev1.ServiceExternalTrafficPolicy{"", "Local"}).Draw(t, "policy")
+			return c.With(svc)
+		}
+	}
+	family := rapid.SampledFrom([]discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}).Draw(t, "family")
+	s := slice(name, service, family)
+	for range rapid.IntRange(0, 4).Draw(t, "endpoints") {
+		node := fmt.Sprintf("n%d", rapid.IntRange(0, nodes).Draw(t, "node")) // the last does not exist
+		s.Endpoints = append(s.Endpoints, endpoint(node, rapid.SampledFrom([]string{"ready", "ready", "ending", "dead"}).Draw(t, "state")))
+	}
+	return c.With(s)
+}
+
+// What changes no plan is known not to.
+func TestWhatEndpointsDoMostlyChangesNoPlan(t *testing.T) {
+	v4 := discoveryv1.AddressTypeIPv4
+	w := &world{view: View{Alive: map[string]struct{}{}, Facts: map[string]Facts{}}}
+	for _, name := range []string{"n0", "n1"} {
+		w.addNode(twinNode{name: name, alive: true, ready: true, subnet: true}, false)
+	}
+	w.objects = append(w.objects, lanPool("10.0.0.0/24"))
+	w.addService("cluster", twinAddr{addr: netip.MustParseAddr("10.0.0.100")}, 0)
+	w.addService("local", twinAddr{addr: netip.MustParseAddr("10.0.0.101"), local: map[string]bool{}}, 0)
+	c := snapshot.Of(append(w.objects, slice("local-1", "local", v4, endpoint("n0", "ready")))...)
+	plan := Compile(c, "n0", w.view, epoch0(), Options{})
+	for _, tt := range []struct {
+		name   string
+		is     *snapshot.Cluster
+		stands bool
+	}{
+		{"nothing", c, true},
+		{"an endpoint of a Service of policy Cluster", c.With(slice("cluster-1", "cluster", v4, endpoint("n1", "ready"))), true},
+		{"an endpoint of a Service without an address", c.With(slice("web-1", "web", v4, endpoint("n1", "ready"))), true},
+		{"an endpoint of no Service", c.With(slice("none", "", v4, endpoint("n1", "ready"))), true},
+		{"a second endpoint on a node", c.With(slice("local-2", "local", v4, endpoint("n0", "ready"))), true},
+		{"an endpoint of another family", c.With(slice("local-6", "local", discoveryv1.AddressTypeIPv6, endpoint("n1", "ready"))), true},
+		{"an endpoint that is not ready yet", c.With(slice("local-2", "local", v4, endpoint("n1", "dead"))), true},
+		{"the first endpoint on a node", c.With(slice("local-2", "local", v4, endpoint("n1", "ready"))), false},
+		{"the last endpoint goes", c.Without(snapshot.EndpointSlice, snapshot.Key{Namespace: "default", Name: "local-1"}), false},
+		{"the last endpoint ends", c.With(slice("local-1", "local", v4, endpoint("n0", "ending"))), false},
+		{"its slice moves to another Service", c.With(slice("local-1", "cluster", v4, endpoint("n0", "ready"))), false},
+		{"a Node", c.With(readyNode("n2", "")), false},
+	} {
+		if got := plan.Stands(c, tt.is); got != tt.stands {
+			t.Errorf("%s: stands is %v, want %v", tt.name, got, tt.stands)
+		}
+	}
+}
+
+// BenchmarkEndpoint is one endpoint more in a large cluster, which changes no plan.
+func BenchmarkEndpoint(b *testing.B) {
+	w := &world{view: View{Alive: map[string]struct{}{}, Facts: map[string]Facts{}}}
+	for i := range 5000 {
+		w.addNode(twinNode{name: fmt.Sprintf("n%d", i), alive: true, ready: true, subnet: true}, false)
+	}
+	w.objects = append(w.objects, lanPool("10.1.0.0/16"))
+	for i := range 1000 {
+		local := map[string]bool{fmt.Sprintf("n%d", 3*i): true, fmt.Sprintf("n%d", 3*i+1): true}
+		w.addService(fmt.Sprintf("s%d", i), twinAddr{addr: addrOf(i), local: local}, i)
+	}
+	w.view.Facts = nil
+	was := snapshot.Of(w.objects...)
+	plan := Compile(was, "n0", w.view, epoch0(), Options{})
+	is := was.With(slice("s7-2", "s7", discoveryv1.AddressTypeIPv4, endpoint("n21", "ready")))
+	if !plan.Stands(was, is) {
+		b.Fatal("it does not stand")
+	}
+	b.Run("stands", func(b *testing.B) {
+		for b.Loop() {
+			plan.Stands(was, is)
+		}
+	})
+	b.Run("compile", func(b *testing.B) {
+		for b.Loop() {
+			Compile(is, "n0", w.view, epoch0(), Options{})
+		}
+	})
+}
