@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -130,7 +132,8 @@ func registered(t *testing.T) []part {
 	parts[0].MustRegister(buildInfo(e.version))
 	kubeconfig := writeFile(t, t.TempDir(), "config", "apiVersion: v1\nkind: Config\ncurrent-context: x\n"+
 		"contexts: [{name: x, context: {cluster: x}}]\nclusters: [{name: x, cluster: {server: 'http://127.0.0.1:1'}}]\n")
-	if _, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Component: "controller", Log: p.log, Registerer: parts[0], Kinds: controller.Kinds()}); err != nil {
+	if _, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Component: "controller", Log: p.log, Registerer: parts[0], Kinds: controller.Kinds(),
+		LastKnown: cluster.LastKnown{File: filepath.Join(t.TempDir(), "cluster"), MaxAge: time.Hour}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := controller.New(controller.Options{Source: files.Source, Writer: files, Log: p.log, Registerer: parts[1]}); err != nil {

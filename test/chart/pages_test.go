@@ -54,13 +54,19 @@ func TestPagesSetValuesThatExist(t *testing.T) {
 				t.Errorf("%s: %v for\n%s", path, err, b[1])
 			}
 		}
-		for _, s := range set.FindAllStringSubmatch(text, -1) {
-			sets++
-			values, err := strvals.Parse(placeholder.ReplaceAllStringFunc(s[1]+s[2], strings.ToLower))
-			if err != nil {
-				t.Errorf("%s: %s: %v", path, s[0], err)
-			} else if _, _, err := Render("quayside", "quayside-system", values); err != nil {
-				t.Errorf("%s: %s: %v", path, s[0], err)
+		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+			values, found := map[string]any{}, set.FindAllStringSubmatch(line, -1)
+			for _, s := range found {
+				sets++
+				if err := strvals.ParseInto(placeholder.ReplaceAllStringFunc(s[1]+s[2], strings.ToLower), values); err != nil {
+					t.Errorf("%s: %s: %v", path, s[0], err)
+				}
+			}
+			if len(found) == 0 {
+				continue
+			}
+			if _, _, err := Render("quayside", "quayside-system", values); err != nil {
+				t.Errorf("%s: %s: %v", path, line, err)
 			}
 		}
 	}
