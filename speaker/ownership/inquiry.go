@@ -114,6 +114,7 @@ func (m *Machine) ask(takes map[netip.Addr]announce.Take, timing Timing) {
 	switch {
 	case len(near) > 0:
 		q.Nearby = m.nearby(func(i *announce.Interface) bool { return slices.Contains(near, i.Name) })
+		m.nameLosers(q)
 	case !allFirst && m.lan.met:
 		m.nameWitnesses(q)
 	}
@@ -163,6 +164,8 @@ func (m *Machine) judge(t announce.Take, f *Finding) {
 	case taken:
 		delete(m.lan.silent, t.Address)
 		m.refuse(t, announce.Refusal{Node: m.macs[found.MAC], MAC: found.MAC}, "somebody answers for it")
+	case t.Cause == announce.Deaf && m.hears(f, t.From) != "":
+		m.refuse(t, announce.Refusal{Node: t.From, MAC: m.hears(f, t.From)}, "its node answers on the LAN, and its speaker may only be slow")
 	case f.Err != nil:
 		m.lan.put(t.Address, announce.Refusal{Node: cmp.Or(t.From, m.opts.Node)}, m.now.Add(retryFailed), false)
 		m.change(Change{Kind: Unasked, Take: t, Err: f.Err})
@@ -173,6 +176,16 @@ func (m *Machine) judge(t announce.Take, f *Finding) {
 	default:
 		m.grant(t)
 	}
+}
+
+// hears is the MAC by which a node has answered anything that was asked; "" it has not.
+func (m *Machine) hears(f *Finding, node string) string {
+	for _, found := range f.Found {
+		if m.macs[found.MAC] == node {
+			return found.MAC
+		}
+	}
+	return ""
 }
 
 // refuse leaves an address alone for a while.

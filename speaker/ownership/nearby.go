@@ -24,6 +24,24 @@ func (m *Machine) nearby(chosen func(*announce.Interface) bool) map[string][]Hos
 	return out
 }
 
+// nameLosers adds those that are to lose an address: where their kernels answer, they
+// are not cut off from the LAN, whatever they say.
+func (m *Machine) nameLosers(q *Inquiry) {
+	for i := range m.self.Interfaces {
+		own := &m.self.Interfaces[i]
+		if _, asked := q.Nearby[own.Name]; !asked {
+			continue
+		}
+		for _, a := range sorted(q.Takes) {
+			for _, h := range appendHosts(nil, own, m.world.Members.Facts[q.Takes[a].From].Interfaces) {
+				if !slices.Contains(q.Nearby[own.Name], h) {
+					q.Nearby[own.Name] = append(q.Nearby[own.Name], h)
+				}
+			}
+		}
+	}
+}
+
 // listensOn chooses the interfaces on which signs of life are asked for: those that
 // carry addresses of layer 2, whoever has them, so that who may take one knows that it
 // can. Where gossip runs on the same network it is not needed: who is cut off there is

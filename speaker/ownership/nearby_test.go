@@ -3,9 +3,12 @@ package ownership
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
+	"time"
 
 	"quayside.io/speaker/announce"
+	"quayside.io/test/objects"
 )
 
 // link is an interface that is up.
@@ -62,6 +65,39 @@ func TestWhoIsNearby(t *testing.T) {
 		}
 		if !reflect.DeepEqual(out.LAN.Nearby, c.want) {
 			t.Errorf("%s: asked are %v, want %v", c.name, out.LAN.Nearby, c.want)
+		}
+	}
+}
+
+// n2 says that its LAN is deaf, and its kernel answers there: the address stays. Where
+// it does not, and others do, n1 takes it.
+func TestADeafNodeThatAnswersKeepsItsAddress(t *testing.T) {
+	a := netip.MustParseAddr(objects.VIP(0))
+	at := netip.MustParseAddr("10.0.0.22")
+	other := Found{Interface: "eth1", MAC: otherMAC}
+	for _, c := range []struct {
+		name  string
+		heard Finding
+		taken bool
+	}{
+		{"its kernel answers", Finding{Found: map[netip.Addr]Found{at: {Interface: "eth1", MAC: ownerMAC}}}, false},
+		{"others answer", Finding{Found: map[netip.Addr]Found{netip.MustParseAddr("10.0.0.99"): other}}, true},
+		{"nobody answers", Finding{Deaf: true}, false},
+	} {
+		m, w := together(holder("n2", ownerMAC, objects.VIP(0), 2))
+		w.Link.Interfaces = []announce.Interface{link("eth0", "02:00:00:00:01:01", "10.0.0.1/28"), link("eth1", ownMAC, "10.0.0.21/24")}
+		theirs := link("eth1", ownerMAC, "10.0.0.22/24")
+		theirs.Deaf = true
+		w.Members.Facts["n2"] = announce.Facts{Interfaces: []announce.Interface{theirs}}
+		out := m.Step(began(), w)
+		i := slices.IndexFunc(out.Ask, func(q *Inquiry) bool { return q.Takes[a].Cause == announce.Deaf })
+		if i < 0 || !slices.Contains(out.Ask[i].Nearby["eth1"], Host{at, ownerMAC}) || len(out.Ask[i].Nodes) > 0 {
+			t.Fatalf("%s: asked %+v", c.name, out.Ask)
+		}
+		c.heard.Inquiry = out.Ask[i]
+		out = m.Step(began().Add(60*time.Millisecond), w, &c.heard)
+		if _, taken := out.LAN.Addresses[a]; taken != c.taken {
+			t.Errorf("%s: taken: %v", c.name, taken)
 		}
 	}
 }
