@@ -29,8 +29,9 @@ func manyAddress(i int) string {
 
 // announceWithin is how long after its death is noticed the addresses of a node
 // may take to be announced by others: all thousand, the questions to the LAN
-// included.
-const announceWithin = 500 * time.Millisecond
+// included. That is a quarter of a second on an idle machine, and four times as much
+// on one that is shared; addresses that wait for each other would take a minute.
+const announceWithin = 2 * time.Second
 
 // TestManyAddresses lets a thousand addresses change hands at once.
 func TestManyAddresses(t *testing.T) {
@@ -62,7 +63,7 @@ func TestManyAddresses(t *testing.T) {
 		return len(owners[""])+len(owners["n1"]) == 0
 	})
 	t.Logf("n2 answers for %d, n3 for %d, all within %v of the death of n1", len(owners["n2"]), len(owners["n3"]), took.Round(time.Millisecond))
-	time.Sleep(2 * announceWithin) // late announcements are to be heard as well
+	time.Sleep(announceWithin) // late announcements are to be heard as well
 	f.promptlyAnnounced(t, died, heard())
 	for _, name := range []string{"n2", "n3"} {
 		if n := len(owners[name]); n > manyServices*5/8+10 {
