@@ -66,7 +66,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 5 s it does not hold that %s", what)
+			t.Fatalf("after half a minute it does not hold that %s", what)
 		}
 	}
 }
