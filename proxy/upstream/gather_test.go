@@ -87,9 +87,9 @@ func TestGatheringDelaysNothing(t *testing.T) {
 		}
 		io.WriteString(c, fine)
 	})
-	_, b := newEngine(t, upstream.Options{})
-	b.SetEndpoints(endpoints(s.addr))
 	for _, length := range []int64{-1, 6} {
+		_, b := newEngine(t, upstream.Options{}) // each a connection of its own: this pod closes them
+		b.SetEndpoints(endpoints(s.addr))
 		r, w := io.Pipe()
 		done := make(chan *exchange.Exchange)
 		go func() { done <- upload(b, r, length) }()
