@@ -98,11 +98,7 @@ func answers(t *testing.T, b []byte) map[uint32]string {
 // FuzzFraming: whatever bytes come, a stream that both we and the server of x/net take
 // for a request in full is the same to both. What one of both refuses, it may.
 func FuzzFraming(f *testing.F) {
-	for _, c := range rulings() {
-		if c.name[:4] != "5.1 " && !strings.Contains(c.name, "a window") { // some of those wait for answers
-			f.Add(record(c.send))
-		}
-	}
+	addRulings(f)
 	f.Add(record(func(c *client) {
 		for i := range uint32(20) {
 			c.headers(2*i+1, i%3 == 0, post()...)

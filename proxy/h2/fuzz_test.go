@@ -47,15 +47,20 @@ func record(send func(*client)) []byte {
 	return b.Bytes()
 }
 
+// addRulings adds what the rulings send, but for those that wait for answers.
+func addRulings(f *testing.F) {
+	for _, c := range rulings() {
+		if c.name[:4] != "5.1 " && !strings.Contains(c.name, "a window") {
+			f.Add(record(c.send))
+		}
+	}
+}
+
 // FuzzConnection feeds a connection whatever bytes: it must end, and leave no
 // goroutine; what it has said must be frames; what reached the handler must be fit
 // for a request line and a header of HTTP/1.1.
 func FuzzConnection(f *testing.F) {
-	for _, c := range rulings() {
-		if c.name[:4] != "5.1 " && !strings.Contains(c.name, "a window") { // some of those wait for answers
-			f.Add(record(c.send))
-		}
-	}
+	addRulings(f)
 	f.Add(record(func(c *client) {
 		for i := range uint32(50) {
 			c.headers(2*i+1, i%2 == 0, post()...)
