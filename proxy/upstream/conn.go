@@ -27,11 +27,12 @@ type conn struct {
 	used      int       // requests sent so far
 	deadline  time.Time // the read deadline in force
 	wrote     bool      // the upstream may have seen part of the request
+	confirmed uint64    // bytes that its kernel had, before a request that is streamed
 }
 
 var (
 	// errStale says that a reused connection turned out dead, or full of bytes
-	// nobody asked for, before anything was sent.
+	// nobody asked for, before the upstream had any of the request.
 	errStale = errors.New("the idle connection was closed by the upstream")
 	// errPartial says that the socket took part of the request only.
 	errPartial = errors.New("the request was sent in part")
@@ -51,6 +52,9 @@ func (c *conn) ask(out []byte, in func() []byte) (int, error) {
 	}
 	c.wrote = false
 	c.used++
+	if in == nil && c.used > 1 {
+		c.confirmed = c.acknowledged()
+	}
 	return c.askPlain(out, in)
 }
 

@@ -133,9 +133,43 @@ func unasked(fd int) bool {
 // kernel. If that has answered all the same, it has not read the request, and
 // may never do so.
 func (c *conn) unread() bool {
-	waiting := 0
-	err := c.plain.raw.Control(func(fd uintptr) { waiting, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	waiting, err := c.unacknowledged()
 	return err != nil || waiting > 0
+}
+
+// unheard is asked where the upstream has ended the connection in order. It reports
+// whether not one of the size bytes of a request, or of one that is streamed, had come
+// to its kernel by then: the segment that says so confirms all that had. What comes
+// later no server takes for a request, for it could not answer; this one has never been
+// made (RFC 9110 section 9.2.2). Of a connection that was reset nobody can tell.
+func (c *conn) unheard(size int, streamed bool) bool {
+	if streamed {
+		n := c.acknowledged()
+		return n > 0 && n == c.confirmed
+	}
+	if c.secure != nil {
+		return false // what its records need is not known
+	}
+	waiting, err := c.unacknowledged()
+	return err == nil && waiting >= size
+}
+
+// unacknowledged is how many bytes the upstream's kernel has not confirmed.
+func (c *conn) unacknowledged() (n int, err error) {
+	if e := c.plain.raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); e != nil {
+		return 0, e
+	}
+	return n, err
+}
+
+// acknowledged is how many it has, ever; 0: unknown.
+func (c *conn) acknowledged() (n uint64) {
+	c.plain.raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = info.Bytes_acked
+		}
+	})
+	return n
 }
 
 func retryEINTR(f func(int, []byte) (int, error), fd int, b []byte) (int, error) {

@@ -19,3 +19,8 @@ func (c *conn) stale() bool { return true }
 
 // unread is true because nothing here tells what has arrived.
 func (c *conn) unread() bool { return true }
+
+// unheard is false for the same reason.
+func (c *conn) unheard(int, bool) bool { return false }
+
+func (c *conn) acknowledged() uint64 { return 0 }

@@ -11,7 +11,8 @@
 //
 // What holds:
 //   - Requests are repeated only where that cannot be seen: if connecting
-//     failed or nothing was sent, and, if the connection died without a byte of
+//     failed, nothing was sent, or the pod closed the connection before any of it
+//     arrived, and, if the connection died without a byte of
 //     response, where the method is idempotent and there is no body. A route
 //     may ask for more (exchange.Forwarding); a body that is streamed is sent to
 //     one endpoint at most that may have looked at it.

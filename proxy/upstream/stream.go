@@ -65,30 +65,15 @@ func (t *transaction) closeStream() {
 // leaveStream gives up a stream that the pod has not looked at, and reports whether
 // the request may be sent once more.
 func (t *transaction) leaveStream() bool {
-	if t.upload == nil || !t.rewinds.rewind() {
-		again := t.upload == nil
-		t.closeStream()
-		return again
+	u := t.upload
+	again := u == nil || t.retire()
+	if u != nil && again {
+		if k, ok := u.out.(*streamSink); ok {
+			k.leave()
+		}
 	}
-	if k, ok := t.upload.out.(*streamSink); ok {
-		k.leave()
-	}
-	t.retired, t.upload = append(t.retired, t.upload), nil
 	t.closeStream()
-	return true
-}
-
-// endUploads ends whoever reads the request's body.
-func (t *transaction) endUploads() {
-	if t.upload != nil {
-		t.upload.stop()
-	}
-	for _, u := range t.retired {
-		u.stop()
-	}
-	if t.rewinds != nil {
-		t.rewinds.free()
-	}
+	return again
 }
 
 // awaitHead waits for the head of the response and turns it into ex.Response.
@@ -245,10 +230,7 @@ func (t *transaction) uploadStream() *upload {
 	if _, ok := t.ex.Request.Peer.(exchange.Waker); ok {
 		k.standing = t.rules.ReadTimeout
 	}
-	if t.rewinds == nil {
-		t.rewinds = newRewinder(t.ex.Request.Body, &t.engine.buffers)
-	}
-	return t.uploadTo(k, buf, t.rewinds.current)
+	return t.uploadTo(k, buf, t.replay())
 }
 
 // leave forgets a stream that has ended.

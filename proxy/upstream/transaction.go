@@ -257,7 +257,7 @@ func (t *transaction) attempt() error {
 			}
 			break
 		}
-		// Nothing was sent. That the pod closed an idle connection says nothing
+		// The pod has seen nothing. That it closed an idle connection says nothing
 		// about the pod, so this is no try: another connection takes over.
 		if err := t.replace(); err != nil {
 			return err
@@ -320,6 +320,9 @@ func (t *transaction) arrived(n int, err error, reused bool) error {
 		n, err = t.conn.resume(t.space)
 	}
 	if err != nil {
+		if err == io.EOF && t.unheard() {
+			return errStale
+		}
 		return t.broken(err, reused, true)
 	}
 	now := time.Now()
@@ -329,6 +332,19 @@ func (t *transaction) arrived(n int, err error, reused bool) error {
 	t.end += n
 	t.since = now
 	return nil
+}
+
+// unheard reports whether the pod was just closing the connection, which had served
+// requests before, when this one was sent: the request may be sent once more.
+func (t *transaction) unheard() bool {
+	if t.end > 0 || t.conn.used < 2 || !t.conn.unheard(len(t.out), t.streaming) {
+		return false
+	}
+	if t.kept != nil {
+		t.rewind()
+		return true
+	}
+	return t.upload == nil || t.retire()
 }
 
 // stillWaiting is asked each time our patience runs out: may we go on?

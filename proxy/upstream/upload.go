@@ -54,7 +54,49 @@ func (t *transaction) startUpload() *upload {
 	buf, _ := t.engine.buffers.Get().(*[]byte)
 	g := &gather{conn: t.conn, chunked: t.ex.Request.Length < 0, timeout: t.rules.SendTimeout, buf: *buf}
 	g.sentAt.Store(time.Now().UnixNano())
-	return t.uploadTo(g, buf, t.ex.Request.Body)
+	if t.kept != nil || t.conn.used < 2 && t.rewinds == nil {
+		return t.uploadTo(g, buf, t.ex.Request.Body)
+	}
+	return t.uploadTo(g, buf, t.replay())
+}
+
+// replay is the reading of the request's body that counts, where there may have to be
+// another.
+func (t *transaction) replay() io.ReadCloser {
+	if t.rewinds == nil {
+		t.rewinds = newRewinder(t.ex.Request.Body, &t.engine.buffers)
+	}
+	return t.rewinds.current
+}
+
+// retire lets the upload be, of which the pod has seen nothing, if another can begin
+// anew. It may still wait for the client: what comes is for both.
+func (t *transaction) retire() bool {
+	if t.rewinds == nil || !t.rewinds.rewind() {
+		return false
+	}
+	t.retired, t.upload = append(t.retired, t.upload), nil
+	return true
+}
+
+// endUploads ends whoever reads the request's body.
+func (t *transaction) endUploads() {
+	finished := false
+	if u := t.upload; u != nil {
+		u.stop()
+		finished = u.err == nil
+	}
+	for _, u := range t.retired {
+		if finished { // nobody waits for the client, who may send another request
+			u.out.cut()
+			<-u.done
+		} else {
+			u.stop()
+		}
+	}
+	if t.rewinds != nil {
+		t.rewinds.free()
+	}
 }
 
 // uploadTo sends the request's body, as source has it, to out, which has a buffer of
