@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -57,7 +56,7 @@ spec:
 	defer cc.Close()
 	health := healthpb.NewHealthClient(cc)
 	check := func() (pod string, err error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), settle)
 		defer cancel()
 		var header metadata.MD
 		r, err := health.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header), grpc.WaitForReady(true))

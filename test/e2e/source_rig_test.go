@@ -137,13 +137,13 @@ func connect(t *testing.T, kubeconfig string) *source.API {
 		stop()
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
-		} else if d := time.Since(begin); d > 2*time.Second {
+		} else if d := time.Since(begin); d > 10*time.Second {
 			t.Errorf("Run ended %v after its context", d)
 		}
 	})
 	select {
 	case <-api.Synced():
-	case <-time.After(20 * time.Second):
+	case <-time.After(settle):
 		t.Fatalf("not synced; faults %v", api.Snapshot().Faults)
 	}
 	return api

@@ -43,7 +43,7 @@ func TestSourceIsPrompt(t *testing.T) {
 		for serviceIn(api, c).Labels["round"] != fmt.Sprint(i) {
 			select {
 			case <-sub.C():
-			case <-time.After(5 * time.Second):
+			case <-time.After(settle):
 				t.Fatal("the change did not come")
 			}
 		}
@@ -61,7 +61,7 @@ func TestSourceOutlivesAnOutage(t *testing.T) {
 	awaitService(c, api, "a new Service", exists)
 	services := api.Snapshot().Services.Len()
 	c.APIServer().Stop()
-	c.Eventually(20*time.Second, func() error {
+	c.Eventually(settle, func() error {
 		for _, f := range api.Snapshot().Faults {
 			if f.Reason == source.Unreachable {
 				return nil
@@ -110,7 +110,7 @@ func TestSourceNamesWhatItMayNotRead(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- api.Run(ctx) }()
-		c.Eventually(20*time.Second, func() error {
+		c.Eventually(settle, func() error {
 			f := api.Snapshot().Faults
 			if len(f) != 1 || f[0].Reason != source.Forbidden || api.Snapshot().Services.Len() == 0 {
 				return fmt.Errorf("faults %v, %d Services; want Services, and to be told that ConfigMaps are forbidden", f, api.Snapshot().Services.Len())
@@ -155,7 +155,7 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 	}()
 	select {
 	case <-api.Synced():
-	case <-time.After(20 * time.Second):
+	case <-time.After(settle):
 		t.Fatalf("not synced without the definitions; faults %v", api.Snapshot().Faults)
 	}
 	if f := api.Snapshot().Faults; len(f) != 2 || f[0].Reason != source.KindMissing {
@@ -173,8 +173,8 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 		c.Apply(string(text))
 	}
 	const pool = "{apiVersion: quayside.io/v1alpha1, kind: IPAddressPool, metadata: {name: late}, spec: {addresses: [192.0.2.0/24]}}"
-	c.Eventually(20*time.Second, func() error { return c.TryApply(pool) })
-	c.Eventually(20*time.Second, func() error {
+	c.Eventually(settle, func() error { return c.TryApply(pool) })
+	c.Eventually(settle, func() error {
 		if now := api.Snapshot(); len(now.Faults) > 0 || now.IPAddressPools.Len() != 1 {
 			return fmt.Errorf("faults %v, %d pools", now.Faults, now.IPAddressPools.Len())
 		}
@@ -241,7 +241,7 @@ func TestSourceReadsOnlyWhatIsReferredTo(t *testing.T) {
 		t.Helper()
 		select {
 		case <-api.Refer(snapshot.Secret, keys):
-		case <-time.After(20 * time.Second):
+		case <-time.After(settle):
 			t.Fatalf("not seen: %v; faults %v", keys, api.Snapshot().Faults)
 		}
 	}
@@ -262,7 +262,7 @@ func TestSourceReadsOnlyWhatIsReferredTo(t *testing.T) {
 		t.Errorf("read %v, want the one that is referred to", got)
 	}
 	c.Apply(fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: missing, namespace: %s}}", c.Namespace()))
-	c.Eventually(20*time.Second, func() error {
+	c.Eventually(settle, func() error {
 		if _, ok := api.Snapshot().Secrets.Get(missing); !ok {
 			return errors.New("a Secret that was made later is not seen")
 		}
@@ -273,7 +273,7 @@ func TestSourceReadsOnlyWhatIsReferredTo(t *testing.T) {
 		t.Errorf("read %v, want all %d", got, len(all))
 	}
 	refer(all[1])
-	c.Eventually(20*time.Second, func() error {
+	c.Eventually(settle, func() error {
 		if got := have(); !slices.Equal(got, []string{"referred1"}) {
 			return fmt.Errorf("read %v, want only the one that is still referred to", got)
 		}
