@@ -205,7 +205,7 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 }
 
 func newCompiler(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *compiler {
-	k := &compiler{c: c, me: me, view: view, now: now, opts: opts, reading: reading{places: map[question]places{}, nodeIndex: map[string]int{}}}
+	k := &compiler{c: c, view: view, now: now, opts: opts, reading: reading{me: me, places: map[question]places{}, nodeIndex: map[string]int{}}}
 	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
 	return k
 }
@@ -222,7 +222,6 @@ func (k *compiler) read() {
 // compiler holds one compilation.
 type compiler struct {
 	c    *snapshot.Cluster
-	me   string
 	view View
 	now  time.Time
 	opts Options
@@ -232,7 +231,7 @@ type compiler struct {
 	usable     []int  // nodes that may own something
 	someDeaf   bool   // some node is
 	scratch    []int  // of best
-	reading           // of endpoints
+	reading           // for which node, and of endpoints
 	owned      map[netip.Addr]string
 	ownedOrder []netip.Addr // of owned; nil: nobody has asked
 	pools      []pool

@@ -1,17 +1,23 @@
 package announce
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
-// Most of what happens in a cluster is that endpoints come and go, and most of that
-// changes no plan: the Service has no address or serves from every node, or the node
-// had another endpoint already. A plan knows what it has read of endpoints, so that
-// whoever holds it need not make the same one again.
+// Most of what happens in a large cluster changes no plan: endpoints of a Service that
+// has no address or serves from every node, or of a node that had another one already;
+// Services without an address; what kubelets and speakers say of themselves that nobody
+// here asks. A plan knows what it has read, so that whoever holds it need not make the
+// same one again.
 
 // question is what a plan asks of endpoints: those of one Service in one family.
 type question struct {
@@ -27,33 +33,92 @@ func (p places) equal(o places) bool {
 	return slices.Equal(p.local, o.local) && slices.Equal(p.ending, o.ending)
 }
 
-// reading is what a plan has read of endpoints, and by which numbers it calls nodes.
+// reading is what a plan has read of endpoints, by which numbers it calls nodes, and for
+// which of them it was made.
 type reading struct {
+	me        string
 	places    map[question]places
 	nodeIndex map[string]int
 }
 
 // Stands reports whether p, made of was, is what Compile makes of is, too, with the
-// same of everything else, and before NextWake. It costs what changed between the
-// two, not what they hold. False may be wrong.
+// same of everything else, and before NextWake, and whether a speaker that holds it has
+// nothing else to learn from is. It costs what changed between the two, not what they
+// hold. False may be wrong.
 func (p *Plan) Stands(was, is *snapshot.Cluster) bool {
 	for kind := range snapshot.Kinds() {
-		if kind != snapshot.EndpointSlice && is.Changed(was, kind) {
+		if is.Changed(was, kind) && !p.reading.ignores(kind, was, is) {
 			return false
-		}
-	}
-	for key := range snapshot.Diff(was.EndpointSlices, is.EndpointSlices) {
-		for _, c := range []*snapshot.Cluster{was, is} { // it may have moved to another Service
-			if s, exists := c.EndpointSlices.Get(key); exists && !p.reading.holds(s, is) {
-				return false
-			}
 		}
 	}
 	return true
 }
 
+// ignores reports whether nothing that was read of a kind has changed.
+func (r *reading) ignores(kind snapshot.Kind, was, is *snapshot.Cluster) bool {
+	switch kind {
+	case snapshot.EndpointSlice:
+		return alike(was.EndpointSlices, is.EndpointSlices, func(a, b *discoveryv1.EndpointSlice) bool {
+			return r.holds(a, is) && r.holds(b, is) // it may have moved to another Service
+		})
+	case snapshot.Service:
+		return alike(was.Services, is.Services, func(a, b *corev1.Service) bool { return !hasAddress(a) && !hasAddress(b) })
+	case snapshot.Node:
+		return alike(was.Nodes, is.Nodes, sameNode)
+	case snapshot.SpeakerStatus:
+		return alike(was.SpeakerStatuses, is.SpeakerStatuses, r.sameStatus)
+	}
+	return false
+}
+
+// alike reports whether all that differs between two stores is the same to a reader. It
+// is shown nil for what is not there.
+func alike[V comparable](was, is snapshot.Store[V], same func(was, is V) bool) bool {
+	for key := range snapshot.Diff(was, is) {
+		before, _ := was.Get(key)
+		after, _ := is.Get(key)
+		if !same(before, after) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasAddress reports whether a Service has or lists any. No other is read.
+func hasAddress(svc *corev1.Service) bool {
+	return svc != nil && (len(svc.Status.LoadBalancer.Ingress) > 0 || len(loadbalancer.ExternalIPs(svc)) > 0)
+}
+
+// sameNode compares what is read of a Node: all that a kubelet writes every few minutes
+// is not.
+func sameNode(a, b *corev1.Node) bool {
+	return a != nil && b != nil && a.UID == b.UID && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
+		maps.Equal(a.Labels, b.Labels) && a.Spec.Unschedulable == b.Spec.Unschedulable &&
+		slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, func(a, b corev1.Taint) bool { return a.Key == b.Key }) &&
+		slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
+		slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(a, b corev1.NodeCondition) bool {
+			return a.Type == b.Type && a.Status == b.Status
+		})
+}
+
+// sameStatus compares what is read of another speaker: who is alive, as it sees it, and
+// its sessions with routers are not. It writes them when they change, and a thousand
+// others hear of it. The key with which it signs its gossip is read beside the plan.
+func (r *reading) sameStatus(a, b *v1alpha1.SpeakerStatus) bool {
+	if a == nil || b == nil || a.Name == r.me {
+		return false
+	}
+	was, is := &a.Status, &b.Status
+	return was.Leaving == is.Leaving && was.GossipKey == is.GossipKey && was.AnnouncingCount == is.AnnouncingCount &&
+		(was.Members.Alive > 0) == (is.Members.Alive > 0) &&
+		reflect.DeepEqual(was.Announcing, is.Announcing) && reflect.DeepEqual(was.Interfaces, is.Interfaces)
+}
+
 // holds reports whether c answers all that was asked about the Service of s as before.
 func (r *reading) holds(s *discoveryv1.EndpointSlice, c *snapshot.Cluster) bool {
+	if s == nil {
+		return true
+	}
 	service := snapshot.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 	for _, is6 := range []bool{false, true} {
 		q := question{service, is6}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -62,11 +63,57 @@ func TestAPlanThatStandsIsTheOneThatWouldBeMade(t *testing.T) {
 	})
 }
 
+// stir is something that happens to a Node, a SpeakerStatus or a Service of no address,
+// which is read or is not.
+func stir(t *rapid.T, c *snapshot.Cluster, nodes int) *snapshot.Cluster {
+	name := fmt.Sprintf("n%d", rapid.IntRange(0, nodes-1).Draw(t, "node"))
+	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	case 0:
+		n, exists := c.Nodes.Get(nodeKey(name))
+		if !exists {
+			return c.With(readyNode(name, ""))
+		}
+		n = n.DeepCopy()
+		rapid.SampledFrom([]func(){
+			func() { n.Status.Capacity = corev1.ResourceList{} },
+			func() { n.Annotations = map[string]string{"a": "b"} },
+			func() { n.Status.Conditions[0].LastTransitionTime = metav1.Now() },
+			func() { n.Labels = map[string]string{"edge": "yes"} },
+			func() { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: deletionTaint}) },
+			func() { n.Status.Conditions[0].Status = corev1.ConditionFalse },
+			func() { n.Status.Addresses[0].Address = "10.0.0.100" },
+		}).Draw(t, "of the Node")()
+		return c.With(n)
+	case 1:
+		s, exists := c.SpeakerStatuses.Get(nodeKey(name))
+		if s = s.DeepCopy(); !exists || rapid.IntRange(0, 9).Draw(t, "anew") == 0 {
+			s = &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+		rapid.SampledFrom([]func(){
+			func() { s.Status.Members = v1alpha1.SpeakerMembers{Alive: 3, NotAlive: []string{"n9: gone"}} },
+			func() { s.Status.BGPSessions = []v1alpha1.BGPSession{{Peer: "r"}} },
+			func() { s.Status.GossipSecrets = []string{"a"} },
+			func() { s.Status.Leaving = !s.Status.Leaving },
+			func() {
+				s.Status.Interfaces = []v1alpha1.SpeakerInterface{{Name: "eth0", Up: true, Prefixes: []string{"10.0.0.9/24"}}}
+			},
+			func() {
+				s.Status.Announcing = []v1alpha1.Announcing{{Service: "default/s00", Address: "10.0.0.100", Protocol: "l2", Epoch: 7}}
+				s.Status.AnnouncingCount = 1
+			},
+		}).Draw(t, "of the status")()
+		return c.With(s)
+	}
+	return c.With(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "inner"}})
+}
+
 // change is one more thing that happens.
 func change(t *rapid.T, c *snapshot.Cluster, nodes int) *snapshot.Cluster {
 	service := fmt.Sprintf("s%02d", rapid.IntRange(0, 12).Draw(t, "service"))
 	name := fmt.Sprintf("%s-%d", service, rapid.IntRange(1, 2).Draw(t, "slice"))
 	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	case 3, 4, 5:
+		return stir(t, c, nodes)
 	case 0:
 		return c.Without(snapshot.EndpointSlice, snapshot.Key{Namespace: "default", Name: name})
 	case 1: // a label moves it
@@ -97,7 +144,18 @@ func TestWhatEndpointsDoMostlyChangesNoPlan(t *testing.T) {
 	w.objects = append(w.objects, lanPool("10.0.0.0/24"))
 	w.addService("cluster", twinAddr{addr: netip.MustParseAddr("10.0.0.100")}, 0)
 	w.addService("local", twinAddr{addr: netip.MustParseAddr("10.0.0.101"), local: map[string]bool{}}, 0)
-	c := snapshot.Of(append(w.objects, slice("local-1", "local", v4, endpoint("n0", "ready")))...)
+	speaker := func(name string, status v1alpha1.SpeakerStatusStatus) *v1alpha1.SpeakerStatus {
+		return &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
+	}
+	node := func(change func(*corev1.Node)) *corev1.Node {
+		n := readyNode("n2", "")
+		change(n)
+		return n
+	}
+	all := []v1alpha1.SpeakerMembers{{Alive: 3, Expected: 3}, {Alive: 2, Expected: 3, NotAlive: []string{"n2: gone"}}}
+	w.objects = append(w.objects, slice("local-1", "local", v4, endpoint("n0", "ready")), readyNode("n2", ""),
+		speaker("n0", v1alpha1.SpeakerStatusStatus{Members: all[0]}), speaker("n1", v1alpha1.SpeakerStatusStatus{Members: all[0]}))
+	c := snapshot.Of(w.objects...)
 	plan := Compile(c, "n0", w.view, epoch0(), Options{})
 	for _, tt := range []struct {
 		name   string
@@ -115,7 +173,23 @@ func TestWhatEndpointsDoMostlyChangesNoPlan(t *testing.T) {
 		{"the last endpoint goes", c.Without(snapshot.EndpointSlice, snapshot.Key{Namespace: "default", Name: "local-1"}), false},
 		{"the last endpoint ends", c.With(slice("local-1", "local", v4, endpoint("n0", "ending"))), false},
 		{"its slice moves to another Service", c.With(slice("local-1", "cluster", v4, endpoint("n0", "ready"))), false},
-		{"a Node", c.With(readyNode("n2", "")), false},
+		{"a Node", c.With(readyNode("n3", "")), false},
+		{"a Node goes", c.Without(snapshot.Node, snapshot.Key{Name: "n2"}), false},
+		{"a kubelet that lives", c.With(node(func(n *corev1.Node) {
+			n.ResourceVersion, n.Status.Allocatable = "9", corev1.ResourceList{}
+			n.Status.Conditions[0].LastTransitionTime, n.Status.Conditions[0].Message = metav1.Now(), "posting ready status"
+		})), true},
+		{"a Node that is not ready", c.With(node(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })), false},
+		{"a Node of another label", c.With(node(func(n *corev1.Node) { n.Labels = map[string]string{"rack": "7"} })), false},
+		{"a Node that is to go", c.With(node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: deletionTaint}} })), false},
+		{"who is alive, as another sees it", c.With(speaker("n1", v1alpha1.SpeakerStatusStatus{Members: all[1]})), true},
+		{"a session of another with its router", c.With(speaker("n1", v1alpha1.SpeakerStatusStatus{Members: all[0], BGPSessions: []v1alpha1.BGPSession{{Peer: "r"}}})), true},
+		{"what this one says", c.With(speaker("n0", v1alpha1.SpeakerStatusStatus{Members: all[1]})), false},
+		{"another has a new key", c.With(speaker("n1", v1alpha1.SpeakerStatusStatus{Members: all[0], GossipKey: "k"})), false},
+		{"another announces", c.With(speaker("n1", v1alpha1.SpeakerStatusStatus{Members: all[0], Announcing: []v1alpha1.Announcing{{Address: "10.0.0.100"}}})), false},
+		{"a speaker more", c.With(speaker("n2", v1alpha1.SpeakerStatusStatus{})), false},
+		{"a Service without an address", c.With(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "inner"}}), true},
+		{"a Service with an address goes", c.Without(snapshot.Service, snapshot.Key{Namespace: "default", Name: "cluster"}), false},
 	} {
 		if got := plan.Stands(c, tt.is); got != tt.stands {
 			t.Errorf("%s: stands is %v, want %v", tt.name, got, tt.stands)
