@@ -41,25 +41,23 @@ type news struct {
 // memory of what was said lately, and a limit on the rate.
 type eventWriter struct {
 	api     *API
-	queue   chan news
+	queue   *turns
 	dropped prometheus.Counter
 }
 
 func newEventWriter(a *API) *eventWriter {
 	return &eventWriter{
 		api:   a,
-		queue: make(chan news, eventQueue),
+		queue: newTurns(eventQueue),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quayside_api_events_dropped_total", Help: "Events that were not sent because the queue was full.",
+			Name: "quayside_api_events_dropped_total", Help: "Events that were not sent because too many waited: those about who had the most.",
 		}),
 	}
 }
 
 // Event implements Writer.
 func (a *API) Event(about snapshot.Ref, eventType, reason, message string) {
-	select {
-	case a.events.queue <- news{about: about, eventType: eventType, reason: reason, message: message, at: time.Now()}:
-	default:
+	if !a.events.queue.add(news{about: about, eventType: eventType, reason: reason, message: message, at: time.Now()}) {
 		a.events.dropped.Inc()
 	}
 }
@@ -71,7 +69,9 @@ func (w *eventWriter) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case n := <-w.queue:
+		case <-w.queue.ready:
+		}
+		for n, ok := w.queue.next(); ok && ctx.Err() == nil; n, ok = w.queue.next() {
 			if said.already(n) || limit.Wait(ctx) != nil {
 				continue
 			}
