@@ -82,8 +82,8 @@ func (s *fileStore) arrange(origins []origin, synthesize func(present map[id]boo
 // everyone sees it from now on, or nil if that is nothing new.
 func (s *fileStore) put(at id, text snapshot.Object) snapshot.Object {
 	e := s.entries[at]
-	if e != nil && equality.Semantic.DeepEqual(e.text, text) {
-		return nil
+	if e != nil && (e.text == text || equality.Semantic.DeepEqual(e.text, text)) {
+		return nil // the very same of all but what was read again
 	}
 	o := text.DeepCopyObject().(snapshot.Object)
 	if e == nil {

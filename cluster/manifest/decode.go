@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,20 +60,18 @@ type reader struct {
 
 // document reads one document.
 func (r *reader) document(at place, text []byte) {
-	var node yamlnode.Node
-	if err := yamlnode.Unmarshal(text, &node); err != nil {
-		r.refuse(at, shift(err.Error(), at.line-1))
-		return
-	}
-	if len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
-		return // nothing but comments
-	}
-	at.root = node.Content[0]
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
+		if _, clearer := treeOf(text); clearer != nil {
+			err = clearer
+		}
 		r.refuse(at, shift(err.Error(), at.line-1))
 		return
 	}
+	if string(data) == "null" {
+		return // nothing but comments
+	}
+	at.tree = sync.OnceValues(func() (*yamlnode.Node, error) { return treeOf(text) })
 	r.object(at, data)
 }
 

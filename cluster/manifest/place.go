@@ -11,10 +11,20 @@ import (
 
 // place is where in a file a document begins, and what part of it is meant.
 type place struct {
-	index  int // of the document, from 1
-	line   int // of the file, at which the document begins
-	root   *yamlnode.Node
-	prefix string // of field paths: "items[3]" in a List
+	index  int                            // of the document, from 1
+	line   int                            // of the file, at which the document begins
+	tree   func() (*yamlnode.Node, error) // of the document; it may be asked for again and again
+	prefix string                         // of field paths: "items[3]" in a List
+}
+
+// treeOf parses a document, or returns why that cannot be. To parse costs as much as
+// to read the object, so it is done for who wants to know a line.
+func treeOf(text []byte) (*yamlnode.Node, error) {
+	var node yamlnode.Node
+	if err := yamlnode.Unmarshal(text, &node); err != nil || len(node.Content) == 0 {
+		return nil, err
+	}
+	return node.Content[0], nil
 }
 
 // where returns "line 12: " of a field such as "spec.rules[0].host", or of the
@@ -27,8 +37,9 @@ func (p place) where(field, wrongType string) string {
 	}
 	steps := strings.FieldsFunc(path+field, func(r rune) bool { return strings.ContainsRune(".[]", r) })
 	line := 1
-	for ; p.root != nil; steps = steps[:len(steps)-1] {
-		found := find(p.root, nil, steps)
+	root, err := p.tree()
+	for ; root != nil && err == nil; steps = steps[:len(steps)-1] {
+		found := find(root, nil, steps)
 		if i := slices.IndexFunc(found, func(f spot) bool { return f.isA(wrongType) }); i >= 0 {
 			line = found[i].line()
 			break
