@@ -99,6 +99,7 @@ bench-proxy: packages ## CPU time per request beside nginx and HAProxy, each kin
 	CGO_ENABLED=0 $(GO) run ./test/bench/http -work each
 	CGO_ENABLED=0 $(GO) run ./test/bench/http -http2
 	CGO_ENABLED=0 $(GO) run ./test/bench/http -grpc
+	CGO_ENABLED=0 $(GO) run ./test/bench/http -churn
 
 bench-failover: packages ## deaths of nodes and of speakers, measured on the LAN beside keepalived; half an hour
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime 20x -timeout 60m ./test/e2e

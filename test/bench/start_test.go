@@ -17,12 +17,7 @@ import (
 // `quayside up --demo` until an Ingress answers 200 at the address that was
 // allocated, and the size of the stripped binary. The bars are 1 s and 60 MB.
 func BenchmarkUpDemoServes(b *testing.B) {
-	binary := filepath.Join(b.TempDir(), "quayside")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "quayside.io")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("build: %v\n%s", err, out)
-	}
+	binary := buildBinary(b)
 	info, err := os.Stat(binary)
 	if err != nil {
 		b.Fatal(err)
@@ -36,6 +31,18 @@ func BenchmarkUpDemoServes(b *testing.B) {
 	b.ReportMetric(float64(total.Milliseconds())/float64(runs), "ms/first-answer")
 	b.ReportMetric(float64(worst.Milliseconds()), "ms/worst")
 	b.ReportMetric(float64(info.Size())/1e6, "MB/binary")
+}
+
+// buildBinary builds what is released.
+func buildBinary(b *testing.B) string {
+	b.Helper()
+	binary := filepath.Join(b.TempDir(), "quayside")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "quayside.io")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
 }
 
 func firstAnswer(b *testing.B, binary string) time.Duration {

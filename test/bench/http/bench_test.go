@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,14 +26,40 @@ func BenchmarkCPUPerRequest(b *testing.B) {
 			b.Skipf("%s is not installed", tool)
 		}
 	}
-	for range b.N {
-		proxies, err := compare(b.Context(), plan{duration: 2 * time.Second, rounds: 1})
-		if err != nil {
-			b.Fatal(err)
+	for _, churn := range []bool{false, true} {
+		b.Run(map[bool]string{false: "keepalive", true: "churn"}[churn], func(b *testing.B) {
+			for range b.N {
+				proxies, err := compare(b.Context(), plan{duration: 2 * time.Second, rounds: 1, churn: churn})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, p := range proxies {
+					b.ReportMetric(float64(p.rounds[0].cpu.Nanoseconds()), p.name+"-ns/req")
+				}
+			}
+		})
+	}
+}
+
+// From turn to turn an endpoint leaves each Service and another comes, and all of them
+// answer.
+func TestChurnExchangesEndpoints(t *testing.T) {
+	for n := range 3 * churningServices * allEndpoints {
+		now, next := endpointsAt(n), endpointsAt(n+churningServices)
+		if len(now) != readyEndpoints || !slices.Equal(now[1:], next[:readyEndpoints-1]) || slices.Contains(now, next[readyEndpoints-1]) {
+			t.Fatalf("change %d: %v after %v", n, next, now)
 		}
-		for _, p := range proxies {
-			b.ReportMetric(float64(p.rounds[0].cpu.Nanoseconds()), p.name+"-ns/req")
+		for _, addr := range now {
+			if !slices.ContainsFunc(churningBackends(), func(b string) bool { return strings.HasPrefix(b, addr+":") }) {
+				t.Errorf("there is no %s", addr)
+			}
 		}
+		if serviceOf(n) != serviceOf(n+churningServices) {
+			t.Errorf("change %d is of another Service than the one a turn later", n)
+		}
+	}
+	if all := churningBackends(); all[len(all)-1] != backendAddr {
+		t.Errorf("%s is not the last to listen", backendAddr)
 	}
 }
 

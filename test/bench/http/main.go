@@ -15,6 +15,10 @@
 // streams each, and HAProxy is left out. With -grpc they send unary calls so, and the
 // backend is a server of grpc-go without TLS (see grpc.go).
 //
+// With -churn endpoints and routes change while the requests go on: 1,000 and 10 times
+// a second, and nginx loads its configuration again once a second (see churn.go). What
+// a change costs is measured after that, without requests.
+//
 // With -options Quayside and nginx are measured with each of the cheap options of an
 // Ingress, and with all of them at once (see options.go); what one adds is the
 // difference to the line "none". -options NAME measures that set alone.
@@ -23,6 +27,7 @@
 //	go run ./test/bench/http -work connections
 //	go run ./test/bench/http -http2
 //	go run ./test/bench/http -grpc
+//	go run ./test/bench/http -churn
 //	go run ./test/bench/http -options each
 package main
 
@@ -58,7 +63,7 @@ func main() {
 	defer stop()
 	switch os.Getenv(roleVariable) {
 	case "backend":
-		err = serveBackend(backendAddr)
+		err = serveBackend(churningBackends()...)
 	case "grpc-backend":
 		err = serveCalls(backendAddr)
 	case "quayside":
@@ -72,9 +77,10 @@ func main() {
 		options := flag.String("options", "", "measure with a set of options, or with each")
 		kind := flag.String("work", "keepalive", "the kind of traffic, or each")
 		calls := flag.Bool("grpc", false, "clients send unary calls of gRPC over HTTP/2 and TLS")
+		churn := flag.Bool("churn", false, "endpoints and routes change meanwhile")
 		flag.Parse()
 		err = runEach(ctx, *kind, plan{duration: *duration, rounds: *rounds, profile: *profile, only: *only,
-			http2: *http2 || *calls, grpc: *calls, options: *options})
+			http2: *http2 || *calls, grpc: *calls, churn: *churn, options: *options})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
@@ -129,6 +135,7 @@ type plan struct {
 	only     string
 	http2    bool
 	grpc     bool   // over http2
+	churn    bool   // endpoints and routes change; HTTP/1.1 only
 	options  string // the name of a set; empty: none
 	work     work   // of HTTP/1.1
 }
@@ -160,6 +167,8 @@ type result struct {
 	cpu      time.Duration // per request
 	rate     float64       // requests per second
 	p50, p99 string
+	changes  changed // where what it serves changes
+	failed   string  // what the load has to say of requests that failed
 }
 
 // compare measures every proxy that is there.
@@ -236,6 +245,7 @@ func print(out io.Writer, all []series) {
 		fmt.Fprintf(w, "%s\t%s µs\t%s\t%.0f\t%s\t%s\t\n", s.name, spread(cpu), spread(ratio), middle.rate, middle.p50, middle.p99)
 	}
 	w.Flush()
+	printChanges(out, all)
 }
 
 // order returns the indices of values from the least to the greatest.
@@ -281,26 +291,24 @@ func measure(ctx context.Context, p peer, how plan) (result, error) {
 	if _, err := load(ctx, p.addr, time.Second); err != nil {
 		return result{}, err
 	}
-	before, err := proc.cpu()
+	var l loaded
+	var changes int
+	defer p.churn.end()
+	spent, err := proc.during(func() (err error) {
+		changes, err = p.churn.during(ctx, func() (err error) { l, err = load(ctx, p.addr, d); return err })
+		return err
+	})
 	if err != nil {
 		return result{}, err
 	}
-	l, err := load(ctx, p.addr, d)
-	if err != nil {
-		return result{}, err
-	}
-	after, err := proc.cpu()
-	if err != nil {
-		return result{}, err
-	}
-	if l.errors != "" {
+	if l.errors != "" && !p.mayFail {
 		return result{}, fmt.Errorf("the load met errors: %s", l.errors)
 	}
 	if l.requests == 0 {
 		return result{}, errors.New("not one request was answered")
 	}
-	return result{
-		cpu:  (after - before) / time.Duration(l.requests),
-		rate: float64(l.requests) / d.Seconds(), p50: l.p50, p99: l.p99,
-	}, nil
+	r := result{cpu: spent / time.Duration(l.requests), rate: float64(l.requests) / d.Seconds(), p50: l.p50, p99: l.p99, failed: l.errors}
+	r.changes, err = p.churn.alone(ctx, proc, d)
+	r.changes.rate = float64(changes) / d.Seconds()
+	return r, err
 }

@@ -33,6 +33,8 @@ type peer struct {
 	addr    string
 	command *exec.Cmd
 	missing string // why it cannot be measured
+	churn   *churn // nil: nothing changes
+	mayFail bool   // a request; that is printed
 }
 
 func peers(dir string, p plan) ([]peer, error) {
@@ -53,6 +55,9 @@ func peers(dir string, p plan) ([]peer, error) {
 		return []peer{ours, external("nginx", nginxAddr, dir, nginxForCalls(dir), "-c", "%s", "-p", dir)}, nil
 	}
 	list := []peer{ours, external("nginx", nginxAddr, dir, nginxConfig(dir, p, &options), "-c", "%s", "-p", dir)}
+	if p.churn {
+		return churningPeers(dir, ours, list[1])
+	}
 	if p.options != "" {
 		if err := os.Chmod(dir, 0o755); err != nil { // nginx reads users as another user
 			return nil, err

@@ -57,7 +57,21 @@ func (p *process) stop() {
 	}
 }
 
-// cpu is the user and system time of the whole process group so far.
+// during is the time that the process group was charged while do ran.
+func (p *process) during(do func() error) (time.Duration, error) {
+	before, err := p.cpu()
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := p.cpu()
+	return after - before, err
+}
+
+// cpu is the user and system time of the whole process group so far, of children too
+// that have ended: a worker of nginx lives until the next configuration.
 func (p *process) cpu() (time.Duration, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -74,11 +88,11 @@ func (p *process) cpu() (time.Duration, error) {
 		// The second field is a name in parentheses that may hold anything.
 		_, rest, ok := strings.Cut(string(text), ") ")
 		fields := strings.Fields(rest)
-		if !ok || len(fields) < 13 || fields[2] != group {
+		if !ok || len(fields) < 15 || fields[2] != group {
 			continue
 		}
 		found = true
-		for _, f := range fields[11:13] {
+		for _, f := range fields[11:15] {
 			n, err := strconv.ParseInt(f, 10, 64)
 			if err != nil {
 				return 0, fmt.Errorf("%s: %w", path, err)

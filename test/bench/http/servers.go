@@ -32,35 +32,44 @@ const tlsVariable = "QUAYSIDE_BENCH_TLS"
 
 // serveBackend answers every request with the same bytes, as cheaply as Go can,
 // so that the proxies are what is busy.
-func serveBackend(addr string) error {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
+func serveBackend(addrs ...string) error {
 	size := sizeAsked()
 	answer := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
 		size, strings.Repeat("x", size))
-	for {
-		c, err := l.Accept()
+	var all errgroup.Group
+	for _, addr := range addrs {
+		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			return err
 		}
-		go func() {
-			defer c.Close()
-			buf := make([]byte, 8<<10)
-			for n := 0; ; {
-				k, err := c.Read(buf[n:])
+		all.Go(func() error {
+			for {
+				c, err := l.Accept()
 				if err != nil {
-					return
+					return err
 				}
-				if n += k; bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) {
-					n = 0
-					if _, err := c.Write(answer); err != nil {
-						return
-					}
-				}
+				go answerAll(c, answer)
 			}
-		}()
+		})
+	}
+	return all.Wait()
+}
+
+// answerAll answers each request of a connection.
+func answerAll(c net.Conn, answer []byte) {
+	defer c.Close()
+	buf := make([]byte, 8<<10)
+	for n := 0; ; {
+		k, err := c.Read(buf[n:])
+		if err != nil {
+			return
+		}
+		if n += k; bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) {
+			n = 0
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
+		}
 	}
 }
 
@@ -103,6 +112,9 @@ func serveQuayside(ctx context.Context, addr, backend, options string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return files.Run(ctx) })
 	g.Go(func() error { return p.Run(ctx) })
+	if os.Getenv(churnVariable) != "" {
+		g.Go(func() error { return serveChanges(ctx, files) })
+	}
 	return g.Wait()
 }
 

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkManyIngresses starts `quayside up` over manifests of 10,000 and of 100,000
+// Ingresses, each of three paths with a Service and an endpoint of its own. It reports
+// how long it takes until the first and the last of them are served, what of it is
+// resident when all are, at its most and beside a process with nothing in it, and how
+// long a file with one changed Ingress takes to be served.
+func BenchmarkManyIngresses(b *testing.B) {
+	binary := buildBinary(b)
+	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host) }))
+	defer pod.Close()
+	for _, n := range []int{0, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			dir := b.TempDir()
+			writeShops(b, dir, n, pod.Listener.Addr())
+			for b.Loop() {
+				startMany(b, binary, dir, n, pod.Listener.Addr())
+			}
+		})
+	}
+}
+
+// changesOfMany is how often one of many is changed.
+const changesOfMany = 20
+
+func startMany(b *testing.B, binary, dir string, n int, pod net.Addr) {
+	b.Helper()
+	u := startUp(b, binary, "-f", dir)
+	defer u.stop()
+	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
+	defer cancel()
+	for _, i := range []int{0, n} { // n is the one that changes later
+		if !u.await(ctx, fmt.Sprintf("shop-%d.example.com", i), "/") {
+			b.Fatalf("shop-%d is not served: %s", i, u.said())
+		}
+		b.ReportMetric(time.Since(u.began).Seconds(), map[bool]string{true: "s/last-served", false: "s/first-served"}[i == n])
+	}
+	b.ReportMetric(u.status(b, "VmRSS:"), "MB/resident")
+	b.ReportMetric(u.status(b, "VmHWM:"), "MB/most-resident")
+	var took []time.Duration
+	for k := range changesOfMany {
+		path := fmt.Sprintf("/changed-%d", k)
+		text := shopText(n, pod, path)
+		begin := time.Now()
+		replace(b, filepath.Join(dir, changing), text)
+		if !u.await(ctx, fmt.Sprintf("shop-%d.example.com", n), path) {
+			b.Fatalf("change %d is not served: %s", k, u.said())
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "ms/change")
+	b.ReportMetric(float64(took[len(took)-1].Milliseconds()), "ms/worst-change")
+}
+
+// changing is the file with the Ingress that changes. It comes last.
+const changing = "z.yaml"
+
+// writeShops writes n Ingresses, a thousand in each file, and the one that changes.
+func writeShops(b *testing.B, dir string, n int, pod net.Addr) {
+	b.Helper()
+	const perFile = 1000
+	for first := 0; first < n; first += perFile {
+		var text strings.Builder
+		for i := first; i < min(n, first+perFile); i++ {
+			text.WriteString(shopText(i, pod, "/"))
+		}
+		replace(b, filepath.Join(dir, fmt.Sprintf("shops-%06d.yaml", first)), text.String())
+	}
+	replace(b, filepath.Join(dir, changing), shopText(n, pod, "/"))
+}
+
+// replace writes a file as editors do, so that nobody reads half of it.
+func replace(b *testing.B, file, text string) {
+	b.Helper()
+	part := filepath.Join(filepath.Dir(file), "part")
+	if err := os.WriteFile(part, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.Rename(part, file); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// shopText is a host with three paths, the first of them given, and what stands behind.
+func shopText(i int, pod net.Addr, first string) string {
+	addr, port, _ := net.SplitHostPort(pod.String())
+	text := fmt.Sprintf(`apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {namespace: shops, name: shop-%[1]d}
+spec:
+  ingressClassName: quayside
+  rules:
+  - host: shop-%[1]d.example.com
+    http:
+      paths:
+`, i)
+	for _, path := range []string{first, "/api/v1", "/static"} {
+		text += fmt.Sprintf("      - {path: %s, pathType: Exact, backend: {service: {name: shop-%d, port: {number: 80}}}}\n", path, i)
+	}
+	return text + fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shops, name: shop-%[1]d}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: shops, name: shop-%[1]d, labels: {kubernetes.io/service-name: shop-%[1]d}}
+addressType: IPv4
+ports: [{name: "", port: %[3]s}]
+endpoints: [{addresses: ["%[2]s"]}]
+---
+`, i, addr, port)
+}
+
+// up is a `quayside up` that runs.
+type up struct {
+	cmd   *exec.Cmd
+	began time.Time
+	at    string // where it serves HTTP
+	log   string // its file
+}
+
+func startUp(b *testing.B, binary string, args ...string) *up {
+	b.Helper()
+	u := &up{at: free(b), log: filepath.Join(b.TempDir(), "log")}
+	out, err := os.Create(u.log)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer out.Close()
+	u.cmd = exec.Command(binary, append([]string{"up", "--http", u.at, "--https", free(b), "--admin", free(b)}, args...)...)
+	u.cmd.Stderr = out
+	u.began = time.Now()
+	if err := u.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	return u
+}
+
+func (u *up) stop() {
+	_ = u.cmd.Process.Signal(syscall.SIGTERM)
+	_ = u.cmd.Wait() // it was told to end
+}
+
+// said is the end of its log.
+func (u *up) said() string {
+	text, _ := os.ReadFile(u.log)
+	return string(text[max(0, len(text)-2000):])
+}
+
+// await asks every millisecond until a host answers 200 at a path.
+func (u *up) await(ctx context.Context, host, path string) bool {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+u.at+path, nil)
+		if err != nil {
+			return false
+		}
+		req.Host = host
+		resp, err := client.Do(req)
+		if err != nil {
+			continue
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return true
+		}
+	}
+	return false
+}
+
+// status is a field of the process's status in MB, of those that are in kB there.
+func (u *up) status(b *testing.B, field string) float64 {
+	b.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", u.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), field); ok {
+			var kB float64
+			if _, err := fmt.Sscan(rest, &kB); err != nil {
+				b.Fatal(err)
+			}
+			return kB * 1024 / 1e6
+		}
+	}
+	b.Fatalf("the kernel does not tell %s", field)
+	return 0
+}
