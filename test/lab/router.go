@@ -132,13 +132,23 @@ func (r *Router) Show(command string) string {
 	return out
 }
 
-// TryShow is Show that returns an error.
-func (r *Router) TryShow(command string) (string, error) {
-	out, err := exec.Command("vtysh", "--vty_socket", r.dir, "-c", command).Output()
-	if err != nil {
-		return "", fmt.Errorf("lab: %s on %s: %w: %s", command, r.name, err, strings.TrimSpace(string(out)))
+// TryShow is Show that returns an error. What one daemon knows it is asked itself,
+// as vtysh would do, which takes a hundred times as long to start.
+func (r *Router) TryShow(command string) (out string, err error) {
+	switch {
+	case strings.HasPrefix(command, "show bgp "):
+		out, err = askDaemon(filepath.Join(r.dir, "bgpd.vty"), command)
+	case strings.HasPrefix(command, "show bfd "):
+		out, err = askDaemon(filepath.Join(r.dir, "bfdd.vty"), command)
+	default:
+		var text []byte
+		text, err = exec.Command("vtysh", "--vty_socket", r.dir, "-c", command).Output()
+		out = string(text)
 	}
-	return string(out), nil
+	if err != nil {
+		return "", fmt.Errorf("lab: %s on %s: %w: %s", command, r.name, err, strings.TrimSpace(out))
+	}
+	return out, nil
 }
 
 // IP is its address on the LAN.
