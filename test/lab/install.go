@@ -324,13 +324,17 @@ func (v *Cluster) Uninstall(ctx context.Context) error {
 	for _, p := range in.all() {
 		err = errors.Join(err, p.remove(ctx, 0))
 	}
+	var emptied []string // a namespace takes seconds: all of them at the same time
 	for _, o := range in.objects {
 		if gone := v.deleteObject(ctx, o); !apierrors.IsNotFound(errors.Unwrap(gone)) {
 			err = errors.Join(err, gone)
 		}
 		if o.GetKind() == "Namespace" {
-			err = errors.Join(err, v.awaitGone(ctx, o.GetName()))
+			emptied = append(emptied, o.GetName())
 		}
+	}
+	for _, namespace := range emptied {
+		err = errors.Join(err, v.awaitGone(ctx, namespace))
 	}
 	return err
 }
