@@ -71,20 +71,24 @@ RACE = $$({ command -v $$($(GO) env CC) || test -n "$$CI"; } >/dev/null && echo 
 # to run into a race. They do that while the tests run, and nodes of a fleet end often.
 unit: export GORACE = atexit_sleep_ms=50
 
+# Neither this nor e2e vets again what lint has: go test would, with flags of its own,
+# so that every dependency is analysed anew, and once more with the race detector.
+NO_VET = -vet=off
+
 # Compiled side by side (and not linked: that is done for each run), then run one
 # after the other: some of them watch the network, and a starved watcher sees what
 # is not there. Those that watch nothing may meet.
 unit: ## the tests that need no cluster, with the race detector where goroutines meet
-	CGO_ENABLED=0 $(GO) test -timeout 15m -skip '$(QUICK)' $(SEQUENTIAL)
+	CGO_ENABLED=0 $(GO) test $(NO_VET) -timeout 15m -skip '$(QUICK)' $(SEQUENTIAL)
 	@$(GO) list -export -test $(RACE) $(RACED) >/dev/null
-	$(GO) test $(RACE) -timeout 15m $(CALM)
-	$(GO) test $(RACE) -p 1 -timeout 15m $(WATCHFUL)
-	CGO_ENABLED=0 $(GO) test -p 1 -run '$(QUICK)' $(QUICK_PACKAGES)
+	$(GO) test $(NO_VET) $(RACE) -timeout 15m $(CALM)
+	$(GO) test $(NO_VET) $(RACE) -p 1 -timeout 15m $(WATCHFUL)
+	CGO_ENABLED=0 $(GO) test $(NO_VET) -p 1 -run '$(QUICK)' $(QUICK_PACKAGES)
 
 # One package, so nothing else competes with it for the processors. Without cgo
 # it shares its build with the product and with Kubernetes.
 e2e: ## the tests in the lab; skipped, or with CI set failed, where none can run
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 25m ./test/e2e
+	CGO_ENABLED=0 $(GO) test $(NO_VET) -count=1 -timeout 25m ./test/e2e
 
 soak: ## the same with the lengths that the issues name
 	QUAYSIDE_SOAK=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout 6h -v ./controller/assign ./speaker/... ./proxy ./test/e2e
