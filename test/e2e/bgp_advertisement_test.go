@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -193,7 +194,8 @@ func (e edge) bgpUpdates(t *testing.T, tor *lab.Router) {
 // just between two updates.
 func (e edge) has(router *lab.Router, want ...string) {
 	e.t.Helper()
-	looks := 0
+	const lasting = 200 * time.Millisecond
+	var since time.Time
 	e.Eventually(settle, func() error {
 		for _, family := range []string{"ipv4", "ipv6"} {
 			got, err := e.table(router, family)
@@ -201,11 +203,14 @@ func (e edge) has(router *lab.Router, want ...string) {
 				err = fmt.Errorf("%s: has %q, want %q", family, got, want)
 			}
 			if err != nil {
-				looks = 0
+				since = time.Time{}
 				return err
 			}
 		}
-		if looks++; looks < 3 {
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) < lasting {
 			return errors.New("it is as wanted, but may still change")
 		}
 		return nil
