@@ -16,10 +16,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// serving is a client of a server that answers so.
+func serving(t *testing.T, answer http.HandlerFunc) *API {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	api, err := NewAPI(APIOptions{Kubeconfig: kubeconfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
 // keeping is a client of a server that keeps one Secret.
 func keeping(t *testing.T, stored *corev1.Secret) (api *API) {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api = serving(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -33,17 +50,7 @@ func keeping(t *testing.T, stored *corev1.Secret) (api *API) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(stored)
-	}))
-	t.Cleanup(server.Close)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	api, err := NewAPI(APIOptions{Kubeconfig: kubeconfig})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	return api
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -14,13 +15,18 @@ import (
 // come, and since when.
 const keyStageAnnotation = "quayside.io/members-key-stage"
 
+// speakerPods select the speakers of the chart in the namespace of its release.
+const speakerPods = "app.kubernetes.io/component=speaker"
+
 // rotation changes the gossip key every so often, a stage at a time.
 func rotation(api *cluster.API, namespace string, every time.Duration) func(context.Context) (time.Time, error) {
 	if every == 0 {
 		return nil
 	}
 	return func(ctx context.Context) (next time.Time, err error) {
-		now, holders := time.Now(), controller.HoldersOf(api.Snapshot())
+		// Without the right to list pods nobody is left out, which is safe.
+		pods, unseen := api.NodesOfPods(ctx, namespace, speakerPods)
+		now, holders := time.Now(), controller.HoldersOf(api.Snapshot(), pods)
 		var waits error
 		err = api.ChangeSecret(ctx, namespace, membersSecret, membersKey, keyStageAnnotation,
 			func(file []byte, noted string, made time.Time) ([]byte, string) {
@@ -32,6 +38,9 @@ func rotation(api *cluster.API, namespace string, every time.Duration) func(cont
 				}
 				return file, string(then) + " " + now.UTC().Format(time.RFC3339)
 			})
+		if waits != nil && unseen != nil {
+			waits = fmt.Errorf("%w; whether that node still has a speaker cannot be seen: %w", waits, unseen)
+		}
 		return next, errors.Join(err, waits)
 	}
 }

@@ -40,10 +40,14 @@ type KeyHolders map[string][]string
 
 // HoldersOf are the speakers of nodes that are Ready, without those that leave. The
 // kubelet of another node cannot bring its speaker the key before it is back, and then
-// does.
-func HoldersOf(c *snapshot.Cluster) KeyHolders {
+// does. pods are the nodes with the pod of a speaker: a SpeakerStatus stays when its
+// speaker is taken from the node. Without any they are not known, and nobody is left out.
+func HoldersOf(c *snapshot.Cluster, pods map[string]struct{}) KeyHolders {
 	holders := KeyHolders{}
 	for key, s := range c.SpeakerStatuses.All() {
+		if _, there := pods[key.Name]; !there && len(pods) > 0 {
+			continue
+		}
 		n, ok := c.Nodes.Get(snapshot.Key{Name: key.Name})
 		if ok && !s.Status.Leaving && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

@@ -128,12 +128,18 @@ func TestNodesThatAreAwayAreNotWaitedFor(t *testing.T) {
 	speaks := func(name string, words ...string) *v1alpha1.SpeakerStatus {
 		return &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.SpeakerStatusStatus{GossipSecrets: words}}
 	}
-	got := HoldersOf(snapshot.Of(
+	c := snapshot.Of(
 		node("here", corev1.ConditionTrue), speaks("here", "w1", "w2"), node("old", corev1.ConditionTrue), speaks("old"),
 		node("leaves", corev1.ConditionTrue), &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "leaves"}, Status: v1alpha1.SpeakerStatusStatus{Leaving: true}},
 		node("dead", corev1.ConditionUnknown), speaks("dead", "w1"), speaks("deleted", "w1"), node("mute", corev1.ConditionTrue),
-	))
+	)
+	got := HoldersOf(c, nil)
 	if len(got) != 2 || !slices.Equal(got["here"], []string{"w1", "w2"}) || got["old"] != nil {
 		t.Errorf("%v", got)
+	}
+	// A DaemonSet that has left a node leaves its SpeakerStatus there.
+	got = HoldersOf(c, map[string]struct{}{"here": {}, "leaves": {}, "dead": {}, "mute": {}})
+	if _, left := got["old"]; left || len(got) != 1 {
+		t.Errorf("with a node that has no pod any more: %v", got)
 	}
 }

@@ -39,6 +39,8 @@ func rights() []string {
 		"controller, quayside-system: get update leases.coordination.k8s.io quayside-controller",
 		"controller, quayside-system: create secrets",
 		"controller, quayside-system: get update secrets quayside-members quayside-session-tickets",
+		// A change of the gossip key waits for the nodes that have a speaker.
+		"controller, quayside-system: list pods",
 
 		// Whose token it is that asks for the metrics, and whether he may have them.
 		"controller, everywhere: create tokenreviews.authentication.k8s.io",
