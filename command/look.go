@@ -181,7 +181,7 @@ func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) exp
 	routes.Now = now
 	s := explain.Scene{
 		Cluster: c, Now: now, Announce: f.announce(), Routes: route.Compile(c, nil, routes),
-		Self: proxyServiceOf(c, f.namespace),
+		Self: proxyServicesOf(c, f.namespace),
 	}
 	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
 	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
@@ -189,15 +189,18 @@ func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) exp
 	return s
 }
 
-// proxyServiceOf is the proxy's own Service of an installation in namespace, as the
-// chart names it: in a namespace of its own, or beside the rest.
-func proxyServiceOf(c *snapshot.Cluster, namespace string) snapshot.Key {
+// proxyServicesOf are the proxies' own Services. The chart labels them, whatever its
+// release and they are called; others who install the proxy use its default names, in a
+// namespace of its own or beside the rest.
+func proxyServicesOf(c *snapshot.Cluster, namespace string) []snapshot.Key {
 	name := proxyService().Name
-	own := snapshot.Key{Namespace: name, Name: name}
-	if _, ok := c.Services.Get(own); ok {
-		return own
+	keys := []snapshot.Key{{Namespace: name, Name: name}, {Namespace: namespace, Name: name}}
+	for key, s := range c.Services.All() {
+		if s.Labels["app.kubernetes.io/part-of"] == "quayside" && s.Labels["app.kubernetes.io/component"] == "proxy" {
+			keys = append(keys, key)
+		}
 	}
-	return snapshot.Key{Namespace: namespace, Name: name}
+	return keys
 }
 
 // whyUnseen says why the cluster could not be read in full.

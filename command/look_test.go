@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"quayside.io/cluster"
+	"quayside.io/command/explain"
+	"quayside.io/test/chart"
 )
 
 // classlessYAML holds what is ours only with the flags of the day: a Service
@@ -82,5 +84,52 @@ func TestWhoJudgesTheCluster(t *testing.T) {
 		if got := f.judges(flags); got != here {
 			t.Errorf("status %s: judged here %v, want %v", args, got, here)
 		}
+	}
+}
+
+// A request to the address of the proxy goes through its routes, whatever the release
+// calls its Service.
+func TestTraceKnowsTheProxyByItsLabels(t *testing.T) {
+	_, objects, err := chart.Render("release", "edge", map[string]any{"fullnameOverride": "border"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var services []string
+	for _, o := range objects {
+		if o.GetKind() == "Service" && strings.HasSuffix(o.GetName(), "-proxy") {
+			o.Object["status"] = map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
+			text, err := o.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			services = append(services, string(text))
+		}
+	}
+	if len(services) != 1 {
+		t.Fatalf("%d Services of the proxy", len(services))
+	}
+	// The catch-all's status names no address yet.
+	files, err := cluster.NewFiles([]string{writeFile(t, t.TempDir(), "objects.yaml", classlessYAML+"---\n"+services[0])}, nil,
+		cluster.FilesOptions{IngressClass: "quayside", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f clusterFlags
+	flags := pflag.NewFlagSet("trace", pflag.ContinueOnError)
+	f.add(flags)
+	if err := flags.Parse([]string{"--namespace=edge"}); err != nil {
+		t.Fatal(err)
+	}
+	routes, err := f.routes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := explain.ParseTarget("http://192.0.2.1/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := explain.Trace(compileScene(files.Snapshot(), f, routes), target)
+	if !slices.ContainsFunc(path.Links, func(l explain.Link) bool { return l.Name == "route" }) {
+		t.Errorf("the trace does not go through the routes: %+v", path.Links)
 	}
 }

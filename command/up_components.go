@@ -69,7 +69,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 	p.admin.Trace(tracing(func() explain.Scene {
 		c := files.Snapshot()
 		return explain.Scene{
-			Cluster: c, Problems: problems(), Embedded: true, Self: proxyService(), Now: time.Now(), Routes: cmp.Or(front.Table(), &route.Table{}),
+			Cluster: c, Problems: problems(), Embedded: true, Self: []snapshot.Key{proxyService()}, Now: time.Now(), Routes: cmp.Or(front.Table(), &route.Table{}),
 		}
 	}))
 	state := func() any {

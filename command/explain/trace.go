@@ -30,9 +30,9 @@ type Scene struct {
 	// Embedded is `quayside up`: there are no speakers, and loopback addresses
 	// are reached on this machine.
 	Embedded bool
-	// Self is the proxy's own Service. `up` serves it itself, without an
+	// Self are the proxy's own Services. `up` serves its one itself, without an
 	// EndpointSlice.
-	Self snapshot.Key
+	Self []snapshot.Key
 	// Now judges certificates.
 	Now time.Time
 }

@@ -75,7 +75,7 @@ func (t *tracer) passthrough(p *route.Passthrough, host string, nodes []string) 
 func (t *tracer) isOfOthers(ip netip.Addr) bool {
 	holders, listers := t.holders(ip)
 	all := append(holders, listers...)
-	if len(all) == 0 || slices.ContainsFunc(all, func(s *corev1.Service) bool { return snapshot.KeyOf(s) == t.Self }) {
+	if len(all) == 0 || slices.ContainsFunc(all, func(s *corev1.Service) bool { return slices.Contains(t.Self, snapshot.KeyOf(s)) }) {
 		return false
 	}
 	for r := range t.Routes.Routes() {

@@ -282,7 +282,7 @@ func (t *tracer) doubts(status *v1alpha1.SpeakerStatus) string {
 func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only func(corev1.ServicePort) bool) {
 	key := snapshot.KeyOf(s)
 	t.see(snapshot.Service, key)
-	if t.Embedded && key == t.Self {
+	if t.Embedded && slices.Contains(t.Self, key) {
 		t.works(link, "%s is served by this process", key)
 		return
 	}
