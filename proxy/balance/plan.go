@@ -17,7 +17,7 @@ type plan struct {
 	policy   Policy
 	byClient bool // the Service has sessionAffinity: ClientIP
 	key      HashKey
-	secret   [sha256.Size]byte
+	secret   sealer
 	// seeds are what the endpoints are hashed with, at their indexes. They depend
 	// on nothing but the secret and the endpoint, so that replicas agree.
 	seeds []uint64
@@ -92,7 +92,7 @@ func (s *Set) arrange(p Policy, byClient bool, secret []byte) *Set {
 	if p == (Policy{}) && !byClient {
 		return &n
 	}
-	pl := &plan{policy: p, byClient: byClient, secret: sha256.Sum256(append([]byte("quayside balance\x00"), secret...))}
+	pl := &plan{policy: p, byClient: byClient, secret: sealerOf(secret)}
 	pl.key, _ = ParseHashKey(p.HashBy)
 	pl.seeds = make([]uint64, len(s.Endpoints))
 	for i := range s.Endpoints {

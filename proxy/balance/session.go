@@ -59,7 +59,7 @@ func (p *plan) cookieSession(r *exchange.Request, random uint64) Session {
 		kind = byTag
 	}
 	for value := range cookies(&r.Header, p.policy.Cookie.Name) {
-		key, ok := p.open(value)
+		key, ok := p.secret.open(value)
 		if !ok {
 			continue
 		}
@@ -73,18 +73,25 @@ func (p *plan) cookieSession(r *exchange.Request, random uint64) Session {
 // cookieSize is that of a key and its seal, in hex.
 const cookieSize = 32
 
+// A sealer seals the keys of one backend.
+type sealer [sha256.Size]byte
+
+func sealerOf(secret []byte) sealer {
+	return sha256.Sum256(append([]byte("quayside balance\x00"), secret...))
+}
+
 // seal is what only somebody who knows the Service's UID can make: without it a
 // client could choose its endpoint, or aim many clients at one.
-func (p *plan) seal(key uint64) uint64 {
+func (s *sealer) seal(key uint64) uint64 {
 	var b [sha256.Size + 8]byte
-	copy(b[:], p.secret[:])
+	copy(b[:], s[:])
 	binary.BigEndian.PutUint64(b[sha256.Size:], key)
 	sum := sha256.Sum256(b[:])
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
 // open returns the key of a cookie that we made.
-func (p *plan) open(value []byte) (key uint64, ok bool) {
+func (s *sealer) open(value []byte) (key uint64, ok bool) {
 	var b [cookieSize / 2]byte
 	if len(value) != cookieSize {
 		return 0, false
@@ -93,7 +100,7 @@ func (p *plan) open(value []byte) (key uint64, ok bool) {
 		return 0, false
 	}
 	key = binary.BigEndian.Uint64(b[:8])
-	return key, binary.BigEndian.Uint64(b[8:]) == p.seal(key)
+	return key, binary.BigEndian.Uint64(b[8:]) == s.seal(key)
 }
 
 // TellClient adds the cookie to the response of the endpoint at index at, if the
@@ -112,7 +119,7 @@ func (s *Set) TellClient(ses *Session, at int, r *exchange.Request, to *exchange
 	b = append(append(b, p.policy.Cookie.Name...), '=')
 	var raw [cookieSize / 2]byte
 	binary.BigEndian.PutUint64(raw[:8], key)
-	binary.BigEndian.PutUint64(raw[8:], p.seal(key))
+	binary.BigEndian.PutUint64(raw[8:], p.secret.seal(key))
 	b = hex.AppendEncode(b, raw[:])
 	b = p.policy.Cookie.appendAttributes(b, r, now)
 	to.AddBorrowed([]byte("Set-Cookie"), b)

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -68,8 +69,7 @@ func Compile(svc *corev1.Service, list []*discoveryv1.EndpointSlice, port PortRe
 		return &Set{Why: "the Service does not exist"}
 	}
 	b := builder{service: svc, options: o}
-	// Clients never learn the UID, and every replica knows it.
-	secret := []byte(cmp.Or(string(svc.UID), svc.Namespace+"/"+svc.Name))
+	secret := secretOf(svc, port)
 	byClient := svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP && !o.AnyNode
 	if svc.Spec.Type == corev1.ServiceTypeExternalName {
 		return b.external(o.External, port).arrange(o.Policy, byClient, secret)
@@ -85,6 +85,17 @@ func Compile(svc *corev1.Service, list []*discoveryv1.EndpointSlice, port PortRe
 		b.slice(s)
 	}
 	return b.set(node, zone).arrange(o.Policy, byClient, secret)
+}
+
+// secretOf is what the cookies of a backend are sealed with. Clients never learn the
+// UID, and every replica knows it. Ports differ, so that a canary may be another port
+// of the same Service.
+func secretOf(svc *corev1.Service, port PortRef) []byte {
+	number := port.Number
+	if p, err := port.Find(svc); err == nil {
+		number = p.Port
+	}
+	return fmt.Appendf(nil, "%s\x00%d", cmp.Or(string(svc.UID), svc.Namespace+"/"+svc.Name), number)
 }
 
 // Keep returns s with the Health of those endpoints that prev holds too, so

@@ -57,6 +57,9 @@ type gathered struct {
 // the upstream nothing. It reports whether the request goes on.
 func (d *Dispatcher) gather(ex *exchange.Exchange) bool {
 	r := &ex.Request
+	if f := r.Forwarding; f.HTTP10 && (r.Length >= 0 || r.Body == nil) && !f.Gather {
+		return true
+	}
 	if r.Body == nil || d.files.Create != nil && r.Length > d.files.Largest {
 		return true
 	}
@@ -66,7 +69,23 @@ func (d *Dispatcher) gather(ex *exchange.Exchange) bool {
 		}
 	}
 	g := d.gathered(ex)
-	return g.settle(ex, g.read(r.Forwarding.GatherMemory))
+	return g.settle(ex, g.read(r.Forwarding.GatherMemory)) && g.measured(ex)
+}
+
+// measured reports whether a body may go to a backend that is asked over HTTP/1.0: if
+// its length is known. Fields behind it are left out there.
+func (g *gathered) measured(ex *exchange.Exchange) bool {
+	r := &ex.Request
+	if !r.Forwarding.HTTP10 || r.Length >= 0 {
+		return true
+	}
+	if !g.whole {
+		ex.Answer(411, "411 Length Required: the backend is asked over HTTP/1.0, and the body is too long to be measured first\n")
+		ex.Response.Close = true
+		return false
+	}
+	r.Length, g.trailed = g.size, false
+	return true
 }
 
 // show reads the beginning of a body, up to a limit of bytes, into memory, which may

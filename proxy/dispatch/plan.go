@@ -118,7 +118,7 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	f := p.route.Forwarding
 	ex.Request.Forwarding = f
 	backend := p.route.Lead(ex.Request.Random[1])
-	if p.inspect(ex, r.streams(backend)) && (f == nil || !f.Gather || r.streams(backend) || p.dispatcher.gather(ex)) {
+	if p.inspect(ex, r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
 		r.forwardOr(ex, p.route, backend)
 		p.filters.Upstream(ex)
 	}

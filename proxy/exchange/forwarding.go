@@ -19,6 +19,10 @@ type Forwarding struct {
 	// longer goes to a file.
 	Gather       bool
 	GatherMemory int64
+	// HTTP10 asks endpoints over HTTP/1.0, which knows neither chunked bodies nor
+	// upgrades, and nothing of the connection is kept. Those of HTTP/2 it does not
+	// concern.
+	HTTP10 bool
 	// Rate bounds the bytes of a response that go to the client in a second, once
 	// RateAfter have. Endpoints have no part in it.
 	Rate, RateAfter int64

@@ -164,13 +164,12 @@ func (c *conn) read() error {
 
 // greet sends our SETTINGS.
 func (c *conn) greet() {
-	o := &c.server.options
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.Pending = frame.AppendSettings(c.out.Buffer(),
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.limit)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(o.HeadSize)},
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.server.limits.Load().HeadSize)},
 		http2.Setting{ID: http2.SettingEnableConnectProtocol, Val: 1},
 		http2.Setting{ID: http2.SettingNoRFC7540Priorities, Val: 1},
 	)

@@ -31,6 +31,7 @@ type block struct {
 	bytes   int    // compressed
 	size    int    // as the fields count against the limit
 	large   bool   // over it
+	target  bool   // by its :path
 	bad     string // why the fields are malformed
 }
 
@@ -124,8 +125,10 @@ func (c *conn) decode(fragment []byte, last bool) error {
 // field takes one field of the block.
 func (c *conn) field(f hpack.HeaderField) {
 	b := &c.inbound.block
-	if b.size += int(f.Size()); b.size > c.server.options.HeadSize {
-		b.large = true
+	l := c.server.limits.Load()
+	b.size += int(f.Size())
+	if long := l.LineSize > 0 && len(f.Name)+len(f.Value) > l.LineSize; long || b.size > l.HeadSize {
+		b.large, b.target = true, long && f.Name == ":path"
 		c.inbound.Decoder.SetEmitEnabled(false)
 		return
 	}
@@ -152,7 +155,7 @@ func (c *conn) admit(b *block) error {
 		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeProtocol}
 	}
 	if b.large {
-		s.ex.Answer(431, "431 Request Header Fields Too Large: the limit is "+c.server.headLimit()+" bytes\n")
+		s.ex.Answer(c.server.tooLarge(b.target))
 	}
 	c.mu.Lock()
 	s.ended = b.end

@@ -102,12 +102,16 @@ type Limits struct {
 	// Idle is how long a connection may wait for its next request, and Body how long a
 	// client may be silent within a frame, or the body of a request.
 	Idle, Body time.Duration
+	// HeadSize is that of Options, if that is not less, and LineSize is the longest field,
+	// name and value, in bytes; 0: no bound.
+	HeadSize, LineSize int
 }
 
 // SetLimits declares them.
 func (s *Server) SetLimits(l Limits) {
 	l.Streams = cmp.Or(l.Streams, s.options.Streams)
 	l.Idle, l.Body = cmp.Or(l.Idle, s.options.Timeout), cmp.Or(l.Body, s.options.Timeout)
+	l.HeadSize = min(cmp.Or(l.HeadSize, s.options.HeadSize), s.options.HeadSize)
 	s.limits.Store(&l)
 }
 

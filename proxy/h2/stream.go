@@ -358,4 +358,14 @@ func (w *responseWriter) head() []byte {
 	return w.headBlock()
 }
 
-func (s *Server) headLimit() string { return strconv.Itoa(s.options.HeadSize) }
+// tooLarge is what answers a head beyond the limits.
+func (s *Server) tooLarge(target bool) (status int, text string) {
+	l := s.limits.Load()
+	switch {
+	case target:
+		return 414, "414 URI Too Long: the limit is " + strconv.Itoa(l.LineSize) + " bytes\n"
+	case l.LineSize > 0:
+		return 431, "431 Request Header Fields Too Large: the limit is " + strconv.Itoa(l.HeadSize) + " bytes, and of one " + strconv.Itoa(l.LineSize) + "\n"
+	}
+	return 431, "431 Request Header Fields Too Large: the limit is " + strconv.Itoa(l.HeadSize) + " bytes\n"
+}

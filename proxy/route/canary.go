@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 
+	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 )
 
@@ -65,9 +66,65 @@ func (b *hostBuilder) canary(c *part, alternative *Route) {
 			n := *main
 			n.Owner, n.Service, n.Backend, n.Split = alternative.Owner, alternative.Service, alternative.Backend, alternative.Split
 			n.when, n.otherwise = alternative.when, main
+			b.canarySessions(&n, main)
 			b.routes[i] = &n
 		}
 		return
 	}
 	b.told(c, CanaryUnused, fmt.Sprintf("no other Ingress has path %s (%s), so this canary gets no requests", place, alternative.Type))
+}
+
+// canarySessions has clients stay where they have a session, as in ingress-nginx:
+// whoever has one with main keeps it, and so does who has one with the canary n, which
+// makes the same cookies as main unless affinity-canary-behavior is legacy.
+func (b *hostBuilder) canarySessions(n, main *Route) {
+	lot, ok := n.when.(*canaryOptions)
+	if !ok || main.Backend < 0 || n.Backend < 0 {
+		return
+	}
+	of, to := b.w.t.Backends[main.Backend], b.w.t.Backends[n.Backend]
+	if !lot.forgets && of.Policy.Cookie != to.Policy.Cookie {
+		to.Policy.Cookie = of.Policy.Cookie
+		n.Backend = b.w.acquire(to)
+		b.backends = append(b.backends, n.Backend)
+	}
+	stay := staying{main: b.w.sessionsOf(of), canary: b.w.sessionsOf(to), lot: lot}
+	if stay.main != (balance.Sessions{}) || stay.canary != (balance.Sessions{}) {
+		n.when = &stay
+	}
+}
+
+// sessionsOf returns the sessions that a backend makes.
+func (w *compiler) sessionsOf(b Backend) balance.Sessions {
+	svc, ok := w.c.Services.Get(b.Service)
+	if !ok {
+		return balance.Sessions{}
+	}
+	return balance.SessionsOf(svc, b.Port, b.Policy)
+}
+
+// staying is the condition of a canary where clients have sessions.
+type staying struct {
+	main, canary balance.Sessions
+	lot          *canaryOptions // decides for all who have none
+}
+
+func (s *staying) holds(r *exchange.Request) bool {
+	switch {
+	case s.main.Have(r):
+		return false
+	case s.canary.Have(r):
+		return true
+	}
+	return s.lot.holds(r)
+}
+
+// releaseBackends gives back what h, which may be nil, has acquired.
+func (h *host) releaseBackends(w *compiler) {
+	if h == nil {
+		return
+	}
+	for _, b := range h.backends {
+		w.release(b)
+	}
 }

@@ -233,12 +233,13 @@ func terminating(n *corev1.Namespace) bool {
 }
 
 // sameService reports whether routes see no difference between two versions of a
-// Service. Its status changes far more often than its ports.
+// Service. Its status changes far more often than its ports. With its UID the sessions
+// change that a canary asks for.
 func sameService(a, b *corev1.Service) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return externalName(a) == externalName(b) && a.Spec.ExternalName == b.Spec.ExternalName &&
+	return a.UID == b.UID && externalName(a) == externalName(b) && a.Spec.ExternalName == b.Spec.ExternalName &&
 		slices.EqualFunc(a.Spec.Ports, b.Spec.Ports, func(p, q corev1.ServicePort) bool {
 			return p.Name == q.Name && p.Port == q.Port && p.Protocol == q.Protocol && sameValue(p.AppProtocol, q.AppProtocol)
 		})

@@ -23,6 +23,7 @@ func (w *compiler) compileHosts() {
 			before = w.t.catchAll
 		}
 		h := w.compileHost(name)
+		before.releaseBackends(w)
 		w.t.state.guarded += h.countGuard() - before.countGuard()
 		w.t.state.decoding += h.countDecoding() - before.countDecoding()
 		w.t.state.ciphered += h.countCiphers() - before.countCiphers()
@@ -41,7 +42,7 @@ func (w *compiler) compileHosts() {
 
 // compileHost returns a host from all its parts, or nil if there is none.
 func (w *compiler) compileHost(name string) *host {
-	b := hostBuilder{}
+	b := hostBuilder{w: w}
 	parts := b.first(w.parts(name))
 	options := w.t.state.options
 	if options.FirstNamespace {
@@ -76,7 +77,7 @@ func (w *compiler) compileHost(name string) *host {
 	h := newHost(name, routes)
 	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
-	h.ciphers = ciphersOf(parts)
+	h.ciphers, h.backends = ciphersOf(parts), b.backends
 	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace
@@ -104,7 +105,9 @@ func (w *compiler) parts(name string) []*part {
 // A hostBuilder gathers the parts of one host, oldest first: who comes first
 // has the path, the default backend, the certificate.
 type hostBuilder struct {
+	w         *compiler
 	routes    []*Route
+	backends  []int // acquired for this host
 	fallback  *Route
 	cert      *tls.Certificate
 	sealed    bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,9 @@ type Connections struct {
 	// of them at once where that speaks HTTP/2.
 	Requests, Streams int
 	Waits             Waits
+	// HeadSize and LineSize bound the head of a request, and in it the request line and
+	// each field. They are at most MaxRequestHead.
+	HeadSize, LineSize int
 	// ProxyProtocol is how the PROXY headers are read that connections of clients begin
 	// with; nil: as the process was started.
 	ProxyProtocol *ProxyProtocol
@@ -49,6 +53,27 @@ const (
 	maxKept     = 100_000
 	maxRequests = 1 << 30
 )
+
+// MaxRequestHead is the largest head of a request that is taken, in bytes: the memory
+// for it is the same on all connections.
+const MaxRequestHead = 16 << 10
+
+// parseHeadBuffers reads "NUMBER SIZE": no line is longer than one of so many buffers,
+// and the head not longer than all.
+func parseHeadBuffers(w *wide, value string) error {
+	number, size, _ := strings.Cut(value, " ")
+	n, err := parseCount(number, 1<<20)
+	bytes, bad := parseBytes(strings.TrimSpace(size))
+	if err != nil || bad != nil || n < 1 || bytes < 1 {
+		return fmt.Errorf("%q is no number of buffers and their size, such as 4 8k", value)
+	}
+	w.kept.LineSize = int(min(bytes, MaxRequestHead))
+	w.kept.HeadSize = min(min(n, MaxRequestHead)*w.kept.LineSize, MaxRequestHead)
+	if bytes > MaxRequestHead {
+		w.problem(finding{InvalidOption, fmt.Sprintf("option large-client-header-buffers asks for %q: a head of more than 16k is not taken", value)})
+	}
+	return nil
+}
 
 // parseKept reads a number from least to most.
 func parseKept(least, most int, of func(*Connections) *int) func(w *wide, value string) error {

@@ -30,6 +30,7 @@ type hostRest struct {
 	clients        *clientCAs   // nil: they are asked for no certificate
 	passed         *Passthrough // nil: connections are decrypted
 	ciphers        []uint16     // of handshakes; nil: as for all
+	backends       []int        // of its canaries with sessions, which no unit has
 }
 
 // A smallHost is a host together with the text and the few paths that most hosts

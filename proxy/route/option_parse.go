@@ -375,6 +375,7 @@ type canaryOptions struct {
 	header, value, cookie string
 	pattern               *regexp.Regexp
 	weight, total         int
+	forgets               bool // affinity-canary-behavior: legacy
 }
 
 func parseCanary(s *settings, value string) (err error) {
@@ -413,6 +414,14 @@ func parseCanaryWeight(s *settings, value string) (err error) {
 func parseCanaryTotal(s *settings, value string) (err error) {
 	s.canary.total, err = parseCount(value, 1_000_000_000)
 	return err
+}
+
+func parseCanarySessions(s *settings, value string) error {
+	if value != "sticky" && value != "legacy" {
+		return fmt.Errorf("%q is neither sticky nor legacy", value)
+	}
+	s.canary.forgets = value == "legacy"
+	return nil
 }
 
 func (s *settings) finishCanary(refs) *finding {

@@ -81,7 +81,8 @@ func canaries() []option {
 			doc: "share of the canary"},
 		{key: "canary-weight-total", scope: ofIngress, unset: "100", risk: riskLow, effect: applied, parse: parseCanaryTotal,
 			doc: "what the share is of"},
-		{key: "affinity-canary-behavior", scope: ofIngress, unset: "sticky", risk: riskLow, effect: ignored, doc: "whether sessions stay with a canary"},
+		{key: "affinity-canary-behavior", scope: ofIngress, unset: "sticky", risk: riskLow, effect: applied, parse: parseCanarySessions,
+			doc: "sticky: sessions are as those of the Ingress that the canary is of, and who has one with the canary stays there; legacy: as the canary's own affinity says"},
 	}
 }
 
@@ -208,8 +209,8 @@ func upstreams() []option {
 		{key: "proxy-next-upstream-timeout", scope: ofLocation, unset: "0", risk: riskLow, effect: applied, parse: parseTriesTimeout,
 			doc: "time for all tries"},
 		{key: "proxy-next-upstream-tries", scope: ofLocation, unset: "3", risk: riskLow, effect: applied, parse: parseTries, doc: "number of tries"},
-		{key: "proxy-http-version", scope: ofLocation, unset: "1.1", risk: riskLow, effect: ignored, doc: "HTTP version of the backend: 1.1 here, and 2 by backend-protocol",
-			matters: func(v string) bool { return v != "" && v != "1.1" }},
+		{key: "proxy-http-version", scope: ofLocation, unset: "1.1", risk: riskLow, effect: applied, parse: parseHTTPVersion,
+			doc: "1.0 or 1.1: HTTP version that the backend is asked in, where backend-protocol does not say 2", differ: "with 1.0 each request has its own connection, and upgrades are refused"},
 		{key: "connection-proxy-header", scope: ofLocation, risk: riskLow, effect: applied, parse: parseConnection,
 			doc: "Connection header sent to the backend", differ: "keep-alive, which refuses upgrades, and upgrade only"},
 		{key: "upstream-vhost", scope: ofLocation, risk: riskLow, effect: applied, parse: parseUpstreamHost,

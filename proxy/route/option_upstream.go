@@ -117,6 +117,14 @@ func parseGatherMemory(s *settings, value string) error {
 	return err
 }
 
+func parseHTTPVersion(s *settings, value string) error {
+	if value != "1.0" && value != "1.1" {
+		return fmt.Errorf("%q is neither 1.0 nor 1.1", value)
+	}
+	s.forwarding.HTTP10 = value == "1.0"
+	return nil
+}
+
 // parseConnection reads the Connection field of requests to the backend, which is
 // ours to write; but one that leaves Upgrade out refuses upgrades.
 func parseConnection(s *settings, value string) error {
@@ -233,6 +241,9 @@ func parseUpstreamSecret(s *settings, value string) error {
 // finishUpstream closes a route that is to verify its endpoints by authorities, or
 // to show them a certificate, that it may not have.
 func (s *settings) finishUpstream(r refs) *finding {
+	if s.forwarding.HTTP10 {
+		s.filters.NoUpgrade = true
+	}
 	if !s.upstream.On {
 		s.upstream = UpstreamTLS{} // the other keys say nothing without TLS
 		return nil

@@ -57,8 +57,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
 // admit reports whether the request may send its body; if not, it is answered.
 func (rc *requestContext) admit(gate exchange.Admitter) (admitted bool) {
 	defer rc.recover(func() { admitted = false })
-	if fault := rc.read(); fault != "" {
-		rc.refuse(fault)
+	if !rc.take() {
 		rc.server.options.Handler.Handle(&rc.ex)
 		return false
 	}

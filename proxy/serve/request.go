@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"net/netip"
+	"strconv"
 
 	"github.com/valyala/fasthttp"
 
@@ -65,6 +66,29 @@ func protocolOf(h *fasthttp.RequestHeader) string {
 // sizeOf is how many bytes the head of a request has.
 func sizeOf(h *fasthttp.RequestHeader) int64 {
 	return int64(len(h.Method())+len(" ")+len(h.RequestURI())+len(" HTTP/1.1\r\n")) + int64(len(h.RawHeaders()))
+}
+
+// tooLarge returns the status and the text for a head beyond the limits, or 0. fasthttp
+// has refused what is longer than its buffer, so most of the time there is no other.
+func (rc *requestContext) tooLarge(l *Limits) (status int, text string) {
+	if l.LineSize == 0 && l.HeadSize == rc.server.options.HeadSize {
+		return 0, ""
+	}
+	h := &rc.ctx.Request.Header
+	line := int64(len(h.Method()) + len(" ") + len(h.RequestURI()) + len(" HTTP/1.1"))
+	switch {
+	case l.LineSize > 0 && line > int64(l.LineSize):
+		return 414, "414 URI Too Long: the limit of the request line is " + strconv.Itoa(l.LineSize) + " bytes\n"
+	case sizeOf(h) > int64(l.HeadSize):
+		return 431, "431 Request Header Fields Too Large: the limit is " + strconv.Itoa(l.HeadSize) + " bytes\n"
+	case l.LineSize > 0:
+		for field := range bytes.SplitSeq(h.RawHeaders(), []byte{'\n'}) {
+			if len(bytes.TrimSuffix(field, []byte{'\r'})) > l.LineSize {
+				return 431, "431 Request Header Fields Too Large: the limit of one is " + strconv.Itoa(l.LineSize) + " bytes\n"
+			}
+		}
+	}
+	return 0, ""
 }
 
 // readFields splits the raw header. The names keep the spelling of the client.

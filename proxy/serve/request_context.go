@@ -62,17 +62,29 @@ func (rc *requestContext) run() (done bool) {
 	})
 	if rc.admitted {
 		rc.body.source = rc.ctx.RequestBodyStream()
-	} else if fault := rc.read(); fault != "" {
-		rc.refuse(fault)
+	} else {
+		rc.take()
 	}
 	rc.server.options.Handler.Handle(&rc.ex)
 	rc.keepOrClose()
 	return rc.respond()
 }
 
-func (rc *requestContext) refuse(why string) {
-	rc.ex.Answer(400, "400 Bad Request: "+why+"\n")
+// take reads the request. One that is refused is answered, and it reports false.
+func (rc *requestContext) take() bool {
+	fault := rc.read()
+	switch {
+	case fault != "":
+		rc.ex.Answer(400, "400 Bad Request: "+fault+"\n")
+	default:
+		status, why := rc.tooLarge(rc.server.limits.Load())
+		if status == 0 {
+			return true
+		}
+		rc.ex.Answer(status, why)
+	}
 	rc.ex.Response.Close = true
+	return false
 }
 
 // recover answers 500 where we panicked. The handler recovers for itself; a panic

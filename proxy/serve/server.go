@@ -160,12 +160,16 @@ type Limits struct {
 	// Head is how long the head of a request may take, and Body how long a client may be
 	// silent within a body.
 	Idle, Head, Body time.Duration
+	// HeadSize and LineSize bound the head of a request, and in it the request line and
+	// each field, in bytes.
+	HeadSize, LineSize int
 }
 
 // SetLimits declares them, for what clients send from now on.
 func (s *Server) SetLimits(l Limits) {
 	l.Idle = cmp.Or(l.Idle, s.options.Timeout)
 	l.Head, l.Body = cmp.Or(l.Head, s.options.Timeout), cmp.Or(l.Body, s.options.Timeout)
+	l.HeadSize = min(cmp.Or(l.HeadSize, s.options.HeadSize), s.options.HeadSize)
 	s.limits.Store(&l)
 }
 

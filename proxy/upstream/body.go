@@ -49,7 +49,7 @@ func (t *transaction) settle(hd head) error {
 		return t.switchProtocols(hop)
 	}
 	r.Status, r.Body, r.Length = hd.status, t, hd.length
-	t.keep = hd.minor == 1 && !hop.Close || hd.minor == 0 && hop.KeepAlive
+	t.keep = (hd.minor == 1 && !hop.Close || hd.minor == 0 && hop.KeepAlive) && !t.rules.HTTP10
 	if u := t.upload; u != nil {
 		if !u.finished() {
 			// The upstream answers before it has read everything, or does both at

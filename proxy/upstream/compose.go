@@ -15,7 +15,11 @@ func (t *transaction) compose() {
 	b = append(b, r.Method...)
 	b = append(b, ' ')
 	b = append(b, r.Target...)
-	b = append(b, " HTTP/1.1\r\nHost: "...)
+	if t.rules.HTTP10 {
+		b = append(b, " HTTP/1.0\r\nHost: "...)
+	} else {
+		b = append(b, " HTTP/1.1\r\nHost: "...)
+	}
 	b = append(b, r.Host...)
 	b = append(b, "\r\n"...)
 	for _, f := range r.Header.Fields() {
@@ -29,7 +33,7 @@ func (t *transaction) compose() {
 		if r.UpgradeKey != nil {
 			b = appendField(b, []byte("Sec-WebSocket-Key"), r.UpgradeKey)
 		}
-	case r.TakesTrailers:
+	case r.TakesTrailers && !t.rules.HTTP10:
 		b = append(b, "Connection: TE\r\nTE: trailers\r\n"...)
 	}
 	switch {

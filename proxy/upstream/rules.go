@@ -18,6 +18,7 @@ func fill(f, ours exchange.Forwarding) exchange.Forwarding {
 		TriesTimeout:   cmp.Or(f.TriesTimeout, ours.TriesTimeout),
 		Next:           cmp.Or(f.Next, ours.Next),
 		Gather:         f.Gather,
+		HTTP10:         f.HTTP10,
 	}
 }
 
