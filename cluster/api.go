@@ -70,6 +70,7 @@ type API struct {
 	clients   *clients
 	resources map[snapshot.Kind]snapshot.Resource
 	contact   *contact
+	gate      *gate
 	events    *eventWriter
 	memory    *memory
 	writes    *prometheus.CounterVec
@@ -125,6 +126,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 		a.references.byName = opts.ByName
 	}
 	a.contact = newContact(a.Source, opts, clients.config.Host, all)
+	a.gate = newGate(func() int { return a.Snapshot().Nodes.Len() })
 	a.events = newEventWriter(a)
 	a.memory = newMemory(a)
 	if opts.Registerer != nil {

@@ -77,7 +77,9 @@ func (l *ledger) isNews(o snapshot.Object) bool {
 	}
 	at := id{kind, snapshot.KeyOf(o)}
 	if t, dead := l.tombstones[at]; dead {
-		if !newer(o.GetResourceVersion(), t.version) {
+		// An object that leaves one scope for another is deleted here and added there
+		// at the same version.
+		if version := o.GetResourceVersion(); version != t.version && !newer(version, t.version) {
 			return false
 		}
 		delete(l.tombstones, at)
@@ -85,7 +87,7 @@ func (l *ledger) isNews(o snapshot.Object) bool {
 	have, ok := l.cluster.Get(kind, at.key)
 	if !ok {
 		// A list that did not have it is a tombstone for all that is not known.
-		return !slices.ContainsFunc(scopesOf(kind, at.key), func(s scope) bool {
+		return !slices.ContainsFunc(scopesOf(kind, placeOf(o)), func(s scope) bool {
 			floor, listed := l.listed[s]
 			return listed && !newer(o.GetResourceVersion(), floor)
 		})
@@ -134,7 +136,7 @@ func (l *ledger) replace(s scope, objects []snapshot.Object, version string) {
 	}
 	var gone []snapshot.Key
 	for o := range l.cluster.Objects(s.kind) {
-		if k := snapshot.KeyOf(o); s.covers(k) && !listed[k] {
+		if k := snapshot.KeyOf(o); s.covers(placeOf(o)) && !listed[k] {
 			gone = append(gone, k)
 		}
 	}

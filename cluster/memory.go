@@ -161,7 +161,7 @@ func (m *memory) write(ctx context.Context, now time.Time) error {
 		if len(l.waiting) == 0 && len(l.recalled) == 0 {
 			cluster, known.Parts = l.cluster, l.parts()
 		}
-	}); err != nil || cluster == nil || m.api.contact.isLost() {
+	}); err != nil || cluster == nil || m.api.contact.isLost() || m.api.gate.isWaiting() {
 		return err
 	}
 	for kind := range snapshot.Kinds() {
@@ -212,7 +212,7 @@ func (l *ledger) recall(known *lastknown.Known) {
 	}
 	for _, o := range known.Objects {
 		kind, _ := snapshot.KindOf(o)
-		if slices.ContainsFunc(scopesOf(kind, snapshot.KeyOf(o)), func(s scope) bool { return l.recalled[s] }) {
+		if slices.ContainsFunc(scopesOf(kind, placeOf(o)), func(s scope) bool { return l.recalled[s] }) {
 			o.SetResourceVersion(recalledVersion)
 			l.put(o)
 		}
@@ -227,8 +227,8 @@ func (l *ledger) forget(s scope) {
 	}
 	delete(l.recalled, s)
 	for o := range l.cluster.Objects(s.kind) {
-		if k := snapshot.KeyOf(o); s.covers(k) && o.GetResourceVersion() == recalledVersion {
-			l.cluster = l.cluster.Without(s.kind, k)
+		if s.covers(placeOf(o)) && o.GetResourceVersion() == recalledVersion {
+			l.cluster = l.cluster.Without(s.kind, snapshot.KeyOf(o))
 		}
 	}
 }

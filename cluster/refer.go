@@ -10,7 +10,7 @@ import (
 )
 
 // Refer declares which objects of a kind are wanted; the latest call for a kind
-// counts. Of the kinds in APIOptions.Referenced nothing else is watched. The
+// counts. EndpointSlices are named by their Services, and the empty key means all. Of the kinds in APIOptions.Referenced nothing else is watched. The
 // channel is closed once Snapshot shows all of them that exist and may be read.
 // Files hold what they hold, so there it is closed at once.
 func (s *Source) Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} {
@@ -127,8 +127,8 @@ func (a *API) startReflector(ctx context.Context, s scope) (stop func()) {
 func (a *API) forgetScope(s scope, wanted map[scope]bool) {
 	a.contact.forget(s)
 	a.note(false, func(l *ledger) {
-		l.drop(s, func(k snapshot.Key) bool {
-			return slices.ContainsFunc(scopesOf(s.kind, k), func(s scope) bool { return wanted[s] })
+		l.drop(s, func(at snapshot.Key) bool {
+			return slices.ContainsFunc(scopesOf(s.kind, at), func(s scope) bool { return wanted[s] })
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/snapshot"
@@ -90,5 +91,62 @@ func TestScopesDoNotSpeakForEachOther(t *testing.T) {
 	}
 	if _, ok := l.cluster.Secrets.Get(snapshot.Key{Namespace: "b", Name: "y"}); !ok {
 		t.Error("a dropped object is taken for a deleted one")
+	}
+}
+
+// The slices of a Service are one scope, whatever their names; one that its label moves
+// to another Service is there, in whichever order the two watches tell of it.
+func TestSlicesAreFoundByTheirService(t *testing.T) {
+	a, b := scope{snapshot.EndpointSlice, "ns", "a"}, scope{snapshot.EndpointSlice, "ns", "b"}
+	slice := func(name, service, version string) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, ResourceVersion: version, Labels: map[string]string{discoveryv1.LabelServiceName: service},
+		}}
+	}
+	of := func(s *Source, service string) (names []string) {
+		s.enter(s.inbox.take())
+		for _, e := range s.Snapshot().SlicesOf(snapshot.Key{Namespace: "ns", Name: service}) {
+			names = append(names, e.Name)
+		}
+		return names
+	}
+	for _, added := range []bool{true, false} {
+		s := newSource(nil)
+		inA, inB := &feed{s, a}, &feed{s, b}
+		s.note(true, func(l *ledger) {
+			l.replace(a, []snapshot.Object{slice("x1", "a", "5"), slice("x2", "a", "6")}, "7")
+			l.replace(b, []snapshot.Object{slice("y1", "b", "5")}, "7")
+		})
+		s.note(true, func(l *ledger) { l.replace(a, []snapshot.Object{slice("x1", "a", "5")}, "8") })
+		if gotA, gotB := of(s, "a"), of(s, "b"); !slices.Equal(gotA, []string{"x1"}) || !slices.Equal(gotB, []string{"y1"}) {
+			t.Fatalf("a has %v, b %v", gotA, gotB)
+		}
+		events := []func() error{
+			func() error { return inB.Add(slice("x1", "b", "9")) },
+			func() error { return inA.Delete(slice("x1", "a", "9")) },
+		}
+		if !added {
+			slices.Reverse(events)
+		}
+		for _, e := range events {
+			if err := e(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if gotA, gotB := of(s, "a"), of(s, "b"); len(gotA) != 0 || !slices.Equal(gotB, []string{"x1", "y1"}) {
+			t.Errorf("added first %v: a has %v, b %v", added, gotA, gotB)
+		}
+		s.note(true, func(l *ledger) { l.drop(b, func(snapshot.Key) bool { return false }) })
+		if gotB := of(s, "b"); len(gotB) != 0 {
+			t.Errorf("b is not watched, and has %v", gotB)
+		}
+	}
+}
+
+// The empty key is all of a kind.
+func TestAllOfAKindMayBeReferredTo(t *testing.T) {
+	got := scopesFor(snapshot.Node, []snapshot.Key{{}}, func(string) bool { return false })
+	if want := (map[scope]bool{{kind: snapshot.Node}: true}); !maps.Equal(got, want) {
+		t.Errorf("scopes %v, want %v", got, want)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"reflect"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -24,29 +26,68 @@ import (
 // reflect keeps one scope in the ledger the same as in the server.
 func (a *API) reflect(ctx context.Context, s scope) {
 	r := a.resources[s.kind]
+	link := &link{api: a, scope: s}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := r.NewList()
-			err := a.narrow(a.on(r).Get(), s, r, &o).Do(ctx).Into(list)
-			a.contact.heard(ctx, s, err)
+			err := link.ask(ctx, 0, func() error {
+				return a.narrow(a.on(r).Get(), s, r, &o).Do(ctx).Into(list)
+			})
 			return list, err
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
 			o.Watch = true
-			w, err := a.narrow(a.on(r).Get(), s, r, &o).Watch(ctx)
-			if isStillborn(w) {
-				w, err = nil, fmt.Errorf("watch %s: %w", r.Name, io.ErrUnexpectedEOF)
-			}
-			a.contact.heard(ctx, s, err)
+			err = link.ask(ctx, lifeOf(o), func() error {
+				w, err = a.narrow(a.on(r).Get(), s, r, &o).Watch(ctx)
+				if isStillborn(w) {
+					w, err = nil, fmt.Errorf("watch %s: %w", r.Name, io.ErrUnexpectedEOF)
+				}
+				return err
+			})
 			return w, err
 		},
 	}
 	cache.NewReflectorWithOptions(lw, r.New(), &feed{a.Source, s}, cache.ReflectorOptions{
 		Name:  s.kind.String(),
 		Clock: impatientClock{clock.RealClock{}, ctx},
-		// Back soon after an outage; the jitter keeps a thousand speakers apart.
+		// Back soon after an outage; the gate keeps a thousand speakers apart.
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
 	}).RunWithContext(ctx)
+}
+
+// link is what one reflector has of the server.
+type link struct {
+	api   *API
+	scope scope
+	// broken says that the last request failed, until, when the watch is to end that runs.
+	broken bool
+	until  time.Time
+}
+
+// ask sends a request once the gate lets it through, and tells what came of it. It is
+// for a watch that lasts as long as that, or for a list.
+func (l *link) ask(ctx context.Context, lasts time.Duration, send func() error) error {
+	const early = time.Second // a watch may end so, and nothing is wrong
+	t, err := l.api.gate.enter(ctx, l.scope.kind, l.broken || time.Until(l.until) > early)
+	if err != nil {
+		return err
+	}
+	err = send()
+	l.api.gate.leave(ctx, t, err)
+	l.api.contact.heard(ctx, l.scope, err)
+	l.broken, l.until = err != nil, time.Time{}
+	if lasts > 0 && err == nil {
+		l.until = time.Now().Add(lasts)
+	}
+	return err
+}
+
+// lifeOf is how long a watch lasts that is asked for.
+func lifeOf(o metav1.ListOptions) time.Duration {
+	if o.TimeoutSeconds == nil {
+		return 0
+	}
+	return time.Duration(*o.TimeoutSeconds) * time.Second
 }
 
 // isStillborn reports whether w is what client-go returns, without an error,
@@ -77,6 +118,8 @@ func (a *API) narrow(request *rest.Request, s scope, r snapshot.Resource, o *met
 		name = cmp.Or(name, a.opts.SpeakerStatus)
 	}
 	switch {
+	case name != "" && s.kind == snapshot.EndpointSlice:
+		o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: name}.String()
 	case name != "":
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	case s.kind == snapshot.Secret: // a megabyte each, and nobody refers to them
@@ -86,8 +129,8 @@ func (a *API) narrow(request *rest.Request, s scope, r snapshot.Resource, o *met
 	if r.Namespaced && namespace != "" {
 		request = request.Namespace(namespace)
 	}
-	if o.TimeoutSeconds != nil {
-		request = request.Timeout(time.Duration(*o.TimeoutSeconds) * time.Second)
+	if life := lifeOf(*o); life > 0 {
+		request = request.Timeout(life)
 	}
 	return request
 }
@@ -117,7 +160,11 @@ func (f *feed) Update(obj any) error { return f.Add(obj) }
 func (f *feed) Delete(obj any) error {
 	if o, ok := obj.(snapshot.Object); ok {
 		f.source.note(f.scope.kind == snapshot.EndpointSlice, func(l *ledger) {
-			l.remove(f.scope.kind, snapshot.KeyOf(o), o.GetResourceVersion())
+			key := snapshot.KeyOf(o)
+			if have, ok := l.cluster.Get(f.scope.kind, key); ok && !f.scope.covers(placeOf(have)) {
+				return // it has only left this scope
+			}
+			l.remove(f.scope.kind, key, o.GetResourceVersion())
 		})
 	}
 	return nil

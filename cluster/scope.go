@@ -4,14 +4,26 @@ import (
 	"maps"
 	"slices"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"quayside.io/cluster/snapshot"
 )
 
 // scope is what one list and watch covers: a kind, of it one namespace, of that
-// one name. What is empty is not narrowed.
+// one place. What is empty is not narrowed.
 type scope struct {
 	kind            snapshot.Kind
 	namespace, name string
+}
+
+// placeOf is by what scopes find an object: its own key or, of an EndpointSlice, the
+// key of its Service. Names of slices are made up.
+func placeOf(o snapshot.Object) snapshot.Key {
+	k := snapshot.KeyOf(o)
+	if s, ok := o.(*discoveryv1.EndpointSlice); ok {
+		k.Name = s.Labels[discoveryv1.LabelServiceName]
+	}
+	return k
 }
 
 func (s scope) covers(k snapshot.Key) bool {
@@ -21,7 +33,7 @@ func (s scope) covers(k snapshot.Key) bool {
 // narrowed reports whether s is less than all of its kind.
 func (s scope) narrowed() bool { return s.namespace != "" || s.name != "" }
 
-// scopesOf returns every scope that covers an object.
+// scopesOf returns every scope that covers a place.
 func scopesOf(kind snapshot.Kind, k snapshot.Key) []scope {
 	return []scope{{kind: kind}, {kind, k.Namespace, ""}, {kind, k.Namespace, k.Name}}
 }
@@ -31,8 +43,8 @@ func scopesOf(kind snapshot.Kind, k snapshot.Key) []scope {
 // fewer, nothing is read that nobody asked for.
 const namesPerNamespace = 4
 
-// scopesFor returns the scopes in which the objects named by keys are seen: by
-// name where there are few in a namespace, or byName says so.
+// scopesFor returns the scopes in which the objects at keys are seen: by name where
+// there are few in a namespace, or byName says so. The empty key stands for all.
 func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(namespace string) bool) map[scope]bool {
 	names := map[string]map[string]bool{}
 	for _, k := range keys {
@@ -90,7 +102,7 @@ func (l *ledger) met() (all []awaited) {
 }
 
 // drop forgets a scope that is no longer watched, and its objects but for those
-// that keep covers. They were not deleted, so no tombstone is left.
+// whose place keep covers. They were not deleted, so no tombstone is left.
 func (l *ledger) drop(s scope, keep func(snapshot.Key) bool) {
 	delete(l.listed, s)
 	delete(l.seen, s)
@@ -98,8 +110,8 @@ func (l *ledger) drop(s scope, keep func(snapshot.Key) bool) {
 	l.cluster = l.cluster.WithoutReach(s.kind, snapshot.Key{Namespace: s.namespace, Name: s.name})
 	var gone []snapshot.Key
 	for o := range l.cluster.Objects(s.kind) {
-		if k := snapshot.KeyOf(o); s.covers(k) && !keep(k) {
-			gone = append(gone, k)
+		if at := placeOf(o); s.covers(at) && !keep(at) {
+			gone = append(gone, snapshot.KeyOf(o))
 		}
 	}
 	for _, k := range gone {
