@@ -158,7 +158,7 @@ func (m *memory) write(ctx context.Context, now time.Time) error {
 	known := &lastknown.Known{Of: m.of(), At: now}
 	var cluster *snapshot.Cluster
 	if err := m.api.tell(ctx, func(l *ledger) {
-		if len(l.waiting) == 0 && len(l.recalled) == 0 {
+		if len(l.waiting) == 0 && len(l.awaited) == 0 && len(l.recalled) == 0 && m.api.references.areSaid() {
 			cluster, known.Parts = l.cluster, l.parts()
 		}
 	}); err != nil || cluster == nil || m.api.contact.isLost() || m.api.gate.isWaiting() {

@@ -54,16 +54,26 @@ func written(t *testing.T, at time.Time) string {
 			t.Fatal(err)
 		}
 	}
+	seen := api.Refer(snapshot.Secret, []snapshot.Key{tls()})
 	write() // nothing is known in full yet
 	if _, err := os.Stat(file); err == nil {
 		t.Fatal("what is known in part is written")
 	}
 	if err := api.tell(ctx, func(l *ledger) {
 		l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "700")}, "701")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	write() // nor of what is referred to
+	if _, err := os.Stat(file); err == nil {
+		t.Fatal("it is written without the Secrets that are waited for")
+	}
+	if err := api.tell(ctx, func(l *ledger) {
 		l.replace(scope{snapshot.Secret, "ns", "tls"}, []snapshot.Object{secret("ns", "tls", "702")}, "703")
 	}); err != nil {
 		t.Fatal(err)
 	}
+	<-seen
 	write()
 	return file
 }

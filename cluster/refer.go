@@ -49,6 +49,13 @@ func (r *references) want(kind snapshot.Kind, scopes map[scope]bool) {
 	wake(r.news)
 }
 
+// areSaid reports whether it is known of every kind which of it are wanted.
+func (r *references) areSaid() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !slices.ContainsFunc(r.kinds, func(k snapshot.Kind) bool { return r.wanted[k] == nil })
+}
+
 // adopt wants what a former life of this process wanted, of the kinds of which this
 // one has not said anything yet.
 func (r *references) adopt(scopes []scope) {

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
@@ -33,14 +32,14 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	var last decided
 	for {
 		var happened []ownership.Event
-		// One of these happened: the cluster changed, or is complete; members or
+		// One of these happened: the cluster changed, or is complete, or has more endpoints; members or
 		// interfaces changed; a router was found; the LAN answered; a stranger showed up;
 		// the rules are written; kube-proxy says another thing of a Service; time passed; we are to go; a driver broke.
 		select {
 		case <-sub.C():
 			// A compilation of a large cluster takes a while; churn may not take
 			// more than half of our time. Whatever else happens does not wait.
-			if !last.stands(s.opts.Source.Snapshot()) && !held {
+			if !last.stands(s.scene.look()) && !held {
 				held = true
 				calm.Reset(s.metrics.last)
 			}
@@ -49,6 +48,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			held = false
 		case <-synced:
 			synced = nil
+		case <-s.scene.coming:
 		case <-s.membersWatch():
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():
@@ -73,8 +73,8 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-drivers.Done():
 			return
 		}
-		s.learnKeys(s.opts.Source.Snapshot())
 		world, began := s.world(), time.Now()
+		s.learnKeys(world.Cluster)
 		out := machine.Step(began, world, happened...)
 		last = decided{out.Plan, world.Cluster}
 		s.metrics.stepped(time.Since(began), out.Plans)
@@ -121,8 +121,9 @@ func (s *Speaker) machineOptions() ownership.Options {
 
 // world is how things are now.
 func (s *Speaker) world() ownership.World {
+	c := s.scene.look()
 	w := ownership.World{
-		Cluster: s.opts.Source.Snapshot(), Synced: cluster.IsClosed(s.opts.Source.Synced()),
+		Cluster: c, Synced: s.scene.complete,
 		// What a solitary speaker knows of itself.
 		Members: &ownership.Members{Alive: map[string]struct{}{s.opts.NodeName: {}}, Settled: true},
 		Link:    ownership.Link{Interfaces: s.l2.Interfaces(), Mute: s.mute, Hazards: s.l2.Hazards(), Failures: s.l2.Failures()},

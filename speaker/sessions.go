@@ -123,13 +123,13 @@ func (s *Speaker) password(c *snapshot.Cluster, p *announce.Session) (password, 
 
 // referSecrets sees to it that the Secrets with passwords are watched.
 func (s *Speaker) referSecrets(sessions []announce.Session) {
-	var keys []snapshot.Key
+	keys := []snapshot.Key{} // that there are none is said, too
 	for i := range sessions {
 		if name := sessions[i].PasswordSecret; name != "" {
 			keys = append(keys, snapshot.Key{Namespace: s.opts.Namespace, Name: name})
 		}
 	}
-	if !slices.Equal(keys, s.secrets) {
+	if s.secrets == nil || !slices.Equal(keys, s.secrets) {
 		s.secrets = keys
 		s.opts.Source.Refer(snapshot.Secret, keys)
 	}

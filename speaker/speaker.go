@@ -75,6 +75,7 @@ type Speaker struct {
 	mute     string // why layer 2 cannot work here; "" it can
 
 	// What follows belongs to the loop.
+	scene   scene
 	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
 	secrets []snapshot.Key                // with passwords of sessions
 	routers *bgp.Want                     // without what BFD has found
@@ -119,7 +120,7 @@ func New(opts Options) (*Speaker, error) {
 		}
 		s.members = m
 	}
-	s.routers = &bgp.Want{}
+	s.routers, s.scene = &bgp.Want{}, scene{source: opts.Source}
 	s.state.Store(&State{Kind: "speaker", Node: opts.NodeName, Waiting: "speaker is starting"})
 	s.problems.Store(&[]snapshot.Problem{})
 	return s, nil
