@@ -140,7 +140,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, adm
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "proxy", Log: p.log, Registerer: p.registry,
 		WatchNamespace: f.ingress.watchNamespace, Kinds: proxy.Kinds(),
-		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap}, ByName: access.byName(f.namespace), Patience: patience,
+		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap, snapshot.Node}, ByName: access.byName(f.namespace), Patience: patience,
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 		LastKnown:     lastKnown,

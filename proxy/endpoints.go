@@ -31,7 +31,7 @@ type endpoints struct {
 func newEndpoints(o Options) *endpoints {
 	return &endpoints{
 		options: o, byService: map[snapshot.Key][]*upstream.Backend{},
-		outside: outside{names: names.New(names.Options{Dial: o.DialDNS, Log: o.Log}), always: o.Refuse, wanted: map[snapshot.Key]string{}},
+		outside: outside{names: names.New(names.Options{Dial: o.DialDNS, Log: o.Log}), nodes: &nodes{own: o.NodeName, watch: o.Source.Refer}, always: o.Refuse, wanted: map[snapshot.Key]string{}},
 	}
 }
 

@@ -16,18 +16,29 @@ import (
 // outside knows what Services of type ExternalName lead to. It belongs to endpoints,
 // whose lock guards it.
 type outside struct {
-	names  *names.Resolver
-	always []netip.Addr            // never asked, whatever the cluster says
-	wanted map[snapshot.Key]string // the names of the Services that backends have
-	barred barred
+	names    *names.Resolver
+	nodes    *nodes
+	always   []netip.Addr            // never asked, whatever the cluster says
+	wanted   map[snapshot.Key]string // the names of the Services that backends have
+	stapling bool                    // responders are asked, whose names are in certificates
+	barred   barred
 }
 
 // barred are the addresses that no name may lead to, and what they were made of.
 type barred struct {
-	nodes  snapshot.Store[*corev1.Node]
-	api    *corev1.Service
-	slices []*discoveryv1.EndpointSlice
-	addrs  map[netip.Addr]string
+	nodes   snapshot.Store[*corev1.Node]
+	unknown bool // not all nodes are known, so every address may be one of theirs
+	api     *corev1.Service
+	slices  []*discoveryv1.EndpointSlice
+	addrs   map[netip.Addr]string
+}
+
+// why an address is barred; "" it is not.
+func (b *barred) why(a netip.Addr) string {
+	if b.unknown {
+		return "the addresses of the nodes, which are refused, are not known yet"
+	}
+	return b.addrs[a]
 }
 
 // apiServer is the Service of the API server.
@@ -35,7 +46,7 @@ func apiServer() snapshot.Key { return snapshot.Key{Namespace: "default", Name: 
 
 // of returns what svc, of type ExternalName, leads to as c has it.
 func (o *outside) of(svc *corev1.Service, c *snapshot.Cluster) balance.External {
-	e := balance.External{Refuse: func(a netip.Addr) string { return o.barred.addrs[a] }}
+	e := balance.External{Refuse: o.barred.why}
 	name, err := balance.OutsideName(svc)
 	o.want(snapshot.KeyOf(svc), name)
 	if err != nil {
@@ -61,6 +72,7 @@ func (o *outside) want(service snapshot.Key, name string) {
 	if name == "" {
 		delete(o.wanted, service)
 	}
+	o.referNodes()
 	var list []string
 	for _, name := range o.wanted {
 		if _, err := netip.ParseAddr(name); err != nil {
@@ -70,13 +82,16 @@ func (o *outside) want(service snapshot.Key, name string) {
 	o.names.Set(list)
 }
 
+// referNodes sees to it that all Nodes are watched while their addresses must be known.
+func (o *outside) referNodes() { o.nodes.refer(len(o.wanted) > 0 || o.stapling) }
+
 // bar works out which addresses are barred, and reports whether they are others than
 // before.
 func (o *outside) bar(c *snapshot.Cluster) bool {
-	now := barred{nodes: c.Nodes, slices: c.SlicesOf(apiServer())}
+	now := barred{nodes: c.Nodes, unknown: !c.Reach(snapshot.Node).Covers(snapshot.Key{}), slices: c.SlicesOf(apiServer())}
 	now.api, _ = c.Services.Get(apiServer())
 	old := &o.barred
-	if old.addrs != nil && old.nodes == now.nodes && old.api == now.api && slices.Equal(old.slices, now.slices) {
+	if old.addrs != nil && old.nodes == now.nodes && old.unknown == now.unknown && old.api == now.api && slices.Equal(old.slices, now.slices) {
 		return false
 	}
 	now.addrs = map[netip.Addr]string{}
@@ -106,7 +121,7 @@ func (o *outside) bar(c *snapshot.Cluster) bool {
 	for _, a := range o.always {
 		now.addrs[a.Unmap()] = api
 	}
-	changed := !maps.Equal(old.addrs, now.addrs)
+	changed := old.unknown != now.unknown || !maps.Equal(old.addrs, now.addrs)
 	o.barred = now
 	return changed
 }

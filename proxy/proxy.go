@@ -235,6 +235,12 @@ func (p *Proxy) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	select {
+	case <-p.endpoints.outside.nodes.refer(false):
+	case <-time.After(referPatience): // the zone of this node prefers endpoints, and no more
+	case <-ctx.Done():
+		return nil
+	}
 	defer context.AfterFunc(ctx, p.drainHTTP2)()
 	// Routes and endpoints follow the cluster until the drain is over.
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"net/netip"
+	"time"
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/route"
@@ -22,6 +23,7 @@ func (p *Proxy) staple(t *route.Table) {
 		return
 	}
 	p.stapling = on
+	p.endpoints.staple(on)
 	var list []*tls.Certificate
 	if on {
 		for _, c := range t.Certificates() {
@@ -43,12 +45,24 @@ func (p *Proxy) refuse(a netip.Addr) string {
 	return cmp.Or(balance.RefuseOutside(a), p.endpoints.refuses(a))
 }
 
-// refuses says why an address is not asked because of what the cluster is.
-func (e *endpoints) refuses(a netip.Addr) string {
+// staple says whether the names of responders must be judged.
+func (e *endpoints) staple(on bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.seen != nil {
-		e.outside.bar(e.seen)
+	e.outside.stapling = on
+	e.outside.referNodes()
+}
+
+// refuses says why an address is not asked because of what the cluster is. That may
+// have to be found out first.
+func (e *endpoints) refuses(a netip.Addr) string {
+	select {
+	case <-e.outside.nodes.refer(true):
+	case <-time.After(referPatience):
 	}
-	return e.outside.barred.addrs[a]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.advance(e.options.Source.Snapshot())
+	e.outside.bar(e.seen)
+	return e.outside.barred.why(a)
 }
