@@ -101,6 +101,8 @@ type View struct {
 	// Unserved says where in BGP.Checks kube-proxy has answered that it has no
 	// endpoint on this node, and since when it has done so each time.
 	Unserved map[netip.AddrPort]time.Time
+	// Roll may be that of a plan before, if it is of the same Nodes; nil: there is none.
+	Roll *Roll
 }
 
 // Options are the switches of a speaker.
@@ -205,7 +207,7 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 }
 
 func newCompiler(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *compiler {
-	k := &compiler{c: c, view: view, now: now, opts: opts, reading: reading{me: me, places: map[question]places{}, nodeIndex: map[string]int{}}}
+	k := &compiler{c: c, view: view, now: now, opts: opts, reading: reading{me: me, places: map[question]places{}}}
 	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
 	return k
 }
@@ -227,13 +229,14 @@ type compiler struct {
 	opts Options
 	plan *Plan
 
-	nodes      []node // sorted by name
-	usable     []int  // nodes that may own something
-	someDeaf   bool   // some node is
-	scratch    []int  // of best
-	reading           // for which node, and of endpoints
-	owned      map[netip.Addr]string
-	ownedOrder []netip.Addr // of owned; nil: nobody has asked
+	roll       *Roll
+	nodes      []node                // sorted by name
+	usable     []int                 // nodes that may own something
+	someDeaf   bool                  // some node is
+	scratch    []int                 // of best
+	reading                          // for which node, and of endpoints
+	owned      map[netip.Addr]string // see ownerOf
+	ownedOrder []netip.Addr          // of all those; nil: nobody has asked
 	pools      []pool
 	homes      loadbalancer.Homes
 	adverts    []advert

@@ -18,12 +18,13 @@ type node struct {
 	labels labels.Set
 	hash   uint64
 	// barred says why this node may own nothing; "" it may.
-	barred string
-	alive  bool
-	unfit  unfitness
-	known  bool // interfaces are known
-	deaf   bool // one of them is
-	ifaces []Interface
+	barred   string
+	excluded bool // by a label, which may not count
+	alive    bool
+	unfit    unfitness
+	known    bool // interfaces are known
+	deaf     bool // one of them is
+	ifaces   []Interface
 }
 
 // unfitness is how much speaks against new claims of a node that may own. The
@@ -76,51 +77,48 @@ func Drained(c *snapshot.Cluster, name string, onCordon bool) bool {
 }
 
 func (k *compiler) readNodes() {
+	k.roll = k.view.Roll.Of(k.c)
+	k.nodeIndex, k.nodes = k.roll.index, slices.Clone(k.roll.judged)
 	k.owned = map[netip.Addr]string{}
-	for _, n := range k.c.Nodes.Sorted() {
-		facts, known := k.factsOf(n.Name)
-		_, alive := k.view.Alive[n.Name]
-		v := node{
-			name: n.Name, labels: labels.Set(n.Labels), hash: hashString(n.Name),
-			alive: alive, unfit: facts.unfit(), known: known, ifaces: facts.Interfaces,
-			deaf: slices.ContainsFunc(facts.Interfaces, func(i Interface) bool { return i.Up && i.Deaf }),
+	for i := range k.nodes {
+		n := &k.nodes[i]
+		facts, known := k.factsOf(n.name)
+		_, n.alive = k.view.Alive[n.name]
+		n.unfit |= facts.unfit()
+		n.known, n.ifaces = known, facts.Interfaces
+		n.deaf = slices.ContainsFunc(facts.Interfaces, func(i Interface) bool { return i.Up && i.Deaf })
+		if n.excluded && !k.opts.IgnoreExcludeLabel {
+			n.barred = "it is labelled " + corev1.LabelNodeExcludeBalancers
 		}
-		for _, cond := range n.Status.Conditions {
-			switch {
-			case cond.Type == corev1.NodeNetworkUnavailable && cond.Status == corev1.ConditionTrue:
-				v.barred = "its network is unavailable"
-			case cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue:
-				v.unfit |= unfitNotReady
-			}
+		if n.alive && n.barred == "" {
+			k.usable = append(k.usable, i)
 		}
-		if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded && !k.opts.IgnoreExcludeLabel {
-			v.barred = "it is labelled " + corev1.LabelNodeExcludeBalancers
-		}
-		if v.alive && v.barred == "" {
-			k.usable = append(k.usable, len(k.nodes))
-		}
-		k.someDeaf = k.someDeaf || v.deaf
-		k.nodeIndex[n.Name] = len(k.nodes)
-		k.nodes = append(k.nodes, v)
-		k.noteOwnAddresses(n, facts)
+		k.someDeaf = k.someDeaf || n.deaf
+		k.noteOwnAddresses(n)
 	}
 }
 
-// noteOwnAddresses collects what must never be announced.
-func (k *compiler) noteOwnAddresses(n *corev1.Node, facts Facts) {
-	for _, a := range n.Status.Addresses {
-		if ip, err := netip.ParseAddr(a.Address); err == nil {
-			k.owned[ip.Unmap()] = "node " + n.Name
-		}
-	}
-	for _, i := range facts.Interfaces {
+// noteOwnAddresses collects what a node says that it has, and must never be announced.
+func (k *compiler) noteOwnAddresses(n *node) {
+	for _, i := range n.ifaces {
 		for _, p := range i.Prefixes {
-			k.owned[p.Addr()] = "interface " + i.Name + " of node " + n.Name
+			k.owned[p.Addr()] = "interface " + i.Name + " of node " + n.name
 		}
 		for _, g := range i.Gateways {
-			k.owned[g] = "a gateway of node " + n.Name
+			k.owned[g] = "a gateway of node " + n.name
 		}
 	}
+}
+
+// ownerOf says whose an address is that must never be announced; "" nobody's.
+func (k *compiler) ownerOf(a netip.Addr) string {
+	if who, owned := k.owned[a]; owned {
+		return who
+	}
+	if name, owned := k.roll.Addresses[a]; owned {
+		return "node " + name
+	}
+	return ""
 }
 
 // factsOf prefers what gossip says, since a SpeakerStatus lags, and reports whether
@@ -148,12 +146,17 @@ func (k *compiler) factsOf(name string) (Facts, bool) {
 // same, as one that was renamed, it is the first that exists.
 func MACs(c *snapshot.Cluster, view View) map[string]string {
 	note := func(in map[string]string, mac, node string) {
-		other, taken := in[mac]
-		_, exists := c.Nodes.Get(nodeKey(node))
-		_, otherExists := c.Nodes.Get(nodeKey(other))
-		if mac != "" && (!taken || exists && !otherExists || exists == otherExists && node < other) {
-			in[mac] = node
+		if mac == "" {
+			return
 		}
+		if other, taken := in[mac]; taken {
+			_, exists := c.Nodes.Get(nodeKey(node))
+			_, otherExists := c.Nodes.Get(nodeKey(other))
+			if otherExists && !exists || exists == otherExists && other <= node {
+				return
+			}
+		}
+		in[mac] = node
 	}
 	out, heard := map[string]string{}, map[string]string{}
 	for key, s := range c.SpeakerStatuses.All() {

@@ -74,11 +74,12 @@ func (k *compiler) whyUnsafe(pool int, prefix netip.Prefix) string {
 		return fmt.Sprintf("pool %q does not contain all of it", k.pools[pool].Name)
 	}
 	if k.ownedOrder == nil {
-		k.ownedOrder = slices.SortedFunc(maps.Keys(k.owned), netip.Addr.Compare)
+		k.ownedOrder = slices.AppendSeq(slices.Collect(maps.Keys(k.owned)), maps.Keys(k.roll.Addresses))
+		slices.SortFunc(k.ownedOrder, netip.Addr.Compare)
 	}
 	i, _ := slices.BinarySearchFunc(k.ownedOrder, prefix.Addr(), netip.Addr.Compare)
 	if i < len(k.ownedOrder) && prefix.Contains(k.ownedOrder[i]) {
-		return fmt.Sprintf("it covers %s, which belongs to %s", k.ownedOrder[i], k.owned[k.ownedOrder[i]])
+		return fmt.Sprintf("it covers %s, which belongs to %s", k.ownedOrder[i], k.ownerOf(k.ownedOrder[i]))
 	}
 	return ""
 }

@@ -66,7 +66,7 @@ func (k *compiler) readServices() {
 // addUser puts a Service on an address of a pool, unless it may not be
 // announced for it. says is where the Service has it from.
 func (k *compiler) addUser(byAddr map[netip.Addr]*holding, svc *corev1.Service, a netip.Addr, pool int, says string) {
-	if who, taken := k.owned[a]; taken {
+	if who := k.ownerOf(a); who != "" {
 		k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("%s %s, which belongs to %s: it is not announced; take it out of pool %q", says, a, who, k.pools[pool].Name))
 		return
 	}

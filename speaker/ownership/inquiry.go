@@ -128,7 +128,7 @@ func (m *Machine) nameWitnesses(q *Inquiry) {
 	for _, t := range q.Takes {
 		losers[t.From] = struct{}{}
 	}
-	_, peers := m.peers()
+	peers := m.nodes().peers
 	for _, p := range peers {
 		_, loses := losers[p.Name]
 		if loses {

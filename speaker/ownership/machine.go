@@ -30,6 +30,7 @@ type Machine struct {
 	holdings  holdings
 	lan       lan
 	departure departure
+	roster    roster
 	lacks     lacks
 	told      map[snapshot.Problem]struct{} // what people have been told of
 	heard     heard                         // nil until anything may be announced
@@ -120,6 +121,7 @@ func (m *Machine) view() announce.View {
 		Since:       m.since,
 		Others:      m.others,
 		Unserved:    m.world.Proxy.Unserved,
+		Roll:        m.nodes().Roll,
 	}
 	maps.Copy(v.Alive, heard.Alive)
 	maps.Copy(v.Claims, heard.Claims)
@@ -201,8 +203,7 @@ func (m *Machine) declare() {
 		m.out.LAN.Speakers[mac] = struct{}{}
 	}
 	if m.world.Synced { // half a list of nodes is no list of peers
-		self, peers := m.peers()
-		m.out.Members = &Declaration{Self: self, Peers: peers, Facts: m.self, Claims: maps.Clone(m.holdings.claims), Known: known}
+		m.out.Members = &Declaration{Self: m.nodes().self, Peers: m.nodes().peers, Facts: m.self, Claims: maps.Clone(m.holdings.claims), Known: known}
 	}
 }
 

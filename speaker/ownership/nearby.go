@@ -47,14 +47,14 @@ func (m *Machine) nameLosers(q *Inquiry) {
 // can. Where gossip runs on the same network it is not needed: who is cut off there is
 // missed.
 func (m *Machine) listensOn() func(*announce.Interface) bool {
-	self, _ := m.peers()
+	self := m.nodes().self
 	return func(i *announce.Interface) bool { return self.IsValid() && !has(i, self) && m.carriesAny(i) }
 }
 
 // hostsOn are speakers with an address in a subnet of own. Each node asks those that
 // come after it by name, so that nobody is asked by all.
 func (m *Machine) hostsOn(own *announce.Interface) (hosts []Host) {
-	nodes := m.world.Cluster.Nodes.Sorted()
+	nodes := m.nodes().Nodes
 	next := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name > m.opts.Node })
 	for j := 0; j < len(nodes) && len(hosts) < maxNearby; j++ {
 		name := nodes[(max(0, next)+j)%len(nodes)].Name
