@@ -125,7 +125,8 @@ func (a *API) narrow(request *rest.Request, s scope, r snapshot.Resource, o *met
 	case s.kind == snapshot.Secret: // a megabyte each, and nobody refers to them
 		o.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 	}
-	request = request.Resource(r.Name).VersionedParams(o, a.clients.parameters)
+	// client-go would send it ten times more, once a second, past the gate.
+	request = request.Resource(r.Name).VersionedParams(o, a.clients.parameters).MaxRetries(0)
 	if r.Namespaced && namespace != "" {
 		request = request.Namespace(namespace)
 	}
