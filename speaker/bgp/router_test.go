@@ -113,7 +113,7 @@ func (r *router) startDaemon(daemon string) *exec.Cmd {
 		"-i", filepath.Join(r.dir, daemon+".pid"), "--vty_socket", r.dir, "-z", filepath.Join(r.dir, "zserv.api"),
 		"-A", "127.0.0.1", "--log", "stdout")
 	r.run(cmd)
-	within(r.t, 10*time.Second, daemon+" is there", func() error {
+	within(r.t, 30*time.Second, daemon+" is there", func() error {
 		_, err := os.Stat(filepath.Join(r.dir, daemon+".vty"))
 		return err
 	})
@@ -141,7 +141,7 @@ func (j *journal) String() string {
 // says waits until a daemon has printed a text.
 func (r *router) says(text string) {
 	r.t.Helper()
-	within(r.t, 10*time.Second, "the router says "+text, func() error {
+	within(r.t, 30*time.Second, "the router says "+text, func() error {
 		if !strings.Contains(r.log.String(), text) {
 			return errors.New("it did not")
 		}
@@ -231,7 +231,7 @@ func (r *router) path(family, prefix string) (path, error) {
 // expectPath waits until the only path of a prefix is as said.
 func (r *router) expectPath(family, prefix string, is func(path) bool) {
 	r.t.Helper()
-	within(r.t, 10*time.Second, prefix, func() error {
+	within(r.t, 30*time.Second, prefix, func() error {
 		p, err := r.path(family, prefix)
 		if err == nil && !is(p) {
 			err = fmt.Errorf("%+v", p)
@@ -244,7 +244,7 @@ func (r *router) expectPath(family, prefix string, is func(path) bool) {
 func (r *router) expect(family string, want ...string) {
 	r.t.Helper()
 	slices.Sort(want)
-	within(r.t, 10*time.Second, family+" routes", func() error {
+	within(r.t, 30*time.Second, family+" routes", func() error {
 		have, err := r.prefixes(family)
 		if err == nil && !slices.Equal(have, want) {
 			err = fmt.Errorf("has %v, not %v", have, want)
