@@ -295,7 +295,7 @@ func (f *fleet) mortal(i int) *memberlist.Memberlist {
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
@@ -356,6 +356,7 @@ func TestMembersMeetClaimAndPart(t *testing.T) {
 // few times, and none of them is to be wasted on the dead.
 func TestClaimsReachTheLiving(t *testing.T) {
 	f := newFleet(t, 10, 3)
+	f.profile = "default" // a busy machine makes members of profile fast lose each other
 	a, _ := f.start(0, f.keyFile)
 	b, _ := f.start(1, f.keyFile)
 	list := f.mortal(2)
