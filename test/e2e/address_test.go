@@ -213,6 +213,7 @@ func TestManyServicesAtOnce(t *testing.T) {
 // TestControllerKilled kills controllers at random moments while Services come
 // and go.
 func TestControllerKilled(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	e.ownPool("10.78.8.0/23")
 	kills, alive := times(5, 50), times(30, 300)

@@ -29,9 +29,10 @@ type edge struct {
 
 // withQuaysideInEachMode runs f with both modes of kube-proxy.
 func withQuaysideInEachMode(t *testing.T, f func(t *testing.T, e edge)) {
-	for _, mode := range modes() {
-		t.Run(mode, func(t *testing.T) { f(t, quayside(t, mode)) })
-	}
+	onEach(t, map[string]func(*testing.T) edge{
+		"nftables": func(t *testing.T) edge { return quayside(t, "nftables") },
+		"iptables": func(t *testing.T) edge { return quayside(t, "iptables") },
+	}, f)
 }
 
 // serve starts one pod per name, each behind a label app of that name.

@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"testing"
+	"context"
 
 	"quayside.io/test/lab"
 )
@@ -24,22 +24,14 @@ spec:
   addresses: [10.77.0.200-10.77.0.239, "fd77::200-fd77::239"]
 `
 
-// installed puts Quayside, as the chart has it, and a pool into the shared
-// cluster that c is a view of, unless a test before t has.
-func installed(t *testing.T, c *lab.Cluster, pool string) *lab.Cluster {
-	t.Helper()
-	if c.Quayside() != nil {
-		return c
-	}
-	if err := c.TryInstall(t.Context(), lab.Values{
+// install puts Quayside, as the chart has it, and a pool into a cluster.
+func install(ctx context.Context, c *lab.Cluster, pool string) error {
+	if err := c.TryInstall(ctx, lab.Values{
 		"controller":   lab.Values{"extraArgs": []any{"--lease-duration=5s"}},
 		"proxy":        lab.Values{"gracePeriodSeconds": 10},
 		"ingressClass": lab.Values{"default": true},
 	}); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := c.TryApply(pool); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return c.TryApply(pool)
 }

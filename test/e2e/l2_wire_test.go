@@ -14,21 +14,18 @@ import (
 // Of a thousand questions for an address, one node answers each, once.
 func TestL2OneAnswerer(t *testing.T) {
 	beside(t)
-	for nodes, cluster := range map[string]func(*testing.T) edge{"three nodes": three, "seven nodes": big} {
-		t.Run(nodes, func(t *testing.T) {
-			e := cluster(t)
-			addresses, laptop := e.dualStack(), e.asker("laptop")
-			for _, address := range addresses {
-				holder := e.holder(laptop, address, e.everyNode()...)
-				if got := laptop.often(address, 1000); !maps.Equal(got, map[string]int{holder: 1000}) {
-					t.Errorf("of 1,000 questions for %s these are answered: %v; want all, once, by %s", address, got, holder)
-				}
-				if got := e.servedAt(laptop.Client, address); got != holder {
-					t.Errorf("%s answers for %s and %s serves it", holder, address, got)
-				}
+	onEach(t, map[string]func(*testing.T) edge{"three nodes": three, "seven nodes": big}, func(t *testing.T, e edge) {
+		addresses, laptop := e.dualStack(), e.asker("laptop")
+		for _, address := range addresses {
+			holder := e.holder(laptop, address, e.everyNode()...)
+			if got := laptop.often(address, 1000); !maps.Equal(got, map[string]int{holder: 1000}) {
+				t.Errorf("of 1,000 questions for %s these are answered: %v; want all, once, by %s", address, got, holder)
 			}
-		})
-	}
+			if got := e.servedAt(laptop.Client, address); got != holder {
+				t.Errorf("%s answers for %s and %s serves it", holder, address, got)
+			}
+		}
+	})
 }
 
 // frame is an announcement that nobody asked for.

@@ -250,38 +250,37 @@ func TestLabLeavesNothing(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	run := exec.Command(up, "-bare", "-nodes", "1")
-	run.Stdin = strings.NewReader("true\n")
-	if out, err := run.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if left := traces(t, run.Process.Pid); left != "" {
-		t.Errorf("a closed lab left %s", left)
-	}
-
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
-	run = exec.CommandContext(ctx, up, "-bare", "-nodes", "1")
-	input, err := run.StdinPipe() // never written: the shell waits
+	killed := exec.CommandContext(ctx, up, "-bare", "-nodes", "1")
+	input, err := killed.StdinPipe() // never written: the shell waits
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer input.Close()
-	if err := run.Start(); err != nil {
+	if err := killed.Start(); err != nil {
 		t.Fatal(err)
 	}
-	inLab := fmt.Sprintf("qs-%d-", run.Process.Pid)
-	await(t, 3*time.Minute, "a shell in the killed lab", func() bool {
+	inLab := fmt.Sprintf("qs-%d-", killed.Process.Pid)
+	await(t, 3*time.Minute, "a shell in the lab that is to be killed", func() bool {
 		_, err := os.Stat("/run/netns/" + inLab + "you")
 		return err == nil
 	})
 	kill()
-	_ = run.Wait() // "killed"
+	_ = killed.Wait() // "killed"
 	await(t, time.Minute, "the end of the processes of a killed lab", func() bool {
-		return !strings.Contains(traces(t, run.Process.Pid), "process")
+		return !strings.Contains(traces(t, killed.Process.Pid), "process")
 	})
-	lab.New(t, lab.Nodes(1))
-	if left := traces(t, run.Process.Pid); left != "" {
+
+	closed := exec.Command(up, "-bare", "-nodes", "1")
+	closed.Stdin = strings.NewReader("true\n")
+	if out, err := closed.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if left := traces(t, closed.Process.Pid); left != "" {
+		t.Errorf("a closed lab left %s", left)
+	}
+	if left := traces(t, killed.Process.Pid); left != "" {
 		t.Errorf("after the next lab has come up, a killed one has still left %s", left)
 	}
 }

@@ -14,17 +14,45 @@ import (
 // lane is a cluster and whose turn it is: one test at a time has it, until it
 // ends, since it makes trouble there, or would mind that of others.
 type lane struct {
-	turn    sync.Mutex
-	cluster *lab.Cluster // nil until a test asks for it
+	turn sync.Mutex
+	up   func() (*lab.Cluster, error) // brings it up once
+
+	cluster *lab.Cluster // nil until then
 }
 
-// lanes are the clusters of this package, by name, which come up on first use.
-type lanes struct {
-	mu     sync.Mutex
-	byName map[string]*lane
+// shared are the lanes of this package by name.
+var shared = map[string]*lane{
+	// With each mode of kube-proxy a Service must work.
+	"nftables": newLane("nftables", dualPool, lab.Nodes(3), lab.KubeProxy("nftables"), lab.IPv6()),
+	"iptables": newLane("iptables", lanPool, lab.Nodes(3), lab.KubeProxy("iptables")),
+	// Seven nodes.
+	"big": newLane("big", dualPool, lab.Nodes(7), lab.IPv6()),
+	// Routers stand beside the nodes.
+	"three": newLane("three", dualPool, lab.Nodes(3), lab.IPv6()),
+	// No Quayside: for tests that write what an installed controller would write, too,
+	// or install their own.
+	"bare": newLane("bare", "", lab.Nodes(3)),
 }
 
-var shared = &lanes{byName: map[string]*lane{}}
+// newLane makes a lane whose cluster comes up on first use, with Quayside as the
+// chart has it and this pool in it, or without any where there is no pool.
+func newLane(name, pool string, option ...lab.Option) *lane {
+	l := &lane{}
+	option = append(option, lab.Log(func(format string, args ...any) {
+		fmt.Printf("lab "+name+": "+format+"\n", args...)
+	}))
+	l.up = sync.OnceValues(func() (c *lab.Cluster, err error) {
+		if c, err = lab.Start(context.Background(), option...); err != nil {
+			return nil, err
+		}
+		l.cluster = c
+		if pool != "" {
+			err = install(context.Background(), c, pool)
+		}
+		return c, err
+	})
+	return l
+}
 
 func TestMain(m *testing.M) {
 	// Tests that wait for their lane count as running, and are not many: the
@@ -33,17 +61,43 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+	flag.Parse()
+	if flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
+		upTogether()
+	}
 	code := m.Run()
-	for name, l := range shared.byName {
+	var closing sync.WaitGroup
+	errs := make(chan error, len(shared))
+	for name, l := range shared {
 		if l.cluster == nil {
 			continue
 		}
-		if err := l.cluster.Close(); err != nil {
-			fmt.Fprintf(os.Stderr, "close the %s lab: %v\n", name, err)
-			code = max(code, 1)
-		}
+		closing.Go(func() {
+			if err := l.cluster.Close(); err != nil {
+				errs <- fmt.Errorf("close the %s lab: %w", name, err)
+			}
+		})
+	}
+	closing.Wait()
+	close(errs)
+	for err := range errs {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// upTogether brings all lanes up side by side, since who brings up a cluster waits
+// half of the time. An error is told by each test of the lane.
+func upTogether() {
+	if lab.Missing() != nil {
+		return // and so is this
+	}
+	var all sync.WaitGroup
+	for _, l := range shared {
+		all.Go(func() { _, _ = l.up() })
+	}
+	all.Wait()
 }
 
 // beside lets t run beside tests of other lanes. It is for those that wait for
@@ -55,69 +109,64 @@ func beside(t *testing.T) {
 	t.Parallel()
 }
 
-// modes are the ways of kube-proxy that every Service must work with.
-func modes() []string { return []string{"nftables", "iptables"} }
-
 // quayside returns the lane of that mode: three nodes with Quayside and a pool in
 // it, and with nftables both families.
 func quayside(t *testing.T, mode string) edge {
 	t.Helper()
-	if mode == "iptables" {
-		return edge{installed(t, share(t, mode, lab.Nodes(3), lab.KubeProxy(mode)), lanPool), t}
-	}
-	return edge{installed(t, share(t, mode, lab.Nodes(3), lab.KubeProxy(mode), lab.IPv6()), dualPool), t}
+	return edge{share(t, mode), t}
 }
 
 // big returns the lane of seven nodes, dual-stack, with Quayside and a pool of
 // both families in it.
 func big(t *testing.T) edge {
 	t.Helper()
-	return edge{installed(t, share(t, "big", lab.Nodes(7), lab.IPv6()), dualPool), t}
+	return edge{share(t, "big"), t}
 }
 
 // three returns a lane like the big one, with three nodes: that of tests whose
 // routers stand beside the nodes.
 func three(t *testing.T) edge {
 	t.Helper()
-	return edge{installed(t, share(t, "three", lab.Nodes(3), lab.IPv6()), dualPool), t}
+	return edge{share(t, "three"), t}
 }
 
-// bare returns the lane of three nodes without Quayside in it: for tests that
-// write what an installed controller would write, too, or install their own.
+// bare returns the lane of three nodes without Quayside in it.
 func bare(t *testing.T) *lab.Cluster {
 	t.Helper()
-	return share(t, "bare", lab.Nodes(3))
+	return share(t, "bare")
 }
 
-// share returns a view for t of the cluster of that name, and of nobody else's
-// until t ends; the first test that asks for it brings it up.
-func share(t *testing.T, name string, option ...lab.Option) *lab.Cluster {
+// share returns a view for t of the cluster of that lane, and of nobody else's
+// until t ends.
+func share(t *testing.T, name string) *lab.Cluster {
 	t.Helper()
 	lab.Require(t)
-	shared.mu.Lock()
-	l := shared.byName[name]
-	if l == nil {
-		l = &lane{}
-		shared.byName[name] = l
-	}
-	shared.mu.Unlock()
+	l := shared[name]
 	l.turn.Lock()
 	t.Cleanup(l.turn.Unlock) // the first, so it runs after all that the view leaves to be done
-	if l.cluster == nil {
-		c, err := lab.Start(context.Background(), append(option, lab.Log(func(format string, args ...any) {
-			fmt.Printf("lab "+name+": "+format+"\n", args...)
-		}))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.cluster = c
+	c, err := l.up()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return l.cluster.With(t)
+	return c.With(t)
 }
 
 // inEachMode runs f on a cluster of each mode, where it judges kube-proxy and
 // the lab, not us.
 func inEachMode(t *testing.T, f func(t *testing.T, c *lab.Cluster)) {
-	t.Run("nftables", func(t *testing.T) { f(t, bare(t)) })
-	t.Run("iptables", func(t *testing.T) { f(t, quayside(t, "iptables").Cluster) })
+	onEach(t, map[string]func(*testing.T) *lab.Cluster{
+		"nftables": bare,
+		"iptables": func(t *testing.T) *lab.Cluster { return quayside(t, "iptables").Cluster },
+	}, f)
+}
+
+// onEach runs f as a subtest on each lane, by the name of the subtest, side by side:
+// what happens on one LAN is no business of the other, and most of it is waiting.
+func onEach[C any](t *testing.T, lanes map[string]func(*testing.T) C, f func(t *testing.T, c C)) {
+	for name, lane := range lanes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, lane(t))
+		})
+	}
 }

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"quayside.io/api/v1alpha1"
@@ -138,7 +140,9 @@ func TestSourceNamesWhatItMayNotRead(t *testing.T) {
 // its CustomResourceDefinitions are there.
 func TestSourceFindsKindsThatComeLater(t *testing.T) {
 	beside(t)
-	c := lab.New(t, lab.Nodes(1))
+	c := bare(t)
+	withoutOurKinds(t, c) // tests before this one may have installed them
+	t.Cleanup(func() { withoutOurKinds(t, c) })
 	_, kubeconfig := newWire(t, c)
 	api, err := source.NewAPI(source.APIOptions{Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Service, snapshot.IPAddressPool, snapshot.SpeakerStatus}})
 	if err != nil {
@@ -170,7 +174,9 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Apply(string(text))
+		if err := c.TryApply(string(text)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	const pool = "{apiVersion: quayside.io/v1alpha1, kind: IPAddressPool, metadata: {name: late}, spec: {addresses: [192.0.2.0/24]}}"
 	c.Eventually(settle, func() error { return c.TryApply(pool) })
@@ -207,6 +213,33 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 	if err != nil || string(secret.Data["key"]) != "made once\n" {
 		t.Errorf("the Secret holds %q, error %v", secret.Data["key"], err)
 	}
+}
+
+// withoutOurKinds deletes the chart's CustomResourceDefinitions, with all objects of
+// these kinds, and returns when they are gone.
+func withoutOurKinds(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	ctx := context.Background()
+	definitions := c.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	c.Eventually(settle, func() error {
+		list, err := definitions.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var left []string
+		for _, d := range list.Items {
+			if strings.HasSuffix(d.GetName(), "."+v1alpha1.GroupVersion().Group) {
+				left = append(left, d.GetName())
+				if err := definitions.Delete(ctx, d.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+					return err
+				}
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("still defined: %v", left)
+		}
+		return nil
+	})
 }
 
 // Of the Secrets of a cluster only those that are referred to are read: few by
