@@ -45,6 +45,7 @@ type client struct {
 	tunnel  atomic.Bool // the connection was upgraded
 	asked   atomic.Bool // a request has arrived
 	linger  bool        // part of a request may still be coming
+	last    atomic.Bool // what is written now is all there will be
 	served  int64       // requests
 	rests   bool        // a request has come, and the next is not waited for yet
 	handed  bool        // fasthttp has handed it on
@@ -193,6 +194,9 @@ func (c *client) Write(b []byte) (int, error) {
 			return 0, err
 		}
 	}
+	if c.last.Load() {
+		return c.writeLast(b)
+	}
 	return c.Conn.Write(b)
 }
 
@@ -230,8 +234,11 @@ func (c *client) Close() error {
 			c.abandon()
 		}
 		c.abandonAdmitted()
-		if c.linger {
+		switch {
+		case c.linger:
 			c.lingering()
+		case c.last.Load():
+			c.CloseWrite() // closing on unread bytes would discard what writeLast has held back
 		}
 	})
 	return c.Conn.Close()

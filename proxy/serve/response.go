@@ -43,8 +43,11 @@ func (rc *requestContext) respond() (done bool) {
 	case body == nil:
 		resp.SetBody(ex.Response.Text)
 		ex.Response.Sent = int64(len(ex.Response.Text))
-	default:
-		return rc.writeBody(body)
+	case !rc.writeBody(body):
+		return false
+	}
+	if ex.Response.Close {
+		rc.client.last.Store(true)
 	}
 	return rc.closeBody()
 }

@@ -6,3 +6,6 @@ import "net"
 
 // listen opens a listening socket.
 func listen(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+
+// writeLast writes bytes that the end of the connection follows at once.
+func (c *client) writeLast(b []byte) (int, error) { return c.Conn.Write(b) }
