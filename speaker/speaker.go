@@ -70,7 +70,7 @@ type Speaker struct {
 	rules    *kubeproxy.Watcher
 	health   *kubeproxy.Health
 	metrics  *metrics
-	state    atomic.Pointer[State]
+	stands   atomic.Pointer[standing]
 	problems atomic.Pointer[[]snapshot.Problem]
 	mute     string // why layer 2 cannot work here; "" it can
 
@@ -121,13 +121,13 @@ func New(opts Options) (*Speaker, error) {
 		s.members = m
 	}
 	s.routers, s.scene = &bgp.Want{}, scene{source: opts.Source}
-	s.state.Store(&State{Kind: "speaker", Node: opts.NodeName, Waiting: "speaker is starting"})
+	s.stands.Store(&standing{node: opts.NodeName, waiting: "speaker is starting"})
 	s.problems.Store(&[]snapshot.Problem{})
 	return s, nil
 }
 
 // State returns what the speaker is doing.
-func (s *Speaker) State() any { return s.state.Load() }
+func (s *Speaker) State() any { return s.stands.Load().describe() }
 
 // Problems are those of the plan, and those that only this node can know.
 func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
@@ -135,7 +135,7 @@ func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
 // Ready says why the speaker does not work yet, or nil. Where layer 2 cannot work,
 // sessions with routers are enough.
 func (s *Speaker) Ready() error {
-	if why := s.state.Load().Waiting; why != "" {
+	if why := s.stands.Load().waiting; why != "" {
 		return errors.New(why)
 	}
 	return nil

@@ -47,7 +47,8 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 	own, all := slices.Concat(out.Report.Own, forged), slices.Concat(out.Report.Problems, forged)
 	s.metrics.problems.Store(&own)
 	s.problems.Store(&all)
-	s.state.Store(s.describe(w, out, all))
+	w.Cluster = nil // it is large, and the next step may be far
+	s.stands.Store(&standing{node: s.opts.NodeName, waiting: out.Waiting, world: w, out: out, problems: all})
 	if out.Report.Status != nil {
 		s.status = out.Report.Status
 	}
@@ -58,13 +59,13 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 // stand, and Events about those that have changed.
 func (s *Speaker) tellSessions(p *publisher) {
 	sessions := describeSessions(s.bgp.State(), s.bfd.State(), s.doubts)
-	state := *s.state.Load()
+	stands := *s.stands.Load()
 	for _, e := range sessionEvents(s.opts.NodeName, s.told, sessions) {
 		s.opts.Writer.Event(e.About, e.Type, e.Reason, e.Message)
 	}
 	s.told = sessions
-	state.BGPSessions = sessions
-	s.state.Store(&state)
+	stands.sessions = sessions
+	s.stands.Store(&stands)
 	if s.status != nil {
 		status := *s.status
 		status.BGPSessions = sessions
@@ -76,12 +77,26 @@ func (s *Speaker) tellSessions(p *publisher) {
 	}
 }
 
-func (s *Speaker) describe(w ownership.World, out *ownership.Output, problems []snapshot.Problem) *State {
+// standing is how things stand. A State is made of it when somebody asks for one: it
+// lists all nodes and addresses, and each step would list them anew.
+type standing struct {
+	node, waiting string
+	world         ownership.World
+	out           *ownership.Output // nil: no step has been taken
+	problems      []snapshot.Problem
+	sessions      []v1alpha1.BGPSession
+}
+
+func (s *standing) describe() *State {
+	if s.out == nil {
+		return &State{Kind: "speaker", Node: s.node, Waiting: s.waiting}
+	}
+	w, out := &s.world, s.out
 	state := &State{
-		Kind: "speaker", Node: s.opts.NodeName, Waiting: out.Waiting, Leaving: out.Leaving,
+		Kind: "speaker", Node: s.node, Waiting: s.waiting, Leaving: out.Leaving,
 		Announcing: []Announced{}, Owners: make(map[string]string, len(out.Plan.L2.Owners)),
 		Alive: slices.Sorted(maps.Keys(w.Members.Alive)), Missing: w.Members.Missing,
-		Interfaces: w.Link.Interfaces, Problems: snapshot.Distinct(problems),
+		Interfaces: w.Link.Interfaces, Problems: snapshot.Distinct(s.problems), BGPSessions: s.sessions,
 	}
 	for a, owner := range out.Plan.L2.Owners {
 		state.Owners[a.String()] = owner
