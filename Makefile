@@ -54,7 +54,7 @@ release: cross ## what is released, in bin/release: binaries, their SBOMs, chart
 	linux/amd64=bin/quayside-linux-amd64 linux/arm64=bin/quayside-linux-arm64 linux/arm/v7=bin/quayside-linux-armv7 \
 	darwin/amd64=bin/quayside-darwin-amd64 darwin/arm64=bin/quayside-darwin-arm64 windows/amd64=bin/quayside-windows-amd64.exe
 	rm -rf bin/release && mkdir -p bin/release && cp bin/quayside-*-* bin/release
-	helm package charts/quayside --version $(VERSION:v%=%) --app-version $(VERSION) --destination bin/release
+	$(GO) run ./test/chart/pack -version $(VERSION) -out bin/release
 	cd bin/release && sha256sum * >SHA256SUMS
 
 # Kubernetes is built while the unit tests wait, once lint has compiled what it

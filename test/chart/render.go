@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -28,29 +29,31 @@ func Render(release, namespace string, values map[string]any) (crds, objects []*
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, file := range crdFiles {
-		docs, err := decode(file.name, file.data)
-		if err != nil {
-			return nil, nil, err
-		}
-		crds = append(crds, docs...)
+	if crds, err = decodeAll(crdFiles); err != nil {
+		return nil, nil, err
 	}
+	objects, err = inOrder(files)
+	return crds, objects, err
+}
+
+// inOrder decodes rendered files in the order in which Helm installs them.
+func inOrder(files map[string]string) (objects []*unstructured.Unstructured, err error) {
 	maps.DeleteFunc(files, func(name, _ string) bool { return path.Ext(name) != ".yaml" })
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
-		return nil, nil, fmt.Errorf("sort the chart's manifests: %w", err)
+		return nil, fmt.Errorf("sort the chart's manifests: %w", err)
 	}
 	if len(hooks) > 0 {
-		return nil, nil, fmt.Errorf("the chart has a hook (%s): an installation must not depend on one", hooks[0].Path)
+		return nil, fmt.Errorf("the chart has a hook (%s): an installation must not depend on one", hooks[0].Path)
 	}
 	for _, manifest := range manifests {
 		docs, err := decode(manifest.Name, []byte(manifest.Content))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		objects = append(objects, docs...)
 	}
-	return crds, objects, nil
+	return objects, nil
 }
 
 // Notes returns what Helm prints after an installation.
@@ -77,25 +80,44 @@ func render(release, namespace string, values map[string]any) (map[string]string
 	if err != nil {
 		return nil, nil, err
 	}
-	chart, err := loader.LoadDir(root)
+	c, err := loader.LoadDir(root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load chart %s: %w", root, err)
 	}
 	options := chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
-	merged, err := chartutil.ToRenderValues(chart, values, options, chartutil.DefaultCapabilities.Copy())
+	files, err := renderChart(c, options, values, engine.Engine{Strict: true})
+	return files, crdFiles(c), err
+}
+
+func renderChart(c *chart.Chart, options chartutil.ReleaseOptions, values map[string]any, by engine.Engine) (map[string]string, error) {
+	merged, err := chartutil.ToRenderValues(c, values, options, chartutil.DefaultCapabilities.Copy())
 	if err != nil {
-		return nil, nil, fmt.Errorf("values for chart %s: %w", root, err)
+		return nil, fmt.Errorf("values for chart %s: %w", c.Metadata.Version, err)
 	}
-	files, err := engine.Engine{Strict: true}.Render(chart, merged)
+	files, err := by.Render(c, merged)
 	if err != nil {
-		return nil, nil, fmt.Errorf("render chart %s: %w", root, err)
+		return nil, fmt.Errorf("render chart %s: %w", c.Metadata.Version, err)
 	}
-	var crds []crdFile
-	for _, crd := range chart.CRDObjects() {
-		crds = append(crds, crdFile{crd.Filename, crd.File.Data})
+	return files, nil
+}
+
+func crdFiles(c *chart.Chart) (files []crdFile) {
+	for _, crd := range c.CRDObjects() {
+		files = append(files, crdFile{crd.Filename, crd.File.Data})
 	}
-	slices.SortFunc(crds, func(a, b crdFile) int { return strings.Compare(a.name, b.name) })
-	return files, crds, nil
+	slices.SortFunc(files, func(a, b crdFile) int { return strings.Compare(a.name, b.name) })
+	return files
+}
+
+func decodeAll(files []crdFile) (objects []*unstructured.Unstructured, err error) {
+	for _, file := range files {
+		docs, err := decode(file.name, file.data)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, docs...)
+	}
+	return objects, nil
 }
 
 // decode splits a file into its objects.
