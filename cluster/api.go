@@ -45,6 +45,9 @@ type APIOptions struct {
 	// SpeakerStatus narrows SpeakerStatuses to the one of a node; empty: no
 	// narrowing.
 	SpeakerStatus string
+	// OnEveryNode says that each node has such a process, so that after an outage of
+	// the API server each takes its time: the longer, the more Nodes it knows.
+	OnEveryNode bool
 	// LastKnown keeps what is known for the next life of the process; the zero value
 	// keeps nothing.
 	LastKnown LastKnown
@@ -126,7 +129,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 		a.references.byName = opts.ByName
 	}
 	a.contact = newContact(a.Source, opts, clients.config.Host, all)
-	a.gate = newGate(func() int { return a.Snapshot().Nodes.Len() })
+	a.gate = newGate(a.processes)
 	a.events = newEventWriter(a)
 	a.memory = newMemory(a)
 	if opts.Registerer != nil {
@@ -157,6 +160,14 @@ func (a *API) Run(ctx context.Context) error {
 	err := g.Wait()
 	a.clients.http.CloseIdleConnections()
 	return err
+}
+
+// processes is about how many there are of this one's kind.
+func (a *API) processes() int {
+	if !a.opts.OnEveryNode {
+		return 1 // or a few, which may watch thousands of names
+	}
+	return a.Snapshot().Nodes.Len()
 }
 
 // on returns the client of a kind's group.

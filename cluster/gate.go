@@ -31,7 +31,7 @@ const (
 // with the fleet, Services and EndpointSlices first. What nothing has broken, such as a
 // watch whose time is over, does not wait.
 type gate struct {
-	nodes func() int // of the cluster, as far as they are known
+	fleet func() int // how many processes have such a gate
 
 	mu      sync.Mutex
 	waiting []*ticket   // who came first is first
@@ -49,10 +49,10 @@ type ticket struct {
 	pass chan struct{} // closed when it may go
 }
 
-func newGate(nodes func() int) *gate { return &gate{nodes: nodes} }
+func newGate(fleet func() int) *gate { return &gate{fleet: fleet} }
 
 // distance lies between two requests of this process, on average.
-func (g *gate) distance() time.Duration { return time.Duration(g.nodes()) * time.Second / fleetRate }
+func (g *gate) distance() time.Duration { return time.Duration(g.fleet()) * time.Second / fleetRate }
 
 // around is d, more or less: who has lost a server together comes back apart.
 func around(d time.Duration) time.Duration {

@@ -3,13 +3,16 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quayside.io/cluster/snapshot"
@@ -176,6 +179,22 @@ func TestTheGateIsOpen(t *testing.T) {
 	for _, err := range []error{apierrors.NewTooManyRequests("", 1), apierrors.NewInternalError(errRefused), errRefused} {
 		if isAnswer(err) {
 			t.Errorf("%v counts as an answer", err)
+		}
+	}
+}
+
+// A speaker takes its time in a large cluster. A controller, which may watch a name in
+// each of a thousand namespaces, does not: there are two of them.
+func TestOnlyWhoIsManyTakesItsTime(t *testing.T) {
+	for every, want := range map[bool]time.Duration{true: time.Second, false: time.Second / fleetRate} {
+		a := remembering(t, "", func(o *APIOptions) { o.OnEveryNode = every })
+		a.enter([]change{{apply: func(l *ledger) {
+			for i := range fleetRate {
+				l.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), ResourceVersion: "1"}})
+			}
+		}}})
+		if got := a.gate.distance(); got != want {
+			t.Errorf("on every node %v: %v between two requests, want %v", every, got, want)
 		}
 	}
 }
