@@ -162,7 +162,11 @@ func (b *unitBuilder) rules() {
 		if rule.HTTP == nil {
 			// "The rule defaults to a http catch-all", says the API: everything
 			// for the host goes to the default backend, if there is one.
-			if def := b.ingress.Spec.DefaultBackend; def != nil {
+			def := b.ingress.Spec.DefaultBackend
+			if def == nil && b.sendsAway() {
+				def = &networkingv1.IngressBackend{}
+			}
+			if def != nil {
 				b.add(c, b.route(rule.Host, "/", "/", networkingv1.PathTypePrefix, def))
 			}
 			continue
@@ -271,7 +275,7 @@ func (b *unitBuilder) bothNames() {
 		}
 		r := *c.routes[0]
 		r.Host, r.Path, r.match, r.Type, r.pattern = other, "/", "/", networkingv1.PathTypePrefix, nil
-		if r.Closed == "" {
+		if r.Backend >= 0 {
 			b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[r.Backend]))
 		}
 		r.Undecrypted = false // nothing of it goes to the backend
@@ -317,6 +321,10 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 	b.rewrite(r)
 	backend, fault := b.backend(be)
 	r.Service, r.Port = backend.Service, backend.Port.String()
+	nowhere := fault.reason != "" && b.sendsAway()
+	if nowhere {
+		fault = finding{}
+	}
 	if fault.reason != "" {
 		place := "default backend"
 		if path != "" {
@@ -326,11 +334,18 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 	}
 	r.Closed = cmp.Or(b.settings.closed, fault.message)
 	r.Unread = b.settings.closed != "" && !b.settings.shut && fault.message == ""
-	if r.Closed == "" {
+	if r.Closed == "" && !nowhere {
 		r.Backend = b.w.acquire(backend)
 		b.backends = append(b.backends, r.Backend)
 	}
 	return r
+}
+
+// sendsAway reports whether all requests are redirected, so that no backend is needed:
+// many such Ingresses name one that was never made.
+func (b *unitBuilder) sendsAway() bool {
+	s := b.settings
+	return !s.canary.on && !s.passthrough.on && (s.filters.Redirect != nil || strings.HasPrefix(s.rewrite, "http://") || strings.HasPrefix(s.rewrite, "https://"))
 }
 
 func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding) {
