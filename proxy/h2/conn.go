@@ -169,7 +169,7 @@ func (c *conn) greet() {
 	c.out.Pending = frame.AppendSettings(c.out.Buffer(),
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.limit)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.server.limits.Load().HeadSize)},
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.server.options.HeadSize)}, // who is over a limit of less gets its answer
 		http2.Setting{ID: http2.SettingEnableConnectProtocol, Val: 1},
 		http2.Setting{ID: http2.SettingNoRFC7540Priorities, Val: 1},
 	)
