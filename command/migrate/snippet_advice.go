@@ -158,9 +158,23 @@ func advices() map[string]func(args []string) advice {
 		"proxy_buffers":           streamed,
 		"proxy_buffer_size":       func([]string) advice { return needless("a response's head may have 64k") },
 		"proxy_busy_buffers_size": streamed,
-		"client_body_buffer_size": streamed,
-		"proxy_http_version": func([]string) advice {
-			return needless("backends are spoken to in HTTP/1.1, with connections that stay")
+		"client_body_buffer_size": first("client-body-buffer-size"),
+		"proxy_http_version":      httpVersion,
+		"access_log":              logged,
+		"ssl_ciphers":             first("ssl-ciphers"),
+		"ssl_protocols":           func(args []string) advice { return useForAll("ssl-protocols", strings.Join(args, " ")) },
+		"proxy_ssl_verify":        first("proxy-ssl-verify"),
+		"proxy_ssl_verify_depth":  first("proxy-ssl-verify-depth"),
+		"proxy_ssl_name":          first("proxy-ssl-name"),
+		"proxy_ssl_server_name":   first("proxy-ssl-server-name"),
+		"proxy_ssl_ciphers":       first("proxy-ssl-ciphers"),
+		"proxy_ssl_protocols":     func(args []string) advice { return use("proxy-ssl-protocols", strings.Join(args, " ")) },
+		"modsecurity":             judged,
+		"keepalive_timeout":       func(args []string) advice { return useForAll("keep-alive", args[0]) },
+		"client_header_timeout":   func(args []string) advice { return useForAll("client-header-timeout", args[0]) },
+		"client_body_timeout":     func(args []string) advice { return useForAll("client-body-timeout", args[0]) },
+		"large_client_header_buffers": func(args []string) advice {
+			return useForAll("large-client-header-buffers", strings.Join(args, " "))
 		},
 		"chunked_transfer_encoding": func([]string) advice {
 			return needless("bodies are framed as the other side understands it")
@@ -176,6 +190,27 @@ func gathered(args []string) advice {
 		return needless("requests are streamed unless an option asks for more")
 	}
 	return use("proxy-request-buffering", "on")
+}
+
+func httpVersion(args []string) advice {
+	if args[0] != "1.0" {
+		return needless("backends are spoken to in HTTP/1.1, with connections that stay")
+	}
+	return use("proxy-http-version", "1.0")
+}
+
+func logged(args []string) advice {
+	if args[0] != "off" {
+		return none("the log goes to the standard output, see proxy.accessLog in the chart's values")
+	}
+	return use("enable-access-log", "false")
+}
+
+func judged(args []string) advice {
+	if args[0] != "on" {
+		return needless("it is off unless proxy.config says otherwise")
+	}
+	return use("enable-modsecurity", "true").but("where the chart's values have proxy.modsecurity")
 }
 
 // kibibytes reads a size of nginx.

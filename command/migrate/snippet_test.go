@@ -60,6 +60,24 @@ func TestSnippetLines(t *testing.T) {
 		{`limit_rate_after 500k;`, prefix + `limit-rate-after: "500"`},
 		{`limit_rate 1000;`, "has no equivalent: 1000 is not a size in whole KiB"},
 		{`limit_rate $rate;`, "has no equivalent: $rate has a variable"},
+		{`proxy_http_version 1.0;`, prefix + `proxy-http-version: "1.0"`},
+		{`proxy_http_version 1.1;`, "nothing to write: backends are spoken to in HTTP/1.1"},
+		{`client_body_buffer_size 128k;`, prefix + `client-body-buffer-size: "128k"`},
+		{`large_client_header_buffers 4 16k;`, `large-client-header-buffers: "4 16k"`},
+		{`keepalive_timeout 75s;`, `keep-alive: "75s"`},
+		{`client_header_timeout 10s;`, `client-header-timeout: "10s"`},
+		{`client_body_timeout 10;`, `client-body-timeout: "10"`},
+		{`access_log off;`, prefix + `enable-access-log: "false"`},
+		{`access_log /var/log/x.log;`, "has no equivalent: the log goes to the standard output"},
+		{`ssl_ciphers ECDHE-RSA-AES128-GCM-SHA256;`, prefix + `ssl-ciphers: "ECDHE-RSA-AES128-GCM-SHA256"`},
+		{`ssl_protocols TLSv1.2 TLSv1.3;`, `ssl-protocols: "TLSv1.2 TLSv1.3"`},
+		{`proxy_ssl_verify on;`, prefix + `proxy-ssl-verify: "on"`},
+		{`proxy_ssl_verify_depth 2;`, prefix + `proxy-ssl-verify-depth: "2"`},
+		{`proxy_ssl_name inner.test;`, prefix + `proxy-ssl-name: "inner.test"`},
+		{`proxy_ssl_server_name on;`, prefix + `proxy-ssl-server-name: "on"`},
+		{`proxy_ssl_ciphers HIGH:!aNULL;`, prefix + `proxy-ssl-ciphers: "HIGH:!aNULL"`},
+		{`proxy_ssl_protocols TLSv1.2 TLSv1.3;`, prefix + `proxy-ssl-protocols: "TLSv1.2 TLSv1.3"`},
+		{`modsecurity on;`, prefix + `enable-modsecurity: "true" (where the chart's values have proxy.modsecurity)`},
 		{`gzip on;`, `use-gzip: "true" (for all Ingresses)`},
 		{`if ($host = "www.a.test") { return 301 https://a.test/; }`, prefix + `permanent-redirect: "https://a.test/" (in an Ingress of its own for the host www.a.test)`},
 		{`if ($http_x_forwarded_proto = 'http') { return 301 https://$host$request_uri; }`, prefix + `force-ssl-redirect: "true"`},
@@ -108,7 +126,7 @@ func acts(t *testing.T, text string, a advice) {
 	for _, o := range a.wide {
 		cm.Data[o.key] = o.value
 	}
-	for _, p := range route.Compile(snapshot.Of(ing, service, cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm)}).Problems {
+	for _, p := range route.Compile(snapshot.Of(ing, service, cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems {
 		t.Errorf("%s: what is named instead does not act: %s", text, p.Message)
 	}
 }
