@@ -30,6 +30,7 @@ func TestCustomHeaders(t *testing.T) {
 		configMap("headers", "X-Frame-Options", "DENY", "x-tea", "green; hot"), configMap("framing", "Transfer-Encoding", "chunked"),
 		configMap("lines", "X-A", "b\r\nX-C: d"),
 		annotated("good", "good.test", map[string]string{"custom-headers": "default/headers"}),
+		service("empty", corev1.ServicePort{Port: 80}), annotated("empty", "empty.test", map[string]string{"custom-headers": "default/headers", "service": "empty"}),
 		annotated("elsewhere", "elsewhere.test", map[string]string{"custom-headers": "kube-system/headers"}),
 		annotated("framing", "framing.test", map[string]string{"custom-headers": "framing"}),
 		annotated("lines", "lines.test", map[string]string{"custom-headers": "default/lines"}))
@@ -40,6 +41,7 @@ func TestCustomHeaders(t *testing.T) {
 		}
 	}
 	eventually(t, "its fields are set", says("good.test", 200, "X-Frame-Options: DENY\r\nX-Tea: green; hot"))
+	eventually(t, "without an endpoint, too", says("empty.test", 503, "X-Frame-Options: DENY\r\nX-Tea: green; hot"))
 	eventually(t, "another namespace is refused", says("elsewhere.test", 503, "another namespace"))
 	eventually(t, "framing is refused", says("framing.test", 503, "Transfer-Encoding"))
 	eventually(t, "line breaks are refused", says("lines.test", 503, "control characters"))
