@@ -32,6 +32,8 @@ var shared = map[string]*lane{
 	// No Quayside: for tests that write what an installed controller would write, too,
 	// or install their own.
 	"bare": newLane("bare", "", lab.Nodes(3)),
+	// Where Quayside has never been: for the test of what it leaves.
+	"fresh": newLane("fresh", "", lab.Nodes(2)),
 }
 
 // newLane makes a lane whose cluster comes up on first use, with Quayside as the

@@ -86,16 +86,20 @@ func (v *Cluster) Install(values Values) *Quayside {
 // TryInstall is Install that returns an error, and stays until Close or
 // Uninstall: for a cluster that several tests share.
 func (v *Cluster) TryInstall(ctx context.Context, values Values) error {
+	crds, objects, err := chart.Render("quayside", SystemNamespace, values)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	return v.install(ctx, crds, objects)
+}
+
+func (v *Cluster) install(ctx context.Context, crds, objects []*unstructured.Unstructured) error {
 	if v.Quayside() != nil {
 		return errors.New("lab: Quayside is installed already")
 	}
 	in := &installation{binary: filepath.Join(v.run.dir, "quayside"), pods: map[string][]*pod{}}
 	if err := v.binaryTo(ctx, in.binary); err != nil {
 		return err
-	}
-	crds, objects, err := chart.Render("quayside", SystemNamespace, values)
-	if err != nil {
-		return fmt.Errorf("lab: %w", err)
 	}
 	if err := v.makeNamespace(ctx, SystemNamespace); err != nil {
 		return err

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"quayside.io/test/chart"
+	"quayside.io/test/lab"
+)
+
+// olderChart is that of a release from before the proxies had a namespace of their own,
+// the gossip key was changed by itself, and a restart outlived the API server.
+const olderChart = "../chart/testdata/quayside-0.0.9.tgz"
+
+// A release goes from the packed chart of an older one to today's with its own values,
+// and back, and away. An upgrade and a rollback lose nothing: whatever has an address
+// keeps it, and is served. What the end leaves is what the pages say.
+func TestReleaseComesAndGoes(t *testing.T) {
+	beside(t)
+	e := edge{share(t, "fresh"), t}
+	before := e.everything()
+	archive, err := chart.Pack(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	older, err := chart.NewRelease("quayside", lab.SystemNamespace, olderChart, lab.Values{
+		"controller":   lab.Values{"extraArgs": []any{"--lease-duration=5s"}},
+		"proxy":        lab.Values{"gracePeriodSeconds": 2},
+		"ingressClass": lab.Values{"default": true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.InstallRelease(older)
+	t.Cleanup(func() { _ = e.Uninstall(context.Background()) }) // where the test did not get that far
+	// The pool goes with its kind.
+	if err := e.TryApply(lanPool); err != nil {
+		t.Fatal(err)
+	}
+	e.serve("store")
+	e.Apply(clusterIPServices("store"))
+	e.Apply(catchAll)
+	e.lingeringPods()
+	e.Apply(loadBalancer("Cluster"))
+	laptop := e.Client("laptop")
+	ingress, service := e.ingressAddress("all"), e.serviceAddress("web")
+	served := func(revision string) {
+		t.Helper()
+		if now := e.ingressAddress("all"); now != ingress {
+			t.Errorf("%s: Ingresses were at %s and are at %s", revision, ingress, now)
+		}
+		if now := e.serviceAddress("web"); now != service {
+			t.Errorf("%s: the Service was at %s and is at %s", revision, service, now)
+		}
+		e.until(laptop, ingress, "http://shop.example.com/", "store")
+		e.reached(laptop, service)
+	}
+	served("older")
+
+	newer, err := older.Upgrade(archive, e.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	workloads, err := chart.Workloads(newer.Objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if args := strings.Join(workloads["controller"].Template.Spec.Containers[0].Args, " "); !strings.Contains(args, "--members-key-rotation=720h") || !strings.Contains(args, "--lease-duration=5s") {
+		t.Errorf("the controller has not got a default of the newer chart, or has lost a value of the older: %s", args)
+	}
+	if n := workloads["proxy"].Namespace; n != lab.SystemNamespace {
+		t.Errorf("the upgrade moves the proxies to %s, where their Service gets another address", n)
+	}
+	e.ChangeRelease(newer)
+	served("newer")
+	e.ChangeRelease(older)
+	served("rolled back")
+	newer, err = older.Upgrade(archive, e.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.ChangeRelease(newer)
+	served("newer again")
+
+	if err := e.Uninstall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.awaitLeft(before, append(leftByUninstall(e.Nodes()), "ipaddresspools.quayside.io /lan"))
+}
+
+// leftByUninstall is what docs/install.md says that `helm uninstall` leaves.
+func leftByUninstall(nodes []*lab.Node) []string {
+	left := []string{
+		// The namespace, which Helm did not make alone, with what Kubernetes has in each.
+		"namespaces /quayside-system", "serviceaccounts quayside-system/default", "configmaps quayside-system/kube-root-ca.crt",
+		// What the processes have made.
+		"leases.coordination.k8s.io quayside-system/quayside-controller",
+		"secrets quayside-system/quayside-members", "secrets quayside-system/quayside-session-tickets",
+		// The kinds of our own, with the objects of them.
+		"apiservices.apiregistration.k8s.io /v1alpha1.quayside.io",
+	}
+	for _, n := range nodes {
+		left = append(left, "speakerstatuses.quayside.io /"+n.Name())
+	}
+	for _, kind := range []string{"bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools", "l2advertisements", "speakerstatuses"} {
+		left = append(left, "customresourcedefinitions.apiextensions.k8s.io /"+kind+".quayside.io")
+	}
+	return left
+}
+
+// awaitLeft waits until exactly these objects are in the cluster beyond those before and
+// those of the test's own namespace.
+func (e edge) awaitLeft(before map[string]bool, want []string) {
+	e.t.Helper()
+	slices.Sort(want)
+	e.Eventually(2*settle, func() error {
+		now := e.everything()
+		maps.DeleteFunc(now, func(name string, _ bool) bool {
+			return before[name] || strings.Contains(name, " "+e.Namespace()+"/") || name == "namespaces /"+e.Namespace()
+		})
+		if got := slices.Sorted(maps.Keys(now)); !slices.Equal(got, want) {
+			return fmt.Errorf("in the cluster is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		return nil
+	})
+}
+
+// everything is what the API server has, but for what comes and goes by itself: Events,
+// and what it keeps of addresses.
+func (e edge) everything() map[string]bool {
+	e.t.Helper()
+	all := map[string]bool{}
+	lists, err := discovery.ServerPreferredResources(e.Kube().Discovery())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "get"}}, lists)
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			resource := version.WithResource(r.Name)
+			if slices.Contains([]string{"events", "ipaddresses", "endpoints", "componentstatuses"}, r.Name) {
+				continue
+			}
+			objects, err := e.Dynamic().Resource(resource).List(context.Background(), metav1.ListOptions{})
+			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+				continue // a kind that goes
+			}
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			for _, o := range objects.Items {
+				if o.GetDeletionTimestamp() == nil || o.GetKind() == "Namespace" {
+					all[resource.GroupResource().String()+" "+o.GetNamespace()+"/"+o.GetName()] = true
+				}
+			}
+		}
+	}
+	return all
+}
