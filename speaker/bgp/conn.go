@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/osrg/gobgp/v3/pkg/packet/bgp"
@@ -151,7 +152,7 @@ func (c *conn) arrival(m message, err error) arrival {
 	switch {
 	case errors.As(err, &bad):
 		a.Kind, a.Notification, a.Reason = fsm.Malformed, bad.Notification, bad.why
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET): // reset: it had not read all of our words
 		a.Kind, a.Reason = fsm.Lost, "the peer closed the connection"
 	case err != nil:
 		a.Kind, a.Reason = fsm.Lost, words(err)

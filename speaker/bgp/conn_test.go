@@ -1,11 +1,17 @@
 package bgp
 
 import (
+	"io"
+	"net"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/osrg/gobgp/v3/pkg/packet/bgp"
+
+	"quayside.io/speaker/bgp/fsm"
 )
 
 // TestAClockThatIsSetEndsNoSession: a node begins with a wrong clock and gets the
@@ -25,5 +31,14 @@ func TestAClockThatIsSetEndsNoSession(t *testing.T) {
 	}
 	if at == at.Round(0) { // which strips a monotonic reading
 		t.Error("the time is that of the clock on the wall")
+	}
+}
+
+// A peer that closes says so by a reset where it has not read all that was sent.
+func TestAClosedConnectionIsCalledSo(t *testing.T) {
+	for _, err := range []error{io.EOF, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}} {
+		if a := (&conn{}).arrival(message{}, err); a.Kind != fsm.Lost || a.Reason != "the peer closed the connection" {
+			t.Errorf("%v: %v, %q", err, a.Kind, a.Reason)
+		}
 	}
 }
