@@ -56,6 +56,10 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if !tls && r.RedirectsToTLS(path) {
 		t.works("redirect", "answers 308 to https; what follows holds for that")
 	}
+	if r.Backend < 0 {
+		t.works("redirect", "Ingress %s sends every request elsewhere; no backend is asked", r.Owner.Key)
+		return
+	}
 	t.backend(r, nodes)
 }
 
