@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -27,7 +26,11 @@ const olderChart = "../chart/testdata/quayside-0.0.9.tgz"
 func TestReleaseComesAndGoes(t *testing.T) {
 	beside(t)
 	e := edge{share(t, "fresh"), t}
-	before := e.everything()
+	var before map[string]bool
+	e.Eventually(settle, func() (err error) {
+		before, err = e.everything()
+		return err
+	})
 	archive, err := chart.Pack(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +126,10 @@ func (e edge) awaitLeft(before map[string]bool, want []string) {
 	e.t.Helper()
 	slices.Sort(want)
 	e.Eventually(2*settle, func() error {
-		now := e.everything()
+		now, err := e.everything()
+		if err != nil {
+			return err
+		}
 		maps.DeleteFunc(now, func(name string, _ bool) bool {
 			return before[name] || strings.Contains(name, " "+e.Namespace()+"/") || name == "namespaces /"+e.Namespace()
 		})
@@ -136,30 +142,26 @@ func (e edge) awaitLeft(before map[string]bool, want []string) {
 
 // everything is what the API server has, but for what comes and goes by itself: Events,
 // and what it keeps of addresses.
-func (e edge) everything() map[string]bool {
-	e.t.Helper()
+func (e edge) everything() (map[string]bool, error) {
 	all := map[string]bool{}
 	lists, err := discovery.ServerPreferredResources(e.Kube().Discovery())
 	if err != nil {
-		e.t.Fatal(err)
+		return nil, err
 	}
 	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "get"}}, lists)
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			e.t.Fatal(err)
+			return nil, err
 		}
 		for _, r := range list.APIResources {
-			resource := version.WithResource(r.Name)
 			if slices.Contains([]string{"events", "ipaddresses", "endpoints", "componentstatuses"}, r.Name) {
 				continue
 			}
+			resource := version.WithResource(r.Name)
 			objects, err := e.Dynamic().Resource(resource).List(context.Background(), metav1.ListOptions{})
-			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				continue // a kind that goes
-			}
 			if err != nil {
-				e.t.Fatal(err)
+				return nil, fmt.Errorf("list %s: %w", resource, err)
 			}
 			for _, o := range objects.Items {
 				if o.GetDeletionTimestamp() == nil || o.GetKind() == "Namespace" {
@@ -168,5 +170,5 @@ func (e edge) everything() map[string]bool {
 			}
 		}
 	}
-	return all
+	return all, nil
 }
