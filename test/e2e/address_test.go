@@ -254,7 +254,7 @@ func TestControllerKilled(t *testing.T) {
 // it the same pod, lets the address rest until its time, too.
 func TestRestSurvivesTheLeader(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	const rest = 20 * time.Second // a new leader is there after half of it
 	e.Apply(fmt.Sprintf(`
 apiVersion: quayside.io/v1alpha1
@@ -285,7 +285,7 @@ spec: {addresses: [10.78.24.1/32], autoAssign: false, reuseAfter: %v}
 // every Service has an address of its own.
 func TestFrozenLeader(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.ownPool("10.78.16.0/26")
 	w := e.witness()
 	e.create("before-1", "before-2")

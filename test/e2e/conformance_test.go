@@ -82,7 +82,7 @@ func (e edge) until(from *lab.Client, address, url, pod string) {
 
 func TestConformanceDefaultBackend(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.serve("echo-service")
 	e.Apply(conformance(t, "default-backend.yaml"))
 	defer e.Delete(conformance(t, "default-backend.yaml")) // it catches all, and so would the next test's
@@ -120,7 +120,7 @@ func TestConformanceDefaultBackend(t *testing.T) {
 
 func TestConformanceHostRules(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.serve("wildcard-foo-com", "foo-bar-com")
 	roots := e.tlsSecret("conformance-tls", "foo.bar.com")
 	e.Apply(conformance(t, "host-rules.yaml"))
@@ -153,7 +153,7 @@ func TestConformanceHostRules(t *testing.T) {
 // applied after it, so that "not yet" cannot pass for "never".
 func TestConformanceIngressClass(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.serve("echo-service")
 	e.Apply(conformance(t, "ingress-class.yaml"))
 	e.Apply(conformance(t, "load-balancing.yaml"))
@@ -169,7 +169,7 @@ func TestConformanceIngressClass(t *testing.T) {
 
 func TestConformanceLoadBalancing(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	for i := range 10 {
 		e.Pod(1+i%3, fmt.Sprintf("echo-%d", i), lab.Labels{"app": "echo-service"})
 	}
@@ -202,7 +202,7 @@ func TestConformanceLoadBalancing(t *testing.T) {
 func TestConformancePathRules(t *testing.T) {
 	beside(t)
 	services := []string{"foo-exact", "foo-prefix", "aaa-slash-bbb-prefix", "aaa-prefix", "aaa-slash-bbb-slash-prefix", "foo-slash-exact"}
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.serve(services...)
 	e.Apply(clusterIPServices(services...))
 	e.Apply(conformance(t, "path-rules.yaml"))

@@ -35,7 +35,7 @@ func TestSpeakerStopsWithoutALostConnection(t *testing.T) {
 // everything catches up afterwards.
 func TestAPIServerOutage(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.serve("video", "store")
 	e.Pod(1, "web", lab.Labels{"app": "web"})
 	e.Apply(clusterIPServices("video", "store"))

@@ -23,7 +23,7 @@ import (
 // without pods it hears what gRPC knows.
 func TestGRPCThroughIngress(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	var pods []*lab.Pod
 	for n := 1; n <= 3; n++ {
 		pods = append(pods, e.Pod(n, fmt.Sprintf("calls-%d", n), lab.Labels{"app": "calls"}))

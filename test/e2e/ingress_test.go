@@ -47,7 +47,7 @@ spec:
 
 func TestTextbookIngresses(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.serve("video", "store")
 	e.Apply(clusterIPServices("video", "store"))
 	e.Apply(textbook)
@@ -88,7 +88,7 @@ spec:
 // Two controllers with two classes share a cluster, and each serves only its own.
 func TestTwoControllersTwoClasses(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	e.serve("ours", "theirs")
 	e.Apply(clusterIPServices("ours", "theirs"))
 	e.Apply(`
@@ -137,7 +137,7 @@ func TestClientAddressReachesThePod(t *testing.T) {
 // endpoints of the proxy's own node.
 func TestBackendOfLocalPolicyStaysOnTheNode(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	for n := 1; n <= 3; n++ {
 		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
 	}

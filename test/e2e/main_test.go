@@ -22,7 +22,8 @@ type lane struct {
 
 // shared are the lanes of this package by name.
 var shared = map[string]*lane{
-	// With each mode of kube-proxy a Service must work.
+	// With each mode of kube-proxy a Service must work. Tests to which it is all the
+	// same are spread over both.
 	"nftables": newLane("nftables", dualPool, lab.Nodes(3), lab.KubeProxy("nftables"), lab.IPv6()),
 	"iptables": newLane("iptables", lanPool, lab.Nodes(3), lab.KubeProxy("iptables")),
 	// Seven nodes.

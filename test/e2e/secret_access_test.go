@@ -79,7 +79,7 @@ func mayRead(t *testing.T, c *lab.Cluster, when string, want ...string) {
 // the gossip key cannot be.
 func TestProxyReadsSecretsWhereItsIngressesAre(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	const bystander, shared = "bystander", sessionTickets
 	makeNamespace(t, e.Cluster, bystander)
 	secrets := func(namespace string, names ...string) {
@@ -136,7 +136,7 @@ spec:
 // and in theirs no pod may be privileged.
 func TestProxyLivesApart(t *testing.T) {
 	beside(t)
-	e := quayside(t, "nftables")
+	e := quayside(t, "iptables")
 	for _, p := range e.Quayside().Proxies() {
 		if _, err := e.Kube().CoreV1().Pods(lab.ProxyNamespace).Get(t.Context(), p.Name(), metav1.GetOptions{}); err != nil {
 			t.Errorf("proxy %s: %v", p.Name(), err)
