@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -62,9 +63,7 @@ func TestL2PreferredNodes(t *testing.T) {
 	run("scoped by serviceSelectors", func(here edge) {
 		e.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", preference(1, 3)))
 		p.holds(here, 3, p.red...)
-		for _, address := range p.blue {
-			here.stays(p.laptop, address, e.Node(7).Name(), 500*time.Millisecond)
-		}
+		p.stayWith(here, 7, p.blue...)
 	})
 	run("fail over, and come back when told to", p.comesBack) // where the last one ended
 }
@@ -78,6 +77,16 @@ func (p *preferences) holds(here edge, node int, addresses ...string) {
 	}
 }
 
+// stayWith is holds, for half a second.
+func (p *preferences) stayWith(here edge, node int, addresses ...string) {
+	here.t.Helper()
+	held := map[string]string{}
+	for _, address := range addresses {
+		held[address] = here.Node(node).Name()
+	}
+	here.stay(p.laptop, held, 500*time.Millisecond)
+}
+
 func (p *preferences) fallsBack(here edge) {
 	p.holds(here, 2, p.red...)
 	speaker := here.Quayside().Speaker(p.Node(2))
@@ -89,9 +98,7 @@ func (p *preferences) fallsBack(here edge) {
 		held[address] = here.holder(p.laptop, address, away...)
 	}
 	speaker.Start()
-	for address, holder := range held {
-		here.stays(p.laptop, address, holder, 500*time.Millisecond)
-	}
+	here.stay(p.laptop, held, 500*time.Millisecond)
 }
 
 func (p *preferences) electsAgain(here edge) {
@@ -99,11 +106,11 @@ func (p *preferences) electsAgain(here edge) {
 	for _, address := range p.all() {
 		silent := 0
 		here.Eventually(settle, func() error {
-			got := p.laptop.who(address)
+			got := p.laptop.AllAnswers(address, 1, 60*time.Millisecond)
 			if len(got) == 0 {
 				silent++
 			}
-			if len(got) != 1 || got[0] != p.Node(5).Name() {
+			if !maps.Equal(got, map[string]int{p.Node(5).MAC(): 1}) {
 				return fmt.Errorf("%s is answered by %v", address, got)
 			}
 			return nil
@@ -117,9 +124,7 @@ func (p *preferences) electsAgain(here edge) {
 
 func (p *preferences) matchesNone(here edge) {
 	p.advertise(here.t, preferring("", "{weight: 100, preference: {matchLabels: {lab/none: 'yes'}}}"))
-	for _, address := range p.all() {
-		here.stays(p.laptop, address, p.Node(5).Name(), 500*time.Millisecond)
-	}
+	p.stayWith(here, 5, p.all()...)
 	for _, address := range p.dual("green", "Cluster", "team: green") {
 		here.holder(p.laptop, address, p.everyNode()...)
 	}
@@ -133,9 +138,7 @@ func (p *preferences) comesBack(here edge) {
 		held[address] = here.holder(p.laptop, address, p.everyNode(p.Node(3).Name())...)
 	}
 	speaker.Start()
-	for address, holder := range held {
-		here.stays(p.laptop, address, holder, 500*time.Millisecond)
-	}
+	here.stay(p.laptop, held, 500*time.Millisecond)
 	p.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", preference(2, 3)))
 	p.holds(here, 3, p.red...)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -143,6 +144,15 @@ func (a asker) often(address string, n int) map[string]int {
 	return count
 }
 
+// always is often where each question must be answered, if late.
+func (a asker) always(address string, n int) map[string]int {
+	count := map[string]int{}
+	for mac, answers := range a.AllAnswers(address, n, 2*time.Millisecond) {
+		count[a.name(mac)] += answers
+	}
+	return count
+}
+
 // holder waits until one of the nodes, and nobody else, answers for address:
 // to each of four questions, once. No nodes: until nobody answers.
 func (e edge) holder(a asker, address string, among ...string) (holder string) {
@@ -166,10 +176,22 @@ func (e edge) holder(a asker, address string, among ...string) (holder string) {
 // stays asks for a while: nobody but holder answers, and it always does.
 func (e edge) stays(a asker, address, holder string, lasting time.Duration) {
 	e.t.Helper()
+	e.stay(a, map[string]string{address: holder}, lasting)
+}
+
+// stay is stays for the holder of each address, about all of them in the same while.
+func (e edge) stay(a asker, holders map[string]string, lasting time.Duration) {
+	e.t.Helper()
 	n := int(lasting / (2 * time.Millisecond))
-	if got := a.often(address, n); !maps.Equal(got, map[string]int{holder: n}) {
-		e.t.Errorf("%s: of %d questions %v were answered, want all by %s", address, n, got, holder)
+	var asking sync.WaitGroup
+	for address, holder := range holders {
+		asking.Go(func() {
+			if got := a.always(address, n); !maps.Equal(got, map[string]int{holder: n}) {
+				e.t.Errorf("%s: of %d questions %v were answered, want all by %s", address, n, got, holder)
+			}
+		})
 	}
+	asking.Wait()
 }
 
 // everyNode are the names of all nodes but these.

@@ -12,6 +12,7 @@ import (
 
 	source "quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/test/lab"
 )
 
 func TestSourceWritesOnlyWhatIsOurs(t *testing.T) {
@@ -149,6 +150,23 @@ func stand(t *testing.T, api *source.API, namespace, identity string) *leader {
 	return l
 }
 
+// renewed returns when the Lease has been.
+func renewed(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	var before *metav1.MicroTime
+	c.Eventually(settle, func() error {
+		lease, err := c.Kube().CoordinationV1().Leases(c.Namespace()).Get(t.Context(), "test", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if now := lease.Spec.RenewTime; before == nil || now == nil || now.Equal(before) {
+			before = now
+			return fmt.Errorf("renewed last at %v", now)
+		}
+		return nil
+	})
+}
+
 func (l *leader) end(t *testing.T) {
 	l.stop()
 	if err := <-l.ended; err != nil {
@@ -163,8 +181,9 @@ func TestLeadershipPassesOn(t *testing.T) {
 	w, kubeconfig := newWire(t, c)
 	_, other := newWire(t, c)
 	_, third := newWire(t, c)
+	api := connect(t, kubeconfig)
 	begin := time.Now()
-	one := stand(t, connect(t, kubeconfig), c.Namespace(), "one")
+	one := stand(t, api, c.Namespace(), "one")
 	first := <-one.began
 	if d := first.Sub(begin); d > silence {
 		t.Errorf("a fresh Lease was waited for: %v", d)
@@ -191,6 +210,7 @@ func TestLeadershipPassesOn(t *testing.T) {
 	<-one.began
 	two = stand(t, connect(t, third), c.Namespace(), "three")
 	time.Sleep(1500 * time.Millisecond) // it has seen who leads
+	renewed(t, c)                       // from now on, however late the leader was before
 	begin = time.Now()
 	w.mute.Store(true)
 	d := (<-two.began).Sub(begin)

@@ -17,7 +17,7 @@ import (
 // answers: one answer each, so a double answer shows.
 func (c *Client) WhoHas(addr string) []string {
 	c.view.helper()
-	macs, err := c.ask(addr, 1, 300*time.Millisecond)
+	macs, err := c.ask(addr, 1, 300*time.Millisecond, 0)
 	c.view.must(err)
 	return macs
 }
@@ -26,7 +26,19 @@ func (c *Client) WhoHas(addr string) []string {
 // the answers by MAC.
 func (c *Client) Answers(addr string, n int, beat time.Duration) map[string]int {
 	c.view.helper()
-	macs, err := c.ask(addr, n, beat)
+	return c.count(addr, n, beat, 0)
+}
+
+// AllAnswers is Answers that waits up to three seconds longer where fewer than n have
+// come: on a busy machine who answers each question may do so late.
+func (c *Client) AllAnswers(addr string, n int, beat time.Duration) map[string]int {
+	c.view.helper()
+	return c.count(addr, n, beat, 3*time.Second)
+}
+
+func (c *Client) count(addr string, n int, beat, patience time.Duration) map[string]int {
+	c.view.helper()
+	macs, err := c.ask(addr, n, beat, patience)
 	c.view.must(err)
 	count := map[string]int{}
 	for _, mac := range macs {
@@ -52,7 +64,7 @@ func (c *Client) Owner(addr string, within time.Duration) string {
 	c.view.helper()
 	var owner string
 	c.view.must(eventually(within, func() error {
-		macs, err := c.ask(addr, 1, 100*time.Millisecond)
+		macs, err := c.ask(addr, 1, 100*time.Millisecond, 0)
 		if err != nil {
 			return &permanent{err}
 		}
@@ -88,8 +100,9 @@ func (c *Client) Claim(addr string) {
 }
 
 // ask sends n questions, one per beat, and returns who answers until a beat
-// (or, with short beats, 300 ms) after the last.
-func (c *Client) ask(addr string, n int, beat time.Duration) (macs []string, err error) {
+// (or, with short beats, 300 ms) after the last, and for up to patience longer until
+// there are n.
+func (c *Client) ask(addr string, n int, beat, patience time.Duration) (macs []string, err error) {
 	target, err := netip.ParseAddr(addr)
 	if err != nil {
 		return nil, fmt.Errorf("lab: who has %q: %w", addr, err)
@@ -132,6 +145,11 @@ func (c *Client) ask(addr string, n int, beat time.Duration) (macs []string, err
 			end = end.Add(max(0, 300*time.Millisecond-beat))
 		}
 		if err := readUntil(fd, end, note); err != nil {
+			return nil, err
+		}
+	}
+	for last := time.Now().Add(patience); len(macs) < n && time.Now().Before(last); {
+		if err := readUntil(fd, time.Now().Add(20*time.Millisecond), note); err != nil {
 			return nil, err
 		}
 	}
