@@ -11,6 +11,7 @@ import (
 // Addresses move while there is no API server: gossip and the LAN know enough.
 // First the speaker that holds one is stopped, then the node of the next dies.
 func TestAddressesMoveWithoutAnAPIServer(t *testing.T) {
+	beside(t)
 	e := quayside(t, "nftables")
 	for n := 1; n <= 3; n++ {
 		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
