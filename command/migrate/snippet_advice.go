@@ -216,17 +216,17 @@ func judged(args []string) advice {
 // kibibytes reads a size of nginx.
 func kibibytes(key string) func([]string) advice {
 	return func(args []string) advice {
-		text, unit := strings.ToLower(args[0]), 1
-		for suffix, n := range map[string]int{"k": 1 << 10, "m": 1 << 20} {
+		text, unit := strings.ToLower(args[0]), int64(1)
+		for suffix, n := range map[string]int64{"k": 1 << 10, "m": 1 << 20} {
 			if rest, ok := strings.CutSuffix(text, suffix); ok {
 				text, unit = rest, n
 			}
 		}
-		n, err := strconv.Atoi(text)
+		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > 1<<40/unit || n*unit%1024 != 0 {
 			return none("%s is not a size in whole KiB", printable.Cut(args[0], maxQuoted))
 		}
-		return use(key, strconv.Itoa(n*unit/1024))
+		return use(key, strconv.FormatInt(n*unit/1024, 10))
 	}
 }
 
