@@ -152,8 +152,6 @@ func (c *conn) arrival(m message, err error) arrival {
 	switch {
 	case errors.As(err, &bad):
 		a.Kind, a.Notification, a.Reason = fsm.Malformed, bad.Notification, bad.why
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET): // reset: it had not read all of our words
-		a.Kind, a.Reason = fsm.Lost, "the peer closed the connection"
 	case err != nil:
 		a.Kind, a.Reason = fsm.Lost, words(err)
 	}
@@ -163,6 +161,10 @@ func (c *conn) arrival(m message, err error) arrival {
 // words are those of an error without our port, which is another each time: what
 // repeats itself must look so.
 func words(err error) string {
+	// A reset: the peer had not read all that we said.
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return "the peer closed the connection"
+	}
 	var op *net.OpError
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "timeout: the peer does not take what it is sent, or too slowly"

@@ -36,7 +36,11 @@ func TestAClockThatIsSetEndsNoSession(t *testing.T) {
 
 // A peer that closes says so by a reset where it has not read all that was sent.
 func TestAClosedConnectionIsCalledSo(t *testing.T) {
-	for _, err := range []error{io.EOF, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}} {
+	for _, err := range []error{
+		io.EOF,
+		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)},
+		&net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)},
+	} {
 		if a := (&conn{}).arrival(message{}, err); a.Kind != fsm.Lost || a.Reason != "the peer closed the connection" {
 			t.Errorf("%v: %v, %q", err, a.Kind, a.Reason)
 		}

@@ -394,7 +394,7 @@ func TestResets(t *testing.T) {
 		r.greet(conn, 90)
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		_ = conn.Close()
-		r.s.awaitError("r", "reset")
+		r.s.awaitError("r", "closed the connection")
 	}
 	for i, least := range []time.Duration{90, 180, 360, 360} {
 		if d := came[i+1].Sub(came[i]); d < least*time.Millisecond {
