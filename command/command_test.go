@@ -40,6 +40,7 @@ func (o *terminalLess) String() string {
 func TestExitCodes(t *testing.T) {
 	good := writeFile(t, t.TempDir(), "good.yaml", poolYAML)
 	bad := writeFile(t, t.TempDir(), "bad.yaml", strings.Replace(poolYAML, "addresses", "adresses", 1))
+	classless := writeFile(t, t.TempDir(), "classless.yaml", classlessYAML)
 	hostile := writeFile(t, t.TempDir(), "hostile.yaml",
 		`{apiVersion: metallb.io/v1beta1, kind: AddressPool, metadata: {name: "\e[2J"}, spec: {protocol: pigeon}}`)
 	for _, c := range []struct {
@@ -60,6 +61,9 @@ func TestExitCodes(t *testing.T) {
 		{"up --once -f " + hostile + " -f " + bad, exitUsage, "PROBLEMS (2)"},
 		{"up --once -f " + hostile + " -f " + bad, exitUsage, "bad input: 1 of these problems must be solved\n"},
 		{"up --once -f migrate/testdata/ingress.in.yaml", exitUsage, "traefik   default -> plain:http          none\n"},
+		{"up --demo --watch-namespace-selector=edge=public,", exitUsage, "--watch-namespace-selector"},
+		{"up --demo --watch-namespace-selector=edge=public --watch-namespace=shop", exitUsage, "--watch-namespace and --watch-namespace-selector exclude each other"},
+		{"up --once -f " + classless + " --watch-namespace-selector=edge=public", exitUsage, "none, not served here: namespace shop does not match --watch-namespace-selector, edge=public\n"},
 		{"trace", exitUsage, "accepts 1 arg"},
 		{"trace web", exitUsage, "service/NAMESPACE/NAME"},
 		{"trace 10.0.0.1:80", exitUsage, "want http://host/path"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/loadbalancer"
@@ -20,6 +21,7 @@ import (
 // controller, `status` and `trace` must know them to judge an Ingress as it does.
 type ingressFlags struct {
 	class, watchNamespace, defaultCertificate, configMap, ownership string
+	watchSelector                                                   selectorFlag
 	allowCatchAll, passthrough, noExternalName, modSecurity         bool
 	adopt                                                           []string
 }
@@ -28,6 +30,7 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.class, "ingress-class", ingressclass.DefaultName, "name of our IngressClass, and value of the old annotation kubernetes.io/ingress.class")
 	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "also serve IngressClasses of this controller, with its quirks (repeatable), such as k8s.io/ingress-nginx")
 	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "serve the Ingresses of this namespace only; empty: of all")
+	flags.Var(&f.watchSelector, "watch-namespace-selector", "serve the Ingresses of namespaces whose labels match only, as they come and go; it excludes --watch-namespace")
 	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
 	flags.StringVar(&f.configMap, "configmap", "", "NAMESPACE/NAME of the ConfigMap with proxy-wide options in the names of ingress-nginx")
 	flags.StringVar(&f.ownership, "host-ownership", ownedByAll, "Shared: Ingresses of any namespace may add paths to a host, the older ones win; FirstNamespace: only those of the namespace that named it first")
@@ -38,8 +41,34 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 }
 
 func (f *ingressFlags) classes() ingressclass.Rules {
-	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, Namespace: f.watchNamespace}
+	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, Namespace: f.watchNamespace, Namespaces: f.watchSelector.selector}
 }
+
+// selectorFlag is a selector of labels, nil where an empty one or none is given.
+type selectorFlag struct{ selector labels.Selector }
+
+// String implements pflag.Value.
+func (f *selectorFlag) String() string {
+	if f.selector == nil {
+		return ""
+	}
+	return f.selector.String()
+}
+
+// Set implements pflag.Value.
+func (f *selectorFlag) Set(text string) error {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return err
+	}
+	if f.selector = selector; selector.Empty() {
+		f.selector = nil
+	}
+	return nil
+}
+
+// Type implements pflag.Value.
+func (f *selectorFlag) Type() string { return "selector" }
 
 // The values of --host-ownership.
 const (
@@ -57,6 +86,9 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 	configMap, err := key("configmap", f.configMap, namespace)
 	if f.ownership != ownedByAll && f.ownership != ownedByFirst {
 		err = errors.Join(err, fmt.Errorf("%w: --host-ownership %q: want %s or %s", errBadInput, f.ownership, ownedByAll, ownedByFirst))
+	}
+	if f.watchNamespace != "" && f.watchSelector.selector != nil {
+		err = errors.Join(err, fmt.Errorf("%w: --watch-namespace and --watch-namespace-selector exclude each other: give one of them", errBadInput))
 	}
 	return route.Options{
 		Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap,

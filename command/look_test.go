@@ -47,6 +47,9 @@ func TestStatusJudgesByTheFlagsOfTheInstallation(t *testing.T) {
 		{"--default-load-balancer=false", []string{"cart"}},
 		{"--watch-namespace=elsewhere --default-load-balancer=false", nil},
 		{"--ingress-class=other", []string{"web"}},
+		{"--watch-namespace-selector=kubernetes.io/metadata.name=shop", []string{"cart", "web"}},
+		{"--watch-namespace-selector=kubernetes.io/metadata.name!=shop", []string{"web"}},
+		{"--watch-namespace-selector= --watch-namespace=shop", []string{"cart", "web"}},
 	} {
 		var f clusterFlags
 		flags := pflag.NewFlagSet("status", pflag.ContinueOnError)

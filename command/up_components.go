@@ -57,7 +57,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		return all
 	}
 	report := func() *explain.Report {
-		return explain.Status(explain.Scene{Cluster: files.Snapshot(), Problems: problems(), Now: time.Now()})
+		return explain.Status(explain.Scene{Cluster: files.Snapshot(), Problems: problems(), Routes: front.Table(), Now: time.Now()})
 	}
 	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: report}
 	tasks = append(tasks, running(s.run))

@@ -43,7 +43,7 @@ func (o *GrantOptions) compile(c *snapshot.Cluster, rules ingressclass.Rules, t 
 		return grants[namespace]
 	}
 	if !o.ByName {
-		classes := ingressclass.Select(c.IngressClasses, rules)
+		classes := ingressclass.Select(&c.Stores, rules)
 		for key, i := range c.Ingresses.All() {
 			if _, ours := classes.Of(i); ours && key.Namespace != o.Own {
 				of(key.Namespace).All = true

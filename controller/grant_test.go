@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/ingressclass"
@@ -34,6 +36,8 @@ func TestGrantsFollowTheIngresses(t *testing.T) {
 			route.OwnPrefix + "auth-type": "basic", route.OwnPrefix + "auth-secret": "users", route.OwnPrefix + "custom-headers": "headers"}),
 		ingress("foreign", "nginx", nil, "tls"),
 		ingress("system", "quayside", nil, "named", "members"),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"edge": "public"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "plain"}},
 	)
 	key := func(namespace, name string) snapshot.Key { return snapshot.Key{Namespace: namespace, Name: name} }
 	options := route.Options{DefaultCertificate: key("certs", "default"), ConfigMap: key("system", "options")}
@@ -50,8 +54,11 @@ func TestGrantsFollowTheIngresses(t *testing.T) {
 	}{
 		"by namespace": {false, ingressclass.Rules{}, []cluster.Grant{
 			byName[0], {Namespace: "guarded", All: true}, {Namespace: "plain", All: true}, {Namespace: "shop", All: true}, byName[3]}},
-		"by name":                    {true, ingressclass.Rules{}, byName},
-		"of one namespace":           {false, ingressclass.Rules{Namespace: "shop"}, []cluster.Grant{{Namespace: "shop", All: true}}},
+		"by name":          {true, ingressclass.Rules{}, byName},
+		"of one namespace": {false, ingressclass.Rules{Namespace: "shop"}, []cluster.Grant{{Namespace: "shop", All: true}}},
+		// What the operator names is read wherever it is.
+		"of namespaces by label": {false, ingressclass.Rules{Namespaces: labels.SelectorFromSet(labels.Set{"edge": "public"})}, []cluster.Grant{
+			byName[0], {Namespace: "shop", All: true}, {Namespace: "system", ConfigMaps: []string{"options"}}}},
 		"of one namespace and class": {true, ingressclass.Rules{Namespace: "foreign"}, nil},
 	} {
 		o := GrantOptions{ByName: of.byName, Own: "system", Never: []snapshot.Key{key("system", "members")}}

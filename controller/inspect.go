@@ -54,7 +54,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 			if secrets == nil && configMaps == nil { // else every one of them would be missed
 				h.settle("route", table.Problems)
 			}
-			if g := h.options.Grants; g != nil && (!table.SameReferences(before) || c.Changed(granted, snapshot.Ingress, snapshot.IngressClass)) {
+			if g := h.options.Grants; g != nil && (!table.SameReferences(before) || c.Changed(granted, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace)) {
 				g.To.Set(g.compile(c, o.Classes, table))
 				granted = c
 			}

@@ -17,7 +17,7 @@ func Example() {
 		Spec:       networkingv1.IngressClassSpec{Controller: ingressclass.NginxController},
 	})
 	for _, rules := range []ingressclass.Rules{{}, {Adopt: []string{ingressclass.NginxController}}} {
-		classes := ingressclass.Select(c.IngressClasses, rules)
+		classes := ingressclass.Select(&c.Stores, rules)
 		for _, name := range []string{"quayside", "public"} {
 			class, ours := classes.Of(&networkingv1.Ingress{Spec: networkingv1.IngressSpec{IngressClassName: &name}})
 			fmt.Println(name, ours, class.Nginx)

@@ -6,9 +6,12 @@ package ingressclass
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/cluster/snapshot"
 )
@@ -39,11 +42,34 @@ type Rules struct {
 	Adopt []string
 	// Namespace, if set, is the only one whose Ingresses are served.
 	Namespace string
+	// Namespaces, if set, selects those whose Ingresses are served, by their labels.
+	Namespaces labels.Selector
 }
 
 // Equal reports whether r and o select the same Ingresses.
 func (r Rules) Equal(o Rules) bool {
-	return cmp.Or(r.Name, DefaultName) == cmp.Or(o.Name, DefaultName) && r.Namespace == o.Namespace && slices.Equal(r.Adopt, o.Adopt)
+	return cmp.Or(r.Name, DefaultName) == cmp.Or(o.Name, DefaultName) && r.Namespace == o.Namespace &&
+		sameSelector(r.Namespaces, o.Namespaces) && slices.Equal(r.Adopt, o.Adopt)
+}
+
+func sameSelector(a, b labels.Selector) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Empty() == b.Empty() && a.String() == b.String() // nothing is written like everything
+}
+
+// serves reports whether Ingresses of a namespace may be ours. Of one that is not
+// known, or not yet, nobody knows the labels, so no selector selects it.
+func (r Rules) serves(namespace string, all snapshot.Store[*corev1.Namespace]) bool {
+	if r.Namespace != "" && r.Namespace != namespace {
+		return false
+	}
+	if r.Namespaces == nil {
+		return true
+	}
+	n, known := all.Get(snapshot.Key{Name: namespace})
+	return known && r.Namespaces.Matches(labels.Set(n.Labels))
 }
 
 // Class is how the Ingresses of one IngressClass are read.
@@ -51,26 +77,27 @@ type Class struct {
 	Nginx bool // with the quirks of ingress-nginx
 }
 
-// Classes are those that are ours.
+// Classes are those that are ours, in the namespaces that are served.
 type Classes struct {
-	namespace string
-	byName    map[string]Class
-	fallback  *Class // of an Ingress that names none; nil: it is not ours
+	rules      Rules
+	namespaces snapshot.Store[*corev1.Namespace]
+	byName     map[string]Class
+	fallback   *Class // of an Ingress that names none; nil: it is not ours
 }
 
 // Select returns the classes that are ours. A name alone is enough where no
 // IngressClass of that name exists, as with manifest files: nobody else can
 // claim an absent class.
-func Select(all snapshot.Store[*networkingv1.IngressClass], r Rules) Classes {
+func Select(all *snapshot.Stores, r Rules) Classes {
 	ours := cmp.Or(r.Name, DefaultName)
-	k := Classes{namespace: r.Namespace, byName: map[string]Class{ours: {}}}
+	k := Classes{rules: r, namespaces: all.Namespaces, byName: map[string]Class{ours: {}}}
 	if slices.Contains(r.Adopt, NginxController) {
 		k.byName[NginxName] = Class{Nginx: true}
 	}
 	// Several classes may be marked as the default; the newest is meant, as in
 	// the API server.
 	var newest *networkingv1.IngressClass
-	for _, ic := range all.Sorted() {
+	for _, ic := range all.IngressClasses.Sorted() {
 		adopted := slices.Contains(r.Adopt, ic.Spec.Controller)
 		if !adopted && (ic.Name != ours || ic.Spec.Controller != Controller) {
 			delete(k.byName, ic.Name)
@@ -91,9 +118,48 @@ func Select(all snapshot.Store[*networkingv1.IngressClass], r Rules) Classes {
 
 // Of returns the class of an Ingress, and false if the Ingress is not ours.
 func (k Classes) Of(ing *networkingv1.Ingress) (Class, bool) {
-	if k.namespace != "" && k.namespace != ing.Namespace {
+	if !k.rules.serves(ing.Namespace, k.namespaces) {
 		return Class{}, false
 	}
+	return k.named(ing)
+}
+
+// Elsewhere reports whether an Ingress is of a class of ours, but not ours, because
+// its namespace is not served.
+func (k Classes) Elsewhere(ing *networkingv1.Ingress) bool {
+	_, ours := k.named(ing)
+	return ours && !k.rules.serves(ing.Namespace, k.namespaces)
+}
+
+// ByLabels reports whether it takes the labels of its namespace to say if an Ingress
+// is ours.
+func (k Classes) ByLabels() bool { return k.rules.Namespaces != nil }
+
+// Why says in words why a namespace is not served, of which Elsewhere says so.
+func (k Classes) Why(namespace string) string {
+	if !k.ByLabels() {
+		return fmt.Sprintf("namespace %s is not that of --watch-namespace, %s", namespace, k.rules.Namespace)
+	}
+	return fmt.Sprintf("namespace %s does not match --watch-namespace-selector, %s", namespace, k.rules.Namespaces)
+}
+
+// Turned returns the namespaces whose Ingresses may be ours, and might not before
+// with those namespaces, or the other way round.
+func (k Classes) Turned(before snapshot.Store[*corev1.Namespace]) map[string]bool {
+	turned := map[string]bool{}
+	if !k.ByLabels() {
+		return turned
+	}
+	for key := range snapshot.Diff(before, k.namespaces) {
+		if k.rules.serves(key.Name, before) != k.rules.serves(key.Name, k.namespaces) {
+			turned[key.Name] = true
+		}
+	}
+	return turned
+}
+
+// named returns the class of an Ingress of any namespace.
+func (k Classes) named(ing *networkingv1.Ingress) (Class, bool) {
 	name := NameOf(ing)
 	if name == "" {
 		if k.fallback == nil {

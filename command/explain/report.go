@@ -50,6 +50,8 @@ type Ingress struct {
 	Class     string   `json:"class,omitempty"`
 	Rules     []string `json:"rules,omitempty"` // "foo.com/video -> video:80"
 	Addresses []string `json:"addresses,omitempty"`
+	// NotServed says why the proxies leave it out, though it is of a class of ours.
+	NotServed string `json:"notServed,omitempty"`
 }
 
 // Pool is an IPAddressPool with its counters.
@@ -92,7 +94,9 @@ func Status(scene Scene) *Report {
 		}
 	}
 	for _, i := range c.Ingresses.Sorted() {
-		r.Ingresses = append(r.Ingresses, ingress(i))
+		out := ingress(i)
+		out.NotServed = notServed(scene, i)
+		r.Ingresses = append(r.Ingresses, out)
 	}
 	for _, p := range c.IPAddressPools.Sorted() {
 		r.Pools = append(r.Pools, Pool{
@@ -180,6 +184,18 @@ func ingress(i *networkingv1.Ingress) Ingress {
 		out.Addresses = append(out.Addresses, cmp.Or(in.IP, in.Hostname))
 	}
 	return out
+}
+
+// notServed says why a namespace is left out, where the scene has routes.
+func notServed(s Scene, i *networkingv1.Ingress) string {
+	if s.Routes == nil {
+		return ""
+	}
+	classes := s.Routes.Classes()
+	if !classes.Elsewhere(i) || classes.ByLabels() && isUnreadKind(s.Cluster, snapshot.Namespace) {
+		return ""
+	}
+	return classes.Why(i.Namespace)
 }
 
 func backend(b *networkingv1.IngressBackend) string {

@@ -116,6 +116,9 @@ func (i Ingress) lines() (lines [][]string) {
 	if address == "" {
 		address = "none" // yet, or for good: its class may be of others
 	}
+	if i.NotServed != "" {
+		address += ", not served here: " + i.NotServed
+	}
 	if len(i.Rules) == 0 {
 		return [][]string{{name, class, "(no rules)", address}}
 	}

@@ -36,7 +36,7 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		r = guard
 	}
 	if r == nil {
-		if !t.unseen("route", snapshot.Ingress, "host "+name) && !t.unseen("route", snapshot.IngressClass, "host "+name) {
+		if !t.unseenRules(name) {
 			t.broken("route", "%s", t.noRoute(name, path))
 		}
 		return
@@ -61,6 +61,12 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		return
 	}
 	t.backend(r, nodes)
+}
+
+// unseenRules tells of a host for which there may be a rule that nobody here sees.
+func (t *tracer) unseenRules(host string) bool {
+	return t.unseen("route", snapshot.Ingress, "host "+host) || t.unseen("route", snapshot.IngressClass, "host "+host) ||
+		t.Routes.Classes().ByLabels() && t.unseen("route", snapshot.Namespace, "host "+host)
 }
 
 // passthrough looks at what becomes of a connection that is not decrypted.
@@ -115,15 +121,22 @@ func (t *tracer) noRoute(host string, path []byte) string {
 	if len(paths) > 0 {
 		return fmt.Sprintf("404: no path of host %s matches %s; it has %s", host, path, names(paths, 5))
 	}
+	classes, byClass := t.Routes.Classes(), false
 	for _, i := range t.Cluster.Ingresses.Sorted() {
 		if slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host }) {
-			foreign = append(foreign, fmt.Sprintf("Ingress %s (class %s)", snapshot.KeyOf(i), quoteOr(ingress(i).Class, "none")))
+			why := "class " + quoteOr(ingress(i).Class, "none")
+			if classes.Elsewhere(i) {
+				why = classes.Why(i.Namespace)
+			} else {
+				byClass = true
+			}
+			foreign = append(foreign, fmt.Sprintf("Ingress %s (%s)", snapshot.KeyOf(i), why))
 			t.see(snapshot.Ingress, snapshot.KeyOf(i))
 		}
 	}
 	if len(foreign) > 0 {
 		why := fmt.Sprintf("404: host %s is in %s, which is not served here", host, names(foreign, 3))
-		if !t.Embedded {
+		if byClass && !t.Embedded {
 			why += "; if the proxies have flags such as --adopt-ingress-controller, give them to trace, too"
 		}
 		return why

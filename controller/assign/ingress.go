@@ -10,19 +10,27 @@ import (
 )
 
 // writeIngresses adds the Ingresses of our classes whose status does not name
-// the addresses at which the proxy is reached.
+// the addresses at which the proxy is reached, and those of namespaces that are
+// not served, or no longer, whose status still does: whoever believes it, such as
+// what writes DNS, would send clients to a 404. What others wrote there stays.
 func (w *work) writeIngresses() {
 	if w.opts.PublishService == (snapshot.Key{}) && len(w.opts.PublishAddresses) == 0 {
 		return
 	}
 	want := w.published()
-	classes := ingressclass.Select(w.c.IngressClasses, w.opts.Classes)
+	classes := ingressclass.Select(&w.c.Stores, w.opts.Classes)
 	var updates []Update
+	set := func(in *networkingv1.Ingress, to []networkingv1.IngressLoadBalancerIngress) {
+		next := *in
+		next.Status.LoadBalancer.Ingress = to
+		updates = append(updates, Update{Was: in, next: &next})
+	}
 	for _, in := range w.c.Ingresses.All() {
-		if _, ours := classes.Of(in); ours && !slices.EqualFunc(in.Status.LoadBalancer.Ingress, want, isSameEntry) {
-			next := *in
-			next.Status.LoadBalancer.Ingress = want
-			updates = append(updates, Update{Was: in, next: &next})
+		same := slices.EqualFunc(in.Status.LoadBalancer.Ingress, want, isSameEntry)
+		if _, ours := classes.Of(in); ours && !same {
+			set(in, want)
+		} else if !ours && same && len(want) > 0 && classes.Elsewhere(in) {
+			set(in, nil)
 		}
 	}
 	slices.SortFunc(updates, Update.compare)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/loadbalancer"
@@ -23,8 +24,8 @@ var update = flag.Bool("update", false, "write what scenarios give as what they 
 // TestScenarios applies each plan and asks for the next one until nothing
 // changes, then shows what everybody has. A setting "restart" forgets the
 // last plan, as a new leader does; "publish" is the proxy's Service,
-// "watch" the one namespace that the proxies serve; "external" has
-// spec.externalIPs announced.
+// "watch" the one namespace that the proxies serve, "selector" the labels of
+// those; "external" has spec.externalIPs announced.
 func TestScenarios(t *testing.T) {
 	scenario.Run(t, "testdata", *update, func(t *testing.T) scenario.Play {
 		var prev *assign.Plan
@@ -35,6 +36,13 @@ func TestScenarios(t *testing.T) {
 			}
 			ns, name, _ := strings.Cut(settings["publish"], "/")
 			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, Classes: ingressclass.Rules{Namespace: settings["watch"]}, ExternalIPs: settings["external"] != ""}
+			if text := settings["selector"]; text != "" {
+				selector, err := labels.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				opts.Classes.Namespaces = selector
+			}
 			for round := 0; ; round++ {
 				prev = assign.Compile(c, prev, nil, now, opts)
 				for _, u := range prev.Updates {

@@ -26,20 +26,34 @@ type source interface {
 
 // sources returns those of the product.
 func sources(c *snapshot.Cluster, o Options) []source {
-	return []source{ingresses{ingressclass.Select(c.IngressClasses, o.Classes)}}
+	return []source{ingresses{ingressclass.Select(&c.Stores, o.Classes)}}
 }
 
-// ingresses are the Ingresses of our classes.
+// Classes say which of the Ingresses that there were are in the Table.
+func (t *Table) Classes() ingressclass.Classes {
+	return ingressclass.Select(&t.state.seen, t.state.options.Classes)
+}
+
+// ingresses are the Ingresses of our classes, in the namespaces that are served.
 type ingresses struct{ classes ingressclass.Classes }
 
 func (ingresses) kind() string { return nameOf(snapshot.Ingress) }
 
-func (ingresses) changed(before, after *snapshot.Stores) iter.Seq[snapshot.Key] {
+func (s ingresses) changed(before, after *snapshot.Stores) iter.Seq[snapshot.Key] {
 	return func(yield func(snapshot.Key) bool) {
 		for key := range snapshot.Diff(before.Ingresses, after.Ingresses) {
 			old, _ := before.Ingresses.Get(key)
 			now, _ := after.Ingresses.Get(key)
 			if !sameIngress(old, now) && !yield(key) {
+				return
+			}
+		}
+		turned := s.classes.Turned(before.Namespaces)
+		if len(turned) == 0 {
+			return
+		}
+		for key := range after.Ingresses.All() { // that is rare, so it may look at all of them
+			if turned[key.Namespace] && !yield(key) {
 				return
 			}
 		}

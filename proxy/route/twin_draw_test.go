@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
 	"quayside.io/cluster/ingressclass"
@@ -103,7 +104,7 @@ func adopting() route.Options {
 }
 
 func change(t *rapid.T, c *snapshot.Cluster, drawn []*corev1.Secret, opts *route.Options) *snapshot.Cluster {
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 10).Draw(t, "kind") {
 	case 0, 1, 2, 3:
 		return c.With(drawIngress(t))
 	case 4:
@@ -120,6 +121,8 @@ func change(t *rapid.T, c *snapshot.Cluster, drawn []*corev1.Secret, opts *route
 		}
 		opts.DefaultCertificate = snapshot.Key{Namespace: "n", Name: rapid.SampledFrom([]string{"one", "two", "missing"}).Draw(t, "default")}
 		return c.Without(snapshot.Secret, snapshot.Key{Namespace: "n", Name: "one"})
+	case 9:
+		return changeNamespace(t, c, opts)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "option") == 0 {
 		opts.Classes.Adopt = rapid.SliceOfDistinct(rapid.SampledFrom([]string{ingressclass.NginxController, ingressclass.Controller}), rapid.ID).Draw(t, "adopted")
@@ -127,4 +130,17 @@ func change(t *rapid.T, c *snapshot.Cluster, drawn []*corev1.Secret, opts *route
 	}
 	opts.Now = opts.Now.Add(time.Duration(rapid.IntRange(0, 40*24).Draw(t, "hours")) * time.Hour)
 	return c
+}
+
+// changeNamespace labels the namespace, takes it away, or changes what is asked of it.
+func changeNamespace(t *rapid.T, c *snapshot.Cluster, opts *route.Options) *snapshot.Cluster {
+	if rapid.Bool().Draw(t, "selector") {
+		opts.Classes.Namespaces = rapid.SampledFrom([]labels.Selector{nil, labels.SelectorFromSet(labels.Set{"edge": "a"}), labels.Nothing()}).Draw(t, "selects")
+		return c
+	}
+	label := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "label")
+	if label == "" {
+		return c.Without(snapshot.Namespace, snapshot.Key{Name: "n"})
+	}
+	return c.With(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"edge": label}}})
 }

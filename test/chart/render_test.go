@@ -68,6 +68,7 @@ func variants() map[string]string {
 		"options":      `{proxy: {config: {hsts-max-age: "86400", hide-headers: "X-Powered-By,Server"}}}`,
 		"firewall":     `{proxy: {modsecurity: true}}`,
 		"autoscaling":  `{proxy: {autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}}}`,
+		"by label":     `{proxy: {watchNamespaceSelector: "edge in (public, dmz),!paused"}}`,
 		"everything": `
 fullnameOverride: ""
 nameOverride: edge
@@ -252,6 +253,16 @@ func TestCertificateOutOfReach(t *testing.T) {
 	_, _, err := Render("edge", "quayside-system", values(t, `{proxy: {watchNamespace: shop, defaultSSLCertificate: other/tls}}`))
 	if err == nil || !strings.Contains(err.Error(), "outside proxy.watchNamespace shop") {
 		t.Errorf("a certificate that the proxy may not read: %v", err)
+	}
+}
+
+// TestOneWayToChooseNamespaces: both at once would be neither.
+func TestOneWayToChooseNamespaces(t *testing.T) {
+	for _, more := range []string{``, `enabled: false, `} {
+		_, _, err := Render("edge", "quayside-system", values(t, `{proxy: {`+more+`watchNamespace: shop, watchNamespaceSelector: edge=public}}`))
+		if err == nil || !strings.Contains(err.Error(), "proxy.watchNamespace and proxy.watchNamespaceSelector exclude each other") {
+			t.Errorf("a namespace and a selector: %v", err)
+		}
 	}
 }
 

@@ -156,6 +156,16 @@ func TestArgs(t *testing.T) {
 	}
 }
 
+// TestControllerAndProxyWatchTheSame: what one serves the other must write statuses of.
+func TestControllerAndProxyWatchTheSame(t *testing.T) {
+	all := workloads(t, variants()["by label"])
+	for _, component := range []string{"controller", "proxy"} {
+		if args := start(t, all[component]).Args; !slices.Contains(args, "--watch-namespace-selector=edge in (public, dmz),!paused") {
+			t.Errorf("%s is started with %q", component, args)
+		}
+	}
+}
+
 // TestBodyFiles: the folder of request bodies is as large as the proxy may fill it.
 func TestBodyFiles(t *testing.T) {
 	limit := func(text string) string {

@@ -99,6 +99,19 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 - --log-format={{ $root.Values.log.format }}
 {{- end }}
 
+{{- /* Which namespaces count, on which the proxies and the controller must agree. */}}
+{{- define "quayside.container.watchArgs" -}}
+{{- if and .Values.proxy.watchNamespace .Values.proxy.watchNamespaceSelector }}
+{{- fail "proxy.watchNamespace and proxy.watchNamespaceSelector exclude each other: give one of them" }}
+{{- end }}
+{{- with .Values.proxy.watchNamespace }}
+- --watch-namespace={{ . }}
+{{- end }}
+{{- with .Values.proxy.watchNamespaceSelector }}
+- {{ printf "--watch-namespace-selector=%s" . | quote }}
+{{- end }}
+{{- end }}
+
 {{- /* Flags of a component that works with what it knew before while the API server is away. */}}
 {{- define "quayside.container.lastKnownArgs" -}}
 {{- if .Values.lastKnown.enabled }}

@@ -1,0 +1,56 @@
+package explain
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+// Why an Ingress is left out for the sake of its namespace is said, unless nobody
+// here can read what the labels are.
+func TestWhyANamespaceIsNotServed(t *testing.T) {
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"edge": "private"}}}
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	byLabel := ingressclass.Rules{Namespaces: labels.SelectorFromSet(labels.Set{"edge": "public"})}
+	for name, c := range map[string]struct {
+		cluster *snapshot.Cluster
+		rules   ingressclass.Rules
+		state   State  // of the link "route"
+		says    string // in it
+		status  bool   // says so, too
+	}{
+		"by label": {secretive(site(nil), web, space), byLabel, Broken,
+			"Ingress shop/site (namespace shop does not match --watch-namespace-selector, edge=public), which is not served here", true},
+		"by name": {secretive(site(nil), web), ingressclass.Rules{Namespace: "bank"}, Broken,
+			"Ingress shop/site (namespace shop is not that of --watch-namespace, bank), which is not served here", true},
+		"by class": {secretive(site(nil), web), ingressclass.Rules{Name: "bank"}, Broken,
+			`Ingress shop/site (class "quayside"), which is not served here; if the proxies have flags`, false},
+		"labels that cannot be read": {secretive(site(nil), web).WithoutReach(snapshot.Namespace, snapshot.Key{}), byLabel, Unknown,
+			"host shop.example.com: objects of kind Namespace could not be read by this account", false},
+	} {
+		scene := Scene{Cluster: c.cluster, Routes: route.Compile(c.cluster, nil, route.Options{Classes: c.rules})}
+		target, err := ParseTarget("http://shop.example.com/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := Trace(scene, target)
+		if len(path.Links) != 1 || path.Links[0].State != c.state || !strings.Contains(path.Links[0].Says, c.says) {
+			t.Errorf("%s: %+v, want %s with %q", name, path.Links, c.state, c.says)
+		}
+		var screen bytes.Buffer
+		if err := Status(scene).WriteText(&screen); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(screen.String(), "none, not served here: namespace shop "); got != c.status {
+			t.Errorf("%s: the status says that it is not served: %v, want %v\n%s", name, got, c.status, screen.String())
+		}
+	}
+}
