@@ -15,10 +15,9 @@ import (
 
 // complete sets what the API server would set in an object that lacks it, as
 // far as Quayside reads it.
-func complete(o snapshot.Object) {
+func complete(o snapshot.Object, namespaced bool) {
 	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as a typed client returns it
-	kind, _ := snapshot.KindOf(o)
-	if kind.Resource().Namespaced {
+	if namespaced {
 		if o.GetNamespace() == "" {
 			o.SetNamespace(metav1.NamespaceDefault)
 		}

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,21 +40,73 @@ type Result struct {
 // Decode reads every document of a file of YAML or JSON. file is only used to
 // name it.
 func Decode(file string, data []byte) Result {
-	r := reader{file: file, noted: map[string]bool{}}
-	if text := bytes.TrimSpace(data); len(text) > 0 && (text[0] == '{' || text[0] == '[') {
-		// JSON is YAML but for tabs, which JSON allows between tokens only.
-		data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
+	d := NewDecoder()
+	documents := Split(data)
+	results := make([]Result, len(documents))
+	for i, doc := range documents {
+		results[i] = d.Decode(file, doc)
 	}
-	for i, d := range split(data) {
-		r.document(place{index: i + 1, line: d.line}, d.text)
+	return Join(results)
+}
+
+// Decoder reads documents one by one. Many may use it at once.
+type Decoder struct {
+	kinds map[metav1.TypeMeta]kind
+}
+
+// NewDecoder returns a Decoder.
+func NewDecoder() *Decoder { return &Decoder{kinds()} }
+
+// Decode reads one document of a file, which is only named.
+func (d *Decoder) Decode(file string, doc Document) Result {
+	r := reader{file: file, kinds: d.kinds}
+	at := place{index: doc.Index, line: doc.Line}
+	if !r.plain(at, doc.Text) {
+		r.document(at, doc.Text)
 	}
 	return r.Result
+}
+
+// Join returns what the documents of one file say, in their order. What is to be
+// noted of many is noted once.
+func Join(results []Result) Result {
+	var all Result
+	noted := map[string]bool{}
+	for _, r := range results {
+		all.Objects = append(all.Objects, r.Objects...)
+		all.Errors = append(all.Errors, r.Errors...)
+		for _, p := range r.Notes {
+			if !noted[p.Message] {
+				noted[p.Message] = true
+				all.Notes = append(all.Notes, p)
+			}
+		}
+	}
+	return all
 }
 
 type reader struct {
 	Result
 	file  string
-	noted map[string]bool // notes already given: once per file, not once per object
+	kinds map[metav1.TypeMeta]kind
+}
+
+// plain reads a document if that is plain, right and of a kind that is read.
+func (r *reader) plain(at place, text []byte) bool {
+	data, head, ok := plainJSON(text)
+	if !ok {
+		return false
+	}
+	k, ok := r.kinds[head]
+	if !ok {
+		return false
+	}
+	o := k.make()
+	if strict, err := kjson.UnmarshalStrict(data, o); err != nil || len(strict) > 0 || o.GetName() == "" {
+		return false
+	}
+	r.accept(at, k, o)
+	return true
 }
 
 // document reads one document.
@@ -97,7 +148,7 @@ func (r *reader) object(at place, data []byte) {
 		}
 		return
 	}
-	k, ok := kinds()[head.TypeMeta]
+	k, ok := r.kinds[head.TypeMeta]
 	if !ok {
 		r.note(Ignored, head.APIVersion+" "+head.Kind, unread(head.TypeMeta))
 		return
@@ -127,7 +178,7 @@ func (r *reader) accept(at place, k kind, o metav1.Object) {
 		o = k.convert(o)
 	}
 	obj := o.(snapshot.Object)
-	complete(obj)
+	complete(obj, k.namespaced)
 	r.Objects = append(r.Objects, obj)
 }
 
@@ -136,11 +187,7 @@ func (r *reader) refuse(at place, message string) {
 }
 
 func (r *reader) note(reason, subject, message string) {
-	text := subject + ": " + message
-	if !r.noted[text] {
-		r.noted[text] = true
-		r.Notes = append(r.Notes, r.problem(reason, text))
-	}
+	r.Notes = append(r.Notes, r.problem(reason, subject+": "+message))
 }
 
 func (r *reader) problem(reason, message string) snapshot.Problem {

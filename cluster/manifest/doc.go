@@ -8,5 +8,8 @@
 // caller's choice. And a kind that Quayside does not read is noted, not refused: a folder
 // may hold Deployments too.
 //
+// Most documents are plain YAML, which plain.go reads; of those it is not sure of the
+// YAML library has the word.
+//
 // Read decode.go first, then kinds.go.
 package manifest

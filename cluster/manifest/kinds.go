@@ -10,10 +10,11 @@ import (
 
 // kind is one row of what a manifest may hold.
 type kind struct {
-	name    string
-	make    func() metav1.Object
-	convert func(metav1.Object) snapshot.Object // nil: it is read as it is
-	note    string
+	name       string
+	namespaced bool
+	make       func() metav1.Object
+	convert    func(metav1.Object) snapshot.Object // nil: it is read as it is
+	note       string
 }
 
 // kinds is the table of what is read.
@@ -26,13 +27,14 @@ func kinds() map[metav1.TypeMeta]kind {
 	}
 	for k := range snapshot.Kinds() {
 		r := k.Resource()
-		add(r.Group.String(), k.String(), kind{make: func() metav1.Object { return r.New() }})
+		add(r.Group.String(), k.String(), kind{namespaced: r.Namespaced, make: func() metav1.Object { return r.New() }})
 	}
 	for _, version := range []string{"extensions/v1beta1", "networking.k8s.io/v1beta1"} {
 		// The two are alike in every field, so one Go type reads both.
 		add(version, "Ingress", kind{
-			make:    func() metav1.Object { return &networkingv1beta1.Ingress{} },
-			convert: convertIngress, note: oldIngress})
+			namespaced: true,
+			make:       func() metav1.Object { return &networkingv1beta1.Ingress{} },
+			convert:    convertIngress, note: oldIngress})
 	}
 	return table
 }

@@ -4,19 +4,25 @@ import (
 	"bytes"
 )
 
-type part struct {
-	line int // of its first line, from 1
-	text []byte
+// Document is one document of a file.
+type Document struct {
+	Index int // from 1
+	Line  int // of its first line in the file, from 1
+	Text  []byte
 }
 
-// split cuts a file at its document markers and remembers where each part
+// Split cuts a file at its document markers and remembers where each document
 // begins. (The usual readers forget.)
-func split(data []byte) []part {
-	var parts []part
+func Split(data []byte) []Document {
+	if text := bytes.TrimSpace(data); len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+		// JSON is YAML but for tabs, which JSON allows between tokens only.
+		data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
+	}
+	var documents []Document
 	begin, first, line := 0, 1, 1
 	cut := func(end int) {
 		if !isEmpty(data[begin:end]) {
-			parts = append(parts, part{first, data[begin:end]})
+			documents = append(documents, Document{len(documents) + 1, first, data[begin:end]})
 		}
 	}
 	for at := 0; at < len(data); line++ {
@@ -31,7 +37,7 @@ func split(data []byte) []part {
 		at = end
 	}
 	cut(len(data))
-	return parts
+	return documents
 }
 
 // isEmpty reports whether a text is only blank lines and comments. Such parts
