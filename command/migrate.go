@@ -32,8 +32,9 @@ func (e *env) migrateCommand() *cobra.Command {
 		Long: `Turn the objects of MetalLB, of any age, and Ingresses of class nginx into ours,
 and print them for ` + "`kubectl apply -f -`" + `; read them first. What has no equivalent is said
 in comments and on standard error. Without -f the objects are read from the cluster; nothing is
-changed there. Annotations of Services need no migration: MetalLB's are read.`,
-		Example: "  quayside migrate >quayside.yaml\n  kubectl get ingress -A -o yaml | quayside migrate -f -",
+changed there. Annotations of Services need no migration: MetalLB's are read. Files may also hold the
+ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services that they lead to.`,
+		Example: "  quayside migrate >quayside.yaml\n  kubectl get ingress,configmap,service -A -o yaml | quayside migrate -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"yaml", "json"}, f.output) {

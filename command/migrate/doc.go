@@ -7,5 +7,6 @@
 // strictly into our own types, Ingresses are judged by the proxy's compiler.
 //
 // Read migrate.go first; metallb.go and ingress.go know the two worlds,
-// legacy.go what MetalLB was before it had custom resources of today's shape.
+// legacy.go what MetalLB was before it had custom resources of today's shape,
+// streams.go how ingress-nginx serves TCP and UDP.
 package migrate

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -85,6 +86,9 @@ type Migration struct {
 	result  Result
 	origins map[string]string // "Kind namespace/name" of what came out: of what
 	passed  map[string]int    // kinds that are nobody's here
+
+	streams  []stream // and the Services to which they may lead
+	services map[target]corev1.ServiceSpec
 }
 
 // Read takes every document of a file of YAML or JSON; name is that of the file.
@@ -143,6 +147,11 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 		take = m.metallb
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}:
 		take = m.configMap
+		if streams, notes := streamsOf(&s); len(streams) > 0 {
+			take, half = func(*source) error { m.stream(streams, notes); return nil }, Ingresses
+		}
+	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}:
+		take, half = m.service, Ingresses
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"}:
 		take, half = m.ingress, Ingresses
 	default:
@@ -227,7 +236,8 @@ func isMark(key string) bool {
 // Result returns what came of all, in the order of Kind and name, so that the
 // same input prints the same text.
 func (m *Migration) Result() Result {
-	r := m.result
+	objects, notes := m.balanced()
+	r := Result{Objects: slices.Concat(m.result.Objects, objects), Notes: slices.Concat(m.result.Notes, notes)}
 	slices.SortStableFunc(r.Objects, func(a, b Object) int {
 		return strings.Compare(a.Kind+"/"+a.Metadata.Namespace+"/"+a.Metadata.Name, b.Kind+"/"+b.Metadata.Namespace+"/"+b.Metadata.Name)
 	})
