@@ -47,5 +47,5 @@ endpoints: [{addresses: [%q], nodeName: %s, conditions: {ready: true}}]
 	e.told("Service", "near", "EndpointsUnknownToKubeProxy: node "+pod.Node())
 	overlooked("null")
 	r.learns(near, e.hops(e.Node(1))...)
-	r.router.Get("http://" + near + "/")
+	r.servesTo(r.router.Host, near)
 }

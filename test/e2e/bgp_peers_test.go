@@ -72,7 +72,7 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: %d, targetPort: 
 		return nil
 	})
 	r.learns(address, e.hops()...)
-	r.router.Get("http://" + address + ":8080/")
+	r.servesTo(r.router.Host, address+":8080")
 	if err := services.Delete(t.Context(), "two", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -248,12 +249,28 @@ func bfdUp(router *lab.Router, addresses []string) error {
 	return nil
 }
 
-// serves waits until the laptop is answered at an address.
+// serves waits until the laptop is answered at an address, by way of every node.
 func (r rack) serves(address string) {
 	r.t.Helper()
-	r.Eventually(settle, func() error {
-		_, err := r.laptop.Try("http://"+address, lab.Timeout(time.Second))
-		return err
+	r.servesTo(r.laptop.Host, address)
+}
+
+// servesTo waits until from is answered at an address so often in a row that each
+// way of a router was taken: a node is a way as soon as its speaker knows the
+// Service, and its kube-proxy may be later.
+func (e edge) servesTo(from lab.Host, address string) {
+	e.t.Helper()
+	e.Eventually(settle, func() error {
+		for range 32 {
+			resp, err := from.Try("http://"+address, lab.Timeout(time.Second))
+			if err == nil && resp.Status != http.StatusOK {
+				err = fmt.Errorf("%s answers %d", address, resp.Status)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -23,10 +23,8 @@ func TestBGPRouterLearnsServices(t *testing.T) {
 	r.learns(far, e.hops()...)
 	r.learns(near, e.hops(e.Node(1))...)
 	for _, address := range []string{far, near} {
-		for who, host := range map[string]lab.Host{"the router": r.router.Host, "a client behind it": r.laptop.Host, "the pod itself": pod.Host} {
-			if got := host.Get("http://" + address + "/").Status; got != 200 {
-				t.Errorf("%s answers %d to %s", address, got, who)
-			}
+		for _, host := range []lab.Host{r.router.Host, r.laptop.Host, pod.Host} {
+			e.servesTo(host, address)
 		}
 	}
 	r.tells("203.0.113.0/24")
@@ -166,9 +164,7 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 
 	r.learns(address, e.hops()...)
 	owner := e.owner(r.laptop, address)
 	for _, from := range []lab.Host{r.laptop.Host, r.router.Host} {
-		if got := from.Get("http://" + address + "/").Status; got != 200 {
-			t.Errorf("%s answers %d", address, got)
-		}
+		e.servesTo(from, address)
 	}
 	// The owner's speaker ends: the LAN has another, the router one way less.
 	speaker := e.Quayside().Speaker(owner)

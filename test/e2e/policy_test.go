@@ -67,6 +67,7 @@ func TestClusterPolicy(t *testing.T) {
 				return nil
 			})
 			laptop.Exec("ip", "neigh", "flush", "dev", "eth0")
+			e.servesTo(laptop.Host, address)
 			seen := map[string]bool{}
 			e.Eventually(settle, func() error {
 				reply := laptop.Reply("http://" + address)
@@ -107,7 +108,8 @@ func TestLocalPolicy(t *testing.T) {
 		if pods[holder.Name()] == nil {
 			t.Fatalf("%s answers for %s and has no pod", holder.Name(), address)
 		}
-		var reply = laptop.Reply("http://" + address)
+		e.servesTo(laptop.Host, address)
+		reply := laptop.Reply("http://" + address)
 		if got := remoteIP(t, reply.Remote); got != laptop.IP() {
 			t.Errorf("the pod saw %s, want the client's own address %s", got, laptop.IP())
 		}

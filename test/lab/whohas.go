@@ -29,8 +29,9 @@ func (c *Client) Answers(addr string, n int, beat time.Duration) map[string]int 
 	return c.count(addr, n, beat, 0)
 }
 
-// AllAnswers is Answers that waits up to three seconds longer where fewer than n have
-// come: on a busy machine who answers each question may do so late.
+// AllAnswers is Answers that asks the next question when the last one is answered:
+// a busy machine answers late, and loses what queues up. It ends with the first that
+// nobody answers in three seconds.
 func (c *Client) AllAnswers(addr string, n int, beat time.Duration) map[string]int {
 	c.view.helper()
 	return c.count(addr, n, beat, 3*time.Second)
@@ -100,8 +101,8 @@ func (c *Client) Claim(addr string) {
 }
 
 // ask sends n questions, one per beat, and returns who answers until a beat
-// (or, with short beats, 300 ms) after the last, and for up to patience longer until
-// there are n.
+// (or, with short beats, 300 ms) after the last. With patience each question waits so
+// long for its answer before the next is asked, and the first without is the last.
 func (c *Client) ask(addr string, n int, beat, patience time.Duration) (macs []string, err error) {
 	target, err := netip.ParseAddr(addr)
 	if err != nil {
@@ -135,22 +136,27 @@ func (c *Client) ask(addr string, n int, beat, patience time.Duration) (macs []s
 			macs = append(macs, who)
 		}
 	}
-	begin := time.Now()
+	next := time.Now()
 	for i := range n {
+		before := len(macs)
 		if _, err := unix.Write(fd, question); err != nil {
 			return nil, fmt.Errorf("lab: ask who has %s: %w", addr, err)
 		}
-		end := begin.Add(time.Duration(i+1) * beat)
+		next = next.Add(beat)
+		end := next
 		if i == n-1 && n > 1 {
 			end = end.Add(max(0, 300*time.Millisecond-beat))
 		}
 		if err := readUntil(fd, end, note); err != nil {
 			return nil, err
 		}
-	}
-	for last := time.Now().Add(patience); len(macs) < n && time.Now().Before(last); {
-		if err := readUntil(fd, time.Now().Add(20*time.Millisecond), note); err != nil {
-			return nil, err
+		for last := time.Now().Add(patience); len(macs) == before && patience > 0; {
+			if !time.Now().Before(last) {
+				return macs, nil
+			}
+			if err := readUntil(fd, time.Now().Add(time.Millisecond), note); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return macs, nil
