@@ -93,7 +93,7 @@ func nginxSuites() []suite {
 		{name: "ssl", tests: here("proxy TestCertificateByServerName", "tls-default-broken.txt")},
 		{name: "status", tests: here("test/e2e TestStatusOfTheCluster", "test/e2e TestSourceOutlivesAnOutage")},
 		{name: "tcpudp", tests: here("command/migrate TestStreams", "command/migrate/testdata/streams.out.yaml"), differs: "a Service of type LoadBalancer does it, which migrate prints"},
-		{name: "disableleaderelection", missing: "a test of --leader-elect=false"},
+		{name: "disableleaderelection", tests: here("command TestLeaderElection")},
 		{name: "cgroups, nginx", differs: "they ask nginx how it runs"},
 	}
 }
