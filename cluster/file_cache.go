@@ -2,18 +2,23 @@ package cluster
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
 )
+
+// filesGroup is where files stand among the origins, after what is embedded.
+const filesGroup = 0
 
 // keepsGood is added to a fault of a file that is still used as it was.
 const keepsGood = " (the last good version of the file stays in force)"
@@ -26,10 +31,13 @@ type fileCache struct {
 
 // cachedFile is one file.
 type cachedFile struct {
-	digest  [sha256.Size]byte // of the text last read, good or not
-	objects []snapshot.Object // of the last good version
+	origin  // with the objects of the last good version
+	stamp   fileStamp
+	digest  digest     // of the text last read, good or not
+	parts   []filePart // of the last good version
 	faults  []snapshot.Problem
 	read    bool // at least once
+	changed bool // in what it says, since changes was last called
 	// emptied is when the file was first seen empty or missing though it had
 	// objects before. An editor may be writing it: that is believed only after
 	// recheck, however many looks there are meanwhile. Zero: it was not seen so.
@@ -44,58 +52,97 @@ func newFileCache(paths []string) *fileCache {
 	return &fileCache{paths: clean, files: map[string]*cachedFile{}}
 }
 
-// scan reads what has changed. It reports whether anything did, and whether
-// another look is needed soon.
-func (c *fileCache) scan(now time.Time) (changed, again bool) {
+// scan reads what has changed. It returns the origins that say something else than
+// before, and reports whether anything changed, if only a fault, and whether another
+// look is needed soon.
+func (c *fileCache) scan(now time.Time) (origins []*origin, changed, again bool) {
 	found := map[string]bool{}
 	for _, p := range c.paths {
 		for _, name := range list(p) {
 			found[name] = true
 			if c.files[name] == nil {
-				c.files[name] = &cachedFile{}
+				c.files[name] = &cachedFile{origin: origin{group: c.group(name), name: name}}
 			}
-			read, look := c.files[name].reread(name, now)
-			changed, again = changed || read, again || look
 		}
 	}
+	changed, again = c.rereadAll(found, now)
 	for name, f := range c.files {
-		if found[name] {
+		if !found[name] {
+			switch {
+			case slices.Contains(c.paths, name):
+				// Asked for by name: its disappearance is a fault.
+				changed = f.fail("the file is gone") || changed
+			case len(f.objects) == 0 || f.empty(now):
+				f.objects, f.changed = nil, true
+				delete(c.files, name)
+			default:
+				again = true
+			}
+		}
+		if f.changed {
+			f.changed, changed = false, true
+			origins = append(origins, &f.origin)
+		}
+	}
+	return origins, changed, again
+}
+
+// rereadAll reads the files again, several at once.
+func (c *fileCache) rereadAll(names map[string]bool, now time.Time) (changed, again bool) {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var news, looks atomic.Bool
+	for name := range names {
+		f := c.files[name]
+		if f.isAsItWas() {
 			continue
 		}
-		switch {
-		case slices.Contains(c.paths, name):
-			// Asked for by name: its disappearance is a fault.
-			changed = f.fail(name, "the file is gone") || changed
-		case len(f.objects) == 0 || f.empty(now):
-			delete(c.files, name)
-			changed = true
-		default:
-			again = true
-		}
+		g.Go(func() error {
+			read, look := f.reread(now)
+			if read {
+				news.Store(true)
+			}
+			if look {
+				looks.Store(true)
+			}
+			return nil
+		})
 	}
-	return changed, again
+	_ = g.Wait() // nothing of it fails: faults are kept with their file
+	return news.Load(), looks.Load()
+}
+
+// group is the first path that a file is found through.
+func (c *fileCache) group(name string) int {
+	return filesGroup + slices.IndexFunc(c.paths, func(p string) bool { return p == name || filepath.Dir(name) == p })
+}
+
+// isAsItWas reports whether the file cannot have been written since it was read.
+func (f *cachedFile) isAsItWas() bool {
+	return f.read && f.emptied.IsZero() && f.stamp.isSafe() && f.stamp.same(stampOf(f.name, time.Time{}))
 }
 
 // reread reads the file if its text has changed.
-func (f *cachedFile) reread(name string, now time.Time) (changed, again bool) {
-	text, err := os.ReadFile(name)
+func (f *cachedFile) reread(now time.Time) (changed, again bool) {
+	f.stamp = stampOf(f.name, time.Now()) // before the text, so that what comes between is seen next time
+	text, err := os.ReadFile(f.name)
 	if err != nil {
-		return f.fail(name, err.Error()), false
+		return f.fail(err.Error()), false
 	}
-	digest := sha256.Sum256(text)
-	if f.read && digest == f.digest {
+	sum := digestOf(text)
+	if f.read && sum == f.digest {
 		f.emptied = time.Time{}
 		return false, false
 	}
 	if len(bytes.TrimSpace(text)) == 0 && len(f.objects) > 0 && !f.empty(now) {
 		return false, true
 	}
-	r := manifest.Decode(name, text)
+	r, parts := decodeParts(f.name, text, f.known())
 	keepsOld := f.read && len(r.Errors) > 0 && len(f.objects) > 0
-	f.digest, f.emptied, f.read = digest, time.Time{}, true
+	f.digest, f.emptied, f.read = sum, time.Time{}, true
 	f.faults = faultsOf(r, keepsOld)
 	if !keepsOld {
-		f.objects = r.Objects
+		f.objects, f.parts, f.changed = r.Objects, parts, true
 	}
 	return true, false
 }
@@ -110,13 +157,13 @@ func (f *cachedFile) empty(now time.Time) bool {
 }
 
 // fail keeps the last good version of a file that cannot be read.
-func (f *cachedFile) fail(name, why string) (changed bool) {
-	f.digest = [sha256.Size]byte{} // whatever comes next is news
+func (f *cachedFile) fail(why string) (changed bool) {
+	f.digest, f.stamp = digest{}, fileStamp{} // whatever comes next is news
 	if len(f.objects) > 0 {
 		why += keepsGood
 	}
 	faults := []snapshot.Problem{{
-		Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: name}}, Reason: manifest.Unreadable,
+		Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: f.name}}, Reason: manifest.Unreadable,
 		Message: why}}
 	if slices.Equal(f.faults, faults) {
 		return false
@@ -125,30 +172,13 @@ func (f *cachedFile) fail(name, why string) (changed bool) {
 	return true
 }
 
-// origins returns what every file says, in the order of paths and names.
-func (c *fileCache) origins() (origins []origin, faults []snapshot.Problem) {
-	seen := map[string]bool{}
-	take := func(name string) {
-		if f := c.files[name]; f != nil && !seen[name] {
-			seen[name] = true
-			origins = append(origins, origin{name, f.objects})
-			faults = append(faults, f.faults...)
-		}
+// faults are what is wrong with the files, in their order.
+func (c *fileCache) faults() (faults []snapshot.Problem) {
+	files := slices.SortedFunc(maps.Values(c.files), func(a, b *cachedFile) int { return a.origin.compare(&b.origin) })
+	for _, f := range files {
+		faults = append(faults, f.faults...)
 	}
-	for _, p := range c.paths {
-		take(p)
-		var names []string
-		for name := range c.files {
-			if filepath.Dir(name) == p {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			take(name)
-		}
-	}
-	return origins, faults
+	return faults
 }
 
 // list returns the manifest files that a path stands for. Like kubectl, it does
@@ -179,37 +209,4 @@ func isManifest(name string) bool {
 		return !strings.HasPrefix(name, ".")
 	}
 	return false
-}
-
-// readEmbedded reads every manifest in embedded file systems. These are ours,
-// so that a fault in one is an error.
-func readEmbedded(all []fs.FS) (origins []origin, err error) {
-	for _, files := range all {
-		read, err := readFS(files)
-		if err != nil {
-			return nil, err
-		}
-		origins = append(origins, read...)
-	}
-	return origins, nil
-}
-
-func readFS(files fs.FS) ([]origin, error) {
-	var origins []origin
-	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !isManifest(d.Name()) {
-			return err
-		}
-		text, err := fs.ReadFile(files, path)
-		if err != nil {
-			return err
-		}
-		r := manifest.Decode(path, text)
-		if len(r.Errors) > 0 {
-			return fmt.Errorf("embedded manifest %s", r.Errors[0])
-		}
-		origins = append(origins, origin{path, r.Objects})
-		return nil
-	})
-	return origins, err
 }

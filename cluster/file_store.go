@@ -1,16 +1,16 @@
 package cluster
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -20,132 +20,224 @@ const duplicate = "Duplicate"
 // fileStore plays the API server for manifest files: it gives objects versions,
 // identities and ages, and keeps what was written into them apart from what
 // the files say, so that a file that is read again does not undo a status.
+//
+// It looks at the origins that changed only, and holds each object once: what a
+// file says is stamped in place before anybody sees it, and copied where it is
+// no longer what the file says.
 type fileStore struct {
-	entries map[id]*entry
-	version int // the last resourceVersion given
-	born    int // counts objects, so that "oldest" means first in the files
+	entries    map[snapshot.Kind]map[snapshot.Key]*entry
+	namespaces map[string]int // how many objects are in each
+	contested  map[id]*entry  // those that several origins have
+	made       *origin        // what the files lack
+	version    int            // the last resourceVersion given
+	born       int            // counts objects, so that "oldest" means first in the files
+	round      int            // counts origins that were looked at
 }
 
-// entry is one object of the store.
-type entry struct {
-	text    snapshot.Object    // as the file has it
-	object  snapshot.Object    // as everyone sees it
-	written map[string]*string // annotations written by us; nil: removed
-}
-
-// origin is a file, as it was last read without a fault.
+// origin is a file, as it was last read without a fault. Earlier ones win.
 type origin struct {
-	name    string
+	group   int
+	name    string // empty: what the program puts, or what is made
 	objects []snapshot.Object
+	taken   []snapshot.Object // objects, as the store last took them
 }
 
-// arrange makes the store hold what origins say, earlier ones first, and
-// returns the changes and the objects that are there twice.
-func (s *fileStore) arrange(origins []origin, synthesize func(present map[id]bool) []snapshot.Object) (put []snapshot.Object, gone map[id]string, problems []snapshot.Problem) {
-	from := map[id]string{}
-	present := map[id]bool{}
-	take := func(name string, o snapshot.Object) {
-		kind, _ := snapshot.KindOf(o)
-		at := id{kind, snapshot.KeyOf(o)}
-		if present[at] {
-			if from[at] != "" && name != from[at] {
+func (o *origin) compare(other *origin) int {
+	return cmp.Or(cmp.Compare(o.group, other.group), cmp.Compare(o.name, other.name))
+}
+
+// claim is what an origin says of an object.
+type claim struct {
+	origin *origin
+	text   snapshot.Object
+}
+
+// touched is an object that an origin said something about.
+type touched struct {
+	at id
+	*entry
+}
+
+// changes are what followers of the store must know.
+type changes struct {
+	put  []snapshot.Object
+	gone map[id]string // with the version at which it went
+}
+
+func newFileStore() *fileStore {
+	return &fileStore{
+		entries:    map[snapshot.Kind]map[snapshot.Key]*entry{},
+		namespaces: map[string]int{},
+		contested:  map[id]*entry{},
+		made:       &origin{group: math.MaxInt},
+	}
+}
+
+// arrange takes in what the changed origins say now.
+func (s *fileStore) arrange(changed []*origin, synthesize func(*fileStore) []snapshot.Object) changes {
+	slices.SortFunc(changed, (*origin).compare) // objects get their ages in this order
+	var all []touched
+	for _, o := range changed {
+		all = s.take(o, all)
+	}
+	s.made.objects = synthesize(s)
+	all = s.take(s.made, all)
+	news := changes{gone: map[id]string{}}
+	for _, t := range all {
+		if t.claim.origin != nil {
+			if o := s.settle(t); o != nil {
+				news.put = append(news.put, o)
+			}
+		} else if s.get(t.at) == t.entry {
+			delete(s.entries[t.at.kind], t.at.key)
+			news.gone[t.at] = s.next()
+		}
+	}
+	return news
+}
+
+// take replaces what o claimed by what it claims now, and adds what that is about to all.
+func (s *fileStore) take(o *origin, all []touched) []touched {
+	s.round++
+	for _, text := range o.objects {
+		kind, _ := snapshot.KindOf(text)
+		at := id{kind, snapshot.KeyOf(text)}
+		e := s.entry(at)
+		if e.round == s.round {
+			continue // twice in one file: the first counts
+		}
+		e.round = s.round
+		s.changeClaims(at, e, func() { e.add(claim{o, text}) })
+		all = append(all, touched{at, e})
+	}
+	for _, text := range o.taken {
+		kind, _ := snapshot.KindOf(text)
+		at := id{kind, snapshot.KeyOf(text)}
+		if e := s.get(at); e != nil && e.round != s.round {
+			e.round = s.round
+			s.changeClaims(at, e, func() { e.remove(o) })
+			all = append(all, touched{at, e})
+		}
+	}
+	o.taken = o.objects
+	return all
+}
+
+// changeClaims counts what follows from change.
+func (s *fileStore) changeClaims(at id, e *entry, change func()) {
+	was := e.claim.origin != nil
+	change()
+	if is := e.claim.origin != nil; is && !was {
+		s.namespaces[at.key.Namespace]++
+	} else if was && !is {
+		if s.namespaces[at.key.Namespace]--; s.namespaces[at.key.Namespace] == 0 {
+			delete(s.namespaces, at.key.Namespace)
+		}
+	}
+	if len(e.others) > 0 {
+		s.contested[at] = e
+	} else {
+		delete(s.contested, at)
+	}
+}
+
+// entry returns the entry of an object, a new one if there is none.
+func (s *fileStore) entry(at id) *entry {
+	of := s.entries[at.kind]
+	if of == nil {
+		of = map[snapshot.Key]*entry{}
+		s.entries[at.kind] = of
+	}
+	e := of[at.key]
+	if e == nil {
+		e = &entry{}
+		of[at.key] = e
+	}
+	return e
+}
+
+// get returns the entry of an object, or nil.
+func (s *fileStore) get(at id) *entry { return s.entries[at.kind][at.key] }
+
+// isGiven reports whether an origin has the object, so that it need not be made.
+func (s *fileStore) isGiven(at id) bool {
+	e := s.get(at)
+	return e != nil && e.claim.origin != nil && e.claim.origin != s.made
+}
+
+// given reports whether any object of a kind need not be made.
+func (s *fileStore) given(kind snapshot.Kind) bool {
+	for key := range s.entries[kind] {
+		if s.isGiven(id{kind, key}) {
+			return true
+		}
+	}
+	return false
+}
+
+// duplicates are the problems of objects that several files have.
+func (s *fileStore) duplicates() []snapshot.Problem {
+	var problems []snapshot.Problem
+	for at, e := range s.contested {
+		counts := e.claim.origin.name
+		for _, c := range e.others {
+			if name := c.origin.name; counts != "" && name != "" && name != counts {
 				problems = append(problems, snapshot.Problem{
 					Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: name}}, Reason: duplicate,
-					Message: fmt.Sprintf("%s is also in %s, which counts; remove one of them", snapshot.RefOf(o), from[at])})
+					Message: fmt.Sprintf("%s is also in %s, which counts; remove one of them", snapshot.Ref{Kind: at.kind.String(), Key: at.key}, counts)})
 			}
-			return
-		}
-		present[at], from[at] = true, name
-		if o = s.put(at, o); o != nil {
-			put = append(put, o)
 		}
 	}
-	for _, origin := range origins {
-		for _, o := range origin.objects {
-			take(origin.name, o)
-		}
-	}
-	for _, o := range synthesize(present) {
-		take("", o)
-	}
-	gone = map[id]string{}
-	for at := range s.entries {
-		if !present[at] {
-			delete(s.entries, at)
-			gone[at] = s.next()
-		}
-	}
-	return put, gone, problems
+	slices.SortFunc(problems, snapshot.Problem.Compare)
+	return problems
 }
 
-// put enters what a file says of an object and returns the object as
-// everyone sees it from now on, or nil if that is nothing new.
-func (s *fileStore) put(at id, text snapshot.Object) snapshot.Object {
-	e := s.entries[at]
-	if e != nil && (e.text == text || equality.Semantic.DeepEqual(e.text, text)) {
+// settle makes an object what its first origin says and returns it as everyone sees
+// it from now on, or nil if that is nothing new.
+func (s *fileStore) settle(t touched) snapshot.Object {
+	text := t.claim.text
+	if t.text == text {
 		return nil // the very same of all but what was read again
 	}
-	o := text.DeepCopyObject().(snapshot.Object)
-	if e == nil {
+	if text.GetResourceVersion() != "" {
+		text = shallowCopy(text) // it was seen before, and then something else came first
+	}
+	if t.text == nil {
 		s.born++
-		if o.GetUID() == "" {
-			o.SetUID(uidOf(at))
-		}
-		if stamp := o.GetCreationTimestamp(); stamp.IsZero() {
-			o.SetCreationTimestamp(metav1.NewTime(time.Date(2000, 1, 1, 0, 0, s.born, 0, time.UTC)))
-		}
-		e = &entry{written: map[string]*string{}}
-		s.entries[at] = e
+		stamp(text, uidOf(t.at), metav1.NewTime(time.Date(2000, 1, 1, 0, 0, s.born, 0, time.UTC)))
 	} else {
-		s.carryOver(e, text, o)
-	}
-	o.SetResourceVersion(s.next())
-	e.text, e.object = text, o
-	return o
-}
-
-// carryOver keeps in o what does not come from the file: its identity and what
-// was written. A status counts as the file's if the file changed it.
-func (s *fileStore) carryOver(e *entry, text, o snapshot.Object) {
-	if o.GetUID() == "" {
-		o.SetUID(e.object.GetUID())
-	}
-	if stamp := o.GetCreationTimestamp(); stamp.IsZero() {
-		o.SetCreationTimestamp(e.object.GetCreationTimestamp())
-	}
-	if equality.Semantic.DeepEqual(statusOf(e.text), statusOf(text)) {
-		setStatus(o, e.object)
-	}
-	annotations := o.GetAnnotations()
-	for k, v := range e.written {
-		if v == nil {
-			delete(annotations, k)
-			continue
+		stamp(text, t.object.GetUID(), t.object.GetCreationTimestamp())
+		if text.SetResourceVersion(t.text.GetResourceVersion()); isSame(t.text, text) {
+			return nil
 		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[k] = *v
 	}
-	o.SetAnnotations(annotations)
+	object := text
+	if t.text != t.object {
+		object = t.carryOver(text)
+	}
+	version := s.next()
+	text.SetResourceVersion(version)
+	object.SetResourceVersion(version)
+	t.entry.text, t.entry.object = text, object
+	return object
 }
 
 // write enters a status as UpdateStatus promises it.
 func (s *fileStore) write(at id, wanted snapshot.Object) (snapshot.Object, error) {
-	e := s.entries[at]
+	e := s.get(at)
 	switch {
 	case e == nil:
 		return nil, stale(wanted, "it is gone")
 	case e.object.GetResourceVersion() != wanted.GetResourceVersion():
 		return nil, stale(wanted, "there is a newer version")
 	}
-	o := e.object.DeepCopyObject().(snapshot.Object)
+	o := shallowCopy(e.object)
 	setStatus(o, wanted)
 	if at.kind == snapshot.Service {
 		o.SetAnnotations(mergeOwn(o.GetAnnotations(), wanted.GetAnnotations()))
 		e.remember(o.GetAnnotations())
 	}
-	if equality.Semantic.DeepEqual(o, e.object) {
+	if isSame(o, e.object) {
 		return o, nil // as the API server does: no new version for no change
 	}
 	o.SetResourceVersion(s.next())
@@ -153,61 +245,15 @@ func (s *fileStore) write(at id, wanted snapshot.Object) (snapshot.Object, error
 	return o, nil
 }
 
-// remember notes in which of our annotations the object now differs from its file.
-func (e *entry) remember(now map[string]string) {
-	text := e.text.GetAnnotations()
-	clear(e.written)
-	for k, v := range now {
-		if was, ok := text[k]; isOwn(k) && (!ok || was != v) {
-			e.written[k] = &v
-		}
-	}
-	for k := range text {
-		if _, ok := now[k]; isOwn(k) && !ok {
-			e.written[k] = nil
-		}
-	}
-}
-
 func (s *fileStore) next() string {
 	s.version++
 	return strconv.Itoa(s.version)
 }
 
-// mergeOwn returns base with our annotations as in wanted.
-func mergeOwn(base, wanted map[string]string) map[string]string {
-	out := map[string]string{}
-	for k, v := range base {
-		if !isOwn(k) {
-			out[k] = v
-		}
-	}
-	for k, v := range wanted {
-		if isOwn(k) {
-			out[k] = v
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
-}
-
-// uidOf derives a UID from the name, so that a restart changes nothing.
-func uidOf(at id) types.UID {
-	h := sha256.Sum256([]byte(at.kind.String() + " " + at.key.String()))
-	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16]))
-}
-
-// faultsOf turns a reading into faults: errors keep the file's last good version
-// in force, notes do not.
-func faultsOf(r manifest.Result, keepsOld bool) []snapshot.Problem {
-	faults := make([]snapshot.Problem, 0, len(r.Errors)+len(r.Notes))
-	for _, p := range r.Errors {
-		if keepsOld {
-			p.Message += keepsGood
-		}
-		faults = append(faults, p)
-	}
-	return append(faults, r.Notes...)
+// namespaceNames are the namespaces that objects are in, and the default one.
+func (s *fileStore) namespaceNames() []string {
+	names := maps.Clone(s.namespaces)
+	names[metav1.NamespaceDefault]++
+	delete(names, "") // of what is in none
+	return slices.Sorted(maps.Keys(names))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -40,9 +41,9 @@ type Files struct {
 	mu       sync.Mutex // guards what follows; the inbox is posted to under it, so that order is kept
 	cache    *fileCache
 	store    *fileStore
-	embedded []origin
 	put      map[id]snapshot.Object // by the program
 	putOrder []id
+	program  *origin // what put holds
 	events   eventRing
 }
 
@@ -66,19 +67,20 @@ func NewFiles(paths []string, embedded []fs.FS, opts FilesOptions) (*Files, erro
 		}
 	}
 	f := &Files{
-		Source: newSource(slices.Collect(snapshot.Kinds())),
-		log:    opts.Log,
-		opts:   opts,
-		cache:  newFileCache(paths),
-		store:  &fileStore{entries: map[id]*entry{}},
-		put:    map[id]snapshot.Object{},
+		Source:  newSource(slices.Collect(snapshot.Kinds())),
+		log:     opts.Log,
+		opts:    opts,
+		cache:   newFileCache(paths),
+		store:   newFileStore(),
+		put:     map[id]snapshot.Object{},
+		program: &origin{group: math.MinInt},
 	}
-	var err error
-	if f.embedded, err = readEmbedded(embedded); err != nil {
+	origins, err := readEmbedded(embedded)
+	if err != nil {
 		return nil, err
 	}
-	f.cache.scan(time.Now())
-	f.arrange(func(l *ledger) {
+	inFiles, _, _ := f.cache.scan(time.Now())
+	f.arrange(append(origins, inFiles...), func(l *ledger) {
 		for k := range snapshot.Kinds() {
 			l.reach(scope{kind: k})
 			l.settle(scope{kind: k})
@@ -111,9 +113,9 @@ func (f *Files) Put(objs ...snapshot.Object) {
 		if _, ok := f.put[at]; !ok {
 			f.putOrder = append(f.putOrder, at)
 		}
-		f.put[at] = o.DeepCopyObject().(snapshot.Object)
+		f.put[at] = stripAll([]snapshot.Object{o.DeepCopyObject().(snapshot.Object)})[0]
 	}
-	f.arrange(nil)
+	f.arrangeProgram()
 }
 
 // Delete takes away what Put added. What a file holds stays.
@@ -123,7 +125,7 @@ func (f *Files) Delete(kind snapshot.Kind, key snapshot.Key) {
 	at := id{kind, key}
 	delete(f.put, at)
 	f.putOrder = slices.DeleteFunc(f.putOrder, func(o id) bool { return o == at })
-	f.arrange(nil)
+	f.arrangeProgram()
 }
 
 // UpdateStatus implements Writer.
@@ -145,11 +147,11 @@ func (f *Files) write(obj snapshot.Object) (snapshot.Object, error) {
 		return nil, fmt.Errorf("write status of %s: this kind has none", snapshot.RefOf(obj))
 	}
 	at := id{kind, snapshot.KeyOf(obj)}
-	if _, isSpeaker := obj.(*v1alpha1.SpeakerStatus); isSpeaker && f.store.entries[at] == nil && obj.GetResourceVersion() == "" {
+	if _, isSpeaker := obj.(*v1alpha1.SpeakerStatus); isSpeaker && f.store.get(at) == nil && obj.GetResourceVersion() == "" {
 		f.put[at] = obj.DeepCopyObject().(snapshot.Object)
 		f.putOrder = append(f.putOrder, at)
-		f.arrange(nil)
-		return f.store.entries[at].object, nil
+		f.arrangeProgram()
+		return f.store.get(at).object, nil
 	}
 	return f.store.write(at, obj)
 }
@@ -165,24 +167,25 @@ func (f *Files) Events() []Event { return f.events.list() }
 // Inflight implements Writer: here every write has an answer.
 func (f *Files) Inflight() []snapshot.Object { return nil }
 
-// arrange brings the store up to date and tells the loop what changed. The
-// caller holds mu, or is the constructor.
-func (f *Files) arrange(also func(*ledger)) {
-	program := origin{}
+// arrangeProgram takes in what put holds now.
+func (f *Files) arrangeProgram() {
+	f.program.objects = nil
 	for _, at := range f.putOrder {
-		program.objects = append(program.objects, f.put[at])
+		f.program.objects = append(f.program.objects, f.put[at])
 	}
-	origins, faults := f.cache.origins()
-	origins = slices.Concat([]origin{program}, f.embedded, origins)
-	put, gone, twice := f.store.arrange(origins, f.synthesize)
-	faults = append(faults, twice...)
+	f.arrange([]*origin{f.program}, nil)
+}
+
+// arrange brings the store up to date with the origins that changed and tells the loop
+// what that means. The caller holds mu, or is the constructor.
+func (f *Files) arrange(changed []*origin, also func(*ledger)) {
+	news := f.store.arrange(changed, f.synthesize)
+	faults := append(f.cache.faults(), f.store.duplicates()...)
 	f.note(true, func(l *ledger) {
-		for at, version := range gone {
+		for at, version := range news.gone {
 			l.remove(at.kind, at.key, version)
 		}
-		for _, o := range put {
-			l.put(o)
-		}
+		l.putAll(news.put)
 		l.fault("files", faults)
 		if also != nil {
 			also(l)

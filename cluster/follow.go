@@ -74,9 +74,9 @@ func (f *Files) pollFiles(ctx context.Context) error {
 func (f *Files) reload() (again bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	changed, again := f.cache.scan(time.Now())
+	origins, changed, again := f.cache.scan(time.Now())
 	if changed {
-		f.arrange(nil)
+		f.arrange(origins, nil)
 	}
 	return again
 }

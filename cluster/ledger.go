@@ -70,6 +70,17 @@ func (l *ledger) put(o snapshot.Object) {
 	}
 }
 
+// putAll enters each of objects unless something newer is known of it.
+func (l *ledger) putAll(objects []snapshot.Object) {
+	var news []snapshot.Object
+	for _, o := range objects {
+		if l.isNews(o) {
+			news = append(news, o)
+		}
+	}
+	l.cluster = l.cluster.With(news...)
+}
+
 func (l *ledger) isNews(o snapshot.Object) bool {
 	kind, ok := snapshot.KindOf(o)
 	if !ok {

@@ -1,11 +1,9 @@
 package cluster
 
 import (
-	"maps"
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -17,32 +15,23 @@ import (
 
 // synthesize makes what a cluster always has and files may lack: a node, the
 // namespaces, and Quayside's IngressClass.
-func (f *Files) synthesize(present map[id]bool) []snapshot.Object {
-	var hasNode, hasClass bool
-	namespaces := map[string]bool{metav1.NamespaceDefault: true}
-	for at := range present {
-		hasNode = hasNode || at.kind == snapshot.Node
-		hasClass = hasClass || at.kind == snapshot.IngressClass
-		if at.key.Namespace != "" {
-			namespaces[at.key.Namespace] = true
-		}
-	}
+func (f *Files) synthesize(s *fileStore) []snapshot.Object {
 	var made []snapshot.Object
-	if !hasNode {
+	if !s.given(snapshot.Node) {
 		made = append(made, machine(f.opts.NodeName))
 	}
-	for _, name := range slices.Sorted(maps.Keys(namespaces)) { // in order, for they get their ages in it
-		if !present[id{snapshot.Namespace, snapshot.Key{Name: name}}] {
+	for _, name := range s.namespaceNames() { // in order, for they get their ages in it
+		if !s.isGiven(id{snapshot.Namespace, snapshot.Key{Name: name}}) {
 			made = append(made, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 				Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}})
 		}
 	}
-	if !present[id{snapshot.IngressClass, snapshot.Key{Name: f.opts.IngressClass}}] {
+	if !s.isGiven(id{snapshot.IngressClass, snapshot.Key{Name: f.opts.IngressClass}}) {
 		class := &networkingv1.IngressClass{
 			ObjectMeta: metav1.ObjectMeta{Name: f.opts.IngressClass},
 			Spec:       networkingv1.IngressClassSpec{Controller: ingressclass.Controller},
 		}
-		if !hasClass {
+		if !s.given(snapshot.IngressClass) {
 			class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
 		}
 		made = append(made, class)
