@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"iter"
+	"maps"
 	"reflect"
 )
 
@@ -11,6 +12,7 @@ type anyStore interface {
 	make() Object
 	holds(Object) bool // its type belongs here
 	put(Key, Object)
+	putAll([]Object) // of several of one key the last
 	remove(Key)
 	get(Key) (Object, bool)
 	objects() iter.Seq[Object]
@@ -55,6 +57,23 @@ func (s *Store[V]) holds(o Object) bool {
 }
 
 func (s *Store[V]) put(k Key, o Object) { *s = s.With(k, any(o).(V)) }
+
+func (s *Store[V]) putAll(objects []Object) {
+	if len(objects) < s.Len()/8 { // the others are more than their paths
+		for _, o := range objects {
+			s.put(KeyOf(o), o)
+		}
+		return
+	}
+	all := make(map[Key]V, s.Len()+len(objects))
+	for k, v := range s.All() {
+		all[k] = v
+	}
+	for _, o := range objects {
+		all[KeyOf(o)] = any(o).(V)
+	}
+	*s = Collect(len(all), maps.All(all))
+}
 
 func (s *Store[V]) remove(k Key) { *s = s.Without(k) }
 

@@ -2,7 +2,9 @@ package snapshot
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +57,10 @@ func (c *Cluster) SlicesOf(service Key) []*discoveryv1.EndpointSlice {
 // With returns a Cluster in which each of objects stands in its newest version.
 func (c *Cluster) With(objects ...Object) *Cluster {
 	n := *c
+	if len(objects) >= manyObjects {
+		n.putAll(objects)
+		return &n
+	}
 	table := n.table()
 	for _, o := range objects {
 		kind, ok := KindOf(o)
@@ -73,6 +79,44 @@ func (c *Cluster) With(objects ...Object) *Cluster {
 		n.generation[kind]++
 	}
 	return &n
+}
+
+// manyObjects is for how many objects a store is made anew rather than changed: each
+// change copies a path, a kilobyte or two.
+const manyObjects = 1000
+
+// putAll puts many objects, of several of one key the last.
+func (c *Cluster) putAll(objects []Object) {
+	var byKind [Faults][]Object
+	for _, o := range objects {
+		kind, ok := KindOf(o)
+		if !ok {
+			panic(fmt.Sprintf("snapshot: no place for a %T", o))
+		}
+		byKind[kind] = append(byKind[kind], o)
+	}
+	table := c.table()
+	for kind, list := range byKind {
+		table[kind].store.putAll(list)
+		c.generation[kind] += uint64(len(list))
+	}
+	if len(byKind[EndpointSlice]) > 0 {
+		c.indexSlices()
+	}
+}
+
+// indexSlices finds of every Service its EndpointSlices.
+func (c *Cluster) indexSlices() {
+	index := make(map[Key][]*discoveryv1.EndpointSlice, c.EndpointSlices.Len())
+	for _, s := range c.EndpointSlices.All() {
+		if service, ok := serviceOf(s); ok {
+			index[service] = append(index[service], s)
+		}
+	}
+	for _, list := range index {
+		slices.SortFunc(list, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	}
+	c.slicesOf = Collect(len(index), maps.All(index))
 }
 
 // Without returns a Cluster that lacks the object of that kind and key.
