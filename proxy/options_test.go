@@ -256,6 +256,9 @@ func askVia(t *testing.T, via http.RoundTripper, addr, host, request string) (st
 	for _, line := range lines[1:] {
 		name, value, _ := strings.Cut(line, ": ")
 		req.Header.Set(name, value)
+		if name == "Host" { // a port
+			req.Host = host + value
+		}
 	}
 	resp, err := via.RoundTrip(req)
 	if err != nil {

@@ -47,12 +47,18 @@ func wideCases() []wideCase {
 		{"hsts", nil, only("tls", "yes", "ssl-redirect", "false"), "/", 200, "", sts},
 		{"hsts", nil, nil, secure, 200, "", sts},
 		{"hsts", only("hsts", "false"), only("tls", "yes"), secure, 200, "", sts},
+		{"hsts", nil, only("tls", "yes"), "/?hsts\nX-Forwarded-Proto: https", 200, sts + "max-age=31536000; includeSubDomains\r\n", sts + "max-age=33"}, // in the backend's place
+		{"hsts", nil, only("tls", "yes", "ssl-redirect", "false"), "/?hsts", 200, sts + "max-age=33", "31536000"},
+		{"hsts", only("hsts", "false"), only("tls", "yes"), "/?hsts\nX-Forwarded-Proto: https", 200, sts + "max-age=33", "31536000"},
 		{"hsts-max-age", only("hsts-max-age", "60"), only("tls", "yes"), secure, 200, sts + "max-age=60; includeSubDomains\r\n", ""},
 		{"hsts-include-subdomains", only("hsts-include-subdomains", "false"), only("tls", "yes"), secure, 200, sts + "max-age=31536000\r\n", ""},
 		{"hsts-preload", only("hsts-preload", "true"), only("tls", "yes"), secure, 200, "; preload\r\n", ""},
 		{"ssl-redirect", only("ssl-redirect", "false"), only("tls", "yes"), "/", 200, "", ""},
 		{"ssl-redirect", only("ssl-redirect", "false"), only("tls", "yes", "ssl-redirect", "true"), "/", 308, "https://", ""},
+		{"ssl-redirect", nil, only("tls", "yes"), "/x?y\nHost: :8080", 308, ".test/x?y\r\n", ""},
 		{"force-ssl-redirect", only("force-ssl-redirect", "true"), nil, "/", 308, "https://", ""},
+		{"force-ssl-redirect", only("force-ssl-redirect", "true", "use-forwarded-headers", "true", "proxy-real-ip-cidr", "127.0.0.1"), nil,
+			"/x\nX-Forwarded-Host: elsewhere.example:80", 308, ".test/x\r\n", "elsewhere"},
 		{"http-redirect-code", only("http-redirect-code", "301"), only("tls", "yes"), "/", 301, "https://", ""},
 		{"no-tls-redirect-locations", nil, only("tls", "yes"), "/.well-known/acme-challenge/x", 200, "", ""},
 		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain, /too/"), only("tls", "yes"), "/too/x", 200, "", ""},
@@ -140,6 +146,9 @@ func TestWideOptions(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Secret", "yes")
 		w.Header().Set("X-Shown", "yes")
+		if r.URL.Query().Has("hsts") {
+			w.Header().Set("Strict-Transport-Security", "max-age=33")
+		}
 		echoing("web").ServeHTTP(w, r)
 	}))
 	defer web.Close()
