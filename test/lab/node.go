@@ -137,6 +137,7 @@ func (n *machine) startProxy() (err error) {
 	}
 	n.proxy, err = n.core.run.start(n.name+"-kube-proxy", &sandbox.Spec{
 		NetNS: n.ns.path,
+		Env:   rareCollections(),
 		Tmpfs: []string{"/run"}, // its own xtables lock
 		Argv:  []string{filepath.Join(n.core.bins.kube, "kube-proxy"), "--config=" + n.proxyConfigFile()},
 	})
