@@ -8,7 +8,7 @@ import (
 // Copy returns what is known of e without its bodies, in memory of its own: it stays
 // when e is reused.
 func (e *Exchange) Copy() *Exchange {
-	c := &Exchange{Request: e.Request, Response: e.Response, Upstream: e.Upstream}
+	c := &Exchange{Request: e.Request, Response: e.Response, Upstream: e.Upstream, Span: e.Span}
 	c.Upstream.Tries = slices.Clone(e.Upstream.Tries)
 	r := &c.Request
 	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Target, &r.Path, &r.Asked.Host, &r.Asked.Target, &r.Upgrade, &r.UpgradeKey} {

@@ -28,6 +28,8 @@ type Exchange struct {
 	Counted uint64
 	// Inspection is what a firewall has begun to look at; nil: nobody looks.
 	Inspection Inspection
+	// Span is what the exchange is called in a trace. A filter sets it.
+	Span Span
 }
 
 // Observer is told of exchanges that have ended.
@@ -158,6 +160,7 @@ const StatusClientGone = 499
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
 	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Counted, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), 0, nil
+	e.Span = Span{}
 	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Upstream = Upstream{Tries: e.Upstream.Tries[:0]}
 	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}

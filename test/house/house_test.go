@@ -49,6 +49,7 @@ func floors() map[string]int {
 		"proxy/exchange":       1,
 		"proxy/accesslog":      1,
 		"proxy/frame":          2,
+		"proxy/otlp":           2,
 		"cluster/manifest":     2,
 		"cluster/lastknown":    2,
 		"controller/assign":    2,
@@ -78,6 +79,7 @@ func floors() map[string]int {
 		"proxy/stapler":        3,
 		"proxy/waf":            3,
 		"proxy/linewriter":     3,
+		"proxy/exporter":       3,
 		"proxy/spool":          3,
 		"proxy/dispatch":       3,
 		"proxy/serve":          3,
@@ -101,6 +103,7 @@ func sideways() map[string]string {
 		"proxy/upstream -> proxy/streams":          "a part of upstream that nobody else imports",
 		"proxy/names -> proxy/refresh":             "the loop that asks again",
 		"proxy/stapler -> proxy/refresh":           "the loop that asks again",
+		"proxy/exporter -> proxy/refresh":          "its signals",
 		"proxy/route -> proxy/balance":             "a backend names its port in balance's words",
 		"proxy/route -> proxy/filter":              "options are parsed into the filters' settings",
 		"proxy/accesslog -> proxy/exchange":        "a line tells of an exchange",
@@ -133,7 +136,7 @@ func keepers() map[string][]string {
 		"github.com/spf13/cobra":              {"command"},
 		"sigs.k8s.io/controller-runtime":      {},
 		"k8s.io/kubernetes":                   {},
-		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/waf", "proxy/linewriter", "proxy/spool", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
+		"github.com/prometheus/client_golang": {"command/admin", "cluster", "speaker/l2", "speaker/bfd", "speaker/bgp", "speaker/members", "proxy/upstream", "proxy/asker", "proxy/waf", "proxy/linewriter", "proxy/exporter", "proxy/spool", "proxy/dispatch", "proxy/serve", "proxy/h2", "controller", "speaker", "proxy", "command"},
 	}
 }
 
