@@ -23,6 +23,7 @@ import (
 	"quayside.io/proxy/accesslog"
 	"quayside.io/proxy/asker"
 	"quayside.io/proxy/dispatch"
+	"quayside.io/proxy/exporter"
 	"quayside.io/proxy/h2"
 	"quayside.io/proxy/linewriter"
 	"quayside.io/proxy/route"
@@ -75,7 +76,7 @@ type Options struct {
 	Refuse []netip.Addr
 	// DialDNS connects to a DNS server; nil: as the system does.
 	DialDNS func(ctx context.Context, network, address string) (net.Conn, error)
-	// FirstPause is that of the stapler, for tests; 0: its own.
+	// FirstPause is that of the stapler and of the exporter, for tests; 0: their own.
 	FirstPause time.Duration
 	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
 	AllowLoopback bool
@@ -118,6 +119,7 @@ type Proxy struct {
 	options   Options
 	asker     *asker.Asker
 	stapler   *stapler.Stapler
+	exporter  *exporter.Exporter
 	dispatch  *dispatch.Dispatcher
 	server    *serve.Server
 	http2     *h2.Server
@@ -157,7 +159,8 @@ func New(o Options) (*Proxy, error) {
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
-	dispatching := dispatch.Options{Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles()}
+	p.exporter = exporter.New(exporter.Options{Dial: p.dialCollector, Node: o.NodeName, FirstPause: o.FirstPause, Log: o.Log})
+	dispatching := dispatch.Options{Spans: p.exporter, Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles()}
 	if o.Routes.ModSecurity {
 		p.firewall = waf.New(waf.Options{Log: o.Log})
 		dispatching.Inspector = p.firewall.Inspector
@@ -176,7 +179,7 @@ func New(o Options) (*Proxy, error) {
 	p.metrics = newMetrics(p)
 	if o.Registerer != nil {
 		collectors := []prometheus.Collector{
-			p.server.Collector(), p.http2.Collector(), p.dispatch.Collector(), engine.Collector(), p.asker.Collector(), p.metrics,
+			p.server.Collector(), p.http2.Collector(), p.dispatch.Collector(), engine.Collector(), p.asker.Collector(), p.exporter.Collector(), p.metrics,
 		}
 		if p.lines != nil {
 			collectors = append(collectors, p.lines.Collector())
@@ -253,6 +256,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	g.Go(func() error { return p.engine.Run(following) })
 	g.Go(func() error { return p.asker.Run(following) })
 	g.Go(func() error { return p.stapler.Run(following) })
+	g.Go(func() error { return p.exporter.Run(following) })
 	g.Go(func() error { return p.endpoints.outside.names.Run(following) })
 	if p.lines != nil {
 		g.Go(func() error { return p.lines.Run(following) })
@@ -345,6 +349,7 @@ func (p *Proxy) publish(ctx context.Context, t, old *route.Table) {
 		forwards[i] = b
 	}
 	p.keep(t.Connections)
+	p.export(t.Collector)
 	retain := p.prepareRules(ctx, t, old == nil)
 	p.dispatch.SetTable(t, forwards)
 	retain()

@@ -73,23 +73,23 @@ func placeOf(p *plan) accesslog.Place {
 	}
 }
 
-// tunnelLine is the line of an upgraded connection, which is written when that has
-// ended. The exchange is long reused by then.
+// tunnelLine is the line of an upgraded connection, and its span, which are written when
+// that has ended. The exchange is long reused by then.
 type tunnelLine struct {
 	plan *plan
-	log  *logging
+	log  *logging // nil: there is no line
 	ex   *exchange.Exchange
 	sent atomic.Int64
 }
 
-// write ends the tunnel for the log.
+// write ends the tunnel for the log and the trace.
 func (t *tunnelLine) write() {
 	if t == nil {
 		return
 	}
 	now := time.Now()
 	t.ex.Response.Sent = t.sent.Load()
-	t.log.log(t.plan, t.ex, now, now.Sub(t.ex.Request.Received), false)
+	t.plan.tell(t.log, t.ex, now, now.Sub(t.ex.Request.Received), false)
 }
 
 // through returns the client's connection, counted.

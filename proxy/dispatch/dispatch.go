@@ -18,6 +18,7 @@ import (
 	"quayside.io/proxy/accesslog"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
+	"quayside.io/proxy/otlp"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/seclang"
 )
@@ -48,6 +49,8 @@ type Options struct {
 	Inspector func(seclang.RuleSet) filter.Inspector
 	// AccessLog is what is logged of requests.
 	AccessLog AccessLog
+	// Spans takes what routes record. Nil: nobody is told.
+	Spans Spans
 	// Files keep of request bodies what is too long for memory.
 	Files Files
 	// Access is told of every request that has ended. It must not wait, nor keep
@@ -68,19 +71,21 @@ type Record struct {
 
 // Dispatcher is the exchange.Handler of all front ends.
 type Dispatcher struct {
-	log       *slog.Logger
-	access    func(Record)
-	accessLog AccessLog
-	logging   atomic.Pointer[logging] // nil: nothing is
-	records   sync.Pool               // *accesslog.Record
-	forwarded *filter.Forwarded
-	routing   atomic.Pointer[routing]
-	metrics   *metrics
-	unrouted  *plan
-	tools     filter.Tools
-	terse     bool
-	files     Files
-	gathering atomic.Int64 // bytes of bodies in memory, see gather
+	log         *slog.Logger
+	access      func(Record)
+	accessLog   AccessLog
+	logging     atomic.Pointer[logging] // nil: nothing is
+	records     sync.Pool               // *accesslog.Record
+	spans       Spans
+	spanRecords sync.Pool // *otlp.Record
+	forwarded   *filter.Forwarded
+	routing     atomic.Pointer[routing]
+	metrics     *metrics
+	unrouted    *plan
+	tools       filter.Tools
+	terse       bool
+	files       Files
+	gathering   atomic.Int64 // bytes of bodies in memory, see gather
 
 	httpPort, httpsPort []byte // as text, for the usual case
 	redirectPort        string // that of Options, as text
@@ -92,14 +97,16 @@ func New(o Options) *Dispatcher {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Dispatcher{
-		log:       o.Log,
-		access:    o.Access,
-		accessLog: o.AccessLog,
-		records:   sync.Pool{New: func() any { return new(accesslog.Record) }},
-		terse:     o.TerseErrors,
-		files:     o.Files,
-		httpPort:  []byte("80"),
-		httpsPort: []byte("443"),
+		log:         o.Log,
+		access:      o.Access,
+		accessLog:   o.AccessLog,
+		records:     sync.Pool{New: func() any { return new(accesslog.Record) }},
+		spans:       o.Spans,
+		spanRecords: sync.Pool{New: func() any { return new(otlp.Record) }},
+		terse:       o.TerseErrors,
+		files:       o.Files,
+		httpPort:    []byte("80"),
+		httpsPort:   []byte("443"),
 
 		redirectPort: strconv.Itoa(cmp.Or(o.RedirectPort, 443)),
 		forwarded:    filter.NewForwarded(o.TrustedProxies),

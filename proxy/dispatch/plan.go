@@ -160,8 +160,8 @@ func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
 	}
 	release(ex)
 	p.filters.Finished(ex)
-	if l := p.logging(); l != nil && ex.Response.Upgraded == nil { // a tunnel's line is written at its end
-		l.log(p, ex, now, took, broken)
+	if ex.Response.Upgraded == nil { // of a tunnel is told at its end
+		p.tell(p.logging(), ex, now, took, broken)
 	}
 	if access := p.dispatcher.access; access != nil {
 		access(Record{Exchange: ex, Route: p.route, Took: took, Broken: broken})

@@ -8,8 +8,8 @@ import (
 	"quayside.io/proxy/filter"
 )
 
-// held keeps what the filters took for an exchange that became a tunnel, and its line
-// of the log, until the tunnel has ended, or turned out never to begin: it stands in
+// held keeps what the filters took for an exchange that became a tunnel, and what is
+// told of it, until the tunnel has ended, or turned out never to begin: it stands in
 // for the response's body, which is closed then. The exchange itself is long reused.
 type held struct {
 	io.Closer
@@ -23,13 +23,14 @@ type held struct {
 func (p *plan) hold(ex *exchange.Exchange) {
 	r := &ex.Response
 	log := p.logging()
-	if r.Upgraded == nil || log == nil && (ex.Passed == 0 || !p.filters.Frees()) {
+	told := log != nil || p.records(ex)
+	if r.Upgraded == nil || !told && (ex.Passed == 0 || !p.filters.Frees()) {
 		return
 	}
 	h := &held{Closer: r.Body, filters: p.filters}
 	h.last.Request.Client, h.last.Passed, h.last.Counted = ex.Request.Client, ex.Passed, ex.Counted
 	ex.Passed, ex.Counted = 0, 0
-	if log != nil {
+	if told {
 		h.line = &tunnelLine{plan: p, log: log, ex: ex.Copy()}
 	}
 	open := r.Upgraded

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 
@@ -9,8 +10,9 @@ import (
 
 // Trace gives requests that come without the trace context of W3C one: the field
 // traceparent (https://www.w3.org/TR/trace-context/), so that what backends and the log
-// say of a request has one name. The proxy has no spans of its own, so the context that
-// it passes on is the one that it was given.
+// say of a request has one name. Where exchanges are recorded, backends are told that
+// ours is what theirs is part of; where not, the context that is passed on is the one
+// that came.
 type Trace struct {
 	// Trust continues the traces of clients. Otherwise each request begins a new one.
 	Trust bool
@@ -19,6 +21,10 @@ type Trace struct {
 	// Share of the other traces are sampled, from 0 to 1: which ones follows from their
 	// ids, so that all proxies agree.
 	Share float64
+	// Record makes a span of each exchange whose trace is sampled.
+	Record bool
+	// Name is that of the spans; nil: the path of the rule.
+	Name *Template
 }
 
 const (
@@ -34,41 +40,76 @@ const (
 	contextSize = flagsAt + 2
 )
 
+// The flags that mean something here: level 2 of the specification, section 2.2.3.
+const (
+	sampledFlag = 1
+	randomFlag  = 2
+)
+
 func (t *Trace) request(ex *exchange.Exchange) bool {
 	r := &ex.Request
 	came := contextOf(&r.Header)
 	if !t.Trust {
 		came = nil
 	}
-	if came != nil && t.Parent {
-		return true
-	}
-	var text [contextSize]byte
-	b := append(text[:0], "00-"...)
+	var span exchange.Span
 	if came != nil {
-		b = append(b, came[traceAt:traceAt+32]...)
+		span = spanOf(came)
 	} else {
-		b = appendID(b, r.Random)
+		binary.BigEndian.PutUint64(span.Trace[:8], r.Random[0])
+		binary.BigEndian.PutUint64(span.Trace[8:], r.Random[1])
 		r.Header.Del(tracestate) // without its traceparent it says nothing
 	}
-	sampled := t.samples(b[traceAt:])
-	// Who changes the flags is a parent of its own. No parent is zero.
-	b = appendHex64(append(b, '-'), r.Random[0]^r.Random[1]>>1|1)
-	if b = append(b, "-00"...); sampled {
-		b[len(b)-1] = '1'
+	sampled := span.Flags&sampledFlag != 0
+	if came == nil || !t.Parent {
+		sampled = t.samples(span.Trace)
 	}
+	record := t.Record && sampled
+	if came != nil && t.Parent && !record {
+		return true // who changes nothing is nobody's parent
+	}
+	span.Flags &= randomFlag
+	if sampled {
+		span.Flags |= sampledFlag
+	}
+	binary.BigEndian.PutUint64(span.ID[:], r.Random[0]^r.Random[1]>>1|1) // none is zero
+	if record {
+		ex.Span = span
+	}
+	var text [contextSize]byte
 	r.Header.Del(traceparent)
-	r.Header.AddParts(traceparent, b)
+	r.Header.AddParts(traceparent, appendContext(text[:0], &span))
 	return true
 }
 
-// samples reports whether a trace is among the Share.
-func (t *Trace) samples(id []byte) bool {
-	var first [8]byte
-	if _, err := hex.Decode(first[:], id[:16]); err != nil {
-		return false
+// spanOf reads a context, which is one. What it calls its own is our parent.
+func spanOf(context []byte) (s exchange.Span) {
+	var flags [1]byte
+	hex.Decode(s.Trace[:], context[traceAt:parentAt-1])
+	hex.Decode(s.Parent[:], context[parentAt:flagsAt-1])
+	hex.Decode(flags[:], context[flagsAt:contextSize])
+	s.Flags = flags[0]
+	return s
+}
+
+// appendContext appends the traceparent that names s.
+func appendContext(dst []byte, s *exchange.Span) []byte {
+	dst = hex.AppendEncode(append(dst, "00-"...), s.Trace[:])
+	dst = hex.AppendEncode(append(dst, '-'), s.ID[:])
+	return hex.AppendEncode(append(dst, '-'), []byte{s.Flags})
+}
+
+// AppendName appends the name of an exchange's span.
+func (t *Trace) AppendName(dst []byte, ex *exchange.Exchange, at *Place) []byte {
+	if t.Name != nil {
+		return t.Name.appendField(dst, ex, at)
 	}
-	return float64(binary.BigEndian.Uint64(first[:])>>11)/(1<<53) < t.Share
+	return append(dst, cmp.Or(at.Path, "/")...) // the location, as the module of nginx has it
+}
+
+// samples reports whether a trace is among the Share.
+func (t *Trace) samples(id [16]byte) bool {
+	return float64(binary.BigEndian.Uint64(id[:8])>>11)/(1<<53) < t.Share
 }
 
 // contextOf returns the traceparent, or nil: there is none, or it is not one.

@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"cmp"
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -48,6 +50,73 @@ func TestTrace(t *testing.T) {
 		r := traced(c.trace, [2]uint64{4, 2}, c.came...)
 		if got, state := string(r.Header.Get("traceparent")), string(r.Header.Get("tracestate")); got != c.is || state != c.state {
 			t.Errorf("%s: %q with state %q, want %q with %q", c.name, got, state, c.is, c.state)
+		}
+	}
+}
+
+// Where exchanges are recorded, who is sampled gets a span, which is the parent that the
+// upstream is told; nobody else does.
+func TestTraceRecords(t *testing.T) {
+	const trace, parent, ours = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "0000000000000005"
+	for _, c := range []struct {
+		name   string
+		trace  Trace
+		came   string
+		is     string
+		parent string // empty: there is no span, or it has none
+		none   bool
+	}{
+		{"none", Trace{Trust: true, Parent: true, Share: 1}, "", "00-00000000000000040000000000000002-" + ours + "-01", "", false},
+		{"a client's", Trace{Trust: true, Parent: true}, sampledTrace, "00-" + trace + "-" + ours + "-01", parent, false},
+		{"a client's, of a later version, and random", Trace{Trust: true, Parent: true}, "01-" + trace + "-" + parent + "-ff-more", "00-" + trace + "-" + ours + "-03", parent, false},
+		{"a client's, not sampled", Trace{Trust: true, Parent: true, Share: 1}, unsampledTrace, unsampledTrace, "", true},
+		{"sampled by us", Trace{Trust: true, Share: 1}, unsampledTrace, "00-" + trace + "-" + ours + "-01", parent, false},
+		{"not sampled by us", Trace{Trust: true}, sampledTrace, "00-" + trace + "-" + ours + "-00", "", true},
+		{"of nobody who is trusted", Trace{Parent: true, Share: 1}, sampledTrace, "00-00000000000000040000000000000002-" + ours + "-01", "", false},
+	} {
+		c.trace.Record = true
+		var ex exchange.Exchange
+		ex.Request.Random = [2]uint64{4, 2}
+		if c.came != "" {
+			ex.Request.Header.Add("traceparent", c.came)
+		}
+		c.trace.request(&ex)
+		if got := string(ex.Request.Header.Get("traceparent")); got != c.is {
+			t.Errorf("%s: %q, want %q", c.name, got, c.is)
+		}
+		s := ex.Span
+		if s.Recorded() == c.none {
+			t.Errorf("%s: a span: %v", c.name, s.Recorded())
+		}
+		if c.none {
+			continue
+		}
+		if got := hex.EncodeToString(s.Trace[:]) + "-" + hex.EncodeToString(s.ID[:]); got != c.is[traceAt:flagsAt-1] {
+			t.Errorf("%s: the span is %s, and the upstream is told %s", c.name, got, c.is)
+		}
+		if got := hex.EncodeToString(s.Parent[:]); got != cmp.Or(c.parent, "0000000000000000") {
+			t.Errorf("%s: its parent is %s, want %q", c.name, got, c.parent)
+		}
+	}
+}
+
+// The name of a span is the place of the rule, or what the option makes of it.
+func TestSpanNames(t *testing.T) {
+	ex := exchange.Exchange{Request: exchange.Request{Method: []byte("GET"), Path: []byte("/a b")}}
+	name, err := ParseTemplate("HTTP $request_method $service_name $uri")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]struct {
+		trace Trace
+		at    Place
+	}{
+		"/cart":           {Trace{}, Place{Path: "/cart"}},
+		"/":               {Trace{}, Place{}},
+		"HTTP GET s /a b": {Trace{Name: name}, Place{Service: "s", Path: "/cart"}},
+	} {
+		if got := string(c.trace.AppendName(nil, &ex, &c.at)); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
@@ -102,7 +171,7 @@ func TestTracesThatAreMade(t *testing.T) {
 
 func TestTraceDoesNotAllocate(t *testing.T) {
 	var ex exchange.Exchange
-	trace := Trace{Share: 1}
+	trace := Trace{Share: 1, Record: true}
 	run := func() {
 		ex.Reset()
 		ex.Request.Random = [2]uint64{1, 2}

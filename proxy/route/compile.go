@@ -81,7 +81,7 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	wide := compileWide(c, opts, prev.state.wide)
 	if wide != prev.state.wide || !opts.sameSharing(prev.state.options) || !opts.Classes.Equal(prev.state.options.Classes) || prev.state.seen.IngressClasses != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
 		// Start afresh. Only the parsed certificates are worth keeping.
-		t = Table{Version: prev.Version, Front: wide.front, TLS: wide.tlsPolicy(), Connections: wide.connections(), state: state{wide: wide, defaultPair: prev.state.defaultPair}}
+		t = Table{Version: prev.Version, Front: wide.front, TLS: wide.tlsPolicy(), Connections: wide.connections(), Collector: wide.collector(), state: state{wide: wide, defaultPair: prev.state.defaultPair}}
 		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
 	}
 	w.t = &t

@@ -283,8 +283,9 @@ func observers() []option {
 			doc: "write a line per request", differ: "where the proxy keeps a log, see --access-log"},
 		{key: "enable-rewrite-log", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp, doc: "log of nginx's rewrite engine"},
 		{key: "enable-opentelemetry", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseTrace(func(o *traceOptions) *bool { return &o.on }),
-			doc: "trace requests", differ: "requests without a traceparent of W3C get one, with the flag that otel-sampler says; the proxy has no spans of its own, so a trace that begins here begins with a backend's"},
-		{key: "opentelemetry-operation-name", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "name of the span"},
+			doc: "trace requests", differ: "by W3C Trace Context and OTLP over gRPC only; without otlp-collector-host requests get a traceparent and no spans are made; attributes are those of the present semantic conventions for HTTP, without the query, and the names of namespace, Ingress and Service"},
+		{key: "opentelemetry-operation-name", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseSpanName,
+			doc: "name of the span, by default the path of the rule", differ: "variables are allowed, simple ones only"},
 		{key: "opentelemetry-trust-incoming-span", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseTrace(func(o *traceOptions) *bool { return &o.trust }),
 			doc: "continue the client's trace", differ: "false replaces its traceparent and tracestate, with enable-opentelemetry"},
 	}

@@ -11,7 +11,9 @@ import (
 type traceOptions struct {
 	on, trust, parent bool
 	sampler           string
-	ratio             float64 // of samplerRatio
+	ratio             float64          // of samplerRatio
+	name              *filter.Template // opentelemetry-operation-name; nil: the usual
+	record            bool             // there is a collector
 }
 
 // The values of otel-sampler.
@@ -53,6 +55,15 @@ func parseSamplerRatio(s *settings, value string) error {
 	return nil
 }
 
+// parseSpanName reads a name that may have variables.
+func parseSpanName(s *settings, value string) (err error) {
+	s.trace.name, err = filter.ParseTemplate(value)
+	if err != nil {
+		s.trace.name = nil
+	}
+	return err
+}
+
 // finishTrace makes a filter of what the keys say together.
 func (s *settings) finishTrace(refs) *finding {
 	s.filters.Trace = nil
@@ -60,7 +71,7 @@ func (s *settings) finishTrace(refs) *finding {
 	if !o.on {
 		return nil
 	}
-	t := &filter.Trace{Trust: o.trust, Parent: o.parent}
+	t := &filter.Trace{Trust: o.trust, Parent: o.parent, Record: o.record, Name: o.name}
 	switch o.sampler {
 	case samplerOn:
 		t.Share = 1

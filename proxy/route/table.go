@@ -132,6 +132,8 @@ type Table struct {
 	TLS *TLSPolicy
 	// Connections are how they are kept; nil: as the defaults say.
 	Connections *Connections
+	// Collector is where spans go; nil: nowhere.
+	Collector *Collector
 	// NextWake is when a certificate expires and Compile has news although no
 	// object changed. It is zero if none does.
 	NextWake time.Time

@@ -29,6 +29,7 @@ type wide struct {
 	log      logOptions
 	policy   TLSPolicy
 	kept     Connections
+	spans    Collector
 	problems []snapshot.Problem
 
 	proxyProtocol proxyOptions
@@ -105,7 +106,7 @@ func compileWide(c *snapshot.Cluster, opts Options, before *wide) *wide {
 	if before != nil && before.key == key && before.there == there && before.unread == unread && before.own.firewall.allowed == opts.ModSecurity && maps.Equal(before.data, data) && before.current(c) {
 		return before
 	}
-	w := &wide{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}}
+	w := &wide{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}, spans: collectorDefaults()}
 	w.own.firewall.allowed, w.nginx.firewall.allowed = opts.ModSecurity, opts.ModSecurity
 	switch {
 	case key == (snapshot.Key{}) || there:
@@ -190,6 +191,7 @@ func (w *wide) problem(f finding) {
 // finish makes settings of what several keys say together.
 func (w *wide) finish() {
 	w.finishFirewall()
+	w.finishCollector()
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		s.tls.header = s.tls.hsts.value()
 		s.filters.Compress = s.compress.filter()

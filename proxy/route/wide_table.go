@@ -13,7 +13,7 @@ import (
 // wideTable returns every key of the ConfigMap of ingress-nginx that this product
 // knows, ordered. It is the one place where such an option is defined.
 func wideTable() []wideOption {
-	table := slices.Concat(wideGuards(), wideFirewalls(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideCompression(), wideAnnotations(), wideProcess())
+	table := slices.Concat(wideGuards(), wideFirewalls(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideCompression(), wideAnnotations(), wideTraces(), wideProcess())
 	slices.SortFunc(table, func(a, b wideOption) int { return strings.Compare(a.key, b.key) })
 	return table
 }
@@ -209,6 +209,23 @@ func wideAnnotations() []wideOption {
 	}
 }
 
+func wideTraces() []wideOption {
+	return []wideOption{
+		{key: "enable-opentelemetry", unset: "false", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.on })), doc: "trace requests", differ: "as the annotation"},
+		{key: "opentelemetry-trust-incoming-span", unset: "true", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.trust })), doc: "continue clients' traces"},
+		{key: "otel-sampler", unset: samplerOn, effect: applied, parse: forEach(parseSampler), doc: "which traces that begin here are sampled: AlwaysOn, AlwaysOff or TraceIdRatioBased"},
+		{key: "otel-sampler-ratio", unset: "0.01", effect: applied, parse: forEach(parseSamplerRatio), doc: "share that TraceIdRatioBased samples"},
+		{key: "otel-sampler-parent-based", unset: "true", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.parent })), doc: "leave it to the client that began a trace whether it is sampled"},
+		{key: "opentelemetry-operation-name", effect: applied, parse: forEach(parseSpanName), doc: "name of the spans, by default the path of the rule", differ: "simple variables only"},
+		{key: "otlp-collector-host", effect: applied, parse: parseCollectorHost, doc: "where spans are sent, by OTLP over gRPC without TLS", differ: "names of Services lead to their endpoints"},
+		{key: "otlp-collector-port", unset: "4317", effect: applied, parse: parseCollectorPort, doc: "its port"},
+		{key: "otel-service-name", unset: "nginx", effect: applied, parse: parseSpanService, doc: "service.name of the spans", differ: "quayside by default"},
+		{key: "otel-max-queuesize", unset: "2048", effect: applied, parse: parseSpanCount(func(c *Collector) *int { return &c.Queue }), doc: "how many spans may wait; more are dropped", differ: "100000 at most, and 32 MiB"},
+		{key: "otel-schedule-delay-millis", unset: "5000", effect: applied, parse: parseSpanDelay, doc: "how long a span waits for others, in milliseconds"},
+		{key: "otel-max-export-batch-size", unset: "512", effect: applied, parse: parseSpanCount(func(c *Collector) *int { return &c.Batch }), doc: "how many spans travel together", differ: "1 MiB at most, and some 25 KiB more"},
+	}
+}
+
 func wideProcess() []wideOption {
 	const log = "the log of connections, which is not kept here"
 	rows := []wideOption{
@@ -224,18 +241,11 @@ func wideProcess() []wideOption {
 		{key: "enable-access-log-for-default-backend", unset: "false", effect: noOp, doc: "log the requests that no rule is for; they always are"},
 		{key: "access-log-path", unset: "/var/log/nginx/access.log", effect: ignored, doc: "the file of the log, which is the standard output here"},
 		{key: "http-access-log-path", unset: "/var/log/nginx/access.log", effect: ignored, doc: "the file of the log, which is the standard output here"},
-		{key: "enable-opentelemetry", unset: "false", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.on })), doc: "trace requests", differ: "as the annotation"},
-		{key: "opentelemetry-trust-incoming-span", unset: "true", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.trust })), doc: "continue clients' traces"},
-		{key: "otel-sampler", unset: samplerOn, effect: applied, parse: forEach(parseSampler), doc: "which traces that begin here are sampled: AlwaysOn, AlwaysOff or TraceIdRatioBased"},
-		{key: "otel-sampler-ratio", unset: "0.01", effect: applied, parse: forEach(parseSamplerRatio), doc: "share that TraceIdRatioBased samples"},
-		{key: "otel-sampler-parent-based", unset: "true", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.parent })), doc: "leave it to the client that began a trace whether it is sampled"},
-		{key: "otlp-collector-host", effect: ignored, doc: "where traces are sent"},
 	}
 	for _, key := range []string{
 		"access-log-params", "aio-write", "debug-connections", "enable-aio-write", "enable-multi-accept", "error-log-level", "error-log-path",
 		"lua-shared-dicts", "map-hash-bucket-size", "max-worker-connections", "max-worker-open-files", "nginx-status-ipv4-whitelist",
-		"nginx-status-ipv6-whitelist", "opentelemetry-config", "otel-max-queuesize",
-		"otel-schedule-delay-millis", "otel-service-name", "otlp-collector-port", "plugins", "proxy-headers-hash-bucket-size", "proxy-headers-hash-max-size",
+		"nginx-status-ipv6-whitelist", "opentelemetry-config", "plugins", "proxy-headers-hash-bucket-size", "proxy-headers-hash-max-size",
 		"server-name-hash-bucket-size", "server-name-hash-max-size", "stream-access-log-path", "variables-hash-bucket-size", "variables-hash-max-size",
 		"worker-cpu-affinity", "worker-processes", "worker-serial-reloads", "worker-shutdown-timeout",
 	} {
