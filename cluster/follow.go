@@ -32,22 +32,18 @@ func (f *Files) follow(ctx context.Context) error {
 	defer watcher.Close()
 	look := time.NewTimer(0) // at once: something may have changed since NewFiles
 	defer look.Stop()
-	var first time.Time // event since the last look
+	since := newUnrest()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-watcher.Events:
-			now := time.Now()
-			if first.IsZero() {
-				first = now
-			}
-			look.Reset(min(quiet, max(0, first.Add(patience).Sub(now))))
+		case e := <-watcher.Events:
+			look.Reset(since.wait(e, time.Now()))
 		case err := <-watcher.Errors:
 			f.log.Warn("watching the manifests", "error", err)
 			look.Reset(0) // events may be lost
 		case <-look.C:
-			first = time.Time{}
+			since = newUnrest()
 			watched := watchAll(watcher, f.cache.paths)
 			switch again := f.reload(); {
 			case again:
@@ -57,6 +53,39 @@ func (f *Files) follow(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// unrest is what has happened around the files since they were last looked at.
+type unrest struct {
+	first time.Time       // event
+	busy  map[string]bool // whatever may still be written
+	left  string          // the name that a file has just been renamed from
+}
+
+func newUnrest() *unrest { return &unrest{busy: map[string]bool{}} }
+
+// wait returns how long to wait for more after an event. A file that takes the name of
+// a manifest was written under another one, and is whole: where nothing else is being
+// written nothing is waited for.
+func (u *unrest) wait(e fsnotify.Event, now time.Time) time.Duration {
+	if u.first.IsZero() {
+		u.first = now
+	}
+	left := u.left
+	u.left = ""
+	u.busy[e.Name] = true
+	switch {
+	case e.Has(fsnotify.Rename):
+		u.left = e.Name
+	case e.Has(fsnotify.Create) && left != "" && isManifest(filepath.Base(e.Name)) && !isManifest(filepath.Base(left)):
+		// The kernel tells both names of one renaming one after the other.
+		delete(u.busy, left)
+		delete(u.busy, e.Name)
+	}
+	if len(u.busy) == 0 {
+		return 0
+	}
+	return min(quiet, max(0, u.first.Add(patience).Sub(now)))
 }
 
 func (f *Files) pollFiles(ctx context.Context) error {
