@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +25,20 @@ const (
 	countsEvery = 10 * time.Second
 )
 
+// The report of a large cluster is long work: it is made anew where what it says may
+// have changed, or certificates aged, and takes at most one part of restsFor of a processor.
+const (
+	agesAfter = time.Minute
+	restsFor  = 20
+)
+
 // screen shows what is going on.
 type screen struct {
 	out    io.Writer
 	header func() string
-	report func() *explain.Report
+	scene  func() explain.Scene
+	last   explain.Scene // that text is of
+	text   string
 }
 
 func (s *screen) run(ctx context.Context) error {
@@ -36,27 +46,39 @@ func (s *screen) run(ctx context.Context) error {
 	if isTerminal(s.out) {
 		draw = s.redraw()
 	}
-	tick := time.NewTicker(redrawEvery)
-	defer tick.Stop()
 	// The components need a few milliseconds to agree; the first look waits for them.
-	first := time.After(100 * time.Millisecond)
+	next := time.NewTimer(100 * time.Millisecond)
+	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-first:
-		case <-tick.C:
+		case <-next.C:
 		}
+		begin := time.Now()
 		if err := draw(); err != nil {
 			return err
 		}
+		next.Reset(max(redrawEvery, restsFor*time.Since(begin)))
 	}
 }
 
 func (s *screen) body() (string, error) {
+	scene := s.scene()
+	if s.text != "" && sameScene(scene, s.last) {
+		return s.text, nil
+	}
 	var b bytes.Buffer
-	err := s.report().WriteText(&b)
-	return b.String(), err
+	if err := explain.Status(scene).WriteText(&b); err != nil {
+		return "", err
+	}
+	s.last, s.text = scene, b.String()
+	return s.text, nil
+}
+
+// sameScene reports whether two scenes look alike.
+func sameScene(a, b explain.Scene) bool {
+	return a.Cluster == b.Cluster && a.Routes == b.Routes && slices.Equal(a.Problems, b.Problems) && a.Now.Sub(b.Now) < agesAfter
 }
 
 // redraw returns a function that repaints a terminal where anything changed.

@@ -56,10 +56,10 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		}
 		return all
 	}
-	report := func() *explain.Report {
-		return explain.Status(explain.Scene{Cluster: files.Snapshot(), Problems: problems(), Routes: front.Table(), Now: time.Now()})
+	scene := func() explain.Scene {
+		return explain.Scene{Cluster: files.Snapshot(), Problems: problems(), Routes: front.Table(), Now: time.Now()}
 	}
-	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, report: report}
+	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, scene: scene}
 	tasks = append(tasks, running(s.run))
 	if f.demo {
 		d := demo.New(files, f.loopback, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
@@ -76,7 +76,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		return struct {
 			*explain.Report
 			Proxy any `json:"proxy"`
-		}{report(), front.State()}
+		}{explain.Status(scene()), front.State()}
 	}
 	return p.run(ctx, front, state, tasks...)
 }

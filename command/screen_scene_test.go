@@ -1,0 +1,45 @@
+package command
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/command/explain"
+)
+
+// The report is made anew only where it may say something else.
+func TestTheScreenIsMadeAnewForNewsOnly(t *testing.T) {
+	c := snapshot.Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
+	scene := explain.Scene{Cluster: c, Now: time.Unix(1000, 0)}
+	s := &screen{out: &bytes.Buffer{}, header: func() string { return "" }, scene: func() explain.Scene { return scene }}
+	made := func() bool {
+		t.Helper()
+		s.text += "(as it was)"
+		text, err := s.body()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !strings.HasSuffix(text, "(as it was)")
+	}
+	if text, err := s.body(); err != nil || !strings.Contains(text, "one") {
+		t.Fatalf("%q, error %v", text, err)
+	}
+	if made() {
+		t.Error("made anew for nothing")
+	}
+	if scene.Now = scene.Now.Add(agesAfter); !made() {
+		t.Error("certificates never age")
+	}
+	if scene.Problems = []snapshot.Problem{{Reason: "Wrong"}}; !made() {
+		t.Error("a problem is not shown")
+	}
+	if scene.Cluster = c.With(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "two"}}); !made() {
+		t.Error("an object is not shown")
+	}
+}
