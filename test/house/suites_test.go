@@ -128,7 +128,7 @@ func nginxSettings() []suite {
 		{name: "settings/ssl_passthrough", tests: here("proxy TestSSLPassthrough")},
 		{name: "settings/ssl_session", tests: here("proxy TestSessionsAreResumedByOtherReplicas")},
 		{name: "settings/modsecurity", tests: here("proxy TestFirewallForAll")},
-		{name: "settings/namespace_selector", tests: here("proxy TestNamespacesBySelector", "proxy/route TestNamespacesBySelector", "test/chart TestControllerAndProxyWatchTheSame")},
+		{name: "settings/namespace_selector", tests: here("proxy TestNamespacesBySelector", "proxy/route TestNamespacesBySelector", "controller TestNamespacesBySelector", "test/chart TestControllerAndProxyWatchTheSame")},
 		{name: "settings/opentelemetry", tests: here("proxy TestSpans", wide("enable-opentelemetry"))},
 		{name: "settings/disable_sync_events", differs: "events are told on edges only"},
 		{name: "settings/main_snippet, server_snippet, stream_snippet", tests: here("proxy/route TestWideIsTold"), differs: "raw nginx configuration is never executed"},
