@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -332,6 +333,12 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 }
 
 func (p *Proxy) publish(ctx context.Context, t, old *route.Table) {
+	if old != nil && slices.Equal(t.Backends, old.Backends) {
+		// Nobody comes and nobody goes. Who has many backends does not look at each of
+		// them because a path has changed.
+		p.install(ctx, t, p.forwards, false)
+		return
+	}
 	forwards := make([]dispatch.Forwarder, len(t.Backends))
 	live := make(map[route.Backend]bool, len(t.Backends))
 	for i, of := range t.Backends {
@@ -348,15 +355,20 @@ func (p *Proxy) publish(ctx context.Context, t, old *route.Table) {
 		p.endpoints.add(b, p.options.Source.Snapshot())
 		forwards[i] = b
 	}
-	p.keep(t.Connections)
-	p.export(t.Collector)
-	retain := p.prepareRules(ctx, t, old == nil)
-	p.dispatch.SetTable(t, forwards)
-	retain()
+	p.install(ctx, t, forwards, old == nil)
 	p.forwards = forwards
 	p.endpoints.retain(live)
 	p.engine.Retain(func(of route.Backend) bool { return live[of] })
 	maps.DeleteFunc(p.secured, func(b *upstream.Backend, _ *corev1.Secret) bool { return !live[b.Of()] })
+}
+
+// install puts a table in force whose backends are reached through forwards.
+func (p *Proxy) install(ctx context.Context, t *route.Table, forwards []dispatch.Forwarder, first bool) {
+	p.keep(t.Connections)
+	p.export(t.Collector)
+	retain := p.prepareRules(ctx, t, first)
+	p.dispatch.SetTable(t, forwards)
+	retain()
 }
 
 // keep declares how connections are kept. Those that are there may go on as before.

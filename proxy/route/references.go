@@ -39,8 +39,9 @@ func (t *Table) DefaultSecret() snapshot.Key { return t.state.options.DefaultCer
 
 // appendNamed appends the objects of a kind that options of Ingresses name.
 func (t *Table) appendNamed(keys []snapshot.Key, kind snapshot.Kind) []snapshot.Key {
+	prefix := kind.String() + " "
 	for key := range t.state.byObject.All() {
-		if name, ok := strings.CutPrefix(key.Name, kind.String()+" "); ok {
+		if name, ok := strings.CutPrefix(key.Name, prefix); ok {
 			keys = append(keys, snapshot.Key{Namespace: key.Namespace, Name: name})
 		}
 	}
