@@ -122,7 +122,9 @@ func wideCases() []wideCase {
 		{"proxy-connect-timeout", only("proxy-connect-timeout", "1"), nil, "/", 200, "uri=/ ", ""},
 		{"proxy-send-timeout", only("proxy-send-timeout", "1"), nil, "POST /\n\nbody", 200, "uri=/ ", ""},
 		{"retry-non-idempotent", only("retry-non-idempotent", "true"), nil, "POST /\n\nbody", 200, "uri=/ ", ""},
-		{"allow-backend-server-header", only("allow-backend-server-header", "true"), nil, "/", 200, "uri=/ ", ""},
+		{"allow-backend-server-header", only("allow-backend-server-header", "true"), nil, "/", 200, "Server: backend\r\n", ""},
+		{"allow-backend-server-header", only("allow-backend-server-header", "false", "hide-headers", "X-Secret"), nil, "/", 200, "Server: quayside\r\n", "X-Secret"},
+		{"allow-backend-server-header", only("allow-backend-server-header", "no"), nil, "/", 200, "Server: backend\r\n", ""},
 		{"compute-full-forwarded-for", only("compute-full-forwarded-for", "true"), nil, "/", 200, "uri=/ ", ""},
 		{"disable-ipv6-dns", only("disable-ipv6-dns", "true"), nil, "/", 200, "uri=/ ", ""},
 		{"enable-underscores-in-headers", only("enable-underscores-in-headers", "false"), nil, "/\nX_Y: z", 200, "uri=/ ", ""},
@@ -144,6 +146,7 @@ func TestWideOptions(t *testing.T) {
 		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
 	})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", "backend")
 		w.Header().Set("X-Secret", "yes")
 		w.Header().Set("X-Shown", "yes")
 		if r.URL.Query().Has("hsts") {

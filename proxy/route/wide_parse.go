@@ -167,8 +167,16 @@ func parseHidden(s *settings, value string) error {
 		}
 		list = append(list, name)
 	}
-	s.filters.HideHeaders = list
+	s.filters.HideHeaders = append(s.filters.HideHeaders, list...)
 	return nil
+}
+
+func parseBackendServer(s *settings, value string) error {
+	pass, err := parseBool(value)
+	if err == nil && !pass {
+		s.filters.HideHeaders = append(s.filters.HideHeaders, "Server")
+	}
+	return err
 }
 
 func parseRiskLevel(s *settings, value string) error {

@@ -165,7 +165,7 @@ func wideResponses() []wideOption {
 		{key: "custom-http-errors", effect: applied, parse: forEach(parseErrorStatuses), doc: "statuses that the default backend answers", differ: "for Ingresses with default-backend; there is none for all"},
 		{key: "disable-proxy-intercept-errors", unset: "false", effect: applied, parse: forEach(parseErrorsOff), doc: "leave backends' errors alone"},
 		{key: "server-tokens", unset: "false", effect: ignored, doc: "say the version of the proxy, which is never said here"},
-		{key: "allow-backend-server-header", unset: "false", effect: noOp, doc: "pass the backend's Server", differ: "always passed; there is none of ours"},
+		{key: "allow-backend-server-header", unset: "false", effect: applied, parse: forEach(parseBackendServer), doc: "pass the backend's Server", differ: "passed unless this says false; Server is quayside where it is not"},
 		{key: "use-port-in-redirects", unset: "false", effect: applied, parse: forEach(parsePortInRedirects), doc: "redirects to https name the port", differ: "as the annotation"},
 		{key: "relative-redirects", unset: "false", effect: noOp, doc: "redirects of nginx without scheme and host; none of ours depends on it"},
 		{key: "default-type", unset: "text/html", effect: noOp, doc: "type of files, which are not served here"},
