@@ -81,8 +81,14 @@ func TestRollingRestartOfTheSpeakers(t *testing.T) {
 // The node that holds an address of a Service of policy Local is drained. Its
 // endpoint ends, serving to the last, and the address is elsewhere by then.
 func TestDrainMovesALocalAddress(t *testing.T) {
-	nodes := map[string]func(*testing.T) edge{"three nodes": three, "seven nodes": big}
-	onEach(t, nodes, func(t *testing.T, e edge) {
+	t.Run("three nodes", func(t *testing.T) {
+		e := quayside(t, "nftables")
+		e.lingeringPods()
+		e.Apply(loadBalancer("Local"))
+		e.drainOwner(e.serviceAddress("web"))
+	})
+	t.Run("seven nodes", func(t *testing.T) {
+		e := big(t)
 		e.lingeringPods()
 		e.Apply(loadBalancer("Local") + "  ipFamilyPolicy: RequireDualStack\n")
 		for _, address := range e.bothAddresses("web") {
