@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -90,6 +89,22 @@ spec: {controller: k8s.io/ingress-nginx}
 	e.reached(laptop, webAddress)
 	e.until(laptop, nginxAddress, "http://second.example.com/", "nginx")
 
+	// Both go back the same way, and once more to us.
+	web.back()
+	e.reached(laptop, webAddress)
+	web.move(webAddress)
+	e.reached(laptop, webAddress)
+	e.patchIngress("first", `{"spec":{"ingressClassName":"nginx"}}`)
+	e.until(laptop, nginxAddress, "http://first.example.com/", "nginx")
+	e.Eventually(settle, func() error {
+		resp, err := laptop.Try("http://first.example.com/", lab.Via(own+":80"))
+		if err == nil && resp.Status != 404 {
+			err = fmt.Errorf("an Ingress that went back is answered with %d", resp.Status)
+		}
+		return err
+	})
+	e.patchIngress("first", `{"spec":{"ingressClassName":"quayside"}}`)
+
 	// When all hosts have moved, the proxies get the address of ingress-nginx.
 	e.patchIngress("second", `{"spec":{"ingressClassName":"quayside"}}`)
 	e.until(laptop, own, "http://second.example.com/", "shop")
@@ -145,16 +160,20 @@ spec:
   selector: {app: %s}
   ports: [{name: http, port: 80, targetPort: http}]
 `, name, app))
-	s, err := e.service(name)
-	if err != nil {
-		e.t.Fatal(err)
+	s := theirs{e, name, address}
+	s.announced()
+	return s
+}
+
+// announced is what MetalLB does for a Service: its status, and a node that answers.
+// A patch, since our controller may write what it gave up at the same time.
+func (s theirs) announced() {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, s.address)
+	if _, err := s.Kube().CoreV1().Services(s.Namespace()).Patch(s.t.Context(), s.name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status"); err != nil {
+		s.t.Fatal(err)
 	}
-	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address}}
-	if _, err := e.Kube().CoreV1().Services(e.Namespace()).UpdateStatus(e.t.Context(), s, metav1.UpdateOptions{}); err != nil {
-		e.t.Fatal(err)
-	}
-	e.Node(1).Exec("ip", "address", "add", address+"/32", "dev", "eth0")
-	return theirs{e, name, address}
+	s.Node(1).Exec("ip", "address", "add", s.address+"/32", "dev", "eth0")
 }
 
 // leave takes the Service away from MetalLB, which then answers for it no more.
@@ -172,6 +191,22 @@ func (s theirs) move(address string) {
 	if now := s.serviceAddress(s.name); now != address {
 		s.t.Errorf("Service %s was at %s and is at %s", s.name, address, now)
 	}
+}
+
+// back gives the Service to MetalLB again, which answers for it once it is of its type
+// and not before.
+func (s theirs) back() {
+	s.t.Helper()
+	s.patch(`{"spec":{"type":"ClusterIP"}}`)
+	s.patch(`{"spec":{"type":"LoadBalancer"}}`)
+	now, err := s.service(s.name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if class := now.Spec.LoadBalancerClass; class != nil {
+		s.t.Errorf("Service %s goes back and has class %s still", s.name, *class)
+	}
+	s.announced()
 }
 
 func (s theirs) patch(body string) {
