@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"quayside.io/test/lab/sandbox"
 )
@@ -44,6 +45,10 @@ func newMachine(c *core, number int) (*machine, error) {
 		"net/ipv4/conf/all/rp_filter=0", "net/ipv4/conf/default/rp_filter=0",
 		"net/ipv4/conf/all/send_redirects=0", "net/ipv4/conf/default/send_redirects=0",
 		"?net/ipv6/conf/all/forwarding=1",
+		// A connection that came before kube-proxy had its rules is remembered, untranslated,
+		// for two minutes, and with it whatever comes from the same port: so do one in
+		// thousands, in a lab whose clients open thousands.
+		"?net/netfilter/nf_conntrack_tcp_timeout_syn_sent=5",
 	)
 	if err != nil {
 		return nil, err
@@ -137,7 +142,7 @@ func (n *machine) startProxy() (err error) {
 	}
 	n.proxy, err = n.core.run.start(n.name+"-kube-proxy", &sandbox.Spec{
 		NetNS: n.ns.path,
-		Env:   rareCollections(),
+		Env:   frugal(),
 		Tmpfs: []string{"/run"}, // its own xtables lock
 		Argv:  []string{filepath.Join(n.core.bins.kube, "kube-proxy"), "--config=" + n.proxyConfigFile()},
 	})
@@ -146,21 +151,7 @@ func (n *machine) startProxy() (err error) {
 
 // heartbeat is what a kubelet writes to the API server every few seconds.
 func (n *machine) heartbeat(ctx context.Context) error {
-	now := metav1.NewMicroTime(time.Now())
-	leases := n.core.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	lease, err := leases.Get(ctx, n.name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		seconds := int32(40)
-		_, err = leases.Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: n.name, Namespace: corev1.NamespaceNodeLease},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.name, LeaseDurationSeconds: &seconds, RenewTime: &now},
-		}, metav1.CreateOptions{})
-	case err == nil:
-		lease.Spec.RenewTime = &now
-		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	if err != nil {
+	if err := n.renew(ctx); err != nil {
 		return fmt.Errorf("lab: heartbeat of %s: %w", n.name, err)
 	}
 	node, err := n.core.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
@@ -177,6 +168,21 @@ func (n *machine) heartbeat(ctx context.Context) error {
 		return fmt.Errorf("lab: status of %s: %w", n.name, err)
 	}
 	return nil
+}
+
+// renew renews the node's Lease.
+func (n *machine) renew(ctx context.Context) error {
+	now, seconds := metav1.NewMicroTime(time.Now()), int32(40)
+	leases := n.core.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro))
+	_, err := leases.Patch(ctx, n.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: n.name, Namespace: corev1.NamespaceNodeLease},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+		}, metav1.CreateOptions{})
+	}
+	return err
 }
 
 func (n *machine) status() corev1.NodeStatus {
@@ -202,7 +208,7 @@ func (n *machine) status() corev1.NodeStatus {
 // beat plays the kubelets of all nodes until the lab closes. Errors are of no
 // use here: with the API server stopped, every kubelet's heartbeat fails.
 func (c *core) beat() {
-	ticker := time.NewTicker(5 * time.Second)
+	ticker := time.NewTicker(min(10*time.Second, c.opts.nodeGrace/4)) // ten seconds is a kubelet's pace, too
 	defer ticker.Stop()
 	for {
 		select {

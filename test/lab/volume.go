@@ -25,7 +25,11 @@ type volume struct {
 func (p *pod) refresh(ctx context.Context) error {
 	for i := range p.volumes {
 		v := &p.volumes[i]
-		secret, err := p.core.client.CoreV1().Secrets(p.namespace).Get(ctx, v.secret, metav1.GetOptions{})
+		var from metav1.GetOptions
+		if v.version != "" {
+			from.ResourceVersion = "0" // from memory: to look often is to cost little
+		}
+		secret, err := p.core.client.CoreV1().Secrets(p.namespace).Get(ctx, v.secret, from)
 		if apierrors.IsNotFound(err) && v.optional {
 			continue
 		}
