@@ -193,6 +193,7 @@ func (e edge) counts(n int) {
 // TestManyServicesAtOnce creates Services as fast as the server takes them and
 // says how long after the last one every one had its address.
 func TestManyServicesAtOnce(t *testing.T) {
+	inPairs(t)
 	e := quayside(t, "nftables")
 	e.ownPool("10.78.0.0/22")
 	n := times(200, 1000)

@@ -18,6 +18,7 @@ import (
 // only way to the Service, and no new connection fails; without it the way is
 // gone for as long.
 func TestBGPGracefulRestart(t *testing.T) {
+	inPairs(t)
 	e := three(t)
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})
 	r := newRack(e, ", enableGracefulRestart: true")
@@ -72,6 +73,7 @@ func TestBGPGracefulRestart(t *testing.T) {
 // router is asked to go elsewhere before a way is withdrawn. No new connection
 // fails, whatever the policy.
 func TestBGPRollingRestartOfTheSpeakers(t *testing.T) {
+	inPairs(t)
 	e := three(t)
 	for n := 1; n <= 2; n++ {
 		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})
@@ -99,6 +101,7 @@ func TestBGPRollingRestartOfTheSpeakers(t *testing.T) {
 // The pods of a Local Service are replaced, one after the other, each by one on
 // another node: no new connection fails.
 func TestBGPRolloutOfALocalService(t *testing.T) {
+	inPairs(t)
 	e := three(t)
 	pods := []*lab.Pod{
 		e.Pod(1, "old-1", lab.Labels{"app": "web"}, lab.Lingers(2*time.Second)),
@@ -188,6 +191,7 @@ func (e edge) endpointsEnd(t *testing.T, service string) func() time.Time {
 // has none through it, and the session stays. It is ended with the reason when
 // the speaker ends. No new connection fails.
 func TestBGPDrainAndFarewell(t *testing.T) {
+	inPairs(t)
 	e := three(t)
 	e.podOnEachNode()
 	r := newRack(e, "")

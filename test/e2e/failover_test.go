@@ -13,6 +13,7 @@ import (
 // whenever an address moves: its next packet reaches a node that does not know
 // it. There is one such moment, so those that are cut overlap.
 func TestSpeakerStopsWithoutALostConnection(t *testing.T) {
+	inPairs(t)
 	e := quayside(t, "nftables")
 	for n := 1; n <= 3; n++ {
 		e.Pod(n, fmt.Sprintf("web-%d", n), lab.Labels{"app": "web"})

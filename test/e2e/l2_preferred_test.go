@@ -33,6 +33,7 @@ type preferences struct {
 // edited. Unlike in MetalLB, a preferred node that returns takes nothing back
 // by itself: moving an address cuts its connections.
 func TestL2PreferredNodes(t *testing.T) {
+	inPairs(t)
 	e := big(t)
 	e.l2World(l2Ranges)
 	e.Pod(1, "web-1", lab.Labels{"app": "web"})

@@ -264,6 +264,7 @@ spec:
 // All speakers die at once and start again. An old SpeakerStatus still names a
 // former holder, the newest one the last: that one has the address again.
 func TestL2TotalRestart(t *testing.T) {
+	inPairs(t)
 	e := big(t)
 	laptop := e.asker("laptop")
 	former := e.several(laptop, 2)

@@ -70,6 +70,7 @@ func (k *keeper) ask() (stays bool, err error) {
 // When the node stays after all, its proxy keeps connections again, and takes
 // the address from nobody.
 func TestADrainAsksClientsToComeAgain(t *testing.T) {
+	inPairs(t)
 	e := quayside(t, "nftables")
 	e.serve("video", "store")
 	e.Apply(clusterIPServices("video", "store"))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"testing"
 
@@ -105,13 +106,31 @@ func upTogether() {
 	all.Wait()
 }
 
-// beside lets t run beside tests of other lanes. It is for those that wait for
-// facts, and would with less of a processor, too. Whatever measures time, counts
-// failures while something moves, or makes the machine busy does without, and
-// runs alone, before all of these.
+// pairs are the tests that run two at a time.
+var pairs = struct {
+	turn  chan struct{} // holds who runs
+	left  sync.WaitGroup
+	tests sync.Map // by name
+}{turn: make(chan struct{}, 2)}
+
+// inPairs lets t run beside one test of another lane. It is for those that count
+// what fails while something moves: two of them leave the processors time. Whatever
+// measures time or makes the machine busy does without, and runs alone, before all
+// of these.
+func inPairs(t *testing.T) {
+	t.Helper()
+	pairs.tests.Store(t.Name(), nil)
+	pairs.left.Add(1)
+	t.Cleanup(pairs.left.Done)
+	t.Parallel()
+}
+
+// beside lets t run beside tests of other lanes, after those in pairs. It is for
+// those that wait for facts, and would with less of a processor, too.
 func beside(t *testing.T) {
 	t.Helper()
 	t.Parallel()
+	pairs.left.Wait()
 }
 
 // quayside returns the lane of that mode: three nodes with Quayside and a pool in
@@ -149,6 +168,11 @@ func share(t *testing.T, name string) *lab.Cluster {
 	l := shared[name]
 	l.turn.Lock()
 	t.Cleanup(l.turn.Unlock) // the first, so it runs after all that the view leaves to be done
+	whole, _, _ := strings.Cut(t.Name(), "/")
+	if _, paired := pairs.tests.Load(whole); paired { // only now: who waits for a lane keeps nobody
+		pairs.turn <- struct{}{}
+		t.Cleanup(func() { <-pairs.turn })
+	}
 	c, err := l.up()
 	if err != nil {
 		t.Fatal(err)

@@ -59,6 +59,7 @@ func (e edge) cuts(report lab.Report) (moments int) {
 // All speakers are restarted, one after the other, as a DaemonSet's update
 // does: at seven nodes, for both families.
 func TestRollingRestartOfTheSpeakers(t *testing.T) {
+	inPairs(t)
 	e := big(t)
 	laptop := e.Client("laptop")
 	var judges []func(string, int)
@@ -81,13 +82,16 @@ func TestRollingRestartOfTheSpeakers(t *testing.T) {
 // The node that holds an address of a Service of policy Local is drained. Its
 // endpoint ends, serving to the last, and the address is elsewhere by then.
 func TestDrainMovesALocalAddress(t *testing.T) {
+	inPairs(t)
 	t.Run("three nodes", func(t *testing.T) {
+		t.Parallel()
 		e := quayside(t, "nftables")
 		e.lingeringPods()
 		e.Apply(loadBalancer("Local"))
 		e.drainOwner(e.serviceAddress("web"))
 	})
 	t.Run("seven nodes", func(t *testing.T) {
+		t.Parallel()
 		e := big(t)
 		e.lingeringPods()
 		e.Apply(loadBalancer("Local") + "  ipFamilyPolicy: RequireDualStack\n")
@@ -100,6 +104,7 @@ func TestDrainMovesALocalAddress(t *testing.T) {
 // With --hand-over-on-cordon the address of any Service leaves a node that is
 // drained, before the node is shut down.
 func TestDrainMovesEveryAddress(t *testing.T) {
+	inPairs(t)
 	e := edge{bare(t), t}
 	e.Install(lab.Values{"speaker": lab.Values{"handOverOnCordon": true}})
 	e.Apply(lanPool + `---

@@ -21,6 +21,7 @@ spec:
 // neither to an Ingress nor to a Service, and a client that keeps its
 // connections is asked to come again.
 func TestRollout(t *testing.T) {
+	inPairs(t)
 	e := edge{bare(t), t}
 	e.Install(lab.Values{"ingressClass": lab.Values{"default": true}})
 	e.Apply(lanPool)
