@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"time"
 
-	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/l2"
 	"quayside.io/speaker/members"
@@ -29,7 +28,6 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	wake := time.NewTimer(time.Hour)
 	calm := time.NewTimer(0) // holds back what only the cluster's churn causes
 	held := true
-	var last decided
 	for {
 		var happened []ownership.Event
 		// One of these happened: the cluster changed, or is complete, or has more endpoints; members or
@@ -39,7 +37,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-sub.C():
 			// A compilation of a large cluster takes a while; churn may not take
 			// more than half of our time. Whatever else happens does not wait.
-			if !last.stands(s.scene.look()) && !held {
+			if !machine.Stands(s.scene.look()) && !held {
 				held = true
 				calm.Reset(s.metrics.last)
 			}
@@ -76,7 +74,6 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		world, began := s.world(), time.Now()
 		s.learnKeys(world.Cluster)
 		out := machine.Step(began, world, happened...)
-		last = decided{out.Plan, world.Cluster}
 		s.metrics.stepped(time.Since(began), out.Plans)
 		if out.End == ownership.Overdue {
 			s.opts.Log.Warn("addresses were not taken over in time", "addresses", len(out.Plan.L2.Answers))
@@ -95,21 +92,6 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			return
 		}
 	}
-}
-
-// decided is a plan, and a cluster of which it is right.
-type decided struct {
-	plan *announce.Plan
-	of   *snapshot.Cluster
-}
-
-// stands reports whether the plan is right of c, too.
-func (d *decided) stands(c *snapshot.Cluster) bool {
-	if d.plan == nil || !d.plan.Stands(d.of, c) {
-		return false
-	}
-	d.of = c
-	return true
 }
 
 func (s *Speaker) machineOptions() ownership.Options {

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -101,8 +102,11 @@ type View struct {
 	// Unserved says where in BGP.Checks kube-proxy has answered that it has no
 	// endpoint on this node, and since when it has done so each time.
 	Unserved map[netip.AddrPort]time.Time
-	// Roll may be that of a plan before, if it is of the same Nodes; nil: there is none.
+	// Roll may be that of a plan before; nil: there is none.
 	Roll *Roll
+	// Before may be the plan before. It is of use where Alive, Claims and Facts are the
+	// very maps of its View.
+	Before Made
 }
 
 // Options are the switches of a speaker.
@@ -171,6 +175,7 @@ type Plan struct {
 	NextWake time.Time
 
 	reading reading // see Stands
+	made    *made   // see Made
 }
 
 // L2 is who answers for which address on layer 2.
@@ -194,21 +199,29 @@ type L2 struct {
 // the Problems, which are the same on every node.
 func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *Plan {
 	k := newCompiler(c, me, view, now, opts)
-	k.read()
-	k.readLayer2()
-	k.readClaims()
+	if !k.resume() {
+		k.read()
+		k.readLayer2()
+		k.readClaims()
+		k.readBGP()
+		k.reading.places = snapshot.Collect(len(k.asked), maps.All(k.asked))
+		k.ground.problems = slices.Clone(k.plan.Problems)
+	}
+	k.plan.L2.Claims = k.claims
 	k.decide()
 	k.decideBGP()
 	k.plan.Status = k.status()
-	k.plan.reading = k.reading
+	made := k.made // without the cluster, and whatever else a compilation needs
+	k.plan.reading, k.plan.made = k.reading, &made
 	slices.SortFunc(k.plan.Problems, snapshot.Problem.Compare)
 	k.plan.Problems = slices.Compact(k.plan.Problems)
 	return k.plan
 }
 
 func newCompiler(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *compiler {
-	k := &compiler{c: c, view: view, now: now, opts: opts, reading: reading{me: me, places: map[question]places{}}}
-	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Owners: map[netip.Addr]string{}, Since: map[netip.Addr]time.Time{}}}
+	k := &compiler{c: c, view: view, now: now, reading: reading{me: me}, asked: map[snapshot.Key]asked{}}
+	k.made.ground = &ground{heard: heardIn(&view), opts: opts}
+	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Since: map[netip.Addr]time.Time{}}}
 	return k
 }
 
@@ -223,30 +236,39 @@ func (k *compiler) read() {
 
 // compiler holds one compilation.
 type compiler struct {
-	c    *snapshot.Cluster
-	view View
-	now  time.Time
-	opts Options
-	plan *Plan
+	c       *snapshot.Cluster
+	view    View
+	now     time.Time
+	plan    *Plan
+	scratch []int                  // of best
+	reading                        // for which node, and of endpoints
+	asked   map[snapshot.Key]asked // becomes reading.places
+	made
+	before []*address // those of the plan before, one for each of this one; nil: there is none
+	burden *burden    // nil: nobody has asked
+}
+
+// ground is what a plan stands on but for endpoints and time. Once it has been read it
+// does not change, and plans share it.
+type ground struct {
+	heard heard
+	opts  Options
 
 	roll       *Roll
 	nodes      []node                // sorted by name
 	usable     []int                 // nodes that may own something
 	someDeaf   bool                  // some node is
-	scratch    []int                 // of best
-	reading                          // for which node, and of endpoints
 	owned      map[netip.Addr]string // see ownerOf
 	ownedOrder []netip.Addr          // of all those; nil: nobody has asked
 	pools      []pool
 	homes      loadbalancer.Homes
 	adverts    []advert
 	bgp        []bgpAdvert
-	holdings   []*holding // sorted by address
-	addresses  []*address // those of layer 2, sorted by address
+	peers      []peer
 	claims     map[netip.Addr]Claim
 	published  map[netip.Addr]pledge // the best in SpeakerStatuses
 	preferring bool                  // some advertisement has preferences
-	burden     burden
+	problems   []snapshot.Problem
 }
 
 func (k *compiler) problem(about snapshot.Ref, reason, message string) {

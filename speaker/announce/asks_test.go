@@ -22,9 +22,9 @@ func TestAPlanAsksOnlyWhatAsksNames(t *testing.T) {
 			if others := !slices.Equal(Asks(was), named); others != AsksForOthers(was, c) {
 				t.Fatalf("others are named: %v", others)
 			}
-			for q := range Compile(c, "n0", w.view, epoch0(), Options{ExternalIPs: true}).reading.places {
-				if !slices.Contains(named, q.service) {
-					t.Fatalf("it asks about %v, and not of them is told %v", named, q.service)
+			for service := range Compile(c, "n0", w.view, epoch0(), Options{ExternalIPs: true}).reading.places.All() {
+				if !slices.Contains(named, service) {
+					t.Fatalf("it asks about %v, and not of them is told %v", named, service)
 				}
 			}
 		}

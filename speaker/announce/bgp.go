@@ -127,14 +127,18 @@ func CompareRoutes(a, b Route) int {
 	return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
 }
 
-// decideBGP compiles the sessions of this node, and tells what is wrong with the
-// peers and advertisements of all.
+// readBGP reads what is announced to whom, whatever endpoints there are, and tells
+// what is wrong with the peers and advertisements of all nodes.
+func (k *compiler) readBGP() {
+	k.readPrefixes()
+	k.peers = k.readPeers()
+	k.tellUnheard(k.peers)
+	k.tellConflicts(k.peers)
+}
+
+// decideBGP compiles the sessions of this node.
 func (k *compiler) decideBGP() {
 	k.plan.BGP.Others, k.plan.BGP.Checks = map[netip.Addr]Other{}, map[netip.AddrPort]snapshot.Key{}
-	k.readPrefixes()
-	peers := k.readPeers()
-	k.tellUnheard(peers)
-	k.tellConflicts(peers)
 	me, known := k.nodeIndex[k.me]
 	if !known {
 		return
@@ -142,14 +146,22 @@ func (k *compiler) decideBGP() {
 	k.plan.BGP.Draining = k.nodes[me].leaving()
 	k.plan.BGP.Barred = k.nodes[me].barredFromBGP()
 	served := k.servedBy(me) // asked of a barred node, too: it remembers since when
+	if !k.resumed || !slices.EqualFunc(served, k.served, func(a, b *holding) bool { return a.addr == b.addr }) {
+		k.sessions = k.sessionsOf(me, served)
+	}
+	k.served, k.plan.BGP.Sessions = served, k.sessions
+}
+
+// sessionsOf are those of node me, with the routes to what it serves.
+func (k *compiler) sessionsOf(me int, served []*holding) (sessions []Session) {
 	lists := map[string][]Route{}
-	for i := range peers {
-		p := &peers[i]
+	for i := range k.peers {
+		p := &k.peers[i]
 		if p.shadowed || !p.selects(&k.nodes[me]) {
 			continue
 		}
 		s := p.Session
-		if k.plan.BGP.Barred == "" {
+		if k.nodes[me].barredFromBGP() == "" {
 			adverts := k.advertised(p, me)
 			id := fmt.Sprint(adverts)
 			if _, known := lists[id]; !known {
@@ -157,9 +169,10 @@ func (k *compiler) decideBGP() {
 			}
 			s.Routes = ofFamilies(lists[id], s.IPv4, s.IPv6)
 		}
-		k.plan.BGP.Sessions = append(k.plan.BGP.Sessions, s)
+		sessions = append(sessions, s)
 	}
-	slices.SortFunc(k.plan.BGP.Sessions, func(a, b Session) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(sessions, func(a, b Session) int { return strings.Compare(a.Name, b.Name) })
+	return sessions
 }
 
 // barredFromBGP says why no router may send this node anything; "" one may. That

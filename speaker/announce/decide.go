@@ -39,26 +39,19 @@ func (k *compiler) readClaims() {
 			}
 		}
 	}
-	k.plan.L2.Claims = k.claims
 }
 
 // decide gives every address its owner: first those that keep theirs, then the
 // free ones in a fixed order.
 func (k *compiler) decide() {
-	k.burden = newBurden(len(k.nodes), len(k.fittest(slices.Clone(k.usable))), len(k.addresses))
-	var free []*address
 	for _, e := range k.addresses {
-		if i, ok := k.keeper(e); ok && !k.outpreferred(e, i) {
-			k.settle(e, i)
-		} else {
-			free = append(free, e)
+		if !e.judged {
+			k.judge(e)
 		}
 	}
-	for _, e := range free {
-		if i := k.place(e, k.candidates(e)); i >= 0 {
-			k.settle(e, i)
-		} else {
-			k.tellNobody(e)
+	for _, e := range k.addresses {
+		if e.keeper < 0 {
+			k.give(e)
 		}
 	}
 	me, known := k.nodeIndex[k.me]
@@ -67,23 +60,59 @@ func (k *compiler) decide() {
 			k.noteSince(h, me)
 		}
 	}
+	k.nameOwners(me)
 	for _, e := range k.addresses {
-		if e.owner < 0 {
-			k.plan.L2.Owners[e.addr] = ""
+		if known && e.owner >= 0 && (e.owner == me || e.claim.Node == k.me) {
+			k.act(e, me)
+		}
+	}
+}
+
+// judge finds whether somebody keeps e, which nothing but e decides.
+func (k *compiler) judge(e *address) {
+	e.judged, e.keeper, e.claim = true, -1, k.claims[e.addr]
+	if i, ok := k.keeper(e); ok && !k.outpreferred(e, i) {
+		e.keeper = i
+	}
+	e.owner = e.keeper
+}
+
+// give chooses the owner of e, which is free, if anybody can be.
+func (k *compiler) give(e *address) {
+	if e.nobody == nil {
+		if candidates := k.candidates(e); len(candidates) > 0 {
+			e.owner = k.place(e, candidates)
+			k.burden.add(e, e.owner)
+			return
+		}
+		e.nobody = k.whyNobody(e)
+	}
+	k.plan.Problems = append(k.plan.Problems, e.nobody...)
+}
+
+// nameOwners says who owns what, beginning with what the plan before said.
+func (k *compiler) nameOwners(me int) {
+	if k.plan.L2.Owners == nil {
+		k.plan.L2.Owners = make(map[netip.Addr]string, len(k.addresses))
+	}
+	for i, e := range k.addresses {
+		if k.before != nil && k.before[i] == e && e.owner != me { // of its own the LAN may have known better
 			continue
 		}
-		k.plan.L2.Owners[e.addr] = k.nodes[e.owner].name
-		if known {
-			k.act(e, me)
+		name := ""
+		if e.owner >= 0 {
+			name = k.nodes[e.owner].name
+		}
+		if was, known := k.plan.L2.Owners[e.addr]; !known || was != name {
+			k.plan.L2.Owners[e.addr] = name
 		}
 	}
 }
 
 // keeper returns the node whose claim on e stands.
 func (k *compiler) keeper(e *address) (int, bool) {
-	claim, claimed := k.claims[e.addr]
-	i, exists := k.nodeIndex[claim.Node]
-	if !claimed || !exists {
+	i, exists := k.nodeIndex[e.claim.Node]
+	if !exists {
 		return 0, false
 	}
 	served := k.serves(e, i)
@@ -108,7 +137,7 @@ func (k *compiler) keeper(e *address) (int, bool) {
 
 // act turns the owner of e into what this node does about it.
 func (k *compiler) act(e *address, me int) {
-	claim := k.claims[e.addr]
+	claim := e.claim
 	mine := claim.Node == k.me
 	_, cut := k.view.Cut[e.addr]
 	switch {

@@ -170,7 +170,7 @@ func TestGossipAndStatusMakeOneFact(t *testing.T) {
 	s := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	s.Status.Leaving = true
 	s.Status.Interfaces = statusInterfaces(linked("10.0.0.1/24", true).Interfaces)
-	k := &compiler{c: snapshot.Of(s), view: View{Facts: map[string]Facts{}}}
+	k := newCompiler(snapshot.Of(s), "", View{Facts: map[string]Facts{}}, epoch0(), Options{})
 	if f, known := k.factsOf("n1"); !known || !f.Leaving || len(f.Interfaces) != 1 {
 		t.Errorf("before it is heard: %+v", f)
 	}

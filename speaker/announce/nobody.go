@@ -13,8 +13,8 @@ import (
 // maxReasons bounds a message; a person reads three reasons, not a thousand.
 const maxReasons = 8
 
-// tellNobody explains to each Service on e why no node announces it.
-func (k *compiler) tellNobody(e *address) {
+// whyNobody explains to each Service on e why no node announces it.
+func (k *compiler) whyNobody(e *address) (problems []snapshot.Problem) {
 	var reasons []string
 	for i := range k.nodes {
 		if len(reasons) == maxReasons {
@@ -27,8 +27,12 @@ func (k *compiler) tellNobody(e *address) {
 		reasons = []string{"the cluster has no Node"}
 	}
 	for _, u := range e.users {
-		k.problem(snapshot.RefOf(u.svc), "NoEligibleNode", fmt.Sprintf("no node can announce %s: %s", e.addr, strings.Join(reasons, "; ")))
+		problems = append(problems, snapshot.Problem{
+			Object: snapshot.RefOf(u.svc), Reason: "NoEligibleNode",
+			Message: fmt.Sprintf("no node can announce %s: %s", e.addr, strings.Join(reasons, "; ")),
+		})
 	}
+	return problems
 }
 
 // whyNot says why node i may not serve a Service of e; "": it may serve all. It

@@ -29,18 +29,25 @@ type burden struct {
 // addresses. A node may be chosen for 5/4 of the fair share. Bounding the load
 // this way keeps what makes rendezvous hashing calm (a choice depends on little)
 // and takes away its worst skew.
-func newBurden(nodes, fit, addresses int) burden {
+func newBurden(nodes, fit, addresses int) *burden {
 	fit = max(1, fit)
-	return burden{
+	return &burden{
 		load: make([]int, nodes), capacity: max(1, (addresses*5+fit*4-1)/(fit*4)),
 		siblings: map[siblings]map[int]int{},
 	}
 }
 
-// settle notes that node i owns e.
-func (k *compiler) settle(e *address, i int) {
-	e.owner = i
-	k.burden.add(e, i)
+// burdened is what the nodes hold: what they keep, and what they have been given.
+func (k *compiler) burdened() *burden {
+	if k.burden == nil {
+		k.burden = newBurden(len(k.nodes), len(k.fittest(slices.Clone(k.usable))), len(k.addresses))
+		for _, e := range k.addresses {
+			if e.keeper >= 0 {
+				k.burden.add(e, e.keeper)
+			}
+		}
+	}
+	return k.burden
 }
 
 func (b *burden) add(e *address, i int) {
@@ -88,11 +95,12 @@ func hasSeveral(svc *corev1.Service, is6 bool) bool {
 // and free addresses finds the same owner for the rest: the claims of later
 // addresses can only fill a node up to the bound that the plan kept.
 func (k *compiler) place(e *address, candidates []int) int {
-	held := k.burden.siblingsOf(e)
+	burden := k.burdened()
+	held := burden.siblingsOf(e)
 	addr := hashAddr(e.addr)
 	best, bestRank := -1, rank{}
 	for _, i := range candidates {
-		r := rank{weight: k.weight(e, i), siblings: held[i], level: k.burden.load[i] / k.burden.capacity, score: mix(k.nodes[i].hash ^ addr)}
+		r := rank{weight: k.weight(e, i), siblings: held[i], level: burden.load[i] / burden.capacity, score: mix(k.nodes[i].hash ^ addr)}
 		if best < 0 || r.before(bestRank) {
 			best, bestRank = i, r
 		}

@@ -55,7 +55,7 @@ type pledge struct {
 // pledgeOf is what the status of the node that holds e says of the claim.
 func (k *compiler) pledgeOf(e *address) (preference string, told bool) {
 	p, told := k.published[e.addr]
-	return p.preference, told && p.Claim == k.claims[e.addr]
+	return p.preference, told && p.Claim == e.claim
 }
 
 // outpreferred reports whether e, held by node i, should move because its

@@ -13,7 +13,6 @@ import (
 // a path: no speaker lists that, since it would be a list of all on every node.
 type Reach struct {
 	k     *compiler
-	peers []peer
 	known map[string]map[string][]string // by the advertisements, family and nodes
 }
 
@@ -22,7 +21,7 @@ func ReachOf(c *snapshot.Cluster, view View, now time.Time, opts Options) *Reach
 	r := &Reach{k: newCompiler(c, "", view, now, opts), known: map[string]map[string][]string{}}
 	r.k.read()
 	r.k.readPrefixes()
-	r.peers = r.k.readPeers()
+	r.k.peers = r.k.readPeers()
 	return r
 }
 
@@ -55,8 +54,8 @@ func (r *Reach) from(i int, h *holding) (names []string) {
 	if n.barredFromBGP() != "" || n.leaving() || !h.users[0].isAt(i) {
 		return nil
 	}
-	for j := range r.peers {
-		p := &r.peers[j]
+	for j := range r.k.peers {
+		p := &r.k.peers[j]
 		carries := h.addr.Is4() && p.IPv4 || h.addr.Is6() && p.IPv6
 		if carries && p.selects(n) && slices.ContainsFunc(h.bgp, func(a int) bool {
 			return r.k.bgp[a].reaches(p) && anyMatches(r.k.bgp[a].nodes, n.labels)

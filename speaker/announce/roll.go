@@ -13,22 +13,36 @@ import (
 // the work of a plan, and they change rarely: who keeps a Roll need not read them again.
 // It is immutable.
 type Roll struct {
-	// Nodes are all, in order of their names.
+	*calling
+	of snapshot.Store[*corev1.Node]
+}
+
+// calling is what a Roll says.
+type calling struct {
+	// Nodes are all, in order of their names, as they were when something of them last
+	// changed that a plan reads.
 	Nodes []*corev1.Node
 	// Addresses are those of nodes, by the name of the node.
 	Addresses map[netip.Addr]string
 
-	of     snapshot.Store[*corev1.Node]
 	index  map[string]int // into Nodes
 	judged []node         // the same, as far as no speaker is asked
 }
 
-// Of returns the Roll of c: r itself, which may be nil, if it is that of the same Nodes.
+// Says reports whether r and o, which may be nil, say the same.
+func (r *Roll) Says(o *Roll) bool { return o != nil && r.calling == o.calling }
+
+// Of returns the Roll of c. It makes r, which may be nil, anew only if a Node has changed
+// in something that a plan reads: kubelets write theirs every few minutes.
 func (r *Roll) Of(c *snapshot.Cluster) *Roll {
-	if r != nil && r.of == c.Nodes {
+	switch {
+	case r == nil:
+	case r.of == c.Nodes:
 		return r
+	case alike(r.of, c.Nodes, sameNode):
+		return &Roll{r.calling, c.Nodes}
 	}
-	n := &Roll{of: c.Nodes, Nodes: c.Nodes.Sorted(), Addresses: map[netip.Addr]string{}, index: make(map[string]int, c.Nodes.Len())}
+	n := &calling{Nodes: c.Nodes.Sorted(), Addresses: map[netip.Addr]string{}, index: make(map[string]int, c.Nodes.Len())}
 	n.judged = make([]node, len(n.Nodes))
 	for i, o := range n.Nodes {
 		n.index[o.Name] = i
@@ -39,7 +53,7 @@ func (r *Roll) Of(c *snapshot.Cluster) *Roll {
 			}
 		}
 	}
-	return n
+	return &Roll{n, c.Nodes}
 }
 
 // judge says what there is against a node in its Node.

@@ -37,8 +37,33 @@ func (p places) equal(o places) bool {
 // which of them it was made.
 type reading struct {
 	me        string
-	places    map[question]places
+	places    snapshot.Store[asked] // by Service
 	nodeIndex map[string]int
+}
+
+// asked are the answers about one Service, for IPv4 and for IPv6; nil: it was not asked.
+type asked [2]*places
+
+func familyOf(is6 bool) int {
+	if is6 {
+		return 1
+	}
+	return 0
+}
+
+// answer is what the plan was told.
+func (r *reading) answer(q question) (p places, known bool) {
+	if all, _ := r.places.Get(q.service); all[familyOf(q.is6)] != nil {
+		return *all[familyOf(q.is6)], true
+	}
+	return places{}, false
+}
+
+// placed are the answers about a Service with one more.
+func (r *reading) placed(q question, p places) asked {
+	all, _ := r.places.Get(q.service)
+	all[familyOf(q.is6)] = &p
+	return all
 }
 
 // Stands reports whether p, made of was, is what Compile makes of is, too, with the
@@ -119,14 +144,18 @@ func (r *reading) holds(s *discoveryv1.EndpointSlice, c *snapshot.Cluster) bool 
 	if s == nil {
 		return true
 	}
-	service := snapshot.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+	service := serviceOf(s)
 	for _, is6 := range []bool{false, true} {
 		q := question{service, is6}
-		if before, asked := r.places[q]; asked && !before.equal(placesOf(c, q, r.nodeIndex)) {
+		if before, known := r.answer(q); known && !before.equal(placesOf(c, q, r.nodeIndex)) {
 			return false
 		}
 	}
 	return true
+}
+
+func serviceOf(s *discoveryv1.EndpointSlice) snapshot.Key {
+	return snapshot.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 }
 
 // placesOf are the nodes with a ready endpoint or, where no node has one, those with
@@ -165,10 +194,11 @@ func placesOf(c *snapshot.Cluster, q question, nodeIndex map[string]int) places 
 
 // placesOf asks once for each Service and family, and notes what it was told.
 func (k *compiler) placesOf(q question) places {
-	p, asked := k.reading.places[q]
-	if !asked {
-		p = placesOf(k.c, q, k.nodeIndex)
-		k.reading.places[q] = p
+	all := k.asked[q.service]
+	if all[familyOf(q.is6)] == nil {
+		p := placesOf(k.c, q, k.nodeIndex)
+		all[familyOf(q.is6)] = &p
+		k.asked[q.service] = all
 	}
-	return p
+	return *all[familyOf(q.is6)]
 }

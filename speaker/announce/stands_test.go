@@ -52,7 +52,7 @@ func TestAPlanThatStandsIsTheOneThatWouldBeMade(t *testing.T) {
 			fresh := Compile(c, "n0", w.view, epoch0(), opts)
 			if plan.Stands(was, c) {
 				same := *fresh
-				same.reading = plan.reading
+				same.reading, same.made = plan.reading, plan.made
 				if !reflect.DeepEqual(plan, &same) {
 					t.Fatalf("it is said to stand:\n%+v\nand this is made anew:\n%+v", plan, fresh)
 				}
@@ -208,7 +208,10 @@ func BenchmarkEndpoint(b *testing.B) {
 		local := map[string]bool{fmt.Sprintf("n%d", 3*i): true, fmt.Sprintf("n%d", 3*i+1): true}
 		w.addService(fmt.Sprintf("s%d", i), twinAddr{addr: addrOf(i), local: local}, i)
 	}
-	w.view.Facts = nil
+	w.view.Facts, w.view.Claims = nil, map[netip.Addr]Claim{}
+	for i := range 1000 {
+		w.view.Claims[addrOf(i)] = Claim{1, fmt.Sprintf("n%d", 3*i)}
+	}
 	was := snapshot.Of(w.objects...)
 	plan := Compile(was, "n0", w.view, epoch0(), Options{})
 	is := was.With(slice("s7-2", "s7", discoveryv1.AddressTypeIPv4, endpoint("n21", "ready")))
@@ -220,9 +223,18 @@ func BenchmarkEndpoint(b *testing.B) {
 			plan.Stands(was, is)
 		}
 	})
-	b.Run("compile", func(b *testing.B) {
+	moved := was.With(slice("s7-2", "s7", discoveryv1.AddressTypeIPv4, endpoint("n99", "ready")))
+	b.Run("anew", func(b *testing.B) {
 		for b.Loop() {
-			Compile(is, "n0", w.view, epoch0(), Options{})
+			Compile(moved, "n0", w.view, epoch0(), Options{})
+		}
+	})
+	b.Run("resumed", func(b *testing.B) {
+		b.ReportAllocs()
+		view := w.view
+		view.Before = Made{plan, was}
+		for b.Loop() {
+			Compile(moved, "n0", view, epoch0(), Options{})
 		}
 	})
 }

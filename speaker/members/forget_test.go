@@ -31,7 +31,7 @@ func TestClaimsOnAddressesThatAreGoneAreForgotten(t *testing.T) {
 		now = now.Add(forgetAfter/2 + time.Second)
 	}
 	var v View
-	s.fill(&v)
+	s.fill(&v, &View{})
 	if _, ok := v.Claims[gone]; ok || len(v.Claims) != 1 {
 		t.Errorf("claims %v", v.Claims)
 	}
@@ -55,7 +55,7 @@ func TestClaimsAreRememberedForAWhile(t *testing.T) {
 		now = now.Add(forgetAfter / 2)
 	}
 	var v View
-	if s.fill(&v); len(v.Claims) != 1 {
+	if s.fill(&v, &View{}); len(v.Claims) != 1 {
 		t.Error("it is forgotten too soon")
 	}
 }
@@ -70,7 +70,7 @@ func TestANewLifeHasNoClaimsOfItsOldOneOnAddressesThatAreGone(t *testing.T) {
 	}
 	claims := func() map[netip.Addr]announce.Claim {
 		var v View
-		s.fill(&v)
+		s.fill(&v, &View{})
 		return v.Claims
 	}
 	says(1, 11)
@@ -101,7 +101,7 @@ func TestNodesThatAreGoneAreForgotten(t *testing.T) {
 	}
 	facts := func() int {
 		var v View
-		s.fill(&v)
+		s.fill(&v, &View{})
 		return len(v.Facts["gone"].Interfaces)
 	}
 	here, all := map[string]struct{}{"a": {}, "b": {}}, map[string]struct{}{"a": {}, "b": {}, "gone": {}}

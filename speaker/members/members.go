@@ -160,29 +160,29 @@ func (m *Members) Set(w *Want) {
 // Watch signals that View changed.
 func (m *Members) Watch() <-chan struct{} { return m.watch }
 
-// View returns what is known now.
+// View returns what is known now. Its maps are those of the View before where they are
+// the same: whoever reads thousands of members need not do so again because one of them
+// has answered a ping.
 func (m *Members) View() *View {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.dirty && m.view != nil {
 		return m.view
 	}
-	v := &View{
-		Alive: make(map[string]struct{}, len(m.alive)), LastSeen: make(map[string]time.Time, len(m.lastSeen)),
-		Missing: make(map[string]string), Settled: m.settled, Waiting: m.waiting,
+	v := &View{Missing: make(map[string]string), Settled: m.settled, Waiting: m.waiting, LastSeen: maps.Clone(m.lastSeen)}
+	before := m.view
+	if before == nil {
+		before = &View{}
 	}
-	for n := range m.alive {
-		v.Alive[n] = struct{}{}
-	}
-	for n, at := range m.lastSeen {
-		v.LastSeen[n] = at
+	if v.Alive = before.Alive; v.Alive == nil || !maps.Equal(v.Alive, m.alive) {
+		v.Alive = maps.Clone(m.alive)
 	}
 	for _, p := range m.want.Load().Peers {
 		if _, ok := m.alive[p.Name]; !ok {
 			v.Missing[p.Name] = orElse(m.missing[p.Name], "not met yet")
 		}
 	}
-	m.state.fill(v)
+	m.state.fill(v, before)
 	m.view, m.dirty = v, false
 	return v
 }

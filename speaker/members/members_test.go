@@ -119,7 +119,7 @@ func TestClaimsConverge(t *testing.T) {
 		}
 		for _, s := range []*state{a, b, c, d} {
 			var v View
-			s.fill(&v)
+			s.fill(&v, &View{})
 			if fmt.Sprint(v.Claims) != fmt.Sprint(best) {
 				t.Fatalf("%s has %v, want %v", s.me, v.Claims, best)
 			}
@@ -157,7 +157,7 @@ func TestNoInterfacesAreTold(t *testing.T) {
 			there.merge(m, true)
 		}
 		var v View
-		there.fill(&v)
+		there.fill(&v, &View{})
 		if got := v.Facts["n1"].Interfaces; len(got) > 0 || (got == nil) != (ifaces == nil) {
 			t.Errorf("%s is heard as %#v", name, got)
 		}

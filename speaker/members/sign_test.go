@@ -310,7 +310,7 @@ func TestSignedClaimsConverge(t *testing.T) {
 		}
 		for _, name := range []string{"a", "b", "c"} {
 			var v View
-			if nodes[name].fill(&v); fmt.Sprint(v.Claims) != fmt.Sprint(best) {
+			if nodes[name].fill(&v, &View{}); fmt.Sprint(v.Claims) != fmt.Sprint(best) {
 				t.Fatalf("%s has %v, want %v", name, v.Claims, best)
 			}
 		}

@@ -424,20 +424,3 @@ func (s *state) appendClaims(out []byte) []byte {
 	}
 	return out
 }
-
-// fill copies what is known into v.
-func (s *state) fill(v *View) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v.Claims = make(map[netip.Addr]announce.Claim, len(s.claims))
-	for a, h := range s.claims {
-		v.Claims[a] = h.Claim
-	}
-	v.Facts = make(map[string]announce.Facts, len(s.nodes))
-	for name, t := range s.nodes {
-		v.Facts[name] = announce.Facts{
-			Interfaces: t.ifaces, Leaving: t.leaving&bitLeaving != 0, Drained: t.leaving&bitDrained != 0, Behind: t.flags&bitBehind != 0,
-		}
-	}
-	v.Rounds = maps.Clone(s.rounds)
-}

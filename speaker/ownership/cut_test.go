@@ -35,6 +35,7 @@ func TestWhoHearsNobodyIsSilent(t *testing.T) {
 		now = now.Add(100 * time.Millisecond)
 		return m.Step(now, w, events...)
 	}
+	w.Members = w.Members.copied()
 	delete(w.Members.Alive, "n2")
 	out := step()
 	if len(out.Ask) != 1 || len(out.Ask[0].Takes) > 0 || out.Ask[0].Nodes["n2"] != netip.MustParseAddr("10.0.0.2") {
@@ -66,6 +67,7 @@ func TestWhoHearsNobodyIsSilent(t *testing.T) {
 	if _, answers := out.LAN.Addresses[a]; answers || len(out.LAN.Addresses) != objects.Services-1 {
 		t.Errorf("back again, it answers for %v", out.LAN.Addresses)
 	}
+	w.Members = w.Members.copied()
 	w.Members.Alive["n2"] = struct{}{}
 	w.Members.Claims[a] = announce.Claim{Epoch: 3, Node: "n2"}
 	if out = step(); len(out.LAN.Addresses) != objects.Services-1 || len(out.Members.Claims) != objects.Services-1 {
@@ -100,6 +102,7 @@ func TestTheLastOneAsksOnce(t *testing.T) {
 // then somebody is heard.
 func TestALossyLANIsNoCut(t *testing.T) {
 	m, w := holdsAll(t)
+	w.Members = w.Members.copied()
 	delete(w.Members.Alive, "n2")
 	found := map[netip.Addr]Found{netip.MustParseAddr("10.0.0.200"): {Interface: "eth0", MAC: otherMAC}}
 	out := m.Step(began().Add(time.Second), w)

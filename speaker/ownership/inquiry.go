@@ -159,11 +159,11 @@ func (f *Finding) happen(m *Machine) {
 func (m *Machine) judge(t announce.Take, f *Finding) {
 	found, taken := f.Found[t.Address]
 	switch {
-	case taken && m.macs[found.MAC] == m.opts.Node:
+	case taken && m.hearsay.macs[found.MAC] == m.opts.Node:
 		m.grant(t) // an interface of ours hears another: both are on one LAN
 	case taken:
 		delete(m.lan.silent, t.Address)
-		m.refuse(t, announce.Refusal{Node: m.macs[found.MAC], MAC: found.MAC}, "somebody answers for it")
+		m.refuse(t, announce.Refusal{Node: m.hearsay.macs[found.MAC], MAC: found.MAC}, "somebody answers for it")
 	case t.Cause == announce.Deaf && m.hears(f, t.From) != "":
 		m.refuse(t, announce.Refusal{Node: t.From, MAC: m.hears(f, t.From)}, "its node answers on the LAN, and its speaker may only be slow")
 	case f.Err != nil:
@@ -181,7 +181,7 @@ func (m *Machine) judge(t announce.Take, f *Finding) {
 // hears is the MAC by which a node has answered anything that was asked; "" it has not.
 func (m *Machine) hears(f *Finding, node string) string {
 	for _, found := range f.Found {
-		if m.macs[found.MAC] == node {
+		if m.hearsay.macs[found.MAC] == node {
 			return found.MAC
 		}
 	}

@@ -31,6 +31,7 @@ type Machine struct {
 	lan       lan
 	departure departure
 	roster    roster
+	hearsay   hearsay
 	lacks     lacks
 	told      map[snapshot.Problem]struct{} // what people have been told of
 	heard     heard                         // nil until anything may be announced
@@ -43,10 +44,10 @@ type moment struct {
 	world World
 	self  announce.Facts
 	plan  *announce.Plan
+	made  announce.Made            // plan, and of which cluster it is right
 	since map[netip.Addr]time.Time // that of the last plan of the whole cluster
 	// others is BGP.Others of that plan.
 	others map[netip.Addr]announce.Other
-	macs   map[string]string // of all speakers, this one's included: whose they are
 	out    *Output
 }
 
@@ -93,11 +94,12 @@ func (m *Machine) compile() {
 	m.lacks.note(members, m.now)
 	m.self = m.facts()
 	m.holdings.remember(m.opts.Node, members.Claims)
+	m.hear()
 	before, view := m.plan, m.view()
-	m.macs = announce.MACs(m.world.Cluster, view)
-	m.lan.recognise(m.macs, m.opts.Node, m.now)
+	m.lan.recognise(m.hearsay.macs, m.opts.Node, m.now)
 	view.Refused = m.lan.refusals()
 	m.plan = announce.Compile(m.world.Cluster, m.opts.Node, view, m.now, m.opts.Announce)
+	m.made = announce.Made{Plan: m.plan, Of: m.world.Cluster}
 	m.out.Plans++
 	if m.world.Synced {
 		m.since, m.others = m.plan.L2.Since, m.plan.BGP.Others
@@ -106,35 +108,19 @@ func (m *Machine) compile() {
 	m.holdings.noteHandOver(m.plan.L2.Answers, m.now)
 }
 
-// view adds to what the members know what this node knows of itself, but for what
-// the LAN has refused: that names the nodes whose MACs the view shows.
+// Stands reports whether the last plan is right of c, too, and there is nothing else to
+// learn from c. Then no step is needed.
+func (m *Machine) Stands(c *snapshot.Cluster) bool { return m.made.Stands(c) }
+
+// view is what a plan is made of, but for what the LAN has refused: that names the nodes
+// whose MACs the speakers show.
 func (m *Machine) view() announce.View {
-	heard, h := m.world.Members, &m.holdings
-	v := announce.View{
-		Alive:       make(map[string]struct{}, len(heard.Alive)+1),
-		Claims:      make(map[netip.Addr]announce.Claim, len(heard.Claims)+len(h.claims)),
-		Facts:       make(map[string]announce.Facts, len(heard.Facts)+1),
-		HandingOver: h.handing,
-		Remembered:  h.remembered,
-		Cut:         h.cut,
-		Lost:        h.losses,
-		Since:       m.since,
-		Others:      m.others,
-		Unserved:    m.world.Proxy.Unserved,
-		Roll:        m.nodes().Roll,
+	return announce.View{
+		Alive: m.hearsay.alive, Claims: m.hearsay.claims, Facts: m.hearsay.facts,
+		HandingOver: m.holdings.handing, Remembered: m.holdings.remembered, Cut: m.holdings.cut, Lost: m.holdings.losses,
+		Since: m.since, Others: m.others, Unserved: m.world.Proxy.Unserved,
+		Roll: m.nodes().Roll, Before: m.made,
 	}
-	maps.Copy(v.Alive, heard.Alive)
-	maps.Copy(v.Claims, heard.Claims)
-	maps.Copy(v.Facts, heard.Facts)
-	v.Alive[m.opts.Node] = struct{}{}
-	v.Facts[m.opts.Node] = m.self
-	for a, epoch := range h.claims {
-		c := announce.Claim{Epoch: epoch, Node: m.opts.Node}
-		if best, ok := v.Claims[a]; !ok || !best.Beats(c) {
-			v.Claims[a] = c
-		}
-	}
-	return v
 }
 
 // yield drops the claims of this node that a better one silences, whether
@@ -198,10 +184,7 @@ func (m *Machine) declare() {
 	m.heard.forget(m.holdings.has)
 	added, cut := m.holdings.answer(want, known, up)
 	m.lan.forget(cut)
-	m.out.LAN = Announcing{Addresses: want, Speakers: make(map[string]struct{}, len(m.macs)), Nearby: m.nearby(m.listensOn()), Added: added}
-	for mac := range m.macs {
-		m.out.LAN.Speakers[mac] = struct{}{}
-	}
+	m.out.LAN = Announcing{Addresses: want, Speakers: m.hearsay.speakers, Nearby: m.nearby(m.listensOn()), Added: added}
 	if m.world.Synced { // half a list of nodes is no list of peers
 		m.out.Members = &Declaration{Self: m.nodes().self, Peers: m.nodes().peers, Facts: m.self, Claims: maps.Clone(m.holdings.claims), Known: known}
 	}

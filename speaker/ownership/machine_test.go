@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -57,6 +58,7 @@ func TestWhoLeavesWaitsForItsSuccessors(t *testing.T) {
 			t.Error("it asks for more")
 		}
 		if taken {
+			w.Members = w.Members.copied()
 			w.Members.Claims[a] = announce.Claim{Epoch: 3, Node: "n2"}
 			if out = m.Step(now.Add(time.Second), w); out.End != Done || len(out.LAN.Addresses) > 0 {
 				t.Errorf("n2 has it, and n1: end %v, answers for %v", out.End, out.LAN.Addresses)
@@ -75,6 +77,7 @@ func TestWhoLeavesWaitsForItsSuccessors(t *testing.T) {
 // Nobody is there to heed a notice: it ends at once.
 func TestTheLastOneLeavesAtOnce(t *testing.T) {
 	m, w := together(holder("n1", ownMAC, objects.VIP(0), 2))
+	w.Members = w.Members.copied()
 	delete(w.Members.Alive, "n2")
 	m.Step(began(), w)
 	if out := m.Step(began(), w, Leave{}); out.End != Done {
@@ -118,4 +121,11 @@ func TestANewEndpointSettles(t *testing.T) {
 	if now := began().Add(time.Minute); takes(now) || takes(now.Add(announce.Settling-time.Millisecond)) || !takes(now.Add(announce.Settling)) {
 		t.Error("it is taken early, or never")
 	}
+}
+
+// copied are members of whom something else can be said: what a World holds is read only.
+func (m *Members) copied() *Members {
+	c := *m
+	c.Alive, c.Claims, c.Facts = maps.Clone(m.Alive), maps.Clone(m.Claims), maps.Clone(m.Facts)
+	return &c
 }

@@ -58,6 +58,7 @@ func TestWhoIsNearby(t *testing.T) {
 	} {
 		m, w := together()
 		w.Link.Interfaces = c.own
+		w.Members = w.Members.copied()
 		w.Members.Facts["n2"] = announce.Facts{Interfaces: c.their}
 		out := m.Step(began(), w)
 		if c.want == nil {
@@ -88,6 +89,7 @@ func TestADeafNodeThatAnswersKeepsItsAddress(t *testing.T) {
 		w.Link.Interfaces = []announce.Interface{link("eth0", "02:00:00:00:01:01", "10.0.0.1/28"), link("eth1", ownMAC, "10.0.0.21/24")}
 		theirs := link("eth1", ownerMAC, "10.0.0.22/24")
 		theirs.Deaf = true
+		w.Members = w.Members.copied()
 		w.Members.Facts["n2"] = announce.Facts{Interfaces: []announce.Interface{theirs}}
 		out := m.Step(began(), w)
 		i := slices.IndexFunc(out.Ask, func(q *Inquiry) bool { return q.Takes[a].Cause == announce.Deaf })

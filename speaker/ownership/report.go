@@ -80,7 +80,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 	if why := m.world.Proxy.Late; why != "" {
 		tell("KubeProxyBehind", "this node takes no new address where another can, until its kube-proxy has written its rules: "+why)
 	}
-	if !members.Settled || !m.isWitness() {
+	if !members.Settled || !m.hearsay.witness {
 		return out
 	}
 	for _, name := range slices.Sorted(maps.Keys(members.Missing)) {
@@ -96,7 +96,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
 	s.Leaving = m.departure.leaves()
-	if !m.isWitness() {
+	if !m.hearsay.witness {
 		s.Members = v1alpha1.SpeakerMembers{Alive: 1}
 		return &s
 	}

@@ -162,6 +162,7 @@ func TestAShortAbsenceIsNotTold(t *testing.T) {
 		}
 		m.now = at
 		m.lacks.note(m.world.Members, at)
+		m.hear()
 		return m.ownProblems()
 	}
 	if told := miss(began, "n2"); len(told) > 0 || m.lacks.wake(began) != absence {
@@ -189,6 +190,7 @@ func TestAStartIsNotTold(t *testing.T) {
 		m.world.Members = &Members{Waiting: why}
 		m.now = at
 		m.lacks.note(m.world.Members, at)
+		m.hear()
 		return m.ownProblems()
 	}
 	if told := wait(began, "speaker is starting"); len(told) > 0 || m.lacks.wake(began) != starting {

@@ -17,7 +17,8 @@ type roster struct {
 // nodes are those of this moment.
 func (m *Machine) nodes() *roster {
 	roll := m.roster.Roll.Of(m.world.Cluster)
-	if roll == m.roster.Roll {
+	if roll.Says(m.roster.Roll) {
+		m.roster.Roll = roll
 		return &m.roster
 	}
 	m.roster = roster{Roll: roll}

@@ -1,0 +1,160 @@
+package announce
+
+import (
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// What changes a plan in a large cluster is, nearly always, where the endpoints of one
+// Service are. Whoever has the plan before gives it to Compile, which reads again what
+// has changed: those endpoints, not thousands of nodes and Services.
+
+// Made is a plan, and a cluster of which it is right, the one it was made of or a later
+// one; see Plan.Stands. The zero value is none.
+type Made struct {
+	Plan *Plan
+	Of   *snapshot.Cluster
+}
+
+// Stands reports whether the plan is right of c, too, and remembers it.
+func (m *Made) Stands(c *snapshot.Cluster) bool {
+	if m.Plan == nil || !m.Plan.Stands(m.Of, c) {
+		return false
+	}
+	m.Of = c
+	return true
+}
+
+// OnlyEndpoints reports whether all that c differs in, as far as a plan reads it, is
+// endpoints.
+func (m *Made) OnlyEndpoints(c *snapshot.Cluster) bool {
+	return m.Plan != nil && m.Plan.reading.onlyEndpoints(m.Of, c)
+}
+
+// made is what a plan keeps of how it was made.
+type made struct {
+	*ground
+	holdings  []*holding // sorted by address; none is changed once the ground is read
+	addresses []*address // those of layer 2, sorted by address; see address.isDecided
+	served    []*holding // what routers may send here
+	sessions  []Session  // with the routes to that
+	resumed   bool       // from another plan
+}
+
+// heard are maps of a View. They are read only, and so the same if they are at the same
+// place.
+type heard struct {
+	alive  map[string]struct{}
+	claims map[netip.Addr]Claim
+	facts  map[string]Facts
+}
+
+func heardIn(v *View) heard { return heard{v.Alive, v.Claims, v.Facts} }
+
+func (h heard) is(o heard) bool {
+	return same(h.alive, o.alive) && same(h.claims, o.claims) && same(h.facts, o.facts)
+}
+
+func same[M ~map[K]V, K comparable, V any](a, b M) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
+}
+
+// resume begins with the plan before, and reports whether it can: nothing that was read
+// has changed but endpoints.
+func (k *compiler) resume() bool {
+	before := k.view.Before
+	k.view.Before = Made{} // or each plan would keep all before it
+	if before.Plan == nil || before.Plan.made == nil {
+		return false
+	}
+	was, reading := before.Plan.made, before.Plan.reading
+	if was.opts != k.opts || reading.me != k.me || !was.heard.is(k.heard) || !reading.onlyEndpoints(before.Of, k.c) {
+		return false
+	}
+	moved := reading.moved(before.Of, k.c)
+	if len(moved) > manyMoved {
+		return false
+	}
+	k.made, k.reading, k.resumed = *was, reading, true
+	k.plan.Problems = slices.Clone(was.problems)
+	k.plan.L2.Owners = maps.Clone(before.Plan.L2.Owners)
+	k.before, k.addresses = was.addresses, slices.Clone(was.addresses)
+	for i, e := range k.addresses {
+		if !e.isDecided() {
+			e := *e
+			k.addresses[i] = &e
+		}
+	}
+	k.holdings = slices.Clone(k.holdings)
+	for q, p := range moved {
+		k.reading.places = k.reading.places.With(q.service, k.reading.placed(q, p))
+		k.move(q, p)
+	}
+	return true
+}
+
+// manyMoved is with how many Services that have moved it is quicker to begin anew.
+const manyMoved = 32
+
+// onlyEndpoints reports whether all that differs between two clusters, as far as a plan
+// reads it, is endpoints.
+func (r *reading) onlyEndpoints(was, is *snapshot.Cluster) bool {
+	before, after := was.Stores, is.Stores
+	before.EndpointSlices, before.Services, before.Nodes, before.SpeakerStatuses =
+		after.EndpointSlices, after.Services, after.Nodes, after.SpeakerStatuses
+	return before == after && r.ignores(snapshot.Service, was, is) && r.ignores(snapshot.Node, was, is) &&
+		r.ignores(snapshot.SpeakerStatus, was, is)
+}
+
+// moved are the answers in c to what was asked of endpoints that are not those of before.
+func (r *reading) moved(was, is *snapshot.Cluster) map[question]places {
+	moved := map[question]places{}
+	note := func(s *discoveryv1.EndpointSlice, exists bool) {
+		if !exists {
+			return
+		}
+		for _, is6 := range []bool{false, true} {
+			q := question{serviceOf(s), is6}
+			if before, asked := r.answer(q); asked {
+				if now := placesOf(is, q, r.nodeIndex); !before.equal(now) {
+					moved[q] = now
+				}
+			}
+		}
+	}
+	for key := range snapshot.Diff(was.EndpointSlices, is.EndpointSlices) {
+		note(was.EndpointSlices.Get(key)) // it may have moved to another Service
+		note(is.EndpointSlices.Get(key))
+	}
+	return moved
+}
+
+// move gives the users of addresses their new places.
+func (k *compiler) move(q question, to places) {
+	for i, h := range k.holdings {
+		is := func(u user) bool {
+			return u.local != nil && u.svc.Name == q.service.Name && u.svc.Namespace == q.service.Namespace && h.addr.Is6() == q.is6
+		}
+		if !slices.ContainsFunc(h.users, is) {
+			continue
+		}
+		next := *h
+		next.users = slices.Clone(h.users)
+		for j := range next.users {
+			if u := &next.users[j]; is(*u) {
+				u.local, u.ending = to.local, to.ending
+			}
+		}
+		k.holdings[i] = &next
+		at, exists := slices.BinarySearchFunc(k.addresses, h.addr, func(e *address, a netip.Addr) int { return e.addr.Compare(a) })
+		if exists {
+			k.addresses[at] = addressOf(&next)
+		}
+	}
+}

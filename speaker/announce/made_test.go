@@ -1,0 +1,135 @@
+package announce
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/snapshot"
+)
+
+// Whatever happens to endpoints, and sometimes to something else: a plan made of the one
+// before is the one that is made of nothing. It goes on from there, as a speaker does.
+func TestAPlanMadeOfTheOneBeforeIsTheOneMadeAnew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := genWorld(t)
+		w.objects = append(w.objects, router(t)...)
+		c := snapshot.Of(w.objects...)
+		opts := Options{ExternalIPs: true}
+		now, view := epoch0(), w.view
+		plan := Compile(c, "n0", view, now, opts)
+		view.Before = Made{plan, c}
+		for range rapid.IntRange(1, 8).Draw(t, "changes") {
+			for range rapid.IntRange(1, 3).Draw(t, "at once") {
+				c = change(t, c, len(w.nodes))
+			}
+			if view.Before.Stands(c) && rapid.Bool().Draw(t, "no step is taken") {
+				continue
+			}
+			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			live(t, &view, view.Before.Plan, now)
+			anew := view
+			anew.Before = Made{}
+			want, got := Compile(c, "n0", anew, now, opts), Compile(c, "n0", view, now, opts)
+			view.Before = Made{got, c}
+			same := *want
+			same.made = got.made
+			if !reflect.DeepEqual(got, &same) {
+				t.Fatalf("made of the one before:\n%+v\nand anew:\n%+v", got, want)
+			}
+		}
+	})
+}
+
+// live is what a speaker remembers and hears from one plan to the next.
+func live(t *rapid.T, v *View, p *Plan, now time.Time) {
+	v.Since, v.Others = p.L2.Since, p.BGP.Others
+	v.HandingOver = map[netip.Addr]time.Time{}
+	for a, answer := range p.L2.Answers {
+		if answer.HandOver != "" {
+			v.HandingOver[a] = now.Add(-time.Second)
+		}
+	}
+	v.Cut, v.Refused, v.Unserved = map[netip.Addr]struct{}{}, map[netip.Addr]Refusal{}, map[netip.AddrPort]time.Time{}
+	for a := range p.L2.Owners {
+		switch rapid.IntRange(0, 9).Draw(t, "happens to "+a.String()) {
+		case 0:
+			v.Cut[a] = struct{}{}
+		case 1:
+			v.Refused[a] = Refusal{Node: "n1"}
+		case 2:
+			v.Refused[a] = Refusal{MAC: "02:00:00:00:00:99"}
+		}
+	}
+	for at := range p.BGP.Checks {
+		v.Unserved[at] = now.Add(-time.Minute)
+	}
+	if rapid.IntRange(0, 4).Draw(t, "somebody claims") == 0 {
+		claims := map[netip.Addr]Claim{}
+		for a, c := range v.Claims {
+			claims[a] = c
+		}
+		for _, take := range p.L2.Take {
+			claims[take.Address] = Claim{take.Epoch, "n0"}
+		}
+		v.Claims = claims
+	}
+}
+
+// router is a BGPPeer of every node with an advertisement or two, or nothing.
+func router(t *rapid.T) (objects []snapshot.Object) {
+	for i := range rapid.IntRange(0, 2).Draw(t, "BGP advertisements") {
+		a := &v1alpha1.BGPAdvertisement{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("routes%d", i)}}
+		a.Spec.Communities = []string{fmt.Sprintf("64512:%d", i)}
+		if i == 1 {
+			length := int32(28)
+			a.Spec.AggregationLength = &length
+		}
+		objects = append(objects, a)
+	}
+	return append(objects, &v1alpha1.BGPPeer{ObjectMeta: metav1.ObjectMeta{Name: "tor"}, Spec: v1alpha1.BGPPeerSpec{MyASN: 64512, ASN: 64513, Address: "10.0.0.254"}})
+}
+
+// An endpoint that moves among many nodes and Services is all that is read again. The
+// bytes say so, however busy the machine is.
+func TestWhatAPlanCostsIsWhatHasChanged(t *testing.T) {
+	w := &world{view: View{Alive: map[string]struct{}{}, Facts: map[string]Facts{}, Claims: map[netip.Addr]Claim{}}}
+	for i := range 500 {
+		w.addNode(twinNode{name: fmt.Sprintf("n%d", i), alive: true, ready: true, subnet: true}, false)
+	}
+	w.view.Facts = nil
+	w.objects = append(w.objects, lanPool("10.1.0.0/16"))
+	for i := range 100 {
+		w.addService(fmt.Sprintf("s%d", i), twinAddr{addr: addrOf(i), local: map[string]bool{fmt.Sprintf("n%d", i): true}}, i)
+		w.view.Claims[addrOf(i)] = Claim{1, fmt.Sprintf("n%d", i)}
+	}
+	was := snapshot.Of(w.objects...)
+	plan := Compile(was, "n0", w.view, epoch0(), Options{ExternalIPs: true})
+	v4 := discoveryv1.AddressTypeIPv4
+	is := was.With(slice("s7-1", "s7", v4, endpoint("n400", "ready"))).With(readyNode("n7", ""))
+	view := w.view
+	view.Before = Made{plan, was}
+	anew, resumed := allocates(is, w.view), allocates(is, view)
+	if resumed < anew/2 {
+		t.Fatalf("a Node has changed, and %d bytes instead of %d were enough", resumed, anew)
+	}
+	is = was.With(slice("s7-1", "s7", v4, endpoint("n400", "ready")))
+	if view.Before.Stands(is) {
+		t.Fatal("the plan stands: nothing is tested")
+	}
+	heartbeat, _ := is.Nodes.Get(nodeKey("n9"))
+	heartbeat = heartbeat.DeepCopy()
+	heartbeat.Status.Capacity = corev1.ResourceList{}
+	is = is.With(heartbeat)
+	if anew, resumed = allocates(is, w.view), allocates(is, view); resumed > anew/4 {
+		t.Errorf("one endpoint took %d bytes, everything %d", resumed, anew)
+	}
+}
