@@ -333,7 +333,7 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 }
 
 func (p *Proxy) publish(ctx context.Context, t, old *route.Table) {
-	if old != nil && slices.Equal(t.Backends, old.Backends) {
+	if old != nil && (isSameList(t.Backends, old.Backends) || slices.Equal(t.Backends, old.Backends)) {
 		// Nobody comes and nobody goes. Who has many backends does not look at each of
 		// them because a path has changed.
 		p.install(ctx, t, p.forwards, false)
@@ -360,6 +360,12 @@ func (p *Proxy) publish(ctx context.Context, t, old *route.Table) {
 	p.endpoints.retain(live)
 	p.engine.Retain(func(of route.Backend) bool { return live[of] })
 	maps.DeleteFunc(p.secured, func(b *upstream.Backend, _ *corev1.Secret) bool { return !live[b.Of()] })
+}
+
+// isSameList reports whether two lists are one in memory, which takes no look at what
+// is in it.
+func isSameList(a, b []route.Backend) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // install puts a table in force whose backends are reached through forwards.

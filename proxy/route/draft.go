@@ -1,6 +1,10 @@
 package route
 
-import "quayside.io/cluster/snapshot"
+import (
+	"slices"
+
+	"quayside.io/cluster/snapshot"
+)
 
 // A draft is a Store in the making. Changes gather in a map, so that a first
 // Compile of everything builds each Store once.
@@ -58,8 +62,12 @@ type index = snapshot.Store[users]
 // users are units, by keyOf. There may be very many of one Service.
 type users = snapshot.Store[struct{}]
 
-// reindex moves user from what it depended on to what it depends on now.
+// reindex moves user from what it depended on to what it depends on now. Where that is
+// the same the index is, too: Tables that name the same can be told by it.
 func reindex(ix *draft[users], user snapshot.Key, before, after []snapshot.Key) {
+	if slices.Equal(before, after) {
+		return
+	}
 	for _, what := range before {
 		list, _ := ix.get(what)
 		if list = list.Without(user); list.Len() == 0 {
