@@ -7,6 +7,7 @@ package ingressclass
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,6 +115,13 @@ func Select(all *snapshot.Stores, r Rules) Classes {
 		k.fallback = &c
 	}
 	return k
+}
+
+// Same reports whether k and o say the same of every Ingress; it may also say no
+// where they do.
+func (k Classes) Same(o Classes) bool {
+	return k.rules.Equal(o.rules) && (!k.ByLabels() || k.namespaces == o.namespaces) &&
+		maps.Equal(k.byName, o.byName) && (k.fallback == nil) == (o.fallback == nil) && (k.fallback == nil || *k.fallback == *o.fallback)
 }
 
 // Of returns the class of an Ingress, and false if the Ingress is not ours.

@@ -124,6 +124,35 @@ func (s Store[V]) Sorted() []V {
 	return values
 }
 
+// First returns the first n values that are wanted, in the order of their keys, and how
+// many are wanted in all; n is 1 or more. It puts few of the others in order.
+func (s Store[V]) First(n int, wanted func(V) bool) (values []V, all int) {
+	var first []entry[V]
+	full := false // the first n were put in order once, so nothing is needed from behind them
+	cut := func() {
+		slices.SortFunc(first, func(a, b entry[V]) int { return a.key.Compare(b.key) })
+		first = first[:min(n, len(first))]
+	}
+	for k, v := range s.All() {
+		if !wanted(v) {
+			continue
+		}
+		if all++; full && first[n-1].key.Compare(k) < 0 {
+			continue
+		}
+		if first = append(first, entry[V]{k, v}); len(first)-n >= n {
+			cut()
+			full = true
+		}
+	}
+	cut()
+	values = make([]V, len(first))
+	for i, e := range first {
+		values[i] = e.value
+	}
+	return values, all
+}
+
 // find returns the slot index of hash at this level, and whether it is used.
 func (b *branch[V]) find(hash uint64, shift int) (int, bool) {
 	bit := uint32(1) << (hash >> shift & levelMask)

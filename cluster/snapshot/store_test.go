@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -59,6 +60,11 @@ func same(t *rapid.T, s Store[int], twin map[Key]int) {
 		if v != twin[keys[i]] {
 			t.Fatalf("Sorted()[%d] is %v, want %v", i, v, twin[keys[i]])
 		}
+	}
+	n := rapid.SampledFrom([]int{1, 2, 3, 10, math.MaxInt}).Draw(t, "first")
+	odd := slices.DeleteFunc(s.Sorted(), func(v int) bool { return v%2 == 0 })
+	if got, all := s.First(n, func(v int) bool { return v%2 != 0 }); all != len(odd) || !slices.Equal(got, odd[:min(n, len(odd))]) {
+		t.Fatalf("First(%d) is %v of %d, want those of %v", n, got, all, odd)
 	}
 }
 

@@ -14,8 +14,15 @@ import (
 // readConsumers collects the Services that concern us, oldest first. Those that
 // have not changed since the last Compile are not looked at again: a Store yields
 // what it shares with the one before in the same order, so that one walk along
-// both finds them.
+// both finds them. Where no Service changed, none is looked at.
 func (w *work) readConsumers() {
+	if w.services == w.c.Services {
+		for _, c := range w.consumers {
+			c.begin(w.round, w.pools)
+		}
+		return
+	}
+	w.services, w.listers = w.c.Services, w.listers[:0]
 	n := w.c.Services.Len()
 	before, now := w.consumers, slices.Grow(w.spare[:0], n)
 	var fresh []arrival

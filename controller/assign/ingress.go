@@ -9,6 +9,15 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
+// ingressMemo is what the last Compile left to do for Ingresses. One that is neither
+// in it nor changed since needs nothing as long as what is wanted is the same.
+type ingressMemo struct {
+	want    []networkingv1.IngressLoadBalancerIngress
+	classes ingressclass.Classes
+	seen    snapshot.Store[*networkingv1.Ingress]
+	todo    map[snapshot.Key]bool
+}
+
 // writeIngresses adds the Ingresses of our classes whose status does not name
 // the addresses at which the proxy is reached, and those of namespaces that are
 // not served, or no longer, whose status still does: whoever believes it, such as
@@ -17,24 +26,41 @@ func (w *work) writeIngresses() {
 	if w.opts.PublishService == (snapshot.Key{}) && len(w.opts.PublishAddresses) == 0 {
 		return
 	}
-	want := w.published()
+	m, want := &w.ingresses, w.published()
 	classes := ingressclass.Select(&w.c.Stores, w.opts.Classes)
-	var updates []Update
-	set := func(in *networkingv1.Ingress, to []networkingv1.IngressLoadBalancerIngress) {
-		next := *in
-		next.Status.LoadBalancer.Ingress = to
-		updates = append(updates, Update{Was: in, next: &next})
+	if m.todo == nil || !slices.EqualFunc(want, m.want, isSameEntry) || !classes.Same(m.classes) {
+		*m = ingressMemo{want: want, todo: map[snapshot.Key]bool{}} // and all are looked at
 	}
-	for _, in := range w.c.Ingresses.All() {
-		same := slices.EqualFunc(in.Status.LoadBalancer.Ingress, want, isSameEntry)
-		if _, ours := classes.Of(in); ours && !same {
-			set(in, want)
-		} else if !ours && same && len(want) > 0 && classes.Elsewhere(in) {
-			set(in, nil)
+	for key := range snapshot.Diff(m.seen, w.c.Ingresses) {
+		m.todo[key] = true
+	}
+	m.seen, m.classes = w.c.Ingresses, classes
+	var updates []Update
+	for key := range m.todo {
+		in, _ := w.c.Ingresses.Get(key)
+		if to, wrong := m.correct(in); wrong {
+			next := *in
+			next.Status.LoadBalancer.Ingress = to
+			updates = append(updates, Update{Was: in, next: &next})
+		} else {
+			delete(m.todo, key)
 		}
 	}
 	slices.SortFunc(updates, Update.compare)
 	w.plan.Updates = append(w.plan.Updates, updates...)
+}
+
+// correct returns what is to be in the status of an Ingress, and whether something
+// else is there. There is nothing to correct in none.
+func (m *ingressMemo) correct(in *networkingv1.Ingress) (to []networkingv1.IngressLoadBalancerIngress, wrong bool) {
+	if in == nil {
+		return nil, false
+	}
+	same := slices.EqualFunc(in.Status.LoadBalancer.Ingress, m.want, isSameEntry)
+	if _, ours := m.classes.Of(in); ours {
+		return m.want, !same
+	}
+	return nil, same && len(m.want) > 0 && m.classes.Elsewhere(in)
 }
 
 // published returns the addresses of the proxy: those that the Service will

@@ -73,12 +73,15 @@ type memo struct {
 	class     string
 	byDefault bool
 
-	consumers []*consumer // as Store.All yields their Services
-	spare     []*consumer // reused: consumers of the last Compile but one, emptied
-	sorted    []*consumer // the same, oldest first
+	services  snapshot.Store[*corev1.Service] // of the last Compile, as those that follow
+	listers   []*corev1.Service               // with spec.externalIPs
+	consumers []*consumer                     // as Store.All yields their Services
+	spare     []*consumer                     // reused: consumers of the last Compile but one, emptied
+	sorted    []*consumer                     // the same, oldest first
 	pools     *pools
 	nodes     map[netip.Addr]string // their own addresses, and which node's
 	links     map[netip.Addr]string // addresses in pools that interfaces or gateways have, and whose
+	ingresses ingressMemo
 }
 
 func newMemo(o Options) *memo {
@@ -99,8 +102,7 @@ type work struct {
 	*memo
 	plan *Plan
 
-	listers []*corev1.Service // with spec.externalIPs
-	listed  []Holding         // the addresses that they have by that
+	listed []Holding // what the listers have by that
 
 	candidateList []*pool      // reused
 	foundList     []netip.Addr // reused
