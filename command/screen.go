@@ -69,7 +69,7 @@ func (s *screen) body() (string, error) {
 		return s.text, nil
 	}
 	var b bytes.Buffer
-	if err := explain.Status(scene).WriteText(&b); err != nil {
+	if err := explain.Screen(scene).WriteText(&b); err != nil {
 		return "", err
 	}
 	s.last, s.text = scene, b.String()

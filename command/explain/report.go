@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,8 @@ type Report struct {
 	Nodes     []Node    `json:"nodes"`
 	Peers     []Peer    `json:"bgpPeers,omitempty"`
 	Problems  []Problem `json:"problems"`
+
+	moreServices, moreIngresses int // than there are rows of, in a Screen
 }
 
 // Service is a Service of type LoadBalancer, or one of another type whose
@@ -83,19 +86,30 @@ type Problem struct {
 
 // Status reports on a scene; its Routes may be nil. The source's own faults are
 // added to the problems.
-func Status(scene Scene) *Report {
+func Status(scene Scene) *Report { return report(scene, math.MaxInt) }
+
+// Screen is Status for WriteText alone: of the Services and the Ingresses, which may be
+// very many, it has those that are shown.
+func Screen(scene Scene) *Report { return report(scene, maxRows) }
+
+// report reports with no more than the first rows of what may be many.
+func report(scene Scene, rows int) *Report {
 	c := scene.Cluster
 	announced := announcers(scene)
 	r := &Report{Problems: Problems(statusProblems(scene))}
-	for _, s := range c.Services.Sorted() {
-		out := service(s, announced)
-		if s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(out.Addresses) > 0 {
-			r.Services = append(r.Services, out)
-		}
+	services, n := c.Services.First(rows, func(s *corev1.Service) bool {
+		return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(addresses(s, announced)) > 0
+	})
+	r.moreServices = n - len(services)
+	for _, s := range services {
+		r.Services = append(r.Services, service(s, announced))
 	}
-	for _, i := range c.Ingresses.Sorted() {
+	ingresses, n := c.Ingresses.First(rows, func(*networkingv1.Ingress) bool { return true })
+	r.moreIngresses = n - len(ingresses)
+	why := whyNotServed(scene)
+	for _, i := range ingresses {
 		out := ingress(i)
-		out.NotServed = notServed(scene, i)
+		out.NotServed = why(i)
 		r.Ingresses = append(r.Ingresses, out)
 	}
 	for _, p := range c.IPAddressPools.Sorted() {
@@ -149,22 +163,28 @@ func isOrphan(c *snapshot.Cluster, s *v1alpha1.SpeakerStatus) bool {
 }
 
 func service(s *corev1.Service, announced map[string][]string) Service {
-	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[loadbalancer.AnnotationGiven]}
-	for _, in := range s.Status.LoadBalancer.Ingress {
-		ip := cmp.Or(in.IP, in.Hostname)
-		out.Addresses = append(out.Addresses, Address{ip, announced[s.Namespace+"/"+s.Name+" "+ip]})
-	}
-	for _, ip := range loadbalancer.ParseAddresses(s.Spec.ExternalIPs) {
-		if by := announced[s.Namespace+"/"+s.Name+" "+ip.String()]; len(by) > 0 {
-			out.Addresses = append(out.Addresses, Address{ip.String(), by})
-		}
-	}
+	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[loadbalancer.AnnotationGiven], Addresses: addresses(s, announced)}
 	if c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress); c != nil && c.Status != "True" {
 		out.Waiting = c.Reason + ": " + c.Message
 	} else if c == nil && len(out.Addresses) == 0 {
 		out.Waiting = "no controller has looked at it yet"
 	}
 	return out
+}
+
+// addresses are those that a Service was given and those that it lists and somebody
+// announces.
+func addresses(s *corev1.Service, announced map[string][]string) (list []Address) {
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		ip := cmp.Or(in.IP, in.Hostname)
+		list = append(list, Address{ip, announced[s.Namespace+"/"+s.Name+" "+ip]})
+	}
+	for _, ip := range loadbalancer.ParseAddresses(s.Spec.ExternalIPs) {
+		if by := announced[s.Namespace+"/"+s.Name+" "+ip.String()]; len(by) > 0 {
+			list = append(list, Address{ip.String(), by})
+		}
+	}
+	return list
 }
 
 func ingress(i *networkingv1.Ingress) Ingress {
@@ -186,16 +206,20 @@ func ingress(i *networkingv1.Ingress) Ingress {
 	return out
 }
 
-// notServed says why a namespace is left out, where the scene has routes.
-func notServed(s Scene, i *networkingv1.Ingress) string {
+// whyNotServed returns what says why an Ingress is left out because of its namespace,
+// where the scene has routes.
+func whyNotServed(s Scene) func(*networkingv1.Ingress) string {
 	if s.Routes == nil {
-		return ""
+		return func(*networkingv1.Ingress) string { return "" }
 	}
 	classes := s.Routes.Classes()
-	if !classes.Elsewhere(i) || classes.ByLabels() && isUnreadKind(s.Cluster, snapshot.Namespace) {
-		return ""
+	blind := classes.ByLabels() && isUnreadKind(s.Cluster, snapshot.Namespace)
+	return func(i *networkingv1.Ingress) string {
+		if blind || !classes.Elsewhere(i) {
+			return ""
+		}
+		return classes.Why(i.Namespace)
 	}
-	return classes.Why(i.Namespace)
 }
 
 func backend(b *networkingv1.IngressBackend) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -119,6 +120,30 @@ func TestALongListIsCutAndSaysSo(t *testing.T) {
 	}
 	if !strings.Contains(screen.String(), "… 5 more") || strings.Count(screen.String(), "PoolFull") != maxRows {
 		t.Errorf("%d problems are shown as\n%s", len(problems), screen.String())
+	}
+}
+
+// A Screen shows what all of Status would, of more rows than it has and of fewer.
+func TestAScreenIsWhatStatusShows(t *testing.T) {
+	for _, n := range []int{0, 1, maxRows, maxRows + 1, 3 * maxRows} {
+		c := cluster()
+		for i := range n {
+			c = c.With(
+				&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "many", Name: fmt.Sprintf("site-%d", i)}},
+				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "many", Name: fmt.Sprintf("plain-%d", i)}},
+				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "many", Name: fmt.Sprintf("web-%d", i)}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}})
+		}
+		var want, got bytes.Buffer
+		scene := Scene{Cluster: c}
+		if err := errors.Join(Status(scene).WriteText(&want), Screen(scene).WriteText(&got)); err != nil {
+			t.Fatal(err)
+		}
+		if want.String() != got.String() {
+			t.Errorf("of %d the screen is\n%s\nand not\n%s", n, got.String(), want.String())
+		}
+		if rows := len(Screen(scene).Ingresses); rows > maxRows {
+			t.Errorf("%d rows are made of which %d are shown", rows, maxRows)
+		}
 	}
 }
 
