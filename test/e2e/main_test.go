@@ -61,9 +61,10 @@ func newLane(name, pool string, option ...lab.Option) *lane {
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // charts are rendered often, and what is measured shares the processors
-	// Tests that wait for their lane count as running, and are not many: the
-	// lanes, not the processors, say how many get on at the same time.
-	if err := flag.Set("test.parallel", "64"); err != nil {
+	// The lanes, not the processors, say how many get on at the same time. Tests that
+	// wait for their lane count as running: were there a place less than there are
+	// tests and subtests, those that are waited for would wait for one.
+	if err := flag.Set("test.parallel", "4096"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
