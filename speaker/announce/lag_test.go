@@ -61,6 +61,9 @@ func (l *lagging) turn(me string, retry bool) {
 		v.Refused[a] = Refusal{Node: l.claims[a].Node}
 	}
 	p := Compile(c, me, v, l.now, Options{})
+	if p.L2.Concedes(a, me) {
+		delete(l.lost, me)
+	}
 	answer, answers := p.L2.Answers[a]
 	l.answers[me] = answers
 	if _, handing := l.handing[me][a]; answers && answer.HandOver == "" || l.claims[a].Node != me {

@@ -1,8 +1,13 @@
 package announce
 
-import "time"
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
 
-// Loss counts how often better claims took an address from this node.
+// Loss counts how often better claims took an address from this node against what it
+// saw; see L2.Concedes.
 type Loss struct {
 	Times int
 	last  time.Time
@@ -31,4 +36,12 @@ func (l Loss) Again(now time.Time) Loss {
 		l.Times = 0
 	}
 	return Loss{l.Times + 1, now}
+}
+
+// Concedes reports whether a plan of node me leaves a to another node. Then whatever has
+// been lost of it is no quarrel: this node sees what the others do, if a little later,
+// and nobody who edits preferences again and again has to wait until one has calmed.
+func (l *L2) Concedes(a netip.Addr, me string) bool {
+	owner := l.Owners[a]
+	return owner != "" && owner != me && !slices.ContainsFunc(l.Barred, func(t Take) bool { return t.Address == a })
 }

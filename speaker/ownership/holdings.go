@@ -16,7 +16,7 @@ type holdings struct {
 	claims map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
-	// losses are the addresses that better claims took from it.
+	// losses are the addresses that better claims took from it, against what it sees.
 	losses map[netip.Addr]announce.Loss
 	// handing says since when an address is answered only for a successor.
 	handing map[netip.Addr]time.Time
@@ -51,6 +51,11 @@ func (h *holdings) take(a netip.Addr, epoch int64) {
 func (h *holdings) lose(a netip.Addr, now time.Time) {
 	delete(h.claims, a)
 	h.losses[a] = h.losses[a].Again(now)
+}
+
+// concede forgets the losses of what the plan leaves to others.
+func (h *holdings) concede(node string, plan *announce.L2) {
+	maps.DeleteFunc(h.losses, func(a netip.Addr, _ announce.Loss) bool { return plan.Concedes(a, node) })
 }
 
 // remember notes claims of this node that it does not carry out: gossip keeps

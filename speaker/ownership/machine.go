@@ -105,6 +105,7 @@ func (m *Machine) compile() {
 		m.since, m.others = m.plan.L2.Since, m.plan.BGP.Others
 	}
 	m.yield(before)
+	m.holdings.concede(m.opts.Node, &m.plan.L2)
 	m.holdings.noteHandOver(m.plan.L2.Answers, m.now)
 }
 

@@ -58,3 +58,19 @@ func TestQuarrelsEndSoon(t *testing.T) {
 		}
 	})
 }
+
+// Endpoints that go to and fro, as a drain and its end make them, are no quarrel: where
+// all see the same, sooner or later, the address follows each time as quickly as the
+// first.
+func TestWhatMovesToAndFroIsFollowed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newSim(t, rapid.IntRange(2, 5).Draw(t, "nodes"), rapid.Uint64().Draw(t, "seed"))
+		f.startAll()
+		for i := range 6 {
+			node := f.nodes[i%2].name
+			f.put(objects.Endpoints(node))
+			f.until("the address is at "+node, 2*time.Second, func() bool { return f.who(objects.VIPLocal) == node })
+			f.run(watchDelay + time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms"))*time.Millisecond)
+		}
+	})
+}
