@@ -278,7 +278,7 @@ func (e edge) servesTo(from lab.Host, address string) {
 // function judges as that of watchMoves does.
 func (r rack) watch(address string) (judge func(what string, moves int)) {
 	r.t.Helper()
-	probe := r.laptop.Probe(address+":80", 10*time.Millisecond, time.Second)
+	probe := r.laptop.Probe(address+":80", 10*time.Millisecond, handshake)
 	return func(what string, moves int) {
 		r.t.Helper()
 		time.Sleep(500 * time.Millisecond) // connections go on after the last move

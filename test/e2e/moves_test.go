@@ -9,13 +9,17 @@ import (
 	"quayside.io/test/lab"
 )
 
+// handshake is how long a new connection may take. The kernel sends a packet of the
+// handshake again after a second, for which one of them may have to wait: see cuts.
+const handshake = 2500 * time.Millisecond
+
 // watchMoves opens a new connection to address each 10 ms, until the returned
 // function judges: no new connection may have failed. One that is open at the
 // very moment of a move may be cut, and the moves, so the moments, are counted.
 func (e edge) watchMoves(from *lab.Client, address string) (judge func(what string, moves int)) {
 	e.t.Helper()
 	target := net.JoinHostPort(address, "80")
-	probe := from.Probe(target, 10*time.Millisecond, time.Second)
+	probe := from.Probe(target, 10*time.Millisecond, handshake)
 	// Somebody new to the LAN is answered by whoever owns the address by then.
 	visitor := e.Client("visitor").ProbeAfresh(target, 100*time.Millisecond, time.Second)
 	return func(what string, moves int) {
@@ -37,13 +41,18 @@ func (e edge) judge(what string, p *lab.Prober, moves int) {
 }
 
 // cuts fails the test where a new connection failed, and counts the moments at
-// which open ones were cut. Those that are cut by one move overlap.
+// which open ones were cut. Those that are cut by one move overlap. One of some
+// 20,000 loses a packet in a lab whose processors are busy, far from any move; it waits
+// until the kernel sends that again, and is let pass. An outage of 20 ms makes two wait.
 func (e edge) cuts(report lab.Report) (moments int) {
 	e.t.Helper()
 	var until time.Time
+	waited := 0
 	for _, a := range report.Attempts {
 		switch {
+		case a.Err == nil && a.Took < time.Second:
 		case a.Err == nil:
+			waited++
 		case a.Cut():
 			if a.Start.After(until) {
 				moments++
@@ -52,6 +61,9 @@ func (e edge) cuts(report lab.Report) (moments int) {
 		default:
 			e.t.Errorf("%s: a new connection failed: %v", a.Start.UTC().Format("15:04:05.000"), a.Err) // as in the pods' logs
 		}
+	}
+	if waited > 1 {
+		e.t.Errorf("%d new connections took a second and more: their packets were lost", waited)
 	}
 	return moments
 }
