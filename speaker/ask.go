@@ -15,8 +15,8 @@ import (
 
 // asker puts the questions of a machine to the LAN and to other nodes.
 type asker struct {
-	l2       *l2.Announcer
-	members  *members.Members
+	l2       LAN
+	members  Gossip
 	log      *slog.Logger
 	findings chan *ownership.Finding
 	asking   sync.WaitGroup

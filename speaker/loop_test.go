@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"quayside.io/speaker/l2"
 	"quayside.io/speaker/ownership"
 )
 
@@ -19,7 +20,7 @@ func TestInterfacesAreNotToldBeforeTheyAreRead(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.l2.Run(ctx) }()
-	<-s.l2.Ready()
+	<-s.l2.(*l2.Announcer).Ready()
 	if said := machine.Step(time.Now(), s.world()).Members.Facts; said.Interfaces == nil {
 		t.Error("it has read them and does not say so")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/speaker/announce"
+	"quayside.io/speaker/l2"
 	"quayside.io/speaker/ownership"
 )
 
@@ -87,7 +88,7 @@ func TestWhatIsNotAnsweredForIsNotShown(t *testing.T) {
 	}
 	s.mute = ""
 	go func() { _ = s.l2.Run(t.Context()) }()
-	<-s.l2.Ready()
+	<-s.l2.(*l2.Announcer).Ready()
 	world := s.world()
 	world.Link.Interfaces = []announce.Interface{{Name: "lo", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}
 	s.carryOut(machine.Step(time.Now(), world))

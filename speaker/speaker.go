@@ -54,6 +54,10 @@ type Options struct {
 	BGPListen string
 	// HandOver bounds how long a polite end waits for the successors; zero: 3 s.
 	HandOver time.Duration
+	// LAN and Gossip stand in for layer 2 and the members, where a fleet is simulated;
+	// nil: the real ones.
+	LAN    LAN
+	Gossip Gossip
 
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -62,11 +66,11 @@ type Options struct {
 // Speaker announces the addresses that live on this node.
 type Speaker struct {
 	opts     Options
-	l2       *l2.Announcer
+	l2       LAN
 	bgp      *bgp.Speaker
-	bfd      *bfd.Detector    // of the paths to routers
-	links    *rtadv.Finder    // of routers that are known by a link only
-	members  *members.Members // nil: solitary
+	bfd      *bfd.Detector // of the paths to routers
+	links    *rtadv.Finder // of routers that are known by a link only
+	members  Gossip        // nil: solitary
 	rules    *kubeproxy.Watcher
 	health   *kubeproxy.Health
 	metrics  *metrics
@@ -92,7 +96,7 @@ func New(opts Options) (*Speaker, error) {
 	switch {
 	case opts.NodeName == "":
 		return nil, errors.New("speaker: the name of this node is missing; set --node-name")
-	case opts.MembersKeyFile == "" && !opts.Solitary:
+	case opts.MembersKeyFile == "" && !opts.Solitary && opts.Gossip == nil:
 		return nil, errors.New("speaker: gossip needs a key; set --members-key-file to a file with a secret of at least 16 bytes")
 	case opts.Source == nil || opts.Writer == nil:
 		return nil, errors.New("speaker: no source of objects, or nowhere to write")
@@ -104,13 +108,16 @@ func New(opts Options) (*Speaker, error) {
 		opts.HandOver = 3 * time.Second
 	}
 	s := &Speaker{
-		opts: opts, l2: l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer}), metrics: newMetrics(opts.Registerer),
+		opts: opts, l2: opts.LAN, members: opts.Gossip, metrics: newMetrics(opts.Registerer),
 		bfd:   bfd.New(bfd.Options{Log: opts.Log, Registerer: opts.Registerer}),
 		links: rtadv.New(rtadv.Options{Log: opts.Log}),
 		bgp:   bgp.New(bgp.Options{Log: opts.Log, Registerer: opts.Registerer, Listen: opts.BGPListen}),
 		rules: kubeproxy.New(kubeproxy.Options{Address: opts.KubeProxy, Log: opts.Log}), health: kubeproxy.NewHealth(opts.Log),
 	}
-	if !opts.Solitary {
+	if s.l2 == nil {
+		s.l2 = l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer})
+	}
+	if !opts.Solitary && s.members == nil {
 		m, err := members.New(members.Options{
 			NodeName: opts.NodeName, Bind: opts.MembersBind, KeyFile: opts.MembersKeyFile, Profile: opts.Profile, SigningKey: opts.SigningKey,
 			Log: opts.Log, Registerer: opts.Registerer,
@@ -151,7 +158,7 @@ type driver struct {
 // be a member: the others would leave it its share. It stays, to be asked why.
 func (s *Speaker) drivers(p *publisher) []driver {
 	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}}
-	if err := l2.Permitted(); err != nil {
+	if err := l2.Permitted(); err != nil && s.opts.LAN == nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)
 	} else if s.members != nil {

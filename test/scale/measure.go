@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience is how long an event may take at most.
+const patience = 5 * time.Minute
+
+// marks are what is read before and after an event.
+type marks struct {
+	at               time.Time
+	self, controller time.Duration // processor time
+	plans            uint64
+	planned          float64 // seconds
+}
+
+func (s *stage) mark() marks {
+	m := marks{at: time.Now(), controller: worked(s.controller.Process.Pid)}
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
+		m.self = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	for _, n := range s.fleet.nodes {
+		count, seconds := n.plans()
+		m.plans += count
+		m.planned += seconds
+	}
+	return m
+}
+
+// worked is the processor time of a process, from /proc; 0 if it has ended.
+func worked(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	var ticks int64
+	if fields := strings.Fields(rest); len(fields) > 12 {
+		for _, f := range fields[11:13] {
+			n, _ := strconv.ParseInt(f, 10, 64)
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// measure lets something happen, waits until nothing has been written or moved for a
+// while, and prints what it cost. Without a while only what happens is measured.
+func (s *stage) measure(ctx context.Context, what string, do func() error, quiet time.Duration) error {
+	s.relay.reset()
+	before := s.mark()
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	done := time.Now()
+	for quiet > 0 && time.Since(done) < patience {
+		last := latest(done, s.relay.lastWrite(), s.fleet.lan.lastMove())
+		if s.relay.hasRefused() { // else watches end now and then, which means nothing
+			last = latest(last, s.relay.lastAsked())
+		}
+		if time.Since(last) >= quiet {
+			break
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	s.print(what, before, s.mark(), s.relay.reset())
+	return ctx.Err()
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// print says what an event cost.
+func (s *stage) print(what string, before, after marks, c counts) {
+	fmt.Printf("\n## %s\n", what)
+	settled := func(name string, at time.Time) {
+		if at.After(before.at) {
+			fmt.Printf("%-34s %v after the beginning\n", name, at.Sub(before.at).Round(10*time.Millisecond))
+		}
+	}
+	settled("last address moved", s.fleet.lan.lastMove())
+	settled("last status written", s.relay.lastWrite())
+	if c.Refused > 0 {
+		settled("last list or watch asked for", s.relay.lastAsked())
+	}
+	writes := 0
+	for q, n := range c.Requests {
+		if q.writes() && q.Resource != "leases" {
+			writes += n
+		}
+	}
+	fmt.Printf("%-34s %d\n", "API writes of all, but for Leases", writes)
+	for _, q := range slices.SortedFunc(maps.Keys(c.Requests), func(a, b request) int {
+		return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
+	}) {
+		fmt.Printf("  %-32s %d\n", q.Who+" "+q.Verb+" "+q.Resource, c.Requests[q])
+	}
+	fmt.Printf("%-34s %d, of them %d connections that were refused\n", "requests in the busiest second", c.Peak, c.Refused)
+	if factor := float64(s.nodes) / float64(s.watching+1); c.Refused > 0 {
+		fmt.Printf("%-34s %.0f (times %.1f)\n", "the same if all had watches", float64(c.Peak)*factor, factor)
+	}
+	took := after.at.Sub(before.at)
+	for _, who := range slices.Sorted(maps.Keys(c.WatchBytes)) {
+		fmt.Printf("%-34s %s, lists %s\n", "watch bytes of "+who, size(c.WatchBytes[who]), size(c.ListBytes[who]))
+	}
+	each := float64(c.WatchBytes["speaker"]) / float64(s.watching)
+	fmt.Printf("%-34s %s in %v: %s an hour if it went on so\n", "watch bytes of one speaker", size(int64(each)), took.Round(time.Second), size(int64(each*3600/took.Seconds())))
+	fmt.Printf("%-34s %v\n", "processor time of the controller", (after.controller - before.controller).Round(time.Millisecond))
+	fmt.Printf("%-34s %v in all; %.2f %% of a core for each speaker at most (the relay and the %d that share a watch are in it)\n", "processor time of the simulator",
+		(after.self - before.self).Round(time.Millisecond), 100*(after.self-before.self).Seconds()/took.Seconds()/float64(s.nodes), s.nodes-s.watching)
+	if n := after.plans - before.plans; n > 0 && after.plans > before.plans {
+		fmt.Printf("%-34s %d in all, %.2f ms each (of the wall, while all share this machine)\n", "plans made", n, 1000*(after.planned-before.planned)/float64(n))
+	} else {
+		fmt.Printf("%-34s none\n", "plans made")
+	}
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n >= 10<<10:
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%d B", n)
+}
