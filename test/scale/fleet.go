@@ -14,6 +14,7 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker"
 	"quayside.io/speaker/announce"
+	"quayside.io/speaker/members"
 )
 
 // fleet is the speakers of all nodes. Each is a real one, but for what touches the
@@ -25,7 +26,7 @@ type fleet struct {
 	// window gives the i-th node what it sees the cluster through, its own if its
 	// requests are counted, else one that many share.
 	window func(ctx context.Context, i int) (window, error)
-	nodes  []*node
+	nodes  []*node // those that speak
 	ending sync.WaitGroup
 }
 
@@ -44,10 +45,14 @@ type node struct {
 	ended    chan struct{}
 }
 
-func newFleet(nodes int) *fleet {
+// newFleet has so many nodes, of which the first few speak.
+func newFleet(nodes, speaking int) *fleet {
 	f := &fleet{lan: newLAN(), gossip: newGossip(), log: slog.New(slog.DiscardHandler)}
-	for i := range nodes {
+	for i := range speaking {
 		f.nodes = append(f.nodes, &node{index: i})
+	}
+	for i := speaking; i < nodes; i++ {
+		f.gossip.join(nodeName(i), nodeAddress(i)).Set(&members.Want{Facts: announce.Facts{Interfaces: []announce.Interface{}}})
 	}
 	return f
 }
@@ -85,6 +90,14 @@ func (f *fleet) kill(n *node) {
 	f.gossip.kill(nodeName(n.index))
 	<-n.ended
 	n.stop()
+}
+
+// end ends all speakers, as a power cut does: nobody is left to hand anything over to.
+func (f *fleet) end() {
+	for _, n := range f.nodes {
+		f.gossip.kill(nodeName(n.index))
+	}
+	f.ending.Wait()
 }
 
 // plans are how many a node's speaker has made, and how long they took.

@@ -10,7 +10,9 @@
 // controller's word that a node is not ready.
 //
 // Only the first -watching speakers have watches of their own. All others look through
-// one more, and write through it; the tables say which figures were multiplied.
+// one more, and write through it; the tables say which figures were multiplied. With
+// -speaking only the first so many nodes have a speaker at all; the others are Nodes, and
+// members without an interface, which announce nothing, so that the rest does all of it.
 //
 //	go run ./test/scale -nodes 500 -services 1000
 package main
@@ -38,8 +40,8 @@ import (
 const namespace = "quayside-system"
 
 type options struct {
-	nodes, services, local, watching, images int
-	rest, outage                             time.Duration
+	nodes, services, local, speaking, watching, images int
+	rest, outage, patience                             time.Duration
 }
 
 func main() {
@@ -47,10 +49,12 @@ func main() {
 	flag.IntVar(&o.nodes, "nodes", 500, "how many nodes there are")
 	flag.IntVar(&o.services, "services", 1000, "how many Services there are")
 	flag.IntVar(&o.local, "local", 4, "how many of the Services are of policy Local")
+	flag.IntVar(&o.speaking, "speaking", 0, "how many nodes have a speaker that can announce; 0: all")
 	flag.IntVar(&o.watching, "watching", 20, "how many speakers have watches of their own")
 	flag.IntVar(&o.images, "images", 25, "how many images each Node lists; a kubelet lists up to 50")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens")
 	flag.DurationVar(&o.outage, "outage", 30*time.Second, "how long the API server is away")
+	flag.DurationVar(&o.patience, "patience", 5*time.Minute, "how long an event is waited for that does not settle")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
@@ -65,7 +69,11 @@ func (o *options) check() error {
 	if o.nodes < 2 || o.nodes > 1<<15 || o.local < 1 || o.services < o.local || o.services > 1<<15 {
 		return errors.New("want 2 to 32768 nodes, up to 32768 Services, and at least one of them of policy Local")
 	}
-	o.watching = max(1, min(o.watching, o.nodes-1))
+	if o.speaking == 0 {
+		o.speaking = o.nodes
+	}
+	o.speaking = max(2, min(o.speaking, o.nodes))
+	o.watching = max(1, min(o.watching, o.speaking-1))
 	return nil
 }
 
@@ -105,9 +113,12 @@ func run(ctx context.Context, o options) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer func() { // what speaks goes before what it speaks to
-		stop()
 		if s.fleet != nil {
-			s.fleet.ending.Wait()
+			s.fleet.end()
+		}
+		stop()
+		if s.controller != nil {
+			_ = s.controller.Wait() // it was asked to end
 		}
 		running.Wait()
 		r.server.CloseClientConnections()
@@ -116,10 +127,6 @@ func run(ctx context.Context, o options) (err error) {
 	if s.controller, err = startController(ctx, dir, s.kubeconfig); err != nil {
 		return err
 	}
-	defer func() {
-		stop()
-		_ = s.controller.Wait() // it was asked to end
-	}()
 	return s.play(ctx, &running)
 }
 

@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// patience is how long an event may take at most.
-const patience = 5 * time.Minute
-
 // marks are what is read before and after an event.
 type marks struct {
 	at               time.Time
@@ -64,7 +61,7 @@ func (s *stage) measure(ctx context.Context, what string, do func() error, quiet
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	done := time.Now()
-	for quiet > 0 && time.Since(done) < patience {
+	for quiet > 0 && time.Since(done) < s.patience {
 		last := latest(done, s.relay.lastWrite(), s.fleet.lan.lastMove())
 		if s.relay.hasRefused() { // else watches end now and then, which means nothing
 			last = latest(last, s.relay.lastAsked())
@@ -119,7 +116,7 @@ func (s *stage) print(what string, before, after marks, c counts) {
 	fmt.Printf("%-34s %s in %v: %s an hour if it went on so\n", "watch bytes of one speaker", size(int64(each)), took.Round(time.Second), size(int64(each*3600/took.Seconds())))
 	fmt.Printf("%-34s %v\n", "processor time of the controller", (after.controller - before.controller).Round(time.Millisecond))
 	fmt.Printf("%-34s %v in all; %.2f %% of a core for each speaker at most (the relay and the %d that share a watch are in it)\n", "processor time of the simulator",
-		(after.self - before.self).Round(time.Millisecond), 100*(after.self-before.self).Seconds()/took.Seconds()/float64(s.nodes), s.nodes-s.watching)
+		(after.self - before.self).Round(time.Millisecond), 100*(after.self-before.self).Seconds()/took.Seconds()/float64(s.speaking), s.speaking-s.watching)
 	if n := after.plans - before.plans; n > 0 && after.plans > before.plans {
 		fmt.Printf("%-34s %d in all, %.2f ms each (of the wall, while all share this machine)\n", "plans made", n, 1000*(after.planned-before.planned)/float64(n))
 	} else {

@@ -45,7 +45,7 @@ func TestAFleetLosesANode(t *testing.T) {
 	files.Put(all...)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { _ = files.Run(ctx) }()
-	f := newFleet(nodes)
+	f := newFleet(nodes+1, nodes) // one has no interface
 	f.window = func(context.Context, int) (window, error) { return window{files.Source, files}, nil }
 	go f.gossip.run(ctx)
 	defer f.ending.Wait()
@@ -90,7 +90,7 @@ func TestAFleetLosesANode(t *testing.T) {
 	written := func() error {
 		for i := range nodes {
 			s, ok := files.Snapshot().SpeakerStatuses.Get(snapshot.Key{Name: nodeName(i)})
-			if !ok || s.Status.Members.Alive != 0 && int(s.Status.Members.Alive) != nodes {
+			if !ok || s.Status.Members.Alive != 0 && int(s.Status.Members.Alive) != nodes+1 {
 				return fmt.Errorf("the SpeakerStatus of %s: %v, %+v", nodeName(i), ok, s)
 			}
 		}

@@ -30,8 +30,8 @@ func (s *stage) play(ctx context.Context, running *sync.WaitGroup) error {
 		return err
 	}
 	running.Go(func() { kubelets(ctx, s.lab.Kube(), s.nodes) })
-	fmt.Printf("# %d nodes, %d Services (%d of policy Local), %d speakers with watches of their own; the other %d share one\n",
-		s.nodes, s.services, s.local, s.watching, s.nodes-s.watching)
+	fmt.Printf("# %d nodes, %d Services (%d of policy Local), %d speakers: %d have watches of their own, the others share one\n",
+		s.nodes, s.services, s.local, s.speaking, s.watching)
 	victim, err := s.victim()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *stage) comeBack() time.Duration {
 
 // assemble starts all speakers, and waits until every Service is announced.
 func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
-	s.fleet = newFleet(s.nodes)
+	s.fleet = newFleet(s.nodes, s.speaking)
 	w := &windows{kubeconfig: s.kubeconfig, own: s.watching, running: running}
 	var err error
 	if w.shared, err = w.open(ctx, "others"); err != nil {
@@ -125,7 +125,7 @@ func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
 	}); err != nil {
 		return err
 	}
-	say("%d speakers announce everything and have nothing to write %v after their start", s.nodes, time.Since(began).Round(time.Second))
+	say("%d speakers announce everything and have nothing to write %v after their start", s.speaking, time.Since(began).Round(time.Second))
 	return nil
 }
 

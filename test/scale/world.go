@@ -67,7 +67,7 @@ func furnish(ctx context.Context, c *lab.Cluster, o options) error {
 		return err
 	}
 	return each(ctx, o.services, func(ctx context.Context, i int) error {
-		return makeService(ctx, kube, fmt.Sprintf("s%05d", i), i < o.local, nodeName(i%o.nodes))
+		return makeService(ctx, kube, fmt.Sprintf("s%05d", i), i < o.local, nodeName(i%o.speaking))
 	})
 }
 
