@@ -53,6 +53,7 @@ func TestGlobalAuth(t *testing.T) {
 		{"global-auth-response-headers", map[string]string{"global-auth-response-headers": "X-User"}, "plain.test", "/" + yes + "\nX-User: root", 200, "X-User: ann; admin\r\n"},
 		{"global-auth-request-redirect", map[string]string{"global-auth-request-redirect": "https://$host/back"}, "plain.test", "/redirected" + yes, 200, ""},
 		{"global-auth-cache-key", map[string]string{"global-auth-cache-key": "$cookie_say", "global-auth-cache-duration": "202 1h"}, "plain.test", "/" + yes, 200, ""},
+		{"global-auth-cache-duration", map[string]string{"global-auth-url": url + "check", "global-auth-cache-key": "$http_cookie", "global-auth-cache-duration": "401 5m"}, "plain.test", "/" + yes, 200, ""},
 		{"global-auth-always-set-cookie", map[string]string{"global-auth-url": url + "cookies", "global-auth-always-set-cookie": "true"}, "plain.test", "/missing" + yes, 404, "Set-Cookie: one=1\r\n"},
 		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenge/x", 200, ""},
 		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenge/../../x", 401, ""},
@@ -90,6 +91,15 @@ func TestGlobalAuth(t *testing.T) {
 					ask(t, addr, k.host, k.request)
 					_, after := gate.last()
 					return before == after
+				})
+			case "global-auth-cache-duration": // what it does not list is asked for each time
+				eventually(t, "it is asked again and again", func() bool {
+					_, before := gate.last()
+					for range 3 {
+						ask(t, addr, k.host, k.request)
+					}
+					_, after := gate.last()
+					return after == before+3
 				})
 			case "global-auth-request-redirect":
 				eventually(t, "it is told so", func() bool {

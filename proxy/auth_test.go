@@ -192,22 +192,26 @@ func TestWhatAuthServicesAreAsked(t *testing.T) {
 // TestAuthCache: auth-cache-key and auth-cache-duration say what is asked once.
 func TestAuthCache(t *testing.T) {
 	addr, gate := startGate(t)
-	for range 3 {
-		if status, said := ask(t, addr, "auth-cache-key.test", "/\nCookie: say=yes"); status != 200 || !strings.Contains(said, "X-User: ann") {
-			t.Fatalf("%d %s", status, said)
+	t.Run("auth-cache-key", func(t *testing.T) {
+		for range 3 {
+			if status, said := ask(t, addr, "auth-cache-key.test", "/\nCookie: say=yes"); status != 200 || !strings.Contains(said, "X-User: ann") {
+				t.Fatalf("%d %s", status, said)
+			}
 		}
-	}
-	if _, n := gate.last(); n != 1 {
-		t.Errorf("asked %d times for one key, want once", n)
-	}
-	for range 3 { // 401 is not among what auth-cache-duration lists
-		if status, _ := ask(t, addr, "auth-cache-key.test", "/"); status != 401 {
-			t.Fatal(status)
+		if _, n := gate.last(); n != 1 {
+			t.Errorf("asked %d times for one key, want once", n)
 		}
-	}
-	if _, n := gate.last(); n != 4 {
-		t.Errorf("asked %d times, want three times more: refusals are not remembered", n)
-	}
+	})
+	t.Run("auth-cache-duration", func(t *testing.T) {
+		for range 3 { // 401 is not among what auth-cache-duration lists
+			if status, _ := ask(t, addr, "auth-cache-key.test", "/"); status != 401 {
+				t.Fatal(status)
+			}
+		}
+		if _, n := gate.last(); n != 4 {
+			t.Errorf("asked %d times, want three times more: refusals are not remembered", n)
+		}
+	})
 	ask(t, addr, "auth-url.test", "/\nCookie: say=yes")
 	if _, n := gate.last(); n != 5 {
 		t.Error("what one route remembers counted for another")

@@ -209,14 +209,20 @@ func TestUseProxyProtocol(t *testing.T) {
 		from + "80\r\n":  "HTTP/1.1 308", // TLS did not end in front of us
 		from + "443\r\n": "HTTP/1.1 200",
 		"PROXY TCP4 192.0.2.66 198.51.100.1 5000 443\r\n": "HTTP/1.1 403",
-		from + "0443\r\n":     "",
-		"":                    "",
-		"PROXY TCP4 192.0.2.": "", // never ends
+		from + "0443\r\n": "",
+		"":                "",
 	} {
 		if said := ask(header); want == "" && strings.Contains(said, "HTTP/1.1 2") || !strings.HasPrefix(said, want) {
 			t.Errorf("%q is answered %q, want %q", header, said, want)
 		}
 	}
+	t.Run("proxy-protocol-header-timeout", func(t *testing.T) {
+		began := time.Now()
+		said := hears(t, p, "PROXY TCP4 192.0.2.") // never ends
+		if took := time.Since(began); said != "" || took < 500*time.Millisecond || took > 4*time.Second {
+			t.Errorf("ended after %v with %q, want a second", took, said)
+		}
+	})
 	files.Put(configMap("wide", "use-proxy-protocol", "true"))
 	eventually(t, "strangers come without, and one's header is not believed", func() bool {
 		return strings.HasPrefix(ask(""), "HTTP/1.1 200") && strings.Contains(ask("PROXY TCP4 192.0.2.66 198.51.100.1 5000 443\r\n"), "HTTP/1.1 200")
@@ -267,7 +273,9 @@ func TestLimitConnStatusCode(t *testing.T) {
 	}), nil)
 	files.Put(configMap("wide", "limit-conn-status-code", "429", "generate-request-id", "false"), annotated("few", "few.test", map[string]string{"limit-connections": "1"}))
 	routed(t, p, "few.test")
-	eventually(t, "generate-request-id is off", func() bool { _, said := get(t, bound(p, false), "a.test", "/"); return said == "id=0." })
+	t.Run("generate-request-id", func(t *testing.T) {
+		eventually(t, "it is off", func() bool { _, said := get(t, bound(p, false), "a.test", "/"); return said == "id=0." })
+	})
 	c, err := net.Dial("tcp", bound(p, false))
 	if err != nil {
 		t.Fatal(err)
@@ -275,9 +283,11 @@ func TestLimitConnStatusCode(t *testing.T) {
 	defer c.Close()
 	io.WriteString(c, "GET /wait HTTP/1.1\r\nHost: few.test\r\n\r\n")
 	<-entered
-	if status, said := get(t, bound(p, false), "few.test", "/"); status != 429 {
-		t.Errorf("a second request is answered %d %q", status, said)
-	}
+	t.Run("limit-connections", func(t *testing.T) {
+		if status, said := get(t, bound(p, false), "few.test", "/"); status != 429 {
+			t.Errorf("a second request is answered %d %q", status, said)
+		}
+	})
 	files.Put(configMap("wide"))
 	eventually(t, "requests have names again", func() bool { _, said := get(t, bound(p, false), "a.test", "/"); return said == "id=32." })
 }
@@ -373,19 +383,27 @@ func TestUpstreamHashBySubset(t *testing.T) {
 	addr := bound(p, false)
 	eventually(t, "the routes are served", func() bool { code, _ := get(t, addr, "bad.test", "/"); return code == 200 })
 	groups := map[string]bool{}
-	for host, want := range map[string]int{"three.test": 3, "two.test": 2, "one.test": 1, "all.test": 8, "bad.test": 3} {
-		for user := range 4 {
-			met := map[string]bool{}
-			for range 100 {
-				_, said := get(t, addr, host, fmt.Sprint("/?user=", user))
-				pod, _, _ := strings.Cut(said, " ")
-				met[pod] = true
+	for _, k := range []struct {
+		key, host string
+		want      int
+	}{
+		{"upstream-hash-by-subset", "three.test", 3}, {"upstream-hash-by-subset", "one.test", 1}, {"upstream-hash-by-subset", "all.test", 8},
+		{"upstream-hash-by-subset-size", "two.test", 2}, {"upstream-hash-by-subset-size", "bad.test", 3},
+	} {
+		t.Run(k.key, func(t *testing.T) {
+			for user := range 4 {
+				met := map[string]bool{}
+				for range 100 {
+					_, said := get(t, addr, k.host, fmt.Sprint("/?user=", user))
+					pod, _, _ := strings.Cut(said, " ")
+					met[pod] = true
+				}
+				if len(met) != k.want {
+					t.Errorf("%s: user %d met %d endpoints, want %d", k.host, user, len(met), k.want)
+				}
+				groups[fmt.Sprint(k.host, met)] = true
 			}
-			if len(met) != want {
-				t.Errorf("%s: user %d met %d endpoints, want %d", host, user, len(met), want)
-			}
-			groups[fmt.Sprint(host, met)] = true
-		}
+		})
 	}
 	if len(groups) < 8 {
 		t.Errorf("all users have the same groups: %v", groups)

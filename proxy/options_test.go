@@ -143,6 +143,7 @@ func optionCases() []optionCase {
 		{"health-check-timeout", only("health-check-path", "/", "health-check-timeout", "2"), "/", 200, "uri=/ "},
 		{"health-check-failures", only("health-check-path", "/", "health-check-failures", "2"), "/", 200, "uri=/ "},
 		{"health-check-successes", only("health-check-path", "/", "health-check-successes", "0; x"), "/", 200, "uri=/ "},
+		{"health-check-interval", only("health-check-path", "/", "health-check-interval", "1"), "/", 200, "uri=/ "},
 		{"health-check-path", only("health-check-path", "/missing", "health-check-interval", "1"), "/", 200, ""},
 		{"enable-opentelemetry", only("enable-opentelemetry", "true"), "/", 200, "trace=00-"},
 		{"opentelemetry-trust-incoming-span", only("enable-opentelemetry", "true", "opentelemetry-trust-incoming-span", "false"),
@@ -274,8 +275,8 @@ func askVia(t *testing.T, via http.RoundTripper, addr, host, request string) (st
 	return resp.StatusCode, all.String() + string(text)
 }
 
-// TestLimitsAndCanariesOverHTTP: what needs more than one request.
-func TestLimitsAndCanariesOverHTTP(t *testing.T) {
+// TestLimitsOverHTTP: what needs more than one request.
+func TestLimitsOverHTTP(t *testing.T) {
 	files, p := start(t, nil)
 	addr := bound(p, false)
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")),
@@ -283,18 +284,10 @@ func TestLimitsAndCanariesOverHTTP(t *testing.T) {
 		annotated("rps", "limit-rps.test", map[string]string{"limit-rps": "1", "limit-burst-multiplier": "2"}),
 		annotated("exempt", "limit-allowlist.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1", "limit-allowlist": "127.0.0.0/8"}),
 		annotated("old", "limit-whitelist.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1", "limit-whitelist": "127.0.0.0/8"}),
-		annotated("main3", "total.test", nil),
-		annotated("total", "total.test", map[string]string{"service": "new", "canary": "true", "canary-weight": "100", "canary-weight-total": "100000"}),
-		annotated("main2", "pattern.test", nil),
-		annotated("pattern", "pattern.test", map[string]string{"service": "new", "canary": "true", "canary-by-header": "X-Canary", "canary-by-header-pattern": "^v[0-9]+$"}),
-		ingress("main", "canary.test", "/", "web", number))
-	canary := ingress("canary", "canary.test", "/", "new", number)
-	canary.Annotations = map[string]string{
-		"nginx.ingress.kubernetes.io/canary": "true", "nginx.ingress.kubernetes.io/canary-weight": "50",
-		"nginx.ingress.kubernetes.io/canary-by-header": "X-Canary", "nginx.ingress.kubernetes.io/canary-by-cookie": "canary",
-	}
+		annotated("rpm", "limit-rpm.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1"}),
+		annotated("burst", "limit-burst-multiplier.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "7"}))
 	www := annotated("www", "apex.test", map[string]string{"from-to-www-redirect": "true"})
-	files.Put(canary, www)
+	files.Put(www)
 	eventually(t, "the routes are served", func() bool { code, _ := ask(t, addr, "www.apex.test", "/"); return code == 308 })
 	count := func(host, request string) map[int]int {
 		codes := map[int]int{}
@@ -304,46 +297,79 @@ func TestLimitsAndCanariesOverHTTP(t *testing.T) {
 		}
 		return codes
 	}
-	if codes := count("limit-rps.test", "/"); codes[503] == 0 || codes[200] < 2 || codes[200] > 19 {
-		t.Errorf("limit-rps: %v", codes)
-	}
-	for _, key := range []string{"limit-allowlist", "limit-whitelist"} {
-		if codes := count(key+".test", "/"); codes[200] != 20 {
-			t.Errorf("%s: %v", key, codes)
-		}
-	}
-	if status, said := ask(t, addr, "www.apex.test", "/x?y"); status != 308 || !strings.Contains(said, "http://apex.test/x?y") {
-		t.Errorf("from-to-www-redirect: %d %s", status, said)
-	}
-	answered := map[string]int{}
-	for range 200 {
-		_, body := get(t, addr, "canary.test", "/")
-		answered[body[:3]]++
-	}
-	if answered["new"] < 50 || answered["web"] < 50 {
-		t.Errorf("canary-weight 50: %v", answered)
-	}
-	old := 0
-	for range 20 {
-		if _, body := get(t, addr, "total.test", "/"); strings.HasPrefix(body, "web") {
-			old++
-		}
-	}
-	if old < 10 {
-		t.Errorf("canary-weight-total: a thousandth of the requests are %d of 20", 20-old)
-	}
-	for value, want := range map[string]string{"v12": "new uri", "always": "web uri", "12": "web uri"} {
-		if _, said := ask(t, addr, "pattern.test", "/\nX-Canary: "+value); !strings.Contains(said, want) {
-			t.Errorf("canary-by-header-pattern, %s: %s", value, said)
-		}
-	}
-	for _, k := range []struct{ request, want string }{
-		{"/\nX-Canary: always", "new uri"}, {"/\nX-Canary: never", "web uri"}, {"/\nCookie: a=b; canary=always", "new uri"}, {"/\nCookie: canary=never", "web uri"},
+	for _, k := range []struct {
+		key         string
+		least, most int // of 20 requests at once
+	}{
+		{"limit-rps", 2, 19}, {"limit-rpm", 1, 2}, {"limit-burst-multiplier", 7, 8},
+		{"limit-allowlist", 20, 20}, {"limit-whitelist", 20, 20},
 	} {
-		for range 10 {
-			if _, said := ask(t, addr, "canary.test", k.request); !strings.Contains(said, k.want) {
-				t.Errorf("%q: %s", k.request, said)
+		t.Run(k.key, func(t *testing.T) {
+			if codes := count(k.key+".test", "/"); codes[200] < k.least || codes[200] > k.most || codes[200]+codes[503] != 20 {
+				t.Errorf("%v, want %d to %d that pass", codes, k.least, k.most)
+			}
+		})
+	}
+	t.Run("from-to-www-redirect", func(t *testing.T) {
+		if status, said := ask(t, addr, "www.apex.test", "/x?y"); status != 308 || !strings.Contains(said, "http://apex.test/x?y") {
+			t.Errorf("%d %s", status, said)
+		}
+	})
+}
+
+// TestCanariesOverHTTP: who gets to which of two Services of one host.
+func TestCanariesOverHTTP(t *testing.T) {
+	files, p := start(t, nil)
+	addr := bound(p, false)
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")),
+		service("new", corev1.ServicePort{Port: 80}), slice("new", "", echo(t, "new")))
+	add := func(host string, options map[string]string) {
+		options["service"] = "new"
+		files.Put(annotated("main-of-"+host, host, nil), annotated("canary-of-"+host, host, options))
+	}
+	add("off.test", map[string]string{"canary": "false", "canary-weight": "100"})
+	add("total.test", map[string]string{"canary": "true", "canary-weight": "100", "canary-weight-total": "100000"})
+	add("pattern.test", map[string]string{"canary": "true", "canary-by-header": "X-Canary", "canary-by-header-pattern": "^v[0-9]+$"})
+	add("value.test", map[string]string{"canary": "true", "canary-by-header": "X-Canary", "canary-by-header-value": "you"})
+	add("canary.test", map[string]string{"canary": "true", "canary-weight": "50", "canary-by-header": "X-Canary", "canary-by-cookie": "canary"})
+	for _, host := range []string{"off.test", "total.test", "pattern.test", "value.test", "canary.test"} {
+		routed(t, p, host)
+	}
+	got := func(t *testing.T, host, request string, n int) (anew int) {
+		t.Helper()
+		for range n {
+			switch _, said := ask(t, addr, host, request); {
+			case strings.Contains(said, "new uri"):
+				anew++
+			case !strings.Contains(said, "web uri"):
+				t.Fatalf("%s%q: %s", host, request, said)
 			}
 		}
+		return anew
+	}
+	for _, k := range []struct {
+		key, host, request string
+		n, least, most     int // requests, and how many of them the canary gets
+	}{
+		{"canary", "off.test", "/", 20, 0, 0},
+		{"canary", "canary.test", "/", 200, 1, 199},
+		{"canary-weight", "canary.test", "/", 200, 50, 150},
+		{"canary-weight-total", "total.test", "/", 20, 0, 10}, // a thousandth
+		{"canary-by-header-pattern", "pattern.test", "/\nX-Canary: v12", 10, 10, 10},
+		{"canary-by-header-pattern", "pattern.test", "/\nX-Canary: always", 10, 0, 0},
+		{"canary-by-header-pattern", "pattern.test", "/\nX-Canary: 12", 10, 0, 0},
+		{"canary-by-header-value", "value.test", "/\nX-Canary: you", 10, 10, 10},
+		{"canary-by-header-value", "value.test", "/\nX-Canary: always", 10, 0, 0},
+		{"canary-by-header-value", "value.test", "/\nX-Canary: yours", 10, 0, 0},
+		{"canary-by-header", "canary.test", "/\nX-Canary: always", 10, 10, 10},
+		{"canary-by-header", "canary.test", "/\nX-Canary: never\nCookie: canary=always", 10, 0, 0}, // before the cookie
+		{"canary-by-cookie", "canary.test", "/\nCookie: a=b; canary=always", 10, 10, 10},
+		{"canary-by-cookie", "canary.test", "/\nCookie: canary=never", 10, 0, 0},
+	} {
+		t.Run(k.key, func(t *testing.T) {
+			if n := got(t, k.host, k.request, k.n); n < k.least || n > k.most {
+				t.Errorf("%s%q: the canary got %d of %d requests, want %d to %d", k.host, k.request, n, k.n, k.least, k.most)
+			}
+		})
 	}
 }

@@ -134,6 +134,10 @@ func wideCases() []wideCase {
 		{"annotations-risk-level", only("annotations-risk-level", "Low"), only("whitelist-source-range", "127.0.0.0/8"), "/", 503, "its risk is Medium", ""},
 		{"annotations-risk-level", only("annotations-risk-level", "Low"), only("x-forwarded-prefix", "/before"), "/", 200, "prefix= ", ""},
 		{"annotation-value-word-blocklist", only("annotation-value-word-blocklist", "before"), only("x-forwarded-prefix", "/before"), "/", 200, "prefix= ", ""},
+		{"generate-request-id", nil, nil, "/", 200, "uri=/ ", "X-Got-Id: \r\n"},
+		{"generate-request-id", only("generate-request-id", "false"), nil, "/", 200, "X-Got-Id: \r\n", ""},
+		{"add-headers", only("add-headers", "default/fields"), nil, "/", 200, "X-Set: yes", "X-Got-Set: yes"},
+		{"proxy-set-headers", only("proxy-set-headers", "default/fields"), nil, "/", 200, "X-Got-Set: yes", "X-Set: yes"},
 		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418;"), "/", 200, "uri=/ ", ""},
 	}
 }
@@ -149,6 +153,8 @@ func TestWideOptions(t *testing.T) {
 		w.Header().Set("Server", "backend")
 		w.Header().Set("X-Secret", "yes")
 		w.Header().Set("X-Shown", "yes")
+		w.Header().Set("X-Got-Id", r.Header.Get("X-Request-Id"))
+		w.Header().Set("X-Got-Set", r.Header.Get("X-Set"))
 		if r.URL.Query().Has("hsts") {
 			w.Header().Set("Strict-Transport-Security", "max-age=33")
 		}

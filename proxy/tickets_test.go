@@ -104,21 +104,24 @@ func TestSessionsAreResumedByOtherReplicas(t *testing.T) {
 		})
 	}
 	for _, c := range []struct {
+		key         string
 		pairs       []string
 		same, other bool // resumed by the same replica, by the other
 	}{
-		{nil, true, true},
-		{[]string{"ssl-session-tickets", "false"}, false, false},
-		{[]string{"ssl-session-tickets", "true", "ssl-protocols", "TLSv1.2 TLSv1.3"}, true, true},
-		{[]string{"ssl-session-tickets", "perhaps"}, true, true},
-		{[]string{"ssl-session-ticket-key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}, true, true},
-		{[]string{"ssl-session-ticket-key", "short"}, true, true},
+		{"ssl-session-tickets", nil, true, true},
+		{"ssl-session-tickets", []string{"ssl-session-tickets", "false"}, false, false},
+		{"ssl-session-tickets", []string{"ssl-session-tickets", "true", "ssl-protocols", "TLSv1.2 TLSv1.3"}, true, true},
+		{"ssl-session-tickets", []string{"ssl-session-tickets", "perhaps"}, true, true},
+		{"ssl-session-ticket-key", []string{"ssl-session-ticket-key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}, true, true},
+		{"ssl-session-ticket-key", []string{"ssl-session-ticket-key", "short"}, true, true},
 	} {
-		oneFiles.Put(configMap("wide", c.pairs...))
-		twoFiles.Put(configMap("wide", c.pairs...))
-		eventually(t, fmt.Sprintf("%q: resumed by itself %v, by the other %v", c.pairs, c.same, c.other), func() bool {
-			v := newVisitor(t, tls.VersionTLS13)
-			return !v.visit(one) && v.visit(one) == c.same && v.visit(two) == c.other
+		t.Run(c.key, func(t *testing.T) {
+			oneFiles.Put(configMap("wide", c.pairs...))
+			twoFiles.Put(configMap("wide", c.pairs...))
+			eventually(t, fmt.Sprintf("%q: resumed by itself %v, by the other %v", c.pairs, c.same, c.other), func() bool {
+				v := newVisitor(t, tls.VersionTLS13)
+				return !v.visit(one) && v.visit(one) == c.same && v.visit(two) == c.other
+			})
 		})
 	}
 	// A key that only one has: what it seals, nobody else opens.

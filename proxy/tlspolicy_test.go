@@ -40,6 +40,7 @@ func TestTLSPolicy(t *testing.T) {
 	const v11, v12, v13 = tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13
 	eventually(t, "TLS is spoken", func() bool { _, err := shake("shop.example", v12, v13); return err == "" })
 	for _, c := range []struct {
+		key         string
 		data        []string
 		name        string
 		least, most uint16
@@ -47,38 +48,40 @@ func TestTLSPolicy(t *testing.T) {
 		alert       string
 		cipher      uint16 // 0: any
 	}{
-		{nil, "shop.example", v11, v13, v13, "", 0},
-		{nil, "shop.example", v11, v11, 0, "protocol version", 0},
-		{nil, "other.example", v12, v13, v13, "", 0},
-		{[]string{"ssl-protocols", "TLSv1.3"}, "shop.example", v12, v12, 0, "protocol version", 0},
-		{[]string{"ssl-protocols", "TLSv1.3"}, "shop.example", v12, v13, v13, "", 0},
-		{[]string{"ssl-protocols", "TLSv1.2"}, "shop.example", v12, v13, v12, "", 0},
-		{[]string{"ssl-protocols", "TLSv1.1 TLSv1.2 TLSv1.3"}, "shop.example", v11, v11, v11, "", 0},
-		{[]string{"ssl-protocols", "TLSv1.1 TLSv1.3"}, "shop.example", v11, v11, 0, "protocol version", 0}, // not understood: no effect
-		{[]string{"ssl-ciphers", "DHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384"}, "shop.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
-		{[]string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "shop.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
-		{[]string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v12, 0, "handshake failure", 0}, // the certificate is ECDSA
-		{[]string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v13, v13, "", 0},
-		{[]string{"ssl-ciphers", "NULL"}, "shop.example", v12, v12, v12, "", 0},
+		{"ssl-protocols", nil, "shop.example", v11, v13, v13, "", 0},
+		{"ssl-protocols", nil, "shop.example", v11, v11, 0, "protocol version", 0},
+		{"ssl-protocols", nil, "other.example", v12, v13, v13, "", 0},
+		{"ssl-protocols", []string{"ssl-protocols", "TLSv1.3"}, "shop.example", v12, v12, 0, "protocol version", 0},
+		{"ssl-protocols", []string{"ssl-protocols", "TLSv1.3"}, "shop.example", v12, v13, v13, "", 0},
+		{"ssl-protocols", []string{"ssl-protocols", "TLSv1.2"}, "shop.example", v12, v13, v12, "", 0},
+		{"ssl-protocols", []string{"ssl-protocols", "TLSv1.1 TLSv1.2 TLSv1.3"}, "shop.example", v11, v11, v11, "", 0},
+		{"ssl-protocols", []string{"ssl-protocols", "TLSv1.1 TLSv1.3"}, "shop.example", v11, v11, 0, "protocol version", 0}, // not understood: no effect
+		{"ssl-ciphers", []string{"ssl-ciphers", "DHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384"}, "shop.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		{"ssl-ciphers", []string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "shop.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
+		{"ssl-ciphers", []string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v12, 0, "handshake failure", 0}, // the certificate is ECDSA
+		{"ssl-ciphers", []string{"ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"}, "shop.example", v12, v13, v13, "", 0},
+		{"ssl-ciphers", []string{"ssl-ciphers", "NULL"}, "shop.example", v12, v12, v12, "", 0},
 		// ssl-ciphers of an Ingress, by its host.
-		{nil, "few.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
-		{nil, "few.example", v12, v13, v13, "", 0},
-		{nil, "less.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
-		{nil, "odd.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
-		{[]string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "few.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
-		{[]string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "odd.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
-		{[]string{"ssl-protocols", "TLSv1.3"}, "few.example", v12, v12, 0, "protocol version", 0},
-		{[]string{"ssl-reject-handshake", "true"}, "shop.example", v12, v13, v13, "", 0},
-		{[]string{"ssl-reject-handshake", "true"}, "bare.example", v12, v13, v13, "", 0}, // an Ingress has it
-		{[]string{"ssl-reject-handshake", "true"}, "other.example", v12, v13, 0, "unrecognized name", 0},
-		{[]string{"ssl-reject-handshake", "true"}, "", v12, v13, 0, "unrecognized name", 0},
-		{[]string{"ssl-reject-handshake", "true"}, "x.shop.example", v12, v12, 0, "unrecognized name", 0},
+		{"ssl-ciphers", nil, "few.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		{"ssl-ciphers", nil, "few.example", v12, v13, v13, "", 0},
+		{"ssl-ciphers", nil, "less.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
+		{"ssl-ciphers", nil, "odd.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+		{"ssl-ciphers", []string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "few.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+		{"ssl-ciphers", []string{"ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"}, "odd.example", v12, v12, v12, "", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256},
+		{"ssl-protocols", []string{"ssl-protocols", "TLSv1.3"}, "few.example", v12, v12, 0, "protocol version", 0},
+		{"ssl-reject-handshake", []string{"ssl-reject-handshake", "true"}, "shop.example", v12, v13, v13, "", 0},
+		{"ssl-reject-handshake", []string{"ssl-reject-handshake", "true"}, "bare.example", v12, v13, v13, "", 0}, // an Ingress has it
+		{"ssl-reject-handshake", []string{"ssl-reject-handshake", "true"}, "other.example", v12, v13, 0, "unrecognized name", 0},
+		{"ssl-reject-handshake", []string{"ssl-reject-handshake", "true"}, "", v12, v13, 0, "unrecognized name", 0},
+		{"ssl-reject-handshake", []string{"ssl-reject-handshake", "true"}, "x.shop.example", v12, v12, 0, "unrecognized name", 0},
 	} {
-		files.Put(configMap("wide", c.data...))
-		what := fmt.Sprintf("%q: %q from %#x to %#x gets version %#x, cipher %#x, %q", c.data, c.name, c.least, c.most, c.version, c.cipher, c.alert)
-		eventually(t, what, func() bool { // the ConfigMap takes a moment
-			got, err := shake(c.name, c.least, c.most)
-			return got.Version == c.version && (c.version > 0 || strings.Contains(err, c.alert)) && (c.cipher == 0 || got.CipherSuite == c.cipher)
+		t.Run(c.key, func(t *testing.T) {
+			files.Put(configMap("wide", c.data...))
+			what := fmt.Sprintf("%q: %q from %#x to %#x gets version %#x, cipher %#x, %q", c.data, c.name, c.least, c.most, c.version, c.cipher, c.alert)
+			eventually(t, what, func() bool { // the ConfigMap takes a moment
+				got, err := shake(c.name, c.least, c.most)
+				return got.Version == c.version && (c.version > 0 || strings.Contains(err, c.alert)) && (c.cipher == 0 || got.CipherSuite == c.cipher)
+			})
 		})
 	}
 }
