@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -112,16 +113,12 @@ func wideCases() []wideCase {
 		{"otel-sampler", only("enable-opentelemetry", "true", "otel-sampler", "Sometimes"), nil, "/", 200, "-01 ", ""},
 		{"otel-sampler-ratio", only("enable-opentelemetry", "true", "otel-sampler", "TraceIdRatioBased", "otel-sampler-ratio", "0"), nil, "/", 200, "-00 ", ""},
 		{"otel-sampler-parent-based", only("enable-opentelemetry", "true", "otel-sampler", "AlwaysOff", "otel-sampler-parent-based", "false"), nil, traced, 200, "trace=" + trace[:35], trace},
-		{"proxy-buffer-size", only("proxy-buffer-size", "16k"), nil, "/x", 200, "uri=/x ", ""},
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Other, x-set"), only("custom-headers", "fields"), "/", 200, "X-Set: yes", ""},
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Other"), only("custom-headers", "fields"), "/", 503, "leaves out", "X-Set: yes"},
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Set\nX-Evil: 1"), only("custom-headers", "fields"), "/", 503, "global-allowed-response-headers", "X-Set: yes"},
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X Set"), only("custom-headers", "fields"), "/", 503, "global-allowed-response-headers", "X-Set: yes"},
 		{"global-allowed-response-headers", nil, only("custom-headers", "fields"), "/", 200, "X-Set: yes", ""},
 		{"proxy-read-timeout", only("proxy-read-timeout", "1"), nil, "/?wait=yes", 504, "did not answer in time", ""},
-		{"proxy-connect-timeout", only("proxy-connect-timeout", "1"), nil, "/", 200, "uri=/ ", ""},
-		{"proxy-send-timeout", only("proxy-send-timeout", "1"), nil, "POST /\n\nbody", 200, "uri=/ ", ""},
-		{"retry-non-idempotent", only("retry-non-idempotent", "true"), nil, "POST /\n\nbody", 200, "uri=/ ", ""},
 		{"allow-backend-server-header", only("allow-backend-server-header", "true"), nil, "/", 200, "Server: backend\r\n", ""},
 		{"allow-backend-server-header", only("allow-backend-server-header", "false", "hide-headers", "X-Secret"), nil, "/", 200, "Server: quayside\r\n", "X-Secret"},
 		{"allow-backend-server-header", only("allow-backend-server-header", "no"), nil, "/", 200, "Server: backend\r\n", ""},
@@ -138,6 +135,15 @@ func wideCases() []wideCase {
 		{"generate-request-id", only("generate-request-id", "false"), nil, "/", 200, "X-Got-Id: \r\n", ""},
 		{"add-headers", only("add-headers", "default/fields"), nil, "/", 200, "X-Set: yes", "X-Got-Set: yes"},
 		{"proxy-set-headers", only("proxy-set-headers", "default/fields"), nil, "/", 200, "X-Got-Set: yes", "X-Set: yes"},
+		{"proxy-cookie-domain", only("proxy-cookie-domain", "in.test out.test"), nil, "/?moved", 200, "Domain=out.test", "Domain=in.test"},
+		{"proxy-cookie-path", only("proxy-cookie-path", "/in /out"), nil, "/?moved", 200, "Path=/out", "Path=/in"},
+		{"proxy-redirect-from", only("proxy-redirect-from", "http://in.test/", "proxy-redirect-to", "http://out.test/"), nil, "/?moved", 200, "Location: http://out.test/x", "in.test/x"},
+		{"proxy-redirect-to", only("proxy-redirect-from", "http://in.test/", "proxy-redirect-to", "/to/"), nil, "/?moved", 200, "Location: /to/x", "in.test/x"},
+		{"custom-http-errors", only("custom-http-errors", "410"), only("default-backend", "pages"), "/?gone", 410, "page method=", "web uri="},
+		{"custom-http-errors", only("custom-http-errors", "404"), only("default-backend", "pages"), "/?gone", 410, "web uri=", "page method="},
+		{"disable-proxy-intercept-errors", only("custom-http-errors", "410", "disable-proxy-intercept-errors", "true"), only("default-backend", "pages"), "/?gone", 410, "web uri=", "page method="},
+		{"service-upstream", only("service-upstream", "true"), only("service", "virtual"), "/", 200, "web uri=", ""},
+		{"service-upstream", nil, only("service", "virtual"), "/", 503, "has no endpoint", ""},
 		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418;"), "/", 200, "uri=/ ", ""},
 	}
 }
@@ -158,10 +164,22 @@ func TestWideOptions(t *testing.T) {
 		if r.URL.Query().Has("hsts") {
 			w.Header().Set("Strict-Transport-Security", "max-age=33")
 		}
+		if r.URL.Query().Has("moved") {
+			w.Header().Set("Set-Cookie", "a=b; Domain=in.test; Path=/in")
+			w.Header().Set("Location", "http://in.test/x")
+		}
+		if r.URL.Query().Has("gone") {
+			w.WriteHeader(410)
+		}
 		echoing("web").ServeHTTP(w, r)
 	}))
 	defer web.Close()
-	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")), configMap("fields", "X-Set", "yes"))
+	at := strings.TrimPrefix(web.URL, "http://")
+	port := int32(netip.MustParseAddrPort(at).Port())
+	virtual := service("virtual", corev1.ServicePort{Port: port})
+	virtual.Spec.ClusterIP = "127.0.0.1"
+	files.Put(virtual, service("pages", corev1.ServicePort{Port: 80}), slice("pages", "", errorPages(t)))
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", at), configMap("fields", "X-Set", "yes"))
 	addr := bound(p, false)
 	for i, k := range wideCases() {
 		if strings.Contains(k.request, "X-Forwarded-Proto") {
@@ -177,6 +195,9 @@ func TestWideOptions(t *testing.T) {
 			ing := annotated("web", host, k.with)
 			class := ingressclass.NginxName
 			ing.Spec.IngressClassName = &class
+			if k.with["service"] == "virtual" {
+				ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Number = port
+			}
 			files.Put(cm, ing)
 			var status int
 			var said string

@@ -99,7 +99,7 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 			here = "ours"
 		}
 		if o.risk == riskCritical && o.effect != applied {
-			here = "refused: never executed; it closes the route where it guards access, and is told elsewhere"
+			here = neverExecuted("the route", o.effect)
 		}
 		mark := ""
 		if o.guard {
@@ -113,6 +113,14 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 	}
 	b.WriteString(pageOfWideOptions())
 	return b.String()
+}
+
+// neverExecuted says what raw configuration does to what it was meant for.
+func neverExecuted(closed string, e effect) string {
+	if e == closes {
+		return "refused: never executed; it closes " + closed
+	}
+	return "refused: never executed; it closes " + closed + " where it guards access, and is told elsewhere"
 }
 
 func pageOfWideOptions() string {
@@ -135,7 +143,7 @@ their value is not understood.
 			here = "differs: " + o.differ
 		}
 		if o.raw {
-			here = "refused: never executed; it closes all routes where it guards access, and is told elsewhere"
+			here = neverExecuted("all routes", o.effect)
 		}
 		mark, unset := "", ""
 		if o.guard {

@@ -88,6 +88,9 @@ func (t *transaction) awaitHead() error {
 		case err != nil:
 			return t.streamLost(err)
 		case !ok:
+			if err := t.unsent(t.targets.endpoints[t.at]); err != nil {
+				return err
+			}
 			if err := t.look(); err != nil {
 				return err
 			}

@@ -314,6 +314,9 @@ func (t *transaction) send() error {
 // only our patience that ran out.
 func (t *transaction) arrived(n int, err error, reused bool) error {
 	for err != nil && isTimeout(err) {
+		if err := t.unsent(t.conn.endpoint); err != nil {
+			return err
+		}
 		if err := t.stillWaiting(); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/streams"
 )
 
 // lastWrite is how long the answer to a request waits for the last write of the
@@ -27,6 +28,7 @@ type upload struct {
 	readAll atomic.Bool // the source has ended: the last write is about to happen
 
 	clientFailed atomic.Bool // err came from the source
+	late         atomic.Bool // the upstream took nothing for as long as it may
 }
 
 // sink is where an upload goes. It is used by one goroutine, save for cut and
@@ -111,6 +113,7 @@ func (t *transaction) uploadTo(out sink, buf *[]byte, source io.ReadCloser) *upl
 		if u.clientFailed.Load() {
 			u.out.cut()
 		}
+		u.late.Store(!u.clientFailed.Load() && (isTimeout(u.err) || errors.Is(u.err, streams.ErrSilent)))
 		u.out.end()
 		buffers.Put(buf)
 	}()
@@ -151,6 +154,15 @@ func (u *upload) run(left int64) error {
 			return u.out.finish(u.trailer)
 		}
 	}
+}
+
+// unsent is the failure of an upload of which endpoint took nothing for too long. Whose
+// upload ended otherwise may have answered before, or may yet.
+func (t *transaction) unsent(endpoint *endpoint) error {
+	if u := t.upload; u == nil || !u.late.Load() {
+		return nil
+	}
+	return &failure{reason: sendTimeout, endpoint: endpoint}
 }
 
 // progress returns when the last byte was sent and whether more is to come.
