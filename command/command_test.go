@@ -233,6 +233,7 @@ func TestUpServesTheOldTextbookFromFilesThatChange(t *testing.T) {
 		eventually(t, at, host, "/store/1", 200, "store "+host+"/store/1")
 	}
 	eventually(t, at, "else.com", "/video", 404, "")
+	eventually(t, admin, "", "/healthz", 200, "") // nothing says which of both listens first
 	for _, c := range []struct {
 		target string
 		code   int

@@ -41,9 +41,10 @@ func (e edge) judge(what string, p *lab.Prober, moves int) {
 }
 
 // cuts fails the test where a new connection failed, and counts the moments at
-// which open ones were cut. Those that are cut by one move overlap. One of some
-// 20,000 loses a packet in a lab whose processors are busy, far from any move; it waits
-// until the kernel sends that again, and is let pass. An outage of 20 ms makes two wait.
+// which open ones were cut. Those that are cut by one move overlap. One of tens of
+// thousands loses a packet in a lab whose processors are busy, far from any move: it
+// waits until the kernel sends that again, and is let pass. An outage of 20 ms makes
+// two wait.
 func (e edge) cuts(report lab.Report) (moments int) {
 	e.t.Helper()
 	var until time.Time
