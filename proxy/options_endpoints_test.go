@@ -19,6 +19,7 @@ import (
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
+	"quayside.io/test/blackhole"
 )
 
 // What an option does about endpoints shows only where they are slow, full, ill or new.
@@ -232,33 +233,6 @@ func TestHealthChecks(t *testing.T) {
 	})
 }
 
-// blackHole is an address that takes no connection and refuses none.
-func blackHole(t *testing.T) string {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil { // room for one that is not accepted
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
-	waits, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = waits.Close() })
-	return addr
-}
-
 // deafPod takes connections and reads nothing. Its kernel holds little for it.
 func deafPod(t *testing.T) string {
 	t.Helper()
@@ -305,7 +279,7 @@ func TestTimesOfAnEndpoint(t *testing.T) {
 		most           time.Duration // less than the default
 	}
 	for _, k := range []timed{
-		{"proxy-connect-timeout", blackHole(t), "did not accept a connection in time", 0, 4 * time.Second},
+		{"proxy-connect-timeout", blackhole.Address(t), "did not accept a connection in time", 0, 4 * time.Second},
 		{"proxy-send-timeout", deafPod(t), "did not read the request in time", 64 << 20, 20 * time.Second},
 	} {
 		t.Run(k.key, func(t *testing.T) {

@@ -1,38 +1,13 @@
 package upstream_test
 
 import (
-	"fmt"
-	"net"
-	"syscall"
 	"testing"
 	"time"
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/upstream"
+	"quayside.io/test/blackhole"
 )
-
-// blackHole is an address that takes no connection and refuses none.
-func blackHole(t testing.TB) string {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { syscall.Close(fd) })
-	syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
-	syscall.Listen(fd, 0) // room for one that is not accepted
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
-	waits, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { waits.Close() })
-	return addr
-}
 
 // A pod that leaves while a request connects to it is given up at once.
 func TestEndpointLeavesWhileConnecting(t *testing.T) {
@@ -48,7 +23,7 @@ func TestEndpointLeavesWhileConnecting(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e, b := newEngine(t, upstream.Options{ConnectTimeout: 20 * time.Second})
-			b.SetEndpoints(endpoints(blackHole(t)))
+			b.SetEndpoints(endpoints(blackhole.Address(t)))
 			type answer struct {
 				status int
 				body   string
@@ -77,7 +52,7 @@ func TestEndpointLeavesWhileConnecting(t *testing.T) {
 // A pod that does not take a connection delays a request by the hedge, not by
 // the timeout, and is out of turn after three requests.
 func TestConnectingHedges(t *testing.T) {
-	hole, other := blackHole(t), play(t, say(fine))
+	hole, other := blackhole.Address(t), play(t, say(fine))
 	e, b := newEngine(t, upstream.Options{ConnectTimeout: 20 * time.Second})
 	b.SetEndpoints(endpoints(hole, other.addr))
 	start := time.Now()

@@ -16,6 +16,7 @@ import (
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/upstream"
+	"quayside.io/test/blackhole"
 )
 
 const fine = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
@@ -240,18 +241,7 @@ func TestTimeouts(t *testing.T) {
 // A pod that closed its idle connection and now takes no other is waited for
 // once, not a second time because the first was in place of the idle one.
 func TestHungPodIsWaitedForOnce(t *testing.T) {
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Close(fd)
-	syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
-	syscall.Listen(fd, 0) // room for one that is not accepted
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	fd, addr := blackhole.Listen(t)
 	e, b := newEngine(t, upstream.Options{ConnectTimeout: 200 * time.Millisecond})
 	b.SetEndpoints(endpoints(addr))
 	answered := make(chan int)
