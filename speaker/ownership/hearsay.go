@@ -28,7 +28,7 @@ type hearsay struct {
 // hear sees to it that m.hearsay is of this moment.
 func (m *Machine) hear() {
 	h, heard := &m.hearsay, m.world.Members
-	if h.alive != nil && same(h.heard.Alive, heard.Alive) && same(h.heard.Claims, heard.Claims) && same(h.heard.Facts, heard.Facts) &&
+	if h.alive != nil && announce.SameMap(h.heard.Alive, heard.Alive) && announce.SameMap(h.heard.Claims, heard.Claims) && announce.SameMap(h.heard.Facts, heard.Facts) &&
 		maps.Equal(h.own, m.holdings.claims) && reflect.DeepEqual(h.self, m.self) {
 		if !m.made.OnlyEndpoints(m.world.Cluster) {
 			m.learnMACs()
@@ -64,9 +64,4 @@ func (m *Machine) learnMACs() {
 	for mac := range h.macs {
 		h.speakers[mac] = struct{}{}
 	}
-}
-
-// same reports whether two maps, which are read only, are one.
-func same[M ~map[K]V, K comparable, V any](a, b M) bool {
-	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
