@@ -15,7 +15,7 @@ type ingressMemo struct {
 	want    []networkingv1.IngressLoadBalancerIngress
 	classes ingressclass.Classes
 	seen    snapshot.Store[*networkingv1.Ingress]
-	todo    map[snapshot.Key]bool
+	left    map[snapshot.Key]bool
 }
 
 // writeIngresses adds the Ingresses of our classes whose status does not name
@@ -28,22 +28,22 @@ func (w *work) writeIngresses() {
 	}
 	m, want := &w.ingresses, w.published()
 	classes := ingressclass.Select(&w.c.Stores, w.opts.Classes)
-	if m.todo == nil || !slices.EqualFunc(want, m.want, isSameEntry) || !classes.Same(m.classes) {
-		*m = ingressMemo{want: want, todo: map[snapshot.Key]bool{}} // and all are looked at
+	if m.left == nil || !slices.EqualFunc(want, m.want, isSameEntry) || !classes.Same(m.classes) {
+		*m = ingressMemo{want: want, left: map[snapshot.Key]bool{}} // and all are looked at
 	}
 	for key := range snapshot.Diff(m.seen, w.c.Ingresses) {
-		m.todo[key] = true
+		m.left[key] = true
 	}
 	m.seen, m.classes = w.c.Ingresses, classes
 	var updates []Update
-	for key := range m.todo {
+	for key := range m.left {
 		in, _ := w.c.Ingresses.Get(key)
 		if to, wrong := m.correct(in); wrong {
 			next := *in
 			next.Status.LoadBalancer.Ingress = to
 			updates = append(updates, Update{Was: in, next: &next})
 		} else {
-			delete(m.todo, key)
+			delete(m.left, key)
 		}
 	}
 	slices.SortFunc(updates, Update.compare)
