@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster"
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
@@ -30,6 +31,7 @@ type gathering struct {
 	dir      string
 	registry *prometheus.Registry
 	asked    atomic.Int64
+	files    *cluster.Files
 }
 
 func startGathering(t *testing.T) *gathering {
@@ -59,7 +61,7 @@ func startGathering(t *testing.T) *gathering {
 		annotated("on", "on.test", map[string]string{"proxy-request-buffering": "on"}),
 		annotated("memory", "memory.test", map[string]string{"proxy-request-buffering": "on", "client-body-buffer-size": "256k"}),
 		annotated("own", "own.test", nil))
-	g.addr = bound(p, false)
+	g.files, g.addr = files, bound(p, false)
 	eventually(t, "the routes are served", func() bool {
 		code, _ := get(t, g.addr, "adopted.test", "/")
 		other, _ := get(t, g.addr, "own.test", "/")
@@ -171,6 +173,12 @@ func TestBodiesGoToFiles(t *testing.T) {
 		if now := g.metric("quayside_http_body_file_written_bytes_total"); now != written {
 			t.Errorf("client-body-buffer-size is 256k, and %v bytes went to a file", now-written)
 		}
+		g.files.Put(configMap("wide", "client-body-buffer-size", "256k"))
+		eventually(t, "the ConfigMap says so for all", func() bool {
+			written := g.metric("quayside_http_body_file_written_bytes_total")
+			status, said := g.begin("adopted.test", gatheredBody).end()
+			return status == 200 && said == want && g.metric("quayside_http_body_file_written_bytes_total") == written
+		})
 	})
 }
 
