@@ -81,6 +81,9 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 	if msg.sealed != nil {
 		msg.sealed = &sealed{bytes.Clone(b), msg.sealed.said} // memberlist takes b back
 	}
+	if contested := m.state.contested(msg); alive && len(contested) > 0 {
+		m.opts.Log.Info("another member claims what this node has, which is announced again", "node", msg.node, "addresses", contested)
+	}
 	pass, changed := m.state.merge(msg, alive)
 	m.broadcast(pass)
 	return changed, nil

@@ -247,6 +247,18 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 	return append(pass, s.post(claimMessages(s.me, mine))...), len(fresh)+len(mine) > 0
 }
 
+// contested are the addresses of this node that somebody else claims in vain.
+func (s *state) contested(m message) (addresses []netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range m.claims {
+		if old := s.claims[c.address]; old.Node == s.me && m.node != s.me && old.Claim.Beats(announce.Claim{Epoch: c.epoch, Node: m.node}) {
+			addresses = append(addresses, c.address)
+		}
+	}
+	return addresses
+}
+
 // isPast reports whether a signed message is so old that its node may have said
 // since that an address is gone.
 func (s *state) isPast(m message) bool {

@@ -53,3 +53,33 @@ func TestAViewIsMadeOfTheOneBefore(t *testing.T) {
 		before = next
 	}
 }
+
+// Whoever claims in vain what this node has is told of, and the LAN hears once more who
+// has it; nobody else is.
+func TestClaimsInVain(t *testing.T) {
+	mine, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	s := newState("b")
+	s.merge(message{kind: kindClaims, node: "b", claims: []claimed{{mine, 2}}}, true)
+	s.merge(message{kind: kindClaims, node: "a", claims: []claimed{{other, 2}}}, true)
+	for _, test := range []struct {
+		name   string
+		from   string
+		epoch  int64
+		inVain bool
+	}{
+		{"an older claim", "c", 1, true},
+		{"the same epoch, a lower name", "a", 2, true},
+		{"this node's own", "b", 2, false},
+		{"a better one", "c", 2, false},
+	} {
+		m := message{kind: kindClaims, node: test.from, claims: []claimed{{mine, test.epoch}, {other, 1}}}
+		told, before := s.contested(m), s.rounds[mine]
+		s.merge(m, true)
+		if inVain := len(told) == 1 && told[0] == mine; inVain != test.inVain || len(told) > 1 {
+			t.Errorf("%s: told of %v", test.name, told)
+		}
+		if again := s.rounds[mine] > before; again != test.inVain {
+			t.Errorf("%s: announced again: %v", test.name, again)
+		}
+	}
+}

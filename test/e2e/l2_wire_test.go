@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,6 +104,7 @@ func TestL2TakeoverOnTheWire(t *testing.T) {
 	// It goes on talking, but nobody hears it except the switch, which captures.
 	capture := e.Capture(unasked + " and not ether src " + dead.MAC())
 	standstill := busy.Standstill(t)
+	contests := e.contests()
 	dead.Fail()
 	holders := map[string]string{}
 	for _, address := range addresses {
@@ -113,8 +115,35 @@ func TestL2TakeoverOnTheWire(t *testing.T) {
 	time.Sleep(late) // rounds that are late, too
 	sent := announcements(t, capture.Stop())
 	for _, address := range addresses {
-		checkBurst(t, address, e.nodeNamed(holders[address]).MAC(), sent[address], late, lab.Length(0, 1) == 1)
+		holder := e.nodeNamed(holders[address])
+		if now := e.contests(); now[holder.Name()+address] > contests[holder.Name()+address] {
+			t.Logf("%s took %s over, and so did another node that had not heard of it: it was announced again", holder.Name(), address)
+			continue
+		}
+		checkBurst(t, address, holder.MAC(), sent[address], late, lab.Length(0, 1) == 1)
 	}
+}
+
+// contests counts, by the name of a node and one of its addresses, how often its speaker
+// said that another had claimed that too. It begins its burst again then, so that the LAN
+// hears who has won.
+func (e edge) contests() map[string]int {
+	count := map[string]int{}
+	for _, node := range e.Nodes() {
+		for line := range strings.Lines(e.Quayside().Speaker(node).Log()) {
+			var said struct {
+				Msg       string
+				Addresses []string
+			}
+			if json.Unmarshal([]byte(line), &said) != nil || !strings.HasPrefix(said.Msg, "another member claims what this node has") {
+				continue
+			}
+			for _, address := range said.Addresses {
+				count[node.Name()+address]++
+			}
+		}
+	}
+	return count
 }
 
 // checkBurst judges what was sent unasked for one address after a takeover, while the
