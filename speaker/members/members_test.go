@@ -26,7 +26,7 @@ import (
 )
 
 func TestProfilesKeepTheirPromise(t *testing.T) {
-	for profile, limit := range map[string]time.Duration{"default": time.Second, "fast": 350 * time.Millisecond} {
+	for profile, limit := range map[string]time.Duration{"default": 650 * time.Millisecond, "fast": 200 * time.Millisecond} {
 		tm, err := timings(profile)
 		if err != nil {
 			t.Fatal(err)

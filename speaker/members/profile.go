@@ -24,8 +24,10 @@ import (
 //	          the suspect may refute. With a multiplier of three or more and
 //	          enough peers memberlist would begin at six times that and shorten
 //	          it as others confirm; below three it waits for no confirmation.
+//	          One interval is three of gossip: enough for word to the suspect and
+//	          back where nothing is lost.
 //	gossip    one interval until the successor has heard it from the finder.
-//	question  60 ms in which the successor asks the LAN (l2.Takeover).
+//	question  50 ms in which the successor asks the LAN (l2.Takeover).
 //
 // A short suspicion is safe only because of that last question: what gossip
 // wrongly calls dead still answers for its addresses and so keeps them.
@@ -36,14 +38,14 @@ type timing struct {
 }
 
 // question is how long the LAN is asked before an address moves.
-const question = 60 * time.Millisecond
+const question = 50 * time.Millisecond
 
 func timings(profile string) (timing, error) {
 	switch profile {
-	case "", "default": // 500 + 100 + 200 + 30 + 60 = 890 ms
-		return timing{probe: 100 * time.Millisecond, timeout: 40 * time.Millisecond, gossip: 30 * time.Millisecond, suspicion: 2, tcp: 500 * time.Millisecond}, nil
-	case "fast": // 150 + 30 + 60 + 10 + 60 = 310 ms
-		return timing{probe: 30 * time.Millisecond, timeout: 12 * time.Millisecond, gossip: 10 * time.Millisecond, suspicion: 2, tcp: 500 * time.Millisecond}, nil
+	case "", "default": // 375 + 75 + 75 + 30 + 50 = 605 ms
+		return timing{probe: 75 * time.Millisecond, timeout: 33 * time.Millisecond, gossip: 30 * time.Millisecond, suspicion: 1, tcp: 500 * time.Millisecond}, nil
+	case "fast": // 100 + 20 + 20 + 10 + 50 = 200 ms
+		return timing{probe: 20 * time.Millisecond, timeout: 8 * time.Millisecond, gossip: 10 * time.Millisecond, suspicion: 1, tcp: 500 * time.Millisecond}, nil
 	case "wan": // seconds: for members that are far from each other
 		return timing{probe: time.Second, timeout: 450 * time.Millisecond, gossip: 200 * time.Millisecond, suspicion: 4, tcp: 5 * time.Second}, nil
 	}

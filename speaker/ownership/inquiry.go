@@ -15,8 +15,8 @@ import (
 const maxWitnesses = 32
 
 // takeover is the timing that decides whether a silent member is really gone:
-// three questions within 60 ms.
-func takeover() Timing { return Timing{Times: 3, Every: 20 * time.Millisecond} }
+// five questions within 50 ms.
+func takeover() Timing { return Timing{Times: 5, Every: 10 * time.Millisecond} }
 
 // firstClaim is the timing before an address is announced that never was: three
 // questions within 600 ms, RFC 5227 in spirit.
