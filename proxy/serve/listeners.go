@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -115,10 +114,6 @@ func (s *Server) reconcile(first bool) (required error) {
 		}
 		open := &listener{Listener: socket, server: s, tls: w.TLS, h2c: w.H2C && s.options.HTTP2 != nil, done: make(chan struct{})}
 		l.have[w] = open
-		if os.Getenv("QUAYSIDE_LOOP") != "" && !w.TLS {
-			s.loop(open)
-			continue
-		}
 		l.serving.Go(func() {
 			if err := s.http.Serve(open); err != nil {
 				s.options.Log.Error("a listener failed", "address", w.Address, "error", err)

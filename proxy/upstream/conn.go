@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net"
 	"time"
-
-	"quayside.io/proxy/loop"
 )
 
 // patience is how long one wait on an upstream lasts before we look whether the
@@ -20,7 +18,6 @@ const patience = 2 * time.Second
 // holds none.
 type conn struct {
 	*net.TCPConn
-	lc        *loop.Conn
 	secure    *tls.Conn // over TCPConn; nil without TLS
 	config    *tls.Config
 	plain     plain // what asking without TLS needs
@@ -55,17 +52,6 @@ func (c *conn) ask(out []byte, in func() []byte) (int, error) {
 	}
 	c.wrote = false
 	c.used++
-	if c.lc != nil {
-		if c.used > 1 && c.lc.Stale() {
-			return 0, errStale
-		}
-		n, err := c.lc.Write(out)
-		c.wrote = n > 0
-		if err != nil || in == nil {
-			return n, err
-		}
-		return c.lc.Read(in())
-	}
 	if in == nil && c.used > 1 {
 		c.confirmed = c.acknowledged()
 	}
@@ -77,9 +63,6 @@ func (c *conn) ask(out []byte, in func() []byte) (int, error) {
 func (c *conn) resume(in func() []byte) (int, error) {
 	if c.secure != nil {
 		return c.secure.Read(in())
-	}
-	if c.lc != nil {
-		return c.lc.Read(in())
 	}
 	return c.resumePlain(in)
 }
@@ -95,18 +78,4 @@ func (c *conn) expectBy(now time.Time, d time.Duration) error {
 	}
 	c.deadline = now.Add(d)
 	return c.SetReadDeadline(c.deadline)
-}
-
-func (c *conn) Close() error {
-	if c.lc != nil {
-		return c.lc.Close()
-	}
-	return c.TCPConn.Close()
-}
-
-func (c *conn) SetReadDeadline(t time.Time) error {
-	if c.lc != nil {
-		return nil
-	}
-	return c.TCPConn.SetReadDeadline(t)
 }

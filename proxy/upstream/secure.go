@@ -42,9 +42,6 @@ func (c *conn) Read(b []byte) (int, error) {
 	if c.secure != nil {
 		return c.secure.Read(b)
 	}
-	if c.lc != nil {
-		return c.lc.Read(b)
-	}
 	return c.TCPConn.Read(b)
 }
 

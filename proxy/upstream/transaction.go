@@ -10,7 +10,6 @@ import (
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
-	"quayside.io/proxy/loop"
 	"quayside.io/proxy/streams"
 )
 
@@ -195,18 +194,6 @@ func (t *transaction) connect(last error) (*conn, error) {
 		if c := t.targets.endpoints[t.at].take(t.chosen, t.engine.keeping.Load()); c != nil {
 			t.since = t.chosen
 			return c, nil
-		}
-	}
-	if p, ok := t.ex.Request.Peer.(interface{ Loop() *loop.Loop }); ok {
-		if l := p.Loop(); l != nil {
-			e := t.targets.endpoints[t.at]
-			e.backend.stats.dials.Add(1)
-			lc, err := l.Dial(e.addr)
-			if err != nil {
-				return nil, err
-			}
-			e.active.Add(1)
-			return &conn{lc: lc, endpoint: e, born: time.Now()}, nil
 		}
 	}
 	c, err := t.dial()

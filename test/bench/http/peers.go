@@ -67,11 +67,6 @@ func peers(dir string, p plan) ([]peer, error) {
 	if p.http2 {
 		return list, nil
 	}
-	looped := ours
-	looped.name = "loop"
-	looped.command = selfAs("quayside", "")
-	looped.command.Env = append(append(looped.command.Env, ours.command.Env[len(ours.command.Env)-4:]...), "QUAYSIDE_LOOP=1")
-	list = append(list, looped)
 	return append(list, external("haproxy", haproxyAddr, dir, haproxyConfig(dir, p.work.tls), "-f", "%s")), nil
 }
 
