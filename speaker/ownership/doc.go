@@ -11,7 +11,7 @@
 // It keeps these promises:
 //   - nothing is claimed before the cluster is synced and the members have met;
 //   - an address of a node that gossip calls dead moves only when the LAN, asked
-//     three times by a node that hears others, stays silent about it; a first claim
+//     five times by a node that hears others, stays silent about it; a first claim
 //     is made only when no stranger answers; and a node whose link was down, or that
 //     hears nobody, is silent, and answers again only when nobody else does by now;
 //   - an orderly end and a drain are announced, and then hand over: others answer
