@@ -10,7 +10,6 @@ import (
 	"github.com/mdlayher/arp"
 	"github.com/mdlayher/ndp"
 	"golang.org/x/net/bpf"
-	"pgregory.net/rapid"
 )
 
 var (
@@ -353,54 +352,6 @@ func checksummed(frame []byte) bool {
 	frame[ndSum], frame[ndSum+1] = 0, 0
 	binary.BigEndian.PutUint16(frame[ndSum:], ^sum(frame[:end]))
 	return true
-}
-
-// The filter's spans cover every address, stay few, and cover little else when
-// the addresses lie together.
-func TestSpansCover(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		set := map[[4]byte]struct{}{}
-		for _, w := range rapid.SliceOf(rapid.Uint32()).Draw(t, "words") {
-			set[[4]byte(binary.BigEndian.AppendUint32(nil, w))] = struct{}{}
-		}
-		spans := spansOf(set)
-		if len(spans) > maxSpans {
-			t.Fatalf("%d spans", len(spans))
-		}
-		for a := range set {
-			covered := false
-			for _, s := range spans {
-				w := lastWord(a)
-				covered = covered || s.lo <= w && w <= s.hi
-			}
-			if !covered {
-				t.Fatalf("%v is not covered by %v", a, spans)
-			}
-		}
-		checkFilter(t, spans, rapid.Uint32().Draw(t, "probe"))
-		for a := range set {
-			checkFilter(t, spans, lastWord(a))
-		}
-	})
-}
-
-// checkFilter runs the program that the kernel would run.
-func checkFilter(t *rapid.T, spans []span, word uint32) {
-	vm, err := bpf.NewVM(append(inSpans(0, spans), bpf.RetConstant{Val: 0}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := vm.Run(binary.BigEndian.AppendUint32(nil, word))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := false
-	for _, s := range spans {
-		want = want || s.lo <= word && word <= s.hi
-	}
-	if (n > 0) != want {
-		t.Fatalf("%#x passes: %v, in %v: %v", word, n > 0, spans, want)
-	}
 }
 
 // A sign of life is what a host says that was asked, to us: nothing that somebody else
