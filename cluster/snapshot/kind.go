@@ -118,6 +118,14 @@ func (k Kind) String() string {
 
 // KindOf returns the kind of o, and false if a Cluster does not hold it.
 func KindOf(o Object) (Kind, bool) {
+	switch o.(type) { // a cluster has thousands of these, and the table is made anew each time
+	case *corev1.Service:
+		return Service, true
+	case *discoveryv1.EndpointSlice:
+		return EndpointSlice, true
+	case *networkingv1.Ingress:
+		return Ingress, true
+	}
 	for k, row := range new(Stores).table() {
 		if row.store.holds(o) {
 			return Kind(k), true
