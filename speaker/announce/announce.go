@@ -193,6 +193,9 @@ type L2 struct {
 	Since map[netip.Addr]time.Time
 	// Claims are the best ones known, from the view and from SpeakerStatuses.
 	Claims map[netip.Addr]Claim
+	// Watch are the nodes that hold what this one would inherit, those with the most
+	// of it first, and MaxWatch of them at most. It is to know of their deaths at once.
+	Watch []string
 }
 
 // Compile decides for node me. With "" it decides for no node, and the plan holds

@@ -44,11 +44,15 @@ func (k *compiler) readClaims() {
 // decide gives every address its owner: first those that keep theirs, then the
 // free ones in a fixed order.
 func (k *compiler) decide() {
+	var judged []*address
 	for _, e := range k.addresses {
 		if !e.judged {
 			k.judge(e)
+			judged = append(judged, e)
 		}
 	}
+	k.inherit(judged)
+	k.plan.L2.Watch = k.watch(judged)
 	for _, e := range k.addresses {
 		if e.keeper < 0 {
 			k.give(e)

@@ -111,15 +111,19 @@ func (k *compiler) candidates(e *address) []int {
 	return k.fittest(best)
 }
 
+// eligible are nodes beside which none may serve e.
+func (k *compiler) eligible(e *address) []int {
+	if only := &e.users[0]; len(e.users) == 1 && only.local != nil {
+		return only.local
+	}
+	return k.usable
+}
+
 // best are the nodes that serve the most of e's Services. They are valid until
 // it is called again.
 func (k *compiler) best(e *address) []int {
-	nodes := k.usable
-	if only := &e.users[0]; len(e.users) == 1 && only.local != nil {
-		nodes = only.local
-	}
 	out, most := k.scratch[:0], 1
-	for _, i := range nodes {
+	for _, i := range k.eligible(e) {
 		switch served := k.serves(e, i); {
 		case served > most:
 			most, out = served, append(out[:0], i)

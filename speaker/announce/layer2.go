@@ -22,6 +22,7 @@ type address struct {
 	// outpreferred says that its holder keeps it only until owner, which changed
 	// preferences name, has taken it.
 	outpreferred bool
+	heir         bool // this node is among the next for it; see inherit
 
 	owner int // node index, -1 nobody
 }

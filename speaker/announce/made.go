@@ -42,6 +42,8 @@ type made struct {
 	*ground
 	holdings  []*holding // sorted by address; none is changed once the ground is read
 	addresses []*address // those of layer 2, sorted by address; see address.isDecided
+	shares    *shares    // see inherit
+	watched   []string   // see L2.Watch
 	served    []*holding // what routers may send here
 	sessions  []Session  // with the routes to that
 	resumed   bool       // from another plan
