@@ -134,7 +134,7 @@ func (s *Speaker) carryOut(out *ownership.Output) {
 		s.l2.Await(want, answersWithin)
 	}
 	if d := out.Members; d != nil && s.members != nil {
-		w := &members.Want{Self: d.Self, Facts: d.Facts, Claims: d.Claims, Known: d.Known}
+		w := &members.Want{Self: d.Self, Watch: d.Watch, Facts: d.Facts, Claims: d.Claims, Known: d.Known}
 		for _, peer := range d.Peers {
 			w.Peers = append(w.Peers, members.Peer(peer))
 		}

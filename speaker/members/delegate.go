@@ -70,6 +70,12 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if msg.kind == kindAsk || msg.kind == kindReached {
+		if w := m.watching.Load(); w != nil {
+			w.hear(msg)
+		}
+		return false, nil
+	}
 	if msg.node == m.opts.NodeName && msg.kind != kindClaims {
 		m.recall(msg.version)
 		return false, nil // nobody knows this node better than it does itself
@@ -150,6 +156,7 @@ func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	d.m.opts.Log.Info("member is gone", "node", n.Name, "reason", why)
 	d.m.update(func() {
 		delete(d.m.alive, n.Name)
+		delete(d.m.doubted, n.Name)
 		d.m.missing[n.Name] = why
 	})
 }

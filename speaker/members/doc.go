@@ -4,8 +4,9 @@
 //
 // Only package speaker imports it, and declares with Set who should be there, what
 // this node says about itself and what it claims; Watch says when the View
-// changed. The package decides nothing: a death that it reports is a suspicion,
-// which the component has asked of the LAN before an address moves.
+// changed. The package decides nothing: a death that it reports, or a doubt about one
+// whom this node would follow, is a suspicion, which the component has asked of the
+// LAN before an address moves.
 //
 // It keeps these promises:
 //   - nothing is sent or believed without a key. Keys are derived with HKDF from

@@ -92,12 +92,17 @@ func (f *fleet) want(i int) *Want {
 
 func (f *fleet) start(i int, keyFile string) (*Members, func()) {
 	m := f.make(i, keyFile)
+	return m, f.run(m)
+}
+
+// run starts a member that was made.
+func (f *fleet) run(m *Members) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = m.Run(ctx) }()
-	stop := sync.OnceFunc(func() { cancel(); <-done })
+	stop = sync.OnceFunc(func() { cancel(); <-done })
 	f.t.Cleanup(stop)
-	return m, stop
+	return stop
 }
 
 // mortal starts a member that can die without a word: its list is to be shut down.

@@ -50,6 +50,9 @@ type Want struct {
 	// Self is where others reach this node; nothing starts before it is valid.
 	Self  netip.Addr
 	Peers []Peer // the others
+	// Watch are those of Peers that this node asks itself whether they live, and more
+	// often than it is asked of all: it waits to follow them.
+	Watch []string
 	Facts announce.Facts
 	// Claims are the addresses of this node, with their epochs.
 	Claims map[netip.Addr]int64
@@ -60,9 +63,11 @@ type Want struct {
 
 // View is what the members know. It is immutable.
 type View struct {
-	Alive  map[string]struct{} // this node included
-	Claims map[netip.Addr]announce.Claim
-	Facts  map[string]announce.Facts
+	Alive map[string]struct{} // this node included
+	// Doubted are those of Alive that are watched and do not answer; nil: none.
+	Doubted map[string]struct{}
+	Claims  map[netip.Addr]announce.Claim
+	Facts   map[string]announce.Facts
 	// Rounds counts, by address, how often a claim of this node has silenced
 	// another's; the LAN must then hear of it again.
 	Rounds map[netip.Addr]int64
@@ -91,11 +96,13 @@ type Members struct {
 	gauge *prometheus.GaugeVec
 
 	prints   atomic.Pointer[[]string] // of the gossip keys; nil: there is none yet
+	watching atomic.Pointer[watching] // nil: nobody has been met
 	trust    *trust
 	rejected *prometheus.CounterVec
 
 	mu       sync.Mutex
 	alive    map[string]struct{}
+	doubted  map[string]struct{} // of those that are watched
 	lastSeen map[string]time.Time
 	missing  map[string]string
 	returned []string // lived again since remind, and may not know what was said meanwhile
@@ -119,7 +126,7 @@ func New(opts Options) (*Members, error) {
 	m := &Members{
 		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
 		state: newState(opts.NodeName), trust: newTrust(), alive: map[string]struct{}{opts.NodeName: {}},
-		lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
+		doubted: map[string]struct{}{}, lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
 	}
 	if opts.SigningKey != nil {
 		m.state.key = opts.SigningKey
@@ -176,6 +183,9 @@ func (m *Members) View() *View {
 	}
 	if v.Alive = before.Alive; v.Alive == nil || !maps.Equal(v.Alive, m.alive) {
 		v.Alive = maps.Clone(m.alive)
+	}
+	if v.Doubted = before.Doubted; !maps.Equal(v.Doubted, m.doubted) {
+		v.Doubted = maps.Clone(m.doubted)
 	}
 	for _, p := range m.want.Load().Peers {
 		if _, ok := m.alive[p.Name]; !ok {
@@ -266,13 +276,13 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	inner, cancel := context.WithCancel(ctx)
 	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log, func() { m.notePrints(ring) }) })
 	tasks.Go(func() { m.keepJoining(inner, list) })
-	m.publish(inner, self, &post{m, list, &tasks})
+	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, &tasks))
 	cancel()
 	tasks.Wait()
 	if ctx.Err() == nil {
 		m.opts.Log.Info("this node has another InternalIP: joining the others again", "was", self, "is", m.want.Load().Self)
 		err := list.Shutdown()
-		m.update(func() { m.alive = map[string]struct{}{m.opts.NodeName: {}} }) // whom the new list finds lives
+		m.update(func() { m.alive, m.doubted = map[string]struct{}{m.opts.NodeName: {}}, map[string]struct{}{} }) // whom the new list finds lives
 		return err
 	}
 	// A goodbye spares the others a suspicion. Nobody needs to hear it.
@@ -295,7 +305,7 @@ func (m *Members) wait(why string) {
 // publish turns what is wanted into messages until ctx ends, or self is no longer
 // the address of this node. Only news wakes the component: it declares after every
 // step, so a signal about what it just said would wake it forever.
-func (m *Members) publish(ctx context.Context, self netip.Addr, post *post) {
+func (m *Members) publish(ctx context.Context, self netip.Addr, post *post, watching *watching) {
 	var peers []Peer
 	for {
 		w := m.want.Load()
@@ -310,6 +320,7 @@ func (m *Members) publish(ctx context.Context, self netip.Addr, post *post) {
 		claims := m.state.claim(w.Claims)
 		m.broadcast(claims)
 		post.remind()
+		watching.follow(ctx, w)
 		if news || len(claims) > 0 || !slices.Equal(peers, w.Peers) {
 			peers = w.Peers
 			m.changed()

@@ -18,6 +18,8 @@ const (
 	kindLeaving = 2 // uvarint version, one byte of the bits below, one of those after, eight of its life
 	kindFacts   = 3 // uvarint version, JSON
 	// 4 is kindSigned
+	kindAsk     = 5 // a node asks; name of a node: do you reach it?
+	kindReached = 6 // a node says: the name of a node that it has reached
 )
 
 // Why a node leaves. Speakers that know only the first bit read any byte but
@@ -49,6 +51,7 @@ type message struct {
 	kind    byte
 	node    string
 	version uint64
+	about   string // another node
 	claims  []claimed
 	leaving byte
 	flags   byte
@@ -74,6 +77,8 @@ func (m *message) append(b []byte) ([]byte, error) {
 		b = binary.AppendUvarint(b, m.version)
 		b = append(b, m.leaving, m.flags)
 		b = binary.BigEndian.AppendUint64(b, m.life)
+	case kindAsk, kindReached:
+		b = append(append(b, byte(len(m.about))), m.about...)
 	case kindFacts:
 		body, err := json.Marshal(m.ifaces)
 		if err != nil {
@@ -141,6 +146,8 @@ func parse(b []byte, now time.Time) (message, error) {
 	}
 	var err error
 	switch m.kind {
+	case kindAsk, kindReached:
+		m.about, err = parseName(b)
 	case kindClaims:
 		err = m.parseClaims(b, most)
 	case kindLeaving, kindFacts:
@@ -151,6 +158,17 @@ func parse(b []byte, now time.Time) (message, error) {
 		err = fmt.Errorf("message of unknown kind %d", m.kind)
 	}
 	return m, err
+}
+
+// parseName reads the name of a node.
+func parseName(b []byte) (string, error) {
+	if len(b) < 1 || len(b) < 1+int(b[0]) {
+		return "", errTruncated
+	}
+	if b[0] == 0 || b[0] > maxName {
+		return "", fmt.Errorf("node name of %d bytes", b[0])
+	}
+	return string(b[1 : 1+int(b[0])]), nil
 }
 
 // parseWord reads what a node says of itself.

@@ -20,6 +20,9 @@ type simGossip struct {
 	alive   map[string]time.Time          // since when; this node not included
 	stopped map[string]bool               // missed while they got no processor: they hear of that and refute it
 	pending map[string]*due.Entry[func()] // by member: a change of reach that is being noticed
+	watch   []string                      // whom it asks itself
+	doubted map[string]struct{}           // those of watch that nobody reaches
+	doubts  map[string]*due.Entry[func()] // by member: a doubt that comes or ends
 	claims  map[netip.Addr]announce.Claim
 	facts   map[string]saying
 	rounds  map[netip.Addr]int64
@@ -36,6 +39,7 @@ type saying struct {
 func newSimGossip(n *simNode) *simGossip {
 	g := &simGossip{
 		simNode: n, by: n.speaker, alive: map[string]time.Time{}, stopped: map[string]bool{}, pending: map[string]*due.Entry[func()]{},
+		doubted: map[string]struct{}{}, doubts: map[string]*due.Entry[func()]{},
 		claims: map[netip.Addr]announce.Claim{}, facts: map[string]saying{}, rounds: map[netip.Addr]int64{},
 	}
 	n.in(0, n.changed)
@@ -62,6 +66,7 @@ func (g *simGossip) view() *Members {
 	v := &Members{
 		Alive: map[string]struct{}{g.name: {}}, Claims: maps.Clone(g.claims), Facts: map[string]announce.Facts{}, Rounds: maps.Clone(g.rounds),
 		LastSeen: maps.Clone(g.alive), Missing: map[string]string{}, Settled: g.settled,
+		Doubted: maps.Clone(g.doubted),
 	}
 	for name := range g.alive {
 		v.Alive[name] = struct{}{}
@@ -123,12 +128,44 @@ func (g *simGossip) feel() {
 			}
 		})
 	}
+	g.ask()
+}
+
+// ask begins to doubt those that are watched and that neither this member nor another
+// reaches any more, and ends the doubts about others.
+func (g *simGossip) ask() {
+	reach := g.reach()
+	for _, other := range g.nodes {
+		_, doubted := g.doubted[other.name]
+		_, alive := g.alive[other.name]
+		doubtful := slices.Contains(g.watch, other.name) && alive && !reach[other.name]
+		switch {
+		case doubted == doubtful:
+			g.cancel(g.doubts[other.name])
+			delete(g.doubts, other.name)
+		case g.doubts[other.name] == nil:
+			g.doubts[other.name] = g.in(g.about(doubtDelay), func() {
+				if delete(g.doubts, other.name); g.runs() && !g.paused {
+					g.doubt(other.name, doubtful)
+				}
+			})
+		}
+	}
+}
+
+func (g *simGossip) doubt(name string, doubtful bool) {
+	if delete(g.doubted, name); doubtful {
+		g.doubted[name] = struct{}{}
+		g.note("%s doubts %s", g.name, name)
+	}
+	g.touch()
 }
 
 // notice takes in that another is in reach, or is no more.
 func (g *simGossip) notice(other *simNode) {
 	if _, alive := g.alive[other.name]; alive {
 		delete(g.alive, other.name)
+		delete(g.doubted, other.name)
 		g.stopped[other.name] = other.paused || g.paused
 		g.note("%s misses %s", g.name, other.name)
 	} else if g.reach()[other.name] {
@@ -152,6 +189,12 @@ func (g *simGossip) compare(other *simGossip) {
 
 // declare takes in what the machine wants others to know.
 func (g *simGossip) declare(d *Declaration) {
+	if !slices.Equal(g.watch, d.Watch) {
+		g.watch = d.Watch
+		maps.DeleteFunc(g.doubted, func(name string, _ struct{}) bool { return !slices.Contains(g.watch, name) })
+		g.cached = nil
+		g.ask()
+	}
 	fresh := map[netip.Addr]announce.Claim{}
 	for _, a := range sorted(d.Claims) {
 		c := announce.Claim{Epoch: d.Claims[a], Node: g.name}

@@ -28,7 +28,8 @@ type hearsay struct {
 // hear sees to it that m.hearsay is of this moment.
 func (m *Machine) hear() {
 	h, heard := &m.hearsay, m.world.Members
-	if h.alive != nil && announce.SameMap(h.heard.Alive, heard.Alive) && announce.SameMap(h.heard.Claims, heard.Claims) && announce.SameMap(h.heard.Facts, heard.Facts) &&
+	if h.alive != nil && announce.SameMap(h.heard.Alive, heard.Alive) && announce.SameMap(h.heard.Doubted, heard.Doubted) &&
+		announce.SameMap(h.heard.Claims, heard.Claims) && announce.SameMap(h.heard.Facts, heard.Facts) &&
 		maps.Equal(h.own, m.holdings.claims) && reflect.DeepEqual(h.self, m.self) {
 		if !m.made.OnlyEndpoints(m.world.Cluster) {
 			m.learnMACs()
@@ -41,7 +42,11 @@ func (m *Machine) hear() {
 		claims: make(map[netip.Addr]announce.Claim, len(heard.Claims)+len(m.holdings.claims)),
 		facts:  make(map[string]announce.Facts, len(heard.Facts)+1),
 	}
-	maps.Copy(h.alive, heard.Alive)
+	for name := range heard.Alive {
+		if _, doubted := heard.Doubted[name]; !doubted {
+			h.alive[name] = struct{}{}
+		}
+	}
 	maps.Copy(h.claims, heard.Claims)
 	maps.Copy(h.facts, heard.Facts)
 	h.alive[m.opts.Node] = struct{}{}

@@ -187,7 +187,7 @@ func (m *Machine) declare() {
 	m.lan.forget(cut)
 	m.out.LAN = Announcing{Addresses: want, Speakers: m.hearsay.speakers, Nearby: m.nearby(m.listensOn()), Added: added}
 	if m.world.Synced { // half a list of nodes is no list of peers
-		m.out.Members = &Declaration{Self: m.nodes().self, Peers: m.nodes().peers, Facts: m.self, Claims: maps.Clone(m.holdings.claims), Known: known}
+		m.out.Members = &Declaration{Self: m.nodes().self, Peers: m.nodes().peers, Watch: m.plan.L2.Watch, Facts: m.self, Claims: maps.Clone(m.holdings.claims), Known: known}
 	}
 }
 

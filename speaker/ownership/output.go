@@ -59,6 +59,7 @@ type Announcement struct {
 type Declaration struct {
 	Self   netip.Addr // where it is reached; invalid: not known
 	Peers  []Peer     // the other nodes, by name
+	Watch  []string   // which of them are to be watched, see announce.L2.Watch
 	Facts  announce.Facts
 	Claims map[netip.Addr]int64 // epochs
 	// Known are all addresses that exist.

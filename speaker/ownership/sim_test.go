@@ -27,6 +27,7 @@ type tester interface {
 const (
 	gossipDelay = 30 * time.Millisecond   // of a message from speaker to speaker
 	noticeDelay = 300 * time.Millisecond  // until a member that is out of reach is missed
+	doubtDelay  = 100 * time.Millisecond  // until one that is watched and out of reach is doubted
 	joinDelay   = 500 * time.Millisecond  // until one that is back is met
 	watchDelay  = 50 * time.Millisecond   // of a write by way of the API server
 	writePause  = 500 * time.Millisecond  // between two statuses of one speaker

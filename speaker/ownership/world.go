@@ -19,9 +19,12 @@ type World struct {
 
 // Members are the other speakers, as gossip knows them.
 type Members struct {
-	Alive  map[string]struct{} // this node included
-	Claims map[netip.Addr]announce.Claim
-	Facts  map[string]announce.Facts
+	Alive map[string]struct{} // this node included
+	// Doubted are those of Alive that do not answer this node, which asked more often
+	// than all others do. Whoever is asked of the LAN before is as good as dead.
+	Doubted map[string]struct{}
+	Claims  map[netip.Addr]announce.Claim
+	Facts   map[string]announce.Facts
 	// Rounds counts, by address, how often a claim of this node has silenced
 	// another's; the LAN must then hear of it again.
 	Rounds map[netip.Addr]int64

@@ -1,0 +1,68 @@
+package members
+
+import (
+	"context"
+	"time"
+)
+
+// doubt judges one member by its answers to questions put one after the other. It knows
+// no clock.
+type doubt struct {
+	timing
+	missed int // in a row
+}
+
+// note takes in whether a question was answered, by the member itself or for it by
+// others, and how long that took to find out; it reports whether to ask again at once.
+// The answer to a question that took much longer than it should may be there, and nobody
+// has read it: such a one says nothing.
+func (d *doubt) note(answered, vouched bool, took time.Duration) (soon bool) {
+	switch {
+	case answered || vouched:
+		d.missed = 0
+		return false
+	case took > d.timeout*3/2:
+		return true
+	}
+	d.missed++
+	return d.missed < d.misses
+}
+
+// holds reports whether the member does not answer.
+func (d *doubt) holds() bool { return d.missed >= d.misses }
+
+// doubt notes that a member does not answer, unless it is watched no longer.
+func (m *Members) doubt(ctx context.Context, name string) {
+	m.mu.Lock()
+	_, alive := m.alive[name]
+	_, already := m.doubted[name]
+	news := alive && !already && ctx.Err() == nil
+	if news {
+		m.doubted[name], m.dirty = struct{}{}, true
+	}
+	m.mu.Unlock()
+	if news {
+		m.opts.Log.Debug("member does not answer this node, which would follow it", "node", name)
+		poke(m.watch)
+	}
+}
+
+// answered notes that a member has answered itself.
+func (m *Members) answered(name string) {
+	m.mu.Lock()
+	m.lastSeen[name], m.dirty = time.Now(), true
+	m.mu.Unlock()
+	m.trustAgain(name)
+}
+
+// trustAgain ends the doubt about a member, if there is one.
+func (m *Members) trustAgain(name string) {
+	m.mu.Lock()
+	_, doubted := m.doubted[name]
+	delete(m.doubted, name)
+	m.dirty = m.dirty || doubted
+	m.mu.Unlock()
+	if doubted {
+		poke(m.watch)
+	}
+}
