@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,13 +66,13 @@ type pruner struct{ *notes }
 
 func (p *pruner) UpdateStatus(ctx context.Context, o snapshot.Object) error {
 	status := o.DeepCopyObject().(*v1alpha1.SpeakerStatus)
-	status.Status.GossipKey, status.Status.GossipSecrets = "", nil
+	status.Status.GossipKey, status.Status.GossipSecrets, status.Status.Node = "", nil, nil
 	return p.notes.UpdateStatus(ctx, status)
 }
 
-// A server whose CRD knows no key drops it. The speaker tells once, and does not go on
+// A server whose CRD knows no key, or no Node, drops it. The speaker tells once, and does not go on
 // writing the same for ever.
-func TestAServerThatKnowsNoKeys(t *testing.T) {
+func TestAServerOfTheVersionBefore(t *testing.T) {
 	s, n := lone(t)
 	pruning := &pruner{notes: n}
 	s.opts.Writer = pruning
@@ -82,11 +83,11 @@ func TestAServerThatKnowsNoKeys(t *testing.T) {
 	go func() { defer close(done); _ = p.run(ctx) }()
 	defer func() { stop(); <-done }()
 	_, text := keyOf(1)
-	want := v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text, GossipSecrets: []string{"0123abcd"}}
+	want := v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text, GossipSecrets: []string{"0123abcd"}, Node: &v1alpha1.SpeakerNode{UID: "1"}}
 	p.set(want)
-	for begin := time.Now(); !p.keyless.Load() || !p.wordless.Load(); time.Sleep(time.Millisecond) {
+	for begin := time.Now(); slices.ContainsFunc(p.parts, func(part *part) bool { return !part.dropped.Load() }); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
-			t.Fatal("it does not see that its key and the words for its secrets are dropped")
+			t.Fatal("it does not see that its key, the words for its secrets and its Node are dropped")
 		}
 	}
 	p.set(want)

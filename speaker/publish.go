@@ -48,24 +48,46 @@ type publisher struct {
 	log    *slog.Logger
 	want   atomic.Pointer[v1alpha1.SpeakerStatusStatus]
 	wake   chan struct{}
-	// keyless says that the API server drops the gossip key: its CRD is of a version
-	// that does not know it, and Helm upgrades none.
-	keyless atomic.Bool
-	// wordless says the same of the words for the secrets of gossip.
-	wordless atomic.Bool
+	parts  []*part
+}
+
+// part is a part of a SpeakerStatus that the API server drops if its CRD is of a version
+// that does not know it: Helm upgrades none.
+type part struct {
+	name, without string // in the CRD, and what it means that it is not there
+	lost          func(have, want *v1alpha1.SpeakerStatusStatus) bool
+	drop          func(*v1alpha1.SpeakerStatusStatus)
+	dropped       atomic.Bool
+}
+
+func parts() []*part {
+	return []*part{{
+		name: "gossipKey", without: "what this speaker tells the others is believed without its signature",
+		lost: func(have, want *v1alpha1.SpeakerStatusStatus) bool { return have.GossipKey != want.GossipKey },
+		drop: func(s *v1alpha1.SpeakerStatusStatus) { s.GossipKey = "" },
+	}, {
+		name: "gossipSecrets", without: "the gossip key is not changed as long as that is so",
+		lost: func(have, want *v1alpha1.SpeakerStatusStatus) bool {
+			return !same(have.GossipSecrets, want.GossipSecrets)
+		},
+		drop: func(s *v1alpha1.SpeakerStatusStatus) { s.GossipSecrets = nil },
+	}, {
+		name: "node", without: "all speakers watch all Nodes, however many there are",
+		lost: func(have, want *v1alpha1.SpeakerStatusStatus) bool { return have.Node == nil && want.Node != nil },
+		drop: func(s *v1alpha1.SpeakerStatusStatus) { s.Node = nil },
+	}}
 }
 
 func newPublisher(o Options) *publisher {
-	return &publisher{source: o.Source, writer: o.Writer, node: o.NodeName, log: o.Log, wake: make(chan struct{}, 1)}
+	return &publisher{source: o.Source, writer: o.Writer, node: o.NodeName, log: o.Log, wake: make(chan struct{}, 1), parts: parts()}
 }
 
 // set declares what the status should say. It never blocks, the latest wins.
 func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
-	if p.keyless.Load() {
-		s.GossipKey = ""
-	}
-	if p.wordless.Load() {
-		s.GossipSecrets = nil
+	for _, part := range p.parts {
+		if part.dropped.Load() {
+			part.drop(&s)
+		}
 	}
 	p.want.Store(&s)
 	select {
@@ -91,7 +113,7 @@ func (p *publisher) run(ctx context.Context) error {
 		if want == nil || equal(&have.Status, want) {
 			continue
 		}
-		if wait := pause(&have.Status, want, p.source.Snapshot().Nodes.Len()) - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
+		if wait := pause(&have.Status, want, p.source.Snapshot().SpeakerStatuses.Len()) - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
 			timer.Reset(wait)
 			continue
 		}
@@ -101,16 +123,7 @@ func (p *publisher) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			failed = ""
-			if p.have().Status.GossipKey != want.GossipKey && p.keyless.CompareAndSwap(false, true) {
-				p.log.Warn("the CRD of SpeakerStatus is of a version that knows no gossipKey: what this speaker tells the others is believed without its signature; apply the CRDs of this version")
-				bare := *want
-				p.set(bare)
-			}
-			if !same(p.have().Status.GossipSecrets, want.GossipSecrets) && p.wordless.CompareAndSwap(false, true) {
-				p.log.Warn("the CRD of SpeakerStatus is of a version that knows no gossipSecrets: the gossip key is not changed as long as that is so; apply the CRDs of this version")
-				bare := *want
-				p.set(bare)
-			}
+			p.noteDropped(want)
 			timer.Reset(quietPause) // another change may have come meanwhile
 		case errors.Is(err, cluster.ErrStale):
 			timer.Reset(edgePause)
@@ -120,6 +133,18 @@ func (p *publisher) run(ctx context.Context) error {
 			}
 			failed = err.Error()
 			timer.Reset(failPause)
+		}
+	}
+}
+
+// noteDropped finds out what of a status that was written the API server has dropped,
+// and declares it without that: it would be written again and again.
+func (p *publisher) noteDropped(want *v1alpha1.SpeakerStatusStatus) {
+	have := p.have()
+	for _, part := range p.parts {
+		if part.lost(&have.Status, want) && part.dropped.CompareAndSwap(false, true) {
+			p.log.Warn("the CRD of SpeakerStatus is of a version that knows no " + part.name + ": " + part.without + "; apply the CRDs of this version")
+			p.set(*p.want.Load()) // which may be newer
 		}
 	}
 }
@@ -162,7 +187,7 @@ func sameSession(a, b v1alpha1.BGPSession) bool {
 }
 
 func isEdge(a, b *v1alpha1.SpeakerStatusStatus) bool {
-	return a.Leaving != b.Leaving || a.GossipKey != b.GossipKey || a.AnnouncingCount != b.AnnouncingCount ||
+	return a.Leaving != b.Leaving || a.GossipKey != b.GossipKey || !reflect.DeepEqual(a.Node, b.Node) || a.AnnouncingCount != b.AnnouncingCount ||
 		!same(a.Announcing, b.Announcing) || !same(a.Interfaces, b.Interfaces)
 }
 

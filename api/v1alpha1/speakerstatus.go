@@ -43,6 +43,12 @@ type SpeakerStatusStatus struct {
 	//
 	// +optional
 	Interfaces []SpeakerInterface `json:"interfaces,omitempty"`
+	// Node is what other speakers read of this node's Node. Where there are many of
+	// them, they read it here and do not watch Nodes, which kubelets write every few
+	// minutes.
+	//
+	// +optional
+	Node *SpeakerNode `json:"node,omitempty"`
 	// Members as this speaker sees them. Ten speakers, the first that live in order of
 	// their names, say it for all.
 	//
@@ -66,6 +72,41 @@ type SpeakerStatusStatus struct {
 	//
 	// +optional
 	Leaving bool `json:"leaving,omitempty"`
+}
+
+// SpeakerNode is the part of a Node by which the speakers of other nodes place
+// addresses.
+type SpeakerNode struct {
+	// UID of the Node.
+	//
+	// +optional
+	UID string `json:"uid,omitempty"`
+	// Labels of the Node.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=1000
+	Labels map[string]string `json:"labels,omitempty"`
+	// Addresses of the Node.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	Addresses []SpeakerNodeAddress `json:"addresses,omitempty"`
+	// NotReady says that the Node's condition Ready is not True.
+	//
+	// +optional
+	NotReady bool `json:"notReady,omitempty"`
+	// NetworkUnavailable is the Node's condition of that name.
+	//
+	// +optional
+	NetworkUnavailable bool `json:"networkUnavailable,omitempty"`
+}
+
+// SpeakerNodeAddress is one address of a Node.
+type SpeakerNodeAddress struct {
+	// Type as in the Node, such as InternalIP.
+	Type string `json:"type"`
+	// Address as in the Node.
+	Address string `json:"address"`
 }
 
 // Announcing is one address of one Service.

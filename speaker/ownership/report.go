@@ -6,6 +6,7 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/announce"
 )
 
 // maxNotAlive bounds what a SpeakerStatus says of others.
@@ -96,6 +97,9 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
 	s.Leaving = m.departure.leaves()
+	if n, exists := m.world.Cluster.Nodes.Get(snapshot.Key{Name: m.opts.Node}); exists {
+		s.Node = announce.Told(n)
+	}
 	if !m.hearsay.witness {
 		s.Members = v1alpha1.SpeakerMembers{Alive: 1}
 		return &s
