@@ -167,7 +167,8 @@ func (a *API) processes() int {
 	if !a.opts.OnEveryNode {
 		return 1 // or a few, which may watch thousands of names
 	}
-	return a.Snapshot().Nodes.Len()
+	c := a.Snapshot()
+	return max(c.Nodes.Len(), c.SpeakerStatuses.Len()) // it may watch one Node only
 }
 
 // on returns the client of a kind's group.

@@ -21,6 +21,7 @@ type speakerFlags struct {
 	ignoreExcludeLB        bool
 	externalIPs            bool
 	handOverOnCordon       bool
+	nodesUpTo              int
 	lastKnown              lastKnownFlags
 	admin                  adminFlags
 }
@@ -36,6 +37,7 @@ func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")
 	flags.StringVar(&f.kubeProxy, "kube-proxy-metrics", "localhost:10249", "HOST:PORT of this node's kube-proxy metrics; after a start no new address is taken before kube-proxy has written its rules, where that can be seen; empty: do not wait")
 	flags.StringVar(&f.bgpListen, "bgp-listen", "", "HOST:PORT for BGP sessions that routers open, such as :179, which takes the capability NET_BIND_SERVICE; empty: only dial")
+	flags.IntVar(&f.nodesUpTo, "watch-nodes-up-to", 100, "with how many speakers each watches all Nodes; with more, it watches its own and reads of the others what their SpeakerStatuses tell, once all do; 0: it watches all, however many")
 	flags.BoolVar(&f.handOverOnCordon, "hand-over-on-cordon", false, "hand the addresses over when the node is cordoned (spec.unschedulable); a node that is being deleted always does")
 }
 

@@ -28,7 +28,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "speaker", Log: p.log, Registerer: p.registry, Kinds: speaker.Kinds(),
-		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice}, LastKnown: lastKnown, OnEveryNode: true,
+		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice, snapshot.Node}, LastKnown: lastKnown, OnEveryNode: true,
 	})
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	speaking, err := speaker.New(speaker.Options{
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
 		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
-		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon,
+		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon, NodesUpTo: f.nodesUpTo,
 		Namespace: f.namespace, BGPListen: f.bgpListen, SigningKey: f.lastKnown.signingKey(p.log),
 		Log: p.component("speaker"), Registerer: p.registry,
 	})

@@ -46,7 +46,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			held = false
 		case <-synced:
 			synced = nil
-		case <-s.scene.coming:
+		case <-s.scene.next():
 		case <-s.membersWatch():
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():

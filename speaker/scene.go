@@ -1,6 +1,8 @@
 package speaker
 
 import (
+	"log/slog"
+	"maps"
 	"slices"
 
 	"quayside.io/cluster"
@@ -20,36 +22,63 @@ type watched interface {
 }
 
 // scene is the cluster as the loop sees it. Of the EndpointSlices only those are
-// watched about which a plan asks, in most clusters those of one Service or two; and
-// what has come since is not shown before they are known: without them it would look
-// as if the last endpoint had gone.
+// watched about which a plan asks, in most clusters those of one Service or two; and of
+// the Nodes, where there are many speakers, only this one, see others. What has come since
+// is not shown before what is newly asked for is known: without them it would look
+// as if the last endpoint had gone, or a node.
 type scene struct {
 	source   watched
-	services []snapshot.Key  // whose endpoints are asked for; one without a name: all
-	coming   <-chan struct{} // closed once they are known; nil: they are
-	complete bool            // all has been known
+	log      *slog.Logger
+	upTo     int                               // see Options.NodesUpTo
+	services []snapshot.Key                    // whose endpoints are asked for; one without a name: all
+	nodes    []snapshot.Key                    // that are asked for: this one, or, without a name, all; nil: none yet
+	coming   map[snapshot.Kind]<-chan struct{} // closed once what was asked for is known
+	complete bool                              // all has been known
 	shown    *snapshot.Cluster
 	latest   *snapshot.Cluster // of which the Services have been read
+	others   others
+	graft    graft
+}
+
+func newScene(source watched, node string, nodesUpTo int, log *slog.Logger) scene {
+	return scene{source: source, log: log, upTo: nodesUpTo, coming: map[snapshot.Kind]<-chan struct{}{}, graft: graft{me: snapshot.Key{Name: node}}}
 }
 
 // look returns the newest cluster that can be shown.
 func (s *scene) look() *snapshot.Cluster {
 	for cluster.IsClosed(s.source.Synced()) {
-		known := s.coming == nil || cluster.IsClosed(s.coming)
+		maps.DeleteFunc(s.coming, func(_ snapshot.Kind, c <-chan struct{}) bool { return cluster.IsClosed(c) })
+		known := len(s.coming) == 0
 		c := s.source.Snapshot() // has what was known before
-		if s.refer(c) {
+		if s.refer(c) || s.referNodes(c) {
 			continue // which may be answered at once
 		}
 		if !known {
 			break
 		}
-		s.coming, s.complete, s.shown = nil, true, c
-		return c
+		s.complete, s.shown = true, s.whole(c)
+		return s.shown
 	}
 	if !s.complete {
 		s.shown = s.source.Snapshot()
 	}
 	return s.shown
+}
+
+// whole is c with the Nodes of all.
+func (s *scene) whole(c *snapshot.Cluster) *snapshot.Cluster {
+	if s.nodes[0].Name == "" {
+		return c
+	}
+	return s.graft.onto(c, s.others.nodes)
+}
+
+// next is closed when more of what was asked for is known; nil: all is.
+func (s *scene) next() <-chan struct{} {
+	for _, c := range s.coming {
+		return c
+	}
+	return nil
 }
 
 // refer asks for the endpoints of the Services in c that need them, and reports whether
@@ -68,6 +97,27 @@ func (s *scene) refer(c *snapshot.Cluster) bool {
 		return false
 	}
 	s.services = services
-	s.coming = s.source.Refer(snapshot.EndpointSlice, services)
+	s.coming[snapshot.EndpointSlice] = s.source.Refer(snapshot.EndpointSlice, services)
+	return true
+}
+
+// referNodes asks for this node's Node where the others are told, else for all, and
+// reports whether that is something else than before.
+func (s *scene) referNodes(c *snapshot.Cluster) bool {
+	s.others.follow(c.SpeakerStatuses)
+	nodes := []snapshot.Key{{}}
+	if s.others.areTold(s.upTo) {
+		nodes[0] = s.graft.me
+	}
+	if slices.Equal(nodes, s.nodes) {
+		return false
+	}
+	if nodes[0].Name != "" {
+		s.log.Info("all speakers tell their Nodes: this one watches its own Node only", "speakers", s.others.nodes.Len())
+	} else if s.nodes != nil {
+		s.log.Info("there are fewer speakers, or one does not tell its Node: all Nodes are watched", "speakers", s.others.nodes.Len(), "silent", s.others.silent)
+	}
+	s.nodes = nodes
+	s.coming[snapshot.Node] = s.source.Refer(snapshot.Node, nodes)
 	return true
 }

@@ -2,6 +2,7 @@ package speaker
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 
@@ -15,13 +16,26 @@ import (
 type stage struct {
 	c      *snapshot.Cluster
 	synced chan struct{}
-	seen   chan struct{}
-	asked  []snapshot.Key
+	seen   chan struct{}  // to be closed once the endpoints asked for are known
+	asked  []snapshot.Key // whose endpoints
+
+	seenNodes  chan struct{} // the same of Nodes; nil: they are at once
+	askedNodes []snapshot.Key
 }
 
 func (s *stage) Snapshot() *snapshot.Cluster { return s.c }
 func (s *stage) Synced() <-chan struct{}     { return s.synced }
-func (s *stage) Refer(_ snapshot.Kind, keys []snapshot.Key) <-chan struct{} {
+func (s *stage) Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} {
+	if kind == snapshot.Node {
+		s.askedNodes = keys
+		if s.seenNodes != nil {
+			s.seenNodes = make(chan struct{})
+			return s.seenNodes
+		}
+		known := make(chan struct{})
+		close(known)
+		return known
+	}
 	s.asked, s.seen = keys, make(chan struct{})
 	return s.seen
 }
@@ -37,24 +51,24 @@ func local(name string) *corev1.Service {
 // seems to have none would move.
 func TestAServiceIsNotShownBeforeItsEndpoints(t *testing.T) {
 	source := &stage{c: snapshot.Of(local("a")), synced: make(chan struct{})}
-	s := &scene{source: source}
+	s := newScene(source, "n1", 0, slog.New(slog.DiscardHandler))
 	if s.look() != source.c || s.complete || source.asked != nil {
 		t.Fatalf("half a cluster: asked for %v, complete %v", source.asked, s.complete)
 	}
 	close(source.synced)
 	s.look()
-	if key := (snapshot.Key{Namespace: "default", Name: "a"}); s.complete || s.coming == nil || !slices.Equal(source.asked, []snapshot.Key{key}) {
+	if key := (snapshot.Key{Namespace: "default", Name: "a"}); s.complete || s.coming[snapshot.EndpointSlice] == nil || !slices.Equal(source.asked, []snapshot.Key{key}) {
 		t.Fatalf("asked for %v, complete %v", source.asked, s.complete)
 	}
 	source.c = source.c.With(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	close(source.seen)
-	if s.look() != source.c || !s.complete || s.coming != nil {
+	if s.look() != source.c || !s.complete || s.coming[snapshot.EndpointSlice] != nil {
 		t.Fatal("the endpoints are known, and it is not shown")
 	}
 
 	before := source.c
 	source.c = before.With(local("b"))
-	if s.look() != before || s.coming == nil || len(source.asked) != 2 {
+	if s.look() != before || s.coming[snapshot.EndpointSlice] == nil || len(source.asked) != 2 {
 		t.Errorf("b is shown, and its endpoints are not known; asked for %v", source.asked)
 	}
 	if !s.complete {
@@ -88,7 +102,7 @@ func TestTheEndpointsOfManyServicesAreOneWatch(t *testing.T) {
 	}
 	source := &stage{c: c, synced: make(chan struct{})}
 	close(source.synced)
-	s := &scene{source: source}
+	s := newScene(source, "n1", 0, slog.New(slog.DiscardHandler))
 	if s.look(); !slices.Equal(source.asked, []snapshot.Key{{}}) {
 		t.Errorf("asked for %v", source.asked)
 	}

@@ -48,6 +48,10 @@ type Options struct {
 	// KubeProxy is HOST:PORT where this node's kube-proxy serves its metrics;
 	// nothing new is taken before it has written its rules. Empty: not waited for.
 	KubeProxy string
+	// NodesUpTo is with how many speakers each watches all Nodes. With more of them it
+	// watches its own, and reads of the others what their speakers tell in their
+	// SpeakerStatuses, if all do. Zero: it watches all, however many.
+	NodesUpTo int
 	// Namespace is where the Secrets with passwords of BGP peers are.
 	Namespace string
 	// BGPListen is HOST:PORT for BGP sessions that routers open; empty: we only dial.
@@ -127,7 +131,7 @@ func New(opts Options) (*Speaker, error) {
 		}
 		s.members = m
 	}
-	s.routers, s.scene = &bgp.Want{}, scene{source: opts.Source}
+	s.routers, s.scene = &bgp.Want{}, newScene(opts.Source, opts.NodeName, opts.NodesUpTo, opts.Log)
 	s.stands.Store(&standing{node: opts.NodeName, waiting: "speaker is starting"})
 	s.problems.Store(&[]snapshot.Problem{})
 	return s, nil

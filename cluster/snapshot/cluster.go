@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -127,6 +128,14 @@ func (c *Cluster) Without(kind Kind, k Key) *Cluster {
 	}
 	n.table()[kind].store.remove(k)
 	n.generation[kind]++
+	return &n
+}
+
+// WithNodes returns a Cluster with other Nodes, for who learns of them from elsewhere.
+// Who calls it counts their generations, apart from those of a source.
+func (c *Cluster) WithNodes(nodes Store[*corev1.Node], generation uint64) *Cluster {
+	n := *c
+	n.Nodes, n.generation[Node] = nodes, generation
 	return &n
 }
 
