@@ -27,8 +27,10 @@ spec:
 // install puts Quayside, as the chart has it, and a pool into a cluster.
 func install(ctx context.Context, c *lab.Cluster, pool string) error {
 	if err := c.TryInstall(ctx, lab.Values{
-		"controller":   lab.Values{"extraArgs": []any{"--lease-duration=5s"}},
-		"proxy":        lab.Values{"gracePeriodSeconds": 10},
+		"controller": lab.Values{"extraArgs": []any{"--lease-duration=5s"}},
+		"proxy":      lab.Values{"gracePeriodSeconds": 10},
+		// The big lane reads the Nodes of others in SpeakerStatuses, the others watch all.
+		"speaker":      lab.Values{"watchNodesUpTo": 5},
 		"ingressClass": lab.Values{"default": true},
 	}); err != nil {
 		return err

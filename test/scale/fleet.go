@@ -32,8 +32,9 @@ type fleet struct {
 
 // window is what a speaker sees the cluster through, and writes by.
 type window struct {
-	source *cluster.Source
-	writer cluster.Writer
+	source    *cluster.Source
+	writer    cluster.Writer
+	nodesUpTo int // speaker.Options.NodesUpTo
 }
 
 // node is one of the fleet.
@@ -71,7 +72,7 @@ func (f *fleet) start(ctx context.Context, n *node) error {
 	}}
 	n.registry, n.ended = prometheus.NewRegistry(), make(chan struct{})
 	s, err := speaker.New(speaker.Options{
-		Source: w.source, Writer: w.writer, NodeName: nodeName(n.index), Namespace: namespace,
+		Source: w.source, Writer: w.writer, NodesUpTo: w.nodesUpTo, NodeName: nodeName(n.index), Namespace: namespace,
 		LAN: n.port, Gossip: f.gossip.join(nodeName(n.index), at), Log: f.log, Registerer: n.registry,
 	})
 	if err != nil {
@@ -120,26 +121,27 @@ func (n *node) plans() (count uint64, seconds float64) {
 type windows struct {
 	kubeconfig string
 	own        int
+	nodesUpTo  int
 	running    *sync.WaitGroup
 	shared     *cluster.API
 }
 
 func (w *windows) of(ctx context.Context, i int) (window, error) {
 	if i >= w.own {
-		return window{w.shared.Source, w.shared}, nil
+		return window{w.shared.Source, w.shared, 0}, nil // what one asks for, all see
 	}
 	api, err := w.open(ctx, "speaker")
 	if err != nil {
 		return window{}, err
 	}
-	return window{api.Source, api}, nil
+	return window{api.Source, api, w.nodesUpTo}, nil
 }
 
 // open is what command does for a speaker.
 func (w *windows) open(ctx context.Context, component string) (*cluster.API, error) {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: w.kubeconfig, Component: component, Kinds: speaker.Kinds(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice}, OnEveryNode: true,
+		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice, snapshot.Node}, OnEveryNode: true,
 	})
 	if err != nil {
 		return nil, err

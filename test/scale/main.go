@@ -40,8 +40,8 @@ import (
 const namespace = "quayside-system"
 
 type options struct {
-	nodes, services, local, speaking, watching, images int
-	rest, outage, patience                             time.Duration
+	nodes, services, local, speaking, watching, images, nodesUpTo int
+	rest, outage, patience                                        time.Duration
 }
 
 func main() {
@@ -52,6 +52,7 @@ func main() {
 	flag.IntVar(&o.speaking, "speaking", 0, "how many nodes have a speaker that can announce; 0: all")
 	flag.IntVar(&o.watching, "watching", 20, "how many speakers have watches of their own")
 	flag.IntVar(&o.images, "images", 25, "how many images each Node lists; a kubelet lists up to 50")
+	flag.IntVar(&o.nodesUpTo, "nodes-up-to", 100, "the speakers' --watch-nodes-up-to; 0: each watches all Nodes")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens")
 	flag.DurationVar(&o.outage, "outage", 30*time.Second, "how long the API server is away")
 	flag.DurationVar(&o.patience, "patience", 5*time.Minute, "how long an event is waited for that does not settle")

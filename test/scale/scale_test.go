@@ -46,7 +46,7 @@ func TestAFleetLosesANode(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { _ = files.Run(ctx) }()
 	f := newFleet(nodes+1, nodes) // one has no interface
-	f.window = func(context.Context, int) (window, error) { return window{files.Source, files}, nil }
+	f.window = func(context.Context, int) (window, error) { return window{files.Source, files, 0}, nil }
 	go f.gossip.run(ctx)
 	defer f.ending.Wait()
 	defer stop()

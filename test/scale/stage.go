@@ -80,7 +80,7 @@ func (s *stage) comeBack() time.Duration {
 // assemble starts all speakers, and waits until every Service is announced.
 func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
 	s.fleet = newFleet(s.nodes, s.speaking)
-	w := &windows{kubeconfig: s.kubeconfig, own: s.watching, running: running}
+	w := &windows{kubeconfig: s.kubeconfig, own: s.watching, nodesUpTo: s.nodesUpTo, running: running}
 	var err error
 	if w.shared, err = w.open(ctx, "others"); err != nil {
 		return err
