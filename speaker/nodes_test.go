@@ -100,7 +100,12 @@ func TestNodesAreReadWhereTheyAreTold(t *testing.T) {
 	shows("not all Nodes are known yet", changed, all)
 	source.c = source.c.With(labelled("n3", "c"), labelled("n4", "d"))
 	close(source.seenNodes)
-	shows("all are", map[string]string{"n1": "near", "n2": "far", "n3": "c", "n4": "d"}, all)
+	changed["n4"] = "d"
+	shows("all are", changed, all)
+	source.c = source.c.With(says("n4", labelled("n4", "d")))
+	shows("it is updated, and may change its mind", changed, all)
+	s.fellBack = s.fellBack.Add(-2 * patience)
+	shows("it has not", changed, own)
 }
 
 // A speaker that has just been created tells nothing yet, and is no reason for a thousand
@@ -112,6 +117,13 @@ func TestNewSpeakersAreNotOldOnes(t *testing.T) {
 	if o.follow(c.SpeakerStatuses); !o.areTold(1) {
 		t.Error("a new speaker is taken for an old one")
 	}
+	// Nor is one whose Node has been deleted: the Node is gone for all.
+	gone := says("n2", nil)
+	gone.Status.Node = &v1alpha1.SpeakerNode{}
+	if o.follow(c.With(gone).SpeakerStatuses); o.silent > 0 || o.nodes.Len() != 1 {
+		t.Errorf("a speaker without a Node: %d silent, %d Nodes", o.silent, o.nodes.Len())
+	}
+	o.follow(c.SpeakerStatuses)
 	if o.areTold(0) || o.areTold(2) {
 		t.Error("so few are not read")
 	}

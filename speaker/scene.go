@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
@@ -13,6 +14,10 @@ import (
 // fewServices is of how many Services the endpoints are watched one by one. With more
 // of them one watch of all costs the API server less.
 const fewServices = 8
+
+// patience is how long all Nodes are watched at least, once a speaker has not told its
+// own. Were it told and not told in turns, all speakers would list all Nodes each time.
+const patience = 10 * time.Minute
 
 // watched is where a scene comes from: a cluster.Source.
 type watched interface {
@@ -33,6 +38,7 @@ type scene struct {
 	services []snapshot.Key                    // whose endpoints are asked for; one without a name: all
 	nodes    []snapshot.Key                    // that are asked for: this one, or, without a name, all; nil: none yet
 	coming   map[snapshot.Kind]<-chan struct{} // closed once what was asked for is known
+	fellBack time.Time                         // when all Nodes had to be watched after all
 	complete bool                              // all has been known
 	shown    *snapshot.Cluster
 	latest   *snapshot.Cluster // of which the Services have been read
@@ -106,7 +112,7 @@ func (s *scene) refer(c *snapshot.Cluster) bool {
 func (s *scene) referNodes(c *snapshot.Cluster) bool {
 	s.others.follow(c.SpeakerStatuses)
 	nodes := []snapshot.Key{{}}
-	if s.others.areTold(s.upTo) {
+	if s.others.areTold(s.upTo) && time.Since(s.fellBack) > patience {
 		nodes[0] = s.graft.me
 	}
 	if slices.Equal(nodes, s.nodes) {
@@ -115,6 +121,7 @@ func (s *scene) referNodes(c *snapshot.Cluster) bool {
 	if nodes[0].Name != "" {
 		s.log.Info("all speakers tell their Nodes: this one watches its own Node only", "speakers", s.others.nodes.Len())
 	} else if s.nodes != nil {
+		s.fellBack = time.Now()
 		s.log.Info("there are fewer speakers, or one does not tell its Node: all Nodes are watched", "speakers", s.others.nodes.Len(), "silent", s.others.silent)
 	}
 	s.nodes = nodes

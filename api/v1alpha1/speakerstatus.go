@@ -77,7 +77,7 @@ type SpeakerStatusStatus struct {
 // SpeakerNode is the part of a Node by which the speakers of other nodes place
 // addresses.
 type SpeakerNode struct {
-	// UID of the Node.
+	// UID of the Node; empty: there is no such Node.
 	//
 	// +optional
 	UID string `json:"uid,omitempty"`

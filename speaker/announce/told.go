@@ -21,7 +21,10 @@ func Told(n *corev1.Node) *v1alpha1.SpeakerNode {
 	if len(n.Labels) > maxToldLabels || len(n.Status.Addresses) > maxToldAddresses {
 		return nil
 	}
-	told := &v1alpha1.SpeakerNode{UID: string(n.UID), Labels: n.Labels}
+	told := &v1alpha1.SpeakerNode{UID: string(n.UID)}
+	if len(n.Labels) > 0 { // as it is read back
+		told.Labels = n.Labels
+	}
 	for _, a := range n.Status.Addresses {
 		told.Addresses = append(told.Addresses, v1alpha1.SpeakerNodeAddress{Type: string(a.Type), Address: a.Address})
 	}
@@ -36,10 +39,11 @@ func Told(n *corev1.Node) *v1alpha1.SpeakerNode {
 	return told
 }
 
-// NodeOf is the Node of another speaker as that tells it. It is nil if it does not.
+// NodeOf is the Node of another speaker as that tells it. It is nil if it does not, or
+// says by a Node without UID that there is none.
 func NodeOf(s *v1alpha1.SpeakerStatus) *corev1.Node {
 	told := s.Status.Node
-	if told == nil {
+	if told == nil || told.UID == "" {
 		return nil
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Name, UID: types.UID(told.UID), Labels: told.Labels}}

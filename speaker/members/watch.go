@@ -99,10 +99,11 @@ func (w *watching) watch(ctx context.Context, one *watched) {
 			return
 		case <-wait.C:
 		}
-		began := time.Now()
-		soon := w.m.isAlive(one.Name) && w.ask(ctx, one, &d)
-		next := time.Duration(w.pause.Load())
-		if soon {
+		began, next := time.Now(), time.Duration(w.pause.Load())
+		switch {
+		case !w.m.isAlive(one.Name):
+			d.missed = 0
+		case w.ask(ctx, one, &d):
 			next = d.timeout
 		}
 		wait.Reset(max(0, next-time.Since(began))) // a question may fail at once

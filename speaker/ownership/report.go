@@ -97,6 +97,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
 	s.Leaving = m.departure.leaves()
+	s.Node = &v1alpha1.SpeakerNode{} // there is none, as where it has just been deleted
 	if n, exists := m.world.Cluster.Nodes.Get(snapshot.Key{Name: m.opts.Node}); exists {
 		s.Node = announce.Told(n)
 	}
