@@ -43,9 +43,10 @@ func genCrowd(t *rapid.T) *world {
 }
 
 // Whoever follows a holder that dies, and had one address, has watched it: so says a plan
-// of the world without that holder.
+// of the world without that holder. Load is guessed, and so one in some thousand does not:
+// it learns of the death by gossip.
 func TestHeirsWatch(t *testing.T) {
-	followed := 0
+	followed, surprised := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := genCrowd(t)
 		before, watch := w.compile("n0").L2.Owners, map[string][]string{}
@@ -74,12 +75,13 @@ func TestHeirsWatch(t *testing.T) {
 			}
 			followed++
 			if !slices.Contains(watch[next], holder) {
-				t.Fatalf("%s follows %s as the holder of %s, and watches %v", next, holder, a, watch[next])
+				surprised++
+				t.Logf("%s follows %s as the holder of %s, and watches %v", next, holder, a, watch[next])
 			}
 		}
 	})
-	if followed < 20 {
-		t.Errorf("%d have followed: this says too little", followed)
+	if followed < 20 || surprised > 1+followed/200 {
+		t.Errorf("of %d that have followed %d watched another", followed, surprised)
 	}
 }
 
