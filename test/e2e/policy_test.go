@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,9 @@ func TestLocalPolicy(t *testing.T) {
 			t.Fatalf("%s answers for %s and has no pod", holder.Name(), address)
 		}
 		e.servesTo(laptop.Host, address)
+		for _, n := range e.Nodes()[:2] { // whoever takes over: each kube-proxy writes its rules in its own time
+			e.kubeProxyServes(laptop.Host, n)
+		}
 		reply := laptop.Reply("http://" + address)
 		if got := remoteIP(t, reply.Remote); got != laptop.IP() {
 			t.Errorf("the pod saw %s, want the client's own address %s", got, laptop.IP())
@@ -138,6 +142,24 @@ func TestLocalPolicy(t *testing.T) {
 		if err := <-unserved; err != nil {
 			t.Errorf("while the address moved: %v", err)
 		}
+	})
+}
+
+// kubeProxyServes waits until a node's kube-proxy says, at the
+// healthCheckNodePort of web, that its rules lead to a local pod.
+func (e edge) kubeProxyServes(from lab.Host, n *lab.Node) {
+	e.t.Helper()
+	svc, err := e.service("web")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	url := fmt.Sprintf("http://%s:%d/healthz", n.IP(), svc.Spec.HealthCheckNodePort)
+	e.Eventually(settle, func() error {
+		resp, err := from.Try(url, lab.Timeout(time.Second))
+		if err == nil && resp.Status != http.StatusOK {
+			err = fmt.Errorf("%s answers %d: %s", url, resp.Status, resp.Body)
+		}
+		return err
 	})
 }
 
