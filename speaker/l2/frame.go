@@ -21,12 +21,17 @@ func gratuitous(self mac, address netip.Addr) ([][]byte, error) {
 		reply, err := arpFrame(arp.OperationReply, self, address, broadcast(), address)
 		return [][]byte{request, reply}, err
 	}
-	frame, err := ndFrame(self, address, netip.IPv6LinkLocalAllNodes(), &ndp.NeighborAdvertisement{
+	frame, err := ndFrame(self, address, netip.IPv6LinkLocalAllNodes(), here(self, address))
+	return [][]byte{frame}, err
+}
+
+// here says unasked that address lives at self.
+func here(self mac, address netip.Addr) ndp.Message {
+	return &ndp.NeighborAdvertisement{
 		Override:      true,
 		TargetAddress: address,
 		Options:       []ndp.Option{&ndp.LinkLayerAddress{Direction: ndp.Target, Addr: self[:]}},
-	})
-	return [][]byte{frame}, err
+	}
 }
 
 // question returns the frame that asks a LAN who has address. From nobody (the

@@ -204,7 +204,31 @@ func (r *responder) announce(address netip.Addr) error {
 		}
 		c.counters.gratuitous.Add(1)
 	}
+	if address.Is6() {
+		r.tellKernel(address)
+	}
 	return nil
+}
+
+// tellKernel announces an address to this node's own kernel, to whom what a packet
+// socket sends never comes. It may remember the MAC of the node that had the address;
+// what comes for the address and belongs to no connection that kube-proxy knows, it
+// sends back to the LAN, and tells the client by a redirect where that went, RFC 4861
+// 8.2: the client would turn back to the dead. Nothing of this leaves the node, since
+// the group is the interface's own, RFC 4291 2.7.1. Where it fails, such as on an
+// interface without an IPv6 address, the kernel has no neighbours either.
+func (r *responder) tellKernel(address netip.Addr) {
+	group, err := ndp.SolicitedNodeMulticast(address)
+	conn := r.joined[group]
+	if err != nil || conn == nil {
+		return
+	}
+	message, err := ndp.MarshalMessage(here(r.link.mac, address)) // the kernel adds the checksum
+	if err != nil {
+		return
+	}
+	to := &net.IPAddr{IP: net.IPv6interfacelocalallnodes, Zone: r.ifi.Name}
+	_, _ = conn.WriteTo(message, &ipv6.ControlMessage{HopLimit: 255, IfIndex: r.ifi.Index}, to)
 }
 
 func (r *responder) close() {
