@@ -10,10 +10,10 @@ import (
 
 const (
 	idleTime = 3 * time.Second
-	// idleWakes is about twice what gossip of the default profile takes, and what asks
-	// those that one would follow. What turns in circles, or asks when it could be told,
-	// takes thousands.
-	idleWakes = 1100
+	// idleWakes is about three times what gossip of the default profile takes, and the
+	// beats for those who would follow. What turns in circles, or asks when it could be
+	// told, takes thousands.
+	idleWakes = 800
 )
 
 // TestIdleSpeakers says what a whole speaker costs that has nothing to do, and fails

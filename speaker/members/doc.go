@@ -21,7 +21,9 @@
 //   - what was said by or about what exists no more is forgotten in time.
 //
 // Claims and facts travel as gossip in messages that fit a packet, and whole in
-// the exchange of state that every join and every half minute brings.
+// the exchange of state that every join and every half minute brings. That a member
+// lives, those who would follow it hear by packets that are none of memberlist's, see
+// beat.go.
 //
 // Read members.go first, then profile.go for the timings.
 package members

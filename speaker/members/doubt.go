@@ -31,20 +31,29 @@ func (d *doubt) note(answered, vouched bool, took time.Duration) (soon bool) {
 // holds reports whether the member does not answer.
 func (d *doubt) holds() bool { return d.missed >= d.misses }
 
-// doubt notes that a member does not answer, unless it is watched no longer.
-func (m *Members) doubt(ctx context.Context, name string) {
+// doubt notes that a member does not answer, unless it is watched no longer, and reports
+// whether that is news.
+func (m *Members) doubt(ctx context.Context, name string) (news bool) {
 	m.mu.Lock()
 	_, alive := m.alive[name]
 	_, already := m.doubted[name]
-	news := alive && !already && ctx.Err() == nil
+	news = alive && !already && ctx.Err() == nil
 	if news {
 		m.doubted[name], m.dirty = struct{}{}, true
 	}
 	m.mu.Unlock()
 	if news {
-		m.opts.Log.Debug("member does not answer this node, which would follow it", "node", name)
+		m.opts.Log.Debug("member does not answer", "node", name)
 		poke(m.watch)
 	}
+	return news
+}
+
+func (m *Members) isDoubted(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.doubted[name]
+	return ok
 }
 
 // answered notes that a member has answered itself.

@@ -117,7 +117,7 @@ func (f *fleet) mortal(i int) *memberlist.Memberlist {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	list, err := m.create(ring, f.peers[i].Addr)
+	list, _, err := m.create(ring, f.peers[i].Addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -266,7 +266,7 @@ func (m *Members) Run(ctx context.Context) error {
 // nobody would find a memberlist that was made with the old one.
 func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	self := m.want.Load().Self
-	list, err := m.create(ring, self)
+	list, line, err := m.create(ring, self)
 	if err != nil {
 		return fmt.Errorf("speakers cannot meet on %s: %w; is another program (another speaker, or MetalLB's) using the port? Choose one with --members-bind, the same on every node",
 			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
@@ -276,7 +276,7 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	inner, cancel := context.WithCancel(ctx)
 	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log, func() { m.notePrints(ring) }) })
 	tasks.Go(func() { m.keepJoining(inner, list) })
-	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, &tasks))
+	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, line, &tasks))
 	cancel()
 	tasks.Wait()
 	if ctx.Err() == nil {
@@ -360,18 +360,18 @@ func (m *Members) nextVersion() uint64 {
 }
 
 // create begins to listen.
-func (m *Members) create(ring *memberlist.Keyring, self netip.Addr) (*memberlist.Memberlist, error) {
-	t, err := newTransport(orElse(m.host, "0.0.0.0"), m.port)
+func (m *Members) create(ring *memberlist.Keyring, self netip.Addr) (*memberlist.Memberlist, line, error) {
+	t, err := newTransport(orElse(m.host, "0.0.0.0"), m.port, m.hearBeat)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c := m.config(ring, self)
 	c.Transport = t
 	list, err := memberlist.Create(c)
 	if err != nil {
-		return nil, errors.Join(err, t.Shutdown())
+		return nil, nil, errors.Join(err, t.Shutdown())
 	}
-	return list, nil
+	return list, t, nil
 }
 
 // config is how this node runs memberlist.

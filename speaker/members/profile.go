@@ -29,20 +29,24 @@ import (
 //	gossip    one interval until the successor has heard it from the finder.
 //	question  50 ms in which the successor asks the LAN (l2.Takeover).
 //
-// Who is next for an address need not wait for any of the first four: it asks its holder
-// itself, every watch, and after a miss at once again, see watching. That takes
+// Who is next for an address need not wait for any of the first four: the holder sends
+// it beats, three in the time of four watches. When none has come for a watch, it asks
+// the holder, after a miss at once again, see watching. That takes
 //
-//	watch     at most, until the next question (twice that for who watches four)
+//	watch     at most
 //	misses    so many times timeout
 //	question  as above.
+//
+// It tells all others, who ask as well: they have their doubts another relay's question
+// and so many misses later.
 //
 // A short suspicion is safe only because of that last question: what gossip
 // wrongly calls dead still answers for its addresses and so keeps them.
 type timing struct {
 	probe, timeout, gossip time.Duration
 	suspicion              int
-	watch                  time.Duration // between questions to a member that is watched
-	misses                 int           // of those in a row that make it doubted
+	watch                  time.Duration // until a member that is watched is asked
+	misses                 int           // of questions in a row that make it doubted
 	tcp                    time.Duration // also the pause between attempts to join
 }
 
@@ -51,24 +55,31 @@ const question = 50 * time.Millisecond
 
 func timings(profile string) (timing, error) {
 	switch profile {
-	case "", "default": // 500 + 100 + 100 + 50 + 50 = 800 ms; watched: 100 + 132 + 50 = 282 ms
-		return timing{probe: 100 * time.Millisecond, timeout: 33 * time.Millisecond, gossip: 50 * time.Millisecond, suspicion: 1, watch: 100 * time.Millisecond, misses: 4, tcp: 500 * time.Millisecond}, nil
-	case "fast": // 100 + 20 + 20 + 10 + 50 = 200 ms; watched: 20 + 32 + 50 = 102 ms
-		return timing{probe: 20 * time.Millisecond, timeout: 8 * time.Millisecond, gossip: 10 * time.Millisecond, suspicion: 1, watch: 20 * time.Millisecond, misses: 4, tcp: 500 * time.Millisecond}, nil
+	case "", "default": // watched: 100 + 132 + 50 = 282 ms, told 447; without: 1000 + 200 + 200 + 100 + 50 = 1550 ms
+		return timing{probe: 200 * time.Millisecond, timeout: 33 * time.Millisecond, gossip: 100 * time.Millisecond, suspicion: 1, watch: 100 * time.Millisecond, misses: 4, tcp: 500 * time.Millisecond}, nil
+	case "fast": // watched: 20 + 32 + 50 = 102 ms, told 142; without: 200 + 40 + 40 + 20 + 50 = 350 ms
+		return timing{probe: 40 * time.Millisecond, timeout: 8 * time.Millisecond, gossip: 20 * time.Millisecond, suspicion: 1, watch: 20 * time.Millisecond, misses: 4, tcp: 500 * time.Millisecond}, nil
 	case "wan": // seconds: for members that are far from each other
 		return timing{probe: time.Second, timeout: 450 * time.Millisecond, gossip: 200 * time.Millisecond, suspicion: 4, watch: time.Second, misses: 4, tcp: 5 * time.Second}, nil
 	}
 	return timing{}, fmt.Errorf("unknown profile %q: choose default, fast or wan", profile)
 }
 
-// worst is the sum above, for up to ten nodes.
+// beat is the time between beats.
+func (t timing) beat() time.Duration { return t.watch * 3 / 4 }
+
+// worst is the first sum above, for up to ten nodes.
 func (t timing) worst() time.Duration {
 	return 5*t.probe + t.probe + time.Duration(t.suspicion)*t.probe + t.gossip + question
 }
 
-// watched is the sum of the other way, for who watches so many.
-func (t timing) watched(members int) time.Duration {
-	return t.watch*time.Duration(max(2, members))/2 + time.Duration(t.misses)*t.timeout + question
+// watched is the sum of the other way, and told that of those who are told.
+func (t timing) watched() time.Duration {
+	return t.watch + time.Duration(t.misses)*t.timeout + question
+}
+
+func (t timing) told() time.Duration {
+	return t.watched() + time.Duration(1+t.misses)*t.timeout
 }
 
 // configure writes t into a memberlist configuration.

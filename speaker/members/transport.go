@@ -30,6 +30,7 @@ type transport struct {
 	tcp     *net.TCPListener
 	udp     *net.UDPConn
 	raw     *packets
+	beat    func(packet []byte) bool // takes in what is not memberlist's, if it is that
 	packets chan *memberlist.Packet
 	streams chan net.Conn
 	closed  chan struct{}
@@ -40,7 +41,7 @@ type transport struct {
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
 // newTransport listens on a port for both.
-func newTransport(host string, port int) (*transport, error) {
+func newTransport(host string, port int, beat func(packet []byte) bool) (*transport, error) {
 	ip := net.ParseIP(host)
 	tcp, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip, Port: port})
 	if err != nil {
@@ -56,7 +57,7 @@ func newTransport(host string, port int) (*transport, error) {
 		return nil, errors.Join(err, udp.Close(), tcp.Close())
 	}
 	t := &transport{
-		tcp: tcp, udp: udp, raw: raw, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{}),
+		tcp: tcp, udp: udp, raw: raw, beat: beat, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{}),
 	}
 	t.reading.Go(t.readPackets)
 	t.reading.Go(t.acceptStreams)
@@ -74,6 +75,8 @@ func (t *transport) readPackets() {
 			return
 		case err != nil || n == 0:
 			continue // such as an ICMP message about a packet of ours
+		case t.beat(buf[:n]):
+			continue
 		}
 		p := &memberlist.Packet{Buf: bytes.Clone(buf[:n]), From: net.UDPAddrFromAddrPort(from), Timestamp: time.Now()}
 		select {
@@ -123,11 +126,15 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("address of a member: %w", err)
 	}
+	return time.Now(), t.send(b, to)
+}
+
+func (t *transport) send(b []byte, to netip.AddrPort) error {
 	if to.Addr().Zone() != "" { // the kernel wants its number
-		_, err = t.udp.WriteToUDPAddrPort(b, to)
-		return time.Now(), err
+		_, err := t.udp.WriteToUDPAddrPort(b, to)
+		return err
 	}
-	return time.Now(), t.raw.send(b, to)
+	return t.raw.send(b, to)
 }
 
 // WriteToAddress implements memberlist.NodeAwareTransport.

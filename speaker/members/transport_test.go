@@ -12,11 +12,13 @@ import (
 	"go.uber.org/goleak"
 )
 
+func noBeat([]byte) bool { return false }
+
 func testTransport(t *testing.T) (*transport, string) {
 	t.Helper()
-	tr, err := newTransport("127.0.0.1", 0)
+	tr, err := newTransport("127.0.0.1", 0, noBeat)
 	for try := 0; err != nil && try < 10; try++ { // another process may have the UDP port of that number
-		tr, err = newTransport("127.0.0.1", 0)
+		tr, err = newTransport("127.0.0.1", 0, noBeat)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -106,9 +108,9 @@ func TestTransportCarriesBothFamilies(t *testing.T) {
 		{"0.0.0.0", "::1", "::1"},
 		{"::", "::ffff:127.0.0.1", "127.0.0.1"},
 	} {
-		tr, err := newTransport(c.host, 0)
+		tr, err := newTransport(c.host, 0, noBeat)
 		for try := 0; err != nil && try < 10; try++ { // another process may have the UDP port of that number
-			tr, err = newTransport(c.host, 0)
+			tr, err = newTransport(c.host, 0, noBeat)
 		}
 		if err != nil {
 			t.Fatal(c.host, err)

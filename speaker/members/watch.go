@@ -22,15 +22,18 @@ type caller interface {
 
 var _ caller = (*memberlist.Memberlist)(nil)
 
-// watching asks the members that this node would follow whether they live. In a round
-// of memberlist chance decides who is asked when, and a death waits for that, for the
-// suspicion and for word of it. Who would follow asks at a steady pace, and doubts who
-// has answered neither itself nor others, whom it asks after the first miss.
+// watching notices at once when a member dies that this node would follow. In a round of
+// memberlist chance decides who is asked when, and a death waits for that, for the
+// suspicion and for word of it. Whom one would follow says by beats that it lives. When
+// one is late it is asked, again at once after each miss, and doubted when it has
+// answered neither this node nor others, which are asked after the first miss. The
+// others then look for themselves, see look.
 type watching struct {
 	m     *Members
 	list  caller
+	beats *beats
 	tasks *sync.WaitGroup
-	pause atomic.Int64 // between questions to one member; a time.Duration
+	pause atomic.Int64 // between questions to one that sends no beats; a time.Duration
 	asks  chan message // of others, see relay
 
 	mu sync.Mutex
@@ -41,37 +44,44 @@ type watching struct {
 type watched struct {
 	Peer
 	stop    context.CancelFunc
+	wait    *time.Timer // until it is late
 	vouched atomic.Bool // somebody has reached it since that was last asked
+
+	// Of these, mu guards.
+	pulse
+	passing bool // it is watched only until it answers, or is known to be dead
 }
 
-// relays is how many others are asked whether they reach a member, and how many
-// questions of others a member answers at once.
-const relays = 3
-
 // begin prepares to watch, and answers others who do.
-func (m *Members) begin(ctx context.Context, list caller, tasks *sync.WaitGroup) *watching {
-	w := &watching{m: m, list: list, tasks: tasks, at: map[string]*watched{}, asks: make(chan message, 4*relays)}
+func (m *Members) begin(ctx context.Context, list caller, l line, tasks *sync.WaitGroup) *watching {
+	w := &watching{
+		m: m, list: list, beats: newBeats(l, m.timing.beat()), tasks: tasks, at: map[string]*watched{}, asks: make(chan message, 4*relays),
+	}
 	for range relays {
 		tasks.Go(func() { w.relay(ctx) })
 	}
+	tasks.Go(func() { w.beats.run(ctx) })
+	tasks.Go(func() { w.renew(ctx) })
 	m.watching.Store(w)
 	return w
 }
 
 // follow watches those that are wanted, until ctx ends.
 func (w *watching) follow(ctx context.Context, want *Want) {
-	now := map[string]Peer{}
-	for _, name := range want.Watch {
-		if i := slices.IndexFunc(want.Peers, func(p Peer) bool { return p.Name == name }); i >= 0 && want.Peers[i].Addr.IsValid() {
-			now[name] = want.Peers[i]
+	now, exist := map[string]Peer{}, map[string]Peer{}
+	for _, p := range want.Peers {
+		exist[p.Name] = p
+		if p.Addr.IsValid() && slices.Contains(want.Watch, p.Name) {
+			now[p.Name] = p
 		}
 	}
-	// Whoever watches more than two takes turns: it need not work more for it.
-	w.pause.Store(int64(w.m.timing.watch) * int64(max(2, len(now))) / 2)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.at, func(name string, one *watched) bool {
-		gone := now[name] != one.Peer
+		// Who is silent is looked after to the end, also when it has nothing to follow it in.
+		_, wanted := now[name]
+		one.passing = !wanted && (one.passing || w.m.isDoubted(name))
+		gone := exist[name] != one.Peer || !wanted && !one.passing
 		if gone {
 			one.stop()
 			w.m.trustAgain(name)
@@ -80,34 +90,75 @@ func (w *watching) follow(ctx context.Context, want *Want) {
 	})
 	for name, peer := range now {
 		if w.at[name] == nil {
-			inner, stop := context.WithCancel(ctx)
-			one := &watched{Peer: peer, stop: stop}
-			w.at[name] = one
-			w.tasks.Go(func() { w.watch(inner, one) })
+			w.start(ctx, peer, false)
 		}
 	}
+	w.setPause()
 }
 
-// watch asks one member again and again until ctx ends.
+// start watches one more, with mu.
+func (w *watching) start(ctx context.Context, peer Peer, passing bool) {
+	inner, stop := context.WithCancel(ctx)
+	one := &watched{Peer: peer, stop: stop, wait: time.NewTimer(rand.N(w.m.timing.watch)), passing: passing}
+	if passing {
+		one.wait.Reset(0)
+	}
+	w.at[peer.Name] = one
+	w.tasks.Go(func() { w.watch(inner, one) })
+}
+
+// setPause has those who watch more than two ask by turns, with mu: they need not work
+// more for it.
+func (w *watching) setPause() {
+	w.pause.Store(int64(w.m.timing.watch) * int64(max(2, len(w.at))) / 2)
+}
+
+// watch watches one member until ctx ends, or one in passing until all is clear.
 func (w *watching) watch(ctx context.Context, one *watched) {
 	d := doubt{timing: w.m.timing}
-	wait := time.NewTimer(rand.N(d.watch))
-	defer wait.Stop()
+	defer one.wait.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wait.C:
+		case <-one.wait.C:
 		}
 		began, next := time.Now(), time.Duration(w.pause.Load())
+		alive, late, soon := w.m.isAlive(one.Name), w.late(one, began), false
 		switch {
-		case !w.m.isAlive(one.Name):
+		case !alive:
 			d.missed = 0
-		case w.ask(ctx, one, &d):
-			next = d.timeout
+		case late < 0:
+			d.missed, next = 0, -late
+		default:
+			if soon = w.ask(ctx, one, &d); soon {
+				next = d.timeout
+			}
 		}
-		wait.Reset(max(0, next-time.Since(began))) // a question may fail at once
+		if d.missed == 0 && !soon && w.passed(one) {
+			return
+		}
+		one.wait.Reset(max(0, next-time.Since(began))) // a question may fail at once
 	}
+}
+
+// late is by how much the next beat of a member is late; less than zero: it is not.
+func (w *watching) late(one *watched, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return now.Sub(one.heard) - w.m.timing.watch
+}
+
+// passed ends a watch in passing, and reports whether it was one.
+func (w *watching) passed(one *watched) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one.passing && w.at[one.Name] == one {
+		delete(w.at, one.Name)
+		w.setPause()
+		one.stop()
+	}
+	return one.passing
 }
 
 // ask asks one member once, and reports whether to do so again at once.
@@ -118,83 +169,94 @@ func (w *watching) ask(ctx context.Context, one *watched, d *doubt) (soon bool) 
 	switch {
 	case err == nil:
 		w.m.answered(one.Name)
+		w.request(one)
 	case d.holds():
-		w.m.doubt(ctx, one.Name)
+		if w.m.doubt(ctx, one.Name) {
+			w.askOthers(one, len(w.m.want.Load().Peers)) // that they look for themselves
+		} else {
+			w.askOthers(one, relays)
+		}
+	case d.missed == 1:
+		w.askOthers(one, relays)
 	case d.missed == 0:
 		w.m.trustAgain(one.Name)
-	}
-	if d.missed == 1 || d.holds() {
-		w.askOthers(one)
 	}
 	return soon
 }
 
-// askOthers asks some of the other members whether they reach one: it may be only the
-// way from here to there that is broken.
-func (w *watching) askOthers(one *watched) {
-	b, _ := (&message{kind: kindAsk, node: w.m.opts.NodeName, about: one.Name}).append(nil) // only facts can fail
-	peers := slices.Clone(w.m.want.Load().Peers)
-	rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
-	asked := 0
-	for _, p := range peers {
-		if p.Name != one.Name && asked < relays && w.m.isAlive(p.Name) {
-			asked++
-			w.send(p, b)
+// request asks a member for beats that has answered and sent none: it does not know yet
+// that they are wanted, or any more.
+func (w *watching) request(one *watched) {
+	w.mu.Lock()
+	now := time.Now()
+	if one.passing || now.Sub(one.requested) < time.Second {
+		w.mu.Unlock()
+		return
+	}
+	t := one.pulse.request(now)
+	w.mu.Unlock()
+	w.sendRequest(one, t)
+}
+
+func (w *watching) sendRequest(one *watched, t token) {
+	b, _ := (&message{kind: kindAsk, node: w.m.opts.NodeName, about: one.Name, token: &t}).append(nil) // only facts can fail
+	w.send(one.Peer, b)
+}
+
+// renew renews the requests for beats of all who send them, until ctx ends.
+func (w *watching) renew(ctx context.Context) {
+	tick := time.NewTicker(renewal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		due := map[*watched]token{}
+		w.mu.Lock()
+		for _, one := range w.at {
+			if !one.heard.IsZero() {
+				due[one] = one.token
+			}
+		}
+		w.mu.Unlock()
+		for one, t := range due {
+			w.sendRequest(one, t)
 		}
 	}
+}
+
+// hearBeat takes in a packet, and reports whether it was meant for a beat.
+func (m *Members) hearBeat(b []byte) bool {
+	if !isBeat(b) {
+		return false
+	}
+	if w := m.watching.Load(); w != nil {
+		if one := w.takes(b, time.Now()); one != nil {
+			one.wait.Reset(m.timing.watch)
+			m.answered(one.Name)
+		}
+	}
+	return true
+}
+
+// takes takes in a beat, and returns whose it is; nil: of nobody who is watched.
+func (w *watching) takes(beat []byte, now time.Time) *watched {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.at {
+		if one.pulse.takes(beat, now) {
+			return one
+		}
+	}
+	return nil
 }
 
 func (w *watching) send(to Peer, b []byte) {
 	if err := w.list.SendBestEffort(&memberlist.Node{Name: to.Name, Addr: to.Addr.AsSlice(), Port: uint16(w.m.port)}, b); err != nil {
 		w.m.opts.Log.Debug("a question did not reach a member", "node", to.Name, "error", err)
 	}
-}
-
-// hear takes in a question of another member, or the answer to one. It does not block.
-func (w *watching) hear(msg message) {
-	if msg.kind == kindReached {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if one := w.at[msg.about]; one != nil {
-			one.vouched.Store(true)
-		}
-		return
-	}
-	select {
-	case w.asks <- msg:
-	default: // it asks again
-	}
-}
-
-// relay asks on behalf of others until ctx ends. Of whom it does not reach it says
-// nothing.
-func (w *watching) relay(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case msg := <-w.asks:
-			asker, known := w.m.peer(msg.node)
-			about, exists := w.m.peer(msg.about)
-			if !known || !exists {
-				continue
-			}
-			if _, err := w.list.Ping(about.Name, udpAddr(about.Addr, w.m.port)); err == nil {
-				b, _ := (&message{kind: kindReached, node: w.m.opts.NodeName, about: about.Name}).append(nil)
-				w.send(asker, b)
-			}
-		}
-	}
-}
-
-// peer is a peer by its name.
-func (m *Members) peer(name string) (Peer, bool) {
-	peers := m.want.Load().Peers
-	i := slices.IndexFunc(peers, func(p Peer) bool { return p.Name == name })
-	if i < 0 || !peers[i].Addr.IsValid() {
-		return Peer{}, false
-	}
-	return peers[i], true
 }
 
 func udpAddr(a netip.Addr, port int) *net.UDPAddr {

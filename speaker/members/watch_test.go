@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -49,6 +50,7 @@ func TestDoubtNeedsMissesInARow(t *testing.T) {
 type wires struct {
 	mu      sync.Mutex
 	members map[string]*Members
+	asked   map[string]int  // "a b": how often a has asked b
 	cut     map[string]bool // "a b": what a sends to b is lost
 }
 
@@ -73,11 +75,23 @@ func (w *wires) set(cut bool, pairs ...string) {
 }
 
 func (e *end) Ping(node string, _ net.Addr) (time.Duration, error) {
+	e.mu.Lock()
+	e.asked[e.of.opts.NodeName+" "+node]++
+	e.mu.Unlock()
 	if e.carry(e.of.opts.NodeName, node) && e.carry(node, e.of.opts.NodeName) {
 		return time.Millisecond, nil
 	}
 	time.Sleep(e.of.timing.timeout)
 	return 0, errors.New("no answer")
+}
+
+func (e *end) send(b []byte, to netip.AddrPort) error {
+	for name, m := range e.members {
+		if m.want.Load().Self == to.Addr() && e.carry(e.of.opts.NodeName, name) {
+			m.hearBeat(b)
+		}
+	}
+	return nil
 }
 
 func (e *end) SendBestEffort(to *memberlist.Node, b []byte) error {
@@ -88,13 +102,17 @@ func (e *end) SendBestEffort(to *memberlist.Node, b []byte) error {
 	return err
 }
 
-// wired are members n1, n2 and so on, of which the first watches the second.
-func wired(t *testing.T, n int) *wires {
+// wired are members n1, n2 and so on, of which the first watches the second, each with its
+// patience.
+func wired(t *testing.T, n int, patience ...time.Duration) *wires {
 	f := newFleet(t, 91, n)
-	w := &wires{members: map[string]*Members{}, cut: map[string]bool{}}
+	w := &wires{members: map[string]*Members{}, asked: map[string]int{}, cut: map[string]bool{}}
 	for i := range n {
 		m := f.make(i, f.keyFile)
 		m.timing.watch, m.timing.timeout, m.timing.misses = 20*time.Millisecond, 20*time.Millisecond, 3
+		if i < len(patience) {
+			m.timing.watch = patience[i]
+		}
 		for _, p := range f.peers {
 			m.alive[p.Name] = struct{}{}
 		}
@@ -105,7 +123,7 @@ func wired(t *testing.T, n int) *wires {
 	t.Cleanup(func() { cancel(); tasks.Wait() })
 	for i, p := range f.peers {
 		m := w.members[p.Name]
-		watching := m.begin(ctx, &end{w, m}, &tasks)
+		watching := m.begin(ctx, &end{w, m}, &end{w, m}, &tasks)
 		if i == 0 {
 			want := f.want(0)
 			want.Watch = []string{"n2", "a stranger"}
@@ -126,12 +144,12 @@ func TestTheWatchedAreDoubted(t *testing.T) {
 			w := wired(t, nodes)
 			n1 := w.members["n1"]
 			eventually(t, "it is seen", func() bool { return !n1.View().LastSeen["n2"].IsZero() })
-			w.set(true, "n1 n2", "n3 n2", "n4 n2")
+			w.set(true, "n1 n2", "n2 n1", "n3 n2", "n4 n2")
 			eventually(t, "n2 is doubted", func() bool { return slices.Equal(doubts(n1), []string{"n2"}) })
 			if _, alive := n1.View().Alive["n2"]; !alive {
 				t.Error("a doubt is not gossip's word")
 			}
-			w.set(false, "n1 n2")
+			w.set(false, "n1 n2", "n2 n1")
 			eventually(t, "it is not any more", func() bool { return len(doubts(n1)) == 0 })
 		})
 	}
@@ -152,6 +170,58 @@ func TestOthersVouch(t *testing.T) {
 	eventually(t, "n2 is doubted once nobody reaches it", func() bool { return len(doubts(n1)) == 1 })
 	w.set(false, "n3 n2")
 	eventually(t, "and trusted when somebody does", func() bool { return len(doubts(n1)) == 0 })
+}
+
+// Who sends beats is not asked, and who stops is again.
+func TestBeatsSpareQuestions(t *testing.T) {
+	w := wired(t, 2, 200*time.Millisecond) // late beats of a busy machine are none of this test
+	n1 := w.members["n1"]
+	asked := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.asked["n1 n2"]
+	}
+	heard := func() bool {
+		watching := n1.watching.Load()
+		watching.mu.Lock()
+		defer watching.mu.Unlock()
+		return !watching.at["n2"].heard.IsZero()
+	}
+	eventually(t, "n2 sends beats", heard)
+	before, seen := asked(), n1.View().LastSeen["n2"]
+	time.Sleep(time.Second)
+	if n := asked() - before; n > 2 {
+		t.Errorf("n2 sends beats, and was asked %d times in a second", n)
+	}
+	if !n1.View().LastSeen["n2"].After(seen) {
+		t.Error("beats are no signs of life")
+	}
+	w.set(true, "n2 n1")
+	eventually(t, "it is asked, and doubted", func() bool { return asked() > before+3 && len(doubts(n1)) == 1 })
+	w.set(false, "n2 n1")
+	eventually(t, "it is trusted", func() bool { return len(doubts(n1)) == 0 })
+}
+
+// Those who do not watch a member look for themselves when another doubts it, for as
+// long as it is silent.
+func TestOthersLookForThemselves(t *testing.T) {
+	w := wired(t, 3)
+	n1, n3 := w.members["n1"], w.members["n3"]
+	eventually(t, "it is seen", func() bool { return !n1.View().LastSeen["n2"].IsZero() })
+	w.set(true, "n1 n2", "n2 n1", "n3 n2")
+	eventually(t, "n2 is doubted by both", func() bool { return len(doubts(n1)) == 1 && len(doubts(n3)) == 1 })
+	w.set(false, "n1 n2", "n2 n1", "n3 n2")
+	looks := func() int {
+		watching := n3.watching.Load()
+		watching.mu.Lock()
+		defer watching.mu.Unlock()
+		return len(watching.at)
+	}
+	eventually(t, "it is trusted", func() bool { return len(doubts(n1))+len(doubts(n3)) == 0 && looks() == 0 })
+	w.set(true, "n1 n2", "n2 n1", "n3 n2")
+	eventually(t, "n2 is doubted again", func() bool { return len(doubts(n3)) == 1 })
+	n3.update(func() { delete(n3.alive, "n2"); delete(n3.doubted, "n2") }) // gossip has found out
+	eventually(t, "nobody looks after the dead", func() bool { return looks() == 0 })
 }
 
 // A real death is doubted long before memberlist knows.
@@ -183,20 +253,23 @@ func TestADeathIsDoubtedFirst(t *testing.T) {
 		}
 	}
 	t.Logf("doubted by both after %v", time.Since(died).Round(time.Millisecond))
-	want := f.want(0)
-	watchers[0].Set(want)
-	eventually(t, "whom nobody waits to follow nobody doubts", func() bool { return len(doubts(watchers[0])) == 0 })
+	// Who has taken everything over has nobody to follow, and trusts the dead no more than before.
+	watchers[0].Set(f.want(0))
+	time.Sleep(100 * time.Millisecond)
+	if !slices.Equal(doubts(watchers[0]), []string{"n3"}) {
+		t.Error("n3 is trusted again, and has not answered")
+	}
 }
 
 // What a question costs him who is asked is bounded, whoever asks.
 func TestQuestionsOfOthersAreBounded(t *testing.T) {
-	m := newFleet(t, 93, 2).make(0, "")
+	m := newFleet(t, 93, 3).make(0, "")
 	var tasks sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nobody answers
-	w := m.begin(ctx, nil, &tasks)
+	w := m.begin(ctx, nil, nil, &tasks)
 	tasks.Wait()
-	b, err := (&message{kind: kindAsk, node: "n2", about: "n1"}).append(nil)
+	b, err := (&message{kind: kindAsk, node: "n2", about: "n3"}).append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

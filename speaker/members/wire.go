@@ -18,7 +18,7 @@ const (
 	kindLeaving = 2 // uvarint version, one byte of the bits below, one of those after, eight of its life
 	kindFacts   = 3 // uvarint version, JSON
 	// 4 is kindSigned
-	kindAsk     = 5 // a node asks; name of a node: do you reach it?
+	kindAsk     = 5 // a node asks; name of a node: do you reach it? If that is whom it asks, a token: send me beats
 	kindReached = 6 // a node says: the name of a node that it has reached
 )
 
@@ -52,6 +52,7 @@ type message struct {
 	node    string
 	version uint64
 	about   string // another node
+	token   *token // of a request for beats; nil: it is none
 	claims  []claimed
 	leaving byte
 	flags   byte
@@ -79,6 +80,9 @@ func (m *message) append(b []byte) ([]byte, error) {
 		b = binary.BigEndian.AppendUint64(b, m.life)
 	case kindAsk, kindReached:
 		b = append(append(b, byte(len(m.about))), m.about...)
+		if m.token != nil {
+			b = append(b, m.token[:]...)
+		}
 	case kindFacts:
 		body, err := json.Marshal(m.ifaces)
 		if err != nil {
@@ -148,6 +152,10 @@ func parse(b []byte, now time.Time) (message, error) {
 	switch m.kind {
 	case kindAsk, kindReached:
 		m.about, err = parseName(b)
+		if end := 1 + len(m.about); err == nil && m.kind == kindAsk && len(b)-end >= len(token{}) {
+			t := token(b[end:])
+			m.token = &t
+		}
 	case kindClaims:
 		err = m.parseClaims(b, most)
 	case kindLeaving, kindFacts:
