@@ -7,7 +7,7 @@ import (
 )
 
 // MaxWatch is how many holders one node watches at most.
-const MaxWatch = 4
+const MaxWatch = 8
 
 // heirs is how many nodes watch the holder of an address, its next owner first: two may
 // die at once, and of several addresses that are placed each changes who is next.
