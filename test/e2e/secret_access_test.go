@@ -24,12 +24,13 @@ import (
 )
 
 // readable asks the API server, with the proxy's own token, for every Secret and
-// returns those that it gets.
-func readable(t *testing.T, c *lab.Cluster, proxy kubernetes.Interface) (names []string) {
+// returns those that it gets. It is an error if one is deleted meanwhile: the
+// namespaces of tests that ended go at any time.
+func readable(t *testing.T, c *lab.Cluster, proxy kubernetes.Interface) (names []string, err error) {
 	t.Helper()
 	all, err := c.Kube().CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for _, s := range all.Items {
 		_, err := proxy.CoreV1().Secrets(s.Namespace).Get(t.Context(), s.Name, metav1.GetOptions{})
@@ -37,14 +38,14 @@ func readable(t *testing.T, c *lab.Cluster, proxy kubernetes.Interface) (names [
 		case err == nil:
 			names = append(names, s.Namespace+"/"+s.Name)
 		case !apierrors.IsForbidden(err):
-			t.Fatal(err)
+			return nil, err
 		}
 	}
 	if _, err := proxy.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("the proxy lists the Secrets of all namespaces: %v", err)
 	}
 	slices.Sort(names)
-	return names
+	return names, nil
 }
 
 // sessionTickets is the Secret that proxies may always read: where there is a
@@ -62,7 +63,10 @@ func mayRead(t *testing.T, c *lab.Cluster, when string, want ...string) {
 	}
 	slices.Sort(want)
 	c.Eventually(settle, func() error {
-		got := readable(t, c, proxy)
+		got, err := readable(t, c, proxy)
+		if err != nil {
+			return fmt.Errorf("%s: %w", when, err)
+		}
 		if !slices.Contains(want, sessionTickets) {
 			got = slices.DeleteFunc(got, func(name string) bool { return name == sessionTickets })
 		}
