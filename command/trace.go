@@ -1,8 +1,10 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +19,8 @@ func (e *env) traceCommand() *cobra.Command {
 		Long: `Explain one path, link by link, from the LAN to the pod, and name the first link
 that is broken. The path is worked out from the objects of the cluster, as
 controller, speakers and proxies do; no packet is sent. It is looked for where
-` + "`quayside status`" + ` looks. The exit code is 1 if a link is broken.`,
+` + "`quayside status`" + ` looks. The exit code is 0 if every
+link holds, and 1 if one is broken or could not be looked at.`,
 		Example: "  quayside trace https://shop.example.com/cart\n  quayside trace service/default/web\n  quayside trace 10.0.0.7",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -33,8 +36,8 @@ controller, speakers and proxies do; no packet is sent. It is looked for where
 			if err != nil {
 				return err
 			}
-			if l, broken := path.FirstBroken(); broken {
-				return fmt.Errorf("the path is broken at %q", l.Name)
+			if verdict, holds := path.Verdict(); !holds {
+				return errors.New(strings.TrimSuffix(verdict, "."))
 			}
 			return nil
 		},

@@ -62,7 +62,7 @@ type Path struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// FirstBroken is the first link that does not hold; false: all do.
+// FirstBroken is the first link that does not hold; false: none is known not to.
 func (p *Path) FirstBroken() (Link, bool) {
 	i := slices.IndexFunc(p.Links, func(l Link) bool { return l.State == Broken })
 	if i < 0 {
