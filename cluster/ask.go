@@ -22,8 +22,8 @@ type Page struct {
 	Path               string
 	Query              url.Values
 	// Account is a ServiceAccount of the namespace that may get the page. A token of
-	// it, made for the purpose, is shown in the header Token: the API server keeps
-	// Authorization for itself, and nobody's own token goes to a pod.
+	// it, made for the purpose, is shown in the header Token, over TLS alone: the API
+	// server keeps Authorization for itself, and nobody's own token goes to a pod.
 	Account, Token string
 }
 
@@ -47,8 +47,8 @@ func Ask(ctx context.Context, kubeconfig, component string, p Page, into any) er
 	}
 	text, err := p.get(ctx, core, "https", token)
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		var plain error // a port that asks for no token speaks no TLS
-		if text, plain = p.get(ctx, core, "http", token); plain == nil {
+		var plain error // a port that asks for no token speaks no TLS, and is shown none
+		if text, plain = p.get(ctx, core, "http", ""); plain == nil {
 			err = nil
 		}
 	}
@@ -79,9 +79,13 @@ func (p *Page) token(ctx context.Context, core rest.Interface) (string, error) {
 	return made.Status.Token, nil
 }
 
+// get shows a token, which may be empty.
 func (p *Page) get(ctx context.Context, core rest.Interface, scheme, token string) ([]byte, error) {
-	request := core.Get().Namespace(p.Namespace).Resource("services").Name(scheme+":"+p.Service+":"+p.Port).
-		SubResource("proxy").Suffix(strings.TrimPrefix(p.Path, "/")).SetHeader(p.Token, "Bearer "+token)
+	request := core.Get().Namespace(p.Namespace).Resource("services").Name(scheme + ":" + p.Service + ":" + p.Port).
+		SubResource("proxy").Suffix(strings.TrimPrefix(p.Path, "/"))
+	if token != "" {
+		request = request.SetHeader(p.Token, "Bearer "+token)
+	}
 	for key, values := range p.Query {
 		for _, v := range values {
 			request = request.Param(key, v)

@@ -58,6 +58,10 @@ func TestAsk(t *testing.T) {
 					code, body = 503, status(metav1.StatusReasonServiceUnavailable, 503)
 				case !strings.HasSuffix(r.URL.Path, ":quayside-controller:admin/proxy/trace") || r.URL.Query().Get("target") != "http://a/?b=c":
 					t.Errorf("asked for %s", r.URL)
+				case strings.Contains(r.URL.Path, "/http:"): // whatever the answer over TLS was
+					if shown := r.Header.Get("Shown"); shown != "" {
+						t.Errorf("shown in the clear: %q", shown)
+					}
 				case r.Header.Get("Shown") != "Bearer secret":
 					t.Errorf("shown: %q", r.Header.Get("Shown"))
 				}
