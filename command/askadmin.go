@@ -10,7 +10,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // askAdmin asks the process at the admin address, HOST:PORT or https://HOST:PORT.
@@ -38,6 +40,9 @@ func (e *env) askAdmin(ctx context.Context, tokenFile, path string, into any) er
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)
+	for err == nil && resp.StatusCode == http.StatusTooManyRequests && pause(ctx, resp) { // it is read by one at a time
+		resp, err = client.Do(req)
+	}
 	if err != nil {
 		return fmt.Errorf("nothing answers at --admin %s: %w", e.admin, err)
 	}
@@ -58,4 +63,21 @@ func (e *env) askAdmin(ctx context.Context, tokenFile, path string, into any) er
 func trusting(to *url.URL) *tls.Config {
 	ip, err := netip.ParseAddr(to.Hostname())
 	return &tls.Config{InsecureSkipVerify: to.Hostname() == "localhost" || err == nil && ip.IsLoopback()}
+}
+
+// pause waits until a page may be asked for again, closes the answer that said so, and
+// reports whether there is time for it.
+func pause(ctx context.Context, resp *http.Response) bool {
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	wait := time.Duration(seconds) * time.Second
+	if end, bounded := ctx.Deadline(); err != nil || seconds < 0 || bounded && time.Until(end) < wait {
+		return false
+	}
+	resp.Body.Close()
+	select {
+	case <-time.After(wait):
+		return true
+	case <-ctx.Done():
+		return true // the next attempt says so
+	}
 }

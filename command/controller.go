@@ -138,7 +138,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	if err != nil {
 		return err
 	}
-	p.judging(api, f.cluster, routes)
+	p.judging(control, f.cluster)
 	state := func() any {
 		return struct {
 			controller.State

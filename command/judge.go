@@ -8,7 +8,7 @@ import (
 	"quayside.io/cluster"
 	"quayside.io/command/admin"
 	"quayside.io/command/explain"
-	"quayside.io/proxy/route"
+	"quayside.io/controller"
 )
 
 // Where controllers show what they see of the cluster, through the API server. The
@@ -24,15 +24,24 @@ const askTimeout = 5 * time.Second
 
 // judging shows /status and /trace of a cluster as this controller sees it: with the
 // flags and the rights of the installation, which whoever asks need not have.
-func (p *process) judging(api *cluster.API, f clusterFlags, routes route.Options) {
-	scene := func() explain.Scene {
-		c := api.Snapshot()
-		// Only the leader has what the routes name watched; others look when asked.
-		awaitReferences(context.Background(), api.Source, route.Compile(c, nil, routes))
-		return compileScene(api.Snapshot(), f, routes)
+func (p *process) judging(control *controller.Controller, f clusterFlags) {
+	look := func(ctx context.Context) func() explain.Scene {
+		seen := control.See(ctx)
+		return func() explain.Scene {
+			s := sceneOf(seen.Cluster, f, seen.Routes)
+			if seen.Leading {
+				s.Problems = seen.Problems
+			} else {
+				s.Problems = problemsOf(s, f)
+			}
+			return s
+		}
 	}
-	p.admin.Status(func() any { return explain.Status(scene()) })
-	p.admin.Trace(tracing(scene))
+	p.admin.Status(func(ctx context.Context) func() any {
+		scene := look(ctx)
+		return func() any { return explain.Status(scene()) }
+	})
+	p.admin.Trace(tracing(look))
 }
 
 // askController asks a controller for one of the pages of judging.

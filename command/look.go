@@ -158,8 +158,10 @@ func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (exp
 	case <-ctx.Done():
 		return explain.Scene{}, whyUnseen(api.Snapshot())
 	}
-	awaitReferences(ctx, api.Source, route.Compile(api.Snapshot(), nil, routes))
-	return compileScene(api.Snapshot(), f, routes), nil
+	routes.Now = time.Now()
+	named := route.Compile(api.Snapshot(), nil, routes)
+	awaitReferences(ctx, api.Source, named)
+	return compileScene(api.Snapshot(), f, routes, named), nil
 }
 
 // awaitReferences waits until the Secrets and ConfigMaps that t names are read, or
@@ -175,18 +177,25 @@ func awaitReferences(ctx context.Context, source *cluster.Source, t *route.Table
 	}
 }
 
-// compileScene works out what controller, speakers and proxies make of c.
-func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options) explain.Scene {
-	now := time.Now()
-	routes.Now = now
-	s := explain.Scene{
-		Cluster: c, Now: now, Announce: f.announce(), Routes: route.Compile(c, nil, routes),
-		Self: proxyServicesOf(c, f.namespace),
-	}
-	s.Problems = assign.Compile(c, nil, nil, now, f.assign()).Problems
-	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, f.announce()).Problems...)
-	s.Problems = append(s.Problems, s.Routes.Problems...)
+// compileScene works out what controller, speakers and proxies make of c. prev are
+// routes that were compiled before, or nil.
+func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options, prev *route.Table) explain.Scene {
+	s := sceneOf(c, f, route.Compile(c, prev, routes))
+	s.Problems = problemsOf(s, f)
 	return s
+}
+
+// sceneOf is a scene of c whose Problems are not known yet.
+func sceneOf(c *snapshot.Cluster, f clusterFlags, routes *route.Table) explain.Scene {
+	return explain.Scene{Cluster: c, Now: time.Now(), Announce: f.announce(), Routes: routes, Self: proxyServicesOf(c, f.namespace)}
+}
+
+// problemsOf are those that the compilers find.
+func problemsOf(s explain.Scene, f clusterFlags) []snapshot.Problem {
+	return slices.Concat(
+		assign.Compile(s.Cluster, nil, nil, s.Now, f.assign()).Problems,
+		announce.Compile(s.Cluster, "", announce.ViewOf(s.Cluster), s.Now, s.Announce).Problems,
+		s.Routes.Problems)
 }
 
 // proxyServicesOf are the proxies' own Services. The chart labels them, whatever its

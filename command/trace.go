@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -47,12 +48,13 @@ link holds, and 1 if one is broken or could not be looked at.`,
 }
 
 // tracing answers /trace of a process that has the whole scene.
-func tracing(scene func() explain.Scene) func(target string) (any, error) {
-	return func(target string) (any, error) {
+func tracing(look func(context.Context) func() explain.Scene) func(ctx context.Context, target string) (func() any, error) {
+	return func(ctx context.Context, target string) (func() any, error) {
 		to, err := explain.ParseTarget(target)
 		if err != nil {
 			return nil, err
 		}
-		return explain.Trace(scene(), to), nil
+		scene := look(ctx)
+		return func() any { return explain.Trace(scene(), to) }, nil
 	}
 }

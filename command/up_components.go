@@ -66,10 +66,11 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		s.header = func() string { return demoHeader(files.Snapshot(), front.Listeners(), d.Stats()) }
 		tasks = append(tasks, running(d.Run))
 	}
-	p.admin.Trace(tracing(func() explain.Scene {
-		c := files.Snapshot()
-		return explain.Scene{
-			Cluster: c, Problems: problems(), Embedded: true, Self: []snapshot.Key{proxyService()}, Now: time.Now(), Routes: cmp.Or(front.Table(), &route.Table{}),
+	p.admin.Trace(tracing(func(context.Context) func() explain.Scene {
+		return func() explain.Scene {
+			s := scene()
+			s.Embedded, s.Self, s.Routes = true, []snapshot.Key{proxyService()}, cmp.Or(s.Routes, &route.Table{})
+			return s
 		}
 	}))
 	state := func() any {

@@ -60,6 +60,13 @@ type Controller struct {
 	leading atomic.Bool
 	plan    atomic.Pointer[assign.Plan]
 
+	inspection atomic.Pointer[inspection] // never nil
+	// referring is held while the source is told what is watched, so that a leader has
+	// the last word.
+	referring sync.Mutex
+	asking    sync.Mutex
+	seen      *route.Table // of the last who asked and was not answered by a leader
+
 	mu       sync.Mutex
 	issues   map[string][]snapshot.Problem // by compiler
 	reporter *reporter
@@ -89,6 +96,7 @@ func New(o Options) (*Controller, error) {
 		issues:   map[string][]snapshot.Problem{},
 		reporter: newReporter(o.Source, o.Writer, time.Now),
 	}
+	h.inspection.Store(&inspection{next: make(chan struct{})})
 	h.metrics = newMetrics(h)
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(h.metrics); err != nil {

@@ -14,6 +14,9 @@ import (
 // waits for them, and endpoints may change a thousand times a second.
 const inspectEvery = 500 * time.Millisecond
 
+// ofRoutes names the compiler of routes among those that find Problems.
+const ofRoutes = "route"
+
 // inspect compiles what speakers and proxies compile, for the Problems.
 func (h *Controller) inspect(ctx context.Context) error {
 	changes := h.options.Source.Watch()
@@ -43,17 +46,16 @@ func (h *Controller) inspect(ctx context.Context) error {
 			next = earlier(next, plan.NextWake)
 		}
 		if o := h.options.Routes; o != nil {
-			options := *o
-			options.Now = now
 			before := table
-			table = route.Compile(c, before, options)
+			table = h.routes(c, before)
 			if !table.SameReferences(before) {
 				secrets = h.refer(snapshot.Secret, table.Secrets())
 				configMaps = h.refer(snapshot.ConfigMap, table.ConfigMaps())
 			}
 			if secrets == nil && configMaps == nil { // else every one of them would be missed
-				h.settle("route", table.Problems)
+				h.settle(ofRoutes, table.Problems)
 			}
+			h.inspected(table, secrets == nil && configMaps == nil)
 			if g := h.options.Grants; g != nil && (!table.SameReferences(before) || c.Changed(granted, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace)) {
 				g.To.Set(g.compile(c, o.Classes, table))
 				granted = c
@@ -72,7 +74,9 @@ func (h *Controller) inspect(ctx context.Context) error {
 // refer has objects watched. The channel is closed once they are known; it is nil
 // if they are.
 func (h *Controller) refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} {
+	h.referring.Lock()
 	seen := h.options.Source.Refer(kind, keys)
+	h.referring.Unlock()
 	if cluster.IsClosed(seen) {
 		return nil
 	}

@@ -47,6 +47,7 @@ func (h *Controller) forget() {
 	clear(h.issues)
 	h.reporter.forget()
 	h.plan.Store(nil)
+	h.inspected(nil, false)
 }
 
 // assign compiles and writes. It wakes when something that assign reads has

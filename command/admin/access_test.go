@@ -51,7 +51,7 @@ func (r *reviewer) review(ctx context.Context, token, path string) (string, bool
 
 func protected(r *reviewer) *admin.Server {
 	s := admin.New("", prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	s.Trace(func(string) (any, error) { return "path", nil })
+	s.Trace(func(context.Context, string) (func() any, error) { return func() any { return "path" }, nil })
 	s.Protect(admin.Access{Review: r.review})
 	return s
 }

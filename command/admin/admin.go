@@ -30,6 +30,7 @@ type Server struct {
 	access Access
 	judge  *judge // nil: nobody is asked about tokens
 	states stater
+	pace   pace // of /status and /trace
 
 	mu    sync.Mutex
 	ready []func() error
@@ -59,25 +60,6 @@ func (s *Server) Ready(check func() error) {
 // State sets what /state shows; it is called for each request, or less often where
 // it takes long.
 func (s *Server) State(state func() any) { s.states.set(state) }
-
-// Trace adds /trace?target=…, which shows what trace returns. An error is the
-// asker's: 400.
-func (s *Server) Trace(trace func(target string) (any, error)) {
-	var reading sync.Mutex // one at a time, as with the state
-	s.page("/trace", func(w http.ResponseWriter, r *http.Request) {
-		if !reading.TryLock() {
-			tooMany(w)
-			return
-		}
-		defer reading.Unlock()
-		path, err := trace(r.URL.Query().Get("target"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.stream(w, path, window{to: all})
-	})
-}
 
 // Handler is the endpoint without its socket.
 func (s *Server) Handler() http.Handler { return s.mux }

@@ -10,8 +10,8 @@
 //     API server lets get it as a non-resource URL. A verdict holds for a minute, a
 //     good one for ten while the API server is away; without a verdict the page is
 //     closed. How many are asked for at once, and how long, is bounded;
-//   - /state is streamed, to one reader at a time, whole or page by page, and whoever
-//     asks without pause gets a tenth of a core.
+//   - /state is streamed, to one reader at a time, whole or page by page, and so are
+//     /status and /trace; whoever asks for them without pause gets a tenth of a core.
 //
 // Read admin.go first, then access.go.
 package admin

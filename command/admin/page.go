@@ -79,17 +79,17 @@ func (s *stater) drop(p *plan) {
 	}
 }
 
-// tooMany answers who comes while another reads.
-func tooMany(w http.ResponseWriter) {
+// tooMany answers who comes while another reads, or too soon.
+func tooMany(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", retryAfter)
-	http.Error(w, "somebody else is reading this page, which is shown to one at a time", http.StatusTooManyRequests)
+	http.Error(w, why, http.StatusTooManyRequests)
 }
 
 // serveState streams /state, or with ?limit=N a page of it: N elements of its lists,
 // and "continue", which the next request repeats.
 func (s *Server) serveState(w http.ResponseWriter, r *http.Request) {
 	if !s.states.reading.TryLock() {
-		tooMany(w)
+		tooMany(w, "somebody else is reading this page, which is shown to one at a time")
 		return
 	}
 	defer s.states.reading.Unlock()
@@ -104,10 +104,10 @@ func (s *Server) serveState(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if limit == 0 {
-		s.stream(w, p.value, window{to: all})
+		s.stream(&answer{ResponseWriter: w}, p.value, window{to: all})
 		return
 	}
-	s.stream(w, p.value, window{from: from, to: from + limit, more: func(at int) string { return fmt.Sprintf("%d.%d", p.id, at) }})
+	s.stream(&answer{ResponseWriter: w}, p.value, window{from: from, to: from + limit, more: func(at int) string { return fmt.Sprintf("%d.%d", p.id, at) }})
 }
 
 // maxLimit bounds the elements of one page.
@@ -135,20 +135,19 @@ func pageOf(r *http.Request) (limit int, id uint64, from int, err error) {
 }
 
 // stream writes a value as JSON, a piece at a time.
-func (s *Server) stream(w http.ResponseWriter, value any, part window) {
+func (s *Server) stream(w *answer, value any, part window) {
 	// Where there is no connection, as in a test, there is no deadline either.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writing))
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writing))
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	out := &answer{ResponseWriter: w}
-	buffered := bufio.NewWriterSize(out, 16<<10)
+	buffered := bufio.NewWriterSize(w, 16<<10)
 	err := writeJSON(buffered, value, part)
 	if err == nil {
 		err = buffered.Flush()
 	}
 	switch {
 	case err == nil:
-	case out.begun:
+	case w.begun:
 		s.log.Debug("answer not sent in full", "error", err)
 		panic(http.ErrAbortHandler) // a cut answer must not look whole
 	default:
@@ -156,13 +155,17 @@ func (s *Server) stream(w http.ResponseWriter, value any, part window) {
 	}
 }
 
-// answer notes whether anything has been sent.
+// answer notes whether anything has been sent, and how long that took.
 type answer struct {
 	http.ResponseWriter
-	begun bool
+	begun  bool
+	waited time.Duration
 }
 
 func (a *answer) Write(b []byte) (int, error) {
 	a.begun = true
-	return a.ResponseWriter.Write(b)
+	begin := time.Now()
+	n, err := a.ResponseWriter.Write(b)
+	a.waited += time.Since(begin)
+	return n, err
 }

@@ -1,20 +1,21 @@
 package admin
 
 import (
+	"context"
 	"net/http"
-	"sync"
 )
 
-// Status adds /status, which shows what status returns; it is called for each
-// request, for one reader at a time.
-func (s *Server) Status(status func() any) {
-	var reading sync.Mutex
-	s.page("/status", func(w http.ResponseWriter, _ *http.Request) {
-		if !reading.TryLock() {
-			tooMany(w)
-			return
-		}
-		defer reading.Unlock()
-		s.stream(w, status(), window{to: all})
+// Status adds /status, which shows what look finds; it is called for each reader, of
+// whom there is one at a time, and ends with him. What it returns is long work.
+func (s *Server) Status(look func(context.Context) (work func() any)) {
+	s.page("/status", func(w http.ResponseWriter, r *http.Request) {
+		s.paced(w, r, func(ctx context.Context) (func() any, error) { return look(ctx), nil })
+	})
+}
+
+// Trace adds /trace?target=…, as Status adds /status. An error is the asker's: 400.
+func (s *Server) Trace(look func(ctx context.Context, target string) (work func() any, err error)) {
+	s.page("/trace", func(w http.ResponseWriter, r *http.Request) {
+		s.paced(w, r, func(ctx context.Context) (func() any, error) { return look(ctx, r.URL.Query().Get("target")) })
 	})
 }
