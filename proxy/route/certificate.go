@@ -2,6 +2,7 @@ package route
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"strings"
@@ -31,8 +32,11 @@ func parseKeyPair(key snapshot.Key, s *corev1.Secret, unread bool) *keyPair {
 	cert, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		// The error names what is wrong with the PEM, never its content.
-		return &keyPair{key: key, secret: s, fault: finding{InvalidSecret, fmt.Sprintf(
-			"Secret %s has no usable certificate in %s and %s: %v", key, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)}}
+		why := fmt.Sprintf("Secret %s has no usable certificate in %s and %s: %v", key, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
+		if s.Type != corev1.SecretTypeTLS {
+			why += fmt.Sprintf(" (it is of type %s, not %s)", cmp.Or(s.Type, corev1.SecretTypeOpaque), corev1.SecretTypeTLS)
+		}
+		return &keyPair{key: key, secret: s, fault: finding{InvalidSecret, why}}
 	}
 	return &keyPair{key: key, secret: s, cert: &cert}
 }
@@ -45,7 +49,7 @@ func (p *keyPair) of(s *corev1.Secret, unread bool) bool {
 	if p.secret == s || s == nil || p.secret == nil {
 		return p.secret == s
 	}
-	return bytes.Equal(p.secret.Data[corev1.TLSCertKey], s.Data[corev1.TLSCertKey]) &&
+	return p.secret.Type == s.Type && bytes.Equal(p.secret.Data[corev1.TLSCertKey], s.Data[corev1.TLSCertKey]) &&
 		bytes.Equal(p.secret.Data[corev1.TLSPrivateKeyKey], s.Data[corev1.TLSPrivateKeyKey])
 }
 
