@@ -27,13 +27,20 @@ type Page struct {
 	Account, Token string
 }
 
+// Why a page cannot be had: this account may not, or nobody answers.
+var (
+	ErrDenied     = errors.New("denied")
+	ErrUnanswered = errors.New("no answer")
+)
+
 // tokenLife is how long the token of an Account is valid, the shortest that the API
 // server makes.
 const tokenLife = 600 // seconds
 
 // Ask reads a page as JSON into a value. The API server connects to a pod that is
 // ready, for whoever may create a token of the Account and get services/proxy of that
-// name: neither the pod's network nor any object need be in reach.
+// name: neither the pod's network nor any object need be in reach. The error may wrap
+// ErrDenied or ErrUnanswered.
 func Ask(ctx context.Context, kubeconfig, component string, p Page, into any) error {
 	c, err := newClients(kubeconfig, component, []schema.GroupVersion{corev1.SchemeGroupVersion})
 	if err != nil {
@@ -54,9 +61,11 @@ func Ask(ctx context.Context, kubeconfig, component string, p Page, into any) er
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("this account may not get services/proxy https:%s:%s in namespace %s: %w", p.Service, p.Port, p.Namespace, err)
+		return fmt.Errorf("this account may not get services/proxy https:%s:%s in namespace %s: %w: %w", p.Service, p.Port, p.Namespace, ErrDenied, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no Service %s/%s, or no page %s on it: %w", p.Namespace, p.Service, p.Path, err)
+	case err != nil && !isOwnAnswer(err):
+		return fmt.Errorf("ask Service %s/%s: %w: %w", p.Namespace, p.Service, ErrUnanswered, err)
 	case err != nil:
 		return fmt.Errorf("ask Service %s/%s: %w", p.Namespace, p.Service, err)
 	}
@@ -73,10 +82,20 @@ func (p *Page) token(ctx context.Context, core rest.Interface) (string, error) {
 	if err == nil && made.Status.Token == "" {
 		err = errors.New("the API server made none")
 	}
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", fmt.Errorf("this account may not create a token of ServiceAccount %s/%s: %w: %w", p.Namespace, p.Account, ErrDenied, err)
+	case err != nil:
 		return "", fmt.Errorf("a token of ServiceAccount %s/%s: %w", p.Namespace, p.Account, err)
 	}
 	return made.Status.Token, nil
+}
+
+// isOwnAnswer reports whether a pod answered, and not the API server that none does.
+func isOwnAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) &&
+		!apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err)
 }
 
 // get shows a token, which may be empty.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -38,14 +39,15 @@ func TestAsk(t *testing.T) {
 		body  []byte
 		says  string // in the error; empty: there is none
 		plain bool   // the port speaks no TLS
+		is    error
 	}{
-		"an answer":          {200, []byte(`{"a": 7}`), "", false},
-		"an open port":       {200, []byte(`{"a": 7}`), "", true},
-		"no right":           {403, status(metav1.StatusReasonForbidden, 403), "may not get services/proxy https:quayside-controller:admin in namespace quayside-system", false},
-		"no Service":         {404, status(metav1.StatusReasonNotFound, 404), "there is no Service quayside-system/quayside-controller, or no page /trace on it", false},
-		"no pod":             {503, status(metav1.StatusReasonServiceUnavailable, 503), "ask Service quayside-system/quayside-controller", false},
-		"somebody else's":    {200, []byte("<html>"), "is not Quayside's", false},
-		"a pod's own answer": {400, []byte("not a target"), "ask Service quayside-system/quayside-controller", false},
+		"an answer":          {200, []byte(`{"a": 7}`), "", false, nil},
+		"an open port":       {200, []byte(`{"a": 7}`), "", true, nil},
+		"no right":           {403, status(metav1.StatusReasonForbidden, 403), "may not get services/proxy https:quayside-controller:admin in namespace quayside-system", false, ErrDenied},
+		"no Service":         {404, status(metav1.StatusReasonNotFound, 404), "there is no Service quayside-system/quayside-controller, or no page /trace on it", false, nil},
+		"no pod":             {503, status(metav1.StatusReasonServiceUnavailable, 503), "ask Service quayside-system/quayside-controller", false, ErrUnanswered},
+		"somebody else's":    {200, []byte("<html>"), "is not Quayside's", false, nil},
+		"a pod's own answer": {400, []byte("not a target"), "ask Service quayside-system/quayside-controller", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,6 +83,8 @@ func TestAsk(t *testing.T) {
 				t.Errorf("got %+v, %v", got, err)
 			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
 				t.Errorf("error %v does not say %q", err, c.says)
+			case errors.Is(err, ErrDenied) != (c.is == ErrDenied), errors.Is(err, ErrUnanswered) != (c.is == ErrUnanswered):
+				t.Errorf("error %v, want one that is %v", err, c.is)
 			}
 		})
 	}

@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 const (
 	controllerService = leaseName
 	adminPort         = "admin"
-	viewerAccount     = "quayside-viewer" // may get these pages
+	viewerAccount     = "quayside-viewer" // may get these pages; also a ClusterRole
 )
 
 // askTimeout bounds a question to the controller; looking for oneself takes time, too.
@@ -32,7 +34,7 @@ func (p *process) judging(control *controller.Controller, f clusterFlags) {
 			if seen.Leading {
 				s.Problems = seen.Problems
 			} else {
-				s.Problems = problemsOf(s, f)
+				s.Problems = problemsOf(s)
 			}
 			return s
 		}
@@ -42,6 +44,18 @@ func (p *process) judging(control *controller.Controller, f clusterFlags) {
 		return func() any { return explain.Status(scene()) }
 	})
 	p.admin.Trace(tracing(look))
+}
+
+// remedy says what helps against an error of askController, after a comma; empty: that
+// depends.
+func remedy(err error, namespace string) string {
+	switch {
+	case errors.Is(err, cluster.ErrDenied):
+		return fmt.Sprintf(", until somebody binds you to the chart's ClusterRole %s in namespace %s", viewerAccount, namespace)
+	case errors.Is(err, cluster.ErrUnanswered):
+		return ", until it can (does it run, and does a NetworkPolicy, such as networkPolicy.metricsFrom of the chart, let the API server to its admin port?)"
+	}
+	return ""
 }
 
 // askController asks a controller for one of the pages of judging.

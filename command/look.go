@@ -104,9 +104,11 @@ func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subj
 		if err == nil {
 			return nil
 		}
-		fmt.Fprintln(e.stderr, "note: this is what your account can read, judged by the flags given here, since the controller could not be asked:", printable.Line(err.Error()))
+		fmt.Fprintf(e.stderr, "note: the controller could not be asked, so this is what your account can read, judged by the flags given here%s: %s\n",
+			remedy(err, f.cluster.namespace), printable.Line(err.Error()))
 	}
 	scene, err := e.scene(ctx, kubeconfig, f.cluster)
+	scene.ByFlags = true
 	if err != nil {
 		return err
 	}
@@ -181,19 +183,21 @@ func awaitReferences(ctx context.Context, source *cluster.Source, t *route.Table
 // routes that were compiled before, or nil.
 func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options, prev *route.Table) explain.Scene {
 	s := sceneOf(c, f, route.Compile(c, prev, routes))
-	s.Problems = problemsOf(s, f)
+	s.Problems = problemsOf(s)
 	return s
 }
 
 // sceneOf is a scene of c whose Problems are not known yet.
 func sceneOf(c *snapshot.Cluster, f clusterFlags, routes *route.Table) explain.Scene {
-	return explain.Scene{Cluster: c, Now: time.Now(), Announce: f.announce(), Routes: routes, Self: proxyServicesOf(c, f.namespace)}
+	return explain.Scene{
+		Cluster: c, Now: time.Now(), Assign: f.assign(), Announce: f.announce(), Routes: routes, Self: proxyServicesOf(c, f.namespace),
+	}
 }
 
 // problemsOf are those that the compilers find.
-func problemsOf(s explain.Scene, f clusterFlags) []snapshot.Problem {
+func problemsOf(s explain.Scene) []snapshot.Problem {
 	return slices.Concat(
-		assign.Compile(s.Cluster, nil, nil, s.Now, f.assign()).Problems,
+		assign.Compile(s.Cluster, nil, nil, s.Now, s.Assign).Problems,
 		announce.Compile(s.Cluster, "", announce.ViewOf(s.Cluster), s.Now, s.Announce).Problems,
 		s.Routes.Problems)
 }

@@ -28,6 +28,7 @@ func executedCommands() []executed {
 		{begins: "helm rollback quayside ", tests: []string{released}},
 		{begins: "helm uninstall quayside ", tests: []string{released}},
 		{begins: "kubectl create namespace quayside-system", tests: []string{released}},
+		{begins: "kubectl -n quayside-system create rolebinding viewer ", tests: []string{"test/chart TestViewer"}},
 		{begins: "kubectl label namespace quayside-system pod-security", because: "the lab runs Quayside without a kubelet"},
 		{begins: "kubectl apply --server-side -f charts/quayside/crds", tests: []string{"test/e2e TestChartIsAccepted"}},
 		{begins: "kubectl apply -f quayside.yaml", tests: []string{"test/e2e TestMigrateFromTheCluster"}},

@@ -56,9 +56,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		}
 		return all
 	}
-	scene := func() explain.Scene {
-		return explain.Scene{Cluster: files.Snapshot(), Problems: problems(), Routes: front.Table(), Now: time.Now()}
-	}
+	scene := func() explain.Scene { return f.scene(files.Snapshot(), problems(), front.Table()) }
 	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, scene: scene}
 	tasks = append(tasks, running(s.run))
 	if f.demo {
@@ -69,7 +67,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 	p.admin.Trace(tracing(func(context.Context) func() explain.Scene {
 		return func() explain.Scene {
 			s := scene()
-			s.Embedded, s.Self, s.Routes = true, []snapshot.Key{proxyService()}, cmp.Or(s.Routes, &route.Table{})
+			s.Routes = cmp.Or(s.Routes, &route.Table{})
 			return s
 		}
 	}))
@@ -80,6 +78,14 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		}{explain.Status(scene()), front.State()}
 	}
 	return p.run(ctx, front, state, tasks...)
+}
+
+// scene is what there is to look at.
+func (f *upFlags) scene(c *snapshot.Cluster, problems []snapshot.Problem, routes *route.Table) explain.Scene {
+	return explain.Scene{
+		Cluster: c, Problems: problems, Assign: f.assignOptions(c), Routes: routes, Now: time.Now(),
+		Embedded: true, Node: f.proxy.nodeName, Self: []snapshot.Key{proxyService()},
+	}
 }
 
 // assignOptions are those of the allocator. The Ingresses are at the address of

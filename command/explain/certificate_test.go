@@ -26,7 +26,7 @@ func TestTraceLooksAtTheCertificate(t *testing.T) {
 			Link{Name: "certificate", State: Broken, Says: "expired at 2026-03-01 11:59 UTC"}},
 		"of another host": {now.Add(time.Minute), "www.example.com",
 			Link{Name: "certificate", State: Broken, Says: "x509: certificate is valid for www.example.com, not shop.example.com; " +
-				"host shop.example.com needs a Secret in spec.tls of its Ingress"}},
+				"the certificate in Secret shop/tls is not for host shop.example.com but for www.example.com, so clients get the default certificate"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to, err := ParseTarget("https://shop.example.com/")

@@ -30,7 +30,7 @@ type Report struct {
 }
 
 // Service is a Service of type LoadBalancer, or one of another type whose
-// spec.externalIPs are announced.
+// spec.externalIPs are announced, or that a route leads to and nobody serves.
 type Service struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -38,6 +38,8 @@ type Service struct {
 	Addresses []Address `json:"addresses,omitempty"`
 	// Waiting says why there is no address, or not all that were asked for.
 	Waiting string `json:"waiting,omitempty"`
+	// NotServed says why its traffic ends nowhere: it has no endpoint.
+	NotServed string `json:"notServed,omitempty"`
 }
 
 // Address is one external address and the nodes that answer for it.
@@ -97,12 +99,17 @@ func report(scene Scene, rows int) *Report {
 	c := scene.Cluster
 	announced := announcers(scene)
 	r := &Report{Problems: Problems(statusProblems(scene))}
+	unserved := unserved(scene)
 	services, n := c.Services.First(rows, func(s *corev1.Service) bool {
-		return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(addresses(s, announced)) > 0
+		return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(addresses(s, announced)) > 0 || unserved(s) != ""
 	})
 	r.moreServices = n - len(services)
 	for _, s := range services {
-		r.Services = append(r.Services, service(s, announced))
+		out := Service{
+			Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[loadbalancer.AnnotationGiven], Addresses: addresses(s, announced),
+			Waiting: waiting(s, scene.Assign), NotServed: unserved(s),
+		}
+		r.Services = append(r.Services, out)
 	}
 	ingresses, n := c.Ingresses.First(rows, func(*networkingv1.Ingress) bool { return true })
 	r.moreIngresses = n - len(ingresses)
@@ -162,14 +169,40 @@ func isOrphan(c *snapshot.Cluster, s *v1alpha1.SpeakerStatus) bool {
 	return !known && c.Nodes.Len() > 0
 }
 
-func service(s *corev1.Service, announced map[string][]string) Service {
-	out := Service{Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[loadbalancer.AnnotationGiven], Addresses: addresses(s, announced)}
-	if c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress); c != nil && c.Status != "True" {
-		out.Waiting = c.Reason + ": " + c.Message
-	} else if c == nil && len(out.Addresses) == 0 {
-		out.Waiting = "no controller has looked at it yet"
+// waiting says why a Service of type LoadBalancer has no address, or not all.
+func waiting(s *corev1.Service, o assign.Options) string {
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return ""
 	}
-	return out
+	none := len(s.Status.LoadBalancer.Ingress) == 0
+	if why := foreign(s, o); none && why != "" {
+		return why
+	}
+	switch c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress); {
+	case c != nil && c.Status != "True":
+		return c.Reason + ": " + c.Message
+	case c == nil && none:
+		return "no controller has looked at it yet: does one run, and lead?"
+	}
+	return ""
+}
+
+// foreign says why a Service of type LoadBalancer is left to others; empty: it is not,
+// or was not always.
+func foreign(s *corev1.Service, o assign.Options) string {
+	if s.Annotations[loadbalancer.AnnotationGiven] != "" {
+		return ""
+	}
+	ours := cmp.Or(o.LoadBalancerClass, loadbalancer.Class)
+	switch class := s.Spec.LoadBalancerClass; {
+	case class != nil && *class != ours && o.DefaultLoadBalancer:
+		return fmt.Sprintf("its loadBalancerClass %s is another controller's; for Quayside make the Service anew with %s, or without a class", *class, ours)
+	case class != nil && *class != ours:
+		return fmt.Sprintf("its loadBalancerClass %s is another controller's; for Quayside make the Service anew with %s", *class, ours)
+	case class == nil && !o.DefaultLoadBalancer:
+		return fmt.Sprintf("it has no loadBalancerClass, and Quayside runs with --default-load-balancer=false; make the Service anew with %s", ours)
+	}
+	return ""
 }
 
 // addresses are those that a Service was given and those that it lists and somebody

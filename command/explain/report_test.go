@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,7 +81,8 @@ func TestStatusIsOneReadableScreen(t *testing.T) {
 	problem := snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "shop", Name: "late"}},
 		Reason: "PoolFull", Message: "pool lan has no free address"}
 	var screen bytes.Buffer
-	if err := Status(Scene{Cluster: cluster(), Problems: []snapshot.Problem{problem, problem}}).WriteText(&screen); err != nil {
+	ours := assign.Options{DefaultLoadBalancer: true}
+	if err := Status(Scene{Cluster: cluster(), Assign: ours, Problems: []snapshot.Problem{problem, problem}}).WriteText(&screen); err != nil {
 		t.Fatal(err)
 	}
 	golden := filepath.Join("testdata", "status.txt")
@@ -240,5 +243,53 @@ func TestStatusJudgesRoutesByTheFlags(t *testing.T) {
 		if got := strings.Join(r.Services[i].Addresses[0].Announced, ", "); got != want {
 			t.Errorf("--ignore-exclude-lb=%v: announced by %q, want %q", ignoring, got, want)
 		}
+	}
+}
+
+// A Service whose traffic ends nowhere has a row, and what is no Problem is none: it may
+// be scaled to zero.
+func TestStatusShowsServicesWithoutEndpoints(t *testing.T) {
+	ready, isnt := true, false
+	service := func(name string, kind corev1.ServiceType) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Spec: corev1.ServiceSpec{Type: kind, Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 80}, {Name: "more", Port: 81}}}}
+	}
+	pods := func(name string, is *bool) *discoveryv1.EndpointSlice {
+		port, number := "more", int32(8080)
+		return &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+			AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: is}}},
+		}
+	}
+	objects := []snapshot.Object{site(nil),
+		service("idle", corev1.ServiceTypeLoadBalancer), service("busy", corev1.ServiceTypeLoadBalancer), pods("busy", &ready),
+		service("starting", corev1.ServiceTypeLoadBalancer), pods("starting", &isnt),
+		service("web", corev1.ServiceTypeClusterIP), service("unrelated", corev1.ServiceTypeClusterIP)}
+	scene := sceneOf(snapshot.Of(objects...), time.Unix(0, 0), false, false)
+	got := map[string]string{}
+	for _, s := range Status(scene).Services {
+		got[s.Name] = s.NotServed
+	}
+	want := map[string]string{
+		"busy":     "",
+		"idle":     "no endpoint: does a pod match the selector app=idle? None does at zero replicas",
+		"starting": "no endpoint is ready (1 are not)",
+		"web":      "no endpoint: does a pod match the selector app=web? None does at zero replicas",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, p := range Status(scene).Problems {
+		if strings.Contains(p.Message, "endpoint") {
+			t.Errorf("a Problem: %+v", p)
+		}
+	}
+	scene.Cluster = secretive(objects...).WithoutReach(snapshot.EndpointSlice, snapshot.Key{})
+	for _, s := range Status(scene).Services {
+		if s.NotServed == "" {
+			continue
+		}
+		t.Errorf("who cannot see endpoints says of %s: %s", s.Name, s.NotServed)
 	}
 }

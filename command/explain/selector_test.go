@@ -11,6 +11,7 @@ import (
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/controller/assign"
 	"quayside.io/proxy/route"
 )
 
@@ -32,11 +33,11 @@ func TestWhyANamespaceIsNotServed(t *testing.T) {
 		"by name": {secretive(site(nil), web), ingressclass.Rules{Namespace: "bank"}, Broken,
 			"Ingress shop/site (namespace shop is not that of --watch-namespace, bank), which is not served here", true},
 		"by class": {secretive(site(nil), web), ingressclass.Rules{Name: "bank"}, Broken,
-			`Ingress shop/site (class "quayside"), which is not served here; if the proxies have flags`, false},
+			`Ingress shop/site (class "quayside"), which is not served here; write ingressClassName: bank, or adopt the class`, false},
 		"labels that cannot be read": {secretive(site(nil), web).WithoutReach(snapshot.Namespace, snapshot.Key{}), byLabel, Unknown,
 			"host shop.example.com: objects of kind Namespace could not be read by this account", false},
 	} {
-		scene := Scene{Cluster: c.cluster, Routes: route.Compile(c.cluster, nil, route.Options{Classes: c.rules})}
+		scene := Scene{Cluster: c.cluster, Assign: assign.Options{Classes: c.rules}, Routes: route.Compile(c.cluster, nil, route.Options{Classes: c.rules})}
 		target, err := ParseTarget("http://shop.example.com/")
 		if err != nil {
 			t.Fatal(err)

@@ -106,6 +106,10 @@ func (s Service) lines(unannounced string) (lines [][]string) {
 	}
 	if s.Waiting != "" {
 		lines = append(lines, []string{name, "waiting", "", s.Waiting}) // last, where a sentence widens no column
+		name = ""
+	}
+	if s.NotServed != "" {
+		lines = append(lines, []string{name, "not served", "", s.NotServed})
 	}
 	return lines
 }

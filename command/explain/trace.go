@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quayside.io/cluster/snapshot"
+	"quayside.io/controller/assign"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 )
@@ -23,6 +24,8 @@ type Scene struct {
 	Cluster *snapshot.Cluster
 	// Problems are those of all compilers.
 	Problems []snapshot.Problem
+	// Assign are the switches of the controller: which Services are ours.
+	Assign assign.Options
 	// Announce are the switches of the speakers.
 	Announce announce.Options
 	// Routes is the table of the proxies.
@@ -30,9 +33,14 @@ type Scene struct {
 	// Embedded is `quayside up`: there are no speakers, and loopback addresses
 	// are reached on this machine.
 	Embedded bool
+	// Node is what `up` takes this machine for.
+	Node string
 	// Self are the proxy's own Services. `up` serves its one itself, without an
 	// EndpointSlice.
 	Self []snapshot.Key
+	// ByFlags says that the switches were given by hand, and may not be those of the
+	// installation.
+	ByFlags bool
 	// Now judges certificates.
 	Now time.Time
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
@@ -136,8 +137,11 @@ func (t *tracer) noRoute(host string, path []byte) string {
 	}
 	if len(foreign) > 0 {
 		why := fmt.Sprintf("404: host %s is in %s, which is not served here", host, names(foreign, 3))
-		if byClass && !t.Embedded {
-			why += "; if the proxies have flags such as --adopt-ingress-controller, give them to trace, too"
+		switch {
+		case byClass && t.ByFlags:
+			why += " by the flags given; if the installation adopts that class, leave --local away, or give --adopt-ingress-controller, too"
+		case byClass:
+			why += "; write ingressClassName: " + cmp.Or(t.Assign.Classes.Name, ingressclass.DefaultName) + ", or adopt the class with --adopt-ingress-controller (ingressClass.adoptControllers of the chart)"
 		}
 		return why
 	}
@@ -225,17 +229,42 @@ func (t *tracer) certificate(host string) {
 	}
 	c := t.Routes.Certificate(host)
 	if c == nil {
-		t.broken("certificate", "there is none for %s, and no default", host)
+		t.broken("certificate", "there is none for %s, and no default%s", host, t.flawedSecret(host))
 		return
 	}
 	switch leaf := c.Leaf; {
 	case !t.Now.IsZero() && t.Now.After(leaf.NotAfter):
 		t.broken("certificate", "expired at %s", leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST"))
 	case leaf.VerifyHostname(host) != nil:
-		t.broken("certificate", "%s; host %s needs a Secret in spec.tls of its Ingress", leaf.VerifyHostname(host), host)
+		t.broken("certificate", "%s; %s", leaf.VerifyHostname(host),
+			cmp.Or(strings.TrimPrefix(t.flawedSecret(host), ": "), "host "+host+" needs a Secret in spec.tls of its Ingress"))
 	default:
 		t.works("certificate", "for %s, until %s", names(leaf.DNSNames, 3), leaf.NotAfter.UTC().Format("2006-01-02"))
 	}
+}
+
+// flawedSecret says what is wrong with a Secret that was to hold the certificate of a
+// host, after a colon; empty: there is none.
+func (t *tracer) flawedSecret(host string) string {
+	for _, i := range t.Cluster.Ingresses.Sorted() {
+		for _, entry := range i.Spec.TLS {
+			if entry.SecretName == "" || !mayCover(entry, host) {
+				continue
+			}
+			about := snapshot.Key{Namespace: i.Namespace, Name: entry.SecretName}
+			for _, p := range t.Scene.Problems {
+				if p.Object.Key == snapshot.KeyOf(i) && isFlaw(p.Reason) && strings.Contains(p.Message, "Secret "+about.String()+" ") {
+					return ": " + p.Message
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// isFlaw reports whether a Problem keeps a certificate from being served.
+func isFlaw(reason string) bool {
+	return reason == route.MissingSecret || reason == route.InvalidSecret || reason == route.CertificateMismatch
 }
 
 // routed says which rule matches.

@@ -11,11 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
+	"quayside.io/proxy/balance"
 )
 
 // address traces an IP address to whoever holds it, at one TCP port; 0: at all.
@@ -115,8 +117,8 @@ func (t *tracer) service(key snapshot.Key) {
 	}
 	t.works("service", "Service %s is of type %s, externalTrafficPolicy %s", key, kind, policyOf(s))
 	addresses := loadbalancer.Addresses(s)
-	if waiting := service(s, nil).Waiting; len(addresses) == 0 && isBalancer {
-		t.broken("address", "%s has none: %s", key, cmp.Or(waiting, "no controller has given one"))
+	if len(addresses) == 0 && isBalancer {
+		t.broken("address", "%s has none: %s", key, t.whyNone(s))
 	}
 	for _, ip := range addresses {
 		t.given(s, ip)
@@ -128,6 +130,19 @@ func (t *tracer) service(key snapshot.Key) {
 		t.announced(s, ip)
 		t.endpoints("endpoints", s, ip, nil)
 	}
+}
+
+// whyNone says why a Service has no address.
+func (t *tracer) whyNone(s *corev1.Service) string {
+	c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress)
+	if c == nil && foreign(s, t.Assign) == "" { // what the controller will say of it
+		for _, p := range t.Scene.Problems {
+			if p.Object == snapshot.RefOf(s) {
+				return p.Reason + ": " + p.Message
+			}
+		}
+	}
+	return cmp.Or(waiting(s, t.Assign), "no controller has given one")
 }
 
 // given says where an address of s comes from.
@@ -181,7 +196,9 @@ func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 		why, ok = t.problem(snapshot.IPAddressPool, snapshot.KeyOf(p), netip.Addr{}, "NotAdvertised")
 		why = "pool " + p.Name + ": " + why
 	}
-	switch {
+	switch foreign := foreign(s, t.Assign); {
+	case foreign != "":
+		t.unknown("announced", "%s is announced by whoever gave it: %s", ip, foreign)
 	case ok:
 		t.broken("announced", "%s", why)
 	case t.isCutShort():
@@ -286,6 +303,10 @@ func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only f
 		t.works(link, "%s is served by this process", key)
 		return
 	}
+	if t.Embedded && ip.IsLoopback() {
+		t.forwarded(link, s, only)
+		return
+	}
 	near := t.announcers(key, ip)
 	local := policyOf(s) == corev1.ServiceExternalTrafficPolicyLocal && len(near) > 0
 	for _, port := range s.Spec.Ports {
@@ -309,38 +330,63 @@ func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only f
 	}
 }
 
+// forwarded is endpoints of an address that `up` listens on, as it forwards.
+func (t *tracer) forwarded(link string, s *corev1.Service, only func(corev1.ServicePort) bool) {
+	for _, port := range s.Spec.Ports {
+		if only != nil && !only(port) {
+			continue
+		}
+		what := fmt.Sprintf("port %d/%s of %s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP), snapshot.KeyOf(s))
+		set := balance.Compile(s, t.Cluster.SlicesOf(snapshot.KeyOf(s)), balance.PortRef{Number: port.Port}, t.Node, "", balance.Options{AllowLoopback: true})
+		switch {
+		case cmp.Or(port.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP:
+			t.broken(link, "%s: without a cluster only TCP ports are forwarded", what)
+		case len(set.Endpoints) == 0:
+			t.broken(link, "%s: %s", what, set.Why)
+		default:
+			t.works(link, "%s: %s", what, endpointsOf(set))
+		}
+	}
+}
+
 // census counts the endpoints behind a port.
 type census struct{ ready, draining, unready, portless, foreign, near int }
 
 // census counts those of a Service for the traffic to ip.
 func (t *tracer) census(key snapshot.Key, ip netip.Addr, port corev1.ServicePort, near map[string]bool) (n census) {
 	for _, slice := range t.Cluster.SlicesOf(key) {
-		if !t.reaches(ip, slice) {
+		if t.reaches(ip, slice) {
+			n.add(slice, port, near)
+		} else {
 			n.foreign += len(slice.Endpoints)
-			continue
-		}
-		offers := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
-			return p.Name != nil && *p.Name == port.Name || p.Name == nil && port.Name == ""
-		})
-		for _, e := range slice.Endpoints {
-			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
-			serves := ready || e.Conditions.Serving != nil && *e.Conditions.Serving
-			switch {
-			case !offers:
-				n.portless++
-			case ready:
-				n.ready++
-			case serves:
-				n.draining++
-			default:
-				n.unready++
-			}
-			if offers && serves && e.NodeName != nil && near[*e.NodeName] {
-				n.near++
-			}
 		}
 	}
 	return n
+}
+
+// add counts the endpoints of a slice.
+func (n *census) add(slice *discoveryv1.EndpointSlice, port corev1.ServicePort, near map[string]bool) {
+	offers := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+		return p.Name != nil && *p.Name == port.Name || p.Name == nil && port.Name == ""
+	})
+	for i := range slice.Endpoints {
+		e := &slice.Endpoints[i]
+		ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+		serves := ready || e.Conditions.Serving != nil && *e.Conditions.Serving
+		switch {
+		case !offers:
+			n.portless++
+		case ready:
+			n.ready++
+		case serves:
+			n.draining++
+		default:
+			n.unready++
+		}
+		if offers && serves && e.NodeName != nil && near[*e.NodeName] {
+			n.near++
+		}
+	}
 }
 
 // reaches reports whether the traffic to ip can end in a slice: kube-proxy does
@@ -378,7 +424,7 @@ func (n census) none(s *corev1.Service) string {
 	case len(s.Spec.Selector) == 0:
 		return "no endpoint, and no selector that would find pods"
 	}
-	return "no endpoint: does a pod match the selector " + selector(s) + "?"
+	return "no endpoint: does a pod match the selector " + selector(s) + "? None does at zero replicas"
 }
 
 func selector(s *corev1.Service) string {

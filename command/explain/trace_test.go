@@ -55,7 +55,7 @@ func TestReadmeShowsATrace(t *testing.T) {
 }
 
 func sceneOf(c *snapshot.Cluster, now time.Time, embedded, external bool) Scene {
-	s := Scene{Cluster: c, Embedded: embedded, Now: now, Routes: route.Compile(c, nil, route.Options{Now: now})}
+	s := Scene{Cluster: c, Embedded: embedded, Node: "here", Assign: assign.Options{DefaultLoadBalancer: true}, Now: now, Routes: route.Compile(c, nil, route.Options{Now: now})}
 	s.Problems = append(s.Problems, assign.Compile(c, nil, nil, now, assign.Options{DefaultLoadBalancer: true, ExternalIPs: external}).Problems...)
 	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{ExternalIPs: external}).Problems...)
 	s.Problems = append(s.Problems, s.Routes.Problems...)
