@@ -48,7 +48,7 @@ func shop(w http.ResponseWriter, r *http.Request) {
 	case kind == snapshot.Secret && one:
 		items = fmt.Sprintf(secret, name)
 	}
-	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"9"},"items":[%s]}`, kind, kind.Resource().GroupVersion(), items)
+	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"9"},"items":[%s]}`, kind, kind.Resource().Group.String(), items)
 }
 
 // shopping is a controller of the shop, which leads while it is let.

@@ -21,10 +21,12 @@ import (
 type Report struct {
 	Services  []Service `json:"services"`
 	Ingresses []Ingress `json:"ingresses"`
-	Pools     []Pool    `json:"pools"`
-	Nodes     []Node    `json:"nodes"`
-	Peers     []Peer    `json:"bgpPeers,omitempty"`
-	Problems  []Problem `json:"problems"`
+	// Hosts are those that more than one namespace serves.
+	Hosts    []SharedHost `json:"sharedHosts,omitempty"`
+	Pools    []Pool       `json:"pools"`
+	Nodes    []Node       `json:"nodes"`
+	Peers    []Peer       `json:"bgpPeers,omitempty"`
+	Problems []Problem    `json:"problems"`
 
 	moreServices, moreIngresses int // than there are rows of, in a Screen
 }
@@ -119,6 +121,7 @@ func report(scene Scene, rows int) *Report {
 		out.NotServed = why(i)
 		r.Ingresses = append(r.Ingresses, out)
 	}
+	r.Hosts = sharedHosts(scene)
 	for _, p := range c.IPAddressPools.Sorted() {
 		r.Pools = append(r.Pools, Pool{
 			Name: p.Name, Ranges: p.Spec.Addresses,

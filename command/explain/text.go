@@ -21,6 +21,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
 	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL, OR WHY NONE", len(r.Services)+r.moreServices, func(i int) [][]string { return r.Services[i].lines(r.unannounced()) })
 	table(&b, "INGRESS\tCLASS\tRULE\tADDRESS", len(r.Ingresses)+r.moreIngresses, func(i int) [][]string { return r.Ingresses[i].lines() })
+	table(&b, "HOST OF SEVERAL\tNAMED FIRST BY\tALSO SERVED BY", len(r.Hosts), func(i int) [][]string { return r.Hosts[i].lines() })
 	table(&b, "POOL\tRANGES\tASSIGNED\tAVAILABLE", len(r.Pools), func(i int) [][]string {
 		p := r.Pools[i]
 		return [][]string{{p.Name, names(p.Ranges, 3), fmt.Sprint(p.Assigned), count(p.Available)}}
