@@ -134,6 +134,18 @@ func (s *Server) reconcile(first bool) (required error) {
 	return nil
 }
 
+// acceptSilent has every listener accept clients that have said nothing yet, too.
+func (s *Server) acceptSilent() {
+	l := &s.listeners
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at, open := range l.have {
+		if err := acceptSilent(open.Listener); err != nil {
+			s.options.Log.Warn("clients that are silent will be cut off at the end of the drain", "address", at.Address, "error", err)
+		}
+	}
+}
+
 func (s *Server) closeListeners() {
 	l := &s.listeners
 	l.mu.Lock()

@@ -52,7 +52,8 @@ type Options struct {
 	// GracePeriod is how long a drain waits for requests under way; 30 s.
 	GracePeriod time.Duration
 	// LameDuck is how long a drain goes on accepting, until the news that this
-	// proxy leaves has reached those who send it connections.
+	// proxy leaves has reached those who send it connections. Without any, clients
+	// that have just connected and not yet sent a byte may be reset.
 	LameDuck time.Duration
 	// Passthrough, if set, takes the connections of some server names undecrypted.
 	Passthrough Passthrough
@@ -222,6 +223,7 @@ const silentFor = 5 * time.Second
 func (s *Server) drain() error {
 	s.draining.Store(true)
 	if s.options.LameDuck > 0 {
+		s.acceptSilent()
 		time.Sleep(s.options.LameDuck)
 	}
 	s.closeListeners()

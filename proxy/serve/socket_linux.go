@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"syscall"
@@ -17,6 +18,12 @@ const (
 	keepAliveEvery = 15
 	keepAliveCount = 9
 )
+
+// deferFor is for how many seconds the kernel keeps a connection whose client has sent
+// nothing (TCP_DEFER_ACCEPT of tcp(7)), before it lets it be accepted as it is. Clients
+// of HTTP and of TLS speak first, so nearly all are accepted with their request, and no
+// goroutine waits for it.
+const deferFor = 1
 
 // listen opens a listening socket. What it says of dead clients its connections
 // inherit (tcp(7)): package net would say it of each, in four system calls. For the
@@ -54,6 +61,23 @@ func (c *client) writeLast(b []byte) (n int, err error) {
 	return n, err
 }
 
+// acceptSilent ends what deferFor says: closing a listening socket resets connections that
+// are kept back. Those that are now come within deferFor.
+func acceptSilent(l net.Listener) error {
+	socket, ok := l.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 0)
+	})
+	return cmp.Or(failed, err)
+}
+
 func handDown(_, _ string, raw syscall.RawConn) (err error) {
 	failed := raw.Control(func(fd uintptr) {
 		for _, option := range [...]struct{ level, name, value int }{
@@ -61,6 +85,7 @@ func handDown(_, _ string, raw syscall.RawConn) (err error) {
 			{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepAliveIdle},
 			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAliveEvery},
 			{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveCount},
+			{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferFor},
 		} {
 			if err == nil {
 				err = unix.SetsockoptInt(int(fd), option.level, option.name, option.value)
