@@ -13,6 +13,11 @@ import (
 // bookkeeping of the rest of the request.
 const patience = 2 * time.Second
 
+// quietFor is how long after a response that left nothing behind a connection is taken
+// to have nothing to read: looking costs a system call for each request of a busy pod.
+// Pods that time out idle connections, and perhaps say so, wait for seconds.
+const quietFor = time.Millisecond
+
 // conn is one connection to a pod, owned by one goroutine at a time. The bytes
 // go past it: buffers belong to the transaction, so that an idle connection
 // holds none.
@@ -27,6 +32,8 @@ type conn struct {
 	used      int       // requests sent so far
 	deadline  time.Time // the read deadline in force
 	wrote     bool      // the upstream may have seen part of the request
+	drained   bool      // the last read found less than there was room for
+	quiet     bool      // it was drained just now, see quietFor
 	confirmed uint64    // bytes that its kernel had, before a request that is streamed
 }
 

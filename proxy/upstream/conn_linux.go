@@ -14,7 +14,9 @@ import (
 // Read costs another system call, one that finds nothing.
 //
 // The order inside matters. The poller forgets earlier readiness when the call
-// begins; whatever arrives after the send makes it ready again.
+// begins; whatever arrives after the send makes it ready again. A quiet connection is
+// not checked: if the pod has closed it after all, what is sent there is answered with a
+// reset, which wakes the call, and unheard sees that the pod has had none of it.
 type plain struct {
 	raw  syscall.RawConn
 	step func(fd uintptr) bool // the method value, made once
@@ -45,7 +47,7 @@ func (c *conn) prepare() (err error) {
 func (c *conn) askPlain(out []byte, in func() []byte) (int, error) {
 	p := &c.plain
 	p.phase, p.out, p.in, p.got, p.err = sending, out, in, 0, nil
-	if c.used > 1 {
+	if c.used > 1 && (in == nil || !c.quiet) {
 		p.phase = checking
 	}
 	return p.poll()
@@ -81,6 +83,9 @@ func (c *conn) do(fd uintptr) bool {
 		switch {
 		case err == syscall.EAGAIN:
 			n = 0
+		case c.used > 1 && (err == syscall.EPIPE || err == syscall.ECONNRESET):
+			p.err, p.phase = errStale, finished // none of it was sent
+			return true
 		case err != nil:
 			p.err, p.phase = err, finished
 			return true
@@ -96,10 +101,12 @@ func (c *conn) do(fd uintptr) bool {
 		}
 		p.phase = receiving
 		if c.used > 1 {
-			return false // the check has just seen that there is nothing to read
+			return false // there was nothing to read before: of what comes now the poller tells
 		}
 	}
-	n, err := retryEINTR(syscall.Read, int(fd), p.in())
+	room := p.in()
+	n, err := retryEINTR(syscall.Read, int(fd), room)
+	c.drained = n < len(room)
 	switch {
 	case err == syscall.EAGAIN:
 		return false

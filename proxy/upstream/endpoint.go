@@ -48,6 +48,7 @@ func (e *endpoint) take(now time.Time, o *Options) *conn {
 		}
 		if now.Sub(c.idleSince) < o.IdleTimeout && now.Sub(c.born) < o.MaxLifetime && c.used < o.MaxRequests {
 			e.active.Add(1)
+			c.quiet = c.drained && now.Sub(c.idleSince) < quietFor
 			return c
 		}
 		c.Close()

@@ -39,6 +39,7 @@ func shake(ctx context.Context, tcp *net.TCPConn, c *tls.Config) (*tls.Conn, err
 
 // Read implements io.Reader.
 func (c *conn) Read(b []byte) (int, error) {
+	c.drained = false
 	if c.secure != nil {
 		return c.secure.Read(b)
 	}

@@ -94,6 +94,7 @@ func (p *closingPod) closeUnderway(t *testing.T, b *Backend) {
 	t.Helper()
 	p.warm(t, b)
 	c := b.state.Load().endpoints[0].idle[0]
+	c.drained = false // it is looked at
 	c.plain.step = func(fd uintptr) bool {
 		if c.plain.phase == checking {
 			if unasked(int(fd)) {
@@ -180,6 +181,57 @@ func TestUnheardRequestIsSentAgain(t *testing.T) {
 				t.Errorf("the pod read %q and %d more, want %q", got, len(p.requests), c.want)
 			}
 		})
+	}
+}
+
+// A connection that was used just now is not looked at. If its pod has closed it all the
+// same, that is found out by what is sent there, and costs no try.
+func TestQuietConnectionThatIsClosed(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		p := startClosingPod(t, false)
+		b := backendOf(t, p)
+		p.warm(t, b)
+		c := b.state.Load().endpoints[0].idle[0]
+		p.first.Close()
+		for !c.stale() {
+			time.Sleep(time.Millisecond)
+		}
+		looked := true
+		c.plain.step = func(fd uintptr) bool {
+			looked = c.plain.phase == checking
+			return c.do(fd)
+		}
+		ex := &exchange.Exchange{}
+		ex.Request.Method, ex.Request.Target, ex.Request.Host = []byte(method), []byte("/"), []byte("web")
+		c.idleSince = time.Now().Add(time.Hour)
+		if got := finish(b, ex); got != 200 || len(ex.Upstream.Tries) != 1 || looked {
+			t.Errorf("%s: got %d %s, %d tries, looked: %v", method, got, ex.Response.Text, len(ex.Upstream.Tries), looked)
+		}
+		if got := <-p.requests; got != method+" " {
+			t.Errorf("%s: the pod read %q", method, got)
+		}
+	}
+}
+
+// What is left in the socket, or may be, is never taken for the answer to another request.
+func TestWhatIsLeftIsLookedAt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		drained bool
+		ago     time.Duration
+		want    bool
+	}{
+		{"just now", true, 0, true},
+		{"a while ago", true, quietFor, false},
+		{"its last read found all that there was room for", false, 0, false},
+	} {
+		e := newEndpoint(netip.MustParseAddrPort("127.0.0.1:1"), nil)
+		now := time.Now()
+		e.idle = []*conn{{endpoint: e, born: now, idleSince: now.Add(-c.ago), drained: c.drained}}
+		o := Options{}.withDefaults()
+		if got := e.take(now, &o).quiet; got != c.want {
+			t.Errorf("%s: quiet is %v", c.name, got)
+		}
 	}
 }
 
