@@ -32,22 +32,26 @@ func (d describing) Register(c prometheus.Collector) error {
 	ch := make(chan *prometheus.Desc, 1000)
 	c.Describe(ch)
 	close(ch)
-	form := regexp.MustCompile(`fqName: "(.*?)", help: (".*?"), constLabels: \{.*?\}, variableLabels: \{(.*?)\}`)
+	form := regexp.MustCompile(`fqName: "(.*?)", help: (".*?"), constLabels: \{(.*?)\}, variableLabels: \{(.*?)\}`)
+	constant := regexp.MustCompile(`(\w+)="`)
 	for desc := range ch {
 		found := form.FindStringSubmatch(desc.String())
 		if found == nil {
 			return fmt.Errorf("a description of another form: %s", desc)
 		}
-		labels := ""
-		if found[3] != "" {
-			labels = "`" + strings.ReplaceAll(found[3], ",", "`, `") + "`"
+		var labels []string
+		for _, label := range constant.FindAllStringSubmatch(found[3], -1) {
+			labels = append(labels, "`"+label[1]+"`")
+		}
+		for label := range strings.FieldsFuncSeq(found[4], func(c rune) bool { return c == ',' }) {
+			labels = append(labels, "`"+label+"`")
 		}
 		var help string
 		if _, err := fmt.Sscanf(found[2], "%q", &help); err != nil {
 			return err
 		}
 		if strings.HasPrefix(found[1], "quayside_") {
-			d.rows[found[1]] = fmt.Sprintf("| `%s` | %s | %s |", found[1], labels, strings.ReplaceAll(help, "|", `\|`))
+			d.rows[found[1]] = fmt.Sprintf("| `%s` | %s | %s |", found[1], strings.Join(labels, ", "), strings.ReplaceAll(help, "|", `\|`))
 		}
 	}
 	return nil

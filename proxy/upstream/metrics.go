@@ -56,7 +56,11 @@ type collector struct {
 }
 
 // Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.dials, c.retries, c.hedges, c.failures, c.faults, c.connections, c.endpoints, c.tunnels} {
+		ch <- d
+	}
+}
 
 // maxFaulty bounds the series of one Service port.
 const maxFaulty = 100

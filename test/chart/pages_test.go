@@ -89,6 +89,9 @@ func TestPagesNameMetricsThatExist(t *testing.T) {
 			}
 		}
 	}
+	for file := range metrics.undescribed {
+		t.Errorf("%s describes metrics by collecting them, so docs/metrics.md may lack some", file)
+	}
 	for metric := range metrics.whole {
 		if !strings.HasSuffix(metric, "_") && !strings.Contains(list, "`"+metric+"`") {
 			t.Errorf("docs/metrics.md does not list %s; run make generate", metric)
