@@ -319,6 +319,27 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestNotesOfPools: who has given pools, or advertisements, is not told to make some.
+func TestNotesOfPools(t *testing.T) {
+	const make, announce, given = "kind: IPAddressPool", "Without any advertisement object", "2. Addresses come from the pools of your values: lan, wan."
+	for text, want := range map[string]map[string]bool{
+		``: {make: true, announce: true, given: false},
+		`{pools: [{name: lan, addresses: [192.0.2.0/25]}, {name: wan, addresses: [192.0.2.128/25]}]}`: {make: false, announce: true, given: true},
+		`{l2Advertisements: [{name: lan}]}`: {make: true, announce: false, given: false},
+		`{pools: [{name: lan, addresses: [192.0.2.0/25]}, {name: wan, addresses: [192.0.2.128/25]}], bgpAdvertisements: [{name: lan}]}`: {make: false, announce: false, given: true},
+	} {
+		notes, err := Notes("edge", "quayside-system", values(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part, there := range want {
+			if strings.Contains(notes, part) != there {
+				t.Errorf("%s: notes mention %q: %v, want %v\n%s", text, part, !there, there, notes)
+			}
+		}
+	}
+}
+
 // TestInternalService: the same pods, under a name and an address of its own.
 func TestInternalService(t *testing.T) {
 	objects := rendered(t, values(t, variants()["everything"]))
