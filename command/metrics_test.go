@@ -96,7 +96,7 @@ func pageOfMetrics(t *testing.T) string {
 		"[values.yaml](../charts/quayside/values.yaml), and [the security model](security-model.md) for who may read.\n")
 	known := map[string]bool{}
 	for _, part := range registered(t) {
-		fmt.Fprintf(&b, "\n## %s\n\n| metric | labels | what it says |\n|---|---|---|\n", part.name)
+		fmt.Fprintf(&b, "\n## %s\n\n%s| metric | labels | what it says |\n|---|---|---|\n", part.name, part.note)
 		var names []string
 		for name := range part.rows {
 			if !known[name] {
@@ -114,8 +114,13 @@ func pageOfMetrics(t *testing.T) string {
 
 type part struct {
 	name string
+	note string // a paragraph, or nothing
 	describing
 }
+
+// announcedNote is how a metric of the speakers and those of the proxies come together.
+const announcedNote = "`quayside_announced` has a Service as `service=\"NAMESPACE/NAME\"`, where those of the proxy have its namespace and its name in two labels. " +
+	"To join them, split it: `label_replace(label_replace(quayside_announced, \"namespace\", \"$1\", \"service\", \"(.+)/.+\"), \"service\", \"$1\", \"service\", \".+/(.+)\")`.\n\n"
 
 // registered is what each kind of process exports, those of all first.
 func registered(t *testing.T) []part {
@@ -129,7 +134,7 @@ func registered(t *testing.T) []part {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := []part{{name: "All processes"}, {name: "Controller"}, {name: "Speaker"}, {name: "Proxy"}}
+	parts := []part{{name: "All processes"}, {name: "Controller"}, {name: "Speaker", note: announcedNote}, {name: "Proxy"}}
 	for i := range parts {
 		parts[i].describing = describing{map[string]string{}}
 	}
