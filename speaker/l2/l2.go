@@ -90,7 +90,7 @@ type Announcer struct {
 	serving    map[place]int64         // with the Round
 	sched      *schedule
 	defended   map[place]time.Time
-	vigils     map[responderKey]*vigil
+	monitors   map[responderKey]*linkMonitor
 }
 
 type responderKey struct {
@@ -110,7 +110,7 @@ func New(opts Options) *Announcer {
 		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
 		serving: map[place]int64{}, sched: newSchedule(opts.Beat),
-		defended: map[place]time.Time{}, vigils: map[responderKey]*vigil{},
+		defended: map[place]time.Time{}, monitors: map[responderKey]*linkMonitor{},
 	}
 	a.want.Store(&Want{})
 	a.links.Store(new([]announce.Interface))
@@ -219,7 +219,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 		case <-send.C:
 		case <-sign.C:
 		}
-		if at := a.watchOver(time.Now()); !at.IsZero() {
+		if at := a.probeLinks(time.Now()); !at.IsZero() {
 			sign.Reset(time.Until(at))
 		} else {
 			sign.Stop()
@@ -274,7 +274,7 @@ func (a *Announcer) scan() {
 		if _, ok := want[key]; !ok {
 			delete(a.responders, key)
 			delete(a.failed, key)
-			delete(a.vigils, key)
+			delete(a.monitors, key)
 			r.ans.tables.Store(&tables{}) // silent at once; its sockets take longer
 			a.closing.Go(r.close)
 		}
@@ -314,7 +314,7 @@ func (a *Announcer) apply(now time.Time) {
 			}
 			next[place{addr, key}] = ann.Round
 		}
-		a.seek(key, t, want.Nearby[key.name])
+		a.monitor(key, t, want.Nearby[key.name])
 		a.note(key, r.set(t))
 	}
 	a.inForce.Store(want)

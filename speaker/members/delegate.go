@@ -11,14 +11,14 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// delegate is what memberlist calls. It holds locks of its own while it does,
-// so nothing here calls back or blocks.
+// delegate receives memberlist's callbacks. memberlist holds its locks while it calls,
+// so nothing here calls memberlist or blocks.
 type delegate struct{ m *Members }
 
 // NodeMeta is not used: what a node says of itself may be larger.
 func (d *delegate) NodeMeta(int) []byte { return nil }
 
-// NotifyMsg takes in a gossiped message and passes on what was news.
+// NotifyMsg handles a gossiped message, and queues for gossip what of it was new.
 func (d *delegate) NotifyMsg(b []byte) {
 	changed, err := d.m.take(b)
 	if changed {
@@ -27,15 +27,15 @@ func (d *delegate) NotifyMsg(b []byte) {
 	d.m.complain(err)
 }
 
-// GetBroadcasts hands out what is to be gossiped.
+// GetBroadcasts returns queued messages to gossip.
 func (d *delegate) GetBroadcasts(overhead, limit int) [][]byte {
 	return d.m.queue.GetBroadcasts(overhead, limit)
 }
 
-// LocalState is everything, for a member that joins or compares.
+// LocalState is the whole state, for a push/pull exchange.
 func (d *delegate) LocalState(bool) []byte { return d.m.state.whole() }
 
-// MergeRemoteState takes in everything that another member knows.
+// MergeRemoteState merges the state of another member.
 func (d *delegate) MergeRemoteState(b []byte, _ bool) {
 	err := splitState(b, func(one []byte) {
 		_, err := d.m.take(one)
@@ -45,8 +45,8 @@ func (d *delegate) MergeRemoteState(b []byte, _ bool) {
 	d.m.changed()
 }
 
-// complaint is how often at most a member is told of what it does not
-// understand: another may go on saying it, and a newer version much of it.
+// complaint is the shortest interval between two log lines about messages that are not
+// understood: a member, such as one of a newer version, may send many of them.
 const complaint = 10 * time.Second
 
 func (m *Members) complain(err error) {
@@ -78,7 +78,7 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 	}
 	if msg.node == m.opts.NodeName && msg.kind != kindClaims {
 		m.recall(msg.version)
-		return false, nil // nobody knows this node better than it does itself
+		return false, nil // this node knows itself better than any other does
 	}
 	alive := m.isAlive(msg.node)
 	if !m.state.isNews(msg, alive) || !m.believes(msg, b) {
@@ -95,8 +95,8 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 	return changed, nil
 }
 
-// recall notes what others remember of this node. Its earlier self may have had
-// a later clock: then what it says now would not be believed.
+// recall notes the version that others remember of this node. An earlier process may have
+// had a later clock: then versions taken from today's would be ignored as old.
 func (m *Members) recall(version uint64) {
 	if past := m.past.Load(); version > past {
 		m.past.Store(version)
@@ -111,14 +111,15 @@ func (m *Members) broadcast(messages [][]byte) {
 	}
 }
 
-// gossip is one message on its way. Merging makes repetition harmless, so no
-// message invalidates another.
+// gossip is one queued message. Merging is idempotent, so no message has to invalidate
+// another.
 type gossip []byte
 
 // Invalidates implements memberlist.Broadcast.
 func (g gossip) Invalidates(memberlist.Broadcast) bool { return false }
 
-// UniqueBroadcast spares the queue the comparison of each with each.
+// UniqueBroadcast implements memberlist.UniqueBroadcast: the queue need not compare each
+// message with all others.
 func (g gossip) UniqueBroadcast() {}
 
 // Message implements memberlist.Broadcast.
@@ -127,7 +128,7 @@ func (g gossip) Message() []byte { return g }
 // Finished implements memberlist.Broadcast.
 func (g gossip) Finished() {}
 
-// NotifyJoin hears that a member lives.
+// NotifyJoin is called when a member is alive that was not.
 func (d *delegate) NotifyJoin(n *memberlist.Node) {
 	d.m.opts.Log.Info("member lives", "node", n.Name, "address", n.Address())
 	d.m.update(func() {
@@ -141,13 +142,13 @@ func (d *delegate) NotifyJoin(n *memberlist.Node) {
 	poke(d.m.wake)
 }
 
-// unanswered is why a member is missing that did not say goodbye.
+// unanswered is why a member is missing that has not left by itself.
 const unanswered = "it does not answer"
 
-// NotifyLeave hears that a member is dead or has left.
+// NotifyLeave is called when a member is dead or has left.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	if n.Name == d.m.opts.NodeName {
-		return // this is our own goodbye
+		return // this node itself leaves
 	}
 	why := unanswered
 	if d.m.state.isLeaving(n.Name) {
@@ -161,27 +162,27 @@ func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	})
 }
 
-// NotifyUpdate hears of changed metadata, of which there is none.
+// NotifyUpdate is called for changed metadata, of which there is none.
 func (d *delegate) NotifyUpdate(*memberlist.Node) {}
 
 // AckPayload implements memberlist.PingDelegate.
 func (d *delegate) AckPayload() []byte { return nil }
 
-// NotifyPingComplete hears that a member answered.
+// NotifyPingComplete is called when a member has answered a probe.
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []byte) {
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
 	d.m.lastSeen[n.Name] = time.Now()
-	d.m.dirty = true // the next reader sees it; nobody is woken for it
+	d.m.dirty = true // for the next View; Watch does not signal it
 }
 
-// NotifyConflict hears that two nodes have the same name.
+// NotifyConflict is called when two nodes have the same name.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	why := fmt.Sprintf("two speakers call themselves %s, at %s and %s", existing.Name, existing.Address(), other.Address())
 	d.m.opts.Log.Error("names of members conflict", "reason", why)
 }
 
-// count publishes the gauge.
+// count sets the gauge quayside_members.
 func (m *Members) count() {
 	m.mu.Lock()
 	alive, missing := len(m.alive), 0
@@ -195,7 +196,7 @@ func (m *Members) count() {
 	m.gauge.WithLabelValues("missing").Set(float64(missing))
 }
 
-// isNew reports whether this node has something new to say about itself.
+// isNew reports whether facts differ from those that were last sent.
 func (m *Members) isNew(f announce.Facts) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

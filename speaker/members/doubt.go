@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// doubt judges one member by its answers to questions put one after the other. It knows
-// no clock.
+// doubt decides from the results of successive pings whether a member is doubted. It
+// reads no clock.
 type doubt struct {
 	timing
 	missed int // in a row
 }
 
-// note takes in whether a question was answered, by the member itself or for it by
-// others, and how long that took to find out; it reports whether to ask again at once.
-// The answer to a question that took much longer than it should may be there, and nobody
-// has read it: such a one says nothing.
+// note records whether a ping was answered, by the member or on its behalf by another, and
+// how long that took, and reports whether to ping again at once. A ping that took much
+// longer than its timeout does not count: its answer may have arrived without having been
+// read.
 func (d *doubt) note(answered, vouched bool, took time.Duration) (soon bool) {
 	switch {
 	case answered || vouched:
@@ -28,11 +28,11 @@ func (d *doubt) note(answered, vouched bool, took time.Duration) (soon bool) {
 	return d.missed < d.misses
 }
 
-// holds reports whether the member does not answer.
+// holds reports whether the member is to be doubted.
 func (d *doubt) holds() bool { return d.missed >= d.misses }
 
-// doubt notes that a member does not answer, unless it is watched no longer, and reports
-// whether that is news.
+// doubt marks a member as doubted, unless its watch has ended, and reports whether it was
+// not doubted before.
 func (m *Members) doubt(ctx context.Context, name string) (news bool) {
 	m.mu.Lock()
 	_, alive := m.alive[name]
@@ -56,7 +56,7 @@ func (m *Members) isDoubted(name string) bool {
 	return ok
 }
 
-// answered notes that a member has answered itself.
+// answered notes that a member itself has answered.
 func (m *Members) answered(name string) {
 	m.mu.Lock()
 	m.lastSeen[name], m.dirty = time.Now(), true
@@ -64,7 +64,7 @@ func (m *Members) answered(name string) {
 	m.trustAgain(name)
 }
 
-// trustAgain ends the doubt about a member, if there is one.
+// trustAgain ends the doubt about a member, if any.
 func (m *Members) trustAgain(name string) {
 	m.mu.Lock()
 	_, doubted := m.doubted[name]

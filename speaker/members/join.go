@@ -11,21 +11,22 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// maxJoins bounds how many absent peers are tried in one round. One that
-// answers is enough to heal a split.
+// maxJoins is how many absent peers are tried in one round. One answer is enough to heal
+// a split.
 const maxJoins = 4
 
-// seekers is about how many members look for absent peers in one round. The
-// kernel of each that does asks the whole LAN where the peer is: in a cluster of
-// a thousand with one machine switched off, all would ask for it all day.
+// seekers is about how many members try absent peers in one round. Each attempt makes a
+// kernel broadcast an ARP request: in a cluster of a thousand nodes of which one is
+// switched off, all would do so all day.
 const seekers = 10
 
-// seeks reports whether this one of so many that are alive looks in this round.
-// Who has just started, or is on the small side of a split, always does.
+// seeks reports whether this member, one of alive, tries absent peers in this round. It
+// always does while it knows few members, as after a start or in the smaller part of a
+// split.
 func seeks(alive int) bool { return rand.IntN(alive) < seekers }
 
-// keepJoining looks for peers that are not there until ctx ends: it finds the first
-// ones, those that start later, and the other side of a split that has healed.
+// keepJoining tries absent peers until ctx ends: so the first ones are found, those that
+// start later, and the other side of a split that has healed.
 func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) {
 	began := time.Now()
 	round := time.NewTimer(0)
@@ -66,7 +67,7 @@ func (m *Members) absent() []Peer {
 	return out
 }
 
-// join tries some peers at once and reports whether one was there.
+// join tries some peers at the same time and reports whether one of them answered.
 func (m *Members) join(ctx context.Context, list *memberlist.Memberlist, peers []Peer) bool {
 	var tries sync.WaitGroup
 	var mu sync.Mutex
@@ -87,7 +88,7 @@ func (m *Members) join(ctx context.Context, list *memberlist.Memberlist, peers [
 	return met
 }
 
-// miss notes why a peer is absent, unless something better is known.
+// miss notes why a peer is absent, unless a better reason is known.
 func (m *Members) miss(name, why string) {
 	m.mu.Lock()
 	_, alive := m.alive[name]
@@ -98,8 +99,8 @@ func (m *Members) miss(name, why string) {
 	}
 }
 
-// settle decides that enough has been waited for: all peers are there; or some
-// are, and the others had a second more; or nobody came within the grace.
+// settle sets View.Settled once all peers are alive; or some are, and the others have had
+// a second more; or none has answered within Options.Grace.
 func (m *Members) settle(began, met time.Time) {
 	waited := time.Since(began) >= m.opts.Grace || !met.IsZero() && time.Since(met) >= m.opts.Grace/3
 	if !m.isSettled() && (waited || len(m.absent()) == 0) {

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Liveness is what the kernel of a node says about its speaker.
+// Liveness is the state of a node's speaker as seen from the node's kernel.
 type Liveness int
 
-// What a probe finds out.
+// The results of Probe.
 const (
-	Silent    Liveness = iota // the node does not answer, or a firewall does not let it
-	Listening                 // a process listens: it lives, however slowly
-	Closed                    // the node lives, and no speaker listens there
+	Silent    Liveness = iota // the node does not answer, or a firewall drops the answer
+	Listening                 // a process listens: it is alive, however slow
+	Closed                    // the node is up, and no speaker listens there
 )
 
-// Probe asks the node at addr whether a speaker listens. The kernel answers, so
-// a speaker that is starved of CPU is not mistaken for a dead one; and a dead
-// one on a node that lives is known at once.
+// Probe finds out by a TCP connection whether a speaker listens on the node at addr. The
+// kernel accepts it, so a speaker that gets no CPU time is not mistaken for a dead one;
+// and a dead one on a live node is detected at once.
 func (m *Members) Probe(ctx context.Context, addr netip.Addr, timeout time.Duration) Liveness {
 	d := net.Dialer{Timeout: timeout}
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(addr.String(), strconv.Itoa(m.port)))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// logger makes memberlist's lines ours: its errors are mostly other nodes'
-// deaths, which are reported where they matter.
+// logger passes memberlist's log lines to Options.Log. Most of its errors are deaths of
+// other nodes, which are reported elsewhere, so they are logged at a lower level.
 func (m *Members) logger() *log.Logger {
 	return log.New(&adapter{m: m, last: map[string]time.Time{}}, "", 0)
 }
@@ -18,7 +18,7 @@ func (m *Members) logger() *log.Logger {
 // adapter is called under the logger's lock.
 type adapter struct {
 	m    *Members
-	last map[string]time.Time // when a stranger's packet was last logged, by host
+	last map[string]time.Time // when a packet with an unknown key was last logged, by host
 }
 
 // Write takes one line such as "[WARN] memberlist: …".
@@ -37,7 +37,7 @@ func (a *adapter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// wrongKey says by name of node whose key differs.
+// wrongKey turns a line about a packet that no key decrypts into one that names the node.
 func (a *adapter) wrongKey(line string) {
 	_, from, _ := strings.Cut(line, "from=")
 	host, _, err := net.SplitHostPort(strings.Fields(from + " ")[0])
@@ -45,7 +45,7 @@ func (a *adapter) wrongKey(line string) {
 		return
 	}
 	if len(a.last) >= maxStrangers {
-		clear(a.last) // who asks may invent addresses
+		clear(a.last) // the addresses may be forged
 	}
 	a.last[host] = time.Now()
 	for _, p := range a.m.want.Load().Peers {

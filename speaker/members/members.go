@@ -39,7 +39,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Peer is a node that should have a speaker.
+// Peer is another node that should have a speaker.
 type Peer struct {
 	Name string
 	Addr netip.Addr
@@ -47,41 +47,43 @@ type Peer struct {
 
 // Want is what the component declares.
 type Want struct {
-	// Self is where others reach this node; nothing starts before it is valid.
+	// Self is the address at which others reach this node. Nothing starts before it is valid.
 	Self  netip.Addr
-	Peers []Peer // the others
-	// Watch are those of Peers that this node asks itself whether they live, and more
-	// often than it is asked of all: it waits to follow them.
+	Peers []Peer
+	// Watch names peers that this node checks itself, more often than memberlist does,
+	// since it would take over their addresses.
 	Watch []string
+	// Facts are what this node publishes about itself.
 	Facts announce.Facts
-	// Claims are the addresses of this node, with their epochs.
+	// Claims are the addresses that this node owns, with their epochs.
 	Claims map[netip.Addr]int64
-	// Known are all addresses that exist. Claims on others are forgotten in time,
-	// as is what nodes said that are neither peers nor alive any more.
+	// Known are all addresses that exist. Claims on others are forgotten in time, and so
+	// are the facts of nodes that are neither peers nor alive.
 	Known map[netip.Addr]struct{}
 }
 
 // View is what the members know. It is immutable.
 type View struct {
 	Alive map[string]struct{} // this node included
-	// Doubted are those of Alive that are watched and do not answer; nil: none.
+	// Doubted are those of Alive that are watched and do not answer; nil: none. memberlist
+	// has not declared them dead yet.
 	Doubted map[string]struct{}
 	Claims  map[netip.Addr]announce.Claim
 	Facts   map[string]announce.Facts
-	// Rounds counts, by address, how often a claim of this node has silenced
-	// another's; the LAN must then hear of it again.
+	// Rounds counts, by address, how often a claim of this node has beaten another
+	// node's; after each the address must be announced to the LAN again.
 	Rounds map[netip.Addr]int64
 	// LastSeen is when a node last answered this one.
 	LastSeen map[string]time.Time
-	// Missing says of each peer that is not alive, why.
+	// Missing are the peers that are not alive, each with the reason.
 	Missing map[string]string
-	// Settled says that the others have been met, or waited for long enough.
+	// Settled is true once the peers have been met, or waited for long enough.
 	Settled bool
-	// Waiting says why nothing works yet; "" it does.
+	// Waiting is why gossip has not started yet; "": it has.
 	Waiting string
 }
 
-// Members is this node among the speakers.
+// Members is this node's membership in the gossip of all speakers.
 type Members struct {
 	opts   Options
 	timing timing
@@ -96,7 +98,7 @@ type Members struct {
 	gauge *prometheus.GaugeVec
 
 	prints   atomic.Pointer[[]string] // of the gossip keys; nil: there is none yet
-	watching atomic.Pointer[watching] // nil: nobody has been met
+	watching atomic.Pointer[watching] // nil: not joined yet
 	trust    *trust
 	rejected *prometheus.CounterVec
 
@@ -105,11 +107,11 @@ type Members struct {
 	doubted  map[string]struct{} // of those that are watched
 	lastSeen map[string]time.Time
 	missing  map[string]string
-	returned []string // lived again since remind, and may not know what was said meanwhile
+	returned []string // alive again since remind, and may have missed messages
 	waiting  string
 	settled  bool
 	version  uint64
-	past     atomic.Uint64 // the last version of this node that others remember
+	past     atomic.Uint64 // the newest version of this node that others remember
 	told     announce.Facts
 	dirty    bool
 	view     *View
@@ -117,7 +119,7 @@ type Members struct {
 	complained time.Time // when a message was last not understood
 }
 
-// New returns Members that have not begun to talk.
+// New returns Members that do not send or listen before Run.
 func New(opts Options) (*Members, error) {
 	t, err := timings(opts.Profile)
 	if err != nil {
@@ -167,9 +169,9 @@ func (m *Members) Set(w *Want) {
 // Watch signals that View changed.
 func (m *Members) Watch() <-chan struct{} { return m.watch }
 
-// View returns what is known now. Its maps are those of the View before where they are
-// the same: whoever reads thousands of members need not do so again because one of them
-// has answered a ping.
+// View returns what is known now. A map with the same content as in the View before is
+// the same map: a caller with thousands of members need not read it again because one of
+// them has answered a ping.
 func (m *Members) View() *View {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +236,7 @@ func (m *Members) isAlive(name string) bool {
 	return ok
 }
 
-// Run takes part until ctx ends, and then says goodbye.
+// Run takes part in the gossip until ctx ends, and then leaves it.
 func (m *Members) Run(ctx context.Context) error {
 	keys, err := awaitKeys(ctx, m.opts.KeyFile, func(err error) {
 		m.wait("waiting for the members key: " + err.Error())
@@ -250,7 +252,7 @@ func (m *Members) Run(ctx context.Context) error {
 		case <-m.wake:
 		}
 	}
-	m.know(m.want.Load()) // what the first that it meets tells is judged by that
+	m.know(m.want.Load()) // the state of the first member that answers is judged by that
 	ring, err := memberlist.NewKeyring(keys, keys[0])
 	if err != nil {
 		return fmt.Errorf("members keys: %w", err)
@@ -262,8 +264,8 @@ func (m *Members) Run(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// meet takes part until ctx ends or this node has another InternalIP, at which
-// nobody would find a memberlist that was made with the old one.
+// meet takes part until ctx ends or the InternalIP of this node changes, since other
+// members cannot reach a memberlist that was created with the old one.
 func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	self := m.want.Load().Self
 	list, line, err := m.create(ring, self)
@@ -282,10 +284,10 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	if ctx.Err() == nil {
 		m.opts.Log.Info("this node has another InternalIP: joining the others again", "was", self, "is", m.want.Load().Self)
 		err := list.Shutdown()
-		m.update(func() { m.alive, m.doubted = map[string]struct{}{m.opts.NodeName: {}}, map[string]struct{}{} }) // whom the new list finds lives
+		m.update(func() { m.alive, m.doubted = map[string]struct{}{m.opts.NodeName: {}}, map[string]struct{}{} }) // the new list finds those that are alive
 		return err
 	}
-	// A goodbye spares the others a suspicion. Nobody needs to hear it.
+	// Leaving spares the others the detection. Nothing depends on its being received.
 	if err := list.Leave(time.Second); err != nil {
 		m.opts.Log.Debug("goodbye was not heard", "error", err)
 	}
@@ -302,9 +304,9 @@ func (m *Members) wait(why string) {
 	}
 }
 
-// publish turns what is wanted into messages until ctx ends, or self is no longer
-// the address of this node. Only news wakes the component: it declares after every
-// step, so a signal about what it just said would wake it forever.
+// publish turns what is wanted into messages until ctx ends or self is no longer the
+// address of this node. Only a change wakes the component: it calls Set after every step,
+// so a signal for each call would wake it forever.
 func (m *Members) publish(ctx context.Context, self netip.Addr, post *post, watching *watching) {
 	var peers []Peer
 	for {
@@ -333,8 +335,8 @@ func (m *Members) publish(ctx context.Context, self netip.Addr, post *post, watc
 	}
 }
 
-// know tells the state what exists, and forgets who does not and has been
-// forgotten there.
+// know tells the state which nodes and addresses exist, and drops nodes that do not exist
+// and that the state has forgotten.
 func (m *Members) know(w *Want) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -352,16 +354,16 @@ func (m *Members) know(w *Want) {
 	maps.DeleteFunc(m.missing, func(name string, _ string) bool { return isGone(name) })
 }
 
-// nextVersion grows over restarts too, as long as the clock does; where that
-// went back, others say what they remember, see recall.
+// nextVersion grows over restarts, too, as long as the clock does. Where the clock went
+// back, others report the version that they remember, see recall.
 func (m *Members) nextVersion() uint64 {
 	m.version = max(m.version+1, m.past.Load()+1, uint64(time.Now().UnixMicro()))
 	return m.version
 }
 
-// create begins to listen.
+// create starts to listen.
 func (m *Members) create(ring *memberlist.Keyring, self netip.Addr) (*memberlist.Memberlist, line, error) {
-	t, err := newTransport(orElse(m.host, "0.0.0.0"), m.port, m.hearBeat)
+	t, err := newTransport(orElse(m.host, "0.0.0.0"), m.port, m.hearHeartbeat)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -382,8 +384,8 @@ func (m *Members) config(ring *memberlist.Keyring, self netip.Addr) *memberlist.
 	c.BindPort, c.AdvertisePort = m.port, m.port
 	c.AdvertiseAddr = self.String()
 	c.Keyring = ring
-	// A probe and its answer have nothing to compress, and to try takes 64 kB of
-	// fresh memory each.
+	// A probe and its answer do not shrink, and each attempt to compress one allocates
+	// 64 kB.
 	c.EnableCompression = false
 	d := &delegate{m}
 	c.Delegate, c.Events, c.Ping, c.Conflict = d, d, d, d

@@ -7,16 +7,16 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// post is what goes to members directly, where gossip would be too small or too
-// late. Whoever makes it waits for its tasks.
+// post sends messages to members by TCP, where gossip would be too small or too slow. The
+// owner of post.tasks waits for them.
 type post struct {
 	m     *Members
 	list  *memberlist.Memberlist
 	tasks *sync.WaitGroup
 }
 
-// spread gossips what fits a packet and sends the rest to every member: a link
-// that went down may not wait for the next exchange of state.
+// spread gossips what fits a packet and sends the rest to every member: that a link went
+// down must not wait for the next push/pull exchange.
 func (p *post) spread(messages [][]byte) {
 	for _, b := range messages {
 		if len(b) <= maxMessage {
@@ -27,10 +27,10 @@ func (p *post) spread(messages [][]byte) {
 	}
 }
 
-// remind tells members that were missed and live again what this node holds. Who
-// refutes its own death is not joined, and what was gossiped in between went to
-// the living: it would go on answering for what was taken over from it, until it
-// next exchanges states, half a minute later.
+// remind sends this node's claims to members that were dead and are alive again. A member
+// that refutes its death does not join anew, and what was gossiped meanwhile went to the
+// living: without this it would answer for addresses that were taken over from it until
+// its next push/pull exchange, up to half a minute later.
 func (p *post) remind() {
 	p.m.mu.Lock()
 	returned := p.m.returned
@@ -44,8 +44,8 @@ func (p *post) remind() {
 	}
 }
 
-// send sends a message of any length to some of the other members that live. The
-// nodes that memberlist itself lists change under whoever reads them.
+// send sends a message of any length to those of the live members that are named. It does
+// not read the nodes that memberlist lists, which memberlist changes concurrently.
 func (p *post) send(b []byte, to func(name string) bool) {
 	for _, peer := range p.m.want.Load().Peers {
 		if !peer.Addr.IsValid() || !p.m.isAlive(peer.Name) || !to(peer.Name) {

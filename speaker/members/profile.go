@@ -29,19 +29,19 @@ import (
 //	gossip    one interval until the successor has heard it from the finder.
 //	question  50 ms in which the successor asks the LAN (l2.Takeover).
 //
-// Who is next for an address need not wait for any of the first four: the holder sends
-// it beats, three in the time of four watches. When none has come for a watch, it asks
-// the holder, after a miss at once again, see watching. That takes
+// The node that is next for an address does not wait for the first four: the holder sends
+// it heartbeats, one every 3/4 watch. When none has arrived for a watch, it pings the
+// holder, again at once after a miss, see watching. That takes
 //
 //	watch     at most
-//	misses    so many times timeout
+//	misses    times timeout
 //	question  as above.
 //
-// It tells all others, who ask as well: they have their doubts another relay's question
-// and so many misses later.
+// It tells all other members, which ping the holder as well: they doubt it one more
+// timeout (that of the relayed ping) and as many misses later.
 //
-// A short suspicion is safe only because of that last question: what gossip
-// wrongly calls dead still answers for its addresses and so keeps them.
+// A short suspicion is safe only because of the last step: a node that gossip wrongly
+// calls dead still answers for its addresses and so keeps them.
 type timing struct {
 	probe, timeout, gossip time.Duration
 	suspicion              int
@@ -50,7 +50,7 @@ type timing struct {
 	tcp                    time.Duration // also the pause between attempts to join
 }
 
-// question is how long the LAN is asked before an address moves.
+// question is how long the LAN is asked for an address before it moves.
 const question = 50 * time.Millisecond
 
 func timings(profile string) (timing, error) {
@@ -65,15 +65,15 @@ func timings(profile string) (timing, error) {
 	return timing{}, fmt.Errorf("unknown profile %q: choose default, fast or wan", profile)
 }
 
-// beat is the time between beats.
-func (t timing) beat() time.Duration { return t.watch * 3 / 4 }
+// heartbeat is the time between heartbeats.
+func (t timing) heartbeat() time.Duration { return t.watch * 3 / 4 }
 
-// worst is the first sum above, for up to ten nodes.
+// worst is the sum of the five parts above, for up to ten nodes.
 func (t timing) worst() time.Duration {
 	return 5*t.probe + t.probe + time.Duration(t.suspicion)*t.probe + t.gossip + question
 }
 
-// watched is the sum of the other way, and told that of those who are told.
+// watched is the sum for a node that watches the holder, and told for one that it tells.
 func (t timing) watched() time.Duration {
 	return t.watch + time.Duration(t.misses)*t.timeout + question
 }
@@ -92,9 +92,9 @@ func (t timing) configure(c *memberlist.Config) {
 	// down up to eightfold instead of voting the others dead.
 	c.AwarenessMaxMultiplier = 8
 	c.PushPullInterval = 30 * time.Second
-	// A message is sent a few times, to whomever chance picks; with one of two
-	// others dead, one message in sixteen went to the dead alone. They are sought
-	// by joining, which brings them everything.
+	// A message is sent a few times, to random members. With one of two others dead, one
+	// message in sixteen went to the dead one only. The dead are found again by joining,
+	// which brings them the whole state.
 	c.GossipToTheDeadTime = time.Nanosecond
 	// A node that comes back with another address may have its name at once.
 	c.DeadNodeReclaimTime = time.Millisecond

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// relays is how many others are asked whether they reach a member, and how many
-// questions of others a member answers at once.
+// relays is how many other members are asked whether they reach a member, and how many
+// such questions a member handles at once.
 const relays = 3
 
-// askOthers asks so many of the other members whether they reach one: it may be only the
-// way from here to there that is broken.
+// askOthers asks up to most other members whether they reach one: only the path from this
+// node to it may be broken.
 func (w *watching) askOthers(one *watched, most int) {
 	b, _ := (&message{kind: kindAsk, node: w.m.opts.NodeName, about: one.Name}).append(nil) // only facts can fail
 	peers := slices.Clone(w.m.want.Load().Peers)
@@ -26,7 +26,7 @@ func (w *watching) askOthers(one *watched, most int) {
 	}
 }
 
-// hear takes in a question of another member, or the answer to one. It does not block.
+// hear handles a question of another member, or the answer to one. It does not block.
 func (w *watching) hear(msg message) {
 	switch {
 	case msg.kind == kindReached:
@@ -37,18 +37,18 @@ func (w *watching) hear(msg message) {
 		}
 	case msg.about == w.m.opts.NodeName:
 		if from, known := w.m.peer(msg.node); known && msg.token != nil {
-			w.beats.request(from.Name, netip.AddrPortFrom(from.Addr, uint16(w.m.port)), *msg.token)
+			w.heartbeats.request(from.Name, netip.AddrPortFrom(from.Addr, uint16(w.m.port)), *msg.token)
 		}
 	default:
 		select {
 		case w.asks <- msg:
-		default: // it asks again
+		default: // the other member asks again
 		}
 	}
 }
 
-// relay asks on behalf of others until ctx ends. Of whom it does not reach it says
-// nothing, and looks after it.
+// relay pings members on behalf of others until ctx ends, and reports those that answer.
+// The others it begins to watch, see look.
 func (w *watching) relay(ctx context.Context) {
 	for {
 		select {
@@ -70,9 +70,9 @@ func (w *watching) relay(ctx context.Context) {
 	}
 }
 
-// look watches a member in passing whom others miss and this node does not reach. Who
-// would follow several that die at once watches not all of them, nor does who is to
-// follow because the next in line has died, too.
+// look watches in passing a member that neither the node that asked nor this one reaches.
+// This covers members that no surviving node watches: a node watches only MaxWatch holders,
+// and the next owner of an address may have died with its holder.
 func (w *watching) look(ctx context.Context, at Peer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *watching) look(ctx context.Context, at Peer) {
 	}
 }
 
-// peer is a peer by its name.
+// peer returns a wanted peer with a valid address.
 func (m *Members) peer(name string) (Peer, bool) {
 	peers := m.want.Load().Peers
 	i := slices.IndexFunc(peers, func(p Peer) bool { return p.Name == name })

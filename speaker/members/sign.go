@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// kindSigned is a message of another kind with proof that the node which it is about
-// has said it: eight bytes of when that was, in microseconds of that node's clock,
-// the signature of ed25519 (RFC 8032), and the message, which names the node again.
+// kindSigned wraps a message of another kind, signed by the node that it is about: after
+// the head 8 bytes of time (microseconds since 1970 by that node's clock), the Ed25519
+// signature (RFC 8032), and the message, which names the node again.
 const kindSigned = 4
 
-// domain keeps a signature over gossip from meaning anything elsewhere.
+// domain separates these signatures from any other use of the key.
 const domain = "quayside.io/members: said v1\x00"
 
 const (
@@ -21,7 +21,7 @@ const (
 	proofLen = saidLen + ed25519.SignatureSize
 )
 
-// sealed is a message as its node has signed it. It is passed on as it is.
+// sealed is a message as its node has signed it. It is passed on unchanged.
 type sealed struct {
 	bytes []byte
 	said  uint64
@@ -56,8 +56,8 @@ func (s *sealed) isBy(keys []ed25519.PublicKey) bool {
 	return false
 }
 
-// parseSealed reads a signed message without asking whose signature it is. b has
-// the head that parse has checked.
+// parseSealed reads a signed message without verifying the signature. parse has checked
+// the head of b.
 func parseSealed(b []byte, node string, now time.Time, most uint64) (message, error) {
 	head := 2 + len(node)
 	if len(b) < head+proofLen+2 {

@@ -13,31 +13,30 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// forgetAfter is how long a claim on an address that no Service has any more is
-// remembered, and what a node said that is gone. Neither is passed on, so that
-// it dies everywhere.
+// forgetAfter is how long claims on an address without a Service are remembered, and the
+// facts of a node that is gone. Neither is passed on, so that it disappears everywhere.
 const forgetAfter = 10 * time.Minute
 
-// Bounds on what is remembered beyond what exists.
+// Bounds on what is remembered of addresses and nodes that do not exist.
 const (
 	maxClaims    = 1 << 17
 	maxStrangers = 256
 )
 
-// state is what the members have said. Merging is commutative, associative and
-// idempotent: of two claims the one that beats the other stays, of two facts
-// the newer. (But a new life of a node ends claims, see begin.)
+// state is the merged content of all messages. Merging is commutative, associative and
+// idempotent: of two claims the one that beats the other stays, of two facts the newer.
+// (But a restart of a node ends claims, see begin.)
 type state struct {
 	me    string
 	life  uint64             // one number per process
-	key   ed25519.PrivateKey // of this process, which signs what it says of itself
-	mixed atomic.Bool        // members live that may not understand signatures
+	key   ed25519.PrivateKey // signs this node's messages
+	mixed atomic.Bool        // some live members may not understand signatures
 
 	mu     sync.Mutex
 	claims map[netip.Addr]heard
 	nodes  map[string]*told
-	rounds map[netip.Addr]int64 // times that a claim of mine has beaten another's
-	own    packed               // claims of mine
+	rounds map[netip.Addr]int64 // how often a claim of this node has beaten another's
+	own    packed               // the claims of this node
 
 	addresses map[netip.Addr]struct{} // that exist; nil: not known yet
 	members   map[string]struct{}     // nodes that exist or live; nil: not known yet
@@ -46,7 +45,7 @@ type state struct {
 type heard struct {
 	announce.Claim
 	absence         // of the address
-	sealed  *sealed // as its node signed it; nil: it did not
+	sealed  *sealed // as its node has signed it; nil: unsigned
 }
 
 // packed are claims of this node, and the signed messages that hold them.
@@ -64,13 +63,13 @@ type told struct {
 	ifacesVersion  uint64
 
 	leavingSealed, ifacesSealed *sealed
-	said                        uint64 // the last time at which it signed anything
+	said                        uint64 // the newest time in a message that it has signed
 }
 
-// absence is since when something does not exist; zero: it does.
+// absence is since when a node or address has not existed; zero: it exists.
 type absence struct{ since time.Time }
 
-// note notes whether it exists, and reports whether it is to be forgotten.
+// note records whether it exists now, and reports whether it is to be forgotten.
 func (a *absence) note(exists bool, now time.Time) (forget bool) {
 	if exists {
 		a.since = time.Time{}
@@ -85,7 +84,7 @@ func (a *absence) note(exists bool, now time.Time) (forget bool) {
 func newState(me string) *state {
 	_, key, _ := ed25519.GenerateKey(nil) // it reads from crypto/rand, which never fails
 	s := &state{me: me, life: rand.Uint64(), key: key, claims: map[netip.Addr]heard{}, nodes: map[string]*told{}, rounds: map[netip.Addr]int64{}}
-	s.mixed.Store(true) // nobody has been met
+	s.mixed.Store(true) // no other member is known yet
 	return s
 }
 
@@ -94,8 +93,8 @@ func (s *state) sign(inner []byte) *sealed {
 	return seal(s.key, s.me, uint64(time.Now().UnixMicro()), inner)
 }
 
-// post are messages of this node as they are sent: signed, and as they are for those
-// who do not understand that.
+// post returns messages of this node as they are sent: signed and, while mixed, unsigned,
+// too.
 func (s *state) post(inner [][]byte) (out [][]byte) {
 	for _, b := range inner {
 		out = append(out, s.sign(b).bytes)
@@ -106,7 +105,7 @@ func (s *state) post(inner [][]byte) (out [][]byte) {
 	return out
 }
 
-// isNews reports whether a message would change anything, or be answered.
+// isNews reports whether merging a message would change the state or cause an answer.
 func (s *state) isNews(m message, alive bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,12 +123,12 @@ func (s *state) isNews(m message, alive bool) bool {
 	})
 }
 
-// proves reports whether a message is the signed form of what is known unsigned.
+// proves reports whether a message is the signed form of one that is known unsigned.
 func (m *message) proves(version uint64, known *sealed) bool {
 	return m.version == version && m.sealed != nil && known == nil
 }
 
-// existing are those of claims that are on addresses which exist.
+// existing returns those of claims whose addresses exist.
 func (s *state) existing(claims []claimed) (out []claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,13 +140,13 @@ func (s *state) existing(claims []claimed) (out []claimed) {
 	return out
 }
 
-// replaces reports whether a message signed later may stand for the other.
+// replaces reports whether a message that was signed later may replace the other.
 func (s *sealed) replaces(other *sealed) bool {
 	return s != nil && (other == nil || s.said > other.said)
 }
 
-// merge takes one message in. It returns what is to be passed on: what of it
-// was news, and claims of mine that its node, if alive, does not know yet.
+// merge merges one message. It returns the messages to gossip: the part of it that was
+// new, and claims of this node that the message's node, if alive, does not know yet.
 func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +156,7 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	t := s.nodes[m.node]
 	if t == nil {
 		if !s.isMember(m.node) && len(s.nodes) >= len(s.members)+maxStrangers {
-			return nil, false // somebody invents nodes
+			return nil, false // the node names may be forged
 		}
 		t = &told{}
 		s.nodes[m.node] = t
@@ -181,15 +180,15 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	return slices.DeleteFunc(s.relay(&m), func(b []byte) bool { return len(b) > maxMessage }), true
 }
 
-// heard notes when a node last signed something.
+// heard records the time in a node's newest signed message.
 func (t *told) heard(b *sealed) {
 	if b != nil {
 		t.said = max(t.said, b.said)
 	}
 }
 
-// relay is a message as it is passed on: as its node signed it, and as those know it
-// who do not understand that.
+// relay returns a message as it is passed on: as its node has signed it and, while mixed,
+// unsigned, too.
 func (s *state) relay(m *message) (out [][]byte) {
 	if m.sealed != nil {
 		out = append(out, m.sealed.bytes)
@@ -202,10 +201,10 @@ func (s *state) relay(m *message) (out [][]byte) {
 	return out
 }
 
-// begin notes a new life of a node. It knows nothing of what its former one claimed
-// unless others pass that on, and of addresses that no Service has they do not. If
-// such a claim stood, a Service that gets its address again would be left by all to
-// a node that does not know, until states are next exchanged.
+// begin records that a node's speaker has restarted. The new process does not know the
+// claims of the one before unless others pass them on, and those on addresses without a
+// Service they do not. If such a claim stayed, a Service that gets the address again would
+// be left by all to a node that does not know of it, until the next push/pull exchange.
 func (s *state) begin(t *told, m message) {
 	if m.life == 0 || m.life == t.life {
 		return
@@ -226,8 +225,8 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 		old, ok := s.claims[c.address]
 		switch {
 		case !ok && !s.exists(c.address) && (len(s.claims) >= maxClaims || s.isPast(m)):
-			// Somebody invents addresses; or the message is old, is kept for another
-			// address, and this one is gone.
+			// The addresses may be forged; or the message is old and was kept for another
+			// address in it, and this one is gone.
 		case !ok || claim.Beats(old.Claim):
 			s.claims[c.address] = heard{claim, old.absence, m.sealed}
 			fresh = append(fresh, c)
@@ -235,8 +234,8 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 			old.sealed = m.sealed
 			s.claims[c.address] = old
 		case old.Node == s.me && m.node != s.me && alive:
-			// Somebody who lives has not heard of my claim and may be answering:
-			// say it again, to him and to the LAN.
+			// A live node has not heard of this node's claim and may answer for the
+			// address: repeat the claim to it, and the announcement on the LAN.
 			s.rounds[c.address]++
 			mine = append(mine, claimed{c.address, old.Epoch})
 		}
@@ -247,7 +246,8 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 	return append(pass, s.post(claimMessages(s.me, mine))...), len(fresh)+len(mine) > 0
 }
 
-// contested are the addresses of this node that somebody else claims in vain.
+// contested returns the addresses of this node for which a message has a lower claim of
+// another node.
 func (s *state) contested(m message) (addresses []netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,15 +259,15 @@ func (s *state) contested(m message) (addresses []netip.Addr) {
 	return addresses
 }
 
-// isPast reports whether a signed message is so old that its node may have said
-// since that an address is gone.
+// isPast reports whether a signed message is so old that its node may since have given up
+// an address in it.
 func (s *state) isPast(m message) bool {
 	t := s.nodes[m.node]
 	return t != nil && m.sealed != nil && t.said > m.sealed.said+uint64(forgetAfter.Microseconds())
 }
 
-// relayClaims passes on the fresh ones among the claims of a message. A signature
-// is over all of them, and too long for a packet what was sent by itself.
+// relayClaims returns the fresh claims of a message as they are passed on. A signature
+// covers all of them, and a message that came by TCP may be too long for a packet.
 func (s *state) relayClaims(m message, fresh []claimed) (out [][]byte) {
 	if m.sealed != nil && len(m.sealed.bytes) <= maxMessage {
 		out = append(out, m.sealed.bytes)
@@ -278,7 +278,8 @@ func (s *state) relayClaims(m message, fresh []claimed) (out [][]byte) {
 	return out
 }
 
-// know enters what exists, and forgets what others said of what does not.
+// know records which addresses and nodes exist, and drops what is to be forgotten of
+// others.
 func (s *state) know(addresses map[netip.Addr]struct{}, members map[string]struct{}, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,14 +305,14 @@ func (s *state) isMember(node string) bool {
 	return ok || s.members == nil
 }
 
-// remembers reports whether a node has said something that is not forgotten.
+// remembers reports whether anything is remembered of a node.
 func (s *state) remembers(node string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nodes[node] != nil
 }
 
-// claim enters claims of this node and returns those that are new as messages.
+// claim records the claims of this node and returns messages with the new ones.
 func (s *state) claim(want map[netip.Addr]int64) [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,8 +328,8 @@ func (s *state) claim(want map[netip.Addr]int64) [][]byte {
 	return s.post(claimMessages(s.me, fresh))
 }
 
-// mine are the claims of this node that stand, as one message of any length, and once
-// more for those who do not understand signatures.
+// mine returns the valid claims of this node as one message of any length and, while
+// mixed, unsigned, too.
 func (s *state) mine() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -340,7 +341,7 @@ func (s *state) mine() [][]byte {
 	return s.post([][]byte{b})
 }
 
-// standing are the claims of this node that stand, in order.
+// standing returns the claims of this node that no other has beaten, by address.
 func (s *state) standing() (claims []claimed) {
 	for a, h := range s.claims {
 		if h.Node == s.me && s.exists(a) {
@@ -351,8 +352,8 @@ func (s *state) standing() (claims []claimed) {
 	return claims
 }
 
-// tell enters what this node says about itself. What does not fit a packet is
-// returned too.
+// tell records the facts of this node and returns the messages with them, of which some
+// may not fit a packet.
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	var out [][]byte
 	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f), life: s.life}
@@ -367,15 +368,15 @@ func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	return out
 }
 
-// isLeaving reports whether a node has announced that it will go.
+// isLeaving reports whether a node has announced that it is leaving.
 func (s *state) isLeaving(node string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nodes[node] != nil && s.nodes[node].leaving&bitLeaving != 0
 }
 
-// whole is everything that a member which may know nothing should learn: of each
-// node whether it began anew first, since that takes claims away.
+// whole returns the whole state, for a member that may know nothing. The life of each
+// node comes first, since a new one removes claims.
 func (s *state) whole() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -400,8 +401,8 @@ func (s *state) whole() []byte {
 	return s.appendClaims(out)
 }
 
-// appendClaims appends the claims that stand: signed messages once each, with
-// whatever else is in them.
+// appendClaims appends the best claims: each signed message once, with whatever other
+// claims it has.
 func (s *state) appendClaims(out []byte) []byte {
 	if standing := s.standing(); !slices.Equal(standing, s.own.claims) {
 		s.own = packed{claims: standing}

@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// largestPacket is the most that UDP carries.
+	// largestPacket is the most bytes that a UDP packet carries.
 	largestPacket = 1 << 16
-	// receiveBuffer holds what comes while this process has no processor. The
-	// kernel may give less.
+	// receiveBuffer, in bytes, holds what arrives while this process gets no CPU time.
+	// The kernel may grant less.
 	receiveBuffer = 2 << 20
-	// acceptPause is waited when a connection cannot be accepted, such as for want
-	// of file descriptors.
+	// acceptPause is the pause after a connection could not be accepted, for example for
+	// lack of file descriptors.
 	acceptPause = 100 * time.Millisecond
 )
 
-// transport carries packets by UDP and states by TCP for memberlist. It is here for
-// what memberlist's own costs a speaker that has nothing to do: 64 kB of fresh
-// memory for every packet that comes, and a resolver for every one that goes.
+// transport carries memberlist's packets by UDP and its streams by TCP. memberlist's own
+// transport costs an idle speaker too much: it allocates 64 kB for every packet that
+// arrives, and resolves the address of every packet that it sends.
 type transport struct {
-	tcp     *net.TCPListener
-	udp     *net.UDPConn
-	raw     *packets
-	beat    func(packet []byte) bool // takes in what is not memberlist's, if it is that
-	packets chan *memberlist.Packet
-	streams chan net.Conn
-	closed  chan struct{}
-	closing sync.Once
-	reading sync.WaitGroup
+	tcp       *net.TCPListener
+	udp       *net.UDPConn
+	raw       *packets
+	heartbeat func(packet []byte) bool // handles a heartbeat, and reports whether it was one
+	packets   chan *memberlist.Packet
+	streams   chan net.Conn
+	closed    chan struct{}
+	closing   sync.Once
+	reading   sync.WaitGroup
 }
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
-// newTransport listens on a port for both.
-func newTransport(host string, port int, beat func(packet []byte) bool) (*transport, error) {
+// newTransport listens on a port, UDP and TCP.
+func newTransport(host string, port int, heartbeat func(packet []byte) bool) (*transport, error) {
 	ip := net.ParseIP(host)
 	tcp, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip, Port: port})
 	if err != nil {
@@ -57,15 +57,15 @@ func newTransport(host string, port int, beat func(packet []byte) bool) (*transp
 		return nil, errors.Join(err, udp.Close(), tcp.Close())
 	}
 	t := &transport{
-		tcp: tcp, udp: udp, raw: raw, beat: beat, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{}),
+		tcp: tcp, udp: udp, raw: raw, heartbeat: heartbeat, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{}),
 	}
 	t.reading.Go(t.readPackets)
 	t.reading.Go(t.acceptStreams)
 	return t, nil
 }
 
-// readPackets passes on what comes, each in memory of its own size: memberlist
-// keeps some of it.
+// readPackets passes on each packet in a slice of its own size: memberlist keeps some of
+// them.
 func (t *transport) readPackets() {
 	buf := make([]byte, largestPacket)
 	for {
@@ -75,7 +75,7 @@ func (t *transport) readPackets() {
 			return
 		case err != nil || n == 0:
 			continue // such as an ICMP message about a packet of ours
-		case t.beat(buf[:n]):
+		case t.heartbeat(buf[:n]):
 			continue
 		}
 		p := &memberlist.Packet{Buf: bytes.Clone(buf[:n]), From: net.UDPAddrFromAddrPort(from), Timestamp: time.Now()}
@@ -104,7 +104,7 @@ func (t *transport) acceptStreams() {
 		select {
 		case t.streams <- conn:
 		case <-t.closed:
-			_ = conn.Close() // nobody wants it any more
+			_ = conn.Close() // memberlist reads no more streams
 			return
 		}
 	}

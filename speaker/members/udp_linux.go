@@ -11,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packets reads and writes the packets of a UDP socket by system calls of which
-// Go's scheduler hears nothing. It may be kept from them, since they never block:
-// who would, is parked by the poller. Told of each, it wakes a thread that watches
-// over those that are in the kernel, twenty times for one packet; of a member that
-// has nothing to say, that was a third of the cost.
+// packets reads and writes the packets of a UDP socket by raw system calls, of which Go's
+// scheduler is not told. That is safe since they never block: a goroutine that would wait
+// is parked by the poller. For ordinary system calls the runtime wakes its monitor thread
+// (sysmon), which polls some twenty times per packet; that was a third of the CPU time of
+// an idle speaker.
 type packets struct {
 	raw  syscall.RawConn
 	is6  bool // the socket is of IPv6, which takes IPv4 as mapped addresses
 	in   frame
 	read func(fd uintptr) bool // made once: a closure for each packet would escape
 
-	mu    sync.Mutex // of what follows
+	mu    sync.Mutex // guards the fields below
 	out   frame
 	write func(fd uintptr) bool
 }
 
-// frame is one packet on its way through the kernel.
+// frame holds the arguments of one sendto or recvfrom call.
 type frame struct {
 	buf    []byte
 	peer   unix.RawSockaddrInet6 // the larger of the two
@@ -55,7 +55,7 @@ func newPackets(conn *net.UDPConn) (*packets, error) {
 	return p, nil
 }
 
-// call does one system call and reports whether it need not be waited for.
+// call makes one system call and reports whether it completed without having to wait.
 func (f *frame) call(number, fd, length uintptr) bool {
 	for {
 		n, _, errno := unix.RawSyscall6(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(f.buf))), uintptr(len(f.buf)),
@@ -79,7 +79,7 @@ func (p *packets) receive(buf []byte) (n int, from netip.AddrPort, err error) {
 	return p.in.n, p.in.from(), nil
 }
 
-// send sends a packet. What the network has no place for is lost.
+// send sends a packet. One for which the socket buffer has no room is lost.
 func (p *packets) send(b []byte, to netip.AddrPort) error {
 	if to.Addr().Is6() && !to.Addr().Is4In6() && !p.is6 {
 		return fmt.Errorf("%s cannot be reached from an address of IPv4", to)
@@ -99,7 +99,7 @@ func (p *packets) send(b []byte, to netip.AddrPort) error {
 	return nil
 }
 
-// from is where a packet came from.
+// from returns the source of a received packet.
 func (f *frame) from() netip.AddrPort {
 	if f.peer.Family == unix.AF_INET {
 		four := (*unix.RawSockaddrInet4)(unsafe.Pointer(&f.peer))
@@ -109,7 +109,7 @@ func (f *frame) from() netip.AddrPort {
 	return netip.AddrPortFrom(a, portOf(f.peer.Port))
 }
 
-// address says where a packet goes to.
+// address sets the destination of a packet.
 func (f *frame) address(to netip.AddrPort, is6 bool) {
 	if is6 {
 		f.peer = unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: portOf(to.Port()), Addr: to.Addr().As16()}
@@ -121,7 +121,7 @@ func (f *frame) address(to netip.AddrPort, is6 bool) {
 	f.length = unix.SizeofSockaddrInet4
 }
 
-// portOf turns a port from the order of the network into the machine's, or back.
+// portOf converts a port from network to host byte order, or back.
 func portOf(p uint16) uint16 {
 	b := (*[2]byte)(unsafe.Pointer(&p))
 	return uint16(b[0])<<8 | uint16(b[1])

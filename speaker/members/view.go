@@ -7,7 +7,7 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// fill copies what is known into v, or takes it from the view before where that has it.
+// fill copies the state into v, and reuses maps of the view before that are unchanged.
 func (s *state) fill(v, before *View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *state) fill(v, before *View) {
 	v.Rounds = maps.Clone(s.rounds)
 }
 
-// isCopy reports whether a map says the same as another one.
+// isCopy reports whether two maps have the same content.
 func isCopy[K comparable, A, B any](of map[K]A, from map[K]B, same func(A, B) bool) bool {
 	if len(of) != len(from) {
 		return false
@@ -45,8 +45,8 @@ func (t *told) facts() announce.Facts {
 	}
 }
 
-// says reports whether f is t.facts(). Lists of interfaces are never changed, and so the
-// same if they are at the same place.
+// says reports whether f equals t.facts(). Lists of interfaces are immutable, so those at
+// the same address in memory are equal.
 func (t *told) says(f *announce.Facts) bool {
 	is := t.facts()
 	return f.Leaving == is.Leaving && f.Drained == is.Drained && f.Behind == is.Behind &&

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// caller is what watching needs of a memberlist.
+// caller is the part of a memberlist that watching uses.
 type caller interface {
 	Ping(node string, addr net.Addr) (time.Duration, error)
 	SendBestEffort(to *memberlist.Node, msg []byte) error
@@ -22,51 +22,51 @@ type caller interface {
 
 var _ caller = (*memberlist.Memberlist)(nil)
 
-// watching notices at once when a member dies that this node would follow. In a round of
-// memberlist chance decides who is asked when, and a death waits for that, for the
-// suspicion and for word of it. Whom one would follow says by beats that it lives. When
-// one is late it is asked, again at once after each miss, and doubted when it has
-// answered neither this node nor others, which are asked after the first miss. The
-// others then look for themselves, see look.
+// watching detects quickly that a member has died whose addresses this node would take
+// over. memberlist probes members in random order, and its detection takes a round, the
+// suspicion and the gossip of it. So the watched members send heartbeats. One whose
+// heartbeat is late is pinged, again at once after each miss; after the first miss other
+// members are asked to ping it, too, and when neither has had an answer, it is doubted.
+// The others then watch it themselves, see look.
 type watching struct {
-	m     *Members
-	list  caller
-	beats *beats
-	tasks *sync.WaitGroup
-	pause atomic.Int64 // between questions to one that sends no beats; a time.Duration
-	asks  chan message // of others, see relay
+	m          *Members
+	list       caller
+	heartbeats *heartbeats
+	tasks      *sync.WaitGroup
+	pause      atomic.Int64 // between pings of a member that sends no heartbeats; a time.Duration
+	asks       chan message // questions of other members, see relay
 
 	mu sync.Mutex
 	at map[string]*watched
 }
 
-// watched is one of them.
+// watched is one watched member.
 type watched struct {
 	Peer
 	stop    context.CancelFunc
-	wait    *time.Timer // until it is late
-	vouched atomic.Bool // somebody has reached it since that was last asked
+	wait    *time.Timer // until the next heartbeat is late
+	vouched atomic.Bool // another member has reached it since this was last read
 
-	// Of these, mu guards.
-	pulse
-	passing bool // it is watched only until it answers, or is known to be dead
+	// watching.mu guards the fields below.
+	heartbeatReceiver
+	passing bool // it is watched only until it answers or is known to be dead
 }
 
-// begin prepares to watch, and answers others who do.
+// begin prepares to watch, and starts to answer other members that watch.
 func (m *Members) begin(ctx context.Context, list caller, l line, tasks *sync.WaitGroup) *watching {
 	w := &watching{
-		m: m, list: list, beats: newBeats(l, m.timing.beat()), tasks: tasks, at: map[string]*watched{}, asks: make(chan message, 4*relays),
+		m: m, list: list, heartbeats: newHeartbeats(l, m.timing.heartbeat()), tasks: tasks, at: map[string]*watched{}, asks: make(chan message, 4*relays),
 	}
 	for range relays {
 		tasks.Go(func() { w.relay(ctx) })
 	}
-	tasks.Go(func() { w.beats.run(ctx) })
+	tasks.Go(func() { w.heartbeats.run(ctx) })
 	tasks.Go(func() { w.renew(ctx) })
 	m.watching.Store(w)
 	return w
 }
 
-// follow watches those that are wanted, until ctx ends.
+// follow watches the members in want.Watch, and no others, until ctx ends.
 func (w *watching) follow(ctx context.Context, want *Want) {
 	now, exist := map[string]Peer{}, map[string]Peer{}
 	for _, p := range want.Peers {
@@ -78,7 +78,8 @@ func (w *watching) follow(ctx context.Context, want *Want) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.at, func(name string, one *watched) bool {
-		// Who is silent is looked after to the end, also when it has nothing to follow it in.
+		// A doubted member is watched to the end, also when this node would no longer
+		// take over anything from it.
 		_, wanted := now[name]
 		one.passing = !wanted && (one.passing || w.m.isDoubted(name))
 		gone := exist[name] != one.Peer || !wanted && !one.passing
@@ -96,7 +97,7 @@ func (w *watching) follow(ctx context.Context, want *Want) {
 	w.setPause()
 }
 
-// start watches one more, with mu.
+// start watches one more member. The caller holds mu.
 func (w *watching) start(ctx context.Context, peer Peer, passing bool) {
 	inner, stop := context.WithCancel(ctx)
 	one := &watched{Peer: peer, stop: stop, wait: time.NewTimer(rand.N(w.m.timing.watch)), passing: passing}
@@ -107,13 +108,14 @@ func (w *watching) start(ctx context.Context, peer Peer, passing bool) {
 	w.tasks.Go(func() { w.watch(inner, one) })
 }
 
-// setPause has those who watch more than two ask by turns, with mu: they need not work
-// more for it.
+// setPause makes the pings of one member rarer where more than two are watched, so that
+// their number per second stays the same. The caller holds mu.
 func (w *watching) setPause() {
 	w.pause.Store(int64(w.m.timing.watch) * int64(max(2, len(w.at))) / 2)
 }
 
-// watch watches one member until ctx ends, or one in passing until all is clear.
+// watch watches one member until ctx ends, or, if it is watched in passing, until it is
+// known to be alive or dead.
 func (w *watching) watch(ctx context.Context, one *watched) {
 	d := doubt{timing: w.m.timing}
 	defer one.wait.Stop()
@@ -142,7 +144,7 @@ func (w *watching) watch(ctx context.Context, one *watched) {
 	}
 }
 
-// late is by how much the next beat of a member is late; less than zero: it is not.
+// late is by how much the next heartbeat of a member is late; it is negative until then.
 func (w *watching) late(one *watched, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +163,7 @@ func (w *watching) passed(one *watched) bool {
 	return one.passing
 }
 
-// ask asks one member once, and reports whether to do so again at once.
+// ask pings one member once, and reports whether to do so again at once.
 func (w *watching) ask(ctx context.Context, one *watched, d *doubt) (soon bool) {
 	began := time.Now()
 	_, err := w.list.Ping(one.Name, udpAddr(one.Addr, w.m.port))
@@ -172,7 +174,7 @@ func (w *watching) ask(ctx context.Context, one *watched, d *doubt) (soon bool) 
 		w.request(one)
 	case d.holds():
 		if w.m.doubt(ctx, one.Name) {
-			w.askOthers(one, len(w.m.want.Load().Peers)) // that they look for themselves
+			w.askOthers(one, len(w.m.want.Load().Peers)) // so that each watches it itself
 		} else {
 			w.askOthers(one, relays)
 		}
@@ -184,8 +186,8 @@ func (w *watching) ask(ctx context.Context, one *watched, d *doubt) (soon bool) 
 	return soon
 }
 
-// request asks a member for beats that has answered and sent none: it does not know yet
-// that they are wanted, or any more.
+// request asks for heartbeats from a member that answers pings and sends none: it has not
+// heard yet that they are wanted, or has forgotten it.
 func (w *watching) request(one *watched) {
 	w.mu.Lock()
 	now := time.Now()
@@ -193,7 +195,7 @@ func (w *watching) request(one *watched) {
 		w.mu.Unlock()
 		return
 	}
-	t := one.pulse.request(now)
+	t := one.heartbeatReceiver.request(now)
 	w.mu.Unlock()
 	w.sendRequest(one, t)
 }
@@ -203,7 +205,7 @@ func (w *watching) sendRequest(one *watched, t token) {
 	w.send(one.Peer, b)
 }
 
-// renew renews the requests for beats of all who send them, until ctx ends.
+// renew renews the requests for heartbeats to all members that send them, until ctx ends.
 func (w *watching) renew(ctx context.Context) {
 	tick := time.NewTicker(renewal)
 	defer tick.Stop()
@@ -227,9 +229,10 @@ func (w *watching) renew(ctx context.Context) {
 	}
 }
 
-// hearBeat takes in a packet, and reports whether it was meant for a beat.
-func (m *Members) hearBeat(b []byte) bool {
-	if !isBeat(b) {
+// hearHeartbeat handles a packet that has the form of a heartbeat, and reports whether it
+// has.
+func (m *Members) hearHeartbeat(b []byte) bool {
+	if !isHeartbeat(b) {
 		return false
 	}
 	if w := m.watching.Load(); w != nil {
@@ -241,12 +244,12 @@ func (m *Members) hearBeat(b []byte) bool {
 	return true
 }
 
-// takes takes in a beat, and returns whose it is; nil: of nobody who is watched.
-func (w *watching) takes(beat []byte, now time.Time) *watched {
+// takes records a heartbeat and returns the member that sent it; nil: no watched one did.
+func (w *watching) takes(packet []byte, now time.Time) *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.at {
-		if one.pulse.takes(beat, now) {
+		if one.heartbeatReceiver.takes(packet, now) {
 			return one
 		}
 	}

@@ -88,7 +88,7 @@ func (e *end) Ping(node string, _ net.Addr) (time.Duration, error) {
 func (e *end) send(b []byte, to netip.AddrPort) error {
 	for name, m := range e.members {
 		if m.want.Load().Self == to.Addr() && e.carry(e.of.opts.NodeName, name) {
-			m.hearBeat(b)
+			m.hearHeartbeat(b)
 		}
 	}
 	return nil
@@ -172,9 +172,9 @@ func TestOthersVouch(t *testing.T) {
 	eventually(t, "and trusted when somebody does", func() bool { return len(doubts(n1)) == 0 })
 }
 
-// Who sends beats is not asked, and who stops is again.
+// Who sends heartbeats is not asked, and who stops is again.
 func TestBeatsSpareQuestions(t *testing.T) {
-	w := wired(t, 2, 200*time.Millisecond) // late beats of a busy machine are none of this test
+	w := wired(t, 2, 200*time.Millisecond) // late heartbeats of a busy machine are none of this test
 	n1 := w.members["n1"]
 	asked := func() int {
 		w.mu.Lock()
@@ -187,14 +187,14 @@ func TestBeatsSpareQuestions(t *testing.T) {
 		defer watching.mu.Unlock()
 		return !watching.at["n2"].heard.IsZero()
 	}
-	eventually(t, "n2 sends beats", heard)
+	eventually(t, "n2 sends heartbeats", heard)
 	before, seen := asked(), n1.View().LastSeen["n2"]
 	time.Sleep(time.Second)
 	if n := asked() - before; n > 2 {
-		t.Errorf("n2 sends beats, and was asked %d times in a second", n)
+		t.Errorf("n2 sends heartbeats, and was asked %d times in a second", n)
 	}
 	if !n1.View().LastSeen["n2"].After(seen) {
-		t.Error("beats are no signs of life")
+		t.Error("heartbeats are no signs of life")
 	}
 	w.set(true, "n2 n1")
 	eventually(t, "it is asked, and doubted", func() bool { return asked() > before+3 && len(doubts(n1)) == 1 })

@@ -11,36 +11,38 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// Messages, each beginning with its kind and the name of the node it is about.
-// What follows may grow at the end: readers ignore what they do not know.
+// Kinds of message. A message begins with its kind (1 byte), the length of a node name
+// (1 byte) and the name of the node that it is about. Fields may be added at the end:
+// readers ignore those that they do not know.
 const (
 	kindClaims  = 1 // uvarint epoch, address, …
-	kindLeaving = 2 // uvarint version, one byte of the bits below, one of those after, eight of its life
+	kindLeaving = 2 // uvarint version, 1 byte of bitLeaving…, 1 byte of bitBehind, 8 bytes life
 	kindFacts   = 3 // uvarint version, JSON
 	// 4 is kindSigned
-	kindAsk     = 5 // a node asks; name of a node: do you reach it? If that is whom it asks, a token: send me beats
-	kindReached = 6 // a node says: the name of a node that it has reached
+	kindAsk     = 5 // name of another node: can the receiver reach it? Or the receiver's name and a token: it is to send heartbeats
+	kindReached = 6 // name of another node, which the sender has reached
 )
 
-// Why a node leaves. Speakers that know only the first bit read any byte but
-// zero as that.
+// Bits of the first byte of kindLeaving: why a node leaves. Speakers that know only
+// bitLeaving read any byte but zero as that.
 const (
-	bitLeaving = 1 << iota // its speaker stops
-	bitDrained             // the node is to go
+	bitLeaving = 1 << iota // its speaker is stopping
+	bitDrained             // the node is being drained
 )
 
-// What else a node says of itself in a byte that older speakers do not read.
-const bitBehind = 1 // its kube-proxy has no rules yet
+// bitBehind is a bit of the second byte of kindLeaving, which older speakers do not read:
+// the node's kube-proxy may not have written its rules.
+const bitBehind = 1
 
-// maxMessage is what fits into a packet with the overhead of memberlist and of
-// encryption. Facts that do not fit travel only in exchanges of state.
+// maxMessage is the most bytes that fit a packet beside the overhead of memberlist and of
+// encryption. Facts that do not fit are sent by TCP and in push/pull exchanges.
 const maxMessage = 1100
 
-// Bounds on what others say.
+// Bounds on received messages.
 const (
 	maxName       = 253 // of a Kubernetes object
 	maxInterfaces = 512
-	maxFacts      = 256 << 10 // so many of them take half
+	maxFacts      = 256 << 10 // maxInterfaces of them take half
 	maxState      = 32 << 20
 )
 
@@ -52,13 +54,13 @@ type message struct {
 	node    string
 	version uint64
 	about   string // another node
-	token   *token // of a request for beats; nil: it is none
+	token   *token // of a request for heartbeats; nil: it is none
 	claims  []claimed
 	leaving byte
 	flags   byte
-	life    uint64 // of the speaker that says it, at random; 0: it does not say
+	life    uint64 // a random number of the sending process; 0: it sends none
 	ifaces  []announce.Interface
-	sealed  *sealed // as its node signed it; nil: it did not
+	sealed  *sealed // as its node has signed it; nil: unsigned
 }
 
 type claimed struct {
@@ -99,7 +101,7 @@ func appendClaim(b []byte, c claimed) []byte {
 	return append(append(b, byte(len(raw))), raw...)
 }
 
-// flagBits are the other bits of f.
+// flagBits is the second byte of kindLeaving for f.
 func flagBits(f announce.Facts) byte {
 	if f.Behind {
 		return bitBehind
@@ -107,7 +109,7 @@ func flagBits(f announce.Facts) byte {
 	return 0
 }
 
-// leavingBits says of f why its node leaves.
+// leavingBits is the first byte of kindLeaving for f.
 func leavingBits(f announce.Facts) (bits byte) {
 	if f.Leaving {
 		bits |= bitLeaving
@@ -137,7 +139,7 @@ func claimMessages(node string, claims []claimed) [][]byte {
 	return out
 }
 
-// parse reads one message. It believes nothing that it has not checked.
+// parse reads one message and checks every field of it.
 func parse(b []byte, now time.Time) (message, error) {
 	most := uint64(announce.MaxCount(now))
 	if len(b) < 2 || len(b) < 2+int(b[1]) {
@@ -179,7 +181,7 @@ func parseName(b []byte) (string, error) {
 	return string(b[1 : 1+int(b[0])]), nil
 }
 
-// parseWord reads what a node says of itself.
+// parseWord reads a kindLeaving or kindFacts message after its head.
 func (m *message) parseWord(b []byte, most uint64) error {
 	v, n := binary.Uvarint(b)
 	if n <= 0 || len(b) == n {
@@ -212,8 +214,7 @@ func (m *message) parseWord(b []byte, most uint64) error {
 	return nil
 }
 
-// parseClaims leaves out claims that are not believed: the others of the message
-// are none the worse for them.
+// parseClaims skips invalid claims: one does not invalidate the rest of the message.
 func (m *message) parseClaims(b []byte, most uint64) error {
 	for len(b) > 0 {
 		epoch, n := binary.Uvarint(b)
@@ -232,12 +233,13 @@ func (m *message) parseClaims(b []byte, most uint64) error {
 	return nil
 }
 
-// A state is messages one after the other, each behind its length.
+// appendFramed appends a message to a state, which is messages, each after its length as a
+// uvarint.
 func appendFramed(b, message []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(message))), message...)
 }
 
-// splitState calls each with every message of a state.
+// splitState calls each for every message of a state.
 func splitState(b []byte, each func([]byte)) error {
 	if len(b) > maxState {
 		return fmt.Errorf("state of %d bytes; at most %d are believed", len(b), maxState)

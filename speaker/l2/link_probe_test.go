@@ -10,30 +10,30 @@ import (
 
 func epoch0() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// live steps a pulse for a while, where asked says whether an answer comes, and
+// live steps a linkProbe for d, where asked says whether an answer comes, and
 // returns the time at which the interface was first found deaf, zero if never.
-func (p *pulse) live(now time.Time, d time.Duration, asked func(whom, time.Time) bool) (deaf, end time.Time) {
+func (p *linkProbe) live(now time.Time, d time.Duration, asked func(probeTarget, time.Time) bool) (deaf, end time.Time) {
 	heard := false
 	for until := now.Add(d); now.Before(until); {
 		ask, again := p.step(now, heard)
 		if p.deaf && deaf.IsZero() {
 			deaf = now
 		}
-		heard = ask != nobody && asked(ask, now)
+		heard = ask != noHost && asked(ask, now)
 		now = again
 	}
 	return deaf, now
 }
 
-func always(whom, time.Time) bool { return true }
+func always(probeTarget, time.Time) bool { return true }
 
-func never(whom, time.Time) bool { return false }
+func never(probeTarget, time.Time) bool { return false }
 
 func TestDeafInTime(t *testing.T) {
-	for offset := time.Duration(0); offset < 2*pulseRest; offset += 7 * time.Millisecond {
-		var p pulse
+	for offset := time.Duration(0); offset < 2*probeInterval; offset += 7 * time.Millisecond {
+		var p linkProbe
 		cut := epoch0().Add(10*time.Second + offset)
-		deaf, _ := p.live(epoch0(), 20*time.Second, func(_ whom, at time.Time) bool { return at.Before(cut) })
+		deaf, _ := p.live(epoch0(), 20*time.Second, func(_ probeTarget, at time.Time) bool { return at.Before(cut) })
 		if took := deaf.Sub(cut); deaf.IsZero() || took > deafWithin {
 			t.Fatalf("cut %v after a question: deaf after %v, want at most %v", offset, took, deafWithin)
 		}
@@ -46,10 +46,10 @@ func TestDeafInTime(t *testing.T) {
 func TestNotDeafByLoss(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 0))
 	for hosts, lasting := range map[int]time.Duration{1: time.Minute, 3: 7 * 24 * time.Hour} {
-		var p pulse
-		deaf, _ := p.live(epoch0(), lasting, func(ask whom, _ time.Time) bool {
+		var p linkProbe
+		deaf, _ := p.live(epoch0(), lasting, func(ask probeTarget, _ time.Time) bool {
 			tries := 1
-			if ask == everyone {
+			if ask == allHosts {
 				tries = hosts
 			}
 			answers := 0
@@ -67,18 +67,18 @@ func TestNotDeafByLoss(t *testing.T) {
 }
 
 func TestHearsAgain(t *testing.T) {
-	var p pulse
+	var p linkProbe
 	_, now := p.live(epoch0(), 10*time.Second, never)
 	if !p.deaf {
 		t.Fatal("not deaf")
 	}
-	if _, now = p.live(now, pulseSlow+(answered+1)*pulseHurry, always); p.deaf {
+	if _, now = p.live(now, deafInterval+(answersToHear+1)*retryInterval, always); p.deaf {
 		t.Fatal("still deaf, and everybody answers")
 	}
 	// One answer in three is not enough.
 	_, now = p.live(now, 10*time.Second, never)
 	n := 0
-	p.live(now, time.Minute, func(whom, time.Time) bool {
+	p.live(now, time.Minute, func(probeTarget, time.Time) bool {
 		if !p.deaf {
 			t.Fatal("one answer in three, and it is not deaf any more")
 		}
@@ -91,11 +91,11 @@ func TestHearsAgain(t *testing.T) {
 // answered meanwhile may not have been read.
 func TestStarvedIsNotDeaf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var p pulse
+		var p linkProbe
 		now := epoch0()
 		for range 100 {
 			_, again := p.step(now, false)
-			now = again.Add(starved + time.Duration(rapid.IntRange(0, 5000).Draw(t, "late"))*time.Millisecond)
+			now = again.Add(lateStep + time.Duration(rapid.IntRange(0, 5000).Draw(t, "late"))*time.Millisecond)
 		}
 		if p.deaf {
 			t.Fatal("deaf")
@@ -104,11 +104,11 @@ func TestStarvedIsNotDeaf(t *testing.T) {
 }
 
 func TestCheapAtRestAndWhileDeaf(t *testing.T) {
-	for name, answer := range map[string]func(whom, time.Time) bool{"at rest": always, "deaf": never} {
-		var p pulse
+	for name, answer := range map[string]func(probeTarget, time.Time) bool{"at rest": always, "deaf": never} {
+		var p linkProbe
 		_, now := p.live(epoch0(), 10*time.Second, answer)
 		n := 0
-		p.live(now, 10*time.Second, func(who whom, at time.Time) bool { n++; return answer(who, at) })
+		p.live(now, 10*time.Second, func(who probeTarget, at time.Time) bool { n++; return answer(who, at) })
 		if n > 26 {
 			t.Errorf("%s: %d questions in 10 s", name, n)
 		}
@@ -116,10 +116,10 @@ func TestCheapAtRestAndWhileDeaf(t *testing.T) {
 }
 
 func TestEarlyStepsAskNobody(t *testing.T) {
-	var p pulse
+	var p linkProbe
 	_, again := p.step(epoch0(), false)
 	for _, heard := range []bool{false, true, false} {
-		if ask, next := p.step(epoch0().Add(pulseRest/2), heard); ask != nobody || next != again {
+		if ask, next := p.step(epoch0().Add(probeInterval/2), heard); ask != noHost || next != again {
 			t.Errorf("an early step asks %v and comes again at %v", ask, next)
 		}
 	}
