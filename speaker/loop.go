@@ -37,7 +37,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-sub.C():
 			// A compilation of a large cluster takes a while; churn may not take
 			// more than half of our time. Whatever else happens does not wait.
-			if !machine.Stands(s.scene.look()) && !held {
+			if !machine.StillValid(s.view.look()) && !held {
 				held = true
 				calm.Reset(s.metrics.last)
 			}
@@ -46,7 +46,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			held = false
 		case <-synced:
 			synced = nil
-		case <-s.scene.next():
+		case <-s.view.next():
 		case <-s.membersWatch():
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():
@@ -103,9 +103,9 @@ func (s *Speaker) machineOptions() ownership.Options {
 
 // world is how things are now.
 func (s *Speaker) world() ownership.World {
-	c := s.scene.look()
+	c := s.view.look()
 	w := ownership.World{
-		Cluster: c, Synced: s.scene.complete,
+		Cluster: c, Synced: s.view.complete,
 		// What a solitary speaker knows of itself.
 		Members: &ownership.Members{Alive: map[string]struct{}{s.opts.NodeName: {}}, Settled: true},
 		Link:    ownership.Link{Interfaces: s.l2.Interfaces(), Mute: s.mute, Hazards: s.l2.Hazards(), Failures: s.l2.Failures()},

@@ -48,13 +48,13 @@ func silence(s *v1alpha1.SpeakerStatus) int {
 	return 0
 }
 
-// areTold reports whether each speaker tells its Node, and there are more than upTo, if
+// allPublish reports whether each speaker tells its Node, and there are more than upTo, if
 // that is not zero.
-func (o *others) areTold(upTo int) bool { return upTo > 0 && o.silent == 0 && o.nodes.Len() > upTo }
+func (o *others) allPublish(upTo int) bool { return upTo > 0 && o.silent == 0 && o.nodes.Len() > upTo }
 
 // graft puts the Nodes that others tell into a cluster in which a watch shows only the
 // one of this node.
-type graft struct {
+type overlay struct {
 	me         snapshot.Key
 	told       snapshot.Store[*corev1.Node] // and own make
 	own        *corev1.Node
@@ -63,14 +63,14 @@ type graft struct {
 }
 
 // ofGrafts sets the generations of grafted Nodes apart from those of a source.
-const ofGrafts = 1 << 63
+const ofOverlays = 1 << 63
 
 // onto returns c with the Nodes that are told, but for this node's own.
-func (g *graft) onto(c *snapshot.Cluster, told snapshot.Store[*corev1.Node]) *snapshot.Cluster {
+func (g *overlay) onto(c *snapshot.Cluster, told snapshot.Store[*corev1.Node]) *snapshot.Cluster {
 	own, exists := c.Nodes.Get(g.me)
 	if g.generation == 0 || g.told != told || g.own != own {
 		g.told, g.own = told, own
-		g.generation = max(g.generation, ofGrafts) + 1
+		g.generation = max(g.generation, ofOverlays) + 1
 		if g.nodes = told.Without(g.me); exists {
 			g.nodes = told.With(g.me, own)
 		}

@@ -28,7 +28,7 @@ func says(name string, n *corev1.Node) *v1alpha1.SpeakerStatus {
 	s := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	s.Status.Members.Alive = 1
 	if n != nil {
-		s.Status.Node = announce.Told(n)
+		s.Status.Node = announce.NodeSummary(n)
 	}
 	return s
 }
@@ -59,7 +59,7 @@ func TestNodesAreReadWhereTheyAreTold(t *testing.T) {
 	}
 	source := &stage{c: snapshot.Of(objects("n3")...), synced: make(chan struct{}), seenNodes: make(chan struct{})}
 	close(source.synced)
-	s := newScene(source, "n1", 2, slog.New(slog.DiscardHandler))
+	s := newClusterView(source, "n1", 2, slog.New(slog.DiscardHandler))
 	shows := func(when string, nodes map[string]string, asked snapshot.Key) {
 		t.Helper()
 		c := s.look()
@@ -114,7 +114,7 @@ func TestNewSpeakersAreNotOldOnes(t *testing.T) {
 	var o others
 	o.follow(snapshot.Of(says("n1", labelled("n1", "a")), says("n2", labelled("n2", "b"))).SpeakerStatuses)
 	c := snapshot.Of(says("n1", labelled("n1", "a")), says("n2", labelled("n2", "b")), &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n3"}})
-	if o.follow(c.SpeakerStatuses); !o.areTold(1) {
+	if o.follow(c.SpeakerStatuses); !o.allPublish(1) {
 		t.Error("a new speaker is taken for an old one")
 	}
 	// Nor is one whose Node has been deleted: the Node is gone for all.
@@ -124,7 +124,7 @@ func TestNewSpeakersAreNotOldOnes(t *testing.T) {
 		t.Errorf("a speaker without a Node: %d silent, %d Nodes", o.silent, o.nodes.Len())
 	}
 	o.follow(c.SpeakerStatuses)
-	if o.areTold(0) || o.areTold(2) {
+	if o.allPublish(0) || o.allPublish(2) {
 		t.Error("so few are not read")
 	}
 }
@@ -133,7 +133,7 @@ func TestNewSpeakersAreNotOldOnes(t *testing.T) {
 // only while nothing has changed.
 func TestOthersAreTheirTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, o, g := snapshot.Of(labelled("n0", "own")), others{}, graft{me: snapshot.Key{Name: "n0"}}
+		c, o, g := snapshot.Of(labelled("n0", "own")), others{}, overlay{me: snapshot.Key{Name: "n0"}}
 		shown := o.shown(&g, c)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			name, before := fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(t, "node")), c
@@ -169,7 +169,7 @@ func TestOthersAreTheirTwin(t *testing.T) {
 	})
 }
 
-func (o *others) shown(g *graft, c *snapshot.Cluster) *snapshot.Cluster {
+func (o *others) shown(g *overlay, c *snapshot.Cluster) *snapshot.Cluster {
 	o.follow(c.SpeakerStatuses)
 	return g.onto(c, o.nodes)
 }

@@ -78,12 +78,12 @@ type Speaker struct {
 	rules    *kubeproxy.Watcher
 	health   *kubeproxy.Health
 	metrics  *metrics
-	stands   atomic.Pointer[standing]
+	lastStep atomic.Pointer[stepState]
 	problems atomic.Pointer[[]snapshot.Problem]
 	mute     string // why layer 2 cannot work here; "" it can
 
 	// What follows belongs to the loop.
-	scene   scene
+	view    clusterView
 	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
 	secrets []snapshot.Key                // with passwords of sessions
 	routers *bgp.Want                     // without what BFD has found
@@ -131,14 +131,14 @@ func New(opts Options) (*Speaker, error) {
 		}
 		s.members = m
 	}
-	s.routers, s.scene = &bgp.Want{}, newScene(opts.Source, opts.NodeName, opts.NodesUpTo, opts.Log)
-	s.stands.Store(&standing{node: opts.NodeName, waiting: "speaker is starting"})
+	s.routers, s.view = &bgp.Want{}, newClusterView(opts.Source, opts.NodeName, opts.NodesUpTo, opts.Log)
+	s.lastStep.Store(&stepState{node: opts.NodeName, waiting: "speaker is starting"})
 	s.problems.Store(&[]snapshot.Problem{})
 	return s, nil
 }
 
 // State returns what the speaker is doing.
-func (s *Speaker) State() any { return s.stands.Load().describe() }
+func (s *Speaker) State() any { return s.lastStep.Load().describe() }
 
 // Problems are those of the plan, and those that only this node can know.
 func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
@@ -146,7 +146,7 @@ func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
 // Ready says why the speaker does not work yet, or nil. Where layer 2 cannot work,
 // sessions with routers are enough.
 func (s *Speaker) Ready() error {
-	if why := s.stands.Load().waiting; why != "" {
+	if why := s.lastStep.Load().waiting; why != "" {
 		return errors.New(why)
 	}
 	return nil

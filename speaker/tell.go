@@ -48,7 +48,7 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 	s.metrics.problems.Store(&own)
 	s.problems.Store(&all)
 	w.Cluster = nil // it is large, and the next step may be far
-	s.stands.Store(&standing{node: s.opts.NodeName, waiting: out.Waiting, world: w, out: out, problems: all})
+	s.lastStep.Store(&stepState{node: s.opts.NodeName, waiting: out.Waiting, world: w, out: out, problems: all})
 	if out.Report.Status != nil {
 		s.status = out.Report.Status
 	}
@@ -59,13 +59,13 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 // stand, and Events about those that have changed.
 func (s *Speaker) tellSessions(p *publisher) {
 	sessions := describeSessions(s.bgp.State(), s.bfd.State(), s.doubts)
-	stands := *s.stands.Load()
+	stands := *s.lastStep.Load()
 	for _, e := range sessionEvents(s.opts.NodeName, s.told, sessions) {
 		s.opts.Writer.Event(e.About, e.Type, e.Reason, e.Message)
 	}
 	s.told = sessions
 	stands.sessions = sessions
-	s.stands.Store(&stands)
+	s.lastStep.Store(&stands)
 	if s.status != nil {
 		status := *s.status
 		status.BGPSessions = sessions
@@ -79,7 +79,7 @@ func (s *Speaker) tellSessions(p *publisher) {
 
 // standing is how things stand. A State is made of it when somebody asks for one: it
 // lists all nodes and addresses, and each step would list them anew.
-type standing struct {
+type stepState struct {
 	node, waiting string
 	world         ownership.World
 	out           *ownership.Output // nil: no step has been taken
@@ -87,7 +87,7 @@ type standing struct {
 	sessions      []v1alpha1.BGPSession
 }
 
-func (s *standing) describe() *State {
+func (s *stepState) describe() *State {
 	if s.out == nil {
 		return &State{Kind: "speaker", Node: s.node, Waiting: s.waiting}
 	}

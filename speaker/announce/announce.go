@@ -11,25 +11,25 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// HandOverGrace bounds how long a node that lost its eligibility keeps
-// answering while its successor has not claimed the address yet.
+// HandOverGrace is how long a node that is no longer eligible for an address answers for
+// it at most while its successor has not claimed it yet.
 const HandOverGrace = 5 * time.Second
 
-// Claim says that Node answers for an address since the event numbered Epoch.
+// Claim says that Node owns an address. Every take of the address has a higher Epoch.
 type Claim struct {
 	Epoch int64
 	Node  string
 }
 
-// MaxCount bounds the counters that others may send: epochs, and the versions
-// of what they say of themselves, which are microseconds. A claim that nothing
-// could beat would stay for ever, also when its node is gone. This bound lies a
-// century ahead, beyond what any clock says, and moves on: what is believed now
-// can be followed in a moment.
+// MaxCount bounds the counters in received messages: epochs, and the versions of facts,
+// which are microseconds since 1970. A claim with the highest possible epoch could never
+// be beaten and would stay for ever, also when its node is gone. The bound is a century
+// ahead of now, beyond any clock that is roughly right, and grows with time: so a value
+// that is accepted now can be exceeded a moment later.
 func MaxCount(now time.Time) int64 { return now.AddDate(100, 0, 0).UnixMicro() }
 
-// Beats reports whether c silences o: the higher epoch wins, and among equal
-// ones the higher node name.
+// Beats reports whether c takes precedence over o: the higher epoch wins, and among equal
+// epochs the higher node name. The node of the other claim stops answering.
 func (c Claim) Beats(o Claim) bool {
 	if c.Epoch != o.Epoch {
 		return c.Epoch > o.Epoch
@@ -43,73 +43,73 @@ type Interface struct {
 	MAC  string `json:"mac,omitempty"`
 	// Prefixes are the interface's own addresses with their lengths.
 	Prefixes []netip.Prefix `json:"prefixes,omitempty"`
-	// Routes are on-link destinations without an own address in them.
+	// Routes are on-link destinations in which the interface has no address of its own.
 	Routes []netip.Prefix `json:"routes,omitempty"`
 	// Gateways are the next hops of routes over this interface.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
 	Up       bool         `json:"up,omitempty"`
-	// Deaf says that the interface is up, and that nobody on its LAN answers.
+	// Deaf says that the interface is up and no host on its LAN answers.
 	Deaf bool `json:"deaf,omitempty"`
 }
 
-// Facts is what a node says about itself.
+// Facts is what a node publishes about itself.
 type Facts struct {
-	// Interfaces are nil while they are not known, which a node without any is not.
+	// Interfaces. nil: not known yet; empty: the node has none.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	// Leaving says that the node's speaker is about to stop.
 	Leaving bool `json:"leaving,omitempty"`
-	// Drained says that the node itself is to go; see Drained.
+	// Drained says that the node itself is being drained; see the function Drained.
 	Drained bool `json:"drained,omitempty"`
 	// Behind says that the node's kube-proxy may not have written its rules.
 	Behind bool `json:"behind,omitempty"`
 }
 
-// Refusal is why this node must not take an address just now: somebody on the
-// LAN answers for it.
+// Refusal is why this node must not take an address now: a host on the LAN answers for
+// it.
 type Refusal struct {
-	Node string // the member that answers, or "" for a stranger
+	Node string // whose speaker answers; "": the host is not a node of the cluster
 	MAC  string
 }
 
 // View is what a speaker knows beyond the cluster's objects. The maps are read
 // only.
 type View struct {
-	// Alive are the members believed to live, this node included.
+	// Alive are the members that are believed to be alive, this node included.
 	Alive map[string]struct{}
-	// Claims are the best claims heard; those in SpeakerStatuses add to them.
+	// Claims are the best claims known from gossip; those in SpeakerStatuses are added.
 	Claims map[netip.Addr]Claim
-	// Facts by node. A node without facts is judged by its SpeakerStatus, and
-	// without one its interfaces do not count against it.
+	// Facts by node. For a node without facts its SpeakerStatus is used, and without
+	// that it is assumed to have every interface it needs.
 	Facts map[string]Facts
-	// Refused are the addresses that the LAN says are taken.
+	// Refused are the addresses for which a host on the LAN answers.
 	Refused map[netip.Addr]Refusal
-	// Remembered are claims of this node that it did not carry out until now: the
-	// address had no Service.
+	// Remembered are addresses of this node's claims that had no Service until now, so
+	// that it has not answered for them.
 	Remembered map[netip.Addr]struct{}
-	// HandingOver says since when this node answers only until its successor
-	// does; see Answer.HandOver.
+	// HandingOver is since when this node has answered for an address only until its
+	// successor does; see Answer.HandOver.
 	HandingOver map[netip.Addr]time.Time
-	// Cut are addresses of this node that were without a link. They may be
-	// others' by now, so the LAN is asked before they are answered for again.
+	// Cut are addresses of this node whose links were all down. Another node may have
+	// taken them, so the LAN is asked before this node answers again.
 	Cut map[netip.Addr]struct{}
 	// Lost are the addresses that better claims took from this node.
 	Lost map[netip.Addr]Loss
-	// Since is that of the plan before; nil before the first: whatever endpoints
-	// there are have been there.
+	// Since is L2.Since of the last plan. nil: there is none, and present endpoints
+	// count as having always been there.
 	Since map[netip.Addr]time.Time
-	// Others is that of the plan before; nil before the first. See BGP.Others.
+	// Others is BGP.Others of the last plan; nil: there is none.
 	Others map[netip.Addr]Other
-	// Unserved says where in BGP.Checks kube-proxy has answered that it has no
-	// endpoint on this node, and since when it has done so each time.
+	// Unserved are those of BGP.Checks at which kube-proxy answers that it has no
+	// endpoint on this node, and since when.
 	Unserved map[netip.AddrPort]time.Time
-	// Roll may be that of a plan before; nil: there is none.
-	Roll *Roll
-	// Before may be the plan before. It is of use where Alive, Claims and Facts are the
-	// very maps of its View.
+	// NodeIndex of the last plan, which saves reading the Nodes again; nil: there is none.
+	NodeIndex *NodeIndex
+	// Before is the last plan, if any. Compile reuses it where Alive, Claims and Facts
+	// are the same maps as in the View that it was made from.
 	Before Made
 }
 
-// Options are the switches of a speaker.
+// Options are settings of a speaker.
 type Options struct {
 	// IgnoreExcludeLabel lets nodes announce that have the label
 	// node.kubernetes.io/exclude-from-external-load-balancers.
@@ -117,23 +117,21 @@ type Options struct {
 	// ExternalIPs announces the addresses in spec.externalIPs of Services that
 	// lie in a pool, too.
 	ExternalIPs bool
-	// Namespace is the only one that passwords of BGP sessions are read from; "":
-	// it is not known, and no peer is judged by it.
+	// Namespace is the only one from which passwords of BGP sessions are read. "": it is
+	// not known, and no peer is checked for it.
 	Namespace string
 }
 
 // Answer is one address that this node answers for.
 type Answer struct {
 	Services []snapshot.Key
-	// Interfaces to answer on, sorted. Empty means that the interfaces of this
-	// node are not known.
+	// Interfaces to answer on, sorted. Empty: the interfaces of this node are not known.
 	Interfaces []string
 	Epoch      int64
 	// Preference is the address's v1alpha1.Announcing.Preference.
 	Preference string
-	// HandOver names the node that should claim the address next; until it has,
-	// this one keeps answering, for HandOverGrace at most if it may not serve
-	// the address any more.
+	// HandOver names the node that should claim the address next. Until it has, this node
+	// keeps answering, for at most HandOverGrace if it is no longer eligible.
 	HandOver string
 }
 
@@ -142,13 +140,13 @@ type Cause string
 
 // The causes, which are also the label of quayside_l2_ownership_changes_total.
 const (
-	First      Cause = "first"      // nobody ever claimed it
-	Died       Cause = "died"       // its owner is not alive any more
+	First      Cause = "first"      // there was no claim on it
+	Died       Cause = "died"       // its owner is dead
 	Leaving    Cause = "leaving"    // its owner is shutting down or being drained
 	Ineligible Cause = "ineligible" // its owner may not serve it any more
-	Returned   Cause = "returned"   // its owner is back on the LAN: the claim stays as it is
+	Returned   Cause = "returned"   // this node owns it and is back on the LAN; the epoch stays
 	Preferred  Cause = "preferred"  // preferredNodeSelectors have changed
-	Deaf       Cause = "deaf"       // its owner lives, and nobody on the LAN hears it
+	Deaf       Cause = "deaf"       // its owner is alive, but cut off from the LAN
 )
 
 // Take is one address that this node should claim.
@@ -157,9 +155,8 @@ type Take struct {
 	Answer  // as it will be once claimed
 	From    string
 	Cause   Cause
-	// Doubtful says that the address was taken from this node by others who live,
-	// and that its own watch may be the one that lags. So the LAN is asked whether
-	// the owner lets go.
+	// Doubtful says that live nodes have taken the address from this one, so this node's
+	// watch may be the one that lags. So the LAN is asked whether the owner still answers.
 	Doubtful bool
 }
 
@@ -171,10 +168,10 @@ type Plan struct {
 	Problems []snapshot.Problem
 	// Status is the wanted SpeakerStatus, without Members and BGPSessions.
 	Status v1alpha1.SpeakerStatusStatus
-	// NextWake is when this plan changes by itself; zero: never.
+	// NextWake is when this plan changes without a new input; zero: never.
 	NextWake time.Time
 
-	reading reading // see Stands
+	reading reading // see StillValid
 	made    *made   // see Made
 }
 
@@ -184,22 +181,22 @@ type L2 struct {
 	Answers map[netip.Addr]Answer
 	// Take are the addresses it should claim, in order of address.
 	Take []Take
-	// Barred are those it would claim, had the LAN not refused.
+	// Barred are those that it would claim if no host on the LAN answered for them.
 	Barred []Take
-	// Owners names who owns or should own each address; "" nobody can.
+	// Owners is the node that owns or should own each address; "": no node can.
 	Owners map[netip.Addr]string
-	// Since says since when this node has an endpoint for each address of policy
-	// Local, whatever announces it; see Settling.
+	// Since is since when this node has had an endpoint for each address whose
+	// externalTrafficPolicy is Local, whatever announces it; see Settling.
 	Since map[netip.Addr]time.Time
 	// Claims are the best ones known, from the view and from SpeakerStatuses.
 	Claims map[netip.Addr]Claim
-	// Watch are the nodes that hold what this one would inherit, those with the most
-	// of it first, and MaxWatch of them at most. It is to know of their deaths at once.
+	// Watch are the nodes whose addresses this one would take over, those with the most
+	// of them first, at most MaxWatch. Their deaths are to be detected quickly.
 	Watch []string
 }
 
-// Compile decides for node me. With "" it decides for no node, and the plan holds
-// the Problems, which are the same on every node.
+// Compile decides for node me. If me is "", it decides for no node, and the plan has only
+// the Problems that are the same on every node.
 func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *Plan {
 	k := newCompiler(c, me, view, now, opts)
 	if !k.resume() {
@@ -208,7 +205,7 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 		k.readClaims()
 		k.readBGP()
 		k.reading.places = snapshot.Collect(len(k.asked), maps.All(k.asked))
-		k.ground.problems = slices.Clone(k.plan.Problems)
+		k.inputs.problems = slices.Clone(k.plan.Problems)
 	}
 	k.plan.L2.Claims = k.claims
 	k.decide()
@@ -223,7 +220,7 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 
 func newCompiler(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *compiler {
 	k := &compiler{c: c, view: view, now: now, reading: reading{me: me}, asked: map[snapshot.Key]asked{}}
-	k.made.ground = &ground{heard: heardIn(&view), opts: opts}
+	k.made.inputs = &inputs{viewMaps: mapsOf(&view), opts: opts}
 	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Since: map[netip.Addr]time.Time{}}}
 	return k
 }
@@ -237,40 +234,40 @@ func (k *compiler) read() {
 	k.readServices()
 }
 
-// compiler holds one compilation.
+// compiler is the state of one compilation.
 type compiler struct {
 	c       *snapshot.Cluster
 	view    View
 	now     time.Time
 	plan    *Plan
-	scratch []int                  // of best
-	reading                        // for which node, and of endpoints
-	asked   map[snapshot.Key]asked // becomes reading.places
+	scratch []int // of best
+	reading
+	asked map[snapshot.Key]asked // becomes reading.places
 	made
-	before []*address // those of the plan before, one for each of this one; nil: there is none
-	burden *burden    // nil: nobody has asked
+	before []*address // addresses of the last plan, by the same index; nil: there is none
+	loads  *loads     // nil: not computed yet
 }
 
-// ground is what a plan stands on but for endpoints and time. Once it has been read it
-// does not change, and plans share it.
-type ground struct {
-	heard heard
-	opts  Options
+// inputs is what a plan was computed from, apart from endpoints and the time. It does not
+// change once it has been read, and plans share it.
+type inputs struct {
+	viewMaps viewMaps
+	opts     Options
 
-	roll       *Roll
+	allNodes   *NodeIndex
 	nodes      []node                // sorted by name
 	usable     []int                 // nodes that may own something
-	someDeaf   bool                  // some node is
+	someDeaf   bool                  // some node has a deaf interface
 	owned      map[netip.Addr]string // see ownerOf
-	ownedOrder []netip.Addr          // of all those; nil: nobody has asked
+	ownedOrder []netip.Addr          // of owned and allNodes, sorted; nil: not computed yet
 	pools      []pool
 	homes      loadbalancer.Homes
 	adverts    []advert
 	bgp        []bgpAdvert
 	peers      []peer
 	claims     map[netip.Addr]Claim
-	published  map[netip.Addr]pledge // the best in SpeakerStatuses
-	preferring bool                  // some advertisement has preferences
+	published  map[netip.Addr]publishedClaim // the best in SpeakerStatuses
+	preferring bool                          // some advertisement has preferences
 	problems   []snapshot.Problem
 }
 

@@ -9,8 +9,8 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// Asks returns the Services about whose endpoints a plan of c may ask, in order. Those
-// of all others change no plan, and need not be watched.
+// Asks returns the Services whose endpoints a plan of c may read, sorted. The endpoints of
+// other Services change no plan and need not be watched.
 func Asks(c *snapshot.Cluster) (services []snapshot.Key) {
 	for key, svc := range c.Services.All() {
 		if asks(svc) {
@@ -21,14 +21,13 @@ func Asks(c *snapshot.Cluster) (services []snapshot.Key) {
 	return services
 }
 
-// AsksForOthers reports whether Asks says something else of is than of was. It costs
-// what changed between the two.
+// AsksForOthers reports whether Asks returns other Services for is than for was. The cost
+// is linear in the differences between the two.
 func AsksForOthers(was, is *snapshot.Cluster) bool {
 	return !alike(was.Services, is.Services, func(a, b *corev1.Service) bool { return asks(a) == asks(b) })
 }
 
-// asks reports whether it matters where the endpoints of svc are, as soon as it has an
-// address.
+// asks reports whether the nodes of svc's endpoints matter, once it has an address.
 func asks(svc *corev1.Service) bool {
 	return svc != nil && loadbalancer.IsLocal(svc) &&
 		(svc.Spec.Type == corev1.ServiceTypeLoadBalancer || len(loadbalancer.ExternalIPs(svc)) > 0)

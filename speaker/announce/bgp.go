@@ -11,51 +11,51 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// BGP is what this node tells routers. It needs no gossip: every node that may
+// BGP is what this node announces to routers. It needs no gossip: every node that may
 // serve an address announces it.
 type BGP struct {
-	// Sessions that this node holds, by name.
+	// Sessions of this node, sorted by name.
 	Sessions []Session
-	// Draining says that this node hands its traffic over: its routes are to be
-	// tagged with GRACEFUL_SHUTDOWN (RFC 8326) and then withdrawn, while the
-	// sessions stay.
+	// Draining says that this node hands its traffic over: its routes are to get the
+	// community GRACEFUL_SHUTDOWN (RFC 8326) and then to be withdrawn, while the sessions
+	// stay.
 	Draining bool
-	// Barred says why this node announces no route at all; "" it may.
+	// Barred is why this node announces no route at all; "": it may.
 	Barred string
-	// Others names, for each address of policy Local that this node serves, another
-	// node that does; see Settling.
+	// Others is, for each address with externalTrafficPolicy Local that this node serves,
+	// another node that does; see Settling.
 	Others map[netip.Addr]Other
-	// Checks are where this node's kube-proxy may be asked whether it has endpoints
-	// of a Service here (healthCheckNodePort): those with a ready one.
+	// Checks are the addresses (healthCheckNodePort) at which this node's kube-proxy is
+	// asked whether it has endpoints of a Service that has a ready one on this node.
 	Checks map[netip.AddrPort]snapshot.Key
 }
 
-// Other is a node that has had an endpoint all the time since then.
+// Other is another node with an endpoint of an address, and since when it has had one.
 type Other struct {
 	Node  string
-	Since time.Time // zero: when the first plan was made
+	Since time.Time // zero: since before the first plan
 }
 
-// Session is one BGPPeer as this node sees it, and what it is told.
+// Session is one BGPPeer on this node, with the routes to announce to it.
 type Session struct {
 	// Name of the BGPPeer.
 	Name string
-	// Peer is the router's address, with a zone if it is link-local; invalid where
-	// Interface says where to find it.
+	// Peer is the router's address, with a zone if it is link-local; invalid: see
+	// Interface.
 	Peer netip.Addr
-	// Interface of an unnumbered session; "" there is an address.
+	// Interface of an unnumbered session; "": Peer is the address.
 	Interface string
 	Port      uint16
-	// ASN is ours towards this peer.
+	// ASN is the local AS number for this peer.
 	ASN uint32
-	// PeerASN is the peer's; 0 with a Kinship other than Exactly.
+	// PeerASN is the peer's AS number; 0 if Kinship is not Exactly.
 	PeerASN uint32
 	Kinship Kinship
 	// RouterID has the form of an IPv4 address.
 	RouterID netip.Addr
-	// Source is our end; invalid: the system chooses.
+	// Source is the local address; invalid: the kernel chooses.
 	Source netip.Addr
-	// VRF that the session runs in; "" none.
+	// VRF of the session; "": none.
 	VRF string
 	// Hold is zero (no timer) or 3 s to 65535 s; Keepalive zero is a third of it;
 	// Connect zero is the driver's own.
@@ -66,25 +66,25 @@ type Session struct {
 	MultiHop, TTLSecurity, Passive, GracefulRestart bool
 	// IPv4 and IPv6 are the families announced.
 	IPv4, IPv6 bool
-	// BFD that guards the session; nil: none.
+	// BFD settings of the session; nil: no BFD.
 	BFD *BFD
-	// Routes sorted by prefix, IPv4 first, one each. Sessions share them.
+	// Routes sorted by prefix, IPv4 first, one per prefix. Sessions share the slice.
 	Routes []Route
 }
 
-// IsInternal says that the peer is of our own AS.
+// IsInternal reports whether the session is iBGP.
 func (s *Session) IsInternal() bool {
 	return s.Kinship == Internal || s.Kinship == Exactly && s.PeerASN == s.ASN
 }
 
-// Kinship says which autonomous systems a peer may belong to.
+// Kinship is which AS numbers a peer may have.
 type Kinship uint8
 
-// The kinds of peers.
+// The values of Kinship.
 const (
 	Exactly  Kinship = iota // Session.PeerASN
-	Internal                // our own, by dynamicASN
-	External                // any but our own, by dynamicASN
+	Internal                // Session.ASN (dynamicASN: internal)
+	External                // any but Session.ASN (dynamicASN: external)
 )
 
 // BFD is a BFDProfile (RFC 5880).
@@ -97,25 +97,25 @@ type BFD struct {
 	Passive                bool
 }
 
-// Route is one prefix, with attributes that are shared and never modified. The
+// Route is one prefix with its attributes, which routes share and nothing modifies. The
 // next hop is this node.
 type Route struct {
 	Prefix     netip.Prefix
 	Attributes *Attributes
 }
 
-// Attributes of routes.
+// Attributes are path attributes of routes (RFC 4271).
 type Attributes struct {
-	// LocalPref is sent to internal peers; 0: unsaid.
+	// LocalPref is sent to internal peers; 0: the driver's default.
 	LocalPref uint32
 	// Communities, sorted, each once (RFC 1997, RFC 8092).
 	Communities      []uint32
 	LargeCommunities []LargeCommunity
-	// Prepend is how many more times our AS number stands in the path.
+	// Prepend is how often the local AS number is added to AS_PATH beyond the first time.
 	Prepend int
 }
 
-// LargeCommunity of RFC 8092.
+// LargeCommunity is a large community (RFC 8092).
 type LargeCommunity struct{ Global, Local1, Local2 uint32 }
 
 func (c LargeCommunity) compare(o LargeCommunity) int {
@@ -127,8 +127,8 @@ func CompareRoutes(a, b Route) int {
 	return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
 }
 
-// readBGP reads what is announced to whom, whatever endpoints there are, and tells
-// what is wrong with the peers and advertisements of all nodes.
+// readBGP reads peers and prefixes, which do not depend on endpoints, and reports what is
+// wrong with the peers and advertisements of all nodes.
 func (k *compiler) readBGP() {
 	k.readPrefixes()
 	k.peers = k.readPeers()
@@ -145,14 +145,14 @@ func (k *compiler) decideBGP() {
 	}
 	k.plan.BGP.Draining = k.nodes[me].leaving()
 	k.plan.BGP.Barred = k.nodes[me].barredFromBGP()
-	served := k.servedBy(me) // asked of a barred node, too: it remembers since when
+	served := k.servedBy(me) // computed for a barred node, too: it records since when
 	if !k.resumed || !slices.EqualFunc(served, k.served, func(a, b *holding) bool { return a.addr == b.addr }) {
 		k.sessions = k.sessionsOf(me, served)
 	}
 	k.served, k.plan.BGP.Sessions = served, k.sessions
 }
 
-// sessionsOf are those of node me, with the routes to what it serves.
+// sessionsOf are the sessions of node me, with the routes to the addresses that it serves.
 func (k *compiler) sessionsOf(me int, served []*holding) (sessions []Session) {
 	lists := map[string][]Route{}
 	for i := range k.peers {
@@ -175,8 +175,8 @@ func (k *compiler) sessionsOf(me int, served []*holding) (sessions []Session) {
 	return sessions
 }
 
-// barredFromBGP says why no router may send this node anything; "" one may. That
-// the API server finds it NotReady is no reason.
+// barredFromBGP is why this node may announce no routes; "": it may. NotReady is no
+// reason.
 func (n *node) barredFromBGP() string {
 	switch {
 	case n.barred != "":
@@ -197,7 +197,7 @@ func (k *compiler) advertised(p *peer, i int) (adverts []int) {
 	return adverts
 }
 
-// ofFamilies are the routes of the families wanted, without a copy.
+// ofFamilies returns the part of routes that is of the wanted families.
 func ofFamilies(routes []Route, v4, v6 bool) []Route {
 	first6, _ := slices.BinarySearchFunc(routes, true, func(r Route, _ bool) int {
 		if r.Prefix.Addr().Is4() {

@@ -14,7 +14,7 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// bgpAdvert is a BGPAdvertisement made ready.
+// bgpAdvert is a BGPAdvertisement, parsed.
 type bgpAdvert struct {
 	*v1alpha1.BGPAdvertisement
 	services, nodes []labels.Selector   // none: all
@@ -29,8 +29,8 @@ func (a *bgpAdvert) reaches(p *peer) bool {
 	return named || a.peers == nil
 }
 
-// byAge returns a copy of objects, the older ones first: where two disagree, the
-// newcomer gives way.
+// byAge returns a copy of objects, the oldest first: where two conflict, the older one
+// wins.
 func byAge[O metav1.Object](objects []O) []O {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b O) int {
@@ -73,7 +73,7 @@ func (k *compiler) readBGPAdvertisements() {
 	}
 }
 
-// lengthOf is a length that an operator wrote, or that of one address.
+// lengthOf is an aggregation length, or, if it is unset or invalid, that of one address.
 func lengthOf(said *int32, host int) int {
 	if said == nil || *said < 1 || int(*said) > host {
 		return host
@@ -81,9 +81,8 @@ func lengthOf(said *int32, host int) int {
 	return int(*said)
 }
 
-// attributesOf are the attributes of a route that only o announces. A community
-// that is none is left out: to withhold the routes would be an outage for a
-// spelling mistake.
+// attributesOf are the attributes of a route that only o announces. An invalid community
+// is left out: withholding the routes would make an outage of a spelling mistake.
 func (k *compiler) attributesOf(o *v1alpha1.BGPAdvertisement, aliases map[string]string) *Attributes {
 	out := &Attributes{LocalPref: o.Spec.LocalPref, Prepend: max(0, int(o.Spec.ASPathPrepend))}
 	for _, text := range o.Spec.Communities {
@@ -103,7 +102,7 @@ func (k *compiler) attributesOf(o *v1alpha1.BGPAdvertisement, aliases map[string
 	return out
 }
 
-// readAliases are the values of the names that Community objects give.
+// readAliases reads the communities that Community objects define, by name.
 func (k *compiler) readAliases() map[string]string {
 	aliases := map[string]string{}
 	for _, o := range byAge(k.c.Communities.Sorted()) {
@@ -118,7 +117,7 @@ func (k *compiler) readAliases() map[string]string {
 	return aliases
 }
 
-// add adds a community as people write it, and reports whether it is one.
+// add parses a community and adds it, and reports whether it is valid.
 func (a *Attributes) add(text string) bool {
 	if rest, large := strings.CutPrefix(text, "large:"); large {
 		n, ok := numbers(rest, 3, 32)
@@ -134,7 +133,7 @@ func (a *Attributes) add(text string) bool {
 	return ok
 }
 
-// numbers reads as many numbers of so many bits, with colons between.
+// numbers parses count numbers of so many bits, separated by colons.
 func numbers(text string, count, bits int) ([]uint32, bool) {
 	words := strings.Split(text, ":")
 	if len(words) != count {

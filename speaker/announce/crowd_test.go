@@ -104,7 +104,7 @@ func TestConflictIsItsTwin(t *testing.T) {
 				t.Fatalf("%v conflicts with %v, the twin says %v", svc, got, want)
 			}
 			if want == nil {
-				e.seat(user{svc: svc})
+				e.attach(user{svc: svc})
 			}
 			barred := slices.ContainsFunc(all, func(o *corev1.Service) bool { return !twinMayShare(o, svc) })
 			if got := h.bar(svc); got != barred {

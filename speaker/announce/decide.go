@@ -12,17 +12,17 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// maxAnnouncing is what a SpeakerStatus may list; it counts all.
+// maxAnnouncing is how many entries status.announcing may list; AnnouncingCount counts all.
 const maxAnnouncing = 1000
 
-// readClaims adds what the SpeakerStatuses remember to what gossip says. After
-// a total restart they are all there is.
+// readClaims adds the claims in SpeakerStatuses to those from gossip. After a restart of
+// all speakers they are the only ones.
 func (k *compiler) readClaims() {
 	k.claims = make(map[netip.Addr]Claim, len(k.view.Claims))
 	for a, c := range k.view.Claims {
 		k.claims[a] = c
 	}
-	k.published = map[netip.Addr]pledge{}
+	k.published = map[netip.Addr]publishedClaim{}
 	most := MaxCount(k.now)
 	for key, s := range k.c.SpeakerStatuses.All() {
 		for _, said := range s.Status.Announcing {
@@ -35,14 +35,14 @@ func (k *compiler) readClaims() {
 				k.claims[a] = c
 			}
 			if c.Beats(k.published[a].Claim) {
-				k.published[a] = pledge{c, said.Preference}
+				k.published[a] = publishedClaim{c, said.Preference}
 			}
 		}
 	}
 }
 
-// decide gives every address its owner: first those that keep theirs, then the
-// free ones in a fixed order.
+// decide gives every address its owner: first those that keep theirs, then the free ones
+// in order of address.
 func (k *compiler) decide() {
 	var judged []*address
 	for _, e := range k.addresses {
@@ -51,7 +51,7 @@ func (k *compiler) decide() {
 			judged = append(judged, e)
 		}
 	}
-	k.inherit(judged)
+	k.markSuccessions(judged)
 	k.plan.L2.Watch = k.watch(judged)
 	for _, e := range k.addresses {
 		if e.keeper < 0 {
@@ -72,7 +72,7 @@ func (k *compiler) decide() {
 	}
 }
 
-// judge finds whether somebody keeps e, which nothing but e decides.
+// judge decides whether the holder of e keeps it, which does not depend on other addresses.
 func (k *compiler) judge(e *address) {
 	e.judged, e.keeper, e.claim = true, -1, k.claims[e.addr]
 	if i, ok := k.keeper(e); ok && !k.outpreferred(e, i) {
@@ -81,26 +81,26 @@ func (k *compiler) judge(e *address) {
 	e.owner = e.keeper
 }
 
-// give chooses the owner of e, which is free, if anybody can be.
+// give chooses the owner of e, which is free, if any node can own it.
 func (k *compiler) give(e *address) {
-	if e.nobody == nil {
+	if e.noOwner == nil {
 		if candidates := k.candidates(e); len(candidates) > 0 {
 			e.owner = k.place(e, candidates)
-			k.burden.add(e, e.owner)
+			k.loads.add(e, e.owner)
 			return
 		}
-		e.nobody = k.whyNobody(e)
+		e.noOwner = k.whyNoOwner(e)
 	}
-	k.plan.Problems = append(k.plan.Problems, e.nobody...)
+	k.plan.Problems = append(k.plan.Problems, e.noOwner...)
 }
 
-// nameOwners says who owns what, beginning with what the plan before said.
+// nameOwners sets L2.Owners, starting from that of the last plan.
 func (k *compiler) nameOwners(me int) {
 	if k.plan.L2.Owners == nil {
 		k.plan.L2.Owners = make(map[netip.Addr]string, len(k.addresses))
 	}
 	for i, e := range k.addresses {
-		if k.before != nil && k.before[i] == e && e.owner != me { // of its own the LAN may have known better
+		if k.before != nil && k.before[i] == e && e.owner != me { // for this node's own, act may have replaced the owner by a refusal's node
 			continue
 		}
 		name := ""
@@ -113,7 +113,7 @@ func (k *compiler) nameOwners(me int) {
 	}
 }
 
-// keeper returns the node whose claim on e stands.
+// keeper returns the holder of e, and whether it keeps the address.
 func (k *compiler) keeper(e *address) (int, bool) {
 	i, exists := k.nodeIndex[e.claim.Node]
 	if !exists {
@@ -127,8 +127,9 @@ func (k *compiler) keeper(e *address) (int, bool) {
 	if served == len(e.users) && !k.nodes[i].leaving() && !deaf {
 		return i, true
 	}
-	// It stays only if nobody serves more or, where it leaves, is fitter, or, where
-	// nobody hears it, is heard. NotReady and without rules are no reasons to move.
+	// It keeps the address only if no other node serves more Services of it; if it is
+	// leaving, only if none is fitter; if it is deaf, only if none is not. NotReady, and a
+	// kube-proxy without rules, are no reasons to move.
 	best := k.best(e)
 	if deaf && len(k.hearing(e, slices.Clone(best))) > 0 {
 		return i, false
@@ -139,7 +140,7 @@ func (k *compiler) keeper(e *address) (int, bool) {
 	return i, slices.Contains(best, i)
 }
 
-// act turns the owner of e into what this node does about it.
+// act turns the owner of e into an Answer or a Take of this node.
 func (k *compiler) act(e *address, me int) {
 	claim := e.claim
 	mine := claim.Node == k.me
@@ -151,11 +152,11 @@ func (k *compiler) act(e *address, me int) {
 	case e.owner == me:
 		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(e, claim)}
 		if mine {
-			// Should others own it and the question to them be lost, theirs wins.
+			// If another node owns it and the question to that was lost, its claim wins.
 			take.Epoch, take.Cause = claim.Epoch, Returned
 		}
-		// An owner that lets go answers until its successor does: that is no
-		// refusal, whatever was heard before it let go.
+		// An owner that hands over answers until its successor does: that is no refusal,
+		// nor is one from before it began to hand over.
 		letsGo := take.Cause == Leaving || take.Cause == Ineligible || take.Cause == Preferred
 		if at := k.settled(e, claim); letsGo && !at.IsZero() {
 			k.wakeAt(at)
@@ -166,42 +167,41 @@ func (k *compiler) act(e *address, me int) {
 		}
 		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
 			if r.Node != "" {
-				k.plan.L2.Owners[e.addr] = r.Node // the LAN knows better than gossip
+				k.plan.L2.Owners[e.addr] = r.Node // the LAN overrides gossip
 			}
 			k.plan.L2.Barred = append(k.plan.L2.Barred, take)
 			k.tellRefusal(e, "and a stranger (%s) answers for it: it is not announced while that host is there; take the address out of the pool or from the host")
 		} else {
 			k.plan.L2.Take = append(k.plan.L2.Take, take)
 		}
-	case mine && cut: // it is no longer answered for, and others will
-	case mine && e.outpreferred: // for as long as it takes: this node may serve it
+	case mine && cut: // this node stays silent, and another takes the address
+	case mine && e.outpreferred: // without a time limit: this node may serve it
 		k.plan.L2.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 	case mine && k.nodes[me].alive:
 		k.handOver(e, me, claim.Epoch)
 	}
 }
 
-// doubts reports whether this node should ask before it finds that the owner of
-// e, who lives, may not serve it. If the address was taken from this node, by
-// that owner or by one before, then others see the cluster differently. This
-// node trusts its watch if that shows at least the claim; but each kind has a
-// watch of its own, and where two have taken the address from each other again
-// and again, one of them lags whatever it shows. Leaving needs no such proof:
-// the owner itself says so.
+// doubts reports whether this node should ask the LAN before it takes e from a live owner
+// that, as this node sees it, may not serve it. If the address was taken from this node
+// before, other nodes see the cluster differently. This node trusts its watch if that shows
+// at least the claim; but each kind has a watch of its own, and where two nodes have taken
+// the address from each other repeatedly, one of them lags even so. An owner that is
+// leaving is not doubted: it says so itself.
 func (k *compiler) doubts(e *address, claim Claim) bool {
 	lost := k.view.Lost[e.addr]
-	return lost.isQuarrel(k.now) || lost.Times > 0 && !k.isPublished(e.addr, claim)
+	return lost.isFlapping(k.now) || lost.Times > 0 && !k.isPublished(e.addr, claim)
 }
 
-// isPublished reports whether the API server shows claim here, or could not,
-// since its node has more than a SpeakerStatus holds.
+// isPublished reports whether this node's watch shows claim in a SpeakerStatus, or could
+// not, since its node has more claims than a SpeakerStatus lists.
 func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
 	s, ok := k.c.SpeakerStatuses.Get(nodeKey(claim.Node))
 	return k.published[a].Claim == claim || ok && s.Status.AnnouncingCount > int64(len(s.Status.Announcing))
 }
 
-// handOver keeps an address that should move answered until it has moved. A
-// node that only leaves can serve it as well as ever, and so has no bound.
+// handOver keeps answering for an address that should move until it has moved. A node that
+// is leaving and still eligible can serve it as before, so it does so without a time limit.
 func (k *compiler) handOver(e *address, me int, epoch int64) {
 	bounded := k.serves(e, me) < len(e.users)
 	since, handing := k.view.HandingOver[e.addr]
@@ -210,7 +210,7 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 	}
 	answer := k.answer(e, me, epoch, k.nodes[e.owner].name)
 	if len(answer.Interfaces) == 0 && k.nodes[me].known {
-		return // its links are gone: nothing is left to keep
+		return // no link is left to answer on
 	}
 	k.plan.L2.Answers[e.addr] = answer
 	if !bounded {
@@ -258,12 +258,12 @@ func (k *compiler) tellRefusal(e *address, format string) {
 	}
 }
 
-// addressInUse is the reason of the problems that only who asked the LAN knows.
+// addressInUse is the reason of problems that come from asking the LAN.
 const addressInUse = "AddressInUse"
 
-// Heard are the problems that only this node knows: of strangers on the LAN, which
-// it heard, and of its kube-proxy, which it asked.
-func (p *Plan) Heard() (heard []snapshot.Problem) {
+// LocalProblems are the problems that only this node can know: those of other hosts on its
+// LAN that answer for an address, and those that its kube-proxy reports.
+func (p *Plan) LocalProblems() (heard []snapshot.Problem) {
 	for _, problem := range p.Problems {
 		if problem.Reason == addressInUse || problem.Reason == unknownToKubeProxy {
 			heard = append(heard, problem)
@@ -272,7 +272,7 @@ func (p *Plan) Heard() (heard []snapshot.Problem) {
 	return heard
 }
 
-// status is what this node's SpeakerStatus should say.
+// status is the status of this node's SpeakerStatus.
 func (k *compiler) status() v1alpha1.SpeakerStatusStatus {
 	var s v1alpha1.SpeakerStatusStatus
 	for a, answer := range k.plan.L2.Answers {
@@ -312,9 +312,9 @@ func statusInterfaces(in []Interface) []v1alpha1.SpeakerInterface {
 	return out
 }
 
-// ViewOf is the view of somebody who hears no gossip, such as the controller's
-// leader: alive is who has a SpeakerStatus, and does not miss itself in it, or,
-// before any has, every node.
+// ViewOf is the view of a process without gossip, such as the controller's leader. A node
+// is alive that has a SpeakerStatus which does not list the node itself as not alive; while
+// there is no SpeakerStatus at all, every node is.
 func ViewOf(c *snapshot.Cluster) View {
 	v := View{Alive: map[string]struct{}{}}
 	for k, s := range c.SpeakerStatuses.All() {
@@ -331,7 +331,7 @@ func ViewOf(c *snapshot.Cluster) View {
 	return v
 }
 
-// Wake is the duration from now until the plan changes by itself; zero: never.
+// Wake is the duration from now until NextWake; zero: never.
 func (p *Plan) Wake(now time.Time) time.Duration {
 	if p.NextWake.IsZero() {
 		return 0

@@ -36,9 +36,9 @@ func TestWhoHasLostAnAddressDoubts(t *testing.T) {
 		{name: "lost, and shown before", shown: said("n2", 1), lost: 1, doubts: true},
 		{name: "lost, and shown for another protocol", shown: other, lost: 1, doubts: true},
 		{name: "lost to one who has more than is shown", shown: full, lost: 1},
-		{name: "lost again", shown: said("n2", 2), lost: quarrel - 1},
-		{name: "lost again and again", shown: said("n2", 2), lost: quarrel, doubts: true},
-		{name: "lost again and again to one who leaves", shown: said("n2", 2), lost: quarrel, leaves: true},
+		{name: "lost again", shown: said("n2", 2), lost: flapLimit - 1},
+		{name: "lost again and again", shown: said("n2", 2), lost: flapLimit, doubts: true},
+		{name: "lost again and again to one who leaves", shown: said("n2", 2), lost: flapLimit, leaves: true},
 	} {
 		objects := []snapshot.Object{readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), local, endpointsOf("a", discoveryv1.AddressTypeIPv4, "n1")}
 		if c.leaves {
@@ -67,12 +67,12 @@ func TestWhoHasLostAnAddressDoubts(t *testing.T) {
 // Losses count in a row; one that comes late begins a new one.
 func TestLossesInARow(t *testing.T) {
 	var l Loss
-	for i, after := range []time.Duration{0, inARow, 2 * inARow} {
+	for i, after := range []time.Duration{0, flapWindow, 2 * flapWindow} {
 		if l = l.Again(epoch0().Add(after)); l.Times != i+1 {
 			t.Errorf("%d losses counted, want %d", l.Times, i+1)
 		}
 	}
-	if l = l.Again(epoch0().Add(3*inARow + time.Second)); l.Times != 1 {
+	if l = l.Again(epoch0().Add(3*flapWindow + time.Second)); l.Times != 1 {
 		t.Errorf("%d losses counted after a pause", l.Times)
 	}
 }

@@ -26,9 +26,8 @@ func (k *compiler) reaches(e *address, u *user, i int) bool {
 	})
 }
 
-// carries reports whether a link of n that is up carries a, among those of the
-// given names if there are any. Nothing is held against a node that has not told
-// yet.
+// carries reports whether a link of n that is up carries a, among those of the given names
+// if there are any. A node whose interfaces are not known yet carries every address.
 func (n *node) carries(a netip.Addr, names map[string]struct{}) bool {
 	for i := range n.ifaces {
 		link := &n.ifaces[i]
@@ -39,8 +38,8 @@ func (n *node) carries(a netip.Addr, names map[string]struct{}) bool {
 	return !n.known
 }
 
-// carries reports whether the subnet of a lies on link. A link without any
-// address of that family carries whatever the operator names it for.
+// carries reports whether a lies in a subnet of link. A link without an address of that
+// family carries every address for which an advertisement names it.
 func carries(link *Interface, a netip.Addr, named bool) bool {
 	bare := named
 	for _, p := range link.Prefixes {
@@ -54,8 +53,8 @@ func carries(link *Interface, a netip.Addr, named bool) bool {
 	return bare || slices.ContainsFunc(link.Routes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// links are the interfaces on which node i answers for e. While it hands the
-// address over, its own selection does not matter any more.
+// links are the interfaces on which node i answers for e. While it hands the address over,
+// it need not be selected by an advertisement any more.
 func (k *compiler) links(e *address, i int, handOver bool) []string {
 	n := &k.nodes[i]
 	var out []string
@@ -80,8 +79,7 @@ func (k *compiler) links(e *address, i int, handOver bool) []string {
 	return slices.Compact(out)
 }
 
-// isDeaf reports whether nobody hears what node i says about e: all the links that
-// carry it are deaf.
+// isDeaf reports whether all links of node i that carry e are deaf.
 func (k *compiler) isDeaf(e *address, i int) bool {
 	if !k.nodes[i].deaf {
 		return false
@@ -94,13 +92,12 @@ func (k *compiler) isDeaf(e *address, i int) bool {
 	return len(links) > 0 && !slices.ContainsFunc(links, func(name string) bool { return !deaf[name] })
 }
 
-// hearing narrows in to the nodes that are heard on the LAN of e. There may be none.
+// hearing narrows in to the nodes that are not deaf for e. There may be none.
 func (k *compiler) hearing(e *address, in []int) []int {
 	return slices.DeleteFunc(in, func(i int) bool { return k.isDeaf(e, i) })
 }
 
-// candidates are the nodes that a new claim on e may go to: those that are heard, if
-// any is.
+// candidates are the nodes that may claim e anew: those that are not deaf, if any.
 func (k *compiler) candidates(e *address) []int {
 	best := k.best(e)
 	if k.someDeaf {
@@ -111,7 +108,7 @@ func (k *compiler) candidates(e *address) []int {
 	return k.fittest(best)
 }
 
-// eligible are nodes beside which none may serve e.
+// eligible returns a superset of the nodes that may serve e.
 func (k *compiler) eligible(e *address) []int {
 	if only := &e.users[0]; len(e.users) == 1 && only.local != nil {
 		return only.local
@@ -119,8 +116,8 @@ func (k *compiler) eligible(e *address) []int {
 	return k.usable
 }
 
-// best are the nodes that serve the most of e's Services. They are valid until
-// it is called again.
+// best are the nodes that serve the most of e's Services. The slice is valid until the
+// next call.
 func (k *compiler) best(e *address) []int {
 	out, most := k.scratch[:0], 1
 	for _, i := range k.eligible(e) {

@@ -9,13 +9,13 @@ import (
 	"quayside.io/cluster/loadbalancer"
 )
 
-// readExternal adds the addresses in spec.externalIPs. Whoever has an address
-// by status, of whatever class, comes before those who only list it; among
-// these the oldest comes first. The allocator judges the same way, and reports
-// the Services whose addresses are not announced.
+// readExternal adds the addresses in spec.externalIPs. A Service that has an address in
+// its status, of any class, comes before those that only list it, and among these the
+// oldest comes first. The allocator applies the same rules, and reports the Services
+// whose addresses are not announced.
 func (k *compiler) readExternal(byAddr map[netip.Addr]*holding) {
 	var listers []*corev1.Service
-	held := map[netip.Addr]*holders{} // what anybody lists
+	held := map[netip.Addr]*holders{} // by every listed address
 	for _, svc := range k.c.Services.All() {
 		for _, a := range loadbalancer.Listed(svc) {
 			if len(listers) == 0 || listers[len(listers)-1] != svc {
@@ -50,18 +50,18 @@ func (k *compiler) readExternal(byAddr map[netip.Addr]*holding) {
 	}
 }
 
-// holders are the Services that have one address by status.
+// holders are the Services that have one address in their status.
 type holders struct {
 	holding
-	atOdds bool // they do not share it with each other, and so with nobody
+	unshared bool // they may not share it, so no other Service may join
 }
 
 func (h *holders) add(svc *corev1.Service) {
-	h.atOdds = h.atOdds || len(h.users) > 0 && !loadbalancer.Alike(h.users[0].svc, svc)
-	h.seat(user{svc: svc})
+	h.unshared = h.unshared || len(h.users) > 0 && !loadbalancer.Alike(h.users[0].svc, svc)
+	h.attach(user{svc: svc})
 }
 
-// bar reports whether svc, which lists the address, may not sit there, too.
+// bar reports whether svc, which lists the address, may not use it.
 func (h *holders) bar(svc *corev1.Service) bool {
-	return h.atOdds || h.conflict(svc) != nil
+	return h.unshared || h.conflict(svc) != nil
 }

@@ -154,7 +154,7 @@ func TestStrangersAreHeardOf(t *testing.T) {
 		if _, answers := p.L2.Answers[a]; answers != step.answers || len(p.L2.Take) > 0 || (len(p.L2.Barred) == 0) != answers || p.L2.Owners[a] != step.owner {
 			t.Errorf("%s: answers %v, takes %v, is barred %v; owned by %q", step.name, answers, p.L2.Take, p.L2.Barred, p.L2.Owners[a])
 		}
-		heard := p.Heard()
+		heard := p.LocalProblems()
 		if (len(heard) > 0) != (step.heard != "") || len(heard) > 0 && (heard[0].Object.Key.Name != "a" || !strings.Contains(heard[0].Message, step.heard)) {
 			t.Errorf("%s: heard %v, want %q", step.name, heard, step.heard)
 		}

@@ -10,14 +10,14 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// unknownToKubeProxy is the reason of the problems that only who asked this node's
-// kube-proxy knows.
+// unknownToKubeProxy is the reason of problems that come from asking this node's
+// kube-proxy.
 const unknownToKubeProxy = "EndpointsUnknownToKubeProxy"
 
-// isDropped reports whether the kube-proxy of node me would drop what is sent to
-// h: it says that it has no endpoint there, while the cluster has a ready one, and
-// has said so for longer than it takes to hear of it. An answer that does not come
-// says nothing, and neither does one that it is unhealthy: it still forwards.
+// isDropped reports whether the kube-proxy of node me would drop packets to h: it answers
+// that it has no endpoint on the node, while the cluster has a ready one there, and has
+// done so for longer than it takes to learn of it. No answer proves nothing, and neither
+// does an unhealthy kube-proxy: it still forwards.
 func (k *compiler) isDropped(h *holding, me int) (dropped bool) {
 	for i := range h.users {
 		svc := h.users[i].svc
@@ -39,8 +39,8 @@ func (k *compiler) isDropped(h *holding, me int) (dropped bool) {
 	return dropped
 }
 
-// healthCheck is where kube-proxy tells of a Service on this node, in the family
-// of a; invalid: nowhere.
+// healthCheck is where kube-proxy serves the health check of a Service on this node, in
+// the family of a; invalid: nowhere.
 func (k *compiler) healthCheck(svc *corev1.Service, a netip.Addr) netip.AddrPort {
 	port := svc.Spec.HealthCheckNodePort
 	n, exists := k.c.Nodes.Get(nodeKey(k.me))

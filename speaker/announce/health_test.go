@@ -67,7 +67,7 @@ func TestKubeProxyWithoutTheEndpointIsNotAnnounced(t *testing.T) {
 		if announced := len(p.BGP.Sessions[0].Routes) > 0; announced != c.announced {
 			t.Errorf("%s: announced: %v", c.name, announced)
 		}
-		if told := len(p.Heard()) == 1; told == c.announced {
+		if told := len(p.LocalProblems()) == 1; told == c.announced {
 			t.Errorf("%s: told: %v", c.name, p.Problems)
 		}
 		if key, asked := p.BGP.Checks[netip.MustParseAddrPort(at)]; asked != c.asked || asked && key.String() != "default/web" || len(p.BGP.Checks) > 1 {

@@ -205,21 +205,21 @@ func TestSpeakersThatSeeDifferentClustersComeToRest(t *testing.T) {
 	})
 }
 
-// A quarrel ends: the preferred node takes an address that it lost again and
+// Flapping ends: the preferred node takes an address that it lost again and
 // again, once it has been left alone for long enough.
-func TestAQuarrelEnds(t *testing.T) {
+func TestFlappingEnds(t *testing.T) {
 	a, lost := netip.MustParseAddr(sharedAddress), Loss{}
-	for range quarrel {
+	for range flapLimit {
 		lost = lost.Again(epoch0())
 	}
 	c := only(0, 2).cluster().With(said("n2", 5))
-	for after, doubtful := range map[time.Duration]bool{0: true, calm - time.Second: true, calm: false} {
+	for after, doubtful := range map[time.Duration]bool{0: true, flapReset - time.Second: true, flapReset: false} {
 		v := View{Alive: living("n1", "n2"), Claims: held("n2", 5), Facts: map[string]Facts{}, Lost: map[netip.Addr]Loss{a: lost}}
 		if p := Compile(c, "n1", v, epoch0().Add(after), Options{}); len(p.L2.Take) != 1 || p.L2.Take[0].Doubtful != doubtful {
 			t.Errorf("%v after the last loss: %+v, want doubtful %v", after, p.L2.Take, doubtful)
 		}
 	}
-	if again := lost.Again(epoch0().Add(inARow + time.Second)); again.Times != 1 {
+	if again := lost.Again(epoch0().Add(flapWindow + time.Second)); again.Times != 1 {
 		t.Errorf("a loss much later counts as number %d", again.Times)
 	}
 }

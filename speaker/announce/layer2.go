@@ -7,29 +7,29 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// address is an address that an L2Advertisement selects, with the Services of it
-// that one does.
+// address is an address that an L2Advertisement selects, with those of its Services that
+// one selects.
 type address struct {
 	addr  netip.Addr
 	pool  int // into compiler.pools
 	users []user
 
-	// What is found out once of these users.
-	judged bool
-	claim  Claim              // the best; zero: there is none
-	keeper int                // the node whose claim stands, -1 nobody's
-	nobody []snapshot.Problem // why no node can own it; nil: one can, or nobody has asked
-	// outpreferred says that its holder keeps it only until owner, which changed
-	// preferences name, has taken it.
+	// Results that depend on the users and the claim only, set by judge.
+	judged  bool
+	claim   Claim              // the best; zero: there is none
+	keeper  int                // the node that keeps it, by index; -1: none
+	noOwner []snapshot.Problem // why no node can own it; nil: one can, or not computed yet
+	// outpreferred says that preferences have changed, and its holder keeps it only until
+	// the owner that they name now has taken it.
 	outpreferred bool
-	heir         bool // this node is among the next for it; see inherit
+	successor    bool // this node is among its next owners; see markSuccessions
 
-	owner int // node index, -1 nobody
+	owner int // by node index; -1: none
 }
 
-// isDecided reports whether e has the owner that it has without regard to the others.
-// Such a one is never changed again, and plans share it.
-func (e *address) isDecided() bool { return e.keeper >= 0 || e.nobody != nil }
+// isDecided reports whether the owner of e does not depend on other addresses. Such an
+// address is never changed again, and plans share it.
+func (e *address) isDecided() bool { return e.keeper >= 0 || e.noOwner != nil }
 
 // readLayer2 picks the addresses that have an owner.
 func (k *compiler) readLayer2() {
@@ -40,7 +40,7 @@ func (k *compiler) readLayer2() {
 	}
 }
 
-// addressOf is h with the users that layer 2 announces.
+// addressOf returns h with only the users that layer 2 announces.
 func addressOf(h *holding) *address {
 	onlyBGP := func(u user) bool { return len(u.adverts) == 0 }
 	e := &address{addr: h.addr, pool: h.pool, users: h.users, owner: -1}

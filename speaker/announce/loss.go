@@ -6,41 +6,44 @@ import (
 	"time"
 )
 
-// Loss counts how often better claims took an address from this node against what it
-// saw; see L2.Concedes.
+// Loss counts how often better claims took an address from this node although its own plan
+// kept it; see L2.Concedes.
 type Loss struct {
 	Times int
 	last  time.Time
 }
 
 const (
-	// quarrel is how many losses in a row make a node doubt what it sees. One may be
-	// an endpoint that has moved on, and then comes back; each more lets an address go
-	// round for as long as a SpeakerStatus waits to be written.
-	quarrel = 2
-	// inARow is how soon one must follow the other. Who lags takes an address back
-	// as soon as the API server shows the claim that took it, which takes a second
-	// or two where that is slow.
-	inARow = 30 * time.Second
-	// calm ends a quarrel. Until then whoever answers keeps the address, also where
-	// it would let a node have it that is preferred.
-	calm = 10 * time.Minute
+	// flapLimit losses in a row make a node doubt its own watch. One loss may come from
+	// an endpoint that moves away and back; each further one lets the address flap for as
+	// long as it takes to write a SpeakerStatus.
+	flapLimit = 2
+	// flapWindow is the longest time between two losses in a row. A node whose watch lags
+	// takes an address back as soon as the API server shows the claim that took it, which
+	// takes a second or two where the API server is slow.
+	flapWindow = 30 * time.Second
+	// flapReset is how long after the last loss flapping ends. Until then the node that
+	// answers keeps the address, even if a preferred node could have it.
+	flapReset = 10 * time.Minute
 )
 
-// isQuarrel reports whether who lost so often had better ask.
-func (l Loss) isQuarrel(now time.Time) bool { return l.Times >= quarrel && now.Sub(l.last) < calm }
+// isFlapping reports whether the address was lost so often that the LAN is to be asked
+// before it is taken again.
+func (l Loss) isFlapping(now time.Time) bool {
+	return l.Times >= flapLimit && now.Sub(l.last) < flapReset
+}
 
-// Again is l after one more loss.
+// Again returns l after one more loss.
 func (l Loss) Again(now time.Time) Loss {
-	if now.Sub(l.last) > inARow {
+	if now.Sub(l.last) > flapWindow {
 		l.Times = 0
 	}
 	return Loss{l.Times + 1, now}
 }
 
-// Concedes reports whether a plan of node me leaves a to another node. Then whatever has
-// been lost of it is no quarrel: this node sees what the others do, if a little later,
-// and nobody who edits preferences again and again has to wait until one has calmed.
+// Concedes reports whether a plan of node me leaves a to another node. Then earlier losses
+// of it were no flapping: this node sees what the others see, if a little later. So an
+// operator who edits preferences several times need not wait for flapReset.
 func (l *L2) Concedes(a netip.Addr, me string) bool {
 	owner := l.Owners[a]
 	return owner != "" && owner != me && !slices.ContainsFunc(l.Barred, func(t Take) bool { return t.Address == a })

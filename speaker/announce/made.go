@@ -11,74 +11,74 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// What changes a plan in a large cluster is, nearly always, where the endpoints of one
-// Service are. Whoever has the plan before gives it to Compile, which reads again what
-// has changed: those endpoints, not thousands of nodes and Services.
+// In a large cluster the usual change to a plan is that the endpoints of one Service have
+// moved. So Compile accepts the last plan and reads only what has changed: those
+// endpoints, not thousands of Nodes and Services.
 
-// Made is a plan, and a cluster of which it is right, the one it was made of or a later
-// one; see Plan.Stands. The zero value is none.
+// Made is a plan and a cluster for which it is valid: the one that it was compiled from,
+// or a later one, see Plan.StillValid. The zero value is no plan.
 type Made struct {
 	Plan *Plan
 	Of   *snapshot.Cluster
 }
 
-// Stands reports whether the plan is right of c, too, and remembers it.
-func (m *Made) Stands(c *snapshot.Cluster) bool {
-	if m.Plan == nil || !m.Plan.Stands(m.Of, c) {
+// StillValid reports whether the plan is valid for c, too; if so, Of becomes c.
+func (m *Made) StillValid(c *snapshot.Cluster) bool {
+	if m.Plan == nil || !m.Plan.StillValid(m.Of, c) {
 		return false
 	}
 	m.Of = c
 	return true
 }
 
-// OnlyEndpoints reports whether all that c differs in, as far as a plan reads it, is
+// OnlyEndpoints reports whether, of what a plan reads, c differs from Of in nothing but
 // endpoints.
 func (m *Made) OnlyEndpoints(c *snapshot.Cluster) bool {
 	return m.Plan != nil && m.Plan.reading.onlyEndpoints(m.Of, c)
 }
 
-// made is what a plan keeps of how it was made.
+// made is what a plan keeps of its compilation, so that the next can resume it.
 type made struct {
-	*ground
-	holdings  []*holding // sorted by address; none is changed once the ground is read
+	*inputs
+	holdings  []*holding // sorted by address; none is changed once the inputs are read
 	addresses []*address // those of layer 2, sorted by address; see address.isDecided
-	shares    *shares    // see inherit
+	shares    *shares    // see markSuccessions
 	watched   []string   // see L2.Watch
 	served    []*holding // what routers may send here
 	sessions  []Session  // with the routes to that
 	resumed   bool       // from another plan
 }
 
-// heard are maps of a View. They are read only, and so the same if they are at the same
-// place.
-type heard struct {
+// viewMaps are maps of a View. They are never changed, so two that are the same map in
+// memory have the same content.
+type viewMaps struct {
 	alive  map[string]struct{}
 	claims map[netip.Addr]Claim
 	facts  map[string]Facts
 }
 
-func heardIn(v *View) heard { return heard{v.Alive, v.Claims, v.Facts} }
+func mapsOf(v *View) viewMaps { return viewMaps{v.Alive, v.Claims, v.Facts} }
 
-func (h heard) is(o heard) bool {
+func (h viewMaps) is(o viewMaps) bool {
 	return SameMap(h.alive, o.alive) && SameMap(h.claims, o.claims) && SameMap(h.facts, o.facts)
 }
 
-// SameMap reports whether two maps are one in memory, which takes no look at what is in
-// them. Who changes neither may take what he has made of one for that of the other.
+// SameMap reports whether two maps are the same map in memory, without reading them. While
+// neither is changed, results computed from one are valid for the other.
 func SameMap[M ~map[K]V, K comparable, V any](a, b M) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
-// resume begins with the plan before, and reports whether it can: nothing that was read
-// has changed but endpoints.
+// resume continues from the last plan, and reports whether that is possible: nothing that
+// it read has changed but endpoints.
 func (k *compiler) resume() bool {
 	before := k.view.Before
-	k.view.Before = Made{} // or each plan would keep all before it
+	k.view.Before = Made{} // else each plan would keep all earlier ones in memory
 	if before.Plan == nil || before.Plan.made == nil {
 		return false
 	}
 	was, reading := before.Plan.made, before.Plan.reading
-	if was.opts != k.opts || reading.me != k.me || !was.heard.is(k.heard) || !reading.onlyEndpoints(before.Of, k.c) {
+	if was.opts != k.opts || reading.me != k.me || !was.viewMaps.is(k.viewMaps) || !reading.onlyEndpoints(before.Of, k.c) {
 		return false
 	}
 	moved := reading.moved(before.Of, k.c)
@@ -103,11 +103,11 @@ func (k *compiler) resume() bool {
 	return true
 }
 
-// manyMoved is with how many Services that have moved it is quicker to begin anew.
+// manyMoved is the number of changed Services above which a full compilation is faster.
 const manyMoved = 32
 
-// onlyEndpoints reports whether all that differs between two clusters, as far as a plan
-// reads it, is endpoints.
+// onlyEndpoints reports whether, of what a plan reads, two clusters differ in nothing but
+// endpoints.
 func (r *reading) onlyEndpoints(was, is *snapshot.Cluster) bool {
 	before, after := was.Stores, is.Stores
 	before.EndpointSlices, before.Services, before.Nodes, before.SpeakerStatuses =
@@ -116,7 +116,7 @@ func (r *reading) onlyEndpoints(was, is *snapshot.Cluster) bool {
 		r.ignores(snapshot.SpeakerStatus, was, is)
 }
 
-// moved are the answers in c to what was asked of endpoints that are not those of before.
+// moved returns the places of the questions that were asked whose answers have changed.
 func (r *reading) moved(was, is *snapshot.Cluster) map[question]places {
 	moved := map[question]places{}
 	note := func(s *discoveryv1.EndpointSlice, exists bool) {

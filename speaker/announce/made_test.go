@@ -31,7 +31,7 @@ func TestAPlanMadeOfTheOneBeforeIsTheOneMadeAnew(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "at once") {
 				c = change(t, c, len(w.nodes))
 			}
-			if view.Before.Stands(c) && rapid.Bool().Draw(t, "no step is taken") {
+			if view.Before.StillValid(c) && rapid.Bool().Draw(t, "no step is taken") {
 				continue
 			}
 			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
@@ -122,7 +122,7 @@ func TestWhatAPlanCostsIsWhatHasChanged(t *testing.T) {
 		t.Fatalf("a Node has changed, and %d bytes instead of %d were enough", resumed, anew)
 	}
 	is = was.With(slice("s7-1", "s7", v4, endpoint("n400", "ready")))
-	if view.Before.Stands(is) {
+	if view.Before.StillValid(is) {
 		t.Fatal("the plan stands: nothing is tested")
 	}
 	heartbeat, _ := is.Nodes.Get(nodeKey("n9"))

@@ -12,40 +12,40 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// node is one node, judged as far as no address is needed for it.
+// node is one node with what is known of it independently of any address.
 type node struct {
 	name   string
 	labels labels.Set
 	hash   uint64
-	// barred says why this node may own nothing; "" it may.
+	// barred is why this node may own no address; "": it may.
 	barred   string
-	excluded bool // by a label, which may not count
+	excluded bool // by a label, which Options may ignore
 	alive    bool
 	unfit    unfitness
 	known    bool // interfaces are known
-	deaf     bool // one of them is
+	deaf     bool // one of the interfaces is
 	ifaces   []Interface
 }
 
-// unfitness is how much speaks against new claims of a node that may own. The
-// worst comes first, so of two nodes the lower number is the better choice; where
-// all are unfit, some one is chosen nevertheless. (An API server that is gone
-// makes every node NotReady, and a power cut leaves every node without rules.) A
-// speaker that stops takes its addresses down with it, whoever else is there; one
-// on a node that is drained serves better than one that may not be able to.
+// unfitness is a bit set of what speaks against new claims of a node that may own. The
+// worst reason is the highest bit, so of two nodes the one with the lower number is the
+// better choice; where all nodes are unfit, one is chosen nevertheless. (Without an API
+// server every node becomes NotReady, and after a power cut no node has its rules.) A
+// speaker that stops takes its addresses down with it, so that is the worst; a node that
+// is being drained still serves, so it is better than one that may not be able to.
 type unfitness uint8
 
 const (
-	unfitDrained  unfitness = 1 << iota // its speaker says that the node is to go
-	unfitBehind                         // and that its kube-proxy has no rules yet
-	unfitNotReady                       // the API server says so
-	unfitStopping                       // its speaker says that it leaves
+	unfitDrained  unfitness = 1 << iota // Facts.Drained
+	unfitBehind                         // Facts.Behind
+	unfitNotReady                       // the condition Ready of the Node is not True
+	unfitStopping                       // Facts.Leaving
 )
 
-// leaving reports whether the node should hand over what others can take.
+// leaving reports whether the node should hand its addresses over.
 func (n *node) leaving() bool { return n.unfit&(unfitStopping|unfitDrained) != 0 }
 
-// unfit is what the node says against itself.
+// unfit is the part of unfitness that the node publishes itself.
 func (f Facts) unfit() (u unfitness) {
 	if f.Leaving {
 		u |= unfitStopping
@@ -59,17 +59,16 @@ func (f Facts) unfit() (u unfitness) {
 	return u
 }
 
-// deletionTaint is how the cluster autoscaler marks a node that it drains and
-// deletes. By the same taint kube-proxy fails the health checks of load balancers
-// (KEP-3836).
+// deletionTaint marks a node that the cluster autoscaler drains and deletes. On the same
+// taint kube-proxy fails the health checks of load balancers (KEP-3836).
 const deletionTaint = "ToBeDeletedByClusterAutoscaler"
 
-// Drained reports whether a node is about to go, so that its addresses should
-// move before it does; onCordon says whether a cordon means that, too.
+// Drained reports whether a node is about to be removed, so that its addresses should move
+// first; onCordon says whether a cordon counts as that, too.
 //
-// Only the node's own speaker asks, and passes it on to the others: if each judged
-// by its own watch, two of which one lags could go on taking an address from each
-// other.
+// Only the node's own speaker calls it, and publishes the result in Facts: if each speaker
+// used its own watch, two of which one lags could take an address from each other
+// repeatedly.
 func Drained(c *snapshot.Cluster, name string, onCordon bool) bool {
 	n, exists := c.Nodes.Get(nodeKey(name))
 	return exists && (n.DeletionTimestamp != nil || onCordon && n.Spec.Unschedulable ||
@@ -77,8 +76,8 @@ func Drained(c *snapshot.Cluster, name string, onCordon bool) bool {
 }
 
 func (k *compiler) readNodes() {
-	k.roll = k.view.Roll.Of(k.c)
-	k.nodeIndex, k.nodes = k.roll.index, slices.Clone(k.roll.judged)
+	k.allNodes = k.view.NodeIndex.Of(k.c)
+	k.nodeIndex, k.nodes = k.allNodes.index, slices.Clone(k.allNodes.judged)
 	k.owned = map[netip.Addr]string{}
 	for i := range k.nodes {
 		n := &k.nodes[i]
@@ -98,7 +97,8 @@ func (k *compiler) readNodes() {
 	}
 }
 
-// noteOwnAddresses collects what a node says that it has, and must never be announced.
+// noteOwnAddresses collects the addresses of a node and of its gateways, which must never
+// be announced.
 func (k *compiler) noteOwnAddresses(n *node) {
 	for _, i := range n.ifaces {
 		for _, p := range i.Prefixes {
@@ -110,20 +110,20 @@ func (k *compiler) noteOwnAddresses(n *node) {
 	}
 }
 
-// ownerOf says whose an address is that must never be announced; "" nobody's.
+// ownerOf names the node, interface or gateway that has an address, which must then never
+// be announced; "": none has it.
 func (k *compiler) ownerOf(a netip.Addr) string {
 	if who, owned := k.owned[a]; owned {
 		return who
 	}
-	if name, owned := k.roll.Addresses[a]; owned {
+	if name, owned := k.allNodes.Addresses[a]; owned {
 		return "node " + name
 	}
 	return ""
 }
 
-// factsOf prefers what gossip says, since a SpeakerStatus lags, and reports whether
-// the node's interfaces are known. Gossip may be silent about them, if they are
-// many.
+// factsOf returns the facts of a node, and whether its interfaces are known. Gossip comes
+// first, since a SpeakerStatus lags; it may lack the interfaces if they are many.
 func (k *compiler) factsOf(name string) (Facts, bool) {
 	f, heard := k.view.Facts[name]
 	if f.Interfaces != nil {
@@ -137,13 +137,14 @@ func (k *compiler) factsOf(name string) (Facts, bool) {
 	if heard {
 		said.Leaving, said.Drained, said.Behind = f.Leaving, f.Drained, f.Behind
 	}
-	// Who counts the living knows its interfaces, and so has none if it lists none.
+	// A speaker that counts live members knows its interfaces; so an empty list means
+	// none.
 	return said, len(said.Interfaces) > 0 || s.Status.Members.Alive > 0
 }
 
-// MACs maps the link-layer addresses that speakers have published to their
-// nodes: whoever answers with one of them is no stranger. Of nodes that have the
-// same, as one that was renamed, it is the first that exists.
+// MACs maps the MAC addresses that speakers have published to their nodes. Of two nodes
+// with the same MAC, such as one that was renamed, it names the one that exists, or else
+// the first by name.
 func MACs(c *snapshot.Cluster, view View) map[string]string {
 	note := func(in map[string]string, mac, node string) {
 		if mac == "" {

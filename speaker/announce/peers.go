@@ -18,7 +18,7 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// peer is a BGPPeer made ready.
+// peer is a BGPPeer, parsed.
 type peer struct {
 	Session
 	object *v1alpha1.BGPPeer
@@ -29,8 +29,7 @@ type peer struct {
 
 func (p *peer) selects(n *node) bool { return anyMatches(p.nodes, n.labels) }
 
-// ends says which session a peer means. No two sessions of a node may have the
-// same.
+// ends identifies the session of a peer. No two sessions of a node may have the same.
 type ends struct {
 	peer, source netip.Addr
 	port         uint16
@@ -47,8 +46,8 @@ const (
 	maxPassword = 80 // TCP_MD5SIG_MAXKEYLEN
 )
 
-// readPeers reads every BGPPeer that makes sense, the oldest first. The others are
-// reported, and so are those that mean a session that another one means already.
+// readPeers reads every valid BGPPeer, the oldest first. Invalid ones are reported, and so
+// are those whose session an older one has already.
 func (k *compiler) readPeers() (peers []peer) {
 	me, known := k.nodeIndex[k.me]
 	same := map[ends][]int{}
@@ -71,7 +70,7 @@ func (k *compiler) readPeers() (peers []peer) {
 	return peers
 }
 
-// readPeer puts a BGPPeer into our own words.
+// readPeer parses a BGPPeer.
 func (k *compiler) readPeer(o *v1alpha1.BGPPeer) (p peer, err error) {
 	spec := &o.Spec
 	p = peer{object: o, Session: Session{
@@ -98,8 +97,8 @@ func (k *compiler) readPeer(o *v1alpha1.BGPPeer) (p peer, err error) {
 	return p, nil
 }
 
-// tellElsewhere reports a password that is looked for in another namespace than
-// the one that the peer names.
+// tellElsewhere reports a peer whose passwordSecret names another namespace than the one
+// from which passwords are read.
 func (k *compiler) tellElsewhere(o *v1alpha1.BGPPeer) {
 	named, ours := o.Spec.PasswordSecret, k.opts.Namespace
 	if named.Name == "" || named.Namespace == "" || ours == "" || named.Namespace == ours {
@@ -108,17 +107,17 @@ func (k *compiler) tellElsewhere(o *v1alpha1.BGPPeer) {
 	k.problem(snapshot.RefOf(o), "SecretElsewhere", fmt.Sprintf("spec.passwordSecret names Secret %s in namespace %q, but passwords are read in namespace %q only: the Secret of that name there is used; copy it there and leave out passwordSecret.namespace", named.Name, named.Namespace, ours))
 }
 
-// readAddresses reads what check has found to be addresses.
+// readAddresses parses the addresses, which check has validated.
 func (p *peer) readAddresses(spec *v1alpha1.BGPPeerSpec) {
 	p.Peer, _ = netip.ParseAddr(spec.Address)
 	p.Source, _ = netip.ParseAddr(spec.SrcAddress)
 	p.Peer, p.Source = p.Peer.Unmap(), p.Source.Unmap()
-	// Without an address the session runs over link-local ones, which carry both.
+	// An unnumbered session runs between link-local addresses and carries both families.
 	p.IPv4 = spec.DualStackAddressFamily || !p.Peer.IsValid() || p.Peer.Is4()
 	p.IPv6 = spec.DualStackAddressFamily || !p.Peer.IsValid() || p.Peer.Is6()
 }
 
-// readTimes reads the hold time: who asks only for keepalives may lose three.
+// readTimes sets the hold time: three times the keepalive time where only that is set.
 func (p *peer) readTimes(spec *v1alpha1.BGPPeerSpec) {
 	switch {
 	case spec.HoldTime != nil:
@@ -130,8 +129,8 @@ func (p *peer) readTimes(spec *v1alpha1.BGPPeerSpec) {
 	}
 }
 
-// check refuses what the API server would: objects come from files, too, and
-// outlive the rules they were admitted by.
+// check applies the rules of the CRD again: objects may come from files, or may have been
+// admitted by an older CRD.
 func (p *peer) check(spec *v1alpha1.BGPPeerSpec) error {
 	isASN := func(n int64) bool { return n >= 0 && n <= math.MaxUint32 }
 	isAddr := func(text string) bool { _, err := netip.ParseAddr(text); return err == nil }
@@ -176,8 +175,7 @@ func durationOf(d *metav1.Duration) time.Duration {
 	return d.Duration
 }
 
-// routerID identifies this node: its first IPv4 address, or else a hash of its
-// name.
+// routerID is this node's first IPv4 address, or else a hash of its name.
 func (k *compiler) routerID() netip.Addr {
 	if n, exists := k.c.Nodes.Get(nodeKey(k.me)); exists {
 		for _, a := range n.Status.Addresses {
@@ -193,8 +191,8 @@ func (k *compiler) routerID() netip.Addr {
 	return netip.AddrFrom4(id)
 }
 
-// readBFD reads the BFDProfile of a peer. Without one that it names the session
-// runs all the same: it only notices later that the peer is gone.
+// readBFD reads the BFDProfile of a peer. If the profile does not exist, the session runs
+// without BFD, and only detects later that the peer is gone.
 func (k *compiler) readBFD(o *v1alpha1.BGPPeer) *BFD {
 	if o.Spec.BFDProfile == "" {
 		return nil
@@ -224,12 +222,12 @@ func valueOf(n *uint32) uint32 {
 	return *n
 }
 
-// meet reports whether some node sends the routes of a to p.
+// meet reports whether any node sends the routes of a to p.
 func (k *compiler) meet(a *bgpAdvert, p *peer) bool {
 	return a.reaches(p) && slices.ContainsFunc(k.nodes, func(n node) bool { return anyMatches(a.nodes, n.labels) && p.selects(&n) })
 }
 
-// tellUnheard reports the advertisements whose routes reach nobody.
+// tellUnheard reports the advertisements whose routes are sent to no peer.
 func (k *compiler) tellUnheard(peers []peer) {
 	for i := range k.bgp {
 		a := &k.bgp[i]
@@ -239,8 +237,8 @@ func (k *compiler) tellUnheard(peers []peer) {
 	}
 }
 
-// tellConflicts reports the advertisements that say something else of a prefix
-// than an older one does, to the same peer from the same node.
+// tellConflicts reports the advertisements that give a prefix other attributes than an
+// older one does, for the same peer and the same node.
 func (k *compiler) tellConflicts(peers []peer) {
 	conflicts := map[[2]int]string{}
 	for i := range k.bgp {
@@ -278,7 +276,7 @@ func (k *compiler) meetBoth(a, b *bgpAdvert, p *peer) bool {
 	})
 }
 
-// conflict says what a younger advertisement wants otherwise than an older one.
+// conflict names the attribute in which a younger advertisement contradicts an older one.
 func conflict(older, younger *Attributes) string {
 	differ := func(a, b uint32) bool { return a != 0 && b != 0 && a != b }
 	switch {

@@ -11,56 +11,54 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// siblings are the addresses of one family of one Service: they avoid each
-// other, since a second address on the same node survives nothing more.
+// siblings identifies the addresses of one family of one Service. They are placed on
+// different nodes, since two on the same node would fail together.
 type siblings struct {
 	service snapshot.Key
 	is6     bool
 }
 
-// burden is what the nodes hold so far.
-type burden struct {
+// loads is how many addresses each node holds so far.
+type loads struct {
 	load     []int                    // addresses per node
-	capacity int                      // how many a node may be chosen for
-	siblings map[siblings]map[int]int // how many each node holds; nil: there is one address only
+	capacity int                      // the bound for new ones, per node
+	siblings map[siblings]map[int]int // of them on each node; nil: there is one address only
 }
 
-// newBurden is that of nodes that hold nothing yet; fit of them share the
-// addresses. A node may be chosen for 5/4 of the fair share. Bounding the load
-// this way keeps what makes rendezvous hashing calm (a choice depends on little)
-// and takes away its worst skew.
-func newBurden(nodes, fit, addresses int) *burden {
+// newLoads is for nodes that hold nothing yet, of which fit share the addresses. The bound
+// is 5/4 of the fair share: bounded loads remove the worst skew of rendezvous hashing and
+// keep its property that a choice depends on few inputs.
+func newLoads(nodes, fit, addresses int) *loads {
 	fit = max(1, fit)
-	return &burden{
+	return &loads{
 		load: make([]int, nodes), capacity: max(1, (addresses*5+fit*4-1)/(fit*4)),
 		siblings: map[siblings]map[int]int{},
 	}
 }
 
-// burdened is what the nodes hold: what they keep, and what they have been given.
-func (k *compiler) burdened() *burden {
-	if k.burden == nil {
-		k.burden = newBurden(len(k.nodes), len(k.fittest(slices.Clone(k.usable))), len(k.addresses))
+// currentLoads counts the addresses that nodes keep and those that they have been given.
+func (k *compiler) currentLoads() *loads {
+	if k.loads == nil {
+		k.loads = newLoads(len(k.nodes), len(k.fittest(slices.Clone(k.usable))), len(k.addresses))
 		for _, e := range k.addresses {
 			if e.keeper >= 0 {
-				k.burden.add(e, e.keeper)
+				k.loads.add(e, e.keeper)
 			}
 		}
 	}
-	return k.burden
+	return k.loads
 }
 
-func (b *burden) add(e *address, i int) {
+func (b *loads) add(e *address, i int) {
 	b.load[i]++
 	if held := b.siblingsOf(e); held != nil {
 		held[i]++
 	}
 }
 
-// siblingsOf counts on which nodes the siblings of e are so far; nil: it has
-// none. Whether it has is found out once for all of them: a Service may have as
-// many addresses as fit an object.
-func (b *burden) siblingsOf(e *address) map[int]int {
+// siblingsOf counts the siblings of e by node so far; nil: it has none. Whether it has any
+// is computed once for all of them: a Service may have very many addresses.
+func (b *loads) siblingsOf(e *address) map[int]int {
 	svc := e.users[0].svc
 	s := siblings{snapshot.KeyOf(svc), e.addr.Is6()}
 	held, known := b.siblings[s]
@@ -86,21 +84,20 @@ func hasSeveral(svc *corev1.Service, is6 bool) bool {
 	return n > 1
 }
 
-// place chooses among candidates: the most preferred, then those that hold no
-// sibling, then those below their bound, then by rendezvous.
+// place chooses among candidates: the most preferred, then those with the fewest siblings,
+// then those below the load bound, then by rendezvous hashing.
 //
-// Addresses are placed one after the other in a fixed order, each seeing the
-// load of the claims and of those placed before. While a plan turns into
-// claims piece by piece, every node that recomputes it from a mix of claims
-// and free addresses finds the same owner for the rest: the claims of later
-// addresses can only fill a node up to the bound that the plan kept.
+// Addresses are placed in a fixed order; each placement counts the claims and the earlier
+// placements. So while a plan turns into claims one by one, every node that recomputes it
+// from a mix of claims and free addresses finds the same owner for the rest: the claims of
+// later addresses can only fill a node up to the bound that the plan kept.
 func (k *compiler) place(e *address, candidates []int) int {
-	burden := k.burdened()
-	held := burden.siblingsOf(e)
+	loads := k.currentLoads()
+	held := loads.siblingsOf(e)
 	addr := hashAddr(e.addr)
 	best, bestRank := -1, rank{}
 	for _, i := range candidates {
-		r := rank{weight: k.weight(e, i), siblings: held[i], level: burden.load[i] / burden.capacity, score: mix(k.nodes[i].hash ^ addr)}
+		r := rank{weight: k.weight(e, i), siblings: held[i], level: loads.load[i] / loads.capacity, score: mix(k.nodes[i].hash ^ addr)}
 		if best < 0 || r.before(bestRank) {
 			best, bestRank = i, r
 		}
@@ -124,7 +121,7 @@ func (r rank) before(o rank) bool {
 	) < 0
 }
 
-// weight sums what the advertisements of e say for node i.
+// weight is the sum of the preferences of e's advertisements for node i.
 func (k *compiler) weight(e *address, i int) int32 {
 	var w int32
 	for _, u := range e.users {
@@ -135,7 +132,8 @@ func (k *compiler) weight(e *address, i int) int32 {
 	return w
 }
 
-// hashString is FNV-1a: every speaker must compute the same, in every version.
+// hashString is FNV-1a and mix. It must never change: every speaker, of any version, must
+// compute the same.
 func hashString(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {

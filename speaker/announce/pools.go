@@ -18,9 +18,8 @@ type pool struct {
 	bgp     []int // into compiler.bgp
 }
 
-// readPools divides the addresses among the pools. That an entry does not parse,
-// or that two pools overlap, is reported by package assign, which allocates from
-// them.
+// readPools reads which pool contains which addresses. Entries that do not parse, and
+// pools that overlap, are reported by package assign, which allocates from them.
 func (k *compiler) readPools() {
 	k.homes = loadbalancer.HomesOf(k.c.IPAddressPools.Sorted())
 	for _, p := range k.homes.Pools {
@@ -28,7 +27,7 @@ func (k *compiler) readPools() {
 	}
 }
 
-// advert is an L2Advertisement with its selectors made ready.
+// advert is an L2Advertisement with its selectors parsed.
 type advert struct {
 	services   []labels.Selector // none: every Service
 	interfaces map[string]struct{}
@@ -79,8 +78,8 @@ func (k *compiler) readAdvertisements() {
 	}
 }
 
-// selectorsOf returns what parses the selectors of an advertisement. Where one
-// does not parse it reports that and clears ok.
+// selectorsOf returns a function that parses selectors of an advertisement, and that
+// reports one that does not parse and then clears ok.
 func (k *compiler) selectorsOf(advertisement snapshot.Object, ok *bool) func(field string, in []metav1.LabelSelector) []labels.Selector {
 	return func(field string, in []metav1.LabelSelector) []labels.Selector {
 		out, err := parseSelectors(in)

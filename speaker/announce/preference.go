@@ -10,11 +10,11 @@ import (
 	"quayside.io/api/v1alpha1"
 )
 
-// Preferences place an address that nobody holds. They are no reason to move
-// one, since that cuts its connections: a preferred node that joins or returns
-// takes nothing. But who edits them means the addresses that exist. So a claim
-// is published with a fingerprint of the preferences it was made under, and
-// while that is not today's, the address may move to a node of more weight.
+// Preferences decide where a free address goes. They are no reason to move one, since that
+// cuts its connections: a preferred node that joins or returns takes nothing. But an edit of
+// the preferences is meant for existing addresses, too. So a claim is published with a
+// fingerprint of the preferences under which it was made, and while that differs from the
+// current one, the address may move to a node of greater weight.
 
 // fingerprintOf is the fingerprint of the preferences of one advertisement; 0: none.
 func fingerprintOf(terms []v1alpha1.PreferredNode, parsed []labels.Selector) (preference uint64) {
@@ -33,7 +33,7 @@ func (k *compiler) preferenceText(e *address) string {
 	counted := make([]int, 0, 8)
 	for _, u := range e.users {
 		for _, a := range u.adverts {
-			if !slices.Contains(counted, a) { // who shares the address edits nothing
+			if !slices.Contains(counted, a) { // a second Service on the address is no edit
 				counted = append(counted, a)
 				preference += k.adverts[a].preference
 			}
@@ -45,23 +45,24 @@ func (k *compiler) preferenceText(e *address) string {
 	return fmt.Sprintf("%016x", preference)
 }
 
-// pledge is what a SpeakerStatus says of one claim, and under which preferences
-// it was made.
-type pledge struct {
+// publishedClaim is a claim in a SpeakerStatus, with the fingerprint of the preferences
+// under which it was made.
+type publishedClaim struct {
 	Claim
 	preference string
 }
 
-// pledgeOf is what the status of the node that holds e says of the claim.
-func (k *compiler) pledgeOf(e *address) (preference string, told bool) {
+// publishedPreference is the fingerprint that the holder of e has published with its claim,
+// and whether it has published the claim.
+func (k *compiler) publishedPreference(e *address) (preference string, told bool) {
 	p, told := k.published[e.addr]
 	return p.preference, told && p.Claim == e.claim
 }
 
-// outpreferred reports whether e, held by node i, should move because its
-// preferences have changed. What no status mentions counts as settled.
+// outpreferred reports whether e, held by node i, should move because its preferences have
+// changed. A claim that is not published does not move for that.
 func (k *compiler) outpreferred(e *address, i int) bool {
-	preference, told := k.pledgeOf(e)
+	preference, told := k.publishedPreference(e)
 	e.outpreferred = told && preference != k.preferenceText(e) && k.outweighed(e, i)
 	return e.outpreferred
 }
@@ -72,15 +73,14 @@ func (k *compiler) outweighed(e *address, i int) bool {
 	return slices.ContainsFunc(k.candidates(e), func(c int) bool { return k.weight(e, c) > has })
 }
 
-// renewed is published with a claim that was remembered from an earlier Service
-// on the address: it was made under whatever preferences that one had.
+// renewed is published instead of a fingerprint with a claim that was remembered from an
+// earlier Service on the address: the preferences of that one are not known.
 const renewed = "renewed"
 
-// preference is what node i, this one, publishes with its claim on e. Until the
-// node that is preferred now has taken the address, the claim is of the old
-// time.
+// preference is the fingerprint that node i, this one, publishes with its claim on e. It
+// stays the old one until the node that is preferred now has taken the address.
 func (k *compiler) preference(e *address, i int) string {
-	preference, told := k.pledgeOf(e)
+	preference, told := k.publishedPreference(e)
 	if e.outpreferred {
 		return preference
 	}

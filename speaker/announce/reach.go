@@ -9,14 +9,14 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// Reach says to whom every node tells an address over BGP, for whoever explains
-// a path: no speaker lists that, since it would be a list of all on every node.
+// Reach finds the BGP peers to which each node announces an address, to explain a path.
+// A SpeakerStatus does not list them, since it would list every address on every node.
 type Reach struct {
 	k     *compiler
 	known map[string]map[string][]string // by the advertisements, family and nodes
 }
 
-// ReachOf reads a cluster as a speaker would. It may be asked by one goroutine.
+// ReachOf reads a cluster as a speaker would. It is for one goroutine at a time.
 func ReachOf(c *snapshot.Cluster, view View, now time.Time, opts Options) *Reach {
 	r := &Reach{k: newCompiler(c, "", view, now, opts), known: map[string]map[string][]string{}}
 	r.k.read()
@@ -25,8 +25,8 @@ func ReachOf(c *snapshot.Cluster, view View, now time.Time, opts Options) *Reach
 	return r
 }
 
-// Of returns the names of the BGPPeers that each node tells a, by the node's
-// name. It must not be modified.
+// Of returns the names of the BGPPeers to which each node announces a, by node. It must
+// not be modified.
 func (r *Reach) Of(a netip.Addr) map[string][]string {
 	i, exists := slices.BinarySearchFunc(r.k.holdings, a, func(h *holding, a netip.Addr) int { return h.addr.Compare(a) })
 	if !exists {
@@ -48,7 +48,7 @@ func (r *Reach) Of(a netip.Addr) map[string][]string {
 	return told
 }
 
-// from are the peers that node i tells h.
+// from are the peers to which node i announces h.
 func (r *Reach) from(i int, h *holding) (names []string) {
 	n := &r.k.nodes[i]
 	if n.barredFromBGP() != "" || n.leaving() || !h.users[0].isAt(i) {

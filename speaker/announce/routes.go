@@ -11,8 +11,8 @@ import (
 	"quayside.io/lbpool"
 )
 
-// readPrefixes finds what is announced of each address: itself, or an aggregate
-// that covers it.
+// readPrefixes finds the prefix to announce for each address and advertisement: the
+// address itself, or an aggregate that covers it.
 func (k *compiler) readPrefixes() {
 	judged := map[aggregate]bool{}
 	for _, h := range k.holdings {
@@ -25,7 +25,7 @@ func (k *compiler) readPrefixes() {
 	}
 }
 
-// union is the union of two sets in order. The common case copies nothing.
+// union is the union of two sorted sets. The common case copies nothing.
 func union(a, b []int) []int {
 	switch {
 	case len(a) == 0 || slices.Equal(a, b):
@@ -38,7 +38,7 @@ func union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// aggregate is a prefix that an advertisement makes of addresses of a pool.
+// aggregate is a prefix that an advertisement announces for addresses of a pool.
 type aggregate struct {
 	advert, pool int
 	prefix       netip.Prefix
@@ -67,14 +67,14 @@ func (k *compiler) prefixOf(i int, h *holding, judged map[aggregate]bool) netip.
 	return prefix
 }
 
-// whyUnsafe says why nobody may announce prefix for a pool; "" one may. It must
-// lie within the pool, and draw nothing that belongs to a node or a gateway.
+// whyUnsafe is why prefix must not be announced for a pool; "": it may be. It must lie
+// within the pool and contain no address of a node or gateway.
 func (k *compiler) whyUnsafe(pool int, prefix netip.Prefix) string {
 	if !k.homes.Covers(pool, prefix) {
 		return fmt.Sprintf("pool %q does not contain all of it", k.pools[pool].Name)
 	}
 	if k.ownedOrder == nil {
-		k.ownedOrder = slices.AppendSeq(slices.Collect(maps.Keys(k.owned)), maps.Keys(k.roll.Addresses))
+		k.ownedOrder = slices.AppendSeq(slices.Collect(maps.Keys(k.owned)), maps.Keys(k.allNodes.Addresses))
 		slices.SortFunc(k.ownedOrder, netip.Addr.Compare)
 	}
 	i, _ := slices.BinarySearchFunc(k.ownedOrder, prefix.Addr(), netip.Addr.Compare)
@@ -84,7 +84,7 @@ func (k *compiler) whyUnsafe(pool int, prefix netip.Prefix) string {
 	return ""
 }
 
-// servedBy are the addresses that routers may send to node me. Those who share an
+// servedBy are the addresses that node me may announce to routers. The Services on an
 // address have the same policy and endpoints.
 func (k *compiler) servedBy(me int) (served []*holding) {
 	for _, h := range k.holdings {
@@ -95,9 +95,10 @@ func (k *compiler) servedBy(me int) (served []*holding) {
 	return served
 }
 
-// isServed decides about one address. With policy Local a node joins when its
-// kube-proxy has had the time to write its rules, and leaves when the others
-// have, as far as its own endpoints last; see Settling.
+// isServed reports whether node me announces an address to routers. With
+// externalTrafficPolicy Local it starts once its kube-proxy has had time to write its
+// rules, and stops once those of other nodes have, as long as its own endpoints last; see
+// Settling.
 func (k *compiler) isServed(h *holding, me int) bool {
 	u := &h.users[0]
 	if u.local == nil {
@@ -115,7 +116,7 @@ func (k *compiler) isServed(h *holding, me int) bool {
 		at := k.plan.L2.Since[h.addr].Add(Settling)
 		alone := !others && len(u.ending) == 0
 		if alone {
-			k.plan.L2.Since[h.addr] = time.Time{} // whoever follows finds it announced
+			k.plan.L2.Since[h.addr] = time.Time{} // so that later plans announce it at once
 		}
 		if alone || ends || !at.After(k.now) {
 			return true
@@ -133,9 +134,8 @@ func (k *compiler) isServed(h *holding, me int) bool {
 	return true
 }
 
-// noteOther notes another node that has an endpoint for h, the one noted before if
-// it still has, and returns since when. Routers know that one's route, unless it
-// is new.
+// noteOther records another node with an endpoint for h, the same as in the last plan if
+// it still has one, and returns since when. Unless that is recent, routers have its route.
 func (k *compiler) noteOther(h *holding, me int) (since time.Time, exists bool) {
 	was, known := k.view.Others[h.addr]
 	var other *Other
@@ -158,11 +158,11 @@ func (k *compiler) noteOther(h *holding, me int) (since time.Time, exists bool) 
 	return other.Since, true
 }
 
-// handOverTime is how much longer than Settling a node whose endpoints end goes
-// on announcing after another has got one: that one's route is on its way.
+// handOverTime is how much longer than Settling a node whose endpoints terminate goes on
+// announcing after another node has got an endpoint: that node's route is on its way.
 const handOverTime = 500 * time.Millisecond
 
-// routes are what adverts make of the addresses served.
+// routes are the routes that adverts announce for the addresses served.
 func (k *compiler) routes(served []*holding, adverts []int) []Route {
 	counts := make([]bool, len(k.bgp))
 	for _, a := range adverts {
@@ -197,8 +197,8 @@ func (k *compiler) routes(served []*holding, adverts []int) []Route {
 	return list
 }
 
-// merged are the attributes of a route that several advertisements make:
-// communities unite, of what else they say the oldest counts.
+// merged are the attributes of a route that several advertisements announce: the union of
+// their communities, and otherwise the values of the oldest.
 func (k *compiler) merged(adverts []int) *Attributes {
 	if len(adverts) == 1 {
 		return k.bgp[adverts[0]].attributes
@@ -233,7 +233,7 @@ func newSets() *sets {
 	return &sets{all: [][]int{nil}, number: map[string]int{"[]": noAdverts}, more: map[[2]int]int{}}
 }
 
-// with is set and a.
+// with returns the number of the union of a set and a.
 func (s *sets) with(set, a int) int {
 	if n, known := s.more[[2]int{set, a}]; known {
 		return n

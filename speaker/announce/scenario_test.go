@@ -96,7 +96,7 @@ func runScenario(t *testing.T, file, input string) string {
 				fmt.Fprintf(&out, "%s belongs to %q\n", a, p.L2.Owners[a])
 			}
 		}
-		heard := p.Heard()
+		heard := p.LocalProblems()
 		told := slices.DeleteFunc(slices.Clone(p.Problems), func(p snapshot.Problem) bool { return slices.Contains(heard, p) })
 		if leader := Compile(c, "", view, epoch0(), opts); !slices.Equal(leader.Problems, told) {
 			t.Errorf("%s finds other problems than the leader:\n%v\n%v", me, told, leader.Problems)

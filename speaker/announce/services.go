@@ -14,15 +14,15 @@ import (
 	"quayside.io/lbpool"
 )
 
-// holding is one address with the Services that may use it together, whatever
-// protocol announces it.
+// holding is one address with the Services that share it, whatever protocol announces it.
 type holding struct {
 	addr  netip.Addr
 	pool  int // into compiler.pools
 	users []user
-	ports map[lbpool.Port]int // which user listens; nil: nobody has asked
+	ports map[lbpool.Port]int // the user of each port; nil: not computed yet
 
-	// bgp are the advertisements of its users, and prefixes what each announces.
+	// bgp are the BGP advertisements of its users, and prefixes, by the same index, what
+	// each announces.
 	bgp      []int // into compiler.bgp
 	prefixes []netip.Prefix
 }
@@ -32,19 +32,19 @@ type user struct {
 	svc     *corev1.Service
 	adverts []int // of layer 2, into compiler.adverts
 	bgp     []int // into compiler.bgp
-	// local are the nodes that have an endpoint to offer, in order; nil: the policy
-	// is Cluster. Ending are those with one that ends and still serves.
+	// local are the nodes with a usable endpoint, sorted; nil: externalTrafficPolicy is
+	// Cluster. ending are those whose endpoints are terminating and still serve.
 	local, ending []int
 }
 
-// isAt reports whether node i has an endpoint, where that matters.
+// isAt reports whether node i has an endpoint or needs none.
 func (u *user) isAt(i int) bool {
 	_, has := slices.BinarySearch(u.local, i)
 	return has || u.local == nil
 }
 
-// readServices finds every address that may be announced at all, by layer 2 or
-// BGP, and says why the others may not.
+// readServices finds every address that may be announced, by layer 2 or BGP, and reports
+// why the others may not.
 func (k *compiler) readServices() {
 	byAddr := map[netip.Addr]*holding{}
 	for _, svc := range k.announceable() {
@@ -63,8 +63,8 @@ func (k *compiler) readServices() {
 	slices.SortFunc(k.holdings, func(a, b *holding) int { return a.addr.Compare(b.addr) })
 }
 
-// addUser puts a Service on an address of a pool, unless it may not be
-// announced for it. says is where the Service has it from.
+// addUser adds a Service to an address of a pool, unless the address may not be announced
+// for it. says is where the Service has the address from, for messages.
 func (k *compiler) addUser(byAddr map[netip.Addr]*holding, svc *corev1.Service, a netip.Addr, pool int, says string) {
 	if who := k.ownerOf(a); who != "" {
 		k.problem(snapshot.RefOf(svc), "UnsafeAddress", fmt.Sprintf("%s %s, which belongs to %s: it is not announced; take it out of pool %q", says, a, who, k.pools[pool].Name))
@@ -89,19 +89,18 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*holding, svc *corev1.Service, 
 		k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the older Service %s, which does not share it: only that one is announced", a, snapshot.KeyOf(other)))
 		return
 	}
-	h.seat(u)
+	h.attach(u)
 }
 
-// tellUnselected reports a Service that the service selectors of all
-// advertisements of its pool leave out. Of a pool without any, the pool itself is
-// reported by package assign.
+// tellUnselected reports a Service that no advertisement of its pool selects. A pool
+// without advertisements is reported by package assign.
 func (k *compiler) tellUnselected(svc *corev1.Service, a netip.Addr, pool int) {
 	if p := k.pools[pool]; len(p.adverts)+len(p.bgp) > 0 {
 		k.problem(snapshot.RefOf(svc), "NotAdvertised", fmt.Sprintf("%s is not announced: no advertisement of pool %q has a service selector that matches", a, p.Name))
 	}
 }
 
-// announceable returns our load balancer Services, the oldest first.
+// announceable returns the load balancer Services of our class, the oldest first.
 func (k *compiler) announceable() []*corev1.Service {
 	var out []*corev1.Service
 	for _, svc := range k.c.Services.All() {
@@ -117,24 +116,24 @@ func older(a, b *corev1.Service) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
 }
 
-// isOurs leaves Services of another class alone, unless the controller (which
-// may run with another class) says that it gave the address.
+// isOurs reports whether a Service is of our class, or has an address from our controller,
+// which may run with another class.
 func isOurs(svc *corev1.Service) bool {
 	class := svc.Spec.LoadBalancerClass
 	return class == nil || *class == loadbalancer.Class || svc.Annotations[loadbalancer.AnnotationGiven] != ""
 }
 
-// advertsFor are those of a pool's advertisements on layer 2 that select svc.
+// advertsFor are those of a pool's L2 advertisements that select svc.
 func (k *compiler) advertsFor(svc *corev1.Service, pool []int) []int {
 	return selecting(pool, svc, func(i int) []labels.Selector { return k.adverts[i].services })
 }
 
-// routesFor are those of a pool's advertisements over BGP that select svc.
+// routesFor are those of a pool's BGP advertisements that select svc.
 func (k *compiler) routesFor(svc *corev1.Service, pool []int) []int {
 	return selecting(pool, svc, func(i int) []labels.Selector { return k.bgp[i].services })
 }
 
-// selecting are those of all, which it does not change, whose selectors match svc.
+// selecting returns those of all whose selectors match svc. It does not change all.
 func selecting(all []int, svc *corev1.Service, selectors func(int) []labels.Selector) []int {
 	leavesOut := func(i int) bool {
 		s := selectors(i)
@@ -146,15 +145,15 @@ func selecting(all []int, svc *corev1.Service, selectors func(int) []labels.Sele
 	return all
 }
 
-// seat puts a user on h.
-func (h *holding) seat(u user) {
+// attach adds a user to h.
+func (h *holding) attach(u user) {
 	h.users = append(h.users, u)
 	if h.ports != nil {
 		h.listens(len(h.users) - 1)
 	}
 }
 
-// listens enters the ports of a user.
+// listens records the ports of a user.
 func (h *holding) listens(user int) {
 	for _, p := range h.users[user].svc.Spec.Ports {
 		if _, taken := h.ports[loadbalancer.PortOf(p)]; !taken {
@@ -163,10 +162,10 @@ func (h *holding) listens(user int) {
 	}
 }
 
-// conflict returns the first Service on h that svc may not sit beside, by the
-// rules of the allocator: a duplicate that slipped through must not be announced
-// for both. Those on h get along with each other: who differs from one of them in
-// more than its ports differs from all.
+// conflict returns the first Service on h with which svc may not share the address, by the
+// rules of the allocator: an address that was allocated twice must not be announced for
+// both. Those on h may share it with each other, so a Service that differs from one of
+// them in more than its ports differs from all.
 func (h *holding) conflict(svc *corev1.Service) *corev1.Service {
 	if len(h.users) == 0 {
 		return nil

@@ -52,7 +52,7 @@ func TestWhoHearsNobodyIsSilent(t *testing.T) {
 	if len(out.LAN.Addresses) > 0 || len(out.Members.Claims) != objects.Services {
 		t.Errorf("cut off, it answers for %v and claims %v", out.LAN.Addresses, out.Members.Claims)
 	}
-	if len(out.Ask) != 1 || out.Ask[0].Takes[a].Cause != announce.Returned || out.Ask[0].Timing != lastingly() {
+	if len(out.Ask) != 1 || out.Ask[0].Takes[a].Cause != announce.Returned || out.Ask[0].Timing != continuous() {
 		t.Fatalf("cut off, it asks %+v", out.Ask)
 	}
 	asked := out.Ask[0]

@@ -2,15 +2,16 @@ package ownership
 
 import "time"
 
-// NoticePeriod is how long a SpeakerStatus says that this node leaves before the
-// other speakers are asked to take its addresses. In this time the proxies hear
-// of it, and ask clients that keep their connections to come again.
+// NoticePeriod is how long the SpeakerStatus says that this node is leaving before the
+// other speakers may take its addresses. In this time the proxies learn of it and ask
+// clients with kept connections to reconnect.
 const NoticePeriod = time.Second
 
-// drainNotice is a reason to hand everything over, once it has been announced.
+// drainNotice is a reason to hand all addresses over, once it has been announced for
+// NoticePeriod.
 type drainNotice struct{ said time.Time } // zero: there is none
 
-// say notes the reason. Where no notice is needed, it holds at once.
+// say starts the notice. If notify is false, it holds at once.
 func (n *drainNotice) say(now time.Time, notify bool) {
 	switch {
 	case n.isSaid():
@@ -23,12 +24,12 @@ func (n *drainNotice) say(now time.Time, notify bool) {
 
 func (n *drainNotice) isSaid() bool { return !n.said.IsZero() }
 
-// holds reports whether the others are to know.
+// holds reports whether the NoticePeriod is over, so that the other speakers are told.
 func (n *drainNotice) holds(now time.Time) bool {
 	return n.isSaid() && now.Sub(n.said) >= NoticePeriod
 }
 
-// wake is how long until holds changes by itself.
+// wake is how long until holds changes.
 func (n *drainNotice) wake(now time.Time) time.Duration {
 	if !n.isSaid() || n.holds(now) {
 		return never
@@ -36,17 +37,17 @@ func (n *drainNotice) wake(now time.Time) time.Duration {
 	return n.said.Add(NoticePeriod).Sub(now)
 }
 
-// departure are the reasons of this node to hand everything over.
+// departure is why this node hands all its addresses over.
 type departure struct {
-	stops    drainNotice // its speaker is to end
-	drained  drainNotice // the node itself is to go
-	deadline time.Time   // when it ends, whoever has taken what
+	stops    drainNotice // its speaker is to stop
+	drained  drainNotice // the node itself is being drained
+	deadline time.Time   // when the speaker stops, even if addresses are left
 }
 
-// leaves reports whether this node is about to hand over, or does.
+// leaves reports whether this node hands over or is about to.
 func (d *departure) leaves() bool { return d.stops.isSaid() || d.drained.isSaid() }
 
-// isOverdue reports whether this node has waited long enough for successors.
+// isOverdue reports whether the deadline has passed.
 func (d *departure) isOverdue(now time.Time) bool {
 	return !d.deadline.IsZero() && !now.Before(d.deadline)
 }
@@ -60,8 +61,8 @@ func (d *departure) wake(now time.Time) time.Duration {
 	return next
 }
 
-// happen begins to hand over.
-func (Leave) happen(m *Machine) {
+// apply starts the hand-over.
+func (Leave) apply(m *Machine) {
 	if m.departure.stops.isSaid() {
 		return
 	}
@@ -69,8 +70,8 @@ func (Leave) happen(m *Machine) {
 	m.departure.deadline = m.now.Add(NoticePeriod + m.opts.HandOver)
 }
 
-// needsNotice reports whether anybody could make use of a notice: this node has
-// addresses, and somebody is there to take them.
+// needsNotice reports whether a notice is of use: this node has addresses, and there is
+// another node to take them.
 func (m *Machine) needsNotice() bool {
 	return len(m.holdings.claims) > 0 && len(m.world.Members.Alive) > 1
 }

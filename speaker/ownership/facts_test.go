@@ -25,7 +25,7 @@ func TestNodesAreNotToldAsGateways(t *testing.T) {
 	}
 	nodes[7].(*corev1.Node).Status.Addresses = append(nodes[7].(*corev1.Node).Status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: "n8"})
 	links := []announce.Interface{{Name: "eth0", Up: true, Gateways: gateways}, {Name: "eth1"}}
-	got := withoutNodes((*announce.Roll)(nil).Of(snapshot.Of(nodes...)), links)
+	got := withoutNodes((*announce.NodeIndex)(nil).Of(snapshot.Of(nodes...)), links)
 	if diff := cmp.Diff([]announce.Interface{{Name: "eth0", Up: true, Gateways: []netip.Addr{router}}, {Name: "eth1"}}, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}

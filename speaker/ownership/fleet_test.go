@@ -185,7 +185,7 @@ func watchesLag(_ *testing.T, f *sim) {
 		n.cluster = n.cluster.With(objects.Endpoints(n.name))
 		n.happen()
 	}
-	f.run(quarrelAtMost) // each may take it once or twice
+	f.run(flapAtMost) // each may take it once or twice
 	before := f.who(objects.VIPLocal)
 	if before == "" {
 		f.fatalf("nobody answers, though each could")

@@ -11,18 +11,17 @@ import (
 
 // holdings are the addresses of this node.
 type holdings struct {
-	// claims are its claims with their epochs, which members may not have taken in
-	// yet.
+	// claims are its claims with their epochs. Gossip may not have all of them yet.
 	claims map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
-	// losses are the addresses that better claims took from it, against what it sees.
+	// losses are the addresses that better claims took from it, see announce.Loss.
 	losses map[netip.Addr]announce.Loss
-	// handing says since when an address is answered only for a successor.
+	// handing is since when an address is answered for only until its successor does.
 	handing map[netip.Addr]time.Time
-	// answered are the addresses that were answered for at the last step, with
-	// their interfaces; cut are those of this node that lost all of them, or that
-	// nobody on the LAN can have heard of for a while.
+	// answered are the addresses that were answered for after the last step, with their
+	// interfaces; cut are those of this node whose interfaces all went down, or that were
+	// announced on a LAN from which this node was cut off.
 	answered map[netip.Addr][]string
 	cut      map[netip.Addr]struct{}
 }
@@ -40,26 +39,26 @@ func (h *holdings) has(a netip.Addr) bool {
 	return ok
 }
 
-// take notes that an address is claimed.
+// take records a claim of this node.
 func (h *holdings) take(a netip.Addr, epoch int64) {
 	delete(h.remembered, a)
 	delete(h.cut, a)
 	h.claims[a] = epoch
 }
 
-// lose notes that a better claim silences this node's.
+// lose records that a better claim beats this node's.
 func (h *holdings) lose(a netip.Addr, now time.Time) {
 	delete(h.claims, a)
 	h.losses[a] = h.losses[a].Again(now)
 }
 
-// concede forgets the losses of what the plan leaves to others.
+// concede drops the losses of addresses that the plan leaves to other nodes.
 func (h *holdings) concede(node string, plan *announce.L2) {
 	maps.DeleteFunc(h.losses, func(a netip.Addr, _ announce.Loss) bool { return plan.Concedes(a, node) })
 }
 
-// remember notes claims of this node that it does not carry out: gossip keeps
-// them for a while after the last Service of an address has gone.
+// remember records claims of this node in gossip that it does not have: gossip keeps them
+// for a while after the last Service of an address has gone.
 func (h *holdings) remember(node string, heard map[netip.Addr]announce.Claim) {
 	for a, c := range heard {
 		if c.Node == node && !h.has(a) {
@@ -69,7 +68,7 @@ func (h *holdings) remember(node string, heard map[netip.Addr]announce.Claim) {
 	maps.DeleteFunc(h.remembered, func(a netip.Addr, _ struct{}) bool { return heard[a].Node != node })
 }
 
-// noteHandOver notes what is answered only for a successor.
+// noteHandOver records which addresses are answered for only until a successor does.
 func (h *holdings) noteHandOver(answers map[netip.Addr]announce.Answer, now time.Time) {
 	for a, answer := range answers {
 		if _, known := h.handing[a]; answer.HandOver != "" && !known {
@@ -81,14 +80,14 @@ func (h *holdings) noteHandOver(answers map[netip.Addr]announce.Answer, now time
 	maps.DeleteFunc(h.handing, func(a netip.Addr, _ time.Time) bool { return !h.has(a) })
 }
 
-// forget drops what is not known any more. The members remember the claim on an
-// address that is gone for a while, should it come back.
+// forget drops addresses that do not exist any more. Gossip remembers the claims on them
+// for a while, in case they come back.
 func (h *holdings) forget(known map[netip.Addr]struct{}) {
 	maps.DeleteFunc(h.claims, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
 	maps.DeleteFunc(h.losses, func(a netip.Addr, _ announce.Loss) bool { _, exists := known[a]; return !exists })
 }
 
-// cutAll cuts whatever this node answers for, and returns it.
+// cutAll marks all addresses that this node answers for as cut, and returns them.
 func (h *holdings) cutAll() (cut []netip.Addr) {
 	for a := range h.answered {
 		if h.has(a) {
@@ -99,11 +98,10 @@ func (h *holdings) cutAll() (cut []netip.Addr) {
 	return cut
 }
 
-// answer notes what is answered for from now on, and reports whether something is
-// new. Addresses that are not answered for any more since every link that carried
-// them is down are cut, and returned: when a link comes up again, others may have
-// taken them, and to announce them at once would cut the connections that they
-// have.
+// answer records what is answered for from now on, and reports whether an address is new.
+// Addresses that are not answered for any more because all their links are down are marked
+// as cut, and returned: when a link comes up again, another node may have taken them, and
+// announcing them at once would cut the connections of that node.
 func (h *holdings) answer(now map[netip.Addr]Announcement, known map[netip.Addr]struct{}, up map[string]bool) (added bool, cut []netip.Addr) {
 	for a := range now {
 		_, answered := h.answered[a]

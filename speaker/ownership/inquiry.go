@@ -11,30 +11,30 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// maxWitnesses bounds how many other nodes are asked for a sign of life.
+// maxWitnesses is how many other nodes are asked for a sign of life at most.
 const maxWitnesses = 32
 
-// takeover is the timing that decides whether a silent member is really gone:
-// five questions within 50 ms.
+// takeover is the timing of the question whether a dead member's address is still answered
+// for: five times within 50 ms.
 func takeover() Timing { return Timing{Times: 5, Every: 10 * time.Millisecond} }
 
-// firstClaim is the timing before an address is announced that never was: three
-// questions within 600 ms, RFC 5227 in spirit.
+// firstClaim is the timing before the first announcement of an address: three questions
+// within 600 ms, a short form of address conflict detection (RFC 5227).
 func firstClaim() Timing { return Timing{Times: 3, Every: 200 * time.Millisecond} }
 
-// lastingly is the timing of a node that is cut off: one question follows the other,
-// so that hardly a moment passes unheard, and not more often than it must.
-func lastingly() Timing { return Timing{Times: 3, Every: retryMember / 3} }
+// continuous is the timing of a node that is cut off: the windows of its Inquiries follow
+// each other closely, so that it listens nearly all the time, with few questions.
+func continuous() Timing { return Timing{Times: 3, Every: retryMember / 3} }
 
-// act carries out the plan's takes: at once where the owner is alive and lets
-// go, after asking the LAN otherwise. It reports whether something was granted,
-// which makes another plan.
+// act carries out the plan's takes: at once where the owner is alive and hands over,
+// otherwise after asking the LAN. It reports whether an address was taken, which needs a
+// new plan.
 func (m *Machine) act() (granted bool) {
 	if m.waiting() != "" || m.departure.stops.isSaid() {
 		return false
 	}
-	// Three batches: a first claim asks ten times as long as a takeover may take, and
-	// who takes from one that nobody hears must hear others on that very LAN.
+	// Three batches: a first claim asks ten times as long as a takeover may take, and a
+	// node that takes from a deaf one must itself get answers on that LAN.
 	died, first, deaf := map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}
 	ask := func(t announce.Take) {
 		switch {
@@ -67,35 +67,35 @@ func (m *Machine) act() (granted bool) {
 	m.ask(deaf, takeover())
 	m.ask(first, firstClaim())
 	if len(died) == 0 {
-		m.sound()
+		m.probeWitnesses()
 	}
 	return granted
 }
 
-// sound asks for a sign of life once this node has lost all others and has nothing to
-// ask for: are they gone, or is it cut off, and what it has another's by now?
-func (m *Machine) sound() {
+// probeWitnesses asks other nodes for a sign of life once this node has lost all members
+// and has nothing to take: it may itself be cut off, and another node may have taken its
+// addresses.
+func (m *Machine) probeWitnesses() {
 	isAlone := m.lan.met && len(m.world.Members.Alive) == 1
-	if !isAlone || m.lan.sounding || m.lan.sounded || len(m.holdings.answered) == 0 {
+	if !isAlone || m.lan.probing || m.lan.probed || len(m.holdings.answered) == 0 {
 		return
 	}
 	q := &Inquiry{Nodes: map[string]netip.Addr{}, Losers: map[string]netip.Addr{}, Timing: m.lan.timing()}
 	if m.nameWitnesses(q); len(q.Nodes) > 0 {
-		m.lan.sounding = true
+		m.lan.probing = true
 		m.out.Ask = append(m.out.Ask, q)
 	}
 }
 
-// isPlanned reports whether the owner of an address lives and lets go of it: that
-// needs no question.
+// isPlanned reports whether the owner of an address is alive and hands it over, which needs
+// no question.
 func isPlanned(t announce.Take) bool {
 	return t.Cause == announce.Leaving || t.Cause == announce.Ineligible || t.Cause == announce.Preferred
 }
 
-// ask puts questions to the LAN; a Finding brings the answer. Beside the addresses
-// it asks for hosts that should answer if the LAN works at all: a speaker that is
-// itself cut off must take nothing: it would return with newer claims than those
-// who kept working.
+// ask adds an Inquiry, which a Finding answers. Beside the addresses it asks for hosts that
+// should answer if the LAN works at all: a speaker that is itself cut off must take nothing,
+// or it would return with newer claims than the nodes that kept working.
 func (m *Machine) ask(takes map[netip.Addr]announce.Take, timing Timing) {
 	if len(takes) == 0 {
 		return
@@ -121,8 +121,8 @@ func (m *Machine) ask(takes map[netip.Addr]announce.Take, timing Timing) {
 	m.out.Ask = append(m.out.Ask, q)
 }
 
-// nameWitnesses enters where other nodes can be asked for: those that lose an
-// address first.
+// nameWitnesses fills Nodes and Losers, the nodes that are to lose an address always, others
+// up to maxWitnesses.
 func (m *Machine) nameWitnesses(q *Inquiry) {
 	losers := map[string]struct{}{}
 	for _, t := range q.Takes {
@@ -140,14 +140,14 @@ func (m *Machine) nameWitnesses(q *Inquiry) {
 	}
 }
 
-// happen grants what nobody answered for, if it is still to be taken.
-func (f *Finding) happen(m *Machine) {
-	if m.lan.hear(f) {
-		// Whoever hears this node again must not hear it say what may have changed
-		// meanwhile: it asks first, like one whose link was down.
+// apply takes the addresses for which no host answered, if they are still to be taken.
+func (f *Finding) apply(m *Machine) {
+	if m.lan.record(f) {
+		// This node was cut off, so another may have taken its addresses: it asks before
+		// it answers again, like one whose link was down.
 		m.lan.forget(m.holdings.cutAll())
 	}
-	m.compile() // the world may have moved while the LAN was asked
+	m.compile() // the world may have changed while the LAN was asked
 	for _, t := range slices.Concat(m.plan.L2.Take, m.plan.L2.Barred) {
 		if _, asked := f.Takes[t.Address]; asked {
 			m.judge(t, f)
@@ -155,19 +155,19 @@ func (f *Finding) happen(m *Machine) {
 	}
 }
 
-// judge decides whether an address is taken that the LAN was asked about.
+// judge decides by a Finding whether to take an address.
 func (m *Machine) judge(t announce.Take, f *Finding) {
 	found, taken := f.Found[t.Address]
 	switch {
-	case taken && m.hearsay.macs[found.MAC] == m.opts.Node:
-		m.grant(t) // an interface of ours hears another: both are on one LAN
+	case taken && m.memberView.macs[found.MAC] == m.opts.Node:
+		m.grant(t) // the answer came from another interface of this node on the same LAN
 	case taken:
 		delete(m.lan.silent, t.Address)
-		m.refuse(t, announce.Refusal{Node: m.hearsay.macs[found.MAC], MAC: found.MAC}, "somebody answers for it")
+		m.refuse(t, announce.Refusal{Node: m.memberView.macs[found.MAC], MAC: found.MAC}, "somebody answers for it")
 	case t.Cause == announce.Deaf && m.hears(f, t.From) != "":
 		m.refuse(t, announce.Refusal{Node: t.From, MAC: m.hears(f, t.From)}, "its node answers on the LAN, and its speaker may only be slow")
 	case f.Err != nil:
-		m.lan.put(t.Address, announce.Refusal{Node: cmp.Or(t.From, m.opts.Node)}, m.now.Add(retryFailed), false)
+		m.lan.postpone(t.Address, announce.Refusal{Node: cmp.Or(t.From, m.opts.Node)}, m.now.Add(retryFailed), false)
 		m.change(Change{Kind: Unasked, Take: t, Err: f.Err})
 	case f.Deaf:
 		m.refuse(t, announce.Refusal{Node: t.From}, "this node hears nobody")
@@ -178,17 +178,17 @@ func (m *Machine) judge(t announce.Take, f *Finding) {
 	}
 }
 
-// hears is the MAC by which a node has answered anything that was asked; "" it has not.
+// hears is the MAC with which a node has answered any question; "": it has not.
 func (m *Machine) hears(f *Finding, node string) string {
 	for _, found := range f.Found {
-		if m.hearsay.macs[found.MAC] == node {
+		if m.memberView.macs[found.MAC] == node {
 			return found.MAC
 		}
 	}
 	return ""
 }
 
-// refuse leaves an address alone for a while.
+// refuse defers an address for a while.
 func (m *Machine) refuse(t announce.Take, by announce.Refusal, why string) {
 	pause := retryMember
 	switch {
@@ -196,15 +196,15 @@ func (m *Machine) refuse(t announce.Take, by announce.Refusal, why string) {
 		pause = retryDeaf
 	case by.Node == "":
 		pause = retryStranger
-	case (t.Doubtful || t.Cause == announce.Deaf) && by.MAC != "": // the owner answers, and so knows why
+	case (t.Doubtful || t.Cause == announce.Deaf) && by.MAC != "": // the owner answers
 		pause = retryDoubt
 	}
-	if again := m.lan.put(t.Address, by, m.now.Add(pause), t.Doubtful); !again {
+	if again := m.lan.postpone(t.Address, by, m.now.Add(pause), t.Doubtful); !again {
 		m.change(Change{Kind: NotTaken, Take: t, By: by, Why: why})
 	}
 }
 
-// grant makes an address this node's.
+// grant takes an address.
 func (m *Machine) grant(t announce.Take) {
 	m.lan.clear(t.Address)
 	m.holdings.take(t.Address, t.Epoch)
@@ -220,8 +220,8 @@ func (m *Machine) grant(t announce.Take) {
 	case t.From != "":
 		text += " (before: node " + t.From + ", " + string(t.Cause) + ")"
 	}
-	m.recall()
-	m.heard[t.Address] = t.Services
+	m.loadTold()
+	m.toldServices[t.Address] = t.Services
 	m.notify(t.Answer, "Announcing", text)
 }
 
@@ -232,16 +232,16 @@ func orEvery(interfaces []string) string {
 	return strings.Join(interfaces, ", ")
 }
 
-// happen hears of somebody who claims an address of ours. We keep it, since
-// our clients know us, and say so.
-func (c Conflict) happen(m *Machine) {
+// apply records that another host answers for an address of this node. The node keeps the
+// address, since its clients have its MAC, and reports the conflict.
+func (c Conflict) apply(m *Machine) {
 	by := announce.Refusal{MAC: c.MAC}
-	m.lan.put(c.Address, by, m.now.Add(6*retryStranger), false)
+	m.lan.postpone(c.Address, by, m.now.Add(6*retryStranger), false)
 	m.change(Change{Kind: Contested, Take: announce.Take{Address: c.Address}, By: by, Interface: c.Interface})
 }
 
-// sorted are the keys of m in order: what follows from it must not depend on
-// chance.
+// sorted are the keys of m in order, so that the result does not depend on the order of a
+// map.
 func sorted[V any](m map[netip.Addr]V) []netip.Addr {
 	return slices.SortedFunc(maps.Keys(m), netip.Addr.Compare)
 }

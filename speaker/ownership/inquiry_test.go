@@ -70,7 +70,7 @@ func TestTheLANDecides(t *testing.T) {
 				q.Nodes = node
 			}
 			c.heard.Inquiry = &q
-			c.heard.happen(m)
+			c.heard.apply(m)
 			if m.lan.isAsking(a) {
 				t.Error("it is still asked for")
 			}

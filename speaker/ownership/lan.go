@@ -8,48 +8,49 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// How soon an address that somebody answers for is asked about again: a member
-// that gossip calls dead may die any moment, a stranger seldom leaves.
+// How soon the LAN is asked again about an address that another host answers for: a member
+// that gossip calls dead may fall silent at any moment, a host outside the cluster seldom
+// goes away.
 const (
 	retryMember   = 250 * time.Millisecond
 	retryStranger = 10 * time.Second
 	retryFailed   = time.Second
-	retryDoubt    = 2 * time.Second // a watch that lags may do so for hours
-	// Who hears nobody asks on without a pause: the first answer says that it is
-	// back, and until then it is silent itself.
+	retryDoubt    = 2 * time.Second // a watch may lag for hours
+	// retryDeaf is for a node that gets no answers at all: it asks nearly without a
+	// pause, since the first answer shows that it is back, and is silent until then.
 	retryDeaf = 10 * time.Millisecond
-	// A node that lives but says nothing about an address, neither yes nor no,
-	// may be starved or behind a firewall. After this long its addresses move.
+	// patience is how long a live node may fail to answer for its address, and its
+	// speaker fail to answer whether it runs: it may get no CPU time, or be behind a
+	// firewall. After this long its addresses move.
 	patience = 2 * time.Second
 )
 
-// lan is what the LAN has said, and what it is being asked.
+// lan is what is known from the LAN, and what it is being asked.
 type lan struct {
-	// deferred are addresses that are left alone, since somebody else answers for
-	// them or nobody could tell.
+	// deferred are addresses that this node does not take for now, since another host
+	// answers for them or the LAN could not be asked.
 	deferred map[netip.Addr]deferral
-	// silent says since when nobody answers for an address whose owner lives.
+	// silent is since when no host has answered for an address whose owner is alive.
 	silent map[netip.Addr]time.Time
-	// asking are the addresses that a question is about.
+	// asking are the addresses in questions that have no Finding yet.
 	asking map[netip.Addr]struct{}
 	met    bool // other speakers have been alive
-	deaf   int  // how many questions in a row brought no sign of life
-	// sounding says that a node that has lost all others asks for a sign of life,
-	// sounded that it knows whether it hears anybody.
-	sounding, sounded bool
+	deaf   int  // how many Inquiries in a row had no answer from any host
+	// probing: this node has lost all other members, and an Inquiry without Takes is
+	// under way; probed: it knows from one whether it is cut off.
+	probing, probed bool
 }
 
-// cutOff is how many questions in a row that nobody answers at all make a node
-// believe that it is cut off from its LAN. One may be lost, or be put by a process
-// that got no processor to hear the answers.
+// cutOff is how many Inquiries in a row without any answer mean that this node is cut off
+// from its LAN. One may be lost, or the process may have had no CPU time to receive the
+// answers.
 const cutOff = 2
 
-// deferral is why an address is left alone, and until when it is not asked about
-// again.
+// deferral is why an address is not taken, and until when the LAN is not asked again.
 type deferral struct {
 	announce.Refusal
 	until time.Time
-	doubt bool // the question was a doubtful one
+	doubt bool // announce.Take.Doubtful of the question
 }
 
 func newLAN() lan {
@@ -61,34 +62,34 @@ func (l *lan) isAsking(a netip.Addr) bool {
 	return asking
 }
 
-// isDue reports whether an address that is left alone is to be asked about again.
+// isDue reports whether the LAN is to be asked again about a deferred address.
 func (l *lan) isDue(t announce.Take, now time.Time) bool {
 	d := l.deferred[t.Address]
 	return !d.until.After(now) || d.doubt && !t.Doubtful
 }
 
-// put leaves an address alone, and reports whether it was left alone already.
-func (l *lan) put(a netip.Addr, by announce.Refusal, until time.Time, doubt bool) (again bool) {
+// postpone defers an address, and reports whether it was deferred already.
+func (l *lan) postpone(a netip.Addr, by announce.Refusal, until time.Time, doubt bool) (again bool) {
 	_, again = l.deferred[a]
 	l.deferred[a] = deferral{by, until, doubt}
 	return again
 }
 
-// clear forgets what was said about an address.
+// clear forgets what is known about an address.
 func (l *lan) clear(a netip.Addr) {
 	delete(l.deferred, a)
 	delete(l.silent, a)
 }
 
-// forget forgets who was there: he is to be heard again.
+// forget drops what is known about these addresses, so that they are asked about again.
 func (l *lan) forget(addresses []netip.Addr) {
 	for _, a := range addresses {
 		delete(l.deferred, a)
 	}
 }
 
-// prune forgets what nobody wants any more; what this node owns it forgets when
-// the stranger has been silent for long enough.
+// prune drops the addresses that are not wanted any more; those that this node owns only
+// once the other host has been silent for long enough.
 func (l *lan) prune(wanted map[netip.Addr]struct{}, owned func(netip.Addr) bool, now time.Time) {
 	maps.DeleteFunc(l.deferred, func(a netip.Addr, d deferral) bool {
 		_, isWanted := wanted[a]
@@ -97,7 +98,7 @@ func (l *lan) prune(wanted map[netip.Addr]struct{}, owned func(netip.Addr) bool,
 	maps.DeleteFunc(l.silent, func(a netip.Addr, _ time.Time) bool { _, deferred := l.deferred[a]; return !deferred })
 }
 
-// refusals are what is said about the addresses that are left alone.
+// refusals are the reasons of the deferred addresses.
 func (l *lan) refusals() map[netip.Addr]announce.Refusal {
 	out := make(map[netip.Addr]announce.Refusal, len(l.deferred))
 	for a, d := range l.deferred {
@@ -106,7 +107,7 @@ func (l *lan) refusals() map[netip.Addr]announce.Refusal {
 	return out
 }
 
-// recognise finds out that a stranger is a member that had not been met.
+// recognise corrects deferrals by a host that has turned out to be a member.
 func (l *lan) recognise(macs map[string]string, me string, now time.Time) {
 	for a, d := range l.deferred {
 		if node := macs[d.MAC]; d.Node == "" && node != "" && node != me {
@@ -115,35 +116,34 @@ func (l *lan) recognise(macs map[string]string, me string, now time.Time) {
 	}
 }
 
-// timing is that of questions that decide whether somebody is gone.
+// timing is that of questions which decide whether an owner is gone.
 func (l *lan) timing() Timing {
 	if l.deaf >= cutOff {
-		return lastingly()
+		return continuous()
 	}
 	return takeover()
 }
 
-// hear notes that a question was answered, and reports whether this node is cut off
-// from its LAN, as far as it can know.
-func (l *lan) hear(f *Finding) (cut bool) {
+// record updates l from a Finding, and reports whether this node is cut off from its LAN.
+func (l *lan) record(f *Finding) (cut bool) {
 	for a := range f.Takes {
 		delete(l.asking, a)
 	}
 	if len(f.Takes) == 0 {
-		l.sounding = false
+		l.probing = false
 	}
-	if len(f.Nodes) == 0 || f.Err != nil { // nobody was asked who should answer
+	if len(f.Nodes) == 0 || f.Err != nil { // the Inquiry had no hosts that should answer
 		return false
 	}
 	if l.deaf++; !f.Deaf {
 		l.deaf = 0
 	}
 	cut = l.deaf >= cutOff && len(f.Found) == 0
-	l.sounded = l.sounded || !f.Deaf || cut
+	l.probed = l.probed || !f.Deaf || cut
 	return cut
 }
 
-// silentSince is when an address of a living node was first not answered for.
+// silentSince is since when no host has answered for an address of a live node.
 func (l *lan) silentSince(a netip.Addr, now time.Time) time.Time {
 	if _, known := l.silent[a]; !known {
 		l.silent[a] = now
@@ -151,8 +151,8 @@ func (l *lan) silentSince(a netip.Addr, now time.Time) time.Time {
 	return l.silent[a]
 }
 
-// wake is how long until an address that is left alone is to be looked at again.
-// One that is being asked about waits for the answer.
+// wake is how long until a deferred address is to be asked about again. One in a pending
+// question waits for the Finding.
 func (l *lan) wake(now time.Time) time.Duration {
 	next := never
 	for a, d := range l.deferred {

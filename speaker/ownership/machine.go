@@ -9,43 +9,43 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// never is how long nothing is to happen by itself.
+// never stands for "no timer": a step at least this often is harmless.
 const never = time.Hour
 
 // Options of a Machine.
 type Options struct {
-	Node     string // the name of this one
+	Node     string // name of this node
 	Announce announce.Options
 	// HandOverOnCordon hands addresses over as soon as this node is cordoned.
 	HandOverOnCordon bool
-	// HandOver bounds how long a node that was asked to leave waits for successors,
-	// beside the NoticePeriod.
+	// HandOver is how long a node that was asked to leave waits for its successors at most,
+	// after the NoticePeriod.
 	HandOver time.Duration
 }
 
-// Machine is what one node remembers. It is not safe for concurrent use.
+// Machine is the state of one node. It is not safe for concurrent use.
 type Machine struct {
 	opts Options
 	moment
-	holdings  holdings
-	lan       lan
-	departure departure
-	roster    roster
-	hearsay   hearsay
-	lacks     lacks
-	told      map[snapshot.Problem]struct{} // what people have been told of
-	heard     heard                         // nil until anything may be announced
+	holdings     holdings
+	lan          lan
+	departure    departure
+	roster       roster
+	memberView   memberView
+	absences     absences
+	toldProblems map[snapshot.Problem]struct{} // that Events have been written for
+	toldServices toldServices                  // nil until anything may be announced
 }
 
-// moment is what a step begins with and finds out. Nothing of it is remembered but
-// the plan, and what stands in it.
+// moment is the input and result of one step. The next step uses only plan, made, since
+// and others of it.
 type moment struct {
 	now   time.Time
 	world World
 	self  announce.Facts
 	plan  *announce.Plan
-	made  announce.Made            // plan, and of which cluster it is right
-	since map[netip.Addr]time.Time // that of the last plan of the whole cluster
+	made  announce.Made            // plan, and a cluster for which it is valid
+	since map[netip.Addr]time.Time // L2.Since of the last plan of a complete cluster
 	// others is BGP.Others of that plan.
 	others map[netip.Addr]announce.Other
 	out    *Output
@@ -53,17 +53,18 @@ type moment struct {
 
 // New returns the machine of a node that has just started.
 func New(opts Options) *Machine {
-	return &Machine{opts: opts, holdings: newHoldings(), lan: newLAN(), told: map[snapshot.Problem]struct{}{}}
+	return &Machine{opts: opts, holdings: newHoldings(), lan: newLAN(), toldProblems: map[snapshot.Problem]struct{}{}}
 }
 
-// maxPlans bounds how often a step decides anew after what it granted at once.
+// maxPlans is how often one step compiles at most: taking an address without a question
+// needs a new plan.
 const maxPlans = 3
 
-// Step takes in what happened and decides what is to be done now.
+// Step applies events and returns what is to be done now.
 func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 	m.now, m.world, m.out = now, w, &Output{}
 	for _, e := range events {
-		e.happen(m)
+		e.apply(m)
 	}
 	if m.departure.isOverdue(now) && m.plan != nil {
 		m.out.Plan, m.out.End = m.plan, Overdue
@@ -75,7 +76,7 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 			break
 		}
 	}
-	m.herald()
+	m.announceEvents()
 	m.declare()
 	m.report()
 	m.out.Wake = now.Add(m.wake())
@@ -85,18 +86,18 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 	return m.out
 }
 
-// compile makes the plan of this moment.
+// compile makes a new plan.
 func (m *Machine) compile() {
 	members := m.world.Members
 	if len(members.Alive) > 1 {
-		m.lan.met, m.lan.sounded = true, false
+		m.lan.met, m.lan.probed = true, false
 	}
-	m.lacks.note(members, m.now)
+	m.absences.note(members, m.now)
 	m.self = m.facts()
 	m.holdings.remember(m.opts.Node, members.Claims)
-	m.hear()
+	m.refreshView()
 	before, view := m.plan, m.view()
-	m.lan.recognise(m.hearsay.macs, m.opts.Node, m.now)
+	m.lan.recognise(m.memberView.macs, m.opts.Node, m.now)
 	view.Refused = m.lan.refusals()
 	m.plan = announce.Compile(m.world.Cluster, m.opts.Node, view, m.now, m.opts.Announce)
 	m.made = announce.Made{Plan: m.plan, Of: m.world.Cluster}
@@ -109,24 +110,22 @@ func (m *Machine) compile() {
 	m.holdings.noteHandOver(m.plan.L2.Answers, m.now)
 }
 
-// Stands reports whether the last plan is right of c, too, and there is nothing else to
-// learn from c. Then no step is needed.
-func (m *Machine) Stands(c *snapshot.Cluster) bool { return m.made.Stands(c) }
+// StillValid reports whether the last plan is valid for c, too, and c has nothing else that
+// a step would act on. Then no step is needed.
+func (m *Machine) StillValid(c *snapshot.Cluster) bool { return m.made.StillValid(c) }
 
-// view is what a plan is made of, but for what the LAN has refused: that names the nodes
-// whose MACs the speakers show.
+// view is the View for a plan, without Refused, which needs the MACs of the speakers.
 func (m *Machine) view() announce.View {
 	return announce.View{
-		Alive: m.hearsay.alive, Claims: m.hearsay.claims, Facts: m.hearsay.facts,
+		Alive: m.memberView.alive, Claims: m.memberView.claims, Facts: m.memberView.facts,
 		HandingOver: m.holdings.handing, Remembered: m.holdings.remembered, Cut: m.holdings.cut, Lost: m.holdings.losses,
 		Since: m.since, Others: m.others, Unserved: m.world.Proxy.Unserved,
-		Roll: m.nodes().Roll, Before: m.made,
+		NodeIndex: m.nodes().NodeIndex, Before: m.made,
 	}
 }
 
-// yield drops the claims of this node that a better one silences, whether
-// gossip has brought that or, when the API server was quicker, a SpeakerStatus:
-// a hand-over is complete, or two sides of a split have met again.
+// yield drops claims of this node that a better one beats, which gossip or a SpeakerStatus
+// has brought: a hand-over is complete, or a split has healed.
 func (m *Machine) yield(before *announce.Plan) {
 	for _, a := range sorted(m.holdings.claims) {
 		best := m.plan.L2.Claims[a]
@@ -144,7 +143,7 @@ func (m *Machine) yield(before *announce.Plan) {
 	}
 }
 
-// waiting says why nothing on the LAN may be claimed yet.
+// waiting is why nothing on the LAN may be claimed yet; "": it may.
 func (m *Machine) waiting() string {
 	switch members := m.world.Members; {
 	case m.world.Link.Mute != "":
@@ -161,7 +160,7 @@ func (m *Machine) waiting() string {
 	return ""
 }
 
-// declare says what layer 2 and the members are to do.
+// declare sets what layer 2 and the members are to do.
 func (m *Machine) declare() {
 	known := make(map[netip.Addr]struct{}, len(m.plan.L2.Owners))
 	for a := range m.plan.L2.Owners {
@@ -172,7 +171,7 @@ func (m *Machine) declare() {
 	if m.waiting() == "" {
 		for a, answer := range m.plan.L2.Answers {
 			if answer.HandOver == "" {
-				// After a total restart the claim stands in a SpeakerStatus only.
+				// After a restart of all speakers only a SpeakerStatus has the claim.
 				m.holdings.claims[a] = answer.Epoch
 			}
 			want[a] = Announcement{Interfaces: answer.Interfaces, Round: m.world.Members.Rounds[a]}
@@ -182,16 +181,16 @@ func (m *Machine) declare() {
 	for _, i := range m.self.Interfaces {
 		up[i.Name] = i.Up
 	}
-	m.heard.forget(m.holdings.has)
+	m.toldServices.forget(m.holdings.has)
 	added, cut := m.holdings.answer(want, known, up)
 	m.lan.forget(cut)
-	m.out.LAN = Announcing{Addresses: want, Speakers: m.hearsay.speakers, Nearby: m.nearby(m.listensOn()), Added: added}
-	if m.world.Synced { // half a list of nodes is no list of peers
+	m.out.LAN = Announcing{Addresses: want, Speakers: m.memberView.speakers, Nearby: m.nearby(m.listensOn()), Added: added}
+	if m.world.Synced { // an incomplete list of nodes would remove peers
 		m.out.Members = &Declaration{Self: m.nodes().self, Peers: m.nodes().peers, Watch: m.plan.L2.Watch, Facts: m.self, Claims: maps.Clone(m.holdings.claims), Known: known}
 	}
 }
 
-// isHandedOver reports whether nothing is left that somebody else could take.
+// isHandedOver reports whether no address is left that another node could take.
 func (m *Machine) isHandedOver() bool {
 	if m.waiting() != "" {
 		return true // nothing was ever announced
@@ -204,10 +203,10 @@ func (m *Machine) isHandedOver() bool {
 	return true
 }
 
-// wake is how long until something changes by itself.
+// wake is how long until a step is needed without an event.
 func (m *Machine) wake() time.Duration {
-	next := min(m.lacks.wake(m.now), m.departure.wake(m.now))
-	if !m.departure.stops.isSaid() { // who ends asks nothing any more
+	next := min(m.absences.wake(m.now), m.departure.wake(m.now))
+	if !m.departure.stops.isSaid() { // a speaker that stops asks no more
 		next = min(next, m.lan.wake(m.now))
 	}
 	if w := m.plan.Wake(m.now); w > 0 {

@@ -9,11 +9,11 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// maxNearby bounds the speakers that one is to ask on one interface.
+// maxNearby is how many speakers one speaker asks on one interface.
 const maxNearby = 8
 
-// nearby are other speakers on LANs of this node, by interface, who should answer
-// there if the LAN works.
+// nearby are other speakers on LANs of this node, by interface. They should answer there
+// if the LAN works.
 func (m *Machine) nearby(chosen func(*announce.Interface) bool) map[string][]Host {
 	out := map[string][]Host{}
 	for i := range m.self.Interfaces {
@@ -24,8 +24,8 @@ func (m *Machine) nearby(chosen func(*announce.Interface) bool) map[string][]Hos
 	return out
 }
 
-// nameLosers adds those that are to lose an address: where their kernels answer, they
-// are not cut off from the LAN, whatever they say.
+// nameLosers adds the nodes that are to lose an address: a node whose kernel answers is not
+// cut off from the LAN, even if it publishes that it is deaf.
 func (m *Machine) nameLosers(q *Inquiry) {
 	for i := range m.self.Interfaces {
 		own := &m.self.Interfaces[i]
@@ -42,17 +42,17 @@ func (m *Machine) nameLosers(q *Inquiry) {
 	}
 }
 
-// listensOn chooses the interfaces on which signs of life are asked for: those that
-// carry addresses of layer 2, whoever has them, so that who may take one knows that it
-// can. Where gossip runs on the same network it is not needed: who is cut off there is
-// missed.
+// listensOn selects the interfaces on which other speakers are asked for signs of life:
+// those that carry addresses of layer 2, of any owner, so that a node that may take one
+// knows whether it is heard. The network that gossip uses needs none: a node that is cut
+// off there is missing from the members.
 func (m *Machine) listensOn() func(*announce.Interface) bool {
 	self := m.nodes().self
 	return func(i *announce.Interface) bool { return self.IsValid() && !has(i, self) && m.carriesAny(i) }
 }
 
 // hostsOn are speakers with an address in a subnet of own. Each node asks those that
-// come after it by name, so that nobody is asked by all.
+// follow it by name, so that no node is asked by all.
 func (m *Machine) hostsOn(own *announce.Interface) (hosts []Host) {
 	nodes := m.nodes().Nodes
 	next := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name > m.opts.Node })
@@ -81,8 +81,8 @@ func (m *Machine) carriesAny(i *announce.Interface) bool {
 	return false
 }
 
-// appendHosts adds the addresses of a node that lie in a subnet of own, one of each
-// family. Those of a deaf one, too: if all are, the first answer is the end of it.
+// appendHosts adds the addresses of a node that lie in a subnet of own, one of each family.
+// It includes deaf interfaces: if all nodes are deaf, an answer ends that.
 func appendHosts(hosts []Host, own *announce.Interface, theirs []announce.Interface) []Host {
 	has4, has6 := false, false
 	for i := range theirs {

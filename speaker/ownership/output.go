@@ -9,15 +9,15 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// Output is what a step asks for. It is immutable, and in this order to be carried
-// out: the questions; layer 2; the members, who make others fall silent; the rest.
+// Output is what a step asks for. It is immutable, and is to be carried out in this order:
+// the questions; layer 2; the members, since a claim silences other nodes; the rest.
 type Output struct {
-	// Plan is the decision that holds now; Plans is how many were made for it.
+	// Plan is the current decision; Plans is how many were compiled in this step.
 	Plan  *announce.Plan
 	Plans int
-	// Waiting says why nothing is announced, neither on the LAN nor to routers; "" it is.
+	// Waiting is why nothing is announced, neither on the LAN nor to routers; "": it is.
 	Waiting string
-	// Leaving says that this node hands over, or is about to.
+	// Leaving says that this node hands its addresses over, or is about to.
 	Leaving bool
 
 	Ask     []*Inquiry
@@ -38,26 +38,26 @@ type Announcing struct {
 	Speakers map[string]struct{}
 	// Nearby are other speakers to ask for signs of life, by interface; see listensOn.
 	Nearby map[string][]Host
-	// Added says that an address is new. It must be answered for before the members
-	// hear of the claim: whoever hands it over falls silent then.
+	// Added says that an address is new. It must be answered for before the claim is
+	// gossiped: the node that hands it over falls silent then.
 	Added bool
 }
 
 // Host is another host on a LAN.
 type Host struct {
 	Address netip.Addr
-	MAC     string // empty: not known
+	MAC     string // "": not known
 }
 
 // Announcement is how one address is announced.
 type Announcement struct {
-	Interfaces []string // to answer on; none: every one
-	Round      int64    // announced anew whenever it changes
+	Interfaces []string // to answer on; none: all
+	Round      int64    // the address is announced again whenever this changes
 }
 
-// Declaration is what the members are to know of this node.
+// Declaration is what this node gossips.
 type Declaration struct {
-	Self   netip.Addr // where it is reached; invalid: not known
+	Self   netip.Addr // address of this node; invalid: not known
 	Peers  []Peer     // the other nodes, by name
 	Watch  []string   // which of them are to be watched, see announce.L2.Watch
 	Facts  announce.Facts
@@ -66,25 +66,25 @@ type Declaration struct {
 	Known map[netip.Addr]struct{}
 }
 
-// Peer is a node that should have a speaker.
+// Peer is another node that should have a speaker.
 type Peer struct {
 	Name string
 	Addr netip.Addr
 }
 
-// ChangeKind says what a Change is.
+// ChangeKind is the kind of a Change.
 type ChangeKind int
 
-// The kinds of changes.
+// The kinds of changes, with the fields of Change that each sets.
 const (
 	Taken     ChangeKind = iota // this node owns it now: Take, Outage
-	Lost                        // a better claim silences this node's: Address, To
+	Lost                        // a better claim beats this node's: Address, To
 	NotTaken                    // the LAN refuses it: Take, By, Why
 	Unasked                     // the LAN could not be asked: Take, Err
-	Contested                   // a strange host answers for it too: Address, Interface, By
+	Contested                   // a host outside the cluster answers for it, too: Address, Interface, By
 )
 
-// Change is something that happened to an address, for logs and metrics.
+// Change is a change to an address, for logs and metrics.
 type Change struct {
 	Kind ChangeKind
 	announce.Take
@@ -93,31 +93,31 @@ type Change struct {
 	Why       string
 	Err       error
 	Interface string
-	Outage    time.Duration // since its dead owner was last seen; 0: it was not
+	Outage    time.Duration // since its dead owner was last seen; 0: not known
 }
 
-// Report is what people are told.
+// Report is what is shown to users.
 type Report struct {
-	// Events are to be written once.
+	// Events to write, once.
 	Events []Notice
-	// Status is this node's SpeakerStatus; nil: as before.
+	// Status of this node's SpeakerStatus; nil: unchanged.
 	Status *v1alpha1.SpeakerStatusStatus
-	// Problems are all, Own those that this node alone can know.
+	// Problems are all problems, Own those that only this node can know.
 	Problems, Own []snapshot.Problem
 }
 
-// Notice is an Event to be written.
+// Notice is a Kubernetes Event to write.
 type Notice struct {
 	About                 snapshot.Ref
 	Type, Reason, Message string
 }
 
-// End says whether a node that was asked to leave may.
+// End is whether a speaker that was asked to leave may stop.
 type End int
 
-// The ends.
+// The values of End.
 const (
 	Stays   End = iota
-	Done        // everything is handed over, or nothing was ever announced
-	Overdue     // it has waited for long enough
+	Done        // all addresses are handed over, or none was ever announced
+	Overdue     // Options.HandOver has passed
 )

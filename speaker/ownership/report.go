@@ -9,29 +9,28 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// maxNotAlive bounds what a SpeakerStatus says of others.
+// maxNotAlive is how many missing members a SpeakerStatus lists.
 const maxNotAlive = 20
 
 func (m *Machine) change(c Change) { m.out.Changes = append(m.out.Changes, c) }
 
-// report says how things stand, with Events where a problem of this node began.
+// report fills Output.Report, with an Event for each problem of this node that is new.
 func (m *Machine) report() {
-	// The controller's leader reports the problems that every speaker sees. This
-	// node's own, and what it alone has heard on the LAN, are reported here, when
-	// they begin.
+	// The controller's leader reports the problems that every speaker sees. Those that
+	// only this node knows are reported here, when they begin.
 	own := m.ownProblems()
 	r := &m.out.Report
-	r.Own = slices.Concat(own, m.plan.Heard())
+	r.Own = slices.Concat(own, m.plan.LocalProblems())
 	r.Problems = slices.Concat(m.plan.Problems, own)
 	now := make(map[snapshot.Problem]struct{}, len(r.Own))
 	for _, p := range r.Own {
 		now[p] = struct{}{}
-		if _, old := m.told[p]; !old {
+		if _, old := m.toldProblems[p]; !old {
 			r.Events = append(r.Events, Notice{p.Object, "Warning", p.Reason, p.Message})
 		}
 	}
-	m.told = now
-	m.out.Plan, m.out.Waiting, m.out.Leaving = m.plan, m.silence(), m.departure.leaves()
+	m.toldProblems = now
+	m.out.Plan, m.out.Waiting, m.out.Leaving = m.plan, m.whySilent(), m.departure.leaves()
 	switch mute := m.world.Link.Mute; {
 	case m.waiting() == "":
 		r.Status = m.status()
@@ -43,16 +42,16 @@ func (m *Machine) report() {
 	}
 }
 
-// silence says why this node announces nothing at all. Routers are told what to send
-// here whether layer 2 can work or not.
-func (m *Machine) silence() string {
+// whySilent is why this node announces nothing at all; "": it does. Where layer 2 cannot
+// work, routes are still announced.
+func (m *Machine) whySilent() string {
 	if m.world.Synced && m.world.Link.Mute != "" && len(m.plan.BGP.Sessions) > 0 {
 		return ""
 	}
 	return m.waiting()
 }
 
-// ownProblems are those that only this node can know.
+// ownProblems are the problems that only this node can know.
 func (m *Machine) ownProblems() []snapshot.Problem {
 	node := snapshot.Ref{Kind: "Node", Key: snapshot.Key{Name: m.opts.Node}}
 	members, link := m.world.Members, m.world.Link
@@ -61,7 +60,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 		out = append(out, snapshot.Problem{Object: node, Reason: reason, Message: message})
 	}
 	why := link.Mute
-	if why == "" && m.now.Sub(m.lacks.waits) >= starting {
+	if why == "" && m.now.Sub(m.absences.waits) >= startGrace {
 		why = members.Waiting
 	}
 	if why != "" {
@@ -81,27 +80,27 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 	if why := m.world.Proxy.Late; why != "" {
 		tell("KubeProxyBehind", "this node takes no new address where another can, until its kube-proxy has written its rules: "+why)
 	}
-	if !members.Settled || !m.hearsay.witness {
+	if !members.Settled || !m.memberView.reporter {
 		return out
 	}
 	for _, name := range slices.Sorted(maps.Keys(members.Missing)) {
-		// A peer without a speaker of its own is no problem.
-		if _, speaks := m.world.Cluster.SpeakerStatuses.Get(snapshot.Key{Name: name}); speaks && m.now.Sub(m.lacks.absent[name]) >= absence {
+		// A node without a speaker is no problem.
+		if _, speaks := m.world.Cluster.SpeakerStatuses.Get(snapshot.Key{Name: name}); speaks && m.now.Sub(m.absences.absent[name]) >= absenceGrace {
 			tell("MemberMissing", "the speaker of node "+name+" is not among the members: "+members.Missing[name])
 		}
 	}
 	return out
 }
 
-// status is what this node's SpeakerStatus is to say.
+// status is the wanted status of this node's SpeakerStatus.
 func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
 	s.Leaving = m.departure.leaves()
-	s.Node = &v1alpha1.SpeakerNode{} // there is none, as where it has just been deleted
+	s.Node = &v1alpha1.SpeakerNode{} // without UID: the Node does not exist
 	if n, exists := m.world.Cluster.Nodes.Get(snapshot.Key{Name: m.opts.Node}); exists {
-		s.Node = announce.Told(n)
+		s.Node = announce.NodeSummary(n)
 	}
-	if !m.hearsay.witness {
+	if !m.memberView.reporter {
 		s.Members = v1alpha1.SpeakerMembers{Alive: 1}
 		return &s
 	}
@@ -115,20 +114,21 @@ func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 	return &s
 }
 
-// witnesses is how many speakers publish who is alive. Each of them is watched by
-// all: if all did, one absent node of a thousand would make a million watch events.
-const witnesses = 10
+// reporters is how many speakers publish which members are alive. All speakers watch their
+// SpeakerStatuses: if all published it, one missing node of a thousand would cause a million
+// watch events.
+const reporters = 10
 
-// isWitness reports whether this node is one of the first that live, in order of
-// their names. On either side of a split some are, and all are in a small cluster.
-func (m *Machine) isWitness() bool {
+// isReporter reports whether this node is one of the first live ones by name. In every part
+// of a split cluster some nodes are, and in a small cluster all are.
+func (m *Machine) isReporter() bool {
 	before := 0
 	for name := range m.world.Members.Alive {
 		if name < m.opts.Node {
 			before++
 		}
 	}
-	return before < witnesses
+	return before < reporters
 }
 
 // expected is how many speakers there should be.

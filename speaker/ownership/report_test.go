@@ -116,7 +116,7 @@ func TestWhoComesToARememberedAddressHearsOfIt(t *testing.T) {
 func TestAStrangerIsToldToTheService(t *testing.T) {
 	m := alone(t)
 	a := netip.MustParseAddr("10.0.0.50")
-	m.lan.put(a, announce.Refusal{MAC: "02:00:00:00:00:99"}, m.now.Add(time.Minute), false)
+	m.lan.postpone(a, announce.Refusal{MAC: "02:00:00:00:00:99"}, m.now.Add(time.Minute), false)
 	for range 2 {
 		m.compile()
 		m.report()
@@ -137,7 +137,7 @@ func TestAFailedQuestionAccusesNobody(t *testing.T) {
 	if len(asked) == 0 {
 		t.Fatal("nothing is to be asked")
 	}
-	(&Finding{Inquiry: &Inquiry{Takes: asked}, Err: errors.New("list routes of eth0: results may be incomplete or inconsistent")}).happen(m)
+	(&Finding{Inquiry: &Inquiry{Takes: asked}, Err: errors.New("list routes of eth0: results may be incomplete or inconsistent")}).apply(m)
 	m.compile()
 	m.report()
 	if len(told(m)) > 0 {
@@ -161,23 +161,23 @@ func TestAShortAbsenceIsNotTold(t *testing.T) {
 			m.world.Members.Missing[name] = "it has left"
 		}
 		m.now = at
-		m.lacks.note(m.world.Members, at)
-		m.hear()
+		m.absences.note(m.world.Members, at)
+		m.refreshView()
 		return m.ownProblems()
 	}
-	if told := miss(began, "n2"); len(told) > 0 || m.lacks.wake(began) != absence {
-		t.Errorf("told at once: %v; looks again in %v", told, m.lacks.wake(began))
+	if told := miss(began, "n2"); len(told) > 0 || m.absences.wake(began) != absenceGrace {
+		t.Errorf("told at once: %v; looks again in %v", told, m.absences.wake(began))
 	}
-	if told := miss(began.Add(absence-time.Second), "n2"); len(told) > 0 || m.lacks.wake(began.Add(absence-time.Second)) != time.Second {
+	if told := miss(began.Add(absenceGrace-time.Second), "n2"); len(told) > 0 || m.absences.wake(began.Add(absenceGrace-time.Second)) != time.Second {
 		t.Errorf("told early: %v", told)
 	}
-	if told := miss(began.Add(absence), "n2"); len(told) != 1 || told[0].Reason != "MemberMissing" {
+	if told := miss(began.Add(absenceGrace), "n2"); len(told) != 1 || told[0].Reason != "MemberMissing" {
 		t.Errorf("told %v", told)
 	}
-	if told := miss(began.Add(2 * absence)); len(told) > 0 {
+	if told := miss(began.Add(2 * absenceGrace)); len(told) > 0 {
 		t.Errorf("it is back, and yet: %v", told)
 	}
-	if told := miss(began.Add(2*absence), "n2"); len(told) > 0 {
+	if told := miss(began.Add(2*absenceGrace), "n2"); len(told) > 0 {
 		t.Errorf("told at once when it went again: %v", told)
 	}
 }
@@ -189,17 +189,17 @@ func TestAStartIsNotTold(t *testing.T) {
 	wait := func(at time.Time, why string) []snapshot.Problem {
 		m.world.Members = &Members{Waiting: why}
 		m.now = at
-		m.lacks.note(m.world.Members, at)
-		m.hear()
+		m.absences.note(m.world.Members, at)
+		m.refreshView()
 		return m.ownProblems()
 	}
-	if told := wait(began, "speaker is starting"); len(told) > 0 || m.lacks.wake(began) != starting {
-		t.Errorf("told at once: %v; looks again in %v", told, m.lacks.wake(began))
+	if told := wait(began, "speaker is starting"); len(told) > 0 || m.absences.wake(began) != startGrace {
+		t.Errorf("told at once: %v; looks again in %v", told, m.absences.wake(began))
 	}
-	if told := wait(began.Add(starting), "waiting for the members key"); len(told) != 1 || !strings.Contains(told[0].Message, "waiting for the members key") {
+	if told := wait(began.Add(startGrace), "waiting for the members key"); len(told) != 1 || !strings.Contains(told[0].Message, "waiting for the members key") {
 		t.Errorf("told %v", told)
 	}
-	if told := wait(began.Add(2*starting), ""); len(told) > 0 || m.lacks.wake(began.Add(2*starting)) != time.Hour {
+	if told := wait(began.Add(2*startGrace), ""); len(told) > 0 || m.absences.wake(began.Add(2*startGrace)) != time.Hour {
 		t.Errorf("it works, and yet: %v", told)
 	}
 }
@@ -220,7 +220,7 @@ func TestFewTellWhoIsMissing(t *testing.T) {
 				m.world.Members.Alive[name(i)] = struct{}{}
 			}
 		}
-		m.lacks.note(m.world.Members, m.now.Add(-time.Hour))
+		m.absences.note(m.world.Members, m.now.Add(-time.Hour))
 		m.compile()
 		return m.status(), m.ownProblems()
 	}
@@ -242,7 +242,7 @@ func TestFewTellWhoIsMissing(t *testing.T) {
 		}
 		told += len(problems)
 	}
-	if changed != witnesses || told != witnesses {
-		t.Errorf("%d statuses change and %d nodes tell, want %d of each", changed, told, witnesses)
+	if changed != reporters || told != reporters {
+		t.Errorf("%d statuses change and %d nodes tell, want %d of each", changed, told, reporters)
 	}
 }

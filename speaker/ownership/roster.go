@@ -6,23 +6,23 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// roster is what is read of the Nodes alone. It is read again when they have changed:
-// that is rare, and there may be thousands.
+// roster is what is read from the Nodes alone. It is read again only when they have
+// changed, which is rare, and there may be thousands.
 type roster struct {
-	*announce.Roll
+	*announce.NodeIndex
 	self  netip.Addr // this node's first InternalIP
-	peers []Peer     // the others, by theirs
+	peers []Peer     // the other nodes, each with its first InternalIP
 }
 
-// nodes are those of this moment.
+// nodes returns the current roster.
 func (m *Machine) nodes() *roster {
-	roll := m.roster.Roll.Of(m.world.Cluster)
-	if roll.Says(m.roster.Roll) {
-		m.roster.Roll = roll
+	index := m.roster.NodeIndex.Of(m.world.Cluster)
+	if index.SameAs(m.roster.NodeIndex) {
+		m.roster.NodeIndex = index
 		return &m.roster
 	}
-	m.roster = roster{Roll: roll}
-	for _, n := range roll.Nodes {
+	m.roster = roster{NodeIndex: index}
+	for _, n := range index.Nodes {
 		for _, a := range n.Status.Addresses {
 			ip, err := netip.ParseAddr(a.Address)
 			if err != nil || a.Type != "InternalIP" {

@@ -8,136 +8,134 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// World is how things are at one step. It is read only.
+// World is the input of one step. It is read only.
 type World struct {
 	Cluster *snapshot.Cluster
-	Synced  bool // Cluster has been complete
+	Synced  bool // Cluster is, or once was, complete
 	Members *Members
 	Link    Link
 	Proxy   KubeProxy
 }
 
-// Members are the other speakers, as gossip knows them.
+// Members is the state of gossip: members.View in this package's types.
 type Members struct {
 	Alive map[string]struct{} // this node included
-	// Doubted are those of Alive that do not answer this node, which asked more often
-	// than all others do. Whoever is asked of the LAN before is as good as dead.
+	// Doubted are those of Alive that this node watches and that do not answer it. They
+	// count as dead here, since the LAN is asked before an address moves.
 	Doubted map[string]struct{}
 	Claims  map[netip.Addr]announce.Claim
 	Facts   map[string]announce.Facts
-	// Rounds counts, by address, how often a claim of this node has silenced
-	// another's; the LAN must then hear of it again.
+	// Rounds counts, by address, how often a claim of this node has beaten another
+	// node's; after each the address must be announced to the LAN again.
 	Rounds map[netip.Addr]int64
 	// LastSeen is when a node last answered this one.
 	LastSeen map[string]time.Time
-	// Missing says of each peer that is not alive, why.
+	// Missing are the peers that are not alive, each with the reason.
 	Missing map[string]string
-	// Settled says that the others have been met, or waited for long enough.
+	// Settled is true once the peers have been met, or waited for long enough.
 	Settled bool
-	// Waiting says why nothing works yet; "" it does.
+	// Waiting is why gossip has not started yet; "": it has.
 	Waiting string
 }
 
-// Link is what layer 2 says of this machine.
+// Link is what layer 2 reports of this machine.
 type Link struct {
 	// Interfaces are nil before they have been read.
 	Interfaces []announce.Interface
-	// Mute says why nothing can be announced on any of them; "" it can.
+	// Mute is why nothing can be announced on any of them; "": it can.
 	Mute string
-	// Hazards are settings of this machine that spoil what is announced, Failures
+	// Hazards are settings of this machine that interfere with announcing, Failures are
 	// interfaces that cannot answer, both as sentences.
 	Hazards, Failures []string
 }
 
-// KubeProxy is the kube-proxy of this node.
+// KubeProxy is the state of this node's kube-proxy.
 type KubeProxy struct {
 	Behind bool   // it may not have written its rules
-	Late   string // why it has not for longer than a start takes; "" it is not late
+	Late   string // why it has not for longer than a start takes; "": it is not late
 	// Unserved is announce.View.Unserved.
 	Unserved map[netip.AddrPort]time.Time
 }
 
-// Event is something that happened: a *Finding, a Conflict or a Leave. That the
-// World is another one needs no event.
-type Event interface{ happen(*Machine) }
+// Event is a *Finding, a Conflict or a Leave. A change of the World needs no event.
+type Event interface{ apply(*Machine) }
 
-// Conflict is a strange host that was seen to answer for an address of this node.
+// Conflict is a host outside the cluster that was seen to answer for an address of this
+// node.
 type Conflict struct {
 	Address   netip.Addr
 	Interface string
 	MAC       string
 }
 
-// Leave asks this node to hand over what it has and to end.
+// Leave asks this node to hand over its addresses and to stop.
 type Leave struct{}
 
 // Inquiry is a batch of questions to the LAN. It is immutable.
 type Inquiry struct {
-	// Takes are what is asked for, by address.
+	// Takes are the addresses that this node would take.
 	Takes map[netip.Addr]announce.Take
 	// Questions are about those addresses.
 	Questions []Question
-	// Nodes are where other nodes are reached. Their kernels answer even when their
-	// speakers are dead: if none does, and nobody else whom this machine knows, this
-	// node is cut off, and silence proves nothing. Empty: that does not matter.
+	// Nodes are the addresses of other nodes. Their kernels answer even when their speakers
+	// are dead: if none does, and no other known neighbour either, this node is cut off,
+	// and silence proves nothing. Empty: that is not checked.
 	Nodes map[string]netip.Addr
-	// Losers are those of Nodes that are to lose an address, who are asked whether
-	// their speakers run.
+	// Losers are those of Nodes that are to lose an address. They are asked whether their
+	// speakers run.
 	Losers map[string]netip.Addr
 	// Nearby are other speakers by interface of this node. If it is not nil, Nodes is
-	// empty, and signs of life count on these interfaces only, from whomever.
+	// empty, and a sign of life counts only on these interfaces, from any host.
 	Nearby map[string][]Host
 	Timing Timing
 }
 
-// Question asks who answers for an address on some interfaces; none named means
-// every one.
+// Question asks which host answers for an address on some interfaces; none named: on all.
 type Question struct {
 	Address    netip.Addr
 	Interfaces []string
-	Held       bool // somebody is thought to have it
+	Held       bool // another node is believed to have it
 }
 
-// Timing says how often a question is put, and how long is listened after each time.
+// Timing is how often a question is sent, and how long answers are awaited after each.
 type Timing struct {
 	Times int
 	Every time.Duration
 }
 
-// Window is how long the answer to an Inquiry takes at most.
+// Window is the longest time that an Inquiry takes.
 func (t Timing) Window() time.Duration { return t.Every * time.Duration(t.Times) }
 
-// Finding is what the LAN said to an Inquiry. One that leaves an address alone only
-// because a speaker listens may be followed by another, when it does not any more.
+// Finding is the result of an Inquiry. If it refuses an address only because the owner's
+// speaker listens, a second Finding follows when that stops.
 type Finding struct {
 	*Inquiry
-	// Found is who answers for an address, one of those that were asked about or of
-	// Nodes.
+	// Found is the host that answers for an address in Questions or Nodes.
 	Found map[netip.Addr]Found
-	// Deaf says that nobody said anything, not even those of Nodes or Nearby.
+	// Deaf says that there was no answer at all, not even from Nodes or Nearby.
 	Deaf bool
-	// Liveness is what was found out about the Losers.
+	// Liveness of the Losers.
 	Liveness map[string]Liveness
 	Err      error // the LAN could not be asked
 }
 
-// Found is somebody who answers for an address.
+// Found is a host that answers for an address.
 type Found struct {
 	Interface string
 	MAC       string
 }
 
-// Liveness is what the kernel of a node says about its speaker.
+// Liveness is the state of a node's speaker as seen from the node's kernel.
 type Liveness int
 
-// What can be found out.
+// The values of Liveness.
 const (
-	Silent    Liveness = iota // the node does not answer, or a firewall does not let it
-	Listening                 // a process listens: it lives, however slowly
-	Closed                    // the node lives, and no speaker listens there
+	Silent    Liveness = iota // the node does not answer, or a firewall drops the answer
+	Listening                 // a process listens: it is alive, however slow
+	Closed                    // the node is up, and no speaker listens there
 )
 
-// Slow reports whether an address is left alone only because a speaker listens.
+// Slow reports whether an address is refused only because a speaker listens.
 func (f *Finding) Slow() bool {
 	for a, t := range f.Takes {
 		if _, answered := f.Found[a]; !answered && f.Liveness[t.From] == Listening {
@@ -147,8 +145,8 @@ func (f *Finding) Slow() bool {
 	return false
 }
 
-// livesOn reports whether the speaker of a node may only be slow: it listens, or
-// its node answers and does not say that nothing listens.
+// livesOn reports whether the speaker of a node may only be slow: it listens, or the node
+// answers and does not refuse the connection.
 func (f *Finding) livesOn(node string) bool {
 	a, asked := f.Nodes[node]
 	_, answered := f.Found[a]

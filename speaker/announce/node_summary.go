@@ -8,21 +8,21 @@ import (
 	"quayside.io/api/v1alpha1"
 )
 
-// Bounds on what a speaker tells of its Node, which are the CRD's. Of a Node with more
-// nothing is told, and all watch it.
+// Bounds on a NodeSummary, which are the CRD's. A Node that exceeds them has none, and
+// then all speakers watch the Nodes themselves.
 const (
-	maxToldLabels    = 1000
-	maxToldAddresses = 100
+	maxSummaryLabels    = 1000
+	maxSummaryAddresses = 100
 )
 
-// Told is what a speaker tells the others of its Node: all that Compile reads of the Nodes
-// of others. It is nil where that is too much.
-func Told(n *corev1.Node) *v1alpha1.SpeakerNode {
-	if len(n.Labels) > maxToldLabels || len(n.Status.Addresses) > maxToldAddresses {
+// NodeSummary is what a speaker publishes of its Node for the other speakers: all that
+// Compile reads of other nodes' Nodes. It is nil if that exceeds the bounds.
+func NodeSummary(n *corev1.Node) *v1alpha1.SpeakerNode {
+	if len(n.Labels) > maxSummaryLabels || len(n.Status.Addresses) > maxSummaryAddresses {
 		return nil
 	}
 	told := &v1alpha1.SpeakerNode{UID: string(n.UID)}
-	if len(n.Labels) > 0 { // as it is read back
+	if len(n.Labels) > 0 { // else nil, as it is when read back
 		told.Labels = n.Labels
 	}
 	for _, a := range n.Status.Addresses {
@@ -39,8 +39,8 @@ func Told(n *corev1.Node) *v1alpha1.SpeakerNode {
 	return told
 }
 
-// NodeOf is the Node of another speaker as that tells it. It is nil if it does not, or
-// says by a Node without UID that there is none.
+// NodeOf is the Node that another speaker has published. It is nil if it has published
+// none, or one without UID, which says that its Node does not exist.
 func NodeOf(s *v1alpha1.SpeakerStatus) *corev1.Node {
 	told := s.Status.Node
 	if told == nil || told.UID == "" {

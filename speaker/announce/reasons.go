@@ -10,11 +10,11 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// maxReasons bounds a message; a person reads three reasons, not a thousand.
+// maxReasons is how many nodes a message names.
 const maxReasons = 8
 
-// whyNobody explains to each Service on e why no node announces it.
-func (k *compiler) whyNobody(e *address) (problems []snapshot.Problem) {
+// whyNoOwner reports to each Service on e why no node can announce it.
+func (k *compiler) whyNoOwner(e *address) (problems []snapshot.Problem) {
 	var reasons []string
 	for i := range k.nodes {
 		if len(reasons) == maxReasons {
@@ -35,8 +35,8 @@ func (k *compiler) whyNobody(e *address) (problems []snapshot.Problem) {
 	return problems
 }
 
-// whyNot says why node i may not serve a Service of e; "": it may serve all. It
-// judges as serves does, which has no time for words.
+// whyNot is why node i may not serve a Service of e; "": it may serve all. It applies the
+// rules of serves, which is on the fast path and gives no reasons.
 func (k *compiler) whyNot(e *address, i int) string {
 	switch n := &k.nodes[i]; {
 	case !n.alive:
@@ -56,8 +56,8 @@ func (k *compiler) whyNot(e *address, i int) string {
 	return ""
 }
 
-// whyNoLink says why node i does not reach e, by the last of the advertisements
-// of u that select it.
+// whyNoLink is why node i does not reach e, according to the last of the advertisements of
+// u that select the node.
 func (k *compiler) whyNoLink(e *address, u *user, i int) string {
 	for _, a := range slices.Backward(u.adverts) {
 		if v := &k.adverts[a]; v.nodes[i] {
@@ -67,8 +67,8 @@ func (k *compiler) whyNoLink(e *address, u *user, i int) string {
 	return "no advertisement selects it"
 }
 
-// whyNoLink says why no link of n, among those of the given names if there are
-// any, carries a, which lies in entry of its pool.
+// whyNoLink is why no link of n, among those of the given names if there are any, carries
+// a, which lies in entry of its pool.
 func (n *node) whyNoLink(a netip.Addr, entry string, names map[string]struct{}) string {
 	var named, down []string
 	for i := range n.ifaces {

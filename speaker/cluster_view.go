@@ -31,7 +31,7 @@ type watched interface {
 // the Nodes, where there are many speakers, only this one, see others. What has come since
 // is not shown before what is newly asked for is known: without them it would look
 // as if the last endpoint had gone, or a node.
-type scene struct {
+type clusterView struct {
 	source   watched
 	log      *slog.Logger
 	upTo     int                               // see Options.NodesUpTo
@@ -43,15 +43,15 @@ type scene struct {
 	shown    *snapshot.Cluster
 	latest   *snapshot.Cluster // of which the Services have been read
 	others   others
-	graft    graft
+	overlay  overlay
 }
 
-func newScene(source watched, node string, nodesUpTo int, log *slog.Logger) scene {
-	return scene{source: source, log: log, upTo: nodesUpTo, coming: map[snapshot.Kind]<-chan struct{}{}, graft: graft{me: snapshot.Key{Name: node}}}
+func newClusterView(source watched, node string, nodesUpTo int, log *slog.Logger) clusterView {
+	return clusterView{source: source, log: log, upTo: nodesUpTo, coming: map[snapshot.Kind]<-chan struct{}{}, overlay: overlay{me: snapshot.Key{Name: node}}}
 }
 
 // look returns the newest cluster that can be shown.
-func (s *scene) look() *snapshot.Cluster {
+func (s *clusterView) look() *snapshot.Cluster {
 	for cluster.IsClosed(s.source.Synced()) {
 		maps.DeleteFunc(s.coming, func(_ snapshot.Kind, c <-chan struct{}) bool { return cluster.IsClosed(c) })
 		known := len(s.coming) == 0
@@ -72,15 +72,15 @@ func (s *scene) look() *snapshot.Cluster {
 }
 
 // whole is c with the Nodes of all.
-func (s *scene) whole(c *snapshot.Cluster) *snapshot.Cluster {
+func (s *clusterView) whole(c *snapshot.Cluster) *snapshot.Cluster {
 	if s.nodes[0].Name == "" {
 		return c
 	}
-	return s.graft.onto(c, s.others.nodes)
+	return s.overlay.onto(c, s.others.nodes)
 }
 
 // next is closed when more of what was asked for is known; nil: all is.
-func (s *scene) next() <-chan struct{} {
+func (s *clusterView) next() <-chan struct{} {
 	for _, c := range s.coming {
 		return c
 	}
@@ -89,7 +89,7 @@ func (s *scene) next() <-chan struct{} {
 
 // refer asks for the endpoints of the Services in c that need them, and reports whether
 // those are others than before.
-func (s *scene) refer(c *snapshot.Cluster) bool {
+func (s *clusterView) refer(c *snapshot.Cluster) bool {
 	was := s.latest
 	s.latest = c
 	if was != nil && !announce.AsksForOthers(was, c) {
@@ -109,11 +109,11 @@ func (s *scene) refer(c *snapshot.Cluster) bool {
 
 // referNodes asks for this node's Node where the others are told, else for all, and
 // reports whether that is something else than before.
-func (s *scene) referNodes(c *snapshot.Cluster) bool {
+func (s *clusterView) referNodes(c *snapshot.Cluster) bool {
 	s.others.follow(c.SpeakerStatuses)
 	nodes := []snapshot.Key{{}}
-	if s.others.areTold(s.upTo) && time.Since(s.fellBack) > patience {
-		nodes[0] = s.graft.me
+	if s.others.allPublish(s.upTo) && time.Since(s.fellBack) > patience {
+		nodes[0] = s.overlay.me
 	}
 	if slices.Equal(nodes, s.nodes) {
 		return false

@@ -13,35 +13,33 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// Most of what happens in a large cluster changes no plan: endpoints of a Service that
-// has no address or serves from every node, or of a node that had another one already;
-// Services without an address; what kubelets and speakers say of themselves that nobody
-// here asks. A plan knows what it has read, so that whoever holds it need not make the
-// same one again.
+// Most changes in a large cluster change no plan: endpoints of a Service that has no
+// address or is served by every node, or on a node that has another endpoint of it;
+// Services without an address; fields of Nodes and SpeakerStatuses that no plan reads. So
+// a plan records what it has read, and is not compiled again while that stays the same.
 
-// question is what a plan asks of endpoints: those of one Service in one family.
+// question is what a plan asks about endpoints: those of one Service in one family.
 type question struct {
 	service snapshot.Key
 	is6     bool
 }
 
-// places are the nodes, in order, by index, with endpoints to offer, and those where
-// they end.
+// places are the nodes with usable endpoints, and those whose endpoints are terminating,
+// as sorted node indices.
 type places struct{ local, ending []int }
 
 func (p places) equal(o places) bool {
 	return slices.Equal(p.local, o.local) && slices.Equal(p.ending, o.ending)
 }
 
-// reading is what a plan has read of endpoints, by which numbers it calls nodes, and for
-// which of them it was made.
+// reading is what a plan has read about endpoints.
 type reading struct {
-	me        string
+	me        string                // the node that the plan is for
 	places    snapshot.Store[asked] // by Service
 	nodeIndex map[string]int
 }
 
-// asked are the answers about one Service, for IPv4 and for IPv6; nil: it was not asked.
+// asked are the answers about one Service, for IPv4 and for IPv6; nil: not asked.
 type asked [2]*places
 
 func familyOf(is6 bool) int {
@@ -51,7 +49,7 @@ func familyOf(is6 bool) int {
 	return 0
 }
 
-// answer is what the plan was told.
+// answer returns the answer that the plan has used, if it has asked.
 func (r *reading) answer(q question) (p places, known bool) {
 	if all, _ := r.places.Get(q.service); all[familyOf(q.is6)] != nil {
 		return *all[familyOf(q.is6)], true
@@ -59,18 +57,18 @@ func (r *reading) answer(q question) (p places, known bool) {
 	return places{}, false
 }
 
-// placed are the answers about a Service with one more.
+// placed returns the answers about a Service with one replaced by p.
 func (r *reading) placed(q question, p places) asked {
 	all, _ := r.places.Get(q.service)
 	all[familyOf(q.is6)] = &p
 	return all
 }
 
-// Stands reports whether p, made of was, is what Compile makes of is, too, with the
-// same of everything else, and before NextWake, and whether a speaker that holds it has
-// nothing else to learn from is. It costs what changed between the two, not what they
-// hold. False may be wrong.
-func (p *Plan) Stands(was, is *snapshot.Cluster) bool {
+// StillValid reports whether compiling is would give p again, which was compiled from was,
+// with all other arguments equal and before NextWake, and whether is has nothing else that
+// a speaker acts on. It may report false needlessly. The cost is linear in the differences
+// between the two, not in their size.
+func (p *Plan) StillValid(was, is *snapshot.Cluster) bool {
 	for kind := range snapshot.Kinds() {
 		if is.Changed(was, kind) && !p.reading.ignores(kind, was, is) {
 			return false
@@ -79,7 +77,7 @@ func (p *Plan) Stands(was, is *snapshot.Cluster) bool {
 	return true
 }
 
-// ignores reports whether nothing that was read of a kind has changed.
+// ignores reports whether no field of a kind has changed that was read.
 func (r *reading) ignores(kind snapshot.Kind, was, is *snapshot.Cluster) bool {
 	switch kind {
 	case snapshot.EndpointSlice:
@@ -96,8 +94,8 @@ func (r *reading) ignores(kind snapshot.Kind, was, is *snapshot.Cluster) bool {
 	return false
 }
 
-// alike reports whether all that differs between two stores is the same to a reader. It
-// is shown nil for what is not there.
+// alike reports whether same holds for every object that differs between two stores. For
+// an object that does not exist it gets nil.
 func alike[V comparable](was, is snapshot.Store[V], same func(was, is V) bool) bool {
 	for key := range snapshot.Diff(was, is) {
 		before, _ := was.Get(key)
@@ -109,13 +107,14 @@ func alike[V comparable](was, is snapshot.Store[V], same func(was, is V) bool) b
 	return true
 }
 
-// hasAddress reports whether a Service has or lists any. No other is read.
+// hasAddress reports whether a Service has an address or lists one in spec.externalIPs.
+// Other Services are not read.
 func hasAddress(svc *corev1.Service) bool {
 	return svc != nil && (len(svc.Status.LoadBalancer.Ingress) > 0 || len(loadbalancer.ExternalIPs(svc)) > 0)
 }
 
-// sameNode compares what is read of a Node: all that a kubelet writes every few minutes
-// is not.
+// sameNode compares the fields that are read of a Node. What a kubelet updates every few
+// minutes is not among them.
 func sameNode(a, b *corev1.Node) bool {
 	return a != nil && b != nil && a.UID == b.UID && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
 		maps.Equal(a.Labels, b.Labels) && a.Spec.Unschedulable == b.Spec.Unschedulable &&
@@ -126,9 +125,9 @@ func sameNode(a, b *corev1.Node) bool {
 		})
 }
 
-// sameStatus compares what is read of another speaker: who is alive, as it sees it, and
-// its sessions with routers are not. It writes them when they change, and a thousand
-// others hear of it. The key with which it signs its gossip is read beside the plan.
+// sameStatus compares the fields that are read of another node's SpeakerStatus. Its member
+// counts and BGP sessions are not among them: they change often, and a thousand speakers
+// watch them. Its gossip key is read by the speaker, not by the plan.
 func (r *reading) sameStatus(a, b *v1alpha1.SpeakerStatus) bool {
 	if a == nil || b == nil || a.Name == r.me {
 		return false
@@ -139,7 +138,7 @@ func (r *reading) sameStatus(a, b *v1alpha1.SpeakerStatus) bool {
 		reflect.DeepEqual(was.Announcing, is.Announcing) && reflect.DeepEqual(was.Interfaces, is.Interfaces)
 }
 
-// holds reports whether c answers all that was asked about the Service of s as before.
+// holds reports whether all questions about the Service of s have the same answers in c.
 func (r *reading) holds(s *discoveryv1.EndpointSlice, c *snapshot.Cluster) bool {
 	if s == nil {
 		return true
@@ -158,8 +157,8 @@ func serviceOf(s *discoveryv1.EndpointSlice) snapshot.Key {
 	return snapshot.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 }
 
-// placesOf are the nodes with a ready endpoint or, where no node has one, those with
-// an endpoint that still serves, which are ending.
+// placesOf returns the nodes with a ready endpoint or, if there is none, those with an
+// endpoint that is terminating and still serves.
 func placesOf(c *snapshot.Cluster, q question, nodeIndex map[string]int) places {
 	family := discoveryv1.AddressTypeIPv4
 	if q.is6 {
@@ -192,7 +191,7 @@ func placesOf(c *snapshot.Cluster, q question, nodeIndex map[string]int) places 
 	return places{ready, ending}
 }
 
-// placesOf asks once for each Service and family, and notes what it was told.
+// placesOf answers a question and records the answer, once per Service and family.
 func (k *compiler) placesOf(q question) places {
 	all := k.asked[q.service]
 	if all[familyOf(q.is6)] == nil {

@@ -66,7 +66,7 @@ func TestHeirsWatch(t *testing.T) {
 					by++
 				}
 			}
-			if by > heirs {
+			if by > successors {
 				t.Fatalf("%s is watched by %d", holder, by)
 			}
 			next := w.without(holder).compile("n0").L2.Owners[a]
@@ -126,7 +126,7 @@ func TestFewWatch(t *testing.T) {
 				by = append(by, n.name)
 			}
 		}
-		if len(by) != heirs {
+		if len(by) != successors {
 			t.Errorf("%d nodes: the holder is watched by %v", nodes, by)
 		}
 		if nodes < 50 {

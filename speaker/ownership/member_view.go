@@ -8,26 +8,25 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// hearsay is what is known of all speakers: what the members know, and what this node
-// knows of itself. In a large fleet that is much, so it is put together again only when
-// something of it has changed, and a plan that is made of the same maps as the one before
-// reads none of it again.
-type hearsay struct {
-	heard Members // the maps that it was made of
+// memberView is what is known of all speakers: the content of gossip, and this node's own
+// facts and claims. In a large fleet that is much, so it is rebuilt only when some of it
+// has changed, and a plan that gets the same maps as the last one does not read them again.
+type memberView struct {
+	heard Members // the maps that it was built from
 	self  announce.Facts
 	own   map[netip.Addr]int64
 
 	alive    map[string]struct{}
 	claims   map[netip.Addr]announce.Claim
 	facts    map[string]announce.Facts
-	macs     map[string]string   // of all speakers, this one's included: whose they are
+	macs     map[string]string   // the node of each MAC of a speaker, this one's included
 	speakers map[string]struct{} // the same MACs
-	witness  bool                // see isWitness
+	reporter bool                // see isWitness
 }
 
-// hear sees to it that m.hearsay is of this moment.
-func (m *Machine) hear() {
-	h, heard := &m.hearsay, m.world.Members
+// refreshView updates m.memberView.
+func (m *Machine) refreshView() {
+	h, heard := &m.memberView, m.world.Members
 	if h.alive != nil && announce.SameMap(h.heard.Alive, heard.Alive) && announce.SameMap(h.heard.Doubted, heard.Doubted) &&
 		announce.SameMap(h.heard.Claims, heard.Claims) && announce.SameMap(h.heard.Facts, heard.Facts) &&
 		maps.Equal(h.own, m.holdings.claims) && reflect.DeepEqual(h.self, m.self) {
@@ -36,7 +35,7 @@ func (m *Machine) hear() {
 		}
 		return
 	}
-	*h = hearsay{
+	*h = memberView{
 		heard: *heard, self: m.self, own: maps.Clone(m.holdings.claims),
 		alive:  make(map[string]struct{}, len(heard.Alive)+1),
 		claims: make(map[netip.Addr]announce.Claim, len(heard.Claims)+len(m.holdings.claims)),
@@ -50,7 +49,7 @@ func (m *Machine) hear() {
 	maps.Copy(h.claims, heard.Claims)
 	maps.Copy(h.facts, heard.Facts)
 	h.alive[m.opts.Node] = struct{}{}
-	h.witness = m.isWitness()
+	h.reporter = m.isReporter()
 	h.facts[m.opts.Node] = m.self
 	for a, epoch := range h.own {
 		c := announce.Claim{Epoch: epoch, Node: m.opts.Node}
@@ -61,9 +60,9 @@ func (m *Machine) hear() {
 	m.learnMACs()
 }
 
-// learnMACs reads whose MACs are whose.
+// learnMACs updates macs and speakers.
 func (m *Machine) learnMACs() {
-	h := &m.hearsay
+	h := &m.memberView
 	h.macs = announce.MACs(m.world.Cluster, announce.View{Facts: h.facts})
 	h.speakers = make(map[string]struct{}, len(h.macs))
 	for mac := range h.macs {

@@ -9,13 +9,13 @@ import (
 	"quayside.io/test/objects"
 )
 
-// quarrelAtMost is how long an address may go round among nodes whose watches lag,
+// flapAtMost is how long an address may go round among nodes whose watches lag,
 // from when the last of them has seen what it alone sees.
-const quarrelAtMost = time.Second
+const flapAtMost = time.Second
 
-// quarrel lets every node see the endpoint of VIPLocal where it is itself, one after
+// flap lets every node see the endpoint of VIPLocal where it is itself, one after
 // the other within a while, and says how long the address goes round after that.
-func (s *sim) quarrel(within func() time.Duration) time.Duration {
+func (s *sim) flap(within func() time.Duration) time.Duration {
 	s.t.Helper()
 	began := s.now
 	for _, n := range s.nodes {
@@ -48,18 +48,18 @@ func later(a, b time.Time) time.Time {
 
 // Watches that lag in any order make an address go round for a moment, however many
 // they are.
-func TestQuarrelsEndSoon(t *testing.T) {
+func TestFlappingEndsSoon(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newSim(t, rapid.IntRange(2, 7).Draw(t, "nodes"), rapid.Uint64().Draw(t, "seed"))
 		f.startAll()
-		took := f.quarrel(func() time.Duration { return time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond })
-		if took > quarrelAtMost {
+		took := f.flap(func() time.Duration { return time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond })
+		if took > flapAtMost {
 			f.fatalf("the address went round for %v", took)
 		}
 	})
 }
 
-// Endpoints that go to and fro, as a drain and its end make them, are no quarrel: where
+// Endpoints that go to and fro, as a drain and its end make them, are no flapping: where
 // all see the same, sooner or later, the address follows each time as quickly as the
 // first.
 func TestWhatMovesToAndFroIsFollowed(t *testing.T) {

@@ -51,7 +51,7 @@ func local(name string) *corev1.Service {
 // seems to have none would move.
 func TestAServiceIsNotShownBeforeItsEndpoints(t *testing.T) {
 	source := &stage{c: snapshot.Of(local("a")), synced: make(chan struct{})}
-	s := newScene(source, "n1", 0, slog.New(slog.DiscardHandler))
+	s := newClusterView(source, "n1", 0, slog.New(slog.DiscardHandler))
 	if s.look() != source.c || s.complete || source.asked != nil {
 		t.Fatalf("half a cluster: asked for %v, complete %v", source.asked, s.complete)
 	}
@@ -102,7 +102,7 @@ func TestTheEndpointsOfManyServicesAreOneWatch(t *testing.T) {
 	}
 	source := &stage{c: c, synced: make(chan struct{})}
 	close(source.synced)
-	s := newScene(source, "n1", 0, slog.New(slog.DiscardHandler))
+	s := newClusterView(source, "n1", 0, slog.New(slog.DiscardHandler))
 	if s.look(); !slices.Equal(source.asked, []snapshot.Key{{}}) {
 		t.Errorf("asked for %v", source.asked)
 	}

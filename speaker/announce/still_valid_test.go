@@ -50,7 +50,7 @@ func TestAPlanThatStandsIsTheOneThatWouldBeMade(t *testing.T) {
 				c = change(t, c, len(w.nodes))
 			}
 			fresh := Compile(c, "n0", w.view, epoch0(), opts)
-			if plan.Stands(was, c) {
+			if plan.StillValid(was, c) {
 				same := *fresh
 				same.reading, same.made = plan.reading, plan.made
 				if !reflect.DeepEqual(plan, &same) {
@@ -191,7 +191,7 @@ func TestWhatEndpointsDoMostlyChangesNoPlan(t *testing.T) {
 		{"a Service without an address", c.With(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "inner"}}), true},
 		{"a Service with an address goes", c.Without(snapshot.Service, snapshot.Key{Namespace: "default", Name: "cluster"}), false},
 	} {
-		if got := plan.Stands(c, tt.is); got != tt.stands {
+		if got := plan.StillValid(c, tt.is); got != tt.stands {
 			t.Errorf("%s: stands is %v, want %v", tt.name, got, tt.stands)
 		}
 	}
@@ -215,12 +215,12 @@ func BenchmarkEndpoint(b *testing.B) {
 	was := snapshot.Of(w.objects...)
 	plan := Compile(was, "n0", w.view, epoch0(), Options{})
 	is := was.With(slice("s7-2", "s7", discoveryv1.AddressTypeIPv4, endpoint("n21", "ready")))
-	if !plan.Stands(was, is) {
+	if !plan.StillValid(was, is) {
 		b.Fatal("it does not stand")
 	}
 	b.Run("stands", func(b *testing.B) {
 		for b.Loop() {
-			plan.Stands(was, is)
+			plan.StillValid(was, is)
 		}
 	})
 	moved := was.With(slice("s7-2", "s7", discoveryv1.AddressTypeIPv4, endpoint("n99", "ready")))

@@ -1,0 +1,126 @@
+package announce
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// MaxWatch is how many nodes one node watches at most.
+const MaxWatch = 8
+
+// successors is how many nodes watch the holder of an address, its next owner first: two
+// nodes may die at once, and of several addresses that are placed each one changes who is
+// next.
+const successors = 2
+
+// shares is how many addresses each node holds, from which the next owners are estimated.
+// Plans that differ by a few endpoints share it.
+type shares struct {
+	load     []int // addresses kept by each node
+	capacity int   // as in loads, with one node less
+}
+
+// markSuccessions marks the addresses that this node would take over if their holder died.
+// That is an estimate for each address by itself: the exact answer would take a placement
+// of all addresses of each holder. Only the given addresses are marked anew.
+func (k *compiler) markSuccessions(judged []*address) {
+	me, known := k.nodeIndex[k.me]
+	if !known || len(judged) == 0 {
+		return
+	}
+	if k.shares == nil {
+		fit := len(k.fittest(slices.Clone(k.usable))) - 1
+		k.shares = &shares{load: make([]int, len(k.nodes)), capacity: newLoads(0, fit, len(k.addresses)).capacity}
+		for _, e := range k.addresses {
+			if e.keeper >= 0 {
+				k.shares.load[e.keeper]++
+			}
+		}
+	}
+	for _, e := range judged {
+		e.successor = e.claim.Node != "" && e.claim.Node != k.me && k.isSuccessor(e, me)
+	}
+}
+
+// isSuccessor reports whether node me is among the next owners of e.
+func (k *compiler) isSuccessor(e *address, me int) bool {
+	addr := hashAddr(e.addr)
+	mine := k.priority(e, me, addr)
+	if mine.served = k.serves(e, me); mine.served == 0 {
+		return false
+	}
+	mine.deaf = k.isDeaf(e, me)
+	before := 0
+	for _, i := range k.eligible(e) {
+		if i == me || k.nodes[i].name == e.claim.Node {
+			continue
+		}
+		other := k.priority(e, i, addr)
+		if other.served = len(e.users); !other.before(mine) {
+			continue // even if it serves all; computing what it serves takes longer
+		}
+		other.served, other.deaf = k.serves(e, i), k.isDeaf(e, i)
+		if other.before(mine) {
+			if before++; before == successors {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// priority orders the possible next owners of an address; see candidates and place.
+type priority struct {
+	served int
+	deaf   bool
+	unfit  unfitness
+	rank
+}
+
+// priority is that of node i, without served and deaf.
+func (k *compiler) priority(e *address, i int, addr uint64) priority {
+	return priority{
+		unfit: k.nodes[i].unfit,
+		rank:  rank{weight: k.weight(e, i), level: k.shares.load[i] / k.shares.capacity, score: mix(k.nodes[i].hash ^ addr)},
+	}
+}
+
+func (t priority) before(o priority) bool {
+	switch {
+	case t.served != o.served:
+		return t.served > o.served
+	case t.deaf != o.deaf:
+		return o.deaf
+	case t.unfit != o.unfit:
+		return t.unfit < o.unfit
+	}
+	return t.rank.before(o.rank)
+}
+
+// watch returns the nodes for L2.Watch. It reuses those of the last plan unless an address
+// has been judged anew.
+func (k *compiler) watch(judged []*address) []string {
+	if k.resumed && len(judged) == 0 {
+		return k.watched
+	}
+	takesOver := map[string]int{}
+	for _, e := range k.addresses {
+		if e.successor {
+			takesOver[e.claim.Node]++
+		}
+	}
+	if k.watched = nil; len(takesOver) == 0 {
+		return nil
+	}
+	// Among holders of equally many, each node chooses different ones.
+	mine := hashString(k.me)
+	out := slices.SortedFunc(maps.Keys(takesOver), func(a, b string) int {
+		return cmp.Or(
+			cmp.Compare(takesOver[b], takesOver[a]),
+			cmp.Compare(mix(hashString(a)^mine), mix(hashString(b)^mine)),
+		)
+	})
+	k.watched = out[:min(len(out), MaxWatch)]
+	return k.watched
+}
