@@ -13,7 +13,7 @@ import (
 	"quayside.io/speaker/ownership"
 )
 
-// asker puts the questions of a machine to the LAN and to other nodes.
+// asker carries out Inquiries: it asks the LAN and other nodes.
 type asker struct {
 	l2       LAN
 	members  Gossip
@@ -26,7 +26,7 @@ func newAsker(s *Speaker) *asker {
 	return &asker{l2: s.l2, members: s.members, log: s.opts.Log, findings: make(chan *ownership.Finding, 16)}
 }
 
-// ask puts questions. What is found out comes by findings, unless ctx ends before.
+// ask starts an Inquiry. Its Finding is sent to findings, unless ctx ends before.
 func (a *asker) ask(ctx context.Context, q *ownership.Inquiry) {
 	a.asking.Go(func() {
 		f := a.find(ctx, q)
@@ -42,7 +42,7 @@ func (a *asker) tell(ctx context.Context, f *ownership.Finding) {
 	}
 }
 
-// find asks the LAN, and at the same time the nodes that are to lose something.
+// find asks the LAN, and at the same time the nodes that are to lose an address.
 func (a *asker) find(ctx context.Context, q *ownership.Inquiry) *ownership.Finding {
 	alive := make(chan map[string]ownership.Liveness, 1)
 	go func() { alive <- a.probe(ctx, q.Losers, q.Timing.Window()) }()
@@ -65,7 +65,7 @@ func (a *asker) find(ctx context.Context, q *ownership.Inquiry) *ownership.Findi
 	return f
 }
 
-// witnesses are nodes, and whoever else this machine has talked to.
+// witnesses are questions for nodes and for the hosts in the kernel's neighbour table.
 func (a *asker) witnesses(nodes map[string]netip.Addr) []l2.Question {
 	out, err := a.l2.Neighbours()
 	if err != nil {
@@ -77,8 +77,8 @@ func (a *asker) witnesses(nodes map[string]netip.Addr) []l2.Question {
 	return out
 }
 
-// nearby are speakers on some LANs only, and whoever else this machine has talked to
-// there.
+// nearby are questions for speakers on some LANs, and for the hosts in the kernel's
+// neighbour table on these.
 func (a *asker) nearby(hosts map[string][]ownership.Host) (out []l2.Question) {
 	all, err := a.l2.Neighbours()
 	if err != nil {
@@ -124,10 +124,9 @@ func liveness(l members.Liveness) ownership.Liveness {
 	return ownership.Silent
 }
 
-// lookAgain probes those again who listened, and reports whether one does not any
-// more. A speaker that was killed listens until its kernel has closed what it had
-// open, which takes it some 13 ms for each packet socket, and there are several
-// for each interface.
+// lookAgain probes the speakers that listened again, and reports whether one has stopped.
+// The port of a killed speaker stays open until the kernel has closed its sockets, which
+// takes some 13 ms for each packet socket, of which there are several per interface.
 func (a *asker) lookAgain(ctx context.Context, f *ownership.Finding) (later *ownership.Finding, died bool) {
 	listened := map[string]netip.Addr{}
 	for name, l := range f.Liveness {
@@ -144,14 +143,14 @@ func (a *asker) lookAgain(ctx context.Context, f *ownership.Finding) (later *own
 	return &now, died
 }
 
-// The dying are watched until about the time of the next question.
+// Speakers that may be dying are probed until about the time of the next Inquiry.
 const (
 	looks     = 10
 	lookPause = 25 * time.Millisecond
 )
 
-// watchTheDying says so when a speaker stops to listen between a question and
-// the next: the address need not wait for that one.
+// watchTheDying sends another Finding when a speaker stops listening before the next
+// Inquiry, so that the address need not wait for that.
 func (a *asker) watchTheDying(ctx context.Context, f *ownership.Finding) {
 	for range looks {
 		if !f.Slow() {

@@ -11,37 +11,37 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// fewServices is of how many Services the endpoints are watched one by one. With more
-// of them one watch of all costs the API server less.
+// fewServices is the largest number of Services whose endpoints are watched one by one.
+// With more, one watch of all EndpointSlices costs the API server less.
 const fewServices = 8
 
-// patience is how long all Nodes are watched at least, once a speaker has not told its
-// own. Were it told and not told in turns, all speakers would list all Nodes each time.
+// patience is how long all Nodes are watched at least, once a speaker has not published its
+// own. If that alternated, all speakers would list all Nodes each time.
 const patience = 10 * time.Minute
 
-// watched is where a scene comes from: a cluster.Source.
+// watched is the part of a cluster.Source that a clusterView uses.
 type watched interface {
 	Snapshot() *snapshot.Cluster
 	Synced() <-chan struct{}
 	Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{}
 }
 
-// scene is the cluster as the loop sees it. Of the EndpointSlices only those are
-// watched about which a plan asks, in most clusters those of one Service or two; and of
-// the Nodes, where there are many speakers, only this one, see others. What has come since
-// is not shown before what is newly asked for is known: without them it would look
-// as if the last endpoint had gone, or a node.
+// clusterView is the cluster as the loop sees it. Only the EndpointSlices that a plan reads
+// are watched, in most clusters those of one Service or two; and, where there are many
+// speakers, only this node's Node, see others. When more is asked for, a newer snapshot is
+// not shown before that is known: else it would look as if the last endpoint, or a node,
+// had gone.
 type clusterView struct {
 	source   watched
 	log      *slog.Logger
 	upTo     int                               // see Options.NodesUpTo
-	services []snapshot.Key                    // whose endpoints are asked for; one without a name: all
-	nodes    []snapshot.Key                    // that are asked for: this one, or, without a name, all; nil: none yet
+	services []snapshot.Key                    // whose endpoints are watched; an empty key: all
+	nodes    []snapshot.Key                    // that are watched: this node's, or, by an empty key, all; nil: none yet
 	coming   map[snapshot.Kind]<-chan struct{} // closed once what was asked for is known
-	fellBack time.Time                         // when all Nodes had to be watched after all
-	complete bool                              // all has been known
+	fellBack time.Time                         // when all Nodes had to be watched again
+	complete bool                              // shown is, or once was, complete
 	shown    *snapshot.Cluster
-	latest   *snapshot.Cluster // of which the Services have been read
+	latest   *snapshot.Cluster // whose Services have been read
 	others   others
 	overlay  overlay
 }
@@ -55,9 +55,9 @@ func (s *clusterView) look() *snapshot.Cluster {
 	for cluster.IsClosed(s.source.Synced()) {
 		maps.DeleteFunc(s.coming, func(_ snapshot.Kind, c <-chan struct{}) bool { return cluster.IsClosed(c) })
 		known := len(s.coming) == 0
-		c := s.source.Snapshot() // has what was known before
+		c := s.source.Snapshot() // after the channels were looked at, so it has what they announced
 		if s.refer(c) || s.referNodes(c) {
-			continue // which may be answered at once
+			continue // it may be known at once
 		}
 		if !known {
 			break
@@ -71,7 +71,7 @@ func (s *clusterView) look() *snapshot.Cluster {
 	return s.shown
 }
 
-// whole is c with the Nodes of all.
+// whole returns c with the Nodes of all speakers.
 func (s *clusterView) whole(c *snapshot.Cluster) *snapshot.Cluster {
 	if s.nodes[0].Name == "" {
 		return c
@@ -79,7 +79,7 @@ func (s *clusterView) whole(c *snapshot.Cluster) *snapshot.Cluster {
 	return s.overlay.onto(c, s.others.nodes)
 }
 
-// next is closed when more of what was asked for is known; nil: all is.
+// next returns a channel that is closed when more is known; nil: all is.
 func (s *clusterView) next() <-chan struct{} {
 	for _, c := range s.coming {
 		return c
@@ -88,7 +88,7 @@ func (s *clusterView) next() <-chan struct{} {
 }
 
 // refer asks for the endpoints of the Services in c that need them, and reports whether
-// those are others than before.
+// these Services have changed.
 func (s *clusterView) refer(c *snapshot.Cluster) bool {
 	was := s.latest
 	s.latest = c
@@ -107,8 +107,8 @@ func (s *clusterView) refer(c *snapshot.Cluster) bool {
 	return true
 }
 
-// referNodes asks for this node's Node where the others are told, else for all, and
-// reports whether that is something else than before.
+// referNodes asks for this node's Node if all others are published, else for all Nodes, and
+// reports whether that has changed.
 func (s *clusterView) referNodes(c *snapshot.Cluster) bool {
 	s.others.follow(c.SpeakerStatuses)
 	nodes := []snapshot.Key{{}}

@@ -9,9 +9,9 @@ import (
 	"quayside.io/speaker/bgp"
 )
 
-// guards are the BFD sessions that watch over the paths to routers, by the names
-// of the BGP sessions. A router of our own AS may be anywhere: where it is on none
-// of the links, if these are known, there are hops between, as FRR has it, too.
+// guards are the BFD sessions for the paths to routers, by the names of the BGP sessions.
+// An iBGP peer may be several hops away: if it is on none of the links, where these are
+// known, its session is multihop (RFC 5883), as in FRR.
 func guards(sessions []announce.Session, links []announce.Interface) *bfd.Want {
 	want := &bfd.Want{Sessions: map[string]bfd.Session{}}
 	for i := range sessions {
@@ -37,8 +37,8 @@ func isElsewhere(a netip.Addr, links []announce.Interface) bool {
 	})
 }
 
-// guarded are the sessions with what BFD has found of their paths by now. The
-// hold timer would notice it seconds later.
+// guarded returns the sessions with the current results of BFD, which detects a failure
+// seconds before the hold timer.
 func guarded(w *bgp.Want, found map[string]bfd.Status) *bgp.Want {
 	next := *w
 	next.Sessions = slices.Clone(w.Sessions)

@@ -11,11 +11,11 @@ import (
 	"quayside.io/speaker/ownership"
 )
 
-// answersWithin bounds how long a claim waits until this node answers.
+// answersWithin is how long a claim waits at most until this node answers.
 const answersWithin = 250 * time.Millisecond
 
-// loop feeds the machine with what happens and carries out what it returns. It
-// returns when the addresses are handed over, or when a driver has failed.
+// loop passes events to the machine and carries out what it returns. It returns when the
+// addresses are handed over, or when a driver has failed.
 func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	machine := ownership.New(s.machineOptions())
 	ask := newAsker(s)
@@ -26,17 +26,17 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	defer sub.Stop()
 	leave, synced := ctx.Done(), s.opts.Source.Synced()
 	wake := time.NewTimer(time.Hour)
-	calm := time.NewTimer(0) // holds back what only the cluster's churn causes
+	calm := time.NewTimer(0) // until then, changes of the cluster alone cause no step
 	held := true
 	for {
 		var happened []ownership.Event
-		// One of these happened: the cluster changed, or is complete, or has more endpoints; members or
-		// interfaces changed; a router was found; the LAN answered; a stranger showed up;
-		// the rules are written; kube-proxy says another thing of a Service; time passed; we are to go; a driver broke.
+		// One of these happened: the cluster has changed, is complete, or has more endpoints; members or
+		// interfaces have changed; a router was found; the LAN was asked; another host answers for an address;
+		// kube-proxy has written its rules, or its health answers have changed; a timer; the speaker is to stop; a driver has failed.
 		select {
 		case <-sub.C():
-			// A compilation of a large cluster takes a while; churn may not take
-			// more than half of our time. Whatever else happens does not wait.
+			// Compiling a large cluster takes a while, and changes of it may take at most
+			// half of this goroutine's time. Other events do not wait.
 			if !machine.StillValid(s.view.look()) && !held {
 				held = true
 				calm.Reset(s.metrics.last)
@@ -57,7 +57,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			s.tellSessions(p)
 			continue
 		case <-s.bgp.Watch():
-			// It decides nothing: a peer that flaps must not keep us compiling.
+			// This changes no plan: a peer that flaps must not cause compilations.
 			s.tellSessions(p)
 			continue
 		case c := <-s.l2.Conflicts():
@@ -101,7 +101,7 @@ func (s *Speaker) machineOptions() ownership.Options {
 	}
 }
 
-// world is how things are now.
+// world returns the current state of the drivers and the cluster.
 func (s *Speaker) world() ownership.World {
 	c := s.view.look()
 	w := ownership.World{
@@ -117,7 +117,7 @@ func (s *Speaker) world() ownership.World {
 	return w
 }
 
-// carryOut gives the drivers what a step asks of them.
+// carryOut passes the output of a step to the drivers.
 func (s *Speaker) carryOut(out *ownership.Output) {
 	want := &l2.Want{Addresses: make(map[netip.Addr]l2.Announcement, len(out.LAN.Addresses)), Members: out.LAN.Speakers, Nearby: map[string][]l2.Host{}}
 	for name, hosts := range out.LAN.Nearby {
@@ -130,7 +130,7 @@ func (s *Speaker) carryOut(out *ownership.Output) {
 	}
 	s.l2.Set(want)
 	if out.LAN.Added {
-		// Whoever hands an address over stops answering when it hears of the claim.
+		// The node that hands an address over stops answering once it hears of the claim.
 		s.l2.Await(want, answersWithin)
 	}
 	if d := out.Members; d != nil && s.members != nil {
@@ -147,8 +147,8 @@ func (s *Speaker) carryOut(out *ownership.Output) {
 	}
 }
 
-// linger lets what was said last reach the others, and the API server, which
-// may be gone too.
+// linger gives the last gossip and the last status time to be sent; the API server may be
+// gone, too.
 func linger(ctx context.Context, p *publisher) {
 	began := time.Now()
 	for ctx.Err() == nil {

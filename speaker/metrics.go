@@ -23,7 +23,7 @@ type metrics struct {
 	problems  atomic.Pointer[[]snapshot.Problem]
 	described *prometheus.Desc
 
-	// What follows belongs to the loop.
+	// The fields below belong to the loop.
 	last  time.Duration // of a step
 	shown map[series]struct{}
 }
@@ -51,7 +51,7 @@ func newMetrics(to prometheus.Registerer) *metrics {
 	return m
 }
 
-// Describe implements prometheus.Collector, for what follows from the problems.
+// Describe implements prometheus.Collector for quayside_problems.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) { to <- m.described }
 
 // Collect implements prometheus.Collector.
@@ -65,7 +65,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// stepped notes how long a step took in which so many plans were made.
+// stepped records how long a step took in which so many plans were compiled.
 func (m *metrics) stepped(took time.Duration, plans int) {
 	m.last = took
 	for range plans {
@@ -73,7 +73,7 @@ func (m *metrics) stepped(took time.Duration, plans int) {
 	}
 }
 
-// count counts what happened to an address.
+// count counts a change to an address.
 func (m *metrics) count(c ownership.Change) {
 	switch c.Kind {
 	case ownership.Taken:
@@ -90,8 +90,8 @@ func (m *metrics) count(c ownership.Change) {
 	}
 }
 
-// announced shows exactly these addresses, for whom they are answered for; a
-// series that would go stale is deleted.
+// announced sets quayside_announced to exactly these addresses and their Services, and
+// deletes the series of others.
 func (m *metrics) announced(addresses map[netip.Addr]ownership.Announcement, answers map[netip.Addr]announce.Answer) {
 	next := make(map[series]struct{}, len(addresses))
 	for a := range addresses {

@@ -8,16 +8,17 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// others are the Nodes of all speakers as their SpeakerStatuses tell them. A kubelet
-// writes its Node every five minutes, and each of a thousand speakers that watch all Nodes
-// hears of each; a speaker tells of its own only what others read, and when that changes.
+// others are the Nodes of all speakers as published in their SpeakerStatuses. A kubelet
+// updates its Node every five minutes, and each of a thousand speakers that watch all Nodes
+// receives each update; a speaker publishes only the fields that others read, when one
+// changes.
 type others struct {
-	of     snapshot.Store[*v1alpha1.SpeakerStatus] // from which this was read
+	of     snapshot.Store[*v1alpha1.SpeakerStatus] // from which nodes were read
 	nodes  snapshot.Store[*corev1.Node]
-	silent int // speakers that tell of themselves and not of their Nodes: older ones
+	silent int // how many speakers, of older versions, do not publish their Nodes
 }
 
-// follow reads what has changed.
+// follow reads the SpeakerStatuses that have changed.
 func (o *others) follow(statuses snapshot.Store[*v1alpha1.SpeakerStatus]) {
 	for key := range snapshot.Diff(o.of, statuses) {
 		was, _ := o.of.Get(key)
@@ -39,8 +40,8 @@ func nodeOf(s *v1alpha1.SpeakerStatus) *corev1.Node {
 	return announce.NodeOf(s)
 }
 
-// silence is 1 for a speaker that tells of itself and not of its Node. One that has just
-// begun tells nothing yet.
+// silence is 1 for a speaker that publishes its state without its Node, and 0 for one that
+// has just started and publishes nothing yet.
 func silence(s *v1alpha1.SpeakerStatus) int {
 	if s != nil && s.Status.Node == nil && (s.Status.Members.Alive > 0 || len(s.Status.Interfaces) > 0) {
 		return 1
@@ -48,24 +49,24 @@ func silence(s *v1alpha1.SpeakerStatus) int {
 	return 0
 }
 
-// allPublish reports whether each speaker tells its Node, and there are more than upTo, if
-// that is not zero.
+// allPublish reports whether every speaker publishes its Node and there are more than upTo
+// of them. If upTo is zero, it reports false.
 func (o *others) allPublish(upTo int) bool { return upTo > 0 && o.silent == 0 && o.nodes.Len() > upTo }
 
-// graft puts the Nodes that others tell into a cluster in which a watch shows only the
-// one of this node.
+// overlay adds the published Nodes to a cluster in which the watch has only this node's
+// Node.
 type overlay struct {
 	me         snapshot.Key
-	told       snapshot.Store[*corev1.Node] // and own make
+	told       snapshot.Store[*corev1.Node] // nodes were made from told and own
 	own        *corev1.Node
 	nodes      snapshot.Store[*corev1.Node]
 	generation uint64
 }
 
-// ofGrafts sets the generations of grafted Nodes apart from those of a source.
+// ofOverlays separates the generations of overlaid Nodes from those of a cluster.Source.
 const ofOverlays = 1 << 63
 
-// onto returns c with the Nodes that are told, but for this node's own.
+// onto returns c with the published Nodes, and this node's own from c.
 func (g *overlay) onto(c *snapshot.Cluster, told snapshot.Store[*corev1.Node]) *snapshot.Cluster {
 	own, exists := c.Nodes.Get(g.me)
 	if g.generation == 0 || g.told != told || g.own != own {

@@ -17,11 +17,10 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// How often a SpeakerStatus is written: an edge (what is announced, leaving,
-// interfaces) soon, who is alive rarely, since a few speakers write it and all read
-// it. Sessions with routers change for all speakers at once: the more there are, the
-// rarer each writes, twenty in a second together. What has changed back by then is
-// not written at all.
+// How often a SpeakerStatus is written: an edge (announcements, leaving, interfaces) soon;
+// the live members rarely, since all speakers read them; BGP sessions, which change for all
+// speakers at once, the more rarely the more speakers there are, twenty per second in total.
+// A change that has been reverted by then is not written at all.
 const (
 	edgePause  = 500 * time.Millisecond
 	quietPause = 5 * time.Second
@@ -29,7 +28,7 @@ const (
 	failPause  = 2 * time.Second
 )
 
-// pause is how long after one write the next waits, in a cluster of so many nodes.
+// pause is the time between two writes, in a cluster of so many nodes.
 func pause(have, want *v1alpha1.SpeakerStatusStatus, nodes int) time.Duration {
 	switch {
 	case isEdge(have, want):
@@ -51,10 +50,10 @@ type publisher struct {
 	parts  []*part
 }
 
-// part is a part of a SpeakerStatus that the API server drops if its CRD is of a version
-// that does not know it: Helm upgrades none.
+// part is a part of a SpeakerStatus that the API server drops if the installed CRD is of an
+// older version: Helm does not upgrade CRDs.
 type part struct {
-	name, without string // in the CRD, and what it means that it is not there
+	name, without string // its name in the CRD, and the effect of its absence
 	lost          func(have, want *v1alpha1.SpeakerStatusStatus) bool
 	drop          func(*v1alpha1.SpeakerStatusStatus)
 	dropped       atomic.Bool
@@ -82,7 +81,7 @@ func newPublisher(o Options) *publisher {
 	return &publisher{source: o.Source, writer: o.Writer, node: o.NodeName, log: o.Log, wake: make(chan struct{}, 1), parts: parts()}
 }
 
-// set declares what the status should say. It never blocks, the latest wins.
+// set declares the wanted status. It never blocks, and the latest wins.
 func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
 	for _, part := range p.parts {
 		if part.dropped.Load() {
@@ -124,7 +123,7 @@ func (p *publisher) run(ctx context.Context) error {
 		case err == nil:
 			failed = ""
 			p.noteDropped(want)
-			timer.Reset(quietPause) // another change may have come meanwhile
+			timer.Reset(quietPause) // another change may have been set meanwhile
 		case errors.Is(err, cluster.ErrStale):
 			timer.Reset(edgePause)
 		default:
@@ -137,8 +136,8 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
-// noteDropped finds out what of a status that was written the API server has dropped,
-// and declares it without that: it would be written again and again.
+// noteDropped finds the parts of a written status that the API server has dropped, and
+// sets the status without them: else it would be written again and again.
 func (p *publisher) noteDropped(want *v1alpha1.SpeakerStatusStatus) {
 	have := p.have()
 	for _, part := range p.parts {
@@ -149,14 +148,14 @@ func (p *publisher) noteDropped(want *v1alpha1.SpeakerStatusStatus) {
 	}
 }
 
-// flushed reports whether what is wanted has been written. Who else is alive need
-// not be: it waits for longer than an end does.
+// flushed reports whether the wanted status has been written, apart from the live members:
+// those are written too rarely for a speaker that stops to wait for.
 func (p *publisher) flushed() bool {
 	want := p.want.Load()
 	return want == nil || !isEdge(&p.have().Status, want)
 }
 
-// have returns a copy of the SpeakerStatus as it is known, or a new one.
+// have returns a copy of the current SpeakerStatus, or a new one.
 func (p *publisher) have() *v1alpha1.SpeakerStatus {
 	c := p.source.Snapshot()
 	if s, ok := c.SpeakerStatuses.Get(snapshot.Key{Name: p.node}); ok {
@@ -165,14 +164,13 @@ func (p *publisher) have() *v1alpha1.SpeakerStatus {
 	s := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: p.node}}
 	s.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("SpeakerStatus"))
 	if n, ok := c.Nodes.Get(snapshot.Key{Name: p.node}); ok && n.UID != "" {
-		// It goes when its node goes.
+		// Garbage collection deletes it with its Node.
 		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node", Name: n.Name, UID: n.UID}}
 	}
 	return s
 }
 
-// equal compares what was written with what is wanted, without minding whether
-// an empty list is nil.
+// equal compares the written with the wanted status. Empty and nil lists are equal.
 func equal(a, b *v1alpha1.SpeakerStatusStatus) bool {
 	return !isEdge(a, b) && a.Members.Alive == b.Members.Alive && a.Members.Expected == b.Members.Expected &&
 		same(a.GossipSecrets, b.GossipSecrets) && same(a.Members.NotAlive, b.Members.NotAlive) && slices.EqualFunc(a.BGPSessions, b.BGPSessions, sameSession)

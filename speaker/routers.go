@@ -22,8 +22,8 @@ import (
 // established is the state of a session that carries routes (RFC 4271 8.2.2).
 const established = "Established"
 
-// describeSessions puts sessions, what BFD has found of their paths, and the doubts
-// about who is meant, into the words of a SpeakerStatus.
+// describeSessions returns sessions, the results of BFD and the doubts about which router
+// is meant, as they are in a SpeakerStatus.
 func describeSessions(states []bgp.SessionState, found map[string]bfd.Status, doubts map[string]string) []v1alpha1.BGPSession {
 	var out []v1alpha1.BGPSession
 	for _, state := range states {
@@ -62,8 +62,8 @@ func withheld(reasons map[string]int) string {
 	return strings.Join(out, "; ")
 }
 
-// sessionEvents says what became of sessions, on their BGPPeers. A session that
-// stays as it is, and one that is not wanted any more, is no news.
+// sessionEvents returns Events about changed sessions, on their BGPPeers. An unchanged
+// session has none, nor has one that is not wanted any more.
 func sessionEvents(node string, was, now []v1alpha1.BGPSession) (events []ownership.Notice) {
 	before := map[string]v1alpha1.BGPSession{}
 	for _, s := range was {

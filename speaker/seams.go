@@ -11,8 +11,8 @@ import (
 	"quayside.io/speaker/members"
 )
 
-// LAN is what a speaker needs of layer 2: an l2.Announcer, or, where thousands of
-// speakers share a process, what stands in for one.
+// LAN is the part of an l2.Announcer that a speaker uses. Tests of thousands of speakers in
+// one process have their own.
 type LAN interface {
 	Run(ctx context.Context) error
 	Set(want *l2.Want)
@@ -26,7 +26,7 @@ type LAN interface {
 	Neighbours() ([]l2.Question, error)
 }
 
-// Gossip is what a speaker needs of its members: members.Members, or what stands in.
+// Gossip is the part of members.Members that a speaker uses. Tests may have their own.
 type Gossip interface {
 	Run(ctx context.Context) error
 	Set(want *members.Want)

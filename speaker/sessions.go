@@ -21,21 +21,21 @@ const (
 	// restartTime is how long routers keep the routes of a speaker that restarts
 	// (RFC 4724), FRR's default.
 	restartTime = 120 * time.Second
-	// leaveWithin bounds the drain of routes at the end.
+	// leaveWithin is how long the drain of routes takes at most when the speaker stops.
 	leaveWithin = 5 * time.Second
 )
 
-// setSessions gives routers what the plan has for them. That waits for complete
-// caches only: neither for gossip nor for raw sockets.
+// setSessions passes the BGP sessions of a plan to the drivers. They need complete caches,
+// but neither gossip nor raw sockets.
 func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 	if !w.Synced {
-		return // half a cluster would withdraw the other half
+		return // an incomplete cluster would withdraw routes
 	}
 	s.referSecrets(plan.Sessions)
 	s.links.Set(interfacesOf(plan.Sessions))
 	sessions, doubts := located(plan.Sessions, s.links.State())
-	// A speaker that restarts drains when it ends, as far as routers do not keep
-	// its routes; the plan's drain is for a node that goes.
+	// A speaker that only restarts drains when it stops, if its routers do not keep the
+	// routes (RFC 4724); the plan's drain is for a node that is being drained.
 	goes := announce.Drained(w.Cluster, s.opts.NodeName, s.opts.HandOverOnCordon)
 	want := &bgp.Want{Draining: plan.Draining && goes}
 	lists := map[*announce.Route][]bgp.Route{}
@@ -62,7 +62,7 @@ func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 	s.drains = goes
 }
 
-// setChecks asks kube-proxy about Services, as the plan has it.
+// setChecks passes the health checks of a plan to the driver that asks kube-proxy.
 func (s *Speaker) setChecks(checks map[netip.AddrPort]snapshot.Key) {
 	questions := make(map[netip.AddrPort]kubeproxy.Service, len(checks))
 	for at, about := range checks {
@@ -71,7 +71,7 @@ func (s *Speaker) setChecks(checks map[netip.AddrPort]snapshot.Key) {
 	s.health.Set(questions)
 }
 
-// settings are those of a session in the driver's words.
+// settings are the settings of a session for the driver.
 func settings(p *announce.Session, password string) bgp.Settings {
 	set := bgp.Settings{
 		Peer: netip.AddrPortFrom(p.Peer, p.Port), ASN: p.ASN, PeerASN: p.PeerASN, Kinship: bgp.Kinship(p.Kinship),
@@ -101,7 +101,7 @@ func routes(in []announce.Route) []bgp.Route {
 	return out
 }
 
-// password of a session, or why there is none.
+// password returns the password of a session, or why there is none.
 func (s *Speaker) password(c *snapshot.Cluster, p *announce.Session) (password, why string) {
 	if p.PasswordSecret == "" {
 		return p.Password, ""
@@ -121,9 +121,9 @@ func (s *Speaker) password(c *snapshot.Cluster, p *announce.Session) (password, 
 	return string(secret.Data[corev1.BasicAuthPasswordKey]), ""
 }
 
-// referSecrets sees to it that the Secrets with passwords are watched.
+// referSecrets asks for the Secrets with passwords.
 func (s *Speaker) referSecrets(sessions []announce.Session) {
-	keys := []snapshot.Key{} // that there are none is said, too
+	keys := []snapshot.Key{} // not nil, which means that none have been asked for
 	for i := range sessions {
 		if name := sessions[i].PasswordSecret; name != "" {
 			keys = append(keys, snapshot.Key{Namespace: s.opts.Namespace, Name: name})
@@ -135,7 +135,7 @@ func (s *Speaker) referSecrets(sessions []announce.Session) {
 	}
 }
 
-// leaveRouters ends the sessions as what comes next has it.
+// leaveRouters ends the sessions: for good if the node is being drained, else for a restart.
 func (s *Speaker) leaveRouters(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()

@@ -36,30 +36,31 @@ type Options struct {
 	Profile        string
 	// SigningKey is an ed25519 key to sign gossip with; nil: a new one.
 	SigningKey ed25519.PrivateKey
-	// Solitary is a speaker that is the only one and meets nobody.
+	// Solitary says that this is the only speaker: there is no gossip.
 	Solitary bool
 	// IgnoreExcludeLB lets nodes announce that are labelled
 	// node.kubernetes.io/exclude-from-external-load-balancers.
 	IgnoreExcludeLB bool
-	// ExternalIPs announces what Services list in spec.externalIPs, too.
+	// ExternalIPs announces the addresses in spec.externalIPs of Services, too.
 	ExternalIPs bool
 	// HandOverOnCordon hands addresses over as soon as this node is cordoned.
 	HandOverOnCordon bool
-	// KubeProxy is HOST:PORT where this node's kube-proxy serves its metrics;
-	// nothing new is taken before it has written its rules. Empty: not waited for.
+	// KubeProxy is HOST:PORT of the metrics of this node's kube-proxy. The node takes no
+	// new address before kube-proxy has written its rules. Empty: it does not wait.
 	KubeProxy string
-	// NodesUpTo is with how many speakers each watches all Nodes. With more of them it
-	// watches its own, and reads of the others what their speakers tell in their
-	// SpeakerStatuses, if all do. Zero: it watches all, however many.
+	// NodesUpTo is the largest number of speakers at which each watches all Nodes. With
+	// more, each watches its own Node and reads those of the others from their
+	// SpeakerStatuses, if all publish them. Zero: each always watches all Nodes.
 	NodesUpTo int
 	// Namespace is where the Secrets with passwords of BGP peers are.
 	Namespace string
-	// BGPListen is HOST:PORT for BGP sessions that routers open; empty: we only dial.
+	// BGPListen is HOST:PORT for BGP sessions that routers open; empty: this node only
+	// dials.
 	BGPListen string
-	// HandOver bounds how long a polite end waits for the successors; zero: 3 s.
+	// HandOver is how long an orderly stop waits for the successors at most; zero: 3 s.
 	HandOver time.Duration
-	// LAN and Gossip stand in for layer 2 and the members, where a fleet is simulated;
-	// nil: the real ones.
+	// LAN and Gossip replace layer 2 and the members in simulations of a fleet; nil: the
+	// real ones.
 	LAN    LAN
 	Gossip Gossip
 
@@ -67,7 +68,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Speaker announces the addresses that live on this node.
+// Speaker announces the addresses of this node.
 type Speaker struct {
 	opts     Options
 	l2       LAN
@@ -80,22 +81,22 @@ type Speaker struct {
 	metrics  *metrics
 	lastStep atomic.Pointer[stepState]
 	problems atomic.Pointer[[]snapshot.Problem]
-	mute     string // why layer 2 cannot work here; "" it can
+	mute     string // why layer 2 cannot work here; "": it can
 
-	// What follows belongs to the loop.
+	// The fields below belong to the loop.
 	view    clusterView
 	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
 	secrets []snapshot.Key                // with passwords of sessions
-	routers *bgp.Want                     // without what BFD has found
-	doubts  map[string]string             // about which router is meant, by session
-	told    []v1alpha1.BGPSession         // as they were when last told
-	drains  bool                          // the node itself is to go
-	ending  bool                          // the process is to end
+	routers *bgp.Want                     // without the results of BFD
+	doubts  map[string]string             // why it is not certain which router is meant, by session
+	told    []v1alpha1.BGPSession         // as last published
+	drains  bool                          // the node itself is being drained
+	ending  bool                          // the process is to stop
 	signers reader                        // of the others' keys
-	forged  map[string]struct{}           // nodes of which it was told that others speak in their names
+	forged  map[string]struct{}           // nodes in whose names forged gossip has been reported
 }
 
-// New prepares a speaker that is silent until Run.
+// New returns a speaker that does nothing until Run.
 func New(opts Options) (*Speaker, error) {
 	switch {
 	case opts.NodeName == "":
@@ -137,14 +138,14 @@ func New(opts Options) (*Speaker, error) {
 	return s, nil
 }
 
-// State returns what the speaker is doing.
+// State returns the *State of the last step.
 func (s *Speaker) State() any { return s.lastStep.Load().describe() }
 
-// Problems are those of the plan, and those that only this node can know.
+// Problems are those of the plan and those that only this node can know.
 func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
 
-// Ready says why the speaker does not work yet, or nil. Where layer 2 cannot work,
-// sessions with routers are enough.
+// Ready returns why the speaker does not announce anything yet, or nil. Where layer 2
+// cannot work, BGP sessions are enough.
 func (s *Speaker) Ready() error {
 	if why := s.lastStep.Load().waiting; why != "" {
 		return errors.New(why)
@@ -152,14 +153,15 @@ func (s *Speaker) Ready() error {
 	return nil
 }
 
-// driver is one at work, by a name for errors.
+// driver is the Run of a driver, with a name for errors.
 type driver struct {
 	name string
 	run  func(context.Context) error
 }
 
-// drivers are those that can work. Who cannot answer for an address must not
-// be a member: the others would leave it its share. It stays, to be asked why.
+// drivers are those that can work. A node that cannot answer for an address must not be a
+// member: the others would leave it a share of the addresses. It runs nevertheless, so that
+// its State says why.
 func (s *Speaker) drivers(p *publisher) []driver {
 	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}}
 	if err := l2.Permitted(); err != nil && s.opts.LAN == nil {
@@ -171,9 +173,9 @@ func (s *Speaker) drivers(p *publisher) []driver {
 	return out
 }
 
-// Run speaks until ctx ends; then it hands its addresses over and returns.
+// Run announces until ctx ends, then hands its addresses over and returns.
 func (s *Speaker) Run(ctx context.Context) error {
-	// The drivers live longer than ctx: they work while addresses move.
+	// The drivers run longer than ctx: while addresses are handed over.
 	group, drivers := errgroup.WithContext(context.WithoutCancel(ctx))
 	drivers, stop := context.WithCancel(drivers)
 	p := newPublisher(s.opts)
@@ -182,7 +184,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 			if err := d.run(drivers); err != nil && drivers.Err() == nil {
 				return fmt.Errorf("speaker: %s: %w", d.name, err)
 			}
-			return nil // it was asked to end
+			return nil // the speaker stops
 		})
 	}
 	s.loop(ctx, drivers, p)
@@ -198,7 +200,7 @@ func (s *Speaker) membersWatch() <-chan struct{} {
 	return nil
 }
 
-// Kinds are those that a Speaker reads.
+// Kinds are the kinds of objects that a Speaker reads.
 func Kinds() []snapshot.Kind {
 	return []snapshot.Kind{
 		snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.IPAddressPool,

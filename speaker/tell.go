@@ -11,11 +11,11 @@ import (
 	"quayside.io/speaker/ownership"
 )
 
-// State is what a speaker is doing, for /state and for people.
+// State is what a speaker is doing, for the page /state.
 type State struct {
 	Kind string `json:"kind"` // "speaker"
 	Node string `json:"node"`
-	// Waiting says why nothing is announced yet, neither on the LAN nor to routers.
+	// Waiting is why nothing is announced yet, neither on the LAN nor to routers; "": it is.
 	Waiting    string               `json:"waiting,omitempty"`
 	Leaving    bool                 `json:"leaving,omitempty"`
 	Announcing []Announced          `json:"announcing"`
@@ -55,8 +55,8 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 	s.tellSessions(p)
 }
 
-// tellSessions publishes what the machine said last, with the sessions as they
-// stand, and Events about those that have changed.
+// tellSessions publishes the last status of the machine with the current BGP sessions, and
+// Events about the sessions that have changed.
 func (s *Speaker) tellSessions(p *publisher) {
 	sessions := describeSessions(s.bgp.State(), s.bfd.State(), s.doubts)
 	stands := *s.lastStep.Load()
@@ -77,8 +77,8 @@ func (s *Speaker) tellSessions(p *publisher) {
 	}
 }
 
-// standing is how things stand. A State is made of it when somebody asks for one: it
-// lists all nodes and addresses, and each step would list them anew.
+// stepState is the outcome of the last step. A State is made from it only on request, since
+// that lists all nodes and addresses.
 type stepState struct {
 	node, waiting string
 	world         ownership.World
@@ -113,7 +113,7 @@ func (s *stepState) describe() *State {
 	return state
 }
 
-// log says what happened to an address.
+// log logs a change to an address.
 func (s *Speaker) log(c ownership.Change) {
 	log := s.opts.Log
 	switch c.Kind {

@@ -8,7 +8,7 @@ import (
 	"quayside.io/speaker/rtadv"
 )
 
-// interfacesOf are those of unnumbered sessions, each once.
+// interfacesOf are the interfaces of unnumbered sessions, each once.
 func interfacesOf(sessions []announce.Session) (names []string) {
 	for i := range sessions {
 		if name := sessions[i].Interface; name != "" {
@@ -19,9 +19,9 @@ func interfacesOf(sessions []announce.Session) (names []string) {
 	return slices.Compact(names)
 }
 
-// located are the sessions with both addresses of those that have an interface
-// only: the router's, and the one that it knows us by. doubts says by the name of
-// a session why there is no router, or which others it may have been.
+// located returns the sessions with both addresses of unnumbered ones filled in: the
+// router's, and this node's on that link. doubts is, by session, why no router is known, or
+// which others may be meant.
 func located(sessions []announce.Session, links map[string]rtadv.Link) (out []announce.Session, doubts map[string]string) {
 	out, doubts = slices.Clone(sessions), map[string]string{}
 	for i := range out {
