@@ -192,6 +192,12 @@ func (v *Cluster) Kubeconfig() string {
 	return path
 }
 
+// KubeconfigOf writes a kubeconfig like the administrator's for whoever has a token.
+func (v *Cluster) KubeconfigOf(token, path string) {
+	v.helper()
+	v.must(v.api.writeKubeconfig(path, token, v.api.lanURL()))
+}
+
 // Switch is the name of the namespace with the bridge br0 of the LAN, whose
 // ports are named after nodes and clients.
 func (v *Cluster) Switch() string { return v.lan.ns.name }
