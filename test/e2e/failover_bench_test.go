@@ -44,7 +44,7 @@ type stage struct {
 
 func stages() []stage {
 	ours := func(bool) []mover {
-		return []mover{byQuayside("default", 700*time.Millisecond), byQuayside("fast", 350*time.Millisecond)}
+		return []mover{byQuayside("default", 400*time.Millisecond), byQuayside("fast", 150*time.Millisecond)}
 	}
 	all := func(withKeepalived bool) []mover {
 		if !withKeepalived {
