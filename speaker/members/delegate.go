@@ -140,6 +140,7 @@ func (d *delegate) NotifyJoin(n *memberlist.Node) {
 		delete(d.m.missing, n.Name)
 	})
 	poke(d.m.wake)
+	poke(d.m.others)
 }
 
 // unanswered is why a member is missing that has not left by itself.
@@ -160,6 +161,7 @@ func (d *delegate) NotifyLeave(n *memberlist.Node) {
 		delete(d.m.doubted, n.Name)
 		d.m.missing[n.Name] = why
 	})
+	poke(d.m.others)
 }
 
 // NotifyUpdate is called for changed metadata, of which there is none.

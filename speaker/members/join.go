@@ -26,7 +26,8 @@ const seekers = 10
 func seeks(alive int) bool { return rand.IntN(alive) < seekers }
 
 // keepJoining tries absent peers until ctx ends: so the first ones are found, those that
-// start later, and the other side of a split that has healed.
+// start later, and the other side of a split that has healed. While nobody is absent it
+// rests.
 func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) {
 	began := time.Now()
 	round := time.NewTimer(0)
@@ -45,6 +46,13 @@ func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) 
 		}
 		m.settle(began, met)
 		m.count()
+		if m.isSettled() && len(absent) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-m.others:
+			}
+		}
 		pause := m.timing.tcp
 		if !m.isSettled() {
 			pause = min(pause, 200*time.Millisecond) // it starts: others do too

@@ -90,12 +90,13 @@ type Members struct {
 	host   string
 	port   int
 
-	want  atomic.Pointer[Want]
-	wake  chan struct{}
-	watch chan struct{}
-	state *state
-	queue *memberlist.TransmitLimitedQueue
-	gauge *prometheus.GaugeVec
+	want   atomic.Pointer[Want]
+	wake   chan struct{}
+	watch  chan struct{}
+	others chan struct{} // some came or went, or others are wanted
+	state  *state
+	queue  *memberlist.TransmitLimitedQueue
+	gauge  *prometheus.GaugeVec
 
 	prints   atomic.Pointer[[]string] // of the gossip keys; nil: there is none yet
 	watching atomic.Pointer[watching] // nil: not joined yet
@@ -126,7 +127,7 @@ func New(opts Options) (*Members, error) {
 		return nil, err
 	}
 	m := &Members{
-		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1),
+		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1), others: make(chan struct{}, 1),
 		state: newState(opts.NodeName), trust: newTrust(), alive: map[string]struct{}{opts.NodeName: {}},
 		doubted: map[string]struct{}{}, lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
 	}
@@ -325,6 +326,7 @@ func (m *Members) publish(ctx context.Context, self netip.Addr, post *post, watc
 		watching.follow(ctx, w)
 		if news || len(claims) > 0 || !slices.Equal(peers, w.Peers) {
 			peers = w.Peers
+			poke(m.others)
 			m.changed()
 		}
 		select {
