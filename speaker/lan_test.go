@@ -54,6 +54,7 @@ type host struct {
 	mac   string
 	ready chan struct{} // closed when the speaker works
 	ended chan error    // receives what the process ended with
+	said  chan string   // receives what else it says
 }
 
 // newFleet makes the LAN; its nodes are started one by one, or all by startAll.
@@ -111,7 +112,7 @@ func (f *fleet) startAll() {
 // start boots a node: the process first, then its cable.
 func (f *fleet) start(i int) *host {
 	f.t.Helper()
-	h := &host{t: f.t, name: fmt.Sprintf("n%d", i), index: i, ready: make(chan struct{}), ended: make(chan error, 1)}
+	h := &host{t: f.t, name: fmt.Sprintf("n%d", i), index: i, ready: make(chan struct{}), ended: make(chan error, 1), said: make(chan string, 1)}
 	h.cmd = exec.Command(os.Args[0], "-test.run=^TestOneNode$", "-test.timeout=15m")
 	h.cmd.Env = append(os.Environ(), nodeEnv+"="+h.name, nodesEnv+"="+strconv.Itoa(f.nodes), keyEnv+"="+f.key, profEnv+"="+f.profile, manyEnv+"="+strconv.FormatBool(f.many))
 	h.cmd.SysProcAttr = netns.Own()
@@ -130,8 +131,11 @@ func (f *fleet) start(i int) *host {
 	}
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if lines.Text() == "ready" {
+			switch text := lines.Text(); {
+			case text == "ready":
 				close(h.ready)
+			case strings.HasPrefix(text, "{"):
+				h.said <- text
 			}
 		}
 		h.ended <- h.cmd.Wait()

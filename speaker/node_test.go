@@ -3,6 +3,7 @@ package speaker
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -30,7 +31,8 @@ const (
 // its own that runs a speaker. It says "ready" on its output. Lines on its
 // input are what changes in the cluster: "local NODE…" are the nodes with
 // endpoints of the Service of policy Local, "at N ADDRESS" is another InternalIP
-// of a node, "drain on" and "drain off" are about this node.
+// of a node, "drain on" and "drain off" are about this node, and to "spent" it says what
+// it has done so far.
 func TestOneNode(t *testing.T) {
 	name := os.Getenv(nodeEnv)
 	if name == "" {
@@ -78,6 +80,8 @@ func TestOneNode(t *testing.T) {
 
 func obey(files *cluster.Files, me string, words []string) {
 	switch {
+	case words[0] == "spent":
+		_ = json.NewEncoder(os.Stdout).Encode(spent()) // of numbers
 	case words[0] == "local":
 		files.Put(objects.Endpoints(words[1:]...))
 	case words[0] == "at":

@@ -1,7 +1,6 @@
 package members
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,7 +8,6 @@ import (
 	"encoding/binary"
 	"hash"
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -85,13 +83,11 @@ func (s *sealer) holds(packet []byte) (number uint64, ok bool) {
 	return binary.BigEndian.Uint64(packet[9:]), true
 }
 
-// heartbeats sends this node's heartbeats.
+// heartbeats sends this node's heartbeats, for one goroutine at a time.
 type heartbeats struct {
-	line  line
-	every time.Duration
-	first chan struct{} // there is a new subscriber
-
-	mu     sync.Mutex
+	line   line
+	every  time.Duration
+	next   time.Time // when the next are due; zero: there is no subscriber
 	number uint64
 	packet [heartbeatLen]byte
 	to     map[string]*subscriber // by name
@@ -105,43 +101,33 @@ type subscriber struct {
 }
 
 func newHeartbeats(l line, every time.Duration) *heartbeats {
-	return &heartbeats{line: l, every: every, first: make(chan struct{}, 1), to: map[string]*subscriber{}}
+	return &heartbeats{line: l, every: every, to: map[string]*subscriber{}}
 }
 
-// request adds a subscriber, or renews its lease.
-func (b *heartbeats) request(name string, addr netip.AddrPort, t token) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// request adds a subscriber, whose first heartbeat is due at once, or renews its lease.
+func (b *heartbeats) request(name string, addr netip.AddrPort, t token, now time.Time) {
 	l := b.to[name]
 	if l == nil || l.token != t {
 		l = &subscriber{sealer: newSealer(t)}
 		b.to[name] = l
-		poke(b.first)
+		b.next = now
 	}
-	l.addr, l.until = addr, time.Now().Add(lease)
+	l.addr, l.until = addr, now.Add(lease)
 }
 
-// run sends heartbeats until ctx ends.
-func (b *heartbeats) run(ctx context.Context) {
-	next := time.NewTimer(b.every)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-b.first:
-		case <-next.C:
-		}
-		if b.send(time.Now()) {
-			next.Reset(b.every)
-		}
+// sendDue sends the heartbeats if they are due by a time.
+func (b *heartbeats) sendDue(by, now time.Time) {
+	if b.next.IsZero() || b.next.After(by) {
+		return
+	}
+	b.next = time.Time{}
+	if b.send(now) {
+		b.next = now.Add(b.every)
 	}
 }
 
 // send sends a heartbeat to every subscriber, and reports whether there is one.
 func (b *heartbeats) send(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.number = max(b.number+1, uint64(now.UnixNano()))
 	packet := b.packet[:]
 	for name, l := range b.to {
@@ -160,13 +146,14 @@ func (b *heartbeats) send(now time.Time) bool {
 type heartbeatReceiver struct {
 	*sealer             // nil: none have been requested
 	requested time.Time // when the current request was made
+	renewed   time.Time // when it was last sent
 	last      uint64    // the number of the newest heartbeat
 	heard     time.Time // when it arrived; zero: none has for this request
 }
 
 // request replaces the request by a new one.
 func (p *heartbeatReceiver) request(now time.Time) token {
-	*p = heartbeatReceiver{sealer: newSealer(newToken()), requested: now}
+	*p = heartbeatReceiver{sealer: newSealer(newToken()), requested: now, renewed: now}
 	return p.token
 }
 

@@ -24,7 +24,7 @@ func TestBeatsAreForWhoAskedForThem(t *testing.T) {
 		t.Error("there is nobody to send to")
 	}
 	var one, other heartbeatReceiver
-	b.request("n1", netip.AddrPort{}, one.request(now))
+	b.request("n1", netip.AddrPort{}, one.request(now), now)
 	if !b.send(now) || len(sent.sent) != 1 {
 		t.Fatalf("%d heartbeats were sent, want one", len(sent.sent))
 	}
@@ -55,7 +55,7 @@ func TestBeatsGrow(t *testing.T) {
 	var sent wire
 	var p heartbeatReceiver
 	b, now := newHeartbeats(&sent, time.Second), time.Now()
-	b.request("n1", netip.AddrPort{}, p.request(now))
+	b.request("n1", netip.AddrPort{}, p.request(now), now)
 	for i, at := range []time.Time{now, now.Add(-time.Hour), now} {
 		if b.send(at); !p.takes(sent.sent[i], now) {
 			t.Errorf("heartbeat %d was not taken", i)
@@ -67,7 +67,7 @@ func TestBeatsAllocateNothing(t *testing.T) {
 	to, now := netip.AddrPort{}, time.Now()
 	var p heartbeatReceiver
 	b := newHeartbeats(nowhere{}, time.Second)
-	b.request("n1", to, p.request(now))
+	b.request("n1", to, p.request(now), now)
 	if n := testing.AllocsPerRun(100, func() { b.send(now) }); n > 0 {
 		t.Errorf("a heartbeat that is sent allocates %v times", n)
 	}
@@ -97,11 +97,11 @@ func FuzzHeartbeat(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := &Members{}
-		w := &watching{m: m, at: map[string]*watched{"n2": {heartbeatReceiver: heartbeatReceiver{sealer: newSealer(want)}}}}
+		w := &watching{m: m, timer: newTestTimer(t), heartbeats: newHeartbeats(nowhere{}, time.Second), at: map[string]*watched{"n2": {heartbeatReceiver: heartbeatReceiver{sealer: newSealer(want)}}}}
 		if !isHeartbeat(b) {
 			return
 		}
-		if one := w.takes(b, time.Now()); (one != nil) != bytes.Equal(b, sent[:]) {
+		if one, _ := w.takes(b, time.Now()); (one != nil) != bytes.Equal(b, sent[:]) {
 			t.Errorf("%x: taken %t", b, one != nil)
 		}
 	})

@@ -269,8 +269,13 @@ func (m *Members) Run(ctx context.Context) error {
 // members cannot reach a memberlist that was created with the old one.
 func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	self := m.want.Load().Self
+	timer, err := newTimer()
+	if err != nil {
+		return err
+	}
 	list, line, err := m.create(ring, self)
 	if err != nil {
+		timer.close()
 		return fmt.Errorf("speakers cannot meet on %s: %w; is another program (another speaker, or MetalLB's) using the port? Choose one with --members-bind, the same on every node",
 			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
 	}
@@ -279,7 +284,7 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	inner, cancel := context.WithCancel(ctx)
 	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log, func() { m.notePrints(ring) }) })
 	tasks.Go(func() { m.keepJoining(inner, list) })
-	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, line, &tasks))
+	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, line, timer, &tasks))
 	cancel()
 	tasks.Wait()
 	if ctx.Err() == nil {

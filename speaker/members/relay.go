@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // relays is how many other members are asked whether they reach a member, and how many
@@ -37,7 +38,10 @@ func (w *watching) hear(msg message) {
 		}
 	case msg.about == w.m.opts.NodeName:
 		if from, known := w.m.peer(msg.node); known && msg.token != nil {
-			w.heartbeats.request(from.Name, netip.AddrPortFrom(from.Addr, uint16(w.m.port)), *msg.token)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.heartbeats.request(from.Name, netip.AddrPortFrom(from.Addr, uint16(w.m.port)), *msg.token, time.Now())
+			w.setTimer()
 		}
 	default:
 		select {
@@ -79,6 +83,7 @@ func (w *watching) look(ctx context.Context, at Peer) {
 	if ctx.Err() == nil && w.at[at.Name] == nil && w.m.isAlive(at.Name) {
 		w.start(ctx, at, true)
 		w.setPause()
+		w.setTimer()
 	}
 }
 

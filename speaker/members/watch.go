@@ -29,41 +29,85 @@ var _ caller = (*memberlist.Memberlist)(nil)
 // members are asked to ping it, too, and when neither has had an answer, it is doubted.
 // The others then watch it themselves, see look.
 type watching struct {
-	m          *Members
-	list       caller
-	heartbeats *heartbeats
-	tasks      *sync.WaitGroup
-	pause      atomic.Int64 // between pings of a member that sends no heartbeats; a time.Duration
-	asks       chan message // questions of other members, see relay
+	m     *Members
+	list  caller
+	tasks *sync.WaitGroup
+	pause atomic.Int64 // between pings of a member that sends no heartbeats; a time.Duration
+	asks  chan message // questions of other members, see relay
+	timer *timer
 
-	mu sync.Mutex
-	at map[string]*watched
+	mu         sync.Mutex
+	heartbeats *heartbeats
+	at         map[string]*watched
+	expires    time.Time // when timer does; zero: never
 }
 
 // watched is one watched member.
 type watched struct {
 	Peer
 	stop    context.CancelFunc
-	wait    *time.Timer // until the next heartbeat is late
-	vouched atomic.Bool // another member has reached it since this was last read
+	due     chan struct{} // it is to be pinged, if it is late
+	vouched atomic.Bool   // another member has reached it since this was last read
 
 	// watching.mu guards the fields below.
 	heartbeatReceiver
-	passing bool // it is watched only until it answers or is known to be dead
+	dueAt   time.Time // when to send to due; zero: never
+	passing bool      // it is watched only until it answers or is known to be dead
 }
 
 // begin prepares to watch, and starts to answer other members that watch.
-func (m *Members) begin(ctx context.Context, list caller, l line, tasks *sync.WaitGroup) *watching {
+func (m *Members) begin(ctx context.Context, list caller, l line, t *timer, tasks *sync.WaitGroup) *watching {
 	w := &watching{
-		m: m, list: list, heartbeats: newHeartbeats(l, m.timing.heartbeat()), tasks: tasks, at: map[string]*watched{}, asks: make(chan message, 4*relays),
+		m: m, list: list, timer: t, heartbeats: newHeartbeats(l, m.timing.heartbeat()), tasks: tasks, at: map[string]*watched{}, asks: make(chan message, 4*relays),
 	}
 	for range relays {
 		tasks.Go(func() { w.relay(ctx) })
 	}
-	tasks.Go(func() { w.heartbeats.run(ctx) })
-	tasks.Go(func() { w.renew(ctx) })
+	context.AfterFunc(ctx, t.close)
+	tasks.Go(func() {
+		for t.wait() {
+			w.expired(time.Now())
+		}
+	})
 	m.watching.Store(w)
 	return w
+}
+
+// expired sends the heartbeats that are due, and has the members pinged that are.
+func (w *watching) expired(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expires = time.Time{}
+	w.heartbeats.sendDue(now, now)
+	for _, one := range w.at {
+		if !one.dueAt.IsZero() && !one.dueAt.After(now) {
+			one.dueAt = time.Time{}
+			poke(one.due)
+		}
+	}
+	w.setTimer()
+}
+
+// setTimer sets the timer to what is due next. The caller holds mu.
+func (w *watching) setTimer() {
+	next := w.heartbeats.next
+	for _, one := range w.at {
+		if !one.dueAt.IsZero() && (next.IsZero() || one.dueAt.Before(next)) {
+			next = one.dueAt
+		}
+	}
+	if !next.Equal(w.expires) {
+		w.expires = next
+		w.timer.set(next)
+	}
+}
+
+// waitFor makes one member due after a time.
+func (w *watching) waitFor(one *watched, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one.dueAt = time.Now().Add(d)
+	w.setTimer()
 }
 
 // follow watches the members in want.Watch, and no others, until ctx ends.
@@ -95,14 +139,15 @@ func (w *watching) follow(ctx context.Context, want *Want) {
 		}
 	}
 	w.setPause()
+	w.setTimer()
 }
 
 // start watches one more member. The caller holds mu.
 func (w *watching) start(ctx context.Context, peer Peer, passing bool) {
 	inner, stop := context.WithCancel(ctx)
-	one := &watched{Peer: peer, stop: stop, wait: time.NewTimer(rand.N(w.m.timing.watch)), passing: passing}
-	if passing {
-		one.wait.Reset(0)
+	one := &watched{Peer: peer, stop: stop, due: make(chan struct{}, 1), dueAt: time.Now(), passing: passing}
+	if !passing {
+		one.dueAt = one.dueAt.Add(rand.N(w.m.timing.watch))
 	}
 	w.at[peer.Name] = one
 	w.tasks.Go(func() { w.watch(inner, one) })
@@ -118,12 +163,11 @@ func (w *watching) setPause() {
 // known to be alive or dead.
 func (w *watching) watch(ctx context.Context, one *watched) {
 	d := doubt{timing: w.m.timing}
-	defer one.wait.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-one.wait.C:
+		case <-one.due:
 		}
 		began, next := time.Now(), time.Duration(w.pause.Load())
 		alive, late, soon := w.m.isAlive(one.Name), w.late(one, began), false
@@ -140,7 +184,7 @@ func (w *watching) watch(ctx context.Context, one *watched) {
 		if d.missed == 0 && !soon && w.passed(one) {
 			return
 		}
-		one.wait.Reset(max(0, next-time.Since(began))) // a question may fail at once
+		w.waitFor(one, next-time.Since(began)) // a question may fail at once
 	}
 }
 
@@ -205,30 +249,6 @@ func (w *watching) sendRequest(one *watched, t token) {
 	w.send(one.Peer, b)
 }
 
-// renew renews the requests for heartbeats to all members that send them, until ctx ends.
-func (w *watching) renew(ctx context.Context) {
-	tick := time.NewTicker(renewal)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		due := map[*watched]token{}
-		w.mu.Lock()
-		for _, one := range w.at {
-			if !one.heard.IsZero() {
-				due[one] = one.token
-			}
-		}
-		w.mu.Unlock()
-		for one, t := range due {
-			w.sendRequest(one, t)
-		}
-	}
-}
-
 // hearHeartbeat handles a packet that has the form of a heartbeat, and reports whether it
 // has.
 func (m *Members) hearHeartbeat(b []byte) bool {
@@ -236,24 +256,37 @@ func (m *Members) hearHeartbeat(b []byte) bool {
 		return false
 	}
 	if w := m.watching.Load(); w != nil {
-		if one := w.takes(b, time.Now()); one != nil {
-			one.wait.Reset(m.timing.watch)
+		if one, renew := w.takes(b, time.Now()); one != nil {
 			m.answered(one.Name)
+			if renew != nil {
+				w.sendRequest(one, *renew)
+			}
 		}
 	}
 	return true
 }
 
 // takes records a heartbeat and returns the member that sent it; nil: no watched one did.
-func (w *watching) takes(packet []byte, now time.Time) *watched {
+// It returns the token, too, where the request is to be renewed.
+func (w *watching) takes(packet []byte, now time.Time) (one *watched, renew *token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.at {
-		if one.heartbeatReceiver.takes(packet, now) {
-			return one
+		if !one.heartbeatReceiver.takes(packet, now) {
+			continue
 		}
+		one.dueAt = now.Add(w.m.timing.watch)
+		if now.Sub(one.renewed) >= renewal {
+			one.renewed = now
+			again := one.token // a copy here alone, since it escapes
+			renew = &again
+		}
+		// This process is awake: it need not wake again for what is due soon.
+		w.heartbeats.sendDue(now.Add(w.heartbeats.every/4), now)
+		w.setTimer()
+		return one, renew
 	}
-	return nil
+	return nil, nil
 }
 
 func (w *watching) send(to Peer, b []byte) {

@@ -88,7 +88,7 @@ func (e *end) Ping(node string, _ net.Addr) (time.Duration, error) {
 func (e *end) send(b []byte, to netip.AddrPort) error {
 	for name, m := range e.members {
 		if m.want.Load().Self == to.Addr() && e.carry(e.of.opts.NodeName, name) {
-			m.hearHeartbeat(b)
+			go m.hearHeartbeat(slices.Clone(b)) // the sender holds a lock meanwhile
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func wired(t *testing.T, n int, patience ...time.Duration) *wires {
 	t.Cleanup(func() { cancel(); tasks.Wait() })
 	for i, p := range f.peers {
 		m := w.members[p.Name]
-		watching := m.begin(ctx, &end{w, m}, &end{w, m}, &tasks)
+		watching := m.begin(ctx, &end{w, m}, &end{w, m}, newTestTimer(t), &tasks)
 		if i == 0 {
 			want := f.want(0)
 			want.Watch = []string{"n2", "a stranger"}
@@ -267,7 +267,7 @@ func TestQuestionsOfOthersAreBounded(t *testing.T) {
 	var tasks sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nobody answers
-	w := m.begin(ctx, nil, nil, &tasks)
+	w := m.begin(ctx, nil, nil, newTestTimer(t), &tasks)
 	tasks.Wait()
 	b, err := (&message{kind: kindAsk, node: "n2", about: "n3"}).append(nil)
 	if err != nil {
