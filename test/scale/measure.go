@@ -17,12 +17,13 @@ import (
 type marks struct {
 	at               time.Time
 	self, controller time.Duration // processor time
+	beats            int64         // of kubelets
 	plans            uint64
 	planned          float64 // seconds
 }
 
 func (s *stage) mark() marks {
-	m := marks{at: time.Now(), controller: worked(s.controller.Process.Pid)}
+	m := marks{at: time.Now(), controller: worked(s.controller.Process.Pid), beats: s.kubelets.written.Load()}
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
 		m.self = time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -112,6 +113,8 @@ func (s *stage) print(what string, before, after marks, c counts) {
 	for _, who := range slices.Sorted(maps.Keys(c.WatchBytes)) {
 		fmt.Printf("%-34s %s, lists %s\n", "watch bytes of "+who, size(c.WatchBytes[who]), size(c.ListBytes[who]))
 	}
+	due := float64(s.nodes) * took.Seconds() / kubeletPause.Seconds()
+	fmt.Printf("%-34s %d of %.0f that were due\n", "Nodes written by their kubelets", after.beats-before.beats, due)
 	each := float64(c.WatchBytes["speaker"]) / float64(s.watching)
 	fmt.Printf("%-34s %s in %v: %s an hour if it went on so\n", "watch bytes of one speaker", size(int64(each)), took.Round(time.Second), size(int64(each*3600/took.Seconds())))
 	fmt.Printf("%-34s %v\n", "processor time of the controller", (after.controller - before.controller).Round(time.Millisecond))

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -174,4 +175,21 @@ func TestTheRelayCounts(t *testing.T) {
 	if err := errors.Join(send("GET", "/api/v1/nodes"), r.kubeconfig(filepath.Join(t.TempDir(), "kubeconfig"))); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestKubeletsKeepTheirTime has an API server take longer for one Node than there is
+// between two of them.
+func TestKubeletsKeepTheirTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		k := &kubelets{nodes: 10, pause: time.Second, write: func(context.Context, int) error { time.Sleep(time.Second); return nil }}
+		go k.run(ctx)
+		time.Sleep(time.Minute + time.Millisecond)
+		if n := k.written.Load(); n < 580 || n > 600 {
+			t.Errorf("%d beats were written within a minute, of 600 that were due", n)
+		}
+		stop()
+		time.Sleep(2 * time.Second) // those that are being written
+	})
 }

@@ -20,6 +20,7 @@ type stage struct {
 	lab        *lab.Cluster
 	relay      *relay
 	fleet      *fleet
+	kubelets   *kubelets
 	kubeconfig string
 	controller *exec.Cmd
 }
@@ -29,7 +30,8 @@ func (s *stage) play(ctx context.Context, running *sync.WaitGroup) error {
 	if err := s.assemble(ctx, running); err != nil {
 		return err
 	}
-	running.Go(func() { kubelets(ctx, s.lab.Kube(), s.nodes) })
+	s.kubelets = &kubelets{nodes: s.nodes, pause: kubeletPause, write: func(ctx context.Context, i int) error { return beat(ctx, s.lab.Kube(), i) }}
+	running.Go(func() { s.kubelets.run(ctx) })
 	fmt.Printf("# %d nodes, %d Services (%d of policy Local), %d speakers: %d have watches of their own, the others share one\n",
 		s.nodes, s.services, s.local, s.speaking, s.watching)
 	victim, err := s.victim()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -148,18 +150,37 @@ func slice(service, node string) *discoveryv1.EndpointSlice {
 // kubeletPause is how often a kubelet writes its Node though nothing has changed.
 const kubeletPause = 5 * time.Minute
 
-// kubelets play those of all nodes until ctx ends: each writes its Node from time to
-// time. Their Leases nobody of ours watches.
-func kubelets(ctx context.Context, kube kubernetes.Interface, nodes int) {
-	ticker := time.NewTicker(kubeletPause / time.Duration(nodes))
-	defer ticker.Stop()
-	for i := 0; ; i = (i + 1) % nodes {
+// kubelets play those of all nodes.
+type kubelets struct {
+	write   func(ctx context.Context, i int) error
+	nodes   int
+	pause   time.Duration // of each, between two beats
+	written atomic.Int64
+}
+
+// run has each kubelet write its Node from time to time until ctx ends. Their Leases
+// nobody of ours watches. Each keeps its time, however long the API server takes for
+// the others: fewer beats would flatter what watches carry at rest.
+func (k *kubelets) run(ctx context.Context) {
+	var writing errgroup.Group
+	writing.SetLimit(atOnce)
+	defer func() { _ = writing.Wait() }() // none of them fails
+	next := time.NewTimer(0)
+	defer next.Stop()
+	began := time.Now()
+	for i := range math.MaxInt {
+		next.Reset(time.Until(began.Add(k.pause * time.Duration(i) / time.Duration(k.nodes))))
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			_ = beat(ctx, kube, i) // an overloaded API server; the next one comes
+		case <-next.C:
 		}
+		writing.Go(func() error {
+			if k.write(ctx, i%k.nodes) == nil { // else it is overloaded; the next one comes
+				k.written.Add(1)
+			}
+			return nil
+		})
 	}
 }
 
