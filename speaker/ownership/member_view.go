@@ -11,6 +11,7 @@ import (
 // memberView is what is known of all speakers: the content of gossip, and this node's own
 // facts and claims. In a large fleet that is much, so it is rebuilt only when some of it
 // has changed, and a plan that gets the same maps as the last one does not read them again.
+// Where this node has nothing to add, a map is that of the members. None is modified.
 type memberView struct {
 	heard Members // the maps that it was built from
 	self  announce.Facts
@@ -37,25 +38,23 @@ func (m *Machine) refreshView() {
 	}
 	*h = memberView{
 		heard: *heard, self: m.self, own: maps.Clone(m.holdings.claims),
-		alive:  make(map[string]struct{}, len(heard.Alive)+1),
-		claims: make(map[netip.Addr]announce.Claim, len(heard.Claims)+len(m.holdings.claims)),
-		facts:  make(map[string]announce.Facts, len(heard.Facts)+1),
+		alive: livingIn(heard, m.opts.Node), claims: heard.Claims, facts: heard.Facts,
 	}
-	for name := range heard.Alive {
-		if _, doubted := heard.Doubted[name]; !doubted {
-			h.alive[name] = struct{}{}
-		}
-	}
-	maps.Copy(h.claims, heard.Claims)
-	maps.Copy(h.facts, heard.Facts)
-	h.alive[m.opts.Node] = struct{}{}
 	h.reporter = m.isReporter()
-	h.facts[m.opts.Node] = m.self
+	if known, heard := h.facts[m.opts.Node]; !heard || !reflect.DeepEqual(known, m.self) {
+		h.facts = copyOf(h.facts)
+		h.facts[m.opts.Node] = m.self
+	}
+	copied := false
 	for a, epoch := range h.own {
 		c := announce.Claim{Epoch: epoch, Node: m.opts.Node}
-		if best, ok := h.claims[a]; !ok || !best.Beats(c) {
-			h.claims[a] = c
+		if best, ok := h.claims[a]; ok && (best == c || best.Beats(c)) {
+			continue
 		}
+		if !copied {
+			h.claims, copied = copyOf(h.claims), true
+		}
+		h.claims[a] = c
 	}
 	m.learnMACs()
 }
@@ -68,4 +67,26 @@ func (m *Machine) learnMACs() {
 	for mac := range h.macs {
 		h.speakers[mac] = struct{}{}
 	}
+}
+
+// livingIn are the members that are alive and not doubted, including this one.
+func livingIn(heard *Members, me string) map[string]struct{} {
+	if _, lives := heard.Alive[me]; lives && len(heard.Doubted) == 0 {
+		return heard.Alive
+	}
+	alive := make(map[string]struct{}, len(heard.Alive)+1)
+	for name := range heard.Alive {
+		if _, doubted := heard.Doubted[name]; !doubted {
+			alive[name] = struct{}{}
+		}
+	}
+	alive[me] = struct{}{}
+	return alive
+}
+
+// copyOf is a copy with room for one more.
+func copyOf[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m)+1)
+	maps.Copy(out, m)
+	return out
 }
