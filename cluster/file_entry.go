@@ -16,24 +16,24 @@ import (
 
 // entry is one object of a fileStore.
 type entry struct {
-	claim                      // of the origin that counts; none if that is nil
-	others  []claim            // of those that come after it, in their order
-	round   int                // the origin that was last looked at for it
-	text    snapshot.Object    // as the file had it when it was settled, and stamped
-	object  snapshot.Object    // as everyone sees it: text, but for what was written
-	written map[string]*string // annotations written by us; nil: removed
+	definition                    // the one that counts; its origin is nil if there is none
+	others     []definition       // of later origins, in their order
+	round      int                // the origin that was last looked at for it
+	text       snapshot.Object    // as the file had it when it was settled, and stamped
+	object     snapshot.Object    // as everyone sees it: text, but for what was written
+	written    map[string]*string // annotations written by us; nil: removed
 }
 
-// add enters what an origin says, in place of what it said before.
-func (e *entry) add(c claim) {
+// add adds the definition of an origin, in place of its former one.
+func (e *entry) add(c definition) {
 	switch {
-	case e.claim.origin == nil, e.claim.origin == c.origin:
-		e.claim = c
+	case e.definition.origin == nil, e.definition.origin == c.origin:
+		e.definition = c
 		return
-	case c.origin.compare(e.claim.origin) < 0:
-		e.claim, c = c, e.claim
+	case c.origin.compare(e.definition.origin) < 0:
+		e.definition, c = c, e.definition
 	}
-	i, found := slices.BinarySearchFunc(e.others, c.origin, func(a claim, o *origin) int { return a.origin.compare(o) })
+	i, found := slices.BinarySearchFunc(e.others, c.origin, func(a definition, o *origin) int { return a.origin.compare(o) })
 	if found {
 		e.others[i] = c
 	} else {
@@ -41,15 +41,15 @@ func (e *entry) add(c claim) {
 	}
 }
 
-// remove takes away what an origin says.
+// remove removes the definition of an origin.
 func (e *entry) remove(o *origin) {
-	if e.claim.origin != o {
-		e.others = slices.DeleteFunc(e.others, func(c claim) bool { return c.origin == o })
+	if e.definition.origin != o {
+		e.others = slices.DeleteFunc(e.others, func(c definition) bool { return c.origin == o })
 		return
 	}
-	e.claim = claim{}
+	e.definition = definition{}
 	if len(e.others) > 0 {
-		e.claim = e.others[0]
+		e.definition = e.others[0]
 		e.others = slices.Delete(e.others, 0, 1)
 	}
 }

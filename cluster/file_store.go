@@ -27,7 +27,7 @@ const duplicate = "Duplicate"
 type fileStore struct {
 	entries    map[snapshot.Kind]map[snapshot.Key]*entry
 	namespaces map[string]int // how many objects are in each
-	contested  map[id]*entry  // those that several origins have
+	contested  map[id]*entry  // objects that several origins have
 	made       *origin        // what the files lack
 	version    int            // the last resourceVersion given
 	born       int            // counts objects, so that "oldest" means first in the files
@@ -46,13 +46,13 @@ func (o *origin) compare(other *origin) int {
 	return cmp.Or(cmp.Compare(o.group, other.group), cmp.Compare(o.name, other.name))
 }
 
-// claim is what an origin says of an object.
-type claim struct {
+// definition is an object as an origin has it.
+type definition struct {
 	origin *origin
 	text   snapshot.Object
 }
 
-// touched is an object that an origin said something about.
+// touched is an object with a changed definition.
 type touched struct {
 	at id
 	*entry
@@ -84,7 +84,7 @@ func (s *fileStore) arrange(changed []*origin, synthesize func(*fileStore) []sna
 	all = s.take(s.made, all)
 	news := changes{gone: map[id]string{}}
 	for _, t := range all {
-		if t.claim.origin != nil {
+		if t.definition.origin != nil {
 			if o := s.settle(t); o != nil {
 				news.put = append(news.put, o)
 			}
@@ -96,7 +96,8 @@ func (s *fileStore) arrange(changed []*origin, synthesize func(*fileStore) []sna
 	return news
 }
 
-// take replaces what o claimed by what it claims now, and adds what that is about to all.
+// take replaces the definitions of o by those that it has now, and adds the objects that
+// they are of to all.
 func (s *fileStore) take(o *origin, all []touched) []touched {
 	s.round++
 	for _, text := range o.objects {
@@ -107,7 +108,7 @@ func (s *fileStore) take(o *origin, all []touched) []touched {
 			continue // twice in one file: the first counts
 		}
 		e.round = s.round
-		s.changeClaims(at, e, func() { e.add(claim{o, text}) })
+		s.changeDefinitions(at, e, func() { e.add(definition{o, text}) })
 		all = append(all, touched{at, e})
 	}
 	for _, text := range o.taken {
@@ -115,7 +116,7 @@ func (s *fileStore) take(o *origin, all []touched) []touched {
 		at := id{kind, snapshot.KeyOf(text)}
 		if e := s.get(at); e != nil && e.round != s.round {
 			e.round = s.round
-			s.changeClaims(at, e, func() { e.remove(o) })
+			s.changeDefinitions(at, e, func() { e.remove(o) })
 			all = append(all, touched{at, e})
 		}
 	}
@@ -123,11 +124,12 @@ func (s *fileStore) take(o *origin, all []touched) []touched {
 	return all
 }
 
-// changeClaims counts what follows from change.
-func (s *fileStore) changeClaims(at id, e *entry, change func()) {
-	was := e.claim.origin != nil
+// changeDefinitions calls change, which changes the definitions of e, and updates the
+// counts that depend on them.
+func (s *fileStore) changeDefinitions(at id, e *entry, change func()) {
+	was := e.definition.origin != nil
 	change()
-	if is := e.claim.origin != nil; is && !was {
+	if is := e.definition.origin != nil; is && !was {
 		s.namespaces[at.key.Namespace]++
 	} else if was && !is {
 		if s.namespaces[at.key.Namespace]--; s.namespaces[at.key.Namespace] == 0 {
@@ -162,7 +164,7 @@ func (s *fileStore) get(at id) *entry { return s.entries[at.kind][at.key] }
 // isGiven reports whether an origin has the object, so that it need not be made.
 func (s *fileStore) isGiven(at id) bool {
 	e := s.get(at)
-	return e != nil && e.claim.origin != nil && e.claim.origin != s.made
+	return e != nil && e.definition.origin != nil && e.definition.origin != s.made
 }
 
 // given reports whether any object of a kind need not be made.
@@ -179,7 +181,7 @@ func (s *fileStore) given(kind snapshot.Kind) bool {
 func (s *fileStore) duplicates() []snapshot.Problem {
 	var problems []snapshot.Problem
 	for at, e := range s.contested {
-		counts := e.claim.origin.name
+		counts := e.definition.origin.name
 		for _, c := range e.others {
 			if name := c.origin.name; counts != "" && name != "" && name != counts {
 				problems = append(problems, snapshot.Problem{
@@ -195,7 +197,7 @@ func (s *fileStore) duplicates() []snapshot.Problem {
 // settle makes an object what its first origin says and returns it as everyone sees
 // it from now on, or nil if that is nothing new.
 func (s *fileStore) settle(t touched) snapshot.Object {
-	text := t.claim.text
+	text := t.definition.text
 	if t.text == text {
 		return nil // the very same of all but what was read again
 	}

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Allocations records who holds which address of an Estate, and which freed
-// addresses rest. It is rewritten from what is known (Reset, then Occupy and
-// Rest), never edited from event to event, so it cannot drift from the truth.
+// Allocations records the holders of the addresses of a PoolIndex, and which freed
+// addresses rest. It is rebuilt from the current state (Reset, then Occupy and Rest), never
+// updated event by event, so it cannot diverge from it.
 type Allocations struct {
-	estate *Estate
-	areas  [2][]area  // beside estate.spans
-	free   []freeList // two per pool, by family
+	pools *PoolIndex
+	areas [2][]area  // by the index of pools.spans
+	free  []freeList // two per pool, by family
 
 	held        []occupancy
 	pages       []page               // of all areas
@@ -23,7 +23,7 @@ type Allocations struct {
 	against     []*marks                 // reused
 }
 
-// An area is a span of the estate, as far as offsets reach.
+// area is a span of the PoolIndex, up to the largest offset.
 type area struct {
 	free  *freeList
 	from  netip.Addr
@@ -32,22 +32,22 @@ type area struct {
 	pages map[uint64]int32 // index into Allocations.pages, by offset/pageSize
 }
 
-// A page says who holds the addresses of 64 offsets that follow each other,
-// by index into Allocations.held plus one. Most addresses are given in their
-// order, so this is smaller and quicker than an entry in a map for each.
+// page is the holders of the addresses at 64 consecutive offsets, by index into
+// Allocations.held plus one. Most addresses are allocated in order, so this is smaller and
+// faster than a map entry for each.
 type page [pageSize]int32
 
 const pageSize = 64
 
-// A freeList hands out the addresses of one pool and family.
+// freeList finds free addresses of one pool and family.
 type freeList struct {
 	pool  int
 	areas []int // open spans, in order of address
-	at    int   // no area before this one has anything fresh
+	at    int   // no area before this one has a free address
 	freed []rest
-	next  int // no freed address before this one is of use
+	next  int // no freed address before this one can be used
 
-	assigned int64 // addresses somebody holds
+	assigned int64 // addresses with a holder
 	blocked  int64 // open ones among those, and those excluded or freed
 }
 
@@ -56,7 +56,7 @@ type rest struct {
 	at   time.Time
 }
 
-// An occupancy is who holds one address.
+// occupancy is the holders of one address.
 type occupancy struct {
 	first    *Holder
 	together *holders // nil: first is alone
@@ -64,14 +64,14 @@ type occupancy struct {
 
 // Usage counts the addresses of one pool and family, saturating at MaxInt64.
 type Usage struct {
-	Assigned  int64 // somebody holds it
-	Available int64 // Next would propose it now, or after others
+	Assigned  int64 // with a holder
+	Available int64 // that Next would propose now, or after others
 }
 
-// NewAllocations returns allocations for an estate of which nobody holds anything.
-func NewAllocations(e *Estate) *Allocations {
+// NewAllocations returns Allocations of pools without holders.
+func NewAllocations(e *PoolIndex) *Allocations {
 	b := &Allocations{
-		estate:      e,
+		pools:       e,
 		free:        make([]freeList, 2*len(e.Pools)),
 		far:         map[netip.Addr]int32{},
 		shared:      map[sharedKey]*sharedList{},
@@ -94,8 +94,8 @@ func NewAllocations(e *Estate) *Allocations {
 	return b
 }
 
-// Reset forgets every holder, keeps the memory, and makes room for n addresses
-// that somebody holds.
+// Reset removes every holder, keeps the memory, and makes room for n addresses with a
+// holder.
 func (b *Allocations) Reset(n int) {
 	for f := range b.areas {
 		for i := range b.areas[f] {
@@ -115,15 +115,15 @@ func (b *Allocations) Reset(n int) {
 	clear(b.firstShared)
 }
 
-// A position is where an address lies.
+// position is where an address lies.
 type position struct {
-	*area         // nil: outside the estate
+	*area         // nil: outside every pool
 	offset uint64 // in the area
 	within bool   // the offset is one of the area's
 }
 
 func (b *Allocations) position(a netip.Addr) position {
-	i := b.estate.find(a)
+	i := b.pools.find(a)
 	if i < 0 {
 		return position{}
 	}
@@ -132,7 +132,7 @@ func (b *Allocations) position(a netip.Addr) position {
 	return position{area, n, ok && n < area.size}
 }
 
-// indexAt returns the index into held of whoever holds a, which is at s.
+// indexAt returns the index into held of the holders of a, which is at s.
 func (b *Allocations) indexAt(s position, a netip.Addr) (int32, bool) {
 	if !s.within {
 		i, ok := b.far[a]
@@ -145,7 +145,7 @@ func (b *Allocations) indexAt(s position, a netip.Addr) (int32, bool) {
 	return 0, false
 }
 
-// add enters h as the first holder of a.
+// add records h as the first holder of a.
 func (b *Allocations) add(s position, a netip.Addr, h *Holder) {
 	b.held = append(b.held, occupancy{first: h})
 	if !s.within {
@@ -161,8 +161,8 @@ func (b *Allocations) add(s position, a netip.Addr, h *Holder) {
 	b.pages[p][s.offset%pageSize] = int32(len(b.held))
 }
 
-// Occupy makes h a holder of an address, whoever else holds it: it records what
-// is, and judges nothing. An address outside the estate is recorded too.
+// Occupy makes h a holder of an address. It checks nothing: the address may have other
+// holders, or be outside every pool.
 func (b *Allocations) Occupy(a netip.Addr, h *Holder) {
 	at := b.position(a)
 	i, taken := b.indexAt(at, a)
@@ -187,35 +187,35 @@ func (b *Allocations) Occupy(a netip.Addr, h *Holder) {
 	s.together.add(h)
 }
 
-// Exclude keeps Next from an address without calling it assigned: a node's
-// own, for example. Exclude before Rest: what is excluded never rests.
+// Exclude keeps Next from proposing an address, such as a node's own, without counting it
+// as assigned. Call Exclude before Rest: an excluded address never rests.
 func (b *Allocations) Exclude(a netip.Addr) { b.block(b.position(a), a) }
 
-// block marks an address as not to be proposed, and reports whether Next might
-// have proposed it before.
+// block marks an address as not to be proposed, and reports whether Next could have proposed
+// it before.
 func (b *Allocations) block(at position, a netip.Addr) bool {
-	if !at.within || at.taken.levels == nil || b.estate.Avoids(at.free.pool, a) || !at.taken.add(at.offset) {
+	if !at.within || at.taken.levels == nil || b.pools.Avoids(at.free.pool, a) || !at.taken.add(at.offset) {
 		return false
 	}
 	at.free.blocked++
 	return true
 }
 
-// Rest says that an address was freed at a time. Call it in the order of
-// time, for addresses that nobody holds.
+// Rest records when an address was freed; see Pool.ReuseAfter. Call it in order of time, for
+// addresses without a holder.
 func (b *Allocations) Rest(a netip.Addr, at time.Time) {
 	if s := b.position(a); b.block(s, a) {
 		s.free.freed = append(s.free.freed, rest{a, at})
 	}
 }
 
-// Taken reports whether anybody holds an address.
+// Taken reports whether an address has a holder.
 func (b *Allocations) Taken(a netip.Addr) bool {
 	_, ok := b.indexAt(b.position(a), a)
 	return ok
 }
 
-// Holders calls yield for everyone who holds an address, in the order of Occupy.
+// Holders calls yield for every holder of an address, in the order of Occupy.
 func (b *Allocations) Holders(a netip.Addr) func(yield func(*Holder) bool) {
 	return func(yield func(*Holder) bool) {
 		i, ok := b.indexAt(b.position(a), a)
@@ -229,8 +229,8 @@ func (b *Allocations) Holders(a netip.Addr) func(yield func(*Holder) bool) {
 	}
 }
 
-// Obstacle returns the first holder that h may not join on an address and why,
-// or nil. Neither h nor any of but is an obstacle.
+// Obstacle returns the first holder of an address that h may not join, and why, or nil. It
+// skips h and those in but.
 func (b *Allocations) Obstacle(a netip.Addr, h *Holder, but ...*Holder) (*Holder, string) {
 	o := b.first(a, h, but, (*Holder).bars, true)
 	if o == nil {
@@ -239,8 +239,8 @@ func (b *Allocations) Obstacle(a netip.Addr, h *Holder, but ...*Holder) (*Holder
 	return o, h.Bar(o)
 }
 
-// Clash returns the first holder on an address that h clashes with and why, or
-// nil. Neither h nor any of but does.
+// Clash returns the first holder of an address with which h clashes, and why, or nil. It
+// skips h and those in but.
 func (b *Allocations) Clash(a netip.Addr, h *Holder, but ...*Holder) (*Holder, string) {
 	o := b.first(a, h, but, (*Holder).differs, true)
 	if o == nil {
@@ -249,13 +249,13 @@ func (b *Allocations) Clash(a netip.Addr, h *Holder, but ...*Holder) (*Holder, s
 	return o, h.Clash(o)
 }
 
-// Stranger returns the first stranger to h on an address, or nil.
-func (b *Allocations) Stranger(a netip.Addr, h *Holder) *Holder {
-	return b.first(a, h, nil, (*Holder).Stranger, false)
+// Unadmitted returns the first holder of an address that is Unadmitted by h, or nil.
+func (b *Allocations) Unadmitted(a netip.Addr, h *Holder) *Holder {
+	return b.first(a, h, nil, (*Holder).Unadmitted, false)
 }
 
-// first returns the first holder on an address, other than h and but, that is
-// odd in the eyes of h or, if ports count, listens where h does.
+// first returns the first holder of an address, other than h and those in but, for which
+// odd holds or, if ports is set, that has a port in common with h.
 func (b *Allocations) first(a netip.Addr, h *Holder, but []*Holder, odd func(h, o *Holder) bool, ports bool) *Holder {
 	i, ok := b.indexAt(b.position(a), a)
 	if !ok {
@@ -283,7 +283,7 @@ func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool)
 			if n >= area.size {
 				break
 			}
-			if a := plus(area.from, n); !b.estate.Avoids(pool, a) {
+			if a := plus(area.from, n); !b.pools.Avoids(pool, a) {
 				return a, true
 			}
 			area.taken.add(n)
@@ -291,7 +291,7 @@ func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool)
 	}
 	for ; d.next < len(d.freed); d.next++ {
 		if r := d.freed[d.next]; !b.Taken(r.addr) {
-			return r.addr, !now.Before(r.at.Add(b.estate.Pools[pool].ReuseAfter))
+			return r.addr, !now.Before(r.at.Add(b.pools.Pools[pool].ReuseAfter))
 		}
 	}
 	return netip.Addr{}, false
@@ -301,7 +301,7 @@ func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool)
 func (b *Allocations) Wake(pool int, f Family, now time.Time) time.Time {
 	d := &b.free[2*pool+int(f)]
 	for _, r := range d.freed[d.next:] { // somebody holds those before
-		until := r.at.Add(b.estate.Pools[pool].ReuseAfter)
+		until := r.at.Add(b.pools.Pools[pool].ReuseAfter)
 		if until.After(now) && !b.Taken(r.addr) {
 			return until
 		}
@@ -312,11 +312,11 @@ func (b *Allocations) Wake(pool int, f Family, now time.Time) time.Time {
 // Usage counts the addresses of a pool and family.
 func (b *Allocations) Usage(pool int, f Family, now time.Time) Usage {
 	d := &b.free[2*pool+int(f)]
-	free := b.estate.open[pool][f]
+	free := b.pools.open[pool][f]
 	if free < math.MaxInt64 {
 		free -= d.blocked
 		for _, r := range d.freed {
-			if !b.Taken(r.addr) && !now.Before(r.at.Add(b.estate.Pools[pool].ReuseAfter)) {
+			if !b.Taken(r.addr) && !now.Before(r.at.Add(b.pools.Pools[pool].ReuseAfter)) {
 				free++
 			}
 		}

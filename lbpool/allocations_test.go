@@ -132,8 +132,8 @@ func drawPools(t *rapid.T) []*lbpool.Pool {
 func TestAllocationsAreTheirTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pools := drawPools(t)
-		estate := lbpool.Divide(pools)
-		allocations := lbpool.NewAllocations(estate)
+		index := lbpool.Divide(pools)
+		allocations := lbpool.NewAllocations(index)
 		if rapid.Bool().Draw(t, "used before") {
 			for i := range pools {
 				for range 5 {
@@ -182,7 +182,7 @@ func TestAllocationsAreTheirTwin(t *testing.T) {
 					}
 				}
 			}
-			if got, want := estate.PoolOf(a), w.poolOf(a); got != want {
+			if got, want := index.PoolOf(a), w.poolOf(a); got != want {
 				t.Fatalf("%v is in pool %d; the twin says %d", a, got, want)
 			}
 			if allocations.Taken(a) != w.held[a] {
@@ -195,27 +195,27 @@ func TestAllocationsAreTheirTwin(t *testing.T) {
 // TestOverlapGoesToTheFirst: every common address belongs to the first pool,
 // and the overlap names exactly those.
 func TestOverlapGoesToTheFirst(t *testing.T) {
-	estate := lbpool.Divide([]*lbpool.Pool{
+	index := lbpool.Divide([]*lbpool.Pool{
 		{Name: "a", Ranges: ranges(t, "10.0.0.0/28")},
 		{Name: "b", Ranges: ranges(t, "10.0.0.32/28")},
 		{Name: "c", Ranges: ranges(t, "10.0.0.8-10.0.0.39")},
 	})
 	var got []string
-	for _, o := range estate.Overlaps {
+	for _, o := range index.Overlaps {
 		got = append(got, fmt.Sprint(o.Pool.Name, " loses ", o.Ranges, " to ", o.First.Name))
 	}
 	want := []string{"c loses [10.0.0.8-10.0.0.15] to a", "c loses [10.0.0.32-10.0.0.39] to b"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, wanted %q", got, want)
 	}
-	if n := lbpool.NewAllocations(estate).Usage(2, lbpool.IPv4, at(0)).Available; n != 16 {
+	if n := lbpool.NewAllocations(index).Usage(2, lbpool.IPv4, at(0)).Available; n != 16 {
 		t.Errorf("pool c has %d addresses, wanted 16", n)
 	}
 }
 
 func TestHugePoolsSaturate(t *testing.T) {
-	estate := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "2001:db8::/32", "2001:db9::/64", "fd00::/66")}})
-	allocations := lbpool.NewAllocations(estate)
+	index := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "2001:db8::/32", "2001:db9::/64", "fd00::/66")}})
+	allocations := lbpool.NewAllocations(index)
 	if n := allocations.Usage(0, lbpool.IPv6, at(0)).Available; n != math.MaxInt64 {
 		t.Errorf("%d available", n)
 	}

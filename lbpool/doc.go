@@ -1,17 +1,16 @@
-// Package lbpool knows which addresses exist and who holds them: ranges as
-// operators write them, pools, the rules under which two holders share one
-// address, and the choice of the next free one.
+// Package lbpool allocates addresses: it parses ranges, assigns them to pools, records the
+// holders of addresses, decides whether two holders may share one, and finds the next free
+// one.
 //
-// Any package may import it; it knows nothing of Kubernetes. It makes sure that
-// an address belongs to at most one pool (Divide gives what overlaps to the
-// first), and that Allocations.Next never proposes an address that somebody holds.
+// Any package may import it; it does not depend on Kubernetes. It guarantees that an
+// address belongs to at most one pool (Divide gives overlaps to the first), and that
+// Allocations.Next never proposes an address that has a holder.
 //
-// Nothing here walks a pool. A pool is a few ranges however large it is, and
-// the addresses taken in a range are a sparse bitmap with summaries (bits.go),
-// so that finding a free one costs the same in an empty /28 and in a /64 with
-// a million holders. Nor is a question about a shared address put to everyone
-// who holds it (holders.go), nor to every address that is shared (join.go):
-// thousands may hold one together, and thousands wait to join them.
+// No operation is linear in the size of a pool. A pool is a few ranges, and the allocated
+// addresses of a range are a sparse bitmap with summaries (bits.go), so finding a free one
+// costs the same in an empty /28 and in a /64 with a million holders. Nor is a check of a
+// shared address linear in its holders (holders.go), or a search for one linear in the
+// shared addresses (join.go): thousands may share one, and thousands may wait to.
 //
 // Read pool.go first, then allocations.go.
 package lbpool

@@ -18,8 +18,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	estate := lbpool.Divide([]*lbpool.Pool{{Name: "lan", Ranges: []netipx.IPRange{lan}}})
-	allocations := lbpool.NewAllocations(estate)
+	pools := lbpool.Divide([]*lbpool.Pool{{Name: "lan", Ranges: []netipx.IPRange{lan}}})
+	allocations := lbpool.NewAllocations(pools)
 
 	sharing := func(name string, port int32) *lbpool.Holder {
 		return &lbpool.Holder{Realm: "shop", Name: name, Sharing: &lbpool.Sharing{

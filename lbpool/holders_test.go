@@ -63,8 +63,8 @@ func TestHoldersAreTheirTwin(t *testing.T) {
 				return asks.Bar(o)
 			}},
 			"Clash": {func() (*Holder, string) { return allocations.Clash(a, asks) }, asks.Clash},
-			"Stranger": {func() (*Holder, string) { return allocations.Stranger(a, asks), "" }, func(o *Holder) string {
-				if asks.Stranger(o) {
+			"Unadmitted": {func() (*Holder, string) { return allocations.Unadmitted(a, asks), "" }, func(o *Holder) string {
+				if asks.Unadmitted(o) {
 					return "yes"
 				}
 				return ""
@@ -75,7 +75,7 @@ func TestHoldersAreTheirTwin(t *testing.T) {
 			case i < 0 && got == nil:
 			case i < 0 || got != held[i]:
 				t.Fatalf("%s: %v, the twin says the one at %d", what, got, i)
-			case what != "Stranger" && why != c.twin(got):
+			case what != "Unadmitted" && why != c.twin(got):
 				t.Fatalf("%s: %q, the twin says %q", what, why, c.twin(got))
 			}
 		}

@@ -53,7 +53,7 @@ func TestJoinIsItsTwin(t *testing.T) {
 			n, pool := drawHolder(t), rapid.IntRange(0, 1).Draw(t, "pool")
 			var want netip.Addr
 			for _, s := range held {
-				if n.Sharing == nil || n.differs(s.t) || allocations.estate.PoolOf(s.a) != pool || barred(s.a) {
+				if n.Sharing == nil || n.differs(s.t) || allocations.pools.PoolOf(s.a) != pool || barred(s.a) {
 					continue
 				}
 				if !slices.ContainsFunc(held, func(o holding) bool { return o.a == s.a && n.Bar(o.t) != "" }) {

@@ -8,39 +8,39 @@ import (
 	"go4.org/netipx"
 )
 
-// Pool is a set of addresses to give away, as an operator writes it.
+// Pool is a set of addresses to allocate from, as an operator writes it.
 type Pool struct {
 	// Name of the pool.
 	Name string
 	// Ranges that belong to the pool.
 	Ranges []netipx.IPRange
-	// Reserved ranges are only given to a holder that asks by address.
+	// Reserved ranges are allocated only to a holder that requests the address.
 	Reserved []netipx.IPRange
 	// AvoidBuggy leaves out IPv4 addresses that end in .0 and .255.
 	AvoidBuggy bool
-	// ReuseAfter is how long a freed address rests.
+	// ReuseAfter is how long a freed address is not allocated again; see Rest.
 	ReuseAfter time.Duration
 }
 
-// Estate is pools with every address given to exactly one of them.
-type Estate struct {
+// PoolIndex finds the pool of an address. Every address belongs to at most one pool.
+type PoolIndex struct {
 	// Pools in their order.
 	Pools []*Pool
-	// Overlaps says which pools lost addresses to an earlier one.
+	// Overlaps are the ranges that pools lost to earlier ones.
 	Overlaps []Overlap
 
 	spans [2][]span  // per family, sorted, disjoint
-	open  [][2]int64 // per pool and family: how many addresses Next may propose
-	has   [][2]bool  // per pool and family: whether there is any address at all
+	open  [][2]int64 // per pool and family: the number of addresses that Next may propose
+	has   [][2]bool  // per pool and family: whether it has any address
 }
 
-// Overlap says that ranges of a pool belong to a pool before it.
+// Overlap is ranges of Pool that belong to First, an earlier pool.
 type Overlap struct {
 	Pool, First *Pool
 	Ranges      []netipx.IPRange
 }
 
-// A span is one range of one pool, either open to everybody or reserved.
+// span is one range of one pool, either open or reserved.
 type span struct {
 	netipx.IPRange
 	pool int
@@ -48,16 +48,16 @@ type span struct {
 }
 
 // Divide gives every address to the first of pools that contains it.
-func Divide(pools []*Pool) *Estate {
-	e := &Estate{Pools: pools, open: make([][2]int64, len(pools)), has: make([][2]bool, len(pools))}
+func Divide(pools []*Pool) *PoolIndex {
+	e := &PoolIndex{Pools: pools, open: make([][2]int64, len(pools)), has: make([][2]bool, len(pools))}
 	for i, p := range pools {
 		e.settle(i, p)
 	}
 	return e
 }
 
-// settle gives pool i what is left of its ranges.
-func (e *Estate) settle(i int, p *Pool) {
+// settle gives pool i the part of its ranges that no earlier pool has.
+func (e *PoolIndex) settle(i int, p *Pool) {
 	var own netipx.IPSetBuilder
 	for _, r := range p.Ranges {
 		own.AddRange(r)
@@ -111,8 +111,8 @@ func rangesOf(b *netipx.IPSetBuilder) []netipx.IPRange {
 	return set.Ranges()
 }
 
-// merge puts spans that overlap none into a list that is in order: all those of a
-// pool at once, since each one alone would move all behind it.
+// merge adds spans that overlap none to a sorted list: all those of a pool at once, since
+// inserting them one by one would take quadratic time.
 func merge(list, fresh []span) []span {
 	slices.SortFunc(fresh, func(a, b span) int { return a.From().Compare(b.From()) })
 	i, j := len(list)-1, len(fresh)-1
@@ -130,10 +130,10 @@ func merge(list, fresh []span) []span {
 }
 
 // search returns the index of the first span that ends at a or behind it.
-func (e *Estate) search(a netip.Addr) int {
+func (e *PoolIndex) search(a netip.Addr) int {
 	list := e.spans[FamilyOf(a)]
 	low, high := 0, len(list)
-	for low < high { // spelled out: a plan asks this of every address, several times
+	for low < high { // not slices.BinarySearchFunc: this runs several times for every address of a plan
 		if middle := (low + high) / 2; list[middle].To().Less(a) {
 			low = middle + 1
 		} else {
@@ -143,7 +143,7 @@ func (e *Estate) search(a netip.Addr) int {
 	return low
 }
 
-func (e *Estate) overlapping(r netipx.IPRange) []span {
+func (e *PoolIndex) overlapping(r netipx.IPRange) []span {
 	list := e.spans[FamilyOf(r.From())]
 	from := e.search(r.From())
 	to := from
@@ -154,7 +154,7 @@ func (e *Estate) overlapping(r netipx.IPRange) []span {
 }
 
 // find returns the index of the span that holds a, or -1.
-func (e *Estate) find(a netip.Addr) int {
+func (e *PoolIndex) find(a netip.Addr) int {
 	list := e.spans[FamilyOf(a)]
 	if i := e.search(a); i < len(list) && !a.Less(list[i].From()) {
 		return i
@@ -163,16 +163,16 @@ func (e *Estate) find(a netip.Addr) int {
 }
 
 // PoolOf returns the index of the pool that a belongs to, or -1.
-func (e *Estate) PoolOf(a netip.Addr) int {
+func (e *PoolIndex) PoolOf(a netip.Addr) int {
 	if i := e.find(a); i >= 0 {
 		return e.spans[FamilyOf(a)][i].pool
 	}
 	return -1
 }
 
-// RangeOf returns the range around a that one pool has without a gap, and the
-// index of that pool, or -1. What is reserved has a range of its own.
-func (e *Estate) RangeOf(a netip.Addr) (netipx.IPRange, int) {
+// RangeOf returns the contiguous range of one pool that contains a, and the index of that
+// pool, or -1. Reserved addresses are in ranges of their own.
+func (e *PoolIndex) RangeOf(a netip.Addr) (netipx.IPRange, int) {
 	i := e.find(a)
 	if i < 0 {
 		return netipx.IPRange{}, -1
@@ -181,9 +181,9 @@ func (e *Estate) RangeOf(a netip.Addr) (netipx.IPRange, int) {
 	return s.IPRange, s.pool
 }
 
-// Has reports whether the pool at this index has any address of a family left
-// to itself.
-func (e *Estate) Has(pool int, f Family) bool {
+// Has reports whether the pool at this index has any address of a family that no earlier
+// pool has.
+func (e *PoolIndex) Has(pool int, f Family) bool {
 	return e.has[pool][f]
 }
 
@@ -201,8 +201,8 @@ func earlier(a, b netip.Addr) netip.Addr {
 	return a
 }
 
-// Avoids reports whether a pool leaves out an address of its ranges because
-// old equipment drops it.
-func (e *Estate) Avoids(pool int, a netip.Addr) bool {
+// Avoids reports whether a pool leaves out an address of its ranges because it ends in .0
+// or .255, which some old equipment drops.
+func (e *PoolIndex) Avoids(pool int, a netip.Addr) bool {
 	return e.Pools[pool].AvoidBuggy && isBuggy(a)
 }

@@ -6,27 +6,28 @@ import (
 	"slices"
 )
 
-// Holder is who has an address.
+// Holder is an owner of an address, such as a Service.
 type Holder struct {
-	// Realm is the namespace. Sharing beyond it needs both sides' Admits.
+	// Realm is the namespace. Holders of different realms share an address only if each
+	// Admits the other's.
 	Realm string
-	// Name within the realm; both together name it to people.
+	// Name within the realm.
 	Name string
-	// Sharing says which others may share its address; nil: none.
+	// Sharing is with which other holders it shares an address; nil: none.
 	*Sharing
 }
 
-// Sharing is what holders of one address must agree about.
+// Sharing is what the holders of one address must agree on.
 type Sharing struct {
-	// Key must be the same.
+	// Key must be equal.
 	Key string
-	// Admits are other realms whose holders may join; "*" is any.
+	// Admits are other realms whose holders may share the address; "*" is any.
 	Admits []string
-	// Ports the holder listens on, in the order of Port.Compare; no two holders
-	// may listen on one.
+	// Ports on which the holder listens, sorted by Port.Compare. No two holders may have
+	// the same port.
 	Ports []Port
-	// Backend must be equal: empty where any node can take the traffic, else
-	// what decides which nodes can.
+	// Backend must be equal: "" if every node can take the traffic, else what decides
+	// which nodes can.
 	Backend string
 }
 
@@ -52,8 +53,8 @@ func (p Port) Compare(o Port) int {
 	return cmp.Or(cmp.Compare(p.Protocol, o.Protocol), cmp.Compare(p.Number, o.Number))
 }
 
-// Clash says why h and o cannot hold one address together at all, seen from h, as the
-// end of a sentence about o ("…, which does not share"), or "".
+// Clash returns why h and o cannot share an address at all, as the end of a sentence about
+// o ("…, which does not share it"), or "".
 func (h *Holder) Clash(o *Holder) string {
 	switch {
 	case o.Sharing == nil:
@@ -71,8 +72,8 @@ func (h *Holder) Clash(o *Holder) string {
 	return ""
 }
 
-// quote shows somebody's text to somebody else: whatever it is, as one line of
-// printable characters, and not more of it than a name may have.
+// quote quotes text that another user wrote: as one line of printable characters, and no
+// longer than a name may be.
 func quote(text string) string { return fmt.Sprintf("%.63q", text) }
 
 // differs reports whether h and o clash in more than ports.
@@ -80,17 +81,17 @@ func (h *Holder) differs(o *Holder) bool {
 	return h.Sharing == nil || o.Sharing == nil || h.Key != o.Key || h.Backend != o.Backend
 }
 
-// bars reports whether h may not join o, whatever their ports.
-func (h *Holder) bars(o *Holder) bool { return h.differs(o) || h.Stranger(o) }
+// bars reports whether h may not join o, regardless of their ports.
+func (h *Holder) bars(o *Holder) bool { return h.differs(o) || h.Unadmitted(o) }
 
-// meets reports whether h and o, who both share, listen on one port.
+// meets reports whether h and o, which both share, have a port in common.
 func (h *Holder) meets(o *Holder) bool {
 	_, both := h.common(o)
 	return both
 }
 
-// common returns the first port on which h and o, who both share, listen. It
-// walks both lists at once: a Service may have thousands.
+// common returns the first port that h and o, which both share, have in common. It walks
+// both sorted lists once: a Service may have thousands of ports.
 func (h *Holder) common(o *Holder) (Port, bool) {
 	for a, b := h.Ports, o.Ports; len(a) > 0 && len(b) > 0; {
 		switch a[0].Compare(b[0]) {
@@ -105,9 +106,10 @@ func (h *Holder) common(o *Holder) (Port, bool) {
 	return Port{}, false
 }
 
-// Stranger reports whether h and o live in realms that do not both admit each
-// other. Strangers that already share an address may go on; they may not start.
-func (h *Holder) Stranger(o *Holder) bool {
+// Unadmitted reports whether h and o are of different realms of which one does not admit
+// the other. Such holders may not begin to share an address; those that already do may go
+// on.
+func (h *Holder) Unadmitted(o *Holder) bool {
 	return h.Realm != o.Realm && (!h.admits(o.Realm) || !o.admits(h.Realm))
 }
 
@@ -115,12 +117,12 @@ func (h *Holder) admits(realm string) bool {
 	return h.Sharing != nil && (slices.Contains(h.Admits, "*") || slices.Contains(h.Admits, realm))
 }
 
-// Bar says why h may not join o on an address: Clash, or strangeness.
+// Bar returns why h may not join o on an address, by Clash or Unadmitted, or "".
 func (h *Holder) Bar(o *Holder) string {
 	if why := h.Clash(o); why != "" {
 		return why
 	}
-	if h.Stranger(o) {
+	if h.Unadmitted(o) {
 		return "which is in another namespace, and not both permit that"
 	}
 	return ""

@@ -111,8 +111,8 @@ func TestSharingIsMutual(t *testing.T) {
 		if (a.Bar(b) == "") != (b.Bar(a) == "") {
 			t.Fatalf("%q against %q", a.Bar(b), b.Bar(a))
 		}
-		estate := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.0/30")}})
-		allocations, addr := lbpool.NewAllocations(estate), netip.MustParseAddr("10.0.0.1")
+		index := lbpool.Divide([]*lbpool.Pool{{Ranges: ranges(t, "10.0.0.0/30")}})
+		allocations, addr := lbpool.NewAllocations(index), netip.MustParseAddr("10.0.0.1")
 		allocations.Occupy(addr, a)
 		if o, why := allocations.Obstacle(addr, b); (o == nil) != (b.Bar(a) == "") || why != b.Bar(a) {
 			t.Fatalf("they say %v, %q", o, why)

@@ -51,9 +51,9 @@ func TestCustomHeaders(t *testing.T) {
 	eventually(t, "the route closes without it", says("good.test", 503, "does not exist"))
 }
 
-// TestWideHeaders: the keys add-headers and proxy-set-headers follow the ConfigMaps
+// TestGlobalHeaders: the keys add-headers and proxy-set-headers follow the ConfigMaps
 // that they name, and custom-headers comes on top.
-func TestWideHeaders(t *testing.T) {
+func TestGlobalHeaders(t *testing.T) {
 	files, p := start(t, func(o *proxy.Options) { o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"} })
 	addr := bound(p, false)
 	web := httptest.NewServer(listing())

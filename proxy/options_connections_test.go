@@ -22,8 +22,8 @@ import (
 	"quayside.io/proxy"
 )
 
-// startWide runs a proxy whose ConfigMap is default/wide, with one route to a backend.
-func startWide(t *testing.T, backend http.Handler, state func(net.Conn, http.ConnState)) (*cluster.Files, *proxy.Proxy) {
+// startGlobal runs a proxy whose ConfigMap is default/wide, with one route to a backend.
+func startGlobal(t *testing.T, backend http.Handler, state func(net.Conn, http.ConnState)) (*cluster.Files, *proxy.Proxy) {
 	files, p := start(t, func(o *proxy.Options) {
 		o.HTTP2 = true
 		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
@@ -40,7 +40,7 @@ func startWide(t *testing.T, backend http.Handler, state func(net.Conn, http.Con
 // The options about connections to endpoints act on requests from then on.
 func TestUpstreamKeepalive(t *testing.T) {
 	var made atomic.Int64
-	files, p := startWide(t, echoing("web"), func(_ net.Conn, s http.ConnState) {
+	files, p := startGlobal(t, echoing("web"), func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
 			made.Add(1)
 		}
@@ -86,7 +86,7 @@ func TestUpstreamKeepalive(t *testing.T) {
 // A client is told to come again by another connection after so many requests, in
 // the words of its protocol.
 func TestKeepAliveRequests(t *testing.T) {
-	files, p := startWide(t, echoing("web"), nil)
+	files, p := startGlobal(t, echoing("web"), nil)
 	closes := func(nth int) bool {
 		c, err := net.Dial("tcp", bound(p, false))
 		if err != nil {
@@ -161,7 +161,7 @@ func hears(t *testing.T, p *proxy.Proxy, lines ...string) string {
 
 // How long a client may make the proxy wait.
 func TestClientTimeouts(t *testing.T) {
-	files, p := startWide(t, echoing("web"), nil)
+	files, p := startGlobal(t, echoing("web"), nil)
 	const whole = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
 	for _, c := range []struct{ key, sent, says, not string }{
 		{"keep-alive", whole, "HTTP/1.1 200", "Connection: close"},
@@ -170,7 +170,7 @@ func TestClientTimeouts(t *testing.T) {
 	} {
 		t.Run(c.key, func(t *testing.T) {
 			t.Parallel()
-			files, p := startWide(t, reading(), nil)
+			files, p := startGlobal(t, reading(), nil)
 			files.Put(configMap("wide", c.key, "1"))
 			eventually(t, "the ConfigMap is read", func() bool { return p.Table().Connections != nil })
 			if said := hears(t, p, c.sent); !strings.Contains(said, c.says) || c.not != "" && strings.Contains(said, c.not) {
@@ -197,7 +197,7 @@ func reading() http.Handler {
 // Where the ConfigMap asks for PROXY headers, those who are trusted must send one, and
 // what it says of the client holds.
 func TestUseProxyProtocol(t *testing.T) {
-	files, p := startWide(t, echoing("web"), nil)
+	files, p := startGlobal(t, echoing("web"), nil)
 	files.Put(configMap("wide", "use-proxy-protocol", "true", "proxy-real-ip-cidr", "127.0.0.0/8", "block-cidrs", "192.0.2.66",
 		"proxy-protocol-header-timeout", "1", "force-ssl-redirect", "true"))
 	ask := func(header string) string {
@@ -236,7 +236,7 @@ func TestUseProxyProtocol(t *testing.T) {
 
 // Clients are counted by what the ConfigMap says, and who has nothing of it is not.
 func TestLimitConnZoneVariable(t *testing.T) {
-	files, p := startWide(t, echoing("web"), nil)
+	files, p := startGlobal(t, echoing("web"), nil)
 	limited := annotated("limited", "limited.test", map[string]string{"limit-rpm": "1", "limit-burst-multiplier": "1"})
 	passes := func(key string) bool {
 		status, _ := ask(t, bound(p, false), "limited.test", "/\nX-Api-Key: "+key)
@@ -263,7 +263,7 @@ func TestLimitConnZoneVariable(t *testing.T) {
 // ConfigMap; and requests have no name where that says so.
 func TestLimitConnStatusCode(t *testing.T) {
 	entered := make(chan struct{}, 100)
-	files, p := startWide(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	files, p := startGlobal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/wait" {
 			entered <- struct{}{}
 			<-r.Context().Done()
@@ -321,7 +321,7 @@ func greet(t *testing.T, p *proxy.Proxy) (*http2.Framer, map[http2.SettingID]uin
 }
 
 func TestHTTP2MaxConcurrentStreams(t *testing.T) {
-	files, p := startWide(t, echoing("web"), nil)
+	files, p := startGlobal(t, echoing("web"), nil)
 	for _, c := range []struct {
 		value string
 		want  uint32
@@ -335,7 +335,7 @@ func TestHTTP2MaxConcurrentStreams(t *testing.T) {
 }
 
 func TestUseHTTP2(t *testing.T) {
-	files, p := startWide(t, echoing("web"), nil)
+	files, p := startGlobal(t, echoing("web"), nil)
 	offered := func() string {
 		c, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: "a.test", NextProtos: []string{"h2", "http/1.1"}})
 		if err != nil {
@@ -353,7 +353,7 @@ func TestUseHTTP2(t *testing.T) {
 // The ConfigMap slows every response down, and an annotation lets one go.
 func TestLimitRateOfAll(t *testing.T) {
 	var asked atomic.Int64
-	files, p := startWide(t, flow(&asked), nil)
+	files, p := startGlobal(t, flow(&asked), nil)
 	files.Put(configMap("wide", "limit-rate", "16", "limit-rate-after", "1"), annotated("free", "free.test", map[string]string{"limit-rate": "0"}))
 	took := func(host string) time.Duration {
 		began := time.Now()

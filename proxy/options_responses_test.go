@@ -48,11 +48,11 @@ func errorPages(t *testing.T) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-func responseCases() []wideCase {
+func responseCases() []globalCase {
 	pages := map[string]string{"default-backend": "pages", "custom-http-errors": "404,503"}
 	with := func(key, value string) map[string]string { return map[string]string{key: value} }
 	redirect := map[string]string{"proxy-redirect-from": "http://inner.test:8080/app", "proxy-redirect-to": "https://shop.test"}
-	return []wideCase{
+	return []globalCase{
 		{"proxy-redirect-from", nil, redirect, "/?status=302", 302, "Location: https://shop.test/login\r\n", ""},
 		{"proxy-redirect-to", nil, redirect, "/", 200, "Refresh: 5; url=https://shop.test/\r\n", ""},
 		{"proxy-redirect-from", nil, map[string]string{"proxy-redirect-from": "http://other.test", "proxy-redirect-to": "/"}, "/", 200, "Location: http://inner.test:8080/app/login\r\n", ""},

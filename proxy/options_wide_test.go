@@ -17,9 +17,9 @@ import (
 	"quayside.io/proxy"
 )
 
-// wideCase is what one option of the ConfigMap, with those that it needs, does to a
+// globalCase is what one option of the ConfigMap, with those that it needs, does to a
 // request for a route of an adopted class.
-type wideCase struct {
+type globalCase struct {
 	key     string            // names the test
 	data    map[string]string // of the ConfigMap
 	with    map[string]string // annotations, and what annotated takes
@@ -29,7 +29,7 @@ type wideCase struct {
 	not     string // is not said
 }
 
-func wideCases() []wideCase {
+func globalCases() []globalCase {
 	only := func(pairs ...string) map[string]string {
 		all := map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -43,7 +43,7 @@ func wideCases() []wideCase {
 	const zipped = "/\nAccept-Encoding: gzip"
 	sts := "Strict-Transport-Security: "
 	big := "POST /\n\n" + strings.Repeat("x", 1<<20+1)
-	return []wideCase{
+	return []globalCase{
 		{"hsts", nil, only("tls", "yes"), secure, 200, sts + "max-age=31536000; includeSubDomains\r\n", ""},
 		{"hsts", nil, only("tls", "yes", "ssl-redirect", "false"), "/", 200, "", sts},
 		{"hsts", nil, nil, secure, 200, "", sts},
@@ -148,9 +148,9 @@ func wideCases() []wideCase {
 	}
 }
 
-// TestWideOptions asks for each option of the ConfigMap over HTTP. The ConfigMap
+// TestGlobalOptions asks for each option of the ConfigMap over HTTP. The ConfigMap
 // changes while the proxy runs.
-func TestWideOptions(t *testing.T) {
+func TestGlobalOptions(t *testing.T) {
 	files, p := start(t, func(o *proxy.Options) {
 		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
 		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
@@ -181,7 +181,7 @@ func TestWideOptions(t *testing.T) {
 	files.Put(virtual, service("pages", corev1.ServicePort{Port: 80}), slice("pages", "", errorPages(t)))
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", at), configMap("fields", "X-Set", "yes"))
 	addr := bound(p, false)
-	for i, k := range wideCases() {
+	for i, k := range globalCases() {
 		if strings.Contains(k.request, "X-Forwarded-Proto") {
 			k.data = maps.Clone(k.data)
 			if k.data == nil {

@@ -26,9 +26,9 @@ func ByAge(pools []*v1alpha1.IPAddressPool) []*v1alpha1.IPAddressPool {
 // by the same rule, over the same lookup.
 type Homes struct {
 	// Pools by age.
-	Pools  []*v1alpha1.IPAddressPool
-	ranges [][]entry // by pool
-	estate *lbpool.Estate
+	Pools     []*v1alpha1.IPAddressPool
+	ranges    [][]entry // by pool
+	poolIndex *lbpool.PoolIndex
 }
 
 // entry is one of a pool's addresses that parses.
@@ -54,7 +54,7 @@ func HomesOf(pools []*v1alpha1.IPAddressPool) Homes {
 		h.ranges = append(h.ranges, entries)
 		raw = append(raw, own)
 	}
-	h.estate = lbpool.Divide(raw)
+	h.poolIndex = lbpool.Divide(raw)
 	return h
 }
 
@@ -63,7 +63,7 @@ func (h *Homes) Of(a netip.Addr) int {
 	if a.Zone() != "" {
 		return -1 // it means nothing beyond one link
 	}
-	return h.estate.PoolOf(a)
+	return h.poolIndex.PoolOf(a)
 }
 
 // Entry is what the operator of this pool wrote that contains a, or "".
@@ -78,6 +78,6 @@ func (h *Homes) Entry(pool int, a netip.Addr) string {
 
 // Covers reports whether all addresses of prefix belong to this pool.
 func (h *Homes) Covers(pool int, prefix netip.Prefix) bool {
-	r, of := h.estate.RangeOf(prefix.Addr())
+	r, of := h.poolIndex.RangeOf(prefix.Addr())
 	return of == pool && r.Contains(netipx.PrefixLastIP(prefix))
 }

@@ -104,9 +104,9 @@ func TestTokenBehindTheProxyOfTheServer(t *testing.T) {
 	}
 }
 
-// A verdict is remembered for a while: a good one for a minute, and for ten while
+// A decision is remembered for a while: a good one for a minute, and for ten while
 // the API server is away. What nobody has judged is closed then.
-func TestVerdictsAreRemembered(t *testing.T) {
+func TestDecisionsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reviewer{}
 		s := protected(r)
@@ -140,7 +140,7 @@ func TestVerdictsAreRemembered(t *testing.T) {
 
 // However many tokens strangers send, the API server is asked about a few at once,
 // each for a bounded time, and who was known before is heard beside them.
-func TestStrangersDoNotCrowdOutGuests(t *testing.T) {
+func TestUnknownTokensDoNotCrowdOutKnownOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reviewer{}
 		s := protected(r)
@@ -165,8 +165,8 @@ func TestStrangersDoNotCrowdOutGuests(t *testing.T) {
 		if n := r.asked.Load() - before; n > 4 {
 			t.Errorf("%d reviews at once", n)
 		}
-		guest := make(chan int)
-		go func() { guest <- ask(s, "/metrics", "Bearer scraper").Code }()
+		knownGood := make(chan int)
+		go func() { knownGood <- ask(s, "/metrics", "Bearer scraper").Code }()
 		synctest.Wait()
 		if n := r.asked.Load() - before; n != 5 {
 			t.Errorf("%d reviews, want the guest's beside those of 4 strangers", n)
@@ -179,7 +179,7 @@ func TestStrangersDoNotCrowdOutGuests(t *testing.T) {
 		if d := time.Since(begin); d > 6*time.Second {
 			t.Errorf("the API server was waited for %s", d)
 		}
-		if code := <-guest; code != 200 { // stale, since the server did not answer in time
+		if code := <-knownGood; code != 200 { // stale, since the server did not answer in time
 			t.Errorf("the guest got %d", code)
 		}
 	})

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// How long a verdict holds, and how many are remembered. Prometheus asks every half
-// minute with the same token; without memory each process would ask the API server
-// twice each time.
+// How long a decision is cached, and how many are. Prometheus scrapes every half minute with
+// the same token; without a cache each process would send the API server two reviews for
+// each scrape.
 const (
 	goodFor  = time.Minute
 	badFor   = 10 * time.Second
-	staleFor = 10 * time.Minute // a good one, while nobody can be asked
-	pause    = 10 * time.Second // without asking about good ones, once nobody answered
+	staleFor = 10 * time.Minute // a good one, while the API server does not answer
+	pause    = 10 * time.Second // without reviews of good ones after one was not answered
 
-	maxVerdicts = 256
+	maxDecisions = 256
 )
 
-// What is asked of the API server at once, and for how long: strangers may send any
-// number of tokens. Those who were known to be good have places of their own.
+// How many reviews run at the same time, and for how long: clients may send any number of
+// unknown tokens. Tokens that are known to be good have places of their own.
 const (
-	places       = 4
-	strangerTime = 4 * time.Second
-	guestTime    = time.Second // he has been waited for before
-	maxToken     = 16 << 10    // bytes
+	places         = 4
+	unknownTimeout = 4 * time.Second
+	knownTimeout   = time.Second // shorter, since a stale decision can be used instead
+	maxToken       = 16 << 10    // bytes
 )
 
 var (
@@ -36,63 +36,63 @@ var (
 	errTooLarge = errors.New("too large for a token")
 )
 
-// judge says who a token is of, from memory where it can. It remembers keyed hashes
-// of tokens, so a dump of its memory gives none away.
+// judge decides whether the owner of a token may get a path, from its cache where it can.
+// The cache has keyed hashes of tokens (HMAC-SHA256), so a dump of it reveals no token.
 type judge struct {
-	review            Review
-	now               func() time.Time
-	key               []byte
-	strangers, guests chan struct{} // places
+	review                     Review
+	now                        func() time.Time
+	key                        []byte
+	unknownTokens, knownTokens chan struct{} // places
 
 	mu        sync.Mutex
-	good, bad map[question]verdict
-	failed    time.Time // nobody could be asked
+	good, bad map[question]decision
+	failed    time.Time // when a review of a known token last failed
 }
 
-// question is a token, as a keyed hash, and what it is shown for.
+// question is a keyed hash of a token and a path.
 type question [sha256.Size]byte
 
-type verdict struct {
-	user    string // empty: nobody's token
+type decision struct {
+	user    string // "": the token is not valid
 	allowed bool
 	at      time.Time
 }
 
-func (v verdict) isGood() bool { return v.allowed }
+func (v decision) isGood() bool { return v.allowed }
 
 func newJudge(review Review, now func() time.Time) *judge {
 	j := &judge{
 		review: review, now: now, key: make([]byte, sha256.Size),
-		strangers: make(chan struct{}, places), guests: make(chan struct{}, places),
-		good: map[question]verdict{}, bad: map[question]verdict{},
+		unknownTokens: make(chan struct{}, places), knownTokens: make(chan struct{}, places),
+		good: map[question]decision{}, bad: map[question]decision{},
 	}
 	_, _ = rand.Read(j.key) // never fails: it ends the program instead
 	return j
 }
 
-// of returns the verdict on a token. It fails where the API server cannot be asked
-// and what is remembered is too old.
-func (j *judge) of(ctx context.Context, token, path string) (verdict, error) {
+// of returns the decision on a token. It fails if the review fails and the cached decision
+// is too old.
+func (j *judge) of(ctx context.Context, token, path string) (decision, error) {
 	if len(token) > maxToken {
-		return verdict{}, errTooLarge
+		return decision{}, errTooLarge
 	}
 	q := j.question(token, path)
 	old, known, failed := j.remembered(q)
 	now := j.now()
-	age, guest := now.Sub(old.at), known && old.isGood()
+	age, knownGood := now.Sub(old.at), known && old.isGood()
 	switch {
-	case guest && age < goodFor, known && !guest && age < badFor:
+	case knownGood && age < goodFor, known && !knownGood && age < badFor:
 		return old, nil
-	case guest && age < staleFor && now.Sub(failed) < pause:
-		return old, nil // whoever scrapes wants to see an outage above all, and soon
+	case knownGood && age < staleFor && now.Sub(failed) < pause:
+		return old, nil // metrics matter most, and quickly, during an outage
 	}
-	v, err := j.ask(ctx, token, path, guest)
+	v, err := j.ask(ctx, token, path, knownGood)
 	if err != nil {
-		j.fail(guest)
-		if guest && age < staleFor {
+		j.fail(knownGood)
+		if knownGood && age < staleFor {
 			return old, nil
 		}
-		return verdict{}, err
+		return decision{}, err
 	}
 	j.remember(q, v)
 	return v, nil
@@ -107,26 +107,27 @@ func (j *judge) question(token, path string) (q question) {
 	return q
 }
 
-// ask takes a place, or fails at once: a queue of strangers helps nobody.
-func (j *judge) ask(ctx context.Context, token, path string, guest bool) (verdict, error) {
-	free, patience := j.strangers, strangerTime
-	if guest {
-		free, patience = j.guests, guestTime
+// ask reviews a token. If no place is free it fails at once: a queue of unknown tokens would
+// only grow.
+func (j *judge) ask(ctx context.Context, token, path string, knownGood bool) (decision, error) {
+	free, patience := j.unknownTokens, unknownTimeout
+	if knownGood {
+		free, patience = j.knownTokens, knownTimeout
 	}
 	select {
 	case free <- struct{}{}:
 		defer func() { <-free }()
 	default:
-		return verdict{}, errBusy
+		return decision{}, errBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	user, allowed, err := j.review(ctx, token, path)
-	return verdict{user, allowed && user != "", j.now()}, err
+	return decision{user, allowed && user != "", j.now()}, err
 }
 
-// remembered also returns when nobody could be asked about a good one.
-func (j *judge) remembered(q question) (v verdict, known bool, failed time.Time) {
+// remembered returns the cached decision, and when a review of a known token last failed.
+func (j *judge) remembered(q question) (v decision, known bool, failed time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if v, known = j.good[q]; !known {
@@ -135,18 +136,19 @@ func (j *judge) remembered(q question) (v verdict, known bool, failed time.Time)
 	return v, known, j.failed
 }
 
-// fail notes that nobody could be asked. Strangers, who may be many, count for nothing.
-func (j *judge) fail(guest bool) {
+// fail records that a review failed, if it was of a known token: unknown ones may be many,
+// and fail for lack of a place.
+func (j *judge) fail(knownGood bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if guest {
+	if knownGood {
 		j.failed = j.now()
 	}
 }
 
-// remember keeps good and bad apart, so that a flood of bad tokens pushes no good
-// one out.
-func (j *judge) remember(q question, v verdict) {
+// remember caches a decision, good and bad ones apart, so that a flood of bad tokens evicts
+// no good one.
+func (j *judge) remember(q question, v decision) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.good, q)
@@ -155,13 +157,13 @@ func (j *judge) remember(q question, v verdict) {
 	if v.isGood() {
 		into = j.good
 	}
-	if len(into) >= maxVerdicts {
+	if len(into) >= maxDecisions {
 		delete(into, oldest(into))
 	}
 	into[q] = v
 }
 
-func oldest(in map[question]verdict) (q question) {
+func oldest(in map[question]decision) (q question) {
 	var at time.Time
 	for other, v := range in {
 		if at.IsZero() || v.at.Before(at) {

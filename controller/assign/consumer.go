@@ -32,9 +32,9 @@ type consumer struct {
 	lists    bool               // addresses in spec.externalIPs
 	managed  bool               // a load balancer, and ours
 
-	// homes are the pools of have in estate; nil: in none.
-	homes  []*pool
-	estate *lbpool.Estate
+	// homes are the pools of have in poolIndex; nil: in none.
+	homes     []*pool
+	poolIndex *lbpool.PoolIndex
 	// settled says that the object is as it should be if it keeps exactly what
 	// it has, and nothing is refused.
 	settled bool
@@ -285,8 +285,8 @@ func (t *trouble) denial() denial {
 
 // begin forgets the decision of an earlier Compile.
 func (c *consumer) begin(round uint64, ps *pools) {
-	if c.estate != ps.estate {
-		c.estate, c.homes, c.settled = ps.estate, c.homes[:0], false
+	if c.poolIndex != ps.poolIndex {
+		c.poolIndex, c.homes, c.settled = ps.poolIndex, c.homes[:0], false
 		for _, a := range c.have {
 			c.homes = append(c.homes, ps.poolOf(a))
 		}

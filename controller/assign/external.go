@@ -107,9 +107,9 @@ func (w *work) refuseListed(lister, self *lbpool.Holder, a netip.Addr, first *lb
 // namespace, although not both permit that. Somebody wrote it there, so it stays,
 // as adopted shares do.
 func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Holder, a netip.Addr, first *lbpool.Allocations) {
-	o := first.Stranger(a, lister)
+	o := first.Unadmitted(a, lister)
 	if o == nil {
-		o = w.pools.allocations.Stranger(a, lister)
+		o = w.pools.allocations.Unadmitted(a, lister)
 	}
 	if o != nil {
 		w.problemListed(svc, denial{ReasonSharedAcrossNamespaces, fmt.Sprintf(

@@ -78,7 +78,7 @@ func (w *work) published() (list []networkingv1.IngressLoadBalancerIngress) {
 	}
 	for _, u := range w.plan.Updates { // there are none but of Services yet
 		if u.Was == svc {
-			svc = u.verdict.object()
+			svc = u.outcome.object()
 		}
 	}
 	for _, in := range svc.Status.LoadBalancer.Ingress {

@@ -150,7 +150,7 @@ func (w *work) illegal(c *consumer, a netip.Addr, home *pool) string {
 	if o, why := w.pools.allocations.Clash(a, &c.holder); o != nil {
 		return fmt.Sprintf("it is also held by the older %s, %s", o, why)
 	}
-	if o := w.pools.allocations.Stranger(a, &c.holder); o != nil {
+	if o := w.pools.allocations.Unadmitted(a, &c.holder); o != nil {
 		w.problem(c.ref(), ReasonSharedAcrossNamespaces, fmt.Sprintf(
 			"it shares %v with %s without both permitting that; it stays so, but add the annotation %s to both",
 			a, o, loadbalancer.AnnotationSharingNamespaces))

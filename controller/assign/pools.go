@@ -23,14 +23,14 @@ type pools struct {
 	list        []*pool // older first: the order in which overlaps are settled
 	order       []*pool // the order in which a Service tries them
 	byName      map[string]*pool
-	estate      *lbpool.Estate
+	poolIndex   *lbpool.PoolIndex
 	allocations *lbpool.Allocations
 }
 
 // A pool is one IPAddressPool.
 type pool struct {
 	obj        *v1alpha1.IPAddressPool
-	index      int // in pools.list and in the estate
+	index      int // in pools.list and in poolIndex
 	auto       bool
 	drain      bool
 	priority   int
@@ -51,8 +51,8 @@ func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 		ps.list = append(ps.list, p)
 		ps.byName[o.Name] = p
 	}
-	ps.estate = lbpool.Divide(raw)
-	for _, o := range ps.estate.Overlaps {
+	ps.poolIndex = lbpool.Divide(raw)
+	for _, o := range ps.poolIndex.Overlaps {
 		p := ps.byName[o.Pool.Name]
 		var ranges []string
 		for _, r := range o.Ranges {
@@ -61,11 +61,11 @@ func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 		p.problem(ReasonOverlap, "%s belongs to pool %s, which comes first; remove it from one of them", several(ranges, ", "), o.First.Name)
 	}
 	for _, p := range ps.list {
-		if !ps.estate.Has(p.index, lbpool.IPv4) && !ps.estate.Has(p.index, lbpool.IPv6) {
+		if !ps.poolIndex.Has(p.index, lbpool.IPv4) && !ps.poolIndex.Has(p.index, lbpool.IPv6) {
 			p.problem(ReasonNoAddresses, "the pool has no address of its own; see spec.addresses")
 		}
 	}
-	ps.allocations = lbpool.NewAllocations(ps.estate)
+	ps.allocations = lbpool.NewAllocations(ps.poolIndex)
 	ps.order = slices.Clone(ps.list)
 	slices.SortFunc(ps.order, comparePools)
 	return ps
@@ -73,7 +73,7 @@ func compilePools(objects []*v1alpha1.IPAddressPool) *pools {
 
 // poolOf returns the pool that an address belongs to, or nil.
 func (ps *pools) poolOf(a netip.Addr) *pool {
-	if i := ps.estate.PoolOf(a); i >= 0 {
+	if i := ps.poolIndex.PoolOf(a); i >= 0 {
 		return ps.list[i]
 	}
 	return nil

@@ -106,7 +106,7 @@ func (w *work) rests(f Freed) bool {
 	return w.now.Before(f.At.Add(w.reuseAfter(w.pools.poolOf(f.Address))))
 }
 
-func (w *work) reuseAfter(p *pool) time.Duration { return w.pools.estate.Pools[p.index].ReuseAfter }
+func (w *work) reuseAfter(p *pool) time.Duration { return w.pools.poolIndex.Pools[p.index].ReuseAfter }
 
 // wasReal reports whether a Service can have had an address that the last plan
 // listed: a plan that was never carried out frees nothing.

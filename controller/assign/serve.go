@@ -198,7 +198,7 @@ func (w *work) refuse(c *consumer, a netip.Addr) denial {
 	if refused := w.barred(c, p); !refused.isZero() {
 		return refused
 	}
-	if w.pools.estate.Avoids(p.index, a) {
+	if w.pools.poolIndex.Avoids(p.index, a) {
 		return denial{ReasonAddressOutsidePools, fmt.Sprintf("pool %s leaves out %v (avoidBuggyIPs)", p.obj.Name, a)}
 	}
 	if link, ok := w.links[a]; ok {
@@ -312,7 +312,7 @@ func (w *work) exhausted(c *consumer, candidates []*pool, families []lbpool.Fami
 		names = append(names, p.obj.Name)
 		all := true
 		for _, f := range families {
-			all = all && w.pools.estate.Has(p.index, f)
+			all = all && w.pools.poolIndex.Has(p.index, f)
 			if t := w.pools.allocations.Wake(p.index, f, w.now); !t.IsZero() {
 				resting = true
 				w.wakeRested(t)

@@ -23,8 +23,8 @@ type Update struct {
 	// Was is the object as the plan found it.
 	Was snapshot.Object
 
-	next    snapshot.Object // Was as it should be; nil for a Service, whose verdict says it
-	verdict verdict
+	next    snapshot.Object // Was as it should be; nil for a Service, whose outcome says it
+	outcome outcome
 }
 
 // Event is one change, reported once.
@@ -41,7 +41,7 @@ func (u *Update) Object() snapshot.Object {
 	if u.next != nil {
 		return u.next
 	}
-	return u.verdict.object()
+	return u.outcome.object()
 }
 
 // Event returns what to report when the write has succeeded; false: nothing.
@@ -49,15 +49,15 @@ func (u *Update) Event() (Event, bool) {
 	if u.next != nil {
 		return Event{}, false
 	}
-	return u.verdict.event()
+	return u.outcome.event()
 }
 
 // compare orders updates by the key of their objects.
 func (u Update) compare(o Update) int { return snapshot.KeyOf(u.Was).Compare(snapshot.KeyOf(o.Was)) }
 
-// A verdict is the decision about one Service. It belongs to a plan and never
+// outcome is what a plan decides about one Service. It belongs to a plan and never
 // changes, unlike the consumer that it comes from.
-type verdict struct {
+type outcome struct {
 	svc     *corev1.Service
 	role    role
 	holds   []Holding // what belongs in status
@@ -77,7 +77,7 @@ const (
 )
 
 // object is the Service as it should be.
-func (v *verdict) object() *corev1.Service {
+func (v *outcome) object() *corev1.Service {
 	svc := *v.svc
 	svc.Status.LoadBalancer.Ingress = v.ingress()
 	svc.Status.Conditions, _ = v.conditions()
@@ -94,7 +94,7 @@ func (v *verdict) object() *corev1.Service {
 }
 
 // isFact reports whether the Service is as it should be.
-func (v *verdict) isFact() bool {
+func (v *outcome) isFact() bool {
 	have, given := v.svc.Annotations[loadbalancer.AnnotationGiven]
 	if origin := v.origin(); !v.keepsEntries() || given != (origin != "") || have != origin {
 		return false
@@ -104,7 +104,7 @@ func (v *verdict) isFact() bool {
 }
 
 // keepsEntries reports whether status.loadBalancer.ingress stays as it is.
-func (v *verdict) keepsEntries() bool {
+func (v *outcome) keepsEntries() bool {
 	switch v.role {
 	case served, released:
 		return slices.EqualFunc(v.svc.Status.LoadBalancer.Ingress, v.holds, isEntryOf)
@@ -113,7 +113,7 @@ func (v *verdict) keepsEntries() bool {
 }
 
 // ingress is status.loadBalancer.ingress as it should be.
-func (v *verdict) ingress() []corev1.LoadBalancerIngress {
+func (v *outcome) ingress() []corev1.LoadBalancerIngress {
 	if v.keepsEntries() {
 		return v.svc.Status.LoadBalancer.Ingress
 	}
@@ -132,7 +132,7 @@ func isEntryOf(in corev1.LoadBalancerIngress, h Holding) bool {
 
 // origin is the value of loadbalancer.AnnotationGiven: the pools of the addresses, in their
 // order; empty: it is not to be there.
-func (v *verdict) origin() string {
+func (v *outcome) origin() string {
 	switch {
 	case v.role == warned:
 		return v.svc.Annotations[loadbalancer.AnnotationGiven]
@@ -152,7 +152,7 @@ func (v *verdict) origin() string {
 
 // conditions are those of the Service as they should be, and whether that is a
 // change.
-func (v *verdict) conditions() ([]metav1.Condition, bool) {
+func (v *outcome) conditions() ([]metav1.Condition, bool) {
 	var told metav1.Condition
 	switch {
 	case v.role == released || v.role == stranger:
@@ -170,14 +170,14 @@ func (v *verdict) conditions() ([]metav1.Condition, bool) {
 }
 
 // sentence is the denial, with what the Service has meanwhile.
-func (v *verdict) sentence() string {
+func (v *outcome) sentence() string {
 	if len(v.holds) == 0 || v.role != served {
 		return v.denial().message
 	}
 	return v.denial().message + "; it keeps " + join(addresses(v.holds)) + " meanwhile"
 }
 
-func (v *verdict) denial() denial { return v.trouble.denial() }
+func (v *outcome) denial() denial { return v.trouble.denial() }
 
 func addresses(holds []Holding) []netip.Addr {
 	list := make([]netip.Addr, len(holds))
@@ -199,7 +199,7 @@ func join(addrs []netip.Addr) string {
 }
 
 // event is the one event about a Service that changes.
-func (v *verdict) event() (Event, bool) {
+func (v *outcome) event() (Event, bool) {
 	event := func(kind, reason, message string) (Event, bool) {
 		return Event{snapshot.RefOf(v.svc), kind, reason, message}, true
 	}

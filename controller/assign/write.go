@@ -14,7 +14,7 @@ func (w *work) writeServices() {
 		if c.settled && c.isContent() {
 			continue
 		}
-		v := verdict{svc: c.svc, role: c.role(), holds: own, trouble: c.trouble, at: &at}
+		v := outcome{svc: c.svc, role: c.role(), holds: own, trouble: c.trouble, at: &at}
 		if refused := c.trouble.denial(); !refused.isZero() && c.managed {
 			w.problem(c.ref(), refused.reason, v.sentence())
 		}
@@ -23,7 +23,7 @@ func (w *work) writeServices() {
 			c.settled = c.isContent()
 			continue
 		}
-		w.plan.Updates = append(w.plan.Updates, Update{Was: c.svc, verdict: v})
+		w.plan.Updates = append(w.plan.Updates, Update{Was: c.svc, outcome: v})
 	}
 }
 

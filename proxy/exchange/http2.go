@@ -2,12 +2,13 @@ package exchange
 
 import "strconv"
 
-// StreamReset is the error of a body whose sender has reset its stream of HTTP/2.
-// Whoever passes the body on over HTTP/2 ends its stream with the same code.
+// StreamReset is the error of a body whose sender has reset its HTTP/2 stream. A peer to
+// which the body is passed on over HTTP/2 gets the same code.
 type StreamReset struct {
 	Code uint32 // RFC 9113 section 7
 }
 
+// Error implements error.
 func (r *StreamReset) Error() string {
 	return "the stream was reset with error " + strconv.FormatUint(uint64(r.Code), 10)
 }

@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// readSize is how much is read at once at most while frames are small; the rest
-	// of a larger one goes where it belongs.
+	// readSize is the size of the read buffer in bytes. The payload of a larger frame is
+	// read directly into its destination.
 	readSize = 4 << 10
-	// tableSize is that of the table by which the other side shortens its fields.
+	// tableSize is the size of HPACK's dynamic table in bytes (RFC 7541 section 4.2).
 	tableSize = 4 << 10
 )
 
-// Fault is why a connection ends that cannot go on: a connection error of RFC 9113
-// section 5.4.1.
+// Fault is a connection error (RFC 9113 section 5.4.1).
 type Fault struct {
 	Code http2.ErrCode
-	Why  string // for the other side's log, and ours
+	Why  string // the debug data of GOAWAY, also logged
 }
 
-// Fail makes a Fault.
+// Fail returns a Fault.
 func Fail(code http2.ErrCode, why string) *Fault { return &Fault{code, why} }
 
+// Error implements error.
 func (f *Fault) Error() string { return fmt.Sprintf("%v: %s", f.Code, f.Why) }
 
-// Input is how frames are read. It belongs to the one goroutine that reads.
+// Input reads frames. It is for one goroutine.
 type Input struct {
 	Reader  *bufio.Reader
 	Decoder *hpack.Decoder
 	framer  *http2.Framer
 }
 
-// NewInput reads from r, and hands over each field of a block, of which none may be
-// longer than longest, in bytes.
+// NewInput returns an Input that reads from r and calls field for each field of a block. No
+// name or value may be longer than longest bytes.
 func NewInput(r io.Reader, longest int, field func(hpack.HeaderField)) Input {
 	in := Input{Reader: bufio.NewReaderSize(r, readSize), Decoder: hpack.NewDecoder(tableSize, field)}
 	in.framer = http2.NewFramer(nil, in.Reader)
@@ -48,7 +48,7 @@ func NewInput(r io.Reader, longest int, field func(hpack.HeaderField)) Input {
 	return in
 }
 
-// Next reads one frame, which is good until the next call.
+// Next reads one frame, which is valid until the next call.
 func (in *Input) Next() (head http2.FrameHeader, f http2.Frame, err error) {
 	if head, err = in.framer.ReadFrameHeader(); err == nil {
 		f, err = in.framer.ReadFrameForHeader(head)
@@ -61,8 +61,8 @@ func (in *Input) Next() (head http2.FrameHeader, f http2.Frame, err error) {
 	return head, f, err
 }
 
-// Judge makes a Fault of what Next says against the whole connection, and returns
-// any other error as it is.
+// Judge turns an error of Next that concerns the whole connection into a Fault, and returns
+// any other error unchanged.
 func (in *Input) Judge(err error) error {
 	var connection http2.ConnectionError
 	switch {

@@ -15,14 +15,12 @@ import (
 )
 
 const (
-	// streamWindow and connWindow are how much of request bodies a client may send
-	// that nobody has read yet.
+	// streamWindow and connWindow are how many bytes of request bodies a client may send
+	// before they are read, per stream and per connection.
 	streamWindow = 256 << 10
 	connWindow   = 1 << 20
-	// farewell is how long the last frames may take.
-	farewell = 2 * time.Second
-	// deadlineSlack is the part of Options.Timeout by which a deadline may strike
-	// earlier than asked for, since setting one costs more than looking.
+	// deadlineSlack: a deadline may expire early by 1/deadlineSlack of Options.Timeout,
+	// since setting one costs more than checking the time.
 	deadlineSlack = 12
 )
 
@@ -32,8 +30,8 @@ var (
 	errDone  = errors.New("everything was served before the connection was to end")
 )
 
-// conn is one connection. One goroutine reads from it, and owns what stands before
-// mu; the lock guards what stands behind it, and the like of every stream.
+// conn is one connection. One goroutine reads from it and owns the fields above mu; mu
+// guards the fields below it and those of each stream.
 type conn struct {
 	server   *Server
 	nc       net.Conn
@@ -121,7 +119,7 @@ func (c *conn) serve() {
 	for _, s := range c.streams {
 		c.abandon(s, errOver, false)
 	}
-	c.nc.SetWriteDeadline(time.Now().Add(farewell)) // before the last write: the deadline in force may have passed
+	c.nc.SetWriteDeadline(time.Now().Add(frame.CloseTimeout)) // before the last write: the deadline in force may have passed
 	c.kick()
 	c.mu.Unlock()
 	c.dropStarting()

@@ -32,7 +32,7 @@ type state struct {
 	decoding int                    // hosts with patterns of adopted classes
 	ciphered int                    // hosts with cipher suites of their own
 	passing  int                    // hosts whose connections are handed on
-	wide     *wide                  // never nil after Compile
+	global   *globalOptions         // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
 	pairs    snapshot.Store[*keyPair]
 
@@ -78,10 +78,10 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 		prev = &Table{}
 	}
 	t := *prev
-	wide := compileWide(c, opts, prev.state.wide)
-	if wide != prev.state.wide || !opts.sameSharing(prev.state.options) || !opts.Classes.Equal(prev.state.options.Classes) || prev.state.seen.IngressClasses != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
+	global := compileGlobal(c, opts, prev.state.global)
+	if global != prev.state.global || !opts.sameSharing(prev.state.options) || !opts.Classes.Equal(prev.state.options.Classes) || prev.state.seen.IngressClasses != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
 		// Start afresh. Only the parsed certificates are worth keeping.
-		t = Table{Version: prev.Version, Front: wide.front, TLS: wide.tlsPolicy(), Connections: wide.connections(), Collector: wide.collector(), state: state{wide: wide, defaultPair: prev.state.defaultPair}}
+		t = Table{Version: prev.Version, Front: global.front, TLS: global.tlsPolicy(), Connections: global.connections(), Collector: global.collector(), state: state{global: global, defaultPair: prev.state.defaultPair}}
 		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
 	}
 	w.t = &t
@@ -376,7 +376,7 @@ func (w *compiler) schedule() {
 }
 
 func (w *compiler) collectProblems() {
-	all := slices.Concat(w.t.state.defaults, w.t.state.wide.problems)
+	all := slices.Concat(w.t.state.defaults, w.t.state.global.problems)
 	for _, store := range []snapshot.Store[[]snapshot.Problem]{w.t.state.faults, w.t.state.conflicts} {
 		for _, list := range store.All() {
 			all = append(all, list...)

@@ -40,7 +40,7 @@ type ProxyProtocol struct {
 }
 
 // connections returns what w says of them, nil for nothing.
-func (w *wide) connections() *Connections {
+func (w *globalOptions) connections() *Connections {
 	if w.kept == (Connections{}) {
 		return nil
 	}
@@ -60,7 +60,7 @@ const MaxRequestHead = 16 << 10
 
 // parseHeadBuffers reads "NUMBER SIZE": no line is longer than one of so many buffers,
 // and the head not longer than all.
-func parseHeadBuffers(w *wide, value string) error {
+func parseHeadBuffers(w *globalOptions, value string) error {
 	number, size, _ := strings.Cut(value, " ")
 	n, err := parseCount(number, 1<<20)
 	bytes, bad := parseBytes(strings.TrimSpace(size))
@@ -76,8 +76,8 @@ func parseHeadBuffers(w *wide, value string) error {
 }
 
 // parseKept reads a number from least to most.
-func parseKept(least, most int, of func(*Connections) *int) func(w *wide, value string) error {
-	return func(w *wide, value string) error {
+func parseKept(least, most int, of func(*Connections) *int) func(w *globalOptions, value string) error {
+	return func(w *globalOptions, value string) error {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
 			return fmt.Errorf("%q is no number from %d to %d", value, least, most)
@@ -88,7 +88,7 @@ func parseKept(least, most int, of func(*Connections) *int) func(w *wide, value 
 }
 
 // parseIdle reads upstream-keepalive-connections, of which 0 is none.
-func parseIdle(w *wide, value string) error {
+func parseIdle(w *globalOptions, value string) error {
 	err := parseKept(0, maxKept, func(c *Connections) *int { return &c.Idle })(w, value)
 	if err == nil && w.kept.Idle == 0 {
 		w.kept.Idle = -1
@@ -97,8 +97,8 @@ func parseIdle(w *wide, value string) error {
 }
 
 // parseKeptFor reads a time of nginx: a number with a unit, of seconds without.
-func parseKeptFor(of func(*Connections) *time.Duration) func(w *wide, value string) error {
-	return func(w *wide, value string) error {
+func parseKeptFor(of func(*Connections) *time.Duration) func(w *globalOptions, value string) error {
+	return func(w *globalOptions, value string) error {
 		d, err := time.ParseDuration(value)
 		if n, bare := strconv.Atoi(value); bare == nil {
 			d, err = time.Duration(n)*time.Second, nil
@@ -112,7 +112,7 @@ func parseKeptFor(of func(*Connections) *time.Duration) func(w *wide, value stri
 }
 
 // parseKeepAlive reads keep-alive, of which 0 is a connection for each request.
-func parseKeepAlive(w *wide, value string) error {
+func parseKeepAlive(w *globalOptions, value string) error {
 	if value == "0" || value == "0s" {
 		w.kept.Waits.Idle = -1
 		return nil
@@ -120,15 +120,15 @@ func parseKeepAlive(w *wide, value string) error {
 	return parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Idle })(w, value)
 }
 
-func parseProxyProtocol(w *wide, value string) error {
+func parseProxyProtocol(w *globalOptions, value string) error {
 	on, err := parseBool(value)
 	w.proxyProtocol.on = err == nil && on
 	return err
 }
 
 // parseHeaderTimeout reads how long a PROXY header may take.
-func parseHeaderTimeout(w *wide, value string) error {
-	var c wide
+func parseHeaderTimeout(w *globalOptions, value string) error {
+	var c globalOptions
 	err := parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Head })(&c, value)
 	w.proxyProtocol.timeout = c.kept.Waits.Head
 	return err
@@ -142,7 +142,7 @@ type proxyOptions struct {
 
 // finishProxyProtocol comes before the proxies in front.Trusted are forgotten whose
 // fields nobody asked to believe.
-func (w *wide) finishProxyProtocol() {
+func (w *globalOptions) finishProxyProtocol() {
 	if !w.proxyProtocol.on {
 		return
 	}

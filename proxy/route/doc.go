@@ -21,8 +21,8 @@
 // ingress-nginx does not fall through, as there. Only when no rule matches are
 // default backends asked, in the same order. ImplementationSpecific means Prefix.
 //
-// The ConfigMap of proxy-wide options (wide.go) says what Ingresses begin with; ownership.go
-// whose host it is.
+// The ConfigMap of proxy-wide options (global.go) has the defaults of Ingresses;
+// ownership.go decides which namespace a host belongs to.
 //
 // Read table.go first, then compile.go.
 package route

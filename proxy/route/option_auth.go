@@ -59,8 +59,8 @@ func (s *settings) auth() *authOptions {
 	return &s.external
 }
 
-// forGlobal parses a companion of global-auth-url as that of auth-url.
-func forGlobal(parse func(*settings, string) error) func(w *wide, value string) error {
+// forGlobalAuth parses a companion of global-auth-url as that of auth-url.
+func forGlobalAuth(parse func(*settings, string) error) func(w *globalOptions, value string) error {
 	return forEach(func(s *settings, value string) error {
 		own := s.external
 		s.external = s.global

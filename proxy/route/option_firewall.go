@@ -37,18 +37,18 @@ const (
 		"files, Lua, exec, remote rules, SecDefaultAction, other logs. Rules come before the core rules, removals after them; at most 64 different sets of rules are in force"
 )
 
-// wideFirewalls are the keys of the ConfigMap.
-func wideFirewalls() []wideOption {
-	return []wideOption{
+// globalFirewalls are the keys of the ConfigMap.
+func globalFirewalls() []globalOption {
+	return []globalOption{
 		{key: "enable-modsecurity", effect: applied, guard: true, unset: "false", parse: forEach(func(s *settings, value string) (err error) {
-			s.firewall.wide, err = parseBool(value)
+			s.firewall.byDefault, err = parseBool(value)
 			return err
 		}), doc: "web application firewall, for all Ingresses that do not switch it off", differ: "as the annotation"},
 		{key: "enable-owasp-modsecurity-crs", effect: applied, guard: true, unset: "false", parse: forEach(func(s *settings, value string) (err error) {
 			s.firewall.common.Core, err = parseBool(value)
 			return err
 		}), doc: "core rules of that firewall", differ: "as enable-owasp-core-rules"},
-		{key: "modsecurity-snippet", effect: applied, guard: true, parse: parseWideRules, doc: "rules of that firewall",
+		{key: "modsecurity-snippet", effect: applied, guard: true, parse: parseGlobalRules, doc: "rules of that firewall",
 			differ: "as the annotation; what is recommended holds beside it"},
 	}
 }
@@ -56,7 +56,7 @@ func wideFirewalls() []wideOption {
 // firewallOptions are the keys of the firewall.
 type firewallOptions struct {
 	allowed     bool // by the operator
-	wide        bool // enable-modsecurity of the ConfigMap,
+	byDefault   bool // enable-modsecurity of the ConfigMap,
 	common      seclang.RuleSet
 	given, on   bool // and of the Ingress
 	core        bool
@@ -92,7 +92,7 @@ func parseTransactionID(s *settings, value string) error {
 	return err
 }
 
-func parseWideRules(w *wide, value string) error {
+func parseGlobalRules(w *globalOptions, value string) error {
 	rules, idle, err := seclang.Parse(value)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func idleDirectives(what string, names []string) string {
 func (s *settings) finishFirewall(refs) *finding {
 	o := &s.firewall
 	s.filters.Firewall = nil
-	on := o.wide
+	on := o.byDefault
 	if o.given {
 		on = o.on
 	}
@@ -129,7 +129,7 @@ func (s *settings) finishFirewall(refs) *finding {
 		return &f
 	}
 	var rules seclang.RuleSet
-	if o.wide {
+	if o.byDefault {
 		rules = o.common
 	}
 	rules, err := rules.With(o.own)
@@ -146,9 +146,9 @@ func (s *settings) finishFirewall(refs) *finding {
 }
 
 // finishFirewall is the same for Ingresses that say nothing of it.
-func (w *wide) finishFirewall() {
+func (w *globalOptions) finishFirewall() {
 	for _, s := range []*settings{&w.own, &w.nginx} {
-		if s.firewall.wide && !s.firewall.allowed {
+		if s.firewall.byDefault && !s.firewall.allowed {
 			if s == &w.own {
 				w.close("enable-modsecurity", "asks for a firewall, which this proxy does not allow (--modsecurity)")
 			}

@@ -127,7 +127,7 @@ func (p *ErrorPage) Replaces(status int) bool { return slices.Contains(p.Statuse
 func (b *unitBuilder) errorPage() *ErrorPage {
 	o := b.settings.errors
 	switch {
-	case o.service == "" && !slices.Equal(o.statuses, b.w.t.state.wide.settingsOf(b.class).errors.statuses):
+	case o.service == "" && !slices.Equal(o.statuses, b.w.t.state.global.settingsOf(b.class).errors.statuses):
 		b.problemf(InvalidAnnotation, "custom-http-errors has no effect without default-backend: this proxy has no pages of its own")
 		return nil
 	case o.service == "":

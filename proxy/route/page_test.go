@@ -48,7 +48,7 @@ func TestReadmeCountsTheOptionsThatAct(t *testing.T) {
 			annotations++
 		}
 	}
-	for _, o := range wideTable() {
+	for _, o := range globalTable() {
 		if o.effect == applied {
 			keys++
 		}
@@ -56,7 +56,7 @@ func TestReadmeCountsTheOptionsThatAct(t *testing.T) {
 	flat := strings.Join(strings.Fields(string(text)), " ")
 	for _, want := range []string{
 		fmt.Sprintf("Of its %d annotations %d act", theirs, annotations),
-		fmt.Sprintf("Of %d keys there %d act", len(wideTable()), keys),
+		fmt.Sprintf("Of %d keys there %d act", len(globalTable()), keys),
 	} {
 		if !strings.Contains(flat, want) {
 			t.Errorf("README.md does not say %q", want)
@@ -111,7 +111,7 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 		}
 		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s |\n", o.key, mark, o.scope, unset, here, strings.ReplaceAll(o.doc, "|", `\|`), o.risk)
 	}
-	b.WriteString(pageOfWideOptions())
+	b.WriteString(pageOfGlobalOptions())
 	return b.String()
 }
 
@@ -123,7 +123,7 @@ func neverExecuted(closed string, e effect) string {
 	return "refused: never executed; it closes " + closed + " where it guards access, and is told elsewhere"
 }
 
-func pageOfWideOptions() string {
+func pageOfGlobalOptions() string {
 	var b strings.Builder
 	b.WriteString(`
 # The ConfigMap of ingress-nginx
@@ -137,7 +137,7 @@ their value is not understood.
 | key | default there | here | what it does |
 |---|---|---|---|
 `)
-	for _, o := range wideTable() {
+	for _, o := range globalTable() {
 		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told", closes: "closed"}[o.effect]
 		if o.differ != "" {
 			here = "differs: " + o.differ

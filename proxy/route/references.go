@@ -28,7 +28,7 @@ func (t *Table) ConfigMaps() []snapshot.Key {
 	if key := t.state.options.ConfigMap; key != (snapshot.Key{}) {
 		keys = append(keys, key)
 	}
-	for _, n := range t.state.wide.named {
+	for _, n := range t.state.global.named {
 		keys = append(keys, n.key)
 	}
 	return keys
@@ -53,5 +53,5 @@ func (t *Table) appendNamed(keys []snapshot.Key, kind snapshot.Kind) []snapshot.
 func (t *Table) SameReferences(old *Table) bool {
 	return old != nil && t.state.bySecret == old.state.bySecret && t.state.byObject == old.state.byObject &&
 		t.state.options.DefaultCertificate == old.state.options.DefaultCertificate && t.state.options.ConfigMap == old.state.options.ConfigMap &&
-		slices.EqualFunc(t.state.wide.named, old.state.wide.named, func(a, b wideName) bool { return a.key == b.key })
+		slices.EqualFunc(t.state.global.named, old.state.global.named, func(a, b namedConfigMap) bool { return a.key == b.key })
 }

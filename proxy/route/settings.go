@@ -20,13 +20,13 @@ import (
 // settings are the options of one Ingress.
 type settings struct {
 	redirect redirect
-	closed   string // why its routes are closed
-	shut     bool   // and for more than an object that could not be read
+	closed   string // why its routes are closed; "": they are open
+	shut     bool   // closed for another reason than an object that could not be read
 	dropped  bool
 	gate     gate
-	touched  bool                 // an option was applied,
-	shared   *filter.Settings     // or else these are its filters
-	usual    *exchange.Forwarding // that of all Ingresses which ask for no other
+	touched  bool                 // an option has changed filters
+	shared   *filter.Settings     // the filters unless touched, shared by Ingresses
+	usual    *exchange.Forwarding // shared by the Ingresses that do not change it
 
 	filters        filter.Settings
 	policy         balance.Policy
@@ -36,8 +36,8 @@ type settings struct {
 	upstreamSecret string // proxy-ssl-secret
 	basic          basicOptions
 	external       authOptions
-	global         authOptions // of the proxy, unless external is given,
-	globalOff      bool        // or it is switched off
+	global         authOptions // of global-auth-url, used if external has no URL
+	globalOff      bool        // enable-global-auth: "false"
 	clients        clientOptions
 	mirror         filter.Mirror
 	customHeaders  string // custom-headers

@@ -36,7 +36,7 @@ func (p *TLSPolicy) isZero() bool {
 }
 
 // tlsPolicy returns what w says of TLS, nil for nothing.
-func (w *wide) tlsPolicy() *TLSPolicy {
+func (w *globalOptions) tlsPolicy() *TLSPolicy {
 	if w.policy.isZero() {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (w *wide) tlsPolicy() *TLSPolicy {
 }
 
 // parseVersions reads ssl-protocols.
-func parseVersions(w *wide, value string) (err error) {
+func parseVersions(w *globalOptions, value string) (err error) {
 	w.policy.MinVersion, w.policy.MaxVersion, err = tlsVersions(value)
 	return err
 }
@@ -75,7 +75,7 @@ func tlsVersions(value string) (least, most uint16, err error) {
 }
 
 // parseCiphers reads ssl-ciphers.
-func parseCiphers(w *wide, value string) (err error) {
+func parseCiphers(w *globalOptions, value string) (err error) {
 	w.policy.Ciphers, err = Ciphers(value)
 	return err
 }
@@ -138,7 +138,7 @@ func openSSLCiphers() map[string]uint16 {
 	}
 }
 
-func parseTickets(w *wide, value string) error {
+func parseTickets(w *globalOptions, value string) error {
 	on, err := parseBool(value)
 	w.policy.NoTickets = err == nil && !on
 	return err
@@ -146,7 +146,7 @@ func parseTickets(w *wide, value string) error {
 
 // parseTicketKey reads ssl-session-ticket-key: 48 or 80 bytes in base64, as nginx has
 // them. What seals is made of all of them.
-func parseTicketKey(w *wide, value string) error {
+func parseTicketKey(w *globalOptions, value string) error {
 	raw, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || len(raw) != 48 && len(raw) != 80 {
 		return errors.New("it is not 48 or 80 bytes in base64") // which says nothing of its content
@@ -156,17 +156,17 @@ func parseTicketKey(w *wide, value string) error {
 	return nil
 }
 
-func parseStaple(w *wide, value string) (err error) {
+func parseStaple(w *globalOptions, value string) (err error) {
 	w.policy.Staple, err = parseBool(value)
 	return err
 }
 
-func parseRejectUnknown(w *wide, value string) (err error) {
+func parseRejectUnknown(w *globalOptions, value string) (err error) {
 	w.policy.RejectUnknown, err = parseBool(value)
 	return err
 }
 
-func parseHTTP2(w *wide, value string) error {
+func parseHTTP2(w *globalOptions, value string) error {
 	on, err := parseBool(value)
 	w.policy.NoHTTP2 = err == nil && !on
 	return err

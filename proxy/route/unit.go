@@ -109,7 +109,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		unit:    &unit{ref: refTo(snapshot.Ingress, snapshot.KeyOf(ing)), created: ing.CreationTimestamp.Time, byHost: map[string]*part{}},
 		ingress: ing, w: w, class: k,
 	}
-	w.settings = *w.t.state.wide.settingsOf(k)
+	w.settings = *w.t.state.global.settingsOf(k)
 	b.settings = &w.settings
 	for _, f := range parseOptions(w.options, ing.Annotations, b.settings, &b) {
 		b.problem(f)

@@ -16,19 +16,17 @@ import (
 )
 
 const (
-	// streamWindow is how much of a response a pod may send that nobody has read.
+	// streamWindow is how many bytes of a response a pod may send before they are read.
 	streamWindow = 256 << 10
-	// connWindow is how much all streams may send before we have taken note of it.
+	// connWindow is the same for all streams of a connection.
 	connWindow = 1 << 20
-	// silence is how long a pod may say nothing at all, while it is asked, until no
-	// further request should wait there.
+	// silence is how long a pod may send no frame at all, while requests wait for it,
+	// until further requests should not use the connection.
 	silence = 5 * time.Second
-	// farewell is how long the last frames may take.
-	farewell = 2 * time.Second
 )
 
-// Conn is one connection. One goroutine reads from it, and owns inbound; the lock
-// guards what stands behind it, and the like of every stream.
+// Conn is one connection. One goroutine reads from it and owns inbound; mu guards the fields
+// below it and those of each stream.
 type Conn struct {
 	client  *Client
 	nc      net.Conn
@@ -173,7 +171,7 @@ func (c *Conn) serve() {
 		c.settled = true
 		close(c.ready)
 	}
-	c.nc.SetWriteDeadline(time.Now().Add(farewell))
+	c.nc.SetWriteDeadline(time.Now().Add(frame.CloseTimeout))
 	c.kick()
 	c.mu.Unlock()
 	if f == nil {

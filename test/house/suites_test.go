@@ -100,13 +100,13 @@ func nginxSuites() []suite {
 
 // nginxSettings are the suites about the ConfigMap and about flags.
 func nginxSettings() []suite {
-	wide := func(key string) string { return "proxy TestWideOptions: " + key }
+	wide := func(key string) string { return "proxy TestGlobalOptions: " + key }
 	return []suite{
 		{name: "settings/access_log", tests: here("proxy TestAccessLogOverTheWire")},
 		{name: "settings/badannotationvalues", tests: here(wide("annotation-value-word-blocklist"), wide("annotations-risk-level"), "proxy/route TestGateRefuses")},
 		{name: "settings/brotli", tests: here(wide("enable-brotli"), "proxy TestCompression")},
-		{name: "settings/configmap_change", tests: here("proxy TestWideOptions", "test/e2e TestOptionsOfTheConfigMap")},
-		{name: "settings/custom_header", tests: here("proxy TestWideHeaders", wide("global-allowed-response-headers"))},
+		{name: "settings/configmap_change", tests: here("proxy TestGlobalOptions", "test/e2e TestOptionsOfTheConfigMap")},
+		{name: "settings/custom_header", tests: here("proxy TestGlobalHeaders", wide("global-allowed-response-headers"))},
 		{name: "settings/default_ssl_certificate", tests: here("tls.txt", "tls-default-broken.txt")},
 		{name: "settings/disable_catch_all", tests: here("proxy/route TestHostOwnership")},
 		{name: "settings/disable_service_external_name", tests: here("proxy TestExternalName")},
@@ -131,7 +131,7 @@ func nginxSettings() []suite {
 		{name: "settings/namespace_selector", tests: here("proxy TestNamespacesBySelector", "proxy/route TestNamespacesBySelector", "controller TestNamespacesBySelector", "test/chart TestControllerAndProxyWatchTheSame")},
 		{name: "settings/opentelemetry", tests: here("proxy TestSpans", wide("enable-opentelemetry"))},
 		{name: "settings/disable_sync_events", differs: "events are told on edges only"},
-		{name: "settings/main_snippet, server_snippet, stream_snippet", tests: here("proxy/route TestWideIsTold"), differs: "raw nginx configuration is never executed"},
+		{name: "settings/main_snippet, server_snippet, stream_snippet", tests: here("proxy/route TestGlobalIsTold"), differs: "raw nginx configuration is never executed"},
 		{name: "settings/aio, geoip2, global_options, hash-size, lua_shared_dicts, multi_accept, reuse-port, server_tokens", differs: "they ask how nginx itself runs"},
 	}
 }

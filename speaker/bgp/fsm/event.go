@@ -21,6 +21,7 @@ const (
 	Tick                             // Deadline has passed
 )
 
+// String returns the name of the event, or of the message received.
 func (k Kind) String() string {
 	return [...]string{"Start", "Stop", "Dialed", "DialFailed", "Accepted", "Lost", "Malformed",
 		"OPEN", "KEEPALIVE", "UPDATE", "ROUTE-REFRESH", "NOTIFICATION", "Tick"}[k]

@@ -18,13 +18,15 @@ const (
 	Established
 )
 
+// String returns the name of the state (RFC 4271 section 8.2.2).
 func (s State) String() string {
 	return [...]string{"Idle", "Active", "Connect", "OpenSent", "OpenConfirm", "Established"}[s]
 }
 
-// Kinship says which autonomous systems a peer may belong to.
+// Kinship is which AS numbers a peer may have.
 type Kinship uint8
 
+// The values of Kinship.
 const (
 	Exactly  Kinship = iota // Config.PeerASN
 	Internal                // our own

@@ -13,19 +13,19 @@ import (
 	"quayside.io/proxy/filter"
 )
 
-// wide is what holds for all Ingresses: what each begins with before its
-// annotations are read, and what holds for every request. It is made of the
-// ConfigMap of proxy-wide options. It is immutable.
-type wide struct {
+// globalOptions are the proxy-wide options, from their ConfigMap: the settings of every
+// Ingress before its annotations are read, and those that apply to every request. They are
+// immutable.
+type globalOptions struct {
 	key      snapshot.Key
-	there    bool              // the ConfigMap exists
-	unread   bool              // nobody knows
+	there    bool              // the ConfigMap exists,
+	unread   bool              // or could not be read
 	data     map[string]string // of it
 	own      settings          // in classes of our own
 	nginx    settings          // in adopted classes of ingress-nginx
 	front    *filter.Front
 	trusting bool // use-forwarded-headers or enable-real-ip
-	named    []wideName
+	named    []namedConfigMap
 	log      logOptions
 	policy   TLSPolicy
 	kept     Connections
@@ -35,25 +35,24 @@ type wide struct {
 	proxyProtocol proxyOptions
 }
 
-// A wideName is a ConfigMap of fields that an option names.
-type wideName struct {
+// namedConfigMap is a ConfigMap of header fields that an option names.
+type namedConfigMap struct {
 	option string
 	key    snapshot.Key
 	object *corev1.ConfigMap // nil: it does not exist
 	obey   func(s *settings, list []filter.Header) error
 }
 
-// current reports whether c has what w was made of beside its own ConfigMap.
-func (w *wide) current(c *snapshot.Cluster) bool {
-	return !slices.ContainsFunc(w.named, func(n wideName) bool {
+// current reports whether the named ConfigMaps in c are those that w was made from.
+func (w *globalOptions) current(c *snapshot.Cluster) bool {
+	return !slices.ContainsFunc(w.named, func(n namedConfigMap) bool {
 		object, _ := c.ConfigMaps.Get(n.key)
 		return object != n.object
 	})
 }
 
-// look finds the ConfigMaps that options name. One that is bad or missing has no
-// effect.
-func (w *wide) look(c *snapshot.Cluster) {
+// look reads the named ConfigMaps. An invalid or missing one has no effect.
+func (w *globalOptions) look(c *snapshot.Cluster) {
 	for i := range w.named {
 		n := &w.named[i]
 		object, there := c.ConfigMaps.Get(n.key)
@@ -78,8 +77,8 @@ func (w *wide) look(c *snapshot.Cluster) {
 	}
 }
 
-// A wideOption is one key of that ConfigMap.
-type wideOption struct {
+// A globalOption is one key of that ConfigMap.
+type globalOption struct {
 	key    string
 	unset  string // what ingress-nginx has by default; asking for it is no news
 	effect effect
@@ -89,12 +88,12 @@ type wideOption struct {
 	raw    bool   // nginx configuration, which is never executed
 
 	// parse obeys an applied option.
-	parse func(w *wide, value string) error
+	parse func(w *globalOptions, value string) error
 }
 
-// compileWide returns what the ConfigMap of that name says: before, which may be
+// compileGlobal returns what the ConfigMap of that name says: before, which may be
 // nil, if it still says the same.
-func compileWide(c *snapshot.Cluster, opts Options, before *wide) *wide {
+func compileGlobal(c *snapshot.Cluster, opts Options, before *globalOptions) *globalOptions {
 	key := opts.ConfigMap
 	object, there := c.ConfigMaps.Get(key)
 	there = there && key != (snapshot.Key{})
@@ -106,7 +105,7 @@ func compileWide(c *snapshot.Cluster, opts Options, before *wide) *wide {
 	if before != nil && before.key == key && before.there == there && before.unread == unread && before.own.firewall.allowed == opts.ModSecurity && maps.Equal(before.data, data) && before.current(c) {
 		return before
 	}
-	w := &wide{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}, spans: collectorDefaults()}
+	w := &globalOptions{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}, spans: collectorDefaults()}
 	w.own.firewall.allowed, w.nginx.firewall.allowed = opts.ModSecurity, opts.ModSecurity
 	switch {
 	case key == (snapshot.Key{}) || there:
@@ -115,9 +114,9 @@ func compileWide(c *snapshot.Cluster, opts Options, before *wide) *wide {
 	default:
 		w.problem(finding{MissingConfigMap, fmt.Sprintf("ConfigMap %s does not exist; every proxy-wide option has its default", key)})
 	}
-	table := wideTable()
+	table := globalTable()
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		i, known := slices.BinarySearchFunc(table, name, func(o wideOption, key string) int { return strings.Compare(o.key, key) })
+		i, known := slices.BinarySearchFunc(table, name, func(o globalOption, key string) int { return strings.Compare(o.key, key) })
 		value := strings.TrimSpace(data[name])
 		switch {
 		case known:
@@ -138,7 +137,7 @@ func looksLikeGuard(key string) bool {
 	return strings.HasPrefix(key, "global-auth") || strings.HasPrefix(key, "block-") || strings.Contains(key, "source-range")
 }
 
-func (w *wide) apply(o *wideOption, value string) {
+func (w *globalOptions) apply(o *globalOption, value string) {
 	if o.raw && guardsAccess(value) {
 		w.close(o.key, "guards access by raw nginx configuration, which is never executed")
 		return
@@ -165,7 +164,7 @@ func (w *wide) apply(o *wideOption, value string) {
 }
 
 // close shuts all routes. The first reason is the one that clients see.
-func (w *wide) close(key, why string) {
+func (w *globalOptions) close(key, why string) {
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		if s.closed == "" {
 			s.closed, s.shut = fmt.Sprintf("option %s of the proxy %s", key, why), true
@@ -175,21 +174,21 @@ func (w *wide) close(key, why string) {
 }
 
 // closeUnread shuts all routes until the ConfigMap can be read: it may guard them.
-func (w *wide) closeUnread() {
+func (w *globalOptions) closeUnread() {
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		s.closed = "the proxy-wide options " + errUnread.Error()
 	}
 	w.problem(finding{UnreadReference, fmt.Sprintf("ConfigMap %s %v; it may guard access, so every request of every route gets a 503 until it can be", w.key, errUnread)})
 }
 
-func (w *wide) problem(f finding) {
+func (w *globalOptions) problem(f finding) {
 	w.problems = append(w.problems, snapshot.Problem{
 		Object: refTo(snapshot.ConfigMap, w.key), Reason: f.reason, Message: f.message,
 	})
 }
 
 // finish makes settings of what several keys say together.
-func (w *wide) finish() {
+func (w *globalOptions) finish() {
 	w.finishFirewall()
 	w.finishCollector()
 	for _, s := range []*settings{&w.own, &w.nginx} {
@@ -216,7 +215,7 @@ func (w *wide) finish() {
 }
 
 // settingsOf is what an Ingress of a class begins with.
-func (w *wide) settingsOf(k ingressclass.Class) *settings {
+func (w *globalOptions) settingsOf(k ingressclass.Class) *settings {
 	if k.Nginx {
 		return &w.nginx
 	}

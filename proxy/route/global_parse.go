@@ -15,8 +15,8 @@ import (
 
 // forEach is an option that an annotation may override: it is what every Ingress
 // begins with.
-func forEach(parse func(s *settings, value string) error) func(w *wide, value string) error {
-	return func(w *wide, value string) error {
+func forEach(parse func(s *settings, value string) error) func(w *globalOptions, value string) error {
+	return func(w *globalOptions, value string) error {
 		if err := parse(&w.nginx, value); err != nil {
 			return err
 		}
@@ -25,11 +25,11 @@ func forEach(parse func(s *settings, value string) error) func(w *wide, value st
 }
 
 // forFront is an option about all requests.
-func forFront(parse func(f *filter.Front, value string) error) func(w *wide, value string) error {
-	return func(w *wide, value string) error { return parse(w.front, value) }
+func forFront(parse func(f *filter.Front, value string) error) func(w *globalOptions, value string) error {
+	return func(w *globalOptions, value string) error { return parse(w.front, value) }
 }
 
-func parseTrusting(w *wide, value string) error {
+func parseTrusting(w *globalOptions, value string) error {
 	on, err := parseBool(value)
 	w.trusting = w.trusting || on
 	return err
@@ -82,8 +82,8 @@ func parsePatterns(of func(*filter.Front) *filter.Patterns) func(f *filter.Front
 	}
 }
 
-// parseWideAllow reads the allow list, which an annotation replaces.
-func parseWideAllow(s *settings, value string) error {
+// parseGlobalAllow reads the allow list, which an annotation replaces.
+func parseGlobalAllow(s *settings, value string) error {
 	list, err := parsePrefixes(value)
 	if err == nil {
 		s.access().Allow = list
@@ -195,13 +195,13 @@ func parseWordBlocklist(s *settings, value string) error {
 }
 
 // parseFields reads NAMESPACE/NAME of a ConfigMap of fields.
-func parseFields(option string, obey func(s *settings, list []filter.Header) error) func(w *wide, value string) error {
-	return func(w *wide, value string) error {
+func parseFields(option string, obey func(s *settings, list []filter.Header) error) func(w *globalOptions, value string) error {
+	return func(w *globalOptions, value string) error {
 		namespace, name, ok := strings.Cut(value, "/")
 		if !ok || namespace == "" || name == "" || strings.ContainsRune(name, '/') {
 			return fmt.Errorf("%q is not NAMESPACE/NAME of a ConfigMap", value)
 		}
-		w.named = append(w.named, wideName{option: option, key: snapshot.Key{Namespace: namespace, Name: name}, obey: obey})
+		w.named = append(w.named, namedConfigMap{option: option, key: snapshot.Key{Namespace: namespace, Name: name}, obey: obey})
 		return nil
 	}
 }

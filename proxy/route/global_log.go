@@ -10,7 +10,7 @@ type logOptions struct {
 	json   bool
 }
 
-func parseLogFormat(w *wide, value string) error {
+func parseLogFormat(w *globalOptions, value string) error {
 	w.log.format = value
 	_, err := accesslog.Parse(value, false)
 	if err != nil {
@@ -19,19 +19,19 @@ func parseLogFormat(w *wide, value string) error {
 	return err
 }
 
-func parseLogEscape(w *wide, value string) (err error) {
+func parseLogEscape(w *globalOptions, value string) (err error) {
 	w.log.json, err = parseBool(value)
 	return err
 }
 
-func parseLogOff(w *wide, value string) error {
+func parseLogOff(w *globalOptions, value string) error {
 	off, err := parseBool(value)
 	w.front.Log.Off = w.front.Log.Off || off
 	return err
 }
 
 // finishLog makes the format of what the keys say together.
-func (w *wide) finishLog() *finding {
+func (w *globalOptions) finishLog() *finding {
 	if w.log.format == "" {
 		if w.log.json {
 			return &finding{InvalidOption, "option log-format-escape-json has no effect without log-format-upstream"}
@@ -42,7 +42,7 @@ func (w *wide) finishLog() *finding {
 	return nil
 }
 
-func parseRequestID(w *wide, value string) error {
+func parseRequestID(w *globalOptions, value string) error {
 	on, err := parseBool(value)
 	w.front.NoRequestID = err == nil && !on
 	return err

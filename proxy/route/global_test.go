@@ -11,8 +11,8 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-func TestWideTableIsSound(t *testing.T) {
-	table := wideTable()
+func TestGlobalTableIsSound(t *testing.T) {
+	table := globalTable()
 	for i, o := range table {
 		if i > 0 && table[i-1].key >= o.key {
 			t.Errorf("%s does not come after %s", o.key, table[i-1].key)
@@ -23,30 +23,30 @@ func TestWideTableIsSound(t *testing.T) {
 	}
 }
 
-func wideOf(t *testing.T, data map[string]string) *wide {
+func globalOf(t *testing.T, data map[string]string) *globalOptions {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "wide"}, Data: data}
-	return compileWide(snapshot.Of(cm), Options{ConfigMap: snapshot.KeyOf(cm)}, nil)
+	return compileGlobal(snapshot.Of(cm), Options{ConfigMap: snapshot.KeyOf(cm)}, nil)
 }
 
-// TestWideDefaultsAreNoNews: a ConfigMap that spells the defaults of ingress-nginx
+// TestGlobalDefaultsAreNoNews: a ConfigMap that spells the defaults of ingress-nginx
 // out is told nothing, save what only looks like its default.
-func TestWideDefaultsAreNoNews(t *testing.T) {
+func TestGlobalDefaultsAreNoNews(t *testing.T) {
 	data := map[string]string{}
-	for _, o := range wideTable() {
+	for _, o := range globalTable() {
 		data[o.key] = o.unset
 	}
 	delete(data, "proxy-real-ip-cidr")
-	if w := wideOf(t, data); len(w.problems) > 0 || w.own.closed != "" {
+	if w := globalOf(t, data); len(w.problems) > 0 || w.own.closed != "" {
 		t.Errorf("closed %q, %v", w.own.closed, w.problems)
 	}
 }
 
-// TestWideGuardsClose holds for every option of the ConfigMap that decides who
+// TestGlobalGuardsClose holds for every option of the ConfigMap that decides who
 // may pass: what is not understood shuts all routes.
-func TestWideGuardsClose(t *testing.T) {
+func TestGlobalGuardsClose(t *testing.T) {
 	cases := map[string]string{"global-auth-uri": "http://x", "block-cidr": "10.0.0.0/8", "whitelist-source-ranges": "10.0.0.0/8", "http-snippet": "deny all;"}
-	for _, o := range wideTable() {
+	for _, o := range globalTable() {
 		if o.guard {
 			cases[o.key] = "~(?=x)\x00/33"
 		} else if o.effect == closes {
@@ -54,16 +54,16 @@ func TestWideGuardsClose(t *testing.T) {
 		}
 	}
 	for key, value := range cases {
-		w := wideOf(t, map[string]string{key: value})
+		w := globalOf(t, map[string]string{key: value})
 		if w.own.closed == "" || w.nginx.closed == "" || len(w.problems) != 1 || w.problems[0].Reason != RouteClosed {
 			t.Errorf("%s: %q leaves the routes open: %v", key, value, w.problems)
 		}
 	}
 }
 
-// TestWideIsTold: what has no effect is told on the ConfigMap, and nothing else is
+// TestGlobalIsTold: what has no effect is told on the ConfigMap, and nothing else is
 // lost for it.
-func TestWideIsTold(t *testing.T) {
+func TestGlobalIsTold(t *testing.T) {
 	for key, c := range map[string]struct{ value, reason string }{
 		"hsts-max-ages":             {"1", UnknownOption},
 		"hsts-max-age":              {"soon", InvalidOption},
@@ -77,12 +77,12 @@ func TestWideIsTold(t *testing.T) {
 		"use-forwarded-headers":     {"true", InvalidOption},
 		"annotations-risk-level":    {"None", InvalidOption},
 	} {
-		w := wideOf(t, map[string]string{key: c.value, "limit-req-status-code": "429"})
+		w := globalOf(t, map[string]string{key: c.value, "limit-req-status-code": "429"})
 		if len(w.problems) != 1 || w.problems[0].Reason != c.reason || !strings.Contains(w.problems[0].Message, strings.TrimSuffix(key, "s")) || w.own.closed != "" || w.nginx.limitCode != 429 {
 			t.Errorf("%s: %q: %v", key, c.value, w.problems)
 		}
 	}
-	if w := compileWide(snapshot.Of(), Options{ConfigMap: snapshot.Key{Namespace: "n", Name: "gone"}}, nil); len(w.problems) != 1 || w.problems[0].Reason != MissingConfigMap {
+	if w := compileGlobal(snapshot.Of(), Options{ConfigMap: snapshot.Key{Namespace: "n", Name: "gone"}}, nil); len(w.problems) != 1 || w.problems[0].Reason != MissingConfigMap {
 		t.Errorf("missing: %v", w.problems)
 	}
 }
@@ -91,8 +91,8 @@ func TestWideIsTold(t *testing.T) {
 // closes its route.
 func TestGateRefuses(t *testing.T) {
 	for _, c := range []struct {
-		wide, key, value string
-		reason           string
+		option, key, value string
+		reason             string
 	}{
 		{"annotations-risk-level=Medium", "proxy-ssl-name", "web.n", RouteClosed},
 		{"annotations-risk-level=Low", "app-root", "/x", InvalidAnnotation},
@@ -100,18 +100,18 @@ func TestGateRefuses(t *testing.T) {
 		{"annotation-value-word-blocklist=evil, worse", "app-root", "/evil", InvalidAnnotation},
 		{"annotation-value-word-blocklist=evil", "rewrite-target", "/evil", RouteClosed},
 	} {
-		name, value, _ := strings.Cut(c.wide, "=")
-		w := wideOf(t, map[string]string{name: value})
+		name, value, _ := strings.Cut(c.option, "=")
+		w := globalOf(t, map[string]string{name: value})
 		s, findings := optionsOf(optionTable, map[string]string{NginxPrefix + c.key: c.value}, w.nginx, noRefs{})
 		reasons := []string{}
 		for _, f := range findings {
 			reasons = append(reasons, f.reason)
 		}
 		if c.reason == "" && len(reasons) > 0 || c.reason != "" && !slices.Equal(reasons, []string{c.reason}) {
-			t.Errorf("%s, %s: %q: told %v, want %q", c.wide, c.key, c.value, reasons, c.reason)
+			t.Errorf("%s, %s: %q: told %v, want %q", c.option, c.key, c.value, reasons, c.reason)
 		}
 		if (s.closed != "") != (c.reason == RouteClosed) {
-			t.Errorf("%s, %s: closed %q", c.wide, c.key, s.closed)
+			t.Errorf("%s, %s: closed %q", c.option, c.key, s.closed)
 		}
 	}
 }

@@ -10,41 +10,41 @@ import (
 	"quayside.io/proxy/filter"
 )
 
-// wideTable returns every key of the ConfigMap of ingress-nginx that this product
+// globalTable returns every key of the ConfigMap of ingress-nginx that this product
 // knows, ordered. It is the one place where such an option is defined.
-func wideTable() []wideOption {
-	table := slices.Concat(wideGuards(), wideFirewalls(), wideTLS(), wideForwarding(), wideUpstreams(), wideClients(), wideResponses(), wideCompression(), wideAnnotations(), wideTraces(), wideProcess())
-	slices.SortFunc(table, func(a, b wideOption) int { return strings.Compare(a.key, b.key) })
+func globalTable() []globalOption {
+	table := slices.Concat(globalGuards(), globalFirewalls(), globalTLS(), globalForwarding(), globalUpstreams(), globalClients(), globalResponses(), globalCompression(), globalAnnotations(), globalTraces(), globalProcess())
+	slices.SortFunc(table, func(a, b globalOption) int { return strings.Compare(a.key, b.key) })
 	return table
 }
 
-func wideGuards() []wideOption {
-	return []wideOption{
-		{key: "whitelist-source-range", effect: applied, guard: true, parse: forEach(parseWideAllow), doc: "CIDRs that may pass, others get 403; an annotation replaces it"},
+func globalGuards() []globalOption {
+	return []globalOption{
+		{key: "whitelist-source-range", effect: applied, guard: true, parse: forEach(parseGlobalAllow), doc: "CIDRs that may pass, others get 403; an annotation replaces it"},
 		{key: "denylist-source-range", effect: applied, guard: true, parse: forEach(parseDeny), doc: "CIDRs that get 403; an annotation replaces it"},
 		{key: "block-cidrs", effect: applied, guard: true, parse: forFront(parseBlockCIDRs), doc: "CIDRs that get 403 for every host"},
 		{key: "block-user-agents", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *filter.Patterns { return &f.BlockAgents })),
 			doc: "User-Agents that get 403: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
 		{key: "block-referers", effect: applied, guard: true, parse: forFront(parsePatterns(func(f *filter.Front) *filter.Patterns { return &f.BlockReferers })),
 			doc: "Referers that get 403: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
-		{key: "global-auth-url", effect: applied, guard: true, parse: forGlobal(parseAuthURL), doc: "service that is asked whether a request may pass",
+		{key: "global-auth-url", effect: applied, guard: true, parse: forGlobalAuth(parseAuthURL), doc: "service that is asked whether a request may pass",
 			differ: "as auth-url; what is asked for by no rule gets its 404 unasked"},
-		{key: "global-auth-method", effect: applied, guard: true, parse: forGlobal(parseAuthMethod), doc: "method of the request to global-auth-url"},
-		{key: "global-auth-signin", effect: applied, guard: true, parse: forGlobal(parseGlobalSignin), doc: "where a 401 of global-auth-url sends the client"},
-		{key: "global-auth-signin-redirect-param", effect: applied, guard: true, unset: "rd", parse: forGlobal(parseAuthParam), doc: "parameter that carries the original address"},
-		{key: "global-auth-response-headers", effect: applied, guard: true, parse: forGlobal(parseAuthCopy), doc: "headers copied from the answer of global-auth-url"},
-		{key: "global-auth-request-redirect", effect: applied, guard: true, parse: forGlobal(parseAuthRedirect), doc: "value of X-Auth-Request-Redirect"},
+		{key: "global-auth-method", effect: applied, guard: true, parse: forGlobalAuth(parseAuthMethod), doc: "method of the request to global-auth-url"},
+		{key: "global-auth-signin", effect: applied, guard: true, parse: forGlobalAuth(parseGlobalSignin), doc: "where a 401 of global-auth-url sends the client"},
+		{key: "global-auth-signin-redirect-param", effect: applied, guard: true, unset: "rd", parse: forGlobalAuth(parseAuthParam), doc: "parameter that carries the original address"},
+		{key: "global-auth-response-headers", effect: applied, guard: true, parse: forGlobalAuth(parseAuthCopy), doc: "headers copied from the answer of global-auth-url"},
+		{key: "global-auth-request-redirect", effect: applied, guard: true, parse: forGlobalAuth(parseAuthRedirect), doc: "value of X-Auth-Request-Redirect"},
 		{key: "global-auth-snippet", effect: closes, raw: true, doc: "raw nginx configuration for global-auth-url"},
-		{key: "global-auth-cache-key", effect: applied, guard: true, parse: forGlobal(parseAuthCacheKey), doc: "what answers of global-auth-url are remembered by"},
-		{key: "global-auth-cache-duration", effect: applied, guard: true, unset: "200 202 401 5m", parse: forGlobal(parseAuthCacheFor), doc: "how long they are"},
-		{key: "global-auth-always-set-cookie", effect: applied, guard: true, unset: "false", parse: forGlobal(parseAuthCookie), doc: "pass Set-Cookie of global-auth-url with every status"},
+		{key: "global-auth-cache-key", effect: applied, guard: true, parse: forGlobalAuth(parseAuthCacheKey), doc: "what answers of global-auth-url are remembered by"},
+		{key: "global-auth-cache-duration", effect: applied, guard: true, unset: "200 202 401 5m", parse: forGlobalAuth(parseAuthCacheFor), doc: "how long they are"},
+		{key: "global-auth-always-set-cookie", effect: applied, guard: true, unset: "false", parse: forGlobalAuth(parseAuthCookie), doc: "pass Set-Cookie of global-auth-url with every status"},
 		{key: "no-auth-locations", effect: applied, guard: true, unset: acmePath, parse: forEach(parsePaths(func(s *settings) *[]string { return &s.global.Except })),
 			doc: "paths without authentication", differ: "without global-auth-url alone, what annotations ask for stays; they are those of requests, with all below, not those of rules"},
 	}
 }
 
-func wideTLS() []wideOption {
-	return []wideOption{
+func globalTLS() []globalOption {
+	return []globalOption{
 		{key: "ssl-redirect", unset: "true", effect: applied, parse: forEach(parseSSLRedirect), doc: "send requests without TLS to https if the host has a tls entry",
 			differ: "false by default for classes of our own"},
 		{key: "force-ssl-redirect", unset: "false", effect: applied, parse: forEach(parseForceSSLRedirect), doc: "the same without a tls entry"},
@@ -74,8 +74,8 @@ func wideTLS() []wideOption {
 	}
 }
 
-func wideForwarding() []wideOption {
-	return []wideOption{
+func globalForwarding() []globalOption {
+	return []globalOption{
 		{key: "use-forwarded-headers", unset: "false", effect: applied, parse: parseTrusting, doc: "believe X-Forwarded-* of the proxies in proxy-real-ip-cidr",
 			differ: "nobody is believed unless named there or by --trusted-proxies; from others Forwarded and X-Forwarded-Prefix do not pass either"},
 		{key: "enable-real-ip", unset: "false", effect: applied, parse: parseTrusting, doc: "believe them who the client is", differ: "as use-forwarded-headers"},
@@ -94,8 +94,8 @@ func wideForwarding() []wideOption {
 	}
 }
 
-func wideUpstreams() []wideOption {
-	return []wideOption{
+func globalUpstreams() []globalOption {
+	return []globalOption{
 		{key: "proxy-connect-timeout", unset: "5", effect: applied, parse: forEach(parseConnectTimeout), doc: "seconds to connect to a backend"},
 		{key: "proxy-read-timeout", unset: "60", effect: applied, parse: forEach(parseReadTimeout), doc: "seconds of a backend's silence"},
 		{key: "proxy-send-timeout", unset: "60", effect: applied, parse: forEach(parseSendTimeout), doc: "seconds in which a backend takes nothing"},
@@ -129,8 +129,8 @@ func wideUpstreams() []wideOption {
 	}
 }
 
-func wideClients() []wideOption {
-	return []wideOption{
+func globalClients() []globalOption {
+	return []globalOption{
 		{key: "limit-req-status-code", unset: "503", effect: applied, parse: forEach(parseStatusOf(func(s *settings) *int { return &s.limitCode })),
 			doc: "status of limit-rps and limit-rpm"},
 		{key: "limit-conn-status-code", unset: "503", effect: applied, parse: forEach(parseStatusOf(func(s *settings) *int { return &s.limitConnCode })),
@@ -157,8 +157,8 @@ func wideClients() []wideOption {
 	}
 }
 
-func wideResponses() []wideOption {
-	return []wideOption{
+func globalResponses() []globalOption {
+	return []globalOption{
 		{key: "hide-headers", effect: applied, parse: forEach(parseHidden), doc: "fields of backends that clients are not sent"},
 		{key: "add-headers", effect: applied, parse: parseFields("add-headers", addHeaders), doc: "ConfigMap of response headers", differ: "variables are text; what frames the message may not be set"},
 		{key: "global-allowed-response-headers", effect: applied, guard: true, parse: forEach(parseMayAnswer), doc: "names that custom-headers may set", differ: "any, where there is no list; another name closes the route"},
@@ -172,10 +172,10 @@ func wideResponses() []wideOption {
 	}
 }
 
-func wideCompression() []wideOption {
+func globalCompression() []globalOption {
 	gzip := func(o *compressOptions) *filter.Compression { return &o.gzip }
 	brotli := func(o *compressOptions) *filter.Compression { return &o.brotli }
-	return []wideOption{
+	return []globalOption{
 		{key: "use-gzip", unset: "false", effect: applied, parse: forEach(parseCompressSwitch(func(o *compressOptions) *bool { return &o.useGzip })),
 			doc:    "compress responses by gzip; where a page shows both a secret and what a client sent, its length tells of the secret (BREACH)",
 			differ: "Cache-Control: no-transform is obeyed, a response that has a digest is left alone, and so is what comes while 256 others are compressed"},
@@ -191,9 +191,9 @@ func wideCompression() []wideOption {
 	}
 }
 
-func wideAnnotations() []wideOption {
+func globalAnnotations() []globalOption {
 	const raw = "raw nginx configuration, which is never executed"
-	return []wideOption{
+	return []globalOption{
 		{key: "annotations-risk-level", unset: "High", effect: applied, parse: forEach(parseRiskLevel), doc: "the greatest risk that an annotation may have",
 			differ: "one above it is refused alone, where ingress-nginx refuses the Ingress; a guard closes its route"},
 		{key: "annotation-value-word-blocklist", effect: applied, parse: forEach(parseWordBlocklist), doc: "words that no annotation may contain",
@@ -209,8 +209,8 @@ func wideAnnotations() []wideOption {
 	}
 }
 
-func wideTraces() []wideOption {
-	return []wideOption{
+func globalTraces() []globalOption {
+	return []globalOption{
 		{key: "enable-opentelemetry", unset: "false", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.on })), doc: "trace requests", differ: "as the annotation"},
 		{key: "opentelemetry-trust-incoming-span", unset: "true", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.trust })), doc: "continue clients' traces"},
 		{key: "otel-sampler", unset: samplerOn, effect: applied, parse: forEach(parseSampler), doc: "which traces that begin here are sampled: AlwaysOn, AlwaysOff or TraceIdRatioBased"},
@@ -226,9 +226,9 @@ func wideTraces() []wideOption {
 	}
 }
 
-func wideProcess() []wideOption {
+func globalProcess() []globalOption {
 	const log = "the log of connections, which is not kept here"
-	rows := []wideOption{
+	rows := []globalOption{
 		{key: "log-format-upstream", effect: applied, parse: parseLogFormat, doc: "what the log says of each request", differ: "one with a variable that means nothing here is refused; needs --access-log"},
 		{key: "log-format-escape-json", unset: "false", effect: applied, parse: parseLogEscape, doc: "escape variables in it for JSON"},
 		{key: "log-format-escape-none", unset: "false", effect: ignored, doc: "escape nothing, so that clients can forge lines"},
@@ -249,7 +249,7 @@ func wideProcess() []wideOption {
 		"server-name-hash-bucket-size", "server-name-hash-max-size", "stream-access-log-path", "variables-hash-bucket-size", "variables-hash-max-size",
 		"worker-cpu-affinity", "worker-processes", "worker-serial-reloads", "worker-shutdown-timeout",
 	} {
-		rows = append(rows, wideOption{key: key, effect: noOp, doc: "how nginx itself runs"})
+		rows = append(rows, globalOption{key: key, effect: noOp, doc: "how nginx itself runs"})
 	}
 	return rows
 }

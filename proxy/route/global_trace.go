@@ -35,14 +35,14 @@ func collectorDefaults() Collector {
 }
 
 // collector returns where w has spans go; nil: nowhere.
-func (w *wide) collector() *Collector {
+func (w *globalOptions) collector() *Collector {
 	if w.spans.Host == "" {
 		return nil
 	}
 	return &w.spans
 }
 
-func parseCollectorHost(w *wide, value string) error {
+func parseCollectorHost(w *globalOptions, value string) error {
 	if a, err := netip.ParseAddr(strings.Trim(value, "[]")); err == nil && a.Zone() == "" {
 		w.spans.Host = a.String()
 		return nil
@@ -54,7 +54,7 @@ func parseCollectorHost(w *wide, value string) error {
 	return nil
 }
 
-func parseCollectorPort(w *wide, value string) error {
+func parseCollectorPort(w *globalOptions, value string) error {
 	port, err := strconv.ParseUint(value, 10, 16)
 	if err != nil || port == 0 {
 		return fmt.Errorf("%q is no port", value)
@@ -63,7 +63,7 @@ func parseCollectorPort(w *wide, value string) error {
 	return nil
 }
 
-func parseSpanService(w *wide, value string) error {
+func parseSpanService(w *globalOptions, value string) error {
 	if len(value) > 255 {
 		return fmt.Errorf("%.20q... is longer than 255 bytes", value)
 	}
@@ -72,8 +72,8 @@ func parseSpanService(w *wide, value string) error {
 }
 
 // parseSpanCount reads a number from 1.
-func parseSpanCount(of func(*Collector) *int) func(w *wide, value string) error {
-	return func(w *wide, value string) error {
+func parseSpanCount(of func(*Collector) *int) func(w *globalOptions, value string) error {
+	return func(w *globalOptions, value string) error {
 		n, err := parseCount(value, maxQueuedSpans)
 		if err != nil || n == 0 {
 			return fmt.Errorf("%q is no number from 1 to %d", value, maxQueuedSpans)
@@ -83,7 +83,7 @@ func parseSpanCount(of func(*Collector) *int) func(w *wide, value string) error 
 	}
 }
 
-func parseSpanDelay(w *wide, value string) error {
+func parseSpanDelay(w *globalOptions, value string) error {
 	n, err := parseCount(value, int(maxSpanDelay/time.Millisecond))
 	if err != nil || n == 0 {
 		return fmt.Errorf("%q is no number of milliseconds from 1 to %d", value, maxSpanDelay/time.Millisecond)
@@ -94,7 +94,7 @@ func parseSpanDelay(w *wide, value string) error {
 
 // finishCollector comes before the settings are finished, which record only where
 // somebody wants to know.
-func (w *wide) finishCollector() {
+func (w *globalOptions) finishCollector() {
 	w.spans.Batch = min(w.spans.Batch, w.spans.Queue)
 	for _, s := range []*settings{&w.own, &w.nginx} {
 		s.trace.record = w.spans.Host != ""
