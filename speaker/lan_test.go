@@ -183,7 +183,10 @@ func (h *host) cable(state string) {
 	netns.Sh(h.t, "ip link set p"+h.name+" "+state)
 }
 
-// who asks the LAN for an address, and once more after 150 ms: the node that
+// answerWithin is how long who waits for an answer.
+const answerWithin = 300 * time.Millisecond
+
+// who asks the LAN for an address, and once more at half of that time: the node that
 // answers first, the MAC of a stranger, or "". On a busy machine even a kernel
 // may take that long.
 func (f *fleet) who(address string) string {
@@ -194,7 +197,7 @@ func (f *fleet) who(address string) string {
 func (f *fleet) whoOn(address, link string) string {
 	f.t.Helper()
 	a := netip.MustParseAddr(address)
-	found, err := f.ask.Probe(f.t.Context(), []l2.Question{{Address: a, Interfaces: []string{link}}}, l2.Timing{Times: 2, Every: 150 * time.Millisecond})
+	found, err := f.ask.Probe(f.t.Context(), []l2.Question{{Address: a, Interfaces: []string{link}}}, l2.Timing{Times: 2, Every: answerWithin / 2})
 	if err != nil {
 		f.t.Logf("%s: nobody could be asked for %s: %v", time.Now().UTC().Format("15:04:05.000"), address, err)
 		return ""
