@@ -3,7 +3,9 @@ package upstream
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"time"
 )
 
@@ -29,12 +31,13 @@ type conn struct {
 	endpoint  *endpoint
 	born      time.Time
 	idleSince time.Time
-	used      int       // requests sent so far
-	deadline  time.Time // the read deadline in force
-	wrote     bool      // the upstream may have seen part of the request
-	drained   bool      // the last read found less than there was room for
-	quiet     bool      // it was drained just now, see quietFor
-	confirmed uint64    // bytes that its kernel had, before a request that is streamed
+	used      int           // requests sent so far
+	deadline  time.Time     // the read deadline in force
+	patient   time.Duration // how long the upstream may take nothing of what ask sends as a stream
+	wrote     bool          // the upstream may have seen part of the request
+	drained   bool          // the last read found less than there was room for
+	quiet     bool          // it was drained just now, see quietFor
+	confirmed uint64        // bytes that its kernel had, before a request that is streamed
 }
 
 var (
@@ -43,6 +46,9 @@ var (
 	errStale = errors.New("the idle connection was closed by the upstream")
 	// errPartial says that the socket took part of the request only.
 	errPartial = errors.New("the request was sent in part")
+	// errUnsent says that the upstream did not take all of the request in time. It is a
+	// timeout, but none of waiting for the answer.
+	errUnsent = fmt.Errorf("the upstream did not take the request: %w", os.ErrDeadlineExceeded)
 )
 
 func newConn(c *net.TCPConn, e *endpoint, now time.Time) (*conn, error) {

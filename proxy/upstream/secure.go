@@ -93,11 +93,15 @@ func (c *conn) askStream(stream io.ReadWriter, out []byte, in func() []byte) (in
 	if c.used > 1 && c.staleStream() {
 		return 0, errStale
 	}
-	if err := c.SetWriteDeadline(time.Now().Add(c.endpoint.backend.engine.options.SendTimeout)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.patient)); err != nil {
 		return 0, err
 	}
 	c.wrote = true
-	if _, err := stream.Write(out); err != nil || in == nil {
+	_, err := stream.Write(out)
+	switch {
+	case err != nil && isTimeout(err):
+		return 0, errUnsent
+	case err != nil || in == nil:
 		return 0, err
 	}
 	return stream.Read(in())

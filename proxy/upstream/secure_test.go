@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -235,5 +236,45 @@ func TestTunnelOverTLS(t *testing.T) {
 	case <-done:
 	case <-ctx.Done():
 		t.Error("the tunnel does not end")
+	}
+}
+
+// The route says how long a pod may take to read a head, with TLS and without, and not
+// the engine.
+func TestSendTimeoutOfARoute(t *testing.T) {
+	secure, _ := securePod(t, nil, nil)
+	for _, c := range []struct {
+		name        string
+		pod, client *tls.Config
+	}{
+		{"plain", nil, nil},
+		{"TLS", secure.TLS, &tls.Config{InsecureSkipVerify: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, b := newEngine(t, upstream.Options{SendTimeout: 20 * time.Second, ReadTimeout: 20 * time.Second})
+			b.SetTLS(c.client)
+			over := make(chan struct{})
+			pod := play(t, func(nc net.Conn, _ *bufio.Reader) { // reads nothing
+				if c.pod != nil {
+					tls.Server(nc, c.pod).Handshake()
+				}
+				<-over
+			})
+			t.Cleanup(func() { close(over) })
+			b.SetEndpoints(endpoints(pod.addr))
+			ex := &exchange.Exchange{}
+			request(ex, "POST", "/")
+			ex.Request.Header.AddBorrowed([]byte("X-Large"), bytes.Repeat([]byte("x"), 16<<20)) // more than sockets take
+			ex.Request.Body, ex.Request.Length = inMemory("body"), 4
+			ex.Request.Forwarding = &exchange.Forwarding{SendTimeout: 100 * time.Millisecond}
+			start := time.Now()
+			b.Forward(ex)
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if ex.Response.Status != 504 || !strings.Contains(string(ex.Response.Text), "did not read the request in time") {
+				t.Errorf("got %d %q", ex.Response.Status, ex.Response.Text)
+			}
+		})
 	}
 }

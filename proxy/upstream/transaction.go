@@ -290,6 +290,7 @@ func (t *transaction) send() error {
 	if t.streaming {
 		in = nil
 	}
+	c.patient = t.rules.SendTimeout
 	n, err := c.ask(t.out, in)
 	switch {
 	case err == errStale:
@@ -298,7 +299,7 @@ func (t *transaction) send() error {
 		if err := t.writeRest(t.out[n:]); err != nil {
 			return t.broken(err, reused, c.wrote)
 		}
-	case err != nil && (!c.wrote || t.streaming):
+	case err != nil && (!c.wrote || t.streaming || err == errUnsent):
 		return t.broken(err, reused, c.wrote)
 	}
 	if t.streaming {
