@@ -51,7 +51,11 @@ func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, erro
 // dial makes a connection to the endpoint chosen or, where that takes long, to
 // another one.
 func (t *transaction) dial() (*conn, error) {
-	r := &race{backend: t.backend, timeout: t.rules.ConnectTimeout, targets: t.targets, tried: append(t.tried[:len(t.tried):len(t.tried)], t.at)}
+	r := &race{
+		backend: t.backend, timeout: t.rules.ConnectTimeout, targets: t.targets,
+		tried:  append(t.tried[:len(t.tried):len(t.tried)], t.at),
+		counts: t.counted != nil,
+	}
 	r.ended.L = &r.mu
 	at, c, err := r.run(t.at)
 	if err != nil {
@@ -61,9 +65,7 @@ func (t *transaction) dial() (*conn, error) {
 	}
 	if at != t.at && t.counted != nil {
 		t.uncount()
-		if t.backend.picker.Begin(t.targets.set, at) {
-			t.counted = t.targets.set.Endpoints[at].Health
-		}
+		t.counted = t.targets.set.Endpoints[at].Health // the hedge has begun it
 	}
 	t.at, t.since = at, time.Now()
 	return c, nil
@@ -76,6 +78,7 @@ type race struct {
 	backend *Backend
 	timeout time.Duration // of each dial
 	targets *targets
+	counts  bool // what each endpoint has under way; the first dial's is the transaction's business
 
 	mu      sync.Mutex
 	ended   sync.Cond // a hedge has
@@ -92,12 +95,12 @@ type race struct {
 // index, or the error of the first dial.
 func (r *race) run(first int) (int, *conn, error) {
 	r.mu.Lock()
+	began, ctx := r.enter(first)
 	if len(r.targets.endpoints) > 1 {
 		r.timer = time.AfterFunc(hedgeAfter, r.hedge)
 	}
-	ctx := r.enter(first)
 	r.mu.Unlock()
-	c, err := r.dial(ctx, first)
+	c, err := r.dial(ctx, first, began)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +112,7 @@ func (r *race) run(first int) (int, *conn, error) {
 	switch {
 	case c != nil:
 		if r.hedged != nil {
-			r.spare(r.hedged)
+			r.lose(r.hedged, r.at)
 		}
 		return first, c, nil
 	case r.hedged != nil:
@@ -118,12 +121,13 @@ func (r *race) run(first int) (int, *conn, error) {
 	return first, nil, err
 }
 
-// enter returns the context of a dial to the endpoint at index at: it ends when
-// another has won, or when the endpoint leaves the set. It needs the lock.
-func (r *race) enter(at int) context.Context {
+// enter returns when a dial to the endpoint at index at begins, before the next joins,
+// and its context: it ends when another has won, or when the endpoint leaves the set. It
+// needs the lock.
+func (r *race) enter(at int) (time.Time, context.Context) {
 	ctx, cancel := context.WithCancel(r.targets.endpoints[at].present)
 	r.cancels = append(r.cancels, cancel)
-	return ctx
+	return time.Now(), ctx
 }
 
 // stop ends every dial. It needs the lock.
@@ -137,15 +141,18 @@ func (r *race) stop() {
 }
 
 // dial makes one connection and tells the endpoint's health. Losing counts as a
-// failure, else an endpoint that swallows every SYN would never go out of turn.
-func (r *race) dial(ctx context.Context, at int) (*conn, error) {
+// failure, else an endpoint that swallows every SYN would never go out of turn; but who
+// joined so late that no other would have joined yet has shown nothing.
+func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error) {
 	e, health := r.targets.endpoints[at], r.targets.set.Endpoints[at].Health
 	c, err := e.dial(ctx, r.timeout)
+	now := time.Now()
 	switch {
 	case err == nil:
 		health.Succeeded()
-	case e.present.Err() == nil:
-		health.Failed(time.Now())
+	case e.present.Err() != nil:
+	case ctx.Err() == nil || now.Sub(began) >= hedgeAfter:
+		health.Failed(now)
 	}
 	return c, err
 }
@@ -157,8 +164,7 @@ func (r *race) hedge() {
 		r.mu.Unlock()
 		return
 	}
-	var session balance.Session // wherever it belongs, that endpoint is being tried
-	at := r.backend.picker.Pick(r.targets.set, time.Now(), &session, r.tried)
+	at := r.pick()
 	if at < 0 {
 		r.mu.Unlock()
 		return
@@ -168,11 +174,24 @@ func (r *race) hedge() {
 	if r.running < maxTries-1 {
 		r.timer.Reset(hedgeAfter)
 	}
-	ctx := r.enter(at)
+	began, ctx := r.enter(at)
 	r.mu.Unlock()
 	r.backend.stats.hedges.Add(1)
-	c, _ := r.dial(ctx, at)
+	c, _ := r.dial(ctx, at, began)
 	r.arrive(c, at)
+}
+
+// pick chooses who joins and counts the request there, since a connection won is used
+// at once; below 0: nobody can. It needs the lock.
+func (r *race) pick() int {
+	picker, set := &r.backend.picker, r.targets.set
+	for {
+		var session balance.Session // wherever it belongs, that endpoint is being tried
+		at := picker.Pick(set, time.Now(), &session, r.tried)
+		if at < 0 || !r.counts || picker.Begin(set, at) {
+			return at
+		}
+	}
 }
 
 // arrive takes the result of a hedge; c is nil if there is none.
@@ -181,9 +200,8 @@ func (r *race) arrive(c *conn, at int) {
 	defer r.mu.Unlock()
 	r.running--
 	switch {
-	case c == nil:
-	case r.over || r.hedged != nil:
-		r.spare(c)
+	case c == nil, r.over, r.hedged != nil:
+		r.lose(c, at)
 	default:
 		r.hedged, r.at = c, at
 		r.stop()
@@ -191,9 +209,15 @@ func (r *race) arrive(c *conn, at int) {
 	r.ended.Broadcast()
 }
 
-// spare keeps a connection that nobody waits for, for the next request.
-func (r *race) spare(c *conn) {
-	c.endpoint.put(c, time.Now(), r.backend.engine.keeping.Load())
+// lose ends a hedge that did not win. Its connection, if there is one, serves the next
+// request.
+func (r *race) lose(c *conn, at int) {
+	if r.counts {
+		r.backend.picker.End(r.targets.set.Endpoints[at].Health)
+	}
+	if c != nil {
+		c.endpoint.put(c, time.Now(), r.backend.engine.keeping.Load())
+	}
 }
 
 func (r *race) failure(at int, err error) *failure {

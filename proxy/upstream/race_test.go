@@ -1,15 +1,138 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"net"
+	"net/http/httptest"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
+	"quayside.io/test/blackhole"
 )
+
+// slowTLS takes connections, and shakes hands when meet lets it.
+func slowTLS(t *testing.T, meet func()) netip.AddrPort {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	config := s.TLS.Clone()
+	s.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer c.Close()
+				meet()
+				tls.Server(c, config).Handshake()
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); open.Wait() })
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+// backendOver is one over TLS with two endpoints, in this order.
+func backendOver(t *testing.T, policy balance.Policy, addrs ...netip.AddrPort) *Backend {
+	b := New(Options{}).Backend(route.Backend{Service: snapshot.Key{Namespace: "default", Name: "web"}})
+	b.SetTLS(&tls.Config{InsecureSkipVerify: true})
+	set := &balance.Set{}
+	for _, a := range addrs {
+		set.Endpoints = append(set.Endpoints, balance.Endpoint{Addr: a, Health: &balance.Health{}})
+	}
+	b.SetEndpoints(set.Arrange(policy, nil))
+	t.Cleanup(func() { b.SetEndpoints(&balance.Set{}) })
+	return b
+}
+
+// A hedge that is broken off because the first dial was only slow says nothing about
+// its pod; one that had its time does.
+func TestWhoLosesARace(t *testing.T) {
+	never := make(chan struct{})
+	slow := slowTLS(t, func() { time.Sleep(hedgeAfter + hedgeAfter/10) })
+	mute := slowTLS(t, func() { <-never })
+	t.Cleanup(func() { close(never) }) // before those of the listeners
+	b := backendOver(t, balance.Policy{}, slow, mute)
+	now := b.state.Load()
+	race3 := func(first int) {
+		var racing sync.WaitGroup
+		for range 3 { // as many failures in a row eject
+			racing.Go(func() {
+				r := &race{backend: b, timeout: 20 * time.Second, targets: now, tried: []int{first}}
+				r.ended.L = &r.mu
+				at, c, err := r.run(first)
+				if err != nil || at != 0 {
+					t.Errorf("endpoint %d won, %v", at, err)
+					return
+				}
+				c.endpoint.discard(c)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				for r.running > 0 { // what they say of their pods comes before
+					r.ended.Wait()
+				}
+			})
+		}
+		racing.Wait()
+	}
+	race3(0)
+	if now.set.Endpoints[1].Health.Ejected() {
+		t.Error("a pod is out of turn that was asked too late to win")
+	}
+	race3(1)
+	if !now.set.Endpoints[1].Health.Ejected() {
+		t.Error("a pod that does not shake hands is in turn")
+	}
+}
+
+// A request that a hedge takes to another endpoint counts there from the hedge on, so
+// that no other takes its place meanwhile.
+func TestHedgesCount(t *testing.T) {
+	const hedged = 1
+	made, taken := make(chan *Backend, 1), make(chan bool, 1)
+	pod := slowTLS(t, func() {
+		b := <-made
+		taken <- b.picker.Begin(b.state.Load().set, hedged)
+	})
+	b := backendOver(t, balance.Policy{MaxRequests: 1}, netip.MustParseAddrPort(blackhole.Address(t)), pod)
+	made <- b
+	set := b.state.Load().set
+	tr := b.engine.acquire(b, &exchange.Exchange{})
+	tr.targets = b.state.Load()
+	if !b.picker.Begin(set, 0) {
+		t.Fatal("the first endpoint is full")
+	}
+	tr.counted = set.Endpoints[0].Health
+	c, err := tr.dial()
+	if err != nil || tr.at != hedged {
+		t.Fatalf("endpoint %d won, %v", tr.at, err)
+	}
+	if <-taken {
+		t.Error("another request took the only place at the endpoint that was being connected to")
+	}
+	if tr.counted != set.Endpoints[hedged].Health {
+		t.Error("the request does not count where it goes")
+	}
+	tr.conn = c
+	tr.release()
+	for i := range 2 {
+		if !b.picker.Begin(set, i) {
+			t.Errorf("endpoint %d is full when all is over", i)
+		}
+	}
+}
 
 // A connection that is made when the race is over serves the next request.
 func TestLoserOfARaceIsKept(t *testing.T) {
