@@ -9,8 +9,8 @@ import (
 )
 
 // serveHTTP2 hands a connection of one front end to the other.
-func (p *Proxy) serveHTTP2(c net.Conn, from netip.Addr, shown *exchange.Handshake) {
-	peer := h2.Peer{Client: from, TLS: shown != nil, Handshake: shown}
+func (p *Proxy) serveHTTP2(c net.Conn, from netip.Addr, shown *exchange.Handshake, asked func()) {
+	peer := h2.Peer{Client: from, TLS: shown != nil, Handshake: shown, Asked: asked}
 	if shown != nil && shown.ServerName != "" {
 		peer.Covers = p.coversFrom(shown.ServerName)
 	}

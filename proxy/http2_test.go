@@ -7,12 +7,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -71,6 +73,66 @@ func TestPriorKnowledge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A connection of HTTP/2 that came while a drain went on accepting, and never asked
+// anything, does not hold it up, as one of HTTP/1.1 does not; a request under way is
+// still answered.
+func TestDrainLeavesTheSilentOfHTTP2(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-release
+		io.WriteString(w, "done")
+	}))
+	t.Cleanup(slow.Close)
+	files, p, stop := startUntil(t, func(o *proxy.Options) {
+		o.HTTP2, o.H2C, o.LameDuck, o.GracePeriod = true, true, time.Second, 16*time.Second // a quarter is for the silent
+	})
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(slow.URL, "http://")), ingress("web", "a.example", "/", "web", number))
+	addr := bound(p, false)
+	eventually(t, "the route is there", func() bool { st, _ := p.State().(proxy.State); return len(st.Routes) > 0 })
+	answered := make(chan string, 1)
+	go func() {
+		req, _ := http.NewRequest("GET", "http://"+addr+"/", nil)
+		req.Host = "a.example"
+		resp, err := unencryptedHTTP2(t).RoundTrip(req)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		answered <- string(body)
+	}()
+	<-asked
+	began := time.Now()
+	stopped := make(chan time.Duration)
+	go func() { stop(); stopped <- time.Since(began) }()
+	eventually(t, "the drain has begun, and goes on accepting", func() bool {
+		resp, err := http.Get("http://" + addr + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.Close
+	})
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, http2.ClientPreface)
+	if err := http2.NewFramer(c, c).WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*time.Second, func() { close(release) })
+	if got := <-answered; got != "done" {
+		t.Errorf("the request under way got %q", got)
+	}
+	if took := <-stopped; took > 12*time.Second {
+		t.Errorf("the drain took %v, and was to end after 5 s", took)
 	}
 }
 

@@ -31,6 +31,14 @@ import (
 // start runs a proxy over files without files and returns both.
 func start(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Proxy) {
 	t.Helper()
+	files, p, _ := startUntil(t, change)
+	return files, p
+}
+
+// startUntil is start with what ends the proxy, after its drain, and waits for that. The
+// end of the test does so too.
+func startUntil(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Proxy, func()) {
+	t.Helper()
 	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "here"})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +58,7 @@ func start(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Pr
 	done := make(chan error, 2)
 	go func() { done <- files.Run(ctx) }()
 	go func() { done <- p.Run(ctx) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		for range 2 {
 			if err := <-done; err != nil {
@@ -58,8 +66,9 @@ func start(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Pr
 			}
 		}
 	})
+	t.Cleanup(stop)
 	eventually(t, "the proxy is ready", func() bool { return p.Ready() == nil })
-	return files, p
+	return files, p, stop
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -81,6 +81,9 @@ func (c *conn) open(b *block) error {
 		}
 		return frame.Fail(http2.ErrCodeProtocol, "a stream's number is lower than one before")
 	default:
+		if c.last == 0 && c.peer.Asked != nil {
+			c.peer.Asked()
+		}
 		c.last = b.id
 		if c.parting.final || len(c.streams) >= c.limit || c.running >= 2*c.limit {
 			b.code = http2.ErrCodeRefusedStream

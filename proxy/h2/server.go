@@ -41,6 +41,8 @@ type Peer struct {
 	// Covers reports whether the connection may carry requests for a host, which
 	// has no port. Others are answered 421. Nil: all.
 	Covers func(host string) bool
+	// Asked, if set, is called when the client opens its first stream.
+	Asked func()
 }
 
 // Server serves connections that others have accepted.

@@ -11,8 +11,9 @@ import (
 
 // HTTP2 serves a connection of a client on which HTTP/2 is spoken, from its preface
 // on, until it ends, and closes it. What the client showed when TLS began is nil
-// where there is none.
-type HTTP2 func(c net.Conn, from netip.Addr, shown *exchange.Handshake)
+// where there is none. It calls asked when the first request has come: a drain does not
+// wait for who has none.
+type HTTP2 func(c net.Conn, from netip.Addr, shown *exchange.Handshake, asked func())
 
 // h2 is HTTP/2 in ALPN.
 const h2 = "h2"
@@ -25,9 +26,8 @@ func (s *Server) serveHTTP2(nc net.Conn) error {
 		return net.ErrClosed
 	}
 	client := c.base()
-	client.asked.Store(true)
 	client.linger = true // the reason for its end must arrive, whatever the client still sends
-	s.options.HTTP2(c, client.identify(), handshakeOf(c))
+	s.options.HTTP2(c, client.identify(), handshakeOf(c), func() { client.asked.Store(true) })
 	return nil
 }
 
