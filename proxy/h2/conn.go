@@ -71,23 +71,37 @@ type window struct{ left, read int }
 // recent remembers streams that have closed not long ago, since what may still come
 // for them depends on how they did: two bits of sense, the id and who reset it.
 type recent struct {
-	ids  [64]uint32 // shifted left by one; the last bit says that we reset it
-	next int
+	ids  []uint32 // shifted left by one; the last bit says that we reset it
+	most int      // of ids
+	next int      // where it is full, the oldest
 }
+
+// leastRecent is how many are remembered at least: a client may open so many before it
+// knows its limit.
+const leastRecent = 256
+
+// newRecent remembers what may still be on its way from a client that may have limit
+// streams open. Until it hears that one has closed, those that are open with it may
+// close, and as many take their place.
+func newRecent(limit int) recent { return recent{most: max(2*limit, leastRecent)} }
 
 func (r *recent) add(id uint32, reset bool) {
 	id <<= 1
 	if reset {
 		id |= 1
 	}
-	r.ids[r.next%len(r.ids)] = id
-	r.next++
+	if len(r.ids) < r.most {
+		r.ids = append(r.ids, id)
+		return
+	}
+	r.ids[r.next] = id
+	r.next = (r.next + 1) % r.most
 }
 
 // find reports whether the stream is remembered, and whether we reset it.
 func (r *recent) find(id uint32) (found, reset bool) {
 	for _, have := range r.ids {
-		if have != 0 && have>>1 == id {
+		if have>>1 == id {
 			return true, have&1 != 0
 		}
 	}
@@ -97,6 +111,7 @@ func (r *recent) find(id uint32) (found, reset bool) {
 func newConn(s *Server, nc net.Conn, p Peer) *conn {
 	c := &conn{server: s, nc: nc, peer: p, limit: s.limits.Load().Streams, streams: map[uint32]*stream{}}
 	c.granted.left = connWindow
+	c.closed = newRecent(c.limit)
 	c.out = frame.NewOutput(&s.buffers)
 	c.inbound.Input = frame.NewInput(nc, maxBlock, c.field)
 	return c

@@ -29,6 +29,52 @@ func (r *rig) transport() *http.Client {
 	return &http.Client{Transport: tr}
 }
 
+// A client all of whose uploads are answered before it has sent them is in no fault: what
+// was on its way, DATA and trailers, is nobody's, and costs it next to nothing.
+func TestAllUploadsAnsweredEarly(t *testing.T) {
+	for _, limit := range []int{128, 1000} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			r := newRig(t, Options{}, func(ex *exchange.Exchange) { ex.Answer(413, "too large\n") })
+			r.server.SetLimits(Limits{Streams: limit})
+			c := r.dial()
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				for i := range limit {
+					c.headers(uint32(2*i+1), false, post()...)
+				}
+			}()
+			for resets := 0; resets < limit; {
+				f, err := c.fr.ReadFrame()
+				if err != nil {
+					t.Fatalf("after %d resets: %v", resets, err)
+				}
+				switch f := f.(type) {
+				case *http2.RSTStreamFrame:
+					resets++
+				case *http2.HeadersFrame:
+					c.dec.DecodeFull(f.HeaderBlockFragment())
+				case *http2.GoAwayFrame:
+					t.Fatal(f.ErrCode)
+				}
+			}
+			<-sent
+			for i := range limit {
+				for range 1 + 1000/limit {
+					c.fr.WriteData(uint32(2*i+1), false, make([]byte, 50))
+				}
+				if i%2 == 0 {
+					c.headers(uint32(2*i+1), true, "x-sum: 1")
+				}
+			}
+			c.headers(uint32(2*limit+1), true, get...)
+			if got := c.outcome(uint32(2*limit + 1)); !strings.HasPrefix(got, "413 ") {
+				t.Errorf("the next request: %s", got)
+			}
+		})
+	}
+}
+
 // pattern is a body of n bytes that no piece of it can stand in for.
 type pattern struct{ at, n int }
 

@@ -160,8 +160,11 @@ func (c *conn) onData(f *http2.DataFrame) error {
 	c.granted.left -= size
 	if s == nil || s.ended {
 		c.grant(nil, size)
-		if _, reset := c.closed.find(f.StreamID); s == nil && reset {
-			return c.charge(frame.CostFrame) // sent before our RST_STREAM had arrived
+		if _, reset := c.closed.find(f.StreamID); s == nil && reset { // sent before our RST_STREAM had arrived
+			if len(data) > 0 {
+				return nil // it brings no more than DATA that nobody reads
+			}
+			return c.charge(frame.CostFrame)
 		}
 		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
 	}

@@ -74,7 +74,7 @@ func (c *conn) open(b *block) error {
 		found, reset := c.closed.find(b.id)
 		switch {
 		case found && reset: // sent before our RST_STREAM had arrived
-			b.code = http2.ErrCodeStreamClosed
+			b.bad = "its stream is reset"
 			return c.charge(frame.CostFrame)
 		case found:
 			return frame.Fail(http2.ErrCodeStreamClosed, "HEADERS for a closed stream")
