@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/upstream"
 	"quayside.io/test/blackhole"
 )
@@ -66,5 +67,67 @@ func TestConnectingHedges(t *testing.T) {
 	}
 	if n := metric(t, e, "quayside_http_upstream_hedges_total"); n < 1 || n > 4 {
 		t.Errorf("%v hedges, want one for each of the three times until the pod is out of turn", n)
+	}
+}
+
+// caller is a client that says when it hangs up.
+type caller struct {
+	leaver
+	wake chan chan<- struct{}
+}
+
+func (c *caller) WakeWhenGone(ch chan<- struct{}) {
+	if ch != nil {
+		c.wake <- ch
+	}
+}
+
+// Who waits for a connection of HTTP/2 that another makes does so no longer than its own
+// route and its client do.
+func TestFollowersOfAConnection(t *testing.T) {
+	e, b := newHTTP2Engine(t, upstream.Options{ConnectTimeout: 20 * time.Second})
+	b.SetEndpoints(endpoints(blackhole.Address(t)))
+	led := make(chan int, 1)
+	go func() { status, _ := forward(b, "GET", ""); led <- status }()
+	for metric(t, e, "quayside_http_upstream_connects_total") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	follow := func(peer exchange.Peer, f *exchange.Forwarding) <-chan *exchange.Exchange {
+		followed := make(chan *exchange.Exchange, 1)
+		go func() {
+			ex := &exchange.Exchange{}
+			request(ex, "GET", "/")
+			ex.Request.Peer, ex.Request.Forwarding = peer, f
+			b.Forward(ex)
+			followed <- ex
+		}()
+		return followed
+	}
+	impatient := follow(nil, &exchange.Forwarding{ConnectTimeout: 50 * time.Millisecond})
+	c := &caller{wake: make(chan chan<- struct{}, 1)}
+	left := follow(c, nil)
+	select {
+	case wake := <-c.wake:
+		c.gone.Store(true)
+		wake <- struct{}{}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody listens to the client")
+	}
+	for what, want := range map[<-chan *exchange.Exchange]int{impatient: 504, left: exchange.StatusClientGone} {
+		select {
+		case ex := <-what:
+			if ex.Response.Status != want {
+				t.Errorf("got %d %s, want %d", ex.Response.Status, ex.Response.Text, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("who is to get %d waits for another's patience", want)
+		}
+	}
+	if n := metric(t, e, "quayside_http_upstream_connects_total"); n != 1 {
+		t.Errorf("%v connects were tried, want that of the first", n)
+	}
+	b.SetEndpoints(&balance.Set{Why: "none"})
+	if status := <-led; status != 503 {
+		t.Errorf("the first got %d when the pod left", status)
 	}
 }

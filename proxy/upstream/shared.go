@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/streams"
 )
 
@@ -95,6 +96,13 @@ func (e *endpoint) board(o *Options) (f *flight, leads bool) {
 	f = &flight{landed: make(chan struct{}), waiting: 1}
 	sh.flights = append(sh.flights, f)
 	return f, true
+}
+
+// alight gives a place up of who waits no more.
+func (e *endpoint) alight(f *flight) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.waiting--
 }
 
 // landed is a flight that is over, well.
@@ -208,9 +216,12 @@ func (t *transaction) lead(e *endpoint, f *flight) (err error) {
 	return made.introduce(made.share(c), t.rules.ConnectTimeout)
 }
 
-// follow waits for what somebody else makes. That has a time limit of its own.
+// follow waits for what somebody else makes, as long as the client and our own route let
+// us: those of whoever makes it may be more patient.
 func (t *transaction) follow(e *endpoint, f *flight) error {
-	<-f.landed
+	if err := t.ride(e, f); err != nil {
+		return err
+	}
 	if f.err != nil {
 		t.tried = append(t.tried, t.at)
 	}
@@ -222,6 +233,35 @@ func (t *transaction) follow(e *endpoint, f *flight) error {
 		return &failure{reason: made.reason, err: made.err, endpoint: e, again: made.again}
 	}
 	return &failure{reason: connectTimeout, err: f.err, endpoint: e}
+}
+
+// ride waits until f has landed.
+func (t *transaction) ride(e *endpoint, f *flight) error {
+	var gone chan struct{} // nil: the client is looked at from time to time
+	if peer, ok := t.ex.Request.Peer.(exchange.Waker); ok {
+		gone = make(chan struct{}, 1)
+		peer.WakeWhenGone(gone)
+		defer peer.WakeWhenGone(nil)
+	}
+	until := time.Now().Add(t.rules.ConnectTimeout)
+	for {
+		t.wakeIn(min(time.Until(until), patience))
+		select {
+		case <-f.landed:
+			return nil
+		case <-gone:
+		case <-t.timer.C:
+		}
+		if p := t.ex.Request.Peer; p != nil && p.Gone() {
+			e.alight(f)
+			return &failure{reason: clientGone}
+		}
+		if time.Until(until) <= 0 {
+			e.alight(f)
+			t.tried = append(t.tried, t.at)
+			return &failure{reason: connectTimeout, err: context.DeadlineExceeded, endpoint: e}
+		}
+	}
 }
 
 // introduce waits until the pod has said that it speaks HTTP/2.

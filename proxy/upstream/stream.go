@@ -199,11 +199,7 @@ func (t *transaction) streamLost(err error) error {
 // a pod while it is spoken to.
 func (t *transaction) look() error {
 	s := t.stream
-	if t.timer == nil {
-		t.timer = time.NewTimer(patience)
-	}
-	left := t.rules.ReadTimeout - time.Since(s.Moved())
-	t.timer.Reset(min(left, patience))
+	t.wakeIn(min(t.rules.ReadTimeout-time.Since(s.Moved()), patience))
 	select {
 	case <-s.Arrived():
 	case <-t.timer.C:
@@ -215,6 +211,15 @@ func (t *transaction) look() error {
 		return &failure{reason: readTimeout, endpoint: t.targets.endpoints[t.at]}
 	}
 	return nil
+}
+
+// wakeIn sets the timer.
+func (t *transaction) wakeIn(d time.Duration) {
+	if t.timer == nil {
+		t.timer = time.NewTimer(d)
+		return
+	}
+	t.timer.Reset(d)
 }
 
 // streamSink takes a request's body to its stream.
