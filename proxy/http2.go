@@ -8,7 +8,14 @@ import (
 	"quayside.io/proxy/h2"
 )
 
-// serveHTTP2 hands a connection of one front end to the other.
+// serveHTTP2 hands a connection of one front end to the other. One whose client asked for
+// no server name carries requests for every host, as nginx has it: it was shown the
+// certificate of nobody in particular and went on, so it reuses no connection that was
+// made for another host, and 421 (RFC 9110 section 15.5.20) would send it to a new
+// connection that is just the same. Clients that were given an address never send a
+// name: load balancers that look whether we are well, and people with curl. What
+// depends on the name looks at it with each request: client certificates, and hosts
+// whose connections are handed on.
 func (p *Proxy) serveHTTP2(c net.Conn, from netip.Addr, shown *exchange.Handshake, asked func()) {
 	peer := h2.Peer{Client: from, TLS: shown != nil, Handshake: shown, Asked: asked}
 	if shown != nil && shown.ServerName != "" {

@@ -136,6 +136,27 @@ func TestDrainLeavesTheSilentOfHTTP2(t *testing.T) {
 	}
 }
 
+// A client that was given an address asks for no server name. It is served every host, by
+// both versions of HTTP: no other connection would suit it better. (TestAuthTLS and
+// TestSSLPassthroughIsNeverServedDecrypted have the hosts that insist on a name.)
+func TestNoServerName(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) { o.HTTP2 = true })
+	secured := ingress("shop", "shop.example", "/", "web", number)
+	secured.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"shop.example"}, SecretName: "shop"}}
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", backend(t, "web")), secured, ingress("plain", "plain.example", "/", "web", number),
+		certificate.Secret(t, "default/shop", time.Now().Add(time.Hour), "shop.example"))
+	addr := bound(p, true)
+	eventually(t, "the routes are served", func() bool { st, _ := p.State().(proxy.State); return len(st.Routes) == 2 })
+	for _, http2 := range []bool{false, true} {
+		tr := clientOf(t, addr, http2, nil)
+		for host, want := range map[string]int{"shop.example": 200, "plain.example": 200, "other.example": 404} {
+			if status, said := by(t, tr, "192.0.2.1", host, "/"); status != want {
+				t.Errorf("HTTP/2 %v, %s: %d %s, want %d", http2, host, status, said, want)
+			}
+		}
+	}
+}
+
 // HTTPS offers HTTP/2, to real clients, for the hosts that a connection's
 // certificate is for, and HTTP/1.1 to who wants that.
 func TestHTTP2OverTLS(t *testing.T) {
