@@ -43,7 +43,14 @@ func startUntil(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.2:0", AllowLoopback: true}
+	p, stop := startOn(t, files.Source, files.Run, change)
+	return files, p, stop
+}
+
+// startOn runs a proxy over a source, and what feeds that.
+func startOn(t *testing.T, source *cluster.Source, feed func(context.Context) error, change func(*proxy.Options)) (*proxy.Proxy, func()) {
+	t.Helper()
+	o := proxy.Options{Source: source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.2:0", AllowLoopback: true}
 	if change != nil {
 		change(&o)
 	}
@@ -56,7 +63,7 @@ func startUntil(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *pro
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
-	go func() { done <- files.Run(ctx) }()
+	go func() { done <- feed(ctx) }()
 	go func() { done <- p.Run(ctx) }()
 	stop := sync.OnceFunc(func() {
 		cancel()
@@ -68,7 +75,7 @@ func startUntil(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *pro
 	})
 	t.Cleanup(stop)
 	eventually(t, "the proxy is ready", func() bool { return p.Ready() == nil })
-	return files, p, stop
+	return p, stop
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
