@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"net"
 	"net/netip"
+	"slices"
 
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/h2"
@@ -33,16 +35,14 @@ func (p *Proxy) drainHTTP2() {
 
 // coversFrom returns which hosts a connection may carry requests for that asked for
 // a server name: those that would be shown the same certificate, or one that is
-// good for both. A browser sends requests for several hosts over one connection
+// good for both, whichever of several it was. A browser sends requests for several hosts over one connection
 // where it believes that they share a certificate (RFC 9113 section 9.1.1); where
 // they do not, the host's own TLS settings were never applied.
 func (p *Proxy) coversFrom(serverName string) func(string) bool {
-	shown := p.dispatch.Certificate(serverName)
+	shown := p.dispatch.Certificates(serverName)
 	return func(host string) bool {
-		if host == serverName {
-			return true
-		}
-		theirs := p.dispatch.Certificate(host)
-		return shown == theirs || shown != nil && shown.Leaf != nil && shown.Leaf.VerifyHostname(host) == nil
+		return host == serverName || slices.Equal(shown, p.dispatch.Certificates(host)) || len(shown) > 0 && !slices.ContainsFunc(shown, func(c *tls.Certificate) bool {
+			return c.Leaf == nil || c.Leaf.VerifyHostname(host) != nil
+		})
 	}
 }

@@ -46,9 +46,15 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		n++
 	}
 	ch <- prometheus.MustNewConstMetric(m.routes, prometheus.GaugeValue, float64(n))
-	for host, c := range t.Certificates() {
-		if c.Leaf != nil {
-			ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(c.Leaf.NotAfter).Seconds(), host)
+	for host, list := range t.AllCertificates() {
+		var end time.Time
+		for _, c := range list {
+			if c.Leaf != nil && (end.IsZero() || c.Leaf.NotAfter.Before(end)) {
+				end = c.Leaf.NotAfter
+			}
+		}
+		if !end.IsZero() {
+			ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(end).Seconds(), host)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"quayside.io/proxy/route"
 )
 
-// certificate returns the certificate for a server name, with an OCSP response where
-// there is one.
-func (p *Proxy) certificate(serverName string) *tls.Certificate {
-	return p.stapler.With(p.dispatch.Certificate(serverName))
+// certificate returns the certificate for a client, with an OCSP response where there is
+// one.
+func (p *Proxy) certificate(hello *tls.ClientHelloInfo) *tls.Certificate {
+	return p.stapler.With(p.dispatch.Certificate(hello))
 }
 
 // staple has OCSP responses fetched for the certificates of a table, if it says so.
@@ -26,10 +26,10 @@ func (p *Proxy) staple(t *route.Table) {
 	p.endpoints.staple(on)
 	var list []*tls.Certificate
 	if on {
-		for _, c := range t.Certificates() {
-			list = append(list, c)
+		for _, of := range t.AllCertificates() {
+			list = append(list, of...)
 		}
-		list = append(list, t.Certificate(""))
+		list = append(list, t.Certificates("")...)
 	}
 	p.stapler.Set(list)
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -18,15 +19,19 @@ func TestTraceLooksAtTheCertificate(t *testing.T) {
 	for name, c := range map[string]struct {
 		until time.Time
 		host  string
-		want  Link
+		rsa   time.Time // until when another is good, with a key of RSA; zero: there is none
+		want  []Link
 	}{
-		"valid": {now.Add(time.Minute), "shop.example.com",
-			Link{Name: "certificate", State: Works, Says: "for shop.example.com, until 2026-03-01"}},
-		"expired": {now.Add(-time.Minute), "shop.example.com",
-			Link{Name: "certificate", State: Broken, Says: "expired at 2026-03-01 11:59 UTC"}},
-		"of another host": {now.Add(time.Minute), "www.example.com",
-			Link{Name: "certificate", State: Broken, Says: "x509: certificate is valid for www.example.com, not shop.example.com; " +
-				"the certificate in Secret shop/tls is not for host shop.example.com but for www.example.com, so clients get the default certificate"}},
+		"valid": {now.Add(time.Minute), "shop.example.com", time.Time{},
+			[]Link{{Name: "certificate", State: Works, Says: "for shop.example.com, until 2026-03-01"}}},
+		"expired": {now.Add(-time.Minute), "shop.example.com", time.Time{},
+			[]Link{{Name: "certificate", State: Broken, Says: "expired at 2026-03-01 11:59 UTC"}}},
+		"of another host": {now.Add(time.Minute), "www.example.com", time.Time{},
+			[]Link{{Name: "certificate", State: Broken, Says: "x509: certificate is valid for www.example.com, not shop.example.com; " +
+				"the certificate in Secret shop/tls is not for host shop.example.com but for www.example.com, so clients get the default certificate"}}},
+		"of two kinds": {now.Add(time.Minute), "shop.example.com", now.Add(-time.Minute),
+			[]Link{{Name: "certificate", State: Works, Says: "that with ECDSA: for shop.example.com, until 2026-03-01"},
+				{Name: "certificate", State: Broken, Says: "that with RSA: expired at 2026-03-01 11:59 UTC"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to, err := ParseTarget("https://shop.example.com/")
@@ -47,18 +52,18 @@ func TestTraceLooksAtTheCertificate(t *testing.T) {
 					}}},
 				},
 			}
-			world := snapshot.Of(site, certificate.Secret(t, "shop/tls", c.until, c.host))
+			objects := []snapshot.Object{site, certificate.Secret(t, "shop/tls", c.until, c.host)}
+			if !c.rsa.IsZero() {
+				site.Spec.TLS = append(site.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{"shop.example.com"}, SecretName: "rsa"})
+				objects = append(objects, certificate.RSA(t, "shop/rsa", c.rsa, c.host))
+			}
+			world := snapshot.Of(objects...)
 			scene := sceneOf(world, now, false, false)
 			scene.Routes = route.Compile(world, nil, route.Options{Now: now, DefaultCertificate: snapshot.Key{Namespace: "shop", Name: "tls"}})
-			for _, link := range Trace(scene, to).Links {
-				if link.Name == "certificate" {
-					if link != c.want {
-						t.Errorf("%+v, want %+v", link, c.want)
-					}
-					return
-				}
+			got := slices.DeleteFunc(Trace(scene, to).Links, func(l Link) bool { return l.Name != "certificate" })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%+v, want %+v", got, c.want)
 			}
-			t.Error("there is no such link")
 		})
 	}
 }

@@ -227,19 +227,25 @@ func (t *tracer) certificate(host string) {
 		t.unknown("certificate", "Secret %s could not be read by this account", key)
 		return
 	}
-	c := t.Routes.Certificate(host)
-	if c == nil {
+	list := t.Routes.Certificates(host)
+	if len(list) == 0 {
 		t.broken("certificate", "there is none for %s, and no default%s", host, t.flawedSecret(host))
 		return
 	}
-	switch leaf := c.Leaf; {
-	case !t.Now.IsZero() && t.Now.After(leaf.NotAfter):
-		t.broken("certificate", "expired at %s", leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST"))
-	case leaf.VerifyHostname(host) != nil:
-		t.broken("certificate", "%s; %s", leaf.VerifyHostname(host),
-			cmp.Or(strings.TrimPrefix(t.flawedSecret(host), ": "), "host "+host+" needs a Secret in spec.tls of its Ingress"))
-	default:
-		t.works("certificate", "for %s, until %s", names(leaf.DNSNames, 3), leaf.NotAfter.UTC().Format("2006-01-02"))
+	for _, c := range list {
+		which := ""
+		if len(list) > 1 {
+			which = "that with " + c.Leaf.PublicKeyAlgorithm.String() + ": "
+		}
+		switch leaf := c.Leaf; {
+		case !t.Now.IsZero() && t.Now.After(leaf.NotAfter):
+			t.broken("certificate", "%sexpired at %s", which, leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST"))
+		case leaf.VerifyHostname(host) != nil:
+			t.broken("certificate", "%s%s; %s", which, leaf.VerifyHostname(host),
+				cmp.Or(strings.TrimPrefix(t.flawedSecret(host), ": "), "host "+host+" needs a Secret in spec.tls of its Ingress"))
+		default:
+			t.works("certificate", "%sfor %s, until %s", which, names(leaf.DNSNames, 3), leaf.NotAfter.UTC().Format("2006-01-02"))
+		}
 	}
 }
 

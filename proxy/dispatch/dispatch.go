@@ -137,13 +137,29 @@ func (d *Dispatcher) SetTable(t *route.Table, backends []Forwarder) {
 	d.routing.Store(r)
 }
 
-// Certificate returns the certificate for a server name that a client asks for,
-// or nil.
-func (d *Dispatcher) Certificate(serverName string) *tls.Certificate {
+// Certificates returns the certificates for a server name, the preferred first.
+func (d *Dispatcher) Certificates(serverName string) []*tls.Certificate {
 	if r := d.routing.Load(); r != nil {
-		return r.table.Certificate(serverName)
+		return r.table.Certificates(serverName)
 	}
 	return nil
+}
+
+// Certificate returns the one for a client that says hello: the first that it can do
+// something with, or if that is none, the first; nil if there is none.
+func (d *Dispatcher) Certificate(hello *tls.ClientHelloInfo) *tls.Certificate {
+	list := d.Certificates(hello.ServerName)
+	if len(list) == 0 {
+		return nil
+	}
+	if len(list) > 1 { // asking costs more than to look it up
+		for _, c := range list {
+			if hello.SupportsCertificate(c) == nil {
+				return c
+			}
+		}
+	}
+	return list[0]
 }
 
 // TLSPolicy is how clients may speak TLS; nil: as all may.

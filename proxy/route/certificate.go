@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"strings"
 	"time"
@@ -39,6 +40,40 @@ func parseKeyPair(key snapshot.Key, s *corev1.Secret, unread bool) *keyPair {
 		return &keyPair{key: key, secret: s, fault: finding{InvalidSecret, why}}
 	}
 	return &keyPair{key: key, secret: s, cert: &cert}
+}
+
+// A keyKind is what the key of a certificate is. A host may have a certificate of each,
+// since there are clients that know one kind only. The order is that of preference: what
+// costs least comes first, and the one that most clients know last.
+type keyKind int
+
+const (
+	keyECDSA keyKind = iota
+	keyEd25519
+	keyRSA
+)
+
+func (k keyKind) String() string { return [...]string{"ECDSA", "Ed25519", "RSA"}[k] }
+
+// kind is that of a pair with a certificate: crypto/tls reads no others.
+func (p *keyPair) kind() keyKind {
+	switch p.cert.Leaf.PublicKeyAlgorithm {
+	case x509.ECDSA:
+		return keyECDSA
+	case x509.Ed25519:
+		return keyEd25519
+	}
+	return keyRSA
+}
+
+// withKind returns the one of a kind, or nil.
+func withKind(pairs []*keyPair, kind keyKind) *keyPair {
+	for _, p := range pairs {
+		if p.kind() == kind {
+			return p
+		}
+	}
+	return nil
 }
 
 // of reports whether p is the parsed form of s.

@@ -2,6 +2,7 @@ package route
 
 import (
 	"cmp"
+	"crypto/tls"
 	"iter"
 	"maps"
 	"slices"
@@ -109,7 +110,7 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	if w.problemsChanged {
 		w.collectProblems()
 	}
-	if w.problemsChanged || len(w.hosts) > 0 || t.cert != prev.cert {
+	if w.problemsChanged || len(w.hosts) > 0 || !slices.Equal(t.certs, prev.certs) {
 		t.Version++
 	}
 	return &t
@@ -333,7 +334,7 @@ func (w *compiler) keyPair(key snapshot.Key) *keyPair {
 // defaultCertificate chooses the certificate for names that have none.
 func (w *compiler) defaultCertificate() {
 	s := &w.t.state
-	w.t.cert = s.options.FallbackCertificate
+	cert := s.options.FallbackCertificate
 	var problems []snapshot.Problem
 	if key := s.options.DefaultCertificate; key != (snapshot.Key{}) {
 		secret, unread := w.secret(key)
@@ -341,7 +342,7 @@ func (w *compiler) defaultCertificate() {
 			s.defaultPair, w.certsChanged = parseKeyPair(key, secret, unread), true
 		}
 		if s.defaultPair.cert != nil {
-			w.t.cert = s.defaultPair.cert
+			cert = s.defaultPair.cert
 		}
 		if f := s.defaultPair.finding(s.options.Now); f.reason != "" {
 			problems = []snapshot.Problem{{
@@ -349,6 +350,11 @@ func (w *compiler) defaultCertificate() {
 				Message: f.message + "; it is meant to be the default certificate",
 			}}
 		}
+	}
+	if cert == nil {
+		w.t.certs = nil
+	} else if len(w.t.certs) == 0 || w.t.certs[0] != cert {
+		w.t.certs = []*tls.Certificate{cert}
 	}
 	if !slices.Equal(problems, s.defaults) {
 		s.defaults, w.problemsChanged = problems, true

@@ -76,7 +76,7 @@ func (w *compiler) compileHost(name string) *host {
 	}
 	h := newHost(name, routes)
 	h.regex, h.patterns = b.regex, patterns
-	h.fallback, h.cert, h.sealed = b.fallback, b.cert, b.sealed
+	h.fallback, h.certs, h.sealed = b.fallback, b.certificates(), b.sealed
 	h.ciphers, h.backends = ciphersOf(parts), b.backends
 	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
@@ -109,13 +109,13 @@ type hostBuilder struct {
 	routes    []*Route
 	backends  []int // acquired for this host
 	fallback  *Route
-	cert      *tls.Certificate
+	certs     []*keyPair // of different kinds
 	sealed    bool
 	regex     bool
 	tls       bool                          // some Ingress has a tls entry for the host
 	clients   map[string]*filter.ClientCert // by namespace, see clientsOf
 	passed    *Passthrough                  // nil: connections are decrypted
-	certOwner *part
+	certOwner *part                         // of the oldest of them
 	fallOwner *part
 	problems  []snapshot.Problem
 }
@@ -154,16 +154,36 @@ type partRoute struct {
 	part  *part
 }
 
-// certificate takes the oldest certificate, and seals the host if any part does.
+// certificate takes the oldest certificate of each kind, and seals the host if any part
+// does. Those of another namespace than the first do not count, whatever their kind: who
+// may show one to some of the clients speaks for the host.
 func (b *hostBuilder) certificate(c *part) {
 	b.sealed = b.sealed || c.sealed
-	switch {
-	case c.pair == nil:
-	case b.certOwner == nil:
-		b.certOwner, b.cert = c, c.pair.cert
-	case b.certOwner.pair != c.pair:
-		b.lost(c, DuplicateTLS, "the certificate of host "+c.host, b.certOwner.unit.ref)
+	for _, pair := range c.pairs {
+		if b.certOwner == nil {
+			b.certOwner = c
+		}
+		switch first := withKind(b.certs, pair.kind()); {
+		case first == pair:
+		case first == nil && pair.key.Namespace == b.certOwner.unit.ref.Namespace:
+			b.certs = append(b.certs, pair)
+		default:
+			b.lost(c, DuplicateTLS, "the certificate of host "+c.host, b.certOwner.unit.ref)
+		}
 	}
+}
+
+// certificates are those of the host in the order of preference.
+func (b *hostBuilder) certificates() []*tls.Certificate {
+	if len(b.certs) == 0 {
+		return nil
+	}
+	slices.SortFunc(b.certs, func(a, b *keyPair) int { return cmp.Compare(a.kind(), b.kind()) })
+	list := make([]*tls.Certificate, len(b.certs))
+	for i, pair := range b.certs {
+		list[i] = pair.cert
+	}
+	return list
 }
 
 // defaultBackend takes the oldest default backend, that of an Ingress without

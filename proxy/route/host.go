@@ -25,12 +25,12 @@ type hostRest struct {
 	// keepsWildcards says that a wildcard host of another namespace may not have it
 	// either, not only rules without host.
 	keepsWildcards bool
-	loose          *pathSet // the same paths spelled loosely, if that differs
-	cert           *tls.Certificate
-	clients        *clientCAs   // nil: they are asked for no certificate
-	passed         *Passthrough // nil: connections are decrypted
-	ciphers        []uint16     // of handshakes; nil: as for all
-	backends       []int        // of its canaries with sessions, which no unit has
+	loose          *pathSet           // the same paths spelled loosely, if that differs
+	certs          []*tls.Certificate // of different kinds, in the order of preference
+	clients        *clientCAs         // nil: they are asked for no certificate
+	passed         *Passthrough       // nil: connections are decrypted
+	ciphers        []uint16           // of handshakes; nil: as for all
+	backends       []int              // of its canaries with sessions, which no unit has
 }
 
 // A smallHost is a host together with the text and the few paths that most hosts

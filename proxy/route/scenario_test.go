@@ -40,7 +40,7 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 //
 //	service NS/NAME PORT[:NAME]...
 //	external NS/NAME
-//	certificate NS/NAME [expired] HOST...
+//	certificate NS/NAME [rsa] [expired] HOST...
 //	secret NS/NAME                        (a Secret without certificate)
 //	htpasswd NS/NAME USER:HASH...
 //	option class|adopt|classless|namespace|default-certificate VALUE
@@ -123,11 +123,14 @@ func (s *scenario) shorthand(t *testing.T, words []string) {
 	case "secret":
 		s.objects = append(s.objects, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{corev1.TLSCertKey: []byte("no PEM")}})
 	case "certificate":
-		hosts, until := words[2:], now.AddDate(0, 1, 0)
+		hosts, until, issue := words[2:], now.AddDate(0, 1, 0), certificate.Secret
+		if hosts[0] == "rsa" {
+			hosts, issue = hosts[1:], certificate.RSA
+		}
 		if hosts[0] == "expired" {
 			hosts, until = hosts[1:], now.AddDate(0, -1, 0)
 		}
-		s.objects = append(s.objects, certificate.Secret(t, words[1], until, hosts...))
+		s.objects = append(s.objects, issue(t, words[1], until, hosts...))
 	case "option":
 		value := strings.Join(words[2:], " ")
 		switch words[1] {
@@ -177,11 +180,14 @@ func (s *scenario) run(t *testing.T) string {
 func answer(t *testing.T, table *route.Table, request string) string {
 	t.Helper()
 	if name, ok := strings.CutPrefix(request, "sni "); ok {
-		cert := table.Certificate(strings.TrimSpace(name))
-		if cert == nil {
+		var names []string
+		for _, cert := range table.Certificates(strings.TrimSpace(name)) {
+			names = append(names, cert.Leaf.Subject.CommonName)
+		}
+		if names == nil {
 			return "none"
 		}
-		return cert.Leaf.Subject.CommonName
+		return strings.Join(names, ", ")
 	}
 	scheme, ex, ok := requestOf(t, strings.Fields(request))
 	if !ok {

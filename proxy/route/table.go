@@ -139,8 +139,8 @@ type Table struct {
 	NextWake time.Time
 
 	hosts    hostMap
-	catchAll *host // rules without host
-	cert     *tls.Certificate
+	catchAll *host              // rules without host
+	certs    []*tls.Certificate // for names that have none
 
 	state state
 }
@@ -196,24 +196,33 @@ func (t *Table) nearest(name []byte, path reading, req *exchange.Request) *Route
 	return fallback
 }
 
-// Certificate returns the certificate for a server name: that of the exact host,
-// of the wildcard host one label up, or the default, which may be nil. It is nil for a
-// name that no Ingress has if such are rejected.
+// Certificate returns the first of Certificates, or nil.
 func (t *Table) Certificate(serverName string) *tls.Certificate {
+	if list := t.Certificates(serverName); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+// Certificates returns the certificates for a server name: those of the exact host, of
+// the wildcard host one label up, or the default, if there is one. A client is shown the
+// first that it knows the kind of. There is none for a name that no Ingress has if such
+// are rejected.
+func (t *Table) Certificates(serverName string) []*tls.Certificate {
 	var buf [maxHost]byte
 	name := appendHost(buf[:0], serverName)
 	known := false
 	for rank := exactly; rank <= byWildcard; rank++ {
 		h := t.host(name, rank)
-		if h != nil && h.cert != nil {
-			return h.cert
+		if h != nil && h.certs != nil {
+			return h.certs
 		}
 		known = known || h != nil
 	}
 	if t.TLS != nil && t.TLS.RejectUnknown && !known {
 		return nil
 	}
-	return t.cert
+	return t.certs
 }
 
 // The hosts that a canonical name may mean, the most specific first.
@@ -254,11 +263,11 @@ func (t *Table) Routes() iter.Seq[*Route] {
 	}
 }
 
-// Certificates yields the certificate of every host that has one, ordered by host.
-func (t *Table) Certificates() iter.Seq2[string, *tls.Certificate] {
-	return func(yield func(string, *tls.Certificate) bool) {
+// AllCertificates yields those of every host that has any, ordered by host.
+func (t *Table) AllCertificates() iter.Seq2[string, []*tls.Certificate] {
+	return func(yield func(string, []*tls.Certificate) bool) {
 		for _, h := range t.sortedHosts() {
-			if h.cert != nil && !yield(h.name, h.cert) {
+			if h.certs != nil && !yield(h.name, h.certs) {
 				return
 			}
 		}

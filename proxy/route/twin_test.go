@@ -98,8 +98,10 @@ func dump(t *route.Table) map[string]any {
 		}
 		return c.Leaf.Subject.CommonName + c.Leaf.NotAfter.String()
 	}
-	for host, cert := range t.Certificates() {
-		certs = append(certs, host+" "+name(cert))
+	for host, list := range t.AllCertificates() {
+		for _, cert := range list {
+			certs = append(certs, host+" "+name(cert))
+		}
 	}
 	answers := map[string]string{}
 	for _, host := range askers() {

@@ -36,16 +36,16 @@ type part struct {
 	unit     *unit
 	host     string
 	routes   []*Route
-	canaries []*Route // that take a share of the route for the same place
-	fallback *Route   // its default backend
-	weak     bool     // fallback yields to that of an Ingress without rules
-	sealed   bool     // see host.sealed
-	regex    bool     // see host.regex
-	rank     rank     // by what it names the host
-	named    bool     // a rule has the host, with or without paths
-	tls      bool     // a tls entry is about this host
-	aliasOf  *part    // where rank is byAlias
-	pair     *keyPair // the certificate it brings, if usable
+	canaries []*Route   // that take a share of the route for the same place
+	fallback *Route     // its default backend
+	weak     bool       // fallback yields to that of an Ingress without rules
+	sealed   bool       // see host.sealed
+	regex    bool       // see host.regex
+	rank     rank       // by what it names the host
+	named    bool       // a rule has the host, with or without paths
+	tls      bool       // a tls entry is about this host
+	aliasOf  *part      // where rank is byAlias
+	pairs    []*keyPair // the certificates it brings, of different kinds
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
 }
@@ -412,14 +412,26 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 				below.tls = below.tls || matchesWildcard(below.host, name)
 			}
 		}
-		switch {
-		case pair == nil || c.pair != nil:
-		case !pair.covers(name):
-			b.problemf(CertificateMismatch, "the certificate in Secret %s/%s is not for host %s but for %s, so clients get the default certificate",
-				b.ref.Namespace, entry.SecretName, name, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
-		default:
-			c.pair = pair
+		if pair != nil {
+			b.certificate(c, pair)
 		}
+	}
+}
+
+// certificate gives a host of its own a certificate.
+func (b *unitBuilder) certificate(c *part, pair *keyPair) {
+	if !pair.covers(c.host) {
+		b.problemf(CertificateMismatch, "the certificate in Secret %s is not for host %s but for %s, so clients get the default certificate",
+			pair.key, c.host, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
+		return
+	}
+	switch first := withKind(c.pairs, pair.kind()); first {
+	case nil:
+		c.pairs = append(c.pairs, pair)
+	case pair:
+	default:
+		b.problemf(DuplicateTLS, "host %s has a certificate with a key of the kind %s in Secret %s already, so that in Secret %s is not served",
+			c.host, pair.kind(), first.key, pair.key)
 	}
 }
 

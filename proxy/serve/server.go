@@ -23,8 +23,8 @@ import (
 type Options struct {
 	// Handler answers the requests.
 	Handler exchange.Handler
-	// Certificate returns the certificate for a server name, or nil.
-	Certificate func(serverName string) *tls.Certificate
+	// Certificate returns the certificate for a client that says hello, or nil.
+	Certificate func(hello *tls.ClientHelloInfo) *tls.Certificate
 	// ClientCAs reports whether clients that ask for a server name are asked for a
 	// certificate, and by which authorities; nil: any. What they show is not verified
 	// here. Nil: nobody is asked.
@@ -174,10 +174,10 @@ func (s *Server) SetLimits(l Limits) {
 	s.limits.Store(&l)
 }
 
-// certificate chooses by the server name that a client asks for.
+// certificate chooses by what a client asks for.
 func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s.options.Certificate != nil {
-		if c := s.options.Certificate(hello.ServerName); c != nil {
+		if c := s.options.Certificate(hello); c != nil {
 			return c, nil
 		}
 	}

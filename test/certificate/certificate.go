@@ -2,9 +2,11 @@
 package certificate
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -26,6 +28,21 @@ func Secret(t testing.TB, key string, until time.Time, hosts ...string) *corev1.
 	if err != nil {
 		t.Fatal(err)
 	}
+	return secretWith(t, private, key, until, hosts)
+}
+
+// RSA is Secret with a key of RSA. It takes longer to make.
+func RSA(t testing.TB, key string, until time.Time, hosts ...string) *corev1.Secret {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secretWith(t, private, key, until, hosts)
+}
+
+func secretWith(t testing.TB, private crypto.Signer, key string, until time.Time, hosts []string) *corev1.Secret {
+	t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: key}, DNSNames: hosts,
 		NotBefore: until.AddDate(-1, 0, 0), NotAfter: until,
