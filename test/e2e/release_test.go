@@ -22,9 +22,9 @@ const olderChart = "../chart/testdata/quayside-0.0.9.tgz"
 
 // A release goes from the packed chart of an older one to today's with its own values,
 // and back, and away. An upgrade and a rollback lose nothing: whatever has an address
-// keeps it, and is served. What the end leaves is what the pages say.
+// keeps it, and no new connection fails. What the end leaves is what the pages say.
 func TestReleaseComesAndGoes(t *testing.T) {
-	beside(t)
+	inPairs(t)
 	e := edge{share(t, "fresh"), t}
 	var before map[string]bool
 	e.Eventually(settle, func() (err error) {
@@ -37,7 +37,7 @@ func TestReleaseComesAndGoes(t *testing.T) {
 	}
 	older, err := chart.NewRelease("quayside", lab.SystemNamespace, olderChart, lab.Values{
 		"controller":   lab.Values{"extraArgs": []any{"--lease-duration=5s"}},
-		"proxy":        lab.Values{"gracePeriodSeconds": 2},
+		"proxy":        lab.Values{"gracePeriodSeconds": 10}, // half of it, while addresses move away from it, a proxy goes on accepting
 		"ingressClass": lab.Values{"default": true},
 	})
 	if err != nil {
@@ -68,6 +68,15 @@ func TestReleaseComesAndGoes(t *testing.T) {
 		e.reached(laptop, service)
 	}
 	served("older")
+	change := func(revision string, to *chart.Release) {
+		t.Helper()
+		judgeIngress, judgeService := e.watchMoves(laptop, ingress), e.watchMoves(laptop, service)
+		e.ChangeRelease(to)
+		// A speaker's update moves an address once, and so does a proxy's.
+		judgeIngress(revision+": Ingress", len(e.Nodes())+len(e.Quayside().Proxies()))
+		judgeService(revision+": Service", len(e.Nodes()))
+		served(revision)
+	}
 
 	newer, err := older.Upgrade(archive, e.Config())
 	if err != nil {
@@ -83,16 +92,13 @@ func TestReleaseComesAndGoes(t *testing.T) {
 	if n := workloads["proxy"].Namespace; n != lab.SystemNamespace {
 		t.Errorf("the upgrade moves the proxies to %s, where their Service gets another address", n)
 	}
-	e.ChangeRelease(newer)
-	served("newer")
-	e.ChangeRelease(older)
-	served("rolled back")
+	change("newer", newer)
+	change("rolled back", older)
 	newer, err = older.Upgrade(archive, e.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.ChangeRelease(newer)
-	served("newer again")
+	change("newer again", newer)
 
 	if err := e.Uninstall(t.Context()); err != nil {
 		t.Fatal(err)
