@@ -36,8 +36,6 @@ func executedCommands() []executed {
 		{begins: "kubectl delete namespace quayside-system", because: "Kubernetes deletes what is named"},
 		{begins: "kubectl -n metallb-system delete ", because: "MetalLB is not in the lab, only what it does on the wire"},
 		{begins: "kubectl get speakerstatuses.quayside.io", because: "it only reads, and Kubernetes answers"},
-		{begins: "kubectl patch service web ", tests: []string{"test/e2e TestMovingInPieceByPiece"}},
-		{begins: "kubectl annotate service web metallb.io/loadBalancerIPs", tests: []string{"test/e2e TestMovingInPieceByPiece"}},
 		{begins: "kubectl patch ingress shop ", tests: []string{"test/e2e TestMovingInPieceByPiece"}},
 		{begins: "kubectl get configmaps,services ", tests: []string{"command/migrate TestStreams"}},
 		{begins: "quayside status", tests: []string{"test/e2e TestStatusOfTheCluster"}},
