@@ -72,7 +72,7 @@ func TestExitCodes(t *testing.T) {
 		{"migrate -f migrate/testdata/metallb.in.yaml", exitDone, "note: IPAddressPool lan: spec.colour has no equivalent here"},
 		{"migrate -f migrate/testdata/hostile.in.yaml", exitDone, `note: metallb.io/v1beta1 Weather rain\u2029---\u2029kind`},
 		{"migrate -f " + hostile, exitUsage, `AddressPool \x1b[2J: protocol "pigeon"`},
-		{"up --once -f migrate/testdata/streams.out.yaml -f " + good, exitDone, "kube-system/kube-dns-lb   10.9.0.0     -              lan\n                          not served                  no endpoint: does a pod match the selector k8s-app=kube-dns? None does at zero replicas\nlogs/syslog-lb            10.9.0.1 "},
+		{"up --once -f migrate/testdata/streams.out.yaml -f " + good, exitDone, "kube-system/kube-dns-lb   10.9.0.0     -              lan\n                          not served                  no endpoint: no pod matches the selector k8s-app=kube-dns, as at zero replicas; start one, or correct the selector\nlogs/syslog-lb            10.9.0.1 "},
 		{"migrate --only ingresses -f migrate/testdata -o json", exitDone, `"name": "plain"`},
 		{"migrate -f " + bad + " --only pools", exitUsage, "want addresses or ingresses"},
 		{"migrate -f /does/not/exist.yaml", exitUsage, "/does/not/exist.yaml"},

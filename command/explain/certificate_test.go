@@ -25,13 +25,13 @@ func TestTraceLooksAtTheCertificate(t *testing.T) {
 		"valid": {now.Add(time.Minute), "shop.example.com", time.Time{},
 			[]Link{{Name: "certificate", State: Works, Says: "for shop.example.com, until 2026-03-01"}}},
 		"expired": {now.Add(-time.Minute), "shop.example.com", time.Time{},
-			[]Link{{Name: "certificate", State: Broken, Says: "expired at 2026-03-01 11:59 UTC"}}},
+			[]Link{{Name: "certificate", State: Broken, Says: "expired at 2026-03-01 11:59 UTC; renew it in the Secret that spec.tls of Ingress shop/site names"}}},
 		"of another host": {now.Add(time.Minute), "www.example.com", time.Time{},
 			[]Link{{Name: "certificate", State: Broken, Says: "x509: certificate is valid for www.example.com, not shop.example.com; " +
-				"the certificate in Secret shop/tls is not for host shop.example.com but for www.example.com, so clients get the default certificate"}}},
+				"the certificate in Secret shop/tls is not for host shop.example.com but for www.example.com, so clients get the default certificate; name a Secret whose certificate is for that host"}}},
 		"of two kinds": {now.Add(time.Minute), "shop.example.com", now.Add(-time.Minute),
 			[]Link{{Name: "certificate", State: Works, Says: "that with ECDSA: for shop.example.com, until 2026-03-01"},
-				{Name: "certificate", State: Broken, Says: "that with RSA: expired at 2026-03-01 11:59 UTC"}}},
+				{Name: "certificate", State: Broken, Says: "that with RSA: expired at 2026-03-01 11:59 UTC; renew it in the Secret that spec.tls of Ingress shop/site names"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to, err := ParseTarget("https://shop.example.com/")

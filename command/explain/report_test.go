@@ -273,9 +273,9 @@ func TestStatusShowsServicesWithoutEndpoints(t *testing.T) {
 	}
 	want := map[string]string{
 		"busy":     "",
-		"idle":     "no endpoint: does a pod match the selector app=idle? None does at zero replicas",
-		"starting": "no endpoint is ready (1 are not)",
-		"web":      "no endpoint: does a pod match the selector app=web? None does at zero replicas",
+		"idle":     "no endpoint: no pod matches the selector app=idle, as at zero replicas; start one, or correct the selector",
+		"starting": "no endpoint is ready (1 are not): see why the readiness probes of its pods fail",
+		"web":      "no endpoint: no pod matches the selector app=web, as at zero replicas; start one, or correct the selector",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

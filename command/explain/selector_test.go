@@ -33,7 +33,7 @@ func TestWhyANamespaceIsNotServed(t *testing.T) {
 		"by name": {secretive(site(nil), web), ingressclass.Rules{Namespace: "bank"}, Broken,
 			"Ingress shop/site (namespace shop is not that of --watch-namespace, bank), which is not served here", true},
 		"by class": {secretive(site(nil), web), ingressclass.Rules{Name: "bank"}, Broken,
-			`Ingress shop/site (class "quayside"), which is not served here; write ingressClassName: bank, or adopt the class`, false},
+			`Ingress shop/site (class "quayside", which does not exist), which is not served here; write ingressClassName: bank, or adopt the class`, false},
 		"labels that cannot be read": {secretive(site(nil), web).WithoutReach(snapshot.Namespace, snapshot.Key{}), byLabel, Unknown,
 			"host shop.example.com: objects of kind Namespace could not be read by this account", false},
 	} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/ingressclass"
@@ -48,7 +49,7 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		return
 	}
 	if tls {
-		t.certificate(name)
+		t.certificate(r, name)
 	}
 	t.routed(r, path)
 	if r.Closed != "" {
@@ -126,6 +127,9 @@ func (t *tracer) noRoute(host string, path []byte) string {
 	for _, i := range t.Cluster.Ingresses.Sorted() {
 		if slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host }) {
 			why := "class " + quoteOr(ingress(i).Class, "none")
+			if _, exists := t.Cluster.IngressClasses.Get(snapshot.Key{Name: ingress(i).Class}); !exists && ingress(i).Class != "" {
+				why += ", which does not exist"
+			}
 			if classes.Elsewhere(i) {
 				why = classes.Why(i.Namespace)
 			} else {
@@ -160,7 +164,7 @@ func quoteOr(s, otherwise string) string {
 func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 	i, ok := t.Cluster.Ingresses.Get(r.Owner.Key)
 	if !ok || len(i.Status.LoadBalancer.Ingress) == 0 {
-		t.broken("address", "Ingress %s has no address in its status: has the proxy's Service one?", r.Owner.Key)
+		t.broken("address", "Ingress %s has no address: %s", r.Owner.Key, t.whyNoFront())
 		return nil
 	}
 	for _, in := range i.Status.LoadBalancer.Ingress {
@@ -188,6 +192,24 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
+}
+
+// whyNoFront says why there is no address at which the proxies are reached.
+func (t *tracer) whyNoFront() string {
+	for _, key := range t.Self {
+		s, ok := t.Cluster.Services.Get(key)
+		switch {
+		case !ok:
+			continue
+		case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+			return fmt.Sprintf("Service %s of the proxies is of type %s; make it a LoadBalancer, or name the address by --publish-address", key, cmp.Or(s.Spec.Type, corev1.ServiceTypeClusterIP))
+		case len(s.Status.LoadBalancer.Ingress) == 0:
+			t.see(snapshot.Service, key)
+			return fmt.Sprintf("Service %s of the proxies has none: %s", key, t.whyNone(s))
+		}
+		return fmt.Sprintf("it gets that of Service %s as soon as the controller's leader has written it; does one run?", key)
+	}
+	return "there is no Service of the proxies; install them (proxy.enabled of the chart), or name the address by --publish-address"
 }
 
 // isTCP returns a test for the Service port that receives a request to port.
@@ -222,14 +244,14 @@ func (t *tracer) proxies(front *corev1.Service, ip netip.Addr, port int32) (node
 }
 
 // certificate looks at what a client would be shown.
-func (t *tracer) certificate(host string) {
+func (t *tracer) certificate(r *route.Route, host string) {
 	if key, unread := t.unreadCertificate(host); unread {
 		t.unknown("certificate", "Secret %s could not be read by this account", key)
 		return
 	}
-	list := t.Routes.Certificates(host)
+	list, nameOne := t.Routes.Certificates(host), fmt.Sprintf("name a Secret for host %s in spec.tls of Ingress %s", host, r.Owner.Key)
 	if len(list) == 0 {
-		t.broken("certificate", "there is none for %s, and no default%s", host, t.flawedSecret(host))
+		t.broken("certificate", "there is none for %s, and no default: %s", host, cmp.Or(t.flawedSecret(host), nameOne))
 		return
 	}
 	for _, c := range list {
@@ -239,10 +261,9 @@ func (t *tracer) certificate(host string) {
 		}
 		switch leaf := c.Leaf; {
 		case !t.Now.IsZero() && t.Now.After(leaf.NotAfter):
-			t.broken("certificate", "%sexpired at %s", which, leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST"))
+			t.broken("certificate", "%sexpired at %s; renew it in the Secret that spec.tls of Ingress %s names", which, leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST"), r.Owner.Key)
 		case leaf.VerifyHostname(host) != nil:
-			t.broken("certificate", "%s%s; %s", which, leaf.VerifyHostname(host),
-				cmp.Or(strings.TrimPrefix(t.flawedSecret(host), ": "), "host "+host+" needs a Secret in spec.tls of its Ingress"))
+			t.broken("certificate", "%s%s; %s", which, leaf.VerifyHostname(host), cmp.Or(t.flawedSecret(host), nameOne))
 		default:
 			t.works("certificate", "%sfor %s, until %s", which, names(leaf.DNSNames, 3), leaf.NotAfter.UTC().Format("2006-01-02"))
 		}
@@ -250,7 +271,7 @@ func (t *tracer) certificate(host string) {
 }
 
 // flawedSecret says what is wrong with a Secret that was to hold the certificate of a
-// host, after a colon; empty: there is none.
+// host; "": there is none.
 func (t *tracer) flawedSecret(host string) string {
 	for _, i := range t.Cluster.Ingresses.Sorted() {
 		for _, entry := range i.Spec.TLS {
@@ -260,7 +281,7 @@ func (t *tracer) flawedSecret(host string) string {
 			about := snapshot.Key{Namespace: i.Namespace, Name: entry.SecretName}
 			for _, p := range t.Scene.Problems {
 				if p.Object.Key == snapshot.KeyOf(i) && isFlaw(p.Reason) && strings.Contains(p.Message, "Secret "+about.String()+" ") {
-					return ": " + p.Message
+					return p.Message
 				}
 			}
 		}
@@ -288,7 +309,11 @@ func (t *tracer) routed(r *route.Route, path []byte) {
 		return
 	}
 	if r.Closed != "" {
-		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Owner.Key, where, r.Closed)
+		why := r.Closed
+		if full, ok := t.problem(snapshot.Ingress, r.Owner.Key, netip.Addr{}, route.RouteClosed); ok && strings.HasPrefix(full, why) {
+			why = full // with what to do about it, which is no business of clients
+		}
+		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Owner.Key, where, why)
 		return
 	}
 	t.works("route", "%s matches Ingress %s, %s", path, r.Owner.Key, where)
@@ -318,13 +343,22 @@ func (t *tracer) backend(r *route.Route, nodes []string) {
 	switch {
 	case len(all.Endpoints) == 0 && t.unseen("backend", snapshot.EndpointSlice, "the pods of Service "+b.Service.String()):
 	case len(all.Endpoints) == 0:
-		t.broken("backend", "503: %s", all.Why)
+		t.broken("backend", "503: %s%s", all.Why, t.podless(svc))
 	case len(lacking) > 0:
-		t.broken("backend", "503 from the proxies on %s: Service %s has externalTrafficPolicy: Local, and its endpoints are %s",
+		t.broken("backend", "503 from the proxies on %s: Service %s has externalTrafficPolicy: Local, and its endpoints are %s; run a proxy on such a node, or set the policy to Cluster",
 			names(lacking, 5), b.Service, endpointsOf(all))
 	default:
 		t.works("backend", "port %s of Service %s: %s", b.Port, b.Service, endpointsOf(all))
 	}
+}
+
+// podless says what pods a Service looks for that has none at all.
+func (t *tracer) podless(s *corev1.Service) string {
+	has := func(slice *discoveryv1.EndpointSlice) bool { return len(slice.Endpoints) > 0 }
+	if len(s.Spec.Selector) == 0 || slices.ContainsFunc(t.Cluster.SlicesOf(snapshot.KeyOf(s)), has) {
+		return ""
+	}
+	return "; see that ready pods match its selector " + selector(s) + " and have its targetPort"
 }
 
 func (t *tracer) zone(node string) string {

@@ -162,13 +162,21 @@ func (t *tracer) given(s *corev1.Service, ip netip.Addr) {
 func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 	key := snapshot.KeyOf(s)
 	t.see(snapshot.Service, key)
-	var said []string
+	var said, lost []string
 	for status, a := range t.announcings(key, ip) {
 		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
+		if isMissed(t.Cluster, status.Name) {
+			lost = append(lost, fmt.Sprintf("node %s announced %s, and its speaker is not alive any more: start its pod", status.Name, ip))
+			continue
+		}
 		said = append(said, fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status)))
 	}
 	routed, down := t.told(ip)
 	said = append(said, routed...)
+	if len(said) == 0 && len(down) > 0 {
+		down = append(down, "see that the node reaches the router, and that both sides have the same spec of the session")
+	}
+	down = append(lost, down...)
 	switch {
 	case len(said) > 0:
 		t.works("announced", "%s", strings.Join(append(said, down...), "; "))
@@ -243,7 +251,9 @@ func (t *tracer) isCutShort() bool {
 func (t *tracer) announcers(key snapshot.Key, ip netip.Addr) map[string]bool {
 	nodes := map[string]bool{}
 	for status := range t.announcings(key, ip) {
-		nodes[status.Name] = true
+		if !isMissed(t.Cluster, status.Name) {
+			nodes[status.Name] = true
+		}
 	}
 	for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
 		if up, _ := t.routers().told(status, ip); len(up) > 0 {
@@ -268,6 +278,23 @@ func (t *tracer) announcings(key snapshot.Key, ip netip.Addr) iter.Seq2[*v1alpha
 			}
 		}
 	}
+}
+
+// isMissed reports whether everybody who counts the speakers misses that of a node: what
+// it said last stands in its SpeakerStatus until it is back.
+func isMissed(c *snapshot.Cluster, node string) bool {
+	counted := false
+	for _, s := range c.SpeakerStatuses.All() {
+		if s.Name == node || s.Status.Members.Expected == 0 || isOrphan(c, s) {
+			continue
+		}
+		missesIt := func(text string) bool { return strings.HasPrefix(text, node+": ") }
+		if !slices.ContainsFunc(s.Status.Members.NotAlive, missesIt) {
+			return false
+		}
+		counted = true
+	}
+	return counted
 }
 
 func by(a v1alpha1.Announcing) string {
@@ -416,15 +443,15 @@ func (n census) counts() string {
 func (n census) none(s *corev1.Service) string {
 	switch {
 	case n.unready > 0:
-		return fmt.Sprintf("no endpoint is ready (%d are not)", n.unready)
+		return fmt.Sprintf("no endpoint is ready (%d are not): see why the readiness probes of its pods fail", n.unready)
 	case n.portless > 0:
-		return fmt.Sprintf("%d endpoints, and none offers this port: does targetPort name a port of the pods?", n.portless)
+		return fmt.Sprintf("%d endpoints, and none offers this port: name a port of the pods in targetPort", n.portless)
 	case n.foreign > 0:
 		return fmt.Sprintf("no endpoint is of this address's family (%d of the other): do the pods have such an address?", n.foreign)
 	case len(s.Spec.Selector) == 0:
-		return "no endpoint, and no selector that would find pods"
+		return "no endpoint, and no selector that would find pods: give it one, or write its EndpointSlice"
 	}
-	return "no endpoint: does a pod match the selector " + selector(s) + "? None does at zero replicas"
+	return "no endpoint: no pod matches the selector " + selector(s) + ", as at zero replicas; start one, or correct the selector"
 }
 
 func selector(s *corev1.Service) string {

@@ -181,12 +181,12 @@ func (w *work) complete(c *consumer) ([]netip.Addr, denial) {
 // refuse says why a Service may not have an address that it asks for.
 func (w *work) refuse(c *consumer, a netip.Addr) denial {
 	if node, ok := w.nodes[a]; ok {
-		return denial{ReasonNodeAddress, fmt.Sprintf("%v is the own address of node %s", a, node)}
+		return denial{ReasonNodeAddress, fmt.Sprintf("%v is the own address of node %s; ask for another", a, node)}
 	}
 	p, asked := w.pools.poolOf(a), c.request().pool
 	switch {
 	case p == nil && len(w.pools.list) == 0:
-		return denial{ReasonNoPool, "there is no IPAddressPool yet"}
+		return noPool()
 	case p == nil:
 		return denial{ReasonAddressOutsidePools, fmt.Sprintf("%v is in no pool; ask for another or add it to an IPAddressPool", a)}
 	case asked != "" && asked != p.obj.Name:
@@ -202,12 +202,16 @@ func (w *work) refuse(c *consumer, a netip.Addr) denial {
 		return denial{ReasonAddressOutsidePools, fmt.Sprintf("pool %s leaves out %v (avoidBuggyIPs)", p.obj.Name, a)}
 	}
 	if link, ok := w.links[a]; ok {
-		return denial{ReasonNodeAddress, fmt.Sprintf("%v is %s", a, link)}
+		return denial{ReasonNodeAddress, fmt.Sprintf("%v is %s; ask for another", a, link)}
 	}
 	if o, why := w.obstacle(c, a); o != nil {
-		return denial{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s", a, o, why)}
+		return denial{ReasonAddressInUse, fmt.Sprintf("%v is held by %s, %s; ask for another, or give both one %s and different ports", a, o, why, loadbalancer.AnnotationSharingKey)}
 	}
 	return denial{}
+}
+
+func noPool() denial {
+	return denial{ReasonNoPool, "there is no IPAddressPool yet; create one whose spec.addresses are free on your network"}
 }
 
 // barred says why a pool gives a Service nothing new although it asks by name.
@@ -237,12 +241,12 @@ func (w *work) admits(p *pool, c *consumer) bool {
 // in a list that the next call reuses.
 func (w *work) candidates(c *consumer) ([]*pool, denial) {
 	if len(w.pools.list) == 0 {
-		return nil, denial{ReasonNoPool, "there is no IPAddressPool yet"}
+		return nil, noPool()
 	}
 	if asked := c.request().pool; asked != "" {
 		p := w.pools.byName[asked]
 		if p == nil {
-			return nil, denial{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %.253q, which does not exist", asked)}
+			return nil, denial{ReasonPoolNotFound, fmt.Sprintf("it asks for pool %.253q, which does not exist; ask for one that does, or create it", asked)}
 		}
 		return []*pool{p}, w.barred(c, p)
 	}
@@ -323,9 +327,9 @@ func (w *work) exhausted(c *consumer, candidates []*pool, families []lbpool.Fami
 	which := "pool " + several(names, ", ")
 	switch {
 	case !has && c.requires && len(families) == 2:
-		return denial{ReasonNoAddressOfFamily, fmt.Sprintf("it requires both families from one pool, and %s has not both", which)}
+		return denial{ReasonNoAddressOfFamily, fmt.Sprintf("it requires both families from one pool, and %s has not both; add addresses of the other family, or set ipFamilyPolicy: PreferDualStack", which)}
 	case !has && len(families) == 1:
-		return denial{ReasonNoAddressOfFamily, fmt.Sprintf("%s has no %s addresses", which, both)}
+		return denial{ReasonNoAddressOfFamily, fmt.Sprintf("%s has no %s addresses; add some to spec.addresses", which, both)}
 	case resting:
 		return denial{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
 	}
@@ -339,5 +343,5 @@ func (w *work) exhausted(c *consumer, candidates []*pool, families []lbpool.Fami
 			}
 		}
 	}
-	return denial{ReasonPoolExhausted, message}
+	return denial{ReasonPoolExhausted, message + "; add addresses to a pool, or delete a Service that needs none"}
 }

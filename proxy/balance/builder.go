@@ -20,7 +20,7 @@ type builder struct {
 	ready    []candidate
 	draining []candidate // terminating, still serving
 	silent   int         // neither
-	portless int         // slices that lack the port
+	portless int         // slices with endpoints that lack the port
 	refused  []string
 }
 
@@ -32,7 +32,9 @@ type candidate struct {
 func (b *builder) slice(s *discoveryv1.EndpointSlice) {
 	number, ok := b.portOf(s)
 	if !ok {
-		b.portless++
+		if len(s.Endpoints) > 0 { // of a Service without pods there is an empty one without ports
+			b.portless++
+		}
 		return
 	}
 	for i := range s.Endpoints {

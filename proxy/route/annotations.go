@@ -164,7 +164,7 @@ func (s *settings) close(name, why string) finding {
 		s.closed = fmt.Sprintf("annotation %s %s", name, why)
 	}
 	s.shut = true
-	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; remove it if the route may be open", name, why)}
+	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; mend that, or remove the annotation if the route may be open", name, why)}
 }
 
 // closeFor is close because of what an option names, of which err says what is

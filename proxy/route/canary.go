@@ -71,7 +71,7 @@ func (b *hostBuilder) canary(c *part, alternative *Route) {
 		}
 		return
 	}
-	b.told(c, CanaryUnused, fmt.Sprintf("no other Ingress has path %s (%s), so this canary gets no requests", place, alternative.Type))
+	b.told(c, CanaryUnused, fmt.Sprintf("no other Ingress has path %s (%s), so this canary gets no requests; give it the host, path and pathType of the Ingress that it is to stand in for", place, alternative.Type))
 }
 
 // canarySessions has clients stay where they have a session, as in ingress-nginx:

@@ -51,6 +51,6 @@ spec: {ports: [{port: 80}]}
 	// Output:
 	// / matches / and leads to Service default/web
 	// /cartoon matches / and leads to Service default/web
-	// /cart/1 is answered with a 503: Service default/cart does not exist
-	// Ingress default/site: MissingService: path shop.example.com/cart: Service default/cart does not exist; its requests get a 503
+	// /cart/1 is answered with a 503: Service default/cart does not exist; create it, or name another in the Ingress
+	// Ingress default/site: MissingService: path shop.example.com/cart: Service default/cart does not exist; create it, or name another in the Ingress; its requests get a 503
 }

@@ -28,7 +28,7 @@ func (b *unitBuilder) external(backend Backend, svc *corev1.Service) (Backend, f
 		err = fmt.Errorf("--disable-svc-external-name refuses that")
 	}
 	if err != nil {
-		return backend, finding{UnsupportedBackend, fmt.Sprintf("Service %s is of type ExternalName, and %v", backend.Service, err)}
+		return backend, finding{UnsupportedBackend, fmt.Sprintf("Service %s is of type ExternalName, and %v; correct its spec.externalName, or name another Service", backend.Service, err)}
 	}
 	if backend.TLS.On {
 		backend.TLS.Name = cmp.Or(backend.TLS.Name, name)

@@ -154,7 +154,7 @@ func (b *unitBuilder) errorBackend(key snapshot.Key) (Backend, finding) {
 	svc, ok := b.w.c.Services.Get(key)
 	switch {
 	case !ok:
-		return Backend{}, finding{MissingService, fmt.Sprintf("Service %s does not exist", key)}
+		return Backend{}, finding{MissingService, fmt.Sprintf("Service %s does not exist; create it, or name another", key)}
 	case len(svc.Spec.Ports) == 0:
 		return Backend{}, finding{MissingPort, fmt.Sprintf("Service %s has no port", key)}
 	}

@@ -43,7 +43,7 @@ func (b *hostBuilder) owned(parts []*part) []*part {
 	return slices.DeleteFunc(parts, func(c *part) bool {
 		foreign := c.unit.ref.Namespace != owner.Namespace
 		if foreign {
-			b.told(c, HostOwned, fmt.Sprintf("host %s belongs to namespace %s by %s %s, which named it first, so nothing that this %s says of it holds",
+			b.told(c, HostOwned, fmt.Sprintf("host %s belongs to namespace %s by %s %s, which named it first, so nothing that this %s says of it holds; ask its owner for the path, or take another host",
 				c.host, owner.Namespace, owner.Kind, owner.Key, c.unit.ref.Kind))
 		}
 		return foreign

@@ -370,14 +370,14 @@ func (b *unitBuilder) service(be *networkingv1.IngressServiceBackend) (Backend, 
 		Port: balance.PortRef{Number: be.Port.Number, Name: be.Port.Name}}
 	svc, ok := b.w.c.Services.Get(key)
 	if !ok {
-		return backend, finding{MissingService, fmt.Sprintf("Service %s does not exist", key)}
+		return backend, finding{MissingService, fmt.Sprintf("Service %s does not exist; create it, or name another in the %s", key, b.ref.Kind)}
 	}
 	if externalName(svc) {
 		return b.external(backend, svc)
 	}
 	port, err := backend.Port.Find(svc)
 	if err != nil {
-		return backend, finding{MissingPort, err.Error()}
+		return backend, finding{MissingPort, fmt.Sprintf("%v; name one that the Service has", err)}
 	}
 	backend.HTTP2 = b.settings.protocol.of(port)
 	return backend, finding{}
@@ -421,7 +421,7 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 // certificate gives a host of its own a certificate.
 func (b *unitBuilder) certificate(c *part, pair *keyPair) {
 	if !pair.covers(c.host) {
-		b.problemf(CertificateMismatch, "the certificate in Secret %s is not for host %s but for %s, so clients get the default certificate",
+		b.problemf(CertificateMismatch, "the certificate in Secret %s is not for host %s but for %s, so clients get the default certificate; name a Secret whose certificate is for that host",
 			pair.key, c.host, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
 		return
 	}
@@ -448,7 +448,7 @@ func (b *unitBuilder) keyPair(key snapshot.Key) *keyPair {
 	case pair.unread:
 		f.message += ", so nothing is known of its certificate; a proxy that cannot read it shows the default one"
 	case pair.cert == nil:
-		f.message += ", so clients get the default certificate"
+		f.message += ", so clients get the default certificate; put one and its key there, with type: kubernetes.io/tls"
 	}
 	if f.reason != "" {
 		b.problem(f)

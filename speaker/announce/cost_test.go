@@ -85,7 +85,7 @@ func TestThereIsAReasonForEachRefusal(t *testing.T) {
 		k.readLayer2()
 		for _, e := range k.addresses {
 			for i := range k.nodes {
-				if why := k.whyNot(e, i); (why == "") != (k.serves(e, i) == len(e.users)) {
+				if why, _ := k.whyNot(e, i); (why == "") != (k.serves(e, i) == len(e.users)) {
 					t.Fatalf("%s serves %d of %d Services on %s: %q", k.nodes[i].name, k.serves(e, i), len(e.users), e.addr, why)
 				}
 			}

@@ -15,34 +15,40 @@ const maxReasons = 8
 
 // whyNoOwner reports to each Service on e why no node can announce it.
 func (k *compiler) whyNoOwner(e *address) (problems []snapshot.Problem) {
-	var reasons []string
+	var reasons, helps []string
 	for i := range k.nodes {
 		if len(reasons) == maxReasons {
 			reasons = append(reasons, fmt.Sprintf("and %d more nodes", len(k.nodes)-maxReasons))
 			break
 		}
-		reasons = append(reasons, k.nodes[i].name+": "+k.whyNot(e, i))
+		why, help := k.whyNot(e, i)
+		reasons = append(reasons, k.nodes[i].name+": "+why)
+		if help != "" && !slices.Contains(helps, help) {
+			helps = append(helps, help)
+		}
 	}
 	if len(reasons) == 0 {
-		reasons = []string{"the cluster has no Node"}
+		reasons, helps = []string{"the cluster has no Node"}, []string{"a Node"}
 	}
 	for _, u := range e.users {
 		problems = append(problems, snapshot.Problem{
 			Object: snapshot.RefOf(u.svc), Reason: "NoEligibleNode",
-			Message: fmt.Sprintf("no node can announce %s: %s", e.addr, strings.Join(reasons, "; ")),
+			Message: fmt.Sprintf("no node can announce %s: %s; what helps: %s", e.addr, strings.Join(reasons, "; "), strings.Join(helps, ", or ")),
 		})
 	}
 	return problems
 }
 
-// whyNot is why node i may not serve a Service of e; "": it may serve all. It applies the
-// rules of serves, which is on the fast path and gives no reasons.
-func (k *compiler) whyNot(e *address, i int) string {
+// whyNot is why node i may not serve a Service of e, and what would help; "": it may serve
+// all. It applies the rules of serves, which is on the fast path and gives no reasons.
+func (k *compiler) whyNot(e *address, i int) (why, help string) {
 	switch n := &k.nodes[i]; {
 	case !n.alive:
-		return "its speaker is not alive"
+		return "its speaker is not alive", "a speaker that runs there"
+	case n.excluded && !k.opts.IgnoreExcludeLabel:
+		return n.barred, "a node without that label"
 	case n.barred != "":
-		return n.barred
+		return n.barred, "a node whose network is there"
 	}
 	for j := range e.users {
 		u := &e.users[j]
@@ -50,21 +56,23 @@ func (k *compiler) whyNot(e *address, i int) string {
 		case !k.reaches(e, u, i):
 			return k.whyNoLink(e, u, i)
 		case !u.isAt(i):
-			return fmt.Sprintf("no ready endpoint of %s, whose externalTrafficPolicy is Local", snapshot.KeyOf(u.svc))
+			return fmt.Sprintf("no ready endpoint of %s, whose externalTrafficPolicy is Local", snapshot.KeyOf(u.svc)),
+				"a ready pod on a node that may announce it, or externalTrafficPolicy: Cluster"
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // whyNoLink is why node i does not reach e, according to the last of the advertisements of
-// u that select the node.
-func (k *compiler) whyNoLink(e *address, u *user, i int) string {
+// u that select the node, and what would help.
+func (k *compiler) whyNoLink(e *address, u *user, i int) (why, help string) {
 	for _, a := range slices.Backward(u.adverts) {
 		if v := &k.adverts[a]; v.nodes[i] {
-			return k.nodes[i].whyNoLink(e.addr, k.homes.Entry(e.pool, e.addr), v.interfaces)
+			return k.nodes[i].whyNoLink(e.addr, k.homes.Entry(e.pool, e.addr), v.interfaces),
+				"a pool within the network of an interface that is up, other interfaces in its L2Advertisement, or a BGPAdvertisement"
 		}
 	}
-	return "no advertisement selects it"
+	return "no advertisement selects it", "an L2Advertisement of its pool whose nodeSelectors match a node"
 }
 
 // whyNoLink is why no link of n, among those of the given names if there are any, carries

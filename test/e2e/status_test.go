@@ -29,7 +29,7 @@ func TestTraceInTheCluster(t *testing.T) {
 	for target, wants := range map[string][]string{
 		"http://films.example.com/new":      {address, "by l2 on eth0", "/new matches Ingress " + e.Namespace() + "/films", "Nothing on this path is broken"},
 		"http://nobody.example.com/":        {"404: no Ingress has a rule for host nobody.example.com", "exit code 1"},
-		"service/" + e.Namespace() + "/web": {"by l2 on eth0", "does a pod match the selector app=web?", `The first broken link is "endpoints"`, "exit code 1"},
+		"service/" + e.Namespace() + "/web": {"by l2 on eth0", "no pod matches the selector app=web", `The first broken link is "endpoints"`, "exit code 1"},
 	} {
 		e.Eventually(settle, func() error {
 			said := trace(target)
