@@ -23,7 +23,7 @@ type Prober struct {
 	addr    string
 	every   time.Duration
 	timeout time.Duration
-	forget  func() error // before each connection, unless nil
+	forget  func() (dialed func(), err error) // before each connection, unless nil; dialed is called once it is made or given up
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 
@@ -78,19 +78,26 @@ func (c *Client) ProbeAfresh(addr string, every, timeout time.Duration) *Prober 
 	c.view.must(err)
 	var mu sync.Mutex
 	var asked time.Time
-	return c.probe(addr, every, timeout, func() error {
+	dialing := 0 // how many of those that forgot are not connected yet
+	return c.probe(addr, every, timeout, func() (dialed func(), err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		// Who forgets that he has just asked takes the answer from those who wait
 		// for it: the kernel tells them that there is no route. On a busy machine
-		// no answer comes within a beat, and so none would ever be heard.
+		// no answer comes within a beat, and so none would ever be heard; and who
+		// has forgotten may get a processor to ask with a beat later.
 		if time.Since(asked) < timeout {
-			if waits, err := c.waitsFor(to.Addr()); waits || err != nil {
-				return err
+			if waits, err := c.waitsFor(to.Addr()); waits || dialing > 0 || err != nil {
+				return func() {}, err
 			}
 		}
 		asked = time.Now()
-		return c.forget(to.Addr())
+		dialing++
+		return func() {
+			mu.Lock()
+			defer mu.Unlock()
+			dialing--
+		}, c.forget(to.Addr())
 	})
 }
 
@@ -132,7 +139,7 @@ func (c *Client) forget(addr netip.Addr) error {
 	})
 }
 
-func (h Host) probe(addr string, every, timeout time.Duration, forget func() error) *Prober {
+func (h Host) probe(addr string, every, timeout time.Duration, forget func() (func(), error)) *Prober {
 	ctx, cancel := context.WithCancel(h.view.core.alive)
 	p := &Prober{host: h, addr: addr, every: every, timeout: timeout, forget: forget, stop: cancel}
 	p.ended.Go(func() { p.run(ctx) })
@@ -166,12 +173,15 @@ func (p *Prober) attempt() {
 }
 
 func (p *Prober) ask(ctx context.Context) (pod string, err error) {
+	dialed := func() {}
 	if p.forget != nil {
-		if err := p.forget(); err != nil {
+		if dialed, err = p.forget(); err != nil {
+			dialed()
 			return "", fmt.Errorf("forget %s: %w", p.addr, err)
 		}
 	}
 	conn, err := p.host.ns.dial(ctx, "tcp", p.addr)
+	dialed()
 	if err != nil {
 		return "", err
 	}
