@@ -37,10 +37,14 @@ func (p *Proxy) drainHTTP2() {
 // a server name: those that would be shown the same certificate, or one that is
 // good for both, whichever of several it was. A browser sends requests for several hosts over one connection
 // where it believes that they share a certificate (RFC 9113 section 9.1.1); where
-// they do not, the host's own TLS settings were never applied.
+// they do not, the host's own TLS settings were never applied, and where it wants no
+// HTTP/2, it would get some.
 func (p *Proxy) coversFrom(serverName string) func(string) bool {
 	shown := p.dispatch.Certificates(serverName)
 	return func(host string) bool {
+		if offered, said := p.dispatch.HTTP2(host); said && !offered && host != serverName {
+			return false // it is to be asked over a connection of its own
+		}
 		return host == serverName || slices.Equal(shown, p.dispatch.Certificates(host)) || len(shown) > 0 && !slices.ContainsFunc(shown, func(c *tls.Certificate) bool {
 			return c.Leaf == nil || c.Leaf.VerifyHostname(host) != nil
 		})

@@ -170,7 +170,8 @@ func New(o Options) (*Proxy, error) {
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
 		Handler: p.dispatch, Certificate: p.certificate, ClientCAs: p.dispatch.ClientCAs, TLSPolicy: p.dispatch.TLSPolicy, Ciphers: p.dispatch.Ciphers,
-		Log: o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
+		OfferHTTP2: p.dispatch.HTTP2,
+		Log:        o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
 		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels, Passthrough: p.dispatch,
 	}
 	if o.HTTP2 {

@@ -179,6 +179,15 @@ func (d *Dispatcher) Ciphers(serverName string) []uint16 {
 	return nil
 }
 
+// HTTP2 reports whether HTTP/2 is offered to clients that ask for a server name, if the
+// host says so.
+func (d *Dispatcher) HTTP2(serverName string) (offered, said bool) {
+	if r := d.routing.Load(); r != nil {
+		return r.table.HTTP2(serverName)
+	}
+	return false, false
+}
+
 // ClientCAs reports whether clients that ask for a server name are to be asked for a
 // certificate, and by which authorities; nil: any.
 func (d *Dispatcher) ClientCAs(serverName string) (authorities *x509.CertPool, asked bool) {

@@ -32,6 +32,7 @@ type state struct {
 	guarded  int                    // hosts with guards
 	decoding int                    // hosts with patterns of adopted classes
 	ciphered int                    // hosts with cipher suites of their own
+	offering int                    // hosts that say whether they offer HTTP/2
 	passing  int                    // hosts whose connections are handed on
 	global   *globalOptions         // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte

@@ -27,6 +27,7 @@ func (w *compiler) compileHosts() {
 		w.t.state.guarded += h.countGuard() - before.countGuard()
 		w.t.state.decoding += h.countDecoding() - before.countDecoding()
 		w.t.state.ciphered += h.countCiphers() - before.countCiphers()
+		w.t.state.offering += h.countHTTP2() - before.countHTTP2()
 		w.t.state.passing += h.countPassed() - before.countPassed()
 		switch {
 		case name == "":
@@ -53,6 +54,7 @@ func (w *compiler) compileHost(name string) *host {
 	}
 	b.clients = clientsOf(parts)
 	b.passed = b.passthrough(parts)
+	http2 := b.http2Of(parts)
 	b.takePaths(parts)
 	b.canaries(parts)
 	for _, c := range parts {
@@ -77,7 +79,7 @@ func (w *compiler) compileHost(name string) *host {
 	h := newHost(name, routes)
 	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.certs, h.sealed = b.fallback, b.certificates(), b.sealed
-	h.ciphers, h.backends = ciphersOf(parts), b.backends
+	h.ciphers, h.http2, h.backends = ciphersOf(parts), http2, b.backends
 	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace

@@ -30,6 +30,7 @@ type hostRest struct {
 	clients        *clientCAs         // nil: they are asked for no certificate
 	passed         *Passthrough       // nil: connections are decrypted
 	ciphers        []uint16           // of handshakes; nil: as for all
+	http2          claim              // whether they offer it
 	backends       []int              // of its canaries with sessions, which no unit has
 }
 

@@ -57,6 +57,8 @@ func tlsOptions() []option {
 			doc: "v1 or v2: begin those connections with a PROXY header of that version"},
 		{key: "ssl-ciphers", scope: ofHost, risk: riskLow, effect: applied, parse: parseHostCiphers,
 			doc: "cipher suites towards clients before TLS 1.3", differ: "those that Go has, in its own order; of groups DEFAULT, HIGH and ALL; the oldest Ingress of a host counts"},
+		{key: "http2", scope: ofHost, unset: "true", risk: riskLow, effect: applied, ours: true, parse: parseHostHTTP2,
+			doc: "offer HTTP/2 to clients that ask for the host by TLS; a connection for another host does not carry its requests then, but answers 421; of a host's Ingresses the oldest that says anything counts, before use-http2 of the ConfigMap"},
 		{key: "ssl-prefer-server-ciphers", scope: ofHost, unset: "true", risk: riskLow, effect: noOp,
 			doc: "order of cipher suites, which TLS 1.3 does not need"},
 		{key: "http2-push-preload", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp, doc: "HTTP/2 push, which browsers removed"},

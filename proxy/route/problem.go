@@ -27,5 +27,6 @@ const (
 	AliasUnused           = "AliasUnused"           // the host has rules of its own
 	CanaryUnused          = "CanaryUnused"          // the canary gets no requests
 	PassthroughUnused     = "PassthroughUnused"     // TLS for the host, or a path of it, does not reach the backend
+	HTTP2Unused           = "HTTP2Unused"           // an older Ingress of the host says otherwise
 	RouteClosed           = "RouteClosed"           // the route answers 503
 )

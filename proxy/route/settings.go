@@ -62,6 +62,7 @@ type settings struct {
 	compress       compressOptions
 	passthrough    passthroughOptions
 	ciphers        []uint16 // ssl-ciphers
+	http2          claim
 	originalURI    bool     // proxy-add-original-uri-header
 	mayAnswer      []string // global-allowed-response-headers: names that custom-headers may set; nil: any
 	firewall       firewallOptions

@@ -28,7 +28,8 @@ type unit struct {
 	secrets  []snapshot.Key // with certificates
 	backends []int          // one per route that leads somewhere
 	problems []snapshot.Problem
-	leaving  bool // its namespace is terminating: it yields to all that stay
+	http2    claim // whether it is offered for its hosts
+	leaving  bool  // its namespace is terminating: it yields to all that stay
 }
 
 // A part is what one unit says about one host.
@@ -129,6 +130,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		b.otherNames()
 		b.passthrough()
 		b.ciphers()
+		b.http2 = b.settings.http2
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
 		}

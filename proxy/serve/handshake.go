@@ -42,10 +42,28 @@ func (s *Server) policy() *tls.Config {
 	}
 	c.MinVersion, c.MaxVersion, c.CipherSuites = cmp.Or(by.MinVersion, c.MinVersion), by.MaxVersion, by.Ciphers
 	if by.NoHTTP2 {
-		c.NextProtos = slices.DeleteFunc(slices.Clone(c.NextProtos), func(name string) bool { return name == h2 })
+		c.NextProtos = withoutHTTP2(c.NextProtos)
 	}
 	s.policed.Store(&policed{by, c})
 	return c
+}
+
+func withoutHTTP2(protocols []string) []string {
+	return slices.DeleteFunc(slices.Clone(protocols), func(name string) bool { return name == h2 })
+}
+
+// protocolsFor returns what is offered for a server name, nil for what base offers.
+func (s *Server) protocolsFor(serverName string, base *tls.Config) []string {
+	if s.options.OfferHTTP2 == nil || s.options.HTTP2 == nil {
+		return nil
+	}
+	switch offered, said := s.options.OfferHTTP2(serverName); {
+	case !said || offered == slices.Contains(base.NextProtos, h2):
+		return nil
+	case offered:
+		return s.tls.NextProtos
+	}
+	return withoutHTTP2(base.NextProtos)
 }
 
 // SetTicketKeys declares the keys of session tickets: the first seals, all open. Until
@@ -76,7 +94,8 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if s.options.Ciphers != nil {
 		ciphers = s.options.Ciphers(hello.ServerName)
 	}
-	switch own := asked || ciphers != nil; {
+	protocols := s.protocolsFor(hello.ServerName, base)
+	switch own := asked || ciphers != nil || protocols != nil; {
 	case !own && base == s.tls:
 		return nil, nil
 	case !own:
@@ -86,6 +105,9 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	c.GetConfigForClient = nil
 	if ciphers != nil {
 		c.CipherSuites = ciphers
+	}
+	if protocols != nil {
+		c.NextProtos = protocols
 	}
 	if asked {
 		c.ClientAuth, c.ClientCAs, c.SessionTicketsDisabled = tls.RequestClientCert, authorities, true

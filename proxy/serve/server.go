@@ -34,7 +34,10 @@ type Options struct {
 	// Ciphers, if set, returns the suites before TLS 1.3 of handshakes for a server name;
 	// nil: those of all.
 	Ciphers func(serverName string) []uint16
-	Log     *slog.Logger
+	// OfferHTTP2, if set, reports whether handshakes for a server name offer HTTP/2, if
+	// that is said; else they do as all.
+	OfferHTTP2 func(serverName string) (offered, said bool)
+	Log        *slog.Logger
 	// TrustedProxies may say who the client is in PROXY protocol headers. Nobody
 	// else is believed.
 	TrustedProxies []netip.Prefix
@@ -118,7 +121,7 @@ func New(o Options) *Server {
 		s.tls.NextProtos = append([]string{h2}, s.tls.NextProtos...)
 	}
 	s.keyless = s.tls.Clone()
-	if o.ClientCAs != nil || o.TLSPolicy != nil || o.Passthrough != nil || o.Ciphers != nil {
+	if o.ClientCAs != nil || o.TLSPolicy != nil || o.Passthrough != nil || o.Ciphers != nil || o.OfferHTTP2 != nil {
 		s.tls.GetConfigForClient = s.configFor
 	}
 	s.http = fasthttp.Server{
