@@ -2,7 +2,11 @@ package proxy_test
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +86,65 @@ func TestTerseErrorsNameNothing(t *testing.T) {
 			if more := strings.Count(strings.TrimPrefix(log.String(), before), "\n"); terse && more > 2 {
 				t.Errorf("%s: 20 more requests are %d more lines in the log", host, more)
 			}
+		}
+	}
+}
+
+// A client that hangs up, or breaks its body off, is no fault of a Service: a terse
+// proxy's log has no line of it that an operator sees, but one of a Service that loses
+// the request.
+func TestTerseLogLeavesClientsOut(t *testing.T) {
+	for _, terse := range []bool{true, false} {
+		log := &pages{}
+		files, p := start(t, func(o *proxy.Options) {
+			o.TerseErrors, o.Log = terse, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		asked := make(chan struct{}, 1)
+		pod := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/lost" {
+				panic(http.ErrAbortHandler)
+			}
+			asked <- struct{}{}
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}))
+		t.Cleanup(pod.Close)
+		files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(pod.URL, "http://")), ingress("web", "a.example", "/", "web", number))
+		addr := bound(p, false)
+		eventually(t, "the route is there", func() bool { st, _ := p.State().(proxy.State); return len(st.Routes) == 1 })
+		of := func(level, reason string) (n int) {
+			for line := range strings.Lines(log.String()) {
+				if strings.Contains(line, "could not be forwarded") && strings.Contains(line, "level="+level) && strings.Contains(line, "error="+reason) {
+					n++
+				}
+			}
+			return n
+		}
+		for reason, request := range map[string]string{
+			"client_gone":   "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
+			"\"client_body": "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 100_000),
+		} {
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(c, request)
+			<-asked
+			c.Close()
+			eventually(t, "the log has "+reason, func() bool { return of("DEBUG", reason)+of("WARN", reason) > 0 })
+			if n := of("WARN", reason); n > 0 {
+				t.Errorf("terse %v: %d warnings of %s", terse, n, reason)
+			}
+		}
+		if code, _ := ask(t, addr, "a.example", "/lost"); code != 502 {
+			t.Errorf("a lost request: %d", code)
+		}
+		want := 0
+		if terse {
+			want = 1
+		}
+		if n := of("WARN", "\"connection_lost"); n != want {
+			t.Errorf("terse %v: %d warnings of a Service that loses requests, want %d:\n%s", terse, n, want, log)
 		}
 	}
 }
