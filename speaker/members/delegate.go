@@ -109,6 +109,9 @@ func (m *Members) broadcast(messages [][]byte) {
 	for _, b := range messages {
 		m.queue.QueueBroadcast(gossip(b))
 	}
+	if len(messages) > 0 {
+		poke(m.news)
+	}
 }
 
 // gossip is one queued message. Merging is idempotent, so no message has to invalidate
@@ -141,6 +144,7 @@ func (d *delegate) NotifyJoin(n *memberlist.Node) {
 	})
 	poke(d.m.wake)
 	poke(d.m.others)
+	poke(d.m.news)
 }
 
 // unanswered is why a member is missing that has not left by itself.
@@ -148,6 +152,7 @@ const unanswered = "it does not answer"
 
 // NotifyLeave is called when a member is dead or has left.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
+	defer poke(d.m.news)
 	if n.Name == d.m.opts.NodeName {
 		return // this node itself leaves
 	}

@@ -29,6 +29,7 @@ func (a *adapter) Write(line []byte) (int, error) {
 		a.wrongKey(rest)
 		return len(line), nil
 	}
+	a.m.noteLogged(rest)
 	to := slog.LevelDebug
 	if level == "[WARN]" || level == "[ERR]" {
 		to = slog.LevelInfo

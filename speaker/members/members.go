@@ -94,11 +94,13 @@ type Members struct {
 	wake   chan struct{}
 	watch  chan struct{}
 	others chan struct{} // some came or went, or others are wanted
+	news   chan struct{} // there is something to gossip
 	state  *state
 	queue  *memberlist.TransmitLimitedQueue
 	gauge  *prometheus.GaugeVec
 
 	prints   atomic.Pointer[[]string] // of the gossip keys; nil: there is none yet
+	suspect  atomic.Pointer[string]   // the member that memberlist has suspected since the last round of gossip
 	watching atomic.Pointer[watching] // nil: not joined yet
 	trust    *trust
 	rejected *prometheus.CounterVec
@@ -127,7 +129,7 @@ func New(opts Options) (*Members, error) {
 		return nil, err
 	}
 	m := &Members{
-		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1), others: make(chan struct{}, 1),
+		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1), others: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		state: newState(opts.NodeName), trust: newTrust(), alive: map[string]struct{}{opts.NodeName: {}},
 		doubted: map[string]struct{}{}, lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
 	}
@@ -148,7 +150,7 @@ func New(opts Options) (*Members, error) {
 		}
 		m.host, m.port = host, int(n)
 	}
-	m.queue = &memberlist.TransmitLimitedQueue{NumNodes: m.numAlive, RetransmitMult: 4}
+	m.queue = &memberlist.TransmitLimitedQueue{NumNodes: m.numAlive, RetransmitMult: retransmit}
 	m.gauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_members", Help: "Speakers by state, as this one sees them."}, []string{"state"})
 	m.rejected = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quayside_members_rejected_total",
@@ -280,8 +282,12 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
 	}
 	m.update(func() { m.waiting = "" })
-	var tasks sync.WaitGroup
+	var tasks, spreading sync.WaitGroup
 	inner, cancel := context.WithCancel(ctx)
+	lasting, endSpreading := context.WithCancel(context.WithoutCancel(ctx)) // a goodbye is gossiped, too
+	defer spreading.Wait()
+	defer endSpreading()
+	spreading.Go(func() { m.spreadNews(lasting, list) })
 	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log, func() { m.notePrints(ring) }) })
 	tasks.Go(func() { m.keepJoining(inner, list) })
 	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, line, timer, &tasks))

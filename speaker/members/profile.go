@@ -85,7 +85,7 @@ func (t timing) told() time.Duration {
 // configure writes t into a memberlist configuration.
 func (t timing) configure(c *memberlist.Config) {
 	c.ProbeInterval, c.ProbeTimeout = t.probe, t.timeout
-	c.GossipInterval, c.GossipNodes = t.gossip, 3
+	c.GossipNodes, c.RetransmitMult = 0, retransmit // see spreadNews
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = t.suspicion, 1
 	c.TCPTimeout = t.tcp
 	// A node that cannot keep up (its probes fail though relays answer) slows
