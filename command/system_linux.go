@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -37,7 +38,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
 		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
 		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon, NodesUpTo: f.nodesUpTo,
-		Namespace: f.namespace, BGPListen: f.bgpListen, SigningKey: f.lastKnown.signingKey(p.log),
+		Namespace: f.namespace, BGPListen: f.bgpListen, SigningKey: f.lastKnown.signingKey(p.log), Processors: runtime.GOMAXPROCS(0),
 		Log: p.component("speaker"), Registerer: p.registry,
 	})
 	if err != nil {

@@ -71,6 +71,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-drivers.Done():
 			return
 		}
+		s.cores.work()
 		world, began := s.world(), time.Now()
 		s.learnKeys(world.Cluster)
 		out := machine.Step(began, world, happened...)

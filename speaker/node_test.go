@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,7 +64,7 @@ func TestOneNode(t *testing.T) {
 			obey(files, name, strings.Fields(in.Text()))
 		}
 	}()
-	s, err := New(Options{Source: files.Source, Writer: files, NodeName: name, MembersKeyFile: os.Getenv(keyEnv), Profile: os.Getenv(profEnv), Log: log})
+	s, err := New(Options{Source: files.Source, Writer: files, NodeName: name, MembersKeyFile: os.Getenv(keyEnv), Profile: os.Getenv(profEnv), Processors: runtime.GOMAXPROCS(0), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,6 +59,9 @@ type Options struct {
 	BGPListen string
 	// HandOver is how long an orderly stop waits for the successors at most; zero: 3 s.
 	HandOver time.Duration
+	// Processors is how many processors this process may use while the speaker works; while
+	// it rests, that is one. Zero: as many as ever.
+	Processors int
 	// LAN and Gossip replace layer 2 and the members in simulations of a fleet; nil: the
 	// real ones.
 	LAN    LAN
@@ -79,6 +82,7 @@ type Speaker struct {
 	rules    *kubeproxy.Watcher
 	health   *kubeproxy.Health
 	metrics  *metrics
+	cores    processors
 	lastStep atomic.Pointer[stepState]
 	problems atomic.Pointer[[]snapshot.Problem]
 	mute     string // why layer 2 cannot work here; "": it can
@@ -113,7 +117,7 @@ func New(opts Options) (*Speaker, error) {
 		opts.HandOver = 3 * time.Second
 	}
 	s := &Speaker{
-		opts: opts, l2: opts.LAN, members: opts.Gossip, metrics: newMetrics(opts.Registerer),
+		opts: opts, l2: opts.LAN, members: opts.Gossip, metrics: newMetrics(opts.Registerer), cores: processors{all: opts.Processors},
 		bfd:   bfd.New(bfd.Options{Log: opts.Log, Registerer: opts.Registerer}),
 		links: rtadv.New(rtadv.Options{Log: opts.Log}),
 		bgp:   bgp.New(bgp.Options{Log: opts.Log, Registerer: opts.Registerer, Listen: opts.BGPListen}),
@@ -163,7 +167,7 @@ type driver struct {
 // member: the others would leave it a share of the addresses. It runs nevertheless, so that
 // its State says why.
 func (s *Speaker) drivers(p *publisher) []driver {
-	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}}
+	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}, {"processors", s.cores.Run}}
 	if err := l2.Permitted(); err != nil && s.opts.LAN == nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)

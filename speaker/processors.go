@@ -1,0 +1,85 @@
+package speaker
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// workPause is between two looks at whether there is work.
+	workPause = 2 * time.Second
+	// restShare is up to what share of a processor a speaker takes that rests.
+	restShare = 0.1
+)
+
+// processors lets this process run on one processor while it rests, and on all of them as
+// soon as there is work. At rest each goroutine that hands something to another makes Go
+// wake a thread for another processor, which finds the work done: more than a third of all
+// wakes. But one processor is too few while a plan is compiled: packets of gossip would
+// wait for that.
+type processors struct {
+	all int // 0: leave them as they are
+
+	mu     sync.Mutex
+	worked bool // since the last look
+	one    bool
+}
+
+// work is called before there is work to do.
+func (p *processors) work() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.worked = true
+	p.use(false)
+}
+
+// Run looks now and then whether there is work, until ctx ends.
+func (p *processors) Run(ctx context.Context) error {
+	if p.all > 1 {
+		tick := time.NewTicker(workPause)
+		defer tick.Stop()
+		defer p.work()
+		for spent := timeSpent(); ctx.Err() == nil; {
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+				was := spent
+				spent = timeSpent()
+				p.look(float64(spent-was) <= restShare*float64(workPause))
+			}
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// look takes in whether the process has rested.
+func (p *processors) look(rested bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.use(rested && !p.worked)
+	p.worked = false
+}
+
+// use sets how many processors the process may use. The caller holds mu.
+func (p *processors) use(one bool) {
+	if p.all < 2 || p.one == one {
+		return
+	}
+	p.one = one
+	if one {
+		runtime.GOMAXPROCS(1)
+	} else {
+		runtime.GOMAXPROCS(p.all)
+	}
+}
+
+// timeSpent is the processor time of this process.
+func timeSpent() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail for oneself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
