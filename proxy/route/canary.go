@@ -63,8 +63,9 @@ func (b *hostBuilder) canary(c *part, alternative *Route) {
 		case main.Closed != "" || alternative.Closed != "":
 			// Either is told of what closes it. Requests go where they would without.
 		default:
-			n := *main
-			n.Owner, n.Service, n.Backend, n.Split = alternative.Owner, alternative.Service, alternative.Backend, alternative.Split
+			n, terms := *main, *main.Terms
+			terms.Owner = alternative.Owner
+			n.Terms, n.Service, n.Backend, n.Split = &terms, alternative.Service, alternative.Backend, alternative.Split
 			n.when, n.otherwise = alternative.when, main
 			b.canarySessions(&n, main)
 			b.routes[i] = &n

@@ -95,7 +95,7 @@ func (w *compiler) parts(name string) []*part {
 	parts := make([]*part, 0, users.Len())
 	for key := range users.All() {
 		u, _ := w.units.get(key)
-		parts = append(parts, u.byHost[name])
+		parts = append(parts, u.find(name))
 	}
 	if staying := slices.DeleteFunc(slices.Clone(parts), func(c *part) bool { return c.unit.leaving }); len(staying) > 0 {
 		parts = staying

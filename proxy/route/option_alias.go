@@ -34,7 +34,7 @@ func (b *unitBuilder) otherNames() {
 		return
 	}
 	for _, name := range b.settings.aliases {
-		if b.byHost[name] != nil {
+		if b.find(name) != nil {
 			continue // it has rules of its own, or was named twice
 		}
 		c := b.part(name)

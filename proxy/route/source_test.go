@@ -34,11 +34,11 @@ func (configMaps) compile(w *compiler, key snapshot.Key) *unit {
 	if !ok {
 		return nil
 	}
-	u := &unit{ref: refTo(snapshot.ConfigMap, key), created: cm.CreationTimestamp.Time, byHost: map[string]*part{}}
+	u := &unit{ref: refTo(snapshot.ConfigMap, key), created: cm.CreationTimestamp.Time}
 	for place, line := range cm.Data {
 		host, path, _ := strings.Cut(place, "/")
 		path, _, _ = strings.Cut(path, "#") // one key for each
-		r := &Route{Owner: u.ref, Host: host, Path: "/" + path, Type: networkingv1.PathTypePrefix, Backend: -1, match: "/" + path}
+		r := &Route{Terms: &Terms{Owner: u.ref}, Host: host, Path: "/" + path, Type: networkingv1.PathTypePrefix, Backend: -1, match: "/" + path}
 		var when all
 		for word := range strings.FieldsSeq(line) {
 			name, value, _ := strings.Cut(word, "=")

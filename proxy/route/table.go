@@ -36,9 +36,10 @@ type Backend struct {
 // Route is what happens to the requests that match one path of one rule, or
 // none. It is immutable.
 type Route struct {
-	Owner   snapshot.Ref // the Ingress, or what else asked for it
-	Host    string       // as in the rule: "", "shop.example.com", "*.example.com"
-	Path    string       // as in the rule; empty for a default backend
+	*Terms
+
+	Host    string // as in the rule: "", "shop.example.com", "*.example.com"
+	Path    string // as in the rule; empty for a default backend
 	Type    networkingv1.PathType
 	Service snapshot.Key // for metrics; set also where the Service is missing
 	Port    string       // of it, as in the rule
@@ -53,40 +54,45 @@ type Route struct {
 	// not be read: who may read it may find the route open.
 	Unread bool
 	// RedirectTLS answers requests that did not come over TLS with a 308 to
-	// https; see RedirectsToTLS. RedirectCode is another status than 308, and
-	// RedirectPort says that the address names the port.
-	RedirectTLS  bool
-	RedirectCode int
-	RedirectPort bool
+	// https; see RedirectsToTLS.
+	RedirectTLS bool
 	// HSTS is the Strict-Transport-Security that responses over TLS have; empty:
 	// none of ours.
 	HSTS string
 	// Filters are what the options of the Ingress ask of the filters; nil: nothing.
 	Filters *filter.Settings
-	// Forwarding is how its requests are forwarded; nil: as all are.
-	Forwarding *exchange.Forwarding
 
 	// Undecrypted refuses requests over TLS that ends here: it is meant to end at the
 	// backend, see Passthrough.
 	Undecrypted bool
 
-	// Unlogged keeps its requests out of the access log.
-	Unlogged bool
-
-	// Errors is who answers instead of Backend where it cannot; nil: nobody.
-	Errors *ErrorPage
-
-	match   string // Path, normalised
-	want    redirect
-	hsts    string   // where the host has TLS
-	plain   []string // paths that RedirectTLS leaves alone
-	guarded bool     // its Ingress asks for a guard
-
+	match   string         // Path, normalised
+	guarded bool           // its Ingress asks for a guard
 	pattern *regexp.Regexp // of a path that asked to be one; nil: any other
-	nginx   bool           // of an adopted class
 
 	when      condition // nil: none
 	otherwise *Route    // for the same place, where when does not hold
+}
+
+// Terms are what is the same for all routes of one Ingress, which share it: most memory
+// of a large table is its routes.
+type Terms struct {
+	Owner snapshot.Ref // the Ingress, or what else asked for the routes
+	// RedirectCode is another status than 308 for RedirectTLS, and RedirectPort says
+	// that the address names the port.
+	RedirectCode int
+	RedirectPort bool
+	// Unlogged keeps requests out of the access log.
+	Unlogged bool
+	// Forwarding is how requests are forwarded; nil: as all are.
+	Forwarding *exchange.Forwarding
+	// Errors is who answers instead of Backend where it cannot; nil: nobody.
+	Errors *ErrorPage
+
+	want  redirect
+	hsts  string   // where the host has TLS
+	plain []string // paths that RedirectTLS leaves alone
+	nginx bool     // of an adopted class
 }
 
 // acmePath is left out of redirects unless the operator says what is, because an

@@ -14,7 +14,6 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
-	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
 
@@ -22,11 +21,11 @@ import (
 type unit struct {
 	ref      snapshot.Ref
 	created  time.Time
-	parts    []*part // one per host, in the order of the object
-	byHost   map[string]*part
-	objects  []snapshot.Key // what backends and options name, by keyOf
-	secrets  []snapshot.Key // with certificates
-	backends []int          // one per route that leads somewhere
+	parts    []*part          // one per host, in the order of the object
+	byHost   map[string]*part // nil where they are few
+	objects  []snapshot.Key   // what backends and options name, by keyOf
+	secrets  []snapshot.Key   // with certificates
+	backends []int            // one per route that leads somewhere
 	problems []snapshot.Problem
 	http2    claim // whether it is offered for its hosts
 	leaving  bool  // its namespace is terminating: it yields to all that stay
@@ -74,13 +73,38 @@ func (u *unit) dependsOn(r snapshot.Ref) {
 	}
 }
 
+// fewParts are looked through quicker than a map, which would be larger than they are.
+const fewParts = 8
+
+// find returns the part for a host, or nil.
+func (u *unit) find(host string) *part {
+	if u.byHost != nil {
+		return u.byHost[host]
+	}
+	for _, c := range u.parts {
+		if c.host == host {
+			return c
+		}
+	}
+	return nil
+}
+
 // part returns that for a host, made if it is new.
 func (u *unit) part(host string) *part {
-	c, ok := u.byHost[host]
-	if !ok {
-		c = &part{unit: u, host: host}
-		u.parts = append(u.parts, c)
+	c := u.find(host)
+	if c != nil {
+		return c
+	}
+	c = &part{unit: u, host: host}
+	u.parts = append(u.parts, c)
+	switch {
+	case u.byHost != nil:
 		u.byHost[host] = c
+	case len(u.parts) > fewParts:
+		u.byHost = make(map[string]*part, 2*len(u.parts))
+		for _, c := range u.parts {
+			u.byHost[c.host] = c
+		}
 	}
 	return c
 }
@@ -88,14 +112,13 @@ func (u *unit) part(host string) *part {
 // A unitBuilder compiles one Ingress.
 type unitBuilder struct {
 	*unit
-	ingress    *networkingv1.Ingress
-	w          *compiler
-	class      ingressclass.Class
-	settings   *settings
-	filters    *filter.Settings // of routes without a rewrite; nil: none
-	forwarding *exchange.Forwarding
-	errors     *ErrorPage
-	last       resolved
+	ingress  *networkingv1.Ingress
+	w        *compiler
+	class    ingressclass.Class
+	settings *settings
+	terms    *Terms           // of all its routes
+	filters  *filter.Settings // of routes without a rewrite; nil: none
+	last     resolved
 }
 
 // resolved is what backend found last: most paths of an Ingress lead to one Service.
@@ -107,7 +130,7 @@ type resolved struct {
 
 func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) *unit {
 	b := unitBuilder{
-		unit:    &unit{ref: refTo(snapshot.Ingress, snapshot.KeyOf(ing)), created: ing.CreationTimestamp.Time, byHost: map[string]*part{}},
+		unit:    &unit{ref: refTo(snapshot.Ingress, snapshot.KeyOf(ing)), created: ing.CreationTimestamp.Time},
 		ingress: ing, w: w, class: k,
 	}
 	w.settings = *w.t.state.global.settingsOf(k)
@@ -121,8 +144,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	if b.settings.passthrough.on && w.t.state.options.NoPassthrough {
 		b.problem(b.settings.close("ssl-passthrough", "asks for what --enable-ssl-passthrough=false forbids"))
 	}
-	b.filters, b.forwarding = b.settings.filtersOf(), b.settings.forwardingOf()
-	b.errors = b.errorPage()
+	b.filters, b.terms = b.settings.filtersOf(), b.termsOf()
 	b.rules()
 	if !b.settings.canary.on { // else there is nothing more to it, as in ingress-nginx
 		b.bothNames()
@@ -139,6 +161,16 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
 	b.problems = slices.Compact(b.problems)
 	return b.unit
+}
+
+// termsOf returns what the options of the Ingress say of all its routes.
+func (b *unitBuilder) termsOf() *Terms {
+	s := b.settings
+	return &Terms{
+		Owner: b.ref, RedirectCode: s.tls.redirectCode, RedirectPort: s.tls.port, Unlogged: s.unlogged,
+		Forwarding: s.forwardingOf(), Errors: b.errorPage(),
+		want: s.redirect, hsts: s.tls.header, plain: s.tls.plain, nginx: b.class.Nginx,
+	}
 }
 
 func (b *unitBuilder) problem(f finding) {
@@ -272,7 +304,7 @@ func (b *unitBuilder) bothNames() {
 		if !www {
 			other = "www." + c.host
 		}
-		if c.host == "" || strings.HasPrefix(c.host, "*") || invalidHost(other) != "" || b.byHost[other] != nil || len(c.routes) == 0 {
+		if c.host == "" || strings.HasPrefix(c.host, "*") || invalidHost(other) != "" || b.find(other) != nil || len(c.routes) == 0 {
 			continue
 		}
 		r := *c.routes[0]
@@ -316,10 +348,8 @@ func (b *unitBuilder) defaultBackend() {
 // route builds the route to one backend. A route that cannot serve is closed;
 // one whose guard is not understood is closed whatever its backend.
 func (b *unitBuilder) route(host, path, match string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) *Route {
-	r := &Route{Owner: b.ref, Host: host, Path: path, match: match, Type: pathType, Backend: -1, want: b.settings.redirect,
-		RedirectCode: b.settings.tls.redirectCode, RedirectPort: b.settings.tls.port, plain: b.settings.tls.plain, hsts: b.settings.tls.header,
-		Filters: b.filters, Forwarding: b.forwarding, Errors: b.errors, Unlogged: b.settings.unlogged, nginx: b.class.Nginx, guarded: b.settings.guards(),
-		Undecrypted: b.settings.passthrough.on}
+	r := &Route{Terms: b.terms, Host: host, Path: path, match: match, Type: pathType, Backend: -1,
+		Filters: b.filters, guarded: b.settings.guards(), Undecrypted: b.settings.passthrough.on}
 	b.rewrite(r)
 	backend, fault := b.backend(be)
 	r.Service, r.Port = backend.Service, backend.Port.String()
