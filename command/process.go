@@ -92,5 +92,5 @@ func (p *process) run(ctx context.Context, component task, state func() any, ben
 		p.admin.Ready(t.Ready)
 	}
 	p.admin.State(state)
-	return drained{component, append(beneath, running(p.admin.Run))}.Run(ctx)
+	return drained{component, append(beneath, running(p.admin.Run), settle(component.Ready, settleAfter))}.Run(ctx)
 }
