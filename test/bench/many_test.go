@@ -20,54 +20,71 @@ import (
 )
 
 // BenchmarkManyIngresses starts `quayside up` over manifests of 10,000 and of 100,000
-// Ingresses, each of three paths with a Service and an endpoint of its own. It reports
-// how long it takes until the first and the last of them are served and what processor
-// time that took, what of it is resident when all are, at its most and beside a process
-// with nothing in it, and how long a file with one changed Ingress takes to be served.
+// Ingresses, each of three paths, which lead to one Service or to one each with an
+// endpoint of its own. It reports how long it takes until the first and the last of them
+// are served and what processor time that took, what is resident when all are, what a
+// while later, when the memory of the start has been given back, and after the changes,
+// and how long a file with one changed Ingress takes to be served.
 func BenchmarkManyIngresses(b *testing.B) {
 	binary := buildBinary(b)
 	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host) }))
 	defer pod.Close()
-	for _, n := range []int{0, 10_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			dir := b.TempDir()
-			writeShops(b, dir, n, pod.Listener.Addr())
-			for b.Loop() {
-				startMany(b, binary, dir, n, pod.Listener.Addr())
-			}
-		})
+	for _, shared := range []bool{true, false} {
+		for _, n := range []int{0, 10_000, 100_000} {
+			s := manyShops{n: n, shared: shared, pod: pod.Listener.Addr()}
+			b.Run(fmt.Sprintf("%s/%d", map[bool]string{true: "one-service", false: "a-service-each"}[shared], n), func(b *testing.B) {
+				dir := b.TempDir()
+				s.write(b, dir)
+				for b.Loop() {
+					s.start(b, binary, dir)
+				}
+			})
+		}
 	}
+}
+
+// manyShops are n Ingresses of three paths, and the one that changes.
+type manyShops struct {
+	n      int
+	shared bool // their Service is one
+	pod    net.Addr
 }
 
 // changesOfMany is how often one of many is changed: the fewest that have a p99.
 const changesOfMany = 100
 
-func startMany(b *testing.B, binary, dir string, n int, pod net.Addr) {
+// settled is when a process has given back the memory of its start.
+const settled = 10 * time.Second
+
+func (s manyShops) start(b *testing.B, binary, dir string) {
 	b.Helper()
 	u := startUp(b, binary, "-f", dir)
 	defer u.stop()
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
 	defer cancel()
-	for _, i := range []int{0, n} { // n is the one that changes later
+	for _, i := range []int{0, s.n} { // the last is the one that changes later
 		if !u.await(ctx, fmt.Sprintf("shop-%d.example.com", i), "/") {
 			b.Fatalf("shop-%d is not served: %s", i, u.said())
 		}
-		b.ReportMetric(time.Since(u.began).Seconds(), map[bool]string{true: "s/last-served", false: "s/first-served"}[i == n])
+		b.ReportMetric(time.Since(u.began).Seconds(), map[bool]string{true: "s/last-served", false: "s/first-served"}[i == s.n])
 	}
 	b.ReportMetric(u.processorTime(b).Seconds(), "s/processor")
-	b.ReportMetric(u.status(b, "VmRSS:"), "MB/resident")
+	b.ReportMetric(u.status(b, "VmRSS:"), "MB/when-served")
+	time.Sleep(settled)
+	b.ReportMetric(u.status(b, "VmRSS:"), "MB/settled")
 	b.ReportMetric(u.status(b, "VmHWM:"), "MB/most-resident")
 	var took []time.Duration
 	for k := range changesOfMany {
 		path := fmt.Sprintf("/changed-%d", k)
-		text := shopText(n, pod, path)
+		text := s.text(s.n, path)
 		begin := time.Now()
 		replace(b, filepath.Join(dir, changing), text)
-		if !u.await(ctx, fmt.Sprintf("shop-%d.example.com", n), path) {
+		if !u.await(ctx, fmt.Sprintf("shop-%d.example.com", s.n), path) {
 			b.Fatalf("change %d is not served: %s", k, u.said())
 		}
 		took = append(took, time.Since(begin))
 	}
+	b.ReportMetric(u.status(b, "VmRSS:"), "MB/changed")
 	slices.Sort(took)
 	for _, at := range []int{50, 99, 100} {
 		b.ReportMetric(took[(len(took)-1)*at/100].Seconds()*1000, fmt.Sprintf("ms/change-p%d", at))
@@ -77,18 +94,18 @@ func startMany(b *testing.B, binary, dir string, n int, pod net.Addr) {
 // changing is the file with the Ingress that changes. It comes last.
 const changing = "z.yaml"
 
-// writeShops writes n Ingresses, a thousand in each file, and the one that changes.
-func writeShops(b *testing.B, dir string, n int, pod net.Addr) {
+// write writes them, a thousand in each file.
+func (s manyShops) write(b *testing.B, dir string) {
 	b.Helper()
 	const perFile = 1000
-	for first := 0; first < n; first += perFile {
+	for first := 0; first < s.n; first += perFile {
 		var text strings.Builder
-		for i := first; i < min(n, first+perFile); i++ {
-			text.WriteString(shopText(i, pod, "/"))
+		for i := first; i < min(s.n, first+perFile); i++ {
+			text.WriteString(s.text(i, "/"))
 		}
 		replace(b, filepath.Join(dir, fmt.Sprintf("shops-%06d.yaml", first)), text.String())
 	}
-	replace(b, filepath.Join(dir, changing), shopText(n, pod, "/"))
+	replace(b, filepath.Join(dir, changing), s.text(s.n, "/"))
 }
 
 // replace writes a file as editors do, so that nobody reads half of it.
@@ -103,9 +120,14 @@ func replace(b *testing.B, file, text string) {
 	}
 }
 
-// shopText is a host with three paths, the first of them given, and what stands behind.
-func shopText(i int, pod net.Addr, first string) string {
-	addr, port, _ := net.SplitHostPort(pod.String())
+// text is a host with three paths, the first of them given, and what stands behind. The
+// one that changes has a Service of its own.
+func (s manyShops) text(i int, first string) string {
+	addr, port, _ := net.SplitHostPort(s.pod.String())
+	service := i
+	if s.shared && i < s.n {
+		service = 0
+	}
 	text := fmt.Sprintf(`apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {namespace: shops, name: shop-%[1]d}
@@ -117,7 +139,10 @@ spec:
       paths:
 `, i)
 	for _, path := range []string{first, "/api/v1", "/static"} {
-		text += fmt.Sprintf("      - {path: %s, pathType: Exact, backend: {service: {name: shop-%d, port: {number: 80}}}}\n", path, i)
+		text += fmt.Sprintf("      - {path: %s, pathType: Exact, backend: {service: {name: shop-%d, port: {number: 80}}}}\n", path, service)
+	}
+	if service != i {
+		return text + "---\n"
 	}
 	return text + fmt.Sprintf(`---
 apiVersion: v1
