@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"io"
 
 	"github.com/valyala/fasthttp"
@@ -65,10 +66,15 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		return n, io.ErrUnexpectedEOF
 	default:
 		b.ended = true
-		b.readTrailer()
+		if !b.readTrailer() {
+			return n, errTrailer
+		}
 	}
 	return n, err
 }
+
+// errTrailer says that what came behind a body is no trailer.
+var errTrailer = errors.New("a field behind the request body is malformed")
 
 // Close wakes a Read that waits for the client, and ends all reading.
 func (b *requestBody) Close() error {
@@ -102,17 +108,23 @@ func (b *requestBody) inMemory() bool {
 func (b *requestBody) readOff() bool { return b.ended || b.inMemory() }
 
 // readTrailer takes the fields that fasthttp has appended to those of the head.
-// They are the last, but for the Connection field that it makes up.
-func (b *requestBody) readTrailer() {
+// They are the last, but for the Connection field that it makes up. It reports false for
+// a name that is none: that is read in more than one way.
+func (b *requestBody) readTrailer() bool {
 	if b.trailer == nil || fieldsOf(b.header) == b.fields {
-		return
+		return true
 	}
 	at := 0
 	for name, value := range b.header.All() {
-		if at++; at > b.fields {
-			b.trailer.Add(name, value)
+		if at++; at <= b.fields {
+			continue
 		}
+		if !exchange.IsToken(name) || !exchange.IsFieldValue(value) {
+			return false
+		}
+		b.trailer.Add(name, value)
 	}
+	return true
 }
 
 // fieldsOf counts without what fasthttp appends to them.
