@@ -80,6 +80,7 @@ func TestPriorKnowledge(t *testing.T) {
 // anything, does not hold it up, as one of HTTP/1.1 does not; a request under way is
 // still answered.
 func TestDrainLeavesTheSilentOfHTTP2(t *testing.T) {
+	t.Parallel()
 	asked, release := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(asked)

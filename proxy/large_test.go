@@ -214,12 +214,18 @@ func beProxyForLarge(t *testing.T, pods []string) {
 // residentPeak is the most that a process has had in memory, in bytes.
 func residentPeak(t *testing.T, pid int) int64 {
 	t.Helper()
+	return statusField(t, pid, "VmHWM:")
+}
+
+// statusField is what the kernel says of a process, in bytes.
+func statusField(t *testing.T, pid int, name string) int64 {
+	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kB, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			if err != nil {
 				t.Fatal(err)
@@ -227,6 +233,6 @@ func residentPeak(t *testing.T, pid int) int64 {
 			return kB << 10
 		}
 	}
-	t.Fatal("no VmHWM")
+	t.Fatalf("no %s", name)
 	return 0
 }

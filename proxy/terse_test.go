@@ -94,6 +94,7 @@ func TestTerseErrorsNameNothing(t *testing.T) {
 // proxy's log has no line of it that an operator sees, but one of a Service that loses
 // the request.
 func TestTerseLogLeavesClientsOut(t *testing.T) {
+	t.Parallel()
 	for _, terse := range []bool{true, false} {
 		log := &pages{}
 		files, p := start(t, func(o *proxy.Options) {

@@ -41,11 +41,14 @@ type conn struct {
 	inbound  inbound
 	writers  sync.WaitGroup
 	handlers sync.WaitGroup
+	wait     atomic.Int32 // one of the states of rest.go
+	looks    *time.Timer
 
 	mu       sync.Mutex
 	streams  map[uint32]*stream // open or half closed
 	running  int                // requests whose goroutine has not ended
 	last     uint32             // the client's latest stream
+	seen     uint32             // what that was at the last look
 	closed   recent
 	budget   frame.Budget
 	granted  window // what the client may send
@@ -119,7 +122,11 @@ func newConn(s *Server, nc net.Conn, p Peer) *conn {
 
 // serve reads until the connection ends, and then ends it.
 func (c *conn) serve() {
+	c.mu.Lock()
+	c.looks = time.AfterFunc(c.server.options.RestAfter, c.look)
+	c.mu.Unlock()
 	err := c.read()
+	c.looks.Stop()
 	c.mu.Lock()
 	c.over = true
 	var f *frame.Fault
@@ -222,7 +229,10 @@ func (c *conn) await() error {
 		if err := c.patience(waits); err != nil {
 			return err
 		}
-		_, err := in.Reader.Peek(1)
+		brokenOff, err := c.peek()
+		if brokenOff {
+			in.readBy = time.Time{}
+		}
 		var timeout net.Error
 		switch {
 		case err == nil:
@@ -236,6 +246,13 @@ func (c *conn) await() error {
 		switch {
 		case done:
 			return errDone
+		case brokenOff && (in.block.open || !idle):
+		case brokenOff:
+			if err := c.rest(); err != nil {
+				return err
+			}
+			in.readBy = time.Time{}
+			return c.patience(l.Body)
 		case in.block.open:
 			return frame.Fail(http2.ErrCodeProtocol, "the field block did not arrive in time")
 		case idle:

@@ -14,6 +14,7 @@
 //   - What costs us more than the client (resets, pings, settings, empty frames)
 //     is paid from a budget that useful work fills; who overdraws it is cut off.
 //   - Every goroutine ends with its connection.
+//   - A connection that waits for a request has no buffers, see rest.go.
 //
 // Each connection has one goroutine that reads, one for each request, and one that
 // writes while there is something to write. One lock guards them all. Priorities

@@ -30,6 +30,9 @@ type Options struct {
 	// Streams is how many requests a client may have under way on one connection;
 	// 128.
 	Streams int
+	// RestAfter is how long a connection waits for its next request before it gives
+	// buffers back; it may take twice as long. 1 s.
+	RestAfter time.Duration
 }
 
 // Peer is what is known about a connection before its first frame.
@@ -54,6 +57,7 @@ type Server struct {
 	stats   stats
 
 	leaving atomic.Bool
+	resting atomic.Int64
 	limits  atomic.Pointer[Limits]
 
 	mu    sync.Mutex
@@ -77,6 +81,7 @@ func New(o Options) *Server {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.HeadSize = cmp.Or(o.HeadSize, 16<<10)
 	o.Streams = cmp.Or(o.Streams, 128)
+	o.RestAfter = cmp.Or(o.RestAfter, time.Second)
 	s := &Server{options: o, conns: map[*conn]struct{}{}}
 	s.streams.New = func() any { return newStream() }
 	s.SetLimits(Limits{})

@@ -1,0 +1,93 @@
+package h2
+
+import (
+	"errors"
+	"net"
+
+	"golang.org/x/net/http2"
+
+	"quayside.io/proxy/frame"
+)
+
+// A connection that waits for its next request needs no buffers: what it reads into, and
+// the largest frame that came, are most of what it holds. One that has not been asked
+// anything between two looks gives them back and waits for a single byte. One that is
+// asked all the time pays two atomic operations for that.
+
+// The states of conn.wait.
+const (
+	reading int32 = iota
+	waiting       // for the next frame
+	woken         // its read was broken off, so that it rests
+)
+
+// look sees whether the connection has been idle since the last look. It runs in the
+// timer's goroutine.
+func (c *conn) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.over:
+	case len(c.streams) == 0 && c.running == 0 && c.seen == c.last && c.wait.CompareAndSwap(waiting, woken):
+		c.wakeReader() // and who rests looks again when it is asked something
+	default:
+		c.seen = c.last
+		c.looks.Reset(c.server.options.RestAfter)
+	}
+}
+
+// peek waits until the next frame begins. It reports whether it was broken off instead,
+// or might have been: then the deadline in force has passed.
+func (c *conn) peek() (brokenOff bool, err error) {
+	c.wait.Store(waiting)
+	_, err = c.inbound.Reader.Peek(1)
+	if c.wait.CompareAndSwap(waiting, reading) {
+		return false, err
+	}
+	c.mu.Lock() // until look has set its deadline
+	defer c.mu.Unlock()
+	c.wait.Store(reading)
+	c.looks.Reset(c.server.options.RestAfter)
+	return true, err
+}
+
+// rest waits for the next frame without buffers.
+func (c *conn) rest() error {
+	in := &c.inbound
+	c.mu.Lock()
+	c.looks.Stop()
+	c.mu.Unlock()
+	c.server.resting.Add(1)
+	defer c.server.resting.Add(-1)
+	in.Drop()
+	for {
+		if err := c.patience(c.server.limits.Load().Idle); err != nil {
+			return err
+		}
+		var first [1]byte
+		n, err := c.nc.Read(first[:])
+		var timeout net.Error
+		switch {
+		case n > 0:
+			in.Renew(c.nc, first[0])
+			c.mu.Lock()
+			c.looks.Reset(c.server.options.RestAfter)
+			c.mu.Unlock()
+			return nil
+		case err == nil:
+			continue
+		case !errors.As(err, &timeout) || !timeout.Timeout():
+			return err
+		}
+		c.mu.Lock()
+		done := c.parting.done
+		c.mu.Unlock()
+		if done {
+			return errDone
+		}
+		return frame.Fail(http2.ErrCodeNo, "idle")
+	}
+}
+
+// Resting is the number of connections that wait for a request with the least of memory.
+func (s *Server) Resting() int { return int(s.resting.Load()) }
