@@ -22,7 +22,7 @@ func newMetrics(p *Proxy) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), ConstLabels: prometheus.Labels{"component": "proxy"},
 		}),
 		expiry: prometheus.NewDesc("quayside_tls_certificate_expiry_seconds",
-			"Seconds until the certificate of a host expires; negative afterwards.", []string{"host"}, nil),
+			"Seconds until the certificate of a host expires, of several the first; negative afterwards.", []string{"host"}, nil),
 		routes: prometheus.NewDesc("quayside_http_routes", "Routes in force.", nil, nil),
 	}
 }
