@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 
 	"quayside.io/api/v1alpha1"
@@ -59,27 +60,46 @@ func reservations(s *v1alpha1.BGPSession) string {
 	return ""
 }
 
-// addRouted adds to "service address" the nodes that announce it over BGP.
+// speaking is a node with sessions that carry routes.
+type speaking struct {
+	node, says string
+	up         map[string]bool // by peer
+}
+
+// addRouted adds to "service address" the nodes that announce it over BGP. There may be
+// very many of both, so what told says of one is worked out here for all.
 func addRouted(scene Scene, by map[string][]string) {
 	c := scene.Cluster
-	var speaking []*v1alpha1.SpeakerStatus
+	var nodes []speaking
 	for _, s := range c.SpeakerStatuses.Sorted() {
-		if len(s.Status.BGPSessions) > 0 {
-			speaking = append(speaking, s)
+		up := map[string]bool{}
+		for _, session := range s.Status.BGPSessions {
+			if session.State == established {
+				up[session.Peer] = true
+			}
+		}
+		if len(up) > 0 && !isOrphan(c, s) {
+			nodes = append(nodes, speaking{s.Name, s.Name + " (bgp)", up})
 		}
 	}
-	if len(speaking) == 0 {
+	if len(nodes) == 0 {
 		return
 	}
 	r := routersOf(c, scene.Now, scene.Announce)
-	for _, svc := range c.Services.Sorted() {
+	for _, svc := range c.Services.All() {
 		for _, ip := range loadbalancer.Addresses(svc) {
+			peers := r.reach.Of(ip)
+			if len(peers) == 0 {
+				continue
+			}
 			k := snapshot.KeyOf(svc).String() + " " + ip.String()
-			for _, s := range speaking {
-				if up, _ := r.told(s, ip); len(up) > 0 {
-					by[k] = append(by[k], s.Name+" (bgp)")
+			list := slices.Grow(by[k], len(peers))
+			for _, n := range nodes {
+				if slices.ContainsFunc(peers[n.node], func(peer string) bool { return n.up[peer] }) {
+					list = append(list, n.says)
 				}
 			}
+			by[k] = list
 		}
 	}
 }
