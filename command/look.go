@@ -32,11 +32,12 @@ type lookFlags struct {
 	output    string
 	tokenFile string
 	local     bool
+	watch     bool
 	cluster   clusterFlags
 }
 
-func (f *lookFlags) add(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.output, "output", "o", "", "json or yaml; a screen of text by default")
+func (f *lookFlags) add(flags *pflag.FlagSet, outputs string) {
+	flags.StringVarP(&f.output, "output", "o", "", outputs)
 	flags.StringVar(&f.tokenFile, "admin-token-file", "", "file with the bearer token to show at --admin https://HOST:PORT")
 	flags.BoolVar(&f.local, "local", false, "do not ask the controller: judge by what this account may read and by the flags given here")
 	f.cluster.add(flags)
@@ -57,11 +58,17 @@ func (f *lookFlags) judges(given *pflag.FlagSet) bool {
 // view is something to show: as text, or as JSON.
 type view interface{ WriteText(io.Writer) error }
 
+// wideView is a view with more columns, and ages at a time, which may be zero.
+type wideView interface {
+	WriteWide(w io.Writer, now time.Time) error
+}
+
 // subject is what a command looks at.
 type subject struct {
 	state, page string // of the admin endpoint of `up`, and of a controller's
 	query       url.Values
 	seen        view                // what they answer
+	clear       func()              // empties seen
 	explain     func(explain.Scene) // fills seen with the same
 }
 
@@ -75,45 +82,62 @@ func (s *subject) at(path string) string {
 
 // look shows a subject.
 func (e *env) look(c *cobra.Command, f lookFlags, s subject) error {
-	if !slices.Contains([]string{"", "json", "yaml"}, f.output) {
-		return fmt.Errorf("%w: --output %q: want json or yaml", errBadInput, f.output)
+	if err := checkOutput(s.seen, f.output); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), lookTimeout)
 	defer cancel()
-	if err := e.see(ctx, c.Flags(), f, s); err != nil {
+	again, stop, err := e.see(ctx, c.Flags(), f, s)
+	if err != nil {
 		return err
+	}
+	defer stop()
+	if f.watch {
+		return e.watch(c.Context(), s, f.output, again)
 	}
 	return e.print(s.seen, f.output)
 }
 
 // see looks at a process on this machine; or at a cluster, through its controller,
-// which knows more, or for itself where that does not answer.
-func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subject) error {
-	if given.Changed("admin") {
+// which knows more, or for itself where that does not answer. It returns what looks
+// again, for as long as stop is not called.
+func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subject) (again func(context.Context) error, stop func(), err error) {
+	stop = func() {}
+	again = func(ctx context.Context) error {
+		s.clear()
 		return e.askAdmin(ctx, f.tokenFile, s.at(s.state), s.seen)
+	}
+	if given.Changed("admin") {
+		return again, stop, again(ctx)
 	}
 	kubeconfig, inCluster := e.findKubeconfig()
 	if !inCluster {
-		if err := e.askAdmin(ctx, f.tokenFile, s.at(s.state), s.seen); err != nil {
-			return fmt.Errorf("no cluster is configured (--kubeconfig), and %w", err)
+		if err := again(ctx); err != nil {
+			return nil, nil, fmt.Errorf("no cluster is configured (--kubeconfig), and %w", err)
 		}
-		return nil
+		return again, stop, nil
 	}
 	if !f.judges(given) {
-		err := askController(ctx, kubeconfig, f.cluster.namespace, s.page, s.query, s.seen)
+		again = func(ctx context.Context) error {
+			s.clear()
+			return askController(ctx, kubeconfig, f.cluster.namespace, s.page, s.query, s.seen)
+		}
+		err := again(ctx)
 		if err == nil {
-			return nil
+			return again, stop, nil
 		}
 		fmt.Fprintf(e.stderr, "note: the controller could not be asked, so this is what your account can read, judged by the flags given here%s: %s\n",
 			remedy(err, f.cluster.namespace), printable.Line(err.Error()))
 	}
-	scene, err := e.scene(ctx, kubeconfig, f.cluster)
-	scene.ByFlags = true
+	scene, stop, err := e.openCluster(ctx, kubeconfig, f.cluster)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	s.explain(scene)
-	return nil
+	again = func(ctx context.Context) error {
+		s.explain(scene(ctx))
+		return nil
+	}
+	return again, stop, again(ctx)
 }
 
 // findKubeconfig returns the file to use, empty for what $KUBECONFIG lists or the
@@ -134,36 +158,46 @@ func (e *env) findKubeconfig() (string, bool) {
 	return path, err == nil
 }
 
-// scene reads the cluster once and compiles it as the components do.
-func (e *env) scene(ctx context.Context, kubeconfig string, f clusterFlags) (explain.Scene, error) {
+// openCluster reads the cluster, and returns what compiles it as the components do,
+// again and again until stop is called.
+func (e *env) openCluster(ctx context.Context, kubeconfig string, f clusterFlags) (scene func(context.Context) explain.Scene, stop func(), err error) {
 	routes, err := f.routes()
 	if err != nil {
-		return explain.Scene{}, err
+		return nil, nil, err
 	}
 	log, err := e.log(e.stderr)
 	if err != nil {
-		return explain.Scene{}, err
+		return nil, nil, err
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: kubeconfig, Kinds: controller.Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
 		Lenient: true, Component: "status", Log: log,
 	})
 	if err != nil {
-		return explain.Scene{}, err
+		return nil, nil, err
 	}
-	watching, stop := context.WithCancel(ctx)
+	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() { done <- api.Run(watching) }()
-	defer func() { stop(); <-done }()
+	stop = func() { end(); <-done }
 	select {
 	case <-api.Synced():
 	case <-ctx.Done():
-		return explain.Scene{}, whyUnseen(api.Snapshot())
+		stop()
+		return nil, nil, whyUnseen(api.Snapshot())
 	}
-	routes.Now = time.Now()
-	named := route.Compile(api.Snapshot(), nil, routes)
-	awaitReferences(ctx, api.Source, named)
-	return compileScene(api.Snapshot(), f, routes, named), nil
+	var table *route.Table
+	return func(ctx context.Context) explain.Scene {
+		routes.Now = time.Now()
+		before := table
+		table = route.Compile(api.Snapshot(), before, routes)
+		if !table.SameReferences(before) {
+			awaitReferences(ctx, api.Source, table)
+		}
+		s := compileScene(api.Snapshot(), f, routes, table)
+		s.ByFlags = true
+		return s
+	}, stop, nil
 }
 
 // awaitReferences waits until the Secrets and ConfigMaps that t names are read, or
@@ -224,12 +258,31 @@ func whyUnseen(c *snapshot.Cluster) error {
 	return fmt.Errorf("the cluster was not seen in full within %s", lookTimeout)
 }
 
-func (e *env) print(v view, output string) error {
+// checkOutput returns an error where v cannot be shown so.
+func checkOutput(v view, output string) error {
+	_, isWide := v.(wideView)
+	switch {
+	case slices.Contains([]string{"", "json", "yaml"}, output), isWide && output == "wide":
+		return nil
+	case isWide:
+		return fmt.Errorf("%w: --output %q: want wide, json or yaml", errBadInput, output)
+	}
+	return fmt.Errorf("%w: --output %q: want json or yaml", errBadInput, output)
+}
+
+func (e *env) print(v view, output string) error { return write(e.stdout, v, output, time.Now()) }
+
+// write writes v, whose ages are those at now.
+func write(w io.Writer, v view, output string, now time.Time) error {
 	var out []byte
 	var err error
 	switch output {
 	case "":
-		return v.WriteText(e.stdout)
+		return v.WriteText(w)
+	case "wide":
+		if wide, ok := v.(wideView); ok {
+			return wide.WriteWide(w, now)
+		}
 	case "json":
 		out, err = printable.JSON(v)
 	case "yaml":
@@ -238,6 +291,6 @@ func (e *env) print(v view, output string) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.stdout.Write(out)
+	_, err = w.Write(out)
 	return err
 }

@@ -80,7 +80,7 @@ func TestWhoJudgesTheCluster(t *testing.T) {
 	} {
 		var f lookFlags
 		flags := pflag.NewFlagSet("status", pflag.ContinueOnError)
-		f.add(flags)
+		f.add(flags, "")
 		if err := flags.Parse(strings.Fields(args)); err != nil {
 			t.Fatal(err)
 		}

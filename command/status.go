@@ -24,10 +24,12 @@ cluster, or with --admin, a process on this machine is asked at its admin addres
 			report := &explain.Report{}
 			return e.look(c, f, subject{
 				state: "/state", page: "/status", seen: report,
+				clear:   func() { *report = explain.Report{} },
 				explain: func(s explain.Scene) { *report = *explain.Status(s) },
 			})
 		},
 	}
-	f.add(c.Flags())
+	f.add(c.Flags(), "wide, json or yaml; a screen of text by default")
+	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "look again every two seconds until interrupted: a terminal is redrawn, anything else gets what has changed")
 	return c
 }

@@ -32,6 +32,7 @@ link holds, and 1 if one is broken or could not be looked at.`,
 			path := &explain.Path{}
 			err = e.look(c, f, subject{
 				state: "/trace", page: "/trace", query: url.Values{"target": {args[0]}}, seen: path,
+				clear:   func() { *path = explain.Path{} },
 				explain: func(s explain.Scene) { *path = *explain.Trace(s, target) },
 			})
 			if err != nil {
@@ -43,7 +44,7 @@ link holds, and 1 if one is broken or could not be looked at.`,
 			return nil
 		},
 	}
-	f.add(c.Flags())
+	f.add(c.Flags(), "json or yaml; a screen of text by default")
 	return c
 }
 

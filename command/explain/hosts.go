@@ -82,10 +82,10 @@ func compareAge(c *snapshot.Cluster, a, b snapshot.Key) int {
 	return cmp.Or(left.CreationTimestamp.Compare(right.CreationTimestamp.Time), a.Compare(b))
 }
 
-func (h SharedHost) lines() (lines [][]string) {
+func (h SharedHost) lines(as *wide) (lines [][]string) {
 	host, owner := h.Host, fmt.Sprintf("%s (Ingress %s)", h.Owner, h.Ingress)
 	for _, f := range h.Foreign {
-		lines = append(lines, []string{host, owner, f.Namespace + ": " + names(f.Paths, 3)})
+		lines = append(lines, []string{host, owner, f.Namespace + ": " + names(f.Paths, as.most(3))})
 		host, owner = "", ""
 	}
 	return lines

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -36,6 +37,9 @@ type Report struct {
 type Service struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
+	Class     string    `json:"class,omitempty"`
+	Ports     []string  `json:"ports,omitempty"` // "80:30080/TCP"
+	Created   time.Time `json:"created,omitzero"`
 	Pool      string    `json:"pool,omitempty"`
 	Addresses []Address `json:"addresses,omitempty"`
 	// Waiting says why there is no address, or not all that were asked for.
@@ -52,33 +56,38 @@ type Address struct {
 
 // Ingress is one Ingress of any class that has one.
 type Ingress struct {
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Class     string   `json:"class,omitempty"`
-	Rules     []string `json:"rules,omitempty"` // "foo.com/video -> video:80"
-	Addresses []string `json:"addresses,omitempty"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Class     string    `json:"class,omitempty"`
+	TLS       bool      `json:"tls,omitempty"` // for some host
+	Created   time.Time `json:"created,omitzero"`
+	Rules     []string  `json:"rules,omitempty"` // "foo.com/video -> video:80"
+	Addresses []string  `json:"addresses,omitempty"`
 	// NotServed says why the proxies leave it out, though it is of a class of ours.
 	NotServed string `json:"notServed,omitempty"`
 }
 
 // Pool is an IPAddressPool with its counters.
 type Pool struct {
-	Name      string   `json:"name"`
-	Ranges    []string `json:"ranges"`
-	Assigned  int64    `json:"assigned"`
-	Available int64    `json:"available"`
+	Name      string    `json:"name"`
+	Ranges    []string  `json:"ranges"`
+	Assigned  int64     `json:"assigned"`
+	Available int64     `json:"available"`
+	Created   time.Time `json:"created,omitzero"`
 }
 
 // Node is a node of the cluster and what its speaker says.
 type Node struct {
-	Name       string   `json:"name"`
-	Ready      bool     `json:"ready"`
-	Speaker    bool     `json:"speaker"` // a SpeakerStatus exists
-	Announcing int64    `json:"announcing"`
-	Unlisted   int64    `json:"unlisted,omitempty"` // of these, what a SpeakerStatus has no room for
-	Alive      int32    `json:"membersAlive,omitempty"`
-	NotAlive   []string `json:"membersNotAlive,omitempty"`
-	Leaving    bool     `json:"leaving,omitempty"`
+	Name       string    `json:"name"`
+	Ready      bool      `json:"ready"`
+	Speaker    bool      `json:"speaker"` // a SpeakerStatus exists
+	Announcing int64     `json:"announcing"`
+	Unlisted   int64     `json:"unlisted,omitempty"` // of these, what a SpeakerStatus has no room for
+	Alive      int32     `json:"membersAlive,omitempty"`
+	NotAlive   []string  `json:"membersNotAlive,omitempty"`
+	Leaving    bool      `json:"leaving,omitempty"`
+	Addresses  []string  `json:"addresses,omitempty"` // in the cluster's own network
+	Created    time.Time `json:"created,omitzero"`
 }
 
 // Problem is a snapshot.Problem in the shape that /state shows.
@@ -108,7 +117,7 @@ func report(scene Scene, rows int) *Report {
 	r.moreServices = n - len(services)
 	for _, s := range services {
 		out := Service{
-			Namespace: s.Namespace, Name: s.Name, Pool: s.Annotations[loadbalancer.AnnotationGiven], Addresses: addresses(s, announced),
+			Namespace: s.Namespace, Name: s.Name, Class: classOf(s), Ports: ports(s), Created: s.CreationTimestamp.Time, Pool: s.Annotations[loadbalancer.AnnotationGiven], Addresses: addresses(s, announced),
 			Waiting: waiting(s, scene.Assign), NotServed: unserved(s),
 		}
 		r.Services = append(r.Services, out)
@@ -124,7 +133,7 @@ func report(scene Scene, rows int) *Report {
 	r.Hosts = sharedHosts(scene)
 	for _, p := range c.IPAddressPools.Sorted() {
 		r.Pools = append(r.Pools, Pool{
-			Name: p.Name, Ranges: p.Spec.Addresses,
+			Name: p.Name, Ranges: p.Spec.Addresses, Created: p.CreationTimestamp.Time,
 			Assigned:  p.Status.AssignedIPv4 + p.Status.AssignedIPv6,
 			Available: saturatingSum(p.Status.AvailableIPv4, p.Status.AvailableIPv6),
 		})
@@ -224,7 +233,7 @@ func addresses(s *corev1.Service, announced map[string][]string) (list []Address
 }
 
 func ingress(i *networkingv1.Ingress) Ingress {
-	out := Ingress{Namespace: i.Namespace, Name: i.Name, Class: ingressclass.NameOf(i)}
+	out := Ingress{Namespace: i.Namespace, Name: i.Name, Class: ingressclass.NameOf(i), TLS: len(i.Spec.TLS) > 0, Created: i.CreationTimestamp.Time}
 	if b := i.Spec.DefaultBackend; b != nil {
 		out.Rules = append(out.Rules, "default -> "+backend(b))
 	}
@@ -270,7 +279,7 @@ func backend(b *networkingv1.IngressBackend) string {
 }
 
 func node(c *snapshot.Cluster, n *corev1.Node) Node {
-	out := Node{Name: n.Name}
+	out := Node{Name: n.Name, Addresses: internal(n), Created: n.CreationTimestamp.Time}
 	for _, cond := range n.Status.Conditions {
 		out.Ready = out.Ready || cond.Type == corev1.NodeReady && cond.Status == corev1.ConditionTrue
 	}

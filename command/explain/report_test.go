@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -28,12 +29,13 @@ import (
 )
 
 func cluster() *snapshot.Cluster {
-	class := "quayside"
-	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
+	class, ours := "quayside", loadbalancer.Class
+	ready := corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.101"}, {Type: corev1.NodeHostName, Address: "n1"}}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
 	return snapshot.Of(
 		&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{loadbalancer.AnnotationGiven: "lan"}},
-			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{loadbalancer.AnnotationGiven: "lan"}, CreationTimestamp: metav1.Unix(1_000, 0)},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &ours, Ports: []corev1.ServicePort{
+				{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}, {Port: 53, Protocol: corev1.ProtocolUDP}}},
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{
 				{IP: "10.0.0.7"}, {IP: "fd00::7"}}}},
 		},
@@ -45,8 +47,8 @@ func cluster() *snapshot.Cluster {
 		},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "inner"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP}},
 		&networkingv1.Ingress{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "site"},
-			Spec: networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "site", CreationTimestamp: metav1.Unix(99_000, 0)},
+			Spec: networkingv1.IngressSpec{IngressClassName: &class, TLS: []networkingv1.IngressTLS{{Hosts: []string{"foo.com"}}}, Rules: []networkingv1.IngressRule{{
 				Host: "foo.com",
 				IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{
 					{Path: "/video", Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
@@ -63,7 +65,7 @@ func cluster() *snapshot.Cluster {
 			Spec:       v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.0/28", "fd00::/64"}},
 			Status:     v1alpha1.IPAddressPoolStatus{AssignedIPv4: 1, AssignedIPv6: 1, AvailableIPv4: 15, AvailableIPv6: math.MaxInt64},
 		},
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: ready},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: metav1.Unix(50_000, 0)}, Status: ready},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
 		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.SpeakerStatusStatus{
 			Announcing: []v1alpha1.Announcing{{Service: "shop/web", Address: "10.0.0.7", Protocol: "l2"}},
@@ -80,23 +82,28 @@ func cluster() *snapshot.Cluster {
 func TestStatusIsOneReadableScreen(t *testing.T) {
 	problem := snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "shop", Name: "late"}},
 		Reason: "PoolFull", Message: "pool lan has no free address"}
-	var screen bytes.Buffer
-	ours := assign.Options{DefaultLoadBalancer: true}
-	if err := Status(Scene{Cluster: cluster(), Assign: ours, Problems: []snapshot.Problem{problem, problem}}).WriteText(&screen); err != nil {
-		t.Fatal(err)
-	}
-	golden := filepath.Join("testdata", "status.txt")
-	if *update {
-		if err := os.WriteFile(golden, screen.Bytes(), 0o644); err != nil {
+	report := Status(Scene{Cluster: cluster(), Assign: assign.Options{DefaultLoadBalancer: true}, Problems: []snapshot.Problem{problem, problem}})
+	for name, write := range map[string]func(io.Writer) error{
+		"status.txt":      report.WriteText,
+		"status-wide.txt": func(w io.Writer) error { return report.WriteWide(w, time.Unix(100_000, 0)) },
+	} {
+		var screen bytes.Buffer
+		if err := write(&screen); err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), screen.String()); diff != "" {
-		t.Errorf("the screen changed (-update accepts it):\n%s", diff)
+		golden := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(golden, screen.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), screen.String()); diff != "" {
+			t.Errorf("the screen %s changed (-update accepts it):\n%s", name, diff)
+		}
 	}
 }
 
@@ -186,7 +193,7 @@ unused     0 of 0        0        no node holds a session`
 // A SpeakerStatus lists 1,000 addresses: of one that nobody names, a crowded
 // cluster cannot say that nobody announces it.
 func TestWhatNoStatusHasRoomFor(t *testing.T) {
-	for announcing, want := range map[int64]string{1: "fd00::7    nobody", 1001: "fd00::7    not listed"} {
+	for announcing, want := range map[int64]string{1: "fd00::7      nobody", 1001: "fd00::7      not listed"} {
 		c := cluster()
 		s, _ := c.SpeakerStatuses.Get(snapshot.Key{Name: "n1"})
 		s = s.DeepCopy()

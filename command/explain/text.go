@@ -17,16 +17,23 @@ import (
 const maxRows = 40
 
 // WriteText writes r as the screen that `quayside status` shows.
-func (r *Report) WriteText(w io.Writer) error {
+func (r *Report) WriteText(w io.Writer) error { return r.write(w, nil) }
+
+func (r *Report) write(w io.Writer, as *wide) error {
 	var b bytes.Buffer
-	table(&b, "SERVICE\tADDRESS\tANNOUNCED BY\tPOOL, OR WHY NONE", len(r.Services)+r.moreServices, func(i int) [][]string { return r.Services[i].lines(r.unannounced()) })
-	table(&b, "INGRESS\tCLASS\tRULE\tADDRESS", len(r.Ingresses)+r.moreIngresses, func(i int) [][]string { return r.Ingresses[i].lines() })
-	table(&b, "HOST OF SEVERAL\tNAMED FIRST BY\tALSO SERVED BY", len(r.Hosts), func(i int) [][]string { return r.Hosts[i].lines() })
-	table(&b, "POOL\tRANGES\tASSIGNED\tAVAILABLE", len(r.Pools), func(i int) [][]string {
+	table(&b, as.heading("SERVICE\tADDRESS\tANNOUNCED BY\tPOOL, OR WHY NONE", "SERVICE\tCLASS\tPORTS\tAGE\tADDRESS\tANNOUNCED BY\tPOOL, OR WHY NONE"),
+		len(r.Services)+r.moreServices, func(i int) [][]string { return r.Services[i].lines(r.unannounced(), as) })
+	table(&b, as.heading("INGRESS\tCLASS\tRULE\tADDRESS", "INGRESS\tCLASS\tPORTS\tAGE\tRULE\tADDRESS"),
+		len(r.Ingresses)+r.moreIngresses, func(i int) [][]string { return r.Ingresses[i].lines(as) })
+	table(&b, "HOST OF SEVERAL\tNAMED FIRST BY\tALSO SERVED BY", len(r.Hosts), func(i int) [][]string { return r.Hosts[i].lines(as) })
+	table(&b, as.heading("POOL\tRANGES\tASSIGNED\tAVAILABLE", "POOL\tAGE\tRANGES\tASSIGNED\tAVAILABLE"), len(r.Pools), func(i int) [][]string {
 		p := r.Pools[i]
-		return [][]string{{p.Name, names(p.Ranges, 3), fmt.Sprint(p.Assigned), count(p.Available)}}
+		return as.add([][]string{{p.Name, names(p.Ranges, as.most(3)), fmt.Sprint(p.Assigned), count(p.Available)}}, 1, as.age(p.Created))
 	})
-	table(&b, "NODE\tREADY\tSPEAKER\tANNOUNCING", len(r.Nodes), func(i int) [][]string { return [][]string{r.Nodes[i].line()} })
+	table(&b, as.heading("NODE\tREADY\tSPEAKER\tANNOUNCING", "NODE\tADDRESS\tAGE\tREADY\tSPEAKER\tANNOUNCING"), len(r.Nodes), func(i int) [][]string {
+		n := r.Nodes[i]
+		return as.add([][]string{n.line()}, 1, joined(n.Addresses), as.age(n.Created))
+	})
 	table(&b, "BGP PEER\tSESSIONS UP\tROUTES\tNODE, AND WHAT IS AMISS", len(r.Peers), func(i int) [][]string { return r.Peers[i].lines() })
 	if len(r.Problems) == 0 {
 		b.WriteString("No problems.\n")
@@ -95,10 +102,10 @@ func (r *Report) unannounced() string {
 	return "-" // there are no speakers, and nothing is amiss
 }
 
-func (s Service) lines(unannounced string) (lines [][]string) {
+func (s Service) lines(unannounced string, as *wide) (lines [][]string) {
 	name := s.Namespace + "/" + s.Name
 	for _, a := range s.Addresses {
-		by := names(a.Announced, 3)
+		by := names(a.Announced, as.most(3))
 		if by == "" {
 			by = unannounced
 		}
@@ -112,12 +119,12 @@ func (s Service) lines(unannounced string) (lines [][]string) {
 	if s.NotServed != "" {
 		lines = append(lines, []string{name, "not served", "", s.NotServed})
 	}
-	return lines
+	return as.add(lines, 1, s.Class, joined(s.Ports), as.age(s.Created))
 }
 
-func (i Ingress) lines() (lines [][]string) {
+func (i Ingress) lines(as *wide) (lines [][]string) {
 	name, class := i.Namespace+"/"+i.Name, i.Class
-	address := names(i.Addresses, 2)
+	address := names(i.Addresses, as.most(2))
 	if address == "" {
 		address = "none" // yet, or for good: its class may be of others
 	}
@@ -125,13 +132,13 @@ func (i Ingress) lines() (lines [][]string) {
 		address += ", not served here: " + i.NotServed
 	}
 	if len(i.Rules) == 0 {
-		return [][]string{{name, class, "(no rules)", address}}
+		lines = [][]string{{name, class, "(no rules)", address}}
 	}
 	for _, rule := range i.Rules {
 		lines = append(lines, []string{name, class, rule, address})
 		name, class, address = "", "", ""
 	}
-	return lines
+	return as.add(lines, 2, portsOf(i), as.age(i.Created))
 }
 
 func (n Node) line() []string {
