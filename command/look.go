@@ -67,9 +67,10 @@ type wideView interface {
 type subject struct {
 	state, page string // of the admin endpoint of `up`, and of a controller's
 	query       url.Values
-	seen        view                // what they answer
-	clear       func()              // empties seen
-	explain     func(explain.Scene) // fills seen with the same
+	seen        view                  // what they answer
+	clear       func()                // empties seen
+	explain     func(explain.Scene)   // fills seen with the same
+	more        func(context.Context) // adds what is found elsewhere; nil: nothing
 }
 
 // at is the subject's place under a path.
@@ -92,6 +93,9 @@ func (e *env) look(c *cobra.Command, f lookFlags, s subject) error {
 		return err
 	}
 	defer stop()
+	if s.more != nil {
+		s.more(c.Context())
+	}
 	if f.watch {
 		return e.watch(c.Context(), s, f.output, again)
 	}

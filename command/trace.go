@@ -10,19 +10,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"quayside.io/command/explain"
+	"quayside.io/command/live"
 )
 
 func (e *env) traceCommand() *cobra.Command {
 	var f lookFlags
+	var asks bool
 	c := &cobra.Command{
 		Use:   "trace TARGET",
 		Short: "Explain one path, link by link, from the LAN to the pod",
 		Long: `Explain one path, link by link, from the LAN to the pod, and name the first link
 that is broken. The path is worked out from the objects of the cluster, as
-controller, speakers and proxies do; no packet is sent. It is looked for where
-` + "`quayside status`" + ` looks. The exit code is 0 if every
+controller, speakers and proxies do; no packet is sent, save with --live. It is
+looked for where ` + "`quayside status`" + ` looks. The exit code is 0 if every
 link holds, and 1 if one is broken or could not be looked at.`,
-		Example: "  quayside trace https://shop.example.com/cart\n  quayside trace service/default/web\n  quayside trace 10.0.0.7",
+		Example: "  quayside trace https://shop.example.com/cart\n  quayside trace service/default/web\n  quayside trace --live https://shop.example.com/\n  quayside trace 10.0.0.7",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			target, err := explain.ParseTarget(args[0])
@@ -30,12 +32,17 @@ link holds, and 1 if one is broken or could not be looked at.`,
 				return fmt.Errorf("%w: %w", errBadInput, err)
 			}
 			path := &explain.Path{}
-			err = e.look(c, f, subject{
+			s := subject{
 				state: "/trace", page: "/trace", query: url.Values{"target": {args[0]}}, seen: path,
 				clear:   func() { *path = explain.Path{} },
 				explain: func(s explain.Scene) { *path = *explain.Trace(s, target) },
-			})
-			if err != nil {
+			}
+			if asks {
+				s.more = func(ctx context.Context) {
+					path.Links = append(path.Links, live.Look(ctx, args[0], path.Ends, live.Usual())...)
+				}
+			}
+			if err := e.look(c, f, s); err != nil {
 				return err
 			}
 			if verdict, holds := path.Verdict(); !holds {
@@ -44,6 +51,7 @@ link holds, and 1 if one is broken or could not be looked at.`,
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&asks, "live", false, "then ask for it from this machine: DNS, the neighbour on the LAN, TCP, TLS, one GET, without following redirects")
 	f.add(c.Flags(), "json or yaml; a screen of text by default")
 	return c
 }

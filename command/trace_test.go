@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -34,5 +35,28 @@ func TestTheExitCodeOfATrace(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d with %q in\n%s", c.links, code, c.code, c.says, out.String())
 		}
 		server.Close()
+	}
+}
+
+// What is found by asking for real is part of the verdict.
+func TestATraceThatAsks(t *testing.T) {
+	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	defer pod.Close()
+	ends := []netip.AddrPort{netip.MustParseAddrPort(pod.Listener.Addr().String())}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(explain.Path{Target: "10.0.0.1", Links: []explain.Link{{Name: "address", State: explain.Works}}, Ends: ends})
+	}))
+	defer server.Close()
+	trace := func() (int, string) {
+		var out terminalLess
+		code := Run(t.Context(), "dev", []string{"quayside", "trace", "--live", "--admin", server.Listener.Addr().String(), "http://localhost/"}, &out, &out)
+		return code, out.String()
+	}
+	if code, said := trace(); code != exitDone || !strings.Contains(said, "answers 200 OK") {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	pod.Close()
+	if code, said := trace(); code != exitFailed || !strings.Contains(said, `The first broken link is "live connect".`) {
+		t.Errorf("nobody listens: exit code %d\n%s", code, said)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/command/demo"
 	"quayside.io/command/explain"
+	"quayside.io/command/forward"
 	"quayside.io/controller"
 	"quayside.io/controller/assign"
 	"quayside.io/proxy"
@@ -84,7 +85,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 func (f *upFlags) scene(c *snapshot.Cluster, problems []snapshot.Problem, routes *route.Table) explain.Scene {
 	return explain.Scene{
 		Cluster: c, Problems: problems, Assign: f.assignOptions(c), Routes: routes, Now: time.Now(),
-		Embedded: true, Node: f.proxy.nodeName, Self: []snapshot.Key{proxyService()},
+		Embedded: true, Node: f.proxy.nodeName, PortOf: forward.Port, Self: []snapshot.Key{proxyService()},
 	}
 }
 

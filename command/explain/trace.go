@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
 	"quayside.io/proxy/route"
@@ -33,8 +35,10 @@ type Scene struct {
 	// Embedded is `quayside up`: there are no speakers, and loopback addresses
 	// are reached on this machine.
 	Embedded bool
-	// Node is what `up` takes this machine for.
-	Node string
+	// Node is what `up` takes this machine for, and PortOf where it listens for the port
+	// of a Service; nil: at that port.
+	Node   string
+	PortOf func(int32) uint16
 	// Self are the proxy's own Services. `up` serves its one itself, without an
 	// EndpointSlice.
 	Self []snapshot.Key
@@ -57,7 +61,7 @@ const (
 
 // Link is one step on the way from the LAN to a pod.
 type Link struct {
-	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "redirect", "backend"
+	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "redirect", "backend"; see also package live
 	State State  `json:"state"`
 	Says  string `json:"says"`
 }
@@ -68,6 +72,8 @@ type Path struct {
 	Target   string    `json:"target"`
 	Links    []Link    `json:"links"`
 	Problems []Problem `json:"problems,omitempty"`
+	// Ends are where it begins for a client: what to connect to, over TCP.
+	Ends []netip.AddrPort `json:"ends,omitempty"`
 }
 
 // FirstBroken is the first link that does not hold; false: none is known not to.
@@ -151,6 +157,26 @@ func (t *tracer) unknown(name, format string, args ...any) { t.link(name, Unknow
 
 func (t *tracer) link(name string, state State, format string, args ...any) {
 	t.path.Links = append(t.path.Links, Link{name, state, fmt.Sprintf(format, args...)})
+}
+
+// end notes that a client connects to a port of ip.
+func (t *tracer) end(ip netip.Addr, port uint16) {
+	if at := netip.AddrPortFrom(ip, port); !slices.Contains(t.path.Ends, at) {
+		t.path.Ends = append(t.path.Ends, at)
+	}
+}
+
+// endsOf notes the ports of a Service at ip; those alone that only names, if it names any.
+func (t *tracer) endsOf(s *corev1.Service, ip netip.Addr, only func(corev1.ServicePort) bool) {
+	for _, port := range s.Spec.Ports {
+		switch {
+		case only != nil && !only(port), cmp.Or(port.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP:
+		case t.PortOf != nil:
+			t.end(ip, t.PortOf(port.Port))
+		default:
+			t.end(ip, uint16(port.Port))
+		}
+	}
 }
 
 // see notes an object whose Problems concern this path.

@@ -174,6 +174,7 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 			continue
 		}
 		ip = ip.Unmap()
+		t.end(ip, uint16(port))
 		holders, listers := t.holders(ip)
 		holders = append(holders, listers...)
 		if len(holders) == 0 && t.Embedded {

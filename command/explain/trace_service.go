@@ -47,6 +47,12 @@ func (t *tracer) address(ip netip.Addr, port int32) {
 	}
 	for _, s := range all {
 		t.endpoints("endpoints", s, ip, only)
+		if port == 0 {
+			t.endsOf(s, ip, nil)
+		}
+	}
+	if port > 0 {
+		t.end(ip, uint16(port))
 	}
 }
 
@@ -124,11 +130,13 @@ func (t *tracer) service(key snapshot.Key) {
 		t.given(s, ip)
 		t.announced(s, ip)
 		t.endpoints("endpoints", s, ip, nil)
+		t.endsOf(s, ip, nil)
 	}
 	for _, ip := range listed {
 		t.works("address", "%s in spec.externalIPs", ip)
 		t.announced(s, ip)
 		t.endpoints("endpoints", s, ip, nil)
+		t.endsOf(s, ip, nil)
 	}
 }
 

@@ -27,9 +27,11 @@ func TestTraceInTheCluster(t *testing.T) {
 	}
 	e.until(laptop, address, "http://films.example.com/", "video")
 	for target, wants := range map[string][]string{
-		"http://films.example.com/new":      {address, "by l2 on eth0", "/new matches Ingress " + e.Namespace() + "/films", "Nothing on this path is broken"},
-		"http://nobody.example.com/":        {"404: no Ingress has a rule for host nobody.example.com", "exit code 1"},
-		"service/" + e.Namespace() + "/web": {"by l2 on eth0", "no pod matches the selector app=web", `The first broken link is "endpoints"`, "exit code 1"},
+		"http://films.example.com/new":             {address, "by l2 on eth0", "/new matches Ingress " + e.Namespace() + "/films", "Nothing on this path is broken"},
+		"--live http://films.example.com/new":      {address + " by ARP", "live connect", address + ":80 in ", "answers 200 OK in "},
+		"--live service/" + e.Namespace() + "/web": {"live connect", `The first broken link is "endpoints"`},
+		"http://nobody.example.com/":               {"404: no Ingress has a rule for host nobody.example.com", "exit code 1"},
+		"service/" + e.Namespace() + "/web":        {"by l2 on eth0", "no pod matches the selector app=web", `The first broken link is "endpoints"`, "exit code 1"},
 	} {
 		e.Eventually(settle, func() error {
 			said := trace(target)

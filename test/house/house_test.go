@@ -87,6 +87,7 @@ func floors() map[string]int {
 		"command/admin":        3,
 		"command/demo":         3,
 		"command/forward":      3,
+		"command/live":         3,
 		"controller":           component,
 		"speaker":              component,
 		"proxy":                component,
