@@ -13,5 +13,5 @@
 //
 // Read main_test.go first; lab_test.go proves the lab itself. l2_rows_test.go
 // says which behaviour of layer 2, as MetalLB's own suite lists them, is
-// asserted where.
+// asserted where, causes_test.go which faults status and trace name.
 package e2e
