@@ -222,8 +222,22 @@ func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 	case !slices.Contains(loadbalancer.Addresses(s), ip):
 		t.broken("announced", "no speaker says that it announces %s: they announce spec.externalIPs only with --external-ips (loadBalancer.externalIPs of the chart)", ip)
 	default:
-		t.broken("announced", "no speaker says that it announces %s", ip)
+		t.broken("announced", "no speaker says that it announces %s: %s", ip, t.whoIsMissed())
 	}
+}
+
+// whoIsMissed says whose speakers to look at.
+func (t *tracer) whoIsMissed() string {
+	var nodes []string
+	for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
+		if isMissed(t.Cluster, status.Name) {
+			nodes = append(nodes, status.Name)
+		}
+	}
+	if len(nodes) == 0 {
+		return "see what their logs say of it"
+	}
+	return "that of node " + names(nodes, 5) + " is not alive; start its pod"
 }
 
 // told says which nodes tell which routers of ip, and which would if their
