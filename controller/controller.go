@@ -68,7 +68,8 @@ type Controller struct {
 	seen      *route.Table // of the last who asked and was not answered by a leader
 
 	mu       sync.Mutex
-	issues   map[string][]snapshot.Problem // by compiler
+	issues   map[string]*account // by compiler
+	withheld bool                // some of announce's are not told yet
 	reporter *reporter
 }
 
@@ -93,7 +94,7 @@ func New(o Options) (*Controller, error) {
 	h := &Controller{
 		options:  o,
 		log:      o.Log,
-		issues:   map[string][]snapshot.Problem{},
+		issues:   map[string]*account{},
 		reporter: newReporter(o.Source, o.Writer, time.Now),
 	}
 	h.inspection.Store(&inspection{next: make(chan struct{})})

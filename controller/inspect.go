@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -39,10 +40,10 @@ func (h *Controller) inspect(ctx context.Context) error {
 		}
 		c, now := h.options.Source.Snapshot(), time.Now()
 		var next time.Time
-		h.settle("source", c.Faults)
+		h.settle("source", account{problems: c.Faults})
 		if o := h.options.Announce; o != nil {
 			plan := announce.Compile(c, "", announce.ViewOf(c), now, *o)
-			h.settle("announce", plan.Problems)
+			h.settle("announce", account{problems: plan.Problems, of: c})
 			next = earlier(next, plan.NextWake)
 		}
 		if o := h.options.Routes; o != nil {
@@ -53,7 +54,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 				configMaps = h.refer(snapshot.ConfigMap, table.ConfigMaps())
 			}
 			if secrets == nil && configMaps == nil { // else every one of them would be missed
-				h.settle(ofRoutes, table.Problems)
+				h.settle(ofRoutes, account{problems: table.Problems})
 			}
 			h.inspected(table, secrets == nil && configMaps == nil)
 			if g := h.options.Grants; g != nil && (!table.SameReferences(before) || c.Changed(granted, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace)) {
@@ -102,10 +103,10 @@ func rearm(wake *time.Timer, next time.Time, pause time.Duration) {
 }
 
 // settle replaces the Problems that one compiler found and reports the new ones.
-func (h *Controller) settle(compiler string, problems []snapshot.Problem) {
+func (h *Controller) settle(compiler string, a account) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.issues[compiler] = problems
+	h.issues[compiler] = &a
 	h.reporter.report(h.problemsLocked())
 }
 
@@ -126,10 +127,18 @@ func (h *Controller) Problems() []snapshot.Problem {
 	return h.problemsLocked()
 }
 
-func (h *Controller) problemsLocked() []snapshot.Problem {
-	var all []snapshot.Problem
-	for _, list := range h.issues {
-		all = append(all, list...)
+func (h *Controller) problemsLocked() []snapshot.Problem { return snapshot.Distinct(h.problemsBut("")) }
+
+// problemsBut returns what all compilers but one have found.
+func (h *Controller) problemsBut(one string) (all []snapshot.Problem) {
+	for compiler, from := range h.issues {
+		list := from.problems
+		if compiler == "announce" {
+			list, h.withheld = untold(from, cmp.Or(h.issues["assign"], &account{}))
+		}
+		if compiler != one {
+			all = append(all, list...)
+		}
 	}
-	return snapshot.Distinct(all)
+	return all
 }

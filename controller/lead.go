@@ -71,17 +71,29 @@ func (h *Controller) assign(ctx context.Context) error {
 		// In this order: what is no longer in flight must be in the snapshot.
 		// The other way round gives one address out twice (assign's model).
 		unanswered := inflight(h.options.Writer)
-		plan := assign.Compile(h.options.Source.Snapshot(), h.plan.Load(), unanswered, begin, h.options.Assign)
+		c := h.options.Source.Snapshot()
+		plan := assign.Compile(c, h.plan.Load(), unanswered, begin, h.options.Assign)
 		h.plan.Store(plan)
 		updates := failures.due(written.due(plan.Updates, begin), begin)
 		h.apply(ctx, updates, failures, written)
-		h.settle("assign", slices.Concat(plan.Problems, written.problems(), failures.problems()))
+		h.settle("assign", account{slices.Concat(plan.Problems, written.problems(), failures.problems()), c, servicesOf(plan.Updates)})
 		if len(updates) > 0 {
 			h.metrics.applied.Observe(time.Since(begin).Seconds())
 		}
 		next := earlier(earlier(plan.NextWake, failures.next()), earlier(written.next(), h.heldBack()))
 		rearm(wake, next, time.Millisecond)
 	}
+}
+
+// servicesOf are the Services among the objects to be written.
+func servicesOf(updates []assign.Update) map[snapshot.Key]struct{} {
+	services := make(map[snapshot.Key]struct{}, len(updates))
+	for _, u := range updates {
+		if _, is := u.Was.(*corev1.Service); is {
+			services[snapshot.KeyOf(u.Was)] = struct{}{}
+		}
+	}
+	return services
 }
 
 // apply writes updates, and sends the Event of each write that succeeded.

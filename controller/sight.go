@@ -98,11 +98,5 @@ func (h *Controller) routes(c *snapshot.Cluster, prev *route.Table) *route.Table
 func (h *Controller) problemsWith(t *route.Table) []snapshot.Problem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := append([]snapshot.Problem(nil), t.Problems...)
-	for compiler, list := range h.issues {
-		if compiler != ofRoutes {
-			all = append(all, list...)
-		}
-	}
-	return snapshot.Distinct(all)
+	return snapshot.Distinct(append(h.problemsBut(ofRoutes), t.Problems...))
 }

@@ -40,12 +40,10 @@ const (
 	ReasonNotAdvertised     = "NotAdvertised"
 )
 
-// Reasons of events about Services; AllocationFailed and ClearAssignment say
-// why in the message.
+// Reasons of events about what a Service gets and loses. What it lacks is a Problem,
+// whose Event has the reason of the Problem.
 const (
 	EventAllocated = "IPAllocated"
 	EventAdopted   = "IPAdopted"
-	EventFailed    = "AllocationFailed"
-	EventLeaving   = "AddressLeaving"
 	EventCleared   = "ClearAssignment"
 )

@@ -3,6 +3,7 @@ package assign_test
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,16 @@ func TestScenarios(t *testing.T) {
 				opts.Classes.Namespaces = selector
 			}
 			for round := 0; ; round++ {
+				var known []snapshot.Problem
+				if prev != nil {
+					known = prev.Problems
+				}
 				prev = assign.Compile(c, prev, nil, now, opts)
+				for _, p := range prev.Problems { // as the controller's reporter does
+					if !slices.Contains(known, p) {
+						fmt.Fprintf(&out, "event %v\n", p)
+					}
+				}
 				for _, u := range prev.Updates {
 					if e, ok := u.Event(); ok {
 						fmt.Fprintf(&out, "event %v: %s: %s\n", e.About, e.Reason, e.Message)

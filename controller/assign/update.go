@@ -198,7 +198,9 @@ func join(addrs []netip.Addr) string {
 	return several(s, " and ")
 }
 
-// event is the one event about a Service that changes.
+// event is the one event about a Service that changes: what it gets and what it
+// loses. Why it has not what it asks for, and that it will lose what it has, is a
+// Problem of the plan, which is told as such.
 func (v *outcome) event() (Event, bool) {
 	event := func(kind, reason, message string) (Event, bool) {
 		return Event{snapshot.RefOf(v.svc), kind, reason, message}, true
@@ -209,21 +211,13 @@ func (v *outcome) event() (Event, bool) {
 		taken = append(taken, fmt.Sprintf("%v was taken away: %s", l.addr, l.why))
 	}
 	_, given := v.svc.Annotations[loadbalancer.AnnotationGiven]
-	_, told := v.conditions()
 	switch {
 	case gained != "" && len(taken) > 0:
 		return event(corev1.EventTypeWarning, EventAllocated, fmt.Sprintf("Assigned %s from pool %s; %s", gained, v.origin(), several(taken, "; ")))
 	case gained != "":
 		return event(corev1.EventTypeNormal, EventAllocated, "Assigned "+gained+" from pool "+v.origin())
 	case len(taken) > 0:
-		if !v.denial().isZero() {
-			taken = append(taken, v.sentence())
-		}
 		return event(corev1.EventTypeWarning, EventCleared, several(taken, "; "))
-	case v.role == warned:
-		return event(corev1.EventTypeWarning, EventLeaving, v.denial().message)
-	case !v.denial().isZero() && told:
-		return event(corev1.EventTypeWarning, EventFailed, v.denial().reason+": "+v.sentence())
 	case v.role == served && !given && len(v.holds) > 0:
 		return event(corev1.EventTypeNormal, EventAdopted, fmt.Sprintf("Adopted %s, given by another controller: pool %s contains it", join(addresses(v.holds)), v.origin()))
 	}
