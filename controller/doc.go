@@ -4,9 +4,10 @@
 //
 // Command makes one, with a Source and a Writer of cluster. The component
 // compiles assign whenever something that it reads has changed, writes what
-// differs, and reports Problems as Events when they appear. It compiles announce
-// and route as well, for their Problems only, since speakers and proxies are
-// many. Those who do not lead keep their snapshot warm and do nothing.
+// differs, and reports Problems as Events when they appear and, as long as they
+// last, before those are forgotten. It compiles announce and route as well, for
+// their Problems only, since speakers and proxies are many. Those who do not lead
+// keep their snapshot warm and do nothing.
 //
 // What holds: only the leader writes, one plan at a time; a failed write is
 // tried again with growing pauses and never stops the others; the address of a

@@ -34,6 +34,7 @@ func (h *Controller) lead(ctx context.Context) error {
 		return h.tend(ctx)
 	})
 	g.Go(func() error { return h.rotate(ctx) })
+	g.Go(func() error { return h.remind(ctx) })
 	if o := h.options.Grants; o != nil {
 		g.Go(func() error { return o.To.Run(ctx) })
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	"quayside.io/cluster"
@@ -16,7 +17,8 @@ const (
 	reportTimes = 3
 )
 
-// reporter turns Problems into Events, when they appear and not while they last.
+// reporter turns Problems into Events, when they appear; see remind for those that
+// last.
 type reporter struct {
 	source *cluster.Source
 	writer cluster.Writer
@@ -113,4 +115,38 @@ func exists(c *snapshot.Cluster, ref snapshot.Ref) bool {
 		}
 	}
 	return false
+}
+
+// reminders is how many Problems that last are told again at once, every
+// cluster.RemindEvery: 20,000 come to their turn within the hour, and leave half of
+// the rate at which Events are sent to what is new.
+const reminders = 180
+
+// remind tells Problems that last again, before their Events are forgotten.
+func (h *Controller) remind(ctx context.Context) error {
+	again := cluster.Repeats{Most: reminders}
+	tick := time.NewTicker(cluster.RemindEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			h.remindOf(&again, now)
+		}
+	}
+}
+
+func (h *Controller) remindOf(again *cluster.Repeats, now time.Time) {
+	c := h.options.Source.Snapshot()
+	present, topics := messages(h.Problems())
+	lasting := make([]snapshot.Problem, 0, len(topics))
+	for _, about := range topics {
+		if exists(c, about.object) {
+			lasting = append(lasting, snapshot.Problem{Object: about.object, Reason: about.reason, Message: present[about]})
+		}
+	}
+	for _, p := range again.Due(lasting, now) {
+		h.options.Writer.Event(p.Object, "Warning", p.Reason, p.Message)
+	}
 }

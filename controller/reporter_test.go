@@ -23,10 +23,9 @@ func (l *eventLog) Event(_ snapshot.Ref, _, reason, message string) {
 	l.events = append(l.events, reason+": "+message)
 }
 
-// A Problem whose text changes is reported at once; one whose text never settles
-// is reported now and then, and its last text always.
-func TestReporter(t *testing.T) {
-	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+// holding returns a cluster of files with these Services in it.
+func holding(t *testing.T, services ...snapshot.Object) *cluster.Files {
+	t.Helper()
 	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -34,10 +33,18 @@ func TestReporter(t *testing.T) {
 	go func() { _ = files.Run(t.Context()) }()
 	changes := files.Watch(snapshot.Service)
 	defer changes.Stop()
-	files.Put(web)
-	for files.Snapshot().Services.Len() == 0 {
+	files.Put(services...)
+	for files.Snapshot().Services.Len() < len(services) {
 		<-changes.C()
 	}
+	return files
+}
+
+// A Problem whose text changes is reported at once; one whose text never settles
+// is reported now and then, and its last text always.
+func TestReporter(t *testing.T) {
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+	files := holding(t, web)
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	l := &eventLog{}
 	r := newReporter(files.Source, l, func() time.Time { return now })
@@ -82,5 +89,42 @@ func TestReporter(t *testing.T) {
 	expect("rests at last", r.due.Sub(now), []string{last}, last)
 	if !r.due.IsZero() {
 		t.Errorf("reported, and still due at %v", r.due)
+	}
+}
+
+// A Problem that lasts is told again within the hour for which its Event is kept, and
+// only of an object that is there.
+func TestProblemsThatLastAreToldAgain(t *testing.T) {
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+	files := holding(t, web)
+	l := &eventLog{}
+	h, err := New(Options{Source: files.Source, Writer: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.leading.Store(true)
+	h.settle("route", account{problems: []snapshot.Problem{
+		{Object: snapshot.RefOf(web), Reason: "Bad", Message: "a"},
+		{Object: snapshot.RefOf(web), Reason: "Bad", Message: "b"},
+		{Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: "world.yaml"}}, Reason: "Unreadable", Message: "c"},
+	}})
+	again := cluster.Repeats{Most: reminders}
+	begin := time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
+	for at := time.Duration(0); at < 3*time.Hour; at += cluster.RemindEvery {
+		h.remindOf(&again, begin.Add(at))
+	}
+	if n := len(l.events); n < 4 || n > 5 { // the first one, and the one after up to 45 minutes, and every 45 minutes
+		t.Errorf("%d Events in three hours", n)
+	}
+	for _, e := range l.events {
+		if e != "Bad: a; b" {
+			t.Errorf("told %q", e)
+		}
+	}
+	h.settle("route", account{})
+	l.events = nil
+	h.remindOf(&again, begin.Add(24*time.Hour))
+	if len(l.events) > 0 {
+		t.Errorf("told %q, which is over", l.events)
 	}
 }

@@ -167,7 +167,7 @@ type driver struct {
 // member: the others would leave it a share of the addresses. It runs nevertheless, so that
 // its State says why.
 func (s *Speaker) drivers(p *publisher) []driver {
-	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}, {"processors", s.cores.Run}}
+	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}, {"processors", s.cores.Run}, {"reminders", s.remind}}
 	if err := l2.Permitted(); err != nil && s.opts.LAN == nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)
