@@ -3,12 +3,12 @@ package controller
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
-	"quayside.io/speaker/announce"
 )
 
 // inspectEvery bounds how often the Problems of others are worked out. Nobody
@@ -22,6 +22,7 @@ const ofRoutes = "route"
 func (h *Controller) inspect(ctx context.Context) error {
 	changes := h.options.Source.Watch()
 	defer changes.Stop()
+	var announced overview
 	var table *route.Table
 	var granted *snapshot.Cluster           // what the grants were last made of
 	var secrets, configMaps <-chan struct{} // closed once those that table names are known; nil: they are
@@ -42,7 +43,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 		var next time.Time
 		h.settle("source", account{problems: c.Faults})
 		if o := h.options.Announce; o != nil {
-			plan := announce.Compile(c, "", announce.ViewOf(c), now, *o)
+			plan := announced.compile(c, now, *o)
 			h.settle("announce", account{problems: plan.Problems, of: c})
 			next = earlier(next, plan.NextWake)
 		}
@@ -106,7 +107,11 @@ func rearm(wake *time.Timer, next time.Time, pause time.Duration) {
 func (h *Controller) settle(compiler string, a account) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	before, said := h.issues[compiler]
 	h.issues[compiler] = &a
+	if said && slices.Equal(before.problems, a.problems) && !h.reporter.isDue() && !h.withheld {
+		return
+	}
 	h.reporter.report(h.problemsLocked())
 }
 

@@ -104,6 +104,9 @@ func messages(problems []snapshot.Problem) (map[topic]string, []topic) {
 	return text, topics
 }
 
+// isDue reports whether a text that was held back is to be reported now.
+func (r *reporter) isDue() bool { return !r.due.IsZero() && !r.now().Before(r.due) }
+
 func (r *reporter) forget() { clear(r.known) }
 
 // exists reports whether ref is an object of the cluster, not a file or server.

@@ -112,6 +112,11 @@ func (r *reading) onlyEndpoints(was, is *snapshot.Cluster) bool {
 	before, after := was.Stores, is.Stores
 	before.EndpointSlices, before.Services, before.Nodes, before.SpeakerStatuses =
 		after.EndpointSlices, after.Services, after.Nodes, after.SpeakerStatuses
+	before.Ingresses, before.IngressClasses, before.ConfigMaps, before.Namespaces = // no plan reads them
+		after.Ingresses, after.IngressClasses, after.ConfigMaps, after.Namespaces
+	if r.me == "" {
+		before.Secrets = after.Secrets
+	}
 	return before == after && r.ignores(snapshot.Service, was, is) && r.ignores(snapshot.Node, was, is) &&
 		r.ignores(snapshot.SpeakerStatus, was, is)
 }

@@ -90,6 +90,10 @@ func (r *reading) ignores(kind snapshot.Kind, was, is *snapshot.Cluster) bool {
 		return alike(was.Nodes, is.Nodes, sameNode)
 	case snapshot.SpeakerStatus:
 		return alike(was.SpeakerStatuses, is.SpeakerStatuses, r.sameStatus)
+	case snapshot.Ingress, snapshot.IngressClass, snapshot.ConfigMap, snapshot.Namespace:
+		return true // no plan reads them
+	case snapshot.Secret:
+		return r.me == "" // a speaker takes passwords from them
 	}
 	return false
 }

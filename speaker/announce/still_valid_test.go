@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -189,6 +190,11 @@ func TestWhatEndpointsDoMostlyChangesNoPlan(t *testing.T) {
 		{"another announces", c.With(speaker("n1", v1alpha1.SpeakerStatusStatus{Members: all[0], Announcing: []v1alpha1.Announcing{{Address: "10.0.0.100"}}})), false},
 		{"a speaker more", c.With(speaker("n2", v1alpha1.SpeakerStatusStatus{})), false},
 		{"a Service without an address", c.With(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "inner"}}), true},
+		{"an Ingress", c.With(&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}), true},
+		{"an IngressClass", c.With(&networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "quayside"}}), true},
+		{"a Namespace", c.With(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}), true},
+		{"a ConfigMap", c.With(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "options"}}), true},
+		{"a Secret, which may have a password", c.With(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tor"}}), false},
 		{"a Service with an address goes", c.Without(snapshot.Service, snapshot.Key{Namespace: "default", Name: "cluster"}), false},
 	} {
 		if got := plan.StillValid(c, tt.is); got != tt.stands {
