@@ -57,19 +57,10 @@ func (a *API) UpdateStatus(ctx context.Context, obj snapshot.Object) error {
 }
 
 func (a *API) patch(ctx context.Context, at id, obj snapshot.Object, patch []byte) error {
-	r := a.resources[at.kind]
-	bounded, cancel := deadline(ctx)
-	defer cancel()
-	answer := r.New()
-	err := a.on(r).Patch(types.MergePatchType).
-		NamespaceIfScoped(at.key.Namespace, r.Namespaced).Resource(r.Name).Name(at.key.Name).SubResource("status").
-		Timeout(WriteDeadline).Body(patch).Do(bounded).Into(answer)
-	outcome := outcomeOf(err)
-	a.writes.WithLabelValues(at.kind.String(), outcome).Inc()
+	outcome, err := a.send(ctx, at, patch, "status")
 	switch outcome {
 	case "ok":
-		strip(answer)
-		return a.tell(ctx, func(l *ledger) { l.put(answer) })
+		return err
 	case "stale":
 		return stale(obj, err.Error())
 	case "refused":
@@ -83,6 +74,25 @@ func (a *API) patch(ctx context.Context, at id, obj snapshot.Object, patch []byt
 		wake(a.doubt)
 	}
 	return fmt.Errorf("write status of %s: %w", snapshot.RefOf(obj), err)
+}
+
+// send sends a merge patch for an object, or for a part of it that is written apart.
+// Once it is done, Snapshot shows the answer.
+func (a *API) send(ctx context.Context, at id, patch []byte, part ...string) (outcome string, err error) {
+	r := a.resources[at.kind]
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	answer := r.New()
+	err = a.on(r).Patch(types.MergePatchType).
+		NamespaceIfScoped(at.key.Namespace, r.Namespaced).Resource(r.Name).Name(at.key.Name).SubResource(part...).
+		Timeout(WriteDeadline).Body(patch).Do(bounded).Into(answer)
+	outcome = outcomeOf(err)
+	a.writes.WithLabelValues(at.kind.String(), outcome).Inc()
+	if outcome == "ok" {
+		strip(answer)
+		err = a.tell(ctx, func(l *ledger) { l.put(answer) })
+	}
+	return outcome, err
 }
 
 // outcomeOf tells what has become of a write: "ok", "stale" (computed from an

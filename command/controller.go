@@ -17,6 +17,7 @@ import (
 	"quayside.io/command/explain"
 	"quayside.io/controller"
 	"quayside.io/controller/assign"
+	"quayside.io/proxy/route"
 )
 
 // controllerFlags are the flags of `controller`.
@@ -25,6 +26,7 @@ type controllerFlags struct {
 	grants         grantFlags
 	admin          adminFlags
 	rotateKey      time.Duration
+	problems       bool
 	leaderElect    bool
 	lease          time.Duration
 	publishService string
@@ -36,6 +38,7 @@ func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	f.grants.add(flags)
 	f.admin.add(flags)
 	flags.DurationVar(&f.rotateKey, "members-key-rotation", 0, "how often the gossip key is changed, an hour or more; 0: never")
+	flags.BoolVar(&f.problems, "ingress-problems", true, "keep on each Ingress what is wrong with it, as the annotation "+route.ProblemsAnnotation)
 	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
 	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long the Lease of a leader stays valid without renewal; the leader itself gives up after two thirds of that")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
@@ -126,6 +129,9 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		Tend:   rotation(api, f.cluster.namespace, f.rotateKey),
 		Grants: f.grants.options(grants, f.cluster),
 		Log:    p.component("controller"), Registerer: p.registry,
+	}
+	if f.problems {
+		options.Notes = api
 	}
 	if f.leaderElect {
 		lease := cluster.LeaseOptions{

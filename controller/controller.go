@@ -47,6 +47,9 @@ type Options struct {
 	// Grants, if set, says what the proxies may read; it needs Routes.
 	Grants *GrantOptions
 
+	// Notes, if set, writes on Ingresses what is wrong with them; it needs Routes.
+	Notes Annotator
+
 	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -66,6 +69,8 @@ type Controller struct {
 	referring sync.Mutex
 	asking    sync.Mutex
 	seen      *route.Table // of the last who asked and was not answered by a leader
+
+	settled chan struct{} // there are other Problems than before
 
 	mu       sync.Mutex
 	issues   map[string]*account // by compiler
@@ -94,6 +99,7 @@ func New(o Options) (*Controller, error) {
 	h := &Controller{
 		options:  o,
 		log:      o.Log,
+		settled:  make(chan struct{}, 1),
 		issues:   map[string]*account{},
 		reporter: newReporter(o.Source, o.Writer, time.Now),
 	}

@@ -113,6 +113,10 @@ func (h *Controller) settle(compiler string, a account) {
 		return
 	}
 	h.reporter.report(h.problemsLocked())
+	select {
+	case h.settled <- struct{}{}:
+	default:
+	}
 }
 
 // heldBack is when a Problem is to be reported that was held back; zero: never.

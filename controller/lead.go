@@ -35,6 +35,9 @@ func (h *Controller) lead(ctx context.Context) error {
 	})
 	g.Go(func() error { return h.rotate(ctx) })
 	g.Go(func() error { return h.remind(ctx) })
+	if h.options.Notes != nil {
+		g.Go(func() error { return h.annotate(ctx) })
+	}
 	if o := h.options.Grants; o != nil {
 		g.Go(func() error { return o.To.Run(ctx) })
 	}

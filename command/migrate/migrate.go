@@ -18,6 +18,7 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/printable"
+	"quayside.io/proxy/route"
 )
 
 // Object is one object of ours, as it is to be applied.
@@ -208,6 +209,7 @@ func ours(kind string, meta Meta, spec any) Object {
 func own(meta Meta) (kept Meta, notes []string) {
 	kept = Meta{Name: meta.Name, Namespace: meta.Namespace, Labels: maps.Clone(meta.Labels), Annotations: maps.Clone(meta.Annotations)}
 	delete(kept.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	delete(kept.Annotations, route.ProblemsAnnotation) // what it was like here
 	var marks []string
 	for what, marked := range map[string]map[string]string{"label": kept.Labels, "annotation": kept.Annotations} {
 		maps.DeleteFunc(marked, func(key, _ string) bool {

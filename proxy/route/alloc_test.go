@@ -108,6 +108,14 @@ func TestUntouchedHostsKeepTheirRoutes(t *testing.T) {
 	if told := route.Compile(c.With(ing, svc), after, route.Options{}); told.Version != after.Version {
 		t.Error("a status is no reason for new routes")
 	}
+	wrong := plainIngress("i1", "h1.example.com", "s", "/")
+	wrong.Annotations = map[string]string{route.ProblemsAnnotation: "MissingSecret: there is no Secret n/tls"}
+	if told := route.Compile(c.With(wrong), after, route.Options{}); told.Version != after.Version || match(told, "h1.example.com", "/") != match(after, "h1.example.com", "/") || len(told.Problems) > 0 {
+		t.Errorf("what the controller writes on an Ingress is read as something that it asks for: %v", told.Problems)
+	}
+	if told := route.Compile(c.With(wrong), nil, route.Options{}); len(told.Problems) > 0 {
+		t.Errorf("what the controller writes on an Ingress is taken for an option: %v", told.Problems)
+	}
 	c = c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: "new"})
 	c = c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: "i7"})
 	last := route.Compile(c, after, route.Options{})

@@ -15,6 +15,10 @@ const (
 	OwnPrefix   = "ingress.quayside.io/"
 )
 
+// ProblemsAnnotation is no option: the controller writes there what is wrong with an
+// Ingress, which has no conditions for that. No route depends on it.
+const ProblemsAnnotation = OwnPrefix + "problems"
+
 // effect is what an option does to the routes of its Ingress.
 type effect int
 
@@ -83,6 +87,9 @@ func parseOptions(options func() []option, annotations map[string]string, s *set
 	var room [usualAnnotations]string
 	names, ours := room[:0], false
 	for name := range annotations {
+		if name == ProblemsAnnotation {
+			continue
+		}
 		names, ours = append(names, name), ours || strings.HasPrefix(name, OwnPrefix)
 	}
 	slices.Sort(names)

@@ -2,7 +2,6 @@ package route
 
 import (
 	"iter"
-	"maps"
 	"reflect"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -73,13 +72,33 @@ func (s ingresses) compile(w *compiler, key snapshot.Key) *unit {
 }
 
 // sameIngress reports whether two versions of an Ingress ask for the same. Ours
-// and other controllers write every one's status when an address changes.
+// and other controllers write every one's status when an address changes, and ours
+// what is wrong with it.
 func sameIngress(a, b *networkingv1.Ingress) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.CreationTimestamp.Equal(&b.CreationTimestamp) && maps.Equal(a.Annotations, b.Annotations) &&
+	return a.CreationTimestamp.Equal(&b.CreationTimestamp) && sameAnnotations(a.Annotations, b.Annotations) &&
 		reflect.DeepEqual(a.Spec, b.Spec)
+}
+
+// sameAnnotations compares all but ProblemsAnnotation.
+func sameAnnotations(a, b map[string]string) bool {
+	asked := func(all map[string]string) int {
+		if _, told := all[ProblemsAnnotation]; told {
+			return len(all) - 1
+		}
+		return len(all)
+	}
+	if asked(a) != asked(b) {
+		return false
+	}
+	for name, value := range a {
+		if other, both := b[name]; name != ProblemsAnnotation && (!both || value != other) {
+			return false
+		}
+	}
+	return true
 }
 
 // keyOf is the key under which something of a kind stands in a Store that holds

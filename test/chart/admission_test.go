@@ -58,34 +58,88 @@ func TestAdmission(t *testing.T) {
 				"request": map[string]any{"operation": "UPDATE", "userInfo": info},
 				"object":  map[string]any{"metadata": map[string]any{"name": test.object}},
 			}
-			covered := true
-			for _, condition := range policy.Spec.MatchConditions {
-				covered = covered && evaluate(t, condition.Expression, scope).(bool)
-			}
+			covered, allowed := judge(t, policy, scope)
 			if covered != test.covered {
 				t.Fatalf("covered %v, want %v", covered, test.covered)
 			}
 			if !covered {
 				return
 			}
-			variables := map[string]any{}
-			for _, variable := range policy.Spec.Variables {
-				variables[variable.Name] = evaluate(t, variable.Expression, scope)
-			}
-			scope["variables"] = variables
-			if len(policy.Spec.Validations) != 1 {
-				t.Fatalf("%d validations, want one", len(policy.Spec.Validations))
-			}
-			validation := policy.Spec.Validations[0]
-			allowed := evaluate(t, validation.Expression, scope).(bool)
 			if allowed != (test.message == "") {
 				t.Fatalf("allowed %v, want message %q", allowed, test.message)
 			}
-			if message := evaluate(t, validation.MessageExpression, scope).(string); !allowed && !strings.Contains(message, test.message) {
+			if message := evaluate(t, policy.Spec.Validations[0].MessageExpression, scope).(string); !allowed && !strings.Contains(message, test.message) {
 				t.Errorf("message %q, want %q in it", message, test.message)
 			}
 		})
 	}
+}
+
+// TestProblemsOnly: whoever has the controller's token changes one annotation of an
+// Ingress and nothing else of it.
+func TestProblemsOnly(t *testing.T) {
+	objects := rendered(t, nil)
+	policy := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, "quayside-ingress-problems-only")
+	binding := find[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects, policy.Name)
+	if binding.Spec.PolicyName != policy.Name || len(binding.Spec.ValidationActions) != 1 || binding.Spec.ValidationActions[0] != admissionregistrationv1.Deny {
+		t.Errorf("the binding does not deny: %+v", binding.Spec)
+	}
+	const problems = "ingress.quayside.io/problems"
+	ingress := func(annotations map[string]any, host string, more ...string) map[string]any {
+		meta := map[string]any{"name": "web"}
+		if annotations != nil {
+			meta["annotations"] = annotations
+		}
+		for _, name := range more {
+			meta[name] = map[string]any{"x": "y"}
+		}
+		return map[string]any{"metadata": meta, "spec": map[string]any{"rules": []any{map[string]any{"host": host}}}}
+	}
+	said, option := map[string]any{problems: "Bad: b"}, map[string]any{"ingress.quayside.io/cors": "true"}
+	both := map[string]any{problems: "Bad: b", "ingress.quayside.io/cors": "true"}
+	for name, test := range map[string]struct {
+		before, after map[string]any
+		allowed       bool
+	}{
+		"the first":             {ingress(nil, "a"), ingress(said, "a"), true},
+		"the last goes":         {ingress(said, "a"), ingress(nil, "a"), true},
+		"beside others":         {ingress(option, "a"), ingress(both, "a"), true},
+		"another host":          {ingress(nil, "a"), ingress(said, "b"), false},
+		"another annotation":    {ingress(nil, "a"), ingress(both, "a"), false},
+		"an annotation goes":    {ingress(option, "a"), ingress(said, "a"), false},
+		"an annotation changes": {ingress(option, "a"), ingress(map[string]any{"ingress.quayside.io/cors": "false"}, "a"), false},
+		"a label":               {ingress(nil, "a"), ingress(said, "a", "labels"), false},
+		"a finalizer":           {ingress(nil, "a"), ingress(said, "a", "finalizers"), false},
+		"an owner":              {ingress(nil, "a"), ingress(said, "a", "ownerReferences"), false},
+	} {
+		for user, covered := range map[string]bool{"system:serviceaccount:quayside-system:quayside-controller": true, "admin": false} {
+			scope := map[string]any{"request": map[string]any{"userInfo": map[string]any{"username": user}}, "oldObject": test.before, "object": test.after}
+			got, allowed := judge(t, policy, scope)
+			if got != covered || covered && allowed != test.allowed {
+				t.Errorf("%s, by %s: covered %v, allowed %v; want %v, %v", name, user, got, allowed, covered, test.allowed)
+			}
+		}
+	}
+}
+
+// judge says whether a policy with one validation is about a request, and if so, whether
+// it allows it.
+func judge(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, scope map[string]any) (covered, allowed bool) {
+	t.Helper()
+	for _, condition := range policy.Spec.MatchConditions {
+		if !evaluate(t, condition.Expression, scope).(bool) {
+			return false, false
+		}
+	}
+	variables := map[string]any{}
+	for _, variable := range policy.Spec.Variables {
+		variables[variable.Name] = evaluate(t, variable.Expression, scope)
+	}
+	scope["variables"] = variables
+	if len(policy.Spec.Validations) != 1 {
+		t.Fatalf("%d validations, want one", len(policy.Spec.Validations))
+	}
+	return true, evaluate(t, policy.Spec.Validations[0].Expression, scope).(bool)
 }
 
 // oldest is what CEL can do on Kubernetes 1.32, the oldest that Chart.yaml
@@ -101,7 +155,7 @@ func evaluate(t *testing.T, expression string, scope map[string]any) any {
 		t.Fatal(err)
 	}
 	env, err := base.Extend(
-		cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), cel.Variable("variables", cel.DynType))
+		cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("variables", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}

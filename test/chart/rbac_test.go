@@ -28,6 +28,8 @@ func rights() []string {
 		"controller, everywhere: patch services/status",
 		"controller, everywhere: patch ingresses.networking.k8s.io/status",
 		"controller, everywhere: patch ipaddresspools.quayside.io/status",
+		// One annotation, in which it says what is wrong; TestAdmission holds it to that.
+		"controller, everywhere: patch ingresses.networking.k8s.io",
 		"controller, everywhere: create events.events.k8s.io",
 		// What the proxies may read, which ends with their ClusterRole. Nobody grants
 		// what he may not do himself, so neither bind nor escalate is among these.
@@ -108,7 +110,7 @@ func TestRightsOfOneNamespace(t *testing.T) {
 	var want []string
 	for _, right := range rights() {
 		narrowed := strings.HasPrefix(right, "proxy") && !strings.HasSuffix(right, " nodes") && !strings.Contains(right, "ingressclasses") && !strings.Contains(right, "reviews") && !strings.Contains(right, "speakerstatuses")
-		narrowed = narrowed || strings.HasPrefix(right, "controller, everywhere:") && (strings.Contains(right, " secrets") || strings.Contains(right, "roles.rbac"))
+		narrowed = narrowed || strings.HasPrefix(right, "controller, everywhere:") && (strings.Contains(right, " secrets") || strings.Contains(right, "roles.rbac") || strings.HasSuffix(right, " patch ingresses.networking.k8s.io"))
 		narrowed = narrowed && !strings.Contains(right, "clusterroles")
 		if narrowed {
 			right = strings.Replace(right, "everywhere", "shop", 1)

@@ -39,7 +39,7 @@ func TestProcesses(t *testing.T) {
 				"controller", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
 				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--enable-ssl-passthrough=true", "--disable-svc-external-name=false", "--publish-service=quayside-proxy/quayside-proxy",
-				"--secret-access=Namespaced", "--proxy-service-account=quayside-proxy/quayside-proxy", "--grant-owner=quayside-proxy", "--members-key-rotation=720h",
+				"--ingress-problems=true", "--secret-access=Namespaced", "--proxy-service-account=quayside-proxy/quayside-proxy", "--grant-owner=quayside-proxy", "--members-key-rotation=720h",
 			},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
 		},
