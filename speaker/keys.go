@@ -60,10 +60,12 @@ func (s *Speaker) learnKeys(c *snapshot.Cluster) {
 
 // gossipKey is the key to publish. Until this node has met the others, it is the one
 // that stands there from its former life: if that signed nothing, nor is what the
-// others remember of it signed, and they must be able to tell. And who ends takes its
-// key back, since the next to run here may be of a version that signs nothing.
+// others remember of it signed, and they must be able to tell. The key stays when the
+// speaker ends: of a node without one, whoever has the gossip key is believed, and a
+// rolling update stops every speaker once. The next one publishes its own at once, and
+// what it has said before that waits for it.
 func (s *Speaker) gossipKey(c *snapshot.Cluster) string {
-	if s.members == nil || s.ending {
+	if s.members == nil {
 		return ""
 	}
 	have := ""

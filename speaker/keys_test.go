@@ -12,6 +12,7 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/members"
 )
 
 func keyOf(b byte) (ed25519.PublicKey, string) {
@@ -58,6 +59,44 @@ func TestKeysAreReadAsTheyArePublished(t *testing.T) {
 	c = c.With(speakerOf("n1", firstText)).Without(snapshot.SpeakerStatus, snapshot.Key{Name: "n1"})
 	if keys, _ = r.read(c); len(keys) != 0 {
 		t.Errorf("without a status: %v", keys)
+	}
+}
+
+// talker is a member with a key who has met the others, or not.
+type talker struct {
+	Gossip
+	key     ed25519.PublicKey
+	settled bool
+}
+
+func (g *talker) PublicKey() ed25519.PublicKey { return g.key }
+func (g *talker) View() *members.View          { return &members.View{Settled: g.settled} }
+
+// A node's key stands from the first meeting with the others on, whatever becomes of the
+// speaker: each life replaces that of the one before, and none takes it away.
+func TestAKeyStays(t *testing.T) {
+	first, firstText := keyOf(1)
+	second, secondText := keyOf(2)
+	for _, tt := range []struct {
+		name      string
+		published string
+		talker    talker
+		want      string
+	}{
+		{"the first life, before it has met the others", "", talker{key: first}, ""},
+		{"the first life", "", talker{key: first, settled: true}, firstText},
+		{"later", firstText, talker{key: first, settled: true}, firstText},
+		{"it loses the others", firstText, talker{key: first}, firstText},
+		{"the next life, before it has met the others", firstText, talker{key: second}, secondText},
+		{"the next life", firstText, talker{key: second, settled: true}, secondText},
+	} {
+		s := &Speaker{opts: Options{NodeName: "n1"}, members: &tt.talker}
+		if got := s.gossipKey(snapshot.Of(speakerOf("n1", tt.published))); got != tt.want {
+			t.Errorf("%s: it publishes %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	if got := (&Speaker{}).gossipKey(snapshot.Of()); got != "" {
+		t.Errorf("a solitary speaker publishes %q", got)
 	}
 }
 

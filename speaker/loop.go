@@ -66,7 +66,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			happened = append(happened, f)
 		case <-wake.C:
 		case <-leave:
-			leave, s.ending = nil, true
+			leave = nil
 			happened = append(happened, ownership.Leave{})
 		case <-drivers.Done():
 			return

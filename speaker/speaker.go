@@ -95,7 +95,6 @@ type Speaker struct {
 	doubts  map[string]string             // why it is not certain which router is meant, by session
 	told    []v1alpha1.BGPSession         // as last published
 	drains  bool                          // the node itself is being drained
-	ending  bool                          // the process is to stop
 	signers reader                        // of the others' keys
 	forged  map[string]struct{}           // nodes in whose names forged gossip has been reported
 }
