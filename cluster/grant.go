@@ -1,16 +1,17 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,7 @@ const (
 	grantAgain  = time.Minute // between looks at what became of the grants
 	grantRetry  = time.Second // after a failure; longer each time
 	grantWrites = 16          // under way at once
+	grantNews   = 3           // of so many namespaces the log says at once why not
 	managedBy   = "app.kubernetes.io/managed-by"
 	ourselves   = "quayside-controller"
 )
@@ -57,6 +59,8 @@ type Grants struct {
 	api     *API
 	options GrantOptions
 	wake    chan struct{}
+	refused atomic.Pointer[map[string]string] // never nil
+	changed chan struct{}                     // refused has
 
 	mu   sync.Mutex
 	want map[string]Grant // nil: nobody has said
@@ -64,8 +68,17 @@ type Grants struct {
 
 // Grants returns one that does nothing yet.
 func (a *API) Grants(o GrantOptions) *Grants {
-	return &Grants{api: a, options: o, wake: make(chan struct{}, 1)}
+	g := &Grants{api: a, options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	g.refused.Store(&map[string]string{})
+	return g
 }
+
+// Refused says of each namespace of which something is to be granted, and is not, why.
+// It must not be modified.
+func (g *Grants) Refused() map[string]string { return *g.refused.Load() }
+
+// Changed receives a value when Refused says another thing than before.
+func (g *Grants) Changed() <-chan struct{} { return g.changed }
 
 // Set declares all Grants; the latest call counts. What was granted beyond them
 // is taken back.
@@ -92,11 +105,19 @@ func (g *Grants) Run(ctx context.Context) error {
 	for {
 		pause := grantAgain
 		if want := g.wanted(); want != nil {
-			if err := g.settle(ctx, want); err == nil {
-				retry = grantRetry
-			} else if ctx.Err() == nil {
+			failed, err := g.settle(ctx, want)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err == nil {
+				g.note(failed, want)
+			} else {
 				g.api.log.Warn("the proxies cannot be given what they may read; trying again", "error", err)
+			}
+			if err != nil || hasHope(failed) {
 				pause, retry = retry, min(2*retry, grantAgain)
+			} else {
+				retry = grantRetry
 			}
 		}
 		select {
@@ -111,18 +132,50 @@ func (g *Grants) Run(ctx context.Context) error {
 // TakeBack takes back, once, all that was granted under this name. An account that may
 // not see what that is has nothing to take back: somebody else grants.
 func (g *Grants) TakeBack(ctx context.Context) error {
-	if err := g.settle(ctx, nil); !apierrors.IsForbidden(err) {
+	failed, err := g.settle(ctx, nil)
+	if err = errors.Join(err, errors.Join(slices.Collect(maps.Values(failed))...)); !apierrors.IsForbidden(err) {
 		return err
 	}
 	return nil
 }
 
+// errNotOurs is that of something under our name which somebody else made.
+var errNotOurs = errors.New("is not ours")
+
+// hasHope reports whether it is of use to try again soon: what is somebody else's stays.
+func hasHope(failed map[string]error) bool {
+	for _, err := range failed {
+		if !errors.Is(err, errNotOurs) {
+			return true
+		}
+	}
+	return false
+}
+
+// note says which of the namespaces wanted are refused, and logs what is news.
+func (g *Grants) note(failed map[string]error, want map[string]Grant) {
+	before, refused, news := g.Refused(), map[string]string{}, 0
+	for namespace, err := range failed {
+		if said := err.Error(); before[namespace] != said && news < grantNews {
+			news++
+			g.api.log.Warn("the proxies cannot be given what they may read of a namespace", "namespace", namespace, "namespaces", len(failed), "error", err)
+		}
+		if _, wanted := want[namespace]; wanted {
+			refused[namespace] = err.Error()
+		}
+	}
+	if !maps.Equal(before, refused) {
+		g.refused.Store(&refused)
+		wake(g.changed)
+	}
+}
+
 // settle makes what there is into what is wanted: adds before it removes, a Role
-// before its binding.
-func (g *Grants) settle(ctx context.Context, want map[string]Grant) error {
+// before its binding. failed says what went wrong in which namespace.
+func (g *Grants) settle(ctx context.Context, want map[string]Grant) (failed map[string]error, err error) {
 	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
 	if err := errors.Join(g.list(ctx, "roles", roles), g.list(ctx, "rolebindings", bindings)); err != nil {
-		return err
+		return nil, err
 	}
 	haveRole, haveBinding := map[string]*rbacv1.Role{}, map[string]*rbacv1.RoleBinding{}
 	for i := range roles.Items {
@@ -133,15 +186,22 @@ func (g *Grants) settle(ctx context.Context, want map[string]Grant) error {
 	}
 	owners, err := g.owners(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = each(slices.Sorted(maps.Keys(want)), func(namespace string) error {
+	failed = each(slices.Sorted(maps.Keys(want)), func(namespace string) error {
 		meta := metav1.ObjectMeta{Name: g.options.Name, Namespace: namespace, Labels: map[string]string{managedBy: ourselves}, OwnerReferences: owners}
-		return cmp.Or(g.role(ctx, haveRole[namespace], meta, want[namespace]), g.binding(ctx, haveBinding[namespace], meta))
+		err := g.role(ctx, haveRole[namespace], meta, want[namespace])
+		if err == nil { // nobody is bound to what a stranger allows
+			err = g.binding(ctx, haveBinding[namespace], meta)
+		}
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+			return nil // all that is in it goes, too
+		}
+		return err
 	})
-	return errors.Join(err,
-		each(beyond(haveBinding, want), func(namespace string) error { return g.remove(ctx, "rolebindings", namespace) }),
-		each(beyond(haveRole, want), func(namespace string) error { return g.remove(ctx, "roles", namespace) }))
+	maps.Copy(failed, each(beyond(haveBinding, want), func(namespace string) error { return g.remove(ctx, "rolebindings", namespace) }))
+	maps.Copy(failed, each(beyond(haveRole, want), func(namespace string) error { return g.remove(ctx, "roles", namespace) }))
+	return failed, nil
 }
 
 // beyond returns the namespaces in which there is something of ours that is not
@@ -155,8 +215,8 @@ func beyond[V metav1.Object](have map[string]V, want map[string]Grant) (namespac
 	return namespaces
 }
 
-// each does something in several namespaces at once and returns what went wrong.
-func each(namespaces []string, do func(namespace string) error) error {
+// each does something in several namespaces at once and returns what went wrong where.
+func each(namespaces []string, do func(namespace string) error) map[string]error {
 	errs := make([]error, len(namespaces))
 	var group errgroup.Group
 	group.SetLimit(grantWrites)
@@ -164,8 +224,13 @@ func each(namespaces []string, do func(namespace string) error) error {
 		group.Go(func() error { errs[i] = do(namespace); return nil })
 	}
 	_ = group.Wait() // the errors are in errs
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	return errors.Join(errs[:min(len(errs), 3)]...)
+	failed := map[string]error{}
+	for i, err := range errs {
+		if err != nil {
+			failed[namespaces[i]] = err
+		}
+	}
+	return failed
 }
 
 func (g *Grants) role(ctx context.Context, have *rbacv1.Role, meta metav1.ObjectMeta, grant Grant) error {
@@ -174,7 +239,7 @@ func (g *Grants) role(ctx context.Context, have *rbacv1.Role, meta metav1.Object
 	case have == nil:
 		return g.write(ctx, "roles", meta.Namespace, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, false)
 	case have.Labels[managedBy] != ourselves:
-		return fmt.Errorf("role %s/%s is not ours", meta.Namespace, meta.Name)
+		return fmt.Errorf("role %s/%s %w: give it another name, or delete it", meta.Namespace, meta.Name, errNotOurs)
 	case equality.Semantic.DeepEqual(have.Rules, rules) && equality.Semantic.DeepEqual(have.OwnerReferences, meta.OwnerReferences):
 		return nil
 	}
@@ -192,7 +257,7 @@ func (g *Grants) binding(ctx context.Context, have *rbacv1.RoleBinding, meta met
 	case have == nil:
 		return g.write(ctx, "rolebindings", meta.Namespace, b, false)
 	case have.Labels[managedBy] != ourselves:
-		return fmt.Errorf("role binding %s/%s is not ours", meta.Namespace, meta.Name)
+		return fmt.Errorf("role binding %s/%s %w: give it another name, or delete it", meta.Namespace, meta.Name, errNotOurs)
 	case have.RoleRef != b.RoleRef: // it cannot be changed
 		if err := g.remove(ctx, "rolebindings", meta.Namespace); err != nil {
 			return err

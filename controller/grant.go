@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -29,6 +30,35 @@ type GrantOptions struct {
 type Granter interface {
 	Set(grants []cluster.Grant)
 	Run(ctx context.Context) error
+	// Refused says of which namespaces nothing can be granted, and why. Changed
+	// receives a value when it says another thing.
+	Refused() map[string]string
+	Changed() <-chan struct{}
+}
+
+// reasonNotGranted is the reason of the Problem that the proxies may not read what an
+// Ingress names.
+const reasonNotGranted = "NotGranted"
+
+// problems tells the Ingresses of ours in namespaces of which nothing can be granted.
+func (o *GrantOptions) problems(c *snapshot.Cluster, rules ingressclass.Rules) (all []snapshot.Problem) {
+	refused := o.To.Refused()
+	if len(refused) == 0 {
+		return nil
+	}
+	classes := ingressclass.Select(&c.Stores, rules)
+	for key, i := range c.Ingresses.All() {
+		why, is := refused[key.Namespace]
+		if !is {
+			continue
+		}
+		if _, ours := classes.Of(i); ours {
+			all = append(all, snapshot.Problem{Object: snapshot.RefOf(i), Reason: reasonNotGranted, Message: fmt.Sprintf(
+				"the proxies cannot be given the Secrets and ConfigMaps of namespace %s, so they cannot read what this Ingress names there: %s",
+				key.Namespace, why)})
+		}
+	}
+	return all
 }
 
 // compile returns what the proxies with that table may read: of each namespace with

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,25 @@ func ingress(namespace, class string, annotations map[string]string, secrets ...
 		i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{namespace + ".example.com"}, SecretName: name})
 	}
 	return i
+}
+
+// refuser grants nothing of one namespace.
+type refuser struct{ Granter }
+
+func (refuser) Refused() map[string]string {
+	return map[string]string{"shop": "role shop/references is not ours"}
+}
+
+// An Ingress whose Secrets cannot be given to the proxies says so, and no other does.
+func TestWhatIsNotGrantedIsToldOnTheIngress(t *testing.T) {
+	c := snapshot.Unread().With(ingress("shop", "quayside", nil, "tls"), ingress("plain", "quayside", nil, "tls"))
+	theirs := ingress("shop", "nginx", nil, "tls")
+	theirs.Name = "theirs"
+	o := GrantOptions{To: refuser{}}
+	got := o.problems(c.With(theirs), ingressclass.Rules{})
+	if len(got) != 1 || got[0].Object.String() != "Ingress shop/site" || got[0].Reason != reasonNotGranted || !strings.HasSuffix(got[0].Message, ": role shop/references is not ours") {
+		t.Errorf("told: %v", got)
+	}
 }
 
 // What the proxies are given is what they serve: no namespace of another class, in

@@ -26,6 +26,10 @@ func (h *Controller) inspect(ctx context.Context) error {
 	var table *route.Table
 	var granted *snapshot.Cluster           // what the grants were last made of
 	var secrets, configMaps <-chan struct{} // closed once those that table names are known; nil: they are
+	var refused <-chan struct{}             // other namespaces cannot be granted
+	if g := h.options.Grants; g != nil {
+		refused = g.To.Changed()
+	}
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for {
@@ -37,6 +41,7 @@ func (h *Controller) inspect(ctx context.Context) error {
 			secrets = nil
 		case <-configMaps:
 			configMaps = nil
+		case <-refused:
 		case <-wake.C:
 		}
 		c, now := h.options.Source.Snapshot(), time.Now()
@@ -61,6 +66,9 @@ func (h *Controller) inspect(ctx context.Context) error {
 			if g := h.options.Grants; g != nil && (!table.SameReferences(before) || c.Changed(granted, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace)) {
 				g.To.Set(g.compile(c, o.Classes, table))
 				granted = c
+			}
+			if g := h.options.Grants; g != nil {
+				h.settle("grants", account{problems: g.problems(c, o.Classes)})
 			}
 			next = earlier(next, table.NextWake)
 		}

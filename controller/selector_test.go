@@ -29,6 +29,10 @@ func (g *granted) Set(grants []cluster.Grant) { g.Store(&grants) }
 
 func (g *granted) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 
+func (g *granted) Refused() map[string]string { return nil }
+
+func (g *granted) Changed() <-chan struct{} { return nil }
+
 // TestNamespacesBySelector: the status of an Ingress, its Problems and what the
 // proxies may read come and go with the label of its namespace.
 func TestNamespacesBySelector(t *testing.T) {

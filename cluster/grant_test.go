@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// lines counts what is logged.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(b)
+}
+
+func (l *lines) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.String(), "\n")
+}
+
+// A tenant's own Role under our name is told, once, and not touched; a namespace that is
+// being deleted is nobody's problem; the others are granted.
+func TestWhatCannotBeGrantedIsTold(t *testing.T) {
+	var mu sync.Mutex
+	requests, made := 0, map[string]int{}
+	api := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		requests++
+		kind := path.Base(r.URL.Path)
+		w.Header().Set("Content-Type", "application/json")
+		answer := any(map[string]any{"kind": map[string]string{"roles": "RoleList", "rolebindings": "RoleBindingList"}[kind], "apiVersion": "rbac.authorization.k8s.io/v1", "items": []any{}})
+		namespace := strings.Split(r.URL.Path+"//////", "/")[5]
+		switch {
+		case r.Method == http.MethodGet && kind == "roles":
+			answer = rbacv1.RoleList{TypeMeta: metav1.TypeMeta{Kind: "RoleList", APIVersion: "rbac.authorization.k8s.io/v1"}, Items: []rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Namespace: "theirs", Name: "references"}}}}
+		case r.Method == http.MethodPost && namespace == "going":
+			w.WriteHeader(http.StatusForbidden)
+			answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
+				Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}}
+		case r.Method == http.MethodPost:
+			made[namespace+"/"+kind]++
+			w.WriteHeader(http.StatusCreated)
+			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	})
+	logged := &lines{}
+	api.log = slog.New(slog.NewTextHandler(logged, nil))
+	g := api.Grants(GrantOptions{Name: "references", Account: snapshot.Key{Namespace: "q", Name: "proxy"}})
+	g.Set([]Grant{{Namespace: "theirs", All: true}, {Namespace: "going", All: true}, {Namespace: "fine", All: true}})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = g.Run(ctx) }()
+	<-g.Changed()
+	time.Sleep(2*grantRetry + 100*time.Millisecond)
+	stop()
+	<-done
+	mu.Lock()
+	defer mu.Unlock()
+	if refused := g.Refused(); len(refused) != 1 || refused["theirs"] != "role theirs/references is not ours: give it another name, or delete it" {
+		t.Errorf("refused: %q", refused)
+	}
+	if len(made) != 2 || made["fine/roles"] == 0 || made["fine/rolebindings"] == 0 {
+		t.Errorf("made: %v", made)
+	}
+	if logged.count() != 1 || requests > 10 { // two rounds: Set wakes it once more
+		t.Errorf("%d requests, %d lines, although trying again is of no use:\n%s", requests, logged.count(), logged.String())
+	}
+}
