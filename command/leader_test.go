@@ -27,6 +27,7 @@ type apiStub struct {
 	mu      sync.Mutex
 	objects map[string][]map[string]any // by resource
 	asked   map[string]bool             // resources, watched or written
+	version int                         // how many have been patched
 }
 
 // startAPI serves the objects of a text until the test ends, and returns a kubeconfig.
@@ -110,7 +111,8 @@ func (s *apiStub) patch(w http.ResponseWriter, at string, body []byte) {
 	for _, o := range s.objects[words[len(words)-3]] {
 		if meta, _ := o["metadata"].(map[string]any); meta["name"] == words[len(words)-2] {
 			merge(o, patch)
-			meta["resourceVersion"] = "10"
+			s.version++
+			meta["resourceVersion"] = fmt.Sprint(9 + s.version)
 			answer(w, http.StatusOK, o)
 			return
 		}
