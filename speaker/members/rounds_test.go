@@ -28,6 +28,18 @@ func (p *pinged) Ping(name string, _ net.Addr) (time.Duration, error) {
 
 func (p *pinged) SendBestEffort(*memberlist.Node, []byte) error { return nil }
 
+func (p *pinged) messages() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told
+}
+
+func (p *pinged) times(name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of[name]
+}
+
 func (p *pinged) all() (sum int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,13 +78,13 @@ func TestNewsIsSpread(t *testing.T) {
 			t.Errorf("%s: %d pings, want a few more than %d", name, n, retransmit)
 		}
 	}
-	if list.told != retransmit || m.queue.NumQueued() > 0 {
-		t.Errorf("one message was sent %d times, want %d", list.told, retransmit)
+	if list.messages() != retransmit || m.queue.NumQueued() > 0 {
+		t.Errorf("one message was sent %d times, want %d", list.messages(), retransmit)
 	}
-	before := list.of["n4"]
+	before := list.times("n4")
 	_, _ = (&adapter{m: m}).Write([]byte("[INFO] memberlist: Suspect n4 has failed, no acks received\n"))
 	time.Sleep(rest)
-	if n := list.of["n4"] - before; n != m.rounds() {
+	if n := list.times("n4") - before; n != m.rounds() {
 		t.Errorf("n4 is suspected, and was pinged in %d of %d rounds", n, m.rounds())
 	}
 }
