@@ -66,10 +66,7 @@ func (f *fleet) start(ctx context.Context, n *node) error {
 		return err
 	}
 	at := nodeAddress(n.index)
-	n.port = &port{of: f.lan, asks: f.gossip.isAlive, at: announce.Interface{
-		Name: "eth0", Up: true, MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", n.index>>8, n.index&255),
-		Prefixes: []netip.Prefix{netip.PrefixFrom(at, 8)},
-	}}
+	n.port = &port{of: f.lan, asks: f.gossip.isAlive, at: linkOf(n.index)}
 	n.registry, n.ended = prometheus.NewRegistry(), make(chan struct{})
 	s, err := speaker.New(speaker.Options{
 		Source: w.source, Writer: w.writer, NodesUpTo: w.nodesUpTo, NodeName: nodeName(n.index), Namespace: namespace,
@@ -83,6 +80,14 @@ func (f *fleet) start(ctx context.Context, n *node) error {
 		_ = s.Run(ctx) // it is killed, or all end
 	})
 	return nil
+}
+
+// linkOf is the one interface of a node.
+func linkOf(i int) announce.Interface {
+	return announce.Interface{
+		Name: "eth0", Up: true, MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&255),
+		Prefixes: []netip.Prefix{netip.PrefixFrom(nodeAddress(i), 8)},
+	}
 }
 
 // kill ends a node as a power cut does: it says nothing, to nobody.

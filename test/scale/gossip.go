@@ -117,14 +117,19 @@ type member struct {
 var _ speaker.Gossip = (*member)(nil)
 
 func (g *gossip) join(name string, at netip.Addr) *member {
-	key := make(ed25519.PublicKey, ed25519.PublicKeySize) // nobody signs here; what is published has its size
-	copy(key, name)
-	m := &member{of: g, name: name, watch: make(chan struct{}, 1), dead: make(chan struct{}), key: key}
+	m := &member{of: g, name: name, watch: make(chan struct{}, 1), dead: make(chan struct{}), key: keyOf(name)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.alive[name], g.where[at], g.dirty = m, name, true
 	delete(g.missing, name)
 	return m
+}
+
+// keyOf is a node's key. Nobody signs here; what is published has its size.
+func keyOf(name string) ed25519.PublicKey {
+	key := make(ed25519.PublicKey, ed25519.PublicKeySize)
+	copy(key, name)
+	return key
 }
 
 // Run implements speaker.Gossip.

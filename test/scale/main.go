@@ -41,6 +41,7 @@ const namespace = "quayside-system"
 
 type options struct {
 	nodes, services, local, speaking, watching, images, nodesUpTo int
+	fresh                                                         bool
 	rest, outage, patience                                        time.Duration
 }
 
@@ -53,12 +54,13 @@ func main() {
 	flag.IntVar(&o.watching, "watching", 20, "how many speakers have watches of their own")
 	flag.IntVar(&o.images, "images", 25, "how many images each Node lists; a kubelet lists up to 50")
 	flag.IntVar(&o.nodesUpTo, "nodes-up-to", 100, "the speakers' --watch-nodes-up-to; 0: each watches all Nodes")
+	flag.BoolVar(&o.fresh, "fresh", false, "nobody has announced anything before; else the speakers begin with what an earlier life of theirs would have left")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens")
 	flag.DurationVar(&o.outage, "outage", 30*time.Second, "how long the API server is away")
 	flag.DurationVar(&o.patience, "patience", 5*time.Minute, "how long an event is waited for that does not settle")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
+	err := run(ctx, o, (*stage).play)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
@@ -78,7 +80,8 @@ func (o *options) check() error {
 	return nil
 }
 
-func run(ctx context.Context, o options) (err error) {
+// run sets up a cluster for what play does with it.
+func run(ctx context.Context, o options, play func(*stage, context.Context, *sync.WaitGroup) error) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func run(ctx context.Context, o options) (err error) {
 	if s.controller, err = startController(ctx, dir, s.kubeconfig); err != nil {
 		return err
 	}
-	return s.play(ctx, &running)
+	return play(s, ctx, &running)
 }
 
 // startController builds the product and runs its controller.

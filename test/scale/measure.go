@@ -74,7 +74,8 @@ func (s *stage) measure(ctx context.Context, what string, do func() error, quiet
 			return err
 		}
 	}
-	s.print(what, before, s.mark(), s.relay.reset())
+	s.last = s.relay.reset()
+	s.print(what, before, s.mark(), s.last)
 	return ctx.Err()
 }
 
@@ -93,13 +94,7 @@ func (s *stage) print(what string, before, after marks, c counts) {
 	if c.Refused > 0 {
 		settled("last list or watch asked for", s.relay.lastAsked())
 	}
-	writes := 0
-	for q, n := range c.Requests {
-		if q.writes() && q.Resource != "leases" {
-			writes += n
-		}
-	}
-	fmt.Printf("%-34s %d\n", "API writes of all, but for Leases", writes)
+	fmt.Printf("%-34s %d\n", "API writes of all, but for Leases", c.writes())
 	for _, q := range slices.SortedFunc(maps.Keys(c.Requests), func(a, b request) int {
 		return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
 	}) {

@@ -48,6 +48,16 @@ func (r request) writes() bool {
 	return r.Verb == "create" || r.Verb == "patch" || r.Verb == "update" || r.Verb == "delete"
 }
 
+// writes are those of all, but for Leases.
+func (c counts) writes() (sum int) {
+	for q, n := range c.Requests {
+		if q.writes() && q.Resource != "leases" {
+			sum += n
+		}
+	}
+	return sum
+}
+
 func newCounts() counts {
 	return counts{Requests: map[request]int{}, WatchBytes: map[string]int64{}, ListBytes: map[string]int64{}}
 }

@@ -1,16 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster"
+	"quayside.io/speaker/announce"
 	"quayside.io/test/lab"
 )
 
@@ -23,6 +29,7 @@ type stage struct {
 	kubelets   *kubelets
 	kubeconfig string
 	controller *exec.Cmd
+	last       counts // of the last event
 }
 
 // play brings the fleet up and lets everything happen to it.
@@ -109,6 +116,11 @@ func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
 		return err
 	}
 	say("the controller has given every Service its address after %v", time.Since(began).Round(time.Second))
+	if !s.fresh {
+		if err := s.remember(ctx, w.shared); err != nil {
+			return err
+		}
+	}
 	running.Go(func() { s.fleet.gossip.run(ctx) })
 	began = time.Now()
 	for _, n := range s.fleet.nodes {
@@ -129,6 +141,45 @@ func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
 	}
 	say("%d speakers announce everything and have nothing to write %v after their start", s.speaking, time.Since(began).Round(time.Second))
 	return nil
+}
+
+// remember writes the SpeakerStatuses that an earlier life of the fleet would have left:
+// that nobody has anything yet happens once in the life of a cluster, and in it every
+// speaker places every address over and over until all are claimed.
+func (s *stage) remember(ctx context.Context, api *cluster.API) error {
+	var local, all []v1alpha1.Announcing
+	for key, svc := range api.Snapshot().Services.All() {
+		for _, in := range svc.Status.LoadBalancer.Ingress {
+			one := v1alpha1.Announcing{Service: key.String(), Address: in.IP, Protocol: "l2", Epoch: 1, Interfaces: []string{"eth0"}}
+			if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+				local = append(local, one)
+			} else {
+				all = append(all, one)
+			}
+		}
+	}
+	byName := func(a, b v1alpha1.Announcing) int { return cmp.Compare(a.Service, b.Service) }
+	slices.SortFunc(all, byName)
+	slices.SortFunc(local, byName) // its i-th Service has its endpoint on the i-th node, see furnish
+	return each(ctx, s.speaking, func(ctx context.Context, i int) error {
+		node, err := s.lab.Kube().CoreV1().Nodes().Get(ctx, nodeName(i), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		status := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
+		if i < len(local) {
+			status.Status.Announcing = append(status.Status.Announcing, local[i])
+		}
+		for j := i; j < len(all); j += s.speaking {
+			status.Status.Announcing = append(status.Status.Announcing, all[j])
+		}
+		at := linkOf(i)
+		status.Status.AnnouncingCount = int64(len(status.Status.Announcing))
+		status.Status.Interfaces = []v1alpha1.SpeakerInterface{{Name: at.Name, MAC: at.MAC, Up: true, Prefixes: []string{at.Prefixes[0].String()}}}
+		status.Status.Members, status.Status.Node = v1alpha1.SpeakerMembers{Alive: 1}, announce.NodeSummary(node)
+		status.Status.GossipKey = base64.StdEncoding.EncodeToString(keyOf(nodeName(i)))
+		return api.UpdateStatus(ctx, status)
+	})
 }
 
 // victim is a node that has addresses, whose own watches are not those measured.
