@@ -133,7 +133,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 	a.events = newEventWriter(a)
 	a.memory = newMemory(a)
 	if opts.Registerer != nil {
-		opts.Registerer.MustRegister(a.writes, a.events.dropped)
+		opts.Registerer.MustRegister(a.writes, a.events.dropped, a.clients.heard.staleness())
 		if opts.LastKnown.File != "" {
 			opts.Registerer.MustRegister(a.memory.written)
 		}

@@ -29,6 +29,7 @@ const (
 type clients struct {
 	config     *rest.Config
 	http       *http.Client
+	heard      *heard
 	codecs     serializer.CodecFactory
 	parameters runtime.ParameterCodec
 	byGroup    map[schema.GroupVersion]rest.Interface
@@ -41,6 +42,8 @@ func newClients(kubeconfig, component string, groups []schema.GroupVersion) (*cl
 	}
 	config.UserAgent = "quayside-" + component
 	config.Dial = dial
+	heard := newHeard()
+	config.Wrap(heard.wrap)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, 2*requestsPerSecond)
 	scheme, err := newScheme()
 	if err != nil {
@@ -51,7 +54,7 @@ func newClients(kubeconfig, component string, groups []schema.GroupVersion) (*cl
 		return nil, fmt.Errorf("cluster access: %w", err)
 	}
 	c := &clients{
-		config: config, http: httpClient,
+		config: config, http: httpClient, heard: heard,
 		codecs:     serializer.NewCodecFactory(scheme),
 		parameters: runtime.NewParameterCodec(scheme),
 		byGroup:    map[schema.GroupVersion]rest.Interface{},
