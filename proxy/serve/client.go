@@ -53,6 +53,7 @@ type client struct {
 	rest    atomic.Int32 // one of the states of rest.go
 	woken   bool         // it has rested, and nothing has been read since
 	failed  bool         // the TLS handshake did
+	spoken  bool         // a byte of TLS has come
 	ahead   []byte       // was read, and is to be read again
 
 	handOver func()          // what fasthttp's Close means for a tunnel
@@ -158,7 +159,9 @@ func (c *client) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b)
 	c.roused(n, err)
-	if !c.secret {
+	if c.secret {
+		c.spoken = c.spoken || n > 0
+	} else {
 		c.in.note(n, err)
 		err = c.hush(n, err)
 	}
@@ -312,7 +315,9 @@ func (c *tlsClient) Handshake() error {
 		return nil
 	}
 	err := c.Conn.Handshake()
-	c.client.failed = err != nil
+	if c.client.failed = err != nil; err != nil {
+		c.client.server.handshakes.count(err, c.client.spoken)
+	}
 	var not tls.RecordHeaderError
 	if errors.As(err, &not) && not.Conn != nil && looksLikeHTTP(not.RecordHeader) {
 		c.client.server.answerPlain(c.client)

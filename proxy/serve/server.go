@@ -93,6 +93,8 @@ type Server struct {
 	headers   atomic.Pointer[ProxyProtocol] // nil: connections have none
 	contexts  sync.Pool
 
+	handshakes failures
+
 	waiting sync.WaitGroup // for requests of those that rest
 
 	mu      sync.Mutex
