@@ -32,6 +32,7 @@ type proxyFlags struct {
 	accessLog     accessLogFlags
 	bodyFiles     bodyFileFlags
 	errorDetail   string
+	countHosts    int
 }
 
 // The values of --error-detail.
@@ -55,6 +56,7 @@ func (f *proxyFlags) add(flags *pflag.FlagSet, errorDetail string) {
 	f.accessLog.add(flags)
 	f.bodyFiles.add(flags)
 	flags.StringVar(&f.errorDetail, "error-detail", errorDetail, "what bodies of errors tell clients: Minimal: no names of Services or annotations, the log has them; Full: all that is known")
+	flags.IntVar(&f.countHosts, "metrics-hosts", 1000, "how many hosts of rules have their requests counted by name in quayside_http_host_requests_total; 0: none")
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
@@ -87,7 +89,8 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		Tickets: snapshot.Key{Namespace: f.namespace, Name: tickets.Name}, Refuse: apiAddresses(), TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
 		HTTP2: f.http2, H2C: f.h2c, RedirectPort: f.redirectPort, AccessLog: accessLog, BodyFiles: bodyFiles, TerseErrors: f.errorDetail == detailMinimal,
-		Log: p.component("proxy"), Registerer: p.registry,
+		CountHosts: f.countHosts,
+		Log:        p.component("proxy"), Registerer: p.registry,
 	}, nil
 }
 

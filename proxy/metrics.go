@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +12,7 @@ type metrics struct {
 	proxy   *Proxy
 	applied prometheus.Histogram
 	expiry  *prometheus.Desc
+	expires *prometheus.Desc
 	routes  *prometheus.Desc
 }
 
@@ -23,6 +25,8 @@ func newMetrics(p *Proxy) *metrics {
 		}),
 		expiry: prometheus.NewDesc("quayside_tls_certificate_expiry_seconds",
 			"Seconds until the certificate of a host expires, of several the first; negative afterwards.", []string{"host"}, nil),
+		expires: prometheus.NewDesc("quayside_tls_certificate_not_after_timestamp_seconds",
+			"When the certificate of a host expires, of several the first, in seconds since 1970.", []string{"host"}, nil),
 		routes: prometheus.NewDesc("quayside_http_routes", "Routes in force.", nil, nil),
 	}
 }
@@ -31,6 +35,7 @@ func newMetrics(p *Proxy) *metrics {
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.applied.Describe(ch)
 	ch <- m.expiry
+	ch <- m.expires
 	ch <- m.routes
 }
 
@@ -42,19 +47,24 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	n := 0
-	for range t.Routes() {
+	for range t.Unordered() {
 		n++
 	}
 	ch <- prometheus.MustNewConstMetric(m.routes, prometheus.GaugeValue, float64(n))
 	for host, list := range t.AllCertificates() {
-		var end time.Time
-		for _, c := range list {
-			if c.Leaf != nil && (end.IsZero() || c.Leaf.NotAfter.Before(end)) {
-				end = c.Leaf.NotAfter
-			}
-		}
-		if !end.IsZero() {
+		if end := endOf(list); !end.IsZero() {
 			ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(end).Seconds(), host)
+			ch <- prometheus.MustNewConstMetric(m.expires, prometheus.GaugeValue, float64(end.Unix()), host)
 		}
 	}
+}
+
+// endOf is when the first of the certificates of a host expires; zero: nobody knows.
+func endOf(list []*tls.Certificate) (end time.Time) {
+	for _, c := range list {
+		if c.Leaf != nil && (end.IsZero() || c.Leaf.NotAfter.Before(end)) {
+			end = c.Leaf.NotAfter
+		}
+	}
+	return end
 }

@@ -86,6 +86,9 @@ type Options struct {
 	// Zero: nobody else resumes the sessions that begin here.
 	Tickets snapshot.Key
 
+	// CountHosts is how many hosts have their requests counted by name; 0: none.
+	CountHosts int
+
 	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
@@ -161,7 +164,7 @@ func New(o Options) (*Proxy, error) {
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
 	p.exporter = exporter.New(exporter.Options{Dial: p.dialCollector, Node: o.NodeName, FirstPause: o.FirstPause, Log: o.Log})
-	dispatching := dispatch.Options{Spans: p.exporter, Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles()}
+	dispatching := dispatch.Options{Spans: p.exporter, Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles(), CountHosts: o.CountHosts}
 	if o.Routes.ModSecurity {
 		p.firewall = waf.New(waf.Options{Log: o.Log})
 		dispatching.Inspector = p.firewall.Inspector

@@ -53,6 +53,8 @@ type Options struct {
 	Spans Spans
 	// Files keep of request bodies what is too long for memory.
 	Files Files
+	// CountHosts is how many hosts of rules have their requests counted by name; 0: none.
+	CountHosts int
 	// Access is told of every request that has ended. It must not wait, nor keep
 	// the exchange. Nil: requests are logged where Log takes level debug.
 	Access func(Record)
@@ -110,7 +112,7 @@ func New(o Options) *Dispatcher {
 
 		redirectPort: strconv.Itoa(cmp.Or(o.RedirectPort, 443)),
 		forwarded:    filter.NewForwarded(o.TrustedProxies),
-		metrics:      newMetrics(),
+		metrics:      newMetrics(o.CountHosts),
 		tools:        filter.NewTools(maphash.MakeSeed()),
 	}
 	if o.Asker != nil {
@@ -121,7 +123,7 @@ func New(o Options) *Dispatcher {
 		d.access = d.debug
 	}
 	d.logging.Store(d.accessLog.with(nil, &d.records))
-	d.unrouted = &plan{dispatcher: d, series: d.metrics.unrouted}
+	d.unrouted = &plan{dispatcher: d, series: d.metrics.unrouted, host: d.metrics.host("", nil)}
 	return d
 }
 

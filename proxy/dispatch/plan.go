@@ -30,6 +30,7 @@ type plan struct {
 	dispatcher *Dispatcher
 	route      *route.Route // nil: no route
 	series     *series
+	host       *byClass // nil: requests are not counted by host
 	filters    filter.Chain
 	guards     filter.Chain // those of filters that decide who may pass
 	place      accesslog.Place
@@ -52,6 +53,7 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 		dispatcher: d,
 		route:      rt,
 		series:     d.metrics.get(seriesKey{rt.Owner.Key, rt.Service}),
+		host:       d.metrics.host(rt.Host, r.table),
 		filters:    d.compile(rt),
 		guards:     d.compileGuards(rt),
 		unlogged:   rt.Unlogged,
@@ -151,13 +153,7 @@ func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
 	if at := ex.Request.Received; !at.IsZero() {
 		took = now.Sub(at)
 	}
-	p.series.observe(ex.Response.Status, took)
-	if took > 0 {
-		p.series.split(ex, took)
-	}
-	if broken {
-		p.series.broke()
-	}
+	p.count(ex, took, broken)
 	release(ex)
 	p.filters.Finished(ex)
 	if ex.Response.Upgraded == nil { // of a tunnel is told at its end
@@ -165,6 +161,23 @@ func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
 	}
 	if access := p.dispatcher.access; access != nil {
 		access(Record{Exchange: ex, Route: p.route, Took: took, Broken: broken})
+	}
+}
+
+// count counts a request that has ended.
+func (p *plan) count(ex *exchange.Exchange, took time.Duration, broken bool) {
+	status, m := statusOf(ex.Response.Status), p.dispatcher.metrics
+	p.series.observe(status, took)
+	p.series.weigh(ex)
+	if took > 0 {
+		p.series.split(ex, took)
+	}
+	if broken {
+		p.series.broke()
+	}
+	m.methods[methodOf(ex.Request.Method)].count(status)
+	if p.host != nil {
+		p.host.count(status)
 	}
 }
 

@@ -269,6 +269,27 @@ func (t *Table) Routes() iter.Seq[*Route] {
 	}
 }
 
+// Unordered yields every route in no order, for whoever looks at all of them often.
+func (t *Table) Unordered() iter.Seq[*Route] {
+	return func(yield func(*Route) bool) {
+		for h := range t.hosts.all() {
+			for _, r := range h.allRoutes() {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+		if t.catchAll == nil {
+			return
+		}
+		for _, r := range t.catchAll.allRoutes() {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // AllCertificates yields those of every host that has any, ordered by host.
 func (t *Table) AllCertificates() iter.Seq2[string, []*tls.Certificate] {
 	return func(yield func(string, []*tls.Certificate) bool) {

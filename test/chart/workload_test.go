@@ -59,7 +59,7 @@ func TestProcesses(t *testing.T) {
 				"proxy", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
 				"--enable-ssl-passthrough=true", "--disable-svc-external-name=false",
-				"--secret-access=Namespaced", "--error-detail=Minimal", "--access-log=upstreaminfo",
+				"--secret-access=Namespaced", "--error-detail=Minimal", "--metrics-hosts=1000", "--access-log=upstreaminfo",
 				"--body-files=/var/lib/quayside", "--body-files-size=1Gi", "--grace-period=290s", "--last-known=/run/quayside", "--last-known-max-age=24h",
 			},
 			Env: []string{"NODE_NAME=n1"},
