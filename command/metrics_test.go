@@ -50,7 +50,7 @@ func (d describing) Register(c prometheus.Collector) error {
 		if _, err := fmt.Sscanf(found[2], "%q", &help); err != nil {
 			return err
 		}
-		if strings.HasPrefix(found[1], "quayside_") {
+		if strings.HasPrefix(found[1], "quayside_") || strings.HasPrefix(found[1], asNginx) {
 			d.rows[found[1]] = fmt.Sprintf("| `%s` | %s | %s |", found[1], strings.Join(labels, ", "), strings.ReplaceAll(help, "|", `\|`))
 		}
 	}
@@ -95,7 +95,17 @@ func pageOfMetrics(t *testing.T) string {
 		"Labels are bounded by what is configured, never by traffic. One that several kinds of process have stands with the first. The chart brings alerts, dashboards and monitors: see `metrics` in " +
 		"[values.yaml](../charts/quayside/values.yaml), and [the security model](security-model.md) for who may read.\n")
 	known := map[string]bool{}
-	for _, part := range registered(t) {
+	parts := registered(t)
+	nginx := part{name: "Under the names of ingress-nginx", note: nginxNote, describing: describing{map[string]string{}}}
+	for _, part := range parts {
+		for name, row := range part.rows {
+			if strings.HasPrefix(name, asNginx) {
+				nginx.rows[name] = row
+				delete(part.rows, name)
+			}
+		}
+	}
+	for _, part := range append(parts, nginx) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s| metric | labels | what it says |\n|---|---|---|\n", part.name, part.note)
 		var names []string
 		for name := range part.rows {
@@ -117,6 +127,17 @@ type part struct {
 	note string // a paragraph, or nothing
 	describing
 }
+
+// asNginx begins the names of ingress-nginx.
+const asNginx = "nginx_ingress_controller_"
+
+// nginxNote is what its metrics are when they are ours.
+const nginxNote = "With `metrics.ingressNginx` of the chart (`--nginx-metrics`) the proxies show these as well, for dashboards and alerts that are there. " +
+	"What differs: a wildcard host has its series, under `host=\"*.example.com\"`, and rules without host have theirs under `host=\"_\"`; methods that are none of HTTP's own are `other`; " +
+	"`response_size` is that of the body; the limits of sizes are 10, 100 and so on to 10,000,000 bytes, where ingress-nginx ends at 100; " +
+	"where several endpoints were asked, the times are those of the last. `controller_class` is `quayside.io/ingress`.\n\n" +
+	"They are one series for each path, method, status and limit, so a proxy with thousands of Ingresses has hundreds of thousands of them: take what you need of them with `metricRelabelings`, " +
+	"and turn this off once your dashboards ask for the others.\n\n"
 
 // announcedNote is how a metric of the speakers and those of the proxies come together.
 const announcedNote = "`quayside_announced` has a Service as `service=\"NAMESPACE/NAME\"`, where those of the proxy have its namespace and its name in two labels. " +
@@ -157,7 +178,7 @@ func registered(t *testing.T) []part {
 	var f proxyFlags
 	flags := pflag.NewFlagSet("proxy", pflag.ContinueOnError)
 	f.add(flags, detailFull)
-	if err := flags.Parse([]string{"--modsecurity", "--access-log=json"}); err != nil {
+	if err := flags.Parse([]string{"--modsecurity", "--access-log=json", "--nginx-metrics"}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := f.options(files.Source, p, io.Discard)

@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"quayside.io/cluster"
+	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/cluster/tickets"
 	"quayside.io/proxy"
+	"quayside.io/proxy/dispatch"
 )
 
 // proxyFlags are the flags of `proxy`, which `up` has too.
@@ -33,6 +35,7 @@ type proxyFlags struct {
 	bodyFiles     bodyFileFlags
 	errorDetail   string
 	countHosts    int
+	nginxMetrics  bool
 }
 
 // The values of --error-detail.
@@ -57,6 +60,7 @@ func (f *proxyFlags) add(flags *pflag.FlagSet, errorDetail string) {
 	f.bodyFiles.add(flags)
 	flags.StringVar(&f.errorDetail, "error-detail", errorDetail, "what bodies of errors tell clients: Minimal: no names of Services or annotations, the log has them; Full: all that is known")
 	flags.IntVar(&f.countHosts, "metrics-hosts", 1000, "how many hosts of rules have their requests counted by name in quayside_http_host_requests_total; 0: none")
+	flags.BoolVar(&f.nginxMetrics, "nginx-metrics", false, "show metrics under the names and labels of ingress-nginx as well, for its dashboards: a histogram for each path, method and status")
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
@@ -85,12 +89,20 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 		}
 		trusted = append(trusted, prefix)
 	}
+	var nginx *dispatch.NginxNames
+	if f.nginxMetrics {
+		pod, err := os.Hostname()
+		if err != nil {
+			return proxy.Options{}, fmt.Errorf("name of this pod: %w", err)
+		}
+		nginx = &dispatch.NginxNames{Class: ingressclass.Controller, Namespace: f.namespace, Pod: pod}
+	}
 	return proxy.Options{
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		Tickets: snapshot.Key{Namespace: f.namespace, Name: tickets.Name}, Refuse: apiAddresses(), TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
 		HTTP2: f.http2, H2C: f.h2c, RedirectPort: f.redirectPort, AccessLog: accessLog, BodyFiles: bodyFiles, TerseErrors: f.errorDetail == detailMinimal,
-		CountHosts: f.countHosts,
-		Log:        p.component("proxy"), Registerer: p.registry,
+		CountHosts: f.countHosts, Nginx: nginx,
+		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }
 

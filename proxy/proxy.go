@@ -86,8 +86,10 @@ type Options struct {
 	// Zero: nobody else resumes the sessions that begin here.
 	Tickets snapshot.Key
 
-	// CountHosts is how many hosts have their requests counted by name; 0: none.
+	// CountHosts is how many hosts have their requests counted by name; 0: none. Nginx, if
+	// set, shows metrics under the names of ingress-nginx, too.
 	CountHosts int
+	Nginx      *dispatch.NginxNames
 
 	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
@@ -131,6 +133,7 @@ type Proxy struct {
 	endpoints *endpoints
 	fallback  *tls.Certificate
 	table     atomic.Pointer[route.Table]
+	changed   atomic.Int64 // when it last did, in ns since 1970
 	leaving   atomic.Bool
 	draining  atomic.Bool
 	forwards  []dispatch.Forwarder                 // of table; the routes loop's alone
@@ -164,7 +167,7 @@ func New(o Options) (*Proxy, error) {
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
 	p.exporter = exporter.New(exporter.Options{Dial: p.dialCollector, Node: o.NodeName, FirstPause: o.FirstPause, Log: o.Log})
-	dispatching := dispatch.Options{Spans: p.exporter, Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles(), CountHosts: o.CountHosts}
+	dispatching := dispatch.Options{Spans: p.exporter, Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles(), CountHosts: o.CountHosts, Nginx: o.Nginx}
 	if o.Routes.ModSecurity {
 		p.firewall = waf.New(waf.Options{Log: o.Log})
 		dispatching.Inspector = p.firewall.Inspector
@@ -194,6 +197,9 @@ func New(o Options) (*Proxy, error) {
 		}
 		if p.firewall != nil {
 			collectors = append(collectors, p.firewall.Collector())
+		}
+		if o.Nginx != nil {
+			collectors = append(collectors, newNginxMetrics(p, *o.Nginx))
 		}
 		for _, c := range collectors {
 			if err := o.Registerer.Register(c); err != nil {
@@ -329,6 +335,7 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 	}
 	p.table.Store(t)
 	if old == nil || t.Version != old.Version {
+		p.changed.Store(time.Now().UnixNano())
 		p.staple(t)
 	}
 	p.secureAll(p.options.Source.Snapshot())

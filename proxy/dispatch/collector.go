@@ -50,6 +50,9 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- d
 	}
+	if n := c.dispatcher.metrics.nginx; n != nil {
+		n.describe(ch)
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -71,6 +74,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		h.collect(ch, c.hosts, name)
 	}
 	m.nameless.collect(ch, c.hosts, other)
+	if m.nginx != nil {
+		m.nginx.collect(ch)
+	}
 }
 
 // collect sends what b has counted, under a label before that of the class.

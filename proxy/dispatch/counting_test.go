@@ -35,7 +35,9 @@ func shown(t *testing.T, d *dispatch.Dispatcher, prefixes ...string) map[string]
 		for _, m := range f.GetMetric() {
 			labels := ""
 			for _, l := range m.GetLabel() {
-				labels += " " + l.GetName() + "=" + l.GetValue()
+				if !strings.HasPrefix(l.GetName(), "controller_") {
+					labels += " " + l.GetName() + "=" + l.GetValue()
+				}
 			}
 			h := m.GetHistogram()
 			if h == nil {
@@ -135,9 +137,61 @@ func TestPhasesAndSizes(t *testing.T) {
 	}
 }
 
+// The names, labels and meanings are those that dashboards of ingress-nginx ask for.
+func TestNginxNames(t *testing.T) {
+	d := dispatch.New(dispatch.Options{Nginx: &dispatch.NginxNames{Class: "c", Namespace: "n", Pod: "p"}})
+	table := hosts("a.example", "*.b.example", "")
+	for r := range table.Unordered() {
+		if r.Host == "a.example" {
+			r.Split = []route.Weighted{{Backend: 0, Weight: 1}}
+		}
+	}
+	to := ""
+	d.SetTable(table, []dispatch.Forwarder{forwarderFunc(func(ex *exchange.Exchange) { asks(ex); ex.Upstream.Name = to })})
+	var ex exchange.Exchange
+	to = "default-web-80"
+	askFor(d, &ex, "a.example", "/")
+	askFor(d, &ex, "x.b.example", "/x")
+	askFor(d, &ex, "y.example", "/y")
+	for _, to = range []string{"default-next-80", "default-last-80", "default-next-80"} {
+		askFor(d, &ex, "a.example", "/")
+	}
+	series := func(canary, host string) string {
+		return " canary=" + canary + " host=" + host + " ingress=web method=GET namespace=default path=/ service=web status=200"
+	}
+	got := shown(t, d, "nginx_ingress_controller_requests")
+	if diff := cmp.Diff(map[string]float64{
+		"nginx_ingress_controller_requests" + series("", "a.example"):                1,
+		"nginx_ingress_controller_requests" + series("default-next-80", "a.example"): 2,
+		"nginx_ingress_controller_requests" + series("default-last-80", "a.example"): 1,
+		"nginx_ingress_controller_requests" + series("", "*.b.example"):              1,
+		"nginx_ingress_controller_requests" + series("", "_"):                        1,
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	got = shown(t, d, "nginx_ingress_controller_")
+	of := series("", "a.example")
+	for name, want := range map[string]float64{
+		"connect_duration_seconds_sum" + of: 0.003, "header_duration_seconds_sum" + of: 0.04, "response_duration_seconds_sum" + of: 2,
+		"request_duration_seconds_count" + of: 1, "request_size_sum" + of: 300, "response_size_sum" + of: 2000,
+		"header_duration_seconds_bucket" + of + " le=0.025": 0, "header_duration_seconds_bucket" + of + " le=0.05": 1,
+		"request_size_bucket" + of + " le=100": 0, "request_size_bucket" + of + " le=1000": 1,
+	} {
+		if v, there := got["nginx_ingress_controller_"+name]; !there || v != want {
+			t.Errorf("%s is %v (%v), want %v", name, v, there, want)
+		}
+	}
+	d.SetTable(hosts("a.example"), nil)
+	for name := range shown(t, d, "nginx_ingress_controller_requests") {
+		if !strings.Contains(name, "host=a.example") {
+			t.Errorf("%s is there still", name)
+		}
+	}
+}
+
 // Counting in all ways costs no allocation where a route is warm.
 func TestCountingAllocatesNothing(t *testing.T) {
-	d := dispatch.New(dispatch.Options{CountHosts: 10})
+	d := dispatch.New(dispatch.Options{CountHosts: 10, Nginx: &dispatch.NginxNames{}})
 	table := hosts("a.example")
 	for r := range table.Unordered() {
 		r.Split = []route.Weighted{{Backend: 0, Weight: 1}}

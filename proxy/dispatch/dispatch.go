@@ -55,6 +55,8 @@ type Options struct {
 	Files Files
 	// CountHosts is how many hosts of rules have their requests counted by name; 0: none.
 	CountHosts int
+	// Nginx, if set, shows the metrics of requests under the names of ingress-nginx, too.
+	Nginx *NginxNames
 	// Access is told of every request that has ended. It must not wait, nor keep
 	// the exchange. Nil: requests are logged where Log takes level debug.
 	Access func(Record)
@@ -112,7 +114,7 @@ func New(o Options) *Dispatcher {
 
 		redirectPort: strconv.Itoa(cmp.Or(o.RedirectPort, 443)),
 		forwarded:    filter.NewForwarded(o.TrustedProxies),
-		metrics:      newMetrics(o.CountHosts),
+		metrics:      newMetrics(o.CountHosts, o.Nginx),
 		tools:        filter.NewTools(maphash.MakeSeed()),
 	}
 	if o.Asker != nil {
@@ -124,6 +126,9 @@ func New(o Options) *Dispatcher {
 	}
 	d.logging.Store(d.accessLog.with(nil, &d.records))
 	d.unrouted = &plan{dispatcher: d, series: d.metrics.unrouted, host: d.metrics.host("", nil)}
+	if d.metrics.nginx != nil {
+		d.unrouted.nginx = d.metrics.nginx.unrouted
+	}
 	return d
 }
 

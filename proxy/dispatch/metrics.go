@@ -132,8 +132,9 @@ type metrics struct {
 	unrouted *series // requests that no route is for
 	panics   atomic.Uint64
 	methods  [otherMethod + 1]byClass
-	most     int     // how many hosts are counted by name; 0: none is
-	nameless byClass // requests for others, and those that no route is for
+	most     int           // how many hosts are counted by name; 0: none is
+	nameless byClass       // requests for others, and those that no route is for
+	nginx    *nginxMetrics // nil: none
 
 	mu     sync.Mutex
 	series map[seriesKey]*series
@@ -142,9 +143,12 @@ type metrics struct {
 	full   weak.Pointer[route.Table] // this one has more hosts than are counted
 }
 
-func newMetrics(hosts int) *metrics {
+func newMetrics(hosts int, names *NginxNames) *metrics {
 	m := &metrics{unrouted: &series{}, most: hosts, series: map[seriesKey]*series{}, hosts: map[string]*byClass{}}
 	m.series[seriesKey{}] = m.unrouted
+	if names != nil {
+		m.nginx = newNginxMetrics(*names)
+	}
 	return m
 }
 
@@ -185,6 +189,17 @@ func (m *metrics) host(name string, t *route.Table) *byClass {
 	return h
 }
 
+// asNginx returns what counts the requests of a route as ingress-nginx does, or nil.
+func (m *metrics) asNginx(r *route.Route) *nginxRoute {
+	if m.nginx == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pruned = weak.Pointer[route.Table]{}
+	return m.nginx.of(r)
+}
+
 // prune forgets what no route of t feeds any more. It looks at the routes of a Table
 // once, unless there is something new to count.
 func (m *metrics) prune(t *route.Table) {
@@ -205,5 +220,8 @@ func (m *metrics) pruneLocked(t *route.Table) {
 	}
 	maps.DeleteFunc(m.series, func(k seriesKey, _ *series) bool { return !live[k] })
 	maps.DeleteFunc(m.hosts, func(name string, _ *byClass) bool { return !hosts[name] })
+	if m.nginx != nil {
+		m.nginx.prune(t)
+	}
 	m.pruned = at
 }

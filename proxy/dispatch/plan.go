@@ -30,7 +30,8 @@ type plan struct {
 	dispatcher *Dispatcher
 	route      *route.Route // nil: no route
 	series     *series
-	host       *byClass // nil: requests are not counted by host
+	host       *byClass    // nil: requests are not counted by host
+	nginx      *nginxRoute // nil: nor as ingress-nginx does
 	filters    filter.Chain
 	guards     filter.Chain // those of filters that decide who may pass
 	place      accesslog.Place
@@ -54,6 +55,7 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 		route:      rt,
 		series:     d.metrics.get(seriesKey{rt.Owner.Key, rt.Service}),
 		host:       d.metrics.host(rt.Host, r.table),
+		nginx:      d.metrics.asNginx(rt),
 		filters:    d.compile(rt),
 		guards:     d.compileGuards(rt),
 		unlogged:   rt.Unlogged,
@@ -178,6 +180,9 @@ func (p *plan) count(ex *exchange.Exchange, took time.Duration, broken bool) {
 	m.methods[methodOf(ex.Request.Method)].count(status)
 	if p.host != nil {
 		p.host.count(status)
+	}
+	if p.nginx != nil {
+		m.nginx.observe(p.nginx, ex, &p.place, status, took)
 	}
 }
 

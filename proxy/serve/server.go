@@ -256,6 +256,19 @@ func (s *Server) Connections() int {
 	return len(s.clients) + len(s.resting)
 }
 
+// Waiting is how many client connections wait for their next request.
+func (s *Server) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.resting)
+	for c := range s.clients {
+		if c.rest.Load() != busy {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *Server) enter(c *client) {
 	s.mu.Lock()
 	s.clients[c] = struct{}{}
