@@ -35,6 +35,8 @@ func executedCommands() []executed {
 		{begins: "kubectl delete --filename charts/quayside/crds", because: "Kubernetes deletes what is named"},
 		{begins: "kubectl delete namespace quayside-system", because: "Kubernetes deletes what is named"},
 		{begins: "kubectl -n metallb-system delete ", because: "MetalLB is not in the lab, only what it does on the wire"},
+		{begins: "kubectl get ingress --all-namespaces --output custom-columns=", because: "it only reads, and Kubernetes answers"},
+		{begins: "kubectl annotate ingress --all --all-namespaces ingress.quayside.io/problems-", because: "Kubernetes takes away what is named"},
 		{begins: "kubectl get speakerstatuses.quayside.io", because: "it only reads, and Kubernetes answers"},
 		{begins: "kubectl patch ingress shop ", tests: []string{"test/e2e TestMovingInPieceByPiece"}},
 		{begins: "kubectl get configmaps,services ", tests: []string{"command/migrate TestStreams"}},
