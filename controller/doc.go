@@ -1,17 +1,17 @@
-// Package controller is the component that decides: one leader in the cluster
-// gives every Service of type LoadBalancer its address and writes the statuses
-// of Services, Ingresses and pools.
+// Package controller is the component that allocates: one leader in the cluster gives every
+// Service of type LoadBalancer its address and writes the statuses of Services, Ingresses and
+// pools.
 //
-// Command makes one, with a Source and a Writer of cluster. The component
-// compiles assign whenever something that it reads has changed, writes what
-// differs, and reports Problems as Events when they appear and, as long as they
-// last, before those are forgotten. It compiles announce and route as well, for
-// their Problems only, since speakers and proxies are many. Those who do not lead
-// keep their snapshot warm and do nothing.
+// Package command makes one, with a Source and a Writer of cluster. The component compiles assign
+// whenever something that it reads has changed, writes the differences, and reports Problems as
+// Events when they appear and, as long as they last, again before these are forgotten. It
+// compiles announce and route as well, only for their Problems, since speakers and proxies are
+// many. A controller that does not lead keeps its snapshot current and
+// does nothing.
 //
-// What holds: only the leader writes, one plan at a time; a failed write is
-// tried again with growing pauses and never stops the others; the address of a
-// write whose outcome is unknown stays taken.
+// What holds: only the leader writes, one plan at a time; a failed write is retried with growing
+// pauses and never delays the others; the address of a write whose outcome is unknown stays
+// taken.
 //
 // Read controller.go first, then lead.go.
 package controller

@@ -1,12 +1,12 @@
-// Package privatefile keeps a few bytes for the next life of a process, in a file that
-// nobody else may read.
+// Package privatefile keeps a few bytes from one run of a process to the next, in a file that
+// only its user can read.
 //
-// Package cluster keeps what it knows in one, command the key of a speaker. The
-// package knows nothing of what it keeps.
+// Package cluster stores the last known state of the cluster in one, command the key of a
+// speaker.
 //
-// It keeps these promises: a file is there as a whole or not at all, of mode 0600; one
-// that is somebody else's, that others may read or write, that is longer than the
-// reader wants or no file at all is refused, and reading it never waits.
+// It keeps these promises: a file is written as a whole or not at all, with mode 0600; a file
+// that belongs to another user, that others may read or write, that is longer than the reader
+// allows, or that is not a regular file is refused, and reading never blocks.
 //
 // Read privatefile.go.
 package privatefile

@@ -1,11 +1,9 @@
-// Package forward carries TCP connections from the external addresses of
-// Services to their endpoints: what kube-proxy does on a node, for `quayside
-// up`, where there is none.
+// Package forward carries TCP connections from the external addresses of Services to their
+// endpoints, as kube-proxy does on a node, for `quayside up`, where there is none.
 //
-// Only main.go wires it. Compile says what should be carried where; Set
-// declares it; Run makes it so: it listens on what is new, closes what is gone
-// and never touches a connection that is open. Addresses outside 127.0.0.0/8
-// and ::1 are left alone, since this machine does not hold them.
+// Only package command imports it. Compile decides what is carried where; Set declares it; Run
+// listens on new addresses, closes those that are gone, and never affects an open connection.
+// Addresses outside 127.0.0.0/8 and ::1 are ignored, since this machine does not have them.
 //
 // Read plan.go first, then forwarder.go.
 package forward

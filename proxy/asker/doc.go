@@ -1,15 +1,14 @@
-// Package asker sends requests of our own for the filters: questions to
-// authentication services, and copies of requests to mirrors. It is the
-// filter.Asker of the product.
+// Package asker sends the requests that filters cause: to authentication services, and copies
+// of requests to mirrors. It implements filter.Asker.
 //
-// The component makes one Asker, gives it to package dispatch, and runs it. It
-// tells it which names are those of Services: their endpoints are asked directly,
-// as those of backends are. All other names are looked up in DNS.
+// The component makes one Asker, passes it to package dispatch, and runs it. Names of Services
+// are resolved to their endpoints by a function of the component; all other names are looked up
+// in DNS.
 //
-// What holds: a question ends within its time. No redirect is followed, no proxy of
-// the environment is used. Addresses that mean the machine or its cloud (loopback,
-// link-local, metadata) are never asked, whatever a name resolves to. Connections
-// to one host, and copies under way, are bounded.
+// What holds: a request ends within its timeout. No redirect is followed, and no proxy of the
+// environment is used. Addresses of the machine or its cloud (loopback, link-local, metadata)
+// are never connected to, whatever a name resolves to. The connections to one host, and the
+// mirrored requests in progress, are bounded.
 //
 // Read asker.go first.
 package asker

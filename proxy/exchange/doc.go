@@ -1,13 +1,11 @@
-// Package exchange is one HTTP request and its response as every front end
-// sees them: the HTTP/1.1 server, the HTTP/2 server, the filters and the
-// upstream engine all speak of an *Exchange, so that a filter is written once
-// and a front end comes beside the others, not into them.
+// Package exchange is one HTTP request and its response, as all front ends, filters and the
+// upstream engine see them: each works on an *Exchange, so a filter is written once, and a
+// front end can be added without changing the others.
 //
-// Any package of the proxy may import it; it imports no HTTP library. A front end
-// fills Request, runs the chain, and writes Response out. Every byte slice in
-// an Exchange is borrowed: it is valid until the front end has written the
-// response, and whoever needs it longer copies it. An Exchange is reused through
-// Reset and allocates nothing once warm.
+// Any package of the proxy may import it; it imports no HTTP library. A front end fills
+// Request, calls the Handler, and writes Response. Every byte slice in an Exchange is
+// borrowed: it is valid until the front end has written the response, and code that needs it
+// longer copies it. An Exchange is reused through Reset and allocates nothing once warm.
 //
 // Read exchange.go first.
 package exchange

@@ -1,18 +1,17 @@
-// Package exporter sends the spans of exchanges to a collector of OpenTelemetry, by
-// gRPC without TLS, and never makes who has them wait.
+// Package exporter sends the spans of exchanges to an OpenTelemetry collector, by gRPC
+// without TLS, and never blocks the caller.
 //
-// The component makes one Exporter, declares with Set where spans go, and runs it;
-// package dispatch gives it spans through an interface of its own. What they say is
-// package otlp's.
+// The component makes one Exporter, declares with Set where spans go, and runs it; package
+// dispatch passes it spans through an interface of its own. Package otlp encodes them.
 //
 // What holds:
-//   - Span copies into memory that is bounded, in spans and in bytes, and returns. What
-//     does not fit is dropped and counted, as is what the collector did not take.
-//   - A batch leaves when it is full or its first span has waited for the delay.
-//   - A collector may be away, stall, talk without end or reset: a question has a
-//     deadline, an answer a size, and only what was unavailable is asked again, with
-//     pauses that grow and for a minute at most.
-//   - Run sends what is left when its context ends, and takes five seconds for that.
+//   - Span copies into bounded memory (spans and bytes) and returns. What does not fit is
+//     dropped and counted, and so is what the collector did not accept.
+//   - A batch is sent when it is full or its first span has waited for the delay.
+//   - A collector may be down, stall, send without end or reset: a request has a deadline
+//     and a response a maximum size; only UNAVAILABLE is retried, with growing pauses, for
+//     at most a minute.
+//   - When its context ends, Run sends what is left, within five seconds.
 //
 // Read exporter.go first, then queue.go and send.go.
 package exporter

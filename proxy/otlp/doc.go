@@ -1,16 +1,15 @@
-// Package otlp writes and reads what the OpenTelemetry protocol says of traces
-// (https://opentelemetry.io/docs/specs/otlp/, version 1), as bytes of Protocol Buffers:
-// the span of one exchange, a request with many, and the answer to that.
+// Package otlp encodes and decodes trace messages of the OpenTelemetry protocol
+// (https://opentelemetry.io/docs/specs/otlp/, version 1) as Protocol Buffers: the span of one
+// exchange, an export request, and its response.
 //
-// Package dispatch has a Record per exchange that is recorded, package exporter sends
-// what they become. The package is pure. It is not the SDK of OpenTelemetry: there is
-// one kind of span here, whose attributes are those of the semantic conventions for
-// servers of HTTP.
+// Package dispatch has a Record for each exchange that is recorded; package exporter sends
+// the encoded spans. The package is pure. It does not use the OpenTelemetry SDK: there is one
+// kind of span, with the attributes of the semantic conventions for HTTP servers.
 //
-// What holds: whatever bytes clients send, a span is a valid message, since all text in
-// it is UTF-8 and cut to a length; so nobody can have a collector refuse the spans that
-// travel with his own. No query is told, which may hold secrets. A span costs no
-// allocation once its Record is warm. An answer is strictly read.
+// What holds: a span is a valid message whatever bytes clients send, since all text in it is
+// made UTF-8 and cut to a length; so no client can make a collector reject the other spans of
+// a batch. The query of a URL is left out, since it may hold secrets. A span costs no
+// allocation once its Record is warm. Responses are parsed strictly.
 //
 // Read span.go first, then wire.go.
 package otlp

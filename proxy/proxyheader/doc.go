@@ -1,15 +1,14 @@
-// Package proxyheader reads and writes PROXY headers, by which a load balancer tells
-// where a connection comes from that it hands on: versions 1 and 2 of
+// Package proxyheader parses and writes PROXY protocol headers, by which a load balancer
+// passes on the addresses of a connection: versions 1 and 2 of
 // https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt.
 //
-// It knows nothing of connections, and so not whether a header may be believed: that
-// depends on who sent it. Package serve reads them, package upstream writes them.
+// It does not know who sent a header, and so not whether to trust it. Package serve parses
+// them, package upstream writes them.
 //
-// What it keeps true:
-//   - What is accepted means one thing: no number with leading zeros, no second space,
-//     no address of another family than the header names, no checksum that is wrong.
-//   - Nothing is allocated for what is refused, and no more than MaxSize bytes are
-//     asked for.
+// What holds:
+//   - A header that is accepted has one meaning: no leading zeros, no second space, no
+//     address of another family than it names, no wrong checksum.
+//   - A refused header allocates nothing, and at most MaxSize bytes are read.
 //
-// Begin with parse.go.
+// Read parse.go first.
 package proxyheader

@@ -1,15 +1,15 @@
-// Package seclang reads rules of a web application firewall in SecLang, the language
-// of ModSecurity, as tenants write them into an annotation, and takes over only what
-// can do no harm to others.
+// Package seclang parses rules of a web application firewall in SecLang, the language of
+// ModSecurity, as users write them into an annotation, and accepts only what cannot harm
+// others.
 //
-// Anybody may import it. It knows no engine: a RuleSet is what package waf hands to
-// one, and package route fills it from options.
+// Any package may import it. It knows no engine: package route makes a RuleSet from options,
+// and package waf passes it to one.
 //
-// What holds: nothing is passed on as it was written. Each directive, variable,
-// operator and action is looked up in a list of those that are harmless, and written
-// anew; so what the engine reads is what was judged here. No directive names a file,
-// a program, a name to look up, or another's data. Regular expressions and texts have
-// bounds. What is not known is an error, never left out in silence.
+// What holds: nothing is passed on as it was written. Each directive, variable, operator and
+// action is looked up in a list of harmless ones and written anew, so the engine reads
+// exactly what was checked here. No directive names a file, a program, a host name or another
+// tenant's data. Regular expressions and texts have bounds. Anything unknown is an error, never
+// ignored.
 //
 // Read snippet.go first, then rule.go.
 package seclang

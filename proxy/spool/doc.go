@@ -1,13 +1,13 @@
-// Package spool keeps in temporary files what is too long for memory: bodies of
-// requests that are gathered before anybody is asked.
+// Package spool keeps request bodies that are too long for memory in temporary files, while
+// they are buffered before a backend is asked.
 //
-// The component makes one Spool and gives it to package dispatch through an interface
-// of its own. The package knows nothing of what it keeps.
+// The component makes one Spool and passes it to package dispatch through an interface of its
+// own.
 //
-// What holds: a file loses its name as it is made, so that it goes with its last
-// reader, with the process too, and nobody else can open it. All files together never
-// hold more than they may; who asks for more is told so at once and waits for nothing.
-// A disk that is full or broken is an error of the one file that met it.
+// What holds: a file is unlinked as soon as it is made, so it disappears with its last reader
+// or with the process, and no other process can open it. All files together never exceed the
+// limit; a write beyond it fails at once. A full or broken disk is an error of the one file
+// that meets it.
 //
 // Read spool.go.
 package spool

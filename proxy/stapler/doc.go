@@ -1,16 +1,16 @@
-// Package stapler keeps OCSP responses (RFC 6960) for certificates that name a
-// responder, to be sent along with handshakes (RFC 6066 section 8).
+// Package stapler fetches OCSP responses (RFC 6960) for certificates that name a responder,
+// to be stapled to handshakes (RFC 6066 section 8).
 //
-// The component declares with Set for which certificates, at any time and without
-// waiting; Run fetches the responses, and With adds to a certificate what is known.
-// No handshake ever waits for a responder.
+// The component declares the certificates with Set, which never blocks; Run fetches the
+// responses, and With adds the current one to a certificate. No handshake waits for a
+// responder.
 //
 // What holds:
-//   - Only responses that say "good" are sent, that the issuer or one whom it named has
-//     signed, and only until their NextUpdate.
-//   - Whoever wrote the certificate chose the responder, so it is not trusted: its
-//     address is judged when it is connected to, its answer is bounded in size and
-//     time, and no redirect is followed.
+//   - Only responses with status "good" are stapled that the issuer, or a responder
+//     authorised by it, has signed, and only until their nextUpdate.
+//   - The author of the certificate chose the responder, so it is not trusted: its address is
+//     checked when connecting, its response is bounded in size and time, and no redirect is
+//     followed.
 //
 // Read stapler.go first, then fetch.go.
 package stapler

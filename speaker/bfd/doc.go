@@ -1,25 +1,24 @@
-// Package bfd notices within milliseconds that a neighbor has fallen silent: BFD
-// in asynchronous mode between direct neighbors (RFC 5881) and over several hops
-// (RFC 5883), for IPv4 and IPv6. It needs no capability.
+// Package bfd detects within milliseconds that a neighbour has fallen silent: BFD in
+// asynchronous mode, single-hop (RFC 5881) and multihop (RFC 5883), for IPv4 and IPv6. It needs
+// no capability.
 //
-// Only package speaker imports it. Set declares the sessions, Watch says when
-// State changed. The protocol itself is package session, which is pure; here are
-// sockets, clocks and who is who.
+// Only package speaker imports it. Set declares the sessions, Watch signals that State has
+// changed. The protocol itself is package session, which is pure; here are sockets, clocks and
+// demultiplexing.
 //
 // It keeps these promises:
-//   - a session that is wanted as before is never touched, whatever happens to
-//     others; other timings are negotiated while it stays up;
-//   - a session goes down for silence only once the kernel's queue was looked
-//     into, and time in which this process did not run is not counted. That it was
-//     starved is told in State and counted;
-//   - what comes from elsewhere than the peer, from too many hops away, or names
-//     another session, is dropped and counted by reason. Beyond the RFC, a packet
-//     that names no session of ours cannot end one that is up: a peer that has
-//     forgotten us is found silent instead;
-//   - who ends a session tells its peer that no failure is meant;
+//   - a session whose settings are unchanged is never affected by changes to others; new timings
+//     are negotiated while it stays up;
+//   - a session goes down by timeout only after the kernel's receive queue has been read, and
+//     time in which this process did not run is not counted; such starvation is reported in State
+//     and counted;
+//   - a packet from another source than the peer, from too many hops away, or for another session
+//     is dropped and counted by reason. Beyond the RFC, a packet with a discriminator of zero
+//     cannot end a session that is up: a peer that has lost its state is detected by timeout;
+//   - a session that is removed tells its peer that it is administratively down;
 //   - packets are sent and received without allocating.
 //
-// Authentication, echo and demand mode of our own are not offered.
+// Authentication, echo and demand mode are not offered.
 //
 // Read bfd.go first, then apply.go, then packets.go.
 package bfd
