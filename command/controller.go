@@ -149,7 +149,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		return struct {
 			controller.State
 			*explain.Report
-		}{control.State(), explain.Status(explain.Scene{Cluster: api.Snapshot(), Problems: control.Problems(), Assign: assigning, Announce: f.cluster.announce(), Now: time.Now()})}
+		}{control.State(), explain.Status(explain.Inputs{Cluster: api.Snapshot(), Problems: control.Problems(), Assign: assigning, Announce: f.cluster.announce(), Now: time.Now()})}
 	}
 	return p.run(ctx, control, state, f.admin.protect(p, api)...)
 }

@@ -27,10 +27,10 @@ const askTimeout = 5 * time.Second
 // judging shows /status and /trace of a cluster as this controller sees it: with the
 // flags and the rights of the installation, which whoever asks need not have.
 func (p *process) judging(control *controller.Controller, f clusterFlags) {
-	look := func(ctx context.Context) func() explain.Scene {
+	look := func(ctx context.Context) func() explain.Inputs {
 		seen := control.See(ctx)
-		return func() explain.Scene {
-			s := sceneOf(seen.Cluster, f, seen.Routes)
+		return func() explain.Inputs {
+			s := inputsOf(seen.Cluster, f, seen.Routes)
 			if seen.Leading {
 				s.Problems = seen.Problems
 			} else {
@@ -40,8 +40,8 @@ func (p *process) judging(control *controller.Controller, f clusterFlags) {
 		}
 	}
 	p.admin.Status(func(ctx context.Context) func() any {
-		scene := look(ctx)
-		return func() any { return explain.Status(scene()) }
+		inputs := look(ctx)
+		return func() any { return explain.Status(inputs()) }
 	})
 	p.admin.Trace(tracing(look))
 }

@@ -69,7 +69,7 @@ type subject struct {
 	query       url.Values
 	seen        view                  // what they answer
 	clear       func()                // empties seen
-	explain     func(explain.Scene)   // fills seen with the same
+	explain     func(explain.Inputs)  // fills seen with the same
 	more        func(context.Context) // adds what is found elsewhere; nil: nothing
 }
 
@@ -133,12 +133,12 @@ func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subj
 		fmt.Fprintf(e.stderr, "note: the controller could not be asked, so this is what your account can read, judged by the flags given here%s: %s\n",
 			remedy(err, f.cluster.namespace), printable.Line(err.Error()))
 	}
-	scene, stop, err := e.openCluster(ctx, kubeconfig, f.cluster)
+	inputs, stop, err := e.openCluster(ctx, kubeconfig, f.cluster)
 	if err != nil {
 		return nil, nil, err
 	}
 	again = func(ctx context.Context) error {
-		s.explain(scene(ctx))
+		s.explain(inputs(ctx))
 		return nil
 	}
 	return again, stop, again(ctx)
@@ -164,7 +164,7 @@ func (e *env) findKubeconfig() (string, bool) {
 
 // openCluster reads the cluster, and returns what compiles it as the components do,
 // again and again until stop is called.
-func (e *env) openCluster(ctx context.Context, kubeconfig string, f clusterFlags) (scene func(context.Context) explain.Scene, stop func(), err error) {
+func (e *env) openCluster(ctx context.Context, kubeconfig string, f clusterFlags) (inputs func(context.Context) explain.Inputs, stop func(), err error) {
 	routes, err := f.routes()
 	if err != nil {
 		return nil, nil, err
@@ -191,14 +191,14 @@ func (e *env) openCluster(ctx context.Context, kubeconfig string, f clusterFlags
 		return nil, nil, whyUnseen(api.Snapshot())
 	}
 	var table *route.Table
-	return func(ctx context.Context) explain.Scene {
+	return func(ctx context.Context) explain.Inputs {
 		routes.Now = time.Now()
 		before := table
 		table = route.Compile(api.Snapshot(), before, routes)
 		if !table.SameReferences(before) {
 			awaitReferences(ctx, api.Source, table)
 		}
-		s := compileScene(api.Snapshot(), f, routes, table)
+		s := compileInputs(api.Snapshot(), f, routes, table)
 		s.ByFlags = true
 		return s
 	}, stop, nil
@@ -217,23 +217,23 @@ func awaitReferences(ctx context.Context, source *cluster.Source, t *route.Table
 	}
 }
 
-// compileScene works out what controller, speakers and proxies make of c. prev are
+// compileInputs works out what controller, speakers and proxies make of c. prev are
 // routes that were compiled before, or nil.
-func compileScene(c *snapshot.Cluster, f clusterFlags, routes route.Options, prev *route.Table) explain.Scene {
-	s := sceneOf(c, f, route.Compile(c, prev, routes))
+func compileInputs(c *snapshot.Cluster, f clusterFlags, routes route.Options, prev *route.Table) explain.Inputs {
+	s := inputsOf(c, f, route.Compile(c, prev, routes))
 	s.Problems = problemsOf(s)
 	return s
 }
 
-// sceneOf is a scene of c whose Problems are not known yet.
-func sceneOf(c *snapshot.Cluster, f clusterFlags, routes *route.Table) explain.Scene {
-	return explain.Scene{
+// inputsOf returns the Inputs of c, whose Problems are not known yet.
+func inputsOf(c *snapshot.Cluster, f clusterFlags, routes *route.Table) explain.Inputs {
+	return explain.Inputs{
 		Cluster: c, Now: time.Now(), Assign: f.assign(), Announce: f.announce(), Routes: routes, Self: proxyServicesOf(c, f.namespace),
 	}
 }
 
 // problemsOf are those that the compilers find.
-func problemsOf(s explain.Scene) []snapshot.Problem {
+func problemsOf(s explain.Inputs) []snapshot.Problem {
 	return slices.Concat(
 		assign.Compile(s.Cluster, nil, nil, s.Now, s.Assign).Problems,
 		announce.Compile(s.Cluster, "", announce.ViewOf(s.Cluster), s.Now, s.Announce).Problems,

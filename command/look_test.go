@@ -62,7 +62,7 @@ func TestStatusJudgesByTheFlagsOfTheInstallation(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, p := range compileScene(files.Snapshot(), f, routes, nil).Problems {
+		for _, p := range compileInputs(files.Snapshot(), f, routes, nil).Problems {
 			got = append(got, p.Object.Name)
 		}
 		slices.Sort(got)
@@ -131,7 +131,7 @@ func TestTraceKnowsTheProxyByItsLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := explain.Trace(compileScene(files.Snapshot(), f, routes, nil), target)
+	path := explain.Trace(compileInputs(files.Snapshot(), f, routes, nil), target)
 	if !slices.ContainsFunc(path.Links, func(l explain.Link) bool { return l.Name == "route" }) {
 		t.Errorf("the trace does not go through the routes: %+v", path.Links)
 	}

@@ -36,8 +36,8 @@ const (
 type screen struct {
 	out    io.Writer
 	header func() string
-	scene  func() explain.Scene
-	last   explain.Scene // that text is of
+	inputs func() explain.Inputs
+	last   explain.Inputs // that text is of
 	text   string
 }
 
@@ -64,20 +64,20 @@ func (s *screen) run(ctx context.Context) error {
 }
 
 func (s *screen) body() (string, error) {
-	scene := s.scene()
-	if s.text != "" && sameScene(scene, s.last) {
+	inputs := s.inputs()
+	if s.text != "" && sameInputs(inputs, s.last) {
 		return s.text, nil
 	}
 	var b bytes.Buffer
-	if err := explain.Screen(scene).WriteText(&b); err != nil {
+	if err := explain.Screen(inputs).WriteText(&b); err != nil {
 		return "", err
 	}
-	s.last, s.text = scene, b.String()
+	s.last, s.text = inputs, b.String()
 	return s.text, nil
 }
 
-// sameScene reports whether two scenes look alike.
-func sameScene(a, b explain.Scene) bool {
+// sameInputs reports whether two inputs give the same screen.
+func sameInputs(a, b explain.Inputs) bool {
 	return a.Cluster == b.Cluster && a.Routes == b.Routes && slices.Equal(a.Problems, b.Problems) && a.Now.Sub(b.Now) < agesAfter
 }
 

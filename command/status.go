@@ -25,7 +25,7 @@ cluster, or with --admin, a process on this machine is asked at its admin addres
 			return e.look(c, f, subject{
 				state: "/state", page: "/status", seen: report,
 				clear:   func() { *report = explain.Report{} },
-				explain: func(s explain.Scene) { *report = *explain.Status(s) },
+				explain: func(s explain.Inputs) { *report = *explain.Status(s) },
 			})
 		},
 	}

@@ -106,7 +106,7 @@ func BenchmarkStatus(b *testing.B) {
 		f := clusterFlags{serveClassless: true, namespace: "quayside-system"}
 		options := route.Options{Classes: ingressclass.Rules{Name: "quayside"}}
 		routes := route.Compile(c, nil, options)
-		leading := sceneOf(c, f, routes)
+		leading := inputsOf(c, f, routes)
 		leading.Problems = problemsOf(leading)
 		b.Run(name+"/leader", func(b *testing.B) {
 			b.ReportAllocs()
@@ -114,9 +114,9 @@ func BenchmarkStatus(b *testing.B) {
 				server := admin.New("", prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 				server.Status(func(context.Context) func() any {
 					return func() any {
-						scene := sceneOf(c, f, route.Compile(c, routes, options))
-						scene.Problems = leading.Problems
-						return explain.Status(scene)
+						inputs := inputsOf(c, f, route.Compile(c, routes, options))
+						inputs.Problems = leading.Problems
+						return explain.Status(inputs)
 					}
 				})
 				w := httptest.NewRecorder()
@@ -130,7 +130,7 @@ func BenchmarkStatus(b *testing.B) {
 		b.Run(name+"/local", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := explain.Status(compileScene(c, f, options, nil)).WriteText(&bytes.Buffer{}); err != nil {
+				if err := explain.Status(compileInputs(c, f, options, nil)).WriteText(&bytes.Buffer{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -35,7 +35,7 @@ link holds, and 1 if one is broken or could not be looked at.`,
 			s := subject{
 				state: "/trace", page: "/trace", query: url.Values{"target": {args[0]}}, seen: path,
 				clear:   func() { *path = explain.Path{} },
-				explain: func(s explain.Scene) { *path = *explain.Trace(s, target) },
+				explain: func(s explain.Inputs) { *path = *explain.Trace(s, target) },
 			}
 			if asks {
 				s.more = func(ctx context.Context) {
@@ -56,14 +56,14 @@ link holds, and 1 if one is broken or could not be looked at.`,
 	return c
 }
 
-// tracing answers /trace of a process that has the whole scene.
-func tracing(look func(context.Context) func() explain.Scene) func(ctx context.Context, target string) (func() any, error) {
+// tracing answers /trace of a process that has all the inputs.
+func tracing(look func(context.Context) func() explain.Inputs) func(ctx context.Context, target string) (func() any, error) {
 	return func(ctx context.Context, target string) (func() any, error) {
 		to, err := explain.ParseTarget(target)
 		if err != nil {
 			return nil, err
 		}
-		scene := look(ctx)
-		return func() any { return explain.Trace(scene(), to) }, nil
+		inputs := look(ctx)
+		return func() any { return explain.Trace(inputs(), to) }, nil
 	}
 }

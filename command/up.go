@@ -121,7 +121,7 @@ func (e *env) runOnce(ctx context.Context, files *cluster.Files, f upFlags) erro
 	if err := <-done; err != nil {
 		return err
 	}
-	report := explain.Status(f.scene(c, append(plan.Problems, table.Problems...), table))
+	report := explain.Status(f.inputs(c, append(plan.Problems, table.Problems...), table))
 	if err := report.WriteText(e.stdout); err != nil {
 		return err
 	}

@@ -57,17 +57,17 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		}
 		return all
 	}
-	scene := func() explain.Scene { return f.scene(files.Snapshot(), problems(), front.Table()) }
-	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, scene: scene}
+	inputs := func() explain.Inputs { return f.inputs(files.Snapshot(), problems(), front.Table()) }
+	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, inputs: inputs}
 	tasks = append(tasks, running(s.run))
 	if f.demo {
 		d := demo.New(files, f.loopback, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)
 		s.header = func() string { return demoHeader(files.Snapshot(), front.Listeners(), d.Stats()) }
 		tasks = append(tasks, running(d.Run))
 	}
-	p.admin.Trace(tracing(func(context.Context) func() explain.Scene {
-		return func() explain.Scene {
-			s := scene()
+	p.admin.Trace(tracing(func(context.Context) func() explain.Inputs {
+		return func() explain.Inputs {
+			s := inputs()
 			s.Routes = cmp.Or(s.Routes, &route.Table{})
 			return s
 		}
@@ -76,14 +76,14 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		return struct {
 			*explain.Report
 			Proxy any `json:"proxy"`
-		}{explain.Status(scene()), front.State()}
+		}{explain.Status(inputs()), front.State()}
 	}
 	return p.run(ctx, front, state, tasks...)
 }
 
-// scene is what there is to look at.
-func (f *upFlags) scene(c *snapshot.Cluster, problems []snapshot.Problem, routes *route.Table) explain.Scene {
-	return explain.Scene{
+// inputs are those of this process.
+func (f *upFlags) inputs(c *snapshot.Cluster, problems []snapshot.Problem, routes *route.Table) explain.Inputs {
+	return explain.Inputs{
 		Cluster: c, Problems: problems, Assign: f.assignOptions(c), Routes: routes, Now: time.Now(),
 		Embedded: true, Node: f.proxy.nodeName, PortOf: forward.Port, Self: []snapshot.Key{proxyService()},
 	}

@@ -23,10 +23,10 @@ const (
 	// DefaultName is the name of our IngressClass where Rules give none.
 	DefaultName = "quayside"
 
-	// NginxController is spec.controller of the classes of ingress-nginx, and
-	// NginxName what its users wrote into the legacy annotation.
+	// NginxController is spec.controller of the classes of ingress-nginx.
 	NginxController = "k8s.io/ingress-nginx"
-	NginxName       = "nginx"
+	// NginxName is the value of the legacy annotation for ingress-nginx.
+	NginxName = "nginx"
 
 	// LegacyAnnotation names the class of an Ingress, as before Kubernetes 1.18.
 	LegacyAnnotation = "kubernetes.io/ingress.class"

@@ -58,9 +58,9 @@ func TestTraceLooksAtTheCertificate(t *testing.T) {
 				objects = append(objects, certificate.RSA(t, "shop/rsa", c.rsa, c.host))
 			}
 			world := snapshot.Of(objects...)
-			scene := sceneOf(world, now, false, false)
-			scene.Routes = route.Compile(world, nil, route.Options{Now: now, DefaultCertificate: snapshot.Key{Namespace: "shop", Name: "tls"}})
-			got := slices.DeleteFunc(Trace(scene, to).Links, func(l Link) bool { return l.Name != "certificate" })
+			inputs := inputsOf(world, now, false, false)
+			inputs.Routes = route.Compile(world, nil, route.Options{Now: now, DefaultCertificate: snapshot.Key{Namespace: "shop", Name: "tls"}})
+			got := slices.DeleteFunc(Trace(inputs, to).Links, func(l Link) bool { return l.Name != "certificate" })
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}

@@ -27,9 +27,9 @@ type ForeignPaths struct {
 	Paths     []string `json:"paths"` // "/login (Exact)"
 }
 
-// sharedHosts are the hosts of a scene's routes that more than one namespace serves, in
+// sharedHosts are the hosts of the inputs' routes that more than one namespace serves, in
 // the order of their names. Rules without host are everybody's.
-func sharedHosts(s Scene) (list []SharedHost) {
+func sharedHosts(s Inputs) (list []SharedHost) {
 	if s.Routes == nil {
 		return nil
 	}

@@ -34,7 +34,7 @@ func TestStatusShowsWhoSharesAHost(t *testing.T) {
 		rule("a", "any", "", "/a", networkingv1.PathTypePrefix, time.Hour),
 		rule("b", "any", "", "/b", networkingv1.PathTypePrefix, time.Hour),
 	)
-	report := Status(sceneOf(c, now, false, false))
+	report := Status(inputsOf(c, now, false, false))
 	want := []SharedHost{{Host: "shop.example.com", Owner: "z", Ingress: "z/site", Foreign: []ForeignPaths{
 		{"a", []string{"/login (Exact)"}}, {"b", []string{"/pay (Prefix)"}},
 	}}}

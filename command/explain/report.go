@@ -97,20 +97,20 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Status reports on a scene; its Routes may be nil. The source's own faults are
+// Status reports on inputs; their Routes may be nil. The source's own faults are
 // added to the problems.
-func Status(scene Scene) *Report { return report(scene, math.MaxInt) }
+func Status(inputs Inputs) *Report { return report(inputs, math.MaxInt) }
 
 // Screen is Status for WriteText alone: of the Services and the Ingresses, which may be
 // very many, it has those that are shown.
-func Screen(scene Scene) *Report { return report(scene, maxRows) }
+func Screen(inputs Inputs) *Report { return report(inputs, maxRows) }
 
 // report reports with no more than the first rows of what may be many.
-func report(scene Scene, rows int) *Report {
-	c := scene.Cluster
-	announced := announcers(scene)
-	r := &Report{Problems: Problems(statusProblems(scene))}
-	unserved := unserved(scene)
+func report(inputs Inputs, rows int) *Report {
+	c := inputs.Cluster
+	announced := announcers(inputs)
+	r := &Report{Problems: Problems(statusProblems(inputs))}
+	unserved := unserved(inputs)
 	services, n := c.Services.First(rows, func(s *corev1.Service) bool {
 		return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(addresses(s, announced)) > 0 || unserved(s) != ""
 	})
@@ -118,19 +118,19 @@ func report(scene Scene, rows int) *Report {
 	for _, s := range services {
 		out := Service{
 			Namespace: s.Namespace, Name: s.Name, Class: classOf(s), Ports: ports(s), Created: s.CreationTimestamp.Time, Pool: s.Annotations[loadbalancer.AnnotationGiven], Addresses: addresses(s, announced),
-			Waiting: waiting(s, scene.Assign), NotServed: unserved(s),
+			Waiting: waiting(s, inputs.Assign), NotServed: unserved(s),
 		}
 		r.Services = append(r.Services, out)
 	}
 	ingresses, n := c.Ingresses.First(rows, func(*networkingv1.Ingress) bool { return true })
 	r.moreIngresses = n - len(ingresses)
-	why := whyNotServed(scene)
+	why := whyNotServed(inputs)
 	for _, i := range ingresses {
 		out := ingress(i)
 		out.NotServed = why(i)
 		r.Ingresses = append(r.Ingresses, out)
 	}
-	r.Hosts = sharedHosts(scene)
+	r.Hosts = sharedHosts(inputs)
 	for _, p := range c.IPAddressPools.Sorted() {
 		r.Pools = append(r.Pools, Pool{
 			Name: p.Name, Ranges: p.Spec.Addresses, Created: p.CreationTimestamp.Time,
@@ -157,8 +157,8 @@ func Problems(problems []snapshot.Problem) []Problem {
 }
 
 // announcers maps "service address" to the nodes that say they answer for it.
-func announcers(scene Scene) map[string][]string {
-	c := scene.Cluster
+func announcers(inputs Inputs) map[string][]string {
+	c := inputs.Cluster
 	by := map[string][]string{}
 	for _, s := range c.SpeakerStatuses.Sorted() {
 		if isOrphan(c, s) {
@@ -169,7 +169,7 @@ func announcers(scene Scene) map[string][]string {
 			by[k] = append(by[k], fmt.Sprintf("%s (%s)", s.Name, a.Protocol))
 		}
 	}
-	addRouted(scene, by)
+	addRouted(inputs, by)
 	return by
 }
 
@@ -252,8 +252,8 @@ func ingress(i *networkingv1.Ingress) Ingress {
 }
 
 // whyNotServed returns what says why an Ingress is left out because of its namespace,
-// where the scene has routes.
-func whyNotServed(s Scene) func(*networkingv1.Ingress) string {
+// where the inputs have routes.
+func whyNotServed(s Inputs) func(*networkingv1.Ingress) string {
 	if s.Routes == nil {
 		return func(*networkingv1.Ingress) string { return "" }
 	}

@@ -82,7 +82,7 @@ func cluster() *snapshot.Cluster {
 func TestStatusIsOneReadableScreen(t *testing.T) {
 	problem := snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "shop", Name: "late"}},
 		Reason: "PoolFull", Message: "pool lan has no free address"}
-	report := Status(Scene{Cluster: cluster(), Assign: assign.Options{DefaultLoadBalancer: true}, Problems: []snapshot.Problem{problem, problem}})
+	report := Status(Inputs{Cluster: cluster(), Assign: assign.Options{DefaultLoadBalancer: true}, Problems: []snapshot.Problem{problem, problem}})
 	for name, write := range map[string]func(io.Writer) error{
 		"status.txt":      report.WriteText,
 		"status-wide.txt": func(w io.Writer) error { return report.WriteWide(w, time.Unix(100_000, 0)) },
@@ -108,7 +108,7 @@ func TestStatusIsOneReadableScreen(t *testing.T) {
 }
 
 func TestStatusIsJSON(t *testing.T) {
-	out, err := json.Marshal(Status(Scene{Cluster: cluster()}))
+	out, err := json.Marshal(Status(Inputs{Cluster: cluster()}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestALongListIsCutAndSaysSo(t *testing.T) {
 		problems[i] = snapshot.Problem{Object: snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "a", Name: string(rune('A' + i))}}, Reason: "PoolFull"}
 	}
 	var screen bytes.Buffer
-	if err := Status(Scene{Cluster: &snapshot.Cluster{}, Problems: problems}).WriteText(&screen); err != nil {
+	if err := Status(Inputs{Cluster: &snapshot.Cluster{}, Problems: problems}).WriteText(&screen); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(screen.String(), "… 5 more") || strings.Count(screen.String(), "PoolFull") != maxRows {
@@ -144,14 +144,14 @@ func TestAScreenIsWhatStatusShows(t *testing.T) {
 				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "many", Name: fmt.Sprintf("web-%d", i)}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}})
 		}
 		var want, got bytes.Buffer
-		scene := Scene{Cluster: c}
-		if err := errors.Join(Status(scene).WriteText(&want), Screen(scene).WriteText(&got)); err != nil {
+		inputs := Inputs{Cluster: c}
+		if err := errors.Join(Status(inputs).WriteText(&want), Screen(inputs).WriteText(&got)); err != nil {
 			t.Fatal(err)
 		}
 		if want.String() != got.String() {
 			t.Errorf("of %d the screen is\n%s\nand not\n%s", n, got.String(), want.String())
 		}
-		if rows := len(Screen(scene).Ingresses); rows > maxRows {
+		if rows := len(Screen(inputs).Ingresses); rows > maxRows {
 			t.Errorf("%d rows are made of which %d are shown", rows, maxRows)
 		}
 	}
@@ -174,7 +174,7 @@ func TestStatusOfSessionsWithRouters(t *testing.T) {
 			v1alpha1.BGPSession{Peer: "deleted", State: "Established"}),
 		speaker("deleted", v1alpha1.BGPSession{Peer: "left", State: "Active"}))
 	var screen bytes.Buffer
-	if err := Status(Scene{Cluster: c}).WriteText(&screen); err != nil {
+	if err := Status(Inputs{Cluster: c}).WriteText(&screen); err != nil {
 		t.Fatal(err)
 	}
 	_, said, _ := strings.Cut(screen.String(), "BGP PEER")
@@ -199,7 +199,7 @@ func TestWhatNoStatusHasRoomFor(t *testing.T) {
 		s = s.DeepCopy()
 		s.Status.AnnouncingCount = announcing
 		var screen bytes.Buffer
-		if err := Status(Scene{Cluster: c.With(s)}).WriteText(&screen); err != nil {
+		if err := Status(Inputs{Cluster: c.With(s)}).WriteText(&screen); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(screen.String(), want) {
@@ -245,7 +245,7 @@ func TestStatusJudgesRoutesByTheFlags(t *testing.T) {
 		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.SpeakerStatusStatus{
 			BGPSessions: []v1alpha1.BGPSession{{Peer: "tor", State: "Established"}}}})
 	for ignoring, want := range map[bool]string{false: "", true: "n1 (bgp)"} {
-		r := Status(Scene{Cluster: c, Announce: announce.Options{IgnoreExcludeLabel: ignoring}})
+		r := Status(Inputs{Cluster: c, Announce: announce.Options{IgnoreExcludeLabel: ignoring}})
 		i := slices.IndexFunc(r.Services, func(s Service) bool { return s.Name == "web" })
 		if got := strings.Join(r.Services[i].Addresses[0].Announced, ", "); got != want {
 			t.Errorf("--ignore-exclude-lb=%v: announced by %q, want %q", ignoring, got, want)
@@ -273,9 +273,9 @@ func TestStatusShowsServicesWithoutEndpoints(t *testing.T) {
 		service("idle", corev1.ServiceTypeLoadBalancer), service("busy", corev1.ServiceTypeLoadBalancer), pods("busy", &ready),
 		service("starting", corev1.ServiceTypeLoadBalancer), pods("starting", &isnt),
 		service("web", corev1.ServiceTypeClusterIP), service("unrelated", corev1.ServiceTypeClusterIP)}
-	scene := sceneOf(snapshot.Of(objects...), time.Unix(0, 0), false, false)
+	inputs := inputsOf(snapshot.Of(objects...), time.Unix(0, 0), false, false)
 	got := map[string]string{}
-	for _, s := range Status(scene).Services {
+	for _, s := range Status(inputs).Services {
 		got[s.Name] = s.NotServed
 	}
 	want := map[string]string{
@@ -287,13 +287,13 @@ func TestStatusShowsServicesWithoutEndpoints(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for _, p := range Status(scene).Problems {
+	for _, p := range Status(inputs).Problems {
 		if strings.Contains(p.Message, "endpoint") {
 			t.Errorf("a Problem: %+v", p)
 		}
 	}
-	scene.Cluster = secretive(objects...).WithoutReach(snapshot.EndpointSlice, snapshot.Key{})
-	for _, s := range Status(scene).Services {
+	inputs.Cluster = secretive(objects...).WithoutReach(snapshot.EndpointSlice, snapshot.Key{})
+	for _, s := range Status(inputs).Services {
 		if s.NotServed == "" {
 			continue
 		}

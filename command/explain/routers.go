@@ -68,8 +68,8 @@ type speaking struct {
 
 // addRouted adds to "service address" the nodes that announce it over BGP. There may be
 // very many of both, so what told says of one is worked out here for all.
-func addRouted(scene Scene, by map[string][]string) {
-	c := scene.Cluster
+func addRouted(inputs Inputs, by map[string][]string) {
+	c := inputs.Cluster
 	var nodes []speaking
 	for _, s := range c.SpeakerStatuses.Sorted() {
 		up := map[string]bool{}
@@ -85,7 +85,7 @@ func addRouted(scene Scene, by map[string][]string) {
 	if len(nodes) == 0 {
 		return
 	}
-	r := routersOf(c, scene.Now, scene.Announce)
+	r := routersOf(c, inputs.Now, inputs.Announce)
 	for _, svc := range c.Services.All() {
 		for _, ip := range loadbalancer.Addresses(svc) {
 			peers := r.reach.Of(ip)

@@ -37,17 +37,17 @@ func TestWhyANamespaceIsNotServed(t *testing.T) {
 		"labels that cannot be read": {secretive(site(nil), web).WithoutReach(snapshot.Namespace, snapshot.Key{}), byLabel, Unknown,
 			"host shop.example.com: objects of kind Namespace could not be read by this account", false},
 	} {
-		scene := Scene{Cluster: c.cluster, Assign: assign.Options{Classes: c.rules}, Routes: route.Compile(c.cluster, nil, route.Options{Classes: c.rules})}
+		inputs := Inputs{Cluster: c.cluster, Assign: assign.Options{Classes: c.rules}, Routes: route.Compile(c.cluster, nil, route.Options{Classes: c.rules})}
 		target, err := ParseTarget("http://shop.example.com/")
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := Trace(scene, target)
+		path := Trace(inputs, target)
 		if len(path.Links) != 1 || path.Links[0].State != c.state || !strings.Contains(path.Links[0].Says, c.says) {
 			t.Errorf("%s: %+v, want %s with %q", name, path.Links, c.state, c.says)
 		}
 		var screen bytes.Buffer
-		if err := Status(scene).WriteText(&screen); err != nil {
+		if err := Status(inputs).WriteText(&screen); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(screen.String(), "none, not served here: namespace shop "); got != c.status {

@@ -9,26 +9,26 @@ import (
 )
 
 // unserved returns what says why the traffic of a Service ends nowhere: of one of type
-// LoadBalancer, and of one that a route of the scene leads to. Nobody did wrong where a
+// LoadBalancer, and of one that a route of the inputs leads to. Nobody did wrong where a
 // Service has no pods, so it is no Problem.
-func unserved(scene Scene) func(*corev1.Service) string {
+func unserved(inputs Inputs) func(*corev1.Service) string {
 	backends := map[snapshot.Key]bool{}
-	if scene.Routes != nil {
-		for _, b := range scene.Routes.Backends {
+	if inputs.Routes != nil {
+		for _, b := range inputs.Routes.Backends {
 			backends[b.Service] = true
 		}
 	}
-	unread := isUnreadKind(scene.Cluster, snapshot.EndpointSlice)
+	unread := isUnreadKind(inputs.Cluster, snapshot.EndpointSlice)
 	return func(s *corev1.Service) string {
 		balanced := s.Spec.Type == corev1.ServiceTypeLoadBalancer
 		key := snapshot.KeyOf(s)
 		switch {
 		case unread, !balanced && !backends[key], s.Spec.Type == corev1.ServiceTypeExternalName:
 			return ""
-		case scene.Embedded && slices.Contains(scene.Self, key): // this process serves it
+		case inputs.Embedded && slices.Contains(inputs.Self, key): // this process serves it
 			return ""
 		}
-		return none(scene.Cluster, s)
+		return none(inputs.Cluster, s)
 	}
 }
 

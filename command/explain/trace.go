@@ -21,8 +21,8 @@ import (
 // ErrTarget is the error for a target that no trace understands.
 var ErrTarget = errors.New("not a target")
 
-// Scene is what a report and a trace look at.
-type Scene struct {
+// Inputs are what a report and a trace are computed from.
+type Inputs struct {
 	Cluster *snapshot.Cluster
 	// Problems are those of all compilers.
 	Problems []snapshot.Problem
@@ -120,8 +120,8 @@ func ParseTarget(text string) (Target, error) {
 }
 
 // Trace explains the path to a target.
-func Trace(s Scene, target Target) *Path {
-	t := &tracer{Scene: s, path: &Path{Target: target.text}, seen: map[snapshot.Ref]struct{}{}}
+func Trace(s Inputs, target Target) *Path {
+	t := &tracer{Inputs: s, path: &Path{Target: target.text}, seen: map[snapshot.Ref]struct{}{}}
 	switch {
 	case target.address.IsValid():
 		t.address(target.address, 0)
@@ -136,7 +136,7 @@ func Trace(s Scene, target Target) *Path {
 
 // tracer walks one path.
 type tracer struct {
-	Scene
+	Inputs
 	path *Path
 	seen map[snapshot.Ref]struct{} // the objects on the way
 
@@ -189,7 +189,7 @@ func (t *tracer) see(kind snapshot.Kind, key snapshot.Key) {
 func (t *tracer) problem(kind snapshot.Kind, key snapshot.Key, about netip.Addr, reasons ...string) (message string, ok bool) {
 	ref := snapshot.Ref{Kind: kind.String(), Key: key}
 	for _, reason := range reasons {
-		for _, p := range t.Scene.Problems {
+		for _, p := range t.Inputs.Problems {
 			if p.Object == ref && p.Reason == reason && (!about.IsValid() || mentions(p.Message, about)) {
 				return p.Message, true
 			}
@@ -212,7 +212,7 @@ func mentions(message string, ip netip.Addr) bool {
 // collectProblems adds what is wrong with the objects on the way.
 func (t *tracer) collectProblems() {
 	var list []snapshot.Problem
-	for _, p := range t.Scene.Problems {
+	for _, p := range t.Inputs.Problems {
 		if _, on := t.seen[p.Object]; on {
 			list = append(list, p)
 		}

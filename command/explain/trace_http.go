@@ -280,7 +280,7 @@ func (t *tracer) flawedSecret(host string) string {
 				continue
 			}
 			about := snapshot.Key{Namespace: i.Namespace, Name: entry.SecretName}
-			for _, p := range t.Scene.Problems {
+			for _, p := range t.Inputs.Problems {
 				if p.Object.Key == snapshot.KeyOf(i) && isFlaw(p.Reason) && strings.Contains(p.Message, "Secret "+about.String()+" ") {
 					return p.Message
 				}

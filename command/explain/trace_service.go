@@ -144,7 +144,7 @@ func (t *tracer) service(key snapshot.Key) {
 func (t *tracer) whyNone(s *corev1.Service) string {
 	c := meta.FindStatusCondition(s.Status.Conditions, assign.ConditionAddress)
 	if c == nil && foreign(s, t.Assign) == "" { // what the controller will say of it
-		for _, p := range t.Scene.Problems {
+		for _, p := range t.Inputs.Problems {
 			if p.Object == snapshot.RefOf(s) {
 				return p.Reason + ": " + p.Message
 			}

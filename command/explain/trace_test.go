@@ -29,7 +29,7 @@ func TestTraces(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := Trace(sceneOf(c, now, settings["embedded"] == "true", settings["external"] == "true"), to).WriteText(&out); err != nil {
+				if err := Trace(inputsOf(c, now, settings["embedded"] == "true", settings["external"] == "true"), to).WriteText(&out); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -54,8 +54,8 @@ func TestReadmeShowsATrace(t *testing.T) {
 	}
 }
 
-func sceneOf(c *snapshot.Cluster, now time.Time, embedded, external bool) Scene {
-	s := Scene{Cluster: c, Embedded: embedded, Node: "here", Assign: assign.Options{DefaultLoadBalancer: true}, Now: now, Routes: route.Compile(c, nil, route.Options{Now: now})}
+func inputsOf(c *snapshot.Cluster, now time.Time, embedded, external bool) Inputs {
+	s := Inputs{Cluster: c, Embedded: embedded, Node: "here", Assign: assign.Options{DefaultLoadBalancer: true}, Now: now, Routes: route.Compile(c, nil, route.Options{Now: now})}
 	s.Problems = append(s.Problems, assign.Compile(c, nil, nil, now, assign.Options{DefaultLoadBalancer: true, ExternalIPs: external}).Problems...)
 	s.Problems = append(s.Problems, announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{ExternalIPs: external}).Problems...)
 	s.Problems = append(s.Problems, s.Routes.Problems...)
@@ -106,7 +106,7 @@ func FuzzTrace(f *testing.F) {
 			return
 		}
 		c := snapshot.Of(scenario.Objects(objects)...)
-		if path := Trace(sceneOf(c, time.Unix(0, 0), len(target)%2 == 0, len(target)%3 == 0), to); len(path.Links) == 0 {
+		if path := Trace(inputsOf(c, time.Unix(0, 0), len(target)%2 == 0, len(target)%3 == 0), to); len(path.Links) == 0 {
 			t.Errorf("%q has no link", target)
 		}
 	})

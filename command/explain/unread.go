@@ -34,7 +34,7 @@ func (t *tracer) unseen(link string, kind snapshot.Kind, what string) bool {
 
 // unread are the objects that routes name and that could not be read: one Problem
 // for each kind. What else is said of the routes holds only for what was read.
-func unread(s Scene) (problems []snapshot.Problem) {
+func unread(s Inputs) (problems []snapshot.Problem) {
 	if s.Routes == nil {
 		return nil
 	}
@@ -61,9 +61,9 @@ func unread(s Scene) (problems []snapshot.Problem) {
 	return problems
 }
 
-// statusProblems are those of the scene, without a repetition for every Ingress of
+// statusProblems are those of the inputs, without a repetition for every Ingress of
 // what unread says.
-func statusProblems(s Scene) []snapshot.Problem {
+func statusProblems(s Inputs) []snapshot.Problem {
 	all := slices.Clone(s.Problems)
 	if s.Routes != nil {
 		all = slices.DeleteFunc(all, func(p snapshot.Problem) bool { return p.Reason == route.UnreadReference })

@@ -70,7 +70,7 @@ func TestNothingUnreadIsMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for want, world := range map[State]*snapshot.Cluster{Broken: c.seen, Unknown: c.unseen} {
-				links := Trace(sceneOf(world, now, false, false), to).Links
+				links := Trace(inputsOf(world, now, false, false), to).Links
 				i := slices.IndexFunc(links, func(l Link) bool { return l.Name == c.link })
 				if i < 0 || links[i].State != want {
 					t.Errorf("want %s at %q: %+v", want, c.link, links)
@@ -110,9 +110,9 @@ func TestUnreadIsToldAndTheRestJudged(t *testing.T) {
 			map[string]State{"certificate": Broken, "route": Works, "backend": Broken}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scene := sceneOf(c.world, now, false, false)
+			inputs := inputsOf(c.world, now, false, false)
 			var got []string
-			for _, p := range Status(scene).Problems {
+			for _, p := range Status(inputs).Problems {
 				got = append(got, p.Reason+" "+p.Object)
 			}
 			if slices.Sort(got); !slices.Equal(got, c.problems) {
@@ -123,7 +123,7 @@ func TestUnreadIsToldAndTheRestJudged(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, l := range Trace(scene, to).Links {
+				for _, l := range Trace(inputs, to).Links {
 					want, ok := c.links[l.Name]
 					if ok && l.State != want && host == "shop.example.com" {
 						t.Errorf("trace: %+v, want %s", l, want)

@@ -20,7 +20,7 @@ type setting struct{ key, value string }
 // advice is what does here what a directive did.
 type advice struct {
 	options []setting // annotations
-	wide    []setting // of proxy.config in the chart's values, for all Ingresses
+	global  []setting // of proxy.config in the chart's values, for all Ingresses
 	remark  string    // beside them, or why there are none
 	needed  bool      // remark says that nothing has to be written
 }
@@ -32,7 +32,7 @@ func use(pairs ...string) (a advice) {
 	return a
 }
 
-func useForAll(key, value string) advice { return advice{wide: []setting{{key, value}}} }
+func useForAll(key, value string) advice { return advice{global: []setting{{key, value}}} }
 
 func none(format string, args ...any) advice { return advice{remark: fmt.Sprintf(format, args...)} }
 
@@ -40,7 +40,7 @@ func needless(why string) advice { return advice{remark: why, needed: true} }
 
 // but adds a remark to advice that names options.
 func (a advice) but(remark string) advice {
-	if len(a.options)+len(a.wide) > 0 {
+	if len(a.options)+len(a.global) > 0 {
 		a.remark = remark
 	}
 	return a
@@ -53,7 +53,7 @@ func (a advice) and(b advice) advice {
 			a.options = append(a.options, o)
 		}
 	}
-	a.wide = append(a.wide, b.wide...)
+	a.global = append(a.global, b.global...)
 	a.remark = strings.TrimPrefix(a.remark+"; "+b.remark, "; ")
 	return a
 }
@@ -64,7 +64,7 @@ func (a advice) String() string {
 	for _, o := range a.options {
 		parts = append(parts, fmt.Sprintf("%s%s: %q", route.OwnPrefix, o.key, o.value))
 	}
-	for _, o := range a.wide {
+	for _, o := range a.global {
 		parts = append(parts, fmt.Sprintf("proxy.config in the chart's values, %s: %q", o.key, o.value))
 	}
 	said := strings.Join(parts, ", ")

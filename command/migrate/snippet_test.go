@@ -123,7 +123,7 @@ func acts(t *testing.T, text string, a advice) {
 		Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &any, Backend: networkingv1.IngressBackend{Service: &web}}}}}}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "wide"}, Data: map[string]string{}}
-	for _, o := range a.wide {
+	for _, o := range a.global {
 		cm.Data[o.key] = o.value
 	}
 	for _, p := range route.Compile(snapshot.Of(ing, service, cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems {

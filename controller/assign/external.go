@@ -43,7 +43,7 @@ func (w *work) occupyListed() {
 			if refused := w.refuseListed(&lister, self, a, first); !refused.isZero() {
 				w.problemListed(svc, refused)
 			} else {
-				w.tellStranger(svc, &lister, a, first)
+				w.tellUnadmitted(svc, &lister, a, first)
 				first.Occupy(a, &lister)
 				w.listed = append(w.listed, Holding{Address: a, Service: key, Pool: w.pools.poolOf(a).obj.Name})
 			}
@@ -103,10 +103,10 @@ func (w *work) refuseListed(lister, self *lbpool.Holder, a netip.Addr, first *lb
 	return denial{}
 }
 
-// tellStranger reports on a Service that it shares an address with one of another
+// tellUnadmitted reports on a Service that it shares an address with one of another
 // namespace, although not both permit that. Somebody wrote it there, so it stays,
 // as adopted shares do.
-func (w *work) tellStranger(svc *corev1.Service, lister *lbpool.Holder, a netip.Addr, first *lbpool.Allocations) {
+func (w *work) tellUnadmitted(svc *corev1.Service, lister *lbpool.Holder, a netip.Addr, first *lbpool.Allocations) {
 	o := first.Unadmitted(a, lister)
 	if o == nil {
 		o = w.pools.allocations.Unadmitted(a, lister)

@@ -69,11 +69,11 @@ type outcome struct {
 type role uint8
 
 const (
-	served   role = iota // ours: status shows what it holds
-	warned               // ours, but what it has goes with the next plan; this one warns
-	foreign              // ours, but with another controller's address, which is left alone
-	released             // not for us any more: what we gave goes
-	stranger             // not for us: at most words of ours are still on it
+	served    role = iota // ours: status shows what it holds
+	warned                // ours, but what it has goes with the next plan; this one warns
+	foreign               // ours, but with another controller's address, which is left alone
+	released              // not for us any more: what we gave goes
+	unrelated             // not for us: at most words of ours are still on it
 )
 
 // object is the Service as it should be.
@@ -155,7 +155,7 @@ func (v *outcome) origin() string {
 func (v *outcome) conditions() ([]metav1.Condition, bool) {
 	var told metav1.Condition
 	switch {
-	case v.role == released || v.role == stranger:
+	case v.role == released || v.role == unrelated:
 	case !v.denial().isZero():
 		told = metav1.Condition{Type: ConditionAddress, Status: metav1.ConditionFalse, Reason: v.denial().reason, Message: v.sentence()}
 	default:

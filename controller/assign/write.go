@@ -39,5 +39,5 @@ func (c *consumer) role() role {
 	case c.given:
 		return released
 	}
-	return stranger
+	return unrelated
 }

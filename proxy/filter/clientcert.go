@@ -82,7 +82,7 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 		return f.pass(r, &shown{verify: "NONE"}) && f.allows(ex, "")
 	}
 	s := f.judge(h, r.Received)
-	if !s.good && (f.Mode != ClientUnverified || !s.stranger) {
+	if !s.good && (f.Mode != ClientUnverified || !s.unknownIssuer) {
 		return f.refuse(ex, "the client certificate is not accepted")
 	}
 	return f.allows(ex, s.matched) && f.pass(r, s)
@@ -145,7 +145,7 @@ func madeFor(h *exchange.Handshake, host []byte) bool {
 type shown struct {
 	verify, subject, issuer, escaped string // for the upstream
 	matched                          string // what Subject is searched in
-	good, stranger                   bool
+	good, unknownIssuer              bool
 	until                            time.Time
 }
 
@@ -163,7 +163,7 @@ func (f *clientCert) judge(h *exchange.Handshake, now time.Time) *shown {
 	if s.good = err == nil; s.good {
 		s.verify, s.until = "SUCCESS", until
 	} else {
-		s.stranger = isStranger(err)
+		s.unknownIssuer = isUnknownIssuer(err)
 		s.verify, s.until = "FAILED:"+reasonOf(h.Chain, err), now.Add(time.Minute) // it may be too early
 	}
 	h.Remember(f.ClientCert, s)

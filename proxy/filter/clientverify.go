@@ -110,9 +110,9 @@ func (c *ClientCert) listOf(issuer *x509.Certificate, now time.Time) *CRL {
 	return nil
 }
 
-// isStranger reports whether all that is wrong with a certificate is that nobody
+// isUnknownIssuer reports whether all that is wrong with a certificate is that nobody
 // who signed it is known, within the depth.
-func isStranger(err error) bool {
+func isUnknownIssuer(err error) bool {
 	var unknown x509.UnknownAuthorityError
 	return errors.As(err, &unknown) || errors.Is(err, errTooLong)
 }
@@ -122,7 +122,7 @@ func isStranger(err error) bool {
 func reasonOf(chain []*x509.Certificate, err error) string {
 	leaf := chain[0]
 	switch {
-	case !isStranger(err):
+	case !isUnknownIssuer(err):
 		return "certificate verify failed" // such a request goes no further
 	case bytes.Equal(leaf.RawSubject, leaf.RawIssuer):
 		return "self-signed certificate"

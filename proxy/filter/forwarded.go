@@ -145,7 +145,7 @@ func (f *Forwarded) take(h *exchange.Header, trusted bool) trail {
 	}
 	h.Keep(func(field exchange.Field) bool {
 		is := which(field.Name)
-		return is == none || is == hearsay && trusted
+		return is == none || is == unverified && trusted
 	})
 	return said
 }
@@ -240,8 +240,8 @@ const (
 	forwardedPort
 	forwardedProto
 	requestID
-	other   // set or refused, its value of no interest
-	hearsay // about the way here, not ours to set
+	other      // set or refused, its value of no interest
+	unverified // about the way here, not ours to set
 )
 
 // which identifies the fields that Apply sets, by length first because most
@@ -258,7 +258,7 @@ func which(name []byte) field {
 		if name[0]|0x20 == 'x' {
 			canonical, found = "x-real-ip", other
 		} else {
-			canonical, found = "forwarded", hearsay
+			canonical, found = "forwarded", unverified
 		}
 	case 12:
 		canonical, found = "x-request-id", requestID
@@ -283,7 +283,7 @@ func which(name []byte) field {
 		return found
 	}
 	if begins(name, "x-forwarded-") || begins(name, clientPrefix) {
-		return hearsay
+		return unverified
 	}
 	return none
 }

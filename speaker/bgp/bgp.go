@@ -48,7 +48,7 @@ type Speaker struct {
 	leave    chan departure
 	left     chan struct{}
 
-	strangers atomic.Uint64
+	unexpected atomic.Uint64
 
 	// What follows belongs to the goroutine of Run.
 	listeners []*listener
@@ -343,7 +343,7 @@ func (s *Speaker) setKeys(sessions map[string]*session) {
 func (s *Speaker) take(c *net.TCPConn) {
 	from, to := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(), c.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if session := route(*s.sessions.Load(), from, to.WithZone("")); session == nil || !session.take(c) {
-		s.strangers.Add(1)
+		s.unexpected.Add(1)
 		_ = c.Close()
 	}
 }

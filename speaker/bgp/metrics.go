@@ -7,7 +7,7 @@ type metrics struct {
 	of                                      *Speaker
 	up, announced                           *prometheus.Desc
 	sent, received, notified, notifications *prometheus.Desc
-	flaps, strangers                        *prometheus.Desc
+	flaps, unexpected                       *prometheus.Desc
 }
 
 func newMetrics(of *Speaker) *metrics {
@@ -23,20 +23,20 @@ func newMetrics(of *Speaker) *metrics {
 		notified:      desc("notifications_received_total", "NOTIFICATION messages received.", "peer"),
 		notifications: desc("notifications_sent_total", "NOTIFICATION messages sent.", "peer"),
 		flaps:         desc("session_flaps_total", "Ends of an Established session that nobody here asked for.", "peer"),
-		strangers:     desc("connections_refused_total", "Connections to the listener that no session expected."),
+		unexpected:    desc("connections_refused_total", "Connections to the listener that no session expected."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.up, m.announced, m.sent, m.received, m.notified, m.notifications, m.flaps, m.strangers} {
+	for _, d := range []*prometheus.Desc{m.up, m.announced, m.sent, m.received, m.notified, m.notifications, m.flaps, m.unexpected} {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(m.strangers, prometheus.CounterValue, float64(m.of.strangers.Load()))
+	to <- prometheus.MustNewConstMetric(m.unexpected, prometheus.CounterValue, float64(m.of.unexpected.Load()))
 	for _, s := range *m.of.sessions.Load() {
 		emit := func(d *prometheus.Desc, t prometheus.ValueType, v float64) {
 			to <- prometheus.MustNewConstMetric(d, t, v, s.name)

@@ -77,7 +77,7 @@ type Announcer struct {
 	wake      chan struct{}
 	applied   chan struct{}
 	watch     chan struct{}
-	strangers chan Conflict // to the component
+	conflicts chan Conflict // to the component
 	raw       chan claimant // from the responders
 	metrics   *metrics
 	closing   sync.WaitGroup // probes that let their sockets go
@@ -106,7 +106,7 @@ func New(opts Options) *Announcer {
 	}
 	a := &Announcer{
 		opts: opts, wake: make(chan struct{}, 1), applied: make(chan struct{}, 1), watch: make(chan struct{}, 1),
-		strangers: make(chan Conflict, 64), raw: make(chan claimant, 256),
+		conflicts: make(chan Conflict, 64), raw: make(chan claimant, 256),
 		ready:      make(chan struct{}),
 		responders: map[responderKey]*responder{}, failed: map[responderKey]string{},
 		serving: map[place]int64{}, sched: newSchedule(opts.Beat),
@@ -148,7 +148,7 @@ func (a *Announcer) Ready() <-chan struct{} { return a.ready }
 
 // Conflicts delivers strangers who claim addresses of ours, at most one per
 // address, interface and defence interval.
-func (a *Announcer) Conflicts() <-chan Conflict { return a.strangers }
+func (a *Announcer) Conflicts() <-chan Conflict { return a.conflicts }
 
 // Interfaces are the interfaces that can carry announcements; nil before they
 // have been read.
@@ -389,7 +389,7 @@ func (a *Announcer) conflict(c claimant, now time.Time) {
 	a.defended[c.place] = now
 	a.announce(c.place)
 	select {
-	case a.strangers <- Conflict{Address: c.address, Interface: c.on.name, MAC: who}:
+	case a.conflicts <- Conflict{Address: c.address, Interface: c.on.name, MAC: who}:
 	default:
 	}
 }

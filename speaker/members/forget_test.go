@@ -159,7 +159,7 @@ func TestInventionsAreBounded(t *testing.T) {
 	s := newState("a")
 	vip := netip.MustParseAddr("192.0.2.1")
 	s.know(map[netip.Addr]struct{}{vip: {}}, map[string]struct{}{"a": {}, "b": {}}, time.Unix(1000, 0))
-	for i := range 2 * maxStrangers {
+	for i := range 2 * maxUnknown {
 		s.merge(message{kind: kindLeaving, node: fmt.Sprintf("invented-%d", i), version: 1}, true)
 	}
 	for i := range 2 * maxClaims / 100 {
@@ -169,7 +169,7 @@ func TestInventionsAreBounded(t *testing.T) {
 		}
 		s.merge(m, true)
 	}
-	if len(s.nodes) > 2+maxStrangers || len(s.claims) > maxClaims {
+	if len(s.nodes) > 2+maxUnknown || len(s.claims) > maxClaims {
 		t.Errorf("%d nodes and %d claims are remembered", len(s.nodes), len(s.claims))
 	}
 	s.merge(message{kind: kindLeaving, node: "b", version: 1, leaving: bitLeaving}, true)

@@ -45,7 +45,7 @@ func (a *adapter) wrongKey(line string) {
 	if err != nil || time.Since(a.last[host]) < 10*time.Second {
 		return
 	}
-	if len(a.last) >= maxStrangers {
+	if len(a.last) >= maxUnknown {
 		clear(a.last) // the addresses may be forged
 	}
 	a.last[host] = time.Now()

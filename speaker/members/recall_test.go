@@ -82,12 +82,12 @@ func TestStrangersAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &adapter{m: m, last: map[string]time.Time{}}
-	for i := range 10 * maxStrangers {
+	for i := range 10 * maxUnknown {
 		if _, err := fmt.Fprintf(a, "[ERR] memberlist: Decrypt packet failed: no key from=10.0.%d.%d:9\n", i>>8, i&255); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(a.last) > maxStrangers {
+	if len(a.last) > maxUnknown {
 		t.Errorf("%d hosts are remembered", len(a.last))
 	}
 }

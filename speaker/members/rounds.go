@@ -51,7 +51,7 @@ func (m *Members) spreadNews(ctx context.Context, list caller) {
 			if name := m.suspect.Swap(nil); name != nil {
 				suspect = *name
 			}
-			for _, p := range m.audience(suspect) {
+			for _, p := range m.gossipTargets(suspect) {
 				pings.Go(func() { _, _ = list.Ping(p.Name, udpAddr(p.Addr, m.port)) }) // who does not answer is probed anyway
 			}
 			wait = m.timing.gossip
@@ -74,9 +74,9 @@ func (m *Members) rounds() int {
 	return (times+fanout-1)/fanout + 1
 }
 
-// audience are the members that are sent what is new in one round: one that is suspected,
+// gossipTargets are the members that are sent what is new in one round: one that is suspected,
 // which may refute it, and others by chance.
-func (m *Members) audience(suspect string) []Peer {
+func (m *Members) gossipTargets(suspect string) []Peer {
 	var out []Peer
 	peers := m.want.Load().Peers
 	for _, i := range rand.Perm(len(peers)) {

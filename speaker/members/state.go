@@ -19,8 +19,8 @@ const forgetAfter = 10 * time.Minute
 
 // Bounds on what is remembered of addresses and nodes that do not exist.
 const (
-	maxClaims    = 1 << 17
-	maxStrangers = 256
+	maxClaims  = 1 << 17
+	maxUnknown = 256
 )
 
 // state is the merged content of all messages. Merging is commutative, associative and
@@ -155,7 +155,7 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	}
 	t := s.nodes[m.node]
 	if t == nil {
-		if !s.isMember(m.node) && len(s.nodes) >= len(s.members)+maxStrangers {
+		if !s.isMember(m.node) && len(s.nodes) >= len(s.members)+maxUnknown {
 			return nil, false // the node names may be forged
 		}
 		t = &told{}

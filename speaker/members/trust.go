@@ -123,7 +123,7 @@ func (t *trust) hold(node string, b []byte, now time.Time) {
 func (t *trust) note(node string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, known := t.forged[node]; known || len(t.forged) < maxStrangers {
+	if _, known := t.forged[node]; known || len(t.forged) < maxUnknown {
 		t.forged[node] = now
 	}
 }

@@ -412,7 +412,7 @@ func strangers(t *testing.T, f *sim) {
 		t.Errorf("%q answers beside the stranger", got)
 	}
 	f.use(free, "")
-	took := f.until("its address is ours", retryStranger+2*time.Second, func() bool { return f.who(free) != "" })
+	took := f.until("its address is ours", retryForeign+2*time.Second, func() bool { return f.who(free) != "" })
 	t.Logf("taken %v later", took)
 }
 

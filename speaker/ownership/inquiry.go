@@ -195,7 +195,7 @@ func (m *Machine) refuse(t announce.Take, by announce.Refusal, why string) {
 	case m.lan.deaf > 0 && by.MAC == "":
 		pause = retryDeaf
 	case by.Node == "":
-		pause = retryStranger
+		pause = retryForeign
 	case (t.Doubtful || t.Cause == announce.Deaf) && by.MAC != "": // the owner answers
 		pause = retryDoubt
 	}
@@ -236,7 +236,7 @@ func orEvery(interfaces []string) string {
 // address, since its clients have its MAC, and reports the conflict.
 func (c Conflict) apply(m *Machine) {
 	by := announce.Refusal{MAC: c.MAC}
-	m.lan.postpone(c.Address, by, m.now.Add(6*retryStranger), false)
+	m.lan.postpone(c.Address, by, m.now.Add(6*retryForeign), false)
 	m.change(Change{Kind: Contested, Take: announce.Take{Address: c.Address}, By: by, Interface: c.Interface})
 }
 

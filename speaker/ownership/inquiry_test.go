@@ -46,7 +46,7 @@ func TestTheLANDecides(t *testing.T) {
 		{name: "the node that is missed", heard: Finding{Found: answers(ownerMAC)}, refused: &announce.Refusal{Node: "n2", MAC: ownerMAC}, again: retryMember},
 		{name: "the node that is missed, whose speaker does not listen", heard: Finding{Found: answers(ownerMAC), Inquiry: asked, Liveness: kernel(Closed)},
 			refused: &announce.Refusal{Node: "n2", MAC: ownerMAC}, again: retryMember},
-		{name: "a stranger", heard: Finding{Found: answers(otherMAC)}, refused: &announce.Refusal{MAC: otherMAC}, again: retryStranger},
+		{name: "a stranger", heard: Finding{Found: answers(otherMAC)}, refused: &announce.Refusal{MAC: otherMAC}, again: retryForeign},
 		{name: "itself, by another interface", heard: Finding{Found: answers(ownMAC)}},
 		{name: "not even those who should answer", heard: Finding{Deaf: true, Inquiry: asked}, refused: &announce.Refusal{Node: "n2"}, again: retryDeaf},
 		{name: "nobody, and a speaker listens", heard: Finding{Inquiry: asked, Liveness: kernel(Listening)}, refused: &announce.Refusal{Node: "n2"}, again: retryMember},
@@ -101,7 +101,7 @@ func TestTheLANDecides(t *testing.T) {
 // again soon, since he may die any moment.
 func TestAStrangerIsRecognised(t *testing.T) {
 	m := alone(t, speaks("n1", ownMAC, "10.0.0.1/24"), speaks("n2", ownerMAC, "10.0.0.2/24"))
-	later := m.now.Add(retryStranger)
+	later := m.now.Add(retryForeign)
 	of := map[string]netip.Addr{}
 	for i, mac := range []string{ownMAC, ownerMAC, otherMAC} {
 		of[mac] = netip.MustParseAddr(objects.VIP(i))

@@ -12,10 +12,10 @@ import (
 // that gossip calls dead may fall silent at any moment, a host outside the cluster seldom
 // goes away.
 const (
-	retryMember   = 250 * time.Millisecond
-	retryStranger = 10 * time.Second
-	retryFailed   = time.Second
-	retryDoubt    = 2 * time.Second // a watch may lag for hours
+	retryMember  = 250 * time.Millisecond
+	retryForeign = 10 * time.Second
+	retryFailed  = time.Second
+	retryDoubt   = 2 * time.Second // a watch may lag for hours
 	// retryDeaf is for a node that gets no answers at all: it asks nearly without a
 	// pause, since the first answer shows that it is back, and is silent until then.
 	retryDeaf = 10 * time.Millisecond

@@ -16,8 +16,8 @@ import (
 // The report is made anew only where it may say something else.
 func TestTheScreenIsMadeAnewForNewsOnly(t *testing.T) {
 	c := snapshot.Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
-	scene := explain.Scene{Cluster: c, Now: time.Unix(1000, 0)}
-	s := &screen{out: &bytes.Buffer{}, header: func() string { return "" }, scene: func() explain.Scene { return scene }}
+	inputs := explain.Inputs{Cluster: c, Now: time.Unix(1000, 0)}
+	s := &screen{out: &bytes.Buffer{}, header: func() string { return "" }, inputs: func() explain.Inputs { return inputs }}
 	made := func() bool {
 		t.Helper()
 		s.text += "(as it was)"
@@ -33,13 +33,13 @@ func TestTheScreenIsMadeAnewForNewsOnly(t *testing.T) {
 	if made() {
 		t.Error("made anew for nothing")
 	}
-	if scene.Now = scene.Now.Add(agesAfter); !made() {
+	if inputs.Now = inputs.Now.Add(agesAfter); !made() {
 		t.Error("certificates never age")
 	}
-	if scene.Problems = []snapshot.Problem{{Reason: "Wrong"}}; !made() {
+	if inputs.Problems = []snapshot.Problem{{Reason: "Wrong"}}; !made() {
 		t.Error("a problem is not shown")
 	}
-	if scene.Cluster = c.With(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "two"}}); !made() {
+	if inputs.Cluster = c.With(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "two"}}); !made() {
 		t.Error("an object is not shown")
 	}
 }
