@@ -42,7 +42,7 @@ spec: {controller: quayside.io/ingress}
 	}
 	// Output:
 	// http://shop.example.com/cart
-	//   broken  address  Ingress default/shop has no address in its status: has the proxy's Service one?
-	//   broken  route    Ingress default/shop, host "shop.example.com", path / (Prefix), is closed with 503: Service default/web does not exist
+	//   broken  address  Ingress default/shop has no address: there is no Service of the proxies; install them (proxy.enabled of the chart), or name the address by --publish-address
+	//   broken  route    Ingress default/shop, host "shop.example.com", path / (Prefix), is closed with 503: Service default/web does not exist; create it, or name another in the Ingress
 	// The first broken link is "address".
 }
