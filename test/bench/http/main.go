@@ -232,7 +232,7 @@ func print(out io.Writer, all []series) {
 		}
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "proxy\tCPU per request (range)\tours to it (range)\trequests/s\tp50\tp99\t")
+	fmt.Fprintln(w, "proxy\tCPU per request (range)\tours to it (range)\trequests/s\tp50 (range)\tp99 (range)\t")
 	for _, s := range all {
 		cpu, ratio := make([]float64, len(s.rounds)), []float64{}
 		for i, r := range s.rounds {
@@ -242,10 +242,24 @@ func print(out io.Writer, all []series) {
 			}
 		}
 		middle := s.rounds[order(cpu)[len(cpu)/2]]
-		fmt.Fprintf(w, "%s\t%s µs\t%s\t%.0f\t%s\t%s\t\n", s.name, spread(cpu), spread(ratio), middle.rate, middle.p50, middle.p99)
+		fmt.Fprintf(w, "%s\t%s µs\t%s\t%.0f\t%s\t%s\t\n", s.name, spread(cpu), spread(ratio), middle.rate,
+			latency(s.rounds, func(r result) string { return r.p50 }), latency(s.rounds, func(r result) string { return r.p99 }))
 	}
 	w.Flush()
 	printChanges(out, all)
+}
+
+// latency returns the spread of what the load says of each round, if it does.
+func latency(rounds []result, of func(result) string) string {
+	all := make([]float64, len(rounds))
+	for i, r := range rounds {
+		d, err := time.ParseDuration(of(r))
+		if err != nil {
+			return of(r)
+		}
+		all[i] = float64(d.Microseconds()) / 1000
+	}
+	return spread(all) + " ms"
 }
 
 // order returns the indices of values from the least to the greatest.
