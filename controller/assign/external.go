@@ -57,22 +57,15 @@ func (w *work) occupyListed() {
 	}
 }
 
-// readListed returns the addresses in spec.externalIPs, each once.
-func (w *work) readListed(svc *corev1.Service) (addrs []netip.Addr) {
-	seen := make(map[netip.Addr]struct{}, len(svc.Spec.ExternalIPs))
+// readListed returns the addresses in spec.externalIPs, each once, and tells of what is
+// none.
+func (w *work) readListed(svc *corev1.Service) []netip.Addr {
 	for _, text := range svc.Spec.ExternalIPs {
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			w.problemListed(svc, denial{ReasonBadRequest, fmt.Sprintf("spec.externalIPs: %v", err)})
-			continue
-		}
-		a = a.Unmap().WithZone("")
-		if _, twice := seen[a]; !twice {
-			seen[a] = struct{}{}
-			addrs = append(addrs, a)
+		if _, ok := loadbalancer.ParseAddress(text); !ok {
+			w.problemListed(svc, denial{ReasonBadRequest, fmt.Sprintf("spec.externalIPs: %q is no IP address; write one, or take it out", text)})
 		}
 	}
-	return addrs
+	return loadbalancer.ParseAddresses(svc.Spec.ExternalIPs)
 }
 
 // refuseListed says why an address is not a Service's although it lists it.
