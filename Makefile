@@ -19,7 +19,7 @@ WATCHFUL = $$($(GO) list $(RACED) | grep -vxF "$$($(GO) list $(CALM))")
 # Tests that the race detector would spoil, since it allocates itself and is slow,
 # or that time themselves: they run alone.
 QUICK = Alloc|Quick|ManyAddresses
-QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy | \
+QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy test/bench | \
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
 .PHONY: build cross test unit e2e lab bench bench-proxy bench-failover bench-bgp soak generate image release lint vulnerabilities packages test-packages

@@ -93,11 +93,13 @@ func makeNode(ctx context.Context, kube kubernetes.Interface, i, images int) err
 	if err != nil {
 		return err
 	}
-	made.Spec.Taints = nil // of who is not ready yet
+	// Controllers write Nodes too; what is written here goes before that.
+	made.Spec.Taints, made.ResourceVersion = nil, "" // of who is not ready yet
 	if made, err = kube.CoreV1().Nodes().Update(ctx, made, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
 	now := metav1.Now()
+	made.ResourceVersion = ""
 	made.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: nodeAddress(i).String()}, {Type: corev1.NodeHostName, Address: nodeName(i)}}
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
