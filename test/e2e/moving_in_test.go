@@ -157,7 +157,7 @@ func (e edge) addressesMove(laptop *lab.Client, same, another theirs) {
 		e.t.Errorf("%s is answered by %s", another.address, holder.Name())
 	}
 	judge("on the same node", 0)
-	judgeBack("back, and to us again", 0)
+	judgeBack("back, and to us again", 2)
 }
 
 // toUs is a pool of ours with the address of a Service of MetalLB's, which is given to
@@ -277,7 +277,7 @@ func (s theirs) movesTo(laptop *lab.Client, node *lab.Node) {
 	s.silence()
 	s.claimedBy(s.address, node)
 	late := standstill()
-	s.judge("on another node: one who knows the address", knows, 0)
+	s.judge("on another node: one who knows the address", knows, 1)
 	report := asks.Stop()
 	s.t.Logf("on another node: one new to the LAN: %s", report)
 	if report.Gap > notices+late {
