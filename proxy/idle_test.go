@@ -166,7 +166,11 @@ func TestTenThousandWebSocketsAllocateLittle(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	many := min(10_000, (raiseLimit()-500)/2) // both ends of ours are in this process
+	const others = 4_000                         // descriptors of what runs beside this
+	many := min(10_000, (raiseLimit()-others)/2) // both ends of ours are in this process
+	if many < 1_000 {
+		t.Skip("a process may not have enough descriptors here; see ulimit -Hn")
+	}
 	const key, message = "dGhlIHNhbXBsZSBub25jZQ==", "\x81\x85maskshouldbehere"
 	var ends sync.Map
 	t.Cleanup(func() { ends.Range(func(c, _ any) bool { c.(net.Conn).Close(); return true }) })
