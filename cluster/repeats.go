@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"hash/fnv"
 	"slices"
 	"time"
@@ -50,6 +51,20 @@ func (r *Repeats) Due(problems []snapshot.Problem, now time.Time) (due []snapsho
 	}
 	r.next = next
 	return due
+}
+
+// Remind calls tell every RemindEvery, until ctx ends.
+func Remind(ctx context.Context, tell func(now time.Time)) error {
+	tick := time.NewTicker(RemindEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			tell(now)
+		}
+	}
 }
 
 // sooner is by how much the first repeat of p comes before its time.

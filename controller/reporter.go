@@ -128,16 +128,7 @@ const reminders = 180
 // remind tells Problems that last again, before their Events are forgotten.
 func (h *Controller) remind(ctx context.Context) error {
 	again := cluster.Repeats{Most: reminders}
-	tick := time.NewTicker(cluster.RemindEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			h.remindOf(&again, now)
-		}
-	}
+	return cluster.Remind(ctx, func(now time.Time) { h.remindOf(&again, now) })
 }
 
 func (h *Controller) remindOf(again *cluster.Repeats, now time.Time) {

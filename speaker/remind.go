@@ -19,16 +19,7 @@ const reminders = 10
 // Events about it are forgotten.
 func (s *Speaker) remind(ctx context.Context) error {
 	again := cluster.Repeats{Most: reminders}
-	tick := time.NewTicker(cluster.RemindEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			s.remindOf(&again, now)
-		}
-	}
+	return cluster.Remind(ctx, func(now time.Time) { s.remindOf(&again, now) })
 }
 
 func (s *Speaker) remindOf(again *cluster.Repeats, now time.Time) {
