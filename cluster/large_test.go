@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/snapshot"
+	"quayside.io/test/objects"
 )
 
 // A tenth of a large cluster, and of what the objects of it may take. The garbage
@@ -20,28 +21,6 @@ const (
 	endpointsEach    = 10 // in each slice
 	mostBytes        = 25 << 20
 )
-
-// wire is an object that is sent as protobuf.
-type wire[T any] interface {
-	*T
-	snapshot.Object
-	Marshal() ([]byte, error)
-	Unmarshal([]byte) error
-}
-
-// received is o as a watch has it: nothing of it is shared with another object.
-func received[T any, P wire[T]](t *testing.T, o P) snapshot.Object {
-	t.Helper()
-	text, err := o.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := P(new(T))
-	if err := p.Unmarshal(text); err != nil {
-		t.Fatal(err)
-	}
-	return strip(p)
-}
 
 func largeService(i int) *corev1.Service {
 	policy := corev1.IPFamilyPolicySingleStack
@@ -85,9 +64,9 @@ func TestAllocOfALargeCluster(t *testing.T) {
 	c := &snapshot.Cluster{}
 	for i := range largeServices {
 		svc := largeService(i)
-		batch := []snapshot.Object{received(t, svc)}
+		batch := []snapshot.Object{strip(objects.Received(t, svc))}
 		for n := range slicesPerService {
-			batch = append(batch, received(t, largeSlice(svc, n)))
+			batch = append(batch, strip(objects.Received(t, largeSlice(svc, n))))
 		}
 		c = c.With(batch...)
 	}

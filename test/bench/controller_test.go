@@ -19,6 +19,7 @@ import (
 	"quayside.io/controller/assign"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
+	"quayside.io/test/objects"
 )
 
 const (
@@ -28,28 +29,6 @@ const (
 	leaderServices, leaderSlices, leaderEndpoints = 10_000, 5, 10 // slices of each Service, endpoints of each slice
 	leaderLimit                                   = 500 << 20     // resident
 )
-
-// wired is an object that is sent as protobuf.
-type wired[T any] interface {
-	*T
-	snapshot.Object
-	Marshal() ([]byte, error)
-	Unmarshal([]byte) error
-}
-
-// received is o as a watch has it: nothing of it is shared with another object.
-func received[T any, P wired[T]](t *testing.T, o P) snapshot.Object {
-	t.Helper()
-	text, err := o.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := P(new(T))
-	if err := p.Unmarshal(text); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 // TestAllocOfALeader is what a leader holds of 10,000 Services, 50,000 EndpointSlices with
 // half a million endpoints, and an Ingress for each Service: the objects and what its
@@ -61,6 +40,9 @@ func TestAllocOfALeader(t *testing.T) {
 	}
 	if racing {
 		t.Skip("the race detector takes memory of its own")
+	}
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("there is no /proc here")
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestAllocOfALeader$", "-test.v")
 	cmd.Env = append(os.Environ(), leaderVariable+"=yes")
@@ -81,9 +63,6 @@ func TestAllocOfALeader(t *testing.T) {
 }
 
 func beLeader(t *testing.T) {
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("there is no /proc here")
-	}
 	c, now := leaderWorld(t), time.Now()
 	say := func(when string) (resident uint64) {
 		runtime.GC()
@@ -154,9 +133,9 @@ func leaderWorld(t *testing.T) *snapshot.Cluster {
 			Spec: networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: name + ".example.com", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
 				Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: name, Port: networkingv1.ServiceBackendPort{Number: 80}}}}}}}}}},
 		}
-		batch := []snapshot.Object{received(t, svc), received(t, in)}
+		batch := []snapshot.Object{objects.Received(t, svc), objects.Received(t, in)}
 		for n := range leaderSlices {
-			batch = append(batch, received(t, leaderSlice(svc, n)))
+			batch = append(batch, objects.Received(t, leaderSlice(svc, n)))
 		}
 		c = c.With(batch...)
 	}
