@@ -174,31 +174,18 @@ func TestTenThousandWebSocketsAllocateLittle(t *testing.T) {
 	const key, message = "dGhlIHNhbXBsZSBub25jZQ==", "\x81\x85maskshouldbehere"
 	var ends sync.Map
 	t.Cleanup(func() { ends.Range(func(c, _ any) bool { c.(net.Conn).Close(); return true }) })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			ends.Store(c, nil)
-			go func() {
-				if readUntilBlank(c) != nil {
-					return
-				}
-				fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n", acceptFor(key))
-				var got [len(message)]byte
-				if _, err := io.ReadFull(c, got[:]); err == nil {
-					c.Write(got[:])
-				}
-			}()
+	pod := acceptEach(t, func(c net.Conn) {
+		ends.Store(c, nil)
+		if readUntilBlank(c) != nil {
+			return
 		}
-	}()
-	p := startIdleProxy(t, l.Addr().String())
+		fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n", acceptFor(key))
+		var got [len(message)]byte
+		if _, err := io.ReadFull(c, got[:]); err == nil {
+			c.Write(got[:])
+		}
+	})
+	p := startIdleProxy(t, pod)
 	open := func() error {
 		c, err := net.Dial("tcp", p.plain)
 		if err != nil {

@@ -247,6 +247,37 @@ func converse(t *testing.T, p *proxy.Proxy, secure *tls.Config) {
 // scriptedPod accepts a WebSocket and then does what script says.
 func scriptedPod(t *testing.T, script func(c *net.TCPConn, in *bufio.Reader)) string {
 	t.Helper()
+	return acceptEach(t, func(c net.Conn) {
+		defer c.Close()
+		in := bufio.NewReader(c)
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		if r.Header.Get("Upgrade") == "" {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			return
+		}
+		accept := acceptFor(r.Header.Get("Sec-WebSocket-Key"))
+		switch r.URL.Path {
+		case "/another-key":
+			accept = acceptFor("another")
+		case "/no-accept":
+			accept = ""
+		}
+		protocol := "websocket"
+		if r.URL.Path == "/another-protocol" {
+			protocol = "chat"
+		}
+		fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nSec-WebSocket-Accept: %s\r\n\r\n", protocol, accept)
+		tcp, _ := c.(*net.TCPConn)
+		script(tcp, in)
+	})
+}
+
+// acceptEach serves each connection to the address that it returns, until the test ends.
+func acceptEach(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -258,32 +289,7 @@ func scriptedPod(t *testing.T, script func(c *net.TCPConn, in *bufio.Reader)) st
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				in := bufio.NewReader(c)
-				r, err := http.ReadRequest(in)
-				if err != nil {
-					return
-				}
-				if r.Header.Get("Upgrade") == "" {
-					io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-					return
-				}
-				accept := acceptFor(r.Header.Get("Sec-WebSocket-Key"))
-				switch r.URL.Path {
-				case "/another-key":
-					accept = acceptFor("another")
-				case "/no-accept":
-					accept = ""
-				}
-				protocol := "websocket"
-				if r.URL.Path == "/another-protocol" {
-					protocol = "chat"
-				}
-				fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nSec-WebSocket-Accept: %s\r\n\r\n", protocol, accept)
-				tcp, _ := c.(*net.TCPConn)
-				script(tcp, in)
-			}()
+			go serve(c)
 		}
 	}()
 	return l.Addr().String()
