@@ -55,7 +55,7 @@ var _ Writer = (*Files)(nil)
 // returns; Run then follows the files.
 func NewFiles(paths []string, embedded []fs.FS, opts FilesOptions) (*Files, error) {
 	if opts.NodeName == "" {
-		opts.NodeName = hostName()
+		opts.NodeName = HostName()
 	}
 	opts.IngressClass = cmp.Or(opts.IngressClass, ingressclass.DefaultName)
 	if opts.Log == nil {

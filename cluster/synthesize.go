@@ -73,7 +73,8 @@ func ownAddresses() []netip.Addr {
 	return all
 }
 
-func hostName() string {
+// HostName is what this machine calls itself.
+func HostName() string {
 	if name, err := os.Hostname(); err == nil {
 		return name
 	}

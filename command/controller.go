@@ -135,7 +135,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	if f.leaderElect {
 		lease := cluster.LeaseOptions{
-			Namespace: f.cluster.namespace, Name: leaseName, Identity: hostName(),
+			Namespace: f.cluster.namespace, Name: leaseName, Identity: cluster.HostName(),
 			Duration: f.lease, Renew: f.lease * 2 / 3, Retry: f.lease * 2 / 15,
 		}
 		options.Lead = func(ctx context.Context, run func(context.Context) error) error { return api.Lead(ctx, lease, run) }

@@ -3,12 +3,12 @@ package command
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"quayside.io/cluster"
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
@@ -133,21 +133,13 @@ func addNamespace(flags *pflag.FlagSet, namespace *string) {
 }
 
 func addNodeName(flags *pflag.FlagSet, node *string, what string) {
-	flags.StringVar(node, "node-name", hostName(), what)
+	flags.StringVar(node, "node-name", cluster.HostName(), what)
 }
 
 // addAnnounceFlags adds the flags that speakers and whoever judges them share.
 func addAnnounceFlags(flags *pflag.FlagSet, externalIPs, ignoreExcludeLB *bool) {
 	flags.BoolVar(externalIPs, "external-ips", false, "speakers also announce the addresses in spec.externalIPs of Services that lie in a pool")
 	flags.BoolVar(ignoreExcludeLB, "ignore-exclude-lb", false, "nodes labelled node.kubernetes.io/exclude-from-external-load-balancers announce, too")
-}
-
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "localhost"
-	}
-	return name
 }
 
 // key parses NAMESPACE/NAME; a name alone is in namespace.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/names"
@@ -95,26 +96,26 @@ func (o *outside) bar(c *snapshot.Cluster) bool {
 		return false
 	}
 	now.addrs = map[netip.Addr]string{}
-	put := func(text, why string) {
-		if a, err := netip.ParseAddr(text); err == nil {
-			now.addrs[a.Unmap()] = why
+	const api = "the address of the API server is refused"
+	put := func(text string) {
+		if a, ok := loadbalancer.ParseAddress(text); ok {
+			now.addrs[a] = api
 		}
 	}
 	for _, n := range c.Nodes.All() {
-		for _, a := range n.Status.Addresses {
-			put(a.Address, "addresses of nodes are refused")
+		for a := range loadbalancer.NodeAddresses(n) {
+			now.addrs[a] = "addresses of nodes are refused"
 		}
 	}
-	const api = "the address of the API server is refused"
 	if now.api != nil {
 		for _, text := range append(slices.Clone(now.api.Spec.ClusterIPs), now.api.Spec.ClusterIP) {
-			put(text, api)
+			put(text)
 		}
 	}
 	for _, s := range now.slices {
 		for _, e := range s.Endpoints {
 			for _, text := range e.Addresses {
-				put(text, api)
+				put(text)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -36,6 +37,25 @@ func Addresses(svc *corev1.Service) []netip.Addr {
 // Listed are the addresses in spec.externalIPs that kube-proxy routes, each
 // once.
 func Listed(svc *corev1.Service) []netip.Addr { return ParseAddresses(ExternalIPs(svc)) }
+
+// NodeAddresses are those in the status of a Node that are of one of these types, or
+// all if none is named, in the order in which the kubelet wrote them.
+func NodeAddresses(n *corev1.Node, types ...corev1.NodeAddressType) iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) { yieldAddresses(n.Status.Addresses, types, yield) }
+}
+
+// yieldAddresses is a function of its own so that a loop over NodeAddresses is inlined and
+// allocates nothing: there may be thousands of nodes.
+func yieldAddresses(all []corev1.NodeAddress, types []corev1.NodeAddressType, yield func(netip.Addr) bool) {
+	for _, in := range all {
+		if len(types) > 0 && !slices.Contains(types, in.Type) {
+			continue
+		}
+		if a, ok := ParseAddress(in.Address); ok && !yield(a) {
+			return
+		}
+	}
+}
 
 // addressSet collects addresses, each once.
 type addressSet struct {

@@ -34,6 +34,38 @@ func TestAddressesAreReadOnceAndPlain(t *testing.T) {
 	}
 }
 
+func TestNodeAddressesAreOfTheTypesAskedFor(t *testing.T) {
+	n := &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "n1"},
+		{Type: corev1.NodeHostName, Address: "10.0.0.7"},
+		{Type: corev1.NodeExternalIP, Address: "::ffff:192.0.2.1"},
+		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+		{Type: corev1.NodeInternalIP, Address: "fe80::1%eth0"},
+	}}}
+	for _, c := range []struct {
+		types []corev1.NodeAddressType
+		want  string
+	}{
+		{nil, "[10.0.0.7 192.0.2.1 10.0.0.1 fe80::1]"},
+		{[]corev1.NodeAddressType{corev1.NodeInternalIP}, "[10.0.0.1 fe80::1]"},
+		{[]corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP}, "[192.0.2.1 10.0.0.1 fe80::1]"},
+		{[]corev1.NodeAddressType{corev1.NodeInternalDNS}, "[]"},
+	} {
+		if got := fmt.Sprint(slices.Collect(loadbalancer.NodeAddresses(n, c.types...))); got != c.want {
+			t.Errorf("%v: %s, want %s", c.types, got, c.want)
+		}
+	}
+	if allocs := testing.AllocsPerRun(100, func() {
+		for a := range loadbalancer.NodeAddresses(n, corev1.NodeInternalIP) {
+			if a.Is4() {
+				break
+			}
+		}
+	}); allocs != 0 {
+		t.Errorf("%v allocations: there may be thousands of nodes", allocs)
+	}
+}
+
 // TestAddressesAreCollectedOnce compares the collector with a naive one, below
 // and above the number from which on it remembers in a map.
 func TestAddressesAreCollectedOnce(t *testing.T) {

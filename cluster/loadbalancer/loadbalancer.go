@@ -1,7 +1,8 @@
 // Package loadbalancer reads what a Service says to whoever balances its load:
 // its class, its annotations, the addresses that it lists, with whom it shares
-// one, and which pool an address belongs to. The controller gives addresses by
-// these words and the speakers announce them, so both must read them alike.
+// one, and which pool an address belongs to; and what a Node says of its own
+// addresses, which nobody may have. The controller gives addresses by these words
+// and the speakers announce them, so both must read them alike.
 //
 // It is pure, and any package may import it. Read this file, then sharing.go and
 // pools.go.

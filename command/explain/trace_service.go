@@ -83,8 +83,8 @@ func keysOf(services []*corev1.Service) string {
 // unheld says whose an address is that no Service holds.
 func (t *tracer) unheld(ip netip.Addr) string {
 	for _, n := range t.Cluster.Nodes.Sorted() {
-		for _, a := range n.Status.Addresses {
-			if own, err := netip.ParseAddr(a.Address); err == nil && own.Unmap() == ip {
+		for own := range loadbalancer.NodeAddresses(n) {
+			if own == ip {
 				return fmt.Sprintf("%s is node %s itself, not the address of a Service", ip, n.Name)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"quayside.io/cluster/loadbalancer"
 )
 
 // WriteWide is WriteText with more columns, as `kubectl get -o wide` has them, and with
@@ -81,10 +83,8 @@ func classOf(s *corev1.Service) string {
 
 // internal are the addresses of a node that others of the cluster reach it at.
 func internal(n *corev1.Node) (list []string) {
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			list = append(list, a.Address)
-		}
+	for a := range loadbalancer.NodeAddresses(n, corev1.NodeInternalIP) {
+		list = append(list, a.String())
 	}
 	return list
 }

@@ -2,9 +2,12 @@ package assign
 
 import (
 	"fmt"
-	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/cluster/loadbalancer"
+
+	"net/netip"
 )
 
 // readNodes collects the nodes' own addresses, which nobody is given. Loopback is not
@@ -12,12 +15,9 @@ import (
 func (w *work) readNodes() {
 	clear(w.nodes)
 	for key, node := range w.c.Nodes.All() {
-		for _, na := range node.Status.Addresses {
-			if na.Type != corev1.NodeInternalIP && na.Type != corev1.NodeExternalIP {
-				continue
-			}
-			if a, err := netip.ParseAddr(na.Address); err == nil && !a.IsLoopback() {
-				w.exclude(w.nodes, a.Unmap().WithZone(""), key.Name)
+		for a := range loadbalancer.NodeAddresses(node, corev1.NodeInternalIP, corev1.NodeExternalIP) {
+			if !a.IsLoopback() {
+				w.exclude(w.nodes, a, key.Name)
 			}
 		}
 	}

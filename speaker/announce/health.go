@@ -47,9 +47,9 @@ func (k *compiler) healthCheck(svc *corev1.Service, a netip.Addr) netip.AddrPort
 	if port < 1 || port > 65535 || !exists || !loadbalancer.IsLocal(svc) {
 		return netip.AddrPort{}
 	}
-	for _, at := range n.Status.Addresses {
-		if ip, err := netip.ParseAddr(at.Address); err == nil && at.Type == corev1.NodeInternalIP && ip.Unmap().Is4() == a.Is4() {
-			return netip.AddrPortFrom(ip.Unmap(), uint16(port))
+	for ip := range loadbalancer.NodeAddresses(n, corev1.NodeInternalIP) {
+		if ip.Is4() == a.Is4() {
+			return netip.AddrPortFrom(ip, uint16(port))
 		}
 	}
 	return netip.AddrPort{}

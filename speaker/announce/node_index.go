@@ -1,12 +1,13 @@
 package announce
 
 import (
-	"net/netip"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
+
+	"net/netip"
 )
 
 // NodeIndex is what a plan reads from the Nodes alone. With thousands of Nodes, reading
@@ -47,10 +48,8 @@ func (r *NodeIndex) Of(c *snapshot.Cluster) *NodeIndex {
 	for i, o := range n.Nodes {
 		n.index[o.Name] = i
 		n.judged[i] = judge(o)
-		for _, a := range o.Status.Addresses {
-			if ip, err := netip.ParseAddr(a.Address); err == nil {
-				n.Addresses[ip.Unmap()] = o.Name
-			}
+		for a := range loadbalancer.NodeAddresses(o) {
+			n.Addresses[a] = o.Name
 		}
 	}
 	return &NodeIndex{n, c.Nodes}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -178,9 +179,9 @@ func durationOf(d *metav1.Duration) time.Duration {
 // routerID is this node's first IPv4 address, or else a hash of its name.
 func (k *compiler) routerID() netip.Addr {
 	if n, exists := k.c.Nodes.Get(nodeKey(k.me)); exists {
-		for _, a := range n.Status.Addresses {
-			if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Unmap().Is4() {
-				return ip.Unmap()
+		for a := range loadbalancer.NodeAddresses(n) {
+			if a.Is4() {
+				return a
 			}
 		}
 	}

@@ -3,7 +3,10 @@ package ownership
 import (
 	"net/netip"
 
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/speaker/announce"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // roster is what is read from the Nodes alone. It is read again only when they have
@@ -23,11 +26,7 @@ func (m *Machine) nodes() *roster {
 	}
 	m.roster = roster{NodeIndex: index}
 	for _, n := range index.Nodes {
-		for _, a := range n.Status.Addresses {
-			ip, err := netip.ParseAddr(a.Address)
-			if err != nil || a.Type != "InternalIP" {
-				continue
-			}
+		for ip := range loadbalancer.NodeAddresses(n, corev1.NodeInternalIP) {
 			if n.Name == m.opts.Node {
 				m.roster.self = ip
 			} else {
