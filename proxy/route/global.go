@@ -114,6 +114,18 @@ func compileGlobal(c *snapshot.Cluster, opts Options, before *globalOptions) *gl
 	default:
 		w.problem(finding{MissingConfigMap, fmt.Sprintf("ConfigMap %s does not exist; every proxy-wide option has its default", key)})
 	}
+	w.read(data)
+	w.look(c)
+	w.finish()
+	return w
+}
+
+// read obeys the keys of the ConfigMap. Making the table costs more than compiling some
+// Ingresses, and most clusters set nothing.
+func (w *globalOptions) read(data map[string]string) {
+	if len(data) == 0 {
+		return
+	}
 	table := globalTable()
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		i, known := slices.BinarySearchFunc(table, name, func(o globalOption, key string) int { return strings.Compare(o.key, key) })
@@ -127,9 +139,6 @@ func compileGlobal(c *snapshot.Cluster, opts Options, before *globalOptions) *gl
 			w.problem(finding{UnknownOption, fmt.Sprintf("option %s is not known and has no effect; remove it or correct its spelling", name)})
 		}
 	}
-	w.look(c)
-	w.finish()
-	return w
 }
 
 // looksLikeGuard reports whether a typing error in a guard may have made this key.
