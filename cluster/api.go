@@ -53,6 +53,10 @@ type APIOptions struct {
 	LastKnown LastKnown
 	// Optional kinds are taken as empty where they may not be read.
 	Optional []snapshot.Kind
+	// Owner is a ClusterRole with which the garbage collector deletes what this process
+	// makes: Secrets, and SpeakerStatuses. Empty: no such thing is deleted with anything
+	// but a SpeakerStatus with its Node.
+	Owner string
 	// Lenient takes a kind that may not be read as empty instead of waiting
 	// for permission: for commands that show what they can.
 	Lenient bool

@@ -307,14 +307,11 @@ func (g *Grants) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
 	if g.options.Owner == "" || len(g.wanted()) == 0 {
 		return nil, nil
 	}
-	bounded, cancel := deadline(ctx)
-	defer cancel()
-	owner := &rbacv1.ClusterRole{}
-	err := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Get().Resource("clusterroles").Name(g.options.Owner).Do(bounded).Into(owner)
+	owner, err := g.api.owner(ctx, g.options.Owner)
 	if err != nil {
-		return nil, fmt.Errorf("owner of the roles: %w", err)
+		return nil, err
 	}
-	return []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: owner.Name, UID: owner.UID}}, nil
+	return []metav1.OwnerReference{owner}, nil
 }
 
 func (g *Grants) write(ctx context.Context, resource, namespace string, o runtime.Object, there bool) error {

@@ -49,8 +49,10 @@ func (a *API) KeepSecret(ctx context.Context, namespace, name string, change fun
 		err = core.Put().Namespace(namespace).Resource("secrets").Name(name).Body(have).Do(bounded).Error()
 	case apierrors.IsNotFound(err):
 		err = core.Post().Namespace(namespace).Resource("secrets").Body(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
-				"app.kubernetes.io/managed-by": "quayside-controller"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Namespace: namespace, Labels: map[string]string{managedBy: ourselves},
+				OwnerReferences: a.firstOwners(bounded, nil),
+			},
 			Type: corev1.SecretTypeOpaque,
 			Data: change(nil),
 		}).Do(bounded).Error()

@@ -125,6 +125,8 @@ func (a *API) create(ctx context.Context, at id, obj snapshot.Object) (snapshot.
 	bounded, cancel := deadline(ctx)
 	defer cancel()
 	answer := r.New()
+	obj = obj.DeepCopyObject().(snapshot.Object)
+	obj.SetOwnerReferences(a.firstOwners(ctx, obj.GetOwnerReferences()))
 	err := a.on(r).Post().Resource(r.Name).Timeout(WriteDeadline).Body(obj).Do(bounded).Into(answer)
 	if apierrors.IsAlreadyExists(err) {
 		err = a.on(r).Get().Resource(r.Name).Name(at.key.Name).Do(bounded).Into(answer)

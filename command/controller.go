@@ -27,6 +27,7 @@ type controllerFlags struct {
 	admin          adminFlags
 	rotateKey      time.Duration
 	problems       bool
+	owner          string
 	leaderElect    bool
 	lease          time.Duration
 	publishService string
@@ -39,10 +40,16 @@ func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	f.admin.add(flags)
 	flags.DurationVar(&f.rotateKey, "members-key-rotation", 0, "how often the gossip key is changed, an hour or more; 0: never")
 	flags.BoolVar(&f.problems, "ingress-problems", true, "keep on each Ingress what is wrong with it, as the annotation "+route.ProblemsAnnotation)
+	addOwner(flags, &f.owner)
 	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
 	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long the Lease of a leader stays valid without renewal; the leader itself gives up after two thirds of that")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
 	flags.StringArrayVar(&f.publishAddress, "publish-address", nil, "IP to write into the status of Ingresses instead (repeatable)")
+}
+
+// addOwner adds the flag of who makes objects at run time.
+func addOwner(flags *pflag.FlagSet, owner *string) {
+	flags.StringVar(owner, "owner", "", "ClusterRole that what is made at run time is deleted with; empty: nothing is deleted with it")
 }
 
 func (f *controllerFlags) assign() (assign.Options, error) {
@@ -102,7 +109,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 	}
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "controller", Log: p.log, Registerer: p.registry,
-		Kinds: controller.Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap},
+		Kinds: controller.Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap}, Owner: f.owner,
 	})
 	if err != nil {
 		return err
@@ -112,12 +119,13 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		return err
 	}
 	announcing := f.cluster.announce()
+	ensureMembersKey := func(ctx context.Context) error {
+		return api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey)
+	}
 	options := controller.Options{
 		Source: api.Source, Writer: api, Assign: assigning, Announce: &announcing, Routes: &routes,
 		Prepare: func(ctx context.Context) error {
-			return errors.Join(
-				api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey),
-				f.grants.takeBack(ctx, grants))
+			return errors.Join(ensureMembersKey(ctx), f.grants.takeBack(ctx, grants))
 		},
 		Rotate: func(ctx context.Context, now time.Time) (next time.Time, err error) {
 			err = api.KeepSecret(ctx, f.cluster.namespace, tickets.Name, func(data map[string][]byte) (want map[string][]byte) {
@@ -126,6 +134,9 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 			})
 			return next, err
 		},
+		Belongings: api.Belongings(cluster.BelongingOptions{
+			Namespace: f.cluster.namespace, Secrets: []string{membersSecret, tickets.Name}, Lease: leaseName, Ensure: ensureMembersKey,
+		}),
 		Tend:   rotation(api, f.cluster.namespace, f.rotateKey),
 		Grants: f.grants.options(grants, f.cluster),
 		Log:    p.component("controller"), Registerer: p.registry,

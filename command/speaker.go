@@ -16,6 +16,7 @@ type announcer interface {
 // speakerFlags are the flags of `speaker`.
 type speakerFlags struct {
 	nodeName, namespace    string
+	owner                  string
 	bind, keyFile, profile string
 	kubeProxy, bgpListen   string
 	ignoreExcludeLB        bool
@@ -31,6 +32,7 @@ func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	f.lastKnown.add(flags)
 	addNamespace(flags, &f.namespace)
 	addNodeName(flags, &f.nodeName, "node that this speaker speaks for")
+	addOwner(flags, &f.owner)
 	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)
 	flags.StringVar(&f.bind, "members-bind", ":7946", "HOST:PORT for gossip with the other speakers, TCP and UDP")
 	flags.StringVar(&f.keyFile, "members-key-file", "", "file of gossip secrets of at least 16 bytes, one per line: the first encrypts, all decrypt")

@@ -30,6 +30,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "speaker", Log: p.log, Registerer: p.registry, Kinds: speaker.Kinds(),
 		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice, snapshot.Node}, LastKnown: lastKnown, OnEveryNode: true,
+		Owner: f.owner,
 	})
 	if err != nil {
 		return err

@@ -47,6 +47,11 @@ type Options struct {
 	// Grants, if set, says what the proxies may read; it needs Routes.
 	Grants *GrantOptions
 
+	// Belongings, if set, sees to it that what is made at run time goes with the release.
+	Belongings interface {
+		Run(ctx context.Context) error
+	}
+
 	// Notes, if set, writes on Ingresses what is wrong with them; it needs Routes.
 	Notes Annotator
 

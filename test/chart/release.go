@@ -2,12 +2,14 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
@@ -87,4 +89,15 @@ func (r *Release) render(by engine.Engine) error {
 	}
 	r.Objects, err = inOrder(files)
 	return err
+}
+
+// UninstallOrder returns the objects in the order in which Helm deletes them.
+func UninstallOrder(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	place := func(o *unstructured.Unstructured) int {
+		if i := slices.Index(releaseutil.UninstallOrder, o.GetKind()); i >= 0 {
+			return i
+		}
+		return len(releaseutil.UninstallOrder) // what Helm does not know goes last
+	}
+	return slices.SortedStableFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int { return place(a) - place(b) })
 }

@@ -39,14 +39,14 @@ func TestProcesses(t *testing.T) {
 				"controller", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
 				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--enable-ssl-passthrough=true", "--disable-svc-external-name=false", "--publish-service=quayside-proxy/quayside-proxy",
-				"--ingress-problems=true", "--secret-access=Namespaced", "--proxy-service-account=quayside-proxy/quayside-proxy", "--grant-owner=quayside-proxy", "--members-key-rotation=720h",
+				"--owner=quayside-controller", "--ingress-problems=true", "--secret-access=Namespaced", "--proxy-service-account=quayside-proxy/quayside-proxy", "--grant-owner=quayside-proxy", "--members-key-rotation=720h",
 			},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
 		},
 		"speaker": {
 			Args: []string{
 				"speaker", "--namespace=quayside-system", "--admin=:7474", "--admin-auth=Token", "--log-level=info", "--log-format=json",
-				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--kube-proxy-metrics=localhost:10249", "--watch-nodes-up-to=100",
+				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--kube-proxy-metrics=localhost:10249", "--owner=quayside-controller", "--watch-nodes-up-to=100",
 				"--last-known=/run/quayside", "--last-known-max-age=24h",
 			},
 			Env:          []string{"NODE_NAME=n1"},

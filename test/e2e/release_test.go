@@ -68,6 +68,7 @@ func TestReleaseComesAndGoes(t *testing.T) {
 		e.reached(laptop, service)
 	}
 	served("older")
+	e.awaitOwners("Node")
 	change := func(revision string, to *chart.Release) {
 		t.Helper()
 		judgeIngress, judgeService := e.watchMoves(laptop, ingress), e.watchMoves(laptop, service)
@@ -100,25 +101,37 @@ func TestReleaseComesAndGoes(t *testing.T) {
 	}
 	change("newer again", newer)
 
+	e.awaitOwners("ClusterRole")
 	if err := e.Uninstall(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.awaitLeft(before, append(leftByUninstall(e.Nodes()), "ipaddresspools.quayside.io /lan"))
+	e.awaitLeft(before, append(leftByUninstall(), "ipaddresspools.quayside.io /lan"))
+}
+
+// awaitOwners waits until each SpeakerStatus has an owner of that kind and no other.
+func (e edge) awaitOwners(kind string) {
+	e.t.Helper()
+	e.Eventually(2*settle, func() error {
+		for _, n := range e.Nodes() {
+			s, err := e.speakerStatus(n.Name())
+			if err != nil {
+				return err
+			}
+			if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].Kind != kind {
+				return fmt.Errorf("the SpeakerStatus of %s is owned by %+v, not by a %s", n.Name(), s.OwnerReferences, kind)
+			}
+		}
+		return nil
+	})
 }
 
 // leftByUninstall is what docs/install.md says that `helm uninstall` leaves.
-func leftByUninstall(nodes []*lab.Node) []string {
+func leftByUninstall() []string {
 	left := []string{
 		// The namespace, which Helm did not make alone, with what Kubernetes has in each.
 		"namespaces /quayside-system", "serviceaccounts quayside-system/default", "configmaps quayside-system/kube-root-ca.crt",
-		// What the processes have made.
-		"leases.coordination.k8s.io quayside-system/quayside-controller",
-		"secrets quayside-system/quayside-members", "secrets quayside-system/quayside-session-tickets",
-		// The kinds of our own, with the objects of them.
+		// The kinds of our own, since with them the objects of the user's would go.
 		"apiservices.apiregistration.k8s.io /v1alpha1.quayside.io",
-	}
-	for _, n := range nodes {
-		left = append(left, "speakerstatuses.quayside.io /"+n.Name())
 	}
 	for _, kind := range []string{"bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools", "l2advertisements", "speakerstatuses"} {
 		left = append(left, "customresourcedefinitions.apiextensions.k8s.io /"+kind+".quayside.io")

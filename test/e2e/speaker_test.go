@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -76,10 +77,30 @@ func checkSpeakerStatus(s *v1alpha1.SpeakerStatus, n *lab.Node, address string, 
 		return fmt.Errorf("members %+v, want %d alive", s.Status.Members, nodes)
 	case s.Status.Leaving:
 		return fmt.Errorf("says that it leaves")
-	case len(s.OwnerReferences) != 1 || s.OwnerReferences[0].Kind != "Node":
-		return fmt.Errorf("owned by %+v: it would outlive its node", s.OwnerReferences)
+	case len(s.OwnerReferences) != 1 || s.OwnerReferences[0].Kind != "ClusterRole":
+		return fmt.Errorf("owned by %+v: it would outlive an uninstall", s.OwnerReferences)
 	}
 	return nil
+}
+
+// The SpeakerStatus of a Node that is gone goes too, though the Node is not its owner; the
+// others stay. The leader looks once a minute, and waits for another.
+func TestSpeakerStatusGoesWithItsNode(t *testing.T) {
+	beside(t)
+	e := edge{share(t, "fresh"), t}
+	e.Install(nil)
+	e.Eventually(settle, func() error { _, err := e.speakerStatus(e.Nodes()[0].Name()); return err })
+	if err := e.TryApply("{apiVersion: quayside.io/v1alpha1, kind: SpeakerStatus, metadata: {name: gone}}"); err != nil {
+		t.Fatal(err)
+	}
+	e.Eventually(3*time.Minute, func() error {
+		_, err := e.speakerStatus("gone")
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is still there (%v)", err)
+	})
+	e.awaitOwners("ClusterRole")
 }
 
 func (e edge) announcingEvents(t *testing.T) (n int) {

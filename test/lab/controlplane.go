@@ -78,6 +78,8 @@ func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, 
 		"--service-account-signing-key-file=" + certificates.accounts,
 		"--service-cluster-ip-range=" + services,
 		"--allow-privileged=true",
+		// Some clusters have it, and it is the stricter one.
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--shutdown-delay-duration=0",
 	}, opts.apiserverArgs...)
 	return a, nil

@@ -314,8 +314,8 @@ func (p *pod) awaitReady(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Uninstall stops every pod and deletes what the chart made. As with Helm,
-// the CRDs stay.
+// Uninstall deletes what the chart made and stops every pod. As with Helm, the CRDs stay,
+// and the processes outlive their rights: the objects go first.
 func (v *Cluster) Uninstall(ctx context.Context) error {
 	in := v.Quayside()
 	if in == nil {
@@ -325,17 +325,17 @@ func (v *Cluster) Uninstall(ctx context.Context) error {
 	v.installed = nil
 	v.mu.Unlock()
 	var err error
-	for _, p := range in.all() {
-		err = errors.Join(err, p.remove(ctx, 0))
-	}
 	var emptied []string // a namespace takes seconds: all of them at the same time
-	for _, o := range in.objects {
+	for _, o := range chart.UninstallOrder(in.objects) {
 		if gone := v.deleteObject(ctx, o); !apierrors.IsNotFound(errors.Unwrap(gone)) {
 			err = errors.Join(err, gone)
 		}
 		if o.GetKind() == "Namespace" {
 			emptied = append(emptied, o.GetName())
 		}
+	}
+	for _, p := range in.all() {
+		err = errors.Join(err, p.remove(ctx, 0))
 	}
 	for _, namespace := range emptied {
 		err = errors.Join(err, v.awaitGone(ctx, namespace))

@@ -3,6 +3,14 @@
 {{- .Values.fullnameOverride | default .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- end }}
 
+{{- /*
+The ClusterRole that everything made at run time is deleted with: an object of the
+release for which every cluster has a right to ask, and that no upgrade makes anew.
+*/}}
+{{- define "quayside.owner" -}}
+{{- include "quayside.fullname" . }}-controller
+{{- end }}
+
 {{- /* Labels that select a component's pods; they never change. Call with (list $ "speaker"). */}}
 {{- define "quayside.selector" -}}
 {{- $root := index . 0 -}}

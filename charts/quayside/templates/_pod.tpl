@@ -99,6 +99,13 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 - --log-format={{ $root.Values.log.format }}
 {{- end }}
 
+{{- /* The flag of who makes objects at run time. */}}
+{{- define "quayside.container.ownerArgs" -}}
+{{- if .Values.rbac.create }}
+- --owner={{ include "quayside.owner" . }}
+{{- end }}
+{{- end }}
+
 {{- /* Which namespaces count, on which the proxies and the controller must agree. */}}
 {{- define "quayside.container.watchArgs" -}}
 {{- if and .Values.proxy.watchNamespace .Values.proxy.watchNamespaceSelector }}
