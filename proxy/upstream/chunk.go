@@ -25,6 +25,7 @@ type chunkState uint8
 
 const (
 	chunkSize chunkState = iota
+	chunkPad
 	chunkExtension
 	chunkSizeLF
 	chunkData
@@ -68,6 +69,8 @@ func (c *chunks) step(b byte) error {
 	switch c.state {
 	case chunkSize:
 		return c.size(b)
+	case chunkPad:
+		return c.pad(b)
 	case chunkExtension:
 		if b == '\r' {
 			c.state = chunkSizeLF
@@ -141,10 +144,22 @@ func (c *chunks) size(b byte) error {
 		c.left, c.digit = c.left<<4|digit, true
 	case !c.digit:
 		return errChunk
-	case b == '\r':
+	default:
+		return c.pad(b)
+	}
+	return nil
+}
+
+// pad takes one byte behind a size: there may be white space before an extension.
+func (c *chunks) pad(b byte) error {
+	switch b {
+	case '\r':
 		c.state = chunkSizeLF
-	case b == ';' || b == ' ' || b == '\t':
+	case ';':
 		c.state = chunkExtension
+	case ' ', '\t':
+		c.state = chunkPad
+		return c.skip(b)
 	default:
 		return errChunk
 	}

@@ -130,14 +130,14 @@ func TestChunksAgainstTheirTwin(t *testing.T) {
 func TestChunksRefused(t *testing.T) {
 	for _, in := range []string{
 		"x", "\r\n", ";\r\n", "-1\r\n", "0x1\r\n", " 5\r\nhello\r\n", "5\nhello\r\n", "5\r\nhelloX", "5\r\nhello\n", "5\r\nhello\r\r",
-		"5;a\nb\r\nhello\r\n", "1234567812345678\r\n", "0\r\n\n", "0\r\nA: b\n\r\n", "5_\r\n", "5\r\r",
+		"5;a\nb\r\nhello\r\n", "1234567812345678\r\n", "0\r\n\n", "0\r\nA: b\n\r\n", "5_\r\n", "5\r\r", "5 5\r\nhello\r\n0\r\n\r\n", "5\tx\r\nhello\r\n0\r\n\r\n",
 		"1;" + strings.Repeat("x", maxChunkExtra+1) + "\r\n", "0\r\n" + strings.Repeat("A: b\r\n", maxChunkExtra) + "\r\n",
 	} {
 		if _, _, done, err := decodeAll([][]byte{[]byte(in)}); err == nil {
 			t.Errorf("%.40q was taken (done %v)", in, done)
 		}
 	}
-	for _, in := range []string{"5;ext=1\r\nhello\r\n0\r\nTrailer: x\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "00005\r\nhello\r\n000\r\n\r\n"} {
+	for _, in := range []string{"5;ext=1\r\nhello\r\n0\r\nTrailer: x\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "5 \t;ext\r\nhello\r\n0\r\n\r\n", "00005\r\nhello\r\n000\r\n\r\n"} {
 		if body, _, done, err := decodeAll([][]byte{[]byte(in)}); err != nil || !done || string(body) != "hello" {
 			t.Errorf("%q: %q, %v, %v", in, body, done, err)
 		}
@@ -149,6 +149,7 @@ func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"))
 	f.Add([]byte("5;x\r\nhello\r\n0\r\nA: b\r\n\r\n"))
 	f.Add([]byte("5\n"))
+	f.Add([]byte("0 0\r\n00000\r\n0\r\n\r\n0"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		body, _, done, err := decodeAll([][]byte{in})
 		if err != nil || !done {
