@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,41 @@ func TestPriorKnowledge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where both are spoken, a connection that begins with neither a request line of HTTP/1
+// nor the preface of HTTP/2 ends without an answer (RFC 9113 section 3.4): to a client of
+// HTTP/2, one of HTTP/1.1 is a frame that makes no sense. Behind a request it is
+// malformed HTTP/1.1.
+func TestPrefaceThatIsAnother(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) { o.HTTP2, o.H2C = true, true })
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", backend(t, "web")), ingress("web", "a.example", "/", "web", number))
+	addr := bound(p, false)
+	eventually(t, "the route is served", func() bool { code, _ := get(t, addr, "a.example", "/"); return code == 200 })
+	const request, other = "HEAD / HTTP/1.1\r\nHost: a.example\r\n\r\n", "INVALID CONNECTION PREFACE\r\n\r\n"
+	for text, statuses := range map[string][]string{
+		other:                              nil,
+		"PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n": nil,
+		"GET /\r\n\r\n":                    nil,
+		"GET / HTTP/1.1\r\nHost: a\r\nX Y: Z\r\n\r\n": {"400"},
+		request + other: {"200", "400"},
+	} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(30 * time.Second))
+		io.WriteString(c, text)
+		got, err := io.ReadAll(c)
+		var said []string
+		for _, answer := range strings.Split(string(got), "HTTP/1.1 ")[1:] {
+			said = append(said, answer[:3])
+		}
+		if err != nil || !slices.Equal(said, statuses) || statuses == nil && len(got) > 0 {
+			t.Errorf("%q: %q, %v, want %v", text, got, err, statuses)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"crypto/tls"
 	"io"
 	"net"
@@ -39,6 +40,14 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 type plainClient struct {
 	*client
 	knows bool
+	first firstLine
+}
+
+// Read implements net.Conn.
+func (c *plainClient) Read(b []byte) (int, error) {
+	n, err := c.client.Read(b)
+	c.first.note(b[:n])
+	return n, err
 }
 
 // Handshake is called by fasthttp. It reads as far as the preface goes on.
@@ -70,6 +79,33 @@ func (c *plainClient) ConnectionState() (state tls.ConnectionState) {
 		state.NegotiatedProtocol = h2
 	}
 	return state
+}
+
+// firstLine is how the first line on a connection ends, those that are empty apart.
+type firstLine struct {
+	end  [len("HTTP/1.1")]byte
+	over bool
+}
+
+func (l *firstLine) note(b []byte) {
+	for _, c := range b {
+		switch {
+		case l.over:
+			return
+		case c == '\n':
+			l.over = l.end != [len(l.end)]byte{}
+		case c != '\r':
+			copy(l.end[:], l.end[1:])
+			l.end[len(l.end)-1] = c
+		}
+	}
+}
+
+// misspoken reports whether a connection that may carry either protocol began with
+// neither. No answer to it would make sense to a client of the other.
+func misspoken(c connection) bool {
+	p, ok := c.(*plainClient)
+	return ok && p.first.over && !bytes.HasPrefix(p.first.end[:], []byte("HTTP/1."))
 }
 
 var _ connection = (*plainClient)(nil)

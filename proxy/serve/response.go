@@ -20,7 +20,7 @@ const serverName = "quayside"
 // returned. It reports whether the request is over; a stream is not.
 func (rc *requestContext) respond() (done bool) {
 	ex, resp := &rc.ex, &rc.ctx.Response
-	if ex.Response.Status == exchange.StatusClientGone {
+	if ex.Response.Status == exchange.StatusClientGone || ex.Response.Close && misspoken(rc.conn) {
 		rc.client.Conn.Close()
 		return rc.closeBody()
 	}
@@ -249,6 +249,11 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	rc.ex.Response.Close = true
 	if !rc.admitted {
 		s.options.Handler.Handle(&rc.ex)
+	}
+	if misspoken(c) {
+		c.base().Conn.Close()
+		rc.finish()
+		return
 	}
 	ctx.Response.Reset()
 	rc.writeHead(&ctx.Response)
