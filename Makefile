@@ -81,6 +81,7 @@ NO_VET = -vet=off
 unit: ## the tests that need no cluster, with the race detector where goroutines meet
 	CGO_ENABLED=0 $(GO) test $(NO_VET) -timeout 15m -skip '$(QUICK)' $(SEQUENTIAL)
 	cd test/chart/rules && CGO_ENABLED=0 $(GO) test -count=1 . # a module of its own, of files beyond it
+	cd test/h2spec && CGO_ENABLED=0 $(GO) test -count=1 . # another
 	@$(GO) list -export -test $(RACE) $(RACED) >/dev/null
 	$(GO) test $(NO_VET) $(RACE) -timeout 15m $(CALM)
 	$(GO) test $(NO_VET) $(RACE) -p 1 -timeout 15m $(WATCHFUL)
