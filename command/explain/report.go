@@ -16,6 +16,7 @@ import (
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
+	"quayside.io/speaker/announce"
 )
 
 // Report is one screen about the whole edge.
@@ -156,12 +157,12 @@ func Problems(problems []snapshot.Problem) []Problem {
 	return out
 }
 
-// announcers maps "service address" to the nodes that say they answer for it.
+// announcers maps "service address" to the nodes that say they answer for it, and live.
 func announcers(inputs Inputs) map[string][]string {
 	c := inputs.Cluster
-	by := map[string][]string{}
+	by, missed := map[string][]string{}, announce.Missed(c)
 	for _, s := range c.SpeakerStatuses.Sorted() {
-		if isOrphan(c, s) {
+		if _, dead := missed[s.Name]; dead || isOrphan(c, s) {
 			continue
 		}
 		for _, a := range s.Status.Announcing {

@@ -300,3 +300,28 @@ func TestStatusShowsServicesWithoutEndpoints(t *testing.T) {
 		t.Errorf("who cannot see endpoints says of %s: %s", s.Name, s.NotServed)
 	}
 }
+
+// What a killed speaker said last stands in its SpeakerStatus: it is not shown as announcing
+// once the others miss it.
+func TestADeadNodeAnnouncesNothing(t *testing.T) {
+	c := cluster()
+	survivor := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}
+	survivor.Status.Members = v1alpha1.SpeakerMembers{Alive: 1, Expected: 2}
+	for _, row := range []struct{ misses, want string }{{"", "n1 (l2)"}, {"n1: it does not answer", ""}} {
+		if row.misses != "" {
+			survivor.Status.Members.NotAlive = []string{row.misses}
+		}
+		r := Status(Inputs{Cluster: c.With(survivor.DeepCopy()), Assign: assign.Options{DefaultLoadBalancer: true}})
+		got := ""
+		for _, s := range r.Services {
+			for _, a := range s.Addresses {
+				if a.IP == "10.0.0.7" {
+					got = strings.Join(a.Announced, " ")
+				}
+			}
+		}
+		if got != row.want {
+			t.Errorf("n2 misses %q: %q announces 10.0.0.7, want %q", row.misses, got, row.want)
+		}
+	}
+}

@@ -140,7 +140,8 @@ type tracer struct {
 	path *Path
 	seen map[snapshot.Ref]struct{} // the objects on the way
 
-	known *routers // nil: nobody has asked
+	known  *routers            // nil: nobody has asked
+	missed map[string]struct{} // announce.Missed; nil: nobody has asked
 }
 
 // routers are compiled when the first address is met.
@@ -149,6 +150,15 @@ func (t *tracer) routers() *routers {
 		t.known = routersOf(t.Cluster, t.Now, t.Announce)
 	}
 	return t.known
+}
+
+// isMissed reports whether the speaker of a node is not alive by what the others say.
+func (t *tracer) isMissed(node string) bool {
+	if t.missed == nil {
+		t.missed = announce.Missed(t.Cluster)
+	}
+	_, missed := t.missed[node]
+	return missed
 }
 
 func (t *tracer) works(name, format string, args ...any)   { t.link(name, Works, format, args...) }

@@ -173,7 +173,7 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 	var said, lost []string
 	for status, a := range t.announcings(key, ip) {
 		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
-		if isMissed(t.Cluster, status.Name) {
+		if t.isMissed(status.Name) {
 			lost = append(lost, fmt.Sprintf("node %s announced %s, and its speaker is not alive any more: start its pod", status.Name, ip))
 			continue
 		}
@@ -230,7 +230,7 @@ func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 func (t *tracer) whoIsMissed() string {
 	var nodes []string
 	for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
-		if isMissed(t.Cluster, status.Name) {
+		if t.isMissed(status.Name) {
 			nodes = append(nodes, status.Name)
 		}
 	}
@@ -273,7 +273,7 @@ func (t *tracer) isCutShort() bool {
 func (t *tracer) announcers(key snapshot.Key, ip netip.Addr) map[string]bool {
 	nodes := map[string]bool{}
 	for status := range t.announcings(key, ip) {
-		if !isMissed(t.Cluster, status.Name) {
+		if !t.isMissed(status.Name) {
 			nodes[status.Name] = true
 		}
 	}
@@ -300,23 +300,6 @@ func (t *tracer) announcings(key snapshot.Key, ip netip.Addr) iter.Seq2[*v1alpha
 			}
 		}
 	}
-}
-
-// isMissed reports whether everybody who counts the speakers misses that of a node: what
-// it said last stands in its SpeakerStatus until it is back.
-func isMissed(c *snapshot.Cluster, node string) bool {
-	counted := false
-	for _, s := range c.SpeakerStatuses.All() {
-		if s.Name == node || s.Status.Members.Expected == 0 || isOrphan(c, s) {
-			continue
-		}
-		missesIt := func(text string) bool { return strings.HasPrefix(text, node+": ") }
-		if !slices.ContainsFunc(s.Status.Members.NotAlive, missesIt) {
-			return false
-		}
-		counted = true
-	}
-	return counted
 }
 
 func by(a v1alpha1.Announcing) string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"quayside.io/api/v1alpha1"
@@ -310,25 +309,6 @@ func statusInterfaces(in []Interface) []v1alpha1.SpeakerInterface {
 		out = append(out, v)
 	}
 	return out
-}
-
-// ViewOf is the view of a process without gossip, such as the controller's leader. A node
-// is alive that has a SpeakerStatus which does not list the node itself as not alive; while
-// there is no SpeakerStatus at all, every node is.
-func ViewOf(c *snapshot.Cluster) View {
-	v := View{Alive: map[string]struct{}{}}
-	for k, s := range c.SpeakerStatuses.All() {
-		missesItself := func(text string) bool { return strings.HasPrefix(text, k.Name+": ") }
-		if !slices.ContainsFunc(s.Status.Members.NotAlive, missesItself) {
-			v.Alive[k.Name] = struct{}{}
-		}
-	}
-	if c.SpeakerStatuses.Len() == 0 {
-		for k := range c.Nodes.All() {
-			v.Alive[k.Name] = struct{}{}
-		}
-	}
-	return v
 }
 
 // Wake is the duration from now until NextWake; zero: never.

@@ -202,22 +202,3 @@ func TestAddressesOfNodesAreLeftAlone(t *testing.T) {
 		t.Errorf("MACs %v", macs)
 	}
 }
-
-// The leader hears no gossip: who has a SpeakerStatus lives, unless that says that
-// its own speaker does not, and before anybody has one, everybody does.
-func TestTheLeaderSeesByStatuses(t *testing.T) {
-	nodes := []snapshot.Object{readyNode("n1", ""), readyNode("n2", "")}
-	if v := ViewOf(snapshot.Of(nodes...)); len(v.Alive) != 2 {
-		t.Errorf("without statuses %v live", v.Alive)
-	}
-	status := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}
-	status.Status.Members.NotAlive = []string{"n22: it has left"}
-	v := ViewOf(snapshot.Of(append(nodes, status)...))
-	if _, lives := v.Alive["n2"]; !lives || len(v.Alive) != 1 {
-		t.Errorf("with the status of n2 %v live", v.Alive)
-	}
-	status.Status.Members.NotAlive = []string{"n2: it may not open packet sockets"}
-	if v := ViewOf(snapshot.Of(append(nodes, status)...)); len(v.Alive) > 0 {
-		t.Errorf("n2 says that its speaker does not live, and yet: %v", v.Alive)
-	}
-}
