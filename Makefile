@@ -57,8 +57,8 @@ release: cross ## what is released, in bin/release: binaries, their SBOMs, chart
 	$(GO) run ./test/chart/pack -version $(VERSION) -out bin/release
 	cd bin/release && sha256sum * >SHA256SUMS
 
-# Kubernetes is built while the unit tests wait, once lint has compiled what it
-# shares with us. Where it is not ready in time, e2e waits for it.
+# Kubernetes and MetalLB are built while the unit tests wait, once lint has compiled what
+# they share with us. Where they are not ready in time, e2e waits for them.
 test: test-packages lint ## everything; root adds the lab's tests
 	@CGO_ENABLED=0 nice -n 19 $(GO) run ./test/lab/up -build &
 	@$(MAKE) --no-print-directory unit

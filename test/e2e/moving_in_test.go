@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quayside.io/cluster/loadbalancer"
-	"quayside.io/test/busy"
 	"quayside.io/test/chart"
 	"quayside.io/test/lab"
 )
@@ -43,22 +40,23 @@ spec: {ipAddressPools: [ours]}
 `
 
 // Beside MetalLB and ingress-nginx, one host and one address moves at a time, and each
-// address stays. MetalLB is here what it is on the wire: a status that somebody else
-// writes, and a node that answers for the address. ingress-nginx is a pod behind such a
-// Service.
+// address stays. MetalLB is MetalLB itself. ingress-nginx is a pod behind one of its
+// Services.
 func TestMovingInPieceByPiece(t *testing.T) {
 	inPairs(t)
 	e := edge{bare(t), t}
-	e.install(besideOthers())
-	e.Apply(notTheirs)
+	metallb := e.InstallMetalLB()
+	e.Apply(itsPool)
 	e.lingeringPods()
 	e.serve("shop", "nginx")
 	e.Apply(clusterIPServices("shop"))
 	laptop := e.Client("laptop")
 
-	const nginxAddress = "10.77.0.231"
-	web, data := e.byMetalLB("web", "web", "10.77.0.230"), e.byMetalLB("data", "web", "10.77.0.232")
-	nginx := e.byMetalLB("nginx", "nginx", nginxAddress)
+	web, data := e.byMetalLB(laptop, "web", "web"), e.byMetalLB(laptop, "data", "web")
+	nginx := e.byMetalLB(laptop, "nginx", "nginx")
+	nginxAddress := nginx.address
+	e.install(besideOthers())
+	e.Apply(notTheirs)
 	e.Apply(`
 apiVersion: networking.k8s.io/v1
 kind: IngressClass
@@ -84,8 +82,9 @@ spec: {controller: k8s.io/ingress-nginx}
 	values["loadBalancer"] = lab.Values{"default": true}
 	values["proxy"].(lab.Values)["service"] = lab.Values{"loadBalancerIPs": []any{nginxAddress}}
 	judge := e.watchMoves(laptop, web.address)
+	metallb.Delete()
 	e.ChangeRelease(e.revision(values))
-	judge("what has no class is ours", len(e.Nodes()))
+	judge("MetalLB ends, and what has no class is ours", len(e.Nodes()))
 	e.until(laptop, nginxAddress, "http://second.example.com/", "shop")
 	e.until(laptop, nginxAddress, "http://first.example.com/", "shop")
 	for _, s := range []theirs{web, data} {
@@ -132,28 +131,28 @@ const notices = time.Second
 // for that node to notice.
 func (e edge) addressesMove(laptop *lab.Client, same, another theirs) {
 	e.t.Helper()
-	const theirNode = 1
 	judge := e.watchMoves(laptop, same.address)
-	e.Apply(toUs(same, theirNode) + toUs(another, theirNode+1))
-	e.claimedBy(same.address, e.Node(theirNode))
+	to := another.node%len(e.Nodes()) + 1
+	e.Apply(toUs(same, same.node) + toUs(another, to))
+	e.claimedBy(same.address, e.Node(same.node))
 	same.silence()
-	another.movesTo(laptop, e.Node(theirNode+1))
+	another.movesTo(laptop, e.Node(to))
 	judgeBack := e.watchMoves(laptop, another.address)
 	// Back, MetalLB answers first.
-	another.announced()
-	if err := e.TryApply(strings.ReplaceAll(toUs(another, theirNode+1), another.address, "10.77.0.239")); err != nil {
+	another.announced(laptop)
+	if err := e.TryApply(strings.ReplaceAll(toUs(another, to), another.address, "10.77.0.250")); err != nil {
 		e.t.Fatal(err)
 	}
-	if holder := e.owner(laptop, another.address); holder.Name() != e.Node(theirNode).Name() {
+	if holder := e.owner(laptop, another.address); holder.Name() != e.Node(another.node).Name() {
 		e.t.Errorf("%s went back to MetalLB, and %s answers", another.address, holder.Name())
 	}
 	// Its claim is remembered, so that it answers at once, beside MetalLB.
-	if err := e.TryApply(toUs(another, theirNode+1)); err != nil {
+	if err := e.TryApply(toUs(another, to)); err != nil {
 		e.t.Fatal(err)
 	}
-	e.claimedBy(another.address, e.Node(theirNode+1))
+	e.claimedBy(another.address, e.Node(to))
 	another.silence()
-	if holder := e.owner(laptop, another.address); holder.Name() != e.Node(theirNode+1).Name() {
+	if holder := e.owner(laptop, another.address); holder.Name() != e.Node(to).Name() {
 		e.t.Errorf("%s is answered by %s", another.address, holder.Name())
 	}
 	judge("on the same node", 0)
@@ -212,111 +211,6 @@ func (e edge) revision(values lab.Values) *chart.Release {
 		e.t.Fatal(err)
 	}
 	return r
-}
-
-// theirs is a Service that MetalLB serves.
-type theirs struct {
-	edge
-	name, address string
-}
-
-// byMetalLB makes a Service with an address that MetalLB has given it.
-func (e edge) byMetalLB(name, app, address string) theirs {
-	e.t.Helper()
-	e.Apply(fmt.Sprintf(`
-apiVersion: v1
-kind: Service
-metadata: {name: %s}
-spec:
-  type: LoadBalancer
-  selector: {app: %s}
-  ports: [{name: http, port: 80, targetPort: http}]
-`, name, app))
-	s := theirs{e, name, address}
-	s.announced()
-	return s
-}
-
-// announced is what MetalLB does for a Service: its status, and a node that answers for
-// the address, which is on none of the interfaces that lead to the LAN. A patch, since
-// others may write at the same time.
-func (s theirs) announced() {
-	s.t.Helper()
-	body := fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, s.address)
-	if _, err := s.Kube().CoreV1().Services(s.Namespace()).Patch(s.t.Context(), s.name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status"); err != nil {
-		s.t.Fatal(err)
-	}
-	s.Node(1).Exec("ip", "address", "replace", s.address+"/32", "dev", "lo")
-	s.t.Cleanup(func() { s.Node(1).Exec("sh", "-c", "ip address delete "+s.address+"/32 dev lo || true") }) // for the next test on these nodes
-}
-
-// silence has MetalLB's speakers answer for the Service no more.
-func (s theirs) silence() {
-	s.t.Helper()
-	s.Node(1).Exec("ip", "address", "delete", s.address+"/32", "dev", "lo")
-}
-
-// leave takes the Service away from MetalLB, which then answers for it no more.
-func (s theirs) leave() {
-	s.t.Helper()
-	s.patch(`{"spec":{"type":"ClusterIP"}}`)
-	s.silence()
-}
-
-// movesTo silences MetalLB, and lets another node notice.
-func (s theirs) movesTo(laptop *lab.Client, node *lab.Node) {
-	s.t.Helper()
-	target := net.JoinHostPort(s.address, "80")
-	knows := laptop.Probe(target, 10*time.Millisecond, handshake)
-	asks := s.Client("visitor").ProbeAfresh(target, 10*time.Millisecond, 100*time.Millisecond)
-	time.Sleep(500 * time.Millisecond) // twice as long as that node's pause between two questions
-	standstill := busy.Standstill(s.t)
-	if by := s.claimed()[s.address]; by != "" {
-		s.t.Errorf("%s is claimed by %q while MetalLB answers for it", s.address, by)
-	}
-	s.silence()
-	s.claimedBy(s.address, node)
-	late := standstill()
-	s.judge("on another node: one who knows the address", knows, 1)
-	report := asks.Stop()
-	s.t.Logf("on another node: one new to the LAN: %s", report)
-	if report.Gap > notices+late {
-		s.t.Errorf("%s had no answer for %v, want %v and %v of a busy machine", s.address, report.Gap, notices, late)
-	}
-	if holder := s.owner(laptop, s.address); holder.Name() != node.Name() {
-		s.t.Errorf("%s is answered by %s, want %s", s.address, holder.Name(), node.Name())
-	}
-}
-
-// untouched asserts that of the Service there is only what MetalLB has written.
-func (s theirs) untouched() {
-	s.t.Helper()
-	now, err := s.service(s.name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if given := now.Annotations[loadbalancer.AnnotationGiven]; given != "" || len(now.Status.Conditions) > 0 || len(now.Status.LoadBalancer.Ingress) != 1 || now.Status.LoadBalancer.Ingress[0].IP != s.address {
-		s.t.Errorf("Service %s of MetalLB: %v, given by pool %q", s.name, now.Status, given)
-	}
-}
-
-// adopted waits until the Service is ours, with the address that it has.
-func (s theirs) adopted() {
-	s.t.Helper()
-	s.Eventually(settle, func() error {
-		now, err := s.service(s.name)
-		if err == nil && (now.Annotations[loadbalancer.AnnotationGiven] != "from-metallb-"+s.name || len(now.Status.LoadBalancer.Ingress) != 1 || now.Status.LoadBalancer.Ingress[0].IP != s.address) {
-			err = fmt.Errorf("Service %s was at %s and is %v, %v", s.name, s.address, now.Annotations, now.Status)
-		}
-		return err
-	})
-}
-
-func (s theirs) patch(body string) {
-	s.t.Helper()
-	if _, err := s.Kube().CoreV1().Services(s.Namespace()).Patch(s.t.Context(), s.name, types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 func (e edge) patchIngress(name, body string) {

@@ -28,7 +28,10 @@ func Build(ctx context.Context, logf func(string, ...any)) error {
 	if Missing() != nil {
 		return nil
 	}
-	_, err := build(ctx, logf)
+	if _, err := build(ctx, logf); err != nil {
+		return err
+	}
+	_, err := metalLBBinaries(ctx, logf)
 	return err
 }
 
@@ -37,7 +40,7 @@ func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, unlock, err := lockCache()
+	cache, unlock, err := lockCache("lock")
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +59,9 @@ func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
 	return b, nil
 }
 
-// lockCache returns the folder of what is built, which is the caller's until
-// unlock: two labs that start together share the result.
-func lockCache() (dir string, unlock func(), err error) {
+// lockCache returns the folder of what is built. What the lock is for is the caller's
+// until unlock: two labs that start together share the result.
+func lockCache(lock string) (dir string, unlock func(), err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", nil, fmt.Errorf("lab: where to keep built binaries: %w", err)
@@ -67,7 +70,7 @@ func lockCache() (dir string, unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, fmt.Errorf("lab: %w", err)
 	}
-	unlock, err = lockFile(filepath.Join(dir, "lock"))
+	unlock, err = lockFile(filepath.Join(dir, lock))
 	return dir, unlock, err
 }
 
@@ -79,7 +82,7 @@ func (b *binaries) buildQuayside(ctx context.Context, into string) error {
 	if err != nil {
 		return err
 	}
-	_, unlock, err := lockCache()
+	_, unlock, err := lockCache("lock")
 	if err != nil {
 		return err
 	}
@@ -90,48 +93,68 @@ func (b *binaries) buildQuayside(ctx context.Context, into string) error {
 	return copyFile(b.quayside, into)
 }
 
-// buildKube builds once per version of Kubernetes and of the Go toolchain.
+// buildKube returns the folder of Kubernetes' binaries.
 func buildKube(ctx context.Context, source, cache string, logf func(string, ...any)) (string, error) {
+	o := others{name: "Kubernetes", folder: "kube", source: source, files: []string{"go.mod", "go.sum", "main.go"}}
+	return o.build(cache, logf, func(dir string) error {
+		if err := goBuild(ctx, source, filepath.Join(dir, "kube"), "."); err != nil {
+			return err
+		}
+		for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-proxy"} {
+			if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
+				return fmt.Errorf("lab: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// others is software of others, built by a module of its own.
+type others struct {
+	name, folder string
+	source       string
+	files        []string // of source, that say what is built
+}
+
+// build has do fill a folder once per version of what is built and of the Go toolchain.
+func (o others) build(cache string, logf func(string, ...any), do func(dir string) error) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.Version(), runtime.GOARCH)
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		b, err := os.ReadFile(filepath.Join(source, name))
+	for _, name := range o.files {
+		b, err := os.ReadFile(filepath.Join(o.source, name))
 		if err != nil {
 			return "", fmt.Errorf("lab: %w", err)
 		}
 		sum.Write(b)
 	}
-	dir := filepath.Join(cache, fmt.Sprintf("kube-%.12x", sum.Sum(nil)))
-	binary := filepath.Join(dir, "kube")
-	if _, err := os.Stat(binary); err == nil {
+	dir := filepath.Join(cache, fmt.Sprintf("%s-%.12x", o.folder, sum.Sum(nil)))
+	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
 		return dir, nil
 	}
-	logf("building Kubernetes for the lab into %s: some minutes the first time, then never again for this version", dir)
+	logf("building %s for the lab into %s: a while the first time, then never again for this version", o.name, dir)
 	begin := time.Now()
-	if err := goBuild(ctx, source, binary+".new", "."); err != nil {
-		return "", err
-	}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-proxy"} {
-		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
-			return "", fmt.Errorf("lab: %w", err)
-		}
-	}
-	if err := os.Rename(binary+".new", binary); err != nil { // last: its presence says "complete"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("lab: %w", err)
 	}
-	logf("built Kubernetes in %v", time.Since(begin).Round(time.Second))
+	if err := do(dir); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "complete"), nil, 0o644); err != nil { // last
+		return "", fmt.Errorf("lab: %w", err)
+	}
+	logf("built %s in %v", o.name, time.Since(begin).Round(time.Second))
 	return dir, nil
 }
 
 // goBuild compiles as `CGO_ENABLED=0 go test` and `go vet` do, so that whatever
 // they have compiled is in go's cache: a third of Kubernetes, and nearly all of
 // Quayside. With -trimpath it would all be compiled again.
-func goBuild(ctx context.Context, dir, out, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", out, pkg)
+func goBuild(ctx context.Context, dir, out string, packages ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-ldflags=-s -w", "-o", out}, packages...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("lab: go build %s in %s: %w\n%s", pkg, dir, err, text)
+		return fmt.Errorf("lab: go build %s in %s: %w\n%s", strings.Join(packages, " "), dir, err, text)
 	}
 	return nil
 }

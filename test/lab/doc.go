@@ -10,7 +10,7 @@
 //
 // What is real: every Kubernetes component, RBAC, admission, kube-proxy's
 // rules, the kernel's network between all of it, and our own binary with the
-// chart's accounts, users and capabilities. What the lab plays: the kubelet,
+// chart's accounts, users and capabilities; MetalLB, where a test wants it. What the lab plays: the kubelet,
 // the scheduler and the workload controllers (it starts processes, probes
 // them and writes the status of Pods and Nodes).
 //

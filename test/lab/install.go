@@ -195,6 +195,21 @@ func (c *core) roll(ctx context.Context, in *installation, component string, w c
 
 // runPod makes one pod of the chart and starts its kubelet.
 func (c *core) runPod(ctx context.Context, in *installation, m *machine, object *corev1.Pod) (*pod, error) {
+	p, err := c.plan(ctx, m, object, in.binary)
+	if err != nil {
+		return nil, err
+	}
+	port, err := chart.Port(object, "admin")
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	p.admin = p.probe.scheme() + "://" + net.JoinHostPort(p.addr(), port)
+	p.startKubelet()
+	return p, nil
+}
+
+// plan makes a pod whose process is a binary, and leaves it to startKubelet to start it.
+func (c *core) plan(ctx context.Context, m *machine, object *corev1.Pod, binary string, more ...sandbox.Mount) (*pod, error) {
 	p, err := c.create(ctx, m, object.DeepCopy())
 	if err != nil {
 		return nil, err
@@ -203,11 +218,6 @@ func (c *core) runPod(ctx context.Context, in *installation, m *machine, object 
 	if p.probe, err = newProbe(p, container.ReadinessProbe, container.Ports); err != nil {
 		return nil, err
 	}
-	port, err := chart.Port(object, "admin")
-	if err != nil {
-		return nil, fmt.Errorf("lab: %w", err)
-	}
-	p.admin = p.probe.scheme() + "://" + net.JoinHostPort(p.addr(), port)
 	object.UID = p.uid
 	object.Status.HostIP, object.Status.PodIP = lanAddr4(firstNode+m.number), p.addr()
 	process, err := chart.ProcessOf(object)
@@ -217,7 +227,7 @@ func (c *core) runPod(ctx context.Context, in *installation, m *machine, object 
 	if grace := object.Spec.TerminationGracePeriodSeconds; grace != nil {
 		p.grace = time.Duration(*grace) * time.Second
 	}
-	spec := in.spec(p, object, process)
+	spec := p.spec(process, binary)
 	tokens := filepath.Join(p.dir, "token")
 	started := false
 	p.command = func(ctx context.Context) (*sandbox.Spec, error) {
@@ -231,28 +241,32 @@ func (c *core) runPod(ctx context.Context, in *installation, m *machine, object 
 		started = true // a kubelet starts a container again with the volumes that are there
 		return spec, nil
 	}
-	spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: tokens, To: tokenPath})
+	spec.Root.Mounts = append(append(spec.Root.Mounts, sandbox.Mount{From: tokens, To: tokenPath}), more...)
+	return p, p.mount(spec.Root, process)
+}
+
+// mount gives the pod the folders of its Secrets and its empty ones.
+func (p *pod) mount(root *sandbox.Root, process chart.Process) error {
 	for i, mount := range process.Mounts {
 		dir := filepath.Join(p.dir, fmt.Sprintf("volume%d", i))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("lab: %w", err)
+			return fmt.Errorf("lab: %w", err)
 		}
 		p.volumes = append(p.volumes, volume{secret: mount.Secret, dir: dir, optional: mount.Optional})
-		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: dir, To: mount.Path})
+		root.Mounts = append(root.Mounts, sandbox.Mount{From: dir, To: mount.Path})
 	}
 	for i, to := range process.Scratch { // as an emptyDir they outlive the process
 		dir := filepath.Join(p.dir, fmt.Sprintf("scratch%d", i))
 		if err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o777)); err != nil {
-			return nil, fmt.Errorf("lab: %w", err)
+			return fmt.Errorf("lab: %w", err)
 		}
-		spec.Root.Mounts = append(spec.Root.Mounts, sandbox.Mount{From: dir, To: to, Writable: true})
+		root.Mounts = append(root.Mounts, sandbox.Mount{From: dir, To: to, Writable: true})
 	}
-	p.startKubelet()
-	return p, nil
+	return nil
 }
 
 // spec is the container of a pod, as a runtime would set it up.
-func (in *installation) spec(p *pod, object *corev1.Pod, process chart.Process) *sandbox.Spec {
+func (p *pod) spec(process chart.Process, binary string) *sandbox.Spec {
 	account := &sandbox.Account{UID: int(process.UID), GID: int(process.GID), NoNewPrivileges: process.NoNewPrivileges}
 	for _, capability := range process.Capabilities {
 		account.Capabilities = append(account.Capabilities, string(capability))
@@ -261,16 +275,17 @@ func (in *installation) spec(p *pod, object *corev1.Pod, process chart.Process) 
 	if p.host {
 		hostname = p.machine.name
 	}
+	entry := "/" + filepath.Base(binary)
 	return &sandbox.Spec{
 		NetNS:    p.ns.path,
 		Hostname: hostname,
-		Argv:     append([]string{"/quayside"}, process.Args...),
+		Argv:     append([]string{entry}, process.Args...),
 		Env: append([]string{
 			"PATH=/", "HOSTNAME=" + hostname,
 			"KUBERNETES_SERVICE_HOST=" + kubernetesIP, "KUBERNETES_SERVICE_PORT=443",
 		}, process.Env...),
 		Root: &sandbox.Root{
-			Mounts:   []sandbox.Mount{{From: in.binary, To: "/quayside"}},
+			Mounts:   []sandbox.Mount{{From: binary, To: entry}},
 			Writable: !process.ReadOnlyRoot,
 		},
 		Account: account,

@@ -24,7 +24,7 @@ func main() {
 	ipv6 := flag.Bool("ipv6", false, "a dual-stack cluster")
 	bare := flag.Bool("bare", false, "do not install Quayside")
 	binary := flag.String("binary", "", "install this file instead of building the tree")
-	build := flag.Bool("build", false, "only build what a lab needs, Kubernetes above all, where one can run")
+	build := flag.Bool("build", false, "only build what labs need, Kubernetes and MetalLB above all, where one can run")
 	flag.Parse()
 	logf := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 	options := []lab.Option{lab.Nodes(*nodes), lab.KubeProxy(*mode), lab.Log(logf)}
