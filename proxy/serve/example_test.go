@@ -24,6 +24,7 @@ func Example() {
 	s := serve.New(serve.Options{Handler: greeting{}, GracePeriod: 5 * time.Second})
 	s.SetListeners([]serve.Listener{{Address: "127.0.0.1:0", Required: true}})
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	for s.Listeners()[0].Bound == "" {

@@ -1,6 +1,7 @@
 package bgp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -21,6 +22,7 @@ const established = "Established"
 
 // Options of a Speaker.
 type Options struct {
+	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 	// Listen is the address for connections that peers open, such as ":179"; "":
@@ -69,6 +71,7 @@ type departure struct {
 
 // New returns a Speaker without sessions.
 func New(opts Options) *Speaker {
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	if opts.Drain == 0 {
 		opts.Drain = 2 * time.Second
 	}

@@ -1,6 +1,7 @@
 package l2
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ import (
 type Options struct {
 	// Beat is the pause between announcements of an address that is settled;
 	// zero means a minute.
-	Beat       time.Duration
+	Beat time.Duration
+	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -101,6 +103,7 @@ type responderKey struct {
 
 // New returns an Announcer that announces nothing yet.
 func New(opts Options) *Announcer {
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	if opts.Beat == 0 {
 		opts.Beat = time.Minute
 	}

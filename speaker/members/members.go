@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -34,7 +35,8 @@ type Options struct {
 	// SigningKey is what this node signs with, of ed25519; nil: a new key.
 	SigningKey ed25519.PrivateKey
 	// Grace is how long to wait for peers before acting alone; zero: 3 s.
-	Grace      time.Duration
+	Grace time.Duration
+	// Log and Registerer may be nil: then nothing is logged or measured.
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -124,6 +126,7 @@ type Members struct {
 
 // New returns Members that do not send or listen before Run.
 func New(opts Options) (*Members, error) {
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	t, err := timings(opts.Profile)
 	if err != nil {
 		return nil, err
