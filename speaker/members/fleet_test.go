@@ -43,7 +43,7 @@ func newFleet(t testing.TB, octet, n int) *fleet {
 	f := &fleet{t: t, keyFile: filepath.Join(t.TempDir(), "key"), profile: "fast", port: 17946}
 	f.writeKey(f.keyFile, "the first secret of all")
 	for i := range n {
-		f.peers = append(f.peers, Peer{fmt.Sprintf("n%d", i+1), netip.AddrFrom4([4]byte{127, 77, byte(octet), byte(i + 1)})})
+		f.peers = append(f.peers, Peer{fmt.Sprintf("n%d", i+1), netip.AddrFrom4([4]byte{127, 77, byte(octet + i/250), byte(i%250 + 1)})})
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
