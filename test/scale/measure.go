@@ -94,15 +94,19 @@ func (s *stage) print(what string, before, after marks, c counts) {
 	if c.Refused > 0 {
 		settled("last list or watch asked for", s.relay.lastAsked())
 	}
-	fmt.Printf("%-34s %d\n", "API writes of all, but for Leases", c.writes())
+	writes, events := c.writes()
+	fmt.Printf("%-34s %d, of them %d Events of speakers (without Leases, and Events of the controller)\n", "API writes", writes, events)
 	for _, q := range slices.SortedFunc(maps.Keys(c.Requests), func(a, b request) int {
 		return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
 	}) {
-		fmt.Printf("  %-32s %d\n", q.Who+" "+q.Verb+" "+q.Resource, c.Requests[q])
+		fmt.Printf("  %-32s %d%s\n", q.Who+" "+q.Verb+" "+q.Resource, c.Requests[q], spreadOf(c.Objects[q]))
 	}
 	fmt.Printf("%-34s %d, of them %d connections that were refused\n", "requests in the busiest second", c.Peak, c.Refused)
-	if factor := float64(s.nodes) / float64(s.watching+1); c.Refused > 0 {
-		fmt.Printf("%-34s %.0f (times %.1f)\n", "the same if all had watches", float64(c.Peak)*factor, factor)
+	if factor := float64(s.nodes) / float64(s.watching); c.Refused > 0 {
+		for _, seconds := range []int64{1, 10} {
+			n := c.busiest(seconds)
+			fmt.Printf("%-34s %.1f a second; of all %d, times %.1f: %.0f\n", fmt.Sprintf("asked by speakers, busiest %d s", seconds), n, s.nodes, factor, n*factor)
+		}
 	}
 	took := after.at.Sub(before.at)
 	for _, who := range slices.Sorted(maps.Keys(c.WatchBytes)) {
@@ -120,6 +124,18 @@ func (s *stage) print(what string, before, after marks, c counts) {
 	} else {
 		fmt.Printf("%-34s none\n", "plans made")
 	}
+}
+
+// spreadOf says how writes fall on objects.
+func spreadOf(objects map[string]int) string {
+	most := 0
+	for _, n := range objects {
+		most = max(most, n)
+	}
+	if most < 2 || len(objects) < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" of %d objects, at most %d of one", len(objects), most)
 }
 
 func size(n int64) string {

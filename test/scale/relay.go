@@ -35,10 +35,12 @@ type relay struct {
 // counts are what has passed since a reset.
 type counts struct {
 	Requests   map[request]int
-	WatchBytes map[string]int64 // by component
+	Objects    map[request]map[string]int // writes of each object, by path
+	WatchBytes map[string]int64           // by component
 	ListBytes  map[string]int64
-	Refused    int // connections, while the server was away
-	Peak       int // requests and refused connections in the busiest second
+	Asked      map[int64]int // lists and watches of the speakers with watches of their own, by second
+	Refused    int           // connections, while the server was away
+	Peak       int           // requests and refused connections in the busiest second
 }
 
 // request is one kind of request: who, what, of which resource.
@@ -48,18 +50,38 @@ func (r request) writes() bool {
 	return r.Verb == "create" || r.Verb == "patch" || r.Verb == "update" || r.Verb == "delete"
 }
 
-// writes are those of all, but for Leases.
-func (c counts) writes() (sum int) {
+// writes are those of all, but for Leases; of them events are Events of speakers. Those of
+// the controller about first addresses go on for minutes, and are no part of what happens
+// after that.
+func (c counts) writes() (sum, events int) {
 	for q, n := range c.Requests {
-		if q.writes() && q.Resource != "leases" {
+		switch {
+		case !q.writes() || q.Resource == "leases" || q.Resource == "events" && q.Who == "controller":
+		case q.Resource == "events":
+			events += n
+			fallthrough
+		default:
 			sum += n
 		}
 	}
-	return sum
+	return sum, events
+}
+
+// busiest is the most that was asked within so many seconds, for each of them.
+func (c counts) busiest(seconds int64) float64 {
+	most := 0
+	for from := range c.Asked {
+		sum := 0
+		for s := range seconds {
+			sum += c.Asked[from+s]
+		}
+		most = max(most, sum)
+	}
+	return float64(most) / float64(seconds)
 }
 
 func newCounts() counts {
-	return counts{Requests: map[request]int{}, WatchBytes: map[string]int64{}, ListBytes: map[string]int64{}}
+	return counts{Requests: map[request]int{}, Objects: map[request]map[string]int{}, Asked: map[int64]int{}, WatchBytes: map[string]int64{}, ListBytes: map[string]int64{}}
 }
 
 // newRelay relays to the server at target by transport, which has its credentials.
@@ -73,7 +95,7 @@ func newRelay(target *url.URL, transport http.RoundTripper) *relay {
 		ErrorLog:       log.New(io.Discard, "", 0), // a watch that its client ends is no error
 	}
 	r.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		r.count(requestOf(q))
+		r.count(requestOf(q), q.URL.Path)
 		proxy.ServeHTTP(w, q)
 	}))
 	r.server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -117,16 +139,25 @@ func requestOf(q *http.Request) request {
 	return out
 }
 
-func (r *relay) count(q request) {
+func (r *relay) count(q request, path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.Requests[q]++
+	if q.writes() {
+		if r.counts.Objects[q] == nil {
+			r.counts.Objects[q] = map[string]int{}
+		}
+		r.counts.Objects[q][path]++
+	}
 	// A leader renews its Lease, and Events are told late: neither is a change.
 	if q.writes() && q.Resource != "leases" && q.Resource != "events" {
 		r.touched = time.Now()
 	}
 	if q.Verb == "list" || q.Verb == "watch" {
 		r.asked = time.Now()
+		if q.Who == "speaker" {
+			r.counts.Asked[r.asked.Unix()]++
+		}
 	}
 	r.tick()
 }

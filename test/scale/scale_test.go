@@ -145,6 +145,9 @@ func TestTheRelayCounts(t *testing.T) {
 		}
 	}
 	c := r.reset()
+	if writes, events := c.writes(); writes != 3 || events != 1 || c.busiest(10) != 0.2 {
+		t.Errorf("%d writes, of them %d Events; %v lists and watches a second", writes, events, c.busiest(10))
+	}
 	for want, writes := range map[request]bool{
 		{"speaker", "watch", "nodes"}: false, {"speaker", "list", "services"}: false, {"speaker", "get", "speakerstatuses"}: false,
 		{"speaker", "patch", "speakerstatuses/status"}: true, {"speaker", "patch", "services/status"}: true, {"speaker", "create", "events"}: true,

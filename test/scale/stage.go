@@ -161,7 +161,7 @@ func (s *stage) remember(ctx context.Context, api *cluster.API) error {
 	byName := func(a, b v1alpha1.Announcing) int { return cmp.Compare(a.Service, b.Service) }
 	slices.SortFunc(all, byName)
 	slices.SortFunc(local, byName) // its i-th Service has its endpoint on the i-th node, see furnish
-	return each(ctx, s.speaking, func(ctx context.Context, i int) error {
+	return each(ctx, s.nodes, func(ctx context.Context, i int) error {
 		node, err := s.lab.Kube().CoreV1().Nodes().Get(ctx, nodeName(i), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -170,12 +170,14 @@ func (s *stage) remember(ctx context.Context, api *cluster.API) error {
 		if i < len(local) {
 			status.Status.Announcing = append(status.Status.Announcing, local[i])
 		}
-		for j := i; j < len(all); j += s.speaking {
-			status.Status.Announcing = append(status.Status.Announcing, all[j])
+		if i < s.speaking { // the others have no interface
+			for j := i; j < len(all); j += s.speaking {
+				status.Status.Announcing = append(status.Status.Announcing, all[j])
+			}
+			at := linkOf(i)
+			status.Status.Interfaces = []v1alpha1.SpeakerInterface{{Name: at.Name, MAC: at.MAC, Up: true, Prefixes: []string{at.Prefixes[0].String()}}}
 		}
-		at := linkOf(i)
 		status.Status.AnnouncingCount = int64(len(status.Status.Announcing))
-		status.Status.Interfaces = []v1alpha1.SpeakerInterface{{Name: at.Name, MAC: at.MAC, Up: true, Prefixes: []string{at.Prefixes[0].String()}}}
 		status.Status.Members, status.Status.Node = v1alpha1.SpeakerMembers{Alive: 1}, announce.NodeSummary(node)
 		status.Status.GossipKey = base64.StdEncoding.EncodeToString(keyOf(nodeName(i)))
 		return api.UpdateStatus(ctx, status)
