@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	// workPause is between two looks at whether there is work.
+	// workPause is between two looks at whether there is work, and restPause while there is
+	// none: a timer wakes two threads twice.
 	workPause = 2 * time.Second
+	restPause = 10 * time.Second
 	// restShare is up to what share of a processor a speaker takes that rests.
 	restShare = 0.1
 )
@@ -39,16 +41,16 @@ func (p *processors) work() {
 // Run looks now and then whether there is work, until ctx ends.
 func (p *processors) Run(ctx context.Context) error {
 	if p.all > 1 {
-		tick := time.NewTicker(workPause)
-		defer tick.Stop()
+		pause := time.NewTimer(workPause)
+		defer pause.Stop()
 		defer p.work()
-		for spent := timeSpent(); ctx.Err() == nil; {
+		for spent, looked := timeSpent(), time.Now(); ctx.Err() == nil; {
 			select {
 			case <-ctx.Done():
-			case <-tick.C:
-				was := spent
-				spent = timeSpent()
-				p.look(float64(spent-was) <= restShare*float64(workPause))
+			case now := <-pause.C:
+				was, before := spent, looked
+				spent, looked = timeSpent(), now
+				pause.Reset(p.look(float64(spent-was) <= restShare*float64(looked.Sub(before))))
 			}
 		}
 	}
@@ -56,12 +58,16 @@ func (p *processors) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look takes in whether the process has rested.
-func (p *processors) look(rested bool) {
+// look takes in whether the process has rested, and returns when to look again.
+func (p *processors) look(rested bool) (pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.use(rested && !p.worked)
 	p.worked = false
+	if p.one {
+		return restPause
+	}
+	return workPause
 }
 
 // use sets how many processors the process may use. The caller holds mu.

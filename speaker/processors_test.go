@@ -24,9 +24,13 @@ func TestProcessors(t *testing.T) {
 	want(2, "at work")
 	p.look(true)
 	want(2, "shortly after")
-	p.look(true)
+	if pause := p.look(true); pause != restPause {
+		t.Errorf("at rest, it is to look again in %v", pause)
+	}
 	want(1, "later")
-	p.look(false)
+	if pause := p.look(false); pause != workPause {
+		t.Errorf("at work, it is to look again in %v", pause)
+	}
 	want(2, "where something else takes processor time")
 	p.look(true)
 	ctx, cancel := context.WithCancel(t.Context())
