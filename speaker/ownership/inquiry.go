@@ -22,6 +22,11 @@ func takeover() Timing { return Timing{Times: 5, Every: 10 * time.Millisecond} }
 // within 600 ms, a short form of address conflict detection (RFC 5227).
 func firstClaim() Timing { return Timing{Times: 3, Every: 200 * time.Millisecond} }
 
+// repeatedClaim is that of the question after a member's node has answered, which may have
+// a speaker of another kind on it: it is known to answer at once, so that four questions
+// without an answer, within 200 ms, say as much as the first claim's three.
+func repeatedClaim() Timing { return Timing{Times: 4, Every: 50 * time.Millisecond} }
+
 // continuous is the timing of a node that is cut off: the windows of its Inquiries follow
 // each other closely, so that it listens nearly all the time, with few questions.
 func continuous() Timing { return Timing{Times: 3, Every: retryMember / 3} }
@@ -33,14 +38,16 @@ func (m *Machine) act() (granted bool) {
 	if m.waiting() != "" || m.departure.stops.isSaid() {
 		return false
 	}
-	// Three batches: a first claim asks ten times as long as a takeover may take, and a
+	// Four batches: a first claim asks ten times as long as a takeover may take, and a
 	// node that takes from a deaf one must itself get answers on that LAN.
-	died, first, deaf := map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}
+	died, first, again, deaf := map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}, map[netip.Addr]announce.Take{}
 	ask := func(t announce.Take) {
 		switch {
 		case m.lan.isAsking(t.Address):
 		case t.Cause == announce.Deaf:
 			deaf[t.Address] = t
+		case t.Cause == announce.First && m.lan.answeredByMember(t.Address):
+			again[t.Address] = t
 		case t.Cause == announce.First:
 			first[t.Address] = t
 		default:
@@ -66,6 +73,7 @@ func (m *Machine) act() (granted bool) {
 	m.ask(died, m.lan.timing())
 	m.ask(deaf, takeover())
 	m.ask(first, firstClaim())
+	m.ask(again, repeatedClaim())
 	if len(died) == 0 {
 		m.probeWitnesses()
 	}

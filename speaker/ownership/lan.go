@@ -62,6 +62,12 @@ func (l *lan) isAsking(a netip.Addr) bool {
 	return asking
 }
 
+// answeredByMember reports whether a member's node has answered for a deferred address.
+func (l *lan) answeredByMember(a netip.Addr) bool {
+	d := l.deferred[a]
+	return d.Node != "" && d.MAC != ""
+}
+
 // isDue reports whether the LAN is to be asked again about a deferred address.
 func (l *lan) isDue(t announce.Take, now time.Time) bool {
 	d := l.deferred[t.Address]

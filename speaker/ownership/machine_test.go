@@ -105,6 +105,25 @@ func TestAQuestionIsPutOnce(t *testing.T) {
 	}
 }
 
+// Who waits until another speaker on a member's node is silent has heard that it answers
+// at once, and asks for a shorter time than about an address that nobody has answered for.
+func TestWhoAnsweredAtOnceIsMissedSoon(t *testing.T) {
+	a := netip.MustParseAddr(objects.VIP(0))
+	for mac, want := range map[string]Timing{ownerMAC: repeatedClaim(), otherMAC: firstClaim()} {
+		m, w := together()
+		out := m.Step(began(), w)
+		heard := &Finding{Inquiry: out.Ask[0], Found: map[netip.Addr]Found{a: {MAC: mac}}}
+		out = m.Step(began().Add(time.Second), w, heard)
+		if len(out.Ask) > 0 {
+			t.Fatalf("%s: asked again at once: %+v", mac, out.Ask)
+		}
+		out = m.Step(out.Wake, w)
+		if len(out.Ask) != 1 || out.Ask[0].Timing != want {
+			t.Errorf("%s has answered, and is asked again: %+v, want timing %v", mac, out.Ask, want)
+		}
+	}
+}
+
 // An owner whose endpoints end is left the address until the kube-proxy of this
 // node, whose endpoint is new, has written its rules.
 func TestANewEndpointSettles(t *testing.T) {

@@ -121,8 +121,9 @@ func (e edge) hostMoves(laptop *lab.Client, theirs string) (own string) {
 }
 
 // notices is how long an address may have no answer that another node than MetalLB's gets:
-// that node asks the LAN for it again and again, with a quarter of a second in between.
-const notices = time.Second
+// that node asks the LAN for it again and again, with a quarter of a second in between, and
+// for 200 ms before it believes that nobody answers any more.
+const notices = 700 * time.Millisecond
 
 // addressesMove moves two addresses to us, and one of them back and here again. A pool of
 // ours that has the address is all that it takes: the node that is to answer for it does
