@@ -15,15 +15,15 @@ import (
 
 // BenchmarkFailover is how long an address has no answer when its holder dies,
 // as clients with a new connection each 10 ms see it: for two profiles of the
-// speaker, and for keepalived in the same lab with the same pods, kube-proxies,
-// probes and faults. Only who moves the address differs. `make bench-failover`
+// speaker, and for MetalLB and keepalived in the same lab with the same pods,
+// kube-proxies, probes and faults. Only who moves the address differs. `make bench-failover`
 // runs twenty trials of each; -bench Failover/seven and the like choose.
 func BenchmarkFailover(b *testing.B) {
 	peer, err := keepalivedVersion()
 	if err != nil {
 		peer = fmt.Sprintf("keepalived is left out: %v", err)
 	}
-	t := table{title: peer}
+	t := table{title: "MetalLB " + lab.MetalLBVersion + ", " + peer}
 	for _, s := range stages() {
 		b.Run(s.name, func(b *testing.B) {
 			for _, m := range s.movers(err == nil) {
@@ -47,10 +47,11 @@ func stages() []stage {
 		return []mover{byQuayside("default", 400*time.Millisecond), byQuayside("fast", 150*time.Millisecond)}
 	}
 	all := func(withKeepalived bool) []mover {
+		movers := append(ours(false), byMetalLB())
 		if !withKeepalived {
-			return ours(false)
+			return movers
 		}
-		return append(ours(false), byKeepalived("keepalived-default", keepalivedDefault()), byKeepalived("keepalived-tuned", keepalivedTuned()))
+		return append(movers, byKeepalived("keepalived-default", keepalivedDefault()), byKeepalived("keepalived-tuned", keepalivedTuned()))
 	}
 	return []stage{
 		{"three", 3, "IPv4", all},
@@ -88,6 +89,11 @@ type mover struct {
 	agrees func(r *rig, owner string) error
 	// kill ends the part of it on one node (SIGKILL), revive brings it back.
 	kill, revive func(*rig, *lab.Node)
+	// restarted returns nil when the part that kill ended runs again and answers, and is
+	// set where it may do so before any other node has noticed.
+	restarted func(*rig, *lab.Node) error
+	// mended helps the mover over a fault that is mended, unless nil.
+	mended func(*rig)
 	// stays says that a return must move nothing.
 	stays bool
 	// within is what the worst trial may cost; zero: no promise.
@@ -159,6 +165,9 @@ func (r *rig) trial(f fault) (outage time.Duration, doubled bool) {
 		successor, err = r.askPod(laptop, r.target())
 		if err == nil && successor == holder.Name() {
 			err = fmt.Errorf("%s still answers", successor)
+			if r.mover.restarted != nil && !f.cutsOff {
+				err = r.mover.restarted(r, holder)
+			}
 		}
 		return err
 	})
@@ -174,6 +183,9 @@ func (r *rig) trial(f fault) (outage time.Duration, doubled bool) {
 		r.b.Fatalf("%s: %s died and nobody noticed", f.name, holder.Name())
 	}
 	f.mend(r, holder)
+	if r.mover.mended != nil {
+		r.mover.mended(r)
+	}
 	if now := r.awaitWhole().Name(); r.mover.stays && now != successor {
 		r.b.Errorf("%s: the return of %s moved the address from %s to %s", f.name, holder.Name(), successor, now)
 	}

@@ -21,7 +21,10 @@ import (
 // MetalLBNamespace is where MetalLB and its objects are.
 const MetalLBNamespace = "metallb-system"
 
-// metalLBModule is what is built, at the version of test/metallb/go.mod.
+// MetalLBVersion is the one that test/metallb/go.mod requires.
+const MetalLBVersion = "0.16.2"
+
+// metalLBModule is what is built.
 const metalLBModule = "go.universe.tf/metallb"
 
 // MetalLB is MetalLB itself beside, or instead of, Quayside: its controller and its
@@ -50,14 +53,32 @@ func metalLBBinaries(ctx context.Context, logf func(string, ...any)) (string, er
 		if err != nil {
 			return err
 		}
-		list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", metalLBModule)
+		list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", metalLBModule)
 		list.Dir, list.Env = source, append(os.Environ(), "GOWORK=off")
 		module, err := list.Output()
 		if err != nil {
 			return fmt.Errorf("lab: where %s is: %w", metalLBModule, err)
 		}
-		return copyFile(filepath.Join(strings.TrimSpace(string(module)), "config/manifests/metallb-native.yaml"), filepath.Join(dir, "manifest.yaml"))
+		version, folder, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
+		if version != "v"+MetalLBVersion {
+			return fmt.Errorf("lab: go.mod has MetalLB %s, MetalLBVersion is %s", version, MetalLBVersion)
+		}
+		return copyFile(filepath.Join(folder, "config/manifests/metallb-native.yaml"), filepath.Join(dir, "manifest.yaml"))
 	})
+}
+
+// MetalLBManifest builds MetalLB, and returns the folder of its binaries and the objects of
+// its manifest for native mode.
+func MetalLBManifest(ctx context.Context, logf func(string, ...any)) (dir string, objects []*unstructured.Unstructured, err error) {
+	if dir, err = metalLBBinaries(ctx, logf); err != nil {
+		return "", nil, err
+	}
+	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.yaml"))
+	if err != nil {
+		return "", nil, fmt.Errorf("lab: %w", err)
+	}
+	objects, err = parse(string(manifest))
+	return dir, objects, err
 }
 
 // InstallMetalLB applies MetalLB's manifest, plays its Deployment and its DaemonSet, and
@@ -65,11 +86,7 @@ func metalLBBinaries(ctx context.Context, logf func(string, ...any)) (string, er
 // the API server of the lab, beside the nodes, has no kube-proxy that leads it to one.
 func (v *Cluster) InstallMetalLB() *MetalLB {
 	v.helper()
-	dir, err := metalLBBinaries(v.ctx, v.opts.log)
-	v.must(err)
-	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.yaml"))
-	v.must(err)
-	objects, err := parse(string(manifest))
+	dir, objects, err := MetalLBManifest(v.ctx, v.opts.log)
 	v.must(err)
 	v.must(v.makeNamespace(v.ctx, MetalLBNamespace))
 	v.onEnd(func() { v.must(v.removeMetalLB(context.Background(), objects)) })
