@@ -266,6 +266,22 @@ func TestOneWayToChooseNamespaces(t *testing.T) {
 	}
 }
 
+// TestGracePeriod: one that loses connections in each rollout is refused, and it is said
+// why; nobody asks how long a proxy has which is not there.
+func TestGracePeriod(t *testing.T) {
+	for text, refused := range map[string]bool{
+		`{proxy: {gracePeriodSeconds: 9}}`:                 true,
+		`{proxy: {gracePeriodSeconds: 0}}`:                 true,
+		`{proxy: {gracePeriodSeconds: 10}}`:                false,
+		`{proxy: {gracePeriodSeconds: 0, enabled: false}}`: false,
+	} {
+		_, _, err := Render("edge", "quayside-system", values(t, text))
+		if is := err != nil && strings.Contains(err.Error(), "with less than 10, a pod that ends stops accepting before"); is != refused || err != nil && !is {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestPodsKeepStill: a new version of the chart alone restarts no pod.
 func TestPodsKeepStill(t *testing.T) {
 	all, err := Workloads(renderObjects(t, nil))

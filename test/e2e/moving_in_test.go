@@ -20,7 +20,7 @@ func besideOthers() lab.Values {
 	return lab.Values{
 		"loadBalancer": lab.Values{"default": false},
 		"controller":   lab.Values{"extraArgs": []any{"--lease-duration=5s"}},
-		"proxy":        lab.Values{"gracePeriodSeconds": 2},
+		"proxy":        lab.Values{"gracePeriodSeconds": 10},
 		"speaker":      lab.Values{"members": lab.Values{"port": 7956}}, // MetalLB's speakers have 7946
 	}
 }

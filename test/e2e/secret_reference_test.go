@@ -21,7 +21,7 @@ func TestProxyReadsWhatIngressesName(t *testing.T) {
 	e := edge{bare(t), t}
 	e.Install(lab.Values{
 		"speaker": lab.Values{"enabled": false},
-		"proxy":   lab.Values{"replicas": 1, "gracePeriodSeconds": 2, "secretAccess": "Referenced"},
+		"proxy":   lab.Values{"replicas": 1, "gracePeriodSeconds": 10, "secretAccess": "Referenced"},
 	})
 	const host = "shop.example.com"
 	first, second := e.tlsSecret("tls", host), e.tlsSecret("other", host)
