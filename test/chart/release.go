@@ -1,9 +1,16 @@
 package chart
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -44,7 +51,49 @@ func Pack(folder, version string) (string, error) {
 			return "", fmt.Errorf("version %q: %w", version, err)
 		}
 	}
-	return chartutil.Save(c, folder)
+	archive, err := chartutil.Save(c, folder)
+	if err != nil {
+		return "", err
+	}
+	return archive, timeless(archive)
+}
+
+// timeless takes out of an archive when it was made, so that the same chart gives the same
+// bytes.
+func timeless(archive string) error {
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		return err
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("%s: %w", archive, err)
+	}
+	var out bytes.Buffer
+	compressed := gzip.NewWriter(&out)
+	compressed.Header = packed.Header // by which Helm knows its archives
+	compressed.ModTime = time.Time{}
+	from, to := tar.NewReader(packed), tar.NewWriter(compressed)
+	for {
+		header, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", archive, err)
+		}
+		header.ModTime = time.Unix(0, 0)
+		if err := to.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := io.Copy(to, from); err != nil {
+			return fmt.Errorf("%s: %w", archive, err)
+		}
+	}
+	if err := errors.Join(to.Close(), compressed.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(archive, out.Bytes(), 0o644)
 }
 
 // NewRelease is what `helm install NAME ARCHIVE -n NAMESPACE` makes with these values.

@@ -1,7 +1,10 @@
 package chart
 
 import (
+	"bytes"
+	"os"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
@@ -41,5 +44,27 @@ func TestPackedChart(t *testing.T) {
 	}
 	if _, err := Pack(t.TempDir(), "dev"); err == nil {
 		t.Error("Helm takes no chart of version dev")
+	}
+}
+
+// TestSameArchive: the archive depends on the chart, not on when it was packed.
+func TestSameArchive(t *testing.T) {
+	var archives [][]byte
+	for i := range 2 {
+		if i > 0 {
+			time.Sleep(1100 * time.Millisecond) // an archive counts in seconds
+		}
+		path, err := Pack(t.TempDir(), "v1.2.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives = append(archives, data)
+	}
+	if !bytes.Equal(archives[0], archives[1]) {
+		t.Error("packed again, it is another")
 	}
 }

@@ -110,7 +110,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestSameDigest: the image depends on the binary's bytes, not on where it lay or when.
+// TestSameDigest: the image, its index and the SBOM depend on the binary's bytes, not on
+// where it lay or when.
 func TestSameDigest(t *testing.T) {
 	first := program(t)
 	data, err := os.ReadFile(first)
@@ -121,7 +122,7 @@ func TestSameDigest(t *testing.T) {
 	if err := os.WriteFile(second, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var digests []string
+	var digests, indexes, boms []string
 	for _, binary := range []string{first, second} {
 		image, err := Build(Options{Binary: binary, Platform: "linux/" + runtime.GOARCH, Version: "dev"})
 		if err != nil {
@@ -131,7 +132,22 @@ func TestSameDigest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		digests = append(digests, digest.String())
+		dir := t.TempDir()
+		if err := Write(dir, "dev", image); err != nil {
+			t.Fatal(err)
+		}
+		index, err := os.ReadFile(filepath.Join(dir, "index.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bom, err := SBOM(binary, "dev")
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests, indexes, boms = append(digests, digest.String()), append(indexes, string(index)), append(boms, string(bom))
+	}
+	if indexes[0] != indexes[1] || boms[0] != boms[1] {
+		t.Errorf("indexes %v, SBOMs %v", indexes, boms)
 	}
 	if digests[0] != digests[1] {
 		t.Errorf("digests differ: %v", digests)
