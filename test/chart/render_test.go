@@ -266,6 +266,37 @@ func TestOneWayToChooseNamespaces(t *testing.T) {
 	}
 }
 
+// TestTwoReleases: a second release as values.yaml describes it shares no object with the
+// first, nor a ClusterRole that owns what the other makes.
+func TestTwoReleases(t *testing.T) {
+	names := func(release, namespace, text string) map[string]bool {
+		all := map[string]bool{}
+		_, objects, err := Render(release, namespace, values(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			all[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = true
+		}
+		return all
+	}
+	first := names("quayside", "quayside-system", "")
+	shared := func(second map[string]bool) (both []string) {
+		for name := range second {
+			if first[name] {
+				both = append(both, name)
+			}
+		}
+		return both
+	}
+	if both := shared(names("inner", "inner", `{fullnameOverride: inner, ingressClass: {name: inner}, speaker: {enabled: false}}`)); len(both) > 0 {
+		t.Errorf("both releases have %q", both)
+	}
+	if both := shared(names("inner", "inner", "")); len(both) == 0 {
+		t.Error("without a name of its own it shares nothing, too: this test proves nothing")
+	}
+}
+
 // TestGracePeriod: one that loses connections in each rollout is refused, and it is said
 // why; nobody asks how long a proxy has which is not there.
 func TestGracePeriod(t *testing.T) {
