@@ -50,9 +50,6 @@ func (r *reader) read(c *snapshot.Cluster) (members.Keys, bool) {
 
 // learnKeys tells the members whose signature is whose.
 func (s *Speaker) learnKeys(c *snapshot.Cluster) {
-	if s.members == nil {
-		return
-	}
 	if keys, changed := s.signers.read(c); changed {
 		s.members.SetKeys(keys)
 	}
@@ -65,9 +62,6 @@ func (s *Speaker) learnKeys(c *snapshot.Cluster) {
 // rolling update stops every speaker once. The next one publishes its own at once, and
 // what it has said before that waits for it.
 func (s *Speaker) gossipKey(c *snapshot.Cluster) string {
-	if s.members == nil {
-		return ""
-	}
 	have := ""
 	if status, ok := c.SpeakerStatuses.Get(snapshot.Key{Name: s.opts.NodeName}); ok {
 		have = status.Status.GossipKey
@@ -80,9 +74,6 @@ func (s *Speaker) gossipKey(c *snapshot.Cluster) string {
 
 // forgeries are the nodes in whose names others speak.
 func (s *Speaker) forgeries() (problems []snapshot.Problem) {
-	if s.members == nil {
-		return nil
-	}
 	forged := s.members.Forgeries()
 	for _, node := range slices.Sorted(maps.Keys(forged)) {
 		problems = append(problems, snapshot.Problem{

@@ -95,7 +95,7 @@ func TestAKeyStays(t *testing.T) {
 			t.Errorf("%s: it publishes %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	if got := (&Speaker{}).gossipKey(snapshot.Of()); got != "" {
+	if got := (&Speaker{members: newSolitary("n1")}).gossipKey(snapshot.Of()); got != "" {
 		t.Errorf("a solitary speaker publishes %q", got)
 	}
 }

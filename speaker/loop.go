@@ -47,7 +47,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-synced:
 			synced = nil
 		case <-s.view.next():
-		case <-s.membersWatch():
+		case <-s.members.Watch():
 		case <-s.l2.Watch():
 		case <-s.rules.Watch():
 		case <-s.links.Watch():
@@ -105,17 +105,12 @@ func (s *Speaker) machineOptions() ownership.Options {
 // world returns the current state of the drivers and the cluster.
 func (s *Speaker) world() ownership.World {
 	c := s.view.look()
-	w := ownership.World{
+	return ownership.World{
 		Cluster: c, Synced: s.view.complete,
-		// What a solitary speaker knows of itself.
-		Members: &ownership.Members{Alive: map[string]struct{}{s.opts.NodeName: {}}, Settled: true},
+		Members: (*ownership.Members)(s.members.View()),
 		Link:    ownership.Link{Interfaces: s.l2.Interfaces(), Mute: s.mute, Hazards: s.l2.Hazards(), Failures: s.l2.Failures()},
 		Proxy:   ownership.KubeProxy{Behind: s.rules.Behind() != "", Late: s.rules.Late(), Unserved: s.health.None()},
 	}
-	if s.members != nil {
-		w.Members = (*ownership.Members)(s.members.View())
-	}
-	return w
 }
 
 // carryOut passes the output of a step to the drivers.
@@ -134,7 +129,7 @@ func (s *Speaker) carryOut(out *ownership.Output) {
 		// The node that hands an address over stops answering once it hears of the claim.
 		s.l2.Await(want, answersWithin)
 	}
-	if d := out.Members; d != nil && s.members != nil {
+	if d := out.Members; d != nil {
 		w := &members.Want{Self: d.Self, Watch: d.Watch, Facts: d.Facts, Claims: d.Claims, Known: d.Known}
 		for _, peer := range d.Peers {
 			w.Peers = append(w.Peers, members.Peer(peer))

@@ -42,4 +42,5 @@ type Gossip interface {
 var (
 	_ LAN    = (*l2.Announcer)(nil)
 	_ Gossip = (*members.Members)(nil)
+	_ Gossip = solitary{}
 )

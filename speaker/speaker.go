@@ -125,7 +125,11 @@ func New(opts Options) (*Speaker, error) {
 	if s.l2 == nil {
 		s.l2 = l2.New(l2.Options{Log: opts.Log, Registerer: opts.Registerer})
 	}
-	if !opts.Solitary && s.members == nil {
+	switch {
+	case s.members != nil:
+	case opts.Solitary:
+		s.members = newSolitary(opts.NodeName)
+	default:
 		m, err := members.New(members.Options{
 			NodeName: opts.NodeName, Bind: opts.MembersBind, KeyFile: opts.MembersKeyFile, Profile: opts.Profile, SigningKey: opts.SigningKey,
 			Log: opts.Log, Registerer: opts.Registerer,
@@ -170,7 +174,7 @@ func (s *Speaker) drivers(p *publisher) []driver {
 	if err := l2.Permitted(); err != nil && s.opts.LAN == nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)
-	} else if s.members != nil {
+	} else {
 		out = append(out, driver{"members", s.members.Run})
 	}
 	return out
@@ -194,13 +198,6 @@ func (s *Speaker) Run(ctx context.Context) error {
 	s.leaveRouters(drivers)
 	stop()
 	return group.Wait()
-}
-
-func (s *Speaker) membersWatch() <-chan struct{} {
-	if s.members != nil {
-		return s.members.Watch()
-	}
-	return nil
 }
 
 // Kinds are the kinds of objects that a Speaker reads.

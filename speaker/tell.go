@@ -69,9 +69,7 @@ func (s *Speaker) tellSessions(p *publisher) {
 	if s.status != nil {
 		status := *s.status
 		status.BGPSessions = sessions
-		if s.members != nil {
-			status.GossipSecrets = s.members.KeyPrints()
-		}
+		status.GossipSecrets = s.members.KeyPrints()
 		status.GossipKey = s.gossipKey(s.opts.Source.Snapshot())
 		p.set(status)
 	}
