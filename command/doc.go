@@ -8,6 +8,10 @@
 // Below it: explain (status and trace), migrate, admin (the endpoint), and demo and forward,
 // which only `quayside up` needs.
 //
+// A process is a family of tasks (process.go), each with a Run that returns nil once its
+// context has ended. Components keep the Runs of their drivers in an errgroup of their own,
+// since no folder below both has to do with processes.
+//
 // It keeps the contract of exit codes (0 done, 1 failed, 2 bad usage or bad input) and of the
 // flags; a flag that several commands take is declared once, in flags.go. Read command.go first,
 // then up_components.go, which connects everything.

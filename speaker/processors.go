@@ -55,7 +55,7 @@ func (p *processors) Run(ctx context.Context) error {
 		}
 	}
 	<-ctx.Done()
-	return ctx.Err()
+	return nil
 }
 
 // look takes in whether the process has rested, and returns when to look again.

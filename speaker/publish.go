@@ -134,7 +134,7 @@ func (p *publisher) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-p.wake:
 		case <-timer.C:
 		}

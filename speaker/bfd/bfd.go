@@ -170,7 +170,7 @@ func (d *Detector) Run(ctx context.Context) error {
 		next, left := d.turn(leaving)
 		d.closeUnneeded()
 		if leaving && left == 0 {
-			return ctx.Err()
+			return nil
 		}
 		timer.Reset(time.Until(next))
 	}

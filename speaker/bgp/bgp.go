@@ -175,7 +175,7 @@ func (s *Speaker) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			s.quit("the speaker stops")
-			return ctx.Err()
+			return nil
 		case <-s.wake:
 			s.apply(s.want.Load())
 		case f := <-s.leave:

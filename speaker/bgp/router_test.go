@@ -293,7 +293,7 @@ func start(t testing.TB, opts Options) *speaker {
 		}
 		stopped = true
 		cancel()
-		if err := <-done; err != context.Canceled {
+		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	}

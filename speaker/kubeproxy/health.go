@@ -87,7 +87,7 @@ func (h *Health) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-h.wake:
 			timer.Reset(max(soon, time.Until(rested)))
 			continue

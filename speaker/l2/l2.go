@@ -206,7 +206,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-a.wake:
 			a.apply(time.Now())
 		case <-changed:

@@ -248,13 +248,13 @@ func (m *Members) Run(ctx context.Context) error {
 		m.wait("waiting for the members key: " + err.Error())
 	})
 	if err != nil {
-		return err
+		return nil // ctx has ended
 	}
 	for !m.want.Load().Self.IsValid() {
 		m.wait(fmt.Sprintf("waiting for Node %s and its InternalIP", m.opts.NodeName))
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-m.wake:
 		}
 	}
@@ -267,7 +267,7 @@ func (m *Members) Run(ctx context.Context) error {
 	for err == nil && ctx.Err() == nil { // once for every address of this node
 		err = m.meet(ctx, ring)
 	}
-	return errors.Join(err, ctx.Err())
+	return err
 }
 
 // meet takes part until ctx ends or the InternalIP of this node changes, since other

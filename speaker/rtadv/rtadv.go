@@ -129,7 +129,7 @@ func (f *Finder) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-f.wake:
 		}
 	}
