@@ -9,7 +9,7 @@ import (
 )
 
 // Annotate sets one annotation of an Ingress, or takes it away where value is empty. It
-// touches nothing else, and so clashes with nobody who writes the rest; an Ingress that
+// touches nothing else, and so conflicts with no other writer of the object; an Ingress that
 // has been made anew under its name is left alone, which is ErrStale. When it returns
 // nil, Snapshot shows the outcome.
 func (a *API) Annotate(ctx context.Context, obj snapshot.Object, name, value string) error {

@@ -113,7 +113,7 @@ func (c *contact) forget(s scope) {
 }
 
 // faultsLocked says what is wrong now; the texts stay the same while it is, so
-// that nobody is woken by them.
+// that no watcher is woken by them.
 func (c *contact) faultsLocked() []snapshot.Problem {
 	var faults []snapshot.Problem
 	unreachable := false

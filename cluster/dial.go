@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An API server whose machine dies says nothing. client-go asks it over HTTP/2
+// An API server whose machine fails sends no FIN. client-go asks it over HTTP/2
 // after 30 s whether it lives, and waits 15 s for the answer; all that time
 // pods that are gone go on being served. So the kernels ask each other sooner.
 // They answer for a process that is busy, so a slow API server is not left.

@@ -72,7 +72,7 @@ func decodePart(decoder *manifest.Decoder, name string, document manifest.Docume
 	return r, filePart{short, int32(len(r.Objects))}
 }
 
-// stripAll takes away in place what is the server's to say, or read by nobody.
+// stripAll removes in place what only a server sets, and what is never read.
 func stripAll(objects []snapshot.Object) []snapshot.Object {
 	for _, o := range objects {
 		strip(o).SetResourceVersion("")

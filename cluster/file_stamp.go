@@ -7,7 +7,7 @@ import (
 )
 
 // fileStamp is what the kernel says of a file, whose text need not be read where that
-// is the same. The zero value is safe to nobody.
+// is the same. The zero value equals no file's.
 type fileStamp struct {
 	info    fs.FileInfo
 	changed time.Time // when the file or its name last changed (ctime), which no program can set

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	quiet    = 40 * time.Millisecond  // no event for so long: whoever writes has finished
+	quiet    = 40 * time.Millisecond  // no event for so long: the writer has finished
 	patience = 500 * time.Millisecond // …or so long after the first, whatever comes
 	recheck  = 250 * time.Millisecond // until an empty or missing file is believed
 	poll     = 2 * time.Second        // between looks where the kernel does not tell

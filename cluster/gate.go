@@ -35,7 +35,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	waiting []*ticket   // who came first is first
-	timer   *time.Timer // lets somebody through; nil: nobody has waited yet
+	timer   *time.Timer // admits a waiter; nil: none has waited yet
 	next    time.Time   // nobody before
 	lost    bool        // the server did not answer when it was last asked
 	delay   time.Duration
@@ -125,13 +125,13 @@ func (g *gate) isWaiting() bool {
 
 // The rest needs the lock.
 
-// holdBack lets nobody through for about d.
+// holdBack admits no request for about d.
 func (g *gate) holdBack(d time.Duration) {
 	g.delay = d
 	g.next = time.Now().Add(around(max(d, g.distance())))
 }
 
-// arm sees to it that somebody who waits is let through in time.
+// arm sets the timer for the next waiter.
 func (g *gate) arm() {
 	if len(g.waiting) == 0 {
 		return
@@ -141,7 +141,7 @@ func (g *gate) arm() {
 	switch {
 	case g.lost && g.asker != nil:
 		at = g.asked.Add(askPatience)
-	case !g.lost && at.Before(now): // nobody has just been let through
+	case !g.lost && at.Before(now): // none has just been admitted
 		at = now.Add(time.Duration(rand.Float64() * float64(around(g.distance()))))
 		g.next = at
 	}
@@ -152,7 +152,7 @@ func (g *gate) arm() {
 	}
 }
 
-// admit lets somebody through whose time has come.
+// admit admits a waiter that is due.
 func (g *gate) admit() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -139,10 +139,10 @@ func (g *Grants) TakeBack(ctx context.Context) error {
 	return nil
 }
 
-// errNotOurs is that of something under our name which somebody else made.
+// errNotOurs is that of an object under our name that another client made.
 var errNotOurs = errors.New("is not ours")
 
-// hasHope reports whether it is of use to try again soon: what is somebody else's stays.
+// hasHope reports whether it is of use to try again soon: an object of another client stays.
 func hasHope(failed map[string]error) bool {
 	for _, err := range failed {
 		if !errors.Is(err, errNotOurs) {
@@ -191,7 +191,7 @@ func (g *Grants) settle(ctx context.Context, want map[string]Grant) (failed map[
 	failed = each(slices.Sorted(maps.Keys(want)), func(namespace string) error {
 		meta := metav1.ObjectMeta{Name: g.options.Name, Namespace: namespace, Labels: map[string]string{managedBy: ourselves}, OwnerReferences: owners}
 		err := g.role(ctx, haveRole[namespace], meta, want[namespace])
-		if err == nil { // nobody is bound to what a stranger allows
+		if err == nil { // no account is bound to a Role that is not ours
 			err = g.binding(ctx, haveBinding[namespace], meta)
 		}
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {

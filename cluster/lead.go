@@ -171,7 +171,7 @@ type lock struct {
 // A predecessor held the Lease and did not release it.
 type predecessor struct {
 	holder string
-	// robbed says that somebody deleted the Lease. Who held it may not have noticed
+	// robbed says that the Lease was deleted. Who held it may not have noticed
 	// yet, and goes on until it has failed to renew it for long enough.
 	robbed bool
 }

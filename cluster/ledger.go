@@ -174,7 +174,7 @@ func (l *ledger) fault(reporter string, problems []snapshot.Problem) {
 	l.cluster = l.cluster.WithFaults(all)
 }
 
-// sweep forgets old tombstones.
+// sweep deletes old tombstones.
 func (l *ledger) sweep() {
 	now := l.now()
 	if now.Sub(l.swept) < tombstoneTime {

@@ -12,7 +12,7 @@ import (
 const podPage = 500
 
 // NodesOfPods returns the nodes that the pods of a label selector are on, without those
-// that have ended. It asks the API server, since nobody here watches pods.
+// that have ended. It asks the API server, since pods are not watched.
 func (a *API) NodesOfPods(ctx context.Context, namespace, selector string) (map[string]struct{}, error) {
 	nodes, page := map[string]struct{}{}, metav1.ListOptions{LabelSelector: selector, Limit: podPage}
 	for {

@@ -122,7 +122,7 @@ func (a *API) narrow(request *rest.Request, s scope, r snapshot.Resource, o *met
 		o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: name}.String()
 	case name != "":
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	case s.kind == snapshot.Secret: // a megabyte each, and nobody refers to them
+	case s.kind == snapshot.Secret: // a megabyte each, and no Ingress refers to them
 		o.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 	}
 	// client-go would send it ten times more, once a second, past the gate.

@@ -66,7 +66,7 @@ func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(namespace st
 	return scopes
 }
 
-// awaited is somebody who waits until every one of scopes has been seen.
+// awaited is a caller that waits until every one of scopes has been seen.
 type awaited struct {
 	scopes map[scope]bool
 	seen   chan struct{}

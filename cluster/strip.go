@@ -8,7 +8,7 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// strip removes in place what nobody here reads and what would fill memory or
+// strip removes in place what is never read and what would fill memory or
 // look like a change: who managed which field, kubectl's copy of the object, of a Node
 // its images and heartbeats, and which pods endpoints are, of which there are many. Statuses are written as patches, so
 // that what is stripped here is not lost there.

@@ -21,7 +21,7 @@ const (
 	reportAfter = 2 * freeRepeats
 )
 
-// reasonContested is the reason of the Problem that somebody undoes our writes.
+// reasonContested is the reason of the Problem that another client undoes our writes.
 const reasonContested = "Contested"
 
 // contests remembers which writes succeeded lately. One that has to be repeated

@@ -69,8 +69,8 @@ type Controller struct {
 	plan    atomic.Pointer[assign.Plan]
 
 	inspection atomic.Pointer[inspection] // never nil
-	// referring is held while the source is told what is watched, so that a leader has
-	// the last word.
+	// referring is held while the source is told what is watched, so that a
+	// leader's list is the last.
 	referring sync.Mutex
 	asking    sync.Mutex
 	seen      *route.Table // of the last who asked and was not answered by a leader

@@ -47,7 +47,7 @@ func (h *Controller) lead(ctx context.Context) error {
 	return g.Wait()
 }
 
-// forget drops what only a leader may know, so that the next term starts afresh.
+// forget drops the state of a leader, so that the next term starts without any.
 func (h *Controller) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +129,7 @@ func (h *Controller) apply(ctx context.Context, updates []assign.Update, failure
 		switch {
 		case err == nil:
 			written.note(updates[i].Was, now)
-		case errors.Is(err, cluster.ErrStale): // the newer version wakes the loop
+		case errors.Is(err, cluster.ErrStale): // the newer version triggers the loop
 			h.log.Debug("computed from an old version", "error", err)
 		default:
 			h.log.Warn("trying again", "error", err)

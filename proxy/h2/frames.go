@@ -162,7 +162,7 @@ func (c *conn) onData(f *http2.DataFrame) error {
 		c.grant(nil, size)
 		if _, reset := c.closed.find(f.StreamID); s == nil && reset { // sent before our RST_STREAM had arrived
 			if len(data) > 0 {
-				return nil // it brings no more than DATA that nobody reads
+				return nil // no more than DATA that is discarded
 			}
 			return c.charge(frame.CostFrame)
 		}

@@ -182,7 +182,7 @@ func (s *stream) awaitSent() error {
 }
 
 // parting is how far a connection is on its way to a good end (RFC 9113 section
-// 6.8): first the client hears that it had better open no more streams, and when it
+// 6.8): the first asks the client to open no more streams, and when it
 // has heard that, which the stream was that we still answer.
 type parting struct {
 	told  bool // GOAWAY with the largest stream id

@@ -103,8 +103,8 @@ func (s *Server) Serve(nc net.Conn, p Peer) {
 // Limits bound what one connection carries. Zeros are those of Options, and no bound.
 type Limits struct {
 	// Streams is how many requests may be under way, on connections that begin from
-	// now on. Requests is how many there may be in all, before the client is told to
-	// come again by another.
+	// now on. Requests is how many there may be in all, before the client is asked to
+	// open another connection.
 	Streams, Requests int
 	// Idle is how long a connection may wait for its next request, and Body how long a
 	// client may be silent within a frame, or the body of a request.
@@ -122,8 +122,8 @@ func (s *Server) SetLimits(l Limits) {
 	s.limits.Store(&l)
 }
 
-// SetLeaving declares whether clients had better come again elsewhere. While they
-// had, every connection is told so by GOAWAY: those that are there at once, others
+// SetLeaving declares whether clients should reconnect elsewhere. While they
+// should, every connection is told so by GOAWAY: those that are there at once, others
 // by their first request. What they have asked is answered.
 func (s *Server) SetLeaving(leaving bool) {
 	s.leaving.Store(leaving)

@@ -72,7 +72,7 @@ func (s *stream) release() {
 }
 
 // start begins the requests that have come. If they are the last, the client is told
-// first: it has GOAWAY before it has the answer, and opens no stream in vain.
+// first: it has GOAWAY before it has the answer, and opens no stream that is refused.
 func (c *conn) start() {
 	if c.server.leaving.Load() && c.last > 0 || c.servedAll() {
 		c.leave()

@@ -30,7 +30,7 @@ func (s *stream) connect() {
 	r.Method, r.Upgrade, r.UpgradeKey = s.keep("GET"), s.keep(websocket), h.key[:]
 }
 
-// refusePretence answers for whoever said yes without switching to WebSocket: to this
+// refusePretence answers for a backend that sent 2xx without switching to WebSocket: to this
 // client any success is a tunnel.
 func (s *stream) refusePretence() {
 	if r := &s.ex.Response; r.Upgraded == nil && r.Status >= 200 && r.Status <= 299 {

@@ -22,7 +22,7 @@ const ProblemsAnnotation = OwnPrefix + "problems"
 // effect is what an option does to the routes of its Ingress.
 type effect int
 
-// The effects, from harmless to grave.
+// The effects, from harmless to severe.
 const (
 	applied effect = iota // parsed and obeyed
 	noOp                  // nothing to do here by design: accepted in silence

@@ -140,8 +140,8 @@ type proxyOptions struct {
 	timeout time.Duration
 }
 
-// finishProxyProtocol comes before the proxies in front.Trusted are forgotten whose
-// fields nobody asked to believe.
+// finishProxyProtocol comes before front.Trusted is dropped, where use-forwarded-headers
+// is off.
 func (w *globalOptions) finishProxyProtocol() {
 	if !w.proxyProtocol.on {
 		return

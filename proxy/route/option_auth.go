@@ -198,8 +198,8 @@ func parseNginxTime(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is not a time up to a year", text)
 }
 
-// finishAuth closes a route that would be asked about, but by nobody, or by whom
-// the client chooses.
+// finishAuth makes the question to the authentication service, and closes a route for which
+// none can be made: there is no service, or the client would choose it.
 func (s *settings) finishAuth(r refs) *finding {
 	o, name := &s.external, "auth-url"
 	if !o.given && !s.globalOff && s.global.URL != nil {

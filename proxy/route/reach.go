@@ -10,7 +10,7 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// errUnread is what is wrong with a Secret or ConfigMap of which nobody here can
+// errUnread is what is wrong with a Secret or ConfigMap of which this process cannot
 // say whether it exists. A sentence about the object ends with it.
 var errUnread = errors.New("could not be read by this account")
 

@@ -209,7 +209,7 @@ func (c *client) keepReading() error {
 	return c.readUntil(time.Now().Add(patience), patience)
 }
 
-// stopReading wakes whoever reads, now and for good. Any goroutine may call it.
+// stopReading ends the present Read and all later ones. Any goroutine may call it.
 func (c *client) stopReading() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -309,7 +309,7 @@ func (c *tlsClient) Read(b []byte) (int, error) {
 }
 
 // Handshake is called by fasthttp. There is none with a client that is handed on. Who
-// speaks plain HTTP to this port is told so.
+// speaks plain HTTP to this port gets an answer in plain HTTP that says so.
 func (c *tlsClient) Handshake() error {
 	if c.client.woken || c.peek() {
 		return nil

@@ -13,7 +13,7 @@ import (
 // ProxyProtocol is how PROXY headers are read off the connections of clients.
 type ProxyProtocol struct {
 	// Trusted are those who must send one, and whose is believed, beside
-	// Options.TrustedProxies. That of a stranger is read and forgotten, if there is one.
+	// Options.TrustedProxies. That of any other client is read and ignored, if there is one.
 	Trusted []netip.Prefix
 	// Timeout is how long a header may take to arrive. 0: Options.Timeout.
 	Timeout time.Duration
@@ -99,7 +99,7 @@ func (c *proxied) LocalAddr() net.Addr {
 // usualHeader is what there is room for at first.
 const usualHeader = 256
 
-// readHeader reads as far as the header goes, and what comes with it. A stranger may
+// readHeader reads as far as the header goes, and what comes with it. Another client may
 // come without one: what it sends instead is its request.
 func (c *proxied) readHeader() {
 	defer time.AfterFunc(c.timeout, func() { c.Conn.Close() }).Stop()

@@ -12,7 +12,7 @@ import (
 
 // A connection that waits for its next request needs no buffers, no parser and no
 // stack of a parser, which together are twenty times as large as the rest of it. One
-// that has waited for a while is laid to rest: fasthttp is made to let go of it, a
+// that has waited for a while is parked: fasthttp is made to release it, a
 // goroutine that does nothing else waits for its next byte, and then it is handed to
 // fasthttp again. One that is asked something all the time never pays for that.
 
@@ -26,7 +26,7 @@ const (
 	resting              // it is among Server.resting
 )
 
-// changed is told by fasthttp what a connection is about to do.
+// changed is fasthttp's callback for the next state of a connection.
 func changed(nc net.Conn, state fasthttp.ConnState) {
 	if state != fasthttp.StateIdle && state != fasthttp.StateActive {
 		return

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Handler answers the requests.
 	Handler exchange.Handler
-	// Certificate returns the certificate for a client that says hello, or nil.
+	// Certificate returns the certificate for a ClientHello, or nil.
 	Certificate func(hello *tls.ClientHelloInfo) *tls.Certificate
 	// ClientCAs reports whether clients that ask for a server name are asked for a
 	// certificate, and by which authorities; nil: any. What they show is not verified
@@ -61,7 +61,7 @@ type Options struct {
 	// Passthrough, if set, takes the connections of some server names undecrypted.
 	Passthrough Passthrough
 	// HTTP2, if set, serves the connections that negotiate HTTP/2, and those that
-	// begin with its preface where a listener is told so.
+	// begin with its preface where the listener has H2C.
 	HTTP2 HTTP2
 	// Draining, if set, waits for upgraded connections until its context ends,
 	// and then cuts them.
@@ -146,15 +146,14 @@ func New(o Options) *Server {
 		DisablePreParseMultipartForm: true,
 	}
 	if o.HTTP2 != nil {
-		s.http.NextProto(h2, s.serveHTTP2) // clients that negotiate HTTP/2 are somebody else's
+		s.http.NextProto(h2, s.serveHTTP2) // clients that negotiate HTTP/2 are served by Options.HTTP2
 	}
 	s.http.NextProto(rawProtocol, s.passOn)
 	return s
 }
 
-// SetLeaving declares whether clients had better come again elsewhere. While
-// they had, every response ends its connection, and everything is served as
-// ever.
+// SetLeaving declares whether clients should reconnect elsewhere. While they
+// should, every response ends its connection, and everything is served as before.
 func (s *Server) SetLeaving(leaving bool) { s.leaving.Store(leaving) }
 
 // Limits bound what a client may do with one connection. Zeros are those of Options,

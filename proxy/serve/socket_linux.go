@@ -25,9 +25,9 @@ const (
 // goroutine waits for it.
 const deferFor = 1
 
-// listen opens a listening socket. What it says of dead clients its connections
-// inherit (tcp(7)): package net would say it of each, in four system calls. For the
-// same reason it is not one of Multipath TCP, which nobody asks for here.
+// listen opens a listening socket. Connections inherit its keep-alive settings (tcp(7)),
+// which package net would set on each, in four system calls. For the same reason it is
+// not one of Multipath TCP, which is not needed here.
 func listen(address string) (net.Listener, error) {
 	config := net.ListenConfig{KeepAlive: -1, Control: handDown}
 	config.SetMultipathTCP(false)

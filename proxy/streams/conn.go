@@ -145,7 +145,7 @@ func (c *Conn) endIfDone() {
 	}
 }
 
-// errParted is why the reader ends that has been told to.
+// errParted is why the reader ends that was stopped by us.
 var errParted = frame.Fail(http2.ErrCodeNo, "done")
 
 // serve reads until the connection ends, and then ends it.

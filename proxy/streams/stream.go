@@ -258,8 +258,8 @@ func (s *Stream) awaitSent(timeout time.Duration) error {
 	}
 }
 
-// Reset ends the stream at our will: nobody needs the response any more. Who sends
-// the request's body is told.
+// Reset ends the stream from this side: the response is not needed any more. A Send of
+// the request's body fails.
 func (s *Stream) Reset() {
 	c := s.conn
 	c.mu.Lock()

@@ -23,7 +23,7 @@ type Backend struct {
 	tls    atomic.Pointer[tls.Config] // nil: plain TCP
 
 	mu      sync.Mutex // serialises SetEndpoints
-	retired bool       // nobody asks endpoints of their own accord
+	retired bool       // endpoints are not health-checked
 }
 
 // targets is a set and, at the same indexes, the connections to its endpoints.

@@ -11,8 +11,8 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// watchOver sees to it that somebody asks e whether it is well, and tells h, if the
-// backend's policy wants that. It needs the backend's lock.
+// watchOver starts the health checks of e, whose results h gets, if the backend's policy
+// has any. It needs the backend's lock.
 func (b *Backend) watchOver(e *endpoint, h *balance.Health) {
 	if b.of.Policy.HealthCheck.Path == "" || b.retired || e.watched == h {
 		return

@@ -41,8 +41,8 @@ type conn struct {
 }
 
 var (
-	// errStale says that a reused connection turned out dead, or full of bytes
-	// nobody asked for, before the upstream had any of the request.
+	// errStale says that a reused connection turned out closed, or full of bytes
+	// that were not requested, before the upstream had any of the request.
 	errStale = errors.New("the idle connection was closed by the upstream")
 	// errPartial says that the socket took part of the request only.
 	errPartial = errors.New("the request was sent in part")

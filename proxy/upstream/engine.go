@@ -68,7 +68,7 @@ func (o Options) withDefaults() Options {
 }
 
 const (
-	// maxTries is how many endpoints one request may try in vain.
+	// maxTries is how many endpoints one request may try without success.
 	maxTries = 3
 	// maxRaces is how many more may leave the set while it tries them.
 	maxRaces = 16

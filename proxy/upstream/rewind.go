@@ -10,7 +10,7 @@ import (
 // rewindLimit is how much of a streamed body is kept to be sent once more.
 const rewindLimit = bufferSize
 
-// errRewound says that somebody else reads the body by now.
+// errRewound says that a later try reads the body by now.
 var errRewound = errors.New("the request's body is sent again")
 
 // rewinder is a request's body that may be read again from its start, as long as all

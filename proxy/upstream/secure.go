@@ -107,7 +107,7 @@ func (c *conn) askStream(stream io.ReadWriter, out []byte, in func() []byte) (in
 	return stream.Read(in())
 }
 
-// staleStream looks for bytes that nobody asked for, in the socket and in what
+// staleStream looks for bytes that were not requested, in the socket and in what
 // has been taken from there already: a record too many would be the answer to
 // the next request.
 func (c *conn) staleStream() bool {

@@ -40,7 +40,7 @@ const usualLimit = 100
 // is no room: a pod may say that it takes none, and others may be quicker.
 const maxLeads = 4
 
-// errElsewhere says that somebody waited in vain: another endpoint was quicker.
+// errElsewhere ends the wait for a connection: another endpoint was quicker.
 var errElsewhere = errors.New("another endpoint was quicker to connect")
 
 // open begins the request on a connection that has room for it, or returns nil.
@@ -216,8 +216,8 @@ func (t *transaction) lead(e *endpoint, f *flight) (err error) {
 	return made.introduce(made.share(c), t.rules.ConnectTimeout)
 }
 
-// follow waits for what somebody else makes, as long as the client and our own route let
-// us: those of whoever makes it may be more patient.
+// follow waits for the connection that another request makes, as long as our own client
+// and route allow: those of that request may be more patient.
 func (t *transaction) follow(e *endpoint, f *flight) error {
 	if err := t.ride(e, f); err != nil {
 		return err

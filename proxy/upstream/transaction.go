@@ -80,7 +80,7 @@ func (e *Engine) acquire(b *Backend, ex *exchange.Exchange) *transaction {
 	return t
 }
 
-// release gives everything back. What is borrowed from t dies here.
+// release gives everything back. What is borrowed from t is invalid from here on.
 func (t *transaction) release() {
 	if t.stream != nil {
 		t.closeStream()
@@ -258,7 +258,7 @@ func (t *transaction) attempt() error {
 			break
 		}
 		// The pod has seen nothing. That it closed an idle connection says nothing
-		// about the pod, so this is no try: another connection takes over.
+		// about the pod, so this is no try: another connection is used.
 		if err := t.replace(); err != nil {
 			return err
 		}
@@ -396,7 +396,7 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 		f.again = t.repeatable()
 	}
 	if !reused {
-		// A fresh connection that dies says something about the pod: it may be
+		// A fresh connection that fails says something about the pod: it may be
 		// on its way out, with the connection still in its backlog.
 		t.tried = append(t.tried, t.at)
 		if t.upload == nil && f.reason == connectionLost {

@@ -18,7 +18,7 @@ const lastWrite = 20 * time.Millisecond
 
 // upload streams a request body to the upstream while the transaction waits for
 // the response: an upstream may answer before it has read everything, and one
-// that answers while it reads would stand still if nobody listened.
+// that answers while it reads would block if its response were not read.
 type upload struct {
 	source  io.ReadCloser
 	trailer *exchange.Trailer // complete once the source has ended

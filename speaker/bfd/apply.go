@@ -55,8 +55,8 @@ func (d *Detector) keep(e ends, c session.Config, name string, ttl uint8, now ti
 	d.queue.Set(&p.turn, now)
 }
 
-// leave begins to say goodbye. Where another session goes to the same peer, the
-// peer may answer that one by now: what is said any later would end it.
+// leave begins to take the session down. Where another session goes to the same peer, the
+// peer may answer that one by now: a later AdminDown would end it.
 func (d *Detector) leave(p *peer, now time.Time) {
 	p.leaving = now.Add(goodbye)
 	for _, other := range d.have {

@@ -6,7 +6,7 @@ import (
 	"quayside.io/speaker/bfd/session"
 )
 
-// metrics turns what a Detector counts into samples when somebody collects.
+// metrics turns what a Detector counts into samples on each scrape.
 type metrics struct {
 	d       *Detector
 	rows    []row

@@ -11,7 +11,7 @@ const (
 	dropKernel    = "kernel"    // by the filter, or the queue was full
 	dropTTL       = "ttl"       // it comes from too far away
 	dropUnknown   = "unknown"   // no session is meant
-	dropSource    = "source"    // it names a session that goes to somebody else
+	dropSource    = "source"    // it names a session with another peer
 	dropAnonymous = "anonymous" // it names none, and the session is up
 )
 

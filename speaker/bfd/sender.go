@@ -125,7 +125,7 @@ func (s *sender) close() { _ = s.conn.Close() }
 // option is a socket option that is an integer.
 type option struct{ level, name, value int }
 
-// senderOptions are those of a sender; what arrives there nobody reads.
+// senderOptions are those of a sender; what arrives there is not read.
 func senderOptions(ipv6 bool) []option {
 	if ipv6 {
 		return []option{

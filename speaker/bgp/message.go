@@ -174,7 +174,7 @@ type open struct {
 	refresh  bool // RFC 2918
 }
 
-// guarded runs the codec on bytes of a stranger.
+// guarded runs the codec on bytes of a peer.
 func guarded(do func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -2,7 +2,7 @@ package bgp
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics reads the sessions only when somebody collects.
+// metrics reads the sessions only on a scrape.
 type metrics struct {
 	of                                      *Speaker
 	up, announced                           *prometheus.Desc

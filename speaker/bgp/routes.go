@@ -326,7 +326,7 @@ func prefixes(list []netip.Prefix) []bgp.AddrPrefixInterface {
 	return out
 }
 
-// tally is what of a list a peer is told.
+// tally counts the routes of a list that a peer is sent.
 type tally struct {
 	announced int
 	hash      uint64 // of the announced, the same on every node and in every order

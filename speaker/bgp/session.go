@@ -56,7 +56,7 @@ type session struct {
 	goroutines sync.WaitGroup     // readers and the attempt
 	up         *conn
 	link       link
-	sent       []Route // what the peer of up was told
+	sent       []Route // what the peer of up was sent
 	told       tally   // of sent
 	restarting bool    // not Established yet since we began
 	refreshed  time.Time
@@ -400,7 +400,7 @@ func (s *session) wentUp(c *conn) {
 	}
 }
 
-// sync tells the peer the difference to what it was told.
+// sync sends the peer the difference to what it was sent.
 func (s *session) sync() {
 	c := s.up
 	if c == nil {

@@ -76,7 +76,7 @@ const (
 	settling
 )
 
-// New returns an end that is down and has heard nobody. Discriminators are
+// New returns an end that is down and has received nothing. Discriminators are
 // unique on this machine, and not zero.
 func New(discriminator uint32, c Config) *Session {
 	s := &Session{cfg: c, discriminator: discriminator, state: Down, remote: unheard()}
@@ -147,7 +147,7 @@ func (s *Session) Disable() {
 	}
 	s.adminDowns = 0
 	switch {
-	case s.remote.discriminator == 0: // nobody listens
+	case s.remote.discriminator == 0: // the other end is not known
 	case s.state == Down:
 		s.adminDowns = 1
 	default:

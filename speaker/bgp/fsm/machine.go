@@ -352,7 +352,7 @@ func (m *Machine) fail(now time.Time, c *conn, n Notification, why string) {
 	m.planDial(now)
 }
 
-// end ends a connection. A why is told.
+// end ends a connection. A why becomes the Reason of its last action.
 func (m *Machine) end(c *conn, n Notification, why string) {
 	if n.Code != 0 {
 		m.act(Action{Kind: Notify, Conn: c.id, Notification: n})
