@@ -112,7 +112,7 @@ func status(t *testing.T, field string) uint64 {
 }
 
 // leaderWorld is the cluster, with a hundred nodes.
-func leaderWorld(t *testing.T) *snapshot.Cluster {
+func leaderWorld(t testing.TB) *snapshot.Cluster {
 	pool := &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: "lan"}, Spec: v1alpha1.IPAddressPoolSpec{Addresses: []string{"10.0.0.0/16"}}}
 	c := snapshot.Of(pool)
 	for i := range 100 {

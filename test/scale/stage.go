@@ -16,6 +16,7 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/test/lab"
 )
@@ -180,7 +181,12 @@ func (s *stage) remember(ctx context.Context, api *cluster.API) error {
 		status.Status.AnnouncingCount = int64(len(status.Status.Announcing))
 		status.Status.Members, status.Status.Node = v1alpha1.SpeakerMembers{Alive: 1}, announce.NodeSummary(node)
 		status.Status.GossipKey = base64.StdEncoding.EncodeToString(keyOf(nodeName(i)))
-		return api.UpdateStatus(ctx, status)
+		return eventually(ctx, time.Minute, func() error { // the server may be busy
+			if have, made := api.Snapshot().SpeakerStatuses.Get(snapshot.KeyOf(status)); made {
+				status.ResourceVersion = have.ResourceVersion
+			}
+			return api.UpdateStatus(ctx, status)
+		})
 	})
 }
 
