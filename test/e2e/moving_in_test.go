@@ -147,15 +147,17 @@ func (e edge) addressesMove(laptop *lab.Client, same, another theirs) {
 	if holder := e.owner(laptop, another.address); holder.Name() != e.Node(another.node).Name() {
 		e.t.Errorf("%s went back to MetalLB, and %s answers", another.address, holder.Name())
 	}
-	// Its claim is remembered, so that it answers at once, beside MetalLB.
+	// It asks the LAN again, and waits again until MetalLB is silent.
 	if err := e.TryApply(toUs(another, to)); err != nil {
 		e.t.Fatal(err)
 	}
-	e.claimedBy(another.address, e.Node(to))
 	another.silence()
-	if holder := e.owner(laptop, another.address); holder.Name() != e.Node(to).Name() {
-		e.t.Errorf("%s is answered by %s", another.address, holder.Name())
-	}
+	e.Eventually(settle, func() error {
+		if holder := e.owner(laptop, another.address); holder.Name() != e.Node(to).Name() {
+			return fmt.Errorf("%s is answered by %s", another.address, holder.Name())
+		}
+		return nil
+	})
 	judge("on the same node", 0)
 	judgeBack("back, and to us again", 2)
 }
