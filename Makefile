@@ -22,7 +22,7 @@ QUICK = Alloc|Quick|ManyAddresses
 QUICK_PACKAGES = $$(grep -rlE 'func Test[A-Za-z]*($(QUICK))' --include='*_test.go' lbpool cluster controller speaker proxy test/bench | \
 	xargs -n1 dirname | sort -u | sed 's,^,./,')
 
-.PHONY: build cross test unit e2e lab bench bench-proxy bench-failover bench-bgp soak generate image release lint vulnerabilities packages test-packages
+.PHONY: build cross test unit e2e lab bench bench-proxy bench-failover bench-bgp soak fuzz generate image release lint vulnerabilities packages test-packages
 
 VERSION ?= dev
 BUILD_FLAGS = -trimpath -buildvcs=false -ldflags='-s -w -X main.version=$(VERSION)'
@@ -94,6 +94,16 @@ e2e: ## the tests in the lab; skipped, or with CI set failed, where none can run
 
 soak: ## the same with the lengths that the issues name
 	QUAYSIDE_SOAK=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout 6h -v ./controller/assign ./speaker/... ./proxy ./test/e2e
+
+FUZZTIME ?= 1m
+
+# The compiler instruments all that a target needs, which takes minutes the first time.
+fuzz: ## each fuzz target of the tree for FUZZTIME (1m), one after the other; what one finds it leaves in testdata
+	@found=; for target in $$(grep -roE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sed -E 's,/[^/]*:func ,:,' | sort); do \
+	package=$${target%:*}; name=$${target#*:}; \
+	out=$$(CGO_ENABLED=0 $(GO) test $(NO_VET) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$package 2>&1) || { found="$$found $$package:$$name"; echo "$$out"; }; \
+	echo "$$package $$name: $$(echo "$$out" | grep -oE 'execs: [0-9]+' | tail -n 1)"; \
+	done; test -z "$$found" || { echo "these found something:$$found"; exit 1; }
 
 lab: ## a cluster with Quayside in it, and a shell on its LAN; ARGS='-nodes 5 -kube-proxy iptables -ipv6'
 	CGO_ENABLED=0 $(GO) run ./test/lab/up $(ARGS)
