@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httputil"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -144,11 +145,16 @@ func TestChunksRefused(t *testing.T) {
 	}
 }
 
+// beforeExtension is white space that RFC 9112 section 7.1.1 says to overlook, and the
+// standard library refuses.
+var beforeExtension = regexp.MustCompile(`[ \t];`)
+
 // Whatever comes, the two decoders never make different bodies of it.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"))
 	f.Add([]byte("5;x\r\nhello\r\n0\r\nA: b\r\n\r\n"))
 	f.Add([]byte("5\n"))
+	f.Add([]byte("0 ;\r\n\r\n"))
 	f.Add([]byte("0 0\r\n00000\r\n0\r\n\r\n0"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		body, _, done, err := decodeAll([][]byte{in})
@@ -156,6 +162,9 @@ func FuzzChunks(f *testing.F) {
 			return
 		}
 		twin, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(in)))
+		if err != nil && beforeExtension.Match(in) {
+			return
+		}
 		if err != nil || !bytes.Equal(twin, body) {
 			t.Errorf("%q: %q, the standard library reads %q, %v", in, body, twin, err)
 		}
