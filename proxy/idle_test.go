@@ -306,7 +306,7 @@ func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 		{"HTTP/1.1", false, false, 10 << 10},
 		{"HTTP/1.1 over TLS", true, false, 26 << 10},
 		{"HTTP/2", false, true, 10 << 10},
-		{"HTTP/2 over TLS", true, true, 44 << 10},
+		{"HTTP/2 over TLS", true, true, 32 << 10},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@
 //   - A connection is reused only if the last request was read to its end.
 //   - A change of one listener affects no connection.
 //   - A connection that waits for a request gives back all but 4 kB of this package's memory,
-//     see rest.go. TLS keeps buffers and stacks of its own, 15 to 30 kB; proxy/idle_test.go
+//     see rest.go. TLS keeps buffers of its own, 5 to 20 kB; proxy/idle_test.go
 //     bounds what a whole proxy has for each kind.
 //
 // Read server.go first, then request_context.go (one request) and client.go (one
