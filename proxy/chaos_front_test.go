@@ -78,7 +78,7 @@ func drainProxies(ctx context.Context, t *testing.T, files *cluster.Files) (drai
 	forever := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	for ; ctx.Err() == nil; drains++ {
 		p, stop := startOn(t, files.Source, forever, func(o *proxy.Options) {
-			o.HTTP2, o.H2C, o.GracePeriod, o.LameDuck = true, true, 30*time.Second, 200*time.Millisecond
+			o.HTTP2, o.H2C, o.GracePeriod, o.LameDuck = true, true, 30*time.Second, time.Second
 		})
 		eventually(t, "the routes are served", func() bool { st, _ := p.State().(proxy.State); return len(st.Routes) >= 2 })
 		asking, leaves := context.WithCancel(ctx)
