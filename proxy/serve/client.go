@@ -64,6 +64,9 @@ type client struct {
 
 	look func(fd uintptr) // the method value, made once
 	gone bool
+
+	turning atomic.Bool // direct serves it, so that closing it would wait for its request
+	dropped bool        // without an answer
 }
 
 // inbound is what reading HTTP off a connection has brought so far.
@@ -224,6 +227,23 @@ func (c *client) Gone() bool {
 		c.gone = true // closed on our side
 	}
 	return c.gone
+}
+
+// hangUp ends the connection under whoever serves it. Any goroutine may call it.
+func (c *client) hangUp() {
+	if tcp, ok := c.socket.(*net.TCPConn); ok && c.turning.Load() {
+		tcp.CloseRead()
+		tcp.CloseWrite()
+		return
+	}
+	c.Conn.Close()
+}
+
+// drop ends the connection without an answer. Who serves it calls it.
+func (c *client) drop() {
+	if c.dropped = c.turning.Load(); !c.dropped {
+		c.Conn.Close()
+	}
 }
 
 // Close implements net.Conn.

@@ -11,6 +11,9 @@
 //   - A response that was cut short closes the client's connection.
 //   - A connection is reused only if the last request was read to its end.
 //   - A change of one listener affects no connection.
+//   - A request without a body over a connection without TLS costs one read, which says
+//     whether more has come, and one write, see direct_linux.go. What is not as simple is
+//     served by fasthttp's own loop.
 //   - A connection that waits for a request gives back all but 4 kB of this package's memory,
 //     see rest.go. TLS keeps buffers of its own, 5 to 20 kB; proxy/idle_test.go
 //     bounds what a whole proxy has for each kind.

@@ -39,8 +39,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
 	if !ok {
 		return fasthttp.StatusContinue
 	}
-	rc := s.begin(ctx)
-	rc.received = time.Now() // fasthttp has not looked yet
+	rc := s.begin(ctx, time.Now()) // fasthttp has not looked yet
 	if rc.admit(gate) {
 		rc.client.admitted = rc
 		return fasthttp.StatusContinue

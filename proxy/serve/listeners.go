@@ -214,6 +214,8 @@ func (l *listener) wrap(nc net.Conn) (net.Conn, error) {
 		c.outer = &tlsClient{Conn: tls.Server(c, l.server.tls), client: c}
 	case l.h2c:
 		c.outer = &plainClient{client: c}
+	case directs && c.raw != nil && c.Conn == nc:
+		c.outer = &directClient{client: c}
 	default:
 		c.outer = c
 	}

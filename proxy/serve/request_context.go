@@ -26,10 +26,10 @@ type requestContext struct {
 	admitted bool      // it was asked for its body, and the handler knows it
 }
 
-// begin returns the context of a request.
-func (s *Server) begin(ctx *fasthttp.RequestCtx) *requestContext {
+// begin returns the context of a request whose head had arrived at a time.
+func (s *Server) begin(ctx *fasthttp.RequestCtx, received time.Time) *requestContext {
 	rc, _ := s.contexts.Get().(*requestContext)
-	rc.ctx, rc.received = ctx, ctx.Time()
+	rc.ctx, rc.received = ctx, received
 	rc.conn, _ = ctx.Conn().(connection)
 	rc.client = rc.conn.base()
 	rc.client.rests = true
@@ -45,8 +45,18 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if conn, ok := ctx.Conn().(connection); ok && conn.base().admitted != nil {
 		rc, conn.base().admitted = conn.base().admitted, nil
 	} else {
-		rc = s.begin(ctx)
+		rc = s.begin(ctx, ctx.Time())
 	}
+	rc.complete()
+}
+
+// handleAt is handle for a request whose head had arrived at a time.
+func (s *Server) handleAt(ctx *fasthttp.RequestCtx, received time.Time) {
+	s.begin(ctx, received).complete()
+}
+
+// complete has the request answered, and ends it unless that is done later.
+func (rc *requestContext) complete() {
 	if rc.run() {
 		rc.finish()
 	}

@@ -21,7 +21,7 @@ const serverName = "quayside"
 func (rc *requestContext) respond() (done bool) {
 	ex, resp := &rc.ex, &rc.ctx.Response
 	if ex.Response.Status == exchange.StatusClientGone || ex.Response.Close && misspoken(rc.conn) {
-		rc.client.Conn.Close()
+		rc.client.drop()
 		return rc.closeBody()
 	}
 	if ex.Response.Upgraded != nil {

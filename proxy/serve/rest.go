@@ -156,10 +156,16 @@ func (s *Server) serveAgain(c net.Conn) {
 	}
 }
 
-// cutResting closes every connection that rests.
-func (s *Server) cutResting() {
+// cutWaiting ends every connection that rests or waits for its next request, but for
+// those that wait in fasthttp, which ends them itself.
+func (s *Server) cutWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for c := range s.clients {
+		if c.turning.Load() && c.rest.Load() != busy {
+			c.hangUp()
+		}
+	}
 	for c := range s.resting {
 		c.Conn.Close()
 	}

@@ -89,9 +89,11 @@ type Server struct {
 	listeners listeners
 	draining  atomic.Bool
 	leaving   atomic.Bool
+	ending    atomic.Bool // connections that wait for a request end
 	limits    atomic.Pointer[Limits]
 	headers   atomic.Pointer[ProxyProtocol] // nil: connections have none
 	contexts  sync.Pool
+	directs   sync.Pool // *direct
 
 	handshakes failures
 
@@ -114,6 +116,7 @@ func New(o Options) *Server {
 	s.SetLimits(Limits{})
 	s.SetProxyProtocol(nil)
 	s.contexts.New = func() any { return &requestContext{server: s} }
+	s.directs.New = s.newDirect
 	s.tls = &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"http/1.1"},
@@ -149,6 +152,7 @@ func New(o Options) *Server {
 		s.http.NextProto(h2, s.serveHTTP2) // clients that negotiate HTTP/2 are served by Options.HTTP2
 	}
 	s.http.NextProto(rawProtocol, s.passOn)
+	s.http.NextProto(directProtocol, s.serveDirect)
 	return s
 }
 
@@ -231,7 +235,8 @@ func (s *Server) drain() error {
 		time.Sleep(s.options.LameDuck)
 	}
 	s.closeListeners()
-	s.cutResting()
+	s.ending.Store(true)
+	s.cutWaiting()
 	grace, cancel := context.WithTimeout(context.Background(), s.options.GracePeriod)
 	defer cancel()
 	defer time.AfterFunc(min(silentFor, s.options.GracePeriod/4), s.cutSilent).Stop()
@@ -286,7 +291,7 @@ func (s *Server) cut() {
 	defer s.mu.Unlock()
 	for c := range s.clients {
 		if !c.tunnel.Load() {
-			c.Conn.Close()
+			c.hangUp()
 		}
 	}
 }
@@ -299,7 +304,7 @@ func (s *Server) cutSilent() {
 	defer s.mu.Unlock()
 	for c := range s.clients {
 		if !c.asked.Load() {
-			c.Conn.Close()
+			c.hangUp()
 		}
 	}
 }

@@ -86,6 +86,7 @@ func handDown(_, _ string, raw syscall.RawConn) (err error) {
 			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAliveEvery},
 			{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveCount},
 			{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferFor},
+			{unix.IPPROTO_TCP, unix.TCP_INQ, 1}, // see direct
 		} {
 			if err == nil {
 				err = unix.SetsockoptInt(int(fd), option.level, option.name, option.value)

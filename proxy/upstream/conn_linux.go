@@ -7,11 +7,14 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"quayside.io/proxy/socket"
 )
 
 // plain is how a connection without TLS is asked: all of it is one call into the
 // runtime's poller, which checks, sends, waits and receives. Doing it with Write and
-// Read costs another system call, one that finds nothing.
+// Read costs another system call, one that finds nothing. The system calls cannot wait, see
+// package socket.
 //
 // The order inside matters. The poller forgets earlier readiness when the call
 // begins; whatever arrives after the send makes it ready again. A quiet connection is
@@ -79,7 +82,7 @@ func (c *conn) do(fd uintptr) bool {
 		p.phase = sending
 	}
 	if p.phase == sending {
-		n, err := retryEINTR(syscall.Write, int(fd), p.out)
+		n, err := socket.Send(fd, p.out, 0)
 		switch {
 		case err == syscall.EAGAIN:
 			n = 0
@@ -105,7 +108,7 @@ func (c *conn) do(fd uintptr) bool {
 		}
 	}
 	room := p.in()
-	n, err := retryEINTR(syscall.Read, int(fd), room)
+	n, err := socket.Receive(fd, room)
 	c.drained = n < len(room)
 	switch {
 	case err == syscall.EAGAIN:
@@ -177,13 +180,4 @@ func (c *conn) acknowledged() (n uint64) {
 		}
 	})
 	return n
-}
-
-func retryEINTR(f func(int, []byte) (int, error), fd int, b []byte) (int, error) {
-	for {
-		n, err := f(fd, b)
-		if err != syscall.EINTR {
-			return max(n, 0), err
-		}
-	}
 }

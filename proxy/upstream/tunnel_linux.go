@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"quayside.io/proxy/socket"
 )
 
 // pull is copy from a pod without TLS, with a buffer only while there is something in it.
@@ -51,7 +53,7 @@ type late struct {
 // step is called by the poller whenever the socket may be ready; false means wait.
 func (l *late) step(fd uintptr) bool {
 	l.buf, _ = l.pool.Get().(*[]byte)
-	l.read, l.err = retryEINTR(syscall.Read, int(fd), *l.buf)
+	l.read, l.err = socket.Receive(fd, *l.buf)
 	if l.read > 0 {
 		return true
 	}

@@ -1,0 +1,126 @@
+//go:build !portable
+
+package socket_test
+
+import (
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"quayside.io/proxy/socket"
+)
+
+// pair is a connection: what is written to the client arrives at raw.
+func pair(t *testing.T) (client *net.TCPConn, raw syscall.RawConn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); s.Close() })
+	if raw, err = s.(*net.TCPConn).SyscallConn(); err != nil {
+		t.Fatal(err)
+	}
+	return c.(*net.TCPConn), raw
+}
+
+// come waits until n bytes and, if they are asked for, the end are there to be read.
+func come(t *testing.T, raw syscall.RawConn, n int, ended bool) {
+	var got [64]byte
+	if err := raw.Read(func(fd uintptr) bool {
+		k, _, err := syscall.Recvfrom(int(fd), got[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		info, failed := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		const closeWait = 8
+		return err == nil && k == n && (!ended || failed == nil && info.State == closeWait)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInquiry(t *testing.T) {
+	client, raw := pair(t)
+	var q socket.Inquiry
+	receive := func(room int, want string, wantLeft int, wantErr error) {
+		t.Helper()
+		raw.Control(func(fd uintptr) {
+			b := make([]byte, room)
+			n, left, err := q.Receive(fd, b)
+			if string(b[:n]) != want || left != wantLeft || err != wantErr {
+				t.Errorf("received %q, %d left, %v; want %q, %d left, %v", b[:n], left, err, want, wantLeft, wantErr)
+			}
+		})
+	}
+	receive(8, "", -1, syscall.EAGAIN)
+	io.WriteString(client, "a")
+	come(t, raw, 1, false)
+	receive(8, "a", -1, nil) // it was not asked for
+	raw.Control(func(fd uintptr) {
+		if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_INQ, 1); err != nil {
+			t.Fatal(err)
+		}
+	})
+	io.WriteString(client, "bcd")
+	come(t, raw, 3, false)
+	receive(1, "b", 2, nil)
+	receive(8, "cd", 0, nil)
+	receive(8, "", -1, syscall.EAGAIN)
+	io.WriteString(client, "e")
+	client.CloseWrite()
+	come(t, raw, 1, true)
+	receive(8, "e", 1, nil) // the end
+	receive(8, "", 1, nil)
+}
+
+func TestSendAndReceive(t *testing.T) {
+	client, raw := pair(t)
+	raw.Control(func(fd uintptr) {
+		if n, err := socket.Receive(fd, make([]byte, 8)); n != 0 || err != syscall.EAGAIN {
+			t.Errorf("received %d bytes of nothing, %v", n, err)
+		}
+		if n, err := socket.Send(fd, nil, 0); n != 0 || err != nil {
+			t.Errorf("sent %d bytes of nothing, %v", n, err)
+		}
+		big := []byte(strings.Repeat("x", 64<<20))
+		if n, err := socket.Send(fd, big, 0); n <= 0 || n == len(big) || err != nil {
+			t.Errorf("sent %d of %d bytes to who does not read, %v", n, len(big), err)
+		}
+		if n, err := socket.Send(fd, big, 0); n != 0 || err != syscall.EAGAIN {
+			t.Errorf("sent %d bytes where there is no room, %v", n, err)
+		}
+	})
+	io.WriteString(client, "abc")
+	come(t, raw, 3, false)
+	raw.Control(func(fd uintptr) {
+		b := make([]byte, 8)
+		if n, err := socket.Receive(fd, b); string(b[:n]) != "abc" || err != nil {
+			t.Errorf("received %q, %v", b[:n], err)
+		}
+	})
+}
+
+func TestSendToNobody(t *testing.T) {
+	client, raw := pair(t)
+	client.SetLinger(0)
+	client.Close()
+	var n int
+	var err error
+	for range 2 { // the reset, and then its consequence; SIGPIPE would end the test
+		raw.Read(func(uintptr) bool { return true })
+		raw.Control(func(fd uintptr) { n, err = socket.Send(fd, []byte("x"), 0) })
+	}
+	if n != 0 || err != syscall.EPIPE && err != syscall.ECONNRESET {
+		t.Errorf("sent %d bytes, %v", n, err)
+	}
+}
