@@ -68,7 +68,7 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	r.Header.AddBorrowed([]byte("Upgrade"), hop.Upgrade)
 	t.keep = false
 	first := append([]byte(nil), (*t.buf)[t.start:t.end]...)
-	r.Upgraded = t.tunnelTo(&connEnd{t.conn, t.engine.options.SendTimeout}, first, t.silence())
+	r.Upgraded = t.tunnelTo(&connEnd{t.conn, t.rules.SendTimeout}, first, t.silence())
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (t *transaction) switchStream() error {
 	if key := t.ex.Request.Header.Get("Sec-WebSocket-Key"); key != nil { // the client's, and none of the pod's business
 		r.Header.Add("Sec-WebSocket-Accept", acceptOf(key))
 	}
-	end := &streamEnd{stream: t.stream, timeout: t.engine.options.SendTimeout, late: time.NewTimer(time.Hour)}
+	end := &streamEnd{stream: t.stream, timeout: t.rules.SendTimeout, late: time.NewTimer(time.Hour)}
 	r.Upgraded = t.tunnelTo(end, nil, t.silence())
 	return nil
 }
