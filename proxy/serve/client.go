@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -67,6 +68,9 @@ type client struct {
 
 	turning atomic.Bool // direct serves it, so that closing it would wait for its request
 	dropped bool        // without an answer
+
+	out      *bufio.Writer // direct's; nil: fasthttp writes all responses
+	composed bool          // the response has been written to out
 }
 
 // inbound is what reading HTTP off a connection has brought so far.

@@ -81,9 +81,11 @@ func (c *client) serveSimple() (over []byte, err error) {
 	d, _ := c.server.directs.Get().(*direct)
 	d.client = c
 	d.ctx.Init2(c, quietLogger{c.server.options.Log}, false)
+	c.out = d.writer
 	c.turning.Store(true)
 	err = c.raw.Read(d.ready)
 	c.turning.Store(false)
+	c.out = nil
 	if err != nil {
 		c.roused(0, err)
 	} else if over, err = d.over, d.err; err == io.EOF || err == errAnswered {
@@ -131,20 +133,19 @@ func (d *direct) turn(fd uintptr) (done bool) {
 // answer has the request answered, and prepares the wait for the next.
 func (d *direct) answer() error {
 	c, ctx := d.client, &d.ctx
+	c.composed = false
 	ctx.Response.Header.SetNoDefaultContentType(true)
 	d.server.handleAt(ctx, time.Now())
-	if c.dropped {
+	last := c.last.Load()
+	switch {
+	case c.dropped:
 		return errAnswered
-	}
-	last := ctx.Request.Header.ConnectionClose() || ctx.Response.Header.ConnectionClose()
-	if last {
-		ctx.Response.Header.SetConnectionClose()
-	}
-	if ctx.IsHead() {
-		ctx.Response.SkipBody = true
-	}
-	if err := ctx.Response.Write(d.writer); err != nil {
-		return err
+	case !c.composed:
+		if err := d.write(); err != nil {
+			return err
+		}
+		last = last || ctx.Response.Header.ConnectionClose()
+		ctx.Response.Reset()
 	}
 	waits := d.reader.Buffered() == 0
 	if waits || last {
@@ -156,7 +157,6 @@ func (d *direct) answer() error {
 		return errAnswered
 	}
 	ctx.Request.Reset()
-	ctx.Response.Reset()
 	if !waits {
 		return nil
 	}
@@ -166,6 +166,18 @@ func (d *direct) answer() error {
 	}
 	patience := max(d.server.limits.Load().Idle, 0)
 	return c.readUntil(time.Now().Add(patience), patience)
+}
+
+// write has fasthttp write the response.
+func (d *direct) write() error {
+	r := &d.ctx.Response
+	if d.ctx.Request.Header.ConnectionClose() {
+		r.Header.SetConnectionClose()
+	}
+	if d.ctx.IsHead() {
+		r.SkipBody = true
+	}
+	return r.Write(d.writer)
 }
 
 // directIn is a direct that is read from.

@@ -27,9 +27,14 @@ func (rc *requestContext) respond() (done bool) {
 	if ex.Response.Upgraded != nil {
 		return rc.upgrade()
 	}
+	if rc.client.out != nil && rc.compose(rc.client.out) {
+		rc.client.composed = true
+		rc.client.last.Store(ex.Response.Close)
+		return rc.closeBody()
+	}
 	body := ex.Response.Body
 	if body != nil && ex.Response.Length < 0 && !rc.ctx.Request.Header.IsHTTP11() {
-		if whole, ok := body.(exchange.Whole); !ok || !isWhole(whole) {
+		if _, whole := bodyInMemory(body); !whole {
 			return rc.untilClose()
 		}
 	}
@@ -50,11 +55,6 @@ func (rc *requestContext) respond() (done bool) {
 		rc.client.last.Store(true)
 	}
 	return rc.closeBody()
-}
-
-func isWhole(w exchange.Whole) bool {
-	_, whole := w.Whole()
-	return whole
 }
 
 // writeHead copies status and fields.

@@ -94,6 +94,7 @@ type Server struct {
 	headers   atomic.Pointer[ProxyProtocol] // nil: connections have none
 	contexts  sync.Pool
 	directs   sync.Pool // *direct
+	date      date
 
 	handshakes failures
 
