@@ -105,10 +105,9 @@ func (f *fleet) run(m *Members) (stop func()) {
 	return stop
 }
 
-// mortal starts a member that can die without a word: its list is to be shut down.
-func (f *fleet) mortal(i int) *memberlist.Memberlist {
+// ring has the keys of the fleet.
+func (f *fleet) ring() *memberlist.Keyring {
 	f.t.Helper()
-	m := f.make(i, f.keyFile)
 	keys, err := readKeys(f.keyFile)
 	if err != nil {
 		f.t.Fatal(err)
@@ -117,7 +116,14 @@ func (f *fleet) mortal(i int) *memberlist.Memberlist {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	list, _, err := m.create(ring, f.peers[i].Addr)
+	return ring
+}
+
+// mortal starts a member that can die without a word: its list is to be shut down.
+func (f *fleet) mortal(i int) *memberlist.Memberlist {
+	f.t.Helper()
+	m := f.make(i, f.keyFile)
+	list, _, err := m.create(f.ring(), f.peers[i].Addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}
