@@ -105,9 +105,10 @@ func (f *fleet) run(m *Members) (stop func()) {
 	return stop
 }
 
-// ring has the keys of the fleet.
-func (f *fleet) ring() *memberlist.Keyring {
+// mortal starts a member that can die without a word: its list is to be shut down.
+func (f *fleet) mortal(i int) *memberlist.Memberlist {
 	f.t.Helper()
+	m := f.make(i, f.keyFile)
 	keys, err := readKeys(f.keyFile)
 	if err != nil {
 		f.t.Fatal(err)
@@ -116,14 +117,7 @@ func (f *fleet) ring() *memberlist.Keyring {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return ring
-}
-
-// mortal starts a member that can die without a word: its list is to be shut down.
-func (f *fleet) mortal(i int) *memberlist.Memberlist {
-	f.t.Helper()
-	m := f.make(i, f.keyFile)
-	list, _, err := m.create(f.ring(), f.peers[i].Addr)
+	list, _, err := m.create(ring, f.peers[i].Addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}
