@@ -85,11 +85,20 @@ func hearsWhatItMissed(t *testing.T, octet int, leaves func(*Members, *memberlis
 	for i := range many {
 		claims[netip.AddrFrom4([4]byte{10, 0, byte(i / 250), byte(i % 250)})] = 4
 	}
-	a.state.claim(claims)                                       // and b was not told
-	a.state.tell(announce.Facts{Drained: true}, a.version+1000) // nor of this
+	a.state.claim(claims) // and b was not told
+	now := uint64(time.Now().UnixMicro())
+	a.state.tell(announce.Facts{Drained: true}, now) // nor of this
 	returns()
 	eventually(t, "n2 hears of the claims", func() bool { return len(b.View().Claims) == many })
-	eventually(t, "and of the node", func() bool { return b.View().Facts["n1"].Drained })
+	// n1 itself knows nothing of a word by that version, and overrules it once it comes back.
+	eventually(t, "and of the node", func() bool { return saidBy(b.state, "n1") >= now })
+}
+
+// saidBy is the version of what a state knows a node to have said of itself.
+func saidBy(s *state, node string) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[node].leavingVersion
 }
 
 // Whoever sends packets with invented senders does not fill our memory.
