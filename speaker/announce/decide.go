@@ -3,6 +3,7 @@ package announce
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -106,10 +107,20 @@ func (k *compiler) nameOwners(me int) {
 		if e.owner >= 0 {
 			name = k.nodes[e.owner].name
 		}
-		if was, known := k.plan.L2.Owners[e.addr]; !known || was != name {
-			k.plan.L2.Owners[e.addr] = name
-		}
+		k.nameOwner(e.addr, name)
 	}
+}
+
+// nameOwner names one, in a copy if the map is that of the last plan: few changes move
+// an address.
+func (k *compiler) nameOwner(a netip.Addr, name string) {
+	if was, known := k.plan.L2.Owners[a]; known && was == name {
+		return
+	}
+	if k.ownersLent {
+		k.plan.L2.Owners, k.ownersLent = maps.Clone(k.plan.L2.Owners), false
+	}
+	k.plan.L2.Owners[a] = name
 }
 
 // keeper returns the holder of e, and whether it keeps the address.
@@ -166,7 +177,7 @@ func (k *compiler) act(e *address, me int) {
 		}
 		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
 			if r.Node != "" {
-				k.plan.L2.Owners[e.addr] = r.Node // the LAN overrides gossip
+				k.nameOwner(e.addr, r.Node) // the LAN overrides gossip
 			}
 			k.plan.L2.Barred = append(k.plan.L2.Barred, take)
 			k.tellRefusal(e, "and a stranger (%s) answers for it: it is not announced while that host is there; take the address out of the pool or from the host")

@@ -1,7 +1,6 @@
 package announce
 
 import (
-	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -40,13 +39,14 @@ func (m *Made) OnlyEndpoints(c *snapshot.Cluster) bool {
 // made is what a plan keeps of its compilation, so that the next can resume it.
 type made struct {
 	*inputs
-	holdings  []*holding // sorted by address; none is changed once the inputs are read
-	addresses []*address // those of layer 2, sorted by address; see address.isDecided
-	shares    *shares    // see markSuccessions
-	watched   []string   // see L2.Watch
-	served    []*holding // what routers may send here
-	sessions  []Session  // with the routes to that
-	resumed   bool       // from another plan
+	holdings   []*holding // sorted by address; none is changed once the inputs are read
+	addresses  []*address // those of layer 2, sorted by address; see address.isDecided
+	shares     *shares    // see markSuccessions
+	watched    []string   // see L2.Watch
+	served     []*holding // what routers may send here
+	sessions   []Session  // with the routes to that
+	resumed    bool       // from another plan
+	ownersLent bool       // Plan.L2.Owners is that of the other plan
 }
 
 // viewMaps are maps of a View. They are never changed, so two that are the same map in
@@ -87,7 +87,7 @@ func (k *compiler) resume() bool {
 	}
 	k.made, k.reading, k.resumed = *was, reading, true
 	k.plan.Problems = slices.Clone(was.problems)
-	k.plan.L2.Owners = maps.Clone(before.Plan.L2.Owners)
+	k.plan.L2.Owners, k.ownersLent = before.Plan.L2.Owners, true
 	k.before, k.addresses = was.addresses, slices.Clone(was.addresses)
 	for i, e := range k.addresses {
 		if !e.isDecided() {
