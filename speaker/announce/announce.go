@@ -89,9 +89,8 @@ type View struct {
 	// HandingOver is since when this node has answered for an address only until its
 	// successor does; see Answer.HandOver.
 	HandingOver map[netip.Addr]time.Time
-	// Cut are addresses of this node whose links were all down, or that did not exist for a
-	// while. Another host may have taken them, so the LAN is asked before this node answers
-	// again.
+	// Cut are addresses of this node whose links were all down. Another node may have
+	// taken them, so the LAN is asked before this node answers again.
 	Cut map[netip.Addr]struct{}
 	// Lost are the addresses that better claims took from this node.
 	Lost map[netip.Addr]Loss

@@ -15,9 +15,6 @@ type holdings struct {
 	claims map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
-	// vanished is since when addresses do not exist that this node had. Its claims on them
-	// stay in gossip for a while; meanwhile somebody may have given them to another host.
-	vanished map[netip.Addr]time.Time
 	// losses are the addresses that better claims took from it, see announce.Loss.
 	losses map[netip.Addr]announce.Loss
 	// handing is since when an address is answered for only until its successor does.
@@ -31,7 +28,7 @@ type holdings struct {
 
 func newHoldings() holdings {
 	return holdings{
-		claims: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, vanished: map[netip.Addr]time.Time{}, losses: map[netip.Addr]announce.Loss{},
+		claims: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, losses: map[netip.Addr]announce.Loss{},
 		handing: map[netip.Addr]time.Time{}, cut: map[netip.Addr]struct{}{},
 	}
 }
@@ -45,7 +42,6 @@ func (h *holdings) has(a netip.Addr) bool {
 // take records a claim of this node.
 func (h *holdings) take(a netip.Addr, epoch int64) {
 	delete(h.remembered, a)
-	delete(h.vanished, a)
 	delete(h.cut, a)
 	h.claims[a] = epoch
 }
@@ -84,35 +80,11 @@ func (h *holdings) noteHandOver(answers map[netip.Addr]announce.Answer, now time
 	maps.DeleteFunc(h.handing, func(a netip.Addr, _ time.Time) bool { return !h.has(a) })
 }
 
-// vanishedFor is how long it is known that an address had vanished: for longer than gossip
-// and SpeakerStatuses have claims on it.
-const vanishedFor = 15 * time.Minute
-
 // forget drops addresses that do not exist any more. Gossip remembers the claims on them
 // for a while, in case they come back.
-func (h *holdings) forget(known map[netip.Addr]struct{}, now time.Time) {
-	maps.DeleteFunc(h.vanished, func(_ netip.Addr, since time.Time) bool { return now.Sub(since) > vanishedFor })
-	maps.DeleteFunc(h.claims, func(a netip.Addr, _ int64) bool {
-		_, exists := known[a]
-		if !exists {
-			h.vanished[a] = now
-		}
-		return !exists
-	})
+func (h *holdings) forget(known map[netip.Addr]struct{}) {
+	maps.DeleteFunc(h.claims, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
 	maps.DeleteFunc(h.losses, func(a netip.Addr, _ announce.Loss) bool { _, exists := known[a]; return !exists })
-}
-
-// doubtful are the addresses for which this node may have a claim, and does not answer
-// before it has asked the LAN.
-func (h *holdings) doubtful() map[netip.Addr]struct{} {
-	if len(h.vanished) == 0 {
-		return h.cut
-	}
-	out := maps.Clone(h.cut)
-	for a := range h.vanished {
-		out[a] = struct{}{}
-	}
-	return out
 }
 
 // cutAll marks all addresses that this node answers for as cut, and returns them.

@@ -119,7 +119,7 @@ func (m *Machine) StillValid(c *snapshot.Cluster) bool { return m.made.StillVali
 func (m *Machine) view() announce.View {
 	return announce.View{
 		Alive: m.memberView.alive, Claims: m.memberView.claims, Facts: m.memberView.facts,
-		HandingOver: m.holdings.handing, Remembered: m.holdings.remembered, Cut: m.holdings.doubtful(), Lost: m.holdings.losses,
+		HandingOver: m.holdings.handing, Remembered: m.holdings.remembered, Cut: m.holdings.cut, Lost: m.holdings.losses,
 		Since: m.since, Others: m.others, Unserved: m.world.Proxy.Unserved,
 		NodeIndex: m.nodes().NodeIndex, Before: m.made,
 	}
@@ -167,7 +167,7 @@ func (m *Machine) declare() {
 	for a := range m.plan.L2.Owners {
 		known[a] = struct{}{}
 	}
-	m.holdings.forget(known, m.now)
+	m.holdings.forget(known)
 	want := make(map[netip.Addr]Announcement, len(m.plan.L2.Answers))
 	if m.waiting() == "" {
 		for a, answer := range m.plan.L2.Answers {
