@@ -112,7 +112,7 @@ type Members struct {
 	doubted  map[string]struct{} // of those that are watched
 	lastSeen map[string]time.Time
 	missing  map[string]string
-	returned []string // alive or trusted again since remind, and may have missed messages
+	returned []string // alive again since remind, and may have missed messages
 	waiting  string
 	settled  bool
 	version  uint64

@@ -63,9 +63,3 @@ func (t *timer) set(at time.Time) {
 func (t *timer) wait() bool { return t.raw.Read(t.read) == nil }
 
 func (t *timer) close() { _ = t.file.Close() }
-
-// dropStopped spares this process the wakes for timers of Go's that were stopped just now.
-// Each ping of memberlist's has two for its timeout. They stay in the runtime's heap, and
-// both its poller and its monitor wake for them, unless another timer is added before:
-// that clears the head of the heap.
-func dropStopped() { time.AfterFunc(time.Hour, func() {}).Stop() }

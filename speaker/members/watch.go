@@ -22,11 +22,12 @@ type caller interface {
 
 var _ caller = (*memberlist.Memberlist)(nil)
 
-// watching detects quickly that a member has died, most quickly one whose addresses this
-// node would take over. Those are watched: they send heartbeats. One whose heartbeat is
-// late is pinged, again at once after each miss; after the first miss other members are
-// asked to ping it, too, and when neither has had an answer, it is doubted. The others then
-// watch it themselves, see look. All other members are pinged in turn, see probes.
+// watching detects quickly that a member has died whose addresses this node would take
+// over. memberlist probes members in random order, and its detection takes a round, the
+// suspicion and the gossip of it. So the watched members send heartbeats. One whose
+// heartbeat is late is pinged, again at once after each miss; after the first miss other
+// members are asked to ping it, too, and when neither has had an answer, it is doubted.
+// The others then watch it themselves, see look.
 type watching struct {
 	m     *Members
 	list  caller
@@ -38,7 +39,6 @@ type watching struct {
 	mu         sync.Mutex
 	heartbeats *heartbeats
 	at         map[string]*watched
-	probes     probes
 	expires    time.Time // when timer does; zero: never
 }
 
@@ -66,7 +66,7 @@ func (m *Members) begin(ctx context.Context, list caller, l line, t *timer, task
 	context.AfterFunc(ctx, t.close)
 	tasks.Go(func() {
 		for t.wait() {
-			w.expired(ctx, time.Now())
+			w.expired(time.Now())
 		}
 	})
 	m.watching.Store(w)
@@ -74,7 +74,7 @@ func (m *Members) begin(ctx context.Context, list caller, l line, t *timer, task
 }
 
 // expired sends the heartbeats that are due, and has the members pinged that are.
-func (w *watching) expired(ctx context.Context, now time.Time) {
+func (w *watching) expired(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expires = time.Time{}
@@ -85,28 +85,21 @@ func (w *watching) expired(ctx context.Context, now time.Time) {
 			poke(one.due)
 		}
 	}
-	w.probe(ctx, now)
 	w.setTimer()
 }
 
 // setTimer sets the timer to what is due next. The caller holds mu.
 func (w *watching) setTimer() {
-	next := earlier(w.heartbeats.next, w.probes.at)
+	next := w.heartbeats.next
 	for _, one := range w.at {
-		next = earlier(next, one.dueAt)
+		if !one.dueAt.IsZero() && (next.IsZero() || one.dueAt.Before(next)) {
+			next = one.dueAt
+		}
 	}
 	if !next.Equal(w.expires) {
 		w.expires = next
 		w.timer.set(next)
 	}
-}
-
-// earlier is the earlier of two times, of which zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // waitFor makes one member due after a time.
@@ -146,20 +139,15 @@ func (w *watching) follow(ctx context.Context, want *Want) {
 		}
 	}
 	w.setPause()
-	if w.probes.at.IsZero() {
-		w.nextProbe(time.Now())
-	}
 	w.setTimer()
 }
 
 // start watches one more member. The caller holds mu.
 func (w *watching) start(ctx context.Context, peer Peer, passing bool) {
 	inner, stop := context.WithCancel(ctx)
-	one := &watched{Peer: peer, stop: stop, due: make(chan struct{}, 1), passing: passing}
-	if passing {
-		poke(one.due)
-	} else {
-		one.dueAt = time.Now().Add(rand.N(w.m.timing.watch))
+	one := &watched{Peer: peer, stop: stop, due: make(chan struct{}, 1), dueAt: time.Now(), passing: passing}
+	if !passing {
+		one.dueAt = one.dueAt.Add(rand.N(w.m.timing.watch))
 	}
 	w.at[peer.Name] = one
 	w.tasks.Go(func() { w.watch(inner, one) })
@@ -223,7 +211,6 @@ func (w *watching) passed(one *watched) bool {
 func (w *watching) ask(ctx context.Context, one *watched, d *doubt) (soon bool) {
 	began := time.Now()
 	_, err := w.list.Ping(one.Name, udpAddr(one.Addr, w.m.port))
-	dropStopped()
 	soon = d.note(err == nil, one.vouched.Swap(false), time.Since(began))
 	switch {
 	case err == nil:
@@ -294,9 +281,8 @@ func (w *watching) takes(packet []byte, now time.Time) (one *watched, renew *tok
 			again := one.token // a copy here alone, since it escapes
 			renew = &again
 		}
-		// This process is awake: it need not wake again for what is due soon. Half the time
-		// between heartbeats makes any two members that watch each other keep step.
-		w.heartbeats.sendDue(now.Add(w.heartbeats.every/2), now)
+		// This process is awake: it need not wake again for what is due soon.
+		w.heartbeats.sendDue(now.Add(w.heartbeats.every/4), now)
 		w.setTimer()
 		return one, renew
 	}
