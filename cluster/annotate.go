@@ -16,26 +16,28 @@ func (a *API) Annotate(ctx context.Context, obj snapshot.Object, name, value str
 	if kind, _ := snapshot.KindOf(obj); kind != snapshot.Ingress {
 		return fmt.Errorf("annotate %s: Quayside does not annotate this kind", snapshot.RefOf(obj))
 	}
-	patch, err := annotation(obj, name, value)
-	if err != nil {
-		return err
-	}
-	switch outcome, err := a.send(ctx, id{snapshot.Ingress, snapshot.KeyOf(obj)}, patch); outcome {
-	case "ok":
-		return err
-	case "stale":
-		return fmt.Errorf("annotate %s: %w (%w)", snapshot.RefOf(obj), ErrStale, err)
-	default:
-		return fmt.Errorf("annotate %s: %w", snapshot.RefOf(obj), err)
-	}
-}
-
-// annotation is the merge patch for one annotation. The server refuses it for another
-// object than this one.
-func annotation(obj snapshot.Object, name, value string) ([]byte, error) {
 	set := map[string]any{name: nil}
 	if value != "" {
 		set[name] = value
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "annotations": set}})
+	// The server refuses the patch for another object than this one.
+	return a.amend(ctx, "annotate", obj, map[string]any{"uid": obj.GetUID(), "annotations": set})
+}
+
+// amend patches the metadata of an object; what begins the text of its error. Another
+// object or version than metadata names is ErrStale.
+func (a *API) amend(ctx context.Context, what string, obj snapshot.Object, metadata map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	kind, _ := snapshot.KindOf(obj)
+	switch outcome, err := a.send(ctx, id{kind, snapshot.KeyOf(obj)}, patch); outcome {
+	case "ok":
+		return err
+	case "stale":
+		return fmt.Errorf("%s %s: %w (%w)", what, snapshot.RefOf(obj), ErrStale, err)
+	default:
+		return fmt.Errorf("%s %s: %w", what, snapshot.RefOf(obj), err)
+	}
 }

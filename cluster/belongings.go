@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -160,18 +159,7 @@ func (b *Belongings) adopt(ctx context.Context, group schema.GroupVersion, resou
 
 // setOwners changes the owners of a SpeakerStatus and nothing else.
 func (a *API) setOwners(ctx context.Context, s *v1alpha1.SpeakerStatus, owners []metav1.OwnerReference) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": s.ResourceVersion, "ownerReferences": owners}})
-	if err != nil {
-		return err
-	}
-	switch outcome, err := a.send(ctx, id{snapshot.SpeakerStatus, snapshot.KeyOf(s)}, patch); outcome {
-	case "ok":
-		return err
-	case "stale":
-		return fmt.Errorf("owner of %s: %w (%w)", snapshot.RefOf(s), ErrStale, err)
-	default:
-		return fmt.Errorf("owner of %s: %w", snapshot.RefOf(s), err)
-	}
+	return a.amend(ctx, "owner of", s, map[string]any{"resourceVersion": s.ResourceVersion, "ownerReferences": owners})
 }
 
 // deleteWithoutNode deletes a SpeakerStatus unless the server has a Node of its name: what
