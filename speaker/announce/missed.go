@@ -37,10 +37,10 @@ func ViewOf(c *snapshot.Cluster) View {
 // from what both say.
 func Missed(c *snapshot.Cluster) map[string]struct{} {
 	misses := countersOf(c)
-	missed := map[string]struct{}{}
+	suspected, missed := suspects(c, misses), map[string]struct{}{}
 	for more := true; more; {
 		more = false
-		for _, node := range suspects(c, misses) {
+		for _, node := range suspected {
 			if _, known := missed[node]; !known && isMissed(node, misses, missed) {
 				missed[node], more = struct{}{}, true
 			}
