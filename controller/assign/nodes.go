@@ -2,12 +2,11 @@ package assign
 
 import (
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster/loadbalancer"
-
-	"net/netip"
 )
 
 // readNodes collects the nodes' own addresses, which nobody is given. Loopback is not

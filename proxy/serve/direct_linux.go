@@ -135,7 +135,7 @@ func (d *direct) answer() error {
 	c, ctx := d.client, &d.ctx
 	c.composed = false
 	ctx.Response.Header.SetNoDefaultContentType(true)
-	d.server.handleAt(ctx, time.Now())
+	d.server.begin(ctx, time.Now()).complete()
 	last := c.last.Load()
 	switch {
 	case c.dropped:

@@ -50,11 +50,6 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	rc.complete()
 }
 
-// handleAt is handle for a request whose head had arrived at a time.
-func (s *Server) handleAt(ctx *fasthttp.RequestCtx, received time.Time) {
-	s.begin(ctx, received).complete()
-}
-
 // complete has the request answered, and ends it unless that is done later.
 func (rc *requestContext) complete() {
 	if rc.run() {

@@ -1,13 +1,13 @@
 package announce
 
 import (
+	"net/netip"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
-
-	"net/netip"
 )
 
 // NodeIndex is what a plan reads from the Nodes alone. With thousands of Nodes, reading

@@ -3,10 +3,10 @@ package ownership
 import (
 	"net/netip"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/speaker/announce"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // roster is what is read from the Nodes alone. It is read again only when they have
