@@ -38,6 +38,7 @@ type reading struct {
 	asked    bool       // a well-formed question about an address of ours
 	claimant mac        // who claims an address of ours
 	claimed  netip.Addr // that address; invalid: none
+	answer   bool       // it says so to us, who have asked
 	sign     bool       // another host has answered us
 }
 
@@ -71,6 +72,7 @@ func (a *answerer) arp(frame, out []byte) (v reading) {
 	spa := [4]byte(frame[arpSPA:arpTHA])
 	if has(t.v4, spa) {
 		v.claimant, v.claimed = sender, netip.AddrFrom4(spa)
+		v.answer = op == arpReply && mac(frame[0:6]) == a.self
 		return v
 	}
 	if op == arpReply {
@@ -148,12 +150,13 @@ func (a *answerer) ndp(frame, out []byte) (v reading) {
 	}
 	target := [16]byte(frame[ndTarget:ndOptions])
 	t := a.tables.Load()
+	answer := frame[ndType] == advertisement && frame[ndFlags]&flagSolicited != 0 && mac(frame[0:6]) == a.self
 	if !has(t.v6, target) {
-		v.sign = frame[ndType] == advertisement && frame[ndFlags]&flagSolicited != 0 && has(t.near6, target) && mac(frame[0:6]) == a.self
+		v.sign = answer && has(t.near6, target)
 		return v
 	}
 	if frame[ndType] == advertisement {
-		v.claimant, v.claimed = sender, netip.AddrFrom16(target)
+		v.claimant, v.claimed, v.answer = sender, netip.AddrFrom16(target), answer
 		return v
 	}
 	src := [16]byte(frame[ip6Src:ip6Dst])

@@ -86,6 +86,12 @@ func TestARPClaimsOfOthersAreSeen(t *testing.T) {
 		}
 		if v := newTestAnswerer().arp(f, make([]byte, 128)); v.claimed != vip4 || v.claimant != asker || v.reply != 0 {
 			t.Errorf("%v: %+v", op, v)
+		} else if v.answer {
+			t.Errorf("%v to everybody is taken for an answer", op)
+		}
+		copy(f, self[:])
+		if v := newTestAnswerer().arp(f, make([]byte, 128)); v.answer != (op == arp.OperationReply) {
+			t.Errorf("%v to us: %+v", op, v)
 		}
 		own, err := arpFrame(op, self, vip4, mac{}, vip4)
 		if err != nil {

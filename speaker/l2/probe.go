@@ -34,6 +34,9 @@ type Question struct {
 type Found struct {
 	Interface string
 	MAC       string
+	// Answered says that it has answered this node, so that it hears the LAN. Otherwise it
+	// was heard to announce the address, to ask others from it, or to answer all nodes.
+	Answered bool
 }
 
 // Timing says how often and how long Probe asks.
@@ -285,7 +288,7 @@ func (e *ear) listen() {
 		}
 		if v.claimed.IsValid() {
 			e.p.answers.Add(1)
-			e.p.note(v.claimed, Found{Interface: e.link.Name, MAC: net.HardwareAddr(v.claimant[:]).String()})
+			e.p.note(v.claimed, Found{Interface: e.link.Name, MAC: net.HardwareAddr(v.claimant[:]).String(), Answered: v.answer})
 		}
 	}
 }
@@ -293,7 +296,10 @@ func (e *ear) listen() {
 func (p *probe) note(a netip.Addr, f Found) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, known := p.found[a]; known {
+	if old, known := p.found[a]; known {
+		if f.Answered && !old.Answered {
+			p.found[a] = f
+		}
 		return
 	}
 	if _, asked := p.open[a]; !asked {

@@ -26,8 +26,8 @@ func TestProbeFindsWhoAnswers(t *testing.T) {
 	})
 	links := l.run("ip", "-o", "link", "show", "eth0")
 	for _, n := range []netip.Addr{neighbour4, neighbour6} {
-		if f := found[n]; f.Interface != "lan0" || !strings.Contains(links, f.MAC) || f.MAC == "" {
-			t.Errorf("%s: found %+v, want the MAC in %s", n, f, links)
+		if f := found[n]; f.Interface != "lan0" || !strings.Contains(links, f.MAC) || f.MAC == "" || f.Answered != n.Is4() {
+			t.Errorf("%s: found %+v, want the MAC in %s, and in IPv4 an answer (in IPv6 all nodes get it)", n, f, links)
 		}
 	}
 	for _, n := range []netip.Addr{vip4, vip6} {
@@ -55,7 +55,7 @@ func TestAskingForWhatIsHeldTurnsNobody(t *testing.T) {
 		captured := l.capture("icmp6[0] == 136")
 		eventually(t, "somebody answers", func() bool {
 			found, err := a.Probe(t.Context(), []Question{{Address: vip6, Held: held}}, Takeover())
-			return err == nil && len(found) == 1
+			return err == nil && len(found) == 1 && found[vip6].Answered == held
 		})
 		time.Sleep(100 * time.Millisecond) // until tcpdump has it
 		frames := captured()

@@ -166,6 +166,10 @@ func (f *Finding) apply(m *Machine) {
 // judge decides by a Finding whether to take an address.
 func (m *Machine) judge(t announce.Take, f *Finding) {
 	found, taken := f.Found[t.Address]
+	if t.Cause == announce.Deaf && m.memberView.macs[found.MAC] == t.From {
+		// It is deaf and not dumb: what it repeats of its announcements shows no ear.
+		taken = found.Answered
+	}
 	switch {
 	case taken && m.memberView.macs[found.MAC] == m.opts.Node:
 		m.grant(t) // the answer came from another interface of this node on the same LAN
@@ -189,7 +193,7 @@ func (m *Machine) judge(t announce.Take, f *Finding) {
 // hears is the MAC with which a node has answered any question; "": it has not.
 func (m *Machine) hears(f *Finding, node string) string {
 	for _, found := range f.Found {
-		if m.memberView.macs[found.MAC] == node {
+		if found.Answered && m.memberView.macs[found.MAC] == node {
 			return found.MAC
 		}
 	}

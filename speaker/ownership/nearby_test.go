@@ -71,18 +71,22 @@ func TestWhoIsNearby(t *testing.T) {
 }
 
 // n2 says that its LAN is deaf, and its kernel answers there: the address stays. Where
-// it does not, and others do, n1 takes it.
+// it does not, and others do, n1 takes it, also if n2 is heard to ask and to announce.
 func TestADeafNodeThatAnswersKeepsItsAddress(t *testing.T) {
 	a := netip.MustParseAddr(objects.VIP(0))
 	at := netip.MustParseAddr("10.0.0.22")
-	other := Found{Interface: "eth1", MAC: otherMAC}
+	answers := func(mac string) Found { return Found{Interface: "eth1", MAC: mac, Answered: true} }
 	for _, c := range []struct {
 		name  string
 		heard Finding
 		taken bool
 	}{
-		{"its kernel answers", Finding{Found: map[netip.Addr]Found{at: {Interface: "eth1", MAC: ownerMAC}}}, false},
-		{"others answer", Finding{Found: map[netip.Addr]Found{netip.MustParseAddr("10.0.0.99"): other}}, true},
+		{"its kernel answers", Finding{Found: map[netip.Addr]Found{at: answers(ownerMAC)}}, false},
+		{"its speaker answers", Finding{Found: map[netip.Addr]Found{a: answers(ownerMAC)}}, false},
+		{"it asks others", Finding{Found: map[netip.Addr]Found{at: {Interface: "eth1", MAC: ownerMAC}}}, true},
+		{"it announces the address", Finding{Found: map[netip.Addr]Found{a: {Interface: "eth1", MAC: ownerMAC}}}, true},
+		{"a stranger announces the address", Finding{Found: map[netip.Addr]Found{a: {Interface: "eth1", MAC: otherMAC}}}, false},
+		{"others answer", Finding{Found: map[netip.Addr]Found{netip.MustParseAddr("10.0.0.99"): answers(otherMAC)}}, true},
 		{"nobody answers", Finding{Deaf: true}, false},
 	} {
 		m, w := together(holder("n2", ownerMAC, objects.VIP(0), 2))

@@ -120,14 +120,14 @@ func (a *asking) put(last bool) {
 	for _, q := range questions {
 		for _, mac := range a.answering(q.Address, a.segment) {
 			if _, known := a.found[q.Address]; !known && mac != a.mac {
-				a.found[q.Address] = Found{"eth0", mac}
+				a.found[q.Address] = Found{"eth0", mac, true}
 			}
 			answered = answered || mac != a.mac
 		}
 	}
 	for _, at := range a.Nodes {
 		if host := a.at(at); host != nil && host != a.simNode && a.hears(host) {
-			a.found[at] = Found{"eth0", host.mac}
+			a.found[at] = Found{"eth0", host.mac, true}
 			answered = true
 		}
 	}

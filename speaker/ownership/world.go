@@ -123,6 +123,7 @@ type Finding struct {
 type Found struct {
 	Interface string
 	MAC       string
+	Answered  bool // it has answered this node, and was not only heard to talk
 }
 
 // Liveness is the state of a node's speaker as seen from the node's kernel.
