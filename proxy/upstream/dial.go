@@ -50,9 +50,12 @@ func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, erro
 
 // dial makes a connection to the endpoint chosen or, where that takes long, to
 // another one.
-func (t *transaction) dial() (*conn, error) {
+func (t *transaction) dial() (*conn, error) { return t.dialWithin(t.rules.ConnectTimeout) }
+
+// dialWithin is dial with another timeout than the route's.
+func (t *transaction) dialWithin(timeout time.Duration) (*conn, error) {
 	r := &race{
-		backend: t.backend, timeout: t.rules.ConnectTimeout, targets: t.targets,
+		backend: t.backend, timeout: timeout, targets: t.targets,
 		tried:  append(t.tried[:len(t.tried):len(t.tried)], t.at),
 		counts: t.counted != nil,
 	}

@@ -92,20 +92,9 @@ func TestFollowersOfAConnection(t *testing.T) {
 	for metric(t, e, "quayside_http_upstream_connects_total") == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	follow := func(peer exchange.Peer, f *exchange.Forwarding) <-chan *exchange.Exchange {
-		followed := make(chan *exchange.Exchange, 1)
-		go func() {
-			ex := &exchange.Exchange{}
-			request(ex, "GET", "/")
-			ex.Request.Peer, ex.Request.Forwarding = peer, f
-			b.Forward(ex)
-			followed <- ex
-		}()
-		return followed
-	}
-	impatient := follow(nil, &exchange.Forwarding{ConnectTimeout: 50 * time.Millisecond})
+	impatient := begin(b, nil, &exchange.Forwarding{ConnectTimeout: 50 * time.Millisecond})
 	c := &caller{wake: make(chan chan<- struct{}, 1)}
-	left := follow(c, nil)
+	left := begin(b, c, nil)
 	select {
 	case wake := <-c.wake:
 		c.gone.Store(true)
@@ -129,5 +118,61 @@ func TestFollowersOfAConnection(t *testing.T) {
 	b.SetEndpoints(&balance.Set{Why: "none"})
 	if status := <-led; status != 503 {
 		t.Errorf("the first got %d when the pod left", status)
+	}
+}
+
+// begin sends a request of a route with these rules, and returns where it comes back.
+func begin(b *upstream.Backend, peer exchange.Peer, rules *exchange.Forwarding) <-chan *exchange.Exchange {
+	done := make(chan *exchange.Exchange, 1)
+	go func() {
+		ex := &exchange.Exchange{}
+		request(ex, "GET", "/")
+		ex.Request.Peer, ex.Request.Forwarding = peer, rules
+		b.Forward(ex)
+		done <- ex
+	}()
+	return done
+}
+
+// Who waits for a connection that a request of a less patient route makes goes on when that
+// one gives up, as long as its own route allows.
+func TestFollowersAreMorePatientThanWhoLeads(t *testing.T) {
+	silent, hole := playFrames(t, podScript{silent: true}, fineScript()).addr, blackhole.Address(t)
+	for _, c := range []struct {
+		name    string
+		addr    string
+		timeout time.Duration // of the follower
+		status  int
+	}{
+		{"the next connection is made", silent, 20 * time.Second, 200},
+		{"none is made", hole, 2 * time.Second, 504},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, b := newHTTP2Engine(t, upstream.Options{})
+			b.SetEndpoints(endpoints(c.addr))
+			led := begin(b, nil, &exchange.Forwarding{ConnectTimeout: time.Second, Next: exchange.NextOff})
+			for metric(t, e, "quayside_http_upstream_connects_total") == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			began, peer := time.Now(), &caller{wake: make(chan chan<- struct{}, 4)}
+			followed := begin(b, peer, &exchange.Forwarding{ConnectTimeout: c.timeout})
+			<-peer.wake // it waits
+			if ex := <-led; ex.Response.Status != 504 {
+				t.Errorf("who led got %d %s, want 504", ex.Response.Status, ex.Response.Text)
+			}
+			ex := <-followed
+			if ex.Response.Status != c.status {
+				t.Errorf("who followed got %d %s, want %d", ex.Response.Status, ex.Response.Text, c.status)
+			}
+			if took := time.Since(began); c.status == 504 && took < c.timeout {
+				t.Errorf("it gave up after %s, its route allows %s", took, c.timeout)
+			}
+			if n := metric(t, e, "quayside_http_upstream_connects_total"); n != 2 {
+				t.Errorf("%v connects were tried, want 2", n)
+			}
+			if ex.Response.Body != nil {
+				ex.Response.Body.Close()
+			}
+		})
 	}
 }

@@ -40,6 +40,7 @@ type podConn struct {
 }
 
 type podScript struct {
+	silent   bool // not even settings are sent
 	settings []http2.Setting
 	// answer is called with each request that has come in full.
 	answer func(c *podConn, id uint32)
@@ -77,6 +78,10 @@ func playFrames(t testing.TB, scripts ...podScript) *framePod {
 func (c *podConn) play(s podScript) {
 	var preface [len(http2.ClientPreface)]byte
 	if _, err := io.ReadFull(c, preface[:]); err != nil {
+		return
+	}
+	if s.silent {
+		io.Copy(io.Discard, c)
 		return
 	}
 	c.fr = http2.NewFramer(c, c.Conn)

@@ -28,6 +28,7 @@ type link struct {
 // making one.
 type flight struct {
 	landed  chan struct{}
+	timeout time.Duration // of who makes it
 	waiting int
 	err     error // valid once landed
 }
@@ -70,9 +71,10 @@ func (sh *shared) roomy() *link {
 }
 
 // board returns the connection being made that the caller may wait for, or else
-// makes it begin one: then leads is true. Nil: there are as many as there may be.
-// One that has landed since the caller looked is a flight of the past, to go on with.
-func (e *endpoint) board(o *Options) (f *flight, leads bool) {
+// makes it begin one, with this timeout: then leads is true. Nil: there are as many as
+// there may be. One that has landed since the caller looked is a flight of the past, to
+// go on with.
+func (e *endpoint) board(o *Options, timeout time.Duration) (f *flight, leads bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sh := &e.shared
@@ -93,7 +95,7 @@ func (e *endpoint) board(o *Options) (f *flight, leads bool) {
 	if len(sh.conns)+len(sh.flights) >= o.MaxShared {
 		return nil, false
 	}
-	f = &flight{landed: make(chan struct{}), waiting: 1}
+	f = &flight{landed: make(chan struct{}), timeout: timeout, waiting: 1}
 	sh.flights = append(sh.flights, f)
 	return f, true
 }
@@ -171,6 +173,7 @@ func (sh *shared) counts() (busy, idle int) {
 // openStream begins the request on a connection to the endpoint chosen. Where none
 // has room, it waits for one that is being made, or makes it.
 func (t *transaction) openStream() (*streams.Stream, error) {
+	timeout := t.rules.ConnectTimeout
 	for made := 0; ; {
 		e := t.targets.endpoints[t.at]
 		if s := e.open(t); s != nil {
@@ -179,7 +182,7 @@ func (t *transaction) openStream() (*streams.Stream, error) {
 		var f *flight
 		var leads bool
 		if made < maxLeads {
-			f, leads = e.board(t.engine.keeping.Load())
+			f, leads = e.board(t.engine.keeping.Load(), timeout)
 		}
 		switch {
 		case f == nil:
@@ -191,7 +194,8 @@ func (t *transaction) openStream() (*streams.Stream, error) {
 				return nil, err
 			}
 		default:
-			if err := t.follow(e, f); err != nil {
+			var err error
+			if timeout, err = t.follow(e, f, timeout); err != nil {
 				return nil, err
 			}
 		}
@@ -208,42 +212,47 @@ func (t *transaction) lead(e *endpoint, f *flight) (err error) {
 		}
 		e.land(f, err)
 	}()
-	c, err := t.dial()
+	c, err := t.dialWithin(f.timeout)
 	if err != nil {
 		return err
 	}
 	made := c.endpoint
-	return made.introduce(made.share(c), t.rules.ConnectTimeout)
+	return made.introduce(made.share(c), f.timeout)
 }
 
 // follow waits for the connection that another request makes, as long as our own client
-// and route allow: those of that request may be more patient.
-func (t *transaction) follow(e *endpoint, f *flight) error {
-	if err := t.ride(e, f); err != nil {
-		return err
+// and route allow: those of that request may be more patient. It returns how long a
+// connection may still take, which is less than timeout where that request was less
+// patient than we are and has given up.
+func (t *transaction) follow(e *endpoint, f *flight, timeout time.Duration) (time.Duration, error) {
+	until := time.Now().Add(timeout)
+	if err := t.ride(e, f, until); err != nil {
+		return 0, err
 	}
-	if f.err != nil {
-		t.tried = append(t.tried, t.at)
+	if f.err == nil {
+		return timeout, nil
 	}
-	var made *failure
-	switch {
-	case f.err == nil:
-		return nil
-	case errors.As(f.err, &made) && made.endpoint == e:
-		return &failure{reason: made.reason, err: made.err, endpoint: e, again: made.again}
+	made := &failure{reason: connectTimeout, err: f.err}
+	if errors.As(f.err, &made) && made.endpoint == e && made.reason == connectTimeout && f.timeout < timeout && e.present.Err() == nil {
+		if left := time.Until(until); left > 0 {
+			return left, nil
+		}
 	}
-	return &failure{reason: connectTimeout, err: f.err, endpoint: e}
+	t.tried = append(t.tried, t.at)
+	if made.endpoint != e {
+		return 0, &failure{reason: connectTimeout, err: f.err, endpoint: e}
+	}
+	return 0, &failure{reason: made.reason, err: made.err, endpoint: e, again: made.again}
 }
 
-// ride waits until f has landed.
-func (t *transaction) ride(e *endpoint, f *flight) error {
+// ride waits until f has landed, or our time is over.
+func (t *transaction) ride(e *endpoint, f *flight, until time.Time) error {
 	var gone chan struct{} // nil: the client is looked at from time to time
 	if peer, ok := t.ex.Request.Peer.(exchange.Waker); ok {
 		gone = make(chan struct{}, 1)
 		peer.WakeWhenGone(gone)
 		defer peer.WakeWhenGone(nil)
 	}
-	until := time.Now().Add(t.rules.ConnectTimeout)
 	for {
 		t.wakeIn(min(time.Until(until), patience))
 		select {
