@@ -35,7 +35,8 @@ var shared = map[string]*lane{
 	// No Quayside: for tests that write what an installed controller would write, too,
 	// or install their own.
 	"bare": newLane("bare", "", lab.Nodes(3)),
-	// Where Quayside has never been: for the test of what it leaves.
+	// Where Quayside has never been: for the test of what it leaves, and then for what
+	// the pages tell to type.
 	"fresh": newLane("fresh", "", lab.Nodes(2)),
 }
 

@@ -5,12 +5,8 @@ import (
 	"testing"
 )
 
-// What MetalLB and ingress-nginx left in a cluster: `quayside migrate` reads it
-// there, and what it prints is taken as it is.
-func TestMigrateFromTheCluster(t *testing.T) {
-	beside(t)
-	e := quayside(t, "nftables")
-	e.Apply(`
+// metalLBPools is a kind of MetalLB's, as far as it matters here.
+const metalLBPools = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: ipaddresspools.metallb.io}
@@ -23,15 +19,23 @@ spec:
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`)
-	e.Eventually(settle, func() error {
-		return e.TryApply(`
+`
+
+// metalLBPool is one of that kind.
+const metalLBPool = `
 apiVersion: metallb.io/v1beta1
 kind: IPAddressPool
 metadata: {name: before}
 spec: {addresses: [10.77.9.0/28], autoAssign: false, protocol: layer2}
-`)
-	})
+`
+
+// What MetalLB and ingress-nginx left in a cluster: `quayside migrate` reads it
+// there, and what it prints is taken as it is.
+func TestMigrateFromTheCluster(t *testing.T) {
+	beside(t)
+	e := quayside(t, "nftables")
+	e.Apply(metalLBPools)
+	e.Eventually(settle, func() error { return e.TryApply(metalLBPool) })
 	e.Apply(ingressFor("before", "ingressClassName: nginx", "nginx.ingress.kubernetes.io/fastcgi-index: index.php", "before.example.com", "video"))
 	laptop := e.Client("laptop")
 	migrate := func(only string) string {

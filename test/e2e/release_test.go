@@ -133,10 +133,19 @@ func leftByUninstall() []string {
 		// The kinds of our own, since with them the objects of the user's would go.
 		"apiservices.apiregistration.k8s.io /v1alpha1.quayside.io",
 	}
-	for _, kind := range []string{"bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools", "l2advertisements", "speakerstatuses"} {
-		left = append(left, "customresourcedefinitions.apiextensions.k8s.io /"+kind+".quayside.io")
+	for _, kind := range ourKinds() {
+		left = append(left, "customresourcedefinitions.apiextensions.k8s.io /"+kind)
 	}
 	return left
+}
+
+// ourKinds are the names of the CRDs.
+func ourKinds() []string {
+	kinds := []string{"bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools", "l2advertisements", "speakerstatuses"}
+	for i := range kinds {
+		kinds[i] += ".quayside.io"
+	}
+	return kinds
 }
 
 // awaitLeft waits until exactly these objects are in the cluster beyond those before and

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -31,7 +32,10 @@ func Build(ctx context.Context, logf func(string, ...any)) error {
 	if _, err := build(ctx, logf); err != nil {
 		return err
 	}
-	_, err := metalLBBinaries(ctx, logf)
+	if _, err := metalLBBinaries(ctx, logf); err != nil {
+		return err
+	}
+	_, err := buildTools(ctx, logf)
 	return err
 }
 
@@ -95,9 +99,13 @@ func (b *binaries) buildQuayside(ctx context.Context, into string) error {
 
 // buildKube returns the folder of Kubernetes' binaries.
 func buildKube(ctx context.Context, source, cache string, logf func(string, ...any)) (string, error) {
-	o := others{name: "Kubernetes", folder: "kube", source: source, files: []string{"go.mod", "go.sum", "main.go"}}
+	version, err := versionOf(source)
+	if err != nil {
+		return "", err
+	}
+	o := others{name: "Kubernetes", folder: "kube", source: source, files: []string{"go.mod", "go.sum", "main.go"}, flags: version}
 	return o.build(cache, logf, func(dir string) error {
-		if err := goBuild(ctx, source, filepath.Join(dir, "kube"), "."); err != nil {
+		if err := goBuild(ctx, source, filepath.Join(dir, "kube"), version, "."); err != nil {
 			return err
 		}
 		for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-proxy"} {
@@ -109,17 +117,33 @@ func buildKube(ctx context.Context, source, cache string, logf func(string, ...a
 	})
 }
 
+// versionOf are the flags of the linker that make Kubernetes say its version, which Helm
+// and others ask for.
+func versionOf(source string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("lab: %w", err)
+	}
+	v := regexp.MustCompile(`k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)`).FindStringSubmatch(string(text))
+	if v == nil {
+		return "", fmt.Errorf("lab: %s/go.mod names no version of Kubernetes", source)
+	}
+	const in = "-X k8s.io/component-base/version."
+	return fmt.Sprintf("-ldflags=-s -w %[1]sgitVersion=%[2]s %[1]sgitMajor=%[3]s %[1]sgitMinor=%[4]s", in, v[1], v[2], v[3]), nil
+}
+
 // others is software of others, built by a module of its own.
 type others struct {
 	name, folder string
 	source       string
 	files        []string // of source, that say what is built
+	flags        string   // of its build
 }
 
 // build has do fill a folder once per version of what is built and of the Go toolchain.
 func (o others) build(cache string, logf func(string, ...any), do func(dir string) error) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintln(sum, runtime.Version(), runtime.GOARCH)
+	fmt.Fprintln(sum, runtime.Version(), runtime.GOARCH, o.flags)
 	for _, name := range o.files {
 		b, err := os.ReadFile(filepath.Join(o.source, name))
 		if err != nil {
@@ -149,12 +173,12 @@ func (o others) build(cache string, logf func(string, ...any), do func(dir strin
 // goBuild compiles as `CGO_ENABLED=0 go test` and `go vet` do, so that whatever
 // they have compiled is in go's cache: a third of Kubernetes, and nearly all of
 // Quayside. With -trimpath it would all be compiled again.
-func goBuild(ctx context.Context, dir, out string, packages ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-ldflags=-s -w", "-o", out}, packages...)...)
+func goBuild(ctx context.Context, dir, out string, flagsAndPackages ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-ldflags=-s -w", "-o", out}, flagsAndPackages...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("lab: go build %s in %s: %w\n%s", strings.Join(packages, " "), dir, err, text)
+		return fmt.Errorf("lab: go build %s in %s: %w\n%s", strings.Join(flagsAndPackages, " "), dir, err, text)
 	}
 	return nil
 }
