@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"quayside.io/cluster/printable"
 	"quayside.io/command/explain"
 )
 
@@ -47,7 +48,7 @@ func (l *looker) request(ctx context.Context, conn net.Conn, u *url.URL, at neti
 		l.say(link, explain.Broken, "%s: %s", at, l.unanswered(ctx, err))
 		return
 	}
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	resp.Body.Close()
 	says := fmt.Sprintf("%s answers %s in %s", at, resp.Status, round(took))
 	if server := resp.Header.Get("Server"); server != "" {
@@ -60,10 +61,32 @@ func (l *looker) request(ctx context.Context, conn net.Conn, u *url.URL, at neti
 	case err != nil:
 		l.say(link, explain.Broken, "%s; its body breaks off: %v", says, err)
 	case resp.StatusCode >= http.StatusInternalServerError:
-		l.say(link, explain.Broken, "%s", says)
+		l.say(link, explain.Broken, "%s%s", says, reason(resp, string(body)))
 	default:
 		l.say(link, explain.Works, "%s", says)
 	}
+}
+
+// maxReason is how much of a reason is shown.
+const maxReason = 300
+
+// reason is what an answer itself says of why it is none, as our proxy does in a line of
+// plain text that begins with the status, and what is to be done about it where that is
+// known. It is for what no object tells: how the pods behave.
+func reason(resp *http.Response, body string) string {
+	line, _, _ := strings.Cut(body, "\n")
+	why, told := strings.CutPrefix(line, resp.Status+": ")
+	if !told || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+		return ""
+	}
+	says := ": " + printable.Cut(printable.Line(why), maxReason)
+	switch {
+	case strings.HasPrefix(why, "the TLS handshake with "):
+		says += "; its pods do not serve TLS there, or not as it is asked for: let them, or correct the annotation backend-protocol"
+	case strings.HasSuffix(why, " refused the connection"):
+		says += "; let its pods listen on the targetPort of the Service, on the pod's address, or correct that port"
+	}
+	return says
 }
 
 // unanswered says why a request was not answered.

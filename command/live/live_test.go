@@ -92,6 +92,13 @@ func TestLook(t *testing.T) {
 			}
 		}
 	}
+	told := func(kind, body string) netip.AddrPort {
+		return serving(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprint(w, body)
+		})
+	}
 	silent := listen(t)
 	closed := listen(t)
 	nobody := at(t, closed)
@@ -104,12 +111,18 @@ func TestLook(t *testing.T) {
 		state  explain.State
 		says   string
 	}{
-		"answered":       {"http://localhost/cart", plain, "live http", explain.Works, "answers 200 OK in "},
-		"by whom":        {"http://localhost/cart", plain, "live http", explain.Works, ", Server: pod"},
-		"in DNS":         {"http://localhost/", plain, "live name", explain.Works, "localhost is "},
-		"not found":      {"http://localhost/", serving(t, nil, answer(404)), "live http", explain.Works, "answers 404 Not Found"},
-		"redirected":     {"http://localhost/", serving(t, nil, answer(302)), "live http", explain.Works, "which is not followed"},
-		"unavailable":    {"http://localhost/", serving(t, nil, answer(503)), "live http", explain.Broken, "answers 503 Service Unavailable"},
+		"answered":    {"http://localhost/cart", plain, "live http", explain.Works, "answers 200 OK in "},
+		"by whom":     {"http://localhost/cart", plain, "live http", explain.Works, ", Server: pod"},
+		"in DNS":      {"http://localhost/", plain, "live name", explain.Works, "localhost is "},
+		"not found":   {"http://localhost/", serving(t, nil, answer(404)), "live http", explain.Works, "answers 404 Not Found"},
+		"redirected":  {"http://localhost/", serving(t, nil, answer(302)), "live http", explain.Works, "which is not followed"},
+		"unavailable": {"http://localhost/", serving(t, nil, answer(503)), "live http", explain.Broken, "answers 503 Service Unavailable"},
+		"plain pods": {"http://localhost/", told("text/plain; charset=utf-8", "502 Bad Gateway: the TLS handshake with Service a/web failed\n"), "live http", explain.Broken,
+			"the TLS handshake with Service a/web failed; its pods do not serve TLS there, or not as it is asked for: let them, or correct the annotation backend-protocol"},
+		"refusing pods": {"http://localhost/", told("text/plain", "502 Bad Gateway: Service a/web refused the connection\n"), "live http", explain.Broken,
+			"Service a/web refused the connection; let its pods listen"},
+		"another reason": {"http://localhost/", told("text/plain", "502 Bad Gateway: told\x1b[2J\nmore"), "live http", explain.Broken, `: told\x1b[2J`},
+		"a page":         {"http://localhost/", told("text/html", "<h1>it is broken</h1>"), "live http", explain.Broken, "answers 502 Bad Gateway in "},
 		"endless":        {"http://localhost/", serving(t, nil, endless), "live http", explain.Works, "answers 200 OK"},
 		"silent":         {"http://localhost/", at(t, silent), "live http", explain.Broken, "no answer within 300ms"},
 		"refused":        {"http://localhost/", nobody, "live connect", explain.Broken, "refused"},
@@ -128,6 +141,11 @@ func TestLook(t *testing.T) {
 				t.Errorf("want %s %q with %q: %+v", c.link, c.state, c.says, links)
 			}
 		})
+	}
+	for _, silent := range []netip.AddrPort{told("text/html", "502 Bad Gateway: spoken\n"), told("text/plain", "spoken\n"), told("text/plain", "503 Service Unavailable: spoken\n")} {
+		if links := Look(t.Context(), "http://localhost/", []netip.AddrPort{silent}, quick()); has(links, "live http", explain.Broken, "spoken") {
+			t.Errorf("what is no reason of ours is shown: %+v", links)
+		}
 	}
 	if links := Look(t.Context(), "service/shop/web", []netip.AddrPort{plain}, quick()); len(links) != 1 {
 		t.Errorf("a Service is only connected to: %+v", links)
