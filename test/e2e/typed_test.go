@@ -134,10 +134,28 @@ func (p *typist) prepare(line string) {
 	if strings.Contains(line, "=ingress-nginx/ingress-nginx-controller") {
 		p.must("kubectl get namespace ingress-nginx || kubectl create namespace ingress-nginx") // where the reader has it
 	}
+	if strings.Contains(line, "kubectl delete speakerstatuses") { // of a Node that is gone, and of one that is there
+		p.must(fmt.Sprintf("kubectl create -f - <<<'{apiVersion: v1, kind: List, items: [%s, %s]}'", speakerStatusOf("gone"), speakerStatusOf(p.Node(1).Name())))
+	}
 	if needs("helm rollback ") {
 		p.must("helm upgrade quayside charts/quayside --namespace quayside-system --reuse-values")
 	}
 	p.released = (p.released || installs) && !needs("helm uninstall ")
+}
+
+func speakerStatusOf(node string) string {
+	return "{apiVersion: quayside.io/v1alpha1, kind: SpeakerStatus, metadata: {name: " + node + "}}"
+}
+
+// check asserts what comes of a line that the API server does not judge.
+func (p *typist) check(line string) {
+	p.t.Helper()
+	if strings.Contains(line, "kubectl delete speakerstatuses") {
+		left, err := p.run(p.Client("laptop"), "kubectl get speakerstatuses.quayside.io --output name")
+		if want := "speakerstatus.quayside.io/" + p.Node(1).Name() + "\n"; err != nil || left != want {
+			p.t.Errorf("%s leaves %q (%v), want %q", line, left, err, want)
+		}
+	}
 }
 
 // asTyped is a line of the pages as it is typed, and how it may end.
@@ -224,6 +242,7 @@ func TestPagesAreTyped(t *testing.T) {
 			if !done[line] || strings.HasPrefix(line, "helm ") { // whose order matters
 				p.prepare(line)
 				p.typed(page, line)
+				p.check(line)
 			}
 			done[line] = true
 		}
@@ -236,7 +255,13 @@ func TestPagesAreTyped(t *testing.T) {
 	if len(done) < 40 {
 		t.Errorf("%d commands: this test looks in the wrong place", len(done))
 	}
-	if printed, err := p.run(p.Client("laptop"), "helm upgrade quayside charts/quayside --namespace quayside-system --install --set speed=9"); err == nil || !strings.Contains(printed, "speed") {
-		t.Errorf("a value that there is not passes: this test proves nothing\n%s", printed)
+	p.refused("helm upgrade quayside charts/quayside --namespace quayside-system --install --set speed=9", "speed")
+}
+
+// refused types a line that is to fail, and to say why.
+func (p *typist) refused(line, why string) {
+	p.t.Helper()
+	if printed, err := p.run(p.Client("laptop"), line); err == nil || !strings.Contains(printed, why) {
+		p.t.Errorf("%s: %v, want a refusal with %q:\n%s", line, err, why, printed)
 	}
 }
