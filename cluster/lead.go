@@ -36,6 +36,8 @@ type LeaseOptions struct {
 // waits for what it began; when ctx ends, the Lease is released after run has
 // returned, so that the next one need not wait.
 //
+// Where the Lease belongs to another installation, Lead returns an error.
+//
 // run starts with caches that have seen every write of the leader before: they
 // are read again from the server, and if the one before did not release the
 // Lease, its last writes have run into their deadline.
@@ -49,8 +51,35 @@ func (a *API) Lead(ctx context.Context, o LeaseOptions, run func(ctx context.Con
 		return nil
 	}
 	for ctx.Err() == nil {
+		if err := a.alone(ctx, o); err != nil {
+			return err
+		}
 		if err := a.term(ctx, o, run); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// alone returns an error where another installation has the Lease: two in one namespace
+// would have one leader between them, who knows the options of one, and one set of keys.
+// The owner of the Lease says whose it is. Until the first leader has given it one, in its
+// first second, nobody can tell.
+func (a *API) alone(ctx context.Context, o LeaseOptions) error {
+	if a.opts.Owner == "" {
+		return nil
+	}
+	bounded, cancel := deadline(ctx)
+	defer cancel()
+	lease := &coordinationv1.Lease{}
+	err := a.clients.byGroup[coordinationv1.SchemeGroupVersion].Get().Namespace(o.Namespace).Resource("leases").Name(o.Name).Do(bounded).Into(lease)
+	if err != nil {
+		return nil // there is none, or the election will say why it cannot be read
+	}
+	for _, owner := range lease.OwnerReferences {
+		if owner.Kind == "ClusterRole" && owner.Name != a.opts.Owner {
+			return fmt.Errorf("the Lease %s/%s belongs to another release of Quayside, that of ClusterRole %s: two in one namespace would share a leader and a gossip key; "+
+				"install this one, that of ClusterRole %s, in a namespace of its own", o.Namespace, o.Name, owner.Name, a.opts.Owner)
 		}
 	}
 	return nil

@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,5 +106,47 @@ func TestDeletedLease(t *testing.T) {
 		if got != c.wait {
 			t.Errorf("%s: it waits %v, wanted %v", c.name, got, c.wait)
 		}
+	}
+}
+
+// TestLeaseOfAnotherRelease: a controller does not stand for election by a Lease that
+// another release has, and says which; it does by its own, by one that nobody has yet, and
+// where it is not known whose it is.
+func TestLeaseOfAnotherRelease(t *testing.T) {
+	lease := func(owners ...metav1.OwnerReference) *coordinationv1.Lease {
+		return &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+			ObjectMeta: metav1.ObjectMeta{Name: "quayside-controller", Namespace: "system", OwnerReferences: owners}}
+	}
+	ours := ownerRef("ClusterRole", "inner-controller", "1")
+	for name, c := range map[string]struct {
+		owner   string
+		lease   *coordinationv1.Lease
+		refused bool
+	}{
+		"ours":                                  {"inner-controller", lease(ours), false},
+		"ours and a tenant's":                   {"inner-controller", lease(ownerRef("Tenant", "t", "9"), ours), false},
+		"nobody's yet":                          {"inner-controller", lease(), false},
+		"none":                                  {"inner-controller", nil, false},
+		"another's":                             {"inner-controller", lease(ownerRef("ClusterRole", "quayside-controller", "2")), true},
+		"of a release whose owner is not known": {"", lease(ownerRef("ClusterRole", "quayside-controller", "2")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := serving(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if c.lease == nil || r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/system/leases/quayside-controller" {
+					w.WriteHeader(http.StatusNotFound)
+					return
+				}
+				_ = json.NewEncoder(w).Encode(c.lease)
+			})
+			api.opts.Owner = c.owner
+			err := api.alone(t.Context(), LeaseOptions{Namespace: "system", Name: "quayside-controller"})
+			switch {
+			case c.refused && (err == nil || !strings.Contains(err.Error(), "belongs to another release of Quayside, that of ClusterRole quayside-controller")):
+				t.Errorf("not refused, or without the other's name: %v", err)
+			case !c.refused && err != nil:
+				t.Error(err)
+			}
+		})
 	}
 }

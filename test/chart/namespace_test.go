@@ -106,8 +106,52 @@ func TestUpgradeLeavesTheProxy(t *testing.T) {
 	}
 }
 
+// TestOneReleaseInANamespace: a second release is refused where the first one's Lease and
+// Secrets are, with the name of the first; that itself goes on, and so does one beside
+// which is something of the same name that is not ours.
+func TestOneReleaseInANamespace(t *testing.T) {
+	for name, tt := range map[string]struct {
+		namespace           string
+		labels, annotations map[string]string
+		refused             bool
+	}{
+		"itself":                    {"quayside-system", map[string]string{"app.kubernetes.io/part-of": "quayside", "app.kubernetes.io/instance": "quayside"}, nil, false},
+		"another":                   {"quayside-system", map[string]string{"app.kubernetes.io/part-of": "quayside", "app.kubernetes.io/instance": "first"}, nil, true},
+		"another, by Helm":          {"quayside-system", map[string]string{"app.kubernetes.io/part-of": "quayside"}, map[string]string{"meta.helm.sh/release-name": "first"}, true},
+		"itself, labels of a GUI":   {"quayside-system", map[string]string{"app.kubernetes.io/part-of": "quayside", "app.kubernetes.io/instance": "edge"}, map[string]string{"meta.helm.sh/release-name": "quayside"}, false},
+		"another elsewhere":         {"elsewhere", map[string]string{"app.kubernetes.io/part-of": "quayside", "app.kubernetes.io/instance": "first"}, nil, false},
+		"somebody else's":           {"quayside-system", map[string]string{"app.kubernetes.io/instance": "first"}, nil, false},
+		"somebody's without a word": {"quayside-system", nil, nil, false},
+	} {
+		there := &unstructured.Unstructured{}
+		there.SetAPIVersion("v1")
+		there.SetKind("Service")
+		there.SetNamespace(tt.namespace)
+		there.SetName("quayside-controller")
+		there.SetLabels(tt.labels)
+		there.SetAnnotations(tt.annotations)
+		_, err := upgraded(t, nil, there)
+		switch {
+		case tt.refused && (err == nil || !strings.Contains(err.Error(), "release first of Quayside is in namespace quayside-system") || !strings.Contains(err.Error(), "install release quayside in a namespace of its own")):
+			t.Errorf("%s: not refused, or without the first's name: %v", name, err)
+		case !tt.refused && err != nil:
+			t.Errorf("%s: refused: %v", name, err)
+		}
+	}
+}
+
 // upgrade is what `helm upgrade` would send to a cluster with these objects in it.
 func upgrade(t *testing.T, v map[string]any, there ...runtime.Object) map[string]string {
+	t.Helper()
+	files, err := upgraded(t, v, there...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// upgraded is upgrade where the chart may refuse.
+func upgraded(t *testing.T, v map[string]any, there ...runtime.Object) (map[string]string, error) {
 	t.Helper()
 	root, err := Root()
 	if err != nil {
@@ -122,13 +166,10 @@ func upgrade(t *testing.T, v map[string]any, there ...runtime.Object) map[string
 		t.Fatal(err)
 	}
 	files, err := engine.RenderWithClientProvider(chart, merged, workloadsOf{fake.NewSimpleDynamicClient(runtime.NewScheme(), there...)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name := range files {
 		if path.Ext(name) != ".yaml" {
 			delete(files, name)
 		}
 	}
-	return files
+	return files, err
 }

@@ -106,3 +106,17 @@ is another Service, with another address.
 {{- .Values.proxy.configMap }}
 {{- end }}
 {{- end }}
+
+{{- /*
+Refuses a second release in a namespace. By these fixed names it would find what is the
+first one's: the Lease by which one controller leads, and the keys. Helm, which knows only
+what it makes itself, says that a Service exists. What renders charts without asking the
+cluster gets here unrefused; then the controller refuses to run.
+*/}}
+{{- define "quayside.alone" -}}
+{{- $there := lookup "v1" "Service" .Release.Namespace "quayside-controller" | default dict -}}
+{{- $first := dig "metadata" "annotations" "meta.helm.sh/release-name" (dig "metadata" "labels" "app.kubernetes.io/instance" "" $there) $there -}}
+{{- if and (eq "quayside" (dig "metadata" "labels" "app.kubernetes.io/part-of" "" $there)) $first (ne $first .Release.Name) -}}
+{{- fail (printf "release %s of Quayside is in namespace %s: a second one there would share its leader and its gossip key; install release %s in a namespace of its own, as the first lines of values.yaml say" $first .Release.Namespace .Release.Name) -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,26 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"quayside.io/test/lab"
+)
+
+// The controller of a second release in a namespace, which charts that are rendered
+// without asking the cluster bring about, says whose the Lease is, and ends. The first
+// one's stays what it is.
+func TestSecondReleaseInTheNamespace(t *testing.T) {
+	beside(t)
+	e := quayside(t, "iptables")
+	command := fmt.Sprintf("timeout 20 %s controller --leader-elect --owner second-controller --namespace %s --kubeconfig %s 2>&1; echo exit code $?",
+		e.Quayside().Binary(), lab.SystemNamespace, e.Kubeconfig())
+	said := e.Client("laptop").Exec("sh", "-c", command)
+	for _, want := range []string{"the Lease quayside-system/quayside-controller belongs to another release of Quayside, that of ClusterRole quayside-controller",
+		"install this one, that of ClusterRole second-controller, in a namespace of its own", "exit code 1"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not said:\n%s", want, said)
+		}
+	}
+}
