@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quayside.io/speaker/l2"
+	"quayside.io/test/busy"
 )
 
 // manyServices is how many addresses TestManyAddresses adds.
@@ -29,9 +30,9 @@ func manyAddress(i int) string {
 
 // announceWithin is how long after its death is noticed the addresses of a node
 // may take to be announced by others: all thousand, the questions to the LAN
-// included. That is a quarter of a second on an idle machine, and four times as much
-// on one that is shared; addresses that wait for each other would take a minute.
-const announceWithin = 2 * time.Second
+// included. That is a quarter of a second on an idle machine. Where others want the
+// processors it takes longer by as much as this test waited itself.
+const announceWithin = 500 * time.Millisecond
 
 // TestManyAddresses lets a thousand addresses change hands at once.
 func TestManyAddresses(t *testing.T) {
@@ -55,6 +56,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 
 	heard := f.overhear(f.hosts["n1"].mac)
+	standstill := busy.Standstill(t)
 	died := time.Now()
 	f.hosts["n1"].cable("nomaster")
 	var owners map[string][]netip.Addr
@@ -63,8 +65,9 @@ func TestManyAddresses(t *testing.T) {
 		return len(owners[""])+len(owners["n1"]) == 0
 	})
 	t.Logf("n2 answers for %d, n3 for %d, all within %v of the death of n1", len(owners["n2"]), len(owners["n3"]), took.Round(time.Millisecond))
-	time.Sleep(announceWithin) // late announcements are to be heard as well
-	f.promptlyAnnounced(t, died, heard())
+	late := standstill()
+	time.Sleep(2 * time.Second) // late announcements are to be heard as well
+	f.promptlyAnnounced(t, died, heard(), late)
 	for _, name := range []string{"n2", "n3"} {
 		if n := len(owners[name]); n > manyServices*5/8+10 {
 			t.Errorf("%s owns %d of %d", name, n, manyServices)
@@ -83,8 +86,9 @@ func TestManyAddresses(t *testing.T) {
 }
 
 // promptlyAnnounced judges the takeover of all addresses of n1, which died:
-// from the moment when the first survivor knew it, to the last announcement.
-func (f *fleet) promptlyAnnounced(t *testing.T, died time.Time, heard map[netip.Addr]time.Time) {
+// from the moment when the first survivor knew it, to the last announcement, on a machine
+// that stood still for a while meanwhile.
+func (f *fleet) promptlyAnnounced(t *testing.T, died time.Time, heard map[netip.Addr]time.Time, late time.Duration) {
 	t.Helper()
 	var detected time.Time
 	for _, line := range strings.Split(f.text(), "\n") {
@@ -118,8 +122,8 @@ func (f *fleet) promptlyAnnounced(t *testing.T, died time.Time, heard map[netip.
 	}
 	t.Logf("n1 died; known after %v; the first of its %d addresses was announced %v later, the last %v", detected.Sub(died).Round(time.Millisecond),
 		manyServices, first.Sub(detected).Round(time.Millisecond), last.Sub(detected).Round(time.Millisecond))
-	if last.Sub(detected) > announceWithin {
-		t.Errorf("the takeover of %d addresses took %v, more than %v", manyServices, last.Sub(detected), announceWithin)
+	if took := last.Sub(detected); took > announceWithin+late {
+		t.Errorf("the takeover of %d addresses took %v, more than %v and the %v that the machine stood still", manyServices, took, announceWithin, late)
 	}
 }
 
