@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"crypto/tls"
+	"iter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"quayside.io/proxy/route"
 )
 
 // metrics are those that only the component can know.
@@ -51,10 +54,20 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		n++
 	}
 	ch <- prometheus.MustNewConstMetric(m.routes, prometheus.GaugeValue, float64(n))
-	for host, list := range t.AllCertificates() {
-		if end := endOf(list); !end.IsZero() {
-			ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(end).Seconds(), host)
-			ch <- prometheus.MustNewConstMetric(m.expires, prometheus.GaugeValue, float64(end.Unix()), host)
+	for host, end := range expiries(t) {
+		ch <- prometheus.MustNewConstMetric(m.expiry, prometheus.GaugeValue, time.Until(end).Seconds(), host)
+		ch <- prometheus.MustNewConstMetric(m.expires, prometheus.GaugeValue, float64(end.Unix()), host)
+	}
+}
+
+// expiries yields when the certificate of each host expires, in no order: there may be
+// 10,000, and whoever gathers metrics puts them into an order of its own.
+func expiries(t *route.Table) iter.Seq2[string, time.Time] {
+	return func(yield func(string, time.Time) bool) {
+		for host, list := range t.UnorderedCertificates() {
+			if end := endOf(list); !end.IsZero() && !yield(host, end) {
+				return
+			}
 		}
 	}
 }

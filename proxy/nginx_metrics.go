@@ -51,9 +51,7 @@ func (m *nginxMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(m.reload, 1)
 	gauge(m.at, float64(m.proxy.changed.Load())/float64(time.Second))
-	for host, list := range t.AllCertificates() {
-		if end := endOf(list); !end.IsZero() {
-			gauge(m.expires, float64(end.Unix()), m.of.Namespace, m.of.Class, host)
-		}
+	for host, end := range expiries(t) {
+		gauge(m.expires, float64(end.Unix()), m.of.Namespace, m.of.Class, host)
 	}
 }

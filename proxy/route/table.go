@@ -301,6 +301,21 @@ func (t *Table) AllCertificates() iter.Seq2[string, []*tls.Certificate] {
 	}
 }
 
+// UnorderedCertificates is AllCertificates in no order, for whoever looks at all of them
+// often.
+func (t *Table) UnorderedCertificates() iter.Seq2[string, []*tls.Certificate] {
+	return func(yield func(string, []*tls.Certificate) bool) {
+		for h := range t.hosts.all() {
+			if h.certs != nil && !yield(h.name, h.certs) {
+				return
+			}
+		}
+		if t.catchAll != nil && t.catchAll.certs != nil {
+			yield(t.catchAll.name, t.catchAll.certs)
+		}
+	}
+}
+
 func (t *Table) sortedHosts() []*host {
 	all := slices.SortedFunc(t.hosts.all(), func(a, b *host) int { return strings.Compare(a.name, b.name) })
 	if t.catchAll != nil {
