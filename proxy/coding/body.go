@@ -25,9 +25,9 @@ const (
 	brotliWindow = 18
 )
 
-// AtOnce is how many bodies are encoded at the same time. An encoder holds up to
+// atOnce is how many bodies are encoded at the same time. An encoder holds up to
 // 1 MiB, and a client that reads slowly keeps it for long.
-const AtOnce = 256
+const atOnce = 256
 
 // Encoders are kept for the next body. The zero value is ready.
 type Encoders struct {
@@ -60,9 +60,9 @@ type body struct {
 
 // Encode returns what from becomes, which it closes. Level is 1 to MaxGzip or 0 to
 // MaxBrotli. If from is in memory, so is the result (its method Whole says so). It returns nil,
-// and leaves from alone, while AtOnce others are encoded.
+// and leaves from alone, while atOnce others are encoded.
 func (e *Encoders) Encode(c Coding, level int, from io.ReadCloser) io.ReadCloser {
-	if e.busy.Add(1) > AtOnce {
+	if e.busy.Add(1) > atOnce {
 		e.busy.Add(-1)
 		return nil
 	}

@@ -152,7 +152,7 @@ func TestEncodeWhole(t *testing.T) {
 func TestEncodeAtOnce(t *testing.T) {
 	e := &Encoders{}
 	var held []io.Closer
-	for range AtOnce {
+	for range atOnce {
 		held = append(held, e.Encode(Brotli, 0, &pieces{end: io.EOF}))
 	}
 	from := &pieces{list: []string{"a"}, end: io.EOF}

@@ -66,7 +66,7 @@ func (h *Header) StripHop() Hop {
 	if known.upgrade && len(upgrade) > 0 {
 		hop.Upgrade = upgrade
 	}
-	hop.Trailers = known.te && TakesTrailers(te)
+	hop.Trailers = known.te && takesTrailers(te)
 	return hop
 }
 
@@ -90,8 +90,8 @@ func (hop *Hop) readConnection(value []byte, known *connectionOptions) (others b
 	return others
 }
 
-// TakesTrailers reports whether the value of a TE field asks for trailers.
-func TakesTrailers(te []byte) bool {
+// takesTrailers reports whether the value of a TE field asks for trailers.
+func takesTrailers(te []byte) bool {
 	for coding := range options(te) {
 		if EqualFold(coding, "trailers") {
 			return true

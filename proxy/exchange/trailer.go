@@ -16,15 +16,15 @@ func (t *Trailer) reset() Trailer { return Trailer{Header: t.Header.reset()} }
 // reader might merge it into the head, so whatever frames, routes, authenticates
 // or says where a message comes from is dropped (RFC 9110 section 6.5.1).
 func (t *Trailer) Add(name, value []byte) {
-	if !AllowedInTrailer(name) || !IsFieldValue(value) {
+	if !allowedInTrailer(name) || !IsFieldValue(value) {
 		return
 	}
 	kept := appendString(&t.Header, name)
 	t.Header.fields = append(t.Header.fields, Field{kept, appendString(&t.Header, value)})
 }
 
-// AllowedInTrailer reports whether a field may come behind a body.
-func AllowedInTrailer(name []byte) bool {
+// allowedInTrailer reports whether a field may come behind a body.
+func allowedInTrailer(name []byte) bool {
 	if len(name) == 0 || !IsToken(name) || endsHere(name) {
 		return false
 	}

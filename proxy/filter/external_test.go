@@ -82,7 +82,7 @@ func TestAuthAnswersAreRemembered(t *testing.T) {
 
 // TestAnswersAreBounded: what is remembered, and a large answer is not.
 func TestAnswersAreBounded(t *testing.T) {
-	a, now := NewAnswers(), time.Unix(1000, 0)
+	a, now := newAnswers(), time.Unix(1000, 0)
 	count := func() (n int) {
 		for i := range a.shards {
 			n += len(a.shards[i].byKey)
@@ -95,7 +95,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if n := count(); n > answerShards*answersInShard {
 		t.Errorf("%d answers are kept", n)
 	}
-	a = NewAnswers()
+	a = newAnswers()
 	a.put(answerKey{}, &Answer{200, []Header{{"X", string(make([]byte, answerSize))}}}, now, now.Add(time.Hour))
 	if count() != 0 {
 		t.Error("an answer larger than all others is kept")

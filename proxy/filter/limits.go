@@ -40,8 +40,8 @@ type slot struct {
 // cache lines.
 const ways = 8
 
-// NewLimiter returns a Limiter for about keys clients at a time, at least ways.
-func NewLimiter(seed maphash.Seed, keys int) *Limiter {
+// newLimiter returns a Limiter for about keys clients at a time, at least ways.
+func newLimiter(seed maphash.Seed, keys int) *Limiter {
 	return &Limiter{seed: seed, keys: (max(keys, ways) + ways - 1) / ways * ways}
 }
 
@@ -98,8 +98,8 @@ type connections struct {
 	count map[uint64]int
 }
 
-// NewConnections returns a Connections without clients.
-func NewConnections(seed maphash.Seed) *Connections {
+// newConnections returns a Connections without clients.
+func newConnections(seed maphash.Seed) *Connections {
 	c := &Connections{seed: seed}
 	for i := range c.shards {
 		c.shards[i].count = map[uint64]int{}

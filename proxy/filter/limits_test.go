@@ -32,7 +32,7 @@ func (b *bucket) allow(now time.Time, interval, credit time.Duration) bool {
 
 func TestLimiterAgainstItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := NewLimiter(maphash.MakeSeed(), ways) // as many clients as there is room for
+		l := newLimiter(maphash.MakeSeed(), ways) // as many clients as there is room for
 		l.open()
 		interval := time.Duration(rapid.IntRange(1, 1000).Draw(t, "interval"))
 		credit := interval * time.Duration(rapid.IntRange(0, 10).Draw(t, "burst"))
@@ -55,7 +55,7 @@ func TestLimiterAgainstItsTwin(t *testing.T) {
 
 // Requests that come at the same time are all counted.
 func TestLimiterCountsAtOnce(t *testing.T) {
-	l := NewLimiter(maphash.MakeSeed(), 1000)
+	l := newLimiter(maphash.MakeSeed(), 1000)
 	l.open()
 	now := time.Unix(1000, 0)
 	l.allow(42, now, time.Second, 99*time.Second)

@@ -28,8 +28,8 @@ type Memory struct {
 	held  atomic.Int64
 }
 
-// NewMemory returns a Memory of limit bytes.
-func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
+// newMemory returns a Memory of limit bytes.
+func newMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
 func (m *Memory) take(n int) bool {
 	if m.held.Add(int64(n)) <= m.limit {

@@ -32,8 +32,8 @@ type remembered struct {
 	until  time.Time
 }
 
-// NewAnswers returns an Answers that remembers nothing.
-func NewAnswers() *Answers {
+// newAnswers returns an Answers that remembers nothing.
+func newAnswers() *Answers {
 	a := &Answers{}
 	for i := range a.shards {
 		a.shards[i].byKey = map[answerKey]remembered{}

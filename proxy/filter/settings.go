@@ -161,7 +161,7 @@ type Tools struct {
 // NewTools returns the tools of one process; seed is a secret that keeps clients from
 // choosing what they are counted with.
 func NewTools(seed maphash.Seed) Tools {
-	return Tools{Limiter: NewLimiter(seed, limiterKeys), Connections: NewConnections(seed), Answers: NewAnswers(), Asker: nobody{}, Memory: NewMemory(64 << 20), Encoders: &coding.Encoders{}}
+	return Tools{Limiter: newLimiter(seed, limiterKeys), Connections: newConnections(seed), Answers: newAnswers(), Asker: nobody{}, Memory: newMemory(64 << 20), Encoders: &coding.Encoders{}}
 }
 
 // Host is what the filters of a route owe to the host that it is on.

@@ -294,7 +294,7 @@ func TestConnectionLimit(t *testing.T) {
 
 // A table full of clients forgets those that owe least, and never grows.
 func TestLimiterIsBounded(t *testing.T) {
-	l := NewLimiter(maphash.MakeSeed(), ways)
+	l := newLimiter(maphash.MakeSeed(), ways)
 	l.open()
 	now := time.Unix(1000, 0)
 	for range 3 {

@@ -17,7 +17,7 @@ type Connections struct {
 	Requests, Streams int
 	Waits             Waits
 	// HeadSize and LineSize bound the head of a request, and in it the request line and
-	// each field. They are at most MaxRequestHead.
+	// each field. They are at most maxRequestHead.
 	HeadSize, LineSize int
 	// ProxyProtocol is how the PROXY headers are read that connections of clients begin
 	// with; nil: as the process was started.
@@ -54,9 +54,9 @@ const (
 	maxRequests = 1 << 30
 )
 
-// MaxRequestHead is the largest head of a request that is taken, in bytes: the memory
+// maxRequestHead is the largest head of a request that is taken, in bytes: the memory
 // for it is the same on all connections.
-const MaxRequestHead = 16 << 10
+const maxRequestHead = 16 << 10
 
 // parseHeadBuffers reads "NUMBER SIZE": no line is longer than one of so many buffers,
 // and the head not longer than all.
@@ -67,9 +67,9 @@ func parseHeadBuffers(w *globalOptions, value string) error {
 	if err != nil || bad != nil || n < 1 || bytes < 1 {
 		return fmt.Errorf("%q is no number of buffers and their size, such as 4 8k", value)
 	}
-	w.kept.LineSize = int(min(bytes, MaxRequestHead))
-	w.kept.HeadSize = min(min(n, MaxRequestHead)*w.kept.LineSize, MaxRequestHead)
-	if bytes > MaxRequestHead {
+	w.kept.LineSize = int(min(bytes, maxRequestHead))
+	w.kept.HeadSize = min(min(n, maxRequestHead)*w.kept.LineSize, maxRequestHead)
+	if bytes > maxRequestHead {
 		w.problem(finding{InvalidOption, fmt.Sprintf("option large-client-header-buffers asks for %q: a head of more than 16k is not taken", value)})
 	}
 	return nil
