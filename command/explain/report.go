@@ -110,7 +110,7 @@ func Screen(inputs Inputs) *Report { return report(inputs, maxRows) }
 func report(inputs Inputs, rows int) *Report {
 	c := inputs.Cluster
 	announced := announcers(inputs)
-	r := &Report{Problems: Problems(statusProblems(inputs))}
+	r := &Report{Problems: publicProblems(statusProblems(inputs))}
 	unserved := unserved(inputs)
 	services, n := c.Services.First(rows, func(s *corev1.Service) bool {
 		return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(addresses(s, announced)) > 0 || unserved(s) != ""
@@ -146,9 +146,9 @@ func report(inputs Inputs, rows int) *Report {
 	return r
 }
 
-// Problems turns problems into their public shape, in order and without
+// publicProblems turns problems into their public shape, in order and without
 // repetitions.
-func Problems(problems []snapshot.Problem) []Problem {
+func publicProblems(problems []snapshot.Problem) []Problem {
 	sorted := snapshot.Distinct(problems)
 	out := make([]Problem, len(sorted))
 	for i, p := range sorted {

@@ -18,8 +18,8 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// ErrTarget is the error for a target that no trace understands.
-var ErrTarget = errors.New("not a target")
+// errTarget is the error for a target that no trace understands.
+var errTarget = errors.New("not a target")
 
 // Inputs are what a report and a trace are computed from.
 type Inputs struct {
@@ -96,7 +96,7 @@ type Target struct {
 }
 
 // ParseTarget reads "http://host/path", "https://host/path",
-// "service/NAMESPACE/NAME" or an IP address. The error wraps ErrTarget.
+// "service/NAMESPACE/NAME" or an IP address.
 func ParseTarget(text string) (Target, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return Target{text: text, address: ip.Unmap()}, nil
@@ -104,17 +104,17 @@ func ParseTarget(text string) (Target, error) {
 	if rest, ok := strings.CutPrefix(text, "service/"); ok {
 		namespace, name, ok := strings.Cut(rest, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return Target{}, fmt.Errorf("%w: %q: want service/NAMESPACE/NAME", ErrTarget, text)
+			return Target{}, fmt.Errorf("%w: %q: want service/NAMESPACE/NAME", errTarget, text)
 		}
 		return Target{text: text, service: snapshot.Key{Namespace: namespace, Name: name}}, nil
 	}
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return Target{}, fmt.Errorf("%w: %q: want http://host/path, https://host/path, service/NAMESPACE/NAME or an IP address", ErrTarget, text)
+		return Target{}, fmt.Errorf("%w: %q: want http://host/path, https://host/path, service/NAMESPACE/NAME or an IP address", errTarget, text)
 	}
 	path, ok := route.Normalize(nil, []byte(cmp.Or(u.EscapedPath(), "/")))
 	if !ok {
-		return Target{}, fmt.Errorf("%w: %q: the proxy answers 400 to this path", ErrTarget, text)
+		return Target{}, fmt.Errorf("%w: %q: the proxy answers 400 to this path", errTarget, text)
 	}
 	return Target{text: text, tls: u.Scheme == "https", host: u.Host, path: path}, nil
 }
@@ -228,6 +228,6 @@ func (t *tracer) collectProblems() {
 		}
 	}
 	if len(list) > 0 {
-		t.path.Problems = Problems(list)
+		t.path.Problems = publicProblems(list)
 	}
 }

@@ -67,8 +67,8 @@ func TestBadTargetsAreRefused(t *testing.T) {
 		"", "web", "service/web", "service//web", "service/a/b/c", "ftp://a/b", "http://", "http://a/%zz", "http:///x",
 		"http://a/../../x%00", "10.0.0", "::g", "https://[::1",
 	} {
-		if _, err := ParseTarget(target); !errors.Is(err, ErrTarget) {
-			t.Errorf("%q: error %v, want ErrTarget", target, err)
+		if _, err := ParseTarget(target); !errors.Is(err, errTarget) {
+			t.Errorf("%q: error %v, want errTarget", target, err)
 		}
 	}
 }
