@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -60,6 +61,32 @@ func TestChurnExchangesEndpoints(t *testing.T) {
 	}
 	if all := churningBackends(); all[len(all)-1] != backendAddr {
 		t.Errorf("%s is not the last to listen", backendAddr)
+	}
+}
+
+// Change by change HAProxy comes to serve just the endpoints that ours does.
+func TestHAProxyIsToldTheSameEndpoints(t *testing.T) {
+	servers := map[string][]string{}
+	for n := range churningServices {
+		servers[serviceOf(n)] = endpointsAt(0)
+	}
+	for n := range 5 * churningServices * allEndpoints {
+		if n%routesEvery == 0 {
+			if text := command("/d", n); text != "set map /d/places.map "+changingHost+" "+place(n) {
+				t.Errorf("change %d: %s", n, text)
+			}
+			n += churningServices * allEndpoints * readyEndpoints // the same endpoints once more, and no change of routes
+		}
+		var name, addr string
+		var slot int
+		if _, err := fmt.Sscanf(strings.Replace(command("/d", n), "/s", " ", 1), "set server %s %d addr %s", &name, &slot, &addr); err != nil {
+			t.Fatalf("change %d: %s: %v", n, command("/d", n), err)
+		}
+		servers[name][slot] = addr
+		has := slices.Sorted(slices.Values(servers[name]))
+		if want := slices.Sorted(slices.Values(endpointsAt(n))); name != serviceOf(n) || !slices.Equal(has, want) {
+			t.Errorf("change %d of %s: it serves %v, want %v", n, name, has, want)
+		}
 	}
 }
 

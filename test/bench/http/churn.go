@@ -178,21 +178,27 @@ func (c *churn) alone(ctx context.Context, proc *process, d time.Duration) (chan
 	return changed{cpu: spent / time.Duration(count)}, nil
 }
 
-// churningPeers are each of the two without changes and with them. Only to nginx a
-// request may fail: while it loads its configuration it closes connections.
-func churningPeers(dir string, ours, nginx peer) ([]peer, error) {
+// churningPeers are each of the three without changes and with them. A request may fail
+// only to the others: nginx closes connections while it loads its configuration.
+func churningPeers(dir string, ours, nginx, haproxy peer) ([]peer, error) {
 	ours.command.Env = append(ours.command.Env, churnVariable+"=1")
 	if nginx.missing == "" {
 		if err := writeNginx(dir, 0); err != nil {
 			return nil, err
 		}
 	}
-	oursChanging, nginxReloading := ours, nginx
+	if err := writeMaps(dir); err != nil {
+		return nil, err
+	}
+	oursChanging, nginxReloading, haproxyChanging := ours, nginx, haproxy
 	oursChanging.name, oursChanging.churn = ours.name+"-changing", &churn{every: time.Second / changesPerSecond, addr: ours.addr}
 	oursChanging.churn.change = oursChanging.churn.tell
 	nginxReloading.name, nginxReloading.mayFail = nginx.name+"-reloading", true
 	nginxReloading.churn = &churn{every: time.Second, addr: nginx.addr, change: func(_ context.Context, n int) error { return reloadNginx(dir, n) }}
-	return []peer{ours, oursChanging, nginx, nginxReloading}, nil
+	haproxyChanging.name, haproxyChanging.mayFail = haproxy.name+"-changing", true
+	haproxyChanging.churn = &churn{every: time.Second / changesPerSecond, addr: haproxy.addr}
+	haproxyChanging.churn.change = haproxyChanging.churn.tellHAProxy(dir)
+	return []peer{ours, oursChanging, nginx, nginxReloading, haproxy, haproxyChanging}, nil
 }
 
 // tell makes Quayside make a change. It returns when the change is known; until it is

@@ -12,12 +12,13 @@
 // the other; works.go has the table.
 //
 // With -http2 clients speak HTTP/2 over TLS: h2load has 16 connections with 100
-// streams each, and HAProxy is left out. With -grpc they send unary calls so, and the
-// backend is a server of grpc-go without TLS (see grpc.go).
+// streams each. With -grpc they send unary calls so, and the backend is a server of
+// grpc-go without TLS (see grpc.go).
 //
 // With -churn endpoints and routes change while the requests go on: 1,000 and 10 times
-// a second, and nginx loads its configuration again once a second (see churn.go). What
-// a change costs is measured after that, without requests.
+// a second. HAProxy is told through its socket, nginx loads its configuration again once
+// a second (see churn.go and haproxy.go). What a change costs is measured after that,
+// without requests.
 //
 // With -options Quayside and nginx are measured with each of the cheap options of an
 // Ingress, and with all of them at once (see options.go); what one adds is the

@@ -50,24 +50,23 @@ func peers(dir string, p plan) ([]peer, error) {
 			return nil, err
 		}
 	}
+	text := nginxConfig(dir, p, &options)
 	if p.grpc {
 		ours.command.Env = append(ours.command.Env, grpcVariable+"=1")
-		return []peer{ours, external("nginx", nginxAddr, dir, nginxForCalls(dir), "-c", "%s", "-p", dir)}, nil
+		text = nginxForCalls(dir)
 	}
-	list := []peer{ours, external("nginx", nginxAddr, dir, nginxConfig(dir, p, &options), "-c", "%s", "-p", dir)}
-	if p.churn {
-		return churningPeers(dir, ours, list[1])
-	}
+	nginx := external("nginx", nginxAddr, dir, text, "-c", "%s", "-p", dir)
 	if p.options != "" {
 		if err := os.Chmod(dir, 0o755); err != nil { // nginx reads users as another user
 			return nil, err
 		}
-		return list, os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o644)
+		return []peer{ours, nginx}, os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o644)
 	}
-	if p.http2 {
-		return list, nil
+	haproxy := external("haproxy", haproxyAddr, dir, haproxyConfig(dir, p), "-f", "%s")
+	if p.churn {
+		return churningPeers(dir, ours, nginx, haproxy)
 	}
-	return append(list, external("haproxy", haproxyAddr, dir, haproxyConfig(dir, p.work.tls), "-f", "%s")), nil
+	return []peer{ours, nginx, haproxy}, nil
 }
 
 // selfAs is this program in another role.
@@ -160,38 +159,6 @@ http {
   }
 }
 `, dir, backendAddr, listen, options.config(options.http, dir), options.place(), options.config(options.location, dir), host, fields)
-}
-
-func haproxyConfig(dir string, secure bool) string {
-	bind := haproxyAddr
-	if secure {
-		bind += " ssl crt " + dir + "/tls.pem ssl-min-ver TLSv1.3"
-	}
-	return fmt.Sprintf(`
-global
-  nbthread 1
-  maxconn 4096
-defaults
-  mode http
-  timeout client 60s
-  timeout server 60s
-  timeout connect 5s
-  http-reuse always
-frontend front
-  bind %s
-  unique-id-format %%[uuid()]
-  unique-id-header X-Request-ID
-  http-request set-header X-Real-IP %%[src]
-  http-request set-header X-Forwarded-For %%[src]
-  http-request set-header X-Forwarded-Host %%[req.hdr(host)]
-  http-request set-header X-Forwarded-Port %%[dst_port]
-  http-request set-header X-Forwarded-Proto http
-  http-request set-header X-Forwarded-Scheme http
-  http-request set-header X-Scheme http
-  default_backend back
-backend back
-  server one %s
-`, bind, backendAddr)
 }
 
 // writeCertificate makes the kind of certificate that Quayside makes for itself.
