@@ -160,29 +160,7 @@ func TestLargeBodiesAllocateLittle(t *testing.T) {
 		t.Run(by.name, func(t *testing.T) {
 			defer by.rt.CloseIdleConnections()
 			for _, method := range []string{"GET", "PUT", "POST"} { // down, up with a length and without
-				var body io.Reader
-				if method != "GET" {
-					body = newStripes(largeSize())
-				}
-				req, err := http.NewRequest(method, "http://"+addr+"/", body)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if req.Host = by.host; method == "PUT" {
-					req.ContentLength = largeSize()
-				}
-				resp, err := by.rt.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if method == "GET" {
-					err = newStripes(largeSize()).check(resp.Body)
-				}
-				text, _ := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				if err != nil || resp.StatusCode != 200 {
-					t.Errorf("%s: %d %s, %v", method, resp.StatusCode, text, err)
-				}
+				carryLarge(t, by.rt, method, addr, by.host)
 			}
 		})
 	}
@@ -190,6 +168,34 @@ func TestLargeBodiesAllocateLittle(t *testing.T) {
 	t.Logf("%d MiB each way: at most %d MiB resident, %d before", largeSize()>>20, peak>>20, before>>20)
 	if peak > largeLimit {
 		t.Errorf("%d MiB were resident, want at most %d", peak>>20, largeLimit>>20)
+	}
+}
+
+// carryLarge sends a large body, or fetches one, and looks at it.
+func carryLarge(t *testing.T, rt *http.Transport, method, addr, host string) {
+	t.Helper()
+	var body io.Reader
+	if method != "GET" {
+		body = newStripes(largeSize())
+	}
+	req, err := http.NewRequest(method, "http://"+addr+"/", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.Host = host; method == "PUT" {
+		req.ContentLength = largeSize()
+	}
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method == "GET" {
+		err = newStripes(largeSize()).check(resp.Body)
+	}
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != 200 {
+		t.Errorf("%s: %d %s, %v", method, resp.StatusCode, text, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,35 +67,23 @@ func TestExternalName(t *testing.T) {
 			return got == code && strings.Contains(body, says)
 		})
 	}
-	said("good.test", 200, "host=good.test ") // the Host of the request, not the name
-	said("many.test", 200, "one uri=/")
-	said("named.test", 200, "one uri=/")
-	said("literal.test", 200, "one uri=/")
-	said("page.test", 200, "one uri=/") // in the place of a Service without endpoints
-	said("barred.test", 503, "has no endpoint")
-	said("nameless.test", 503, "no port other")
-	said("gone.test", 503, "has no address in DNS")
-	said("local.test", 503, "it is the proxy itself")
-	said("odd.test", 503, "is not a DNS name")
-	said("metadata.test", 503, "are refused")
-	said("disguised.test", 503, "are refused")
-	said("node.test", 503, "are refused")
-	said("api.test", 503, "are refused")
-	said("started.test", 503, "are refused")
-	said("multicast.test", 503, "are refused")
-	said("unspecified.test", 503, "are refused")
-	var refused []string
-	for _, problem := range p.Problems() {
-		if problem.Reason == "EndpointRefused" {
-			refused = append(refused, problem.Object.Name+": "+problem.Message)
+	for says, hosts := range map[string][]string{
+		"200 host=good.test ":        {"good.test"}, // the Host of the request, not the name
+		"200 one uri=/":              {"many.test", "named.test", "literal.test", "page.test"},
+		"503 has no endpoint":        {"barred.test"}, // as page.test, which stands in for a Service without any
+		"503 no port other":          {"nameless.test"},
+		"503 has no address in DNS":  {"gone.test"},
+		"503 it is the proxy itself": {"local.test"},
+		"503 is not a DNS name":      {"odd.test"},
+		"503 are refused":            {"metadata.test", "disguised.test", "node.test", "api.test", "started.test", "multicast.test", "unspecified.test"},
+	} {
+		for _, host := range hosts {
+			code, text, _ := strings.Cut(says, " ")
+			n, _ := strconv.Atoi(code)
+			said(host, n, text)
 		}
 	}
-	for _, want := range []string{"node: endpoint 127.0.0.50 of node.test: addresses of nodes are refused", "api: endpoint 127.0.0.60 of api.test: the address of the API server is refused",
-		"metadata: endpoint 169.254.169.254 of metadata.test: link-local"} {
-		if !strings.Contains(strings.Join(refused, "\n"), want) {
-			t.Errorf("%q is not told: %q", want, refused)
-		}
-	}
+	tellsRefusals(t, p)
 
 	server.Set("good.test.", 1, "169.254.169.254")
 	said("good.test", 503, "are refused")
@@ -112,4 +101,21 @@ func TestExternalName(t *testing.T) {
 	files.Put(second)
 	said("literal.test", 503, "are refused")
 	said("gone.test", 503, "are refused")
+}
+
+// tellsRefusals looks for what is said of endpoints that are refused, and why.
+func tellsRefusals(t *testing.T, p *proxy.Proxy) {
+	t.Helper()
+	var refused []string
+	for _, problem := range p.Problems() {
+		if problem.Reason == "EndpointRefused" {
+			refused = append(refused, problem.Object.Name+": "+problem.Message)
+		}
+	}
+	for _, want := range []string{"node: endpoint 127.0.0.50 of node.test: addresses of nodes are refused", "api: endpoint 127.0.0.60 of api.test: the address of the API server is refused",
+		"metadata: endpoint 169.254.169.254 of metadata.test: link-local"} {
+		if !strings.Contains(strings.Join(refused, "\n"), want) {
+			t.Errorf("%q is not told: %q", want, refused)
+		}
+	}
 }

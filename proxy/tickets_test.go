@@ -60,17 +60,10 @@ func TestSessionsAreResumedByOtherReplicas(t *testing.T) {
 	put := func(files *cluster.Files) {
 		files.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: data})
 	}
-	replica := func() (*cluster.Files, *proxy.Proxy) {
-		files, p := start(t, func(o *proxy.Options) {
-			o.Tickets, o.Routes.ConfigMap = key, snapshot.Key{Namespace: "default", Name: "wide"}
-		})
-		put(files)
-		files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")), ingress("web", "web.test", "/", "web", number), configMap("wide"))
-		eventually(t, "the route is served", func() bool { code, _ := get(t, bound(p, false), "web.test", "/"); return code == 200 })
-		return files, p
-	}
-	oneFiles, one := replica()
-	twoFiles, two := replica()
+	oneFiles, one := replica(t, key)
+	twoFiles, two := replica(t, key)
+	put(oneFiles)
+	put(twoFiles)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		name := tls.VersionName(version)
 		eventually(t, name+": a session of one is resumed by the other", func() bool {
@@ -102,6 +95,28 @@ func TestSessionsAreResumedByOtherReplicas(t *testing.T) {
 			with.ClientSessionCache = cache
 			return !(&visitor{t, with}).visit(two)
 		})
+	}
+}
+
+// replica is a proxy that serves web.test with the keys of a Secret.
+func replica(t *testing.T, key snapshot.Key) (*cluster.Files, *proxy.Proxy) {
+	t.Helper()
+	files, p := start(t, func(o *proxy.Options) {
+		o.Tickets, o.Routes.ConfigMap = key, snapshot.Key{Namespace: "default", Name: "wide"}
+	})
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")), ingress("web", "web.test", "/", "web", number), configMap("wide"))
+	eventually(t, "the route is served", func() bool { code, _ := get(t, bound(p, false), "web.test", "/"); return code == 200 })
+	return files, p
+}
+
+// Whether sessions are resumed, and by which keys, is as the ConfigMap says.
+func TestSessionsByOptions(t *testing.T) {
+	key := snapshot.Key{Namespace: "quayside-system", Name: tickets.Name}
+	data, _ := tickets.Rotate(nil, time.Now(), controller.NewTicketKey)
+	oneFiles, one := replica(t, key)
+	twoFiles, two := replica(t, key)
+	for _, files := range []*cluster.Files{oneFiles, twoFiles} {
+		files.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: data})
 	}
 	for _, c := range []struct {
 		key         string

@@ -260,38 +260,6 @@ func TestCollectorChanges(t *testing.T) {
 
 // Whatever a collector does, a question ends, and Run when it is asked to.
 func TestHostileCollectors(t *testing.T) {
-	raw := func(do func(c net.Conn)) func(t *testing.T) string {
-		return func(t *testing.T) string {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					do(c)
-					c.Close()
-				}
-			}()
-			t.Cleanup(func() { l.Close(); <-done })
-			return l.Addr().String()
-		}
-	}
-	spoken := func(do http.HandlerFunc) func(t *testing.T) string {
-		return func(t *testing.T) string {
-			s := httptest.NewUnstartedServer(do)
-			s.Config.Protocols = &http.Protocols{}
-			s.Config.Protocols.SetUnencryptedHTTP2(true)
-			s.Start()
-			t.Cleanup(s.Close)
-			return strings.TrimPrefix(s.URL, "http://")
-		}
-	}
 	forever := func(w http.ResponseWriter, b []byte) {
 		for {
 			if _, err := w.Write(b); err != nil {
@@ -328,29 +296,70 @@ func TestHostileCollectors(t *testing.T) {
 			w.Header().Set("Grpc-Status", "0")
 		}), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var dialed atomic.Int64
-			patience := 300 * time.Millisecond
-			if c.again { // it does answer, however busy the machine is
-				patience = time.Minute
+		t.Run(name, func(t *testing.T) { fails(t, c.start(t), c.again) })
+	}
+}
+
+// raw starts a collector that does as it likes with each connection.
+func raw(do func(c net.Conn)) func(t *testing.T) string {
+	return func(t *testing.T) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				do(c)
+				c.Close()
 			}
-			e, stop := run(t, exporter.Options{Patience: patience, FirstPause: time.Millisecond, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-				dialed.Add(1)
-				return (&net.Dialer{}).DialContext(ctx, network, address)
-			}})
-			e.Set(exporter.Collector{Address: c.start(t), Queue: 100, Batch: 10, Delay: never})
-			spans(t, e, 0, 10)
-			if c.again {
-				until(t, "it is asked again", func() bool { return dialed.Load() > 2 })
-			} else {
-				until(t, "the spans have failed", func() bool { return counts(t, e)["failed"] == 10 })
-			}
-			spans(t, e, 10, 15)
-			stop()
-			if n := counts(t, e); n["failed"] != 15 || n["exported"]+n["dropped"] != 0 {
-				t.Errorf("counted %v", n)
-			}
-		})
+		}()
+		t.Cleanup(func() { l.Close(); <-done })
+		return l.Addr().String()
+	}
+}
+
+// spoken starts one that speaks HTTP/2.
+func spoken(do http.HandlerFunc) func(t *testing.T) string {
+	return func(t *testing.T) string {
+		s := httptest.NewUnstartedServer(do)
+		s.Config.Protocols = &http.Protocols{}
+		s.Config.Protocols.SetUnencryptedHTTP2(true)
+		s.Start()
+		t.Cleanup(s.Close)
+		return strings.TrimPrefix(s.URL, "http://")
+	}
+}
+
+// fails sees to it that no span reaches the collector at addr, that each is counted, and
+// that it is asked again if it is to be.
+func fails(t *testing.T, addr string, again bool) {
+	t.Helper()
+	var dialed atomic.Int64
+	patience := 300 * time.Millisecond
+	if again { // it does answer, however busy the machine is
+		patience = time.Minute
+	}
+	e, stop := run(t, exporter.Options{Patience: patience, FirstPause: time.Millisecond, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialed.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}})
+	e.Set(exporter.Collector{Address: addr, Queue: 100, Batch: 10, Delay: never})
+	spans(t, e, 0, 10)
+	if again {
+		until(t, "it is asked again", func() bool { return dialed.Load() > 2 })
+	} else {
+		until(t, "the spans have failed", func() bool { return counts(t, e)["failed"] == 10 })
+	}
+	spans(t, e, 10, 15)
+	stop()
+	if n := counts(t, e); n["failed"] != 15 || n["exported"]+n["dropped"] != 0 {
+		t.Errorf("counted %v", n)
 	}
 }
 

@@ -92,9 +92,8 @@ func requestOf(method, url string, headers ...string) *exchange.Request {
 	return r
 }
 
-// TestASecondSource: two kinds of objects share hosts, ages decide between them,
-// conditions choose, weights split, and changes of either kind are followed.
-func TestASecondSource(t *testing.T) {
+// twoKinds are an Ingress and a younger ConfigMap over the same hosts.
+func twoKinds() (*snapshot.Cluster, *corev1.ConfigMap) {
 	class, prefix := ingressclass.DefaultName, networkingv1.PathTypePrefix
 	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "i", CreationTimestamp: metav1.NewTime(time.Unix(100, 0))}}
 	ing.Spec.IngressClassName = &class
@@ -112,7 +111,12 @@ func TestASecondSource(t *testing.T) {
 			"a/api/taken": "new=1",
 		},
 	}
-	c := snapshot.Of(serviceNamed("web"), serviceNamed("new"), ing, cm)
+	return snapshot.Of(serviceNamed("web"), serviceNamed("new"), ing, cm), cm
+}
+
+// Two kinds of objects share hosts: conditions choose between them, and weights split.
+func TestASecondSource(t *testing.T) {
+	c, _ := twoKinds()
 	table := twoSources(c, nil)
 	for _, k := range []struct {
 		request *exchange.Request
@@ -152,7 +156,12 @@ func TestASecondSource(t *testing.T) {
 	if (&Route{Split: []Weighted{{Backend: 1}}}).Lead(7) != -1 {
 		t.Error("a weight of nothing was served")
 	}
+}
 
+// Changes of either kind are followed, and ages decide between them.
+func TestChangesOfASecondSource(t *testing.T) {
+	c, cm := twoKinds()
+	table := twoSources(c, nil)
 	gone := twoSources(c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: "i"}), table)
 	if r, _ := gone.Match(requestOf("GET", "a/api")); r != nil {
 		t.Errorf("the Ingress is gone, but not its route: %+v", r)
