@@ -39,7 +39,7 @@ link holds, and 1 if one is broken or could not be looked at.`,
 			}
 			if asks {
 				s.more = func(ctx context.Context) {
-					path.Links = append(path.Links, live.Look(ctx, args[0], path.Ends, live.Usual())...)
+					path.Links = append(path.Links, live.Look(ctx, args[0], path, live.Usual())...)
 				}
 			}
 			if err := e.look(c, f, s); err != nil {

@@ -74,6 +74,8 @@ type Path struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Ends are where it begins for a client: what to connect to, over TCP.
 	Ends []netip.AddrPort `json:"ends,omitempty"`
+	// Backend is the Service whose pods answer a request, if it is known.
+	Backend string `json:"backend,omitempty"`
 }
 
 // FirstBroken is the first link that does not hold; false: none is known not to.

@@ -324,6 +324,7 @@ func (t *tracer) routed(r *route.Route, path []byte) {
 func (t *tracer) backend(r *route.Route, nodes []string) {
 	b := t.Routes.Backends[r.Backend]
 	t.see(snapshot.Service, b.Service)
+	t.path.Backend = b.Service.String()
 	svc, ok := t.Cluster.Services.Get(b.Service)
 	if !ok {
 		if !t.unseen("backend", snapshot.Service, "Service "+b.Service.String()) {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 
+	"quayside.io/command/explain"
 	"quayside.io/command/live"
 )
 
@@ -16,7 +17,7 @@ func Example() {
 	defer web.Close()
 	end := netip.MustParseAddrPort(web.Listener.Addr().String())
 
-	for _, link := range live.Look(context.Background(), "http://127.0.0.1/cart", []netip.AddrPort{end}, live.Usual()) {
+	for _, link := range live.Look(context.Background(), "http://127.0.0.1/cart", &explain.Path{Ends: []netip.AddrPort{end}}, live.Usual()) {
 		fmt.Println(link.Name, link.State)
 	}
 	// Output:

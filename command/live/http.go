@@ -61,7 +61,7 @@ func (l *looker) request(ctx context.Context, conn net.Conn, u *url.URL, at neti
 	case err != nil:
 		l.say(link, explain.Broken, "%s; its body breaks off: %v", says, err)
 	case resp.StatusCode >= http.StatusInternalServerError:
-		l.say(link, explain.Broken, "%s%s", says, reason(resp, string(body)))
+		l.say(link, explain.Broken, "%s%s", says, l.reason(resp, string(body)))
 	default:
 		l.say(link, explain.Works, "%s", says)
 	}
@@ -73,11 +73,15 @@ const maxReason = 300
 // reason is what an answer itself says of why it is none, as our proxy does in a line of
 // plain text that begins with the status, and what is to be done about it where that is
 // known. It is for what no object tells: how the pods behave.
-func reason(resp *http.Response, body string) string {
+// By default the proxy tells strangers of no Service; the path names it.
+func (l *looker) reason(resp *http.Response, body string) string {
 	line, _, _ := strings.Cut(body, "\n")
 	why, told := strings.CutPrefix(line, resp.Status+": ")
 	if !told || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
 		return ""
+	}
+	if l.backend != "" {
+		why = strings.Replace(why, "the service", "Service "+l.backend, 1)
 	}
 	says := ": " + printable.Cut(printable.Line(why), maxReason)
 	switch {

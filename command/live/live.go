@@ -25,10 +25,11 @@ type Limits struct {
 // Usual are the Limits for a person who waits.
 func Usual() Limits { return Limits{Connect: 3 * time.Second, Answer: 10 * time.Second, Ends: 8} }
 
-// Look asks at the ends of a path that leads to target, as explain.Path has both. A URL
-// whose path ends nowhere is looked for in DNS.
-func Look(ctx context.Context, target string, ends []netip.AddrPort, limits Limits) []explain.Link {
-	l := &looker{limits: limits}
+// Look asks at the ends of a path for the target that it leads to, and returns what it
+// found. A URL whose path ends nowhere is looked for in DNS.
+func Look(ctx context.Context, target string, path *explain.Path, limits Limits) []explain.Link {
+	l := &looker{limits: limits, backend: path.Backend}
+	ends := path.Ends
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
 		u = nil
@@ -51,8 +52,9 @@ func Look(ctx context.Context, target string, ends []netip.AddrPort, limits Limi
 
 // looker gathers links.
 type looker struct {
-	limits Limits
-	links  []explain.Link
+	limits  Limits
+	backend string // as in the path
+	links   []explain.Link
 }
 
 func (l *looker) say(link string, state explain.State, format string, args ...any) {

@@ -18,6 +18,11 @@ import (
 	"quayside.io/test/certificate"
 )
 
+// leadingTo is a path with these ends, and a Service whose pods answer.
+func leadingTo(ends ...netip.AddrPort) *explain.Path {
+	return &explain.Path{Ends: ends, Backend: "shop/cart"}
+}
+
 // quick are Limits that a test can wait for.
 func quick() Limits { return Limits{Connect: time.Second, Answer: 300 * time.Millisecond, Ends: 2} }
 
@@ -119,6 +124,8 @@ func TestLook(t *testing.T) {
 		"unavailable": {"http://localhost/", serving(t, nil, answer(503)), "live http", explain.Broken, "answers 503 Service Unavailable"},
 		"plain pods": {"http://localhost/", told("text/plain; charset=utf-8", "502 Bad Gateway: the TLS handshake with Service a/web failed\n"), "live http", explain.Broken,
 			"the TLS handshake with Service a/web failed; its pods do not serve TLS there, or not as it is asked for: let them, or correct the annotation backend-protocol"},
+		"plain pods, named by the path": {"http://localhost/", told("text/plain", "502 Bad Gateway: the TLS handshake with the service failed\n"), "live http", explain.Broken,
+			": the TLS handshake with Service shop/cart failed; its pods"},
 		"refusing pods": {"http://localhost/", told("text/plain", "502 Bad Gateway: Service a/web refused the connection\n"), "live http", explain.Broken,
 			"Service a/web refused the connection; let its pods listen"},
 		"another reason": {"http://localhost/", told("text/plain", "502 Bad Gateway: told\x1b[2J\nmore"), "live http", explain.Broken, `: told\x1b[2J`},
@@ -137,17 +144,17 @@ func TestLook(t *testing.T) {
 		"another's name": {"http://localhost/", netip.MustParseAddrPort("127.9.9.9:1"), "live name", explain.Unknown, "not where this path begins"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if links := Look(t.Context(), c.target, []netip.AddrPort{c.end}, quick()); !has(links, c.link, c.state, c.says) {
+			if links := Look(t.Context(), c.target, leadingTo(c.end), quick()); !has(links, c.link, c.state, c.says) {
 				t.Errorf("want %s %q with %q: %+v", c.link, c.state, c.says, links)
 			}
 		})
 	}
 	for _, silent := range []netip.AddrPort{told("text/html", "502 Bad Gateway: spoken\n"), told("text/plain", "spoken\n"), told("text/plain", "503 Service Unavailable: spoken\n")} {
-		if links := Look(t.Context(), "http://localhost/", []netip.AddrPort{silent}, quick()); has(links, "live http", explain.Broken, "spoken") {
+		if links := Look(t.Context(), "http://localhost/", leadingTo(silent), quick()); has(links, "live http", explain.Broken, "spoken") {
 			t.Errorf("what is no reason of ours is shown: %+v", links)
 		}
 	}
-	if links := Look(t.Context(), "service/shop/web", []netip.AddrPort{plain}, quick()); len(links) != 1 {
+	if links := Look(t.Context(), "service/shop/web", leadingTo(plain), quick()); len(links) != 1 {
 		t.Errorf("a Service is only connected to: %+v", links)
 	}
 }
@@ -157,16 +164,16 @@ func TestLook(t *testing.T) {
 func TestLookWhereThereAreNoEndsOrMany(t *testing.T) {
 	asked := serving(t, nil, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host) })
 	host := fmt.Sprintf("localhost:%d", asked.Port())
-	if links := Look(t.Context(), "http://"+host+"/", nil, quick()); !has(links, "live http", explain.Works, "answers 200 OK") {
+	if links := Look(t.Context(), "http://"+host+"/", leadingTo(), quick()); !has(links, "live http", explain.Works, "answers 200 OK") {
 		t.Errorf("a name that leads somewhere: %+v", links)
 	}
-	if links := Look(t.Context(), "http://"+asked.String()+"/", nil, quick()); !has(links, "live http", explain.Works, "answers 200 OK") {
+	if links := Look(t.Context(), "http://"+asked.String()+"/", leadingTo(), quick()); !has(links, "live http", explain.Works, "answers 200 OK") {
 		t.Errorf("an address: %+v", links)
 	}
-	if links := Look(t.Context(), "service/shop/web", nil, quick()); !has(links, "live connect", explain.Unknown, "no address") {
+	if links := Look(t.Context(), "service/shop/web", leadingTo(), quick()); !has(links, "live connect", explain.Unknown, "no address") {
 		t.Errorf("nothing to connect to: %+v", links)
 	}
-	links := Look(t.Context(), "service/shop/web", []netip.AddrPort{asked, asked, asked, asked}, quick())
+	links := Look(t.Context(), "service/shop/web", leadingTo(asked, asked, asked, asked), quick())
 	if len(links) != 3 || !has(links, "live connect", explain.Unknown, "2 more were not asked") {
 		t.Errorf("four ends where two are asked: %+v", links)
 	}

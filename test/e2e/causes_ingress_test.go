@@ -89,6 +89,17 @@ spec: {type: ExternalName, externalName: 169.254.169.254}
 	return append(traced, told...)
 }
 
+// podCauses are no fault of any object: only an answer tells of them.
+func podCauses() []broken {
+	return []broken{
+		{name: "pods-speak-plain", objects: ruleFor("$ROW", nginx("backend-protocol", "HTTPS"), "/", "web:3000"), asks: "--live http://$ROW.example.com/", on: "Service $NS/web", link: "live http",
+			says: "the TLS handshake with Service $NS/web failed; its pods do not serve TLS there", next: "correct the annotation backend-protocol"},
+		{name: "pods-do-not-listen", objects: strings.NewReplacer("app: nobody", "app: web", "targetPort: http", "targetPort: 9").Replace(podless) + ruleFor("$ROW", "", "/", "$ROW:80"),
+			asks: "--live http://$ROW.example.com/", on: "Service $NS/$ROW", link: "live http",
+			says: "Service $NS/$ROW refused the connection", next: "let its pods listen on the targetPort of the Service"},
+	}
+}
+
 const podless = `---
 apiVersion: v1
 kind: Service

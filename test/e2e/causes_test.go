@@ -39,13 +39,13 @@ type broken struct {
 }
 
 // Each of these faults is named with its object, its cause and the next step, in one
-// sentence, by the controller: to somebody who is asked for nothing but a URL, a Service,
-// or nothing at all. All of them are there at the same time, so that no answer can be
+// sentence, by the controller, or with --live by an answer, where nothing else tells: to
+// somebody who is asked for nothing but a URL, a Service, or nothing at all. All of them are there at the same time, so that no answer can be
 // about whatever is wrong just then.
 func TestBrokenClustersNameTheirCause(t *testing.T) {
 	beside(t)
 	e := three(t)
-	rows := slices.Concat(addressCauses(), announcementCauses(), endpointCauses(), routeCauses(), certificateCauses())
+	rows := slices.Concat(addressCauses(), announcementCauses(), endpointCauses(), routeCauses(), podCauses(), certificateCauses())
 	c := causes{edge: e, laptop: e.Client("laptop"), admin: e.Kubeconfig(), other: e.Namespace() + "-other", dir: t.TempDir()}
 	c.words = strings.NewReplacer("$NS", e.Namespace(), "$OTHER", c.other, "$NODE1", e.Node(1).IP())
 	makeNamespace(t, e.Cluster, c.other)

@@ -20,8 +20,6 @@ func TestTraceInTheCluster(t *testing.T) {
 	e.serve("video")
 	e.Apply(clusterIPServices("video"))
 	e.Apply(ingressFor("films", "ingressClassName: quayside", "", "films.example.com", "video"))
-	// Whose pods speak plain HTTP.
-	e.Apply(ingressFor("secret", "ingressClassName: quayside", "ingress.quayside.io/backend-protocol: HTTPS", "secret.example.com", "video"))
 	e.Apply(loadBalancer("Cluster")) // without a pod
 	address, laptop := e.ingressAddress("films"), e.Client("laptop")
 	trace := func(target string) string {
@@ -31,7 +29,6 @@ func TestTraceInTheCluster(t *testing.T) {
 	for target, wants := range map[string][]string{
 		"http://films.example.com/new":             {address, "by l2 on eth0", "/new matches Ingress " + e.Namespace() + "/films", "Nothing on this path is broken"},
 		"--live http://films.example.com/new":      {address + " by ARP", "live connect", address + ":80 in ", "answers 200 OK in "},
-		"--live http://secret.example.com/":        {"Service " + e.Namespace() + "/video", "answers 502 Bad Gateway in ", "the TLS handshake with the service failed; its pods do not serve TLS there", "correct the annotation backend-protocol", "exit code 1"},
 		"--live service/" + e.Namespace() + "/web": {"live connect", `The first broken link is "endpoints"`},
 		"http://nobody.example.com/":               {"404: no Ingress has a rule for host nobody.example.com", "exit code 1"},
 		"service/" + e.Namespace() + "/web":        {"by l2 on eth0", "no pod matches the selector app=web", `The first broken link is "endpoints"`, "exit code 1"},
