@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"quayside.io/test/lab/sandbox"
 )
@@ -154,9 +155,19 @@ func (n *machine) heartbeat(ctx context.Context) error {
 	if err := n.renew(ctx); err != nil {
 		return fmt.Errorf("lab: heartbeat of %s: %w", n.name, err)
 	}
+	// The controller manager writes to a new Node, too.
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return n.becomeReady(ctx) })
+	if err != nil {
+		return fmt.Errorf("lab: status of %s: %w", n.name, err)
+	}
+	return nil
+}
+
+// becomeReady writes that the node is ready, unless it is said already.
+func (n *machine) becomeReady(ctx context.Context) error {
 	node, err := n.core.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("lab: heartbeat of %s: %w", n.name, err)
+		return err
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
@@ -164,10 +175,8 @@ func (n *machine) heartbeat(ctx context.Context) error {
 		}
 	}
 	node.Status = n.status()
-	if _, err = n.core.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("lab: status of %s: %w", n.name, err)
-	}
-	return nil
+	_, err = n.core.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	return err
 }
 
 // renew renews the node's Lease.
