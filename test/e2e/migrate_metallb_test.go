@@ -118,11 +118,9 @@ func (e edge) metalLBObjects() (objects []*unstructured.Unstructured) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	makeNamespace(t, e.Cluster, lab.MetalLBNamespace)
+	makeNamespace(t, e.Cluster, lab.MetalLBNamespace) // which stays, empty, for whoever wants it next
 	t.Cleanup(func() {
-		if err := e.Kube().CoreV1().Namespaces().Delete(context.Background(), lab.MetalLBNamespace, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		e.Eventually(settle, func() error { return e.gone("metallb.io") })
 	})
 	unset := specFields(t, manifest)
 	for _, o := range manifest {
@@ -165,6 +163,21 @@ func (e edge) metalLBObjects() (objects []*unstructured.Unstructured) {
 	}
 	e.everyField(unset)
 	return objects
+}
+
+// gone returns an error while there are CRDs of a group.
+func (e edge) gone(group string) error {
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	list, err := e.Dynamic().Resource(crds).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, crd := range list.Items {
+		if strings.HasSuffix(crd.GetName(), "."+group) {
+			return fmt.Errorf("CRD %s is still there", crd.GetName())
+		}
+	}
+	return nil
 }
 
 // everyField asserts that objects have set all fields but those that are left, which are

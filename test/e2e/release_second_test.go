@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/test/lab"
 )
@@ -14,6 +17,13 @@ import (
 func TestSecondReleaseInTheNamespace(t *testing.T) {
 	beside(t)
 	e := quayside(t, "iptables")
+	e.Eventually(settle, func() error { // until then nobody can tell whose it is
+		lease, err := e.Kube().CoordinationV1().Leases(lab.SystemNamespace).Get(t.Context(), "quayside-controller", metav1.GetOptions{})
+		if err == nil && len(lease.OwnerReferences) == 0 {
+			err = errors.New("the Lease has no owner yet")
+		}
+		return err
+	})
 	command := fmt.Sprintf("timeout 20 %s controller --leader-elect --owner second-controller --namespace %s --kubeconfig %s 2>&1; echo exit code $?",
 		e.Quayside().Binary(), lab.SystemNamespace, e.Kubeconfig())
 	said := e.Client("laptop").Exec("sh", "-c", command)
