@@ -86,6 +86,9 @@ type View struct {
 	// Remembered are addresses of this node's claims that had no Service until now, so
 	// that it has not answered for them.
 	Remembered map[netip.Addr]struct{}
+	// Placed is Answer.Preference of this node's addresses in the last plan, or in the Take
+	// by which it has one.
+	Placed map[netip.Addr]string
 	// HandingOver is since when this node has answered for an address only until its
 	// successor does; see Answer.HandOver.
 	HandingOver map[netip.Addr]time.Time
@@ -152,7 +155,7 @@ const (
 // Take is one address that this node should claim.
 type Take struct {
 	Address netip.Addr
-	Answer  // as it will be once claimed
+	Answer  // as it will be once claimed, and under the preferences of now
 	From    string
 	Cause   Cause
 	// Doubtful says that live nodes have taken the address from this one, so this node's

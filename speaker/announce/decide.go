@@ -164,6 +164,8 @@ func (k *compiler) act(e *address, me int) {
 		if mine {
 			// If another node owns it and the question to that was lost, its claim wins.
 			take.Epoch, take.Cause = claim.Epoch, Returned
+		} else {
+			take.Preference = k.preferenceText(e)
 		}
 		// An owner that hands over answers until its successor does: that is no refusal,
 		// nor is one from before it began to hand over.

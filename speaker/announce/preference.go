@@ -14,7 +14,8 @@ import (
 // cuts its connections: a preferred node that joins or returns takes nothing. But an edit of
 // the preferences is meant for existing addresses, too. So a claim is published with a
 // fingerprint of the preferences under which it was made, and while that differs from the
-// current one, the address may move to a node of greater weight.
+// current one, the address may move to a node of greater weight. Until it is published, the
+// node that made it keeps the fingerprint: an edit may come before.
 
 // fingerprintOf is the fingerprint of the preferences of one advertisement; 0: none.
 func fingerprintOf(terms []v1alpha1.PreferredNode, parsed []labels.Selector) (preference uint64) {
@@ -84,8 +85,16 @@ func (k *compiler) preference(e *address, i int) string {
 	if e.outpreferred {
 		return preference
 	}
-	if _, remembered := k.view.Remembered[e.addr]; remembered && !told && k.preferring && k.outweighed(e, i) {
-		return renewed
+	current := k.preferenceText(e)
+	if told || !k.preferring {
+		return current
 	}
-	return k.preferenceText(e)
+	placed, kept := k.view.Placed[e.addr]
+	if _, remembered := k.view.Remembered[e.addr]; remembered {
+		placed, kept = renewed, true
+	}
+	if kept && placed != current && k.outweighed(e, i) {
+		return placed
+	}
+	return current
 }

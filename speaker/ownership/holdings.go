@@ -15,6 +15,8 @@ type holdings struct {
 	claims map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
+	// placed are the preferences under which it has its addresses, see announce.View.
+	placed map[netip.Addr]string
 	// losses are the addresses that better claims took from it, see announce.Loss.
 	losses map[netip.Addr]announce.Loss
 	// handing is since when an address is answered for only until its successor does.
@@ -28,7 +30,7 @@ type holdings struct {
 
 func newHoldings() holdings {
 	return holdings{
-		claims: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, losses: map[netip.Addr]announce.Loss{},
+		claims: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, placed: map[netip.Addr]string{}, losses: map[netip.Addr]announce.Loss{},
 		handing: map[netip.Addr]time.Time{}, cut: map[netip.Addr]struct{}{},
 	}
 }
@@ -40,15 +42,16 @@ func (h *holdings) has(a netip.Addr) bool {
 }
 
 // take records a claim of this node.
-func (h *holdings) take(a netip.Addr, epoch int64) {
-	delete(h.remembered, a)
-	delete(h.cut, a)
-	h.claims[a] = epoch
+func (h *holdings) take(t announce.Take) {
+	delete(h.remembered, t.Address)
+	delete(h.cut, t.Address)
+	h.claims[t.Address], h.placed[t.Address] = t.Epoch, t.Preference
 }
 
 // lose records that a better claim beats this node's.
 func (h *holdings) lose(a netip.Addr, now time.Time) {
 	delete(h.claims, a)
+	delete(h.placed, a)
 	h.losses[a] = h.losses[a].Again(now)
 }
 
@@ -68,9 +71,11 @@ func (h *holdings) remember(node string, heard map[netip.Addr]announce.Claim) {
 	maps.DeleteFunc(h.remembered, func(a netip.Addr, _ struct{}) bool { return heard[a].Node != node })
 }
 
-// noteHandOver records which addresses are answered for only until a successor does.
-func (h *holdings) noteHandOver(answers map[netip.Addr]announce.Answer, now time.Time) {
+// noteAnswers records which addresses are answered for only until a successor does, and
+// the preferences of all.
+func (h *holdings) noteAnswers(answers map[netip.Addr]announce.Answer, now time.Time) {
 	for a, answer := range answers {
+		h.placed[a] = answer.Preference
 		if _, known := h.handing[a]; answer.HandOver != "" && !known {
 			h.handing[a] = now
 		} else if answer.HandOver == "" {
@@ -84,6 +89,7 @@ func (h *holdings) noteHandOver(answers map[netip.Addr]announce.Answer, now time
 // for a while, in case they come back.
 func (h *holdings) forget(known map[netip.Addr]struct{}) {
 	maps.DeleteFunc(h.claims, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
+	maps.DeleteFunc(h.placed, func(a netip.Addr, _ string) bool { _, exists := known[a]; return !exists })
 	maps.DeleteFunc(h.losses, func(a netip.Addr, _ announce.Loss) bool { _, exists := known[a]; return !exists })
 }
 

@@ -219,7 +219,7 @@ func (m *Machine) refuse(t announce.Take, by announce.Refusal, why string) {
 // grant takes an address.
 func (m *Machine) grant(t announce.Take) {
 	m.lan.clear(t.Address)
-	m.holdings.take(t.Address, t.Epoch)
+	m.holdings.take(t)
 	c := Change{Kind: Taken, Take: t}
 	if seen, ok := m.world.Members.LastSeen[t.From]; ok && t.Cause == announce.Died {
 		c.Outage = m.now.Sub(seen)

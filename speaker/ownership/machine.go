@@ -107,7 +107,7 @@ func (m *Machine) compile() {
 	}
 	m.yield(before)
 	m.holdings.concede(m.opts.Node, &m.plan.L2)
-	m.holdings.noteHandOver(m.plan.L2.Answers, m.now)
+	m.holdings.noteAnswers(m.plan.L2.Answers, m.now)
 }
 
 // StillValid reports whether the last plan is valid for c, too, and c has nothing else that
@@ -118,7 +118,7 @@ func (m *Machine) StillValid(c *snapshot.Cluster) bool { return m.made.StillVali
 func (m *Machine) view() announce.View {
 	return announce.View{
 		Alive: m.memberView.alive, Claims: m.memberView.claims, Facts: m.memberView.facts,
-		HandingOver: m.holdings.handing, Remembered: m.holdings.remembered, Cut: m.holdings.cut, Lost: m.holdings.losses,
+		HandingOver: m.holdings.handing, Remembered: m.holdings.remembered, Placed: m.holdings.placed, Cut: m.holdings.cut, Lost: m.holdings.losses,
 		Since: m.since, Others: m.others, Unserved: m.world.Proxy.Unserved,
 		NodeIndex: m.nodes().NodeIndex, Before: m.made,
 	}

@@ -119,13 +119,21 @@ func (n *simNode) publish(s *v1alpha1.SpeakerStatusStatus) {
 // hasAPI reports whether n reaches the API server, which is near the client.
 func (n *simNode) hasAPI() bool { return n.onNet() && n.segment == 0 && !n.apiDown }
 
-// put changes the cluster; every node's watch shows it when it does.
+// put changes the cluster; every node's watch shows it when it does, and no older state of
+// an object after a newer one.
 func (s *sim) put(changed ...snapshot.Object) {
 	s.truth = s.truth.With(changed...)
+	s.puts++
+	number := s.puts
 	for _, n := range s.nodes {
 		s.in(s.about(watchDelay)+n.lag, func() {
 			if n.hasAPI() {
-				n.cluster = n.cluster.With(changed...)
+				for _, o := range changed {
+					if about := snapshot.RefOf(o); number > max(n.listed, n.seen[about]) {
+						n.seen[about] = number
+						n.cluster = n.cluster.With(o)
+					}
+				}
 				n.happen()
 			} else {
 				n.stale = true
@@ -139,7 +147,7 @@ func (n *simNode) catchUp() {
 	if n.stale && n.hasAPI() {
 		n.stale = false
 		n.in(n.about(watchDelay)+n.lag, func() {
-			n.cluster = n.truth
+			n.cluster, n.listed = n.truth, n.puts
 			n.happen()
 			if n.speaker != nil {
 				n.publish(n.speaker.status)

@@ -45,6 +45,7 @@ type sim struct {
 	nodes     []*simNode
 	strangers map[netip.Addr]*simStranger
 	truth     *snapshot.Cluster // what the API server has
+	puts      int               // how often that was changed
 	apiDown   bool
 	farHost   bool // a host on segment 1 answers, as the client on segment 0 does
 	watch     *watcher
@@ -70,6 +71,8 @@ type simNode struct {
 	lag     time.Duration                 // of its watch, beside the usual
 	behind  bool                          // its kube-proxy
 	stale   bool                          // its watch has missed something
+	listed  int                           // the number of the last put when it was last listed
+	seen    map[snapshot.Ref]int          // that of the put of what it shows since
 	shown   *v1alpha1.SpeakerStatusStatus // what was written last
 }
 
@@ -97,7 +100,7 @@ func newSim(t tester, nodes int, seed uint64) *sim {
 	s := &sim{t: t, now: began(), chance: rand.New(rand.NewPCG(seed, 0)), strangers: map[netip.Addr]*simStranger{}}
 	cluster := snapshot.Of(append(objects.Fleet(nodes), objects.Endpoints("n1", "n2"))...)
 	for i := range nodes {
-		s.nodes = append(s.nodes, &simNode{sim: s, name: fmt.Sprintf("n%d", i+1), index: i, mac: fmt.Sprintf("02:00:00:00:00:%02x", i+1), carrier: true, cluster: cluster})
+		s.nodes = append(s.nodes, &simNode{sim: s, name: fmt.Sprintf("n%d", i+1), index: i, mac: fmt.Sprintf("02:00:00:00:00:%02x", i+1), carrier: true, cluster: cluster, seen: map[snapshot.Ref]int{}})
 	}
 	s.truth = cluster
 	s.watch = newWatcher(s)
