@@ -20,13 +20,40 @@ import (
 // How often a SpeakerStatus is written: an edge (announcements, leaving, interfaces) soon;
 // the live members rarely, since all speakers read them; BGP sessions, which change for all
 // speakers at once, the more rarely the more speakers there are, twenty per second in total.
-// A change that has been reverted by then is not written at all.
+// A change that has been reverted by then is not written at all. What is announced, and who
+// is alive, must have stood for a while, though not without end: a death moves addresses
+// one after the other, and a speaker that is restarted is back at once.
 const (
 	edgePause  = 500 * time.Millisecond
 	quietPause = 5 * time.Second
 	quietShare = 50 * time.Millisecond // for each node of the cluster
 	failPause  = 2 * time.Second
+
+	edgeSettles, edgeSettlesBy   = 500 * time.Millisecond, 2 * time.Second
+	quietSettles, quietSettlesBy = 5 * time.Second, 30 * time.Second
 )
+
+// settles is how long what is wanted must have stood, and after how long it is written all
+// the same.
+func settles(have, want *v1alpha1.SpeakerStatusStatus) (stood, atMost time.Duration) {
+	rest := *want
+	rest.Announcing, rest.AnnouncingCount = have.Announcing, have.AnnouncingCount
+	switch {
+	case isEdge(have, &rest), want.Leaving, !same(have.GossipSecrets, want.GossipSecrets):
+		return 0, 0
+	case isEdge(have, want):
+		return edgeSettles, edgeSettlesBy
+	case slices.EqualFunc(have.BGPSessions, want.BGPSessions, sameSession):
+		return quietSettles, quietSettlesBy
+	}
+	return 0, 0
+}
+
+// wanted is a status, and since when it has been wanted like that.
+type wanted struct {
+	v1alpha1.SpeakerStatusStatus
+	since time.Time
+}
 
 // pause is the time between two writes, in a cluster of so many nodes.
 func pause(have, want *v1alpha1.SpeakerStatusStatus, nodes int) time.Duration {
@@ -45,7 +72,7 @@ type publisher struct {
 	writer cluster.Writer
 	node   string
 	log    *slog.Logger
-	want   atomic.Pointer[v1alpha1.SpeakerStatusStatus]
+	want   atomic.Pointer[wanted]
 	wake   chan struct{}
 	parts  []*part
 }
@@ -88,7 +115,11 @@ func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
 			part.drop(&s)
 		}
 	}
-	p.want.Store(&s)
+	since := time.Now()
+	if before := p.want.Load(); before != nil && equal(&before.SpeakerStatusStatus, &s) {
+		since = before.since
+	}
+	p.want.Store(&wanted{s, since})
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -97,7 +128,7 @@ func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
 
 // run writes until ctx ends.
 func (p *publisher) run(ctx context.Context) error {
-	var written time.Time
+	var written, differs time.Time // differs is since when another status is wanted than there is
 	timer := time.NewTimer(time.Hour)
 	failed := ""
 	for {
@@ -107,16 +138,25 @@ func (p *publisher) run(ctx context.Context) error {
 		case <-p.wake:
 		case <-timer.C:
 		}
-		want := p.want.Load()
+		wish := p.want.Load()
 		have := p.have()
-		if want == nil || equal(&have.Status, want) {
+		if wish == nil || equal(&have.Status, &wish.SpeakerStatusStatus) {
+			differs = time.Time{}
 			continue
 		}
-		if wait := pause(&have.Status, want, p.source.Snapshot().SpeakerStatuses.Len()) - time.Since(written); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
+		want, now := &wish.SpeakerStatusStatus, time.Now()
+		if differs.IsZero() {
+			differs = now
+		}
+		next := written.Add(pause(&have.Status, want, p.source.Snapshot().SpeakerStatuses.Len()))
+		if stood, atMost := settles(&have.Status, want); stood > 0 {
+			next = later(next, earlier(wish.since.Add(stood), differs.Add(atMost)))
+		}
+		if wait := next.Sub(now); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
 			timer.Reset(wait)
 			continue
 		}
-		written = time.Now()
+		written, differs = now, time.Time{}
 		have.Status = *want.DeepCopy()
 		err := p.writer.UpdateStatus(ctx, have)
 		switch {
@@ -143,7 +183,7 @@ func (p *publisher) noteDropped(want *v1alpha1.SpeakerStatusStatus) {
 	for _, part := range p.parts {
 		if part.lost(&have.Status, want) && part.dropped.CompareAndSwap(false, true) {
 			p.log.Warn("the CRD of SpeakerStatus is of a version that knows no " + part.name + ": " + part.without + "; apply the CRDs of this version")
-			p.set(*p.want.Load()) // which may be newer
+			p.set(p.want.Load().SpeakerStatusStatus) // which may be newer
 		}
 	}
 }
@@ -152,7 +192,21 @@ func (p *publisher) noteDropped(want *v1alpha1.SpeakerStatusStatus) {
 // those are written too rarely for a speaker that stops to wait for.
 func (p *publisher) flushed() bool {
 	want := p.want.Load()
-	return want == nil || !isEdge(&p.have().Status, want)
+	return want == nil || !isEdge(&p.have().Status, &want.SpeakerStatusStatus)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // have returns a copy of the current SpeakerStatus, or a new one.

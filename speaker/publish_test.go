@@ -1,10 +1,18 @@
 package speaker
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster"
+	"quayside.io/cluster/snapshot"
 )
 
 // Edges are written soon; sessions with routers, the rarer the more speakers there
@@ -48,4 +56,89 @@ func TestAnEndWaitsForItsLastWords(t *testing.T) {
 			t.Errorf("leaving %v: flushed is %v", leaving, !flushed)
 		}
 	}
+}
+
+// counted keeps what is written.
+type counted struct {
+	cluster.Writer
+	mu    sync.Mutex
+	wrote []*v1alpha1.SpeakerStatus
+}
+
+func (w *counted) UpdateStatus(ctx context.Context, o snapshot.Object) error {
+	w.mu.Lock()
+	w.wrote = append(w.wrote, o.(*v1alpha1.SpeakerStatus).DeepCopy())
+	w.mu.Unlock()
+	return w.Writer.UpdateStatus(ctx, o)
+}
+
+func (w *counted) taken() []*v1alpha1.SpeakerStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.wrote
+	w.wrote = nil
+	return out
+}
+
+// Addresses that come one after the other are written once, also if some more come every
+// moment; a member that is back soon is not missed in public; and an interface is told at once.
+func TestWhatSettlesIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = files.Run(ctx) })
+		<-files.Synced()
+		w := &counted{Writer: files}
+		p := newPublisher(Options{Source: files.Source, Writer: w, NodeName: "n1", Log: slog.New(slog.DiscardHandler)})
+		running.Go(func() { _ = p.run(ctx) })
+		status := v1alpha1.SpeakerStatusStatus{Members: v1alpha1.SpeakerMembers{Alive: 3, Expected: 3}}
+		status.Interfaces = []v1alpha1.SpeakerInterface{{Name: "eth0", Up: true}}
+		wrote := func(what string, wait time.Duration, want int) []*v1alpha1.SpeakerStatus {
+			t.Helper()
+			time.Sleep(wait)
+			synctest.Wait()
+			got := w.taken()
+			if len(got) != want {
+				t.Errorf("%s: %d writes, want %d", what, len(got), want)
+			}
+			return got
+		}
+		take := func(n int) {
+			for i := range n {
+				status.Announcing = append(slices.Clone(status.Announcing), v1alpha1.Announcing{Address: fmt.Sprintf("10.0.0.%d", i)})
+				status.AnnouncingCount++
+				p.set(status)
+				time.Sleep(edgeSettles / 5)
+			}
+		}
+		p.set(status)
+		wrote("the first", time.Millisecond, 1)
+		time.Sleep(time.Minute)
+		take(10)
+		if got := wrote("ten addresses", time.Minute, 1); len(got) == 1 && got[0].Status.AnnouncingCount != 10 {
+			t.Errorf("ten addresses: %d are written", got[0].Status.AnnouncingCount)
+		}
+		take(30)
+		wrote("addresses without end", 0, 1)
+		wrote("and the last of them", time.Minute, 1)
+		status.Members = v1alpha1.SpeakerMembers{Alive: 2, Expected: 3, NotAlive: []string{"n2: it has left"}}
+		p.set(status)
+		time.Sleep(3 * time.Second)
+		status.Members = v1alpha1.SpeakerMembers{Alive: 3, Expected: 3}
+		p.set(status)
+		wrote("a member that is back soon", time.Minute, 0)
+		status.Members = v1alpha1.SpeakerMembers{Alive: 2, Expected: 3, NotAlive: []string{"n2: it does not answer"}}
+		p.set(status)
+		wrote("a member that is not", quietSettles+time.Millisecond, 1)
+		time.Sleep(time.Minute)
+		status.Interfaces = []v1alpha1.SpeakerInterface{{Name: "eth0"}}
+		p.set(status)
+		wrote("an interface that is down", time.Millisecond, 1)
+		stop()
+		running.Wait()
+	})
 }

@@ -21,6 +21,8 @@ func (n *simNode) start() {
 	n.speaker = &simSpeaker{machine: m, answers: map[netip.Addr]Announcement{}}
 	n.speaker.gossip = newSimGossip(n)
 	n.speaker.wake.Value = func() { n.happen() }
+	sp := n.speaker
+	sp.writing.Value = func() { n.write(sp) }
 	n.happen()
 }
 
@@ -98,22 +100,38 @@ func (n *simNode) world() World {
 	}
 }
 
-// publish writes the SpeakerStatus, with a pause after the last write.
+// publish has the SpeakerStatus written as package speaker does: with a pause after the last
+// write, and what is announced once it has stood for a while.
 func (n *simNode) publish(s *v1alpha1.SpeakerStatusStatus) {
 	sp := n.speaker
-	if sp.status = s; s == nil || sp.writing || reflect.DeepEqual(s, n.shown) {
+	if !reflect.DeepEqual(s, sp.status) {
+		sp.status, sp.stands = s, n.now
+	}
+	if s == nil || reflect.DeepEqual(s, n.shown) {
+		sp.differs = time.Time{}
+		n.agenda.Remove(&sp.writing)
 		return
 	}
-	sp.writing = true
-	n.in(sp.written.Add(writePause).Sub(n.now), func() {
-		sp.writing, sp.written = false, n.now
-		if n.speaker == sp && sp.status != nil && n.hasAPI() {
-			n.shown = sp.status
-			object := &v1alpha1.SpeakerStatus{Status: *sp.status.DeepCopy()}
-			object.Name = n.name
-			n.put(object)
-		}
-	})
+	if sp.differs.IsZero() {
+		sp.differs = n.now
+	}
+	wait := sp.written.Add(writePause).Sub(n.now)
+	if n.shown != nil && !s.Leaving && s.Leaving == n.shown.Leaving && reflect.DeepEqual(s.Interfaces, n.shown.Interfaces) {
+		wait = max(wait, min(sp.stands.Add(settles).Sub(n.now), sp.differs.Add(settlesBy).Sub(n.now)))
+	}
+	n.agenda.Set(&sp.writing, n.now.Add(max(0, wait)))
+}
+
+// write writes the SpeakerStatus.
+func (n *simNode) write(sp *simSpeaker) {
+	if n.speaker != sp || !n.hasAPI() {
+		return
+	}
+	sp.written, sp.differs = n.now, time.Time{}
+	n.shown = sp.status
+	object := &v1alpha1.SpeakerStatus{Status: *sp.status.DeepCopy()}
+	object.Name = n.name
+	n.put(object)
 }
 
 // hasAPI reports whether n reaches the API server, which is near the client.

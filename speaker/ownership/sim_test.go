@@ -31,6 +31,8 @@ const (
 	joinDelay   = 500 * time.Millisecond  // until one that is back is met
 	watchDelay  = 50 * time.Millisecond   // of a write by way of the API server
 	writePause  = 500 * time.Millisecond  // between two statuses of one speaker
+	settles     = 500 * time.Millisecond  // until what stands is written, and
+	settlesBy   = 2 * time.Second         // until what changes on and on is
 	deafDelay   = 1500 * time.Millisecond // until an interface knows that nobody hears it
 	hearDelay   = time.Second             // until it knows that somebody does
 	reaping     = 60 * time.Millisecond   // a killed process listens until its kernel has closed all
@@ -84,10 +86,12 @@ type simSpeaker struct {
 	wake    due.Entry[func()]
 	inbox   []Event
 	poked   bool
-	written time.Time
 	status  *v1alpha1.SpeakerStatusStatus
-	writing bool
-	leaving bool // it was asked to
+	writing due.Entry[func()] // of status
+	written time.Time
+	stands  time.Time // since when status is this one
+	differs time.Time // since when it is not what was written last; zero: it is
+	leaving bool      // it was asked to
 }
 
 // simStranger is a host that is none of ours.
