@@ -49,7 +49,7 @@ type SpeakerStatusStatus struct {
 	//
 	// +optional
 	Node *SpeakerNode `json:"node,omitempty"`
-	// Members as this speaker sees them. Ten speakers, the first that live in order of
+	// Members as this speaker sees them. Three speakers, the first that live in order of
 	// their names, say it for all.
 	//
 	// +optional

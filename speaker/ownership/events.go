@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -34,6 +35,56 @@ func (m *Machine) announceEvents() {
 	for _, a := range sorted(fresh) {
 		m.notify(fresh[a], "Announcing", m.announces(a, fresh[a].Interfaces))
 	}
+}
+
+// fewAtOnce is how many addresses of one node another takes at a time of which, in a large
+// fleet, each is told to its Services. Of more one Event about the taker tells.
+const fewAtOnce = 4
+
+// tellTaken writes Events about the addresses that this step has taken.
+func (m *Machine) tellTaken() {
+	type origin struct {
+		node  string
+		cause announce.Cause
+	}
+	from := map[origin][]announce.Take{}
+	var order []origin
+	for _, t := range m.taken {
+		at := origin{t.From, t.Cause}
+		if from[at] == nil {
+			order = append(order, at)
+		}
+		from[at] = append(from[at], t)
+	}
+	m.taken = nil
+	for _, at := range order {
+		taken := from[at]
+		if len(taken) > fewAtOnce && at.node != "" && at.node != m.opts.Node && len(m.world.Members.Alive) > smallFleet {
+			m.tellMany(at.node, at.cause, taken)
+			continue
+		}
+		for _, t := range taken {
+			text := m.announces(t.Address, t.Interfaces)
+			switch {
+			case t.Cause == announce.Returned:
+				text += " again"
+			case t.From != "":
+				text += " (before: node " + t.From + ", " + string(t.Cause) + ")"
+			}
+			m.notify(t.Answer, "Announcing", text)
+		}
+	}
+}
+
+// tellMany writes one Event about this node for many addresses that another had.
+func (m *Machine) tellMany(before string, cause announce.Cause, taken []announce.Take) {
+	names := make([]string, len(taken))
+	for i, t := range taken {
+		names[i] = t.Address.String()
+	}
+	me := snapshot.Ref{Kind: "Node", Key: snapshot.Key{Name: m.opts.Node}}
+	m.out.Report.Events = append(m.out.Report.Events, Notice{me, "Normal", "Announcing", fmt.Sprintf(
+		"node %s announces %d addresses (before: node %s, %s): %s", m.opts.Node, len(taken), before, cause, strings.Join(names, ", "))})
 }
 
 // loadTold reads from this node's SpeakerStatus which Services an earlier process has

@@ -225,16 +225,9 @@ func (m *Machine) grant(t announce.Take) {
 		c.Outage = m.now.Sub(seen)
 	}
 	m.change(c)
-	text := m.announces(t.Address, t.Interfaces)
-	switch {
-	case t.Cause == announce.Returned:
-		text += " again"
-	case t.From != "":
-		text += " (before: node " + t.From + ", " + string(t.Cause) + ")"
-	}
 	m.loadTold()
 	m.toldServices[t.Address] = t.Services
-	m.notify(t.Answer, "Announcing", text)
+	m.taken = append(m.taken, t)
 }
 
 func orEvery(interfaces []string) string {

@@ -35,6 +35,7 @@ type Machine struct {
 	absences     absences
 	toldProblems map[snapshot.Problem]struct{} // that Events have been written for
 	toldServices toldServices                  // nil until anything may be announced
+	taken        []announce.Take               // by this step, and not told yet
 }
 
 // moment is the input and result of one step. The next step uses only plan, made, since
@@ -76,6 +77,7 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 			break
 		}
 	}
+	m.tellTaken()
 	m.announceEvents()
 	m.declare()
 	m.report()

@@ -26,6 +26,7 @@ func alone(t *testing.T, more ...snapshot.Object) *Machine {
 
 // told are the Events of the step so far.
 func told(m *Machine) (out []string) {
+	m.tellTaken()
 	for _, e := range m.out.Report.Events {
 		out = append(out, e.About.String()+" "+e.Reason+": "+e.Message)
 	}

@@ -116,11 +116,14 @@ func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 
 // reporters is how many speakers publish which members are alive. All speakers watch their
 // SpeakerStatuses: if all published it, one missing node of a thousand would cause a million
-// watch events.
-const reporters = 10
+// watch events. In a fleet of no more than smallFleet all do.
+const (
+	reporters  = 3
+	smallFleet = 10
+)
 
 // isReporter reports whether this node is one of the first live ones by name. In every part
-// of a split cluster some nodes are, and in a small cluster all are.
+// of a split cluster some nodes are.
 func (m *Machine) isReporter() bool {
 	before := 0
 	for name := range m.world.Members.Alive {
@@ -128,7 +131,7 @@ func (m *Machine) isReporter() bool {
 			before++
 		}
 	}
-	return before < reporters
+	return before < reporters || len(m.world.Members.Alive) <= smallFleet
 }
 
 // expected is how many speakers there should be.

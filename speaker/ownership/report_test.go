@@ -204,7 +204,7 @@ func TestAStartIsNotTold(t *testing.T) {
 	}
 }
 
-// Of a large cluster ten speakers publish and tell who is missing: all others say
+// Of a large cluster a few speakers publish and tell who is missing: all others say
 // the same after it as before, so that one death is not a write of every node.
 func TestFewTellWhoIsMissing(t *testing.T) {
 	const nodes, gone = 40, "n07"
@@ -244,5 +244,38 @@ func TestFewTellWhoIsMissing(t *testing.T) {
 	}
 	if changed != reporters || told != reporters {
 		t.Errorf("%d statuses change and %d nodes tell, want %d of each", changed, told, reporters)
+	}
+}
+
+// A few addresses are told to their Services; of many that one node had, one Event about
+// the taker tells.
+func TestManyAddressesAreToldAtOnce(t *testing.T) {
+	for _, row := range []struct {
+		from  string
+		fleet int
+		count int
+		about string
+		want  int
+	}{
+		{"n9", smallFleet + 1, fewAtOnce, "Service", fewAtOnce}, {"n9", smallFleet + 1, fewAtOnce + 1, "Node", 1},
+		{"n9", smallFleet, fewAtOnce + 1, "Service", fewAtOnce + 1}, {"", smallFleet + 1, fewAtOnce + 1, "Service", fewAtOnce + 1},
+	} {
+		m := alone(t)
+		for i := range row.fleet {
+			m.world.Members.Alive[fmt.Sprint("n", i)] = struct{}{}
+		}
+		for i := range row.count {
+			take := announce.Take{Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), From: row.from, Cause: announce.Died}
+			take.Epoch, take.Services = 2, []snapshot.Key{{Namespace: "default", Name: fmt.Sprint("s", i)}}
+			m.grant(take)
+		}
+		m.tellTaken()
+		events := m.out.Report.Events
+		if len(events) != row.want || events[0].About.Kind != row.about || !strings.Contains(events[len(events)-1].Message, fmt.Sprintf("10.0.0.%d", row.count-1)) {
+			t.Errorf("%d addresses of node %q: %v", row.count, row.from, events)
+		}
+		if m.taken != nil {
+			t.Error("they are told again")
+		}
 	}
 }
