@@ -22,6 +22,7 @@ type siblings struct {
 type loads struct {
 	load     []int                    // addresses per node
 	capacity int                      // the bound for new ones, per node
+	grouped  bool                     // see scoreOf
 	siblings map[siblings]map[int]int // of them on each node; nil: there is one address only
 }
 
@@ -32,8 +33,26 @@ func newLoads(nodes, fit, addresses int) *loads {
 	fit = max(1, fit)
 	return &loads{
 		load: make([]int, nodes), capacity: max(1, (addresses*5+fit*4-1)/(fit*4)),
-		siblings: map[siblings]map[int]int{},
+		siblings: map[siblings]map[int]int{}, grouped: isGrouped(fit, addresses),
 	}
+}
+
+// groups is into how many parts the addresses of a node fall when it has to part with them.
+const groups = 8
+
+// isGrouped reports whether so many nodes have more than groups addresses each.
+func isGrouped(fit, addresses int) bool { return fit > groups && addresses > fit*groups }
+
+// scoreOf is what rendezvous hashing ranks nodes by for e. Where each node has many
+// addresses, those that have the same owner fall into few groups, and each group has one
+// order of next owners: else a hundred nodes would take over, write and tell what one node
+// had, and watch it before that. Whom a group finds full it passes by, so loads stay even.
+func scoreOf(e *address, grouped bool) uint64 {
+	score := hashAddr(e.addr)
+	if grouped && e.claim.Node != "" {
+		return mix(hashString(e.claim.Node) + score%groups)
+	}
+	return score
 }
 
 // currentLoads counts the addresses that nodes keep and those that they have been given.
@@ -94,10 +113,10 @@ func hasSeveral(svc *corev1.Service, is6 bool) bool {
 func (k *compiler) place(e *address, candidates []int) int {
 	loads := k.currentLoads()
 	held := loads.siblingsOf(e)
-	addr := hashAddr(e.addr)
+	score := scoreOf(e, loads.grouped)
 	best, bestRank := -1, rank{}
 	for _, i := range candidates {
-		r := rank{weight: k.weight(e, i), siblings: held[i], level: loads.load[i] / loads.capacity, score: mix(k.nodes[i].hash ^ addr)}
+		r := rank{weight: k.weight(e, i), siblings: held[i], level: loads.load[i] / loads.capacity, score: mix(k.nodes[i].hash ^ score)}
 		if best < 0 || r.before(bestRank) {
 			best, bestRank = i, r
 		}

@@ -50,3 +50,42 @@ func TestSiblingsAvoidEachOther(t *testing.T) {
 		}
 	})
 }
+
+// What one node had goes to few others where each has many, and to as many as there are
+// addresses where each has few; either way nobody gets more than the bound.
+func TestADeathMovesToFew(t *testing.T) {
+	for _, row := range []struct{ nodes, each, fewest, most int }{{60, 30, 4, 2 * groups}, {60, 4, 3, 4}, {5, 40, 4, 4}} {
+		name := func(i int) string { return fmt.Sprintf("n%03d", i) }
+		objects := []snapshot.Object{lanPool("10.0.0.0/16")}
+		v := View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}}
+		for i := range row.nodes {
+			objects = append(objects, readyNode(name(i), ""))
+			if i > 0 { // which is dead
+				v.Alive[name(i)] = struct{}{}
+			}
+		}
+		for i := range row.nodes * row.each {
+			a := netip.AddrFrom4([4]byte{10, 0, byte(1 + i/250), byte(1 + i%250)})
+			svc := balancer(fmt.Sprintf("s%d", i), a)
+			objects = append(objects, svc)
+			v.Claims[a] = Claim{1, name(i % row.nodes)}
+		}
+		p := Compile(snapshot.Of(objects...), name(1), v, epoch0(), Options{})
+		takers, load := map[string]int{}, map[string]int{}
+		for a, owner := range p.L2.Owners {
+			load[owner]++
+			if v.Claims[a].Node == name(0) {
+				takers[owner]++
+			}
+		}
+		if n := len(takers); n < row.fewest || n > row.most {
+			t.Errorf("%d nodes with %d each: %d take over, want %d to %d", row.nodes, row.each, n, row.fewest, row.most)
+		}
+		bound := newLoads(0, row.nodes-1, row.nodes*row.each).capacity
+		for owner, n := range load {
+			if owner == "" || n > bound {
+				t.Errorf("%d nodes with %d each: %q has %d, more than %d", row.nodes, row.each, owner, n, bound)
+			}
+		}
+	}
+}

@@ -19,6 +19,7 @@ const successors = 2
 type shares struct {
 	load     []int // addresses kept by each node
 	capacity int   // as in loads, with one node less
+	grouped  bool  // as in loads
 }
 
 // markSuccessions marks the addresses that this node would take over if their holder died.
@@ -31,7 +32,8 @@ func (k *compiler) markSuccessions(judged []*address) {
 	}
 	if k.shares == nil {
 		fit := len(k.fittest(slices.Clone(k.usable))) - 1
-		k.shares = &shares{load: make([]int, len(k.nodes)), capacity: newLoads(0, fit, len(k.addresses)).capacity}
+		bound := newLoads(0, fit, len(k.addresses))
+		k.shares = &shares{load: make([]int, len(k.nodes)), capacity: bound.capacity, grouped: bound.grouped}
 		for _, e := range k.addresses {
 			if e.keeper >= 0 {
 				k.shares.load[e.keeper]++
@@ -45,8 +47,8 @@ func (k *compiler) markSuccessions(judged []*address) {
 
 // isSuccessor reports whether node me is among the next owners of e.
 func (k *compiler) isSuccessor(e *address, me int) bool {
-	addr := hashAddr(e.addr)
-	mine := k.priority(e, me, addr)
+	score := scoreOf(e, k.shares.grouped)
+	mine := k.priority(e, me, score)
 	if mine.served = k.serves(e, me); mine.served == 0 {
 		return false
 	}
@@ -56,7 +58,7 @@ func (k *compiler) isSuccessor(e *address, me int) bool {
 		if i == me || k.nodes[i].name == e.claim.Node {
 			continue
 		}
-		other := k.priority(e, i, addr)
+		other := k.priority(e, i, score)
 		if other.served = len(e.users); !other.before(mine) {
 			continue // even if it serves all; computing what it serves takes longer
 		}
@@ -79,10 +81,10 @@ type priority struct {
 }
 
 // priority is that of node i, without served and deaf.
-func (k *compiler) priority(e *address, i int, addr uint64) priority {
+func (k *compiler) priority(e *address, i int, score uint64) priority {
 	return priority{
 		unfit: k.nodes[i].unfit,
-		rank:  rank{weight: k.weight(e, i), level: k.shares.load[i] / k.shares.capacity, score: mix(k.nodes[i].hash ^ addr)},
+		rank:  rank{weight: k.weight(e, i), level: k.shares.load[i] / k.shares.capacity, score: mix(k.nodes[i].hash ^ score)},
 	}
 }
 
