@@ -265,7 +265,7 @@ func (c *client) Close() error {
 		case c.linger:
 			c.lingering()
 		case c.last.Load():
-			c.CloseWrite() // closing on unread bytes would discard what writeLast has held back
+			c.shut() // closing on unread bytes would discard what writeLast has held back
 		}
 	})
 	return c.Conn.Close()

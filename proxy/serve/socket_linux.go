@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"quayside.io/proxy/socket"
 )
 
 // How a client that is gone without a word is found out, in seconds and probes: as
@@ -59,6 +61,17 @@ func (c *client) writeLast(b []byte) (n int, err error) {
 		err = failed
 	}
 	return n, err
+}
+
+// shut ends what is written, which sends what writeLast has held back. That never waits but
+// takes long enough, a whole round through the stack, for the runtime to believe that it
+// did: it would give the processor to another thread, and be awake all the time to look.
+func (c *client) shut() {
+	if c.raw == nil {
+		c.CloseWrite()
+		return
+	}
+	c.raw.Control(socket.Shut)
 }
 
 // acceptSilent ends what deferFor says: closing a listening socket resets connections that

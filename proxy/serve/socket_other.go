@@ -10,5 +10,8 @@ func listen(address string) (net.Listener, error) { return net.Listen("tcp", add
 // acceptSilent has nothing to end here.
 func acceptSilent(net.Listener) error { return nil }
 
+// shut ends what is written.
+func (c *client) shut() { c.CloseWrite() }
+
 // writeLast writes bytes that the end of the connection follows at once.
 func (c *client) writeLast(b []byte) (int, error) { return c.Conn.Write(b) }

@@ -16,6 +16,13 @@ func Send(fd uintptr, b []byte, flags int) (int, error) {
 	return transfer(unix.SYS_SENDTO, fd, b, flags|unix.MSG_NOSIGNAL)
 }
 
+// Shut ends what is sent: the peer reads to the end of it. What it returns is of no use,
+// since a connection that is broken has ended, too.
+func Shut(fd uintptr) {
+	sent()
+	syscall.RawSyscall(unix.SYS_SHUTDOWN, fd, unix.SHUT_WR, 0)
+}
+
 // Receive reads what has come.
 func Receive(fd uintptr, b []byte) (int, error) {
 	n, err := transfer(unix.SYS_RECVFROM, fd, b, 0)

@@ -124,3 +124,19 @@ func TestSendToNobody(t *testing.T) {
 		t.Errorf("sent %d bytes, %v", n, err)
 	}
 }
+
+func TestShut(t *testing.T) {
+	client, raw := pair(t)
+	raw.Control(func(fd uintptr) {
+		socket.Send(fd, []byte("ab"), unix.MSG_MORE)
+		socket.Shut(fd)
+		if n, err := socket.Send(fd, []byte("c"), 0); n != 0 || err != syscall.EPIPE {
+			t.Errorf("sent %d bytes behind the end, %v", n, err)
+		}
+	})
+	if got, err := io.ReadAll(client); string(got) != "ab" || err != nil {
+		t.Errorf("came %q, %v", got, err)
+	}
+	io.WriteString(client, "d") // the other direction is open
+	come(t, raw, 1, false)
+}
