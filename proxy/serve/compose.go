@@ -22,7 +22,7 @@ func (rc *requestContext) compose(w *bufio.Writer) bool {
 			return false
 		}
 	}
-	if !whole || r.Status < 200 || r.Status == 204 || r.Status == 304 || rc.ctx.IsHead() {
+	if !whole || r.Status < 200 || r.Status == 204 || r.Status == 304 || rc.head.bodiless {
 		return false
 	}
 	named := false // what serves it

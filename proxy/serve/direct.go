@@ -45,50 +45,56 @@ var (
 	_ net.Conn   = (*directClient)(nil)
 )
 
-// simple returns the size of the request that b begins with, if it is a simple one: GET
-// or HEAD by HTTP/1.1 of a plain path at a plain host, all of whose head is there, and
-// that says nothing of a body, an expectation or an upgrade. About any other fasthttp has
-// the first word; this is not a parser, and need not be right about what is malformed as
-// long as it sees the end where fasthttp does, which the caller compares.
-func simple(b []byte) (size int, ok bool) {
-	line, rest, ok := bytes.Cut(b, []byte{'\n'})
-	if !ok || !simpleLine(line) {
+// readSimple reads the request that b begins with, if it is a simple one: GET or HEAD by
+// HTTP/1.1 of a plain path at a plain host, all of whose head is there, and that says
+// nothing of a body, a trailer, an expectation or an upgrade. It is strict: about whatever
+// is not written as the grammar has it (RFC 9112 section 5), fasthttp has the first word.
+// What is read borrows from b. Reports it false, the request is to be forgotten.
+func (rc *requestContext) readSimple(b []byte) (size int, ok bool) {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 || !rc.readSimpleLine(b[:i]) {
 		return 0, false
 	}
-	for hosts := 0; ; {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
+	first := i + 1
+	for at, hosts := first, 0; ; {
+		i = bytes.IndexByte(b[at:], '\n')
+		if i < 1 || b[at+i-1] != '\r' {
 			return 0, false
 		}
-		line, rest = rest[:i], rest[i+1:]
-		if i > 0 && line[i-1] == '\r' {
-			line = line[:i-1]
-		}
+		line := b[at : at+i-1]
+		at += i + 1
 		if len(line) == 0 {
-			return len(b) - len(rest), hosts == 1
+			rc.head.line, rc.head.fields = first-len("\r\n"), b[first:at]
+			return at, hosts == 1
 		}
-		switch name, value := fieldOf(line); {
-		case name == nil:
+		colon := bytes.IndexByte(line, ':')
+		if colon <= 0 {
 			return 0, false
-		case exchange.EqualFold(name, "host"):
-			if hosts++; !simpleHost(exchange.TrimSpace(value)) {
+		}
+		name, value := line[:colon], exchange.TrimSpace(line[colon+1:])
+		switch {
+		case !exchange.IsToken(name) || !exchange.IsFieldValue(value) || !simpleName(name):
+			return 0, false
+		case len(name) == len("Host") && exchange.EqualFold(name, "host"):
+			if hosts++; !simpleHost(value) {
 				return 0, false
 			}
-		case !simpleName(name):
-			return 0, false
+			rc.ex.Request.Host = value
+		default:
+			rc.ex.Request.Header.AddBorrowed(name, value)
 		}
 	}
 }
 
-// simpleLine reports whether a request line asks for GET or HEAD of a plain path.
-func simpleLine(line []byte) bool {
-	target, ok := bytes.CutPrefix(line, []byte("GET "))
-	if !ok {
-		if target, ok = bytes.CutPrefix(line, []byte("HEAD ")); !ok {
+// readSimpleLine reads a request line if it asks for GET or HEAD of a plain path.
+func (rc *requestContext) readSimpleLine(line []byte) bool {
+	size := len("GET")
+	if !bytes.HasPrefix(line, []byte("GET ")) {
+		if size = len("HEAD"); !bytes.HasPrefix(line, []byte("HEAD ")) {
 			return false
 		}
 	}
-	target, ok = bytes.CutSuffix(target, []byte(" HTTP/1.1\r"))
+	target, ok := bytes.CutSuffix(line[size+1:], []byte(" HTTP/1.1\r"))
 	if !ok || len(target) == 0 || target[0] != '/' || len(target) > 1 && target[1] == '/' {
 		return false
 	}
@@ -97,16 +103,10 @@ func simpleLine(line []byte) bool {
 			return false
 		}
 	}
+	r := &rc.ex.Request
+	r.Method, r.Target = line[:size], target
+	rc.head.http11, rc.head.bodiless = true, size == len("HEAD")
 	return true
-}
-
-// fieldOf splits a field line; the name is nil where there is none.
-func fieldOf(line []byte) (name, value []byte) {
-	i := bytes.IndexByte(line, ':')
-	if i <= 0 || line[0] == ' ' || line[0] == '\t' {
-		return nil, nil
-	}
-	return line[:i], line[i+1:]
 }
 
 // simpleName reports whether a field by that name leaves a request simple.
@@ -114,8 +114,8 @@ func simpleName(name []byte) bool {
 	switch len(name) {
 	case len("Expect"):
 		return !exchange.EqualFold(name, "expect")
-	case len("Upgrade"):
-		return !exchange.EqualFold(name, "upgrade")
+	case len("Upgrade"): // and of Trailer
+		return !exchange.EqualFold(name, "upgrade") && !exchange.EqualFold(name, "trailer")
 	case len("Content-Length"):
 		return !exchange.EqualFold(name, "content-length")
 	case len("Transfer-Encoding"):

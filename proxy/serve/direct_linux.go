@@ -34,9 +34,9 @@ type direct struct {
 	server *Server
 	client *client
 	ready  func(fd uintptr) bool // the method value, made once
-	ctx    fasthttp.RequestCtx
-	reader *bufio.Reader // over receive
-	writer *bufio.Writer // over send
+	ctx    fasthttp.RequestCtx   // of which the response alone is used
+	in     []byte                // what the last read has brought
+	writer *bufio.Writer         // over send
 	asker  socket.Inquiry
 
 	fd   uintptr
@@ -45,17 +45,14 @@ type direct struct {
 	err  error  // why the connection ends
 }
 
-var (
-	// errNothing says that nothing has come.
-	errNothing = errors.New("nothing has come")
-	// errAnswered says that the last response was meant to be the last.
-	errAnswered = errors.New("the connection has had its last response")
-)
+// errAnswered says that the last response was meant to be the last.
+var errAnswered = errors.New("the connection has had its last response")
 
 func (s *Server) newDirect() any {
 	d := &direct{server: s}
 	d.ready = d.turn
-	d.reader = bufio.NewReaderSize((*directIn)(d), s.options.HeadSize)
+	d.in = make([]byte, s.options.HeadSize)
+	d.ctx.Response.Header.SetNoDefaultContentType(true)
 	d.writer = bufio.NewWriterSize((*directOut)(d), writeBufferSize)
 	return d
 }
@@ -91,10 +88,9 @@ func (c *client) serveSimple() (over []byte, err error) {
 	} else if over, err = d.over, d.err; err == io.EOF || err == errAnswered {
 		err = nil
 	}
-	d.ctx.Request.Reset()
 	d.ctx.Response.Reset()
+	d.ctx.Response.Header.SetNoDefaultContentType(true)
 	d.client, d.over, d.err, d.more = nil, nil, nil, false
-	d.reader.Reset((*directIn)(d))
 	d.writer.Reset((*directOut)(d))
 	c.server.directs.Put(d)
 	return over, err
@@ -104,92 +100,39 @@ func (c *client) serveSimple() (over []byte, err error) {
 func (d *direct) turn(fd uintptr) (done bool) {
 	d.fd = fd
 	for {
-		if _, err := d.reader.Peek(1); err != nil {
-			if err == errNothing {
-				return false
-			}
+		n, err := d.receive()
+		switch {
+		case err == syscall.EAGAIN:
+			return false
+		case err != nil:
 			d.err = err
 			return true
 		}
-		buffered, _ := d.reader.Peek(d.reader.Buffered())
-		size, ok := simple(buffered)
-		if ok {
-			ok = d.ctx.Request.Header.Read(d.reader) == nil && len(buffered)-d.reader.Buffered() == size
+		for come := d.in[:n]; len(come) > 0; {
+			rc, _ := d.server.contexts.Get().(*requestContext)
+			size, ok := rc.readSimple(come)
+			if !ok {
+				rc.release()
+				d.err = d.writer.Flush() // of the requests before it
+				d.over = bytes.Clone(come)
+				return true
+			}
+			come = come[size:]
+			if d.err = d.answer(rc, len(come) == 0); d.err != nil {
+				return true
+			}
 		}
-		if !ok {
-			d.err = d.writer.Flush() // of the requests before it
-			d.over = bytes.Clone(buffered)
-			return true
-		}
-		if d.err = d.answer(); d.err != nil {
-			return true
-		}
-		if d.reader.Buffered() == 0 && !d.more {
+		if !d.more {
 			return false
 		}
 	}
 }
 
-// answer has the request answered, and prepares the wait for the next.
-func (d *direct) answer() error {
-	c, ctx := d.client, &d.ctx
-	c.composed = false
-	ctx.Response.Header.SetNoDefaultContentType(true)
-	d.server.begin(ctx, time.Now()).complete()
-	last := c.last.Load()
+// receive reads what has come. It does not wait.
+func (d *direct) receive() (int, error) {
+	n, left, err := d.asker.Receive(d.fd, d.in)
+	d.more = n == len(d.in) || left != 0
 	switch {
-	case c.dropped:
-		return errAnswered
-	case !c.composed:
-		if err := d.write(); err != nil {
-			return err
-		}
-		last = last || ctx.Response.Header.ConnectionClose()
-		ctx.Response.Reset()
-	}
-	waits := d.reader.Buffered() == 0
-	if waits || last {
-		if err := d.writer.Flush(); err != nil {
-			return err
-		}
-	}
-	if last {
-		return errAnswered
-	}
-	ctx.Request.Reset()
-	if !waits {
-		return nil
-	}
-	c.rest.Store(idle)
-	if d.server.ending.Load() {
-		return errAnswered
-	}
-	patience := max(d.server.limits.Load().Idle, 0)
-	return c.readUntil(time.Now().Add(patience), patience)
-}
-
-// write has fasthttp write the response.
-func (d *direct) write() error {
-	r := &d.ctx.Response
-	if d.ctx.Request.Header.ConnectionClose() {
-		r.Header.SetConnectionClose()
-	}
-	if d.ctx.IsHead() {
-		r.SkipBody = true
-	}
-	return r.Write(d.writer)
-}
-
-// directIn is a direct that is read from.
-type directIn direct
-
-// Read implements io.Reader. It does not wait.
-func (d *directIn) Read(b []byte) (int, error) {
-	n, left, err := d.asker.Receive(d.fd, b)
-	d.more = n == len(b) || left != 0
-	switch {
-	case err == syscall.EAGAIN:
-		return 0, errNothing
 	case err != nil:
 		return 0, err
 	case n == 0:
@@ -201,6 +144,44 @@ func (d *directIn) Read(b []byte) (int, error) {
 	}
 	c.in.heard, c.woken = true, false
 	return n, nil
+}
+
+// answer has a request answered. If it is the last that has come, it prepares the wait for
+// the next.
+func (d *direct) answer(rc *requestContext, waits bool) error {
+	c, resp := d.client, &d.ctx.Response
+	c.composed, rc.head.simple = false, true
+	rc.came(&d.ctx, c, time.Now())
+	rc.complete()
+	last := c.last.Load()
+	switch {
+	case c.dropped:
+		return errAnswered
+	case !c.composed:
+		if err := resp.Write(d.writer); err != nil {
+			return err
+		}
+		last = last || resp.Header.ConnectionClose()
+		resp.Reset()
+		resp.Header.SetNoDefaultContentType(true)
+	}
+	if waits || last {
+		if err := d.writer.Flush(); err != nil {
+			return err
+		}
+	}
+	if last {
+		return errAnswered
+	}
+	if !waits {
+		return nil
+	}
+	c.rest.Store(idle)
+	if d.server.ending.Load() {
+		return errAnswered
+	}
+	patience := max(d.server.limits.Load().Idle, 0)
+	return c.readUntil(time.Now().Add(patience), patience)
 }
 
 // directOut is a direct that is written to.

@@ -5,37 +5,39 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/valyala/fasthttp"
-
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
 
-// read turns what fasthttp parsed into the exchange. It returns why the request
-// is refused, or nothing.
-//
-// fasthttp has split lines, checked characters and measured the body. This adds
-// what a proxy must refuse beyond: whatever the next reader of the request might
-// take for something else.
+// head is what is known of a request's head beside what the exchange has.
+type head struct {
+	simple   bool   // readSimple has read it
+	http11   bool   // its version is HTTP/1.1
+	bodiless bool   // it asks for a response without a body: HEAD
+	line     int    // the size of the request line
+	fields   []byte // the lines behind it, as they came
+}
+
+// read turns the request into the exchange. It returns why the request is refused, or
+// nothing.
 func (rc *requestContext) read() (fault string) {
-	h := &rc.ctx.Request.Header
 	r := &rc.ex.Request
-	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
-	r.Protocol, r.Size = protocolOf(h), sizeOf(h)
+	if !rc.head.simple {
+		fault = rc.readParsed()
+	}
+	r.Protocol = "HTTP/1.0"
+	if rc.head.http11 {
+		r.Protocol = "HTTP/1.1"
+	}
+	r.Size = int64(rc.head.size())
 	r.Peer, r.Handshake = rc.client, handshakeOf(rc.conn)
 	r.TLS, r.Received = rc.client.secret, rc.received
 	r.Client = netip.AddrPortFrom(rc.client.identify(), 0)
 	r.Port = rc.client.port
-	if !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0" {
-		return "the version is neither HTTP/1.0 nor HTTP/1.1"
-	}
-	if string(r.Method) == "CONNECT" || string(r.Method) == "TRACE" {
-		return "the method is not served here"
-	}
-	if fault := rc.readFields(h.RawHeaders()); fault != "" {
+	if fault != "" {
 		return fault
 	}
-	if fault := rc.readTarget(); fault != "" {
+	if fault = rc.readTarget(); fault != "" {
 		return fault
 	}
 	if !exchange.ValidHost(r.Host) {
@@ -43,8 +45,10 @@ func (rc *requestContext) read() (fault string) {
 	}
 	rc.hop = r.Header.StripHop()
 	r.TakesTrailers = rc.hop.Trailers
-	rc.readBody(h.ContentLength())
-	if rc.hop.Upgrade != nil && r.Body == nil && h.IsHTTP11() && !isHTTP2(rc.hop.Upgrade) {
+	if !rc.head.simple {
+		rc.readBody(rc.ctx.Request.Header.ContentLength())
+	}
+	if rc.hop.Upgrade != nil && r.Body == nil && rc.head.http11 && !isHTTP2(rc.hop.Upgrade) {
 		r.Upgrade = rc.hop.Upgrade
 	}
 	var ok bool
@@ -55,18 +59,27 @@ func (rc *requestContext) read() (fault string) {
 	return ""
 }
 
-// protocolOf returns the protocol's name without making a string of it.
-func protocolOf(h *fasthttp.RequestHeader) string {
-	if h.IsHTTP11() {
-		return "HTTP/1.1"
+// readParsed reads what fasthttp has parsed.
+//
+// It has split lines, checked characters and measured the body. This adds what a proxy
+// must refuse beyond: whatever the next reader of the request might take for something
+// else.
+func (rc *requestContext) readParsed() (fault string) {
+	h, r := &rc.ctx.Request.Header, &rc.ex.Request
+	r.Method, r.Target, r.Host = h.Method(), h.RequestURI(), h.Host()
+	rc.head.http11, rc.head.bodiless = h.IsHTTP11(), h.IsHead()
+	rc.head.line, rc.head.fields = len(r.Method)+len(" ")+len(r.Target)+len(" HTTP/1.1"), h.RawHeaders()
+	if !rc.head.http11 && string(h.Protocol()) != "HTTP/1.0" {
+		return "the version is neither HTTP/1.0 nor HTTP/1.1"
 	}
-	return "HTTP/1.0"
+	if string(r.Method) == "CONNECT" || string(r.Method) == "TRACE" {
+		return "the method is not served here"
+	}
+	return rc.readFields(rc.head.fields)
 }
 
-// sizeOf is how many bytes the head of a request has.
-func sizeOf(h *fasthttp.RequestHeader) int64 {
-	return int64(len(h.Method())+len(" ")+len(h.RequestURI())+len(" HTTP/1.1\r\n")) + int64(len(h.RawHeaders()))
-}
+// size is how many bytes a head has.
+func (h *head) size() int { return h.line + len("\r\n") + len(h.fields) }
 
 // tooLarge returns the status and the text for a head beyond the limits, or 0. fasthttp
 // has refused what is longer than its buffer, so most of the time there is no other.
@@ -74,15 +87,14 @@ func (rc *requestContext) tooLarge(l *Limits) (status int, text string) {
 	if l.LineSize == 0 && l.HeadSize == rc.server.options.HeadSize {
 		return 0, ""
 	}
-	h := &rc.ctx.Request.Header
-	line := int64(len(h.Method()) + len(" ") + len(h.RequestURI()) + len(" HTTP/1.1"))
+	h := &rc.head
 	switch {
-	case l.LineSize > 0 && line > int64(l.LineSize):
+	case l.LineSize > 0 && h.line > l.LineSize:
 		return 414, "414 URI Too Long: the limit of the request line is " + strconv.Itoa(l.LineSize) + " bytes\n"
-	case sizeOf(h) > int64(l.HeadSize):
+	case h.size() > l.HeadSize:
 		return 431, "431 Request Header Fields Too Large: the limit is " + strconv.Itoa(l.HeadSize) + " bytes\n"
 	case l.LineSize > 0:
-		for field := range bytes.SplitSeq(h.RawHeaders(), []byte{'\n'}) {
+		for field := range bytes.SplitSeq(h.fields, []byte{'\n'}) {
 			if len(bytes.TrimSuffix(field, []byte{'\r'})) > l.LineSize {
 				return 431, "431 Request Header Fields Too Large: the limit of one is " + strconv.Itoa(l.LineSize) + " bytes\n"
 			}

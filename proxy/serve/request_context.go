@@ -19,6 +19,7 @@ type requestContext struct {
 	ex     exchange.Exchange
 	hop    exchange.Hop
 	path   []byte
+	head   head
 	body   requestBody
 	broken bool // the response could not be written in full
 
@@ -26,17 +27,22 @@ type requestContext struct {
 	admitted bool      // it was asked for its body, and the handler knows it
 }
 
-// begin returns the context of a request whose head had arrived at a time.
+// begin returns the context of a request that fasthttp has parsed, and whose head had
+// arrived at a time.
 func (s *Server) begin(ctx *fasthttp.RequestCtx, received time.Time) *requestContext {
 	rc, _ := s.contexts.Get().(*requestContext)
-	rc.ctx, rc.received = ctx, received
-	rc.conn, _ = ctx.Conn().(connection)
-	rc.client = rc.conn.base()
+	conn, _ := ctx.Conn().(connection)
+	rc.came(ctx, conn, received)
+	return rc
+}
+
+// came notes by what connection a request has come, and when its head had.
+func (rc *requestContext) came(ctx *fasthttp.RequestCtx, conn connection, received time.Time) {
+	rc.ctx, rc.conn, rc.client, rc.received = ctx, conn, conn.base(), received
 	rc.client.rests = true
 	if !rc.client.asked.Load() { // a look costs less than a note
 		rc.client.asked.Store(true)
 	}
-	return rc
 }
 
 // handle is fasthttp's handler.
@@ -110,6 +116,11 @@ func (rc *requestContext) finish() {
 		rc.ex.Request.Size += rc.body.read
 		o.Finished(&rc.ex, rc.broken)
 	}
+	rc.release()
+}
+
+// release gives the memory of a request back.
+func (rc *requestContext) release() {
 	rc.ex.Reset()
 	*rc = requestContext{server: rc.server, ex: rc.ex, path: rc.path[:0], body: requestBody{whole: rc.body.whole[:0]}}
 	rc.server.contexts.Put(rc)

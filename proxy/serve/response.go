@@ -33,14 +33,14 @@ func (rc *requestContext) respond() (done bool) {
 		return rc.closeBody()
 	}
 	body := ex.Response.Body
-	if body != nil && ex.Response.Length < 0 && !rc.ctx.Request.Header.IsHTTP11() {
+	if body != nil && ex.Response.Length < 0 && !rc.head.http11 {
 		if _, whole := bodyInMemory(body); !whole {
 			return rc.untilClose()
 		}
 	}
 	rc.writeHead(resp)
 	switch {
-	case rc.ctx.IsHead():
+	case rc.head.bodiless:
 		resp.SkipBody = true
 		if n := int(ex.Response.Length); n >= 0 {
 			resp.Header.SetContentLength(n)
@@ -100,7 +100,7 @@ func (rc *requestContext) writeBody(body io.ReadCloser) (done bool) {
 // sendsTrailer reports whether what comes behind the response's body is passed
 // on: to who asked for it, or was told to expect it.
 func (rc *requestContext) sendsTrailer() bool {
-	return rc.ctx.Request.Header.IsHTTP11() && (rc.ex.Request.TakesTrailers || rc.ex.Response.Trailer.Announced != nil)
+	return rc.head.http11 && (rc.ex.Request.TakesTrailers || rc.ex.Response.Trailer.Announced != nil)
 }
 
 // addTrailer hands the trailer, known by now, to fasthttp, which writes it when
@@ -181,7 +181,7 @@ func (rc *requestContext) untilClose() (done bool) {
 	rc.ctx.HijackSetNoResponse(true)
 	rc.ctx.Hijack(func(net.Conn) {
 		_, err := conn.Write(head)
-		if err == nil && !rc.ctx.IsHead() {
+		if err == nil && !rc.head.bodiless {
 			rc.ex.Response.Sent, err = io.Copy(conn, rc.ex.Response.Body)
 		}
 		if err != nil {
