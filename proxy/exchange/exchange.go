@@ -161,9 +161,15 @@ const StatusClientGone = 499
 func (e *Exchange) Reset() {
 	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Counted, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), 0, nil
 	e.Span = Span{}
-	e.Request = Request{Header: e.Request.Header.reset(), Trailer: e.Request.Trailer.reset()}
 	e.Upstream = Upstream{Tries: e.Upstream.Tries[:0]}
-	e.Response = Response{Header: e.Response.Header.reset(), Trailer: e.Response.Trailer.reset(), Text: e.Response.Text[:0]}
+	q, r := &e.Request, &e.Response
+	h, t := q.Header.reset(), q.Trailer.reset()
+	*q = Request{} // by itself it is cleared in place, with more it would be made elsewhere and copied
+	q.Header, q.Trailer = h, t
+	h, t = r.Header.reset(), r.Trailer.reset()
+	text := r.Text[:0]
+	*r = Response{}
+	r.Header, r.Trailer, r.Text = h, t, text
 }
 
 // Answer makes the response a short plain text of our own: what the proxy says

@@ -13,14 +13,19 @@ import (
 // head to the last byte of the response. It is pooled with its memory.
 type requestContext struct {
 	server *Server
+	ex     exchange.Exchange
+	path   []byte
+	body   requestBody
+	passing
+}
+
+// passing is what of a requestContext only one request is concerned with.
+type passing struct {
 	ctx    *fasthttp.RequestCtx
 	conn   connection
 	client *client
-	ex     exchange.Exchange
 	hop    exchange.Hop
-	path   []byte
 	head   head
-	body   requestBody
 	broken bool // the response could not be written in full
 
 	received time.Time // when the head had arrived
@@ -122,7 +127,7 @@ func (rc *requestContext) finish() {
 // release gives the memory of a request back.
 func (rc *requestContext) release() {
 	rc.ex.Reset()
-	*rc = requestContext{server: rc.server, ex: rc.ex, path: rc.path[:0], body: requestBody{whole: rc.body.whole[:0]}}
+	rc.path, rc.body, rc.passing = rc.path[:0], requestBody{whole: rc.body.whole[:0]}, passing{}
 	rc.server.contexts.Put(rc)
 }
 

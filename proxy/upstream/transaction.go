@@ -91,12 +91,13 @@ func (t *transaction) release() {
 	}
 	t.uncount()
 	t.freeBuffer()
-	out := t.out
+	e, space, timer, tried, out := t.engine, t.space, t.timer, t.tried[:0], t.out[:0]
 	if cap(out) > bufferSize {
 		out = make([]byte, 0, 4<<10)
 	}
-	*t = transaction{engine: t.engine, space: t.space, timer: t.timer, tried: t.tried[:0], out: out[:0]}
-	t.engine.transactions.Put(t)
+	*t = transaction{} // in place
+	t.engine, t.space, t.timer, t.tried, t.out = e, space, timer, tried, out
+	e.transactions.Put(t)
 }
 
 // room returns the free part of the buffer, which it fetches at first.
