@@ -177,6 +177,7 @@ func (d *delegate) AckPayload() []byte { return nil }
 
 // NotifyPingComplete is called when a member has answered a probe.
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, _ []byte) {
+	dropStopped()
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
 	d.m.lastSeen[n.Name] = time.Now()

@@ -64,14 +64,18 @@ func (m *Members) answered(name string) {
 	m.trustAgain(name)
 }
 
-// trustAgain ends the doubt about a member, if any.
+// trustAgain ends the doubt about a member, if any. It may have missed what was gossiped
+// meanwhile, see remind.
 func (m *Members) trustAgain(name string) {
 	m.mu.Lock()
 	_, doubted := m.doubted[name]
 	delete(m.doubted, name)
-	m.dirty = m.dirty || doubted
+	if doubted {
+		m.returned, m.dirty = append(m.returned, name), true
+	}
 	m.mu.Unlock()
 	if doubted {
 		poke(m.watch)
+		poke(m.wake)
 	}
 }

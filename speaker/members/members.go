@@ -112,7 +112,7 @@ type Members struct {
 	doubted  map[string]struct{} // of those that are watched
 	lastSeen map[string]time.Time
 	missing  map[string]string
-	returned []string // alive again since remind, and may have missed messages
+	returned []string // alive or trusted again since remind, and may have missed messages
 	waiting  string
 	settled  bool
 	version  uint64
@@ -264,6 +264,11 @@ func (m *Members) Run(ctx context.Context) error {
 		return fmt.Errorf("members keys: %w", err)
 	}
 	m.notePrints(ring)
+	var following sync.WaitGroup
+	defer following.Wait()
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	following.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log, func() { m.notePrints(ring) }) })
 	for err == nil && ctx.Err() == nil { // once for every address of this node
 		err = m.meet(ctx, ring)
 	}
@@ -284,6 +289,11 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 		return fmt.Errorf("speakers cannot meet on %s: %w; is another program (another speaker, or MetalLB's) using the port? Choose one with --members-bind, the same on every node",
 			net.JoinHostPort(orElse(m.host, "0.0.0.0"), strconv.Itoa(m.port)), err)
 	}
+	return m.attend(ctx, self, list, line, timer)
+}
+
+// attend does what meet is for with a list that was created, and ends it.
+func (m *Members) attend(ctx context.Context, self netip.Addr, list *memberlist.Memberlist, l line, t alarm) error {
 	m.update(func() { m.waiting = "" })
 	var tasks, spreading sync.WaitGroup
 	inner, cancel := context.WithCancel(ctx)
@@ -291,9 +301,8 @@ func (m *Members) meet(ctx context.Context, ring *memberlist.Keyring) error {
 	defer spreading.Wait()
 	defer endSpreading()
 	spreading.Go(func() { m.spreadNews(lasting, list) })
-	tasks.Go(func() { followKeys(inner, m.opts.KeyFile, ring, m.opts.Log, func() { m.notePrints(ring) }) })
 	tasks.Go(func() { m.keepJoining(inner, list) })
-	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, line, timer, &tasks))
+	m.publish(inner, self, &post{m, list, &tasks}, m.begin(inner, list, l, t, &tasks))
 	cancel()
 	tasks.Wait()
 	if ctx.Err() == nil {

@@ -27,10 +27,10 @@ func (p *post) spread(messages [][]byte) {
 	}
 }
 
-// remind sends this node's claims to members that were dead and are alive again. A member
-// that refutes its death does not join anew, and what was gossiped meanwhile went to the
-// living: without this it would answer for addresses that were taken over from it until
-// its next push/pull exchange, up to half a minute later.
+// remind sends this node's facts and claims to members that were dead or doubted and are
+// alive again. Such a member does not join anew, and what was gossiped meanwhile went to
+// the living: without this it would answer for addresses that were taken over from it
+// until its next push/pull exchange, up to half a minute later.
 func (p *post) remind() {
 	p.m.mu.Lock()
 	returned := p.m.returned

@@ -53,26 +53,52 @@ func TestAClockThatWentBack(t *testing.T) {
 	eventually(t, "n2 hears that n1 stays", func() bool { return !b.View().Facts["n1"].Leaving })
 }
 
-// A member is called dead and refutes it, as after a pause: what was said to the
-// living in between, it hears soon, and not at the next exchange of state.
+// A member is called dead and refutes it, as after a pause, or answers again after it was
+// doubted: what was said to the living in between, it hears soon, and not at the next
+// exchange of state.
 func TestWhoReturnsHearsWhatItMissed(t *testing.T) {
-	f := newFleet(t, 34, 2)
+	for octet, leaves := range map[int]func(m *Members, missed *memberlist.Node) (returns func()){
+		34: func(m *Members, missed *memberlist.Node) func() {
+			d := &delegate{m}
+			d.NotifyLeave(missed)
+			return func() { d.NotifyJoin(missed) }
+		},
+		35: func(m *Members, missed *memberlist.Node) func() {
+			m.doubt(t.Context(), missed.Name)
+			return func() { m.answered(missed.Name) }
+		},
+	} {
+		hearsWhatItMissed(t, octet, leaves)
+	}
+}
+
+func hearsWhatItMissed(t *testing.T, octet int, leaves func(*Members, *memberlist.Node) func()) {
+	f := newFleet(t, octet, 2)
 	a, _ := f.start(0, f.keyFile)
 	b, _ := f.start(1, f.keyFile)
 	eventually(t, "they meet", func() bool {
 		return a.View().Settled && b.View().Settled && len(a.View().Alive) == 2 && len(b.View().Alive) == 2
 	})
-	missed := memberlist.Node{Name: "n2", Addr: f.peers[1].Addr.AsSlice(), Port: uint16(f.port)}
-	d := &delegate{a}
-	d.NotifyLeave(&missed)
+	returns := leaves(a, &memberlist.Node{Name: "n2", Addr: f.peers[1].Addr.AsSlice(), Port: uint16(f.port)})
 	const many = 1000 // claims fit no packet
 	claims := map[netip.Addr]int64{}
 	for i := range many {
 		claims[netip.AddrFrom4([4]byte{10, 0, byte(i / 250), byte(i % 250)})] = 4
 	}
 	a.state.claim(claims) // and b was not told
-	d.NotifyJoin(&missed)
+	now := uint64(time.Now().UnixMicro())
+	a.state.tell(announce.Facts{Drained: true}, now) // nor of this
+	returns()
 	eventually(t, "n2 hears of the claims", func() bool { return len(b.View().Claims) == many })
+	// n1 itself knows nothing of a word by that version, and overrules it once it comes back.
+	eventually(t, "and of the node", func() bool { return saidBy(b.state, "n1") >= now })
+}
+
+// saidBy is the version of what a state knows a node to have said of itself.
+func saidBy(s *state, node string) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes[node].leavingVersion
 }
 
 // Whoever sends packets with invented senders does not fill our memory.

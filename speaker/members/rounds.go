@@ -68,26 +68,33 @@ func (m *Members) spreadNews(ctx context.Context, list caller) {
 }
 
 // rounds is how many rounds send one message as often as memberlist would, and one more for
-// a message that had no place in the first.
+// a message that had no place in the first. Where there are few to tell, each round sends it
+// less often: a member that leaves ends only once its goodbye has been sent often enough.
 func (m *Members) rounds() int {
-	times := retransmit * int(math.Ceil(math.Log10(float64(m.numAlive()+1))))
-	return (times+fanout-1)/fanout + 1
+	alive := m.numAlive()
+	times := retransmit * int(math.Ceil(math.Log10(float64(alive+1))))
+	targets := max(1, min(fanout, alive-1))
+	return (times+targets-1)/targets + 1
 }
 
 // gossipTargets are the members that are sent what is new in one round: one that is suspected,
-// which may refute it, and others by chance.
+// which may refute it, and others by chance. One that is doubted, and would take what is sent
+// only a few times, is told where there are not enough others.
 func (m *Members) gossipTargets(suspect string) []Peer {
-	var out []Peer
+	var out, doubted []Peer
 	peers := m.want.Load().Peers
 	for _, i := range rand.Perm(len(peers)) {
 		switch p := peers[i]; {
 		case !p.Addr.IsValid() || !m.isAlive(p.Name):
 		case p.Name == suspect:
 			out = slices.Insert(out, 0, p)
+		case m.isDoubted(p.Name):
+			doubted = append(doubted, p)
 		case len(out) < fanout:
 			out = append(out, p)
 		}
 	}
+	out = append(out, doubted...)
 	return out[:min(len(out), fanout)]
 }
 

@@ -81,7 +81,13 @@ func TestNewsIsSpread(t *testing.T) {
 	if list.messages() != retransmit || m.queue.NumQueued() > 0 {
 		t.Errorf("one message was sent %d times, want %d", list.messages(), retransmit)
 	}
-	before := list.times("n4")
+	m.doubt(t.Context(), "n2")
+	before := list.times("n2")
+	m.broadcast([][]byte{[]byte("another")})
+	if time.Sleep(rest); list.times("n2") > before {
+		t.Error("n2 does not answer, and was told what is new")
+	}
+	before = list.times("n4")
 	_, _ = (&adapter{m: m}).Write([]byte("[INFO] memberlist: Suspect n4 has failed, no acks received\n"))
 	time.Sleep(rest)
 	if n := list.times("n4") - before; n != m.rounds() {

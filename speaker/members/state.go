@@ -328,17 +328,17 @@ func (s *state) claim(want map[netip.Addr]int64) [][]byte {
 	return s.post(claimMessages(s.me, fresh))
 }
 
-// mine returns the valid claims of this node as one message of any length and, while
-// mixed, unsigned, too.
+// mine returns what this node says of itself, and its valid claims as one message, of any
+// length; while mixed, unsigned, too.
 func (s *state) mine() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := message{kind: kindClaims, node: s.me, claims: s.standing()}
+	out, m := s.factsOf(s.me), message{kind: kindClaims, node: s.me, claims: s.standing()}
 	if len(m.claims) == 0 {
-		return nil
+		return out
 	}
 	b, _ := m.append(nil) // only facts can fail
-	return s.post([][]byte{b})
+	return append(out, s.post([][]byte{b})...)
 }
 
 // standing returns the claims of this node that no other has beaten, by address.
@@ -382,23 +382,31 @@ func (s *state) whole() []byte {
 	defer s.mu.Unlock()
 	var out []byte
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
-		t := s.nodes[name]
 		if !s.isMember(name) {
 			continue
 		}
-		for _, m := range []message{
-			{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags, life: t.life, sealed: t.leavingSealed},
-			{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces, sealed: t.ifacesSealed},
-		} {
-			if m.version == 0 {
-				continue
-			}
-			for _, b := range s.relay(&m) {
-				out = appendFramed(out, b)
-			}
+		for _, b := range s.factsOf(name) {
+			out = appendFramed(out, b)
 		}
 	}
 	return s.appendClaims(out)
+}
+
+// factsOf returns what a node has said of itself, as messages of any length.
+func (s *state) factsOf(name string) (out [][]byte) {
+	t := s.nodes[name]
+	if t == nil {
+		return nil
+	}
+	for _, m := range []message{
+		{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags, life: t.life, sealed: t.leavingSealed},
+		{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces, sealed: t.ifacesSealed},
+	} {
+		if m.version > 0 {
+			out = append(out, s.relay(&m)...)
+		}
+	}
+	return out
 }
 
 // appendClaims appends the best claims: each signed message once, with whatever other

@@ -10,6 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// alarm wakes one goroutine at a time.
+type alarm interface {
+	set(at time.Time)
+	wait() bool
+	close()
+}
+
 // timer is a timer descriptor of the kernel, which the poller waits for as it waits for
 // sockets. A timer of Go's that expires wakes a second thread, the runtime's monitor, which
 // then polls a few times; and a timer that was postponed still wakes both at the old time.
@@ -63,3 +70,9 @@ func (t *timer) set(at time.Time) {
 func (t *timer) wait() bool { return t.raw.Read(t.read) == nil }
 
 func (t *timer) close() { _ = t.file.Close() }
+
+// dropStopped spares this process the wakes for timers of Go's that were stopped just now.
+// Each ping of memberlist's has two for its timeout. They stay in the runtime's heap, and
+// both its poller and its monitor wake for them, unless another timer is added before:
+// that clears the head of the heap.
+func dropStopped() { time.AfterFunc(time.Hour, func() {}).Stop() }

@@ -22,23 +22,23 @@ type caller interface {
 
 var _ caller = (*memberlist.Memberlist)(nil)
 
-// watching detects quickly that a member has died whose addresses this node would take
-// over. memberlist probes members in random order, and its detection takes a round, the
-// suspicion and the gossip of it. So the watched members send heartbeats. One whose
-// heartbeat is late is pinged, again at once after each miss; after the first miss other
-// members are asked to ping it, too, and when neither has had an answer, it is doubted.
-// The others then watch it themselves, see look.
+// watching detects quickly that a member has died, most quickly one whose addresses this
+// node would take over. Those are watched: they send heartbeats. One whose heartbeat is
+// late is pinged, again at once after each miss; after the first miss other members are
+// asked to ping it, too, and when neither has had an answer, it is doubted. The others then
+// watch it themselves, see look. All other members are pinged in turn, see probes.
 type watching struct {
 	m     *Members
 	list  caller
 	tasks *sync.WaitGroup
 	pause atomic.Int64 // between pings of a member that sends no heartbeats; a time.Duration
 	asks  chan message // questions of other members, see relay
-	timer *timer
+	timer alarm
 
 	mu         sync.Mutex
 	heartbeats *heartbeats
 	at         map[string]*watched
+	probes     probes
 	expires    time.Time // when timer does; zero: never
 }
 
@@ -56,7 +56,7 @@ type watched struct {
 }
 
 // begin prepares to watch, and starts to answer other members that watch.
-func (m *Members) begin(ctx context.Context, list caller, l line, t *timer, tasks *sync.WaitGroup) *watching {
+func (m *Members) begin(ctx context.Context, list caller, l line, t alarm, tasks *sync.WaitGroup) *watching {
 	w := &watching{
 		m: m, list: list, timer: t, heartbeats: newHeartbeats(l, m.timing.heartbeat()), tasks: tasks, at: map[string]*watched{}, asks: make(chan message, 4*relays),
 	}
@@ -66,7 +66,7 @@ func (m *Members) begin(ctx context.Context, list caller, l line, t *timer, task
 	context.AfterFunc(ctx, t.close)
 	tasks.Go(func() {
 		for t.wait() {
-			w.expired(time.Now())
+			w.expired(ctx, time.Now())
 		}
 	})
 	m.watching.Store(w)
@@ -74,7 +74,7 @@ func (m *Members) begin(ctx context.Context, list caller, l line, t *timer, task
 }
 
 // expired sends the heartbeats that are due, and has the members pinged that are.
-func (w *watching) expired(now time.Time) {
+func (w *watching) expired(ctx context.Context, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expires = time.Time{}
@@ -85,21 +85,28 @@ func (w *watching) expired(now time.Time) {
 			poke(one.due)
 		}
 	}
+	w.probe(ctx, now)
 	w.setTimer()
 }
 
 // setTimer sets the timer to what is due next. The caller holds mu.
 func (w *watching) setTimer() {
-	next := w.heartbeats.next
+	next := earlier(w.heartbeats.next, w.probes.at)
 	for _, one := range w.at {
-		if !one.dueAt.IsZero() && (next.IsZero() || one.dueAt.Before(next)) {
-			next = one.dueAt
-		}
+		next = earlier(next, one.dueAt)
 	}
 	if !next.Equal(w.expires) {
 		w.expires = next
 		w.timer.set(next)
 	}
+}
+
+// earlier is the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // waitFor makes one member due after a time.
@@ -139,15 +146,20 @@ func (w *watching) follow(ctx context.Context, want *Want) {
 		}
 	}
 	w.setPause()
+	if w.probes.at.IsZero() {
+		w.nextProbe(time.Now())
+	}
 	w.setTimer()
 }
 
 // start watches one more member. The caller holds mu.
 func (w *watching) start(ctx context.Context, peer Peer, passing bool) {
 	inner, stop := context.WithCancel(ctx)
-	one := &watched{Peer: peer, stop: stop, due: make(chan struct{}, 1), dueAt: time.Now(), passing: passing}
-	if !passing {
-		one.dueAt = one.dueAt.Add(rand.N(w.m.timing.watch))
+	one := &watched{Peer: peer, stop: stop, due: make(chan struct{}, 1), passing: passing}
+	if passing {
+		poke(one.due)
+	} else {
+		one.dueAt = time.Now().Add(rand.N(w.m.timing.watch))
 	}
 	w.at[peer.Name] = one
 	w.tasks.Go(func() { w.watch(inner, one) })
@@ -211,6 +223,7 @@ func (w *watching) passed(one *watched) bool {
 func (w *watching) ask(ctx context.Context, one *watched, d *doubt) (soon bool) {
 	began := time.Now()
 	_, err := w.list.Ping(one.Name, udpAddr(one.Addr, w.m.port))
+	dropStopped()
 	soon = d.note(err == nil, one.vouched.Swap(false), time.Since(began))
 	switch {
 	case err == nil:
@@ -281,8 +294,9 @@ func (w *watching) takes(packet []byte, now time.Time) (one *watched, renew *tok
 			again := one.token // a copy here alone, since it escapes
 			renew = &again
 		}
-		// This process is awake: it need not wake again for what is due soon.
-		w.heartbeats.sendDue(now.Add(w.heartbeats.every/4), now)
+		// This process is awake: it need not wake again for what is due soon. Half the time
+		// between heartbeats makes any two members that watch each other keep step.
+		w.heartbeats.sendDue(now.Add(w.heartbeats.every/2), now)
 		w.setTimer()
 		return one, renew
 	}

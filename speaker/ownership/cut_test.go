@@ -25,9 +25,19 @@ func holdsAll(t *testing.T) (*Machine, World) {
 	return m, w
 }
 
-// A node loses all others, and has nothing to take from them. It asks for a sign of
-// life, and where there is none, twice, it is silent, and asks for what it holds.
+// A node loses all others, or none answers it any more, and has nothing to take from them.
+// It asks for a sign of life, and where there is none, twice, it is silent, and asks for
+// what it holds.
 func TestWhoHearsNobodyIsSilent(t *testing.T) {
+	t.Run("it is dead for gossip", func(t *testing.T) {
+		hearsNobody(t, func(of *Members) { delete(of.Alive, "n2") })
+	})
+	t.Run("it is doubted", func(t *testing.T) {
+		hearsNobody(t, func(of *Members) { of.Doubted = map[string]struct{}{"n2": {}} })
+	})
+}
+
+func hearsNobody(t *testing.T, lose func(of *Members)) {
 	a := netip.MustParseAddr(objects.VIP(0))
 	m, w := holdsAll(t)
 	now := began()
@@ -36,7 +46,7 @@ func TestWhoHearsNobodyIsSilent(t *testing.T) {
 		return m.Step(now, w, events...)
 	}
 	w.Members = w.Members.copied()
-	delete(w.Members.Alive, "n2")
+	lose(w.Members)
 	out := step()
 	if len(out.Ask) != 1 || len(out.Ask[0].Takes) > 0 || out.Ask[0].Nodes["n2"] != netip.MustParseAddr("10.0.0.2") {
 		t.Fatalf("alone, and asks %+v", out.Ask)
@@ -68,7 +78,7 @@ func TestWhoHearsNobodyIsSilent(t *testing.T) {
 		t.Errorf("back again, it answers for %v", out.LAN.Addresses)
 	}
 	w.Members = w.Members.copied()
-	w.Members.Alive["n2"] = struct{}{}
+	w.Members.Alive["n2"], w.Members.Doubted = struct{}{}, nil
 	w.Members.Claims[a] = announce.Claim{Epoch: 3, Node: "n2"}
 	if out = step(); len(out.LAN.Addresses) != objects.Services-1 || len(out.Members.Claims) != objects.Services-1 {
 		t.Errorf("n2 is back, and this node answers for %v", out.LAN.Addresses)

@@ -80,11 +80,11 @@ func (m *Machine) act() (granted bool) {
 	return granted
 }
 
-// probeWitnesses asks other nodes for a sign of life once this node has lost all members
-// and has nothing to take: it may itself be cut off, and another node may have taken its
+// probeWitnesses asks other nodes for a sign of life once no other member answers this node
+// and it has nothing to take: it may itself be cut off, and another node may have taken its
 // addresses.
 func (m *Machine) probeWitnesses() {
-	isAlone := m.lan.met && len(m.world.Members.Alive) == 1
+	isAlone := m.lan.met && len(m.memberView.alive) == 1
 	if !isAlone || m.lan.probing || m.lan.probed || len(m.holdings.answered) == 0 {
 		return
 	}

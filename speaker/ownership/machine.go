@@ -91,13 +91,12 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 // compile makes a new plan.
 func (m *Machine) compile() {
 	members := m.world.Members
-	if len(members.Alive) > 1 {
-		m.lan.met, m.lan.probed = true, false
-	}
 	m.absences.note(members, m.now)
 	m.self = m.facts()
 	m.holdings.remember(m.opts.Node, members.Claims)
-	m.refreshView()
+	if m.refreshView(); len(m.memberView.alive) > 1 {
+		m.lan.met, m.lan.probed = true, false
+	}
 	before, view := m.plan, m.view()
 	m.lan.recognise(m.memberView.macs, m.opts.Node, m.now)
 	view.Refused = m.lan.refusals()

@@ -58,7 +58,7 @@ func (m *Machine) hostsOn(own *announce.Interface) (hosts []Host) {
 	next := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name > m.opts.Node })
 	for j := 0; j < len(nodes) && len(hosts) < maxNearby; j++ {
 		name := nodes[(max(0, next)+j)%len(nodes)].Name
-		if _, alive := m.world.Members.Alive[name]; alive && name != m.opts.Node {
+		if _, alive := m.memberView.alive[name]; alive && name != m.opts.Node {
 			hosts = appendHosts(hosts, own, m.world.Members.Facts[name].Interfaces)
 		}
 	}
