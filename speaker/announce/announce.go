@@ -11,9 +11,9 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// HandOverGrace is how long a node that is no longer eligible for an address answers for
+// handOverGrace is how long a node that is no longer eligible for an address answers for
 // it at most while its successor has not claimed it yet.
-const HandOverGrace = 5 * time.Second
+const handOverGrace = 5 * time.Second
 
 // Claim says that Node owns an address. Every take of the address has a higher Epoch.
 type Claim struct {
@@ -134,7 +134,7 @@ type Answer struct {
 	// Preference is the address's v1alpha1.Announcing.Preference.
 	Preference string
 	// HandOver names the node that should claim the address next. Until it has, this node
-	// keeps answering, for at most HandOverGrace if it is no longer eligible.
+	// keeps answering, for at most handOverGrace if it is no longer eligible.
 	HandOver string
 }
 
@@ -194,7 +194,7 @@ type L2 struct {
 	// Claims are the best ones known, from the view and from SpeakerStatuses.
 	Claims map[netip.Addr]Claim
 	// Watch are the nodes whose addresses this one would take over, those with the most
-	// of them first, at most MaxWatch. Their deaths are to be detected quickly.
+	// of them first, at most maxWatch. Their deaths are to be detected quickly.
 	Watch []string
 }
 

@@ -122,8 +122,8 @@ func (c LargeCommunity) compare(o LargeCommunity) int {
 	return cmp.Or(cmp.Compare(c.Global, o.Global), cmp.Compare(c.Local1, o.Local1), cmp.Compare(c.Local2, o.Local2))
 }
 
-// CompareRoutes orders routes by prefix, IPv4 first.
-func CompareRoutes(a, b Route) int {
+// compareRoutes orders routes by prefix, IPv4 first.
+func compareRoutes(a, b Route) int {
 	return cmp.Or(a.Prefix.Addr().Compare(b.Prefix.Addr()), cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()))
 }
 

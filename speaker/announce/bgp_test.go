@@ -166,7 +166,7 @@ func TestRoutesAreTheirTwins(t *testing.T) {
 			if want := w.routes(sessions[i].Name); !slices.Equal(got, want) {
 				t.Fatalf("%s is told\n%q, want\n%q", sessions[i].Name, got, want)
 			}
-			if !slices.IsSortedFunc(sessions[i].Routes, CompareRoutes) {
+			if !slices.IsSortedFunc(sessions[i].Routes, compareRoutes) {
 				t.Fatalf("%s: not in order: %v", sessions[i].Name, sessions[i].Routes)
 			}
 		}

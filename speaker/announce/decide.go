@@ -217,7 +217,7 @@ func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
 func (k *compiler) handOver(e *address, me int, epoch int64) {
 	bounded := k.serves(e, me) < len(e.users)
 	since, handing := k.view.HandingOver[e.addr]
-	if bounded && handing && k.now.Sub(since) >= HandOverGrace {
+	if bounded && handing && k.now.Sub(since) >= handOverGrace {
 		return
 	}
 	answer := k.answer(e, me, epoch, k.nodes[e.owner].name)
@@ -231,7 +231,7 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 	if !handing {
 		since = k.now
 	}
-	k.wakeAt(since.Add(HandOverGrace))
+	k.wakeAt(since.Add(handOverGrace))
 }
 
 func (k *compiler) answer(e *address, me int, epoch int64, handOver string) Answer {

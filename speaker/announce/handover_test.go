@@ -54,11 +54,11 @@ func TestAHandOverEnds(t *testing.T) {
 		answers bool
 		wake    time.Duration
 	}{
-		{"at once", view(true, false, -1), true, HandOverGrace},
-		{"after a while", view(true, false, HandOverGrace-time.Second), true, time.Second},
-		{"at the end", view(true, false, HandOverGrace), false, 0},
+		{"at once", view(true, false, -1), true, handOverGrace},
+		{"after a while", view(true, false, handOverGrace-time.Second), true, time.Second},
+		{"at the end", view(true, false, handOverGrace), false, 0},
 		{"without a link", view(false, false, -1), false, 0},
-		{"while its speaker stops, too", view(true, true, HandOverGrace), false, 0},
+		{"while its speaker stops, too", view(true, true, handOverGrace), false, 0},
 	} {
 		p := Compile(c, "n1", step.view, epoch0(), Options{})
 		answer, answers := p.L2.Answers[a]

@@ -193,7 +193,7 @@ func (k *compiler) routes(served []*holding, adverts []int) []Route {
 		}
 		list[i].Attributes = attributes[made[i]]
 	}
-	slices.SortFunc(list, CompareRoutes)
+	slices.SortFunc(list, compareRoutes)
 	return list
 }
 

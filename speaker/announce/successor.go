@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// MaxWatch is how many nodes one node watches at most.
-const MaxWatch = 8
+// maxWatch is how many nodes one node watches at most.
+const maxWatch = 8
 
 // successors is how many nodes watch the holder of an address, its next owner first: two
 // nodes may die at once, and of several addresses that are placed each one changes who is
@@ -123,6 +123,6 @@ func (k *compiler) watch(judged []*address) []string {
 			cmp.Compare(mix(hashString(a)^mine), mix(hashString(b)^mine)),
 		)
 	})
-	k.watched = out[:min(len(out), MaxWatch)]
+	k.watched = out[:min(len(out), maxWatch)]
 	return k.watched
 }

@@ -70,7 +70,7 @@ func TestHeirsWatch(t *testing.T) {
 				t.Fatalf("%s is watched by %d", holder, by)
 			}
 			next := w.without(holder).compile("n0").L2.Owners[a]
-			if next == "" || len(watch[next]) == MaxWatch {
+			if next == "" || len(watch[next]) == maxWatch {
 				continue
 			}
 			followed++
@@ -138,7 +138,7 @@ func TestFewWatch(t *testing.T) {
 			w.view.Claims[a] = Claim{1, fmt.Sprintf("n%d", i%nodes)}
 		}
 		for _, n := range w.nodes {
-			if watch := w.compile(n.name).L2.Watch; len(watch) > MaxWatch {
+			if watch := w.compile(n.name).L2.Watch; len(watch) > maxWatch {
 				t.Errorf("%s watches %v", n.name, watch)
 			}
 		}

@@ -22,13 +22,13 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// DefaultPort is the port of gossip where Options.Bind names none.
-const DefaultPort = 7946
+// defaultPort is the port of gossip where Options.Bind names none.
+const defaultPort = 7946
 
 // Options of Members.
 type Options struct {
 	NodeName string
-	// Bind is HOST:PORT; the peers use the same port. Empty: every address, DefaultPort.
+	// Bind is HOST:PORT; the peers use the same port. Empty: every address, defaultPort.
 	Bind    string
 	KeyFile string
 	Profile string // "default", "fast" or "wan"
@@ -132,7 +132,7 @@ func New(opts Options) (*Members, error) {
 		return nil, err
 	}
 	m := &Members{
-		opts: opts, timing: t, port: DefaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1), others: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		opts: opts, timing: t, port: defaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1), others: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		state: newState(opts.NodeName), trust: newTrust(), alive: map[string]struct{}{opts.NodeName: {}},
 		doubted: map[string]struct{}{}, lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
 	}

@@ -75,7 +75,7 @@ func (w *watching) relay(ctx context.Context) {
 }
 
 // look watches in passing a member that neither the node that asked nor this one reaches.
-// This covers members that no surviving node watches: a node watches only MaxWatch holders,
+// This covers members that no surviving node watches: a node watches only so many holders,
 // and the next owner of an address may have died with its holder.
 func (w *watching) look(ctx context.Context, at Peer) {
 	w.mu.Lock()

@@ -2,13 +2,13 @@ package ownership
 
 import "time"
 
-// NoticePeriod is how long the SpeakerStatus says that this node is leaving before the
+// noticePeriod is how long the SpeakerStatus says that this node is leaving before the
 // other speakers may take its addresses. In this time the proxies learn of it and ask
 // clients with kept connections to reconnect.
-const NoticePeriod = time.Second
+const noticePeriod = time.Second
 
 // drainNotice is a reason to hand all addresses over, once it has been announced for
-// NoticePeriod.
+// noticePeriod.
 type drainNotice struct{ said time.Time } // zero: there is none
 
 // say starts the notice. If notify is false, it holds at once.
@@ -18,15 +18,15 @@ func (n *drainNotice) say(now time.Time, notify bool) {
 	case notify:
 		n.said = now
 	default:
-		n.said = now.Add(-NoticePeriod)
+		n.said = now.Add(-noticePeriod)
 	}
 }
 
 func (n *drainNotice) isSaid() bool { return !n.said.IsZero() }
 
-// holds reports whether the NoticePeriod is over, so that the other speakers are told.
+// holds reports whether the noticePeriod is over, so that the other speakers are told.
 func (n *drainNotice) holds(now time.Time) bool {
-	return n.isSaid() && now.Sub(n.said) >= NoticePeriod
+	return n.isSaid() && now.Sub(n.said) >= noticePeriod
 }
 
 // wake is how long until holds changes.
@@ -34,7 +34,7 @@ func (n *drainNotice) wake(now time.Time) time.Duration {
 	if !n.isSaid() || n.holds(now) {
 		return never
 	}
-	return n.said.Add(NoticePeriod).Sub(now)
+	return n.said.Add(noticePeriod).Sub(now)
 }
 
 // departure is why this node hands all its addresses over.
@@ -67,7 +67,7 @@ func (Leave) apply(m *Machine) {
 		return
 	}
 	m.departure.stops.say(m.now, m.needsNotice())
-	m.departure.deadline = m.now.Add(NoticePeriod + m.opts.HandOver)
+	m.departure.deadline = m.now.Add(noticePeriod + m.opts.HandOver)
 }
 
 // needsNotice reports whether a notice is of use: this node has addresses, and there is

@@ -14,13 +14,13 @@ func TestADrainIsAnnounced(t *testing.T) {
 		t.Error("nobody gave notice")
 	}
 	n.say(now, true)
-	n.say(now.Add(NoticePeriod/2), true)
-	n.say(now.Add(NoticePeriod/2), false)
-	half := now.Add(NoticePeriod / 2)
-	if n.holds(half) || n.wake(half) != NoticePeriod/2 {
+	n.say(now.Add(noticePeriod/2), true)
+	n.say(now.Add(noticePeriod/2), false)
+	half := now.Add(noticePeriod / 2)
+	if n.holds(half) || n.wake(half) != noticePeriod/2 {
 		t.Errorf("half way: holds %v, wakes in %v", n.holds(half), n.wake(half))
 	}
-	if end := now.Add(NoticePeriod); !n.holds(end) || n.wake(end) < time.Minute {
+	if end := now.Add(noticePeriod); !n.holds(end) || n.wake(end) < time.Minute {
 		t.Errorf("after the notice: holds %v, wakes in %v", n.holds(end), n.wake(end))
 	}
 	n = drainNotice{}

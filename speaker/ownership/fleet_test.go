@@ -319,7 +319,7 @@ func polite(t *testing.T, f *sim) {
 	if f.watch.longest.silent > 0 || !f.isWhole() {
 		t.Errorf("addresses were silent for up to %v, and answered for by %v in the end", f.watch.longest.silent, f.owners())
 	}
-	if took := f.now.Sub(began); took < NoticePeriod || took > NoticePeriod+time.Second {
+	if took := f.now.Sub(began); took < noticePeriod || took > noticePeriod+time.Second {
 		t.Errorf("%s ended after %v", n.name, took)
 	}
 	f.quiet()

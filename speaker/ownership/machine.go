@@ -19,7 +19,7 @@ type Options struct {
 	// HandOverOnCordon hands addresses over as soon as this node is cordoned.
 	HandOverOnCordon bool
 	// HandOver is how long a node that was asked to leave waits for its successors at most,
-	// after the NoticePeriod.
+	// after the noticePeriod.
 	HandOver time.Duration
 }
 

@@ -47,10 +47,10 @@ func TestWhoLeavesWaitsForItsSuccessors(t *testing.T) {
 			t.Fatalf("it answers for %v", out.LAN.Addresses)
 		}
 		out := m.Step(now, w, Leave{})
-		if !out.Leaving || out.Members.Facts.Leaving || !out.Report.Status.Leaving || !out.Wake.Equal(now.Add(NoticePeriod)) {
+		if !out.Leaving || out.Members.Facts.Leaving || !out.Report.Status.Leaving || !out.Wake.Equal(now.Add(noticePeriod)) {
 			t.Errorf("at first people are told, not the members: %+v", out)
 		}
-		now = now.Add(NoticePeriod)
+		now = now.Add(noticePeriod)
 		if out = m.Step(now, w); !out.Members.Facts.Leaving || out.End != Stays || out.Plan.L2.Answers[a].HandOver != "n2" {
 			t.Errorf("then the members, while it still answers: %+v", out.Plan.L2.Answers)
 		}

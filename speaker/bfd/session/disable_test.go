@@ -13,7 +13,7 @@ func TestDisable(t *testing.T) {
 			t.Fatalf("gone after %d packets", n)
 		}
 		p := e.says1("the last word")
-		if p.State != AdminDown || p.Diag != DiagAdminDown || p.DesiredMinTx != SlowRate || p.Poll {
+		if p.State != AdminDown || p.Diag != DiagAdminDown || p.DesiredMinTx != slowRate || p.Poll {
 			t.Errorf("said %+v", p)
 		}
 		e.pass(50 * ms)

@@ -2,9 +2,9 @@ package session
 
 import "time"
 
-// SlowRate is the shortest interval at which an end sends while it is not up
+// slowRate is the shortest interval at which an end sends while it is not up
 // (RFC 5880 6.8.3).
-const SlowRate = time.Second
+const slowRate = time.Second
 
 // Config is what this end wants.
 type Config struct {
@@ -103,7 +103,7 @@ func (s *Session) Configure(c Config) {
 func (s *Session) advertise() {
 	tx, rx := s.cfg.Transmit, s.cfg.Receive
 	if s.state != Up {
-		tx = max(tx, SlowRate)
+		tx = max(tx, slowRate)
 	}
 	if s.timers.desiredTx == tx && s.timers.requiredRx == rx {
 		return
