@@ -257,6 +257,7 @@ func (f *fleet) drained(t *testing.T) {
 
 // split puts one node on a LAN of its own, where a client asks as well.
 func (f *fleet) split(t *testing.T) {
+	f.meet() // a node that is still missed by others is no side of this split
 	owner := f.who(objects.VIP(1))
 	var alone *host
 	for _, h := range f.hosts {

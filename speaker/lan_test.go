@@ -292,6 +292,32 @@ func (f *fleet) oneForEach() {
 	})
 }
 
+// meet waits until every node counts every other among the members, by what each has
+// logged of it last.
+func (f *fleet) meet() {
+	f.t.Helper()
+	f.eventually("every node knows that every other lives", func() bool {
+		time.Sleep(10 * time.Millisecond)
+		lives := map[string]bool{}
+		for _, line := range strings.Split(f.text(), "\n") {
+			if joined := strings.Contains(line, `msg="member lives"`); joined || strings.Contains(line, `msg="member is gone"`) {
+				_, who, _ := strings.Cut(line, " me=")
+				me, rest, _ := strings.Cut(who, " node=")
+				node, _, _ := strings.Cut(rest, " ")
+				lives[me+" "+node] = joined
+			}
+		}
+		for me := range f.hosts {
+			for node := range f.hosts {
+				if !lives[me+" "+node] {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
 func (f *fleet) eventually(what string, ok func() bool) time.Duration {
 	f.t.Helper()
 	began := time.Now()
