@@ -225,8 +225,8 @@ func linesToType(t *testing.T, page string, reasons map[string]string, used map[
 // themselves, once where several pages tell the same; but for what has a reason. No pods
 // run in it, since there is no kubelet: what comes of it all, other tests see.
 //
-// It is the last to use its lane, and waits for nothing to be gone but where a page goes
-// on from there.
+// It waits for nothing to be gone but where a page goes on from there: whoever installs next
+// on its lane does.
 func TestPagesAreTyped(t *testing.T) {
 	beside(t)
 	e := edge{share(t, "fresh"), t}

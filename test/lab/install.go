@@ -114,6 +114,11 @@ func (v *Cluster) install(ctx context.Context, crds, objects []*unstructured.Uns
 	}
 	in.objects = objects
 	for _, o := range objects {
+		if o.GetKind() == "Namespace" {
+			if err := v.awaitNotGoing(ctx, o.GetName()); err != nil {
+				return err
+			}
+		}
 		if err := v.applyTo(ctx, o, SystemNamespace); err != nil {
 			return err
 		}
@@ -356,6 +361,18 @@ func (v *Cluster) Uninstall(ctx context.Context) error {
 		err = errors.Join(err, v.awaitGone(ctx, namespace))
 	}
 	return err
+}
+
+// awaitNotGoing waits while a namespace is being deleted, as one that a test before this
+// one has left. It takes nothing in then.
+func (c *core) awaitNotGoing(ctx context.Context, namespace string) error {
+	return eventually(60*time.Second, func() error {
+		ns, err := c.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		if err == nil && ns.DeletionTimestamp != nil {
+			return fmt.Errorf("lab: namespace %s is still being deleted", namespace)
+		}
+		return nil
+	})
 }
 
 // awaitGone waits until a namespace that was deleted is empty, and gone.

@@ -101,6 +101,9 @@ func Length(short, long time.Duration) time.Duration {
 
 // makeNamespace returns when pods can be created in it.
 func (c *core) makeNamespace(ctx context.Context, name string) error {
+	if err := c.awaitNotGoing(ctx, name); err != nil {
+		return err
+	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
