@@ -137,6 +137,7 @@ func startAnswering(b testing.TB, who string) (ifi *net.Interface, pid int) {
 	b.Cleanup(func() {
 		_ = cmd.Process.Kill() // it ends no other way
 		_ = cmd.Wait()
+		_ = exec.Command("ip", "link", "del", "qsbench").Run() // else it goes when the kernel gets to it, and the next round is here first
 	})
 	for _, line := range []string{
 		"ip link add qsbench type veth peer name lan0 netns " + there,
