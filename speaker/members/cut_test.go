@@ -72,3 +72,20 @@ func TestALeaveIsShort(t *testing.T) {
 		}
 	}
 }
+
+// A heartbeat is a sign of life: who is doubted was seen when the last one came, and not
+// when memberlist last had a probe to spare. quayside_failover_seconds begins there.
+func TestTheDoubtedWereSeenJustBefore(t *testing.T) {
+	for _, profile := range []string{"default", "fast"} {
+		attended(t, 7, 2, profile, func(t *testing.T, s *simulated, all []*Members) {
+			const dies = "n5" // n3 and n4 watch it
+			time.Sleep(30 * time.Second)
+			s.split(func(a, _ string) bool { return a == dies })
+			died, watcher := time.Now(), all[3]
+			within(t, 10*time.Second, "it is doubted", func() bool { return watcher.isDoubted(dies) })
+			if before := died.Sub(watcher.View().LastSeen[dies]); before > 2*watcher.timing.watch {
+				t.Errorf("profile %s: seen %v before its death, want a heartbeat or two", profile, before)
+			}
+		})
+	}
+}
