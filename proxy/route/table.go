@@ -292,26 +292,31 @@ func (t *Table) Unordered() iter.Seq[*Route] {
 
 // AllCertificates yields those of every host that has any, ordered by host.
 func (t *Table) AllCertificates() iter.Seq2[string, []*tls.Certificate] {
-	return func(yield func(string, []*tls.Certificate) bool) {
-		for _, h := range t.sortedHosts() {
-			if h.certs != nil && !yield(h.name, h.certs) {
-				return
-			}
-		}
-	}
+	return certificatesOf(slices.Values(t.sortedHosts()))
 }
 
 // UnorderedCertificates is AllCertificates in no order, for whoever looks at all of them
 // often.
 func (t *Table) UnorderedCertificates() iter.Seq2[string, []*tls.Certificate] {
-	return func(yield func(string, []*tls.Certificate) bool) {
+	return certificatesOf(func(yield func(*host) bool) {
 		for h := range t.hosts.all() {
-			if h.certs != nil && !yield(h.name, h.certs) {
+			if !yield(h) {
 				return
 			}
 		}
-		if t.catchAll != nil && t.catchAll.certs != nil {
-			yield(t.catchAll.name, t.catchAll.certs)
+		if t.catchAll != nil {
+			yield(t.catchAll)
+		}
+	})
+}
+
+// certificatesOf yields those of the hosts that have any.
+func certificatesOf(hosts iter.Seq[*host]) iter.Seq2[string, []*tls.Certificate] {
+	return func(yield func(string, []*tls.Certificate) bool) {
+		for h := range hosts {
+			if h.certs != nil && !yield(h.name, h.certs) {
+				return
+			}
 		}
 	}
 }
