@@ -115,17 +115,12 @@ func (v *Cluster) install(ctx context.Context, crds, objects []*unstructured.Uns
 	in.objects = objects
 	for _, o := range objects {
 		if o.GetKind() == "Namespace" {
-			if err := v.awaitNotGoing(ctx, o.GetName()); err != nil {
+			if err := v.makeNamespace(ctx, o.GetName()); err != nil { // which waits for its account, too
 				return err
 			}
 		}
 		if err := v.applyTo(ctx, o, SystemNamespace); err != nil {
 			return err
-		}
-		if o.GetKind() == "Namespace" {
-			if err := v.makeNamespace(ctx, o.GetName()); err != nil { // it is there; this waits for its account
-				return err
-			}
 		}
 	}
 	v.mu.Lock()
