@@ -284,7 +284,7 @@ func (f *fleet) split(t *testing.T) {
 		}
 	}
 	t.Logf("two answered until %v after healing, in which the machine stood still for %v", both.Round(time.Millisecond), late.Round(time.Millisecond))
-	if both-late > 2*time.Second {
+	if both-late > time.Second {
 		t.Errorf("two answered for %v", both)
 	}
 	if n := f.logged("address given up", "address="+objects.VIP(1)) - told; n != 1 {
