@@ -133,17 +133,13 @@ var errNoRoom = errors.New("it takes no request over HTTP/2")
 
 // checkStream asks over HTTP/2 and returns the status.
 func (c *conn) checkStream(ctx context.Context, path string) (int, error) {
-	h := c.endpoint.backend.engine.http2.Start(c, c.secure != nil)
+	err := c.introduce(ctx)
+	h := c.http2
 	defer func() {
 		h.Close()
 		<-h.Done()
 	}()
-	select {
-	case <-h.Ready():
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	if err := h.Err(); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	r := &exchange.Request{Method: []byte("GET"), Host: []byte(c.endpoint.text), Target: []byte(path)}

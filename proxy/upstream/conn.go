@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"quayside.io/proxy/streams"
 )
 
 // patience is how long one wait on an upstream lasts before we look whether the
@@ -27,7 +29,8 @@ type conn struct {
 	*net.TCPConn
 	secure    *tls.Conn // over TCPConn; nil without TLS
 	config    *tls.Config
-	plain     plain // what asking without TLS needs
+	plain     plain         // what asking without TLS needs
+	http2     *streams.Conn // over all that, once introduce has been called
 	endpoint  *endpoint
 	born      time.Time
 	idleSince time.Time

@@ -48,6 +48,18 @@ func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, erro
 	return c, nil
 }
 
+// meet is dial, and over HTTP/2 waits until the pod has said that it speaks it, until a
+// time. The connection of a pod that has not comes back beside the error.
+func (e *endpoint) meet(ctx context.Context, until time.Time) (*conn, error) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	c, err := e.dial(ctx, time.Until(until))
+	if err != nil || !e.backend.of.HTTP2 {
+		return c, err
+	}
+	return c, c.introduce(ctx)
+}
+
 // dial makes a connection to the endpoint chosen or, where that takes long, to
 // another one.
 func (t *transaction) dial() (*conn, error) { return t.dialWithin(t.rules.ConnectTimeout) }
@@ -143,21 +155,31 @@ func (r *race) stop() {
 	}
 }
 
-// dial makes one connection and tells the endpoint's health. Losing counts as a
-// failure, else an endpoint that swallows every SYN would never go out of turn; but who
-// joined so late that no other would have joined yet has shown nothing.
+// dial makes one connection that requests may be sent over and tells the endpoint's
+// health. Losing counts as a failure, else an endpoint that swallows every SYN would never
+// go out of turn; but who joined so late that no other would have joined yet has shown
+// nothing.
 func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error) {
 	e, health := r.targets.endpoints[at], r.targets.set.Endpoints[at].Health
-	c, err := e.dial(ctx, r.timeout)
+	until := began.Add(r.timeout)
+	c, err := e.meet(ctx, until)
 	now := time.Now()
 	switch {
 	case err == nil:
 		health.Succeeded()
+		return c, nil
 	case e.present.Err() != nil:
 	case ctx.Err() == nil || now.Sub(began) >= hedgeAfter:
 		health.Failed(now)
 	}
-	return c, err
+	switch {
+	case c == nil:
+	case ctx.Err() != nil:
+		go e.hearOut(c, health, until)
+	default:
+		e.discard(c)
+	}
+	return nil, err
 }
 
 // hedge lets one more endpoint join. It runs in the timer's goroutine.
@@ -226,11 +248,14 @@ func (r *race) lose(c *conn, at int) {
 func (r *race) failure(at int, err error) *failure {
 	f := &failure{reason: connectFailed, err: err, endpoint: r.targets.endpoints[at]}
 	var h *handshake
+	var u *unspoken
 	switch {
 	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // the dialler's own timeout is no os.ErrDeadlineExceeded
 		f.reason = connectTimeout
 	case errors.As(err, &h):
 		f.reason = tlsFailed
+	case errors.As(err, &u):
+		f.reason, f.again = badResponse, true
 	}
 	return f
 }

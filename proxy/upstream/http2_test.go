@@ -40,7 +40,8 @@ type podConn struct {
 }
 
 type podScript struct {
-	silent   bool // not even settings are sent
+	silent   bool            // not even settings are sent
+	after    <-chan struct{} // if set, they are sent once it is closed
 	settings []http2.Setting
 	// answer is called with each request that has come in full.
 	answer func(c *podConn, id uint32)
@@ -83,6 +84,9 @@ func (c *podConn) play(s podScript) {
 	if s.silent {
 		io.Copy(io.Discard, c)
 		return
+	}
+	if s.after != nil {
+		<-s.after
 	}
 	c.fr = http2.NewFramer(c, c.Conn)
 	c.fr.AllowIllegalWrites = true

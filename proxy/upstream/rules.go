@@ -54,7 +54,9 @@ func (t *transaction) avoid(err error) {
 	}
 	switch f.reason {
 	case badResponse:
-		t.health().Broke(time.Now())
+		if !f.again { // a pod that does not speak HTTP/2 has failed to connect
+			t.health().Broke(time.Now())
+		}
 		t.tried = append(t.tried, t.at)
 	case readTimeout, passedOn:
 		t.tried = append(t.tried, t.at)

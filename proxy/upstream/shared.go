@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/streams"
 )
@@ -123,17 +124,16 @@ func (e *endpoint) land(f *flight, err error) {
 	close(f.landed)
 }
 
-// share makes a new connection one for many requests.
-func (e *endpoint) share(c *conn) *link {
+// share makes a new connection, whose pod speaks HTTP/2, one for many requests.
+func (e *endpoint) share(c *conn) {
 	e.active.Add(-1) // it is counted here from now on
-	l := &link{e.backend.engine.http2.Start(c, c.secure != nil), c}
+	l := &link{c.http2, c}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.gone || c.config != e.backend.tls.Load() {
 		l.Shut()
 	}
 	e.shared.conns = append(e.shared.conns, l)
-	return l
 }
 
 // prune forgets connections that take no more requests; they end by themselves.
@@ -216,8 +216,8 @@ func (t *transaction) lead(e *endpoint, f *flight) (err error) {
 	if err != nil {
 		return err
 	}
-	made := c.endpoint
-	return made.introduce(made.share(c), f.timeout)
+	c.endpoint.share(c)
+	return nil
 }
 
 // follow waits for the connection that another request makes, as long as our own client
@@ -273,18 +273,40 @@ func (t *transaction) ride(e *endpoint, f *flight, until time.Time) error {
 	}
 }
 
-// introduce waits until the pod has said that it speaks HTTP/2.
-func (e *endpoint) introduce(l *link, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(e.present, timeout)
-	defer cancel()
+// unspoken is what a pod says instead of speaking HTTP/2.
+type unspoken struct{ error }
+
+func (u *unspoken) Unwrap() error { return u.error }
+
+// introduce begins to speak HTTP/2 and waits until the pod has said that it does.
+func (c *conn) introduce(ctx context.Context) error {
+	c.http2 = c.endpoint.backend.engine.http2.Start(c, c.secure != nil)
+	return c.listen(ctx)
+}
+
+// listen waits until the pod has said that it speaks HTTP/2.
+func (c *conn) listen(ctx context.Context) error {
 	select {
-	case <-l.Ready():
-		if err := l.Err(); err != nil {
-			return &failure{reason: badResponse, err: err, endpoint: e, again: true}
+	case <-c.http2.Ready():
+		if err := c.http2.Err(); err != nil {
+			return &unspoken{err}
 		}
 		return nil
 	case <-ctx.Done():
-		l.Close()
-		return &failure{reason: connectTimeout, err: context.Cause(ctx), endpoint: e}
+		return context.Cause(ctx)
 	}
+}
+
+// hearOut waits for the word of a pod that was too slow for a request, until the time
+// that it had for it is over. One that is only slow is back in turn then, and its
+// connection serves the next request.
+func (e *endpoint) hearOut(c *conn, health *balance.Health, until time.Time) {
+	ctx, cancel := context.WithDeadline(e.present, until)
+	defer cancel()
+	if c.listen(ctx) != nil {
+		e.discard(c)
+		return
+	}
+	health.Succeeded()
+	e.share(c)
 }
