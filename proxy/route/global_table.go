@@ -118,7 +118,7 @@ func globalUpstreams() []globalOption {
 		{key: "proxy-cookie-domain", unset: "off", effect: applied, parse: forEach(parseCookiePair(func(c *filter.Cookies) *filter.Replacement { return &c.Domain })), doc: "replace Domain of backends' cookies"},
 		{key: "proxy-cookie-path", unset: "off", effect: applied, parse: forEach(parseCookiePair(func(c *filter.Cookies) *filter.Replacement { return &c.Path })), doc: "replace Path of backends' cookies"},
 		{key: "proxy-ssl-location-only", unset: "false", effect: noOp, doc: "where proxy-ssl-* hold; always by route here"},
-		{key: "upstream-keepalive-connections", unset: "320", effect: applied, parse: parseIdle, doc: "idle connections that are kept", differ: "to each endpoint"},
+		{key: "upstream-keepalive-connections", unset: "320", effect: applied, parse: parseIdle, doc: "idle connections that are kept", differ: "to each endpoint; more are kept for a second"},
 		{key: "upstream-keepalive-timeout", unset: "60", effect: applied, parse: parseKeptFor(func(c *Connections) *time.Duration { return &c.IdleFor }), doc: "seconds that they stay"},
 		{key: "upstream-keepalive-requests", unset: "10000", effect: applied, parse: parseKept(1, maxRequests, func(c *Connections) *int { return &c.Uses }), doc: "requests on one connection", differ: "not over HTTP/2"},
 		{key: "upstream-keepalive-time", unset: "1h", effect: applied, parse: parseKeptFor(func(c *Connections) *time.Duration { return &c.Life }), doc: "life of one connection"},

@@ -10,6 +10,11 @@ import (
 	"quayside.io/proxy/balance"
 )
 
+// ebbAfter is how long more than MaxIdle connections are kept: clients of HTTP/2 ask for
+// hundreds of things at once, which come and go together. What is above MaxIdle would be
+// closed by each ebb and made anew by each flood, which costs as much as the requests.
+const ebbAfter = time.Second
+
 // endpoint keeps the connections to one address of one backend. It outlives
 // the sets that name the address.
 type endpoint struct {
@@ -28,6 +33,7 @@ type endpoint struct {
 
 	mu     sync.Mutex
 	idle   []*conn // the most recently used last
+	ebbing bool    // there are more than MaxIdle of them, and some are to close
 	shared shared  // those that carry many requests
 	gone   bool    // no connection is kept
 }
@@ -77,13 +83,49 @@ func (e *endpoint) put(c *conn, now time.Time, o *Options) {
 	e.active.Add(-1)
 	c.idleSince = now
 	e.mu.Lock()
-	if e.gone || len(e.idle) >= o.MaxIdle || c.config != e.backend.tls.Load() {
+	if e.gone || o.MaxIdle == 0 || c.config != e.backend.tls.Load() {
 		e.mu.Unlock()
 		c.Close()
 		return
 	}
 	e.idle = append(e.idle, c)
+	e.ebbs(o)
 	e.mu.Unlock()
+}
+
+// ebbs sees to it that what is idle beyond MaxIdle closes. It needs the lock.
+func (e *endpoint) ebbs(o *Options) {
+	if len(e.idle) > o.MaxIdle && !e.ebbing {
+		e.ebbing = true
+		time.AfterFunc(ebbAfter, e.ebb)
+	}
+}
+
+// ebb closes what was not needed by the last flood.
+func (e *endpoint) ebb() {
+	now, o := time.Now(), e.backend.engine.keeping.Load()
+	e.mu.Lock()
+	n := 0
+	for len(e.idle)-n > o.MaxIdle && now.Sub(e.idle[n].idleSince) >= ebbAfter {
+		n++
+	}
+	old := e.cut(n)
+	e.ebbing = false
+	e.ebbs(o)
+	e.mu.Unlock()
+	for _, c := range old {
+		c.Close()
+	}
+}
+
+// cut takes the first n out of the list: those that have been idle the longest. It needs
+// the lock.
+func (e *endpoint) cut(n int) []*conn {
+	old := append([]*conn(nil), e.idle[:n]...)
+	kept := copy(e.idle, e.idle[n:])
+	clear(e.idle[kept:])
+	e.idle = e.idle[:kept]
+	return old
 }
 
 // discard closes a connection that take or dial gave out.
@@ -129,10 +171,7 @@ func (e *endpoint) sweep(now time.Time, o *Options) {
 	for n < len(e.idle) && now.Sub(e.idle[n].idleSince) >= o.IdleTimeout {
 		n++
 	}
-	old := append([]*conn(nil), e.idle[:n]...)
-	kept := copy(e.idle, e.idle[n:])
-	clear(e.idle[kept:])
-	e.idle = e.idle[:kept]
+	old := e.cut(n)
 	e.shared.sweep(now, o)
 	e.mu.Unlock()
 	for _, c := range old {

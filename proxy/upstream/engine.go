@@ -25,7 +25,7 @@ type Options struct {
 	SendTimeout time.Duration
 	// UpgradeTimeout is how long an upgraded connection may be silent: 1 h.
 	UpgradeTimeout time.Duration
-	MaxIdle        int           // idle connections per endpoint: 320
+	MaxIdle        int           // idle connections per endpoint, for more than a moment: 320
 	IdleTimeout    time.Duration // 60 s
 	MaxLifetime    time.Duration // of a connection: 1 h
 	MaxRequests    int           // per connection: 10,000
