@@ -15,32 +15,6 @@ import (
 // maxAnnouncing is how many entries status.announcing may list; AnnouncingCount counts all.
 const maxAnnouncing = 1000
 
-// readClaims adds the claims in SpeakerStatuses to those from gossip. After a restart of
-// all speakers they are the only ones.
-func (k *compiler) readClaims() {
-	k.claims = make(map[netip.Addr]Claim, len(k.view.Claims))
-	for a, c := range k.view.Claims {
-		k.claims[a] = c
-	}
-	k.published = map[netip.Addr]publishedClaim{}
-	most := MaxCount(k.now)
-	for key, s := range k.c.SpeakerStatuses.All() {
-		for _, said := range s.Status.Announcing {
-			a, err := netip.ParseAddr(said.Address)
-			if err != nil || said.Protocol != "l2" || said.Epoch < 1 || said.Epoch > most {
-				continue
-			}
-			c := Claim{said.Epoch, key.Name}
-			if old, ok := k.claims[a]; !ok || c.Beats(old) {
-				k.claims[a] = c
-			}
-			if c.Beats(k.published[a].Claim) {
-				k.published[a] = publishedClaim{c, said.Preference}
-			}
-		}
-	}
-}
-
 // decide gives every address its owner: first those that keep theirs, then the free ones
 // in order of address.
 func (k *compiler) decide() {
@@ -51,8 +25,7 @@ func (k *compiler) decide() {
 			judged = append(judged, e)
 		}
 	}
-	k.markSuccessions(judged)
-	k.plan.L2.Watch = k.watch(judged)
+	k.plan.L2.Watch = k.watch(k.markSuccessions(judged))
 	for _, e := range k.addresses {
 		if e.keeper < 0 {
 			k.give(e)

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -11,8 +12,9 @@ import (
 )
 
 // In a large cluster the usual change to a plan is that the endpoints of one Service have
-// moved. So Compile accepts the last plan and reads only what has changed: those
-// endpoints, not thousands of Nodes and Services.
+// moved, or that another node has claimed an address. So Compile accepts the last plan and
+// reads only what has changed: those endpoints and claims, not thousands of Nodes and
+// Services.
 
 // Made is a plan and a cluster for which it is valid: the one that it was compiled from,
 // or a later one, see Plan.StillValid. The zero value is no plan.
@@ -46,6 +48,7 @@ type made struct {
 	served     []*holding // what routers may send here
 	sessions   []Session  // with the routes to that
 	resumed    bool       // from another plan
+	reshared   bool       // claims have changed since, so shares are counted anew
 	ownersLent bool       // Plan.L2.Owners is that of the other plan
 }
 
@@ -59,8 +62,9 @@ type viewMaps struct {
 
 func mapsOf(v *View) viewMaps { return viewMaps{v.Alive, v.Claims, v.Facts} }
 
-func (h viewMaps) is(o viewMaps) bool {
-	return SameMap(h.alive, o.alive) && SameMap(h.claims, o.claims) && SameMap(h.facts, o.facts)
+// exceptClaims reports whether two have the same content but for the claims.
+func (h viewMaps) exceptClaims(o viewMaps) bool {
+	return SameMap(h.facts, o.facts) && (SameMap(h.alive, o.alive) || maps.Equal(h.alive, o.alive))
 }
 
 // SameMap reports whether two maps are the same map in memory, without reading them. While
@@ -70,7 +74,7 @@ func SameMap[M ~map[K]V, K comparable, V any](a, b M) bool {
 }
 
 // resume continues from the last plan, and reports whether that is possible: nothing that
-// it read has changed but endpoints.
+// it read has changed but endpoints and claims.
 func (k *compiler) resume() bool {
 	before := k.view.Before
 	k.view.Before = Made{} // else each plan would keep all earlier ones in memory
@@ -78,7 +82,7 @@ func (k *compiler) resume() bool {
 		return false
 	}
 	was, reading := before.Plan.made, before.Plan.reading
-	if was.opts != k.opts || reading.me != k.me || !was.viewMaps.is(k.viewMaps) || !reading.onlyEndpoints(before.Of, k.c) {
+	if was.opts != k.opts || reading.me != k.me || !was.viewMaps.exceptClaims(k.viewMaps) || !reading.onlyClaims(before.Of, k.c) {
 		return false
 	}
 	moved := reading.moved(before.Of, k.c)
@@ -89,12 +93,16 @@ func (k *compiler) resume() bool {
 	k.plan.Problems = slices.Clone(was.problems)
 	k.plan.L2.Owners, k.ownersLent = before.Plan.L2.Owners, true
 	k.before, k.addresses = was.addresses, slices.Clone(was.addresses)
+	claimed := k.followClaims(before.Of, was.viewMaps.claims)
 	for i, e := range k.addresses {
-		if !e.isDecided() {
+		if _, anew := claimed[e.addr]; anew {
+			k.addresses[i] = &address{addr: e.addr, pool: e.pool, users: e.users, owner: -1}
+		} else if !e.isDecided() {
 			e := *e
 			k.addresses[i] = &e
 		}
 	}
+	k.reshared = len(claimed) > 0
 	k.holdings = slices.Clone(k.holdings)
 	for q, p := range moved {
 		k.reading.places = k.reading.places.With(q.service, k.reading.placed(q, p))
@@ -109,6 +117,12 @@ const manyMoved = 32
 // onlyEndpoints reports whether, of what a plan reads, two clusters differ in nothing but
 // endpoints.
 func (r *reading) onlyEndpoints(was, is *snapshot.Cluster) bool {
+	return r.onlyClaims(was, is) && r.ignores(snapshot.SpeakerStatus, was, is)
+}
+
+// onlyClaims reports whether, of what a plan reads, two clusters differ in nothing but
+// endpoints and what nodes claim.
+func (r *reading) onlyClaims(was, is *snapshot.Cluster) bool {
 	before, after := was.Stores, is.Stores
 	before.EndpointSlices, before.Services, before.Nodes, before.SpeakerStatuses =
 		after.EndpointSlices, after.Services, after.Nodes, after.SpeakerStatuses
@@ -118,7 +132,7 @@ func (r *reading) onlyEndpoints(was, is *snapshot.Cluster) bool {
 		before.Secrets = after.Secrets
 	}
 	return before == after && r.ignores(snapshot.Service, was, is) && r.ignores(snapshot.Node, was, is) &&
-		r.ignores(snapshot.SpeakerStatus, was, is)
+		alike(was.SpeakerStatuses, is.SpeakerStatuses, sameFacts)
 }
 
 // moved returns the places of the questions that were asked whose answers have changed.

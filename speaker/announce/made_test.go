@@ -2,6 +2,7 @@ package announce
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// Whatever happens to endpoints, and sometimes to something else: a plan made of the one
+// Whatever happens to endpoints and claims, and sometimes to something else: a plan made of the one
 // before is the one that is made of nothing. It goes on from there, as a speaker does.
 func TestAPlanMadeOfTheOneBeforeIsTheOneMadeAnew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,13 +39,17 @@ func TestAPlanMadeOfTheOneBeforeIsTheOneMadeAnew(t *testing.T) {
 			live(t, &view, view.Before.Plan, now)
 			anew := view
 			anew.Before = Made{}
-			want, got := Compile(c, "n0", anew, now, opts), Compile(c, "n0", view, now, opts)
-			view.Before = Made{got, c}
-			same := *want
-			same.made = got.made
-			if !reflect.DeepEqual(got, &same) {
-				t.Fatalf("made of the one before:\n%+v\nand anew:\n%+v", got, want)
+			want := Compile(c, "n0", anew, now, opts)
+			for range 2 { // what the first does must not show in the one before
+				got := Compile(c, "n0", view, now, opts)
+				same := *want
+				same.made = got.made
+				if !reflect.DeepEqual(got, &same) {
+					t.Fatalf("made of the one before:\n%+v\nand anew:\n%+v", got, want)
+				}
+				plan = got
 			}
+			view.Before = Made{plan, c}
 		}
 	})
 }
@@ -72,15 +77,22 @@ func live(t *rapid.T, v *View, p *Plan, now time.Time) {
 	for at := range p.BGP.Checks {
 		v.Unserved[at] = now.Add(-time.Minute)
 	}
-	if rapid.IntRange(0, 4).Draw(t, "somebody claims") == 0 {
-		claims := map[netip.Addr]Claim{}
-		for a, c := range v.Claims {
-			claims[a] = c
-		}
+	if rapid.IntRange(0, 2).Draw(t, "somebody claims") == 0 {
+		v.Claims = maps.Clone(v.Claims)
 		for _, take := range p.L2.Take {
-			claims[take.Address] = Claim{take.Epoch, "n0"}
+			v.Claims[take.Address] = Claim{take.Epoch, "n0"}
 		}
-		v.Claims = claims
+		for range rapid.IntRange(0, 3).Draw(t, "others who do") {
+			a := netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + rapid.IntRange(0, 12).Draw(t, "address"))})
+			if rapid.IntRange(0, 5).Draw(t, "forgotten") == 0 {
+				delete(v.Claims, a)
+			} else {
+				v.Claims[a] = Claim{rapid.Int64Range(1, 8).Draw(t, "epoch"), fmt.Sprintf("n%d", rapid.IntRange(0, 9).Draw(t, "claimant"))}
+			}
+		}
+	}
+	if rapid.IntRange(0, 5).Draw(t, "the same are alive") == 0 {
+		v.Alive = maps.Clone(v.Alive)
 	}
 }
 
@@ -111,7 +123,7 @@ func TestWhatAPlanCostsIsWhatHasChanged(t *testing.T) {
 		w.addService(fmt.Sprintf("s%d", i), twinAddr{addr: addrOf(i), local: map[string]bool{fmt.Sprintf("n%d", i): true}}, i)
 		w.view.Claims[addrOf(i)] = Claim{1, fmt.Sprintf("n%d", i)}
 	}
-	was := snapshot.Of(w.objects...)
+	was := snapshot.Of(append(w.objects, claiming("n9", addrOf(9), 1))...)
 	plan := Compile(was, "n0", w.view, epoch0(), Options{ExternalIPs: true})
 	v4 := discoveryv1.AddressTypeIPv4
 	is := was.With(slice("s7-1", "s7", v4, endpoint("n400", "ready"))).With(readyNode("n7", ""))
@@ -132,4 +144,53 @@ func TestWhatAPlanCostsIsWhatHasChanged(t *testing.T) {
 	if anew, resumed = allocates(is, w.view), allocates(is, view); resumed > anew/4 {
 		t.Errorf("one endpoint took %d bytes, everything %d", resumed, anew)
 	}
+	view.Claims = maps.Clone(view.Claims) // by gossip, and by a SpeakerStatus
+	view.Claims[addrOf(8)] = Claim{2, "n300"}
+	is = was.With(claiming("n9", addrOf(9), 2))
+	if anew, resumed = allocates(is, w.view), allocates(is, view); resumed > anew/4 {
+		t.Errorf("two claims took %d bytes, everything %d", resumed, anew)
+	}
+	if after := Compile(is, "n0", view, epoch0(), Options{ExternalIPs: true}).L2.Claims; after[addrOf(8)].Node != "n300" || after[addrOf(9)].Epoch != 2 {
+		t.Errorf("the claims are %v and %v", after[addrOf(8)], after[addrOf(9)])
+	}
+}
+
+// claiming is the SpeakerStatus of a node that has claimed an address.
+func claiming(node string, a netip.Addr, epoch int64) *v1alpha1.SpeakerStatus {
+	s := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	s.Status.Announcing = []v1alpha1.Announcing{{Service: "default/s", Address: a.String(), Protocol: "l2", Epoch: epoch}}
+	return s
+}
+
+// Whoever claims what: whom a node watches follows from the shares that all have then, and
+// not from those of the plan before.
+func TestWhomANodeWatchesFollowsTheClaims(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{view: View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}, Facts: map[string]Facts{}}}
+		nodes := rapid.IntRange(4, 20).Draw(t, "nodes")
+		node := func() string { return fmt.Sprintf("n%d", rapid.IntRange(0, nodes-1).Draw(t, "holder")) }
+		for i := range nodes {
+			w.addNode(twinNode{name: fmt.Sprintf("n%d", i), alive: true, ready: true, subnet: true}, false)
+		}
+		w.objects = append(w.objects, lanPool("10.0.0.0/24"))
+		for i := range rapid.IntRange(1, 2*nodes).Draw(t, "services") {
+			a := twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})}
+			w.addService(fmt.Sprintf("s%02d", i), a, i)
+			w.view.Claims[a.addr] = Claim{1, node()}
+		}
+		c := snapshot.Of(w.objects...)
+		view := w.view
+		view.Before = Made{Compile(c, "n0", view, epoch0(), Options{}), c}
+		for epoch := range int64(4) {
+			view.Claims = maps.Clone(view.Claims)
+			view.Claims[rapid.SampledFrom(w.addrs).Draw(t, "address").addr] = Claim{2 + epoch, node()}
+			anew := view
+			anew.Before = Made{}
+			got, want := Compile(c, "n0", view, epoch0(), Options{}).L2, Compile(c, "n0", anew, epoch0(), Options{}).L2
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("made of the one before:\n%+v\nand anew:\n%+v", got, want)
+			}
+			view.Before.Plan = Compile(c, "n0", view, epoch0(), Options{})
+		}
+	})
 }

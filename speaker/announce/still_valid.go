@@ -137,9 +137,18 @@ func (r *reading) sameStatus(a, b *v1alpha1.SpeakerStatus) bool {
 		return false
 	}
 	was, is := &a.Status, &b.Status
-	return was.Leaving == is.Leaving && was.GossipKey == is.GossipKey && was.AnnouncingCount == is.AnnouncingCount &&
-		(was.Members.Alive > 0) == (is.Members.Alive > 0) &&
-		reflect.DeepEqual(was.Announcing, is.Announcing) && reflect.DeepEqual(was.Interfaces, is.Interfaces)
+	return sameFacts(a, b) && was.GossipKey == is.GossipKey && was.AnnouncingCount == is.AnnouncingCount &&
+		reflect.DeepEqual(was.Announcing, is.Announcing)
+}
+
+// sameFacts compares the fields of a SpeakerStatus from which a node's facts are read, see
+// factsOf.
+func sameFacts(a, b *v1alpha1.SpeakerStatus) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	was, is := &a.Status, &b.Status
+	return was.Leaving == is.Leaving && (was.Members.Alive > 0) == (is.Members.Alive > 0) && reflect.DeepEqual(was.Interfaces, is.Interfaces)
 }
 
 // holds reports whether all questions about the Service of s have the same answers in c.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,6 +102,17 @@ func stir(t *rapid.T, c *snapshot.Cluster, nodes int) *snapshot.Cluster {
 			func() {
 				s.Status.Announcing = []v1alpha1.Announcing{{Service: "default/s00", Address: "10.0.0.100", Protocol: "l2", Epoch: 7}}
 				s.Status.AnnouncingCount = 1
+			},
+			func() {
+				s.Status.Announcing = slices.Clone(s.Status.Announcing[:min(1, len(s.Status.Announcing))])
+				for range rapid.IntRange(0, 2).Draw(t, "claims") {
+					s.Status.Announcing = append(s.Status.Announcing, v1alpha1.Announcing{
+						Service: "default/s01", Address: fmt.Sprintf("10.0.0.%d", rapid.IntRange(100, 112).Draw(t, "address")),
+						Protocol: rapid.SampledFrom([]string{"l2", "l2", "l2", "bgp"}).Draw(t, "protocol"), Epoch: rapid.Int64Range(0, 8).Draw(t, "epoch"),
+						Preference: rapid.SampledFrom([]string{"", "", "old"}).Draw(t, "preference"),
+					})
+				}
+				s.Status.AnnouncingCount = int64(len(s.Status.Announcing))
 			},
 		}).Draw(t, "of the status")()
 		return c.With(s)

@@ -24,25 +24,58 @@ type shares struct {
 
 // markSuccessions marks the addresses that this node would take over if their holder died.
 // That is an estimate for each address by itself: the exact answer would take a placement
-// of all addresses of each holder. Only the given addresses are marked anew.
-func (k *compiler) markSuccessions(judged []*address) {
+// of all addresses of each holder. It returns those that are marked anew: the given ones,
+// and all where the shares are others than those of the last plan.
+func (k *compiler) markSuccessions(judged []*address) []*address {
 	me, known := k.nodeIndex[k.me]
 	if !known || len(judged) == 0 {
-		return
+		return judged
 	}
-	if k.shares == nil {
-		fit := len(k.fittest(slices.Clone(k.usable))) - 1
-		bound := newLoads(0, fit, len(k.addresses))
-		k.shares = &shares{load: make([]int, len(k.nodes)), capacity: bound.capacity, grouped: bound.grouped}
-		for _, e := range k.addresses {
-			if e.keeper >= 0 {
-				k.shares.load[e.keeper]++
-			}
+	if before := k.shares; before == nil || k.reshared {
+		if k.shares = k.countShares(); before != nil && !before.ranksAs(k.shares) {
+			judged = k.remark()
 		}
 	}
 	for _, e := range judged {
 		e.successor = e.claim.Node != "" && e.claim.Node != k.me && k.isSuccessor(e, me)
 	}
+	return judged
+}
+
+// countShares counts the addresses that each node keeps.
+func (k *compiler) countShares() *shares {
+	bound := newLoads(0, len(k.fittest(slices.Clone(k.usable)))-1, len(k.addresses))
+	out := &shares{load: make([]int, len(k.nodes)), capacity: bound.capacity, grouped: bound.grouped}
+	for _, e := range k.addresses {
+		if e.keeper >= 0 {
+			out.load[e.keeper]++
+		}
+	}
+	return out
+}
+
+// ranksAs reports whether nodes follow each other in the same order by either.
+func (s *shares) ranksAs(o *shares) bool {
+	if s.capacity != o.capacity || s.grouped != o.grouped {
+		return false
+	}
+	for i, load := range s.load {
+		if load/s.capacity != o.load[i]/o.capacity {
+			return false
+		}
+	}
+	return true
+}
+
+// remark returns all addresses, in copies where the last plan has them.
+func (k *compiler) remark() []*address {
+	for i, e := range k.addresses {
+		if e == k.before[i] {
+			e := *e
+			k.addresses[i] = &e
+		}
+	}
+	return k.addresses
 }
 
 // isSuccessor reports whether node me is among the next owners of e.
