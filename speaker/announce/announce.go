@@ -259,7 +259,7 @@ type inputs struct {
 
 	allNodes   *NodeIndex
 	nodes      []node                // sorted by name
-	usable     []int                 // nodes that may own something
+	usable     []int                 // nodes that may own something, see keepUsable
 	someDeaf   bool                  // some node has a deaf interface
 	owned      map[netip.Addr]string // see ownerOf
 	ownedOrder []netip.Addr          // of owned and allNodes, sorted; nil: not computed yet

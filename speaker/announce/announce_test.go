@@ -309,7 +309,7 @@ func overflows(w *world) bool {
 	}
 	var usable []twinNode
 	for _, n := range w.nodes {
-		if n.alive && !n.barred {
+		if n.alive && !n.barred && n.subnet && (w.addrs[0].only == nil || w.addrs[0].only[n.name]) { // all or none have that
 			usable = append(usable, n)
 		}
 	}

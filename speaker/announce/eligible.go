@@ -38,6 +38,18 @@ func (n *node) carries(a netip.Addr, names map[string]struct{}) bool {
 	return !n.known
 }
 
+// hasLink reports whether a link of n is up, among those of the given names if there are
+// any. Of a node whose interfaces are not known yet that is assumed.
+func (n *node) hasLink(names map[string]struct{}) bool {
+	for i := range n.ifaces {
+		link := &n.ifaces[i]
+		if _, named := names[link.Name]; link.Up && (named || names == nil) {
+			return true
+		}
+	}
+	return !n.known
+}
+
 // carries reports whether a lies in a subnet of link. A link without an address of that
 // family carries every address for which an advertisement names it.
 func carries(link *Interface, a netip.Addr, named bool) bool {

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -52,14 +54,26 @@ func TestSiblingsAvoidEachOther(t *testing.T) {
 }
 
 // What one node had goes to few others where each has many, and to as many as there are
-// addresses where each has few; either way nobody gets more than the bound.
+// addresses where each has few; either way nobody gets more than the bound. That is so,
+// too, where there are many more nodes that no advertisement selects, or that have no link.
 func TestADeathMovesToFew(t *testing.T) {
-	for _, row := range []struct{ nodes, each, fewest, most int }{{60, 30, 4, 2 * groups}, {60, 4, 3, 4}, {5, 40, 4, 4}} {
+	for _, row := range []struct{ nodes, each, fewest, most, others int }{
+		{60, 30, 4, 2 * groups, 0}, {60, 4, 3, 4, 0}, {5, 40, 4, 4, 0}, {60, 30, 4, 2 * groups, 400},
+	} {
 		name := func(i int) string { return fmt.Sprintf("n%03d", i) }
-		objects := []snapshot.Object{lanPool("10.0.0.0/16")}
-		v := View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}}
+		edge := &v1alpha1.L2Advertisement{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+		edge.Spec.NodeSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"tier": "edge"}}}
+		objects := []snapshot.Object{lanPool("10.0.0.0/16"), edge}
+		v := View{Alive: map[string]struct{}{}, Claims: map[netip.Addr]Claim{}, Facts: map[string]Facts{}}
+		for i := range row.others {
+			n := readyNode(fmt.Sprintf("other%03d", i), []string{"", "edge"}[i%2])
+			v.Alive[n.Name] = struct{}{}
+			if objects = append(objects, n); i%2 == 1 {
+				v.Facts[n.Name] = Facts{Interfaces: []Interface{}}
+			}
+		}
 		for i := range row.nodes {
-			objects = append(objects, readyNode(name(i), ""))
+			objects = append(objects, readyNode(name(i), "edge"))
 			if i > 0 { // which is dead
 				v.Alive[name(i)] = struct{}{}
 			}
@@ -79,7 +93,7 @@ func TestADeathMovesToFew(t *testing.T) {
 			}
 		}
 		if n := len(takers); n < row.fewest || n > row.most {
-			t.Errorf("%d nodes with %d each: %d take over, want %d to %d", row.nodes, row.each, n, row.fewest, row.most)
+			t.Errorf("%d nodes with %d each, and %d others: %d take over, want %d to %d", row.nodes, row.each, row.others, n, row.fewest, row.most)
 		}
 		bound := newLoads(0, row.nodes-1, row.nodes*row.each).capacity
 		for owner, n := range load {

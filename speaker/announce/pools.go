@@ -76,6 +76,25 @@ func (k *compiler) readAdvertisements() {
 		k.eachPool(l2, l2.Spec.IPAddressPools, pools, func(p *pool) { p.adverts = append(p.adverts, len(k.adverts)) })
 		k.adverts = append(k.adverts, a)
 	}
+	k.keepUsable()
+}
+
+// keepUsable takes the nodes out of usable that no advertisement of a pool selects, or that
+// have no link which one may use: where few of many nodes are the edge, the addresses are
+// shared by those few, not by all.
+func (k *compiler) keepUsable() {
+	var adverts []int
+	for _, p := range k.pools {
+		adverts = append(adverts, p.adverts...)
+	}
+	slices.Sort(adverts)
+	adverts = slices.Compact(adverts)
+	k.usable = slices.DeleteFunc(k.usable, func(i int) bool {
+		return !slices.ContainsFunc(adverts, func(a int) bool {
+			v := &k.adverts[a]
+			return v.nodes[i] && k.nodes[i].hasLink(v.interfaces)
+		})
+	})
 }
 
 // selectorsOf returns a function that parses selectors of an advertisement, and that
