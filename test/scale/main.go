@@ -27,6 +27,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"sync"
 	"syscall"
 	"time"
@@ -42,6 +43,7 @@ const namespace = "quayside-system"
 type options struct {
 	nodes, services, local, speaking, watching, images, nodesUpTo int
 	fresh                                                         bool
+	profile                                                       string
 	rest, outage, patience                                        time.Duration
 }
 
@@ -58,14 +60,32 @@ func main() {
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens")
 	flag.DurationVar(&o.outage, "outage", 30*time.Second, "how long the API server is away")
 	flag.DurationVar(&o.patience, "patience", 5*time.Minute, "how long an event is waited for that does not settle")
+	flag.StringVar(&o.profile, "profile", "", "a file for a profile of the simulator's processor time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o, (*stage).play)
+	err := profiled(o.profile, func() error { return run(ctx, o, (*stage).play) })
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
+}
+
+// profiled does something, and writes where its processor time went to a file, if any.
+func profiled(file string, do func() error) error {
+	if file == "" {
+		return do()
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	err = do()
+	pprof.StopCPUProfile()
+	return errors.Join(err, f.Close())
 }
 
 func (o *options) check() error {

@@ -122,6 +122,7 @@ func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
 			return err
 		}
 	}
+	say("what an earlier life has left is written %v later", time.Since(began).Round(time.Second))
 	running.Go(func() { s.fleet.gossip.run(ctx) })
 	began = time.Now()
 	for _, n := range s.fleet.nodes {
@@ -129,7 +130,7 @@ func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
 			return err
 		}
 	}
-	if err := eventually(ctx, 20*time.Minute, func() error {
+	if err := eventually(ctx, 20*time.Minute, telling(began, func() error {
 		if all, _ := s.fleet.lan.held(s.fleet.nodes[0].port); all < s.services {
 			return fmt.Errorf("%d of %d addresses are announced", all, s.services)
 		}
@@ -137,11 +138,24 @@ func (s *stage) assemble(ctx context.Context, running *sync.WaitGroup) error {
 			return errors.New("the fleet still writes")
 		}
 		return nil
-	}); err != nil {
+	})); err != nil {
 		return err
 	}
 	say("%d speakers announce everything and have nothing to write %v after their start", s.speaking, time.Since(began).Round(time.Second))
 	return nil
+}
+
+// telling says from time to time what is still waited for.
+func telling(began time.Time, ask func() error) func() error {
+	said := began
+	return func() error {
+		err := ask()
+		if err != nil && time.Since(said) > 15*time.Second {
+			said = time.Now()
+			say("%v after their start: %v", time.Since(began).Round(time.Second), err)
+		}
+		return err
+	}
 }
 
 // remember writes the SpeakerStatuses that an earlier life of the fleet would have left:

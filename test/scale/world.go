@@ -89,18 +89,8 @@ func makeNode(ctx context.Context, kube kubernetes.Interface, i, images int) err
 		corev1.LabelHostname: nodeName(i), corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		corev1.LabelTopologyZone: fmt.Sprintf("rack-%d", i%20)}}}
 	n.Spec.PodCIDR = fmt.Sprintf("10.%d.%d.0/24", 64+i>>8, i&255)
-	made, err := kube.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	// Controllers write Nodes too; what is written here goes before that.
-	made.Spec.Taints, made.ResourceVersion = nil, "" // of who is not ready yet
-	if made, err = kube.CoreV1().Nodes().Update(ctx, made, metav1.UpdateOptions{}); err != nil {
-		return err
-	}
 	now := metav1.Now()
-	made.ResourceVersion = ""
-	made.Status.Addresses = []corev1.NodeAddress{
+	n.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: nodeAddress(i).String()}, {Type: corev1.NodeHostName, Address: nodeName(i)}}
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
 		c := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "KubeletIsFine", Message: "kubelet has sufficient of it",
@@ -108,17 +98,23 @@ func makeNode(ctx context.Context, kube kubernetes.Interface, i, images int) err
 		if kind == corev1.NodeReady {
 			c.Status = corev1.ConditionTrue
 		}
-		made.Status.Conditions = append(made.Status.Conditions, c)
+		n.Status.Conditions = append(n.Status.Conditions, c)
 	}
-	made.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110")}
-	made.Status.Allocatable = made.Status.Capacity
-	made.Status.NodeInfo = corev1.NodeSystemInfo{KernelVersion: "6.12.0", OSImage: "Debian GNU/Linux 13", ContainerRuntimeVersion: "containerd://2.1.0", KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "amd64"}
+	n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	n.Status.Allocatable = n.Status.Capacity
+	n.Status.NodeInfo = corev1.NodeSystemInfo{KernelVersion: "6.12.0", OSImage: "Debian GNU/Linux 13", ContainerRuntimeVersion: "containerd://2.1.0", KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "amd64"}
 	for k := range images {
 		name := fmt.Sprintf("registry.example/team-%d/application", k)
-		made.Status.Images = append(made.Status.Images, corev1.ContainerImage{SizeBytes: 1 << 27,
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{SizeBytes: 1 << 27,
 			Names: []string{name + "@sha256:" + strings.Repeat("0123456789abcdef", 4), name + ":v1.2.3"}})
 	}
-	_, err = kube.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{})
+	made, err := kube.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	// Controllers write Nodes too; what is written here goes before that.
+	made.Spec.Taints, made.ResourceVersion = nil, "" // of who is not ready yet
+	_, err = kube.CoreV1().Nodes().Update(ctx, made, metav1.UpdateOptions{})
 	return err
 }
 
