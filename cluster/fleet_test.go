@@ -1,0 +1,251 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// fleetEnv is how many processes TestAFleetAndItsServer has: more than the few that each run
+// of the tests can afford.
+const fleetEnv = "QUAYSIDE_TEST_FLEET"
+
+// fleetServer is an API server without objects that counts what a fleet asks. While it is
+// away, connections are refused. One that has forgotten knows no version from before.
+type fleetServer struct {
+	kinds map[string]string // by the name of the resource
+
+	mu       sync.Mutex
+	away     chan struct{} // closed: it is
+	version  int
+	began    time.Time // of perSecond
+	requests map[int]int
+	watches  int // that run
+}
+
+func (s *fleetServer) RoundTrip(q *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests[int(time.Since(s.began)/time.Second)]++
+	select {
+	case <-s.away:
+		return nil, &os.SyscallError{Syscall: "connect", Err: syscall.ECONNREFUSED}
+	default:
+	}
+	answer := func(code int, body io.ReadCloser) *http.Response {
+		return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: q}
+	}
+	query, version := q.URL.Query(), strconv.Itoa(s.version)
+	kind, of := s.kinds[path.Base(q.URL.Path)], apiVersionOf(q.URL.Path)
+	switch from := query.Get("resourceVersion"); {
+	case query.Get("watch") == "":
+		text := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q},"items":[]}`, kind+"List", of, version)
+		return answer(http.StatusOK, io.NopCloser(strings.NewReader(text))), nil
+	case query.Get("sendInitialEvents") != "":
+		text := fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q,"annotations":{"k8s.io/initial-events-end":"true"}}}}`, kind, of, version)
+		return answer(http.StatusOK, s.watch(q, text+"\n")), nil
+	case from != version:
+		const text = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`
+		return answer(http.StatusGone, io.NopCloser(strings.NewReader(text))), nil
+	}
+	return answer(http.StatusOK, s.watch(q, "")), nil
+}
+
+// apiVersionOf is that of the resource which a path names.
+func apiVersionOf(p string) string {
+	parts := strings.Split(p, "/")
+	if parts[1] == "api" {
+		return parts[2]
+	}
+	return parts[2] + "/" + parts[3]
+}
+
+// watch is the body of a watch, which begins with a text; the lock is held.
+func (s *fleetServer) watch(q *http.Request, begins string) io.ReadCloser {
+	s.watches++
+	life, _ := strconv.Atoi(q.URL.Query().Get("timeoutSeconds"))
+	return &fleetWatch{Reader: strings.NewReader(begins), server: s, ctx: q.Context(), away: s.away, closed: make(chan struct{}), over: time.NewTimer(time.Duration(life) * time.Second)}
+}
+
+// fleetWatch is one that runs until its time is over, or the server goes away.
+type fleetWatch struct {
+	*strings.Reader
+	server       *fleetServer
+	ctx          context.Context
+	away, closed chan struct{}
+	over         *time.Timer
+	once         sync.Once
+}
+
+func (w *fleetWatch) Read(b []byte) (int, error) {
+	if w.Len() > 0 {
+		return w.Reader.Read(b)
+	}
+	select {
+	case <-w.away:
+		return 0, io.ErrUnexpectedEOF
+	case <-w.ctx.Done():
+		return 0, w.ctx.Err()
+	case <-w.over.C:
+		return 0, io.EOF
+	case <-w.closed:
+		return 0, io.ErrClosedPipe
+	}
+}
+
+func (w *fleetWatch) Close() error {
+	w.once.Do(func() {
+		w.over.Stop()
+		close(w.closed)
+		w.server.mu.Lock()
+		w.server.watches--
+		w.server.mu.Unlock()
+	})
+	return nil
+}
+
+// setAway makes the server go away, or come back.
+func (s *fleetServer) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if away {
+		close(s.away)
+	} else {
+		s.away = make(chan struct{})
+	}
+}
+
+// since returns the requests in the busiest second since the last call, and of all.
+func (s *fleetServer) since() (busiest, all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.requests {
+		busiest, all = max(busiest, n), all+n
+	}
+	s.began, s.requests = time.Now(), map[int]int{}
+	return busiest, all
+}
+
+func (s *fleetServer) running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches
+}
+
+// watching is how many watches a speaker of the fleet has: of eight kinds, its own Node,
+// and the endpoints of as many Services as are watched one by one at most.
+const watching = 8 + 1 + 8
+
+// speaker is the connection to s of one speaker, as command and package speaker have it.
+func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int) *API {
+	a, err := NewAPI(APIOptions{
+		Kubeconfig: kubeconfig, Component: "speaker", Instance: "i", OnEveryNode: true,
+		Kinds: []snapshot.Kind{
+			snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.SpeakerStatus,
+			snapshot.BGPAdvertisement, snapshot.BGPPeer, snapshot.Community, snapshot.BFDProfile, snapshot.Secret,
+		},
+		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice, snapshot.Node},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.clients.http = &http.Client{Transport: s}
+	for group := range a.clients.byGroup {
+		if a.clients.byGroup[group], err = a.clients.client(group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.gate = newGate(func() int { return fleet }) // it sees no Nodes here
+	a.Refer(snapshot.Node, []snapshot.Key{{Name: fmt.Sprintf("node-%d", i)}})
+	var services []snapshot.Key
+	for j := range watching - 9 {
+		services = append(services, snapshot.Key{Namespace: fmt.Sprintf("team-%d", j), Name: "web"})
+	}
+	a.Refer(snapshot.EndpointSlice, services)
+	return a
+}
+
+// A fleet of speakers, each with client-go and what stands before it, loses its API server,
+// which comes back a minute later, and remembers or has forgotten what they knew. They ask
+// at a rate that it can bear, and all is watched again. The time is made up, so what is
+// counted does not depend on this machine; run it with QUAYSIDE_TEST_FLEET=5000 for a large
+// fleet.
+func TestAFleetAndItsServer(t *testing.T) {
+	fleet := 60
+	if text := os.Getenv(fleetEnv); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet = n
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: http://fleet}}], contexts: [{name: c, context: {cluster: c}}]}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &fleetServer{kinds: map[string]string{}, away: make(chan struct{}), version: 7, began: time.Now(), requests: map[int]int{}}
+		for _, r := range resources() {
+			s.kinds[r.Name] = reflect.TypeOf(r.New()).Elem().Name()
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for i := range fleet {
+			a := s.speaker(t, kubeconfig, i, fleet)
+			running.Go(func() { _ = a.Run(ctx) })
+			time.Sleep(5 * time.Millisecond) // they do not start at once
+		}
+		s.complete(t, fleet, "after the start")
+		s.since()
+		time.Sleep(5 * time.Minute)
+		busiest, all := s.since()
+		t.Logf("%d speakers, %d watches each: %d requests in the busiest second of rest, %.0f a second", fleet, watching, busiest, float64(all)/300)
+		for _, forgets := range []bool{false, true} {
+			s.setAway(true)
+			time.Sleep(time.Minute)
+			lost, tries := s.since()
+			if forgets {
+				s.version++
+			}
+			s.setAway(false)
+			took := s.complete(t, fleet, "after an outage")
+			back, all := s.since()
+			t.Logf("the server, which has forgotten: %v, is away for a minute: %d requests in the busiest second, %.0f a second; it is back: %d in the busiest, %d in all, and everything is watched %v later",
+				forgets, lost, float64(tries)/60, back, all, took.Round(100*time.Millisecond))
+			if most := 500; lost > most || back > most {
+				t.Errorf("%d requests in a second while the server was away, %d when it was back, want %d at most", lost, back, most)
+			}
+			time.Sleep(time.Minute)
+			s.since()
+		}
+		stop()
+		running.Wait()
+	})
+}
+
+// complete waits until all that the fleet wants is watched.
+func (s *fleetServer) complete(t *testing.T, fleet int, when string) (took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	for s.running() != fleet*watching {
+		if took = time.Since(began); took > time.Hour {
+			t.Fatalf("%s %d of %d watches run after %v", when, s.running(), fleet*watching, took)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return time.Since(began)
+}
