@@ -153,7 +153,7 @@ func New(opts Options) (*Members, error) {
 		}
 		m.host, m.port = host, int(n)
 	}
-	m.queue = &memberlist.TransmitLimitedQueue{NumNodes: m.numAlive, RetransmitMult: retransmit}
+	m.queue = &memberlist.TransmitLimitedQueue{NumNodes: m.numReckoned, RetransmitMult: retransmit}
 	m.gauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_members", Help: "Speakers by state, as this one sees them."}, []string{"state"})
 	m.rejected = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quayside_members_rejected_total",

@@ -14,8 +14,13 @@ const (
 	// fanout is how many members are sent what is new in one round.
 	fanout = 3
 	// retransmit is by what the logarithm of the number of members is multiplied for how
-	// often each message is sent, in memberlist and in our queue.
+	// often each member sends a message, in memberlist and in our queue.
 	retransmit = 4
+	// margin is for how many times the members there are our queue reckons, which is twelve
+	// copies more. Each goes to a member by chance, and half of them, on answers to pings, to
+	// one that knows: with memberlist's four for seven members one of fifty hears of nothing,
+	// and stays in error until the next push/pull exchange.
+	margin = 1000
 	// settling is how long the first round waits for what is said at once: memberlist logs
 	// a suspicion before it queues it.
 	settling = time.Millisecond
@@ -67,15 +72,21 @@ func (m *Members) spreadNews(ctx context.Context, list caller) {
 	}
 }
 
-// rounds is how many rounds send one message as often as memberlist would, and one more for
+// rounds is how many rounds send one message as often as our queue does, and one more for
 // a message that had no place in the first. Where there are few to tell, each round sends it
 // less often: a member that leaves ends only once its goodbye has been sent often enough.
 func (m *Members) rounds() int {
-	alive := m.numAlive()
-	times := retransmit * int(math.Ceil(math.Log10(float64(alive+1))))
-	targets := max(1, min(fanout, alive-1))
-	return (times+targets-1)/targets + 1
+	targets := max(1, min(fanout, m.numAlive()-1))
+	return (m.copies()+targets-1)/targets + 1
 }
+
+// copies is how often this member sends a message of ours.
+func (m *Members) copies() int {
+	return retransmit * int(math.Ceil(math.Log10(float64(m.numReckoned()+1))))
+}
+
+// numReckoned is for how many members the number of copies is reckoned.
+func (m *Members) numReckoned() int { return margin * m.numAlive() }
 
 // gossipTargets are the members that are sent what is new in one round: one that is suspected,
 // which may refute it, and others by chance. One that is doubted, and would take what is sent
