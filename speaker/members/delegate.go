@@ -81,7 +81,8 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 		return false, nil // this node knows itself better than any other does
 	}
 	alive := m.isAlive(msg.node)
-	if !m.state.isNews(msg, alive) || !m.believes(msg, b) {
+	orphaned := m.orphaned(msg, alive)
+	if len(orphaned) == 0 && !m.state.isNews(msg, alive) || !m.believes(msg, b) {
 		return false, nil // a signature costs more to verify than all else
 	}
 	if msg.sealed != nil {
@@ -91,7 +92,7 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 		m.opts.Log.Info("another member claims what this node has, which is announced again", "node", msg.node, "addresses", contested)
 	}
 	pass, changed := m.state.merge(msg, alive)
-	m.broadcast(pass)
+	m.broadcast(append(pass, m.state.repeat(orphaned)...))
 	return changed, nil
 }
 

@@ -46,6 +46,7 @@ type heard struct {
 	announce.Claim
 	absence         // of the address
 	sealed  *sealed // as its node has signed it; nil: unsigned
+	unsaid  bool    // it is this node's, and its address has come back since it was said
 }
 
 // packed are claims of this node, and the signed messages that hold them.
@@ -228,7 +229,7 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 			// The addresses may be forged; or the message is old and was kept for another
 			// address in it, and this one is gone.
 		case !ok || claim.Beats(old.Claim):
-			s.claims[c.address] = heard{claim, old.absence, m.sealed}
+			s.claims[c.address] = heard{Claim: claim, absence: old.absence, sealed: m.sealed}
 			fresh = append(fresh, c)
 		case old.Claim == claim && m.sealed.replaces(old.sealed):
 			old.sealed = m.sealed
@@ -285,12 +286,14 @@ func (s *state) know(addresses map[netip.Addr]struct{}, members map[string]struc
 	defer s.mu.Unlock()
 	s.addresses, s.members = addresses, members
 	for a, h := range s.claims {
+		wasAway := !h.since.IsZero()
 		if h.note(s.exists(a), now) {
 			delete(s.claims, a)
 			delete(s.rounds, a)
-		} else {
-			s.claims[a] = h
+			continue
 		}
+		h.unsaid = h.unsaid || wasAway && h.since.IsZero() && h.Node == s.me
+		s.claims[a] = h
 	}
 	maps.DeleteFunc(s.nodes, func(name string, t *told) bool { return t.note(s.isMember(name), now) })
 }
@@ -312,17 +315,26 @@ func (s *state) remembers(node string) bool {
 	return s.nodes[node] != nil
 }
 
-// claim records the claims of this node and returns messages with the new ones.
+// claim records the claims of this node and returns messages with the new ones, and with
+// those on addresses that have come back: claims on addresses that do not exist are not
+// passed on, so that another member may know a better one, or only a worse.
 func (s *state) claim(want map[netip.Addr]int64) [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var fresh []claimed
 	for a, epoch := range want {
 		c := announce.Claim{Epoch: epoch, Node: s.me}
-		if old, ok := s.claims[a]; !ok || c.Beats(old.Claim) {
-			s.claims[a] = heard{c, old.absence, nil}
-			fresh = append(fresh, claimed{a, epoch})
+		old, ok := s.claims[a]
+		switch {
+		case !ok || c.Beats(old.Claim):
+			s.claims[a] = heard{Claim: c, absence: old.absence}
+		case old.Claim == c && old.unsaid:
+			old.unsaid = false
+			s.claims[a] = old
+		default:
+			continue
 		}
+		fresh = append(fresh, claimed{a, epoch})
 	}
 	slices.SortFunc(fresh, func(a, b claimed) int { return a.address.Compare(b.address) })
 	return s.post(claimMessages(s.me, fresh))

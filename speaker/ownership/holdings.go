@@ -15,6 +15,9 @@ type holdings struct {
 	claims map[netip.Addr]int64
 	// remembered are claims of this node on addresses that had no Service.
 	remembered map[netip.Addr]struct{}
+	// resumed is since when this node has had addresses that it has not taken: it had claims
+	// on them in an earlier life, or before they were away. Others may know better claims.
+	resumed map[netip.Addr]time.Time
 	// placed are the preferences under which it has its addresses, see announce.View.
 	placed map[netip.Addr]string
 	// losses are the addresses that better claims took from it, see announce.Loss.
@@ -30,7 +33,7 @@ type holdings struct {
 
 func newHoldings() holdings {
 	return holdings{
-		claims: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, placed: map[netip.Addr]string{}, losses: map[netip.Addr]announce.Loss{},
+		claims: map[netip.Addr]int64{}, remembered: map[netip.Addr]struct{}{}, resumed: map[netip.Addr]time.Time{}, placed: map[netip.Addr]string{}, losses: map[netip.Addr]announce.Loss{},
 		handing: map[netip.Addr]time.Time{}, cut: map[netip.Addr]struct{}{},
 	}
 }
@@ -44,13 +47,37 @@ func (h *holdings) has(a netip.Addr) bool {
 // take records a claim of this node.
 func (h *holdings) take(t announce.Take) {
 	delete(h.remembered, t.Address)
+	delete(h.resumed, t.Address)
 	delete(h.cut, t.Address)
 	h.claims[t.Address], h.placed[t.Address] = t.Epoch, t.Preference
+}
+
+// resume records that this node has an address by a claim that it finds.
+func (h *holdings) resume(a netip.Addr, epoch int64, now time.Time) {
+	if !h.has(a) {
+		h.resumed[a] = now
+	}
+	h.claims[a] = epoch
+}
+
+// contestable is how long it takes at most until a better claim than a resumed one is heard
+// of: longer than members take to exchange all that they know.
+const contestable = 90 * time.Second
+
+// outlives reports whether this node keeps an address although a member that is gone has a
+// better claim: it answers for it by a claim of before, and nobody else does.
+func (h *holdings) outlives(a netip.Addr, now time.Time) bool {
+	since, resumed := h.resumed[a]
+	_, answered := h.answered[a]
+	_, cut := h.cut[a]
+	_, handing := h.handing[a]
+	return resumed && answered && !cut && !handing && now.Sub(since) < contestable
 }
 
 // lose records that a better claim beats this node's.
 func (h *holdings) lose(a netip.Addr, now time.Time) {
 	delete(h.claims, a)
+	delete(h.resumed, a)
 	delete(h.placed, a)
 	h.losses[a] = h.losses[a].Again(now)
 }
@@ -89,6 +116,7 @@ func (h *holdings) noteAnswers(answers map[netip.Addr]announce.Answer, now time.
 // for a while, in case they come back.
 func (h *holdings) forget(known map[netip.Addr]struct{}) {
 	maps.DeleteFunc(h.claims, func(a netip.Addr, _ int64) bool { _, exists := known[a]; return !exists })
+	maps.DeleteFunc(h.resumed, func(a netip.Addr, _ time.Time) bool { return !h.has(a) })
 	maps.DeleteFunc(h.placed, func(a netip.Addr, _ string) bool { _, exists := known[a]; return !exists })
 	maps.DeleteFunc(h.losses, func(a netip.Addr, _ announce.Loss) bool { _, exists := known[a]; return !exists })
 }

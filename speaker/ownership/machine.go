@@ -88,8 +88,14 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 	return m.out
 }
 
-// compile makes a new plan.
+// compile makes a new plan, and another if by that a claim of this node must be raised.
 func (m *Machine) compile() {
+	if m.makePlan() {
+		m.makePlan()
+	}
+}
+
+func (m *Machine) makePlan() (raised bool) {
 	members := m.world.Members
 	m.absences.note(members, m.now)
 	m.self = m.facts()
@@ -106,9 +112,10 @@ func (m *Machine) compile() {
 	if m.world.Synced {
 		m.since, m.others = m.plan.L2.Since, m.plan.BGP.Others
 	}
-	m.yield(before)
+	raised = m.yield(before)
 	m.holdings.concede(m.opts.Node, &m.plan.L2)
 	m.holdings.noteAnswers(m.plan.L2.Answers, m.now)
+	return raised
 }
 
 // StillValid reports whether the last plan is valid for c, too, and c has nothing else that
@@ -126,11 +133,17 @@ func (m *Machine) view() announce.View {
 }
 
 // yield drops claims of this node that a better one beats, which gossip or a SpeakerStatus
-// has brought: a hand-over is complete, or a split has healed.
-func (m *Machine) yield(before *announce.Plan) {
+// has brought: a hand-over is complete, or a split has healed. It reports whether it has
+// raised one instead, to that of a member which is gone.
+func (m *Machine) yield(before *announce.Plan) (raised bool) {
 	for _, a := range sorted(m.holdings.claims) {
 		best := m.plan.L2.Claims[a]
 		if !best.Beats(announce.Claim{Epoch: m.holdings.claims[a], Node: m.opts.Node}) {
+			continue
+		}
+		if _, alive := m.world.Members.Alive[best.Node]; !alive && m.holdings.outlives(a, m.now) && best.Epoch < announce.MaxCount(m.now) {
+			m.holdings.claims[a] = best.Epoch + 1
+			raised = true
 			continue
 		}
 		m.holdings.lose(a, m.now)
@@ -142,6 +155,7 @@ func (m *Machine) yield(before *announce.Plan) {
 			m.notify(answer, "Moved", "node "+m.opts.Node+" stops announcing "+a.String()+": node "+best.Node+" does now")
 		}
 	}
+	return raised
 }
 
 // waiting is why nothing on the LAN may be claimed yet; "": it may.
@@ -173,7 +187,7 @@ func (m *Machine) declare() {
 		for a, answer := range m.plan.L2.Answers {
 			if answer.HandOver == "" {
 				// After a restart of all speakers only a SpeakerStatus has the claim.
-				m.holdings.claims[a] = answer.Epoch
+				m.holdings.resume(a, answer.Epoch, m.now)
 			}
 			want[a] = Announcement{Interfaces: answer.Interfaces, Round: m.world.Members.Rounds[a]}
 		}
