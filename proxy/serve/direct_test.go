@@ -15,6 +15,7 @@ import (
 
 func TestSimple(t *testing.T) {
 	const host = "Host: a.example:80\r\n"
+	s := New(Options{})
 	for head, want := range map[string]bool{
 		"GET / HTTP/1.1\r\n" + host + "\r\n":                                 true,
 		"HEAD /a?b=c HTTP/1.1\r\nX: y\r\nhost:a\r\n\r\n":                     true,
@@ -50,7 +51,7 @@ func TestSimple(t *testing.T) {
 		"GET / HTTP/1.1\r\n" + host + "no colon\r\n\r\n":                     false,
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":                                   false,
 	} {
-		rc, _, size := parsedBy(t, []byte(head+"rest"))
+		rc, _, size := parsedBy(t, s, []byte(head+"rest"))
 		if got := rc != nil; got != want || got && size != len(head) {
 			t.Errorf("%q: %d, %v", head, size, got)
 		}
@@ -59,8 +60,7 @@ func TestSimple(t *testing.T) {
 
 // parsedBy returns what comes of the request that b begins with, and its size: read by
 // readSimple, and if that takes it, by fasthttp as well.
-func parsedBy(t *testing.T, b []byte) (simple, parsed *requestContext, size int) {
-	s := New(Options{})
+func parsedBy(t *testing.T, s *Server, b []byte) (simple, parsed *requestContext, size int) {
 	c, err := newClient(&replay{}, &listener{server: s})
 	if err != nil {
 		t.Fatal(err)
@@ -94,11 +94,12 @@ func FuzzSimple(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	s := New(Options{}) // made for each input, it was most of the work
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 4<<10 {
 			return
 		}
-		simple, parsed, _ := parsedBy(t, b)
+		simple, parsed, _ := parsedBy(t, s, b)
 		if simple == nil {
 			return
 		}
