@@ -29,7 +29,8 @@ const (
 // at once, and each process has a dozen watches. So while the server does not answer, one
 // of them asks for all; and once it does, they follow each other at a distance that grows
 // with the fleet, Services and EndpointSlices first. What nothing has broken, such as a
-// watch whose time is over, does not wait.
+// watch whose time is over, does not wait, unless others of this process do: then the
+// server has gone just before that time.
 type gate struct {
 	fleet func() int // how many processes have such a gate
 
@@ -64,7 +65,7 @@ func around(d time.Duration) time.Duration {
 func (g *gate) enter(ctx context.Context, kind snapshot.Kind, broken bool) (*ticket, error) {
 	t := &ticket{kind: kind, pass: make(chan struct{})}
 	g.mu.Lock()
-	if !g.lost && !broken {
+	if !g.lost && !broken && len(g.waiting) == 0 {
 		g.mu.Unlock()
 		return t, nil
 	}

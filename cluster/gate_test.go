@@ -137,6 +137,29 @@ func TestOneAsksForAll(t *testing.T) {
 	})
 }
 
+// A watch that would have ended just then waits with those that the server has broken.
+func TestWhoseTimeIsOverWaitsWithTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, began := newGate(func() int { return 1000 * fleetRate }), time.Now()
+		var waiting sync.WaitGroup
+		for _, broken := range []bool{true, false} {
+			waiting.Go(func() {
+				passed, err := g.enter(t.Context(), snapshot.Service, broken)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				g.leave(t.Context(), passed, nil)
+				if waited := time.Since(began); waited < time.Second {
+					t.Errorf("broken %v: it has waited for %v only", broken, waited)
+				}
+			})
+			synctest.Wait() // they come in this order
+		}
+		waiting.Wait()
+	})
+}
+
 // Who asks for all and is not answered, or goes, holds up nobody for ever.
 func TestAnAskerMayGo(t *testing.T) {
 	for name, end := range map[string]func(*gate, context.CancelFunc){
