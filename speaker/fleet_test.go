@@ -182,6 +182,9 @@ func (f *fleet) watchesLag(t *testing.T) {
 	}
 	took := f.eventually("the node with the endpoint answers", func() bool { return f.who(objects.VIPLocal) == f.local })
 	t.Logf("with one truth it moved after %v", took.Round(time.Millisecond))
+	if took > 3*time.Second { // a second, were the machine idle
+		t.Errorf("with one truth the address moved after %v", took)
+	}
 	f.exactlyOne(t, objects.VIPLocal, f.local)
 }
 

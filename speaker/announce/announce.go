@@ -62,6 +62,9 @@ type Facts struct {
 	Drained bool `json:"drained,omitempty"`
 	// Behind says that the node's kube-proxy may not have written its rules.
 	Behind bool `json:"behind,omitempty"`
+	// HandsOver are addresses that the node waits to see claimed, each with the claim that
+	// it expects; see L2.HandsOver.
+	HandsOver map[netip.Addr]Claim `json:"handsOver,omitempty"`
 }
 
 // Refusal is why this node must not take an address now: a host on the LAN answers for
@@ -188,6 +191,9 @@ type L2 struct {
 	Barred []Take
 	// Owners is the node that owns or should own each address; "": no node can.
 	Owners map[netip.Addr]string
+	// HandsOver are the addresses that this node holds and may not serve any more, each
+	// with the claim of the node that should have it next. nil: there are none.
+	HandsOver map[netip.Addr]Claim
 	// Since is since when this node has had an endpoint for each address whose
 	// externalTrafficPolicy is Local, whatever announces it; see Settling.
 	Since map[netip.Addr]time.Time

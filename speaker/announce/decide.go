@@ -173,7 +173,14 @@ func (k *compiler) act(e *address, me int) {
 // at least the claim; but each kind has a watch of its own, and where two nodes have taken
 // the address from each other repeatedly, one of them lags even so. An owner that is
 // leaving is not doubted: it says so itself.
+//
+// Nor is one that hands e over to this very node: two watches agree. That cannot go on for
+// ever: the owner says so of one claim of its own, and it makes another one only after its
+// own watch has brought news, since its plan leaves the address to this node until then.
 func (k *compiler) doubts(e *address, claim Claim) bool {
+	if k.view.Facts[claim.Node].HandsOver[e.addr] == (Claim{claim.Epoch + 1, k.me}) {
+		return false
+	}
 	lost := k.view.Lost[e.addr]
 	return lost.isFlapping(k.now) || lost.Times > 0 && !k.isPublished(e.addr, claim)
 }
@@ -189,6 +196,12 @@ func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
 // is leaving and still eligible can serve it as before, so it does so without a time limit.
 func (k *compiler) handOver(e *address, me int, epoch int64) {
 	bounded := k.serves(e, me) < len(e.users)
+	if bounded {
+		if k.plan.L2.HandsOver == nil {
+			k.plan.L2.HandsOver = map[netip.Addr]Claim{}
+		}
+		k.plan.L2.HandsOver[e.addr] = Claim{epoch + 1, k.nodes[e.owner].name}
+	}
 	since, handing := k.view.HandingOver[e.addr]
 	if bounded && handing && k.now.Sub(since) >= handOverGrace {
 		return

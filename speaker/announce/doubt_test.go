@@ -27,6 +27,7 @@ func TestWhoHasLostAnAddressDoubts(t *testing.T) {
 		shown  *v1alpha1.SpeakerStatus // of n2
 		lost   int
 		leaves bool
+		to     Claim // what n2 says it hands the address over to
 		doubts bool
 	}{
 		{name: "never lost"},
@@ -39,6 +40,10 @@ func TestWhoHasLostAnAddressDoubts(t *testing.T) {
 		{name: "lost again", shown: said("n2", 2), lost: flapLimit - 1},
 		{name: "lost again and again", shown: said("n2", 2), lost: flapLimit, doubts: true},
 		{name: "lost again and again to one who leaves", shown: said("n2", 2), lost: flapLimit, leaves: true},
+		{name: "lost, and handed over", lost: 1, to: Claim{3, "n1"}},
+		{name: "lost again and again, and handed over", shown: said("n2", 2), lost: flapLimit, to: Claim{3, "n1"}},
+		{name: "lost, and handed over to another", lost: 1, to: Claim{3, "n3"}, doubts: true},
+		{name: "lost, and handed over before it was taken again", lost: 1, to: Claim{2, "n1"}, doubts: true},
 	} {
 		objects := []snapshot.Object{readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), local, endpointsOf("a", discoveryv1.AddressTypeIPv4, "n1")}
 		if c.leaves {
@@ -47,7 +52,7 @@ func TestWhoHasLostAnAddressDoubts(t *testing.T) {
 		if c.shown != nil {
 			objects = append(objects, c.shown)
 		}
-		v := View{Alive: living("n1", "n2"), Claims: held("n2", 2), Facts: map[string]Facts{"n2": {Leaving: c.leaves}}, Lost: map[netip.Addr]Loss{}}
+		v := View{Alive: living("n1", "n2"), Claims: held("n2", 2), Facts: map[string]Facts{"n2": {Leaving: c.leaves, HandsOver: map[netip.Addr]Claim{a: c.to}}}, Lost: map[netip.Addr]Loss{}}
 		for range c.lost {
 			v.Lost[a] = v.Lost[a].Again(epoch0())
 		}

@@ -68,6 +68,9 @@ func TestAHandOverEnds(t *testing.T) {
 		if wake := p.Wake(epoch0()); wake != step.wake {
 			t.Errorf("%s: to be looked at again in %v, want %v", step.name, wake, step.wake)
 		}
+		if to := p.L2.HandsOver[a]; to != (Claim{8, "n2"}) {
+			t.Errorf("%s: hands over to %+v", step.name, to)
+		}
 		if owner := p.L2.Owners[a]; owner != "n2" || len(p.L2.Take) > 0 {
 			t.Errorf("%s: owned by %s, taken: %v", step.name, owner, p.L2.Take)
 		}
@@ -75,7 +78,7 @@ func TestAHandOverEnds(t *testing.T) {
 	// Who merely leaves serves as well as ever, and answers for as long as it takes.
 	both := c.With(endpointsOf("a", discoveryv1.AddressTypeIPv4, "n1"))
 	p := Compile(both, "n1", view(true, true, time.Hour), epoch0(), Options{})
-	if p.L2.Answers[a].HandOver != "n2" || p.Wake(epoch0()) != 0 {
+	if p.L2.Answers[a].HandOver != "n2" || len(p.L2.HandsOver) > 0 || p.Wake(epoch0()) != 0 {
 		t.Errorf("leaving for an hour: %+v, to be looked at again in %v", p.L2.Answers[a], p.Wake(epoch0()))
 	}
 	if p := (&Plan{NextWake: epoch0()}); p.Wake(epoch0().Add(time.Second)) <= 0 {

@@ -2,6 +2,7 @@ package announce
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -26,6 +27,7 @@ type lagging struct {
 	claims  map[netip.Addr]Claim
 	lost    map[string]map[netip.Addr]Loss
 	handing map[string]map[netip.Addr]time.Time
+	facts   map[string]Facts // whom each hands the address over to
 	refused map[string]bool
 	answers map[string]bool
 	now     time.Time
@@ -35,7 +37,7 @@ type lagging struct {
 func newLagging(shown bool, sees map[string]*snapshot.Cluster) *lagging {
 	return &lagging{
 		sees: sees, shown: shown, status: map[string]*v1alpha1.SpeakerStatus{}, claims: map[netip.Addr]Claim{}, lost: map[string]map[netip.Addr]Loss{},
-		handing: map[string]map[netip.Addr]time.Time{}, refused: map[string]bool{}, answers: map[string]bool{}, now: epoch0(),
+		handing: map[string]map[netip.Addr]time.Time{}, facts: map[string]Facts{}, refused: map[string]bool{}, answers: map[string]bool{}, now: epoch0(),
 	}
 }
 
@@ -56,7 +58,7 @@ func (l *lagging) turn(me string, retry bool) {
 			c = c.With(s)
 		}
 	}
-	v := View{Alive: living(l.names()...), Claims: l.claims, Facts: map[string]Facts{}, Lost: l.lost[me], HandingOver: l.handing[me], Refused: map[netip.Addr]Refusal{}}
+	v := View{Alive: living(l.names()...), Claims: l.claims, Facts: maps.Clone(l.facts), Lost: l.lost[me], HandingOver: l.handing[me], Refused: map[netip.Addr]Refusal{}}
 	if l.refused[me] {
 		v.Refused[a] = Refusal{Node: l.claims[a].Node}
 	}
@@ -64,6 +66,7 @@ func (l *lagging) turn(me string, retry bool) {
 	if p.L2.Concedes(a, me) {
 		delete(l.lost, me)
 	}
+	l.facts[me] = Facts{HandsOver: p.L2.HandsOver}
 	answer, answers := p.L2.Answers[a]
 	l.answers[me] = answers
 	if _, handing := l.handing[me][a]; answers && answer.HandOver == "" || l.claims[a].Node != me {
@@ -213,7 +216,7 @@ func TestFlappingEnds(t *testing.T) {
 		lost = lost.Again(epoch0())
 	}
 	c := only(0, 2).cluster().With(said("n2", 5))
-	for after, doubtful := range map[time.Duration]bool{0: true, flapReset - time.Second: true, flapReset: false} {
+	for after, doubtful := range map[time.Duration]bool{0: true, FlapReset - time.Second: true, FlapReset: false} {
 		v := View{Alive: living("n1", "n2"), Claims: held("n2", 5), Facts: map[string]Facts{}, Lost: map[netip.Addr]Loss{a: lost}}
 		if p := Compile(c, "n1", v, epoch0().Add(after), Options{}); len(p.L2.Take) != 1 || p.L2.Take[0].Doubtful != doubtful {
 			t.Errorf("%v after the last loss: %+v, want doubtful %v", after, p.L2.Take, doubtful)

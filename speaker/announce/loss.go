@@ -22,15 +22,15 @@ const (
 	// takes an address back as soon as the API server shows the claim that took it, which
 	// takes a second or two where the API server is slow.
 	flapWindow = 30 * time.Second
-	// flapReset is how long after the last loss flapping ends. Until then the node that
+	// FlapReset is how long after the last loss flapping ends. Until then the node that
 	// answers keeps the address, even if a preferred node could have it.
-	flapReset = 10 * time.Minute
+	FlapReset = 10 * time.Minute
 )
 
 // isFlapping reports whether the address was lost so often that the LAN is to be asked
 // before it is taken again.
 func (l Loss) isFlapping(now time.Time) bool {
-	return l.Times >= flapLimit && now.Sub(l.last) < flapReset
+	return l.Times >= flapLimit && now.Sub(l.last) < FlapReset
 }
 
 // Again returns l after one more loss.
@@ -43,7 +43,7 @@ func (l Loss) Again(now time.Time) Loss {
 
 // Concedes reports whether a plan of node me leaves a to another node. Then earlier losses
 // of it were no flapping: this node sees what the others see, if a little later. So an
-// operator who edits preferences several times need not wait for flapReset.
+// operator who edits preferences several times need not wait for FlapReset.
 func (l *L2) Concedes(a netip.Addr, me string) bool {
 	owner := l.Owners[a]
 	return owner != "" && owner != me && !slices.ContainsFunc(l.Barred, func(t Take) bool { return t.Address == a })

@@ -132,7 +132,7 @@ func TestFlagsMayBeMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for missing, want := range map[int]message{9: {leaving: bitLeaving}, 8: {leaving: bitLeaving, flags: bitBehind}} {
+	for missing, want := range map[int]message{10: {leaving: bitLeaving}, 9: {leaving: bitLeaving, flags: bitBehind}} {
 		m, err := parse(whole[:len(whole)-missing], time.Now())
 		if err != nil || m.leaving != want.leaving || m.flags != want.flags || m.life != 0 {
 			t.Errorf("without %d bytes: %+v, %v", missing, m, err)
@@ -147,17 +147,7 @@ func TestFlagsMayBeMissing(t *testing.T) {
 // That a node has no interfaces is something else than that it has not looked.
 func TestNoInterfacesAreTold(t *testing.T) {
 	for name, ifaces := range map[string][]announce.Interface{"not known": nil, "none": {}} {
-		here, there := newState("n1"), newState("n2")
-		for _, b := range here.tell(announce.Facts{Interfaces: ifaces}, 1) {
-			m, err := parse(b, time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
-			there.merge(m, true)
-		}
-		var v View
-		there.fill(&v, &View{})
-		if got := v.Facts["n1"].Interfaces; len(got) > 0 || (got == nil) != (ifaces == nil) {
+		if got := heardOf(t, newState("n2"), newState("n1").tell(announce.Facts{Interfaces: ifaces}, 1)).Facts["n1"].Interfaces; len(got) > 0 || (got == nil) != (ifaces == nil) {
 			t.Errorf("%s is heard as %#v", name, got)
 		}
 	}
@@ -165,7 +155,7 @@ func TestNoInterfacesAreTold(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(claimMessages("n1", []claimed{{netip.MustParseAddr("10.0.0.1"), 7}})[0])
-	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained, flags: bitBehind, life: 7}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}, {kind: kindAsk, node: "n1", about: "n2"}} {
+	for _, m := range []message{{kind: kindLeaving, node: "n1", version: 3, leaving: bitLeaving | bitDrained, flags: bitBehind, life: 7}, {kind: kindLeaving, node: "n1", version: 4, life: 7, handsOver: handsOver(2)}, {kind: kindFacts, node: "n1", version: 3, ifaces: []announce.Interface{{Name: "eth0"}}}, {kind: kindAsk, node: "n1", about: "n2"}} {
 		b, err := m.append(nil)
 		if err != nil {
 			f.Fatal(err)

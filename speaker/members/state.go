@@ -60,6 +60,7 @@ type told struct {
 	leaving, flags byte
 	leavingVersion uint64
 	life           uint64
+	handsOver      map[netip.Addr]announce.Claim // as said with leaving
 	ifaces         []announce.Interface
 	ifacesVersion  uint64
 
@@ -164,7 +165,7 @@ func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	}
 	switch {
 	case m.kind == kindLeaving && m.version > t.leavingVersion:
-		t.leaving, t.flags, t.leavingVersion, t.leavingSealed = m.leaving, m.flags, m.version, m.sealed
+		t.leaving, t.flags, t.handsOver, t.leavingVersion, t.leavingSealed = m.leaving, m.flags, m.handsOver, m.version, m.sealed
 		s.begin(t, m)
 	case m.kind == kindFacts && m.version > t.ifacesVersion:
 		t.ifaces, t.ifacesVersion, t.ifacesSealed = m.ifaces, m.version, m.sealed
@@ -368,7 +369,7 @@ func (s *state) standing() (claims []claimed) {
 // may not fit a packet.
 func (s *state) tell(f announce.Facts, version uint64) [][]byte {
 	var out [][]byte
-	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f), life: s.life}
+	leaving := message{kind: kindLeaving, node: s.me, version: version, leaving: leavingBits(f), flags: flagBits(f), life: s.life, handsOver: f.HandsOver}
 	ifaces := message{kind: kindFacts, node: s.me, version: version, ifaces: f.Interfaces[:min(len(f.Interfaces), maxInterfaces)]}
 	for _, m := range []message{leaving, ifaces} {
 		if b, err := m.append(nil); err == nil {
@@ -411,7 +412,7 @@ func (s *state) factsOf(name string) (out [][]byte) {
 		return nil
 	}
 	for _, m := range []message{
-		{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags, life: t.life, sealed: t.leavingSealed},
+		{kind: kindLeaving, node: name, version: t.leavingVersion, leaving: t.leaving, flags: t.flags, life: t.life, handsOver: t.handsOver, sealed: t.leavingSealed},
 		{kind: kindFacts, node: name, version: t.ifacesVersion, ifaces: t.ifaces, sealed: t.ifacesSealed},
 	} {
 		if m.version > 0 {

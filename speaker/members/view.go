@@ -42,14 +42,15 @@ func isCopy[K comparable, A, B any](of map[K]A, from map[K]B, same func(A, B) bo
 func (t *told) facts() announce.Facts {
 	return announce.Facts{
 		Interfaces: t.ifaces, Leaving: t.leaving&bitLeaving != 0, Drained: t.leaving&bitDrained != 0, Behind: t.flags&bitBehind != 0,
+		HandsOver: t.handsOver,
 	}
 }
 
-// says reports whether f equals t.facts(). Lists of interfaces are immutable, so those at
-// the same address in memory are equal.
+// says reports whether f equals t.facts(). Lists of interfaces are immutable, and so are
+// hand-overs: those at the same address in memory are equal.
 func (t *told) says(f *announce.Facts) bool {
 	is := t.facts()
-	return f.Leaving == is.Leaving && f.Drained == is.Drained && f.Behind == is.Behind &&
+	return f.Leaving == is.Leaving && f.Drained == is.Drained && f.Behind == is.Behind && announce.SameMap(f.HandsOver, is.HandsOver) &&
 		len(f.Interfaces) == len(is.Interfaces) && (f.Interfaces == nil) == (is.Interfaces == nil) &&
 		(len(is.Interfaces) == 0 || &f.Interfaces[0] == &is.Interfaces[0])
 }

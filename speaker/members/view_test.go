@@ -34,6 +34,9 @@ func TestAViewIsMadeOfTheOneBefore(t *testing.T) {
 			s.merge(message{kind: kindFacts, node: "b", version: 2, ifaces: []announce.Interface{link}}, true)
 		}, false, true},
 		{"b leaves", func() { s.merge(message{kind: kindLeaving, node: "b", version: 3, leaving: bitLeaving}, true) }, false, true},
+		{"b hands an address over", func() {
+			s.merge(message{kind: kindLeaving, node: "b", version: 4, leaving: bitLeaving, handsOver: map[netip.Addr]announce.Claim{a: {Epoch: 3, Node: "c"}}}, true)
+		}, false, true},
 		{"c has a better claim", func() { s.merge(message{kind: kindClaims, node: "c", claims: []claimed{{a, 3}}}, true) }, true, false},
 	} {
 		step.do()

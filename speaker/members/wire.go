@@ -16,7 +16,7 @@ import (
 // readers ignore those that they do not know.
 const (
 	kindClaims  = 1 // uvarint epoch, address, …
-	kindLeaving = 2 // uvarint version, 1 byte of bitLeaving…, 1 byte of bitBehind, 8 bytes life
+	kindLeaving = 2 // uvarint version, 1 byte of bitLeaving…, 1 byte of bitBehind, 8 bytes life, uvarint count, as many hand-overs
 	kindFacts   = 3 // uvarint version, JSON
 	// 4 is kindSigned
 	kindAsk     = 5 // name of another node: can the receiver reach it? Or the receiver's name and a token: it is to send heartbeats
@@ -42,6 +42,7 @@ const maxMessage = 1100
 const (
 	maxName       = 253 // of a Kubernetes object
 	maxInterfaces = 512
+	maxHandsOver  = 256
 	maxFacts      = 256 << 10 // maxInterfaces of them take half
 	maxState      = 32 << 20
 )
@@ -50,17 +51,18 @@ var errTruncated = errors.New("message is cut short")
 
 // message is one of the kinds above.
 type message struct {
-	kind    byte
-	node    string
-	version uint64
-	about   string // another node
-	token   *token // of a request for heartbeats; nil: it is none
-	claims  []claimed
-	leaving byte
-	flags   byte
-	life    uint64 // a random number of the sending process; 0: it sends none
-	ifaces  []announce.Interface
-	sealed  *sealed // as its node has signed it; nil: unsigned
+	kind      byte
+	node      string
+	version   uint64
+	about     string // another node
+	token     *token // of a request for heartbeats; nil: it is none
+	claims    []claimed
+	leaving   byte
+	flags     byte
+	life      uint64                        // a random number of the sending process; 0: it sends none
+	handsOver map[netip.Addr]announce.Claim // announce.Facts.HandsOver
+	ifaces    []announce.Interface
+	sealed    *sealed // as its node has signed it; nil: unsigned
 }
 
 type claimed struct {
@@ -79,7 +81,7 @@ func (m *message) append(b []byte) ([]byte, error) {
 	case kindLeaving:
 		b = binary.AppendUvarint(b, m.version)
 		b = append(b, m.leaving, m.flags)
-		b = binary.BigEndian.AppendUint64(b, m.life)
+		b = m.appendHandsOver(binary.BigEndian.AppendUint64(b, m.life))
 	case kindAsk, kindReached:
 		b = append(append(b, byte(len(m.about))), m.about...)
 		if m.token != nil {
@@ -199,6 +201,7 @@ func (m *message) parseWord(b []byte, most uint64) error {
 		}
 		if len(b) >= 10 {
 			m.life = binary.BigEndian.Uint64(b[2:])
+			return m.parseHandsOver(b[10:], most)
 		}
 		return nil
 	}
@@ -217,20 +220,33 @@ func (m *message) parseWord(b []byte, most uint64) error {
 // parseClaims skips invalid claims: one does not invalidate the rest of the message.
 func (m *message) parseClaims(b []byte, most uint64) error {
 	for len(b) > 0 {
-		epoch, n := binary.Uvarint(b)
-		if n <= 0 || len(b) < n+1 || len(b) < n+1+int(b[n]) {
-			return errTruncated
+		c, rest, err := m.parseClaim(b, most)
+		if err != nil {
+			return err
 		}
-		a, ok := netip.AddrFromSlice(b[n+1 : n+1+int(b[n])])
-		if !ok {
-			return fmt.Errorf("claim of %s on address %x", m.node, b[n+1:n+1+int(b[n])])
+		if c.epoch > 0 {
+			m.claims = append(m.claims, c)
 		}
-		if epoch > 0 && epoch <= most {
-			m.claims = append(m.claims, claimed{a.Unmap(), int64(epoch)})
-		}
-		b = b[n+1+int(b[n]):]
+		b = rest
 	}
 	return nil
+}
+
+// parseClaim reads one claim, and returns what follows it. The epoch of an invalid one is 0.
+func (m *message) parseClaim(b []byte, most uint64) (c claimed, rest []byte, err error) {
+	epoch, n := binary.Uvarint(b)
+	if n <= 0 || len(b) < n+1 || len(b) < n+1+int(b[n]) {
+		return c, nil, errTruncated
+	}
+	raw, rest := b[n+1:n+1+int(b[n])], b[n+1+int(b[n]):]
+	a, ok := netip.AddrFromSlice(raw)
+	if !ok {
+		return c, nil, fmt.Errorf("claim of %s on address %x", m.node, raw)
+	}
+	if epoch > most {
+		epoch = 0
+	}
+	return claimed{a.Unmap(), int64(epoch)}, rest, nil
 }
 
 // appendFramed appends a message to a state, which is messages, each after its length as a

@@ -74,3 +74,42 @@ func TestWhatMovesToAndFroIsFollowed(t *testing.T) {
 		}
 	})
 }
+
+// movesWithin is how long an address may stay with a node that may not serve it, from when
+// the last watch shows what is true.
+const movesWithin = time.Second
+
+// While watches lag, nodes take an address from each other, and who loses it doubts its own
+// watch. Once all see the same, the address goes where it belongs without delay. It is answered
+// for all the time.
+func TestFlappingEndsWhenWatchesAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newSim(t, rapid.IntRange(2, 7).Draw(t, "nodes"), rapid.Uint64().Draw(t, "seed"))
+		f.startAll()
+		ms := func(most int, what string) time.Duration {
+			return time.Duration(rapid.IntRange(0, most).Draw(t, what)) * time.Millisecond
+		}
+		f.flap(func() time.Duration { return ms(2000, "sees it after") })
+		f.run(ms(8000, "lags for"))
+		truth, longest := f.nodes[rapid.IntRange(0, len(f.nodes)-1).Draw(t, "truth")], time.Duration(0)
+		for _, n := range f.nodes {
+			n.lag = ms(3000, "lag")
+			longest = max(longest, n.lag)
+		}
+		mark := len(f.log)
+		f.put(objects.Endpoints(truth.name))
+		agree := f.now.Add(watchDelay + longest)
+		f.until("the address is where its endpoint is", longest+watchDelay+movesWithin, func() bool {
+			if f.who(objects.VIPLocal) == "" {
+				f.fatalf("nobody answers while the address moves")
+			}
+			return f.who(objects.VIPLocal) == truth.name
+		})
+		f.run(max(0, agree.Sub(f.now)) + movesWithin)
+		moves := f.logged(mark, "takes "+objects.VIPLocal+" ")
+		f.still(10 * time.Second)
+		if late := f.logged(mark, "takes "+objects.VIPLocal+" ") - moves; late > 0 || moves > len(f.nodes) {
+			f.fatalf("the address moved %d times, and %d times after %v with one truth", moves, late, movesWithin)
+		}
+	})
+}

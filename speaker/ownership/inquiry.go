@@ -220,6 +220,7 @@ func (m *Machine) refuse(t announce.Take, by announce.Refusal, why string) {
 func (m *Machine) grant(t announce.Take) {
 	m.lan.clear(t.Address)
 	m.holdings.take(t)
+	m.seized.note(t, m.opts.Node, m.now)
 	c := Change{Kind: Taken, Take: t}
 	if seen, ok := m.world.Members.LastSeen[t.From]; ok && t.Cause == announce.Died {
 		c.Outage = m.now.Sub(seen)

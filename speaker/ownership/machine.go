@@ -36,6 +36,7 @@ type Machine struct {
 	toldProblems map[snapshot.Problem]struct{} // that Events have been written for
 	toldServices toldServices                  // nil until anything may be announced
 	taken        []announce.Take               // by this step, and not told yet
+	seized       seizures
 }
 
 // moment is the input and result of one step. The next step uses only plan, made, since
@@ -54,7 +55,7 @@ type moment struct {
 
 // New returns the machine of a node that has just started.
 func New(opts Options) *Machine {
-	return &Machine{opts: opts, holdings: newHoldings(), lan: newLAN(), toldProblems: map[snapshot.Problem]struct{}{}}
+	return &Machine{opts: opts, holdings: newHoldings(), lan: newLAN(), toldProblems: map[snapshot.Problem]struct{}{}, seized: seizures{}}
 }
 
 // maxPlans is how often one step compiles at most: taking an address without a question
@@ -201,7 +202,9 @@ func (m *Machine) declare() {
 	m.lan.forget(cut)
 	m.out.LAN = Announcing{Addresses: want, Speakers: m.memberView.speakers, Nearby: m.nearby(m.listensOn()), Added: added}
 	if m.world.Synced { // an incomplete list of nodes would remove peers
-		m.out.Members = &Declaration{Self: m.nodes().self, Peers: m.nodes().peers, Watch: m.plan.L2.Watch, Facts: m.self, Claims: maps.Clone(m.holdings.claims), Known: known}
+		facts := m.self
+		facts.HandsOver = m.seized.among(m.plan.L2.HandsOver, m.now)
+		m.out.Members = &Declaration{Self: m.nodes().self, Peers: m.nodes().peers, Watch: m.plan.L2.Watch, Facts: facts, Claims: maps.Clone(m.holdings.claims), Known: known}
 	}
 }
 
