@@ -235,7 +235,7 @@ func (c *client) Gone() bool {
 
 // hangUp ends the connection under whoever serves it. Any goroutine may call it.
 func (c *client) hangUp() {
-	if tcp, ok := c.socket.(*net.TCPConn); ok && c.turning.Load() {
+	if tcp, ok := c.socket.(tcpConn); ok && c.turning.Load() {
 		tcp.CloseRead()
 		tcp.CloseWrite()
 		return
@@ -299,10 +299,18 @@ func (c *client) CloseWrite() error {
 // abort ends the connection with a reset, and below TLS, whose alert would say
 // that all has been sent: an orderly end makes half a response look whole.
 func (c *client) abort() {
-	if tcp, ok := c.socket.(*net.TCPConn); ok {
+	if tcp, ok := c.socket.(tcpConn); ok {
 		tcp.SetLinger(0)
 	}
 	c.socket.Close()
+}
+
+// tcpConn is what a socket can do beyond what a net.Conn can: a net.TCPConn, or an
+// accepted.
+type tcpConn interface {
+	CloseRead() error
+	CloseWrite() error
+	SetLinger(seconds int) error
 }
 
 func (c *client) base() *client { return c }

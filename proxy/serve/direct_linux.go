@@ -80,7 +80,7 @@ func (c *client) serveSimple() (over []byte, err error) {
 	d.ctx.Init2(c, quietLogger{c.server.options.Log}, false)
 	c.out = d.writer
 	c.turning.Store(true)
-	err = c.raw.Read(d.ready)
+	err = c.turns(d.ready)
 	c.turning.Store(false)
 	c.out = nil
 	if err != nil {
@@ -94,6 +94,16 @@ func (c *client) serveSimple() (over []byte, err error) {
 	d.writer.Reset((*directOut)(d))
 	c.server.directs.Put(d)
 	return over, err
+}
+
+// turns calls ready until it is done. The poller is not asked where nobody has to wait.
+func (c *client) turns(ready func(fd uintptr) bool) error {
+	if a, ok := c.socket.(*accepted); ok {
+		if done, err := a.turn(ready); done || err != nil {
+			return err
+		}
+	}
+	return c.raw.Read(ready)
 }
 
 // turn is called by the poller whenever something may have come; false means wait.

@@ -103,7 +103,7 @@ func (s *Server) reconcile(first bool) (required error) {
 		if l.have[w] != nil {
 			continue
 		}
-		socket, err := listen(w.Address)
+		socket, err := listen(w.Address, !w.TLS && !w.H2C)
 		if err != nil {
 			l.errors[w] = err
 			if first && w.Required {

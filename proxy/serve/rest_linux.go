@@ -2,7 +2,7 @@
 
 package serve
 
-import "syscall"
+import "quayside.io/proxy/socket"
 
 // rests: connections can be waited for without reading.
 const rests = true
@@ -11,12 +11,4 @@ const rests = true
 const directs = true
 
 // come reports whether the next byte, or the end, has come.
-func come(fd uintptr) bool {
-	var one [1]byte
-	for {
-		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		if err != syscall.EINTR {
-			return err != syscall.EAGAIN
-		}
-	}
-}
+func come(fd uintptr) bool { return socket.Come(fd) }

@@ -27,13 +27,18 @@ const (
 // goroutine waits for it.
 const deferFor = 1
 
-// listen opens a listening socket. Connections inherit its keep-alive settings (tcp(7)),
-// which package net would set on each, in four system calls. For the same reason it is
-// not one of Multipath TCP, which is not needed here.
-func listen(address string) (net.Listener, error) {
+// listen opens a listening socket. Connections inherit what package net would set on each,
+// in five system calls: keep-alive (tcp(7)) and that nothing is held back. For the same
+// reason it is not one of Multipath TCP, which is not needed here. If its clients are
+// direct, they are accepted without package net.
+func listen(address string, direct bool) (net.Listener, error) {
 	config := net.ListenConfig{KeepAlive: -1, Control: handDown}
 	config.SetMultipathTCP(false)
-	return config.Listen(context.Background(), "tcp", address)
+	l, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil || !direct {
+		return l, err
+	}
+	return acceptorOf(l)
 }
 
 // writeLast writes bytes that the end of the connection follows at once, so that both
@@ -71,8 +76,10 @@ func (c *client) shut() {
 		c.CloseWrite()
 		return
 	}
-	c.raw.Control(socket.Shut)
+	c.raw.Control(shutWrite)
 }
+
+func shutWrite(fd uintptr) { socket.Shut(fd, unix.SHUT_WR) }
 
 // acceptSilent ends what deferFor says: closing a listening socket resets connections that
 // are kept back. Those that are now come within deferFor.
@@ -100,6 +107,7 @@ func handDown(_, _ string, raw syscall.RawConn) (err error) {
 			{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveCount},
 			{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferFor},
 			{unix.IPPROTO_TCP, unix.TCP_INQ, 1}, // see direct
+			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
 		} {
 			if err == nil {
 				err = unix.SetsockoptInt(int(fd), option.level, option.name, option.value)

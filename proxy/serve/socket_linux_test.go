@@ -12,7 +12,7 @@ import (
 
 // What the listening socket was told is true of the connections that it accepts.
 func TestConnectionsInheritKeepAlive(t *testing.T) {
-	l, err := listen("127.0.0.1:0")
+	l, err := listen("127.0.0.1:0", true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ package serve
 import "net"
 
 // listen opens a listening socket.
-func listen(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+func listen(address string, _ bool) (net.Listener, error) { return net.Listen("tcp", address) }
 
 // acceptSilent has nothing to end here.
 func acceptSilent(net.Listener) error { return nil }

@@ -129,7 +129,7 @@ func TestShut(t *testing.T) {
 	client, raw := pair(t)
 	raw.Control(func(fd uintptr) {
 		socket.Send(fd, []byte("ab"), unix.MSG_MORE)
-		socket.Shut(fd)
+		socket.Shut(fd, unix.SHUT_WR)
 		if n, err := socket.Send(fd, []byte("c"), 0); n != 0 || err != syscall.EPIPE {
 			t.Errorf("sent %d bytes behind the end, %v", n, err)
 		}
@@ -139,4 +139,43 @@ func TestShut(t *testing.T) {
 	}
 	io.WriteString(client, "d") // the other direction is open
 	come(t, raw, 1, false)
+}
+
+func TestAccept(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(listening uintptr) {
+		if _, _, err := socket.Accept(listening); err != syscall.EAGAIN {
+			t.Errorf("accepting nobody: %v", err)
+		}
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		fd, from, err := socket.Accept(listening)
+		if err != nil || from.String() != client.LocalAddr().String() || socket.Name(uintptr(fd)).String() != l.Addr().String() {
+			t.Fatalf("accepted %v at %v, %v; want %v at %v", from, socket.Name(uintptr(fd)), err, client.LocalAddr(), l.Addr())
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); flags&unix.FD_CLOEXEC == 0 || err != nil {
+			t.Errorf("children have it: %b, %v", flags, err)
+		}
+		if socket.Come(uintptr(fd)) {
+			t.Error("something has come")
+		}
+		socket.Close(uintptr(fd))
+		if all, err := io.ReadAll(client); len(all) != 0 || err != nil {
+			t.Errorf("the client got %q, %v", all, err)
+		}
+		if !socket.Come(uintptr(fd)) || socket.Name(uintptr(fd)).IsValid() {
+			t.Error("the descriptor is open")
+		}
+	})
 }

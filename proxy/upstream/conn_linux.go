@@ -75,7 +75,7 @@ func (p *plain) poll() (int, error) {
 func (c *conn) do(fd uintptr) bool {
 	p := &c.plain
 	if p.phase == checking {
-		if unasked(int(fd)) {
+		if socket.Come(fd) {
 			p.err, p.phase = errStale, finished
 			return true
 		}
@@ -125,18 +125,8 @@ func (c *conn) do(fd uintptr) bool {
 // to the next request.
 func (c *conn) stale() bool {
 	stale := true
-	err := c.plain.raw.Control(func(fd uintptr) { stale = unasked(int(fd)) })
+	err := c.plain.raw.Control(func(fd uintptr) { stale = socket.Come(fd) })
 	return err != nil || stale
-}
-
-func unasked(fd int) bool {
-	var one [1]byte
-	for {
-		_, _, err := syscall.Recvfrom(fd, one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		if err != syscall.EINTR {
-			return err != syscall.EAGAIN
-		}
-	}
 }
 
 // unread reports whether part of what was sent has not reached the upstream's

@@ -17,6 +17,7 @@ import (
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
+	"quayside.io/proxy/socket"
 )
 
 // closingPod is one that closes its first connection when it is told to, or as soon as
@@ -97,12 +98,12 @@ func (p *closingPod) closeUnderway(t *testing.T, b *Backend) {
 	c.drained = false // it is looked at
 	c.plain.step = func(fd uintptr) bool {
 		if c.plain.phase == checking {
-			if unasked(int(fd)) {
+			if socket.Come(fd) {
 				t.Error("the connection is closed already")
 			}
 			c.plain.phase = sending
 			p.first.Close()
-			for !unasked(int(fd)) {
+			for !socket.Come(fd) {
 				time.Sleep(time.Millisecond)
 			}
 		}
