@@ -116,6 +116,45 @@ func TestLabLocalPolicyKeepsTheClientAddress(t *testing.T) {
 	})
 }
 
+// A client that comes has the address of one that has left. What nodes remember of
+// that one's connections, such as those that broke when a pod was killed, is not its past.
+func TestLabClientsHaveNoPast(t *testing.T) {
+	beside(t)
+	c := bare(t)
+	svc, pods := serveByHand(t, c, "Local")
+	target := fmt.Sprintf("%s:%d", c.Node(1).IP(), svc.Spec.Ports[0].NodePort)
+	come := func(c *lab.Cluster) *lab.Client {
+		laptop := c.Client("laptop")
+		laptop.Exec("sysctl", "-qw", "net.ipv4.ip_local_port_range=40001 40001") // it has no other port
+		return laptop
+	}
+	dial := func(from *lab.Client) (conn net.Conn) {
+		c.Eventually(settle, func() (err error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			conn, err = from.Dial(ctx, "tcp", target)
+			return err
+		})
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	var before string
+	t.Run("one leaves", func(t *testing.T) {
+		laptop := come(c.With(t))
+		before = laptop.IP()
+		dial(laptop)
+		pods[0].Delete()
+		c.Pod(1, "web-4", lab.Labels{"app": "web"})
+	})
+	t.Run("one comes", func(t *testing.T) {
+		laptop := come(c.With(t))
+		if laptop.IP() != before {
+			t.Fatalf("it has %s, not the address of the one before, %s", laptop.IP(), before)
+		}
+		dial(laptop)
+	})
+}
+
 func TestLabTrouble(t *testing.T) {
 	beside(t)
 	c := bare(t)

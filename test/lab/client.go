@@ -87,6 +87,11 @@ func (v *Cluster) newClient(l *lan, name string) (*Client, error) {
 	c := &Client{Host: Host{ns: ns, view: v}, name: name, lan: l, host: host}
 	v.clients[name] = c
 	v.mu.Unlock()
+	for _, n := range v.nodes {
+		if err := n.ns.forgetConnectionsOf(c.IP(), c.IPv6()); err != nil {
+			return c, err
+		}
+	}
 	return c, l.plug(ns, name, host)
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -119,6 +120,29 @@ func (n *netns) dial(ctx context.Context, network, addr string) (net.Conn, error
 		return err
 	})
 	return conn, err
+}
+
+// forgetConnectionsOf removes what conntrack knows of connections from these addresses.
+// One that broke is remembered for days, translated for a pod that is long gone, and so is
+// whatever comes from the same port of the next client with that address.
+func (n *netns) forgetConnectionsOf(addr ...string) error {
+	return n.do(func() error {
+		for _, a := range addr {
+			ip := net.ParseIP(a)
+			family := netlink.InetFamily(unix.AF_INET)
+			if ip.To4() == nil {
+				family = unix.AF_INET6
+			}
+			filter := &netlink.ConntrackFilter{}
+			if err := filter.AddIP(netlink.ConntrackOrigSrcIP, ip); err != nil {
+				return err
+			}
+			if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, filter); err != nil {
+				return fmt.Errorf("lab: forget connections from %s in %s: %w", a, n.name, err)
+			}
+		}
+		return nil
+	})
 }
 
 // transport is an HTTP transport whose connections start in the namespace.
