@@ -21,6 +21,7 @@ require (
 	github.com/prometheus/client_golang v1.24.1
 	github.com/spf13/cobra v1.10.2
 	github.com/tg123/go-htpasswd v1.2.4
+	github.com/tidwall/gjson v1.18.0
 	github.com/valyala/fasthttp v1.74.0
 	github.com/vishvananda/netlink v1.3.1
 	go.opentelemetry.io/proto/otlp v1.9.0
@@ -122,7 +123,6 @@ require (
 	github.com/spf13/cast v1.7.0 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/stoewer/go-strcase v1.3.0 // indirect
-	github.com/tidwall/gjson v1.18.0 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/valllabh/ocsf-schema-golang v1.0.3 // indirect

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/ingressclass"
@@ -244,4 +245,35 @@ func TestFirewallForAll(t *testing.T) {
 			return status == 403
 		})
 	})
+}
+
+// TestFirewallIsNotWalkedAround: what a backend may read as a path that is inspected is
+// not passed on uninspected, and what is inspected by the same rules anyway is.
+func TestFirewallIsNotWalkedAround(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) { o.Routes.ModSecurity = true })
+	_, _, alone := firewallSets()
+	under := func(name, host, path string, options map[string]string) *networkingv1.Ingress {
+		ing := annotated(name, host, options)
+		ing.Spec.Rules[0].HTTP.Paths[0].Path = path
+		return ing
+	}
+	watching := map[string]string{"enable-modsecurity": "true", "modsecurity-snippet": "SecRuleEngine DetectionOnly"}
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")),
+		under("open", "one.test", "/", nil), under("guarded", "one.test", "/admin", alone),
+		under("same", "both.test", "/", alone), under("same-guarded", "both.test", "/admin", alone),
+		under("quiet", "watched.test", "/", nil), under("watched", "watched.test", "/admin", watching))
+	for _, c := range []struct {
+		host, target string
+		want         int
+	}{
+		{"one.test", "/admin/q?word=secret", 403}, {"one.test", "/admin%2Fq?word=secret", 400}, {"one.test", "/admin;x/q?word=secret", 400},
+		{"one.test", "/a%2Fb", 200}, {"one.test", "/admin/q", 200},
+		{"both.test", "/admin%2Fq", 200}, {"both.test", "/admin%2Fq?word=secret", 403},
+		{"watched.test", "/admin%2Fq", 200},
+	} {
+		routed(t, p, c.host)
+		if status, said := ask(t, bound(p, false), c.host, c.target); status != c.want {
+			t.Errorf("%s%s: %d %s, not %d", c.host, c.target, status, said, c.want)
+		}
+	}
 }

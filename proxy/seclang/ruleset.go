@@ -29,15 +29,26 @@ type RuleSet struct {
 	Body          Body
 }
 
+// Choice is what a snippet says to a question of yes or no.
+type Choice int8
+
+// The choices. What an Ingress says counts before what all of them are told, so to say
+// nothing is one of its own.
+const (
+	Unsaid Choice = iota
+	No
+	Yes
+)
+
 // Body is what is looked at of requests' bodies.
 type Body struct {
-	// Unseen leaves bodies alone.
-	Unseen bool
+	// Unseen leaves bodies alone, if Yes.
+	Unseen Choice
 	// Limit is the largest body in bytes, and Fields the largest without the files of a
 	// form. 0: DefaultLimit, DefaultFields.
 	Limit, Fields int
-	// Partial looks at the beginning of larger ones, which are refused else.
-	Partial bool
+	// Partial looks at the beginning of larger ones, if Yes; they are refused else.
+	Partial Choice
 }
 
 // The limits of bodies in bytes, as the configuration that ModSecurity recommends has
@@ -66,9 +77,9 @@ func (r RuleSet) With(o RuleSet) (RuleSet, error) {
 		Before: r.Before + o.Before,
 		After:  r.After + o.After,
 		Body: Body{
-			Unseen: r.Body.Unseen || o.Body.Unseen,
+			Unseen: cmp.Or(o.Body.Unseen, r.Body.Unseen),
 			Limit:  cmp.Or(o.Body.Limit, r.Body.Limit), Fields: cmp.Or(o.Body.Fields, r.Body.Fields),
-			Partial: r.Body.Partial || o.Body.Partial,
+			Partial: cmp.Or(o.Body.Partial, r.Body.Partial),
 		},
 	}
 	theirs := r.ids()

@@ -175,7 +175,7 @@ func (p *parser) setting(key, name, value string) (err error) {
 		}
 		return errors.New("it is none of On, DetectionOnly, Off")
 	case "secrequestbodyaccess":
-		p.set.Body.Unseen = is("Off")
+		p.set.Body.Unseen = choice(is("Off"))
 		return oneOf(is("On", "Off"), "On, Off")
 	case "secrequestbodylimit":
 		p.set.Body.Limit, err = bytes(value, MaxLimit)
@@ -184,7 +184,7 @@ func (p *parser) setting(key, name, value string) (err error) {
 		p.set.Body.Fields, err = bytes(value, MaxFields)
 		return err
 	case "secrequestbodylimitaction":
-		p.set.Body.Partial = is("ProcessPartial")
+		p.set.Body.Partial = choice(is("ProcessPartial"))
 		return oneOf(is("ProcessPartial", "Reject"), "ProcessPartial, Reject")
 	case "secresponsebodyaccess":
 		if is("Off") {
@@ -210,6 +210,13 @@ func isIdle(key string) bool {
 		"secresponsebodylimit", "secresponsebodylimitaction", "secresponsebodymimetype", "secresponsebodymimetypesclear",
 		"secrequestbodyinmemorylimit", "secpcrematchlimit", "secpcrematchlimitrecursion", "seccomponentsignature", "secstatusengine",
 	}, key)
+}
+
+func choice(yes bool) Choice {
+	if yes {
+		return Yes
+	}
+	return No
 }
 
 func oneOf(ok bool, words string) error {

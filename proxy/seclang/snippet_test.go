@@ -35,7 +35,7 @@ func TestSnippetsAreTakenOver(t *testing.T) {
 		{name: "targets of a rule for some requests", text: `SecRule REQUEST_URI "@beginsWith /api" "id:7,phase:1,pass,nolog,ctl:ruleremovetargetbyid=942100;ARGS:q"`,
 			want: RuleSet{Before: `SecRule REQUEST_URI "@beginsWith /api" "id:7,phase:1,pass,nolog,ctl:ruleRemoveTargetById=942100;ARGS:q"` + "\n"}},
 		{name: "bodies", text: "SecRequestBodyAccess On\nSecRequestBodyLimit 1000\nSecRequestBodyNoFilesLimit 2000\nSecRequestBodyLimitAction ProcessPartial",
-			want: RuleSet{Body: Body{Limit: 1000, Fields: 2000, Partial: true}}},
+			want: RuleSet{Body: Body{Unseen: No, Limit: 1000, Fields: 2000, Partial: Yes}}},
 		{name: "an audit log", text: "SecAuditEngine RelevantOnly\nSecAuditLogParts ABIJDEFHZ\nSecAuditLog /dev/stdout\nSecAuditLogType Serial\nSecResponseBodyAccess Off",
 			idle: []string{"SecAuditEngine", "SecAuditLog", "SecAuditLogParts", "SecAuditLogType"}},
 	} {
@@ -96,6 +96,17 @@ func TestWithKeepsWhatTheOtherDoesNotSay(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	for _, c := range []struct{ wide, own, want string }{
+		{"SecRequestBodyAccess Off", "SecRequestBodyAccess On", "SecRequestBodyAccess On"},
+		{"SecRequestBodyAccess Off", "SecRuleEngine On", "SecRuleEngine On\nSecRequestBodyAccess Off"},
+		{"SecRequestBodyLimitAction ProcessPartial", "SecRequestBodyLimitAction Reject", "SecRequestBodyLimitAction Reject"},
+		{"SecRequestBodyLimitAction Reject", "SecRequestBodyLimitAction ProcessPartial", "SecRequestBodyLimitAction ProcessPartial"},
+	} {
+		got, err := parsed(t, c.wide).With(parsed(t, c.own))
+		if diff := cmp.Diff(parsed(t, c.want), got); err != nil || diff != "" {
+			t.Errorf("%s, and of the Ingress %s: %v (-want +got):\n%s", c.wide, c.own, err, diff)
+		}
+	}
 	same := RuleSet{Before: "SecAction \"id:3,pass\"\n"}
 	if _, err := same.With(same); err == nil {
 		t.Error("two rules have one id")
@@ -103,6 +114,15 @@ func TestWithKeepsWhatTheOtherDoesNotSay(t *testing.T) {
 	if _, err := same.With(RuleSet{Before: "SecAction \"id:31,pass\"\n"}); err != nil {
 		t.Error(err)
 	}
+}
+
+func parsed(t *testing.T, text string) RuleSet {
+	t.Helper()
+	r, _, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // FuzzParse: whatever a tenant writes, what is taken over reads the same again, and has

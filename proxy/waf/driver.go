@@ -60,13 +60,14 @@ type ruleSet struct {
 	wants int   // the order in which it was asked for
 }
 
-// New returns a Driver. Only one per process may judge: Coraza's way to read forms is
-// replaced for all of it.
+// New returns a Driver. Only one per process may judge: Coraza's way to read forms
+// and JSON is replaced for all of it.
 func New(o Options) *Driver {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	registerForms()
+	registerJSON()
 	return &Driver{
 		log: o.Log, stats: newStats(),
 		places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),

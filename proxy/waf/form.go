@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"strings"
 
 	"github.com/corazawaf/coraza/v3/experimental/plugins"
 	"github.com/corazawaf/coraza/v3/experimental/plugins/plugintypes"
@@ -65,7 +66,11 @@ func readForm(body io.Reader, v plugintypes.TransactionVariables, contentType st
 				v.MultipartPartHeaders().Add(part.FormName(), name+": "+value)
 			}
 		}
-		if name := fileName(part); name != "" {
+		name, err := fileName(part)
+		if err != nil {
+			return err
+		}
+		if name != "" {
 			n, err := io.Copy(io.Discard, part)
 			if err != nil {
 				return err
@@ -92,11 +97,16 @@ func readForm(body io.Reader, v plugintypes.TransactionVariables, contentType st
 }
 
 // fileName is what the client calls a file: with its folders, which Part.FileName
-// leaves out.
-func fileName(p *multipart.Part) string {
-	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
-	if err != nil {
-		return ""
+// leaves out; empty for a field. filename* is no parameter of forms (RFC 7578 section
+// 4.2): a backend that does not know it would read a field that no rule has seen.
+func fileName(p *multipart.Part) (string, error) {
+	disposition := p.Header.Get("Content-Disposition")
+	_, params, err := mime.ParseMediaType(disposition)
+	switch {
+	case strings.Contains(strings.ToLower(disposition), "filename*"):
+		return "", errors.New("a part has the parameter filename*")
+	case err != nil:
+		return "", nil // all rules look at it
 	}
-	return params["filename"]
+	return params["filename"], nil
 }

@@ -68,13 +68,19 @@ func (i *inspection) Wants() int {
 		return 0
 	}
 	switch i.processor() {
-	case "", "MULTIPART": // which has a bound of its own
+	case "":
+		if rules.Core {
+			return rules.MaxFields() // they have what nobody knows read as a form
+		}
+		return rules.MaxBody()
+	case "MULTIPART": // which has a bound of its own
 		return rules.MaxBody()
 	}
 	return rules.MaxFields()
 }
 
-// processor is how the body is going to be read; empty: not at all.
+// processor is how the body is going to be read; empty: not at all, or as the core
+// rules will have it.
 func (i *inspection) processor() string {
 	state, ok := i.tx.(plugintypes.TransactionState)
 	if !ok {
@@ -89,7 +95,7 @@ func (i *inspection) Body(beginning []byte, whole bool) exchange.Verdict {
 	if i.tx.IsRuleEngineOff() {
 		return exchange.Verdict{}
 	}
-	if wants := i.Wants(); wants > 0 && !whole && len(beginning) >= wants && rules.State() == seclang.On && !rules.Body.Partial {
+	if wants := i.Wants(); wants > 0 && !whole && len(beginning) >= wants && rules.State() == seclang.On && rules.Body.Partial != seclang.Yes {
 		i.refused = 413
 		return exchange.Verdict{Status: 413}
 	}
