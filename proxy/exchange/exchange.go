@@ -62,8 +62,9 @@ type Request struct {
 	// Protocol is the client's, as a status line has it: "HTTP/1.1". Empty: unknown.
 	Protocol string
 	// Asked is what the client sent as Host and Target, whatever filters have made of
-	// them. The handler sets it.
-	Asked struct{ Host, Target []byte }
+	// them. The handler sets it. Authorization is nil until a filter keeps that field
+	// from the upstream; see [Request.Authorization].
+	Asked struct{ Host, Target, Authorization []byte }
 	// Host as the client sent it: the Host header or :authority, with its port.
 	Host []byte
 	// Target is the request target in origin form ("/a/b?c=d"), as received.
@@ -117,6 +118,15 @@ type Request struct {
 	// Peer is the client's connection, asked while an upstream keeps it
 	// waiting. It is nil where the front end cannot ask.
 	Peer Peer
+}
+
+// Authorization is what the client sent in the field of that name, though a filter
+// may have kept it from the upstream.
+func (r *Request) Authorization() []byte {
+	if r.Asked.Authorization != nil {
+		return r.Asked.Authorization
+	}
+	return r.Header.Get("Authorization")
 }
 
 // Peer is the connection that a request came by.

@@ -18,8 +18,8 @@ const (
 	budgetSize = 2000 // also what a connection begins with
 	perSecond  = 200
 
-	// WorthUpdate is the least WINDOW_UPDATE that costs nothing: there cannot be
-	// many before the window overflows, and some clients send one for each 4 KiB.
+	// WorthUpdate is the least WINDOW_UPDATE that may cost nothing, see Output.Repays:
+	// some clients send one for each 4 KiB. Less of a body is not worth a frame either.
 	WorthUpdate = 1 << 10
 
 	CostFrame   = 1  // a frame that asks for an answer, or for nothing at all

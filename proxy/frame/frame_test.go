@@ -215,3 +215,25 @@ func read(t *rapid.T, b []byte, into map[uint32]*sent, data func(id uint32, n in
 		}
 	}
 }
+
+// A peer that grants next to nothing makes no progress, one that grants a little does.
+func TestStuck(t *testing.T) {
+	o := NewOutput(new(Buffers))
+	s := &Sender{ID: 1}
+	o.Send(s, Part{Data: make([]byte, 3*leastPace)})
+	for _, c := range []struct {
+		granted int64
+		stuck   bool
+	}{{0, true}, {1, true}, {leastPace - 1, true}, {leastPace, false}, {0, true}, {leastPace, false}} {
+		s.Window += c.granted
+		o.Resume(s)
+		for o.Next() != nil {
+		}
+		if got := s.Stuck(); got != c.stuck {
+			t.Errorf("%d bytes granted, %d left: stuck is %v", c.granted, len(s.part.Data), got)
+		}
+	}
+	if s.Due || s.Stuck() {
+		t.Error("nothing is due, and it is stuck")
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/frame"
 )
 
@@ -42,6 +43,7 @@ type conn struct {
 	writers  sync.WaitGroup
 	handlers sync.WaitGroup
 	wait     atomic.Int32 // one of the states of rest.go
+	ahead    exchange.Ahead
 	looks    *time.Timer
 
 	mu       sync.Mutex
@@ -77,7 +79,12 @@ type recent struct {
 	ids  []uint32 // shifted left by one; the last bit says that we reset it
 	most int      // of ids
 	next int      // where it is full, the oldest
+	late int      // small DATA frames that may still come for those that we reset, at no cost
 }
+
+// latePerStream is how many small DATA frames of a stream may be on their way when we
+// reset it. Who sends more has not heard of it, or does not care.
+const latePerStream = 8
 
 // leastRecent is how many are remembered at least: a client may open so many before it
 // knows its limit.
@@ -92,6 +99,7 @@ func (r *recent) add(id uint32, reset bool) {
 	id <<= 1
 	if reset {
 		id |= 1
+		r.late = min(r.late+latePerStream, latePerStream*r.most)
 	}
 	if len(r.ids) < r.most {
 		r.ids = append(r.ids, id)

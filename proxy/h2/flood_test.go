@@ -46,6 +46,26 @@ func TestFloods(t *testing.T) {
 		{"more streams than allowed", func(c *client, i int) { c.headers(uint32(2*i+1), true, get...) }, "GOAWAY ENHANCE_YOUR_CALM"},
 		{"PRIORITY", func(c *client, i int) { c.fr.WritePriority(uint32(2*i+1), http2.PriorityParam{}) }, "GOAWAY ENHANCE_YOUR_CALM"},
 		{"WINDOW_UPDATE", func(c *client, _ int) { c.fr.WriteWindowUpdate(0, 1) }, "GOAWAY ENHANCE_YOUR_CALM"},
+		{"WINDOW_UPDATE of a closed stream", func(c *client, i int) {
+			if i == 0 {
+				c.headers(1, true, "x: y") // is refused
+			}
+			c.fr.WriteWindowUpdate(1, frame.WorthUpdate)
+		}, "GOAWAY ENHANCE_YOUR_CALM"},
+		{"WINDOW_UPDATE of a connection that needs none", func(c *client, _ int) { c.fr.WriteWindowUpdate(0, frame.WorthUpdate) }, "GOAWAY ENHANCE_YOUR_CALM"},
+		{"WINDOW_UPDATE of a stream that needs none", func(c *client, i int) {
+			if i == 0 {
+				c.headers(1, true, get...)
+			}
+			c.fr.WriteWindowUpdate(1, frame.WorthUpdate)
+		}, "GOAWAY ENHANCE_YOUR_CALM"},
+		{"small DATA of a stream that we reset", func(c *client, i int) {
+			if i == 0 {
+				c.headers(1, false, post()...)
+				c.fr.WriteRawFrame(http2.FrameWindowUpdate, 0, 1, make([]byte, 4))
+			}
+			c.fr.WriteData(1, false, []byte("x"))
+		}, "GOAWAY ENHANCE_YOUR_CALM"},
 		{"unknown frames", func(c *client, _ int) { c.fr.WriteRawFrame(0x77, 0, 0, nil) }, "GOAWAY ENHANCE_YOUR_CALM"},
 		{"empty DATA", func(c *client, i int) {
 			if i == 0 {
@@ -187,4 +207,29 @@ func TestSilence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client that grants window byte by byte is given up as one that grants none.
+func TestNextToNothingGranted(t *testing.T) {
+	r := newRig(t, Options{Timeout: 100 * time.Millisecond}, func(ex *exchange.Exchange) { ex.Answer(200, strings.Repeat("x", 1<<20)) })
+	c := r.dial(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	c.headers(1, true, get...)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for tick := time.NewTicker(10 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				c.fr.WriteWindowUpdate(1, 1)
+			case <-stop:
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	if got := c.outcome(1); got != "RST CANCEL" {
+		t.Errorf("got %q", got)
+	}
+	close(stop)
+	<-stopped
 }

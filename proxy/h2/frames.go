@@ -84,17 +84,20 @@ func (c *conn) resizeWindows(initial int64) error {
 func (c *conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.Increment < frame.WorthUpdate {
+	if !c.out.Repays(f.Increment) {
 		if err := c.charge(frame.CostFrame); err != nil {
 			return err
 		}
 	}
 	if f.StreamID == 0 {
-		if c.out.Window += int64(f.Increment); c.out.Window > frame.MaxWindow {
+		waited := c.out.Widen(f.Increment)
+		if c.out.Window > frame.MaxWindow {
 			return frame.Fail(http2.ErrCodeFlowControl, "the connection's window is too large")
 		}
-		for _, s := range c.streams {
-			c.out.Resume(&s.send)
+		if waited {
+			for _, s := range c.streams {
+				c.out.Resume(&s.send)
+			}
 		}
 	} else if s := c.streams[f.StreamID]; s != nil {
 		if s.send.Window += int64(f.Increment); s.send.Window > frame.MaxWindow {
@@ -161,8 +164,12 @@ func (c *conn) onData(f *http2.DataFrame) error {
 	if s == nil || s.ended {
 		c.grant(nil, size)
 		if _, reset := c.closed.find(f.StreamID); s == nil && reset { // sent before our RST_STREAM had arrived
-			if len(data) > 0 {
+			if len(data) >= frame.WorthUpdate {
 				return nil // no more than DATA that is discarded
+			}
+			if c.closed.late > 0 && len(data) > 0 {
+				c.closed.late--
+				return nil
 			}
 			return c.charge(frame.CostFrame)
 		}

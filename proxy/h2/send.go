@@ -151,8 +151,8 @@ func (s *stream) transmit(p frame.Part) error {
 	return nil
 }
 
-// awaitSent waits for the client to read, and to grant window, as long as some of
-// it goes out within each Timeout.
+// awaitSent waits for the client to read, and to grant window, as long as enough
+// of it goes out within each Timeout, see frame.Sender.Stuck.
 func (s *stream) awaitSent() error {
 	c, timeout := s.conn, s.conn.server.options.Timeout
 	timer := time.NewTimer(timeout)
@@ -166,12 +166,9 @@ func (s *stream) awaitSent() error {
 			timer.Reset(timeout)
 		}
 		c.mu.Lock()
-		if late && s.send.Due && !s.send.Moved {
+		if late && s.send.Stuck() {
 			c.reset(s.send.ID, http2.ErrCodeCancel)
 			s.err = os.ErrDeadlineExceeded
-		}
-		if late {
-			s.send.Moved = false
 		}
 		err, due := s.err, s.send.Due
 		c.mu.Unlock()

@@ -137,6 +137,9 @@ func (s *stream) identify() {
 // Gone implements exchange.Peer.
 func (s *stream) Gone() bool { return s.gone.Load() }
 
+// Ahead implements exchange.Fetcher.
+func (s *stream) Ahead() *exchange.Ahead { return &s.conn.ahead }
+
 // WakeWhenGone implements exchange.Waker.
 func (s *stream) WakeWhenGone(ch chan<- struct{}) {
 	s.conn.mu.Lock()

@@ -16,8 +16,11 @@ import (
 )
 
 const (
-	// streamWindow is how many bytes of a response a pod may send before they are read.
+	// streamWindow is how many bytes of a response a pod may send before they are read,
+	// and firstWindow how many until it shows that there are more than so many, and as
+	// long as the client has too many of them, see exchange.Ahead.
 	streamWindow = 256 << 10
+	firstWindow  = 32 << 10
 	// connWindow is the same for all streams of a connection.
 	connWindow = 1 << 20
 	// silence is how long a pod may send no frame at all, while requests wait for it,
@@ -204,7 +207,7 @@ func (c *Conn) greet() {
 	defer c.mu.Unlock()
 	c.out.Pending = frame.AppendSettings(append(c.out.Buffer(), http2.ClientPreface...),
 		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
-		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: firstWindow},
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(min(c.client.options.HeadSize, math.MaxInt32))},
 	)
 	c.out.Pending = frame.AppendWindowUpdate(c.out.Pending, 0, connWindow-65535)

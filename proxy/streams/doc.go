@@ -10,7 +10,8 @@
 //   - A request that the pod has certainly not processed is reported as such, since it may be
 //     sent again.
 //   - A stream that is not read blocks only itself: the connection's window is granted as data
-//     arrives, each stream's as it is read. So a stream buffers no more than its window.
+//     arrives, each stream's as it is read. So a stream buffers no more than its window,
+//     which is small where one client has many.
 //   - Frames from the pod that cause work without benefit are paid from a budget.
 //   - Every goroutine ends with its connection.
 //

@@ -99,17 +99,20 @@ func (c *Conn) resizeWindows(initial int64) error {
 }
 
 func (c *Conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
-	if f.Increment < frame.WorthUpdate {
+	if !c.out.Repays(f.Increment) {
 		if err := c.charge(frame.CostFrame); err != nil {
 			return err
 		}
 	}
 	if f.StreamID == 0 {
-		if c.out.Window += int64(f.Increment); c.out.Window > frame.MaxWindow {
+		waited := c.out.Widen(f.Increment)
+		if c.out.Window > frame.MaxWindow {
 			return frame.Fail(http2.ErrCodeFlowControl, "the connection's window is too large")
 		}
-		for _, s := range c.streams {
-			c.out.Resume(&s.send)
+		if waited {
+			for _, s := range c.streams {
+				c.out.Resume(&s.send)
+			}
 		}
 	} else if s := c.streams[f.StreamID]; s != nil {
 		if s.send.Window += int64(f.Increment); s.send.Window > frame.MaxWindow {
@@ -208,10 +211,10 @@ func (c *Conn) onData(f *http2.DataFrame) error {
 	}
 	s.moved = c.heard
 	s.unread.Write(data)
-	c.grantStream(s, size-len(data))
 	if f.StreamEnded() {
 		return c.endOf(s)
 	}
+	c.grantStream(s, size-len(data)+s.widen())
 	signal(s.arrived)
 	return nil
 }
@@ -239,12 +242,28 @@ func (c *Conn) grant(n int) {
 	}
 }
 
+// widen returns how many bytes more a pod may send before they are read: if it says, or
+// shows, that there is more to come than its first window holds.
+func (s *Stream) widen() int {
+	const more = streamWindow - firstWindow
+	small := s.head.Length >= 0 && s.head.Length <= firstWindow || s.head.Length < 0 && s.received < firstWindow/4
+	if s.wide || small || s.ahead != nil && !s.ahead.Take(more) {
+		return 0
+	}
+	s.wide = true
+	return more
+}
+
 // grantStream is grant for one stream, of which n bytes were read.
 func (c *Conn) grantStream(s *Stream, n int) {
 	if s.ended || s.err != nil || c.over {
 		return
 	}
-	if s.granted.read += n; s.granted.read >= streamWindow/4 {
+	worth := firstWindow / 4
+	if s.wide {
+		worth = streamWindow / 4
+	}
+	if s.granted.read += n; s.granted.read >= worth {
 		c.out.Pending = frame.AppendWindowUpdate(c.out.Buffer(), s.send.ID, uint32(s.granted.read))
 		s.granted.left += s.granted.read
 		s.granted.read = 0

@@ -129,6 +129,9 @@ func (c *Conn) begin(s *Stream, b *block) error {
 	if b.end {
 		return c.endOf(s)
 	}
+	if !s.bodiless {
+		c.grantStream(s, s.widen())
+	}
 	signal(s.arrived)
 	return nil
 }

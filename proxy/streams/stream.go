@@ -28,6 +28,8 @@ type Stream struct {
 	send     frame.Sender
 	granted  window // what we let the pod send
 	unread   frame.Queue
+	ahead    *exchange.Ahead // of the client; nil: it asks for one thing at a time
+	wide     bool            // the pod was granted all of streamWindow
 	head     Head
 	header   exchange.Header
 	hints    []exchange.Header // that nobody has asked for yet
@@ -79,7 +81,10 @@ func (c *Conn) Open(r *exchange.Request, body []byte, last bool) (*Stream, error
 		return nil, ErrClosing
 	}
 	s.send.ID, s.send.Window = c.next, c.out.Initial
-	s.granted.left = streamWindow
+	s.granted.left = firstWindow
+	if p, ok := r.Peer.(exchange.Fetcher); ok {
+		s.ahead = p.Ahead()
+	}
 	s.opened = time.Now()
 	s.moved = s.opened
 	c.streams[c.next] = s
@@ -246,8 +251,7 @@ func (s *Stream) awaitSent(timeout time.Duration) error {
 			timer.Reset(timeout)
 		}
 		c.mu.Lock()
-		err, due, stuck := s.err, s.send.Due, late && !s.send.Moved
-		s.send.Moved = s.send.Moved && !late
+		err, due, stuck := s.err, s.send.Due, late && s.send.Stuck()
 		c.mu.Unlock()
 		switch {
 		case err != nil || !due:
@@ -297,6 +301,9 @@ func (s *Stream) Close() {
 // release gives s back.
 func (s *Stream) release() {
 	client := s.conn.client
+	if s.wide && s.ahead != nil {
+		s.ahead.Give(streamWindow - firstWindow)
+	}
 	s.unread.Reset()
 	block := s.block[:0]
 	if cap(block) > keptBlock {
