@@ -68,6 +68,9 @@ func startGate(t *testing.T) (addr string, gate *gatekeeper) {
 	backend := httptest.NewServer(listing())
 	t.Cleanup(backend.Close)
 	const url = "http://gate.default.svc.cluster.local/"
+	_, port, _ := strings.Cut(strings.TrimPrefix(service1.URL, "http://"), ":")
+	headless := service("pods", corev1.ServicePort{Port: 80})
+	headless.Spec.ClusterIP = corev1.ClusterIPNone
 	objects := []*struct {
 		host    string
 		options map[string]string
@@ -75,6 +78,7 @@ func startGate(t *testing.T) (addr string, gate *gatekeeper) {
 		{"auth-url.test", map[string]string{"auth-url": url + "check?uri=$request_uri"}},
 		{"no-service.test", map[string]string{"auth-url": "http://missing.default.svc.cluster.local/"}},
 		{"no-port.test", map[string]string{"auth-url": "http://gate.default.svc:81/"}},
+		{"headless.test", map[string]string{"auth-url": "http://pods.default.svc:" + port + "/"}},
 		{"metadata.test", map[string]string{"auth-url": "http://169.254.169.254/latest/meta-data"}},
 		{"auth-method.test", map[string]string{"auth-url": url, "auth-method": "POST"}},
 		{"auth-signin.test", map[string]string{"auth-url": url, "auth-signin": "https://$host/oauth2/start?rd=$escaped_request_uri"}},
@@ -91,6 +95,7 @@ func startGate(t *testing.T) (addr string, gate *gatekeeper) {
 	}
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(backend.URL, "http://")),
 		service("gate", corev1.ServicePort{Port: 80}), slice("gate", "", strings.TrimPrefix(service1.URL, "http://")),
+		headless, slice("pods", "", strings.TrimPrefix(service1.URL, "http://")),
 		configMap("more", "X-Gate", "$request_method of $host", "X-Original-Method", ""))
 	for _, o := range objects {
 		files.Put(annotated(strings.ReplaceAll(o.host, ".", "-"), o.host, o.options))
@@ -117,6 +122,7 @@ func TestAuthURL(t *testing.T) {
 		{"auth-url", "auth-url.test", "/\nCookie: say=broken", 500, "", ""},
 		{"auth-url", "no-service.test", "/" + yes, 500, "", ""},
 		{"auth-url", "no-port.test", "/" + yes, 500, "", ""},
+		{"auth-url", "headless.test", "/" + yes, 200, "Cookie: say=yes", ""},
 		{"auth-url", "metadata.test", "/" + yes, 500, "", ""},
 		{"auth-url", "bad.test", "/" + yes, 503, "may not decide which host", ""},
 		{"auth-signin", "auth-signin.test", "/a/b?c=d&e", 302, "Location: https://auth-signin.test/oauth2/start?rd=%2Fa%2Fb%3Fc%3Dd%26e\r\n", ""},
@@ -147,7 +153,7 @@ func TestAuthURL(t *testing.T) {
 // TestWhatAuthServicesAreAsked: the question has what ingress-nginx sends.
 func TestWhatAuthServicesAreAsked(t *testing.T) {
 	addr, gate := startGate(t)
-	const fields = "\nCookie: say=yes\nAuthorization: Bearer x\nX-Forwarded-For: 192.0.2.7\nX-Original-URL: forged\nX-Gate: forged\nIf-None-Match: x\nUser-Agent: it"
+	const fields = "\nCookie: say=yes\nAuthorization: Bearer x\nX-Forwarded-For: 192.0.2.7\nX-Original-URL: forged\nX-Original-URI: forged\nX-Gate: forged\nIf-None-Match: x\nUser-Agent: it"
 	for _, k := range []struct {
 		key, host, request string
 		want               map[string]string // by field, and METHOD, TARGET, HOST
@@ -182,7 +188,7 @@ func TestWhatAuthServicesAreAsked(t *testing.T) {
 					t.Errorf("%s: %q, want %q", name, got, want)
 				}
 			}
-			if len(r.Header["X-Gate"]) > 1 || len(r.Header["X-Original-Url"]) != 1 {
+			if len(r.Header["X-Gate"]) > 1 || len(r.Header["X-Original-Url"]) != 1 || len(r.Header["X-Original-Uri"]) > 1 {
 				t.Errorf("doubled fields: %v", r.Header)
 			}
 		})

@@ -30,7 +30,7 @@ type conformanceCase struct{ name, method, scheme, host, path, want string }
 
 // TestConformance sends the 30 cases of the Ingress conformance suite, as the
 // scenarios of package route have them, over the wire: over HTTP/1.1 and HTTP/2, in
-// the clear and over TLS, to Ingresses of a class of ours and of an adopted one.
+// the clear, where only one of them is spoken and where both are, and over TLS, to Ingresses of a class of ours and of an adopted one.
 func TestConformance(t *testing.T) {
 	files, err := filepath.Glob("../test/scenario/route/conformance-*.txt")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestConformance(t *testing.T) {
 					head, rest, _ := strings.Cut(string(text), "\n---\n")
 					objects, requests, _ := strings.Cut(rest, "=== requests\n")
 					store, p := start(t, func(o *proxy.Options) {
-						o.HTTP2, o.H2C = true, true
+						o.HTTP2, o.H2C, o.Listeners = true, true, alsoDirect
 						o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
 					})
 					putConformance(t, store, head, objects, class)
@@ -132,7 +132,7 @@ func askConformance(t *testing.T, p *proxy.Proxy, cases []conformanceCase) int {
 	overTLS, overHTTP2 := &http.Transport{TLSClientConfig: insecure}, &http.Transport{TLSClientConfig: insecure.Clone(), ForceAttemptHTTP2: true}
 	t.Cleanup(overTLS.CloseIdleConnections)
 	t.Cleanup(overHTTP2.CloseIdleConnections)
-	last := cases[len(cases)-1]
+	last, direct := cases[len(cases)-1], boundDirect(t, p)
 	eventually(t, "the routes are served", func() bool {
 		for _, c := range cases {
 			if c.want != "404" && c.scheme == "http" {
@@ -143,21 +143,25 @@ func askConformance(t *testing.T, p *proxy.Proxy, cases []conformanceCase) int {
 		return code == 200
 	})
 	for _, c := range cases {
+		text := ""
+		if c.method != http.MethodGet {
+			text = "text"
+		}
 		for _, by := range []struct {
-			name, scheme, proto string
-			rt                  http.RoundTripper
+			name, addr, scheme, proto string
+			rt                        http.RoundTripper
 		}{
-			{"HTTP1", "http", "HTTP/1.1", http.DefaultTransport},
-			{"HTTP2", "http", "HTTP/2.0", unencryptedHTTP2(t)},
-			{"HTTP1 over TLS", "https", "HTTP/1.1", overTLS},
-			{"HTTP2 over TLS", "https", "HTTP/2.0", overHTTP2},
+			{"HTTP1", bound(p, false), "http", "HTTP/1.1", http.DefaultTransport},
+			{"HTTP1 alone", direct, "http", "HTTP/1.1", http.DefaultTransport},
+			{"HTTP2", bound(p, false), "http", "HTTP/2.0", unencryptedHTTP2(t)},
+			{"HTTP1 over TLS", bound(p, true), "https", "HTTP/1.1", overTLS},
+			{"HTTP2 over TLS", bound(p, true), "https", "HTTP/2.0", overHTTP2},
 		} {
 			if c.scheme == "https" && by.scheme == "http" {
 				continue
 			}
 			t.Run(c.name+" "+by.name, func(t *testing.T) {
-				addr := bound(p, by.scheme == "https")
-				req, err := http.NewRequest(c.method, by.scheme+"://"+addr+c.path, strings.NewReader("text"))
+				req, err := http.NewRequest(c.method, by.scheme+"://"+by.addr+c.path, strings.NewReader(text))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -177,7 +181,7 @@ func askConformance(t *testing.T, p *proxy.Proxy, cases []conformanceCase) int {
 					if resp.StatusCode != 404 {
 						t.Errorf("%d %s, want a 404", resp.StatusCode, body)
 					}
-				} else if want := fmt.Sprintf("%s %s %s text", c.want, c.method, c.path); resp.StatusCode != 200 || string(body) != want {
+				} else if want := fmt.Sprintf("%s %s %s %s", c.want, c.method, c.path, text); resp.StatusCode != 200 || string(body) != want {
 					t.Errorf("%d %q, want %q", resp.StatusCode, body, want)
 				}
 				for _, name := range []string{"Content-Length", "Content-Type", "Date", "Server"} {

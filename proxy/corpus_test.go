@@ -18,7 +18,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
+	"quayside.io/proxy/serve"
 )
 
 // spoken is a request that can be said in both versions of HTTP.
@@ -55,8 +57,9 @@ func (s spoken) lines() string {
 }
 
 // overLines asks by HTTP/1.1 and returns the status and what the pod said; 0 for a
-// connection that ends without an answer.
-func (s spoken) overLines(t *testing.T, addr string) (int, string) {
+// connection that ends without an answer. behind is a request that goes before it in the
+// same bytes, and is answered with 200.
+func (s spoken) overLines(t *testing.T, addr, behind string) (int, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -64,11 +67,20 @@ func (s spoken) overLines(t *testing.T, addr string) (int, string) {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second))
-	io.WriteString(c, s.lines())
+	io.WriteString(c, behind+s.lines())
 	if s.cut {
 		c.(*net.TCPConn).CloseWrite()
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: s.method})
+	in := bufio.NewReader(c)
+	if behind != "" {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("the request before it: %v, %v", resp, err)
+			return 0, ""
+		}
+		io.Copy(io.Discard, resp.Body)
+	}
+	resp, err := http.ReadResponse(in, &http.Request{Method: s.method})
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -146,9 +158,33 @@ func (s spoken) overFrames(t *testing.T, addr string) (int, string) {
 	}
 }
 
-// What a request is, in spite of the version of HTTP that says it: the ruling of both
-// front ends is one, and so is what a pod sees of what passes.
-func TestBothFrontEndsRuleAlike(t *testing.T) {
+// directAddress is where alsoDirect listens.
+const directAddress = "127.0.0.3:0"
+
+// alsoDirect listens without HTTP/2, where simple requests by HTTP/1.1 take a way of their
+// own. With it they all go through fasthttp's loop.
+func alsoDirect(*snapshot.Cluster) []serve.Listener {
+	return []serve.Listener{{Address: directAddress}}
+}
+
+// boundDirect returns where a proxy with alsoDirect does so.
+func boundDirect(t *testing.T, p *proxy.Proxy) (addr string) {
+	t.Helper()
+	eventually(t, "it listens without HTTP/2", func() bool {
+		for _, l := range p.Listeners() {
+			if l.Address == directAddress {
+				addr = l.Bound
+			}
+		}
+		return addr != ""
+	})
+	return addr
+}
+
+// What a request is, in spite of the version of HTTP that says it, and of the way that it
+// takes through the proxy: the ruling of all front ends is one, and so is what a pod sees
+// of what passes.
+func TestFrontEndsRuleAlike(t *testing.T) {
 	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -165,17 +201,21 @@ func TestBothFrontEndsRuleAlike(t *testing.T) {
 		}
 	}))
 	t.Cleanup(pod.Close)
-	files, p := start(t, func(o *proxy.Options) { o.HTTP2, o.H2C = true, true })
+	files, p := start(t, func(o *proxy.Options) { o.HTTP2, o.H2C, o.Listeners = true, true, alsoDirect })
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(pod.URL, "http://")), ingress("web", "a.example", "/", "web", number))
-	addr := bound(p, false)
+	addr, direct := bound(p, false), boundDirect(t, p)
+	const simple = "GET /simple HTTP/1.1\r\nHost: a.example\r\n\r\n"
 	eventually(t, "the route is there", func() bool { st, _ := p.State().(proxy.State); return len(st.Routes) == 1 })
 	for name, c := range corpus() {
 		t.Run(name, func(t *testing.T) {
-			lines, saidInLines := c.spoken.overLines(t, addr)
-			frames, saidInFrames := c.spoken.overFrames(t, addr)
-			if lines != c.status || c.status == 200 && saidInLines != c.sees {
-				t.Errorf("by HTTP/1.1 %d %q, want %d %q", lines, saidInLines, c.status, c.sees)
+			for way, at := range map[string]struct{ addr, behind string }{
+				"by HTTP/1.1 where HTTP/2 may come": {addr: addr}, "behind another where HTTP/2 may come": {addr, simple}, "by HTTP/1.1 alone": {addr: direct}, "behind another by HTTP/1.1 alone": {direct, simple},
+			} {
+				if lines, said := c.spoken.overLines(t, at.addr, at.behind); lines != c.status || c.status == 200 && said != c.sees {
+					t.Errorf("%s %d %q, want %d %q", way, lines, said, c.status, c.sees)
+				}
 			}
+			frames, saidInFrames := c.spoken.overFrames(t, addr)
 			if frames != c.frames || c.frames == 200 && saidInFrames != c.framesSees {
 				t.Errorf("by HTTP/2 %d %q, want %d %q", frames, saidInFrames, c.frames, c.framesSees)
 			}

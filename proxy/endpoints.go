@@ -25,6 +25,7 @@ type endpoints struct {
 	mu        sync.Mutex
 	seen      *snapshot.Cluster // what all sets are compiled from
 	zone      string
+	cookies   balance.CookieKey
 	byService map[snapshot.Key][]*upstream.Backend
 }
 
@@ -130,7 +131,7 @@ func (e *endpoints) compileService(service snapshot.Key) {
 func (e *endpoints) compile(b *upstream.Backend) {
 	of := b.Of()
 	svc, _ := e.seen.Services.Get(of.Service)
-	o := balance.Options{AnyNode: of.AnyNode, ServiceAddress: of.ServiceAddress, AllowLoopback: e.options.AllowLoopback, Policy: of.Policy}
+	o := balance.Options{AnyNode: of.AnyNode, ServiceAddress: of.ServiceAddress, AllowLoopback: e.options.AllowLoopback, Policy: of.Policy, CookieKey: e.cookies}
 	if svc != nil && svc.Spec.Type == corev1.ServiceTypeExternalName {
 		o.External = e.outside.of(svc, e.seen)
 	} else {
@@ -142,6 +143,23 @@ func (e *endpoints) compile(b *upstream.Backend) {
 	}
 	if !set.Equal(b.Endpoints()) {
 		b.SetEndpoints(set)
+	}
+}
+
+// seal has session cookies sealed by key from now on.
+func (e *endpoints) seal(key balance.CookieKey) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if key == e.cookies {
+		return
+	}
+	e.cookies = key
+	for _, list := range e.byService {
+		for _, b := range list {
+			if b.Of().Policy.Cookie.Name != "" {
+				e.compile(b)
+			}
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func errorPages(t *testing.T) string {
 		for _, name := range []string{"X-Code", "X-Format", "X-Original-URI", "X-Namespace", "X-Ingress-Name", "X-Service-Name", "X-Service-Port"} {
 			fmt.Fprintf(w, " %s=%s", name, r.Header.Get(name))
 		}
-		fmt.Fprintf(w, " id=%d", len(r.Header.Get("X-Request-ID")))
+		fmt.Fprintf(w, " id=%d host=%s", len(r.Header.Get("X-Request-ID")), r.Host)
 	}))
 	t.Cleanup(s.Close)
 	return strings.TrimPrefix(s.URL, "http://")
@@ -64,10 +64,16 @@ func responseCases() []globalCase {
 		{"proxy-cookie-path", nil, with("proxy-cookie-path", "off"), "/", 200, "Path=/app/x;", ""},
 		{"default-backend", nil, map[string]string{"default-backend": "pages", "service": "empty"}, "POST /x?y\n\nbody", 200,
 			"page method=POST uri=/x?y X-Code=503 X-Format= X-Original-URI=/x?y X-Namespace=default X-Ingress-Name=i X-Service-Name=empty X-Service-Port=80 id=32", ""},
+		{"default-backend", nil, map[string]string{"default-backend": "pages", "service": "gone"}, "/x", 200,
+			"page method=GET uri=/x X-Code=503 X-Format= X-Original-URI=/x X-Namespace=default X-Ingress-Name=i X-Service-Name=gone X-Service-Port=80 id=32", ""},
+		{"default-backend", nil, map[string]string{"default-backend": "pages", "service": "gone", "denylist-source-range": "127.0.0.0/8"}, "/x", 403, "may not pass", "page"},
+		{"default-backend", nil, map[string]string{"default-backend": "pages", "service": "gone", "auth-type": "digest"}, "/x", 503, "", "page"},
 		{"default-backend", nil, map[string]string{"default-backend": "gone", "service": "empty"}, "/", 503, "has no endpoint", ""},
 		{"default-backend", nil, with("default-backend", "pages"), "/?status=404", 404, "backend /", ""},
 		{"custom-http-errors", nil, pages, "POST /x?status=404\nAccept: text/html\n\nbody", 404,
 			"page method=GET uri=/?status=404 X-Code=404 X-Format=text/html X-Original-URI=/x?status=404 X-Namespace=default X-Ingress-Name=i X-Service-Name=web X-Service-Port=80 id=32", "Location"},
+		{"custom-http-errors", nil, map[string]string{"default-backend": "pages", "custom-http-errors": "404", "rewrite-target": "/inner", "upstream-vhost": "inner.test"}, "/x?status=404", 404,
+			"page method=GET uri=/?status=404 X-Code=404 X-Format= X-Original-URI=/x?status=404 X-Namespace=default X-Ingress-Name=i X-Service-Name=web X-Service-Port=80 id=32 host=HOST", ""},
 		{"custom-http-errors", nil, pages, "HEAD /x?status=404", 404, "", "Location"},
 		{"custom-http-errors", nil, pages, "/x?status=500", 500, "backend /x", ""},
 		{"custom-http-errors", nil, with("custom-http-errors", "404"), "/x?status=404", 404, "backend /x", ""},
@@ -106,7 +112,7 @@ func TestResponseOptions(t *testing.T) {
 			files.Put(ing)
 			eventually(t, fmt.Sprintf("%v answers %q with %d, %q and not %q", k.with, k.request, k.status, k.says, k.not), func() bool {
 				status, said := ask(t, addr, host, k.request)
-				return status == k.status && strings.Contains(said, k.says) && (k.not == "" || !strings.Contains(said, k.not))
+				return status == k.status && strings.Contains(said, strings.ReplaceAll(k.says, "HOST", host)) && (k.not == "" || !strings.Contains(said, k.not))
 			})
 		})
 	}

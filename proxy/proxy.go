@@ -82,8 +82,8 @@ type Options struct {
 	// AllowLoopback accepts endpoints on loopback addresses, for `up`.
 	AllowLoopback bool
 
-	// Tickets is the Secret with the keys of TLS session tickets, see package tickets.
-	// Zero: nobody else resumes the sessions that begin here.
+	// Tickets is the Secret with the keys of TLS session tickets and of session cookies,
+	// see package tickets. Zero: nobody else resumes the sessions that begin here.
 	Tickets snapshot.Key
 
 	// CountHosts is how many hosts have their requests counted by name; 0: none. Nginx, if
@@ -139,6 +139,7 @@ type Proxy struct {
 	forwards  []dispatch.Forwarder                 // of table; the routes loop's alone
 	secured   map[*upstream.Backend]*corev1.Secret // what its TLS was made of; the routes loop's alone
 	sealed    *corev1.Secret                       // what tickets are sealed by; the routes loop's alone
+	cookies   *cookieKey                           // what session cookies are sealed by
 	stapling  bool                                 // OCSP responses are fetched; the routes loop's alone
 	metrics   *metrics
 	lines     *linewriter.Writer // nil: no access log
@@ -163,6 +164,7 @@ func New(o Options) (*Proxy, error) {
 		endpoints: newEndpoints(o),
 		secured:   map[*upstream.Backend]*corev1.Secret{},
 		fallback:  fallback,
+		cookies:   newCookieKey(o),
 	}
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
@@ -329,6 +331,7 @@ func (p *Proxy) followRoutes(ctx context.Context) {
 	start := time.Now()
 	old := p.table.Load()
 	t := p.compile(ctx, old)
+	p.endpoints.seal(p.cookies.key)
 	p.server.SetListeners(p.listeners(p.options.Source.Snapshot()))
 	if old == nil || t.Version != old.Version {
 		p.publish(ctx, t, old)

@@ -45,5 +45,7 @@ func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 func (p *Proxy) compileNow(old *route.Table) *route.Table {
 	options := p.options.Routes
 	options.FallbackCertificate, options.Now = p.fallback, time.Now()
-	return route.Compile(p.options.Source.Snapshot(), old, options)
+	c := p.options.Source.Snapshot()
+	options.CookieKey = p.cookies.read(c)
+	return route.Compile(c, old, options)
 }

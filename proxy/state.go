@@ -58,6 +58,7 @@ func (p *Proxy) Problems() []snapshot.Problem {
 		all = slices.Clone(t.Problems)
 	}
 	all = append(all, p.ruleProblems()...)
+	all = append(all, p.cookieProblems()...)
 	for _, b := range p.endpoints.all() {
 		service := snapshot.Ref{Kind: snapshot.Service.String(), Key: b.Of().Service}
 		set := b.Endpoints()

@@ -2,11 +2,10 @@ package proxy
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 
+	"quayside.io/proxy/asker"
 	"quayside.io/proxy/exporter"
 	"quayside.io/proxy/route"
 )
@@ -26,31 +25,7 @@ func (p *Proxy) export(c *route.Collector) {
 // says. Whoever writes the proxy's ConfigMap may send spans anywhere: to the machine
 // itself, where an agent may be.
 func (p *Proxy) dialCollector(ctx context.Context, network, address string) (net.Conn, error) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, exporter.ConnectTimeout)
 	defer cancel()
-	var d net.Dialer
-	endpoints, ours, err := p.serviceEndpoints(host, uint16(port))
-	switch {
-	case err != nil:
-		return nil, err
-	case !ours:
-		return d.DialContext(ctx, network, address)
-	}
-	err = fmt.Errorf("no endpoint of Service %s is ready", host)
-	for _, i := range rand.Perm(len(endpoints)) {
-		c, failed := d.DialContext(ctx, network, endpoints[i].String())
-		if failed == nil {
-			return c, nil
-		}
-		err = failed
-	}
-	return nil, err
+	return asker.Lookup(p.serviceEndpoints).Dial(ctx, &net.Dialer{}, network, address)
 }

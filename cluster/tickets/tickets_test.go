@@ -2,6 +2,7 @@ package tickets
 
 import (
 	"encoding/binary"
+	"maps"
 	"testing"
 	"time"
 
@@ -45,6 +46,31 @@ func TestRotate(t *testing.T) {
 			t.Errorf("%s stays", name)
 		} else if _, err := Parse(want); err != nil {
 			t.Errorf("%s becomes %q: %v", name, want, err)
+		}
+	}
+}
+
+// The key of cookies is made once and stays, whatever becomes of those of tickets.
+func TestRotateKeepsTheKeyOfCookies(t *testing.T) {
+	random, now := counting(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	data, next := Rotate(nil, now, random)
+	key, err := CookieKey(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		data, next = Rotate(data, next, random)
+		if after, err := CookieKey(data); err != nil || after != key {
+			t.Fatalf("%x became %x, %v", key, after, err)
+		}
+	}
+	// One that is missing, as in a Secret of an older controller, comes at once and alone.
+	for _, bad := range []string{"", "x", "eHh4"} {
+		old := maps.Clone(data)
+		old[cookiesKey] = []byte(bad)
+		want, at := Rotate(old, next.Add(-time.Second), random)
+		if made, err := CookieKey(want); err != nil || made == key || !at.Equal(next) || string(want[keysKey]) != string(data[keysKey]) {
+			t.Errorf("%q becomes %q, next at %v: %v", bad, want, at, err)
 		}
 	}
 }

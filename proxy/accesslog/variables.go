@@ -177,7 +177,7 @@ const maxUser = 1024
 // user is that of basic authentication, whoever it is for and whether true or not.
 func (r *Record) user() {
 	const scheme = "basic "
-	value := r.Exchange.Request.Header.Get("Authorization")
+	value := r.Exchange.Request.Authorization()
 	if len(value) < len(scheme) || len(value) > maxUser || !exchange.EqualFold(value[:len(scheme)], scheme) {
 		return
 	}

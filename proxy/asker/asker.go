@@ -19,9 +19,8 @@ import (
 
 // Options are what an Asker is made with. Zero values mean the defaults.
 type Options struct {
-	// Service returns the endpoints of host:port if host is the name of a Service of
-	// the cluster. An error says that it is one, but that there is nobody to ask.
-	Service func(host string, port uint16) (endpoints []netip.AddrPort, ours bool, err error)
+	// Service knows the Services of the cluster; nil: there are none.
+	Service Lookup
 	// AllowLoopback lets endpoints and names lead to loopback addresses.
 	AllowLoopback bool
 	// Timeout bounds a question, from its connection to the end of its answer; 60 s.

@@ -21,8 +21,13 @@ const connectTimeout = 5 * time.Second
 // errRefused is why an address is not asked.
 var errRefused = errors.New("the address is the machine's own or its cloud's, and is not asked")
 
-// dial connects to a Service's endpoint, in random order, or to what DNS says.
-func (a *Asker) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// A Lookup returns the endpoints of host:port if host is the name of a Service of the
+// cluster. An error says that it is one, but that there is nobody to ask.
+type Lookup func(host string, port uint16) (endpoints []netip.AddrPort, ours bool, err error)
+
+// Dial connects with d to address, HOST:PORT: to an endpoint of the Service that it names,
+// in random order, or else to what DNS says.
+func (l Lookup) Dial(ctx context.Context, d *net.Dialer, network, address string) (net.Conn, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -31,10 +36,7 @@ func (a *Asker) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	d := net.Dialer{ControlContext: a.control}
-	endpoints, ours, err := a.options.Service(host, uint16(port))
+	endpoints, ours, err := l(host, uint16(port))
 	switch {
 	case err != nil:
 		return nil, err
@@ -50,6 +52,13 @@ func (a *Asker) dial(ctx context.Context, network, address string) (net.Conn, er
 		err = failed
 	}
 	return nil, err
+}
+
+// dial connects to who is asked, unless that is what is not.
+func (a *Asker) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return a.options.Service.Dial(ctx, &net.Dialer{ControlContext: a.control}, network, address)
 }
 
 // control looks at the address itself, which no name can hide.

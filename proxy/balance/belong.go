@@ -13,12 +13,12 @@ type Sessions struct {
 	sealer sealer
 }
 
-// SessionsOf returns those that sets of svc and port make with the policy p.
-func SessionsOf(svc *corev1.Service, port PortRef, p Policy) Sessions {
+// SessionsOf returns those that sets of svc and port make with the policy p and key.
+func SessionsOf(svc *corev1.Service, port PortRef, p Policy, key CookieKey) Sessions {
 	if p.Cookie.Name == "" {
 		return Sessions{}
 	}
-	return Sessions{cookie: p.Cookie.Name, sealer: sealerOf(secretOf(svc, port))}
+	return Sessions{cookie: p.Cookie.Name, sealer: sealerOf(key, identityOf(svc, port))}
 }
 
 // Have reports whether the client of r has one, whether or not its endpoint is still

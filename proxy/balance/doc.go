@@ -12,8 +12,9 @@
 //   - Picking allocates nothing and takes no lock, with any policy.
 //   - Hashes and sessions lead to the same endpoint on every replica, and a new or removed
 //     endpoint moves only its own share of them.
-//   - A client cannot choose its endpoint: session cookies are sealed with the Service's UID,
-//     or, without one, as in files, with its name.
+//   - Nobody makes a session cookie but who has the CookieKey, which is an argument: what is
+//     known of a Service, such as its UID, lets no client choose its endpoint, or aim others
+//     at one.
 //
 // Read set.go first, then policy.go, plan.go and pick.go.
 package balance

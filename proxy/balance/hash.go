@@ -142,13 +142,13 @@ func (k *HashKey) Hash(r *exchange.Request) (uint64, bool) {
 func (p *keyPart) value(r *exchange.Request) []byte {
 	switch p.variable {
 	case requestURI:
-		return r.Target
+		return firstOf(r.Asked.Target, r.Target)
 	case requestPath:
 		return r.Path
 	case requestArgs:
 		return exchange.Query(r.Target)
 	case requestHost:
-		return r.Host
+		return firstOf(r.Asked.Host, r.Host)
 	case requestMethod:
 		return r.Method
 	case requestScheme:
@@ -166,6 +166,14 @@ func (p *keyPart) value(r *exchange.Request) []byte {
 		return exchange.Argument(r.Target, p.text)
 	}
 	return nil
+}
+
+// firstOf is what the client sent, or what there is where nobody has noted that.
+func firstOf(asked, now []byte) []byte {
+	if asked == nil {
+		return now
+	}
+	return asked
 }
 
 func hashClient(h uint64, r *exchange.Request) uint64 {

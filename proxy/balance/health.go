@@ -53,6 +53,12 @@ func (h *Health) Admit(now time.Time) bool {
 	return true
 }
 
+// admits reports whether Admit would.
+func (h *Health) admits(now time.Time) bool {
+	until := h.until.Load()
+	return until == inTurn || !h.unwell.Load() && now.UnixNano() >= until
+}
+
 // Ejected reports whether the endpoint is out of turn, without asking for
 // admission.
 func (h *Health) Ejected() bool { return h.until.Load() != inTurn }

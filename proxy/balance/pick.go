@@ -88,13 +88,34 @@ type pick struct {
 	plan   *plan
 	now    time.Time
 	tried  []int
+
+	asked, panic bool // see panics
 }
 
 // usable reports whether the endpoint at i may be asked now. It may make the
 // request a probe of an ejected one, so only ask about what will be taken.
 func (q *pick) usable(i int) bool {
 	h := q.set.Endpoints[i].Health
-	return !slices.Contains(q.tried, i) && !h.full(q.plan.limit()) && (h.Admit(q.now) || h.doubted() && q.set.panics())
+	return q.free(i) && (h.Admit(q.now) || h.doubted() && q.panics())
+}
+
+// open reports what usable would, and makes no probe.
+func (q *pick) open(i int) bool {
+	h := q.set.Endpoints[i].Health
+	return q.free(i) && (h.admits(q.now) || h.doubted() && q.panics())
+}
+
+// panics is that of the set, asked once.
+func (q *pick) panics() bool {
+	if !q.asked {
+		q.asked, q.panic = true, q.set.panics()
+	}
+	return q.panic
+}
+
+// free reports whether the endpoint at i was not tried and has room.
+func (q *pick) free(i int) bool {
+	return !slices.Contains(q.tried, i) && !q.set.Endpoints[i].Health.full(q.plan.limit())
 }
 
 func (q *pick) tag(ses *Session) int {
@@ -137,29 +158,44 @@ func (q *pick) hash(ses *Session) int {
 	return q.descend(ses.key, bound, skip)
 }
 
-// descend walks down the scores of key: over the first skip, over those that have
-// bound requests, over those that cannot be used. What it skipped is the last
-// that it would take.
+// descend takes the first in the order of their scores for key, behind the first skip,
+// that has less than bound requests and can be used. What it skipped is the last that it
+// would take. However many cannot be used, the endpoints are looked through a few times.
 func (q *pick) descend(key uint64, bound int64, skip int) int {
 	below, skipped := uint64(math.MaxUint64), None
-	for {
+	for ; skip > 0; skip-- {
 		i, score := q.plan.rendezvous(key, below)
 		if i < 0 {
 			break
 		}
-		below = score
-		if skip > 0 {
-			skip, skipped = skip-1, i
-			continue
+		below, skipped = score, i
+	}
+	i, score := q.plan.rendezvous(key, below) // mostly it can be used, and no other is looked at
+	for range draws {
+		if i < 0 {
+			break
 		}
 		if q.set.Endpoints[i].Health.active.Load() < bound && q.usable(i) {
 			return i
 		}
+		i, score = q.best(key, score, bound) // again only if somebody else was quicker to probe it
 	}
 	if skipped >= 0 && q.usable(skipped) {
 		return skipped
 	}
 	return None
+}
+
+// best is rendezvous among those that have less than bound requests and could be used.
+func (q *pick) best(key, below uint64, bound int64) (best int, score uint64) {
+	best = None
+	for i, seed := range q.plan.seeds {
+		s := mix(seed ^ key)
+		if s < below && (best < 0 || s > score) && q.set.Endpoints[i].Health.active.Load() < bound && q.open(i) {
+			best, score = i, s
+		}
+	}
+	return best, score
 }
 
 func (q *pick) anywhere() int {
@@ -180,7 +216,9 @@ func (q *pick) anywhere() int {
 	return None
 }
 
-// lesser draws two endpoints and takes the cheaper.
+// lesser draws two endpoints and takes the cheaper. One that is ejected and may be
+// probed by now is taken when it is drawn, whatever it costs: what made it costly is
+// why it was ejected, and to ask it later is to ask it not.
 func (q *pick) lesser() int {
 	n := uint64(len(q.set.Endpoints))
 	first := None
@@ -189,8 +227,16 @@ func (q *pick) lesser() int {
 			break
 		}
 		i := int(mix(q.picker.next.Add(1)) % n)
-		if i == first || !q.usable(i) {
+		if i == first || !q.free(i) {
 			continue
+		}
+		if h := q.set.Endpoints[i].Health; h.Ejected() {
+			if h.Admit(q.now) {
+				return i
+			}
+			if !h.doubted() || !q.panics() {
+				continue
+			}
 		}
 		if first == None && n > 1 {
 			first = i

@@ -17,9 +17,11 @@ type plan struct {
 	policy   Policy
 	byClient bool // the Service has sessionAffinity: ClientIP
 	key      HashKey
-	secret   sealer
-	// seeds are what the endpoints are hashed with, at their indexes. They depend
-	// on nothing but the secret and the endpoint, so that replicas agree.
+	sealer   sealer
+	salt     [sha256.Size]byte
+	// seeds are what the endpoints are hashed with, at their indexes. They depend on
+	// nothing but the backend and the endpoint, so that replicas agree, also those that
+	// have no CookieKey yet.
 	seeds []uint64
 }
 
@@ -77,12 +79,13 @@ func (c *Cookie) check() error {
 	return nil
 }
 
-// Arrange returns s with p in force, which Check has passed. secret is what
-// cookies are sealed with; all replicas must have the same, and clients must not
-// know it.
-func (s *Set) Arrange(p Policy, secret []byte) *Set { return s.arrange(p, false, secret) }
+// Arrange returns s with p in force, which Check has passed. identity tells the backend
+// from others, and is the same on all replicas; cookies are sealed with key.
+func (s *Set) Arrange(p Policy, identity []byte, key CookieKey) *Set {
+	return s.arrange(p, false, identity, key)
+}
 
-func (s *Set) arrange(p Policy, byClient bool, secret []byte) *Set {
+func (s *Set) arrange(p Policy, byClient bool, identity []byte, key CookieKey) *Set {
 	n := *s
 	n.plan = nil
 	if p.Check() != nil {
@@ -92,7 +95,10 @@ func (s *Set) arrange(p Policy, byClient bool, secret []byte) *Set {
 	if p == (Policy{}) && !byClient {
 		return &n
 	}
-	pl := &plan{policy: p, byClient: byClient, secret: sealerOf(secret)}
+	pl := &plan{policy: p, byClient: byClient, salt: sha256.Sum256(append([]byte("quayside balance\x00"), identity...))}
+	if p.Cookie.Name != "" {
+		pl.sealer = sealerOf(key, identity)
+	}
 	pl.key, _ = ParseHashKey(p.HashBy)
 	pl.seeds = make([]uint64, len(s.Endpoints))
 	for i := range s.Endpoints {
@@ -106,7 +112,7 @@ func (s *Set) arrange(p Policy, byClient bool, secret []byte) *Set {
 // knows nothing of its sessions.
 func (p *plan) seedOf(e *Endpoint) uint64 {
 	h := sha256.New()
-	h.Write(p.secret[:])
+	h.Write(p.salt[:])
 	addr, _ := e.Addr.MarshalBinary()
 	h.Write(addr)
 	h.Write([]byte(e.Pod.String()))
@@ -136,7 +142,7 @@ func (p *plan) same(o *plan) bool {
 	if p == nil || o == nil {
 		return p == o
 	}
-	return p.policy == o.policy && p.byClient == o.byClient && p.secret == o.secret
+	return p.policy == o.policy && p.byClient == o.byClient && p.salt == o.salt && p.sealer == o.sealer
 }
 
 // share is the part of a full load that an endpoint gets while it starts.

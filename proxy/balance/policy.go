@@ -68,6 +68,10 @@ type HealthCheck struct {
 // MaxSubset is the largest Policy.Subset.
 const MaxSubset = 16
 
+// CookieKey seals the session cookies of all backends. Proxies that have the same accept
+// each other's cookies. Clients, and those who may read Services, must not know it.
+type CookieKey [32]byte
+
 // Cookie is a session cookie that names its endpoint. The zero value is none.
 type Cookie struct {
 	// Name is a token; empty means no cookie is used.

@@ -17,12 +17,14 @@ import (
 var byURI = balance.Policy{Algorithm: balance.Hash, HashBy: "$request_uri"}
 
 // arranged returns n endpoints under p.
-func arranged(n int, p balance.Policy) *balance.Set { return set(n).Arrange(p, []byte("uid")) }
+func arranged(n int, p balance.Policy) *balance.Set {
+	return set(n).Arrange(p, []byte("uid"), balance.CookieKey{})
+}
 
 // without returns s without the endpoint at i, and with the health of the rest.
 func without(s *balance.Set, i int, p balance.Policy) *balance.Set {
 	fewer := &balance.Set{Endpoints: slices.Delete(slices.Clone(s.Endpoints), i, i+1)}
-	return fewer.Arrange(p, []byte("uid"))
+	return fewer.Arrange(p, []byte("uid"), balance.CookieKey{})
 }
 
 func get(target string) *exchange.Request { return &exchange.Request{Target: []byte(target)} }
@@ -71,7 +73,7 @@ func TestHashIsTheSameOnEveryProxy(t *testing.T) {
 	s := arranged(7, byURI)
 	reversed := &balance.Set{Endpoints: slices.Clone(s.Endpoints)}
 	slices.Reverse(reversed.Endpoints)
-	reversed = reversed.Arrange(byURI, []byte("uid"))
+	reversed = reversed.Arrange(byURI, []byte("uid"), balance.CookieKey{})
 	var p, q balance.Picker
 	q.Start(99)
 	for k := range 200 {
@@ -391,6 +393,38 @@ func TestPickWithHealthChecks(t *testing.T) {
 			}
 			if len(seen) != want {
 				t.Errorf("%s with %d of 5 failing: %d are asked, want %d", policy.Algorithm, failing, len(seen), want)
+			}
+		}
+	}
+}
+
+// An ejected endpoint whose time is over is asked, whatever its load and however slow it
+// was, and no draw that another wins costs it its probe.
+func TestProbesAreNotDrawnAway(t *testing.T) {
+	for _, algorithm := range []balance.Algorithm{balance.LeastRequests, balance.PeakEWMA} {
+		for _, n := range []int{2, 5} {
+			s := arranged(n, balance.Policy{Algorithm: algorithm})
+			eject(s, 1)
+			h := s.Endpoints[1].Health
+			h.Observe(epoch, time.Minute)
+			var p balance.Picker
+			for range 50 { // still under way
+				p.Begin(s, 1)
+			}
+			now := epoch.Add(1100 * time.Millisecond)
+			asked := 0
+			for range 40 {
+				var ses balance.Session
+				if p.Pick(s, now, &ses, nil) == 1 {
+					asked++
+				}
+			}
+			if asked != 1 {
+				t.Errorf("%s of %d: its probe is sent %d times", algorithm, n, asked)
+			}
+			h.Failed(now)
+			if now = now.Add(2100 * time.Millisecond); !h.Admit(now) { // one probe has failed
+				t.Errorf("%s of %d: one failed probe ejects it for longer than 2 s", algorithm, n)
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package balance
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
 	"encoding/hex"
 	"iter"
@@ -59,7 +61,7 @@ func (p *plan) cookieSession(r *exchange.Request, random uint64) Session {
 		kind = byTag
 	}
 	for value := range cookies(&r.Header, p.policy.Cookie.Name) {
-		key, ok := p.secret.open(value)
+		key, ok := p.sealer.open(value)
 		if !ok {
 			continue
 		}
@@ -76,12 +78,16 @@ const cookieSize = 32
 // A sealer seals the keys of one backend.
 type sealer [sha256.Size]byte
 
-func sealerOf(secret []byte) sealer {
-	return sha256.Sum256(append([]byte("quayside balance\x00"), secret...))
+// sealerOf returns that of a backend. The cookies of one are of no use at another.
+func sealerOf(key CookieKey, identity []byte) sealer {
+	h := hmac.New(sha256.New, key[:])
+	h.Write([]byte("quayside session cookie\x00"))
+	h.Write(identity)
+	return sealer(h.Sum(nil))
 }
 
-// seal is what only somebody who knows the Service's UID can make: without it a
-// client could choose its endpoint, or aim many clients at one.
+// seal is what only somebody who has the CookieKey can make. All that goes in has one
+// length and most of what comes out is kept back, so that no seal leads to another.
 func (s *sealer) seal(key uint64) uint64 {
 	var b [sha256.Size + 8]byte
 	copy(b[:], s[:])
@@ -100,7 +106,9 @@ func (s *sealer) open(value []byte) (key uint64, ok bool) {
 		return 0, false
 	}
 	key = binary.BigEndian.Uint64(b[:8])
-	return key, binary.BigEndian.Uint64(b[8:]) == s.seal(key)
+	var want [8]byte
+	binary.BigEndian.PutUint64(want[:], s.seal(key))
+	return key, subtle.ConstantTimeCompare(b[8:], want[:]) == 1
 }
 
 // TellClient adds the cookie to the response of the endpoint at index at, if the
@@ -119,7 +127,7 @@ func (s *Set) TellClient(ses *Session, at int, r *exchange.Request, to *exchange
 	b = append(append(b, p.policy.Cookie.Name...), '=')
 	var raw [cookieSize / 2]byte
 	binary.BigEndian.PutUint64(raw[:8], key)
-	binary.BigEndian.PutUint64(raw[8:], p.secret.seal(key))
+	binary.BigEndian.PutUint64(raw[8:], p.sealer.seal(key))
 	b = hex.AppendEncode(b, raw[:])
 	b = p.policy.Cookie.appendAttributes(b, r, now)
 	to.AddBorrowed([]byte("Set-Cookie"), b)

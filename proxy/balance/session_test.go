@@ -81,7 +81,8 @@ func TestForgedCookies(t *testing.T) {
 	for _, persistent := range []bool{false, true} {
 		policy := sticky(balance.Cookie{Persistent: persistent})
 		s := arranged(6, policy)
-		elsewhere := set(6).Arrange(policy, []byte("another uid"))
+		elsewhere := set(6).Arrange(policy, []byte("another uid"), balance.CookieKey{})
+		otherKey := set(6).Arrange(policy, []byte("uid"), balance.CookieKey{1})
 		var p balance.Picker
 		rapid.Check(t, func(t *rapid.T) {
 			_, cookie := visit(s, &p, "", rapid.Uint64().Draw(t, "random"))
@@ -98,6 +99,9 @@ func TestForgedCookies(t *testing.T) {
 			}
 			if _, next := visit(elsewhere, &p, cookie, 5); next == cookie {
 				t.Fatalf("a cookie of another Service was taken")
+			}
+			if _, next := visit(otherKey, &p, cookie, 5); next == cookie {
+				t.Fatalf("a cookie was taken that is sealed with another key")
 			}
 		})
 	}

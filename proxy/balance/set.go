@@ -58,6 +58,8 @@ type Options struct {
 	// sessionAffinity, as ingress-nginx does; otherwise ClientIP is obeyed where
 	// the policy has neither a cookie nor a hash.
 	Policy Policy
+	// CookieKey seals the cookies of a Policy that has some.
+	CookieKey CookieKey
 }
 
 // Compile returns the endpoints of svc behind port, as a proxy on this node and
@@ -69,28 +71,28 @@ func Compile(svc *corev1.Service, list []*discoveryv1.EndpointSlice, port PortRe
 		return &Set{Why: "the Service does not exist"}
 	}
 	b := builder{service: svc, options: o}
-	secret := secretOf(svc, port)
+	identity := identityOf(svc, port)
 	byClient := svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP && !o.AnyNode
 	if svc.Spec.Type == corev1.ServiceTypeExternalName {
-		return b.external(o.External, port).arrange(o.Policy, byClient, secret)
+		return b.external(o.External, port).arrange(o.Policy, byClient, identity, o.CookieKey)
 	}
 	var err error
 	if b.port, err = port.Find(svc); err != nil {
 		return &Set{Why: err.Error()}
 	}
 	if o.ServiceAddress {
-		return b.own().arrange(Policy{}, false, nil)
+		return b.own().arrange(Policy{}, false, nil, CookieKey{})
 	}
 	for _, s := range byFamily(list, svc) {
 		b.slice(s)
 	}
-	return b.set(node, zone).arrange(o.Policy, byClient, secret)
+	return b.set(node, zone).arrange(o.Policy, byClient, identity, o.CookieKey)
 }
 
-// secretOf is what the cookies of a backend are sealed with. Clients never learn the
-// UID, and every replica knows it. Ports differ, so that a canary may be another port
-// of the same Service.
-func secretOf(svc *corev1.Service, port PortRef) []byte {
+// identityOf tells a backend from others, and from one of the same name before it: every
+// replica knows the UID. Without one, as in files, it is the name. Ports differ, so that
+// a canary may be another port of the same Service.
+func identityOf(svc *corev1.Service, port PortRef) []byte {
 	number := port.Number
 	if p, err := port.Find(svc); err == nil {
 		number = p.Port

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"encoding/base64"
 	"io"
 	"net/netip"
 	"slices"
@@ -33,7 +34,7 @@ func logged(t *testing.T, to dispatch.Lines, share float64) dispatch.AccessLog {
 }
 
 // tableWith is newTable under a ConfigMap.
-func tableWith(annotations map[string]string, data map[string]string) *route.Table {
+func tableWith(annotations map[string]string, data map[string]string, more ...snapshot.Object) *route.Table {
 	class := "quayside"
 	ing := &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Annotations: annotations},
@@ -43,7 +44,7 @@ func tableWith(annotations map[string]string, data map[string]string) *route.Tab
 	}
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	wide := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "wide"}, Data: data}
-	return route.Compile(snapshot.Of(ing, svc, wide), nil, route.Options{ConfigMap: snapshot.KeyOf(wide)})
+	return route.Compile(snapshot.Of(append(more, ing, svc, wide)...), nil, route.Options{ConfigMap: snapshot.KeyOf(wide)})
 }
 
 // askFor sends a request through d as a front end does, to its end.
@@ -133,6 +134,48 @@ func TestTunnelsAreLoggedAtTheirEnd(t *testing.T) {
 	ex.Response.Body.Close()
 	if len(lines) != 2 {
 		t.Errorf("a tunnel that never began: %q", lines)
+	}
+}
+
+// Whom a guard let in is logged, though the backend is not told the password; from a
+// tunnel's line, too, which is written when the front end has long reused the head.
+func TestUsersAreLogged(t *testing.T) {
+	f, err := accesslog.Named("$remote_user $status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines logLines
+	var told []string
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte("bob:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n")}}
+	d := dispatch.New(dispatch.Options{AccessLog: dispatch.AccessLog{Lines: &lines, Format: f, Share: 1}})
+	d.SetTable(tableWith(map[string]string{route.NginxPrefix + "auth-type": "basic", route.NginxPrefix + "auth-secret": "users"}, nil, secret), []dispatch.Forwarder{forwarderFunc(func(ex *exchange.Exchange) {
+		told = append(told, string(ex.Request.Header.Get("Authorization")))
+		if ex.Answer(200, "ok"); string(ex.Request.Path) == "/socket" {
+			ex.Response.Status, ex.Response.Upgraded = 101, func(io.ReadWriteCloser) {}
+		}
+	})})
+	for _, c := range []struct{ target, password string }{{"/", "password"}, {"/socket", "password"}, {"/", "wrong"}} {
+		var ex exchange.Exchange
+		credentials := []byte("Basic " + base64.StdEncoding.EncodeToString([]byte("bob:"+c.password)))
+		r := &ex.Request
+		r.Method, r.Host, r.Target, r.Path = []byte("GET"), []byte("a"), []byte(c.target), []byte(c.target)
+		r.Client, r.Received = netip.MustParseAddrPort("127.0.0.1:1"), time.Now()
+		r.Header.AddBorrowed([]byte("Authorization"), credentials)
+		d.Handle(&ex)
+		if open, body := ex.Response.Upgraded, ex.Response.Body; open != nil {
+			copy(credentials, "Reused by the next request")
+			ex.Reset()
+			open(nothing{})
+			body.Close()
+			continue
+		}
+		ex.Observer.Finished(&ex, false)
+	}
+	if want := []string{"bob 200", "bob 101", "bob 401"}; !slices.Equal(lines, want) {
+		t.Errorf("%q, want %q", lines, want)
+	}
+	if want := []string{"", ""}; !slices.Equal(told, want) {
+		t.Errorf("the backend is told %q", told)
 	}
 }
 

@@ -279,7 +279,7 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	if told {
 		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
-	if !r.front.Request(ex) || guard != nil && !d.passes(ex, r.planOf(guard, d)) {
+	if !r.front.Request(ex) || guard != nil && !d.passes(ex, r.planOf(guard, d), found) {
 		return nil, nil
 	}
 	ex.Passed = 0
@@ -299,10 +299,14 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	return r, p
 }
 
-// passes reports whether ex passes the guards of a route that it is not for. If
-// not, it is answered and counted as that route's.
-func (d *Dispatcher) passes(ex *exchange.Exchange, p *plan) bool {
+// passes reports whether ex passes the guards of a route that it is not for, but found
+// is, if that is any. If not, it is answered and counted as the guards' route's.
+func (d *Dispatcher) passes(ex *exchange.Exchange, p *plan, found *route.Route) bool {
 	passed := p.guards.Request(ex)
+	if passed && found != nil && p.route.Filters.Overlooked(found.Filters) {
+		ex.Answer(400, "400 Bad Request: the path can be read as one whose requests are inspected by other rules; write it without escaped slashes and parameters\n")
+		passed = false
+	}
 	if !passed {
 		ex.Passed = 0
 		ex.Observer = p

@@ -12,16 +12,23 @@ import (
 // nobody to ask.
 type emptiable interface{ Empty() bool }
 
+// empty reports whether the backend with an index says that it has nobody to ask.
+func (r *routing) empty(backend int) bool {
+	if backend < 0 || backend >= len(r.backends) {
+		return false
+	}
+	b, ok := r.backends[backend].(emptiable)
+	return ok && b.Empty()
+}
+
 // forwardOr asks the backend with an index, or who stands in for it. Guards have
 // let the request pass by then: what they refuse, nobody else answers.
 func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int) {
 	page := rt.Errors
-	if page != nil && backend >= 0 && backend < len(r.backends) {
-		if b, ok := r.backends[backend].(emptiable); ok && b.Empty() {
-			r.tell(ex, rt, 503)
-			r.forward(ex, page.Backend)
-			return
-		}
+	if page != nil && (backend < 0 || r.empty(backend)) {
+		r.tell(ex, rt, 503)
+		r.forward(ex, page.Backend)
+		return
 	}
 	r.forward(ex, backend)
 	if page == nil || !page.Replaces(ex.Response.Status) {
@@ -36,13 +43,14 @@ func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int)
 	was := ex.Request
 	req := &ex.Request
 	r.tell(ex, rt, status)
+	req.Host = req.Asked.Host // upstream-vhost is for the backend
 	req.Target, req.Body, req.Length, req.Upgrade = rootOf(req.Target), nil, 0, nil
 	if string(req.Method) != "HEAD" {
 		req.Method = []byte("GET") // the body is gone
 	}
 	ex.Response.Header.Del("Content-Type")
 	r.forward(ex, page.Backend)
-	req.Method, req.Target, req.Body, req.Length, req.Upgrade = was.Method, was.Target, was.Body, was.Length, was.Upgrade
+	req.Method, req.Host, req.Target, req.Body, req.Length, req.Upgrade = was.Method, was.Host, was.Target, was.Body, was.Length, was.Upgrade
 	ex.Response.Close = ex.Response.Close || unread
 }
 
@@ -61,11 +69,13 @@ func (r *routing) tell(ex *exchange.Exchange, rt *route.Route, status int) {
 	if accept := h.Get("Accept"); accept != nil {
 		h.SetBytes("X-Format", accept)
 	}
-	h.SetBytes("X-Original-URI", ex.Request.Target)
+	h.SetBytes("X-Original-URI", ex.Request.Asked.Target)
 	h.Set("X-Namespace", rt.Owner.Namespace)
 	h.Set("X-Ingress-Name", rt.Owner.Name)
 	h.Set("X-Service-Name", rt.Service.Name)
+	port := rt.Port
 	if rt.Backend >= 0 {
-		h.Set("X-Service-Port", r.table.Backends[rt.Backend].Port.String())
+		port = r.table.Backends[rt.Backend].Port.String()
 	}
+	h.Set("X-Service-Port", port)
 }

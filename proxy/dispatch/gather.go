@@ -119,7 +119,8 @@ func (g *gathered) settle(ex *exchange.Exchange, err error) bool {
 		return false
 	}
 	r := &ex.Request
-	g.trailed = r.Trailer.Announced != nil || len(r.Trailer.Header.Fields()) > 0
+	// Until the body has ended, its trailer belongs to who reads it from the client.
+	g.trailed = r.Trailer.Announced != nil || g.whole && len(r.Trailer.Header.Fields()) > 0
 	if g.whole && !g.trailed {
 		r.Length = g.size
 	}

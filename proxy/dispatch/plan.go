@@ -121,7 +121,7 @@ func (d *Dispatcher) compileOpen(rt *route.Route) filter.Chain {
 func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	f := p.route.Forwarding
 	ex.Request.Forwarding = f
-	backend := p.route.Lead(ex.Request.Random[1])
+	backend := r.lead(p.route, ex.Request.Random[1])
 	if p.inspect(ex, r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
 		r.forwardOr(ex, p.route, backend)
 		p.filters.Upstream(ex)
@@ -131,6 +131,16 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 		pace(ex, f)
 	}
 	p.hold(ex)
+}
+
+// lead returns the index of the backend for one request, or -1: a canary that has
+// nobody to ask leaves its share to the Ingress that it is of.
+func (r *routing) lead(rt *route.Route, random uint64) int {
+	backend := rt.Lead(random)
+	if main := rt.Main(); main != nil && r.empty(backend) {
+		return main.Lead(random)
+	}
+	return backend
 }
 
 // streams reports whether the backend with an index may answer while it is being

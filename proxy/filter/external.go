@@ -60,7 +60,7 @@ type external struct {
 	asker   Asker
 	answers *Answers
 	place   Place
-	drop    []string // fields of the request that are not copied into the question
+	drop    []string // fields of the request that are not copied into the question, nor what imitates them
 }
 
 func newExternal(o *ExternalAuth, tools Tools) *external {
@@ -68,7 +68,7 @@ func newExternal(o *ExternalAuth, tools Tools) *external {
 	e.Method = cmp.Or(e.Method, "GET")
 	e.drop = []string{
 		"Content-Length", "Transfer-Encoding", "Expect", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range",
-		"X-Forwarded-Proto", "X-Original-URL", "X-Original-Method", "X-Sent-From", "X-Real-IP", "X-Forwarded-For", "X-Auth-Request-Redirect",
+		"X-Forwarded-Proto", "X-Original-URL", "X-Original-URI", "X-Original-Method", "X-Sent-From", "X-Real-IP", "X-Forwarded-For", "X-Auth-Request-Redirect",
 	}
 	for _, h := range e.Headers {
 		e.drop = append(e.drop, h.Name)
@@ -156,7 +156,7 @@ func (e *external) question(ex *exchange.Exchange) *Question {
 	r := &ex.Request
 	q := &Question{Method: e.Method, URL: string(e.URL.appendURL(nil, ex, &e.place))}
 	for _, f := range r.Header.Fields() {
-		if !slices.ContainsFunc(e.drop, func(name string) bool { return exchange.EqualFold(f.Name, name) }) {
+		if !slices.ContainsFunc(e.drop, func(name string) bool { return imitates(f.Name, name) }) {
 			q.Header = append(q.Header, Header{string(f.Name), string(appendClean(nil, f.Value))})
 		}
 	}
@@ -187,13 +187,11 @@ func (e *external) question(ex *exchange.Exchange) *Question {
 // what only the answer may say. The answer is nil where another guard was enough.
 func (e *external) pass(ex *exchange.Exchange, a *Answer) {
 	for _, name := range e.Copy {
-		ex.Request.Header.Del(name)
-		if a == nil {
-			continue
+		var value []byte
+		if a != nil {
+			value = appendClean(nil, []byte(a.get(name)))
 		}
-		if value := a.get(name); value != "" {
-			ex.Request.Header.SetBytes(name, appendClean(nil, []byte(value)))
-		}
+		setOnly(&ex.Request.Header, name, value)
 	}
 	if a != nil {
 		for _, c := range a.all("Set-Cookie") {

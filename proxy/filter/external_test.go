@@ -3,18 +3,24 @@ package filter
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"quayside.io/proxy/exchange"
 )
 
 // oracle answers by the field X-Say of the question.
 type oracle struct {
 	asked int
 	say   map[string]*Answer
+	last  *Question
 }
 
 func (o *oracle) Ask(q *Question) (*Answer, error) {
 	o.asked++
+	o.last = q
 	for _, h := range q.Header {
 		if a := o.say[h.Value]; h.Name == "X-Say" && a != nil {
 			return a, nil
@@ -108,4 +114,61 @@ func TestNobodyToAsk(t *testing.T) {
 	if ex := pass(&Settings{External: &ExternalAuth{URL: url}}, ask("GET a /")); ex.Response.Status != 500 {
 		t.Error(fmt.Sprint(ex.Response.Status))
 	}
+}
+
+// TestFieldsOfTheClientImitateNothing: a backend that maps names to variables
+// cannot tell X_User from X-User, so what only the answer, the configuration or this
+// proxy may say is said by nobody else in either spelling.
+func TestFieldsOfTheClientImitateNothing(t *testing.T) {
+	url, err := ParseAddress("http://auth.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := &Answer{Status: 200, Header: []Header{{"X-User", "bob"}}}
+	o := &oracle{say: map[string]*Answer{"x": answer}}
+	tools := tools()
+	tools.Asker = o
+	s := &Settings{
+		External:        &ExternalAuth{URL: url, Method: "POST", Copy: []string{"X-User", "X_Groups"}, Headers: []Field{{"X-Gate", authTemplate(t, "ours")}}},
+		RequestHeaders:  []Field{{"X-Tenant-ID", authTemplate(t, "ours")}, {"X-Nobody-Says", authTemplate(t, "")}},
+		ForwardedPrefix: "/ours",
+	}
+	ex := ask("GET a /x", "X-Say: x", "X_User: root", "X-Groups: wheel", "x_groups: wheel", "X-User-Agent: kept", "X_Userx: kept",
+		"X_Original_URL: /public", "X-Original_URI: /public", "x_gate: forged", "X_Sent-From: me",
+		"X_Tenant_ID: forged", "X-Tenant_ID: forged", "X_Nobody-Says: forged", "X_Forwarded_Prefix: /forged")
+	if !Compile(s, Host{}, tools).Request(ex) {
+		t.Fatal(ex.Response.Status)
+	}
+	sent := fields(&ex.Request.Header)
+	if got, want := only(sent, "x-user", "x-groups", "x-user-agent", "x-userx", "x-tenant-id", "x-nobody-says", "x-forwarded-prefix"), []string{
+		"X-Forwarded-Prefix: /ours", "X-Tenant-ID: ours", "X-User-Agent: kept", "X-User: bob", "X_Userx: kept"}; !slices.Equal(got, want) {
+		t.Errorf("the upstream is sent %q, want %q", got, want)
+	}
+	var asked []string
+	for _, h := range o.last.Header {
+		asked = append(asked, h.Name+": "+h.Value)
+	}
+	if got, want := only(asked, "x-original-url", "x-original-uri", "x-gate", "x-sent-from"), []string{
+		"X-Gate: ours", "X-Original-URI: /x", "X-Original-URL: http://a/x", "X-Sent-From: nginx-ingress-controller"}; !slices.Equal(got, want) {
+		t.Errorf("the service is sent %q, want %q", got, want)
+	}
+}
+
+func fields(h *exchange.Header) (lines []string) {
+	for _, f := range h.Fields() {
+		lines = append(lines, string(f.Name)+": "+string(f.Value))
+	}
+	return lines
+}
+
+// only returns those of lines, sorted, whose names are among some, as CGI reads them.
+func only(lines []string, names ...string) (found []string) {
+	for _, line := range lines {
+		name, _, _ := strings.Cut(line, ":")
+		if slices.Contains(names, strings.ReplaceAll(strings.ToLower(name), "_", "-")) {
+			found = append(found, line)
+		}
+	}
+	slices.Sort(found)
+	return found
 }

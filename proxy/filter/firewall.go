@@ -14,6 +14,15 @@ type Firewall struct {
 	TransactionID *Template
 }
 
+// Overlooked reports whether a firewall of s refuses requests at which nobody looks by
+// its rules where found is what they are routed by.
+func (s *Settings) Overlooked(found *Settings) bool {
+	if s == nil || s.Firewall == nil || s.Firewall.Rules.State() != seclang.On {
+		return false
+	}
+	return found == nil || found.Firewall == nil || found.Firewall.Rules != s.Firewall.Rules
+}
+
 // Inspector looks at exchanges by the rules of one Firewall.
 type Inspector interface {
 	// Begin looks at the head of a request, with the name that it has in the log. The

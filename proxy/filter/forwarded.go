@@ -60,9 +60,13 @@ type trail struct {
 func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64) {
 	r := &ex.Request
 	client, trusted := c.Peer, len(f.trusted) > 0 && f.Trusts(c.Peer)
+	var named []byte
+	if f.field != "" {
+		named = r.Header.Get(f.field) // before it is taken out: it may be X-Real-IP
+	}
 	said := f.take(&r.Header, trusted)
 	if f.field != "" {
-		said.chain = r.Header.Get(f.field)
+		said.chain = named
 	}
 	var text [2 * 46]byte
 	peer := c.Peer.AppendTo(text[:0])
@@ -295,16 +299,21 @@ func begins(name []byte, canonical string) bool {
 		return false
 	}
 	for i := range len(canonical) {
-		c := name[i]
-		switch {
-		case 'A' <= c && c <= 'Z':
-			c |= 0x20
-		case c == '_':
-			c = '-'
-		}
-		if c != canonical[i] {
+		if variableByte(name[i]) != canonical[i] {
 			return false
 		}
 	}
 	return true
+}
+
+// variableByte is a letter of a field's name in lower case, with a dash for an
+// underscore: equal for names that are one variable to CGI.
+func variableByte(c byte) byte {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		return c | 0x20
+	case c == '_':
+		return '-'
+	}
+	return c
 }

@@ -113,6 +113,25 @@ func TestNobodyLies(t *testing.T) {
 	})
 }
 
+// TestTheFieldThatNamesTheClient may be one of those that are taken out.
+func TestTheFieldThatNamesTheClient(t *testing.T) {
+	friend := Connection{Peer: netip.MustParseAddr("10.0.0.1"), Port: []byte("80")}
+	for _, c := range []struct{ field, line, peer, client string }{
+		{"CF-Connecting-IP", "CF-Connecting-IP: 192.0.2.7", "10.0.0.1", "192.0.2.7"},
+		{"X-Real-IP", "x-real-ip: 192.0.2.7", "10.0.0.1", "192.0.2.7"},
+		{"X-Original-Forwarded-For", "X-Original-Forwarded-For: 6.6.6.6, 192.0.2.7", "10.0.0.1", "192.0.2.7"},
+		{"X-Real-IP", "X-Forwarded-For: 192.0.2.7", "10.0.0.1", "10.0.0.1"},
+		{"X-Real-IP", "X-Real-IP: 10.0.0.9", "192.0.2.8", "192.0.2.8"}, // a stranger is not believed
+	} {
+		f := NewForwarded(nil).With(&Front{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, ForwardedFor: c.field})
+		friend.Peer = netip.MustParseAddr(c.peer)
+		ex := apply(f, friend, c.line, "Accept: */*")
+		if got, told := ex.Request.Client.Addr().String(), string(ex.Request.Header.Get("X-Real-IP")); got != c.client || told != c.client {
+			t.Errorf("%s, %q from %s: client %s, upstream told %s, want %s", c.field, c.line, c.peer, got, told, c.client)
+		}
+	}
+}
+
 func TestForwardedAllocatesNothing(t *testing.T) {
 	f := NewForwarded([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 	c := Connection{Peer: netip.MustParseAddr("192.0.2.7"), Port: []byte("8080")}

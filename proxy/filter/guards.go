@@ -150,10 +150,12 @@ func setOf(prefixes []netip.Prefix) *netipx.IPSet {
 }
 
 // dropPassword keeps what a user said to this proxy from the upstream. Where one
-// guard of several was enough, nobody looked at it.
+// guard of several was enough, nobody looked at it. The log still has the name.
 func dropPassword() Filter {
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		ex.Request.Header.Del("Authorization")
+		r := &ex.Request
+		r.Asked.Authorization = r.Authorization()
+		r.Header.Del("Authorization")
 		return true
 	}}
 }

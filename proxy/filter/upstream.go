@@ -35,7 +35,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, exchange.ErrBodyTooLarge
 	}
-	if int64(len(p)) > b.left+1 {
+	if int64(len(p))-1 > b.left {
 		p = p[:b.left+1]
 	}
 	n, err := b.ReadCloser.Read(p)
@@ -67,7 +67,7 @@ func upstreamHost(name string) Filter {
 func forwardedPrefix(value string) Filter {
 	prefix := clean(value)
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		ex.Request.Header.SetBytes("X-Forwarded-Prefix", prefix)
+		setOnly(&ex.Request.Header, "X-Forwarded-Prefix", prefix)
 		return true
 	}}
 }
@@ -76,14 +76,33 @@ func forwardedPrefix(value string) Filter {
 func requestHeaders(list []Field, place Place) Filter {
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		for _, f := range list {
-			if value := f.Value.appendField(nil, ex, &place); len(value) > 0 {
-				ex.Request.Header.SetBytes(f.Name, value)
-			} else {
-				ex.Request.Header.Del(f.Name)
-			}
+			setOnly(&ex.Request.Header, f.Name, f.Value.appendField(nil, ex, &place))
 		}
 		return true
 	}}
+}
+
+// setOnly makes value all that h says by a name, and by what imitates it; an empty
+// value is not said at all.
+func setOnly(h *exchange.Header, name string, value []byte) {
+	h.Keep(func(f exchange.Field) bool { return !imitates(f.Name, name) })
+	if len(value) > 0 {
+		h.SetBytes(name, value)
+	}
+}
+
+// imitates reports whether a backend that maps the names of fields to variables, as
+// CGI does, takes a field for the one called of: X_User is X-User to it.
+func imitates(name []byte, of string) bool {
+	if len(name) != len(of) {
+		return false
+	}
+	for i := range name {
+		if variableByte(name[i]) != variableByte(of[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // headers sets fields in every response, whoever made it.

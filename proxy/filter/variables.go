@@ -94,7 +94,7 @@ func variable(name string) (part, bool) {
 	switch name {
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto", "host", "http_host", "best_http_host", "server_name",
 		"server_port", "pass_server_port", "pass_port", "request_uri", "escaped_request_uri", "uri", "document_uri", "args", "query_string",
-		"is_args", "remote_addr", "the_real_ip", "request_method", "request_id", "req_id", "content_type", "content_length",
+		"is_args", "remote_addr", "the_real_ip", "remote_user", "request_method", "request_id", "req_id", "content_type", "content_length",
 		"proxy_add_x_forwarded_for", "namespace", "ingress_name", "service_name", "service_port", "location_path":
 		return part{variable: name}, true
 	}
@@ -182,6 +182,8 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return nil
 	case "remote_addr", "the_real_ip":
 		return r.Client.Addr().AppendTo(nil)
+	case "remote_user":
+		return user(r)
 	case "request_method":
 		return r.Method
 	case "request_id", "req_id":
@@ -197,6 +199,16 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return r.Header.Get("X-Forwarded-For")
 	}
 	return []byte(at.value(p.variable))
+}
+
+// user is that of basic authentication, whether a guard has looked at it or not.
+func user(r *exchange.Request) []byte {
+	credentials, ok := basicCredentials(make([]byte, 0, maxCredentials), r.Authorization())
+	name, _, found := bytes.Cut(credentials, []byte{':'})
+	if !ok || !found {
+		return nil
+	}
+	return name
 }
 
 // asked is the target that the client sent, whatever filters have made of it.

@@ -20,10 +20,11 @@ func TestTemplates(t *testing.T) {
 		{"$http_x_tea", "gr%23een%0Aleaf", "gr#eenleaf"},
 		{"$scheme:$request_method:$remote_addr", "http:GET:192.0.2.1", "http:GET:192.0.2.1"},
 		{"$namespace/$ingress_name/$service_name/$service_port$location_path $server_name", "shop/web/front/http/a%20*.example.com", "shop/web/front/http/a *.example.com"},
+		{"$remote_user", "Al%20ice", "Al ice"},
 		{"$http_again", "$host", "$host"}, // what comes in is not read again
 		{"5$ and $$host ${", "5$%20and%20$a.example.com%20$%7B", "5$ and $a.example.com ${"},
 	} {
-		ex := ask("GET A.example.com:8443 /x%20y?q=1&r", "Cookie: a=1; b=2", "X-Tea: gr#een\nleaf", "Again: $host")
+		ex := ask("GET A.example.com:8443 /x%20y?q=1&r", "Cookie: a=1; b=2", "X-Tea: gr#een\nleaf", "Again: $host", "Authorization: basic QWwgaWNlOnNlOmNyZXQ=")
 		ex.Request.Path = []byte("/x y")
 		p, err := ParseTemplate(c.text)
 		if err != nil {
@@ -35,6 +36,12 @@ func TestTemplates(t *testing.T) {
 		}
 		if got := string(p.appendField(nil, ex, at)); got != c.field {
 			t.Errorf("%s as a field: %q, want %q", c.text, got, c.field)
+		}
+	}
+	user := authTemplate(t, "$remote_user")
+	for _, none := range []string{"", "Bearer QWxpY2U6eA==", "Basic QWxpY2U=", "Basic !", "Basic " + strings.Repeat("QUFB", 1000)} {
+		if got := user.appendField(nil, ask("GET a /", "Authorization: "+none), at); len(got) > 0 {
+			t.Errorf("%.20q names the user %.20q", none, got)
 		}
 	}
 	for _, unknown := range []string{"$nothing", "${HOST}", "$http_", "$1x"} {

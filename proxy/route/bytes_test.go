@@ -49,3 +49,21 @@ func TestEmptyValuesAreSilent(t *testing.T) {
 		}
 	}
 }
+
+// Sizes are those of nginx, whose type for them has 63 bits.
+func TestSizes(t *testing.T) {
+	for value, want := range map[string]int64{
+		"0": 0, "8k": 8 << 10, "1M": 1 << 20, "4g": 4 << 30, "3000000000": 3000000000, "4294967296": 1 << 32, "9223372036854775807": 1<<63 - 1,
+		"8589934591g": 8589934591 << 30,
+		// refused:
+		"8589934592g": -1, "9223372036854775808": -1, "-1": -1, "": -1, "k": -1, "1kk": -1, "8b": -1,
+	} {
+		got, err := parseBytes(value)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("parseBytes(%q) = %d, %v, want %d", value, got, err, want)
+		}
+	}
+}

@@ -52,7 +52,7 @@ func (b *hostBuilder) canaries(parts []*part) {
 func (b *hostBuilder) canary(c *part, alternative *Route) {
 	place := alternative.Host + alternative.Path
 	for i, main := range b.routes {
-		if comparePlace(main, alternative) != 0 {
+		if !standsFor(alternative, main) {
 			continue
 		}
 		switch {
@@ -73,6 +73,21 @@ func (b *hostBuilder) canary(c *part, alternative *Route) {
 		return
 	}
 	b.told(c, CanaryUnused, fmt.Sprintf("no other Ingress has path %s (%s), so this canary gets no requests; give it the host, path and pathType of the Ingress that it is to stand in for", place, alternative.Type))
+}
+
+// Main returns the route that a canary takes its share of, or nil if r is none.
+func (r *Route) Main() *Route {
+	switch r.when.(type) {
+	case *canaryOptions, *staying:
+		return r.otherwise
+	}
+	return nil
+}
+
+// standsFor reports whether a canary is for the place of main. Of a pattern the text
+// counts, letter by letter: the canary need not say that its path is one.
+func standsFor(canary, main *Route) bool {
+	return comparePlace(main, canary) == 0 || main.pattern != nil && main.Path == canary.Path && main.Type == canary.Type
 }
 
 // canarySessions has clients stay where they have a session, as in ingress-nginx:
@@ -101,7 +116,7 @@ func (w *compiler) sessionsOf(b Backend) balance.Sessions {
 	if !ok {
 		return balance.Sessions{}
 	}
-	return balance.SessionsOf(svc, b.Port, b.Policy)
+	return balance.SessionsOf(svc, b.Port, b.Policy, w.t.state.options.CookieKey)
 }
 
 // staying is the condition of a canary where clients have sessions.

@@ -36,7 +36,7 @@ func TestDecodedPatternsPassNoGuard(t *testing.T) {
 			c = c.With(ing)
 		}
 		table := Compile(c, nil, crimeOptions())
-		slices.SortFunc(chosen, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+		slices.SortFunc(chosen, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) })
 		first := func(path string) string { // the twin: the longest pattern that matches
 			for _, pattern := range chosen {
 				if regexp.MustCompile("(?i)^" + pattern).MatchString(path) {

@@ -48,10 +48,22 @@ func (b *unitBuilder) otherNames() {
 	}
 }
 
-// aliasTLS has an alias redirect to https where the host does.
+// aliasTLS has an alias redirect to https where the host does, and shows on every other
+// name of a host the certificates that cover it, unless it has its own.
 func (b *unitBuilder) aliasTLS() {
 	for _, c := range b.parts {
-		c.tls = c.tls || c.aliasOf != nil && c.aliasOf.tls
+		if c.aliasOf == nil {
+			continue
+		}
+		c.tls = c.tls || c.rank == byAlias && c.aliasOf.tls
+		if len(c.pairs) > 0 {
+			continue
+		}
+		for _, pair := range c.aliasOf.pairs {
+			if pair.covers(c.host) {
+				c.pairs = append(c.pairs, pair)
+			}
+		}
 	}
 }
 

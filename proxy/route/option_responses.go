@@ -167,3 +167,10 @@ func (b *unitBuilder) errorBackend(key snapshot.Key) (Backend, finding) {
 	backend.HTTP2 = protocol{}.of(port)
 	return backend, fault
 }
+
+// replaced reports whether default-backend stands in for a Service, or a port of it,
+// that does not exist, as it does for one without endpoints.
+func (b *unitBuilder) replaced(fault finding) bool {
+	missing := fault.reason == MissingService || fault.reason == MissingPort
+	return missing && b.terms.Errors != nil && !b.settings.canary.on
+}

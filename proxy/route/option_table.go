@@ -98,7 +98,7 @@ func sessions() []option {
 			doc: "name of the cookie"},
 		{key: "session-cookie-path", scope: ofIngress, risk: riskMedium, effect: applied,
 			parse: parseCookieText(func(c *balance.Cookie) *string { return &c.Path }),
-			doc:   "Path of the cookie"},
+			doc:   "Path of the cookie", differ: "the default is /, not the path of the rule: give one where two Ingresses of a host have sessions of the same name"},
 		{key: "session-cookie-domain", scope: ofIngress, risk: riskMedium, effect: applied,
 			parse: parseCookieText(func(c *balance.Cookie) *string { return &c.Domain }),
 			doc:   "Domain of the cookie"},

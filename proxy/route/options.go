@@ -6,6 +6,7 @@ import (
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
 )
 
 // Options say which Ingresses are served, and with which certificates.
@@ -40,10 +41,15 @@ type Options struct {
 	// routes of those that do are closed.
 	ModSecurity bool
 
+	// CookieKey seals the session cookies of backends, which canaries look at.
+	CookieKey balance.CookieKey
+
 	// Now judges certificates. If it is zero, none expires.
 	Now time.Time
 }
 
-func (o Options) sameSharing(p Options) bool {
-	return o.FirstNamespace == p.FirstNamespace && o.NoCatchAll == p.NoCatchAll && o.NoPassthrough == p.NoPassthrough && o.NoExternalName == p.NoExternalName
+// same reports whether what p compiled may be shared, as far as hosts, backends and the
+// conditions of routes go.
+func (o Options) same(p Options) bool {
+	return o.CookieKey == p.CookieKey && o.FirstNamespace == p.FirstNamespace && o.NoCatchAll == p.NoCatchAll && o.NoPassthrough == p.NoPassthrough && o.NoExternalName == p.NoExternalName
 }

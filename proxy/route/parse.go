@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -84,8 +85,8 @@ func parseBytes(value string) (int64, error) {
 			digits = value[:len(value)-1]
 		}
 	}
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil || n < 0 {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
 		return 0, fmt.Errorf("%q is not a size: a number, perhaps with k, m or g", value)
 	}
 	return n * unit, nil

@@ -17,8 +17,9 @@ import (
 
 // As in ingress-nginx, one Ingress with use-regex or rewrite-target turns all paths
 // of its host into patterns, whoever they belong to: the longest text is tried
-// first, and only Exact paths come before them. They are matched without regard to
-// case. Paths of our own classes that asked for nothing of the kind keep their
+// first, of equal lengths the one that sorts last (so "/api/v1" comes before
+// "/api/.*"), and only Exact paths come before them. They are matched without regard
+// to case. Paths of our own classes that asked for nothing of the kind keep their
 // meaning, and only take their place in that order.
 
 // maxPattern bounds the text of a pattern in bytes, and maxProgram what it is compiled
@@ -49,6 +50,11 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 
 // pathPattern is a path that asked to be a pattern: from its beginning, in any case.
 func pathPattern(path string) (*regexp.Regexp, error) { return compilePattern("(?i)^" + path) }
+
+// patternLike reports whether a path may be a pattern at all.
+func patternLike(path string) bool {
+	return strings.HasPrefix(path, "/") && !strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
 
 // pattern is a path of a host where paths are patterns.
 type pattern struct {
@@ -84,7 +90,7 @@ func patternsOf(routes []*Route) (exact []*Route, patterns []pattern) {
 		patterns = append(patterns, p)
 	}
 	slices.SortStableFunc(patterns, func(a, b pattern) int {
-		return cmp.Or(cmp.Compare(len(b.route.Path), len(a.route.Path)), strings.Compare(a.route.Path, b.route.Path))
+		return cmp.Or(cmp.Compare(len(b.route.Path), len(a.route.Path)), strings.Compare(b.route.Path, a.route.Path))
 	})
 	return exact, patterns
 }

@@ -34,6 +34,22 @@ func (t *Table) ConfigMaps() []snapshot.Key {
 	return keys
 }
 
+// Naming are the objects that name a Secret, in order.
+func (t *Table) Naming(secret snapshot.Key) (all []snapshot.Ref) {
+	for _, ix := range []struct {
+		of  index
+		key snapshot.Key
+	}{{t.state.bySecret, secret}, {t.state.byObject, keyOf(refTo(snapshot.Secret, secret))}} {
+		list, _ := ix.of.Get(ix.key)
+		for key := range list.All() {
+			u, _ := t.state.units.Get(key)
+			all = append(all, u.ref)
+		}
+	}
+	slices.SortFunc(all, compareRefs)
+	return slices.Compact(all)
+}
+
 // DefaultSecret is the one with the default certificate; empty: none is named.
 func (t *Table) DefaultSecret() snapshot.Key { return t.state.options.DefaultCertificate }
 

@@ -44,8 +44,9 @@ type Route struct {
 	Service snapshot.Key // for metrics; set also where the Service is missing
 	Port    string       // of it, as in the rule
 
-	// Backend is the index into Table.Backends, or -1 if Closed. Where Split says
-	// more, Lead chooses.
+	// Backend is the index into Table.Backends, or -1 if Closed, or if there is none
+	// and somebody else answers: Errors, or a redirect. Where Split says more, Lead
+	// chooses.
 	Backend int
 	Split   []Weighted
 	// Closed, if not empty, says why every request gets a 503.

@@ -44,7 +44,7 @@ type part struct {
 	rank     rank       // by what it names the host
 	named    bool       // a rule has the host, with or without paths
 	tls      bool       // a tls entry is about this host
-	aliasOf  *part      // where rank is byAlias
+	aliasOf  *part      // unless rank is byRule
 	pairs    []*keyPair // the certificates it brings, of different kinds
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
@@ -231,7 +231,11 @@ func (b *unitBuilder) path(c *part, p *networkingv1.HTTPIngressPath) {
 		return
 	}
 	normal, ok := Normalize(nil, []byte(path))
-	if !ok || strings.ContainsAny(path, "?#") {
+	ok = ok && !strings.ContainsAny(path, "?#")
+	if !ok && b.settings.canary.on && pathType != networkingv1.PathTypeExact && patternLike(path) {
+		normal, ok = []byte(path), true // the Ingress that it is for may have it as a pattern
+	}
+	if !ok {
 		b.problemf(InvalidPath, "path %q of host %q matches no request and is left out; a path begins with / and has no broken escape, no backslash and no query", p.Path, c.host)
 		return
 	}
@@ -260,7 +264,7 @@ func (b *unitBuilder) isPattern(t networkingv1.PathType) bool {
 // closes all that it may have meant, in its own place, so that no request of it
 // reaches another.
 func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.PathType, be *networkingv1.IngressBackend) {
-	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if !patternLike(path) {
 		b.problemf(InvalidPath, "path %q of host %q is no pattern and is left out; it begins with / and has no control characters", path, c.host)
 		return
 	}
@@ -315,7 +319,7 @@ func (b *unitBuilder) bothNames() {
 		r.Undecrypted = false // nothing of it goes to the backend
 		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: orElse(b.settings.tls.redirectCode, 308)}
 		d := b.part(other)
-		d.rank = byWWW
+		d.rank, d.aliasOf = byWWW, c
 		d.routes = append(d.routes, &r)
 	}
 }
@@ -354,15 +358,18 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 	backend, fault := b.backend(be)
 	r.Service, r.Port = backend.Service, backend.Port.String()
 	nowhere := fault.reason != "" && b.sendsAway()
-	if nowhere {
-		fault = finding{}
-	}
-	if fault.reason != "" {
-		place := "default backend"
+	if fault.reason != "" && !nowhere {
+		place, instead := "default backend", "get a 503"
 		if path != "" {
 			place = "path " + host + path
 		}
-		b.problemf(fault.reason, "%s: %s; its requests get a 503", place, fault.message)
+		if nowhere = b.replaced(fault); nowhere {
+			instead = "are answered by the Service of default-backend"
+		}
+		b.problemf(fault.reason, "%s: %s; its requests %s", place, fault.message, instead)
+	}
+	if nowhere {
+		fault = finding{}
 	}
 	r.Closed = cmp.Or(b.settings.closed, fault.message)
 	r.Unread = b.settings.closed != "" && !b.settings.shut && fault.message == ""

@@ -20,13 +20,18 @@ import (
 // writeBufferSize is what a response is put together in; fasthttp's own.
 const writeBufferSize = 4 << 10
 
-// direct serves the simple requests of one connection (see simple) inside one call into
+// direct serves the simple requests of one connection (see readSimple) inside one call into
 // the runtime's poller, which reads, has the request answered, writes, and then waits
 // for the next. A read that begins anew makes the poller forget what it has heard before,
 // so it must look at the socket first, and nearly always finds nothing; here the poller
-// forgets nothing from one request to the next, and TCP_INQ tells with each read whether
-// more lies there, the end included (tcp(7); the listening socket hands the option down).
-// None of the system calls can wait, see package socket.
+// forgets nothing from one request to the next: a read that leaves room has taken all that
+// had come, and of what comes later the poller tells. None of the system calls can wait, see
+// package socket.
+//
+// The end of what the client sends is something that the poller has told already where it
+// had come together with a request, and that the read of it does not show. Such a client
+// has its responses; that the connection is over is found when it is laid to rest (see
+// rest.go). To ask with each read costs a fiftieth of a request.
 //
 // Whatever waits for the client in another way is fasthttp's: the first request that is
 // not simple hands the connection over, with what has been read of it.
@@ -36,8 +41,7 @@ type direct struct {
 	ready  func(fd uintptr) bool // the method value, made once
 	ctx    fasthttp.RequestCtx   // of which the response alone is used
 	in     []byte                // what the last read has brought
-	writer *bufio.Writer         // over send
-	asker  socket.Inquiry
+	writer *bufio.Writer         // over directOut
 
 	fd   uintptr
 	more bool   // the last read may have left something
@@ -140,8 +144,8 @@ func (d *direct) turn(fd uintptr) (done bool) {
 
 // receive reads what has come. It does not wait.
 func (d *direct) receive() (int, error) {
-	n, left, err := d.asker.Receive(d.fd, d.in)
-	d.more = n == len(d.in) || left != 0
+	n, err := socket.Receive(d.fd, d.in)
+	d.more = n == len(d.in)
 	switch {
 	case err != nil:
 		return 0, err

@@ -42,11 +42,12 @@ func numbered(from, to int) string {
 	return all.String()
 }
 
-// The end of what a client sends is seen with its last request, while that is served,
-// and while nothing is: nobody who half-closes waits for a response that has come.
+// The end of what a client sends is seen while its last request is served, and while
+// nothing is, and soon where it came with that request: nobody who half-closes has a
+// connection that is open for long.
 func TestHalfClose(t *testing.T) {
 	come, leave := make(chan bool), make(chan bool)
-	r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, func(w http.ResponseWriter, req *http.Request) {
+	r := newRig(t, serve.Options{RestAfter: 200 * time.Millisecond}, upstream.Options{}, backend(t, func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/2" {
 			come <- true
 			<-leave

@@ -3,12 +3,18 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +37,10 @@ func (r *replay) SetReadDeadline(time.Time) error  { return nil }
 func (r *replay) SetWriteDeadline(time.Time) error { return nil }
 
 // framed notes the requests that have come in full.
-type framed struct{ seen []string }
+type framed struct {
+	mu   sync.Mutex
+	seen []string
+}
 
 func (f *framed) Handle(ex *exchange.Exchange) {
 	if ex.Response.Status != 0 {
@@ -44,9 +53,19 @@ func (f *framed) Handle(ex *exchange.Exchange) {
 		body, err = io.ReadAll(r.Body)
 	}
 	if err == nil {
+		f.mu.Lock()
 		f.seen = append(f.seen, fmt.Sprintf("%s %s %q", r.Method, r.Target, body))
+		f.mu.Unlock()
 	}
 	ex.Answer(200, "ok")
+}
+
+func (f *framed) take() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := f.seen
+	f.seen = nil
+	return seen
 }
 
 // framedHere returns the requests that we find in what a client has sent.
@@ -59,7 +78,50 @@ func framedHere(t *testing.T, in io.Reader) []string {
 	}
 	s.http.ServeConn(c)
 	c.Close()
-	return f.seen
+	return f.take()
+}
+
+// front is a server that listens, and one of its ways to serve HTTP/1.1.
+type front struct {
+	framed
+	addr string
+}
+
+// newFront returns one that serves in the way of listeners with or without HTTP/2.
+func newFront(t testing.TB, h2c bool) *front {
+	f := &front{}
+	s := New(Options{Handler: f, Log: slog.New(slog.DiscardHandler), HTTP2: func(c net.Conn, _ netip.Addr, _ *exchange.Handshake, _ func()) { c.Close() }})
+	s.SetListeners([]Listener{{Address: "127.0.0.1:0", H2C: h2c}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	for f.addr == "" {
+		time.Sleep(time.Millisecond)
+		f.addr = s.Listeners()[0].Bound
+	}
+	return f
+}
+
+// framedIn returns the requests that it finds in what a client sends, of which the first
+// bytes come at once.
+func (f *front) framedIn(t *testing.T, b []byte, first int) []string {
+	c, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.Write(b[:first])
+	c.Write(b[first:])
+	c.(*net.TCPConn).CloseWrite()
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	return f.take()
 }
 
 // framedByNet returns those that net/http finds, up to the first that it refuses.
@@ -85,7 +147,8 @@ func framedByNet(b []byte) (seen []string) {
 }
 
 // FuzzFraming: whatever bytes come, the requests that both we and net/http take begin
-// and end at the same ones, in one read or in many. What one of both refuses, it may.
+// and end at the same ones, in one read or in many, whichever way a listener has for
+// HTTP/1.1. What one of both refuses, it may.
 func FuzzFraming(f *testing.F) {
 	const next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
 	for _, head := range []string{
@@ -97,6 +160,7 @@ func FuzzFraming(f *testing.F) {
 	} {
 		for _, body := range []string{"", "hello", "5\r\nhello\r\n0\r\n\r\n", "5;a=\"b\"\r\nhello\r\n0\r\nX: y\r\n\r\n", "5\nhello\n0\n\n", "0005\r\nhello\r\n00\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "0\r\n\r\n"} {
 			f.Add([]byte("POST /x HTTP/1.1\r\nHost: a\r\n" + head + "\r\n" + body + next))
+			f.Add([]byte(next + "GET /x HTTP/1.1\r\nHost: a\r\n" + head + "\r\n" + body + next)) // simple at first
 		}
 	}
 	f.Add([]byte("GET http://a/x?y HTTP/1.1\r\nHost: b\r\n\r\n" + next))
@@ -104,6 +168,7 @@ func FuzzFraming(f *testing.F) {
 	f.Add([]byte("HEAD /x HTTP/1.1\nHost: a\n\n" + next))
 	f.Add([]byte("\r\n\r\n" + next + next))
 	f.Add([]byte("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat(next, 300)))
+	direct, loop := newFront(f, false), newFront(f, true)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ours, theirs := framedHere(t, bytes.NewReader(b)), framedByNet(b)
 		for i := range min(len(ours), len(theirs)) {
@@ -113,6 +178,13 @@ func FuzzFraming(f *testing.F) {
 		}
 		if slow := framedHere(t, &trickle{b: b}); !slices.Equal(ours, slow) {
 			t.Errorf("%.300q at once, %.300q in pieces", ours, slow)
+		}
+		for _, first := range []int{len(b), len(b) / 2} {
+			for way, front := range map[string]*front{"alone": direct, "where HTTP/2 may come": loop} {
+				if over := front.framedIn(t, b, first); !slices.Equal(ours, over) {
+					t.Errorf("%.300q, and to HTTP/1.1 %s, cut at %d, %.300q", ours, way, first, over)
+				}
+			}
 		}
 	})
 }

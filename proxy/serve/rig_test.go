@@ -96,6 +96,16 @@ func (r *rig) table() *route.Table {
 	return route.Compile(snapshot.Of(ing, svc), nil, route.Options{FallbackCertificate: r.cert})
 }
 
+// dial connects to the server.
+func (r *rig) dial() net.Conn {
+	r.t.Helper()
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
 // dialTLS listens with TLS as well, and connects there.
 func (r *rig) dialTLS() net.Conn {
 	r.t.Helper()

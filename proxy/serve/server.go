@@ -145,7 +145,7 @@ func New(o Options) *Server {
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		CloseOnShutdown:       true,
-		MaxIdleWorkerDuration: 5 * time.Second,
+		MaxIdleWorkerDuration: time.Second, // their stacks are larger than those of who rests
 
 		DisablePreParseMultipartForm: true,
 	}

@@ -106,7 +106,6 @@ func handDown(_, _ string, raw syscall.RawConn) (err error) {
 			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepAliveEvery},
 			{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveCount},
 			{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferFor},
-			{unix.IPPROTO_TCP, unix.TCP_INQ, 1}, // see direct
 			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
 		} {
 			if err == nil {

@@ -21,9 +21,21 @@ var errNotTCP = errors.New("the dialler returned something else than a TCP conne
 
 // dial makes a new connection, until ctx ends.
 func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, error) {
-	e.backend.stats.dials.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	c, err := e.connect(ctx)
+	if err == nil {
+		if err = c.shake(ctx); err != nil {
+			e.discard(c)
+			return nil, err
+		}
+	}
+	return c, err
+}
+
+// connect is the part of dial that says nothing to the pod.
+func (e *endpoint) connect(ctx context.Context) (*conn, error) {
+	e.backend.stats.dials.Add(1)
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", e.text)
 	if err != nil {
@@ -35,33 +47,67 @@ func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, erro
 		return nil, errNotTCP
 	}
 	c, err := newConn(tcp, e, time.Now())
-	if err == nil {
-		if c.config = e.backend.tls.Load(); c.config != nil {
-			c.secure, err = shake(ctx, tcp, c.config)
-		}
-	}
 	if err != nil {
 		nc.Close()
 		return nil, err
 	}
+	c.config = e.backend.tls.Load()
 	e.active.Add(1)
 	return c, nil
 }
 
+// greeting is what a pod says for a start, where it has to say something: over TLS and
+// over HTTP/2.
+type greeting struct {
+	over chan struct{}
+	err  error // valid then
+}
+
 // meet is dial, and over HTTP/2 waits until the pod has said that it speaks it, until a
-// time. The connection of a pod that has not comes back beside the error.
-func (e *endpoint) meet(ctx context.Context, until time.Time) (*conn, error) {
-	ctx, cancel := context.WithDeadline(ctx, until)
+// time. The connection of a pod that has not greeted us comes back beside the error. Where
+// it was ctx that ended, the pod goes on with its greeting until that time.
+func (e *endpoint) meet(ctx context.Context, until time.Time) (*conn, *greeting, error) {
+	dialing, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	c, err := e.dial(ctx, time.Until(until))
-	if err != nil || !e.backend.of.HTTP2 {
-		return c, err
+	c, err := e.connect(dialing)
+	if err != nil || c.config == nil && !e.backend.of.HTTP2 {
+		return c, nil, err
 	}
-	return c, c.introduce(ctx)
+	g := &greeting{over: make(chan struct{})}
+	go c.greet(g, until)
+	select {
+	case <-g.over:
+		return c, g, g.err
+	case <-ctx.Done():
+		return c, g, context.Cause(ctx)
+	}
+}
+
+// greet lasts until a time, or until the pod leaves.
+func (c *conn) greet(g *greeting, until time.Time) {
+	defer close(g.over)
+	ctx, cancel := context.WithDeadline(c.endpoint.present, until)
+	defer cancel()
+	if g.err = c.shake(ctx); g.err == nil && c.endpoint.backend.of.HTTP2 {
+		g.err = c.introduce(ctx)
+	}
+}
+
+// hearOut waits for the word of a pod that was too slow for a request. One that is only
+// slow is back in turn then, whatever it has lost meanwhile, and its connection serves the
+// next request.
+func (e *endpoint) hearOut(c *conn, g *greeting, health *balance.Health) {
+	<-g.over
+	if g.err != nil {
+		e.discard(c)
+		return
+	}
+	health.Succeeded()
+	e.put(c, time.Now(), e.backend.engine.keeping.Load())
 }
 
 // dial makes a connection to the endpoint chosen or, where that takes long, to
-// another one.
+// another one. It is nil where that one has a connection of HTTP/2 with room.
 func (t *transaction) dial() (*conn, error) { return t.dialWithin(t.rules.ConnectTimeout) }
 
 // dialWithin is dial with another timeout than the route's.
@@ -102,7 +148,8 @@ type race struct {
 	running int   // hedges
 	cancels []context.CancelFunc
 	over    bool
-	hedged  *conn // the connection of a hedge that won
+	won     bool  // a hedge has
+	hedged  *conn // its connection; nil if there is one with room already
 	at      int   // its index
 }
 
@@ -119,18 +166,18 @@ func (r *race) run(first int) (int, *conn, error) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for c == nil && r.hedged == nil && r.running > 0 {
+	for c == nil && !r.won && r.running > 0 {
 		r.ended.Wait()
 	}
 	r.over = true
 	r.stop()
 	switch {
 	case c != nil:
-		if r.hedged != nil {
+		if r.won {
 			r.lose(r.hedged, r.at)
 		}
 		return first, c, nil
-	case r.hedged != nil:
+	case r.won:
 		return r.at, r.hedged, nil
 	}
 	return first, nil, err
@@ -156,13 +203,13 @@ func (r *race) stop() {
 }
 
 // dial makes one connection that requests may be sent over and tells the endpoint's
-// health. Losing counts as a failure, else an endpoint that swallows every SYN would never
-// go out of turn; but who joined so late that no other would have joined yet has shown
-// nothing.
+// health. Losing counts as a failure until the pod is heard out, else one that swallows
+// every SYN would never go out of turn; but who joined so late that no other would have
+// joined yet has shown nothing.
 func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error) {
 	e, health := r.targets.endpoints[at], r.targets.set.Endpoints[at].Health
 	until := began.Add(r.timeout)
-	c, err := e.meet(ctx, until)
+	c, g, err := e.meet(ctx, until)
 	now := time.Now()
 	switch {
 	case err == nil:
@@ -175,7 +222,7 @@ func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error)
 	switch {
 	case c == nil:
 	case ctx.Err() != nil:
-		go e.hearOut(c, health, until)
+		go e.hearOut(c, g, health)
 	default:
 		e.discard(c)
 	}
@@ -185,7 +232,7 @@ func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error)
 // hedge lets one more endpoint join. It runs in the timer's goroutine.
 func (r *race) hedge() {
 	r.mu.Lock()
-	if r.over || r.hedged != nil {
+	if r.over || r.won {
 		r.mu.Unlock()
 		return
 	}
@@ -202,8 +249,12 @@ func (r *race) hedge() {
 	began, ctx := r.enter(at)
 	r.mu.Unlock()
 	r.backend.stats.hedges.Add(1)
-	c, _ := r.dial(ctx, at, began)
-	r.arrive(c, at)
+	if r.targets.endpoints[at].roomy() != nil {
+		r.arrive(nil, at, true)
+		return
+	}
+	c, err := r.dial(ctx, at, began)
+	r.arrive(c, at, err == nil)
 }
 
 // pick chooses who joins and counts the request there, since a connection won is used
@@ -219,16 +270,16 @@ func (r *race) pick() int {
 	}
 }
 
-// arrive takes the result of a hedge; c is nil if there is none.
-func (r *race) arrive(c *conn, at int) {
+// arrive takes the result of a hedge: c, or that requests find a connection there.
+func (r *race) arrive(c *conn, at int, good bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running--
 	switch {
-	case c == nil, r.over, r.hedged != nil:
+	case !good, r.over, r.won:
 		r.lose(c, at)
 	default:
-		r.hedged, r.at = c, at
+		r.won, r.hedged, r.at = true, c, at
 		r.stop()
 	}
 	r.ended.Broadcast()

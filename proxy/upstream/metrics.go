@@ -40,7 +40,7 @@ func (e *Engine) Collector() prometheus.Collector {
 		engine:      e,
 		dials:       desc("connects_total", "Connections opened to endpoints, or tried."),
 		retries:     desc("retries_total", "Requests sent once more because a connection failed unseen."),
-		hedges:      desc("hedges_total", "Connections tried because another took long to be made."),
+		hedges:      desc("hedges_total", "Other endpoints tried because a connection took long to be made."),
 		failures:    desc("failures_total", "Requests that got no response from an endpoint.", "reason"),
 		connections: desc("connections", "Open connections to endpoints.", "state"),
 		faults: desc("endpoint_failures_total", "Tries in which an endpoint failed: it refused, was silent, broke off or answered what the route wants of another. "+

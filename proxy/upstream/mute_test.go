@@ -29,6 +29,9 @@ func TestMutePodIsEjected(t *testing.T) {
 	if n := metric(t, e, "quayside_http_upstream_hedges_total"); n < 1 || mute.conns.Load() > 4 {
 		t.Errorf("%v hedges, and %d connections to the mute pod, want one for each of the three times until it is out of turn", n, mute.conns.Load())
 	}
+	if n := other.conns.Load(); n != 1 {
+		t.Errorf("%d connections to the other pod, want that which has room for all", n)
+	}
 	if h := healthOf(set, mute); !h.Ejected() {
 		t.Error("the mute pod is in turn")
 	}
@@ -48,16 +51,17 @@ func healthOf(set *balance.Set, p *framePod) *balance.Health {
 // is no other it is still asked.
 func TestPodsThatDoNotSpeakHTTP2(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		addr   string
-		status int
+		name    string
+		addr    string
+		timeout time.Duration
+		status  int
 	}{
-		{"mute", playFrames(t, podScript{silent: true}).addr, 504},
-		{"closing", play(t, once("")).addr, 502},
-		{"another protocol", play(t, once("220 mail\r\n\r\n")).addr, 502},
+		{"mute", playFrames(t, podScript{silent: true}).addr, 50 * time.Millisecond, 504},
+		{"closing", play(t, once("")).addr, time.Minute, 502},
+		{"another protocol", play(t, once("220 mail\r\n\r\n")).addr, time.Minute, 502},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, b := newHTTP2Engine(t, upstream.Options{ConnectTimeout: 50 * time.Millisecond})
+			_, b := newHTTP2Engine(t, upstream.Options{ConnectTimeout: c.timeout})
 			set := endpoints(c.addr)
 			b.SetEndpoints(set)
 			for range 3 {

@@ -25,7 +25,7 @@ func TestStickyCookie(t *testing.T) {
 	addrs := []string{named(t, "a"), named(t, "b"), named(t, "c")}
 	_, b := newEngine(t, upstream.Options{})
 	policy := balance.Policy{Cookie: balance.Cookie{Name: "route", Path: "/shop"}}
-	b.SetEndpoints(endpoints(addrs...).Arrange(policy, []byte("uid")))
+	b.SetEndpoints(endpoints(addrs...).Arrange(policy, []byte("uid"), balance.CookieKey{}))
 	ask := func(cookie string) (pod, next string) {
 		ex := &exchange.Exchange{}
 		request(ex, "GET", "/shop/x")
@@ -74,7 +74,7 @@ func TestRequestLimit(t *testing.T) {
 		}
 	})
 	e, b := newEngine(t, upstream.Options{})
-	b.SetEndpoints(endpoints(s.addr).Arrange(balance.Policy{MaxRequests: 2}, nil))
+	b.SetEndpoints(endpoints(s.addr).Arrange(balance.Policy{MaxRequests: 2}, nil, balance.CookieKey{}))
 	var open []*exchange.Exchange
 	for range 2 {
 		ex := &exchange.Exchange{}

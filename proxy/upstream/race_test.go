@@ -52,7 +52,7 @@ func backendOver(t *testing.T, policy balance.Policy, addrs ...netip.AddrPort) *
 	for _, a := range addrs {
 		set.Endpoints = append(set.Endpoints, balance.Endpoint{Addr: a, Health: &balance.Health{}})
 	}
-	b.SetEndpoints(set.Arrange(policy, nil))
+	b.SetEndpoints(set.Arrange(policy, nil, balance.CookieKey{}))
 	t.Cleanup(func() { b.SetEndpoints(&balance.Set{}) })
 	return b
 }
@@ -95,6 +95,41 @@ func TestWhoLosesARace(t *testing.T) {
 	race3(1)
 	if !now.set.Endpoints[1].Health.Ejected() {
 		t.Error("a pod that does not shake hands is in turn")
+	}
+}
+
+// A pod whose handshakes are slow has lost races, but has not failed: what it makes in the
+// end serves the next requests.
+func TestSlowHandshakesAreHeardOut(t *testing.T) {
+	const many = 3 // as many failures in a row eject
+	shaking := make(chan struct{})
+	slow, quick := slowTLS(t, func() { <-shaking }), slowTLS(t, func() {})
+	b := backendOver(t, balance.Policy{}, slow, quick)
+	now := b.state.Load()
+	var racing sync.WaitGroup
+	for range many {
+		racing.Go(func() {
+			r := &race{backend: b, timeout: time.Minute, targets: now, tried: []int{0}}
+			r.ended.L = &r.mu
+			at, c, err := r.run(0)
+			if err != nil || at != 1 {
+				t.Errorf("endpoint %d won, %v", at, err)
+				return
+			}
+			c.endpoint.discard(c)
+		})
+	}
+	racing.Wait()
+	close(shaking)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		active, idle := now.endpoints[0].counts()
+		out := now.set.Endpoints[0].Health.Ejected()
+		if !out && active == 0 && idle == many {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("out of turn: %v; %d connections are in use and %d idle, want 0 and %d", out, active, idle, many)
+		}
 	}
 }
 
@@ -160,7 +195,7 @@ func TestLoserOfARaceIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.running++
-	r.arrive(late, 0)
+	r.arrive(late, 0, true)
 	if active, idle := ep.counts(); active != 1 || idle != 1 {
 		t.Errorf("%d connections in use and %d idle, want one of each", active, idle)
 	}

@@ -28,13 +28,17 @@ type handshake struct{ error }
 
 func (h *handshake) Unwrap() error { return h.error }
 
-// shake puts TLS over tcp, until ctx ends.
-func shake(ctx context.Context, tcp *net.TCPConn, c *tls.Config) (*tls.Conn, error) {
-	secure := tls.Client(tcp, c)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, &handshake{err}
+// shake puts TLS over the connection where pods want it, until ctx ends.
+func (c *conn) shake(ctx context.Context) error {
+	if c.config == nil {
+		return nil
 	}
-	return secure, nil
+	secure := tls.Client(c.TCPConn, c.config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return &handshake{err}
+	}
+	c.secure = secure
+	return nil
 }
 
 // Read implements io.Reader.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/streams"
 )
@@ -216,7 +215,9 @@ func (t *transaction) lead(e *endpoint, f *flight) (err error) {
 	if err != nil {
 		return err
 	}
-	c.endpoint.share(c)
+	if c != nil {
+		c.endpoint.share(c)
+	}
 	return nil
 }
 
@@ -281,11 +282,6 @@ func (u *unspoken) Unwrap() error { return u.error }
 // introduce begins to speak HTTP/2 and waits until the pod has said that it does.
 func (c *conn) introduce(ctx context.Context) error {
 	c.http2 = c.endpoint.backend.engine.http2.Start(c, c.secure != nil)
-	return c.listen(ctx)
-}
-
-// listen waits until the pod has said that it speaks HTTP/2.
-func (c *conn) listen(ctx context.Context) error {
 	select {
 	case <-c.http2.Ready():
 		if err := c.http2.Err(); err != nil {
@@ -295,18 +291,4 @@ func (c *conn) listen(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// hearOut waits for the word of a pod that was too slow for a request, until the time
-// that it had for it is over. One that is only slow is back in turn then, and its
-// connection serves the next request.
-func (e *endpoint) hearOut(c *conn, health *balance.Health, until time.Time) {
-	ctx, cancel := context.WithDeadline(e.present, until)
-	defer cancel()
-	if c.listen(ctx) != nil {
-		e.discard(c)
-		return
-	}
-	health.Succeeded()
-	e.share(c)
 }

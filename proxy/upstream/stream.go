@@ -65,6 +65,9 @@ func (t *transaction) closeStream() {
 // leaveStream gives up a stream that the pod has not looked at, and reports whether
 // the request may be sent once more.
 func (t *transaction) leaveStream() bool {
+	if t.kept != nil { // it has all come: its upload waits for nobody but the pod
+		t.rewind()
+	}
 	u := t.upload
 	again := u == nil || t.retire()
 	if u != nil && again {
@@ -237,6 +240,9 @@ func (t *transaction) uploadStream() *upload {
 	k := &streamSink{stream: t.stream, buf: *buf, timeout: t.rules.SendTimeout}
 	if _, ok := t.ex.Request.Peer.(exchange.Waker); ok {
 		k.standing = t.rules.ReadTimeout
+	}
+	if t.kept != nil {
+		return t.uploadTo(k, buf, t.ex.Request.Body)
 	}
 	return t.uploadTo(k, buf, t.replay())
 }
