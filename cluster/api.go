@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,9 +37,9 @@ type APIOptions struct {
 	// Referenced are those of Kinds of which only the objects that Refer names
 	// are watched: by name, or by namespace where there are many.
 	Referenced []snapshot.Kind
-	// ByName reports whether those of a namespace are watched by name however many
-	// they are, which is all that an account may that is bound to resourceNames.
-	ByName func(namespace string) bool
+	// ByName reports whether those of a kind and namespace are watched by name however
+	// many they are, which is all that an account may that is bound to resourceNames.
+	ByName func(kind snapshot.Kind, namespace string) bool
 	// Patience is how long a part of a kind that may not be read is waited for,
 	// since the right to read it is on its way.
 	Patience time.Duration
@@ -48,6 +49,9 @@ type APIOptions struct {
 	// OnEveryNode says that each node has such a process, so that after an outage of
 	// the API server each takes its time: the longer, the more Nodes it knows.
 	OnEveryNode bool
+	// Fleet counts, in what is known, the processes of this one's kind, for the same
+	// reason. It is asked rarely. Nil: OnEveryNode says it, or there are few.
+	Fleet func(*snapshot.Cluster) int
 	// LastKnown keeps what is known for the next life of the process; the zero value
 	// keeps nothing.
 	LastKnown LastKnown
@@ -78,6 +82,7 @@ type API struct {
 	resources map[snapshot.Kind]snapshot.Resource
 	contact   *contact
 	gate      *gate
+	fleet     atomic.Pointer[fleetCount]
 	events    *eventWriter
 	memory    *memory
 	writes    *prometheus.CounterVec
@@ -166,12 +171,29 @@ func (a *API) Run(ctx context.Context) error {
 	return err
 }
 
+// countEvery lies between two calls of APIOptions.Fleet.
+const countEvery = 10 * time.Second
+
+// fleetCount is how many processes there were at a time.
+type fleetCount struct {
+	n  int
+	at time.Time
+}
+
 // processes is about how many there are of this one's kind.
 func (a *API) processes() int {
-	if !a.opts.OnEveryNode {
+	c := a.Snapshot()
+	switch {
+	case a.opts.Fleet != nil:
+		last := a.fleet.Load()
+		if last == nil || time.Since(last.at) > countEvery {
+			last = &fleetCount{max(1, a.opts.Fleet(c)), time.Now()}
+			a.fleet.Store(last)
+		}
+		return last.n
+	case !a.opts.OnEveryNode:
 		return 1 // or a few, which may watch thousands of names
 	}
-	c := a.Snapshot()
 	return max(c.Nodes.Len(), c.SpeakerStatuses.Len()) // it may watch one Node only
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -25,7 +27,14 @@ type Page struct {
 	// it, made for the purpose, is shown in the header Token, over TLS alone: the API
 	// server keeps Authorization for itself, and nobody's own token goes to a pod.
 	Account, Token string
+	// Preferring is a parameter by which some pods say, with 421 Misdirected Request, that
+	// another knows better. It is left away where all do, as far as one can tell.
+	Preferring string
 }
+
+// detours is how many pods in a row may send us to another. The API server chooses
+// among two of which one leads, as a rule: one question in 256 is not answered by it.
+const detours = 8
 
 // Why a page cannot be had: this account may not, or nobody answers.
 var (
@@ -52,10 +61,10 @@ func Ask(ctx context.Context, kubeconfig, component string, p Page, into any) er
 	if err != nil {
 		return err
 	}
-	text, err := p.get(ctx, core, "https", token)
+	text, err := p.preferred(ctx, core, "https", token)
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		var plain error // a port that asks for no token speaks no TLS, and is shown none
-		if text, plain = p.get(ctx, core, "http", ""); plain == nil {
+		if text, plain = p.preferred(ctx, core, "http", ""); plain == nil {
 			err = nil
 		}
 	}
@@ -96,6 +105,26 @@ func isOwnAnswer(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err) &&
 		!apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err)
+}
+
+// preferred is get from a pod that does not send us to another, or else from any.
+func (p *Page) preferred(ctx context.Context, core rest.Interface, scheme, token string) ([]byte, error) {
+	better := *p
+	if p.Preferring != "" {
+		better.Query = maps.Clone(p.Query)
+		if better.Query == nil {
+			better.Query = url.Values{}
+		}
+		better.Query.Set(p.Preferring, "true")
+	}
+	for range detours {
+		text, err := better.get(ctx, core, scheme, token)
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) || status.Status().Code != http.StatusMisdirectedRequest {
+			return text, err
+		}
+	}
+	return p.get(ctx, core, scheme, token)
 }
 
 // get shows a token, which may be empty.

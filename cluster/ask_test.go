@@ -89,3 +89,38 @@ func TestAsk(t *testing.T) {
 		})
 	}
 }
+
+// Pods that send us to another are passed over, unless all do.
+func TestAskThoseWhoKnowBetter(t *testing.T) {
+	for name, c := range map[string]struct{ followers, leader int }{
+		"the first leads": {0, 7}, "the third leads": {2, 7}, "nobody leads": {100, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/token"):
+					w.WriteHeader(http.StatusCreated)
+					_, _ = w.Write([]byte(`{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "status": {"token": "secret"}}`))
+				case r.URL.Query().Get("target") != "x":
+					t.Errorf("asked for %s", r.URL)
+				case r.URL.Query().Has("leader") && asked < c.followers:
+					asked++
+					http.Error(w, "this process does not lead", http.StatusMisdirectedRequest)
+				case r.URL.Query().Has("leader"):
+					_, _ = w.Write([]byte(`{"a": 7}`))
+				default:
+					_, _ = w.Write([]byte(`{"a": 3}`))
+				}
+			}))
+			defer server.Close()
+			var got struct{ A int }
+			if err := Ask(t.Context(), kubeconfigFor(t, server.URL), "status", Page{
+				Namespace: "n", Service: "s", Port: "admin", Path: "/trace", Account: "v", Token: "Shown", Query: url.Values{"target": {"x"}}, Preferring: "leader",
+			}, &got); err != nil || got.A != c.leader {
+				t.Errorf("got %+v, %v; want %d", got, err, c.leader)
+			}
+		})
+	}
+}

@@ -80,6 +80,36 @@ func (s *fileStore) arrange(changed []*origin, synthesize func(*fileStore) []sna
 	for _, o := range changed {
 		all = s.take(o, all)
 	}
+	return s.finish(all, synthesize)
+}
+
+// put takes in objects that an origin has as well, or otherwise than before. It looks at
+// no other, so that one object costs the same whatever the origin has. The last of several
+// versions counts.
+func (s *fileStore) put(o *origin, objects []snapshot.Object, synthesize func(*fileStore) []snapshot.Object) changes {
+	var all []touched
+	for _, text := range objects {
+		kind, _ := snapshot.KindOf(text)
+		at := id{kind, snapshot.KeyOf(text)}
+		e := s.entry(at)
+		s.changeDefinitions(at, e, func() { e.add(definition{o, text}) })
+		all = append(all, touched{at, e})
+	}
+	return s.finish(all, synthesize)
+}
+
+// drop takes away an object that was put.
+func (s *fileStore) drop(o *origin, at id, synthesize func(*fileStore) []snapshot.Object) changes {
+	e := s.get(at)
+	if e == nil {
+		return changes{}
+	}
+	s.changeDefinitions(at, e, func() { e.remove(o) })
+	return s.finish([]touched{{at, e}}, synthesize)
+}
+
+// finish makes what is lacking now, and settles what was touched.
+func (s *fileStore) finish(all []touched, synthesize func(*fileStore) []snapshot.Object) changes {
 	s.made.objects = synthesize(s)
 	all = s.take(s.made, all)
 	news := changes{gone: map[id]string{}}

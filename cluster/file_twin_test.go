@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,8 @@ type fileTwin struct {
 	texts  map[string]string            // as last read
 	good   map[string][]snapshot.Object // by file
 	faults map[string][]snapshot.Problem
-	status map[id]string // written since the object came
+	status map[id]string          // written since the object came
+	put    map[id]snapshot.Object // by the program, which wins
 }
 
 func (w *fileTwin) look() (objects map[id]snapshot.Object, faults []snapshot.Problem) {
@@ -41,6 +43,9 @@ func (w *fileTwin) look() (objects map[id]snapshot.Object, faults []snapshot.Pro
 		}
 	}
 	objects, from := map[id]snapshot.Object{}, map[id]string{}
+	for at, o := range w.put {
+		objects[at], from[at] = o, ""
+	}
 	for _, name := range names {
 		w.read(name)
 		faults = append(faults, w.faults[name]...)
@@ -50,7 +55,7 @@ func (w *fileTwin) look() (objects map[id]snapshot.Object, faults []snapshot.Pro
 			at := id{kind, snapshot.KeyOf(o)}
 			if first, taken := from[at]; !taken {
 				objects[at], from[at] = o, name
-			} else if first != name && !twice[at] {
+			} else if first != "" && first != name && !twice[at] {
 				faults = append(faults, snapshot.Problem{Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: name}}, Reason: duplicate,
 					Message: fmt.Sprintf("%s is also in %s, which counts; remove one of them", snapshot.RefOf(o), first)})
 			}
@@ -120,7 +125,8 @@ func TestFilesAreReadAsAWhole(t *testing.T) {
 		defer os.RemoveAll(dir)
 		paths := rapid.SampledFrom([][]string{{dir}, {filepath.Join(dir, "b.yaml"), dir}}).Draw(t, "paths")
 		cache, store := newFileCache(paths), newFileStore()
-		twin := &fileTwin{paths: paths, texts: map[string]string{}, good: map[string][]snapshot.Object{}, faults: map[string][]snapshot.Problem{}, status: map[id]string{}}
+		twin := &fileTwin{paths: paths, texts: map[string]string{}, good: map[string][]snapshot.Object{}, faults: map[string][]snapshot.Problem{}, status: map[id]string{}, put: map[id]snapshot.Object{}}
+		program := &origin{group: math.MinInt}
 		have, copies := map[id]snapshot.Object{}, map[snapshot.Object]snapshot.Object{}
 		now := time.Now()
 		for range rapid.IntRange(1, 6).Draw(t, "looks") {
@@ -130,16 +136,10 @@ func TestFilesAreReadAsAWhole(t *testing.T) {
 			for range 2 { // what is empty or gone is believed at the second look
 				now = now.Add(recheck)
 				origins, _, _ := cache.scan(now)
-				news := store.arrange(origins, func(*fileStore) []snapshot.Object { return nil })
-				for at := range news.gone {
-					delete(have, at)
-				}
-				for _, o := range news.put {
-					kind, _ := snapshot.KindOf(o)
-					have[id{kind, snapshot.KeyOf(o)}] = o
-					copies[o] = o.DeepCopyObject().(snapshot.Object)
-				}
+				note(store.arrange(origins, nothing), have, copies)
 			}
+			compareFiles(t, twin, have, append(cache.faults(), store.duplicates()...))
+			note(putByProgram(t, store, program, twin), have, copies)
 			compareFiles(t, twin, have, append(cache.faults(), store.duplicates()...))
 			writeStatus(t, store, twin, have, copies)
 		}
@@ -149,6 +149,39 @@ func TestFilesAreReadAsAWhole(t *testing.T) {
 			}
 		}
 	})
+}
+
+// nothing is what files lack.
+func nothing(*fileStore) []snapshot.Object { return nil }
+
+// note enters news as everyone sees them.
+func note(news changes, have map[id]snapshot.Object, copies map[snapshot.Object]snapshot.Object) {
+	for at := range news.gone {
+		delete(have, at)
+	}
+	for _, o := range news.put {
+		kind, _ := snapshot.KindOf(o)
+		have[id{kind, snapshot.KeyOf(o)}] = o
+		copies[o] = o.DeepCopyObject().(snapshot.Object)
+	}
+}
+
+// putByProgram puts some objects, perhaps one of them twice, or takes one away.
+func putByProgram(t *rapid.T, store *fileStore, program *origin, twin *fileTwin) changes {
+	names := rapid.SampledFrom([]string{"a", "b", "c"})
+	if rapid.Bool().Draw(t, "take away") {
+		at := id{snapshot.Service, snapshot.Key{Namespace: "default", Name: names.Draw(t, "taken away")}}
+		delete(twin.put, at)
+		return store.drop(program, at, nothing)
+	}
+	var objects []snapshot.Object
+	for range rapid.IntRange(0, 3).Draw(t, "put") {
+		name, port := names.Draw(t, "name"), rapid.Int32Range(1, 3).Draw(t, "port")
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}}}
+		objects = append(objects, s)
+		twin.put[id{snapshot.Service, snapshot.KeyOf(s)}] = s.DeepCopy()
+	}
+	return store.put(program, objects, nothing)
 }
 
 func editFiles(t *rapid.T, dir string) {

@@ -38,13 +38,11 @@ type Files struct {
 	log  *slog.Logger
 	opts FilesOptions
 
-	mu       sync.Mutex // guards what follows; the inbox is posted to under it, so that order is kept
-	cache    *fileCache
-	store    *fileStore
-	put      map[id]snapshot.Object // by the program
-	putOrder []id
-	program  *origin // what put holds
-	events   eventRing
+	mu      sync.Mutex // guards what follows; the inbox is posted to under it, so that order is kept
+	cache   *fileCache
+	store   *fileStore
+	program *origin // what is put
+	events  eventRing
 }
 
 var _ Writer = (*Files)(nil)
@@ -72,7 +70,6 @@ func NewFiles(paths []string, embedded []fs.FS, opts FilesOptions) (*Files, erro
 		opts:    opts,
 		cache:   newFileCache(paths),
 		store:   newFileStore(),
-		put:     map[id]snapshot.Object{},
 		program: &origin{group: math.MinInt},
 	}
 	origins, err := readEmbedded(embedded)
@@ -102,30 +99,23 @@ func (f *Files) Run(ctx context.Context) error {
 // wins over files, never blocks, and gives each object the version and age
 // that it lacks.
 func (f *Files) Put(objs ...snapshot.Object) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, o := range objs {
-		kind, ok := snapshot.KindOf(o)
-		if !ok {
+	copies := make([]snapshot.Object, len(objs))
+	for i, o := range objs {
+		if _, ok := snapshot.KindOf(o); !ok {
 			panic(fmt.Sprintf("cluster: no place for a %T", o))
 		}
-		at := id{kind, snapshot.KeyOf(o)}
-		if _, ok := f.put[at]; !ok {
-			f.putOrder = append(f.putOrder, at)
-		}
-		f.put[at] = stripAll([]snapshot.Object{o.DeepCopyObject().(snapshot.Object)})[0]
+		copies[i] = o.DeepCopyObject().(snapshot.Object)
 	}
-	f.arrangeProgram()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tellOf(f.store.put(f.program, stripAll(copies), f.synthesize), nil)
 }
 
 // Delete takes away what Put added. What a file holds stays.
 func (f *Files) Delete(kind snapshot.Kind, key snapshot.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := id{kind, key}
-	delete(f.put, at)
-	f.putOrder = slices.DeleteFunc(f.putOrder, func(o id) bool { return o == at })
-	f.arrangeProgram()
+	f.tellOf(f.store.drop(f.program, id{kind, key}, f.synthesize), nil)
 }
 
 // UpdateStatus implements Writer.
@@ -148,9 +138,7 @@ func (f *Files) write(obj snapshot.Object) (snapshot.Object, error) {
 	}
 	at := id{kind, snapshot.KeyOf(obj)}
 	if _, isSpeaker := obj.(*v1alpha1.SpeakerStatus); isSpeaker && f.store.get(at) == nil && obj.GetResourceVersion() == "" {
-		f.put[at] = obj.DeepCopyObject().(snapshot.Object)
-		f.putOrder = append(f.putOrder, at)
-		f.arrangeProgram()
+		f.tellOf(f.store.put(f.program, []snapshot.Object{obj.DeepCopyObject().(snapshot.Object)}, f.synthesize), nil)
 		return f.store.get(at).object, nil
 	}
 	return f.store.write(at, obj)
@@ -167,19 +155,15 @@ func (f *Files) Events() []Event { return f.events.list() }
 // Inflight implements Writer: here every write has an answer.
 func (f *Files) Inflight() []snapshot.Object { return nil }
 
-// arrangeProgram takes in what put holds now.
-func (f *Files) arrangeProgram() {
-	f.program.objects = nil
-	for _, at := range f.putOrder {
-		f.program.objects = append(f.program.objects, f.put[at])
-	}
-	f.arrange([]*origin{f.program}, nil)
-}
-
 // arrange brings the store up to date with the origins that changed and tells the loop
 // what that means. The caller holds mu, or is the constructor.
 func (f *Files) arrange(changed []*origin, also func(*ledger)) {
-	news := f.store.arrange(changed, f.synthesize)
+	f.tellOf(f.store.arrange(changed, f.synthesize), also)
+}
+
+// tellOf tells the loop what has changed in the store. The caller holds mu, or is the
+// constructor.
+func (f *Files) tellOf(news changes, also func(*ledger)) {
 	faults := append(f.cache.faults(), f.store.duplicates()...)
 	f.note(true, func(l *ledger) {
 		for at, version := range news.gone {

@@ -2,21 +2,25 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -24,8 +28,10 @@ import (
 // of the tests can afford.
 const fleetEnv = "QUAYSIDE_TEST_FLEET"
 
-// fleetServer is an API server without objects that counts what a fleet asks. While it is
-// away, connections are refused. One that has forgotten knows no version from before.
+// fleetServer is an API server that counts what a fleet asks, and that keeps no objects: what
+// is written is told to the writer alone. While it is away, connections are refused, save
+// those of writes, which break: then nobody knows what has become of them. One that has
+// forgotten knows no version from before.
 type fleetServer struct {
 	kinds map[string]string // by the name of the resource
 
@@ -34,20 +40,64 @@ type fleetServer struct {
 	version  int
 	began    time.Time // of perSecond
 	requests map[int]int
+	writes   int // of these
+	written  int // ever
 	watches  int // that run
+}
+
+func newFleetServer() *fleetServer {
+	s := &fleetServer{kinds: map[string]string{}, away: make(chan struct{}), version: 7, began: time.Now(), requests: map[int]int{}}
+	for _, r := range resources() {
+		s.kinds[r.Name] = reflect.TypeOf(r.New()).Elem().Name()
+	}
+	return s
+}
+
+// serve makes s the server of a.
+func (s *fleetServer) serve(t *testing.T, a *API) {
+	a.clients.http = &http.Client{Transport: s}
+	for group := range a.clients.byGroup {
+		var err error
+		if a.clients.byGroup[group], err = a.clients.client(group); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (s *fleetServer) RoundTrip(q *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests[int(time.Since(s.began)/time.Second)]++
+	resource, name := path.Split(q.URL.Path)
+	named := q.Method != http.MethodGet || path.Base(resource) == "speakerstatuses"
+	if named {
+		s.writes++ // or a question what has become of one
+	}
 	select {
 	case <-s.away:
+		if q.Method == http.MethodPatch {
+			return nil, io.ErrUnexpectedEOF
+		}
 		return nil, &os.SyscallError{Syscall: "connect", Err: syscall.ECONNREFUSED}
 	default:
 	}
 	answer := func(code int, body io.ReadCloser) *http.Response {
 		return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: q}
+	}
+	if named {
+		switch q.Method {
+		case http.MethodPatch:
+			name = path.Base(resource)
+		case http.MethodPost:
+			var made metav1.PartialObjectMetadata
+			if err := json.NewDecoder(q.Body).Decode(&made); err != nil {
+				return nil, err
+			}
+			name = made.Name
+		}
+		s.written++
+		text := fmt.Sprintf(`{"kind":"SpeakerStatus","apiVersion":"quayside.io/v1alpha1","metadata":{"name":%q,"resourceVersion":"%d"}}`, name, s.version+s.written)
+		return answer(http.StatusOK, io.NopCloser(strings.NewReader(text))), nil
 	}
 	query, version := q.URL.Query(), strconv.Itoa(s.version)
 	kind, of := s.kinds[path.Base(q.URL.Path)], apiVersionOf(q.URL.Path)
@@ -129,15 +179,17 @@ func (s *fleetServer) setAway(away bool) {
 	}
 }
 
-// since returns the requests in the busiest second since the last call, and of all.
-func (s *fleetServer) since() (busiest, all int) {
+// since returns the requests in the busiest second since the last call, of all, and those
+// about writes.
+func (s *fleetServer) since() (busiest, all, writes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.requests {
 		busiest, all = max(busiest, n), all+n
 	}
-	s.began, s.requests = time.Now(), map[int]int{}
-	return busiest, all
+	writes = s.writes
+	s.began, s.requests, s.writes = time.Now(), map[int]int{}, 0
+	return busiest, all, writes
 }
 
 func (s *fleetServer) running() int {
@@ -163,12 +215,7 @@ func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int) *AP
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.clients.http = &http.Client{Transport: s}
-	for group := range a.clients.byGroup {
-		if a.clients.byGroup[group], err = a.clients.client(group); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.serve(t, a)
 	a.gate = newGate(func() int { return fleet }) // it sees no Nodes here
 	a.Refer(snapshot.Node, []snapshot.Key{{Name: fmt.Sprintf("node-%d", i)}})
 	var services []snapshot.Key
@@ -179,9 +226,30 @@ func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int) *AP
 	return a
 }
 
+// write writes the status of a speaker, as often as it is told to, and again after two
+// seconds until it succeeds.
+func (a *API) write(ctx context.Context, node string, told <-chan int64, wrote func()) {
+	for count := range told {
+		for ctx.Err() == nil {
+			status := &v1alpha1.SpeakerStatus{}
+			if have, ok := a.Snapshot().SpeakerStatuses.Get(snapshot.Key{Name: node}); ok {
+				status = have.DeepCopy()
+			}
+			status.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("SpeakerStatus"))
+			status.Name, status.Status.AnnouncingCount = node, count
+			if a.UpdateStatus(ctx, status) == nil {
+				wrote()
+				break
+			}
+			time.Sleep(2 * time.Second)
+		}
+	}
+}
+
 // A fleet of speakers, each with client-go and what stands before it, loses its API server,
-// which comes back a minute later, and remembers or has forgotten what they knew. They ask
-// at a rate that it can bear, and all is watched again. The time is made up, so what is
+// which comes back a minute later, and remembers or has forgotten what they knew. Each
+// has a status to write meanwhile. They ask at a rate that it can bear, all is watched again,
+// and all is written. The time is made up, so what is
 // counted does not depend on this machine; run it with QUAYSIDE_TEST_FLEET=5000 for a large
 // fleet.
 func TestAFleetAndItsServer(t *testing.T) {
@@ -193,46 +261,56 @@ func TestAFleetAndItsServer(t *testing.T) {
 		}
 		fleet = n
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: http://fleet}}], contexts: [{name: c, context: {cluster: c}}]}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := kubeconfigFor(t, "http://fleet")
 	synctest.Test(t, func(t *testing.T) {
-		s := &fleetServer{kinds: map[string]string{}, away: make(chan struct{}), version: 7, began: time.Now(), requests: map[int]int{}}
-		for _, r := range resources() {
-			s.kinds[r.Name] = reflect.TypeOf(r.New()).Elem().Name()
-		}
+		s := newFleetServer()
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
+		var tell []chan int64
+		var wrote atomic.Int64
 		for i := range fleet {
-			a := s.speaker(t, kubeconfig, i, fleet)
+			a, told := s.speaker(t, kubeconfig, i, fleet), make(chan int64, 1)
+			tell = append(tell, told)
 			running.Go(func() { _ = a.Run(ctx) })
+			running.Go(func() { a.write(ctx, fmt.Sprintf("node-%d", i), told, func() { wrote.Add(1) }) })
 			time.Sleep(5 * time.Millisecond) // they do not start at once
 		}
 		s.complete(t, fleet, "after the start")
 		s.since()
 		time.Sleep(5 * time.Minute)
-		busiest, all := s.since()
+		busiest, all, _ := s.since()
 		t.Logf("%d speakers, %d watches each: %d requests in the busiest second of rest, %.0f a second", fleet, watching, busiest, float64(all)/300)
-		for _, forgets := range []bool{false, true} {
+		for i, forgets := range []bool{false, true} {
 			s.setAway(true)
+			for _, told := range tell { // each has something to write, and says so as long as it lasts
+				told <- int64(i + 1)
+			}
 			time.Sleep(time.Minute)
-			lost, tries := s.since()
+			lost, tries, writes := s.since()
 			if forgets {
 				s.version++
 			}
 			s.setAway(false)
 			took := s.complete(t, fleet, "after an outage")
-			back, all := s.since()
-			t.Logf("the server, which has forgotten: %v, is away for a minute: %d requests in the busiest second, %.0f a second; it is back: %d in the busiest, %d in all, and everything is watched %v later",
-				forgets, lost, float64(tries)/60, back, all, took.Round(100*time.Millisecond))
+			time.Sleep(time.Minute)
+			back, all, more := s.since()
+			t.Logf("the server, which has forgotten: %v, is away for a minute: %d requests in the busiest second, %.0f a second, %d about writes; it is back: %d in the busiest, %d in all, %d about writes, and everything is watched %v later",
+				forgets, lost, float64(tries)/60, writes, back, all, more, took.Round(100*time.Millisecond))
 			if most := 500; lost > most || back > most {
 				t.Errorf("%d requests in a second while the server was away, %d when it was back, want %d at most", lost, back, most)
 			}
-			time.Sleep(time.Minute)
-			s.since()
+			// One asks for all: no process more than one request in a while, a write or not.
+			if most := 3 * max(fleet*int(time.Minute/lastDelay), 1); tries > most {
+				t.Errorf("%d requests in a minute without a server, want %d at most", tries, most)
+			}
+			if n := int(wrote.Swap(0)); n != fleet {
+				t.Errorf("%d of %d statuses have been written", n, fleet)
+			}
 		}
 		stop()
+		for _, told := range tell {
+			close(told)
+		}
 		running.Wait()
 	})
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// fleetRate is how many lists and watches per second the speakers of a cluster
-	// together send to an API server that does not answer, or comes back.
+	// fleetRate is how many lists, watches and writes per second the speakers of a
+	// cluster together send to an API server that does not answer, or comes back.
 	fleetRate = 350
 	// While it does not, a process asks after the first delay, which doubles up to the
 	// last, and less often where the fleet is large.
@@ -25,7 +25,7 @@ const (
 	askPatience = 10 * time.Second
 )
 
-// gate lets lists and watches through. An API server that fails, fails for a whole fleet
+// gate lets lists and watches through, and the writes of a process that each node has. An API server that fails, fails for a whole fleet
 // at once, and each process has a dozen watches. So while the server does not answer, one
 // of them asks for all; and once it does, they follow each other at a distance that grows
 // with the fleet, Services and EndpointSlices first. What nothing has broken, such as a

@@ -43,18 +43,22 @@ type Grant struct {
 type GrantOptions struct {
 	// Name is that of each Role and RoleBinding, in every namespace.
 	Name string
+	// Former is a name that they had before; empty: none. What has it goes once all is
+	// granted under the other.
+	Former string
+	// Namespace is the only one in which anything is granted, and was; empty: in all.
+	Namespace string
 	// Account is the ServiceAccount that may read.
 	Account snapshot.Key
 	// Owner is a ClusterRole that they are deleted with; empty, or one that does
 	// not exist: nobody deletes them but Grants.
 	Owner string
-	// Namespace is the only one in which they may be; empty: any.
-	Namespace string
 }
 
 // Grants keeps a Role and a RoleBinding in each namespace of which an account may
 // read something. RBAC lets a process grant only what it may do itself, so it must
-// be able to read what it grants.
+// be able to read what it grants. What is not wanted it looks for in all namespaces, unless
+// there is only one, for there may have been more of which it was to grant something.
 type Grants struct {
 	api     *API
 	options GrantOptions
@@ -109,10 +113,13 @@ func (g *Grants) Run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
+			if err == nil && len(failed) == 0 {
+				failed, err = g.takeFormer(ctx)
+			}
 			if err == nil {
 				g.note(failed, want)
 			} else {
-				g.api.log.Warn("the proxies cannot be given what they may read; trying again", "error", err)
+				g.api.log.Warn("an account cannot be given what it may read; trying again", "account", g.options.Account, "error", err)
 			}
 			if err != nil || hasHope(failed) {
 				pause, retry = retry, min(2*retry, grantAgain)
@@ -133,6 +140,9 @@ func (g *Grants) Run(ctx context.Context) error {
 // not see what that is has nothing to take back: somebody else grants.
 func (g *Grants) TakeBack(ctx context.Context) error {
 	failed, err := g.settle(ctx, nil)
+	if err == nil && len(failed) == 0 {
+		failed, err = g.takeFormer(ctx)
+	}
 	if err = errors.Join(err, errors.Join(slices.Collect(maps.Values(failed))...)); !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -158,7 +168,7 @@ func (g *Grants) note(failed map[string]error, want map[string]Grant) {
 	for namespace, err := range failed {
 		if said := err.Error(); before[namespace] != said && news < grantNews {
 			news++
-			g.api.log.Warn("the proxies cannot be given what they may read of a namespace", "namespace", namespace, "namespaces", len(failed), "error", err)
+			g.api.log.Warn("an account cannot be given what it may read of a namespace", "account", g.options.Account, "namespace", namespace, "namespaces", len(failed), "error", err)
 		}
 		if _, wanted := want[namespace]; wanted {
 			refused[namespace] = err.Error()
@@ -173,16 +183,9 @@ func (g *Grants) note(failed map[string]error, want map[string]Grant) {
 // settle makes what there is into what is wanted: adds before it removes, a Role
 // before its binding. failed says what went wrong in which namespace.
 func (g *Grants) settle(ctx context.Context, want map[string]Grant) (failed map[string]error, err error) {
-	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
-	if err := errors.Join(g.list(ctx, "roles", roles), g.list(ctx, "rolebindings", bindings)); err != nil {
+	haveRole, haveBinding, err := g.have(ctx, g.options.Name)
+	if err != nil {
 		return nil, err
-	}
-	haveRole, haveBinding := map[string]*rbacv1.Role{}, map[string]*rbacv1.RoleBinding{}
-	for i := range roles.Items {
-		haveRole[roles.Items[i].Namespace] = &roles.Items[i]
-	}
-	for i := range bindings.Items {
-		haveBinding[bindings.Items[i].Namespace] = &bindings.Items[i]
 	}
 	owners, err := g.owners(ctx)
 	if err != nil {
@@ -199,9 +202,27 @@ func (g *Grants) settle(ctx context.Context, want map[string]Grant) (failed map[
 		}
 		return err
 	})
-	maps.Copy(failed, each(beyond(haveBinding, want), func(namespace string) error { return g.remove(ctx, "rolebindings", namespace) }))
-	maps.Copy(failed, each(beyond(haveRole, want), func(namespace string) error { return g.remove(ctx, "roles", namespace) }))
+	maps.Copy(failed, g.takeBeyond(ctx, g.options.Name, haveRole, haveBinding, want))
 	return failed, nil
+}
+
+// takeFormer takes back what has the former name.
+func (g *Grants) takeFormer(ctx context.Context) (failed map[string]error, err error) {
+	if g.options.Former == "" || g.options.Former == g.options.Name {
+		return nil, nil
+	}
+	roles, bindings, err := g.have(ctx, g.options.Former)
+	if err != nil {
+		return nil, err
+	}
+	return g.takeBeyond(ctx, g.options.Former, roles, bindings, nil), nil
+}
+
+// takeBeyond takes back what has that name and is not wanted, a binding before its Role.
+func (g *Grants) takeBeyond(ctx context.Context, name string, roles map[string]*rbacv1.Role, bindings map[string]*rbacv1.RoleBinding, want map[string]Grant) (failed map[string]error) {
+	failed = each(beyond(bindings, want), func(namespace string) error { return g.remove(ctx, "rolebindings", namespace, name) })
+	maps.Copy(failed, each(beyond(roles, want), func(namespace string) error { return g.remove(ctx, "roles", namespace, name) }))
+	return failed
 }
 
 // beyond returns the namespaces in which there is something of ours that is not
@@ -259,7 +280,7 @@ func (g *Grants) binding(ctx context.Context, have *rbacv1.RoleBinding, meta met
 	case have.Labels[managedBy] != ourselves:
 		return fmt.Errorf("role binding %s/%s %w: give it another name, or delete it", meta.Namespace, meta.Name, errNotOurs)
 	case have.RoleRef != b.RoleRef: // it cannot be changed
-		if err := g.remove(ctx, "rolebindings", meta.Namespace); err != nil {
+		if err := g.remove(ctx, "rolebindings", meta.Namespace, g.options.Name); err != nil {
 			return err
 		}
 		return g.write(ctx, "rolebindings", meta.Namespace, b, false)
@@ -288,16 +309,31 @@ func rulesOf(grant Grant) (rules []rbacv1.PolicyRule) {
 	return rules
 }
 
-// list reads what there is under our name. It asks for that name alone, so that the
-// account needs no right to see other roles.
-func (g *Grants) list(ctx context.Context, resource string, into runtime.Object) error {
+// have is what there is under a name, in every namespace or the only one.
+func (g *Grants) have(ctx context.Context, name string) (map[string]*rbacv1.Role, map[string]*rbacv1.RoleBinding, error) {
+	roles, bindings := &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
+	if err := errors.Join(g.list(ctx, "roles", name, roles), g.list(ctx, "rolebindings", name, bindings)); err != nil {
+		return nil, nil, err
+	}
+	haveRole, haveBinding := map[string]*rbacv1.Role{}, map[string]*rbacv1.RoleBinding{}
+	for i := range roles.Items {
+		haveRole[roles.Items[i].Namespace] = &roles.Items[i]
+	}
+	for i := range bindings.Items {
+		haveBinding[bindings.Items[i].Namespace] = &bindings.Items[i]
+	}
+	return haveRole, haveBinding, nil
+}
+
+// list asks for that name alone, so that the account needs no right to see other roles.
+func (g *Grants) list(ctx context.Context, resource, name string, into runtime.Object) error {
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	o := &metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, g.options.Name).String()}
-	err := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Get().NamespaceIfScoped(g.options.Namespace, g.options.Namespace != "").
-		Resource(resource).VersionedParams(o, g.api.clients.parameters).Do(bounded).Into(into)
+	o := &metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
+	request := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Get()
+	err := request.NamespaceIfScoped(g.options.Namespace, g.options.Namespace != "").Resource(resource).VersionedParams(o, g.api.clients.parameters).Do(bounded).Into(into)
 	if err != nil {
-		return fmt.Errorf("list %s named %s: %w", resource, g.options.Name, err)
+		return fmt.Errorf("list %s named %s: %w", resource, name, err)
 	}
 	return nil
 }
@@ -328,12 +364,12 @@ func (g *Grants) write(ctx context.Context, resource, namespace string, o runtim
 	return nil
 }
 
-func (g *Grants) remove(ctx context.Context, resource, namespace string) error {
+func (g *Grants) remove(ctx context.Context, resource, namespace, name string) error {
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	err := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Delete().Namespace(namespace).Resource(resource).Name(g.options.Name).Do(bounded).Error()
+	err := g.api.clients.byGroup[rbacv1.SchemeGroupVersion].Delete().Namespace(namespace).Resource(resource).Name(name).Do(bounded).Error()
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete %s %s/%s: %w", resource, namespace, g.options.Name, err)
+		return fmt.Errorf("delete %s %s/%s: %w", resource, namespace, name, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
@@ -85,5 +86,66 @@ func TestWhatCannotBeGrantedIsTold(t *testing.T) {
 	}
 	if logged.count() != 1 || requests > 10 { // two rounds: Set wakes it once more
 		t.Errorf("%d requests, %d lines, although trying again is of no use:\n%s", requests, logged.count(), logged.String())
+	}
+}
+
+// What was granted under another name, or in a namespace of which nothing is to be granted
+// any more, is taken back, whatever namespace that is; what others made stays.
+func TestWhatWasGrantedBeforeIsTakenBack(t *testing.T) {
+	var mu sync.Mutex
+	gone := map[string]bool{}
+	ours := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{managedBy: ourselves}}
+	}
+	there := map[string][]metav1.ObjectMeta{
+		"references": {ours("shop", "references"), ours("closed", "references")},
+		"former":     {ours("shop", "former"), {Namespace: "theirs", Name: "former"}},
+	}
+	api := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		kind := path.Base(r.URL.Path)
+		answer := any(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+		switch {
+		case r.Method == http.MethodDelete:
+			gone[strings.TrimPrefix(r.URL.Path, "/apis/rbac.authorization.k8s.io/v1/namespaces/")] = true
+		case r.Method == http.MethodGet && r.URL.Path == "/apis/rbac.authorization.k8s.io/v1/"+kind: // in all namespaces
+			var items []metav1.PartialObjectMetadata
+			for _, meta := range there[strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")] {
+				items = append(items, metav1.PartialObjectMetadata{ObjectMeta: meta})
+			}
+			answer = map[string]any{"kind": map[string]string{"roles": "RoleList", "rolebindings": "RoleBindingList"}[kind], "apiVersion": "rbac.authorization.k8s.io/v1", "items": items}
+		case r.Method == http.MethodGet:
+			t.Errorf("asked for %s", r.URL)
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	})
+	g := api.Grants(GrantOptions{Name: "references", Former: "former", Account: snapshot.Key{Namespace: "q", Name: "proxy"}})
+	g.Set([]Grant{{Namespace: "shop", All: true}})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = g.Run(ctx) }()
+	want := map[string]bool{}
+	for _, at := range []string{"closed/%s/references", "shop/%s/former"} {
+		for _, kind := range []string{"roles", "rolebindings"} {
+			want[strings.Replace(at, "%s", kind, 1)] = true
+		}
+	}
+	// Of shop's binding the RoleRef is not that of the stub's, so that it is made anew.
+	want["shop/rolebindings/references"] = true
+	for {
+		mu.Lock()
+		enough := len(gone) >= len(want)
+		mu.Unlock()
+		if enough || t.Context().Err() != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	stop()
+	<-done
+	if !maps.Equal(gone, want) {
+		t.Errorf("deleted: %v, want %v", gone, want)
 	}
 }

@@ -29,7 +29,7 @@ func (s *Source) Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} 
 // references are the scopes that Refer asks for.
 type references struct {
 	kinds  []snapshot.Kind
-	byName func(namespace string) bool // all of it are watched by name
+	byName func(snapshot.Kind, string) bool // all of that namespace are watched by name
 	news   chan struct{}
 
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ type references struct {
 }
 
 func newReferences(kinds []snapshot.Kind) *references {
-	return &references{kinds: kinds, byName: func(string) bool { return false }, news: make(chan struct{}, 1), wanted: map[snapshot.Kind]map[scope]bool{}}
+	return &references{kinds: kinds, byName: func(snapshot.Kind, string) bool { return false }, news: make(chan struct{}, 1), wanted: map[snapshot.Kind]map[scope]bool{}}
 }
 
 func (r *references) follows(kind snapshot.Kind) bool { return slices.Contains(r.kinds, kind) }

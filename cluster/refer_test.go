@@ -23,7 +23,7 @@ func TestScopesAreNamesOrNamespaces(t *testing.T) {
 		keys = append(keys, snapshot.Key{Namespace: "few", Name: fmt.Sprint("s", i)}, snapshot.Key{Namespace: "many", Name: fmt.Sprint("s", i)})
 	}
 	keys = append(keys, keys[0], snapshot.Key{Namespace: "many", Name: "one-more"})
-	got := scopesFor(snapshot.Secret, keys, func(string) bool { return false })
+	got := scopesFor(snapshot.Secret, keys, func(snapshot.Kind, string) bool { return false })
 	want := map[scope]bool{{snapshot.Secret, "many", ""}: true}
 	for i := range namesPerNamespace {
 		want[scope{snapshot.Secret, "few", fmt.Sprint("s", i)}] = true
@@ -145,7 +145,7 @@ func TestSlicesAreFoundByTheirService(t *testing.T) {
 
 // The empty key is all of a kind.
 func TestAllOfAKindMayBeReferredTo(t *testing.T) {
-	got := scopesFor(snapshot.Node, []snapshot.Key{{}}, func(string) bool { return false })
+	got := scopesFor(snapshot.Node, []snapshot.Key{{}}, func(snapshot.Kind, string) bool { return false })
 	if want := (map[scope]bool{{kind: snapshot.Node}: true}); !maps.Equal(got, want) {
 		t.Errorf("scopes %v, want %v", got, want)
 	}

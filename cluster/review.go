@@ -3,20 +3,23 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quayside.io/cluster/snapshot"
 )
 
 // Review asks the API server whose a bearer token is (TokenReview), and whether that
 // user may get a path that is no resource (SubjectAccessReview). A token of nobody
-// has no user. It returns an error where the server could not be asked.
+// has no user. It returns an error where the server could not be asked. While watches of
+// this process wait for their turn, it comes after them.
 func (a *API) Review(ctx context.Context, token, path string) (user string, allowed bool, err error) {
-	bounded, cancel := deadline(ctx)
-	defer cancel()
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	err = a.clients.byGroup[authenticationv1.SchemeGroupVersion].Post().Resource("tokenreviews").Body(who).Do(bounded).Into(who)
-	if err != nil {
+	if err = a.askReview(ctx, authenticationv1.SchemeGroupVersion, "tokenreviews", who); err != nil {
 		return "", false, fmt.Errorf("review a token: %w", err)
 	}
 	if !who.Status.Authenticated || who.Status.User.Username == "" {
@@ -30,9 +33,24 @@ func (a *API) Review(ctx context.Context, token, path string) (user string, allo
 	for key, values := range who.Status.User.Extra {
 		may.Spec.Extra[key] = authorizationv1.ExtraValue(values)
 	}
-	err = a.clients.byGroup[authorizationv1.SchemeGroupVersion].Post().Resource("subjectaccessreviews").Body(may).Do(bounded).Into(may)
-	if err != nil {
+	if err = a.askReview(ctx, authorizationv1.SchemeGroupVersion, "subjectaccessreviews", may); err != nil {
 		return "", false, fmt.Errorf("review the access of %s to %s: %w", who.Status.User.Username, path, err)
 	}
 	return who.Status.User.Username, may.Status.Allowed && !may.Status.Denied, nil
+}
+
+// lastOfAll comes after every kind at the gate.
+const lastOfAll = snapshot.Kind(math.MaxInt)
+
+// askReview has the server fill in a review.
+func (a *API) askReview(ctx context.Context, group schema.GroupVersion, resource string, review runtime.Object) error {
+	t, err := a.gate.enter(ctx, lastOfAll, false)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := deadline(ctx)
+	err = a.clients.byGroup[group].Post().Resource(resource).Body(review).MaxRetries(0).Do(bounded).Into(review)
+	cancel()
+	a.gate.leave(bounded, t, err) // which has ended: a review that fails says nothing about watches
+	return err
 }

@@ -45,7 +45,7 @@ const namesPerNamespace = 4
 
 // scopesFor returns the scopes in which the objects at keys are seen: by name where
 // there are few in a namespace, or byName says so. The empty key stands for all.
-func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(namespace string) bool) map[scope]bool {
+func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(snapshot.Kind, string) bool) map[scope]bool {
 	names := map[string]map[string]bool{}
 	for _, k := range keys {
 		if names[k.Namespace] == nil {
@@ -55,7 +55,7 @@ func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(namespace st
 	}
 	scopes := map[scope]bool{}
 	for namespace, list := range names {
-		if len(list) > namesPerNamespace && !byName(namespace) {
+		if len(list) > namesPerNamespace && !byName(kind, namespace) {
 			scopes[scope{kind, namespace, ""}] = true
 			continue
 		}

@@ -80,12 +80,17 @@ func (a *API) patch(ctx context.Context, at id, obj snapshot.Object, patch []byt
 // Once it is done, Snapshot shows the answer.
 func (a *API) send(ctx context.Context, at id, patch []byte, part ...string) (outcome string, err error) {
 	r := a.resources[at.kind]
+	answer := r.New()
+	leave, err := a.turn(ctx, at.kind)
+	if err != nil {
+		return "refused", err // it was not sent
+	}
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	answer := r.New()
 	err = a.on(r).Patch(types.MergePatchType).
 		NamespaceIfScoped(at.key.Namespace, r.Namespaced).Resource(r.Name).Name(at.key.Name).SubResource(part...).
-		Timeout(WriteDeadline).Body(patch).Do(bounded).Into(answer)
+		Timeout(WriteDeadline).MaxRetries(a.retries()).Body(patch).Do(bounded).Into(answer)
+	leave(err)
 	outcome = outcomeOf(err)
 	a.writes.WithLabelValues(at.kind.String(), outcome).Inc()
 	if outcome == "ok" {
@@ -93,6 +98,26 @@ func (a *API) send(ctx context.Context, at id, patch []byte, part ...string) (ou
 		err = a.tell(ctx, func(l *ledger) { l.put(answer) })
 	}
 	return outcome, err
+}
+
+// turn waits until a write may be sent, and returns how to say what came of it. A process
+// that each node has waits where its fleet does, see gate; any other writes at once, since
+// it may have stopped to lead when its turn comes.
+func (a *API) turn(ctx context.Context, kind snapshot.Kind) (leave func(error), err error) {
+	if !a.opts.OnEveryNode {
+		return func(error) {}, nil
+	}
+	t, err := a.gate.enter(ctx, kind, false)
+	return func(err error) { a.gate.leave(ctx, t, err) }, err
+}
+
+// retries is how often client-go sends a write once more that the server has no time for:
+// never past the gate.
+func (a *API) retries() int {
+	if a.opts.OnEveryNode {
+		return 0
+	}
+	return 10 // as it does by itself
 }
 
 // outcomeOf tells what has become of a write: "ok", "stale" (computed from an
@@ -122,12 +147,17 @@ func isFinal(err error) bool {
 // create makes a SpeakerStatus; its status comes with the patch that follows.
 func (a *API) create(ctx context.Context, at id, obj snapshot.Object) (snapshot.Object, error) {
 	r := a.resources[at.kind]
+	answer := r.New()
+	leave, err := a.turn(ctx, at.kind)
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", snapshot.RefOf(obj), err)
+	}
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	answer := r.New()
 	obj = obj.DeepCopyObject().(snapshot.Object)
 	obj.SetOwnerReferences(a.firstOwners(ctx, obj.GetOwnerReferences()))
-	err := a.on(r).Post().Resource(r.Name).Timeout(WriteDeadline).Body(obj).Do(bounded).Into(answer)
+	err = a.on(r).Post().Resource(r.Name).Timeout(WriteDeadline).MaxRetries(a.retries()).Body(obj).Do(bounded).Into(answer)
+	leave(err)
 	if apierrors.IsAlreadyExists(err) {
 		err = a.on(r).Get().Resource(r.Name).Name(at.key.Name).Do(bounded).Into(answer)
 	}
@@ -209,16 +239,11 @@ func mergePatch(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// Inflight implements Writer. A doubt lasts until a version other than the one
-// it was to replace is seen: ours, or one that ours can no longer replace.
+// Inflight implements Writer.
 func (a *API) Inflight() []snapshot.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.Snapshot()
-	a.doubts = slices.DeleteFunc(a.doubts, func(d doubt) bool {
-		have, ok := c.Get(d.at.kind, d.at.key)
-		return !ok || have.GetResourceVersion() != d.base
-	})
+	a.endDoubtsLocked()
 	objects := make([]snapshot.Object, 0, len(a.doubts))
 	for _, d := range a.doubts {
 		objects = append(objects, d.wanted)

@@ -138,8 +138,8 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 			Namespace: f.cluster.namespace, Secrets: []string{membersSecret, tickets.Name}, Lease: leaseName, Ensure: ensureMembersKey,
 		}),
 		Tend:   rotation(api, f.cluster.namespace, f.rotateKey),
-		Grants: f.grants.options(grants, f.cluster),
-		Log:    p.component("controller"), Registerer: p.registry,
+		Grants: f.grants.options(grants, f.cluster), Passwords: f.grants.passwords(api, f.cluster.namespace),
+		Log: p.component("controller"), Registerer: p.registry,
 	}
 	if f.problems {
 		options.Notes = api

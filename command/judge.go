@@ -18,7 +18,10 @@ import (
 const (
 	controllerService = leaseName
 	adminPort         = "admin"
-	viewerAccount     = "quayside-viewer" // may get these pages; also a ClusterRole
+	viewerAccount     = "quayside-viewer" // may get these pages
+	// viewerRole is bound to whoever may ask. It is called after a value of the chart, which
+	// whoever may not ask cannot find out.
+	viewerRole = "quayside-viewer (or NAME-viewer, if fullnameOverride of the chart is another NAME)"
 )
 
 // askTimeout bounds a question to the controller; looking for oneself takes time, too.
@@ -31,7 +34,7 @@ func (p *process) judging(control *controller.Controller, f clusterFlags) {
 		seen := control.See(ctx)
 		return func() explain.Inputs {
 			s := inputsOf(seen.Cluster, f, seen.Routes)
-			if seen.Leading {
+			if s.Following = !seen.Leading; seen.Leading {
 				s.Problems = seen.Problems
 			} else {
 				s.Problems = problemsOf(s)
@@ -39,6 +42,7 @@ func (p *process) judging(control *controller.Controller, f clusterFlags) {
 			return s
 		}
 	}
+	p.admin.LedBy(control.Leads)
 	p.admin.Status(func(ctx context.Context) func() any {
 		inputs := look(ctx)
 		return func() any { return explain.Status(inputs()) }
@@ -51,20 +55,22 @@ func (p *process) judging(control *controller.Controller, f clusterFlags) {
 func remedy(err error, namespace string) string {
 	switch {
 	case errors.Is(err, cluster.ErrDenied):
-		return fmt.Sprintf(", until somebody binds you to the chart's ClusterRole %s in namespace %s", viewerAccount, namespace)
+		return fmt.Sprintf(", until somebody binds you to the chart's ClusterRole %s in namespace %s", viewerRole, namespace)
 	case errors.Is(err, cluster.ErrUnanswered):
 		return ", until it can (does it run, and does a NetworkPolicy, such as networkPolicy.metricsFrom of the chart, let the API server to its admin port?)"
 	}
 	return ""
 }
 
-// askController asks a controller for one of the pages of judging.
+// askController asks the controller that leads for one of the pages of judging: it alone
+// knows which writes were refused and what could not be granted. Where none leads, any
+// answers.
 func askController(ctx context.Context, kubeconfig, namespace, path string, query url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	page := cluster.Page{
 		Namespace: namespace, Service: controllerService, Port: adminPort, Path: path, Query: query,
-		Account: viewerAccount, Token: admin.ForwardedToken,
+		Account: viewerAccount, Token: admin.ForwardedToken, Preferring: admin.ForLeader,
 	}
 	return cluster.Ask(ctx, kubeconfig, "status", page, into)
 }

@@ -15,8 +15,11 @@ import (
 // come, and since when.
 const keyStageAnnotation = "quayside.io/members-key-stage"
 
+// componentLabel is what the chart calls the parts of a release by.
+const componentLabel = "app.kubernetes.io/component"
+
 // speakerPods select the speakers of the chart in the namespace of its release.
-const speakerPods = "app.kubernetes.io/component=speaker"
+const speakerPods = componentLabel + "=speaker"
 
 // rotation changes the gossip key every so often, a stage at a time.
 func rotation(api *cluster.API, namespace string, every time.Duration) func(context.Context) (time.Time, error) {

@@ -150,7 +150,7 @@ func (e *env) findKubeconfig() (string, bool) {
 	if e.kubeconfig != "" {
 		return e.kubeconfig, true
 	}
-	if os.Getenv("KUBECONFIG") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+	if os.Getenv("KUBECONFIG") != "" || os.Getenv(apiHost) != "" {
 		return "", true
 	}
 	home, err := os.UserHomeDir()
@@ -234,10 +234,9 @@ func inputsOf(c *snapshot.Cluster, f clusterFlags, routes *route.Table) explain.
 
 // problemsOf are those that the compilers find.
 func problemsOf(s explain.Inputs) []snapshot.Problem {
-	return slices.Concat(
-		assign.Compile(s.Cluster, nil, nil, s.Now, s.Assign).Problems,
-		announce.Compile(s.Cluster, "", announce.ViewOf(s.Cluster), s.Now, s.Announce).Problems,
-		s.Routes.Problems)
+	assigned := assign.Compile(s.Cluster, nil, nil, s.Now, s.Assign).Problems
+	announced := announce.Compile(s.Cluster, "", announce.ViewOf(s.Cluster), s.Now, s.Announce).Problems
+	return slices.Concat(controller.Told(s.Cluster, assigned, announced), s.Routes.Problems)
 }
 
 // proxyServicesOf are the proxies' own Services. The chart labels them, whatever its

@@ -139,10 +139,6 @@ const nginxNote = "With `metrics.ingressNginx` of the chart (`--nginx-metrics`) 
 	"They are one series for each path, method, status and limit, so a proxy with thousands of Ingresses has hundreds of thousands of them: take what you need of them with `metricRelabelings`, " +
 	"and turn this off once your dashboards ask for the others.\n\n"
 
-// announcedNote is how a metric of the speakers and those of the proxies come together.
-const announcedNote = "`quayside_announced` has a Service as `service=\"NAMESPACE/NAME\"`, where those of the proxy have its namespace and its name in two labels. " +
-	"To join them, split it: `label_replace(label_replace(quayside_announced, \"namespace\", \"$1\", \"service\", \"(.+)/.+\"), \"service\", \"$1\", \"service\", \".+/(.+)\")`.\n\n"
-
 // registered is what each kind of process exports, those of all first.
 func registered(t *testing.T) []part {
 	t.Helper()
@@ -155,7 +151,7 @@ func registered(t *testing.T) []part {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := []part{{name: "All processes"}, {name: "Controller"}, {name: "Speaker", note: announcedNote}, {name: "Proxy"}}
+	parts := []part{{name: "All processes"}, {name: "Controller"}, {name: "Speaker"}, {name: "Proxy"}}
 	for i := range parts {
 		parts[i].describing = describing{map[string]string{}}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/ingressclass"
@@ -106,9 +107,12 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	}, nil
 }
 
+// apiHost is in the environment of every container of a pod.
+const apiHost = "KUBERNETES_SERVICE_HOST"
+
 // apiAddresses is where this process's pod finds the API server, if it is in one.
 func apiAddresses() []netip.Addr {
-	addr, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
+	addr, err := netip.ParseAddr(os.Getenv(apiHost))
 	if err != nil {
 		return nil
 	}
@@ -116,8 +120,38 @@ func apiAddresses() []netip.Addr {
 }
 
 // lameDuck is how long a proxy that was asked to end goes on accepting: until
-// speakers and kube-proxies have heard that its pod terminates.
-func lameDuck(grace time.Duration) time.Duration { return min(5*time.Second, grace/2) }
+// speakers and kube-proxies have heard that its pod terminates. Without a pod there
+// is nothing to hear, and who pressed Ctrl-C waits for nobody.
+func lameDuck(grace time.Duration) time.Duration {
+	if os.Getenv(apiHost) == "" {
+		return 0
+	}
+	return min(5*time.Second, grace/2)
+}
+
+// proxiesIn counts the proxies of a namespace, which are the endpoints of their own Service,
+// and of others of the chart: EndpointSlices have the labels of their Service. Each has an
+// address of every family that the cluster has.
+func proxiesIn(c *snapshot.Cluster, namespace string) (n int) {
+	addresses := map[discoveryv1.AddressType]map[string]struct{}{}
+	for key, s := range c.EndpointSlices.All() {
+		if key.Namespace != namespace || s.Labels[componentLabel] != "proxy" {
+			continue
+		}
+		of := addresses[s.AddressType]
+		if of == nil {
+			of = map[string]struct{}{}
+			addresses[s.AddressType] = of
+		}
+		for _, e := range s.Endpoints {
+			for _, a := range e.Addresses {
+				of[a] = struct{}{}
+			}
+		}
+		n = max(n, len(of))
+	}
+	return n
+}
 
 func (e *env) proxyCommand() *cobra.Command {
 	var f proxyFlags
@@ -136,7 +170,8 @@ func (e *env) proxyCommand() *cobra.Command {
 }
 
 // grantPatience is how long a proxy waits at its start for the right to read what
-// Ingresses name: until the controller has heard of it and granted it.
+// Ingresses name: until the controller has heard of it and granted it. So long a speaker
+// uses a password of its former life that it may not read yet.
 const grantPatience = 10 * time.Second
 
 func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, admin adminFlags, known lastKnownFlags) error {
@@ -159,6 +194,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, adm
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 		LastKnown:     lastKnown,
+		Fleet:         func(c *snapshot.Cluster) int { return proxiesIn(c, f.namespace) },
 	})
 	if err != nil {
 		return err

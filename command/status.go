@@ -14,8 +14,9 @@ func (e *env) statusCommand() *cobra.Command {
 		Long: `One screen about the edge of a cluster, or about a running ` + "`quayside up`" + `.
 The cluster is that of --kubeconfig, $KUBECONFIG, the pod's own account or
 ~/.kube/config, whichever is found first. Its controller is asked, through the
-API server, for whoever is bound to the chart's ClusterRole quayside-viewer in
---namespace, and needs no other right. Where that cannot be,
+API server, for whoever is bound to the chart's ClusterRole
+` + viewerRole + `
+in --namespace, and needs no other right. Where that cannot be,
 with --local, and with a flag of the installation, the cluster is judged here, by
 what this account may read and by the flags that are given. Where there is no
 cluster, or with --admin, a process on this machine is asked at its admin address.`,

@@ -46,6 +46,8 @@ type Options struct {
 
 	// Grants, if set, says what the proxies may read; it needs Routes.
 	Grants *GrantOptions
+	// Passwords, if set, says which Secrets the speakers may read.
+	Passwords *PasswordOptions
 
 	// Belongings, if set, sees to it that what is made at run time goes with the release.
 	Belongings interface {

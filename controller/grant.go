@@ -22,8 +22,9 @@ type GrantOptions struct {
 	// Own is Quayside's own namespace, where there are Secrets of another kind: of
 	// it only what is named is granted.
 	Own string
-	// Never are the Secrets that no Ingress can ask for.
-	Never []snapshot.Key
+	// Never says of a Secret that no Ingress can ask for it, since it is ours; nil: of
+	// none. What an option of the proxies names, they are given.
+	Never func(snapshot.Key) bool
 }
 
 // Granter is a *cluster.Grants.
@@ -37,14 +38,59 @@ type Granter interface {
 }
 
 // reasonNotGranted is the reason of the Problem that the proxies may not read what an
-// Ingress names.
+// Ingress names, or the speakers what a BGPPeer does.
 const reasonNotGranted = "NotGranted"
 
-// problems tells the Ingresses of ours in namespaces of which nothing can be granted.
-func (o *GrantOptions) problems(c *snapshot.Cluster, rules ingressclass.Rules) (all []snapshot.Problem) {
+// granting is what inspect has made of the Ingresses for the proxies' Granter.
+type granting struct {
+	options  *GrantOptions
+	of       *snapshot.Cluster // of the last step
+	table    *route.Table
+	refused  map[string]string
+	problems []snapshot.Problem
+}
+
+// changed is ready when other namespaces are refused than before.
+func (g *granting) changed() <-chan struct{} {
+	if g.options == nil {
+		return nil
+	}
+	return g.options.To.Changed()
+}
+
+// step declares what the proxies with that table may read, and returns what is wrong
+// with that. It works out anew only what rests on something that has changed.
+func (g *granting) step(c *snapshot.Cluster, rules ingressclass.Rules, t *route.Table) []snapshot.Problem {
+	named := !t.SameReferences(g.table) || c.Changed(g.of, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace)
+	if named {
+		g.options.To.Set(g.options.compile(c, rules, t))
+	}
+	if refused := g.options.To.Refused(); named || !maps.Equal(refused, g.refused) {
+		g.problems, g.refused = g.options.problems(c, rules, t), refused
+	}
+	g.of, g.table = c, t
+	return g.problems
+}
+
+// isOurs reports whether an Ingress that names that Secret has not got it.
+func (o *GrantOptions) isOurs(secret snapshot.Key, t *route.Table) bool {
+	return o.Never != nil && o.Never(secret) && secret != t.DefaultSecret()
+}
+
+// problems tells the Ingresses of ours in namespaces of which nothing can be granted, and
+// those that name what is never granted.
+func (o *GrantOptions) problems(c *snapshot.Cluster, rules ingressclass.Rules, t *route.Table) (all []snapshot.Problem) {
+	ours := slices.DeleteFunc(t.Secrets(), func(secret snapshot.Key) bool { return !o.isOurs(secret, t) })
+	slices.SortFunc(ours, snapshot.Key.Compare)
+	for _, secret := range slices.Compact(ours) {
+		for _, ref := range t.Naming(secret) {
+			all = append(all, snapshot.Problem{Object: ref, Reason: reasonNotGranted, Message: fmt.Sprintf(
+				"Secret %s belongs to Quayside, or to Helm, and no Ingress gives it to the proxies; name another", secret)})
+		}
+	}
 	refused := o.To.Refused()
 	if len(refused) == 0 {
-		return nil
+		return all
 	}
 	classes := ingressclass.Select(&c.Stores, rules)
 	for key, i := range c.Ingresses.All() {
@@ -81,7 +127,7 @@ func (o *GrantOptions) compile(c *snapshot.Cluster, rules ingressclass.Rules, t 
 		}
 	}
 	for _, key := range t.Secrets() {
-		if g := of(key.Namespace); !g.All && !slices.Contains(o.Never, key) && !outside(key.Namespace) {
+		if g := of(key.Namespace); !g.All && !o.isOurs(key, t) && !outside(key.Namespace) {
 			g.Secrets = append(g.Secrets, key.Name)
 		}
 	}

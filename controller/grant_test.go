@@ -40,7 +40,8 @@ func TestWhatIsNotGrantedIsToldOnTheIngress(t *testing.T) {
 	theirs := ingress("shop", "nginx", nil, "tls")
 	theirs.Name = "theirs"
 	o := GrantOptions{To: refuser{}}
-	got := o.problems(c.With(theirs), ingressclass.Rules{})
+	c = c.With(theirs)
+	got := o.problems(c, ingressclass.Rules{}, route.Compile(c, nil, route.Options{}))
 	if len(got) != 1 || got[0].Object.String() != "Ingress shop/site" || got[0].Reason != reasonNotGranted || !strings.HasSuffix(got[0].Message, ": role shop/references is not ours") {
 		t.Errorf("told: %v", got)
 	}
@@ -81,10 +82,51 @@ func TestGrantsFollowTheIngresses(t *testing.T) {
 			byName[0], {Namespace: "shop", All: true}, {Namespace: "system", ConfigMaps: []string{"options"}}}},
 		"of one namespace and class": {true, ingressclass.Rules{Namespace: "foreign"}, nil},
 	} {
-		o := GrantOptions{ByName: of.byName, Own: "system", Never: []snapshot.Key{key("system", "members")}}
+		o := GrantOptions{ByName: of.byName, Own: "system", Never: func(k snapshot.Key) bool { return k == key("system", "members") }}
 		options.Classes = of.rules
 		if diff := cmp.Diff(of.want, o.compile(c, of.rules, route.Compile(c, nil, options))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
+
+// Who names a Secret of ours, for TLS or in an option, is told that he has not got it; the
+// operator, who names it as an option of the proxies, has.
+func TestWhatIsOursIsNeverGranted(t *testing.T) {
+	members := snapshot.Key{Namespace: "system", Name: "members"}
+	users := ingress("system", "quayside", map[string]string{
+		route.OwnPrefix + "auth-type": "basic", route.OwnPrefix + "auth-secret": "members"})
+	users.Name = "users"
+	c := snapshot.Unread().With(ingress("system", "quayside", nil, "members", "tls"), users, ingress("shop", "quayside", nil, "members"))
+	o := GrantOptions{To: willing{}, ByName: true, Own: "system", Never: func(k snapshot.Key) bool { return k == members }}
+	for _, of := range []struct {
+		name    string
+		options route.Options
+		told    []string
+		given   []string
+	}{
+		{"named by Ingresses", route.Options{}, []string{"Ingress system/site", "Ingress system/users"}, []string{"tls"}},
+		{"named by the operator", route.Options{DefaultCertificate: members}, nil, []string{"members", "tls"}},
+	} {
+		table := route.Compile(c, nil, of.options)
+		var told []string
+		for _, p := range o.problems(c, of.options.Classes, table) {
+			if p.Reason != reasonNotGranted || !strings.Contains(p.Message, "Secret system/members belongs to Quayside") {
+				t.Errorf("%s: %v", of.name, p)
+			}
+			told = append(told, p.Object.String())
+		}
+		if diff := cmp.Diff(of.told, told); diff != "" {
+			t.Errorf("%s: told (-want +got):\n%s", of.name, diff)
+		}
+		want := []cluster.Grant{{Namespace: "shop", Secrets: []string{"members"}}, {Namespace: "system", Secrets: of.given}}
+		if diff := cmp.Diff(want, o.compile(c, of.options.Classes, table)); diff != "" {
+			t.Errorf("%s: granted (-want +got):\n%s", of.name, diff)
+		}
+	}
+}
+
+// willing grants everything.
+type willing struct{ Granter }
+
+func (willing) Refused() map[string]string { return nil }

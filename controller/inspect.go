@@ -24,12 +24,8 @@ func (h *Controller) inspect(ctx context.Context) error {
 	defer changes.Stop()
 	var announced overview
 	var table *route.Table
-	var granted *snapshot.Cluster           // what the grants were last made of
 	var secrets, configMaps <-chan struct{} // closed once those that table names are known; nil: they are
-	var refused <-chan struct{}             // other namespaces cannot be granted
-	if g := h.options.Grants; g != nil {
-		refused = g.To.Changed()
-	}
+	granted, passwords := granting{options: h.options.Grants}, passwords{options: h.options.Passwords}
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for {
@@ -41,12 +37,16 @@ func (h *Controller) inspect(ctx context.Context) error {
 			secrets = nil
 		case <-configMaps:
 			configMaps = nil
-		case <-refused:
+		case <-granted.changed():
+		case <-passwords.changed():
 		case <-wake.C:
 		}
 		c, now := h.options.Source.Snapshot(), time.Now()
 		var next time.Time
 		h.settle("source", account{problems: c.Faults})
+		if passwords.options != nil {
+			h.settle("passwords", account{problems: passwords.step(c)})
+		}
 		if o := h.options.Announce; o != nil {
 			plan := announced.compile(c, now, *o)
 			h.settle("announce", account{problems: plan.Problems, of: c})
@@ -63,12 +63,8 @@ func (h *Controller) inspect(ctx context.Context) error {
 				h.settle(ofRoutes, account{problems: table.Problems})
 			}
 			h.inspected(table, secrets == nil && configMaps == nil)
-			if g := h.options.Grants; g != nil && (!table.SameReferences(before) || c.Changed(granted, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace)) {
-				g.To.Set(g.compile(c, o.Classes, table))
-				granted = c
-			}
-			if g := h.options.Grants; g != nil {
-				h.settle("grants", account{problems: g.problems(c, o.Classes)})
+			if granted.options != nil {
+				h.settle("grants", account{problems: granted.step(c, o.Classes, table)})
 			}
 			next = earlier(next, table.NextWake)
 		}

@@ -10,7 +10,7 @@ import (
 // keyBytes is the length of a new gossip key: AES-256.
 const keyBytes = 32
 
-// NewTicketKey returns a new key of TLS session tickets.
+// NewTicketKey returns a new key of TLS session tickets, or of session cookies.
 func NewTicketKey() (key tickets.Key) {
 	_, _ = rand.Read(key[:]) // never fails: it ends the program instead
 	return key

@@ -41,6 +41,9 @@ func (h *Controller) lead(ctx context.Context) error {
 	if o := h.options.Grants; o != nil {
 		g.Go(func() error { return o.To.Run(ctx) })
 	}
+	if o := h.options.Passwords; o != nil {
+		g.Go(func() error { return o.To.Run(ctx) })
+	}
 	if o := h.options.Belongings; o != nil {
 		g.Go(func() error { return o.Run(ctx) })
 	}

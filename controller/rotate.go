@@ -12,6 +12,7 @@ import (
 
 	"quayside.io/cluster/gossipkey"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/announce"
 )
 
 const (
@@ -38,22 +39,40 @@ const (
 // words for the keys that each has: the one that it writes with first.
 type KeyHolders map[string][]string
 
-// HoldersOf are the speakers of nodes that are Ready, without those that leave. The
-// kubelet of another node cannot bring its speaker the key before it is back, and then
-// does. pods are the nodes with the pod of a speaker: a SpeakerStatus stays when its
-// speaker is taken from the node. Without any they are not known, and nobody is left out.
+// fewAway is the part of all speakers, one in so many, that a change of the key may leave
+// out. More of them are not dead, but cut off: they come back at once, and those of them
+// that write with a key of their own could not be read by the rest.
+const fewAway = 3
+
+// HoldersOf are the speakers that a change of the key waits for, without those that leave.
+// Left out is a node that is not Ready and whose speaker the others miss: its kubelet brings
+// the key before that speaker is back. What is not Ready alone has lost only its kubelet, or
+// the kubelet its API server, and goes on speaking with the key it has. Nor are any left
+// out if they are many, see fewAway. pods are the nodes with the pod of a speaker: a
+// SpeakerStatus stays when its speaker is taken from the node. Without any they are not
+// known, and nobody is left out for it.
 func HoldersOf(c *snapshot.Cluster, pods map[string]struct{}) KeyHolders {
-	holders := KeyHolders{}
+	holders, away := KeyHolders{}, KeyHolders{}
+	missed := announce.Missed(c)
 	for key, s := range c.SpeakerStatuses.All() {
 		if _, there := pods[key.Name]; !there && len(pods) > 0 {
 			continue
 		}
 		n, ok := c.Nodes.Get(snapshot.Key{Name: key.Name})
-		if ok && !s.Status.Leaving && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		}) {
-			holders[key.Name] = s.Status.GossipSecrets
+		if !ok || s.Status.Leaving {
+			continue
 		}
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		if _, misses := missed[key.Name]; misses && !ready {
+			away[key.Name] = s.Status.GossipSecrets
+			continue
+		}
+		holders[key.Name] = s.Status.GossipSecrets
+	}
+	if fewAway*len(away) > len(away)+len(holders) {
+		maps.Copy(holders, away)
 	}
 	return holders
 }

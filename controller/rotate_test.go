@@ -2,6 +2,7 @@ package controller
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,28 +119,88 @@ func TestTheKeyWaitsForEverySpeaker(t *testing.T) {
 	}
 }
 
-// Who is waited for: speakers of nodes that are there. The others get the file as they
-// come back.
-func TestNodesThatAreAwayAreNotWaitedFor(t *testing.T) {
-	node := func(name string, ready corev1.ConditionStatus) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: ready}}}}
+// aFleet is a cluster of n nodes, those of notReady so, whose speakers write with a key.
+// The first node's counts the others, and misses those of missed.
+func aFleet(n int, word string, notReady, missed []int) *snapshot.Cluster {
+	var all []snapshot.Object
+	for i := range n {
+		ready, name := corev1.ConditionTrue, fmt.Sprintf("n%02d", i)
+		if slices.Contains(notReady, i) {
+			ready = corev1.ConditionUnknown
+		}
+		s := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.SpeakerStatusStatus{GossipSecrets: []string{word}}}
+		if i == 0 {
+			s.Status.Members = v1alpha1.SpeakerMembers{Expected: int32(n)}
+			for _, j := range missed {
+				s.Status.Members.NotAlive = append(s.Status.Members.NotAlive, fmt.Sprintf("n%02d: it does not answer", j))
+			}
+		}
+		all = append(all, s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: ready}}}})
 	}
-	speaks := func(name string, words ...string) *v1alpha1.SpeakerStatus {
-		return &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.SpeakerStatusStatus{GossipSecrets: words}}
+	return snapshot.Of(all...)
+}
+
+// Who is waited for: whoever may be speaking. A kubelet that is away leaves its speaker
+// where it is; one that is gone with its node brings it the file as both come back.
+func TestNodesThatAreAwayAreNotWaitedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		nodes            int
+		notReady, missed []int
+		want             int
+	}{
+		{"all is well", 6, nil, nil, 6},
+		{"a node is dead", 3, []int{2}, []int{2}, 2},
+		{"its kubelet alone is", 3, []int{2}, nil, 3},
+		{"its speaker alone is", 3, nil, []int{2}, 3},
+		{"a third is dead", 9, []int{6, 7, 8}, []int{6, 7, 8}, 6},
+		{"more is cut off", 9, []int{5, 6, 7, 8}, []int{5, 6, 7, 8}, 9},
+		{"all kubelets are away", 4, []int{0, 1, 2, 3}, nil, 4},
+		{"and a node is dead", 4, []int{0, 1, 2, 3}, []int{3}, 3},
+	} {
+		if got := HoldersOf(aFleet(tt.nodes, "w", tt.notReady, tt.missed), nil); len(got) != tt.want || !slices.Equal(got["n00"], []string{"w"}) {
+			t.Errorf("%s: %d are waited for, want %d: %v", tt.name, len(got), tt.want, got)
+		}
 	}
 	c := snapshot.Of(
-		node("here", corev1.ConditionTrue), speaks("here", "w1", "w2"), node("old", corev1.ConditionTrue), speaks("old"),
-		node("leaves", corev1.ConditionTrue), &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "leaves"}, Status: v1alpha1.SpeakerStatusStatus{Leaving: true}},
-		node("dead", corev1.ConditionUnknown), speaks("dead", "w1"), speaks("deleted", "w1"), node("mute", corev1.ConditionTrue),
+		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "leaves"}, Status: v1alpha1.SpeakerStatusStatus{Leaving: true}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leaves"}},
+		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "without a speaker"}},
 	)
-	got := HoldersOf(c, nil)
-	if len(got) != 2 || !slices.Equal(got["here"], []string{"w1", "w2"}) || got["old"] != nil {
+	if got := HoldersOf(c, nil); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 	// A DaemonSet that has left a node leaves its SpeakerStatus there.
-	got = HoldersOf(c, map[string]struct{}{"here": {}, "leaves": {}, "dead": {}, "mute": {}})
-	if _, left := got["old"]; left || len(got) != 1 {
+	if got := HoldersOf(aFleet(3, "w", nil, nil), map[string]struct{}{"n00": {}, "n02": {}, "n07": {}}); len(got) != 2 || got["n01"] != nil {
 		t.Errorf("with a node that has no pod any more: %v", got)
+	}
+}
+
+// While no kubelet reaches its API server, which the controller does, nobody is brought
+// the new key. It is not written with before that, and the old one stays for as long.
+func TestTheKeyWaitsForKubelets(t *testing.T) {
+	const every = time.Hour
+	key := func(file []byte) string {
+		k, err := gossipkey.Derive(gossipkey.Secrets(file)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gossipkey.Print(k)
+	}
+	file, stage, now := NewMembersKey(), KeySettled, time.Unix(1000, 0)
+	old, since, c := key(file), now, aFleet(5, key(file), []int{0, 1, 2, 3, 4}, nil)
+	for range 6 * 60 { // minutes
+		now = now.Add(time.Minute)
+		next, then, _, _ := RotateMembersKey(file, stage, since, now, every, HoldersOf(c, nil))
+		if then != stage {
+			since = now
+		}
+		if file, stage = next, then; key(file) != old {
+			t.Fatalf("after %v the speakers are to write with a key that none has, stage %q", now.Sub(time.Unix(1000, 0)), stage)
+		}
+	}
+	if stage != KeyAdded {
+		t.Errorf("stage %q, the new key waits to be read", stage)
 	}
 }

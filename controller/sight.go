@@ -18,6 +18,9 @@ type Sight struct {
 	Problems []snapshot.Problem
 }
 
+// Leads reports whether this process leads now.
+func (h *Controller) Leads() bool { return h.leading.Load() }
+
 // patience bounds the wait for Secrets and ConfigMaps that nobody named before. What is
 // not known in time is told as unread.
 const patience = 3 * time.Second

@@ -64,3 +64,9 @@ func untold(announced, assigned *account) (problems []snapshot.Problem, withheld
 		})
 	}), withheld
 }
+
+// Told returns what assign and announce find wrong in one cluster, one fact once.
+func Told(c *snapshot.Cluster, assigned, announced []snapshot.Problem) []snapshot.Problem {
+	rest, _ := untold(&account{problems: announced, of: c}, &account{problems: assigned, of: c})
+	return slices.Concat(assigned, rest)
+}

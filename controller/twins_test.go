@@ -4,8 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/controller"
+	"quayside.io/controller/assign"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 )
@@ -99,5 +102,35 @@ func TestOneFactIsOneEvent(t *testing.T) {
 		if have := told(name); have != want {
 			t.Errorf("of %s is told: %s; want %s", name, have, want)
 		}
+	}
+}
+
+// One look tells what the leader does: who does not lead, and `status --local`, say a
+// fact once, too.
+func TestOneLookTellsAFactOnce(t *testing.T) {
+	f := manifests(t, troubled)
+	eventually(t, "all objects", func() bool { return f.Snapshot().Services.Len() == 5 })
+	c, now := f.Snapshot(), time.Now()
+	options := assign.Options{ExternalIPs: true}
+	assigned := assign.Compile(c, nil, nil, now, options).Problems
+	announced := announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{ExternalIPs: true}).Problems
+	reasons := func(problems []snapshot.Problem, name string) (of []string) {
+		for _, p := range problems {
+			if p.Object.Name == name {
+				of = append(of, p.Reason)
+			}
+		}
+		return of
+	}
+	told := controller.Told(c, assigned, announced)
+	const twice = "lists-an-interface"
+	if both := reasons(slices.Concat(assigned, announced), twice); len(both) != 2 {
+		t.Errorf("of %s the compilers tell %q: nothing is said twice", twice, both)
+	}
+	if got := reasons(told, twice); !slices.Equal(got, []string{assign.ReasonNodeAddress}) {
+		t.Errorf("of %s is told %q", twice, got)
+	}
+	if got := reasons(told, "without-endpoints"); !slices.Contains(got, "NoEligibleNode") {
+		t.Errorf("of without-endpoints is told %q", got)
 	}
 }

@@ -23,7 +23,8 @@ const (
 	// AnnotationSharingKey lets Services with the same value share an address. (also metallb)
 	AnnotationSharingKey = ourPrefix + "allow-shared-ip"
 	// AnnotationSharingNamespaces lists other namespaces whose Services may
-	// share an address with this one, "*" for any. Both sides need it.
+	// share an address with this one, "*" for any. Both sides need it. The first
+	// MaxSharingNamespaces count.
 	AnnotationSharingNamespaces = ourPrefix + "allow-shared-ip-namespaces"
 	// AnnotationGiven is our output: the pools the addresses came from. It says
 	// that the addresses in status are ours to take away.

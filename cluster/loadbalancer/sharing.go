@@ -12,6 +12,9 @@ import (
 	"quayside.io/lbpool"
 )
 
+// MaxSharingNamespaces is how many namespaces of AnnotationSharingNamespaces count.
+const MaxSharingNamespaces = 64
+
 // HolderOf puts how a Service shares addresses into the words of lbpool, which
 // has the rules.
 func HolderOf(svc *corev1.Service) lbpool.Holder {
@@ -21,11 +24,7 @@ func HolderOf(svc *corev1.Service) lbpool.Holder {
 		return t
 	}
 	t.Sharing = &lbpool.Sharing{Key: group}
-	if list := svc.Annotations[AnnotationSharingNamespaces]; list != "" {
-		for name := range strings.SplitSeq(list, ",") {
-			t.Admits = append(t.Admits, strings.TrimSpace(name))
-		}
-	}
+	t.Admits = admits(svc.Annotations[AnnotationSharingNamespaces])
 	for _, p := range svc.Spec.Ports {
 		t.Ports = append(t.Ports, PortOf(p))
 	}
@@ -34,6 +33,21 @@ func HolderOf(svc *corev1.Service) lbpool.Holder {
 		t.Backend = "Local " + labels.Set(svc.Spec.Selector).String()
 	}
 	return t
+}
+
+// admits returns the namespaces in a list, each once: the first MaxSharingNamespaces,
+// since a tenant writes it, and each plan of the controller reads it.
+func admits(list string) (names []string) {
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" || slices.Contains(names, name) {
+			continue
+		}
+		if names = append(names, name); len(names) == MaxSharingNamespaces {
+			break
+		}
+	}
+	return names
 }
 
 // PortOf is where a Service listens.

@@ -1,6 +1,8 @@
 package loadbalancer_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,4 +57,29 @@ func TestOurAnnotationComesFirst(t *testing.T) {
 			t.Errorf("%q, %v with %s, want %q", v, there, c.key, c.value)
 		}
 	}
+}
+
+// Who may write a Service writes as long a list as the API server takes.
+func TestSharingNamespacesAreBounded(t *testing.T) {
+	for list, want := range map[string]int{
+		"":                          0,
+		" a,, a ,b,":                2,
+		strings.Repeat("a,", 1<<17): 1,
+		manyNames(1 << 16):          loadbalancer.MaxSharingNamespaces,
+	} {
+		holder := loadbalancer.HolderOf(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			loadbalancer.AnnotationSharingKey: "k", loadbalancer.AnnotationSharingNamespaces: list,
+		}}})
+		if len(holder.Admits) != want || cap(holder.Admits) > 2*want {
+			t.Errorf("%.20q…: %d namespaces in room for %d, want %d", list, len(holder.Admits), cap(holder.Admits), want)
+		}
+	}
+}
+
+func manyNames(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "n%d,", i)
+	}
+	return b.String()
 }

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type reviewer struct {
 	asked atomic.Int64
 	away  atomic.Bool
 	gate  chan struct{} // if set, each answer waits for it
+	also  string        // another token that may get all
 }
 
 func (r *reviewer) review(ctx context.Context, token, path string) (string, bool, error) {
@@ -41,6 +43,8 @@ func (r *reviewer) review(ctx context.Context, token, path string) (string, bool
 		return "", false, errors.New("connection refused")
 	}
 	switch token {
+	case r.also:
+		return "other", r.also != "", nil
 	case "scraper":
 		return "prometheus", path == "/metrics", nil
 	case "admin":
@@ -104,7 +108,7 @@ func TestTokenBehindTheProxyOfTheServer(t *testing.T) {
 	}
 }
 
-// A decision is remembered for a while: a good one for a minute, and for ten while
+// A decision is remembered for a while: a good one for five minutes, and for ten while
 // the API server is away. What nobody has judged is closed then.
 func TestDecisionsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -124,8 +128,10 @@ func TestDecisionsAreRemembered(t *testing.T) {
 		code("a bad one again", "stranger", 401, 0)
 		time.Sleep(2 * time.Second)
 		code("a bad one after a while", "stranger", 401, 1)
-		time.Sleep(50 * time.Second)
-		code("after a minute", "scraper", 200, 1)
+		time.Sleep(2 * time.Minute)
+		code("long before it is old", "scraper", 200, 0)
+		time.Sleep(3 * time.Minute)
+		code("after five minutes", "scraper", 200, 1)
 		r.away.Store(true)
 		code("another while nobody can be asked", "admin", 503, 1)
 		time.Sleep(9 * time.Minute)
@@ -135,6 +141,78 @@ func TestDecisionsAreRemembered(t *testing.T) {
 		code("one that is too old", "scraper", 503, 1)
 		r.away.Store(false)
 		code("it is back", "scraper", 200, 1)
+	})
+}
+
+// Who is scraped all the time asks about the token again before its decision is old, once
+// and without making anybody wait. If that takes long it is the same review that all wait
+// for, and they see the old decision meanwhile.
+func TestDecisionsAreRenewedInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reviewer{}
+		s := protected(r)
+		scrape := func(want int) {
+			t.Helper()
+			began := time.Now()
+			if w := ask(s, "/metrics", "Bearer scraper"); w.Code != want || time.Since(began) > time.Second {
+				t.Errorf("%d after %v, want %d", w.Code, time.Since(began), want)
+			}
+			synctest.Wait()
+		}
+		const every = 30 * time.Second
+		for range 60 * 2 { // an hour
+			began := time.Now()
+			if scrape(200); time.Since(began) > 0 {
+				t.Fatal("a scrape had to wait")
+			}
+			time.Sleep(every)
+		}
+		if n := r.asked.Load(); n < 12 || n > 20 {
+			t.Errorf("%d reviews in an hour, want one each three to five minutes", n)
+		}
+		r.gate = make(chan struct{})
+		before := r.asked.Load()
+		for range 5 * 2 { // it begins within five minutes, and is not ended
+			scrape(200)
+			time.Sleep(every)
+		}
+		if n := r.asked.Load() - before; n != 1 {
+			t.Errorf("%d reviews while one was under way", n)
+		}
+		close(r.gate)
+		synctest.Wait()
+		scrape(200)
+	})
+}
+
+// A token is believed until it ends, at most.
+func TestATokenEndsWhenItSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reviewer{}
+		jwt := "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, time.Now().Add(2*time.Minute).Unix())) + ".c2ln"
+		r.also = jwt
+		s := protected(r)
+		for _, step := range []struct {
+			after       time.Duration
+			ended, away bool
+			want        int
+		}{{0, false, false, 200}, {time.Minute, false, true, 200}, {61 * time.Second, false, true, 503}, {time.Second, true, false, 401}} {
+			time.Sleep(step.after)
+			r.away.Store(step.away)
+			if step.ended {
+				r.also = ""
+			}
+			if w := ask(s, "/metrics", "Bearer "+jwt); w.Code != step.want {
+				t.Errorf("after %v more: %d, want %d", step.after, w.Code, step.want)
+			}
+		}
+		r.also = jwt // here the clock is ahead of the server's, which knows the token
+		for range 3 {
+			time.Sleep(11 * time.Second)
+			if w := ask(s, "/metrics", "Bearer "+jwt); w.Code != 200 {
+				t.Errorf("a token that the server knows: %d", w.Code)
+			}
+		}
 	})
 }
 
@@ -154,7 +232,7 @@ func TestUnknownTokensDoNotCrowdOutKnownOnes(t *testing.T) {
 		if w := ask(s, "/metrics", "Bearer scraper"); w.Code != 200 || r.asked.Load() != before {
 			t.Errorf("a guest was forgotten: %d", w.Code)
 		}
-		time.Sleep(2 * time.Minute)
+		time.Sleep(6 * time.Minute)
 		r.gate = make(chan struct{})
 		codes := make(chan int, 100)
 		begin := time.Now()
@@ -182,6 +260,7 @@ func TestUnknownTokensDoNotCrowdOutKnownOnes(t *testing.T) {
 		if code := <-knownGood; code != 200 { // stale, since the server did not answer in time
 			t.Errorf("the guest got %d", code)
 		}
+		close(r.gate) // his review goes on
 	})
 }
 

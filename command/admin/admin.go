@@ -31,6 +31,7 @@ type Server struct {
 	judge  *judge // nil: nobody is asked about tokens
 	states stater
 	pace   pace // of /status and /trace
+	leads  func() bool
 
 	mu    sync.Mutex
 	ready []func() error

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// How long a decision is cached, and how many are. Prometheus scrapes every half minute with
-// the same token; without a cache each process would send the API server two reviews for
-// each scrape.
+// How long a decision is cached, and how many are: a good one as long as a kubelet keeps its
+// own by default. Prometheus scrapes every half minute with the same token; without a cache
+// each process would send the API server two reviews for each scrape.
 const (
-	goodFor  = time.Minute
+	goodFor  = 5 * time.Minute
 	badFor   = 10 * time.Second
 	staleFor = 10 * time.Minute // a good one, while the API server does not answer
 	pause    = 10 * time.Second // without reviews of good ones after one was not answered
@@ -22,18 +22,22 @@ const (
 	maxDecisions = 256
 )
 
-// How many reviews run at the same time, and for how long: clients may send any number of
-// unknown tokens. Tokens that are known to be good have places of their own.
+// How many reviews run at the same time, and how long a client waits for one: clients may send
+// any number of unknown tokens. Tokens that are known to be good have places of their own, and
+// each is reviewed once for all who show it, which may take long in a large fleet: all ask
+// about the same token, and only so many at a time.
 const (
 	places         = 4
 	unknownTimeout = 4 * time.Second
 	knownTimeout   = time.Second // shorter, since a stale decision can be used instead
+	renewTimeout   = staleFor    // for the review itself, which goes on meanwhile
 	maxToken       = 16 << 10    // bytes
 )
 
 var (
 	errBusy     = errors.New("too many tokens are being looked at")
 	errTooLarge = errors.New("too large for a token")
+	errSlow     = errors.New("the token is not looked at yet")
 )
 
 // judge decides whether the owner of a token may get a path, from its cache where it can.
@@ -46,25 +50,18 @@ type judge struct {
 
 	mu        sync.Mutex
 	good, bad map[question]decision
-	failed    time.Time // when a review of a known token last failed
+	renewing  map[question]chan struct{} // closed when the review of a known token ends
+	failed    time.Time                  // when one last failed, or was slow
 }
 
 // question is a keyed hash of a token and a path.
 type question [sha256.Size]byte
 
-type decision struct {
-	user    string // "": the token is not valid
-	allowed bool
-	at      time.Time
-}
-
-func (v decision) isGood() bool { return v.allowed }
-
 func newJudge(review Review, now func() time.Time) *judge {
 	j := &judge{
 		review: review, now: now, key: make([]byte, sha256.Size),
 		unknownTokens: make(chan struct{}, places), knownTokens: make(chan struct{}, places),
-		good: map[question]decision{}, bad: map[question]decision{},
+		good: map[question]decision{}, bad: map[question]decision{}, renewing: map[question]chan struct{}{},
 	}
 	_, _ = rand.Read(j.key) // never fails: it ends the program instead
 	return j
@@ -79,23 +76,35 @@ func (j *judge) of(ctx context.Context, token, path string) (decision, error) {
 	q := j.question(token, path)
 	old, known, failed := j.remembered(q)
 	now := j.now()
-	age, knownGood := now.Sub(old.at), known && old.isGood()
+	paused := now.Sub(failed) < pause
 	switch {
-	case knownGood && age < goodFor, known && !knownGood && age < badFor:
-		return old, nil
-	case knownGood && age < staleFor && now.Sub(failed) < pause:
-		return old, nil // metrics matter most, and quickly, during an outage
-	}
-	v, err := j.ask(ctx, token, path, knownGood)
-	if err != nil {
-		j.fail(knownGood)
-		if knownGood && age < staleFor {
-			return old, nil
+	case old.isGoodWithin(goodFor, now):
+		if now.After(old.renew) && !paused {
+			j.renew(ctx, q, token, path)
 		}
-		return decision{}, err
+		return old, nil
+	case known && !old.isGood() && now.Sub(old.at) < badFor:
+		return old, nil
+	case paused && old.isGoodWithin(staleFor, now):
+		return old, nil // metrics matter most, and quickly, during an outage
+	case known && old.isGood():
+		j.await(ctx, j.renew(ctx, q, token, path))
+		if v, known, _ := j.remembered(q); known && !v.isGood() || v.isGoodWithin(staleFor, j.now()) {
+			return v, nil
+		}
+		return decision{}, errSlow
 	}
-	j.remember(q, v)
-	return v, nil
+	select { // a queue of unknown tokens would only grow
+	case j.unknownTokens <- struct{}{}:
+		defer func() { <-j.unknownTokens }()
+	default:
+		return decision{}, errBusy
+	}
+	v, err := j.ask(ctx, unknownTimeout, token, path)
+	if err == nil {
+		j.remember(q, v)
+	}
+	return v, err
 }
 
 func (j *judge) question(token, path string) (q question) {
@@ -107,23 +116,58 @@ func (j *judge) question(token, path string) (q question) {
 	return q
 }
 
-// ask reviews a token. If no place is free it fails at once: a queue of unknown tokens would
-// only grow.
-func (j *judge) ask(ctx context.Context, token, path string, knownGood bool) (decision, error) {
-	free, patience := j.unknownTokens, unknownTimeout
-	if knownGood {
-		free, patience = j.knownTokens, knownTimeout
+// renew begins to review a known token, if nobody does, and returns a channel that is closed
+// when that ends. It goes on without the client that began it.
+func (j *judge) renew(ctx context.Context, q question, token, path string) <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if ended := j.renewing[q]; ended != nil {
+		return ended
 	}
+	ended := make(chan struct{})
 	select {
-	case free <- struct{}{}:
-		defer func() { <-free }()
+	case j.knownTokens <- struct{}{}:
 	default:
-		return decision{}, errBusy
+		close(ended)
+		return ended
 	}
+	j.renewing[q] = ended
+	go func() {
+		v, err := j.ask(context.WithoutCancel(ctx), renewTimeout, token, path)
+		if err == nil {
+			j.remember(q, v)
+		} else {
+			j.fail()
+		}
+		<-j.knownTokens
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		delete(j.renewing, q)
+		close(ended)
+	}()
+	return ended
+}
+
+// await waits for the end of a review, but not longer than a client of a known token does.
+func (j *judge) await(ctx context.Context, ended <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, knownTimeout)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		j.fail() // the next need not wait
+	}
+}
+
+// ask reviews a token.
+func (j *judge) ask(ctx context.Context, patience time.Duration, token, path string) (decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	user, allowed, err := j.review(ctx, token, path)
-	return decision{user, allowed && user != "", j.now()}, err
+	if err != nil {
+		return decision{}, err
+	}
+	return newDecision(user, allowed, token, j.now()), nil
 }
 
 // remembered returns the cached decision, and when a review of a known token last failed.
@@ -136,14 +180,12 @@ func (j *judge) remembered(q question) (v decision, known bool, failed time.Time
 	return v, known, j.failed
 }
 
-// fail records that a review failed, if it was of a known token: unknown ones may be many,
+// fail records that a review of a known token failed, or is slow. Unknown ones may be many,
 // and fail for lack of a place.
-func (j *judge) fail(knownGood bool) {
+func (j *judge) fail() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if knownGood {
-		j.failed = j.now()
-	}
+	j.failed = j.now()
 }
 
 // remember caches a decision, good and bad ones apart, so that a flood of bad tokens evicts

@@ -25,6 +25,9 @@ type pace struct {
 // paced shows what look finds. Looking may wait for others and ends with the reader;
 // what it returns is the work.
 func (s *Server) paced(w http.ResponseWriter, r *http.Request, look func(context.Context) (work func() any, err error)) {
+	if s.misdirected(w, r) {
+		return
+	}
 	p := &s.pace
 	if !p.reading.TryLock() {
 		tooMany(w, "somebody else is reading this page, which is shown to one at a time")

@@ -101,3 +101,26 @@ func TestStatusEndsWithItsReader(t *testing.T) {
 		}
 	})
 }
+
+// Whoever asks for the leader is sent to another by a process that does not lead;
+// whoever does not is answered.
+func TestTheLeaderIsAskedFor(t *testing.T) {
+	s, leads := quiet(), false
+	s.LedBy(func() bool { return leads })
+	s.Status(func(context.Context) func() any { return func() any { return "status" } })
+	s.Trace(func(context.Context, string) (func() any, error) { return func() any { return "trace" }, nil })
+	get := func(path string) int {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Code
+	}
+	for _, led := range []bool{false, true} {
+		leads = led
+		want := map[bool]int{false: http.StatusMisdirectedRequest, true: http.StatusOK}[led]
+		for path, want := range map[string]int{"/status?leader=true": want, "/trace?target=x&leader=true": want, "/status": http.StatusOK, "/trace?target=x": http.StatusOK} {
+			if got := get(path); got != want {
+				t.Errorf("leads %v: %s is answered %d, want %d", led, path, got, want)
+			}
+		}
+	}
+}

@@ -29,6 +29,9 @@ type Report struct {
 	Nodes    []Node       `json:"nodes"`
 	Peers    []Peer       `json:"bgpPeers,omitempty"`
 	Problems []Problem    `json:"problems"`
+	// Following says that a controller made this that does not lead. Writes that were
+	// refused, and what could not be granted, the leader alone knows.
+	Following bool `json:"following,omitempty"`
 
 	moreServices, moreIngresses int // than there are rows of, in a Screen
 }
@@ -110,7 +113,7 @@ func Screen(inputs Inputs) *Report { return report(inputs, maxRows) }
 func report(inputs Inputs, rows int) *Report {
 	c := inputs.Cluster
 	announced := announcers(inputs)
-	r := &Report{Problems: publicProblems(statusProblems(inputs))}
+	r := &Report{Problems: publicProblems(statusProblems(inputs)), Following: inputs.Following}
 	unserved := unserved(inputs)
 	services, n := c.Services.First(rows, func(s *corev1.Service) bool {
 		return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(addresses(s, announced)) > 0 || unserved(s) != ""

@@ -325,3 +325,18 @@ func TestADeadNodeAnnouncesNothing(t *testing.T) {
 		}
 	}
 }
+
+// What only the leader knows is not missing in silence.
+func TestAFollowerSaysWhatItDoesNotKnow(t *testing.T) {
+	inputs := Inputs{Cluster: cluster(), Now: time.Unix(100_000, 0)}
+	for _, following := range []bool{false, true} {
+		inputs.Following = following
+		var b bytes.Buffer
+		if err := Status(inputs).WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "No leader answered"); got != following {
+			t.Errorf("following %v: %s", following, &b)
+		}
+	}
+}

@@ -35,6 +35,9 @@ func (r *Report) write(w io.Writer, as *wide) error {
 		return as.add([][]string{n.line()}, 1, joined(n.Addresses), as.age(n.Created))
 	})
 	table(&b, "BGP PEER\tSESSIONS UP\tROUTES\tNODE, AND WHAT IS AMISS", len(r.Peers), func(i int) [][]string { return r.Peers[i].lines() })
+	if r.Following {
+		b.WriteString("No leader answered: writes that were refused, and rights that could not be granted, are not shown.\n")
+	}
 	if len(r.Problems) == 0 {
 		b.WriteString("No problems.\n")
 	} else {

@@ -45,6 +45,8 @@ type Inputs struct {
 	// ByFlags says that the switches were given by hand, and may not be those of the
 	// installation.
 	ByFlags bool
+	// Following says that Problems are not the leader's, who alone knows some.
+	Following bool
 	// Now judges certificates.
 	Now time.Time
 }

@@ -143,7 +143,8 @@ func (w *work) chooseBoth(c *consumer) ([]netip.Addr, denial) {
 }
 
 // chooseAsked checks the addresses that a Service asks for, all or nothing,
-// and adds the families that it did not ask about from the first one's pool.
+// and adds the families that it did not ask about from the first one's pool: of such
+// a family it keeps what it has there.
 func (w *work) chooseAsked(c *consumer, wants []netip.Addr) ([]netip.Addr, denial) {
 	for _, a := range wants {
 		if refused := w.refuse(c, a); !refused.isZero() {
@@ -152,13 +153,24 @@ func (w *work) chooseAsked(c *consumer, wants []netip.Addr) ([]netip.Addr, denia
 	}
 	addrs, home := w.found(wants...), w.pools.poolOf(wants[0])
 	for _, f := range c.missing(addrs) {
-		if a, ok := w.pick(c, home, f); ok {
+		if a, ok := w.heldIn(c, home, f); ok {
+			addrs = append(addrs, a)
+		} else if a, ok := w.pick(c, home, f); ok {
 			addrs = append(addrs, a)
 		} else if c.requires {
 			return nil, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
 		}
 	}
 	return addrs, denial{}
+}
+
+// heldIn returns the address of a family that a Service holds in a pool.
+func (w *work) heldIn(c *consumer, home *pool, f lbpool.Family) (netip.Addr, bool) {
+	i := slices.IndexFunc(c.holds, func(a netip.Addr) bool { return lbpool.FamilyOf(a) == f && w.home(c, a) == home })
+	if i < 0 {
+		return netip.Addr{}, false
+	}
+	return c.holds[i], true
 }
 
 // complete adds the families that a Service lacks, from the pool it lives in:

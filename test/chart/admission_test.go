@@ -75,16 +75,28 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestProblemsOnly: whoever has the controller's token changes one annotation of an
-// Ingress and nothing else of it.
-func TestProblemsOnly(t *testing.T) {
-	objects := rendered(t, nil)
-	policy := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, "quayside-ingress-problems-only")
+// TestStatusesOnly: whoever has the controller's token changes the status and one
+// annotation of an Ingress or a Service and nothing else of it, through no door.
+func TestStatusesOnly(t *testing.T) {
+	for name, test := range map[string]struct{ resources, annotated string }{
+		"ingress-problems-only": {"ingresses ingresses/status", "ingress.quayside.io/problems"},
+		"service-pools-only":    {"services services/status", "quayside.io/ip-allocated-from-pool"},
+	} {
+		t.Run(name, func(t *testing.T) { statusesOnly(t, name, test.resources, test.annotated) })
+	}
+}
+
+func statusesOnly(t *testing.T, name, resources, annotated string) {
+	t.Helper()
+	objects := rendered(t, map[string]any{"controller": map[string]any{"ingressProblems": false}}) // statuses stay
+	policy := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, "quayside-"+name)
 	binding := find[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects, policy.Name)
 	if binding.Spec.PolicyName != policy.Name || len(binding.Spec.ValidationActions) != 1 || binding.Spec.ValidationActions[0] != admissionregistrationv1.Deny {
 		t.Errorf("the binding does not deny: %+v", binding.Spec)
 	}
-	const problems = "ingress.quayside.io/problems"
+	if got := strings.Join(policy.Spec.MatchConstraints.ResourceRules[0].Resources, " "); got != resources {
+		t.Errorf("the policy covers %s, want %s", got, resources)
+	}
 	ingress := func(annotations map[string]any, host string, more ...string) map[string]any {
 		meta := map[string]any{"name": "web"}
 		if annotations != nil {
@@ -95,8 +107,8 @@ func TestProblemsOnly(t *testing.T) {
 		}
 		return map[string]any{"metadata": meta, "spec": map[string]any{"rules": []any{map[string]any{"host": host}}}}
 	}
-	said, option := map[string]any{problems: "Bad: b"}, map[string]any{"ingress.quayside.io/cors": "true"}
-	both := map[string]any{problems: "Bad: b", "ingress.quayside.io/cors": "true"}
+	said, option := map[string]any{annotated: "Bad: b"}, map[string]any{"ingress.quayside.io/cors": "true"}
+	both := map[string]any{annotated: "Bad: b", "ingress.quayside.io/cors": "true"}
 	for name, test := range map[string]struct {
 		before, after map[string]any
 		allowed       bool

@@ -28,17 +28,18 @@ func rights() []string {
 		"controller, everywhere: patch services/status",
 		"controller, everywhere: patch ingresses.networking.k8s.io/status",
 		"controller, everywhere: patch ipaddresspools.quayside.io/status",
-		// One annotation, in which it says what is wrong; TestAdmission holds it to that.
+		// One annotation, in which it says what is wrong; TestStatusesOnly holds it to that.
 		"controller, everywhere: patch ingresses.networking.k8s.io",
 		"controller, everywhere: create events.events.k8s.io",
 		// What the proxies may read, which ends with their ClusterRole. Nobody grants
 		// what he may not do himself, so neither bind nor escalate is among these.
 		"controller, everywhere: create rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io",
-		"controller, everywhere: delete list update rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io quayside-proxy-references",
+		"controller, everywhere: update rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io quayside-proxy-references",
+		"controller, everywhere: delete list rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io quayside-proxy-references",
 		// With these it goes, and so does what the processes make themselves. Whoever gives an
 		// object an owner must, with an admission plugin that some clusters have, be allowed to
 		// delete it; a SpeakerStatus is deleted when its Node is gone.
-		"controller, everywhere: get clusterroles.rbac.authorization.k8s.io quayside-controller quayside-proxy",
+		"controller, everywhere: get clusterroles.rbac.authorization.k8s.io quayside-controller quayside-proxy quayside-speaker",
 		"speaker, everywhere: get clusterroles.rbac.authorization.k8s.io quayside-controller",
 		"controller, everywhere: delete patch speakerstatuses.quayside.io",
 		// Leader election, the gossip key and the keys of TLS session tickets. A create cannot be held to a name.
@@ -46,6 +47,9 @@ func rights() []string {
 		"controller, quayside-system: delete get update leases.coordination.k8s.io quayside-controller",
 		"controller, quayside-system: create secrets",
 		"controller, quayside-system: delete get update secrets quayside-members quayside-session-tickets",
+		// Passwords of BGP sessions, which are here only, the speakers are given one by one.
+		"controller, quayside-system: create rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io",
+		"controller, quayside-system: delete list update rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io quayside-speaker-references",
 		// A change of the gossip key waits for the nodes that have a speaker.
 		"controller, quayside-system: list pods",
 
@@ -60,8 +64,6 @@ func rights() []string {
 		"speaker, everywhere: get list watch nodes services",
 		"speaker, everywhere: get list watch endpointslices.discovery.k8s.io",
 		"speaker, everywhere: get list watch bfdprofiles.quayside.io bgpadvertisements.quayside.io bgppeers.quayside.io communities.quayside.io ipaddresspools.quayside.io l2advertisements.quayside.io speakerstatuses.quayside.io",
-		// Passwords of BGP sessions, of its own namespace only.
-		"speaker, quayside-system: get list watch secrets",
 		// Its own node's only: see TestAdmission.
 		"speaker, everywhere: create speakerstatuses.quayside.io",
 		"speaker, everywhere: patch speakerstatuses.quayside.io/status",
@@ -95,10 +97,10 @@ func TestRights(t *testing.T) {
 func TestRightsToAllSecrets(t *testing.T) {
 	var want []string
 	for _, right := range rights() {
-		if strings.HasSuffix(right, " quayside-proxy-references") {
-			want = append(want, strings.Replace(right, " update", "", 1))
+		if strings.Contains(right, "delete list rolebindings") || strings.HasPrefix(right, "controller, quayside-system:") {
+			want = append(want, right)
 		} else if strings.Contains(right, "clusterroles") {
-			want = append(want, strings.TrimSuffix(right, " quayside-proxy"))
+			want = append(want, strings.Replace(right, " quayside-proxy", "", 1))
 		} else if !strings.Contains(right, "rbac.authorization") {
 			want = append(want, strings.Replace(right, "proxy, everywhere: get list watch services", "proxy, everywhere: get list watch configmaps secrets services", 1))
 		}
@@ -111,14 +113,15 @@ func TestRightsToAllSecrets(t *testing.T) {
 
 // TestRightsOfOneNamespace: with proxy.watchNamespace, the proxy reads Secrets
 // and everything else that belongs to a namespace there only, and the controller
-// reads and grants them there only.
+// reads and grants them there only; what was granted elsewhere before it takes back.
+// What the speakers are given, it reads in the release's namespace.
 func TestRightsOfOneNamespace(t *testing.T) {
 	got := granted(t, rendered(t, map[string]any{"proxy": map[string]any{"watchNamespace": "shop"}}))
-	var want []string
+	want := []string{"controller, quayside-system: get list watch secrets"}
 	for _, right := range rights() {
 		narrowed := strings.HasPrefix(right, "proxy") && !strings.HasSuffix(right, " nodes") && !strings.Contains(right, "ingressclasses") && !strings.Contains(right, "reviews") && !strings.Contains(right, "speakerstatuses")
 		narrowed = narrowed || strings.HasPrefix(right, "controller, everywhere:") && (strings.Contains(right, " secrets") || strings.Contains(right, "roles.rbac") || strings.HasSuffix(right, " patch ingresses.networking.k8s.io"))
-		narrowed = narrowed && !strings.Contains(right, "clusterroles")
+		narrowed = narrowed && !strings.Contains(right, "clusterroles") && !strings.Contains(right, "delete list rolebindings")
 		if narrowed {
 			right = strings.Replace(right, "everywhere", "shop", 1)
 		}
@@ -126,6 +129,49 @@ func TestRightsOfOneNamespace(t *testing.T) {
 	}
 	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
 		t.Errorf("rights with watchNamespace (-want +got):\n%s", diff)
+	}
+}
+
+// TestRightsToPasswords: the chart gives no speaker a Secret. The controller may pass on those
+// of the release's namespace where there are speakers, and does not read them twice.
+func TestRightsToPasswords(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{}`: {"create", "delete list update"},
+		`{proxy: {watchNamespace: quayside-system, secretAccess: Cluster}}`: {"create", "delete list update"},
+		`{proxy: {enabled: false, watchNamespace: shop}}`:                   {"create", "delete list update", "get list watch secrets"},
+		`{speaker: {enabled: false}, proxy: {watchNamespace: shop}}`:        nil,
+		`{rbac: {create: false}}`:                                           nil,
+	} {
+		var got []string
+		for _, right := range granted(t, rendered(t, values(t, text))) {
+			if strings.HasPrefix(right, "speaker, ") && strings.Contains(right, " secrets") {
+				t.Errorf("%s: %s", text, right)
+			}
+			own, is := strings.CutPrefix(right, "controller, quayside-system: ")
+			verbs, roles := strings.CutSuffix(strings.TrimSuffix(own, " quayside-speaker-references"), " rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io")
+			if is && (roles || own == "get list watch secrets") {
+				got = append(got, verbs)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestRightsOfAnAccountWithAName: what the proxies are granted keeps its name, by which
+// it is found again, and what has that of the account may only be taken back.
+func TestRightsOfAnAccountWithAName(t *testing.T) {
+	var want []string
+	for _, right := range rights() {
+		if strings.HasPrefix(right, "controller, everywhere: delete list rolebindings") {
+			right += " edge-references"
+		}
+		want = append(want, right)
+	}
+	got := granted(t, rendered(t, values(t, `{proxy: {serviceAccount: {name: edge}}}`)))
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+		t.Errorf("rights with an account of another name (-want +got):\n%s", diff)
 	}
 }
 

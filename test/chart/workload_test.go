@@ -39,7 +39,7 @@ func TestProcesses(t *testing.T) {
 				"controller", "--namespace=quayside-system", "--admin=:7472", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--leader-elect", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true",
 				"--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true", "--enable-ssl-passthrough=true", "--disable-svc-external-name=false", "--publish-service=quayside-proxy/quayside-proxy",
-				"--owner=quayside-controller", "--ingress-problems=true", "--secret-access=Namespaced", "--proxy-service-account=quayside-proxy/quayside-proxy", "--grant-owner=quayside-proxy", "--members-key-rotation=720h",
+				"--owner=quayside-controller", "--ingress-problems=true", "--secret-access=Namespaced", "--proxy-service-account=quayside-proxy/quayside-proxy", "--grant-owner=quayside-proxy", "--speaker-service-account=quayside-speaker", "--speaker-grant-owner=quayside-speaker", "--own-secret=quayside-metrics-reader", "--members-key-rotation=720h",
 			},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,
 		},
@@ -285,5 +285,20 @@ func TestLastKnown(t *testing.T) {
 				t.Errorf("%s: %s keeps %q, args %q", text, component, got, p.Args)
 			}
 		}
+	}
+}
+
+// TestSecretsOfItsOwn: the controller knows the names of those that users give to
+// Quayside, so that no Ingress gets the proxies to read them.
+func TestSecretsOfItsOwn(t *testing.T) {
+	args := start(t, workloads(t, `{speaker: {members: {existingSecret: my-key}}, adminTLS: {existingSecret: my-tls}, metrics: {tokenSecret: my-token}}`)["controller"]).Args
+	var got []string
+	for _, arg := range args {
+		if name, is := strings.CutPrefix(arg, "--own-secret="); is {
+			got = append(got, name)
+		}
+	}
+	if want := []string{"my-key", "my-tls", "my-token"}; !slices.Equal(got, want) {
+		t.Errorf("own Secrets are %q, want %q", got, want)
 	}
 }

@@ -52,6 +52,10 @@ subjects:
 {{- define "quayside.grants" -}}
 {{- if and .Values.rbac.create .Values.proxy.enabled }}{{ .Values.proxy.secretAccess }}{{ end -}}
 {{- end }}
+{{- /* Not empty where the controller grants what the speakers may read. */}}
+{{- define "quayside.grants.speaker" -}}
+{{- if and .Values.rbac.create .Values.speaker.enabled }}true{{ end -}}
+{{- end }}
 {{- /* The right to read the ConfigMap with proxy-wide options, and no other. */}}
 {{- define "quayside.rules.configMap" -}}
 - apiGroups: [""]

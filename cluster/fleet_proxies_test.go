@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// Ten proxies, each with the certificates of four hundred namespaces, lose their API server
+// together. They count each other, and ask at a rate that it can bear: without that each
+// took all of it for itself. The time is made up.
+func TestProxiesAndTheirServer(t *testing.T) {
+	const proxies, namespaces, watched = 10, 400, 5 + 400
+	kubeconfig := kubeconfigFor(t, "http://fleet")
+	synctest.Test(t, func(t *testing.T) {
+		s := newFleetServer()
+		var secrets []snapshot.Key
+		for i := range namespaces {
+			secrets = append(secrets, snapshot.Key{Namespace: fmt.Sprintf("team-%d", i), Name: "tls"})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for range proxies {
+			a, err := NewAPI(APIOptions{
+				Kubeconfig: kubeconfig, Component: "proxy", Instance: "p",
+				Kinds:      []snapshot.Kind{snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace, snapshot.Secret},
+				Referenced: []snapshot.Kind{snapshot.Secret},
+				Fleet:      func(*snapshot.Cluster) int { return proxies },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.serve(t, a)
+			a.Refer(snapshot.Secret, secrets)
+			running.Go(func() { _ = a.Run(ctx) })
+		}
+		complete := func(when string) time.Duration {
+			began := time.Now()
+			for s.running() != proxies*watched {
+				if time.Since(began) > time.Hour {
+					t.Fatalf("%s %d of %d watches run", when, s.running(), proxies*watched)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			return time.Since(began)
+		}
+		busiest := func() (n int) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, m := range s.requests {
+				n = max(n, m)
+			}
+			s.began, s.requests = time.Now(), map[int]int{}
+			return n
+		}
+		complete("after the start")
+		time.Sleep(time.Minute)
+		busiest()
+		s.setAway(true)
+		time.Sleep(time.Minute)
+		lost := busiest()
+		s.setAway(false)
+		took, back := complete("after an outage"), busiest()
+		t.Logf("%d proxies, %d watches each: %d requests in the busiest second without the server, %d when it is back; all is watched after %v", proxies, watched, lost, back, took)
+		if lost > 500 || back > 500 {
+			t.Errorf("%d requests in a second while the server was away, %d when it was back", lost, back)
+		}
+		stop()
+		running.Wait()
+	})
+}

@@ -1,0 +1,61 @@
+package command
+
+import (
+	"testing"
+	"time"
+
+	"quayside.io/cluster/manifest"
+	"quayside.io/cluster/snapshot"
+)
+
+func TestLameDuck(t *testing.T) {
+	for _, c := range []struct {
+		name, apiHost string
+		grace, want   time.Duration
+	}{
+		{"in a pod", "10.96.0.1", 30 * time.Second, 5 * time.Second},
+		{"in a pod that has little time", "fd00::1", 4 * time.Second, 2 * time.Second},
+		{"on a machine", "", 30 * time.Second, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(apiHost, c.apiHost)
+			if got := lameDuck(c.grace); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A proxy that nobody leads connections to ends when it is asked to.
+func TestProxyOutsideAPodEndsAtOnce(t *testing.T) {
+	t.Setenv(apiHost, "")
+	_, kubeconfig := startAPI(t, classlessYAML)
+	var asked time.Time
+	t.Run("serving", func(t *testing.T) {
+		at := freeAddress(t)
+		start(t, "proxy", "--kubeconfig", kubeconfig, "--node-name=a", "--namespace=edge", "--secret-access=Cluster", "--http", at, "--https=", "--admin", freeAddress(t))
+		eventually(t, at, "else.com", "/", 503, "")
+		asked = time.Now()
+	})
+	if took := time.Since(asked); took >= 5*time.Second {
+		t.Errorf("it took %v to end", took)
+	}
+}
+
+// Proxies know each other by the slices of their own Services, which name each of them once
+// for each family of addresses, ready or not.
+func TestProxiesCountEachOther(t *testing.T) {
+	slices := manifest.Decode("slices", []byte(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: v4, namespace: edge, labels: {app.kubernetes.io/component: proxy}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}, {addresses: [10.0.0.2], conditions: {ready: false}}]}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: internal, namespace: edge, labels: {app.kubernetes.io/component: proxy}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}, {addresses: [10.0.0.3]}]}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: v6, namespace: edge, labels: {app.kubernetes.io/component: proxy}}, addressType: IPv6, endpoints: [{addresses: ["fd00::1"]}, {addresses: ["fd00::2"]}]}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: other, namespace: edge, labels: {app.kubernetes.io/component: controller}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.4]}]}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: away, namespace: team, labels: {app.kubernetes.io/component: proxy}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.5]}]}
+`)).Objects
+	if got := proxiesIn(snapshot.Of(slices...), "edge"); got != 3 || len(slices) != 5 {
+		t.Errorf("%d proxies of %d slices, want 3", got, len(slices))
+	}
+}
