@@ -29,11 +29,11 @@ type metrics struct {
 }
 
 // series are the labels of one gauge.
-type series struct{ a, b string }
+type series struct{ namespace, service, ip string }
 
 func newMetrics(to prometheus.Registerer) *metrics {
 	m := &metrics{
-		announcing: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_announced", Help: "1 for each address of a Service that this node announces."}, []string{"service", "ip", "protocol"}),
+		announcing: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quayside_announced", Help: "1 for each address of a Service that this node announces."}, []string{"namespace", "service", "ip", "protocol"}),
 		changes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quayside_l2_ownership_changes_total", Help: "Addresses taken by this node, by cause, and lost to a better claim (outranked)."}, []string{"reason"}),
 		failover: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "quayside_failover_seconds", Help: "From the last sign of life of a dead node to the claim of this one on its address. A successor hears heartbeats, so this is longer than the outage by one of them at most: 0.1 s, or 0.02 s with profile fast.",
 			Buckets: []float64{.05, .1, .2, .35, .5, .75, 1, 1.5, 2, 3, 5, 10}}),
@@ -96,16 +96,16 @@ func (m *metrics) announced(addresses map[netip.Addr]ownership.Announcement, ans
 	next := make(map[series]struct{}, len(addresses))
 	for a := range addresses {
 		for _, svc := range answers[a].Services {
-			s := series{svc.String(), a.String()}
+			s := series{svc.Namespace, svc.Name, a.String()}
 			next[s] = struct{}{}
 			if _, ok := m.shown[s]; !ok {
-				m.announcing.WithLabelValues(s.a, s.b, "l2").Set(1)
+				m.announcing.WithLabelValues(s.namespace, s.service, s.ip, "l2").Set(1)
 			}
 		}
 	}
 	for s := range m.shown {
 		if _, ok := next[s]; !ok {
-			m.announcing.DeleteLabelValues(s.a, s.b, "l2")
+			m.announcing.DeleteLabelValues(s.namespace, s.service, s.ip, "l2")
 		}
 	}
 	m.shown = next

@@ -92,7 +92,7 @@ func TestWhatIsNotAnsweredForIsNotShown(t *testing.T) {
 	world := s.world()
 	world.Link.Interfaces = []announce.Interface{{Name: "lo", Up: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}
 	s.carryOut(machine.Step(time.Now(), world))
-	if got := samples(t, registry, "quayside_announced"); len(got) != 1 || got["10.0.0.50 l2 default/s0 "] != 1 {
+	if got := samples(t, registry, "quayside_announced"); len(got) != 1 || got["10.0.0.50 default l2 s0 "] != 1 {
 		t.Errorf("shown: %v", got)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,10 +17,12 @@ import (
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/speaker/members"
 )
 
 // How often a SpeakerStatus is written: an edge (announcements, leaving, interfaces) soon;
-// the live members rarely, since all speakers read them; BGP sessions, which change for all
+// the live members rarely, since all speakers read them, though a death at once if none has
+// been told for a while; BGP sessions, which change for all
 // speakers at once, the more rarely the more speakers there are, twenty per second in total.
 // A change that has been reverted by then is not written at all. What is announced, and who
 // is alive, must have stood for a while, though not without end: a death moves addresses
@@ -27,7 +31,8 @@ const (
 	edgePause  = 500 * time.Millisecond
 	quietPause = 5 * time.Second
 	quietShare = 50 * time.Millisecond // for each node of the cluster
-	failPause  = 2 * time.Second
+	failPause  = 2 * time.Second       // about, after a write that failed
+	failShare  = 10 * time.Millisecond // for each node of the cluster
 
 	edgeSettles, edgeSettlesBy   = 500 * time.Millisecond, 2 * time.Second
 	quietSettles, quietSettlesBy = 5 * time.Second, 30 * time.Second
@@ -64,6 +69,28 @@ func pause(have, want *v1alpha1.SpeakerStatusStatus, nodes int) time.Duration {
 		return quietPause
 	}
 	return max(quietPause, time.Duration(nodes)*quietShare)
+}
+
+// deathPause is the time between two writes that tell of deaths, in a cluster of so many
+// nodes: a rack may lose its power node by node.
+func deathPause(nodes int) time.Duration {
+	return max(edgePause, min(quietPause, time.Duration(nodes)*quietShare))
+}
+
+// failurePause is the time until a write that failed is tried again, in a cluster of so many
+// nodes, whose writes may all have failed at the same time. While the server is away the
+// writer itself waits for its turn, too.
+func failurePause(nodes int) time.Duration {
+	d := max(failPause, time.Duration(nodes)*failShare)
+	return d/2 + rand.N(d)
+}
+
+// tellsOfDeath reports whether what is wanted misses a member that has not left by itself,
+// and what was written does not.
+func tellsOfDeath(have, want *v1alpha1.SpeakerStatusStatus) bool {
+	return slices.ContainsFunc(want.Members.NotAlive, func(text string) bool {
+		return strings.HasSuffix(text, ": "+members.Unanswered) && !slices.Contains(have.Members.NotAlive, text)
+	})
 }
 
 // publisher writes this node's SpeakerStatus.
@@ -128,7 +155,8 @@ func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
 
 // run writes until ctx ends.
 func (p *publisher) run(ctx context.Context) error {
-	var written, differs time.Time // differs is since when another status is wanted than there is
+	var written, mourned time.Time // when any status was, and one that tells of a death
+	var differs, failing time.Time // since when another status is wanted than there is; until when none is tried
 	timer := time.NewTimer(time.Hour)
 	failed := ""
 	for {
@@ -148,20 +176,28 @@ func (p *publisher) run(ctx context.Context) error {
 		if differs.IsZero() {
 			differs = now
 		}
-		next := written.Add(pause(&have.Status, want, p.source.Snapshot().SpeakerStatuses.Len()))
+		nodes := p.source.Snapshot().SpeakerStatuses.Len()
+		next := written.Add(pause(&have.Status, want, nodes))
 		if stood, atMost := settles(&have.Status, want); stood > 0 {
 			next = later(next, earlier(wish.since.Add(stood), differs.Add(atMost)))
 		}
-		if wait := next.Sub(now); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
+		death := tellsOfDeath(&have.Status, want)
+		if death {
+			next = earlier(next, mourned.Add(deathPause(nodes)))
+		}
+		if wait := later(next, failing).Sub(now); wait > 0 && !(want.Leaving && !have.Status.Leaving) {
 			timer.Reset(wait)
 			continue
 		}
 		written, differs = now, time.Time{}
+		if death {
+			mourned = now
+		}
 		have.Status = *want.DeepCopy()
 		err := p.writer.UpdateStatus(ctx, have)
 		switch {
 		case err == nil:
-			failed = ""
+			failed, failing = "", time.Time{}
 			p.noteDropped(want)
 			timer.Reset(quietPause) // another change may have been set meanwhile
 		case errors.Is(err, cluster.ErrStale):
@@ -171,7 +207,9 @@ func (p *publisher) run(ctx context.Context) error {
 				p.log.Warn("SpeakerStatus could not be written; announcing goes on", "error", err)
 			}
 			failed = err.Error()
-			timer.Reset(failPause)
+			wait := failurePause(nodes)
+			failing = now.Add(wait)
+			timer.Reset(wait)
 		}
 	}
 }

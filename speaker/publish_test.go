@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -45,6 +46,86 @@ func TestTheMoreSpeakersTheRarerEachWrites(t *testing.T) {
 	}
 }
 
+// A death is told the later after another the more speakers watch, and not by those that
+// have told of it.
+func TestDeathsAreToldAtAPace(t *testing.T) {
+	for nodes, want := range map[int]time.Duration{3: edgePause, 40: 2 * time.Second, 5000: quietPause} {
+		if got := deathPause(nodes); got != want {
+			t.Errorf("of %d nodes: %v after another, want %v", nodes, got, want)
+		}
+	}
+	status := func(missed ...string) *v1alpha1.SpeakerStatusStatus {
+		return &v1alpha1.SpeakerStatusStatus{Members: v1alpha1.SpeakerMembers{NotAlive: missed}}
+	}
+	for name, c := range map[string]struct {
+		have, want *v1alpha1.SpeakerStatusStatus
+		tells      bool
+	}{
+		"a death":    {status(), status("n2: it does not answer"), true},
+		"another":    {status("n2: it does not answer"), status("n2: it does not answer", "n3: it does not answer"), true},
+		"the same":   {status("n2: it does not answer"), status("n2: it does not answer"), false},
+		"it is back": {status("n2: it does not answer"), status(), false},
+		"a goodbye":  {status(), status("n2: it has left"), false},
+	} {
+		if got := tellsOfDeath(c.have, c.want); got != c.tells {
+			t.Errorf("%s: tells of a death: %t", name, got)
+		}
+	}
+}
+
+// refusing is a writer whose server refuses everything, and how often it did.
+type refusing struct {
+	cluster.Writer
+	at []time.Time
+}
+
+func (w *refusing) UpdateStatus(context.Context, snapshot.Object) error {
+	w.at = append(w.at, time.Now())
+	return cluster.ErrRefused
+}
+
+// A write that failed is tried again after a while, however often something else is wanted
+// meanwhile: the longer the more nodes there are, and not by all at the same time.
+func TestFailedWritesAreTriedApart(t *testing.T) {
+	for nodes, most := range map[int]float64{3: 1.5, 200: 100, 1000: 100, 5000: 100} {
+		const tries = 1000
+		var sum time.Duration
+		for range tries {
+			sum += failurePause(nodes)
+		}
+		if rate := float64(nodes) / (sum / tries).Seconds(); rate > 1.1*most {
+			t.Errorf("%d nodes try %.0f times a second, want %v at most", nodes, rate, most)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		w := &refusing{}
+		p := newPublisher(Options{Source: files.Source, Writer: w, NodeName: "n1", Log: slog.New(slog.DiscardHandler)})
+		running.Go(func() { _ = p.run(ctx) })
+		for i := range 600 {
+			p.set(v1alpha1.SpeakerStatusStatus{Interfaces: []v1alpha1.SpeakerInterface{{Name: "eth0", Up: i%2 == 0}}})
+			time.Sleep(100 * time.Millisecond)
+		}
+		stop()
+		running.Wait()
+		if n := len(w.at); n < 20 || n > 50 {
+			t.Errorf("tried %d times in a minute, want about 30", n)
+		}
+		pauses := map[time.Duration]bool{}
+		for i := range w.at[1:] {
+			pauses[w.at[i+1].Sub(w.at[i])] = true
+		}
+		if len(pauses) < 10 {
+			t.Errorf("all are in step: pauses of %v", slices.Sorted(maps.Keys(pauses)))
+		}
+	})
+}
+
 // An end waits for what it has to say to be written, not for the count of the
 // living.
 func TestAnEndWaitsForItsLastWords(t *testing.T) {
@@ -81,7 +162,8 @@ func (w *counted) taken() []*v1alpha1.SpeakerStatus {
 }
 
 // Addresses that come one after the other are written once, also if some more come every
-// moment; a member that is back soon is not missed in public; and an interface is told at once.
+// moment; a member that has left and is back soon is not missed in public; and an interface
+// is told at once, as is a death.
 func TestWhatSettlesIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "n1"})
@@ -133,8 +215,19 @@ func TestWhatSettlesIsWrittenOnce(t *testing.T) {
 		wrote("a member that is back soon", time.Minute, 0)
 		status.Members = v1alpha1.SpeakerMembers{Alive: 2, Expected: 3, NotAlive: []string{"n2: it does not answer"}}
 		p.set(status)
-		wrote("a member that is not", quietSettles+time.Millisecond, 1)
-		time.Sleep(time.Minute)
+		wrote("a member that has died", time.Millisecond, 1)
+		for i := range 10 { // a rack
+			status.Members.NotAlive = append(slices.Clone(status.Members.NotAlive), fmt.Sprintf("n%d: it does not answer", i+3))
+			p.set(status)
+			time.Sleep(edgePause / 5)
+		}
+		if got := wrote("ten more", time.Minute, 2); len(got) == 2 && len(got[1].Status.Members.NotAlive) != 11 {
+			t.Errorf("eleven are missing: %q are written", got[1].Status.Members.NotAlive)
+		}
+		status.Members.NotAlive = status.Members.NotAlive[:1]
+		p.set(status)
+		wrote("one is back", 4*time.Second, 0)
+		wrote("and stays", 2*time.Second, 1)
 		status.Interfaces = []v1alpha1.SpeakerInterface{{Name: "eth0"}}
 		p.set(status)
 		wrote("an interface that is down", time.Millisecond, 1)

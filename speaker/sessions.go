@@ -23,6 +23,9 @@ const (
 	restartTime = 120 * time.Second
 	// leaveWithin is how long the drain of routes takes at most when the speaker stops.
 	leaveWithin = 5 * time.Second
+	// grantedWithin is how long a speaker that has started counts as not ready because it may
+	// not read a password: a rollout shall not end the sessions of one node after the other.
+	grantedWithin = 2 * time.Minute
 )
 
 // setSessions passes the BGP sessions of a plan to the drivers. They need complete caches,
@@ -38,10 +41,16 @@ func (s *Speaker) setSessions(w ownership.World, plan *announce.BGP) {
 	// routes (RFC 4724); the plan's drain is for a node that is being drained.
 	goes := announce.Drained(w.Cluster, s.opts.NodeName, s.opts.HandOverOnCordon)
 	want := &bgp.Want{Draining: plan.Draining && goes}
+	s.unread = ""
 	lists := map[*announce.Route][]bgp.Route{}
 	for i := range sessions {
 		p := &sessions[i]
-		password, why := s.password(w.Cluster, p)
+		if w.Proxy.Behind && p.GracefulRestart {
+			// It would begin without routes, and so end those that the router has kept while
+			// we restarted (RFC 4724 section 4.1). Only after a start is kube-proxy behind.
+			continue
+		}
+		password, why := s.passwordNow(w.Cluster, p)
 		if !p.Peer.IsValid() {
 			why = cmp.Or(why, doubts[p.Name])
 		}
@@ -101,6 +110,24 @@ func routes(in []announce.Route) []bgp.Route {
 	return out
 }
 
+// passwordNow returns the password of a session, or why there is none. While a Secret is
+// named that is not read yet, as the right to read it is on its way, a session keeps the
+// password that it has.
+func (s *Speaker) passwordNow(c *snapshot.Cluster, p *announce.Session) (password, why string) {
+	key := snapshot.Key{Namespace: s.opts.Namespace, Name: p.PasswordSecret}
+	if _, known := c.Secrets.Get(key); p.PasswordSecret == "" || known || c.Reach(snapshot.Secret).Covers(key) {
+		return s.password(c, p)
+	}
+	s.unread = fmt.Sprintf("Secret %s with the password could not be read by this account, or not yet", key)
+	for i := range s.routers.Sessions {
+		was := &s.routers.Sessions[i]
+		if was.Name == p.Name && was.Settings.Peer.Addr() == p.Peer && was.Settings.Password != "" {
+			return was.Settings.Password, ""
+		}
+	}
+	return "", s.unread
+}
+
 // password returns the password of a session, or why there is none.
 func (s *Speaker) password(c *snapshot.Cluster, p *announce.Session) (password, why string) {
 	if p.PasswordSecret == "" {
@@ -109,8 +136,6 @@ func (s *Speaker) password(c *snapshot.Cluster, p *announce.Session) (password, 
 	key := snapshot.Key{Namespace: s.opts.Namespace, Name: p.PasswordSecret}
 	secret, ok := c.Secrets.Get(key)
 	switch {
-	case !ok && !c.Reach(snapshot.Secret).Covers(key):
-		return "", fmt.Sprintf("Secret %s with the password could not be read by this account, or not yet", key)
 	case !ok:
 		return "", fmt.Sprintf("Secret %s with the password does not exist", key)
 	case secret.Type != corev1.SecretTypeBasicAuth:

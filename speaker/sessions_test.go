@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/api/v1alpha1"
@@ -13,6 +14,7 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/bgp"
+	"quayside.io/speaker/ownership"
 )
 
 func TestPasswordsComeFromTheNamespaceOfQuayside(t *testing.T) {
@@ -43,6 +45,85 @@ func TestPasswordsComeFromTheNamespaceOfQuayside(t *testing.T) {
 	}
 	if _, why := s.password(c, &announce.Session{}); why != "" {
 		t.Error(why)
+	}
+}
+
+// While the right to read a Secret is on its way, no session loses the password that it has,
+// and none comes up without one; and a speaker that has just started is not ready, since a
+// rollout would go on to the next.
+func TestSessionsSurviveUntilAPasswordMayBeRead(t *testing.T) {
+	s, _ := lone(t)
+	s.opts.Namespace = "quayside-system"
+	secret := func(name, password string) snapshot.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "quayside-system", Name: name}, Type: corev1.SecretTypeBasicAuth, Data: map[string][]byte{"password": []byte(password)}}
+	}
+	unread := snapshot.Unread()
+	read := unread.With(secret("old", "one")).WithReach(snapshot.Secret, snapshot.Key{Namespace: "quayside-system", Name: "old"})
+	all := read.With(secret("new", "two")).WithReach(snapshot.Secret, snapshot.Key{Namespace: "quayside-system", Name: "new"})
+	none := all.Without(snapshot.Secret, snapshot.Key{Namespace: "quayside-system", Name: "new"})
+	router, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for _, step := range []struct {
+		name          string
+		c             *snapshot.Cluster
+		peer          netip.Addr
+		inline, named string
+		password      string
+		refused       bool
+		ready         bool
+	}{
+		{"it has just started", unread, router, "", "old", "", true, false},
+		{"it may read it", read, router, "", "old", "one", false, true},
+		{"another is named", read, router, "", "new", "one", false, false},
+		{"of another router", read, other, "", "new", "", true, false},
+		{"that may be read", all, router, "", "new", "two", false, true},
+		{"the right has gone", all, router, "", "new", "two", false, true},
+		{"the Secret has gone", none, router, "", "new", "", true, true},
+		{"there was none", all, router, "", "", "", false, true},
+		{"and now one is named", read, router, "", "new", "", true, false},
+		{"it is in the BGPPeer", read, router, "plain", "", "plain", false, true},
+		{"and moves into a Secret", read, router, "", "new", "plain", false, false},
+		{"which may be read", all, router, "", "new", "two", false, true},
+	} {
+		s.setSessions(ownership.World{Cluster: step.c, Synced: true}, &announce.BGP{Sessions: []announce.Session{
+			{Name: "tor", Peer: step.peer, Port: 179, Password: step.inline, PasswordSecret: step.named}}})
+		got := s.routers.Sessions[0]
+		if got.Settings.Password != step.password || (got.Refused != "") != step.refused {
+			t.Errorf("%s: password %q, refused %q", step.name, got.Settings.Password, got.Refused)
+		}
+		s.lastStep.Store(&stepState{unread: s.unread})
+		if err := s.Ready(); (err == nil) != step.ready {
+			t.Errorf("%s: ready: %v", step.name, err)
+		}
+	}
+	s.lastStep.Store(&stepState{unread: "Secret quayside-system/never"})
+	s.began = s.began.Add(-grantedWithin)
+	if err := s.Ready(); err != nil {
+		t.Errorf("it is not ready forever: %v", err)
+	}
+}
+
+// A router that keeps the routes of a speaker that restarts hears of it once there are
+// some: an End-of-RIB before the first of them would end all.
+func TestSessionsThatRoutersKeepRoutesForWaitForKubeProxy(t *testing.T) {
+	s, _ := lone(t)
+	plan := func() *announce.BGP {
+		return &announce.BGP{Sessions: []announce.Session{
+			{Name: "keeps", Peer: netip.MustParseAddr("192.0.2.1"), Port: 179, GracefulRestart: true},
+			{Name: "forgets", Peer: netip.MustParseAddr("192.0.2.2"), Port: 179},
+		}}
+	}
+	for _, step := range []struct {
+		behind bool
+		want   string
+	}{{true, "forgets"}, {false, "keeps forgets"}} {
+		s.setSessions(ownership.World{Cluster: snapshot.Unread(), Synced: true, Proxy: ownership.KubeProxy{Behind: step.behind}}, plan())
+		var names []string
+		for _, session := range s.routers.Sessions {
+			names = append(names, session.Name)
+		}
+		if got := strings.Join(names, " "); got != step.want {
+			t.Errorf("kube-proxy behind: %v: sessions %q, want %q", step.behind, got, step.want)
+		}
 	}
 }
 

@@ -85,12 +85,14 @@ type Speaker struct {
 	cores    processors
 	lastStep atomic.Pointer[stepState]
 	problems atomic.Pointer[[]snapshot.Problem]
+	began    time.Time
 	mute     string // why layer 2 cannot work here; "": it can
 
 	// The fields below belong to the loop.
 	view    clusterView
 	status  *v1alpha1.SpeakerStatusStatus // the last of the machine
 	secrets []snapshot.Key                // with passwords of sessions
+	unread  string                        // which of them is not read yet; "": none
 	routers *bgp.Want                     // without the results of BFD
 	doubts  map[string]string             // why it is not certain which router is meant, by session
 	told    []v1alpha1.BGPSession         // as last published
@@ -116,7 +118,7 @@ func New(opts Options) (*Speaker, error) {
 		opts.HandOver = 3 * time.Second
 	}
 	s := &Speaker{
-		opts: opts, l2: opts.LAN, members: opts.Gossip, metrics: newMetrics(opts.Registerer), cores: processors{all: opts.Processors},
+		opts: opts, began: time.Now(), l2: opts.LAN, members: opts.Gossip, metrics: newMetrics(opts.Registerer), cores: processors{all: opts.Processors},
 		bfd:   bfd.New(bfd.Options{Log: opts.Log, Registerer: opts.Registerer}),
 		links: rtadv.New(rtadv.Options{Log: opts.Log}),
 		bgp:   bgp.New(bgp.Options{Log: opts.Log, Registerer: opts.Registerer, Listen: opts.BGPListen}),
@@ -152,10 +154,15 @@ func (s *Speaker) State() any { return s.lastStep.Load().describe() }
 func (s *Speaker) Problems() []snapshot.Problem { return *s.problems.Load() }
 
 // Ready returns why the speaker does not announce anything yet, or nil. Where layer 2
-// cannot work, BGP sessions are enough.
+// cannot work, BGP sessions are enough. For a while after its start, passwords of these that
+// it may not read yet are a reason, too.
 func (s *Speaker) Ready() error {
-	if why := s.lastStep.Load().waiting; why != "" {
-		return errors.New(why)
+	last := s.lastStep.Load()
+	if last.waiting != "" {
+		return errors.New(last.waiting)
+	}
+	if last.unread != "" && time.Since(s.began) < grantedWithin {
+		return errors.New(last.unread)
 	}
 	return nil
 }

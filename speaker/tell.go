@@ -48,7 +48,7 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 	s.metrics.problems.Store(&own)
 	s.problems.Store(&all)
 	w.Cluster = nil // it is large, and the next step may be far
-	s.lastStep.Store(&stepState{node: s.opts.NodeName, waiting: out.Waiting, world: w, out: out, problems: all})
+	s.lastStep.Store(&stepState{node: s.opts.NodeName, waiting: out.Waiting, unread: s.unread, world: w, out: out, problems: all})
 	if out.Report.Status != nil {
 		s.status = out.Report.Status
 	}
@@ -78,11 +78,11 @@ func (s *Speaker) tellSessions(p *publisher) {
 // stepState is the outcome of the last step. A State is made from it only on request, since
 // that lists all nodes and addresses.
 type stepState struct {
-	node, waiting string
-	world         ownership.World
-	out           *ownership.Output // nil: no step has been taken
-	problems      []snapshot.Problem
-	sessions      []v1alpha1.BGPSession
+	node, waiting, unread string // the last: a password that is not read yet
+	world                 ownership.World
+	out                   *ownership.Output // nil: no step has been taken
+	problems              []snapshot.Problem
+	sessions              []v1alpha1.BGPSession
 }
 
 func (s *stepState) describe() *State {
@@ -92,11 +92,11 @@ func (s *stepState) describe() *State {
 	w, out := &s.world, s.out
 	state := &State{
 		Kind: "speaker", Node: s.node, Waiting: s.waiting, Leaving: out.Leaving,
-		Announcing: []Announced{}, Owners: make(map[string]string, len(out.Plan.L2.Owners)),
-		Alive: slices.Sorted(maps.Keys(w.Members.Alive)), Missing: w.Members.Missing,
+		Announcing: []Announced{}, Owners: make(map[string]string, out.Plan.L2.Owners.Len()),
+		Alive: slices.DeleteFunc(slices.Sorted(maps.Keys(w.Members.Alive)), func(name string) bool { return w.Members.Missing[name] != "" }), Missing: w.Members.Missing,
 		Interfaces: w.Link.Interfaces, Problems: snapshot.Distinct(s.problems), BGPSessions: s.sessions,
 	}
-	for a, owner := range out.Plan.L2.Owners {
+	for a, owner := range out.Plan.L2.Owners.All() {
 		state.Owners[a.String()] = owner
 	}
 	for a := range out.LAN.Addresses {

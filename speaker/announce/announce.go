@@ -139,6 +139,9 @@ type Answer struct {
 	// HandOver names the node that should claim the address next. Until it has, this node
 	// keeps answering, for at most handOverGrace if it is no longer eligible.
 	HandOver string
+	// Awaits says that this node should hand the address over, that no other node can take
+	// it now, and that one is about to: it has an endpoint that is starting.
+	Awaits bool
 }
 
 // Cause says why an address changes hands.
@@ -189,8 +192,7 @@ type L2 struct {
 	Take []Take
 	// Barred are those that it would claim if no host on the LAN answered for them.
 	Barred []Take
-	// Owners is the node that owns or should own each address; "": no node can.
-	Owners map[netip.Addr]string
+	Owners Owners
 	// HandsOver are the addresses that this node holds and may not serve any more, each
 	// with the claim of the node that should have it next. nil: there are none.
 	HandsOver map[netip.Addr]Claim
@@ -217,7 +219,9 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 		k.inputs.problems = slices.Clone(k.plan.Problems)
 	}
 	k.plan.L2.Claims = k.claims
+	k.plan.L2.Owners.nodes = k.nodes
 	k.decide()
+	k.plan.L2.Owners.addresses = k.addresses
 	k.decideBGP()
 	k.plan.Status = k.status()
 	made := k.made // without the cluster, and whatever else a compilation needs
@@ -253,8 +257,10 @@ type compiler struct {
 	reading
 	asked map[snapshot.Key]asked // becomes reading.places
 	made
-	before []*address // addresses of the last plan, by the same index; nil: there is none
-	loads  *loads     // nil: not computed yet
+	before  []*address // addresses of the last plan, by the same index; nil: there is none
+	changed []int      // the addresses to judge, by index, sorted
+	moved   []int      // the holdings whose endpoints are others, by index, sorted
+	loads   *loads     // nil: not computed yet
 }
 
 // inputs is what a plan was computed from, apart from endpoints and the time. It does not
@@ -266,6 +272,7 @@ type inputs struct {
 	allNodes   *NodeIndex
 	nodes      []node                // sorted by name
 	usable     []int                 // nodes that may own something, see keepUsable
+	fit        int                   // how many of them are the least unfit
 	someDeaf   bool                  // some node has a deaf interface
 	owned      map[netip.Addr]string // see ownerOf
 	ownedOrder []netip.Addr          // of owned and allNodes, sorted; nil: not computed yet

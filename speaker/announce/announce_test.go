@@ -2,6 +2,7 @@ package announce
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"testing"
 	"time"
@@ -174,6 +175,11 @@ func (w *world) compile(me string) *Plan {
 	return Compile(snapshot.Of(w.objects...), me, w.view, epoch0(), Options{ExternalIPs: true})
 }
 
+// owners are those of the addresses of layer 2 by the plan of me.
+func (w *world) owners(me string) map[netip.Addr]string {
+	return maps.Collect(w.compile(me).L2.Owners.All())
+}
+
 func TestEveryServableAddressIsOwnedByExactlyOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
@@ -208,7 +214,7 @@ func TestEveryServableAddressIsOwnedByExactlyOne(t *testing.T) {
 func TestWhoLeavesHandsOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
-		owners := w.compile("n0").L2.Owners
+		owners := w.owners("n0")
 		for _, a := range w.addrs {
 			var may []twinNode
 			fit, stays := map[string]bool{}, map[string]bool{}
@@ -265,11 +271,11 @@ func TestNothingMovesWithoutACause(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
 		w.settle(func(netip.Addr) bool { return true })
-		before := w.compile("n0").L2.Owners
+		before := w.owners("n0")
 		// A healthy node joins, and another service appears: neither is a cause.
 		w.addNode(twinNode{name: "zz", alive: true, ready: true, subnet: true}, true)
 		w.addService("late", twinAddr{addr: netip.MustParseAddr("10.0.0.200")}, 99)
-		after := w.compile("n0").L2.Owners
+		after := w.owners("n0")
 		for _, a := range w.addrs[:len(w.addrs)-1] {
 			owner := before[a.addr]
 			if owner == "" {
@@ -289,9 +295,9 @@ func TestNothingMovesWithoutACause(t *testing.T) {
 func TestAPlanSurvivesBeingCarriedOutInPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
-		before, crowded := w.compile("n0").L2.Owners, overflows(w)
+		before, crowded := w.owners("n0"), overflows(w)
 		w.settle(func(netip.Addr) bool { return rapid.Bool().Draw(t, "arrived") })
-		after := w.compile("n0").L2.Owners
+		after := w.owners("n0")
 		for a, owner := range before {
 			if after[a] != owner && !crowded {
 				t.Fatalf("%s: %s first, %s after some claims arrived", a, owner, after[a])
@@ -304,7 +310,7 @@ func TestAPlanSurvivesBeingCarriedOutInPieces(t *testing.T) {
 // others may not serve: then a plan may be settled by epochs instead.
 func overflows(w *world) bool {
 	load := map[string]int{}
-	for _, owner := range w.compile("n0").L2.Owners {
+	for _, owner := range w.owners("n0") {
 		load[owner]++
 	}
 	var usable []twinNode
@@ -335,7 +341,7 @@ func TestLoadIsBounded(t *testing.T) {
 			w.addService(fmt.Sprintf("s%02d", i), twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)})}, i)
 		}
 		load := map[string]int{}
-		for _, owner := range w.compile("node-0").L2.Owners {
+		for _, owner := range w.owners("node-0") {
 			load[owner]++
 		}
 		for n, got := range load {

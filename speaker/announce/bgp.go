@@ -145,11 +145,11 @@ func (k *compiler) decideBGP() {
 	}
 	k.plan.BGP.Draining = k.nodes[me].leaving()
 	k.plan.BGP.Barred = k.nodes[me].barredFromBGP()
-	served := k.servedBy(me) // computed for a barred node, too: it records since when
-	if !k.resumed || !slices.EqualFunc(served, k.served, func(a, b *holding) bool { return a.addr == b.addr }) {
-		k.sessions = k.sessionsOf(me, served)
+	local := k.servedHere(me) // computed for a barred node, too: it records since when
+	if !k.resumed || !slices.EqualFunc(local, k.local, func(a, b *holding) bool { return a.addr == b.addr }) {
+		k.sessions = k.sessionsOf(me, k.served(local))
 	}
-	k.served, k.plan.BGP.Sessions = served, k.sessions
+	k.local, k.plan.BGP.Sessions = local, k.sessions
 }
 
 // sessionsOf are the sessions of node me, with the routes to the addresses that it serves.

@@ -3,7 +3,6 @@ package announce
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -18,30 +17,32 @@ const maxAnnouncing = 1000
 // decide gives every address its owner: first those that keep theirs, then the free ones
 // in order of address.
 func (k *compiler) decide() {
-	var judged []*address
-	for _, e := range k.addresses {
-		if !e.judged {
-			k.judge(e)
-			judged = append(judged, e)
-		}
+	for _, i := range k.changed {
+		k.judge(k.addresses[i])
 	}
-	k.plan.L2.Watch = k.watch(k.markSuccessions(judged))
-	for _, e := range k.addresses {
-		if e.keeper < 0 {
-			k.give(e)
-		}
+	k.countKept()
+	wasFree := k.free
+	k.free = listed(k.free, k.changed, func(i int) bool { return k.addresses[i].keeper < 0 })
+	k.plan.L2.Watch = k.watch(k.markSuccessions(k.changed))
+	for _, i := range k.free {
+		k.give(k.addresses[i])
 	}
 	me, known := k.nodeIndex[k.me]
-	for _, h := range k.holdings {
-		if known {
-			k.noteSince(h, me)
-		}
+	if !known {
+		return
 	}
-	k.nameOwners(me)
-	for _, e := range k.addresses {
-		if known && e.owner >= 0 && (e.owner == me || e.claim.Node == k.me) {
-			k.act(e, me)
-		}
+	k.here = listed(k.here, k.moved, func(i int) bool { return k.holdings[i].users[0].touches(me) })
+	for _, i := range k.here {
+		k.noteSince(k.holdings[i], me)
+	}
+	for _, anew := range [][]int{k.changed, wasFree, k.free} {
+		k.mine = listed(k.mine, anew, func(i int) bool {
+			e := k.addresses[i]
+			return e.owner >= 0 && (e.owner == me || e.claim.Node == k.me)
+		})
+	}
+	for _, i := range k.mine {
+		k.act(k.addresses[i], me)
 	}
 }
 
@@ -59,41 +60,12 @@ func (k *compiler) give(e *address) {
 	if e.noOwner == nil {
 		if candidates := k.candidates(e); len(candidates) > 0 {
 			e.owner = k.place(e, candidates)
-			k.loads.add(e, e.owner)
+			k.add(e, e.owner)
 			return
 		}
 		e.noOwner = k.whyNoOwner(e)
 	}
 	k.plan.Problems = append(k.plan.Problems, e.noOwner...)
-}
-
-// nameOwners sets L2.Owners, starting from that of the last plan.
-func (k *compiler) nameOwners(me int) {
-	if k.plan.L2.Owners == nil {
-		k.plan.L2.Owners = make(map[netip.Addr]string, len(k.addresses))
-	}
-	for i, e := range k.addresses {
-		if k.before != nil && k.before[i] == e && e.owner != me { // for this node's own, act may have replaced the owner by a refusal's node
-			continue
-		}
-		name := ""
-		if e.owner >= 0 {
-			name = k.nodes[e.owner].name
-		}
-		k.nameOwner(e.addr, name)
-	}
-}
-
-// nameOwner names one, in a copy if the map is that of the last plan: few changes move
-// an address.
-func (k *compiler) nameOwner(a netip.Addr, name string) {
-	if was, known := k.plan.L2.Owners[a]; known && was == name {
-		return
-	}
-	if k.ownersLent {
-		k.plan.L2.Owners, k.ownersLent = maps.Clone(k.plan.L2.Owners), false
-	}
-	k.plan.L2.Owners[a] = name
 }
 
 // keeper returns the holder of e, and whether it keeps the address.
@@ -130,7 +102,9 @@ func (k *compiler) act(e *address, me int) {
 	_, cut := k.view.Cut[e.addr]
 	switch {
 	case e.owner == me && mine && !cut:
-		k.plan.L2.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
+		answer := k.answer(e, me, claim.Epoch, "")
+		answer.Awaits = k.nodes[me].stops() && k.awaits(e, me)
+		k.plan.L2.Answers[e.addr] = answer
 		k.tellRefusal(e, "but a stranger (%s) answers for it too: find that host, its clients reach one or the other")
 	case e.owner == me:
 		take := Take{Address: e.addr, Answer: k.answer(e, me, claim.Epoch+1, ""), From: claim.Node, Cause: k.cause(e, claim)}
@@ -152,7 +126,11 @@ func (k *compiler) act(e *address, me int) {
 		}
 		if r, refused := k.view.Refused[e.addr]; refused && !letsGo {
 			if r.Node != "" {
-				k.nameOwner(e.addr, r.Node) // the LAN overrides gossip
+				owners := &k.plan.L2.Owners
+				if owners.refusing == nil {
+					owners.refusing = map[netip.Addr]string{}
+				}
+				owners.refusing[e.addr] = r.Node // the LAN overrides gossip
 			}
 			k.plan.L2.Barred = append(k.plan.L2.Barred, take)
 			k.tellRefusal(e, "and a stranger (%s) answers for it: it is not announced while that host is there; take the address out of the pool or from the host")

@@ -31,7 +31,7 @@ func ExampleCompile() {
 	for _, me := range []string{"n1", "n2"} {
 		plan := announce.Compile(cluster, me, view, time.Time{}, announce.Options{})
 		_, answers := plan.L2.Answers[address]
-		fmt.Println(me, "answers:", answers, "owner:", plan.L2.Owners[address])
+		fmt.Println(me, "answers:", answers, "owner:", plan.L2.Owners.Of(address))
 	}
 	// Output:
 	// n1 answers: false owner: n2

@@ -71,7 +71,7 @@ func TestAHandOverEnds(t *testing.T) {
 		if to := p.L2.HandsOver[a]; to != (Claim{8, "n2"}) {
 			t.Errorf("%s: hands over to %+v", step.name, to)
 		}
-		if owner := p.L2.Owners[a]; owner != "n2" || len(p.L2.Take) > 0 {
+		if owner := p.L2.Owners.Of(a); owner != "n2" || len(p.L2.Take) > 0 {
 			t.Errorf("%s: owned by %s, taken: %v", step.name, owner, p.L2.Take)
 		}
 	}
@@ -97,8 +97,8 @@ func TestEachFamilyFollowsItsEndpoints(t *testing.T) {
 	c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), pool, local,
 		endpointsOf("a", discoveryv1.AddressTypeIPv4, "n1"), endpointsOf("a", discoveryv1.AddressTypeIPv6, "n2"))
 	p := Compile(c, "n1", View{Alive: living("n1", "n2"), Facts: map[string]Facts{}}, epoch0(), Options{})
-	if four := p.L2.Owners[netip.MustParseAddr(sharedAddress)]; four != "n1" || p.L2.Owners[six] != "n2" {
-		t.Errorf("IPv4 belongs to %q, IPv6 to %q; want n1 and n2", four, p.L2.Owners[six])
+	if four := p.L2.Owners.Of(netip.MustParseAddr(sharedAddress)); four != "n1" || p.L2.Owners.Of(six) != "n2" {
+		t.Errorf("IPv4 belongs to %q, IPv6 to %q; want n1 and n2", four, p.L2.Owners.Of(six))
 	}
 }
 
@@ -154,8 +154,8 @@ func TestStrangersAreHeardOf(t *testing.T) {
 			v.Claims = held(step.holder, 1)
 		}
 		p := Compile(c, "n1", v, epoch0(), Options{})
-		if _, answers := p.L2.Answers[a]; answers != step.answers || len(p.L2.Take) > 0 || (len(p.L2.Barred) == 0) != answers || p.L2.Owners[a] != step.owner {
-			t.Errorf("%s: answers %v, takes %v, is barred %v; owned by %q", step.name, answers, p.L2.Take, p.L2.Barred, p.L2.Owners[a])
+		if _, answers := p.L2.Answers[a]; answers != step.answers || len(p.L2.Take) > 0 || (len(p.L2.Barred) == 0) != answers || p.L2.Owners.Of(a) != step.owner {
+			t.Errorf("%s: answers %v, takes %v, is barred %v; owned by %q", step.name, answers, p.L2.Take, p.L2.Barred, p.L2.Owners.Of(a))
 		}
 		heard := p.LocalProblems()
 		if (len(heard) > 0) != (step.heard != "") || len(heard) > 0 && (heard[0].Object.Key.Name != "a" || !strings.Contains(heard[0].Message, step.heard)) {
@@ -197,7 +197,7 @@ func TestAddressesOfNodesAreLeftAlone(t *testing.T) {
 	owner.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n2"}, {Type: corev1.NodeInternalIP, Address: sharedAddress}}
 	c := snapshot.Of(readyNode("n1", ""), owner, lanPool("10.0.0.40-10.0.0.60"), sharer("a", 80))
 	p := Compile(c, "n1", View{Alive: living("n1", "n2"), Facts: map[string]Facts{}}, epoch0(), Options{})
-	if len(p.L2.Owners) > 0 || len(p.Problems) != 1 || !strings.Contains(p.Problems[0].Message, "which belongs to node n2") {
+	if p.L2.Owners.Len() > 0 || len(p.Problems) != 1 || !strings.Contains(p.Problems[0].Message, "which belongs to node n2") {
 		t.Errorf("owners %v, problems %v", p.L2.Owners, p.Problems)
 	}
 	v := View{Facts: map[string]Facts{"n1": linked("10.0.0.1/24", true), "n3": {Interfaces: []Interface{{Name: "tun0"}}}}}

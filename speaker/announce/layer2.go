@@ -38,6 +38,8 @@ func (k *compiler) readLayer2() {
 			k.addresses = append(k.addresses, e)
 		}
 	}
+	k.fit = len(k.fittest(slices.Clone(k.usable)))
+	k.changed, k.moved = indices(len(k.addresses)), indices(len(k.holdings))
 }
 
 // addressOf returns h with only the users that layer 2 announces.

@@ -45,6 +45,6 @@ func (l Loss) Again(now time.Time) Loss {
 // of it were no flapping: this node sees what the others see, if a little later. So an
 // operator who edits preferences several times need not wait for FlapReset.
 func (l *L2) Concedes(a netip.Addr, me string) bool {
-	owner := l.Owners[a]
+	owner := l.Owners.Of(a)
 	return owner != "" && owner != me && !slices.ContainsFunc(l.Barred, func(t Take) bool { return t.Address == a })
 }

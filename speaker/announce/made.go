@@ -8,6 +8,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -41,15 +42,16 @@ func (m *Made) OnlyEndpoints(c *snapshot.Cluster) bool {
 // made is what a plan keeps of its compilation, so that the next can resume it.
 type made struct {
 	*inputs
-	holdings   []*holding // sorted by address; none is changed once the inputs are read
-	addresses  []*address // those of layer 2, sorted by address; see address.isDecided
-	shares     *shares    // see markSuccessions
-	watched    []string   // see L2.Watch
-	served     []*holding // what routers may send here
-	sessions   []Session  // with the routes to that
-	resumed    bool       // from another plan
-	reshared   bool       // claims have changed since, so shares are counted anew
-	ownersLent bool       // Plan.L2.Owners is that of the other plan
+	lists
+	holdings  []*holding // sorted by address; none is changed once the inputs are read
+	addresses []*address // those of layer 2, sorted by address; see address.isDecided
+	kept      []int      // how many of them each node keeps
+	shares    *shares    // see markSuccessions
+	watched   []string   // see L2.Watch
+	local     []*holding // what routers may send here for its endpoints
+	sessions  []Session  // with the routes to that, and to what they may send anywhere
+	resumed   bool       // from another plan
+	reshared  bool       // claims have changed since, so shares are counted anew
 }
 
 // viewMaps are maps of a View. They are never changed, so two that are the same map in
@@ -90,25 +92,39 @@ func (k *compiler) resume() bool {
 		return false
 	}
 	k.made, k.reading, k.resumed = *was, reading, true
+	k.reshared = false
 	k.plan.Problems = slices.Clone(was.problems)
-	k.plan.L2.Owners, k.ownersLent = before.Plan.L2.Owners, true
-	k.before, k.addresses = was.addresses, slices.Clone(was.addresses)
-	claimed := k.followClaims(before.Of, was.viewMaps.claims)
-	for i, e := range k.addresses {
-		if _, anew := claimed[e.addr]; anew {
-			k.addresses[i] = &address{addr: e.addr, pool: e.pool, users: e.users, owner: -1}
-		} else if !e.isDecided() {
-			e := *e
-			k.addresses[i] = &e
+	k.before = was.addresses
+	for a := range k.followClaims(before.Of, was.viewMaps.claims) {
+		if i, exists := find(k.addresses, a); exists {
+			e := k.addresses[i]
+			k.replace(i, &address{addr: a, pool: e.pool, users: e.users, owner: -1})
+			k.changed, k.reshared = append(k.changed, i), true
 		}
 	}
-	k.reshared = len(claimed) > 0
-	k.holdings = slices.Clone(k.holdings)
 	for q, p := range moved {
 		k.reading.places = k.reading.places.With(q.service, k.reading.placed(q, p))
 		k.move(q, p)
 	}
+	for _, indices := range []*[]int{&k.changed, &k.moved} {
+		slices.Sort(*indices)
+		*indices = slices.Compact(*indices)
+	}
+	for _, i := range k.free {
+		if e := k.addresses[i]; e == k.before[i] && !e.isDecided() {
+			e := *e
+			k.replace(i, &e)
+		}
+	}
 	return true
+}
+
+// replace replaces one of the addresses, in a list of this plan's own.
+func (k *compiler) replace(i int, e *address) {
+	if len(k.before) > 0 && &k.addresses[0] == &k.before[0] {
+		k.addresses = slices.Clone(k.addresses)
+	}
+	k.addresses[i] = e
 }
 
 // manyMoved is the number of changed Services above which a full compilation is faster.
@@ -158,26 +174,32 @@ func (r *reading) moved(was, is *snapshot.Cluster) map[question]places {
 	return moved
 }
 
-// move gives the users of addresses their new places.
+// move gives the users of a Service's addresses their new places.
 func (k *compiler) move(q question, to places) {
-	for i, h := range k.holdings {
-		is := func(u user) bool {
-			return u.local != nil && u.svc.Name == q.service.Name && u.svc.Namespace == q.service.Namespace && h.addr.Is6() == q.is6
-		}
-		if !slices.ContainsFunc(h.users, is) {
+	svc, exists := k.c.Services.Get(q.service)
+	if !exists { // what it had, nobody has any more
+		return
+	}
+	for _, a := range slices.Concat(loadbalancer.Addresses(svc), loadbalancer.Listed(svc)) {
+		i, held := slices.BinarySearchFunc(k.holdings, a, func(h *holding, a netip.Addr) int { return h.addr.Compare(a) })
+		is := func(u user) bool { return u.local != nil && snapshot.KeyOf(u.svc) == q.service }
+		if !held || a.Is6() != q.is6 || !slices.ContainsFunc(k.holdings[i].users, is) {
 			continue
 		}
-		next := *h
-		next.users = slices.Clone(h.users)
+		next := *k.holdings[i]
+		next.users = slices.Clone(next.users)
 		for j := range next.users {
 			if u := &next.users[j]; is(*u) {
 				u.local, u.ending = to.local, to.ending
 			}
 		}
-		k.holdings[i] = &next
-		at, exists := slices.BinarySearchFunc(k.addresses, h.addr, func(e *address, a netip.Addr) int { return e.addr.Compare(a) })
-		if exists {
-			k.addresses[at] = addressOf(&next)
+		if len(k.moved) == 0 {
+			k.holdings = slices.Clone(k.holdings) // those of the last plan
+		}
+		k.holdings[i], k.moved = &next, append(k.moved, i)
+		if at, exists := find(k.addresses, a); exists {
+			k.replace(at, addressOf(&next))
+			k.changed = append(k.changed, at)
 		}
 	}
 }

@@ -45,6 +45,9 @@ const (
 // leaving reports whether the node should hand its addresses over.
 func (n *node) leaving() bool { return n.unfit&(unfitStopping|unfitDrained) != 0 }
 
+// stops reports whether it does so because its speaker is to stop.
+func (n *node) stops() bool { return n.unfit&unfitStopping != 0 }
+
 // unfit is the part of unfitness that the node publishes itself.
 func (f Facts) unfit() (u unfitness) {
 	if f.Leaving {

@@ -23,7 +23,7 @@ type loads struct {
 	load     []int                    // addresses per node
 	capacity int                      // the bound for new ones, per node
 	grouped  bool                     // see scoreOf
-	siblings map[siblings]map[int]int // of them on each node; nil: there is one address only
+	siblings map[siblings]map[int]int // of those asked for, how many each node has
 }
 
 // newLoads is for nodes that hold nothing yet, of which fit share the addresses. The bound
@@ -55,45 +55,76 @@ func scoreOf(e *address, grouped bool) uint64 {
 	return score
 }
 
+// countKept counts the addresses that each node keeps.
+func (k *compiler) countKept() {
+	switch {
+	case k.before == nil:
+		k.kept = make([]int, len(k.nodes))
+	case len(k.changed) > 0:
+		k.kept = slices.Clone(k.kept) // which plans share
+	}
+	for _, i := range k.changed {
+		if k.before != nil && k.before[i].keeper >= 0 {
+			k.kept[k.before[i].keeper]--
+		}
+		if keeper := k.addresses[i].keeper; keeper >= 0 {
+			k.kept[keeper]++
+		}
+	}
+}
+
 // currentLoads counts the addresses that nodes keep and those that they have been given.
 func (k *compiler) currentLoads() *loads {
 	if k.loads == nil {
-		k.loads = newLoads(len(k.nodes), len(k.fittest(slices.Clone(k.usable))), len(k.addresses))
-		for _, e := range k.addresses {
-			if e.keeper >= 0 {
-				k.loads.add(e, e.keeper)
-			}
-		}
+		k.loads = newLoads(len(k.nodes), k.fit, len(k.addresses))
+		copy(k.loads.load, k.kept)
 	}
 	return k.loads
 }
 
-func (b *loads) add(e *address, i int) {
-	b.load[i]++
-	if held := b.siblingsOf(e); held != nil {
+// add counts e, which node i has been given.
+func (k *compiler) add(e *address, i int) {
+	k.currentLoads().load[i]++
+	if held := k.siblingsOf(e); held != nil {
 		held[i]++
 	}
 }
 
-// siblingsOf counts the siblings of e by node so far; nil: it has none. Whether it has any
-// is computed once for all of them: a Service may have very many addresses.
-func (b *loads) siblingsOf(e *address) map[int]int {
+// siblingsOf counts the siblings of e by node so far; nil: it has none. It goes through all
+// of them once: a Service may have very many addresses.
+func (k *compiler) siblingsOf(e *address) map[int]int {
 	svc := e.users[0].svc
-	s := siblings{snapshot.KeyOf(svc), e.addr.Is6()}
-	held, known := b.siblings[s]
-	if !known {
-		if hasSeveral(svc, s.is6) {
-			held = map[int]int{}
-		}
-		b.siblings[s] = held
+	if !mayHaveSeveral(svc) {
+		return nil
 	}
+	counts, s := k.currentLoads().siblings, siblings{snapshot.KeyOf(svc), e.addr.Is6()}
+	held, known := counts[s]
+	if known {
+		return held
+	}
+	if hasSeveral(svc, s.is6) {
+		held = map[int]int{}
+		all := slices.Concat(loadbalancer.Addresses(svc), loadbalancer.Listed(svc))
+		slices.SortFunc(all, netip.Addr.Compare)
+		for _, a := range slices.Compact(all) {
+			at, exists := find(k.addresses, a)
+			if !exists || a.Is6() != s.is6 {
+				continue
+			}
+			if o := k.addresses[at]; o.keeper >= 0 && snapshot.KeyOf(o.users[0].svc) == s.service {
+				held[o.keeper]++
+			}
+		}
+	}
+	counts[s] = held
 	return held
 }
 
+func mayHaveSeveral(svc *corev1.Service) bool {
+	return len(svc.Status.LoadBalancer.Ingress)+len(svc.Spec.ExternalIPs) > 1
+}
+
 func hasSeveral(svc *corev1.Service, is6 bool) bool {
-	if len(svc.Status.LoadBalancer.Ingress)+len(svc.Spec.ExternalIPs) < 2 {
-		return false
-	}
 	n := 0
 	for _, a := range slices.Concat(loadbalancer.Addresses(svc), loadbalancer.Listed(svc)) {
 		if a.Is6() == is6 {
@@ -112,7 +143,7 @@ func hasSeveral(svc *corev1.Service, is6 bool) bool {
 // later addresses can only fill a node up to the bound that the plan kept.
 func (k *compiler) place(e *address, candidates []int) int {
 	loads := k.currentLoads()
-	held := loads.siblingsOf(e)
+	held := k.siblingsOf(e)
 	score := scoreOf(e, loads.grouped)
 	best, bestRank := -1, rank{}
 	for _, i := range candidates {

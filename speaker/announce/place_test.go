@@ -42,7 +42,7 @@ func TestSiblingsAvoidEachOther(t *testing.T) {
 			objects, alive[name] = append(objects, readyNode(name, "")), struct{}{}
 		}
 		owners := map[bool]map[string]bool{false: {}, true: {}}
-		for a, owner := range Compile(snapshot.Of(objects...), "n0", View{Alive: alive}, epoch0(), Options{}).L2.Owners {
+		for a, owner := range Compile(snapshot.Of(objects...), "n0", View{Alive: alive}, epoch0(), Options{}).L2.Owners.All() {
 			owners[a.Is6()][owner] = true
 		}
 		for is6, n := range count {
@@ -86,7 +86,7 @@ func TestADeathMovesToFew(t *testing.T) {
 		}
 		p := Compile(snapshot.Of(objects...), name(1), v, epoch0(), Options{})
 		takers, load := map[string]int{}, map[string]int{}
-		for a, owner := range p.L2.Owners {
+		for a, owner := range p.L2.Owners.All() {
 			load[owner]++
 			if v.Claims[a].Node == name(0) {
 				takers[owner]++

@@ -84,30 +84,36 @@ func (k *compiler) whyUnsafe(pool int, prefix netip.Prefix) string {
 	return ""
 }
 
-// servedBy are the addresses that node me may announce to routers. The Services on an
-// address have the same policy and endpoints.
-func (k *compiler) servedBy(me int) (served []*holding) {
-	for _, h := range k.holdings {
-		if len(h.bgp) > 0 && k.isServed(h, me) {
+// servedHere are the addresses that node me may announce to routers because it has an
+// endpoint. The Services on an address have the same policy and endpoints.
+func (k *compiler) servedHere(me int) (served []*holding) {
+	for _, i := range k.here {
+		if h := k.holdings[i]; len(h.bgp) > 0 && k.isServed(h, me) {
 			served = append(served, h)
 		}
 	}
 	return served
 }
 
-// isServed reports whether node me announces an address to routers. With
+// served are local with those that every node may announce, in order of address.
+func (k *compiler) served(local []*holding) (served []*holding) {
+	for _, h := range k.holdings {
+		if len(local) > 0 && h.addr == local[0].addr {
+			served, local = append(served, h), local[1:]
+		} else if len(h.bgp) > 0 && h.users[0].local == nil {
+			served = append(served, h)
+		}
+	}
+	return served
+}
+
+// isServed reports whether node me, which has an endpoint of h, announces it to routers: with
 // externalTrafficPolicy Local it starts once its kube-proxy has had time to write its
 // rules, and stops once those of other nodes have, as long as its own endpoints last; see
 // Settling.
 func (k *compiler) isServed(h *holding, me int) bool {
 	u := &h.users[0]
-	if u.local == nil {
-		return true
-	}
 	_, ends := slices.BinarySearch(u.ending, me)
-	if !u.isAt(me) && !ends {
-		return false
-	}
 	since, others := k.noteOther(h, me)
 	switch {
 	case u.isAt(me) && !ends && k.isDropped(h, me):

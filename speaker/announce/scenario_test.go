@@ -92,8 +92,8 @@ func runScenario(t *testing.T, file, input string) string {
 	for i, me := range slices.Sorted(maps.Keys(view.Alive)) {
 		p := Compile(c, me, view, epoch0(), opts)
 		if i == 0 {
-			for _, a := range slices.SortedFunc(maps.Keys(p.L2.Owners), netip.Addr.Compare) {
-				fmt.Fprintf(&out, "%s belongs to %q\n", a, p.L2.Owners[a])
+			for a, owner := range p.L2.Owners.All() {
+				fmt.Fprintf(&out, "%s belongs to %q\n", a, owner)
 			}
 		}
 		heard := p.LocalProblems()
@@ -115,6 +115,9 @@ func runScenario(t *testing.T, file, input string) string {
 			}
 			if answer.HandOver != "" {
 				fmt.Fprintf(&out, ", until %s does", answer.HandOver)
+			}
+			if answer.Awaits {
+				fmt.Fprint(&out, ", and awaits a node that can")
 			}
 			fmt.Fprintln(&out)
 		}

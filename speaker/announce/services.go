@@ -43,6 +43,13 @@ func (u *user) isAt(i int) bool {
 	return has || u.local == nil
 }
 
+// touches reports whether node i has an endpoint of u, if only one that is terminating; with
+// externalTrafficPolicy Cluster that is nobody's concern.
+func (u *user) touches(i int) bool {
+	_, ends := slices.BinarySearch(u.ending, i)
+	return u.local != nil && (ends || u.isAt(i))
+}
+
 // readServices finds every address that may be announced, by layer 2 or BGP, and reports
 // why the others may not.
 func (k *compiler) readServices() {

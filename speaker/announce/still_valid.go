@@ -173,11 +173,22 @@ func serviceOf(s *discoveryv1.EndpointSlice) snapshot.Key {
 // placesOf returns the nodes with a ready endpoint or, if there is none, those with an
 // endpoint that is terminating and still serves.
 func placesOf(c *snapshot.Cluster, q question, nodeIndex map[string]int) places {
+	ready, ending, _ := endpointNodes(c, q, nodeIndex)
+	if len(ready) == 0 && len(ending) > 0 {
+		return places{ending, ending}
+	}
+	return places{ready, ending}
+}
+
+// endpointNodes returns the nodes with an endpoint that is ready, with one that is
+// terminating and still serves, and with one that is neither ready nor terminating, each
+// sorted.
+func endpointNodes(c *snapshot.Cluster, q question, nodeIndex map[string]int) (ready, ending, starting []int) {
 	family := discoveryv1.AddressTypeIPv4
 	if q.is6 {
 		family = discoveryv1.AddressTypeIPv6
 	}
-	ready, ending := []int{}, []int(nil)
+	ready = []int{}
 	for _, s := range c.SlicesOf(q.service) {
 		if s.AddressType != family {
 			continue
@@ -193,15 +204,18 @@ func placesOf(c *snapshot.Cluster, q question, nodeIndex map[string]int) places 
 				ready = append(ready, i)
 			case c.Serving != nil && *c.Serving:
 				ending = append(ending, i)
+			case c.Terminating == nil || !*c.Terminating:
+				starting = append(starting, i)
 			}
 		}
 	}
-	slices.Sort(ready)
-	slices.Sort(ending)
-	if ready, ending = slices.Compact(ready), slices.Compact(ending); len(ready) == 0 && len(ending) > 0 {
-		return places{ending, ending}
-	}
-	return places{ready, ending}
+	return distinct(ready), distinct(ending), distinct(starting)
+}
+
+// distinct sorts in, and leaves each once.
+func distinct(in []int) []int {
+	slices.Sort(in)
+	return slices.Compact(in)
 }
 
 // placesOf answers a question and records the answer, once per Service and family.

@@ -24,9 +24,9 @@ type shares struct {
 
 // markSuccessions marks the addresses that this node would take over if their holder died.
 // That is an estimate for each address by itself: the exact answer would take a placement
-// of all addresses of each holder. It returns those that are marked anew: the given ones,
-// and all where the shares are others than those of the last plan.
-func (k *compiler) markSuccessions(judged []*address) []*address {
+// of all addresses of each holder. It returns those that are marked anew, by index: the given
+// ones, and all where the shares are others than those of the last plan.
+func (k *compiler) markSuccessions(judged []int) []int {
 	me, known := k.nodeIndex[k.me]
 	if !known || len(judged) == 0 {
 		return judged
@@ -36,22 +36,17 @@ func (k *compiler) markSuccessions(judged []*address) []*address {
 			judged = k.remark()
 		}
 	}
-	for _, e := range judged {
+	for _, i := range judged {
+		e := k.addresses[i]
 		e.successor = e.claim.Node != "" && e.claim.Node != k.me && k.isSuccessor(e, me)
 	}
 	return judged
 }
 
-// countShares counts the addresses that each node keeps.
+// countShares are the shares of now.
 func (k *compiler) countShares() *shares {
-	bound := newLoads(0, len(k.fittest(slices.Clone(k.usable)))-1, len(k.addresses))
-	out := &shares{load: make([]int, len(k.nodes)), capacity: bound.capacity, grouped: bound.grouped}
-	for _, e := range k.addresses {
-		if e.keeper >= 0 {
-			out.load[e.keeper]++
-		}
-	}
-	return out
+	bound := newLoads(0, k.fit-1, len(k.addresses))
+	return &shares{load: k.kept, capacity: bound.capacity, grouped: bound.grouped}
 }
 
 // ranksAs reports whether nodes follow each other in the same order by either.
@@ -67,15 +62,15 @@ func (s *shares) ranksAs(o *shares) bool {
 	return true
 }
 
-// remark returns all addresses, in copies where the last plan has them.
-func (k *compiler) remark() []*address {
+// remark returns all addresses, which become copies where the last plan has them.
+func (k *compiler) remark() []int {
 	for i, e := range k.addresses {
 		if e == k.before[i] {
 			e := *e
-			k.addresses[i] = &e
+			k.replace(i, &e)
 		}
 	}
-	return k.addresses
+	return indices(len(k.addresses))
 }
 
 // isSuccessor reports whether node me is among the next owners of e.
@@ -133,17 +128,16 @@ func (t priority) before(o priority) bool {
 	return t.rank.before(o.rank)
 }
 
-// watch returns the nodes for L2.Watch. It reuses those of the last plan unless an address
-// has been judged anew.
-func (k *compiler) watch(judged []*address) []string {
-	if k.resumed && len(judged) == 0 {
+// watch returns the nodes for L2.Watch. It reuses those of the last plan unless addresses
+// have been marked anew.
+func (k *compiler) watch(marked []int) []string {
+	if k.resumed && len(marked) == 0 {
 		return k.watched
 	}
+	k.follows = listed(k.follows, marked, func(i int) bool { return k.addresses[i].successor })
 	takesOver := map[string]int{}
-	for _, e := range k.addresses {
-		if e.successor {
-			takesOver[e.claim.Node]++
-		}
+	for _, i := range k.follows {
+		takesOver[k.addresses[i].claim.Node]++
 	}
 	if k.watched = nil; len(takesOver) == 0 {
 		return nil

@@ -49,7 +49,7 @@ func TestHeirsWatch(t *testing.T) {
 	followed, surprised := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		w := genCrowd(t)
-		before, watch := w.compile("n0").L2.Owners, map[string][]string{}
+		before, watch := w.owners("n0"), map[string][]string{}
 		for _, n := range w.nodes {
 			watch[n.name] = w.compile(n.name).L2.Watch
 			if slices.Contains(watch[n.name], n.name) {
@@ -69,7 +69,7 @@ func TestHeirsWatch(t *testing.T) {
 			if by > successors {
 				t.Fatalf("%s is watched by %d", holder, by)
 			}
-			next := w.without(holder).compile("n0").L2.Owners[a]
+			next := w.without(holder).compile("n0").L2.Owners.Of(a)
 			if next == "" || len(watch[next]) == maxWatch {
 				continue
 			}

@@ -136,7 +136,7 @@ func (g gossip) Finished() {}
 func (d *delegate) NotifyJoin(n *memberlist.Node) {
 	d.m.opts.Log.Info("member lives", "node", n.Name, "address", n.Address())
 	d.m.update(func() {
-		if d.m.missing[n.Name] == unanswered {
+		if d.m.missing[n.Name] == Unanswered {
 			d.m.returned = append(d.m.returned, n.Name)
 		}
 		d.m.alive[n.Name] = struct{}{}
@@ -148,8 +148,16 @@ func (d *delegate) NotifyJoin(n *memberlist.Node) {
 	poke(d.m.news)
 }
 
-// unanswered is why a member is missing that has not left by itself.
-const unanswered = "it does not answer"
+// Unanswered is why a member is missing that has not left by itself.
+const Unanswered = "it does not answer"
+
+// whyGone is why a member is missing that was met.
+func (m *Members) whyGone(name string) string {
+	if m.state.isLeaving(name) {
+		return "it has left"
+	}
+	return Unanswered
+}
 
 // NotifyLeave is called when a member is dead or has left.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
@@ -157,10 +165,7 @@ func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	if n.Name == d.m.opts.NodeName {
 		return // this node itself leaves
 	}
-	why := unanswered
-	if d.m.state.isLeaving(n.Name) {
-		why = "it has left"
-	}
+	why := d.m.whyGone(n.Name)
 	d.m.opts.Log.Info("member is gone", "node", n.Name, "reason", why)
 	d.m.update(func() {
 		delete(d.m.alive, n.Name)
@@ -194,13 +199,17 @@ func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 // count sets the gauge quayside_members.
 func (m *Members) count() {
 	m.mu.Lock()
+	defer m.mu.Unlock() // the last to know is the last to tell
 	alive, missing := len(m.alive), 0
 	for _, p := range m.want.Load().Peers {
-		if _, ok := m.alive[p.Name]; !ok {
-			missing++
+		if m.lacks(p.Name) == "" {
+			continue
+		}
+		missing++
+		if _, counted := m.alive[p.Name]; counted {
+			alive--
 		}
 	}
-	m.mu.Unlock()
 	m.gauge.WithLabelValues("alive").Set(float64(alive))
 	m.gauge.WithLabelValues("missing").Set(float64(missing))
 }

@@ -39,14 +39,38 @@ func (m *Members) doubt(ctx context.Context, name string) (news bool) {
 	_, already := m.doubted[name]
 	news = alive && !already && ctx.Err() == nil
 	if news {
-		m.doubted[name], m.dirty = struct{}{}, true
+		m.doubted[name], m.dirty = time.Now(), true
 	}
 	m.mu.Unlock()
 	if news {
+		time.AfterFunc(doubtStands, func() { m.miscount(name) })
 		m.opts.Log.Debug("member does not answer", "node", name)
 		poke(m.watch)
 	}
 	return news
+}
+
+// doubtStands is how long a member has been doubted when it is shown as missing: memberlist
+// takes seconds to tell, and a doubt that is cleared at once is shown to nobody.
+const doubtStands = 500 * time.Millisecond
+
+// miscount shows a member as missing that has been doubted for long enough, if it still is.
+func (m *Members) miscount(name string) {
+	if m.isDoubted(name) {
+		m.count()
+		m.changed()
+	}
+}
+
+// lacks is why a member is missing; "": it is not. The caller holds mu.
+func (m *Members) lacks(name string) string {
+	if _, alive := m.alive[name]; !alive {
+		return orElse(m.missing[name], "not met yet")
+	}
+	if since, doubted := m.doubted[name]; doubted && time.Since(since) >= doubtStands {
+		return m.whyGone(name)
+	}
+	return ""
 }
 
 func (m *Members) isDoubted(name string) bool {
@@ -75,6 +99,7 @@ func (m *Members) trustAgain(name string) {
 	}
 	m.mu.Unlock()
 	if doubted {
+		m.count()
 		poke(m.watch)
 		poke(m.wake)
 	}

@@ -141,7 +141,7 @@ func TestWhoIsGoneIsNotListed(t *testing.T) {
 	}
 	m.state.merge(message{kind: kindLeaving, node: "told", version: 1, leaving: bitLeaving}, true)
 	for _, name := range []string{"told", "peer", "alive", "gone"} {
-		m.lastSeen[name], m.missing[name] = time.Now(), unanswered
+		m.lastSeen[name], m.missing[name] = time.Now(), Unanswered
 	}
 	m.alive["alive"] = struct{}{}
 	m.know(&Want{Peers: []Peer{{Name: "peer"}}})

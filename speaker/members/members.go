@@ -77,7 +77,8 @@ type View struct {
 	Rounds map[netip.Addr]int64
 	// LastSeen is when a node last answered this one.
 	LastSeen map[string]time.Time
-	// Missing are the peers that are not alive, each with the reason.
+	// Missing are the peers that are not alive, or have been doubted for half a second, each
+	// with the reason.
 	Missing map[string]string
 	// Settled is true once the peers have been met, or waited for long enough.
 	Settled bool
@@ -109,7 +110,7 @@ type Members struct {
 
 	mu       sync.Mutex
 	alive    map[string]struct{}
-	doubted  map[string]struct{} // of those that are watched
+	doubted  map[string]time.Time // of those that are watched, and since when
 	lastSeen map[string]time.Time
 	missing  map[string]string
 	returned []string // alive or trusted again since remind, and may have missed messages
@@ -134,7 +135,7 @@ func New(opts Options) (*Members, error) {
 	m := &Members{
 		opts: opts, timing: t, port: defaultPort, wake: make(chan struct{}, 1), watch: make(chan struct{}, 1), others: make(chan struct{}, 1), news: make(chan struct{}, 1),
 		state: newState(opts.NodeName), trust: newTrust(), alive: map[string]struct{}{opts.NodeName: {}},
-		doubted: map[string]struct{}{}, lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
+		doubted: map[string]time.Time{}, lastSeen: map[string]time.Time{}, missing: map[string]string{}, dirty: true, waiting: "speaker is starting",
 	}
 	if opts.SigningKey != nil {
 		m.state.key = opts.SigningKey
@@ -192,12 +193,15 @@ func (m *Members) View() *View {
 	if v.Alive = before.Alive; v.Alive == nil || !maps.Equal(v.Alive, m.alive) {
 		v.Alive = maps.Clone(m.alive)
 	}
-	if v.Doubted = before.Doubted; !maps.Equal(v.Doubted, m.doubted) {
-		v.Doubted = maps.Clone(m.doubted)
+	if v.Doubted = before.Doubted; !isCopy(v.Doubted, m.doubted, func(struct{}, time.Time) bool { return true }) {
+		v.Doubted = make(map[string]struct{}, len(m.doubted))
+		for name := range m.doubted {
+			v.Doubted[name] = struct{}{}
+		}
 	}
 	for _, p := range m.want.Load().Peers {
-		if _, ok := m.alive[p.Name]; !ok {
-			v.Missing[p.Name] = orElse(m.missing[p.Name], "not met yet")
+		if why := m.lacks(p.Name); why != "" {
+			v.Missing[p.Name] = why
 		}
 	}
 	m.state.fill(v, before)
@@ -308,7 +312,7 @@ func (m *Members) attend(ctx context.Context, self netip.Addr, list *memberlist.
 	if ctx.Err() == nil {
 		m.opts.Log.Info("this node has another InternalIP: joining the others again", "was", self, "is", m.want.Load().Self)
 		err := list.Shutdown()
-		m.update(func() { m.alive, m.doubted = map[string]struct{}{m.opts.NodeName: {}}, map[string]struct{}{} }) // the new list finds those that are alive
+		m.update(func() { m.alive, m.doubted = map[string]struct{}{m.opts.NodeName: {}}, map[string]time.Time{} }) // the new list finds those that are alive
 		return err
 	}
 	// Leaving spares the others the detection. Nothing depends on its being received.

@@ -1,6 +1,10 @@
 package ownership
 
-import "time"
+import (
+	"time"
+
+	"quayside.io/speaker/announce"
+)
 
 // noticePeriod is how long the SpeakerStatus says that this node is leaving before the
 // other speakers may take its addresses. In this time the proxies learn of it and ask
@@ -42,6 +46,8 @@ type departure struct {
 	stops    drainNotice // its speaker is to stop
 	drained  drainNotice // the node itself is being drained
 	deadline time.Time   // when the speaker stops, even if addresses are left
+	// prolonged says that the deadline is later, since an address awaits an endpoint.
+	prolonged bool
 }
 
 // leaves reports whether this node hands over or is about to.
@@ -68,6 +74,21 @@ func (Leave) apply(m *Machine) {
 	}
 	m.departure.stops.say(m.now, m.needsNotice())
 	m.departure.deadline = m.now.Add(noticePeriod + m.opts.HandOver)
+}
+
+// prolong puts the deadline off, once, if an address awaits an endpoint that is starting:
+// the node that gets it leaves the address here for a while yet, see announce.Settling.
+func (m *Machine) prolong() {
+	d := &m.departure
+	if !d.stops.isSaid() || d.prolonged {
+		return
+	}
+	for _, answer := range m.plan.L2.Answers {
+		if answer.Awaits {
+			d.deadline, d.prolonged = d.deadline.Add(announce.Settling), true
+			return
+		}
+	}
 }
 
 // needsNotice reports whether a notice is of use: this node has addresses, and there is

@@ -78,6 +78,7 @@ func (m *Machine) Step(now time.Time, w World, events ...Event) *Output {
 			break
 		}
 	}
+	m.prolong()
 	m.tellTaken()
 	m.announceEvents()
 	m.declare()
@@ -120,8 +121,11 @@ func (m *Machine) makePlan() (raised bool) {
 }
 
 // StillValid reports whether the last plan is valid for c, too, and c has nothing else that
-// a step would act on. Then no step is needed.
-func (m *Machine) StillValid(c *snapshot.Cluster) bool { return m.made.StillValid(c) }
+// a step would act on. Then no step is needed. While the speaker stops, any change may end
+// what it waits for, see announce.Answer.Awaits.
+func (m *Machine) StillValid(c *snapshot.Cluster) bool {
+	return !m.departure.stops.isSaid() && m.made.StillValid(c)
+}
 
 // view is the View for a plan, without Refused, which needs the MACs of the speakers.
 func (m *Machine) view() announce.View {
@@ -178,8 +182,8 @@ func (m *Machine) waiting() string {
 
 // declare sets what layer 2 and the members are to do.
 func (m *Machine) declare() {
-	known := make(map[netip.Addr]struct{}, len(m.plan.L2.Owners))
-	for a := range m.plan.L2.Owners {
+	known := make(map[netip.Addr]struct{}, m.plan.L2.Owners.Len())
+	for a := range m.plan.L2.Owners.All() {
 		known[a] = struct{}{}
 	}
 	m.holdings.forget(known)
@@ -208,13 +212,14 @@ func (m *Machine) declare() {
 	}
 }
 
-// isHandedOver reports whether no address is left that another node could take.
+// isHandedOver reports whether no address is left that another node could take, or is about
+// to.
 func (m *Machine) isHandedOver() bool {
 	if m.waiting() != "" {
 		return true // nothing was ever announced
 	}
 	for _, answer := range m.plan.L2.Answers {
-		if answer.HandOver != "" {
+		if answer.HandOver != "" || answer.Awaits {
 			return false
 		}
 	}

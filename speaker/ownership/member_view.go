@@ -29,7 +29,7 @@ type memberView struct {
 func (m *Machine) refreshView() {
 	h, heard := &m.memberView, m.world.Members
 	if h.alive != nil && announce.SameMap(h.heard.Alive, heard.Alive) && announce.SameMap(h.heard.Doubted, heard.Doubted) &&
-		announce.SameMap(h.heard.Claims, heard.Claims) && announce.SameMap(h.heard.Facts, heard.Facts) &&
+		maps.Equal(h.heard.Missing, heard.Missing) && announce.SameMap(h.heard.Claims, heard.Claims) && announce.SameMap(h.heard.Facts, heard.Facts) &&
 		maps.Equal(h.own, m.holdings.claims) && reflect.DeepEqual(h.self, m.self) {
 		if !m.made.OnlyEndpoints(m.world.Cluster) {
 			m.learnMACs()

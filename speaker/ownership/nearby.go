@@ -72,7 +72,7 @@ func has(i *announce.Interface, a netip.Addr) bool {
 
 // carriesAny reports whether some address of layer 2 lies in a subnet of an interface.
 func (m *Machine) carriesAny(i *announce.Interface) bool {
-	for a := range m.plan.L2.Owners {
+	for a := range m.plan.L2.Owners.All() {
 		contains := func(p netip.Prefix) bool { return p.Contains(a) }
 		if slices.ContainsFunc(i.Prefixes, contains) || slices.ContainsFunc(i.Routes, contains) {
 			return true

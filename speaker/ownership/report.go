@@ -104,7 +104,7 @@ func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 		s.Members = v1alpha1.SpeakerMembers{Alive: 1}
 		return &s
 	}
-	s.Members = v1alpha1.SpeakerMembers{Alive: int32(len(m.world.Members.Alive)), Expected: m.expected()}
+	s.Members = v1alpha1.SpeakerMembers{Alive: int32(m.numLiving()), Expected: m.expected()}
 	for _, name := range slices.Sorted(maps.Keys(m.world.Members.Missing)) {
 		if len(s.Members.NotAlive) == maxNotAlive {
 			break
@@ -125,13 +125,25 @@ const (
 // isReporter reports whether this node is one of the first live ones by name. In every part
 // of a split cluster some nodes are.
 func (m *Machine) isReporter() bool {
-	before := 0
-	for name := range m.world.Members.Alive {
-		if name < m.opts.Node {
+	members, before := m.world.Members, 0
+	for name := range members.Alive {
+		if _, missing := members.Missing[name]; name < m.opts.Node && !missing {
 			before++
 		}
 	}
-	return before < reporters || len(m.world.Members.Alive) <= smallFleet
+	return before < reporters || m.numLiving() <= smallFleet
+}
+
+// numLiving is how many members are alive and not missing.
+func (m *Machine) numLiving() int {
+	members := m.world.Members
+	n := len(members.Alive)
+	for name := range members.Missing {
+		if _, doubted := members.Alive[name]; doubted {
+			n--
+		}
+	}
+	return n
 }
 
 // expected is how many speakers there should be.

@@ -211,12 +211,13 @@ func TestFewTellWhoIsMissing(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("n%02d", i) }
 	lost := &v1alpha1.SpeakerStatus{}
 	lost.Name = gone
+	known := true // to gossip, and not only doubted
 	say := func(me string, missing map[string]string) (*v1alpha1.SpeakerStatusStatus, []snapshot.Problem) {
 		m := alone(t, lost)
 		m.opts.Node = me
 		m.world.Members = &Members{Alive: map[string]struct{}{}, Settled: true, Missing: missing}
 		for i := range nodes {
-			if _, dead := missing[name(i)]; !dead {
+			if _, dead := missing[name(i)]; !dead || !known {
 				m.world.Members.Alive[name(i)] = struct{}{}
 			}
 		}
@@ -225,7 +226,8 @@ func TestFewTellWhoIsMissing(t *testing.T) {
 		return m.status(), m.ownProblems()
 	}
 	changed, told := 0, 0
-	for i := range nodes {
+	for i := range 2 * nodes {
+		i, known = i%nodes, i < nodes
 		if name(i) == gone {
 			continue
 		}
@@ -242,8 +244,14 @@ func TestFewTellWhoIsMissing(t *testing.T) {
 		}
 		told += len(problems)
 	}
-	if changed != reporters || told != reporters {
-		t.Errorf("%d statuses change and %d nodes tell, want %d of each", changed, told, reporters)
+	if changed != 2*reporters || told != 2*reporters {
+		t.Errorf("%d statuses change and %d nodes tell, want %d of each, twice", changed, told, reporters)
+	}
+	// One of those that tell has died: the next one does, also as long as it is only doubted.
+	for _, known = range []bool{true, false} {
+		if says, _ := say(name(reporters), map[string]string{name(0): "it does not answer"}); says.Members.Alive != nodes-1 || len(says.Members.NotAlive) != 1 {
+			t.Errorf("nobody stands in for who is missing: %+v", says.Members)
+		}
 	}
 }
 

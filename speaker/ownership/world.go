@@ -30,7 +30,8 @@ type Members struct {
 	Rounds map[netip.Addr]int64
 	// LastSeen is when a node last answered this one.
 	LastSeen map[string]time.Time
-	// Missing are the peers that are not alive, each with the reason.
+	// Missing are the peers that are not alive, or have been doubted for a while, each with
+	// the reason.
 	Missing map[string]string
 	// Settled is true once the peers have been met, or waited for long enough.
 	Settled bool

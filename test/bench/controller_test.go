@@ -84,8 +84,8 @@ func beLeader(t *testing.T) {
 	announced := announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{})
 	table := route.Compile(c, nil, route.Options{Now: now})
 	resident := say("with announcements and routes")
-	if len(plan.Holdings) != leaderServices || len(table.Backends) != leaderServices || len(announced.L2.Owners) != leaderServices {
-		t.Errorf("%d addresses are given, %d announced, %d backends", len(plan.Holdings), len(announced.L2.Owners), len(table.Backends))
+	if len(plan.Holdings) != leaderServices || len(table.Backends) != leaderServices || announced.L2.Owners.Len() != leaderServices {
+		t.Errorf("%d addresses are given, %d announced, %d backends", len(plan.Holdings), announced.L2.Owners.Len(), len(table.Backends))
 	}
 	if resident > leaderLimit {
 		t.Errorf("%d MB are resident, more than %d", resident>>20, leaderLimit>>20)
