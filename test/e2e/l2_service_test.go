@@ -236,7 +236,7 @@ func TestL2Metrics(t *testing.T) {
 		e.announced(address, holder, "eth0")
 		count := func(node *lab.Node) map[string]float64 {
 			text := e.Quayside().Speaker(node).Admin("/metrics")
-			out := map[string]float64{"announced": sample(t, text, "quayside_announced", "ip", address, "service", e.Namespace()+"/web", "protocol", "l2")}
+			out := map[string]float64{"announced": sample(t, text, "quayside_announced", "ip", address, "namespace", e.Namespace(), "service", "web", "protocol", "l2")}
 			for _, what := range []string{"requests", "replies", "gratuitous"} {
 				out[what] = sample(t, text, "quayside_l2_"+what+"_total", "interface", "eth0", "family", family)
 			}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"quayside.io/proxy/route"
 )
@@ -55,14 +56,26 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, patch := range []string{
-		`{"spec":{"rules":[{"host":"taken.example.com"}]}}`,
-		`{"metadata":{"annotations":{"ingress.quayside.io/proxy-body-size":"1g"}}}`,
-		`{"metadata":{"labels":{"a":"b"}}}`,
+	const option, label = `{"metadata":{"annotations":{"ingress.quayside.io/proxy-body-size":"1g"}}}`, `{"metadata":{"labels":{"a":"b"}}}`
+	networking, core := controller.NetworkingV1().RESTClient(), controller.CoreV1().RESTClient()
+	for _, try := range []struct {
+		through         rest.Interface
+		resource, patch string
+		parts           []string
+	}{
+		{networking, "ingresses", `{"spec":{"rules":[{"host":"taken.example.com"}]}}`, nil},
+		{networking, "ingresses", option, nil},
+		{networking, "ingresses", label, nil},
+		// Of a patch of the status, the server takes the spec back and nothing else.
+		{networking, "ingresses", option, []string{"status"}},
+		{networking, "ingresses", label, []string{"status"}},
+		{core, "services", option, []string{"status"}},
+		{core, "services", label, []string{"status"}},
 	} {
-		_, err := controller.NetworkingV1().Ingresses(e.Namespace()).Patch(t.Context(), "shop", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		err := try.through.Patch(types.MergePatchType).Namespace(e.Namespace()).Resource(try.resource).Name("shop").
+			SubResource(try.parts...).Body([]byte(try.patch)).Do(t.Context()).Error()
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("the controller's token patches %s: %v", patch, err)
+			t.Errorf("the controller's token patches %s %s with %s: %v", try.resource, try.parts, try.patch, err)
 		}
 	}
 

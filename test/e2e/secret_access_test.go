@@ -19,21 +19,22 @@ import (
 	source "quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/cluster/tickets"
+	"quayside.io/proxy/route"
 	"quayside.io/test/certificate"
 	"quayside.io/test/lab"
 )
 
-// readable asks the API server, with the proxy's own token, for every Secret and
+// readable asks the API server, with an account's own token, for every Secret and
 // returns those that it gets. It is an error if one is deleted meanwhile: the
 // namespaces of tests that ended go at any time.
-func readable(t *testing.T, c *lab.Cluster, proxy kubernetes.Interface) (names []string, err error) {
+func readable(t *testing.T, c *lab.Cluster, account kubernetes.Interface) (names []string, err error) {
 	t.Helper()
 	all, err := c.Kube().CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range all.Items {
-		_, err := proxy.CoreV1().Secrets(s.Namespace).Get(t.Context(), s.Name, metav1.GetOptions{})
+		_, err := account.CoreV1().Secrets(s.Namespace).Get(t.Context(), s.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
 			names = append(names, s.Namespace+"/"+s.Name)
@@ -41,8 +42,8 @@ func readable(t *testing.T, c *lab.Cluster, proxy kubernetes.Interface) (names [
 			return nil, err
 		}
 	}
-	if _, err := proxy.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the proxy lists the Secrets of all namespaces: %v", err)
+	if _, err := account.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the account lists the Secrets of all namespaces: %v", err)
 	}
 	slices.Sort(names)
 	return names, nil
@@ -57,13 +58,19 @@ const sessionTickets = lab.SystemNamespace + "/" + tickets.Name
 // test's controller may have made it.
 func mayRead(t *testing.T, c *lab.Cluster, when string, want ...string) {
 	t.Helper()
-	proxy, err := kubernetes.NewForConfig(accountConfig(t, c, "quayside-proxy", &authenticationv1.TokenRequest{}))
+	accountMayRead(t, c, "quayside-proxy", when, want...)
+}
+
+// accountMayRead is mayRead of any account of the chart.
+func accountMayRead(t *testing.T, c *lab.Cluster, account, when string, want ...string) {
+	t.Helper()
+	token, err := kubernetes.NewForConfig(accountConfig(t, c, account, &authenticationv1.TokenRequest{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(want)
 	c.Eventually(settle, func() error {
-		got, err := readable(t, c, proxy)
+		got, err := readable(t, c, token)
 		if err != nil {
 			return fmt.Errorf("%s: %w", when, err)
 		}
@@ -71,7 +78,7 @@ func mayRead(t *testing.T, c *lab.Cluster, when string, want ...string) {
 			got = slices.DeleteFunc(got, func(name string) bool { return name == sessionTickets })
 		}
 		if !slices.Equal(got, want) {
-			return fmt.Errorf("%s: the proxy may read %q, want %q", when, got, want)
+			return fmt.Errorf("%s: %s may read %q, want %q", when, account, got, want)
 		}
 		return nil
 	})
@@ -80,7 +87,7 @@ func mayRead(t *testing.T, c *lab.Cluster, when string, want ...string) {
 // A proxy may read the Secrets of namespaces with an Ingress that it serves, and
 // no others: not those of a bystander, and of Quayside's own namespace only the keys
 // of session tickets, which the controller has made, and what an Ingress names, which
-// the gossip key cannot be.
+// neither the gossip key can be, as its Ingress says, nor a release of Helm.
 func TestProxyReadsSecretsWhereItsIngressesAre(t *testing.T) {
 	beside(t)
 	e := quayside(t, "iptables")
@@ -92,7 +99,7 @@ func TestProxyReadsSecretsWhereItsIngressesAre(t *testing.T) {
 		}
 	}
 	secrets(bystander, "theirs")
-	secrets(lab.SystemNamespace, "named")
+	secrets(lab.SystemNamespace, "named", "sh.helm.release.v1.quayside.v1")
 	roots := e.tlsSecret("tls", "shop.example.com")
 	secrets(e.Namespace(), "other")
 	mayRead(t, e.Cluster, "without any Ingress", shared)
@@ -123,10 +130,22 @@ apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: own, namespace: %s}
 spec:
-  tls: [{hosts: [own.example.com], secretName: named}, {hosts: [key.example.com], secretName: quayside-members}]
+  tls: [{hosts: [own.example.com], secretName: named}, {hosts: [key.example.com], secretName: quayside-members}, {hosts: [helm.example.com], secretName: sh.helm.release.v1.quayside.v1}]
   rules: [{host: own.example.com}]
 `, lab.SystemNamespace))
 	mayRead(t, e.Cluster, "with an Ingress beside the gossip key", append(slices.Clone(inNamespace), lab.SystemNamespace+"/named")...)
+	e.Eventually(settle, func() error {
+		in, err := e.Kube().NetworkingV1().Ingresses(lab.SystemNamespace).Get(t.Context(), "own", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"quayside-members", "sh.helm.release.v1.quayside.v1"} {
+			if text := in.Annotations[route.ProblemsAnnotation]; !strings.Contains(text, "NotGranted: Secret "+lab.SystemNamespace+"/"+name+" belongs to Quayside") {
+				return fmt.Errorf("the Ingress does not say that %s is not granted: %q", name, text)
+			}
+		}
+		return nil
+	})
 
 	for _, at := range []snapshot.Key{{Namespace: e.Namespace(), Name: "shop"}, {Namespace: lab.SystemNamespace, Name: "own"}} {
 		if err := e.Kube().NetworkingV1().Ingresses(at.Namespace).Delete(t.Context(), at.Name, metav1.DeleteOptions{}); err != nil {

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/tickets"
 	"quayside.io/test/lab"
 )
 
@@ -137,11 +140,17 @@ func (p *typist) prepare(line string) {
 	if strings.Contains(line, "kubectl delete speakerstatuses") { // of a Node that is gone, and of one that is there
 		p.must(fmt.Sprintf("kubectl create -f - <<<'{apiVersion: v1, kind: List, items: [%s, %s]}'", speakerStatusOf("gone"), speakerStatusOf(p.Node(1).Name())))
 	}
+	if strings.HasPrefix(line, patchCookies) { // no controller runs that would make it
+		p.must("kubectl create secret generic " + tickets.Name + " --namespace quayside-system")
+	}
 	if needs("helm rollback ") {
 		p.must("helm upgrade quayside charts/quayside --namespace quayside-system --reuse-values")
 	}
 	p.released = (p.released || installs) && !needs("helm uninstall ")
 }
+
+// patchCookies begins the line that makes a new key of session cookies.
+const patchCookies = "kubectl patch secret " + tickets.Name
 
 func speakerStatusOf(node string) string {
 	return "{apiVersion: quayside.io/v1alpha1, kind: SpeakerStatus, metadata: {name: " + node + "}}"
@@ -150,6 +159,15 @@ func speakerStatusOf(node string) string {
 // check asserts what comes of a line that the API server does not judge.
 func (p *typist) check(line string) {
 	p.t.Helper()
+	if strings.HasPrefix(line, patchCookies) {
+		secret, err := p.Kube().CoreV1().Secrets(lab.SystemNamespace).Get(p.t.Context(), tickets.Name, metav1.GetOptions{})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if _, err := tickets.CookieKey(secret.Data); err != nil {
+			p.t.Errorf("%s leaves no key: %v", line, err)
+		}
+	}
 	if strings.Contains(line, "kubectl delete speakerstatuses") {
 		left, err := p.run(p.Client("laptop"), "kubectl get speakerstatuses.quayside.io --output name")
 		if want := "speakerstatus.quayside.io/" + p.Node(1).Name() + "\n"; err != nil || left != want {

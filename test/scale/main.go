@@ -41,10 +41,11 @@ import (
 const namespace = "quayside-system"
 
 type options struct {
-	nodes, services, local, speaking, watching, images, nodesUpTo int
-	fresh                                                         bool
-	profile                                                       string
-	rest, outage, patience                                        time.Duration
+	nodes, services, local, slices, endpoints     int
+	speaking, watching, images, nodesUpTo, rounds int
+	fresh                                         bool
+	profile                                       string
+	rest, outage, patience                        time.Duration
 }
 
 func main() {
@@ -52,12 +53,15 @@ func main() {
 	flag.IntVar(&o.nodes, "nodes", 500, "how many nodes there are")
 	flag.IntVar(&o.services, "services", 1000, "how many Services there are")
 	flag.IntVar(&o.local, "local", 4, "how many of the Services are of policy Local")
+	flag.IntVar(&o.slices, "slices", 1, "how many EndpointSlices each Service has")
+	flag.IntVar(&o.endpoints, "endpoints", 1, "how many endpoints each of them has, all on one node")
 	flag.IntVar(&o.speaking, "speaking", 0, "how many nodes have a speaker that can announce; 0: all")
 	flag.IntVar(&o.watching, "watching", 20, "how many speakers have watches of their own")
 	flag.IntVar(&o.images, "images", 25, "how many images each Node lists; a kubelet lists up to 50")
 	flag.IntVar(&o.nodesUpTo, "nodes-up-to", 100, "the speakers' --watch-nodes-up-to; 0: each watches all Nodes")
 	flag.BoolVar(&o.fresh, "fresh", false, "nobody has announced anything before; else the speakers begin with what an earlier life of theirs would have left")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long nothing happens")
+	flag.IntVar(&o.rounds, "rounds", 1, "how often a rest is measured, and how many nodes die and return, one after the other")
 	flag.DurationVar(&o.outage, "outage", 30*time.Second, "how long the API server is away")
 	flag.DurationVar(&o.patience, "patience", 5*time.Minute, "how long an event is waited for that does not settle")
 	flag.StringVar(&o.profile, "profile", "", "a file for a profile of the simulator's processor time")
@@ -92,11 +96,13 @@ func (o *options) check() error {
 	if o.nodes < 2 || o.nodes > 1<<15 || o.local < 1 || o.services < o.local || o.services > 1<<15 {
 		return errors.New("want 2 to 32768 nodes, up to 32768 Services, and at least one of them of policy Local")
 	}
+	o.slices, o.endpoints = max(1, o.slices), min(max(1, o.endpoints), 200)
 	if o.speaking == 0 {
 		o.speaking = o.nodes
 	}
 	o.speaking = max(2, min(o.speaking, o.nodes))
 	o.watching = max(1, min(o.watching, o.speaking-1))
+	o.rounds = max(1, o.rounds)
 	return nil
 }
 

@@ -53,6 +53,26 @@ func worked(pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
+// resident is how much memory a process has, and the most that it had, from /proc; 0 if it
+// has ended.
+func resident(pid int) (now, most int64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			now = kilobytes << 10
+		case "VmHWM":
+			most = kilobytes << 10
+		}
+	}
+	return now, most
+}
+
 // measure lets something happen, waits until nothing has been written or moved for a
 // while, and prints what it cost. Without a while only what happens is measured.
 func (s *stage) measure(ctx context.Context, what string, do func() error, quiet time.Duration) error {
@@ -75,7 +95,9 @@ func (s *stage) measure(ctx context.Context, what string, do func() error, quiet
 		}
 	}
 	s.last = s.relay.reset()
-	s.print(what, before, s.mark(), s.last)
+	after := s.mark()
+	s.took = after.at.Sub(before.at)
+	s.print(what, before, after, s.last)
 	return ctx.Err()
 }
 
@@ -96,9 +118,7 @@ func (s *stage) print(what string, before, after marks, c counts) {
 	}
 	writes, events := c.writes()
 	fmt.Printf("%-34s %d, of them %d Events of speakers (without Leases, and Events of the controller)\n", "API writes", writes, events)
-	for _, q := range slices.SortedFunc(maps.Keys(c.Requests), func(a, b request) int {
-		return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
-	}) {
+	for _, q := range slices.SortedFunc(maps.Keys(c.Requests), byName) {
 		fmt.Printf("  %-32s %d%s\n", q.Who+" "+q.Verb+" "+q.Resource, c.Requests[q], spreadOf(c.Objects[q]))
 	}
 	fmt.Printf("%-34s %d, of them %d connections that were refused\n", "requests in the busiest second", c.Peak, c.Refused)
@@ -109,14 +129,21 @@ func (s *stage) print(what string, before, after marks, c counts) {
 		}
 	}
 	took := after.at.Sub(before.at)
-	for _, who := range slices.Sorted(maps.Keys(c.WatchBytes)) {
-		fmt.Printf("%-34s %s, lists %s\n", "watch bytes of "+who, size(c.WatchBytes[who]), size(c.ListBytes[who]))
+	for _, who := range c.readers() {
+		fmt.Printf("%-34s %s, lists %s\n", "watch bytes of "+who, size(c.bytes(who, "watch")), size(c.bytes(who, "list")))
 	}
 	due := float64(s.nodes) * took.Seconds() / kubeletPause.Seconds()
 	fmt.Printf("%-34s %d of %.0f that were due\n", "Nodes written by their kubelets", after.beats-before.beats, due)
-	each := float64(c.WatchBytes["speaker"]) / float64(s.watching)
-	fmt.Printf("%-34s %s in %v: %s an hour if it went on so\n", "watch bytes of one speaker", size(int64(each)), took.Round(time.Second), size(int64(each*3600/took.Seconds())))
+	each := float64(c.bytes("speaker", "watch")) / float64(s.watching)
+	fmt.Printf("%-34s %s in %v: %s an hour if it went on so\n", "watch bytes of one speaker", size(int64(each)), took.Round(time.Second), size(int64(s.hourly(c.bytes("speaker", "watch"), took))))
+	for _, q := range slices.SortedFunc(maps.Keys(c.Bytes), byName) {
+		if q.Who == "speaker" && q.Verb == "watch" {
+			fmt.Printf("  %-32s %s an hour\n", "of it of "+q.Resource, size(int64(s.hourly(c.Bytes[q], took))))
+		}
+	}
 	fmt.Printf("%-34s %v\n", "processor time of the controller", (after.controller - before.controller).Round(time.Millisecond))
+	now, most := resident(s.controller.Process.Pid)
+	fmt.Printf("%-34s %s, at most %s\n", "resident memory of the controller", size(now), size(most))
 	fmt.Printf("%-34s %v in all; %.2f %% of a core for each speaker at most (the relay and the %d that share a watch are in it)\n", "processor time of the simulator",
 		(after.self - before.self).Round(time.Millisecond), 100*(after.self-before.self).Seconds()/took.Seconds()/float64(s.speaking), s.speaking-s.watching)
 	if n := after.plans - before.plans; n > 0 && after.plans > before.plans {
@@ -124,6 +151,33 @@ func (s *stage) print(what string, before, after marks, c counts) {
 	} else {
 		fmt.Printf("%-34s none\n", "plans made")
 	}
+}
+
+// hourly is what one of the speakers with watches of their own would read in an hour.
+func (s *stage) hourly(bytes int64, took time.Duration) float64 {
+	return float64(bytes) / float64(s.watching) * 3600 / took.Seconds()
+}
+
+// median is the median of rounds, and their range if there are several.
+func median(rounds []float64, text func(float64) string) string {
+	if len(rounds) == 1 {
+		return text(rounds[0])
+	}
+	rounds = slices.Sorted(slices.Values(rounds))
+	return fmt.Sprintf("%s (%s to %s in %d rounds)", text(rounds[len(rounds)/2]), text(rounds[0]), text(rounds[len(rounds)-1]), len(rounds))
+}
+
+func byName(a, b request) int {
+	return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
+}
+
+// readers are who has read lists or watches.
+func (c counts) readers() (names []string) {
+	for q := range c.Bytes {
+		names = append(names, q.Who)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // spreadOf says how writes fall on objects.

@@ -34,13 +34,12 @@ type relay struct {
 
 // counts are what has passed since a reset.
 type counts struct {
-	Requests   map[request]int
-	Objects    map[request]map[string]int // writes of each object, by path
-	WatchBytes map[string]int64           // by component
-	ListBytes  map[string]int64
-	Asked      map[int64]int // lists and watches of the speakers with watches of their own, by second
-	Refused    int           // connections, while the server was away
-	Peak       int           // requests and refused connections in the busiest second
+	Requests map[request]int
+	Objects  map[request]map[string]int // writes of each object, by path
+	Bytes    map[request]int64          // of the answers to lists and watches
+	Asked    map[int64]int              // lists and watches of the speakers with watches of their own, by second
+	Refused  int                        // connections, while the server was away
+	Peak     int                        // requests and refused connections in the busiest second
 }
 
 // request is one kind of request: who, what, of which resource.
@@ -67,6 +66,16 @@ func (c counts) writes() (sum, events int) {
 	return sum, events
 }
 
+// bytes are those of the lists, or of the watches, of one component.
+func (c counts) bytes(who, verb string) (sum int64) {
+	for q, n := range c.Bytes {
+		if q.Who == who && q.Verb == verb {
+			sum += n
+		}
+	}
+	return sum
+}
+
 // busiest is the most that was asked within so many seconds, for each of them.
 func (c counts) busiest(seconds int64) float64 {
 	most := 0
@@ -81,7 +90,7 @@ func (c counts) busiest(seconds int64) float64 {
 }
 
 func newCounts() counts {
-	return counts{Requests: map[request]int{}, Objects: map[request]map[string]int{}, Asked: map[int64]int{}, WatchBytes: map[string]int64{}, ListBytes: map[string]int64{}}
+	return counts{Requests: map[request]int{}, Objects: map[request]map[string]int{}, Asked: map[int64]int{}, Bytes: map[request]int64{}}
 }
 
 // newRelay relays to the server at target by transport, which has its credentials.
@@ -191,11 +200,7 @@ func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.ReadCloser.Read(b)
 	m.relay.mu.Lock()
 	defer m.relay.mu.Unlock()
-	if m.of.Verb == "watch" {
-		m.relay.counts.WatchBytes[m.of.Who] += int64(n)
-	} else {
-		m.relay.counts.ListBytes[m.of.Who] += int64(n)
-	}
+	m.relay.counts.Bytes[m.of] += int64(n)
 	return n, err
 }
 

@@ -156,7 +156,7 @@ func TestTheRelayCounts(t *testing.T) {
 			t.Errorf("%v: %d requests; writes: %v", want, c.Requests[want], want.writes())
 		}
 	}
-	if n := c.WatchBytes["speaker"]; len(c.Requests) != 6 || n != int64(len(answer)) || c.ListBytes["speaker"] != int64(len(answer)) {
+	if n := c.bytes("speaker", "watch"); len(c.Requests) != 6 || n != int64(len(answer)) || c.bytes("speaker", "list") != n || c.Bytes[request{"speaker", "watch", "nodes"}] != n {
 		t.Errorf("counted %+v", c)
 	}
 	r.setAway(true)

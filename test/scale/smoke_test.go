@@ -21,7 +21,7 @@ func TestSmallFleet(t *testing.T) {
 			return err
 		}
 		s.kubelets = &kubelets{nodes: s.nodes} // at rest
-		victim, err := s.victim()
+		victim, _, err := s.victim()
 		if err != nil {
 			return err
 		}

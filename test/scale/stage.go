@@ -30,7 +30,8 @@ type stage struct {
 	kubelets   *kubelets
 	kubeconfig string
 	controller *exec.Cmd
-	last       counts // of the last event
+	last       counts        // of the last event
+	took       time.Duration // it
 }
 
 // play brings the fleet up and lets everything happen to it.
@@ -40,34 +41,21 @@ func (s *stage) play(ctx context.Context, running *sync.WaitGroup) error {
 	}
 	s.kubelets = &kubelets{nodes: s.nodes, pause: kubeletPause, write: func(ctx context.Context, i int) error { return beat(ctx, s.lab.Kube(), i) }}
 	running.Go(func() { s.kubelets.run(ctx) })
-	fmt.Printf("# %d nodes, %d Services (%d of policy Local), %d speakers: %d have watches of their own, the others share one\n",
-		s.nodes, s.services, s.local, s.speaking, s.watching)
-	victim, err := s.victim()
-	if err != nil {
-		return err
-	}
+	fmt.Printf("# %d nodes, %d Services (%d of policy Local) with %d EndpointSlices, %d speakers: %d have watches of their own, the others share one\n",
+		s.nodes, s.services, s.local, s.services*s.slices, s.speaking, s.watching)
 	slices, kube := s.lab.Kube().DiscoveryV1().EndpointSlices("default"), s.lab.Kube()
 	return errors.Join(
-		s.measure(ctx, fmt.Sprintf("rest for %v", s.rest), func() error { return sleep(ctx, s.rest) }, 0),
-		s.measure(ctx, "one node dies", func() error {
-			s.fleet.kill(victim)
-			return setReady(ctx, kube, victim.index, corev1.ConditionUnknown)
-		}, quiet),
-		s.measure(ctx, "it returns", func() error {
-			if err := s.fleet.start(ctx, victim); err != nil {
-				return err
-			}
-			return setReady(ctx, kube, victim.index, corev1.ConditionTrue)
-		}, quiet),
+		s.atRest(ctx),
+		s.deaths(ctx),
 		s.measure(ctx, "one endpoint changes its node (policy Local)", func() error {
-			_, err := slices.Update(ctx, slice("s00000", nodeName(1)), metav1.UpdateOptions{})
+			_, err := slices.Update(ctx, slice("s00000", nodeName(1), 1, s.endpoints), metav1.UpdateOptions{})
 			return err
 		}, quiet),
 		s.measure(ctx, "one endpoint changes its node (policy Cluster)", func() error {
-			_, err := slices.Update(ctx, slice(fmt.Sprintf("s%05d", s.services-1), nodeName(1)), metav1.UpdateOptions{})
+			_, err := slices.Update(ctx, slice(fmt.Sprintf("s%05d", s.services-1), nodeName(1), 1, s.endpoints), metav1.UpdateOptions{})
 			return err
 		}, quiet),
-		s.measure(ctx, "one Service is added", func() error { return makeService(ctx, kube, "added", false, nodeName(0)) }, quiet),
+		s.measure(ctx, "one Service is added", func() error { return makeService(ctx, kube, "added", false, slice("added", nodeName(0), 1, 1)) }, quiet),
 		s.measure(ctx, fmt.Sprintf("the API server is away for %v, and comes back", s.outage), func() error {
 			s.relay.setAway(true)
 			err := sleep(ctx, s.outage)
@@ -75,6 +63,58 @@ func (s *stage) play(ctx context.Context, running *sync.WaitGroup) error {
 			return err
 		}, s.comeBack()),
 	)
+}
+
+// atRest lets nothing happen, round by round.
+func (s *stage) atRest(ctx context.Context) error {
+	var hourly []float64
+	for range s.rounds {
+		if err := s.measure(ctx, fmt.Sprintf("rest for %v", s.rest), func() error { return sleep(ctx, s.rest) }, 0); err != nil {
+			return err
+		}
+		hourly = append(hourly, s.hourly(s.last.bytes("speaker", "watch"), s.took))
+	}
+	fmt.Printf("\n%-34s %s\n", "watch bytes of a speaker-hour", median(hourly, func(v float64) string { return size(int64(v)) }))
+	return nil
+}
+
+// deaths lets one node after the other die and return.
+func (s *stage) deaths(ctx context.Context) error {
+	var writes, events []float64
+	for range s.rounds {
+		victim, has, err := s.victim()
+		if err != nil {
+			return err
+		}
+		kube := s.lab.Kube()
+		if err := s.measure(ctx, fmt.Sprintf("one node dies, with %d addresses", has), func() error {
+			s.fleet.kill(victim)
+			if err := setReady(ctx, kube, victim.index, corev1.ConditionUnknown); err != nil {
+				return err
+			}
+			return eventually(ctx, s.patience, func() error { // on a busy machine nothing may happen for a while
+				if all, _ := s.fleet.lan.held(victim.port); all < s.services {
+					return fmt.Errorf("%d of %d addresses are announced", all, s.services)
+				}
+				return nil
+			})
+		}, quiet); err != nil {
+			return err
+		}
+		all, told := s.last.writes()
+		writes, events = append(writes, float64(all)), append(events, float64(told))
+		if err := s.measure(ctx, "it returns", func() error {
+			if err := s.fleet.start(ctx, victim); err != nil {
+				return err
+			}
+			return setReady(ctx, kube, victim.index, corev1.ConditionTrue)
+		}, quiet); err != nil {
+			return err
+		}
+	}
+	count := func(v float64) string { return fmt.Sprint(v) }
+	fmt.Printf("\n%-34s %s, of them Events %s\n", "API writes of a death", median(writes, count), median(events, count))
+	return nil
 }
 
 // quiet is how long nothing must have been written for an event to be over: longer than
@@ -204,14 +244,22 @@ func (s *stage) remember(ctx context.Context, api *cluster.API) error {
 	})
 }
 
-// victim is a node that has addresses, whose own watches are not those measured.
-func (s *stage) victim() (*node, error) {
+// victim is a node whose own watches are not those measured, and how many addresses it
+// has: the median of those that have any.
+func (s *stage) victim() (*node, int, error) {
+	var holders []*node
+	held := func(n *node) int { _, has := s.fleet.lan.held(n.port); return has }
 	for _, n := range s.fleet.nodes[s.watching:] {
-		if _, has := s.fleet.lan.held(n.port); has > 0 {
-			return n, nil
+		if held(n) > 0 {
+			holders = append(holders, n)
 		}
 	}
-	return nil, errors.New("nobody of those who share a watch announces anything")
+	if len(holders) == 0 {
+		return nil, 0, errors.New("nobody of those who share a watch announces anything")
+	}
+	slices.SortStableFunc(holders, func(a, b *node) int { return held(a) - held(b) })
+	victim := holders[len(holders)/2]
+	return victim, held(victim), nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

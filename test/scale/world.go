@@ -69,7 +69,12 @@ func furnish(ctx context.Context, c *lab.Cluster, o options) error {
 		return err
 	}
 	return each(ctx, o.services, func(ctx context.Context, i int) error {
-		return makeService(ctx, kube, fmt.Sprintf("s%05d", i), i < o.local, nodeName(i%o.speaking))
+		name := fmt.Sprintf("s%05d", i)
+		all := make([]*discoveryv1.EndpointSlice, o.slices)
+		for n := range all {
+			all[n] = slice(name, nodeName(i%o.speaking), n+1, o.endpoints)
+		}
+		return makeService(ctx, kube, name, i < o.local, all...)
 	})
 }
 
@@ -118,8 +123,8 @@ func makeNode(ctx context.Context, kube kubernetes.Interface, i, images int) err
 	return err
 }
 
-// makeService makes a Service of policy Local or Cluster, with an endpoint on a node.
-func makeService(ctx context.Context, kube kubernetes.Interface, name string, local bool, node string) error {
+// makeService makes a Service of policy Local or Cluster, with its EndpointSlices.
+func makeService(ctx context.Context, kube kubernetes.Interface, name string, local bool, slices ...*discoveryv1.EndpointSlice) error {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	svc.Spec.Type = corev1.ServiceTypeLoadBalancer
 	svc.Spec.Ports = []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}
@@ -131,18 +136,28 @@ func makeService(ctx context.Context, kube kubernetes.Interface, name string, lo
 	if _, err := kube.CoreV1().Services("default").Create(ctx, svc, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	_, err := kube.DiscoveryV1().EndpointSlices("default").Create(ctx, slice(name, node), metav1.CreateOptions{})
-	return err
+	for _, s := range slices {
+		if _, err := kube.DiscoveryV1().EndpointSlices("default").Create(ctx, s, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// slice is that of a Service whose one pod runs on a node.
-func slice(service, node string) *discoveryv1.EndpointSlice {
+// slice is the n-th of a Service whose pods, so many in each, run on a node.
+func slice(service, node string, n, pods int) *discoveryv1.EndpointSlice {
 	ready, port, tcp := true, int32(8080), corev1.ProtocolTCP
-	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", service, n), Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: &port, Protocol: &tcp}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.64.0.9"}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
 	}
+	for i := range pods {
+		at := netip.AddrFrom4([4]byte{10, 64, byte(n), byte(9 + i)})
+		pod := &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: fmt.Sprintf("%s-7d4b9c8f6b-%05d", service, n<<8+i)}
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{at.String()}, NodeName: &node, TargetRef: pod,
+			Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready}})
+	}
+	return s
 }
 
 // kubeletPause is how often a kubelet writes its Node though nothing has changed.
