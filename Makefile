@@ -98,10 +98,11 @@ soak: ## the same with the lengths that the issues name
 FUZZTIME ?= 1m
 
 # The compiler instruments all that a target needs, which takes minutes the first time.
+# Making an input shorter that reaches something new may take a minute, if it is let.
 fuzz: ## each fuzz target of the tree for FUZZTIME (1m), one after the other; what one finds it leaves in testdata
 	@found=; for target in $$(grep -roE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sed -E 's,/[^/]*:func ,:,' | sort); do \
 	package=$${target%:*}; name=$${target#*:}; \
-	out=$$(CGO_ENABLED=0 $(GO) test $(NO_VET) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $$package 2>&1) || { found="$$found $$package:$$name"; echo "$$out"; }; \
+	out=$$(CGO_ENABLED=0 $(GO) test $(NO_VET) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$package 2>&1) || { found="$$found $$package:$$name"; echo "$$out"; }; \
 	echo "$$package $$name: $$(echo "$$out" | grep -oE 'execs: [0-9]+' | tail -n 1)"; \
 	done; test -z "$$found" || { echo "these found something:$$found"; exit 1; }
 
