@@ -3,11 +3,10 @@ package proxy
 import (
 	"crypto/tls"
 	"net"
-	"net/netip"
 	"slices"
 
-	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/h2"
+	"quayside.io/proxy/serve"
 )
 
 // serveHTTP2 hands a connection of one front end to the other. One whose client asked for
@@ -18,10 +17,10 @@ import (
 // name: load balancers that look whether we are well, and people with curl. What
 // depends on the name looks at it with each request: client certificates, and hosts
 // whose connections are handed on.
-func (p *Proxy) serveHTTP2(c net.Conn, from netip.Addr, shown *exchange.Handshake, asked func()) {
-	peer := h2.Peer{Client: from, TLS: shown != nil, Handshake: shown, Asked: asked}
-	if shown != nil && shown.ServerName != "" {
-		peer.Covers = p.coversFrom(shown.ServerName)
+func (p *Proxy) serveHTTP2(c net.Conn, client *serve.HTTP2Client) {
+	peer := &h2.Peer{Client: client.From, Port: client.Port, TLS: client.Shown != nil, Handshake: client.Shown, Asked: client.Asked}
+	if client.Shown != nil && client.Shown.ServerName != "" {
+		peer.Covers = p.coversFrom(client.Shown.ServerName)
 	}
 	p.http2.Serve(c, peer)
 }

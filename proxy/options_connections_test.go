@@ -23,10 +23,13 @@ import (
 )
 
 // startGlobal runs a proxy whose ConfigMap is default/wide, with one route to a backend.
-func startGlobal(t *testing.T, backend http.Handler, state func(net.Conn, http.ConnState)) (*cluster.Files, *proxy.Proxy) {
+func startGlobal(t *testing.T, backend http.Handler, state func(net.Conn, http.ConnState), more ...func(*proxy.Options)) (*cluster.Files, *proxy.Proxy) {
 	files, p := start(t, func(o *proxy.Options) {
 		o.HTTP2 = true
 		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
+		for _, set := range more {
+			set(o)
+		}
 	})
 	s := httptest.NewUnstartedServer(backend)
 	s.Config.ConnState = state
@@ -232,6 +235,46 @@ func TestUseProxyProtocol(t *testing.T) {
 	}
 	files.Put(configMap("wide"))
 	eventually(t, "without the option a header is no request", func() bool { return strings.HasPrefix(ask(from+"443\r\n"), "HTTP/1.1 4") })
+}
+
+// What a PROXY header says holds for HTTP/2 of prior knowledge, too: who came by TLS that
+// ended in front of us would be redirected for ever. Who has none gets no answer, whatever
+// it is that it speaks.
+func TestUseProxyProtocolBeforeHTTP2(t *testing.T) {
+	files, p := startGlobal(t, echoing("web"), nil, func(o *proxy.Options) { o.H2C = true })
+	files.Put(configMap("wide", "use-proxy-protocol", "true", "proxy-real-ip-cidr", "127.0.0.0/8", "proxy-protocol-header-timeout", "1", "force-ssl-redirect", "true"))
+	const from = "PROXY TCP4 192.0.2.55 198.51.100.1 5000 "
+	const request = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
+	eventually(t, "the ConfigMap is read", func() bool { return strings.HasPrefix(hears(t, p, from+"443\r\n", request), "HTTP/1.1 200") })
+	for header, want := range map[string]int{from + "80\r\n": 308, from + "443\r\n": 200} {
+		if status := behind(t, p, header); status != want {
+			t.Errorf("HTTP/2 behind %q is answered %d, want %d", header, status, want)
+		}
+	}
+	for _, sent := range []string{request, from + "0443\r\n" + request, "PROXY TCP4 192.0.2."} {
+		if said := hears(t, p, sent); said != "" {
+			t.Errorf("%q is answered %q", sent, said)
+		}
+	}
+}
+
+// behind sends a request by HTTP/2 behind a PROXY header.
+func behind(t *testing.T, p *proxy.Proxy, header string) (status int) {
+	t.Helper()
+	tr := unencryptedHTTP2(t)
+	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, bound(p, false))
+		if err == nil {
+			_, err = io.WriteString(c, header)
+		}
+		return c, err
+	}
+	resp, err := tr.RoundTrip(httptest.NewRequest("GET", "http://a.test/", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
 }
 
 // Clients are counted by what the ConfigMap says, and who has nothing of it is not.

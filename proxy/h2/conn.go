@@ -36,7 +36,7 @@ var (
 type conn struct {
 	server   *Server
 	nc       net.Conn
-	peer     Peer
+	peer     *Peer
 	limit    int                    // of streams
 	covered  atomic.Pointer[string] // the last host that peer.Covers agreed to
 	inbound  inbound
@@ -119,7 +119,7 @@ func (r *recent) find(id uint32) (found, reset bool) {
 	return false, false
 }
 
-func newConn(s *Server, nc net.Conn, p Peer) *conn {
+func newConn(s *Server, nc net.Conn, p *Peer) *conn {
 	c := &conn{server: s, nc: nc, peer: p, limit: s.limits.Load().Streams, streams: map[uint32]*stream{}}
 	c.granted.left = connWindow
 	c.closed = newRecent(c.limit)

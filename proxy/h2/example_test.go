@@ -32,7 +32,7 @@ func Example() {
 		defer close(ended)
 		if nc, err := listener.Accept(); err == nil {
 			from, _ := netip.ParseAddrPort(nc.RemoteAddr().String())
-			s.Serve(nc, h2.Peer{Client: from.Addr()})
+			s.Serve(nc, &h2.Peer{Client: from.Addr()})
 		}
 	}()
 

@@ -120,7 +120,7 @@ func FuzzFraming(f *testing.F) {
 					} else {
 						ex.Answer(400, "")
 					}
-				}}}).Serve(nc, Peer{Client: netip.MustParseAddr("192.0.2.1")})
+				}}}).Serve(nc, &Peer{Client: netip.MustParseAddr("192.0.2.1")})
 			})
 			theirs := answersOf(t, b, func(nc net.Conn) {
 				server := &http2.Server{}

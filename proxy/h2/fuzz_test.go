@@ -88,7 +88,7 @@ func FuzzConnection(f *testing.F) {
 			ex.Answer(200, "ok")
 		}}})
 		nc := &recording{in: bytes.NewReader(append([]byte(http2.ClientPreface), b...))}
-		s.Serve(nc, Peer{Client: netip.MustParseAddr("192.0.2.1")})
+		s.Serve(nc, &Peer{Client: netip.MustParseAddr("192.0.2.1")})
 		fr := http2.NewFramer(nil, &nc.out)
 		for {
 			if _, err := fr.ReadFrame(); err == io.EOF {

@@ -110,7 +110,7 @@ func newRigFor(t testing.TB, o Options, covers func(host string) bool, h handler
 				return
 			}
 			serving.Go(func() {
-				r.server.Serve(lingering{nc}, Peer{Client: netip.MustParseAddr("192.0.2.1"), Covers: covers})
+				r.server.Serve(lingering{nc}, &Peer{Client: netip.MustParseAddr("192.0.2.1"), Covers: covers})
 			})
 		}
 	})

@@ -39,6 +39,8 @@ type Options struct {
 type Peer struct {
 	Client netip.Addr
 	TLS    bool
+	// Port is the one that the client connected to, as text, where a PROXY header tells.
+	Port []byte
 	// Handshake is what the client showed when that began.
 	Handshake *exchange.Handshake
 	// Covers reports whether the connection may carry requests for a host, which
@@ -89,7 +91,7 @@ func New(o Options) *Server {
 }
 
 // Serve serves one connection until it ends, and closes it.
-func (s *Server) Serve(nc net.Conn, p Peer) {
+func (s *Server) Serve(nc net.Conn, p *Peer) {
 	c := newConn(s, nc, p)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}

@@ -129,9 +129,9 @@ func (s *stream) observe(broken bool) {
 // identify says who asks.
 func (s *stream) identify() {
 	r := &s.ex.Request
-	peer := &s.conn.peer
+	peer := s.conn.peer
 	r.Peer, r.TLS, r.Handshake, r.Received, r.Protocol = s, peer.TLS, peer.Handshake, time.Now(), "HTTP/2.0"
-	r.Client = netip.AddrPortFrom(peer.Client, 0)
+	r.Client, r.Port = netip.AddrPortFrom(peer.Client, 0), peer.Port
 }
 
 // Gone implements exchange.Peer.

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -90,7 +89,7 @@ type front struct {
 // newFront returns one that serves in the way of listeners with or without HTTP/2.
 func newFront(t testing.TB, h2c bool) *front {
 	f := &front{}
-	s := New(Options{Handler: f, Log: slog.New(slog.DiscardHandler), HTTP2: func(c net.Conn, _ netip.Addr, _ *exchange.Handshake, _ func()) { c.Close() }})
+	s := New(Options{Handler: f, Log: slog.New(slog.DiscardHandler), HTTP2: func(c net.Conn, _ *HTTP2Client) { c.Close() }})
 	s.SetListeners([]Listener{{Address: "127.0.0.1:0", H2C: h2c}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

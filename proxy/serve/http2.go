@@ -11,10 +11,21 @@ import (
 )
 
 // HTTP2 serves a connection of a client on which HTTP/2 is spoken, from its preface
-// on, until it ends, and closes it. What the client showed when TLS began is nil
-// where there is none. It calls asked when the first request has come: a drain does not
-// wait for who has none.
-type HTTP2 func(c net.Conn, from netip.Addr, shown *exchange.Handshake, asked func())
+// on, until it ends, and closes it. The client comes by its address: by value it would
+// double the stack of who waits for the next request.
+type HTTP2 func(c net.Conn, client *HTTP2Client)
+
+// HTTP2Client is what is known of a client before it says anything.
+type HTTP2Client struct {
+	From netip.Addr
+	// Port is the one that it connected to, as text, where a PROXY header tells.
+	Port []byte
+	// Shown is what it showed when TLS began; nil: there is none.
+	Shown *exchange.Handshake
+	// Asked is to be called when its first request has come: a drain does not wait for
+	// who has none.
+	Asked func()
+}
 
 // h2 is HTTP/2 in ALPN.
 const h2 = "h2"
@@ -28,8 +39,13 @@ func (s *Server) serveHTTP2(nc net.Conn) error {
 	}
 	client := c.base()
 	client.linger = true // the reason for its end must arrive, whatever the client still sends
-	s.options.HTTP2(c, client.identify(), handshakeOf(c), func() { client.asked.Store(true) })
+	s.options.HTTP2(c, client.ofHTTP2(handshakeOf(c)))
 	return nil
+}
+
+func (c *client) ofHTTP2(shown *exchange.Handshake) *HTTP2Client {
+	from := c.identify() // learns the port
+	return &HTTP2Client{From: from, Port: c.port, Shown: shown, Asked: func() { c.asked.Store(true) }}
 }
 
 // preface is how HTTP/2 begins where it was not negotiated (RFC 9113 section 3.4).
@@ -65,7 +81,9 @@ func (c *plainClient) Handshake() error {
 			return nil
 		}
 		if err != nil {
-			c.failed = n == 0 || err != io.EOF
+			if c.failed = n == 0 || err != io.EOF; c.failed {
+				c.client.Conn.Close() // fasthttp would answer 200 to nobody's request
+			}
 			return err
 		}
 	}
