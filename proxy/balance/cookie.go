@@ -2,6 +2,7 @@ package balance
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"time"
 
@@ -22,10 +23,7 @@ func (c *Cookie) appendAttributes(b []byte, r *exchange.Request, now time.Time) 
 		b = append(append(b, "; Domain="...), c.Domain...)
 	}
 	b = append(b, "; Path="...)
-	if c.Path == "" {
-		b = append(b, '/')
-	}
-	b = append(b, c.Path...)
+	b = append(b, cmp.Or(c.Path, r.CookiePath, "/")...)
 	if c.Secure == SecureOn || c.Secure == SecureAuto && r.TLS {
 		b = append(b, "; Secure"...)
 	}

@@ -76,8 +76,9 @@ type CookieKey [32]byte
 type Cookie struct {
 	// Name is a token; empty means no cookie is used.
 	Name string
-	// Path and Domain limit where the client sends it. An empty Path is "/"; an
-	// empty Domain is this host only.
+	// Path and Domain limit where the client sends it. An empty Path is the CookiePath of
+	// the request, which is no part of the policy: paths of one backend would be several.
+	// An empty Domain is this host only.
 	Path, Domain string
 	// MaxAge and Expires are how long the client keeps it, in whole seconds; 0:
 	// as long as the browser runs.

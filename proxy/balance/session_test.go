@@ -165,6 +165,7 @@ func TestCookieAttributes(t *testing.T) {
 		agent  string
 		want   string
 	}{
+		{balance.Cookie{Domain: "path.test"}, false, "", "; Domain=path.test; Path=/of/rule; HttpOnly"},
 		{balance.Cookie{}, false, "", "; Path=/; HttpOnly"},
 		{balance.Cookie{}, true, "", "; Path=/; Secure; HttpOnly"},
 		{balance.Cookie{Secure: balance.SecureOff}, true, "", "; Path=/; HttpOnly"},
@@ -179,6 +180,9 @@ func TestCookieAttributes(t *testing.T) {
 		s := arranged(2, sticky(c.cookie))
 		r := get("/")
 		r.TLS = c.tls
+		if c.cookie.Domain != "" {
+			r.CookiePath = "/of/rule"
+		}
 		r.Header.Add("User-Agent", c.agent)
 		ses := s.Session(r, 1)
 		var h exchange.Header

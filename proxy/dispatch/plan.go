@@ -35,6 +35,7 @@ type plan struct {
 	filters    filter.Chain
 	guards     filter.Chain // those of filters that decide who may pass
 	place      accesslog.Place
+	cookiePath string // see route.Route.CookiePath
 	unlogged   bool
 }
 
@@ -58,6 +59,7 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 		nginx:      d.metrics.asNginx(rt),
 		filters:    d.compile(rt),
 		guards:     d.compileGuards(rt),
+		cookiePath: rt.CookiePath(),
 		unlogged:   rt.Unlogged,
 	}
 	p.place = placeOf(p)
@@ -120,7 +122,7 @@ func (d *Dispatcher) compileOpen(rt *route.Route) filter.Chain {
 // serve has a request answered that the filters let pass.
 func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	f := p.route.Forwarding
-	ex.Request.Forwarding = f
+	ex.Request.Forwarding, ex.Request.CookiePath = f, p.cookiePath
 	backend := r.lead(p.route, ex.Request.Random[1])
 	if p.inspect(ex, r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
 		r.forwardOr(ex, p.route, backend)

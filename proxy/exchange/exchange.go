@@ -115,6 +115,9 @@ type Request struct {
 	Random [2]uint64
 	// Forwarding is what the route says about the upstream; nil: nothing.
 	Forwarding *Forwarding
+	// CookiePath is where a session cookie made for it holds that says nothing of that
+	// itself; empty: on the whole host.
+	CookiePath string
 	// Peer is the client's connection, asked while an upstream keeps it
 	// waiting. It is nil where the front end cannot ask.
 	Peer Peer

@@ -98,7 +98,7 @@ func sessions() []option {
 			doc: "name of the cookie"},
 		{key: "session-cookie-path", scope: ofIngress, risk: riskMedium, effect: applied,
 			parse: parseCookieText(func(c *balance.Cookie) *string { return &c.Path }),
-			doc:   "Path of the cookie", differ: "the default is /, not the path of the rule: give one where two Ingresses of a host have sessions of the same name"},
+			doc:   "Path of the cookie", differ: "unset, it is the path of the rule without a slash at its end, and / where that is a pattern, in which ingress-nginx sends the pattern"},
 		{key: "session-cookie-domain", scope: ofIngress, risk: riskMedium, effect: applied,
 			parse: parseCookieText(func(c *balance.Cookie) *string { return &c.Domain }),
 			doc:   "Domain of the cookie"},

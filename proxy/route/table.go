@@ -114,6 +114,18 @@ func (r *Route) RedirectsToTLS(path []byte) bool {
 	return true
 }
 
+// CookiePath returns where a session cookie of the route holds that says nothing of that
+// itself: as in ingress-nginx below the path of the rule, so that Ingresses of one host do
+// not take each other's away. Empty: on the whole host, as where a path is a pattern, or
+// has characters that a browser may compare otherwise than we do. A slash at its end is
+// left out: the path without it belongs to the rule, too.
+func (r *Route) CookiePath() string {
+	if r.pattern != nil || strings.ContainsFunc(r.Path, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("%;,", c) }) {
+		return ""
+	}
+	return strings.TrimRight(r.Path, "/")
+}
+
 func cutPrefix(b []byte, prefix string) ([]byte, bool) {
 	if len(b) < len(prefix) || string(b[:len(prefix)]) != prefix {
 		return nil, false
