@@ -127,7 +127,7 @@ func (h *Controller) settle(compiler string, a account) {
 func (h *Controller) heldBack() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.reporter.due
+	return h.reporter.due()
 }
 
 // Problems returns what is wrong, ordered. Only the leader knows all of it.

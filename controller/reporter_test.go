@@ -69,26 +69,26 @@ func TestReporter(t *testing.T) {
 	expect("corrected, and another found", time.Second, []string{"b"}, "b")
 	expect("gone", time.Second, nil)
 	expect("back", time.Second, []string{"b"})
-	expect("back after a while", 2*reportAgain, []string{"b"})
-	expect("gone for good", 2*reportAgain, nil)
+	expect("back after a while", 2*cluster.ReportAgain, []string{"b"})
+	expect("gone for good", 2*cluster.ReportAgain, nil)
 	expect("two at once", time.Second, []string{"b", "c"}, "b; c")
-	expect("gone for good again", 3*reportAgain, nil)
+	expect("gone for good again", 3*cluster.ReportAgain, nil)
 	expect("a new one", time.Second, []string{"b"}, "b")
-	for i := range 3 * reportTimes {
+	for i := range 3 * cluster.ReportTimes {
 		text := fmt.Sprint("unsettled ", i)
-		if i+1 < reportTimes {
+		if i+1 < cluster.ReportTimes {
 			expect(text, time.Second, []string{text}, text)
 		} else {
 			expect(text, time.Second, []string{text})
 		}
 	}
-	if left := r.due.Sub(now); left <= 0 || left > reportAgain {
+	if left := r.due().Sub(now); left <= 0 || left > cluster.ReportAgain {
 		t.Fatalf("the last text is due in %v", left)
 	}
-	last := fmt.Sprint("unsettled ", 3*reportTimes-1)
-	expect("rests at last", r.due.Sub(now), []string{last}, last)
-	if !r.due.IsZero() {
-		t.Errorf("reported, and still due at %v", r.due)
+	last := fmt.Sprint("unsettled ", 3*cluster.ReportTimes-1)
+	expect("rests at last", r.due().Sub(now), []string{last}, last)
+	if !r.due().IsZero() {
+		t.Errorf("reported, and still due at %v", r.due())
 	}
 }
 

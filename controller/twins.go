@@ -45,9 +45,9 @@ func (a *account) mayTell(service snapshot.Key, announced *account) bool {
 // other words: one fact is one line, and one Event. Where assign may yet tell it, it is
 // withheld.
 func untold(announced, assigned *account) (problems []snapshot.Problem, withheld bool) {
-	told := make(map[topic]struct{}, len(assigned.problems))
+	told := make(map[snapshot.Problem]struct{}, len(assigned.problems))
 	for _, p := range assigned.problems {
-		told[topic{p.Object, p.Reason}] = struct{}{}
+		told[snapshot.Problem{Object: p.Object, Reason: p.Reason}] = struct{}{}
 	}
 	return slices.DeleteFunc(slices.Clone(announced.problems), func(p snapshot.Problem) bool {
 		same := twins(p.Reason)
@@ -59,7 +59,7 @@ func untold(announced, assigned *account) (problems []snapshot.Problem, withheld
 			return true
 		}
 		return slices.ContainsFunc(same, func(reason string) bool {
-			_, is := told[topic{p.Object, reason}]
+			_, is := told[snapshot.Problem{Object: p.Object, Reason: reason}]
 			return is
 		})
 	}), withheld

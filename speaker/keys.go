@@ -84,14 +84,13 @@ func (s *Speaker) forgeries() (problems []snapshot.Problem) {
 	return problems
 }
 
-// tellForgeries sends an Event about each node of which it is news.
-func (s *Speaker) tellForgeries(problems []snapshot.Problem) {
+// logForgeries logs each node of which it is news.
+func (s *Speaker) logForgeries(problems []snapshot.Problem) {
 	told := map[string]struct{}{}
 	for _, p := range problems {
 		told[p.Object.Key.Name] = struct{}{}
 		if _, known := s.forged[p.Object.Key.Name]; !known {
 			s.opts.Log.Warn(p.Message)
-			s.opts.Writer.Event(p.Object, "Warning", p.Reason, p.Message)
 		}
 	}
 	s.forged = told

@@ -17,8 +17,7 @@ const answersWithin = 250 * time.Millisecond
 // loop passes events to the machine and carries out what it returns. It returns when the
 // addresses are handed over, or when a driver has failed.
 func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
-	machine := ownership.New(s.machineOptions())
-	ask := newAsker(s)
+	machine, ask := ownership.New(s.machineOptions()), newAsker(s)
 	asking, stop := context.WithCancel(drivers)
 	defer ask.asking.Wait()
 	defer stop()
@@ -32,7 +31,8 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		var happened []ownership.Event
 		// One of these happened: the cluster has changed, is complete, or has more endpoints; members or
 		// interfaces have changed; a router was found; the LAN was asked; another host answers for an address;
-		// kube-proxy has written its rules, or its health answers have changed; a timer; the speaker is to stop; a driver has failed.
+		// kube-proxy has written its rules, or its health answers have changed; an Event was held back
+		// for long enough; a timer; the speaker is to stop; a driver has failed.
 		select {
 		case <-sub.C():
 			// Compiling a large cluster takes a while, and changes of it may take at most
@@ -59,6 +59,9 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-s.bgp.Watch():
 			// This changes no plan: a peer that flaps must not cause compilations.
 			s.tellSessions(p)
+			continue
+		case <-s.again.C:
+			s.report()
 			continue
 		case c := <-s.l2.Conflicts():
 			happened = append(happened, ownership.Conflict(c))

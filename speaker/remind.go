@@ -23,19 +23,13 @@ func (s *Speaker) remind(ctx context.Context) error {
 }
 
 func (s *Speaker) remindOf(again *cluster.Repeats, now time.Time) {
-	for _, p := range again.Due(s.lasting(), now) {
+	for _, p := range again.Due(cluster.Joined(s.lasting()), now) {
 		s.opts.Writer.Event(p.Object, corev1.EventTypeWarning, p.Reason, p.Message)
 	}
 }
 
 // lasting is what is wrong now that this speaker tells, and no controller: its own
 // Problems, and what its sessions lack.
-func (s *Speaker) lasting() (problems []snapshot.Problem) {
-	problems = slices.Clone(*s.metrics.problems.Load())
-	for _, e := range sessionEvents(s.opts.NodeName, nil, s.lastStep.Load().sessions) {
-		if e.Type == corev1.EventTypeWarning {
-			problems = append(problems, snapshot.Problem{Object: e.About, Reason: e.Reason, Message: e.Message})
-		}
-	}
-	return problems
+func (s *Speaker) lasting() []snapshot.Problem {
+	return slices.Concat(*s.metrics.problems.Load(), sessionProblems(s.opts.NodeName, s.lastStep.Load().sessions))
 }

@@ -22,6 +22,9 @@ import (
 // established is the state of a session that carries routes (RFC 4271 8.2.2).
 const established = "Established"
 
+// bfdUp is the state of a BFD session that guards a path.
+const bfdUp = "Up"
+
 // describeSessions returns sessions, the results of BFD and the doubts about which router
 // is meant, as they are in a SpeakerStatus.
 func describeSessions(states []bgp.SessionState, found map[string]bfd.Status, doubts map[string]string) []v1alpha1.BGPSession {
@@ -62,8 +65,29 @@ func withheld(reasons map[string]int) string {
 	return strings.Join(out, "; ")
 }
 
-// sessionEvents returns Events about changed sessions, on their BGPPeers. An unchanged
-// session has none, nor has one that is not wanted any more.
+// sessionProblems are what the sessions of a node lack, told of their BGPPeers. One that
+// has just begun lacks nothing yet.
+func sessionProblems(node string, now []v1alpha1.BGPSession) (problems []snapshot.Problem) {
+	for i := range now {
+		s := &now[i]
+		tell := func(reason, message string) {
+			problems = append(problems, snapshot.Problem{Object: aboutPeer(s), Reason: reason, Message: "node " + node + ": " + message})
+		}
+		if s.State != established && s.LastError != "" {
+			tell("SessionDown", "there is no BGP session: "+s.LastError)
+		}
+		if s.Withheld != "" {
+			tell("RoutesWithheld", "routes that the peer cannot be told, "+s.Withheld)
+		}
+		if s.BFDState != "" && s.BFDState != bfdUp && s.BFDReason != "" {
+			tell("BFDDown", "BFD does not guard the path: "+s.BFDReason)
+		}
+	}
+	return problems
+}
+
+// sessionEvents returns Events about sessions that have come up; see sessionProblems for
+// those that have not. One that is not wanted any more has none.
 func sessionEvents(node string, was, now []v1alpha1.BGPSession) (events []ownership.Notice) {
 	before := map[string]v1alpha1.BGPSession{}
 	for _, s := range was {
@@ -71,31 +95,20 @@ func sessionEvents(node string, was, now []v1alpha1.BGPSession) (events []owners
 	}
 	for i := range now {
 		s := &now[i]
-		tell := func(kind, reason, message string) {
-			about := snapshot.Ref{Kind: snapshot.BGPPeer.String(), Key: snapshot.Key{Name: s.Peer}}
-			events = append(events, ownership.Notice{About: about, Type: kind, Reason: reason, Message: "node " + node + ": " + message})
+		tell := func(reason, message string) {
+			events = append(events, ownership.Notice{About: aboutPeer(s), Type: corev1.EventTypeNormal, Reason: reason, Message: "node " + node + ": " + message})
 		}
 		old := before[s.Peer]
-		up, wasUp := s.State == established, old.State == established
-		switch {
-		case up && !wasUp:
-			tell(corev1.EventTypeNormal, "SessionUp", "the BGP session is "+established)
-		case !up && wasUp:
-			tell(corev1.EventTypeWarning, "SessionDown", "the BGP session is down: "+cmp.Or(s.LastError, "its state is "+s.State))
-		case !up && s.LastError != old.LastError:
-			tell(corev1.EventTypeWarning, "SessionDown", "there is no BGP session: "+s.LastError)
+		if s.State == established && old.State != established {
+			tell("SessionUp", "the BGP session is "+established)
 		}
-		if s.Withheld != old.Withheld && s.Withheld != "" {
-			tell(corev1.EventTypeWarning, "RoutesWithheld", "routes that the peer cannot be told, "+s.Withheld)
-		}
-		const bfdUp = "Up"
-		switch {
-		case s.BFDState == bfdUp && old.BFDState != bfdUp:
-			tell(corev1.EventTypeNormal, "BFDUp", "BFD guards the path")
-		case s.BFDState == "" || s.BFDState == bfdUp:
-		case old.BFDState == bfdUp, s.BFDReason != old.BFDReason && s.BFDReason != "":
-			tell(corev1.EventTypeWarning, "BFDDown", "BFD is "+s.BFDState+": "+cmp.Or(s.BFDReason, "no reason is known"))
+		if s.BFDState == bfdUp && old.BFDState != bfdUp {
+			tell("BFDUp", "BFD guards the path")
 		}
 	}
 	return events
+}
+
+func aboutPeer(s *v1alpha1.BGPSession) snapshot.Ref {
+	return snapshot.Ref{Kind: snapshot.BGPPeer.String(), Key: snapshot.Key{Name: s.Peer}}
 }

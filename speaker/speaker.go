@@ -96,6 +96,8 @@ type Speaker struct {
 	routers *bgp.Want                     // without the results of BFD
 	doubts  map[string]string             // why it is not certain which router is meant, by session
 	told    []v1alpha1.BGPSession         // as last published
+	reports cluster.Reports               // of what is wrong with this node
+	again   *time.Timer                   // goes off when reports has something that was held back
 	drains  bool                          // the node itself is being drained
 	signers reader                        // of the others' keys
 	forged  map[string]struct{}           // nodes in whose names forged gossip has been reported
@@ -141,6 +143,7 @@ func New(opts Options) (*Speaker, error) {
 		}
 		s.members = m
 	}
+	s.again = time.NewTimer(time.Hour)
 	s.routers, s.view = &bgp.Want{}, newClusterView(opts.Source, opts.NodeName, opts.NodesUpTo, opts.Log)
 	s.lastStep.Store(&stepState{node: opts.NodeName, waiting: "speaker is starting"})
 	s.problems.Store(&[]snapshot.Problem{})

@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/speaker/ownership"
@@ -43,7 +47,7 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 		s.opts.Writer.Event(e.About, e.Type, e.Reason, e.Message)
 	}
 	forged := s.forgeries()
-	s.tellForgeries(forged)
+	s.logForgeries(forged)
 	own, all := slices.Concat(out.Report.Own, forged), slices.Concat(out.Report.Problems, forged)
 	s.metrics.problems.Store(&own)
 	s.problems.Store(&all)
@@ -56,7 +60,7 @@ func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
 }
 
 // tellSessions publishes the last status of the machine with the current BGP sessions, and
-// Events about the sessions that have changed.
+// Events about what has changed.
 func (s *Speaker) tellSessions(p *publisher) {
 	sessions := describeSessions(s.bgp.State(), s.bfd.State(), s.doubts)
 	stands := *s.lastStep.Load()
@@ -66,12 +70,26 @@ func (s *Speaker) tellSessions(p *publisher) {
 	s.told = sessions
 	stands.sessions = sessions
 	s.lastStep.Store(&stands)
+	s.report()
 	if s.status != nil {
 		status := *s.status
 		status.BGPSessions = sessions
 		status.GossipSecrets = s.members.KeyPrints()
 		status.GossipKey = s.gossipKey(s.opts.Source.Snapshot())
 		p.set(status)
+	}
+}
+
+// report writes Events about what is wrong with this node, where that is news. The words
+// may be those of a router, or of any host on the LAN.
+func (s *Speaker) report() {
+	now := time.Now()
+	joined := cluster.Joined(s.lasting())
+	for _, p := range s.reports.Fresh(joined, now, func(snapshot.Ref) bool { return true }) {
+		s.opts.Writer.Event(p.Object, corev1.EventTypeWarning, p.Reason, p.Message)
+	}
+	if due := s.reports.Due(); !due.IsZero() {
+		s.again.Reset(due.Sub(now))
 	}
 }
 

@@ -33,9 +33,8 @@ type Machine struct {
 	roster       roster
 	memberView   memberView
 	absences     absences
-	toldProblems map[snapshot.Problem]struct{} // that Events have been written for
-	toldServices toldServices                  // nil until anything may be announced
-	taken        []announce.Take               // by this step, and not told yet
+	toldServices toldServices    // nil until anything may be announced
+	taken        []announce.Take // by this step, and not told yet
 	seized       seizures
 }
 
@@ -55,7 +54,7 @@ type moment struct {
 
 // New returns the machine of a node that has just started.
 func New(opts Options) *Machine {
-	return &Machine{opts: opts, holdings: newHoldings(), lan: newLAN(), toldProblems: map[snapshot.Problem]struct{}{}, seized: seizures{}}
+	return &Machine{opts: opts, holdings: newHoldings(), lan: newLAN(), seized: seizures{}}
 }
 
 // maxPlans is how often one step compiles at most: taking an address without a question

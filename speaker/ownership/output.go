@@ -98,7 +98,7 @@ type Change struct {
 
 // Report is what is shown to users.
 type Report struct {
-	// Events to write, once.
+	// Events to write, once. There are none about Own, which the component reports.
 	Events []Notice
 	// Status of this node's SpeakerStatus; nil: unchanged.
 	Status *v1alpha1.SpeakerStatusStatus

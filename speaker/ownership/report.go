@@ -14,22 +14,13 @@ const maxNotAlive = 20
 
 func (m *Machine) change(c Change) { m.out.Changes = append(m.out.Changes, c) }
 
-// report fills Output.Report, with an Event for each problem of this node that is new.
+// report fills Output.Report. The controller's leader writes Events about the problems
+// that every speaker sees; about those in Own only this node can.
 func (m *Machine) report() {
-	// The controller's leader reports the problems that every speaker sees. Those that
-	// only this node knows are reported here, when they begin.
 	own := m.ownProblems()
 	r := &m.out.Report
 	r.Own = slices.Concat(own, m.plan.LocalProblems())
 	r.Problems = slices.Concat(m.plan.Problems, own)
-	now := make(map[snapshot.Problem]struct{}, len(r.Own))
-	for _, p := range r.Own {
-		now[p] = struct{}{}
-		if _, old := m.toldProblems[p]; !old {
-			r.Events = append(r.Events, Notice{p.Object, "Warning", p.Reason, p.Message})
-		}
-	}
-	m.toldProblems = now
 	m.out.Plan, m.out.Waiting, m.out.Leaving = m.plan, m.whySilent(), m.departure.leaves()
 	switch mute := m.world.Link.Mute; {
 	case m.waiting() == "":
