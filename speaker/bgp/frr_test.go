@@ -184,6 +184,29 @@ func TestFRRBeyondARouter(t *testing.T) {
 	r.expect("ipv4", "192.0.2.1/32")
 }
 
+// TestFRRBeyondARouterOverIPv6: our link-local address means nothing to a peer on another
+// link (RFC 2545 section 3), and FRR withdraws routes that it cannot make sense of.
+func TestFRRBeyondARouterOverIPv6(t *testing.T) {
+	if !inNamespace(t, "vtysh") {
+		return
+	}
+	between, r := newRouter(t, 1), newRouter(t, 2)
+	netns.Sh(t, fmt.Sprintf("ip link del r2; ip link add far netns %s type veth peer name eth0 netns %s", between.pid, r.pid))
+	between.sh("sysctl -qw net.ipv6.conf.all.forwarding=1; ip addr add 2001:db8:2::1/64 dev far nodad; ip link set far up")
+	r.sh("ip addr add 10.0.2.2/24 dev eth0; ip addr add 2001:db8:2::2/64 dev eth0 nodad; ip link set eth0 up; ip route add 2001:db8:1::/64 via 2001:db8:2::1")
+	netns.Sh(t, "ip route add 2001:db8:2::/64 via 2001:db8:1::2")
+	r.frr(neighbor(65002, "2001:db8:1::1", "remote-as 64500", "ebgp-multihop 5"))
+	s := start(t, Options{})
+	set := settings(2)
+	set.Peer, set.MultiHop = netip.MustParseAddrPort("[2001:db8:2::2]:179"), true
+	s.Set(one("r", set, routesOf(&Attributes{}, "2001:db8:f00::1/128")))
+	s.awaitUp("r")
+	r.expect("ipv6", "2001:db8:f00::1/128")
+	r.expectPath("ipv6", "2001:db8:f00::1/128", func(p path) bool {
+		return p.Valid && len(p.NextHops) == 1 && p.NextHops[0].IP == "2001:db8:1::1"
+	})
+}
+
 // TestFRROverIPv6 announces IPv4 with an IPv6 next hop (RFC 8950), from a
 // global and from a link-local address.
 func TestFRROverIPv6(t *testing.T) {

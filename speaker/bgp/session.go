@@ -383,7 +383,7 @@ func (s *session) wentUp(c *conn) {
 	s.up, s.sent = c, nil
 	s.restarting, s.refreshDue = false, false
 	c.established.Store(true)
-	own, linkLocal := ours(s.settings.abroad(c.local()))
+	own, linkLocal := ours(s.settings.abroad(c.local()), s.settings.Peer.Addr())
 	if c.peer.nextHop6 && c.local().Is6() {
 		own[ipv4] = netip.Addr{} // an IPv4 one may be none that the peer can reach
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -172,10 +173,15 @@ func (s *Settings) abroad(local netip.Addr) netip.Addr {
 }
 
 // ours are the addresses of the session's interface that can be next hops, by
-// family, and its link-local address. The session's own address comes first.
-func ours(local netip.Addr) (own [2]netip.Addr, linkLocal netip.Addr) {
+// family, and its link-local address, if the peer is on that link: to others it means
+// nothing (RFC 2545 section 3). The session's own address comes first.
+func ours(local, peer netip.Addr) (own [2]netip.Addr, linkLocal netip.Addr) {
 	all := interfaceOf(local)
-	for _, a := range append([]netip.Addr{local.WithZone("")}, all...) {
+	addresses := []netip.Addr{local.WithZone("")}
+	for _, p := range all {
+		addresses = append(addresses, p.Addr())
+	}
+	for _, a := range addresses {
 		switch {
 		case a.IsLinkLocalUnicast() && a.Is6():
 			if !linkLocal.IsValid() {
@@ -189,11 +195,15 @@ func ours(local netip.Addr) (own [2]netip.Addr, linkLocal netip.Addr) {
 	if !own[ipv6].IsValid() && local.Is6() {
 		own[ipv6] = linkLocal // the only one there is
 	}
+	if !slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(peer.WithZone("")) }) {
+		linkLocal = netip.Addr{}
+	}
 	return own, linkLocal
 }
 
-// interfaceOf lists the addresses of the interface that has an address.
-func interfaceOf(local netip.Addr) []netip.Addr {
+// interfaceOf lists the addresses of the interface that has an address, with their
+// networks.
+func interfaceOf(local netip.Addr) []netip.Prefix {
 	links, err := net.Interfaces()
 	if err != nil {
 		return nil
@@ -206,14 +216,14 @@ func interfaceOf(local netip.Addr) []netip.Addr {
 		if err != nil {
 			continue
 		}
-		var list []netip.Addr
+		var list []netip.Prefix
 		found := false
 		for _, a := range addrs {
 			p, err := netip.ParsePrefix(a.String())
 			if err != nil {
 				continue
 			}
-			list = append(list, p.Addr())
+			list = append(list, p)
 			found = found || p.Addr() == local.WithZone("")
 		}
 		if found {
