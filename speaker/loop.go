@@ -24,9 +24,8 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	sub := s.opts.Source.Watch(Kinds()...)
 	defer sub.Stop()
 	leave, synced := ctx.Done(), s.opts.Source.Synced()
-	wake := time.NewTimer(time.Hour)
+	wake, held := time.NewTimer(time.Hour), true
 	calm := time.NewTimer(0) // until then, changes of the cluster alone cause no step
-	held := true
 	for {
 		var happened []ownership.Event
 		// One of these happened: the cluster has changed, is complete, or has more endpoints; members or
