@@ -12,9 +12,9 @@ import (
 
 // A connection that waits for its next request needs no buffers, no parser and no
 // stack of a parser, which together are twenty times as large as the rest of it. One
-// that has waited for a while is parked: fasthttp is made to release it, a
-// goroutine that does nothing else waits for its next byte, and then it is handed to
-// fasthttp again. One that is asked something all the time never pays for that.
+// that has waited for a while is parked: fasthttp is made to release it, one epoll for
+// all of them waits for its next byte (see restPoll), and then it is handed to fasthttp
+// again. One that is asked something all the time never pays for that.
 
 // The states of client.rest.
 const (
@@ -76,11 +76,25 @@ func (c *client) hush(n int, err error) error {
 	return err
 }
 
-// lookForIdle lays to rest who waits since the last look.
+// letRest prepares for those that rest, where they can. Without, they cost more.
+func (s *Server) letRest() {
+	p, err := newRestPoll()
+	switch {
+	case err == nil:
+		s.rest = p
+		s.waiting.Go(func() { p.run(s.awake) })
+	case !errors.Is(err, errors.ErrUnsupported):
+		s.options.Log.Warn("idle connections cost more memory than they need", "error", err)
+	}
+}
+
+// lookForIdle lays to rest who waits since the last look, and ends who has rested for too
+// long.
 func (s *Server) lookForIdle() {
-	if !rests {
+	if s.rest == nil {
 		return
 	}
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {
@@ -89,6 +103,12 @@ func (s *Server) lookForIdle() {
 			c.rest.CompareAndSwap(idle, seen)
 		case seen, waking: // a deadline that was set meanwhile may have hidden ours
 			c.wake()
+		}
+	}
+	for fd, c := range s.resting {
+		if !c.readBy.IsZero() && now.After(c.readBy) {
+			s.riseLocked(fd, c)
+			s.waiting.Go(func() { c.outer.Close() }) // over TLS it says so, which may take
 		}
 	}
 }
@@ -114,28 +134,41 @@ func (c *client) lay() bool {
 	if _, open := s.clients[c]; !open || c.raw == nil || s.draining.Load() {
 		return false
 	}
+	fd, err := s.rest.watch(c.raw)
+	if err != nil {
+		s.options.Log.Debug("an idle connection ends, since it cannot be watched", "error", err)
+		return false
+	}
 	delete(s.clients, c)
-	s.resting[c] = struct{}{}
-	s.waiting.Go(c.sleep)
+	s.resting[fd] = c
 	return true
 }
 
-// sleep waits for the next request. Its goroutine has the smallest of stacks; that of
-// who serves the request would remain as large as it had to be.
-func (c *client) sleep() {
-	err := c.raw.Read(come)
-	s := c.server
-	s.mu.Lock()
-	delete(s.resting, c)
+// riseLocked ends the rest of a connection.
+func (s *Server) riseLocked(fd int, c *client) {
+	delete(s.resting, fd)
 	s.clients[c] = struct{}{}
-	s.mu.Unlock()
 	c.rest.Store(busy)
-	if err != nil {
-		c.outer.Close()
-		return
+}
+
+// awake hands connections to fasthttp again of which the next byte, or the end, has come.
+// One that has just got the descriptor of another that ended may be among them: it waits
+// for its next request there.
+func (s *Server) awake(descriptors []int) {
+	var awake []*client
+	s.mu.Lock()
+	for _, fd := range descriptors {
+		if c := s.resting[fd]; c != nil {
+			s.riseLocked(fd, c)
+			awake = append(awake, c)
+		}
 	}
-	c.woken = true
-	go s.serveAgain(c.outer)
+	s.mu.Unlock()
+	for _, c := range awake {
+		s.rest.forget(c.raw)
+		c.woken = true
+		go s.serveAgain(c.outer)
+	}
 }
 
 // Await waits until the client sends something, or the read deadline passes. It wants
@@ -166,8 +199,10 @@ func (s *Server) cutWaiting() {
 			c.hangUp()
 		}
 	}
-	for c := range s.resting {
-		c.Conn.Close()
+	for fd, c := range s.resting {
+		s.riseLocked(fd, c)
+		c.Conn.Close() // nobody is told, who would have to be waited for
+		s.waiting.Go(func() { c.outer.Close() })
 	}
 }
 

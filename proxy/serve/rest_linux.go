@@ -2,13 +2,87 @@
 
 package serve
 
-import "quayside.io/proxy/socket"
+import (
+	"os"
+	"syscall"
 
-// rests: connections can be waited for without reading.
-const rests = true
+	"golang.org/x/sys/unix"
+
+	"quayside.io/proxy/socket"
+)
 
 // directs: what direct needs is there.
 const directs = true
 
 // come reports whether the next byte, or the end, has come.
 func come(fd uintptr) bool { return socket.Come(fd) }
+
+// restPoll is an epoll(7) of the connections that rest. The runtime's poller, which knows
+// each of them as well, needs a goroutine for each that waits; of this one it tells a
+// single goroutine that somebody has come.
+type restPoll struct {
+	fd   int
+	file *os.File // the same, as the runtime's poller knows it
+	raw  syscall.RawConn
+}
+
+func newRestPoll() (*restPoll, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // else the poller would not take it
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	p := &restPoll{fd: fd, file: os.NewFile(uintptr(fd), "epoll")}
+	if p.raw, err = p.file.SyscallConn(); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// run calls awake with the descriptors of those of which something has come, each once,
+// until close.
+func (p *restPoll) run(awake func(descriptors []int)) {
+	var events [64]unix.EpollEvent
+	descriptors := make([]int, 0, len(events))
+	p.raw.Read(func(uintptr) (done bool) {
+		for {
+			n, err := unix.EpollWait(p.fd, events[:], 0)
+			if err == unix.EINTR {
+				continue
+			}
+			if n <= 0 {
+				return false // the poller tells when there is more
+			}
+			descriptors = descriptors[:0]
+			for _, e := range events[:n] {
+				descriptors = append(descriptors, int(e.Fd))
+			}
+			awake(descriptors)
+		}
+	})
+}
+
+// watch adds a connection and returns its descriptor.
+func (p *restPoll) watch(c syscall.RawConn) (fd int, err error) {
+	return p.control(c, unix.EPOLL_CTL_ADD)
+}
+
+// forget takes it out again. To close it does so too.
+func (p *restPoll) forget(c syscall.RawConn) { p.control(c, unix.EPOLL_CTL_DEL) }
+
+func (p *restPoll) control(c syscall.RawConn, op int) (fd int, err error) {
+	failed := c.Control(func(of uintptr) {
+		fd = int(of)
+		err = unix.EpollCtl(p.fd, op, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLONESHOT, Fd: int32(fd)})
+	})
+	if failed != nil {
+		return fd, failed
+	}
+	return fd, os.NewSyscallError("epoll_ctl", err)
+}
+
+func (p *restPoll) close() { p.file.Close() }

@@ -116,6 +116,31 @@ func TestRestEnds(t *testing.T) {
 	}
 }
 
+// Many that come and go out of their rests at any moment, each answered every time, over
+// TLS and without.
+func TestManyRestAndWake(t *testing.T) {
+	r := newRig(t, serve.Options{RestAfter: 5 * time.Millisecond}, upstream.Options{}, hello(t))
+	for i := range 40 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			conn := r.dial()
+			if i%4 == 0 {
+				conn = r.dialTLS()
+			}
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for n := range 30 {
+				ask(t, conn, in)
+				time.Sleep(time.Duration((i+n)%20) * time.Millisecond)
+			}
+			conn.(interface{ CloseWrite() error }).CloseWrite()
+			if b, err := io.ReadAll(in); len(b) > 0 || err != nil {
+				t.Errorf("%q, %v", b, err)
+			}
+		})
+	}
+}
+
 // A drain does not wait for those that rest.
 func TestDrainEndsRest(t *testing.T) {
 	r := newRig(t, serve.Options{RestAfter: restAfter, GracePeriod: time.Hour}, upstream.Options{}, hello(t))
@@ -132,11 +157,11 @@ func TestDrainEndsRest(t *testing.T) {
 }
 
 // idleCost is the most memory that a connection may take which waits for a request:
-// its goroutine, its descriptor in package net, and what is known of the client. The
+// its descriptor in package os, and what is known of the client. It has no goroutine. The
 // client's own connection is in the same process.
 const (
-	idleCost   = 4 << 10
-	clientCost = 512
+	idleCost   = 1500
+	clientCost = 300
 )
 
 func TestIdleConnectionsAllocateLittle(t *testing.T) {

@@ -2,10 +2,20 @@
 
 package serve
 
-import "net"
+import (
+	"errors"
+	"net"
+	"syscall"
+)
 
-// rests: nothing here looks at a connection without reading, so none is laid to rest.
-const rests = false
+// restPoll is not there: nothing here looks at a connection without reading.
+type restPoll struct{}
+
+func newRestPoll() (*restPoll, error)                { return nil, errors.ErrUnsupported }
+func (*restPoll) run(func([]int))                    {}
+func (*restPoll) watch(syscall.RawConn) (int, error) { return 0, errors.ErrUnsupported }
+func (*restPoll) forget(syscall.RawConn)             {}
+func (*restPoll) close()                             {}
 
 func come(uintptr) bool { return true }
 

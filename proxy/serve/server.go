@@ -98,11 +98,12 @@ type Server struct {
 
 	handshakes failures
 
-	waiting sync.WaitGroup // for requests of those that rest
+	waiting sync.WaitGroup // for requests of those that rest, and for their ends
+	rest    *restPoll      // of these; nil: nobody rests
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
-	resting map[*client]struct{} // and no clients, see rest.go
+	resting map[int]*client // by descriptor, and no clients, see rest.go
 }
 
 // New returns a Server that does nothing yet.
@@ -111,7 +112,7 @@ func New(o Options) *Server {
 	s := &Server{
 		options: o,
 		clients: map[*client]struct{}{},
-		resting: map[*client]struct{}{},
+		resting: map[int]*client{},
 	}
 	s.listeners.init()
 	s.SetLimits(Limits{})
@@ -201,6 +202,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.listeners.serving.Wait()
 		return err
 	}
+	s.letRest()
 	retry := time.NewTicker(listenRetry)
 	defer retry.Stop()
 	look := time.NewTicker(s.options.RestAfter)
@@ -238,6 +240,9 @@ func (s *Server) drain() error {
 	s.closeListeners()
 	s.ending.Store(true)
 	s.cutWaiting()
+	if s.rest != nil {
+		s.rest.close()
+	}
 	grace, cancel := context.WithTimeout(context.Background(), s.options.GracePeriod)
 	defer cancel()
 	defer time.AfterFunc(min(silentFor, s.options.GracePeriod/4), s.cutSilent).Stop()
