@@ -39,8 +39,9 @@ type twinAddr struct {
 	addr   netip.Addr
 	listed bool // in spec.externalIPs, not in status
 
-	local map[string]bool // nil: Cluster
-	only  map[string]bool // nodes an advertisement admits
+	local  map[string]bool // nil: Cluster
+	ending map[string]bool // nodes on which an endpoint terminates and still serves
+	only   map[string]bool // nodes an advertisement admits
 }
 
 func genWorld(t *rapid.T) *world {
@@ -63,9 +64,9 @@ func genWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(1, 12).Draw(t, "services") {
 		a := twinAddr{addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)}), listed: chance(25, "listed")}
 		if chance(30, "local") {
-			a.local = map[string]bool{}
+			a.local, a.ending = map[string]bool{}, map[string]bool{}
 			for _, n := range w.nodes {
-				a.local[n.name] = chance(50, "endpoint")
+				a.local[n.name], a.ending[n.name] = chance(40, "endpoint"), chance(30, "ending")
 			}
 		}
 		if edgeOnly {
@@ -128,6 +129,9 @@ func (w *world) addService(name string, a twinAddr, age int) {
 			if has {
 				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &n})
 			}
+			if a.ending[n] {
+				slice.Endpoints = append(slice.Endpoints, endpoint(n, "ending"))
+			}
 		}
 		w.objects = append(w.objects, slice)
 	}
@@ -137,7 +141,24 @@ func (w *world) addService(name string, a twinAddr, age int) {
 
 // may is the naive twin of eligibility.
 func (w *world) may(n twinNode, a twinAddr) bool {
-	return n.alive && !n.barred && n.subnet && (a.local == nil || a.local[n.name]) && (a.only == nil || a.only[n.name])
+	return a.admits(n) && (a.local == nil || a.local[n.name] || a.ending[n.name] && w.standsIn(n, a))
+}
+
+// admits leaves endpoints aside.
+func (a twinAddr) admits(n twinNode) bool {
+	return n.alive && !n.barred && n.subnet && (a.only == nil || a.only[n.name])
+}
+
+// standsIn reports whether the endpoint that ends on n is better than every ready one: than
+// those that nobody announces, and, if the speaker of n stays, than those whose speakers do
+// not.
+func (w *world) standsIn(n twinNode, a twinAddr) bool {
+	for _, o := range w.nodes {
+		if a.local[o.name] && a.admits(o) && (n.leave || !o.leave) {
+			return false
+		}
+	}
+	return true
 }
 
 // fittest is the naive twin of whom a new claim prefers: every preference counts

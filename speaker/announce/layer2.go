@@ -34,7 +34,7 @@ func (e *address) isDecided() bool { return e.keeper >= 0 || e.noOwner != nil }
 // readLayer2 picks the addresses that have an owner.
 func (k *compiler) readLayer2() {
 	for _, h := range k.holdings {
-		if e := addressOf(h); len(e.users) > 0 {
+		if e := k.addressOf(h); len(e.users) > 0 {
 			k.addresses = append(k.addresses, e)
 		}
 	}
@@ -42,12 +42,14 @@ func (k *compiler) readLayer2() {
 	k.changed, k.moved = indices(len(k.addresses)), indices(len(k.holdings))
 }
 
-// addressOf returns h with only the users that layer 2 announces.
-func addressOf(h *holding) *address {
+// addressOf returns h with only the users that layer 2 announces, and with the nodes that
+// serve them there.
+func (k *compiler) addressOf(h *holding) *address {
 	onlyBGP := func(u user) bool { return len(u.adverts) == 0 }
 	e := &address{addr: h.addr, pool: h.pool, users: h.users, owner: -1}
 	if slices.ContainsFunc(h.users, onlyBGP) { // the common case copies nothing
 		e.users = slices.DeleteFunc(slices.Clone(h.users), onlyBGP)
 	}
+	k.countEnding(e)
 	return e
 }

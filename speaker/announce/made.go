@@ -198,7 +198,7 @@ func (k *compiler) move(q question, to places) {
 		}
 		k.holdings[i], k.moved = &next, append(k.moved, i)
 		if at, exists := find(k.addresses, a); exists {
-			k.replace(at, addressOf(&next))
+			k.replace(at, k.addressOf(&next))
 			k.changed = append(k.changed, at)
 		}
 	}

@@ -33,7 +33,8 @@ type user struct {
 	adverts []int // of layer 2, into compiler.adverts
 	bgp     []int // into compiler.bgp
 	// local are the nodes with a usable endpoint, sorted; nil: externalTrafficPolicy is
-	// Cluster. ending are those whose endpoints are terminating and still serve.
+	// Cluster. ending are those whose endpoints are terminating and still serve; for layer 2
+	// local has some of them, see countEnding.
 	local, ending []int
 }
 
