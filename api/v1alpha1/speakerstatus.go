@@ -191,10 +191,19 @@ type SpeakerInterface struct {
 	//
 	// +optional
 	MAC string `json:"mac,omitempty"`
-	// Prefixes on the link.
+	// Prefixes on the link: Addresses and Routes. Speakers of older releases list
+	// nothing else.
 	//
 	// +optional
 	Prefixes []string `json:"prefixes,omitempty"`
+	// Addresses are the interface's own, with the lengths of their networks.
+	//
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+	// Routes are destinations on the link in which the interface has no address.
+	//
+	// +optional
+	Routes []string `json:"routes,omitempty"`
 	// Gateways are next hops on the link.
 	//
 	// +optional

@@ -782,6 +782,16 @@ func (in *SpeakerInterface) DeepCopyInto(out *SpeakerInterface) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Addresses != nil {
+		in, out := &in.Addresses, &out.Addresses
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.Routes != nil {
+		in, out := &in.Routes, &out.Routes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Gateways != nil {
 		in, out := &in.Gateways, &out.Gateways
 		*out = make([]string, len(*in))

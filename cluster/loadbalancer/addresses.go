@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"quayside.io/api/v1alpha1"
 )
 
 // ParseAddress reads an address of an object: whoever spells it as IPv4-mapped
@@ -55,6 +57,30 @@ func yieldAddresses(all []corev1.NodeAddress, types []corev1.NodeAddressType, yi
 			return
 		}
 	}
+}
+
+// OnLink are the prefixes that a speaker finds on the link of an interface, and whether
+// each is an address of its own, with the length of its network, or only a route.
+func OnLink(i *v1alpha1.SpeakerInterface) iter.Seq2[netip.Prefix, bool] {
+	return func(yield func(netip.Prefix, bool) bool) {
+		if len(i.Addresses)+len(i.Routes) > 0 {
+			_ = yieldPrefixes(i.Addresses, yield, func(netip.Prefix) bool { return true }) &&
+				yieldPrefixes(i.Routes, yield, func(netip.Prefix) bool { return false })
+			return
+		}
+		// An older speaker has put both into one list, where most routes have no host bits.
+		// What may be an own address counts as one: that must never be announced.
+		yieldPrefixes(i.Prefixes, yield, func(p netip.Prefix) bool { return p != p.Masked() || p.IsSingleIP() })
+	}
+}
+
+func yieldPrefixes(texts []string, yield func(netip.Prefix, bool) bool, own func(netip.Prefix) bool) bool {
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(text); err == nil && !yield(p, own(p)) {
+			return false
+		}
+	}
+	return true
 }
 
 // addressSet collects addresses, each once.

@@ -31,13 +31,10 @@ func (w *work) readLinks() {
 	clear(w.links)
 	for key, status := range w.c.SpeakerStatuses.All() {
 		for _, link := range status.Status.Interfaces {
-			for _, text := range link.Prefixes {
-				p, err := netip.ParsePrefix(text)
-				// Without host bits it is a route, or one address that was put there.
-				if err != nil || p == p.Masked() || w.pools.poolOf(p.Addr().Unmap()) == nil {
-					continue
+			for p, own := range loadbalancer.OnLink(&link) {
+				if own && w.pools.poolOf(p.Addr().Unmap()) != nil {
+					w.exclude(w.links, p.Addr().Unmap(), fmt.Sprintf("the own address of interface %s of node %s", link.Name, key.Name))
 				}
-				w.exclude(w.links, p.Addr().Unmap(), fmt.Sprintf("the own address of interface %s of node %s", link.Name, key.Name))
 			}
 			for _, text := range link.Gateways {
 				if a, err := netip.ParseAddr(text); err == nil && w.pools.poolOf(a.Unmap()) != nil {

@@ -277,9 +277,13 @@ func statusInterfaces(in []Interface) []v1alpha1.SpeakerInterface {
 	var out []v1alpha1.SpeakerInterface
 	for _, i := range in {
 		v := v1alpha1.SpeakerInterface{Name: i.Name, MAC: i.MAC, Up: i.Up}
-		for _, p := range slices.Concat(i.Prefixes, i.Routes) {
-			v.Prefixes = append(v.Prefixes, p.String())
+		for _, p := range i.Prefixes {
+			v.Addresses = append(v.Addresses, p.String())
 		}
+		for _, p := range i.Routes {
+			v.Routes = append(v.Routes, p.String())
+		}
+		v.Prefixes = slices.Concat(v.Addresses, v.Routes)
 		for _, g := range i.Gateways {
 			v.Gateways = append(v.Gateways, g.String())
 		}

@@ -19,9 +19,29 @@ func TestFactsSurviveTheStatus(t *testing.T) {
 		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("2001:db8::1/64")},
 		Routes:   []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 		Gateways: []netip.Addr{netip.MustParseAddr("10.0.0.254"), netip.MustParseAddr("fe80::1")},
-	}, {Name: "eth1"}}
+	}, {
+		Name:     "eth1",
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/31"), netip.MustParsePrefix("10.2.0.1/32")},
+		Routes:   []netip.Prefix{netip.MustParsePrefix("10.3.0.1/32"), netip.MustParsePrefix("2001:db8::5/128")},
+	}, {Name: "eth2", Routes: []netip.Prefix{netip.MustParsePrefix("10.4.0.1/32")}}, {Name: "eth3"}}
 	got := factsFromStatus(v1alpha1.SpeakerStatusStatus{Interfaces: statusInterfaces(want), Leaving: true})
 	if !got.Leaving || !reflect.DeepEqual(got.Interfaces, want) {
+		t.Errorf("got %+v, wanted %+v", got, want)
+	}
+}
+
+// A speaker of an older release tells routes from its own addresses by nothing: what has
+// no host bits is a route, unless it is a single address.
+func TestFactsOfAnOlderSpeaker(t *testing.T) {
+	got := factsFromStatus(v1alpha1.SpeakerStatusStatus{Interfaces: []v1alpha1.SpeakerInterface{{
+		Name: "eth0", Prefixes: []string{"10.0.0.1/24", "10.2.0.1/32", "10.1.0.0/16", "nonsense"},
+	}}}).Interfaces
+	want := []Interface{{
+		Name:     "eth0",
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("10.2.0.1/32")},
+		Routes:   []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+	}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, wanted %+v", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -181,14 +182,11 @@ func factsFromStatus(s v1alpha1.SpeakerStatusStatus) Facts {
 	f := Facts{Leaving: s.Leaving}
 	for _, i := range s.Interfaces {
 		v := Interface{Name: i.Name, MAC: i.MAC, Up: i.Up}
-		for _, text := range i.Prefixes {
-			// Own addresses have host bits; a masked prefix is a route.
-			if p, err := netip.ParsePrefix(text); err != nil {
-				continue
-			} else if p.Masked() == p && !p.IsSingleIP() {
-				v.Routes = append(v.Routes, p)
-			} else {
+		for p, own := range loadbalancer.OnLink(&i) {
+			if own {
 				v.Prefixes = append(v.Prefixes, p)
+			} else {
+				v.Routes = append(v.Routes, p)
 			}
 		}
 		for _, text := range i.Gateways {
