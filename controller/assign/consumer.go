@@ -216,10 +216,12 @@ func requestOf(svc *corev1.Service) ([]netip.Addr, denial) {
 	return wants, denial{}
 }
 
-// maxRequested bounds how many addresses one Service may ask for: enough for a
-// front on every node of a large cluster, few enough that nobody's request is
-// everybody's burden, with its answer repeated in statuses and announcements.
-const maxRequested = 128
+// maxRequested bounds how many addresses one Service may ask for. MetalLB gives one of
+// each family. Here they are placed on different nodes, so that the proxy's Service has
+// the network cards of several: enough of both families for that and for one answer of
+// DNS in 512 bytes, and few enough that a quota of Services (services.loadbalancers) is
+// still one of addresses, more or less.
+const maxRequested = 16
 
 func parseRequest(where, list string) (wants []netip.Addr, fault denial) {
 	if strings.TrimSpace(list) == "" {
