@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -180,7 +181,7 @@ func New(o Options) (*Proxy, error) {
 		Handler: p.dispatch, Certificate: p.certificate, ClientCAs: p.dispatch.ClientCAs, TLSPolicy: p.dispatch.TLSPolicy, Ciphers: p.dispatch.Ciphers,
 		OfferHTTP2: p.dispatch.HTTP2,
 		Log:        o.Log, TrustedProxies: o.TrustedProxies, ProxyProtocol: o.ProxyProtocol,
-		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels, Passthrough: p.dispatch,
+		GracePeriod: o.GracePeriod, LameDuck: o.LameDuck, Draining: engine.DrainTunnels, Passthrough: p.dispatch, Spare: p.http2.Spare,
 	}
 	if o.HTTP2 {
 		front.HTTP2 = p.serveHTTP2
@@ -397,7 +398,7 @@ func (p *Proxy) keep(c *route.Connections) {
 		c = &route.Connections{}
 	}
 	p.server.SetProxyProtocol((*serve.ProxyProtocol)(c.ProxyProtocol))
-	p.server.SetLimits(serve.Limits{Requests: c.Requests, Idle: c.Waits.Idle, Head: c.Waits.Head, Body: c.Waits.Body, HeadSize: c.HeadSize, LineSize: c.LineSize})
+	p.server.SetLimits(serve.Limits{Connections: clientsAtMost(runtime.GOMAXPROCS(0), descriptors()), Requests: c.Requests, Idle: c.Waits.Idle, Head: c.Waits.Head, Body: c.Waits.Body, HeadSize: c.HeadSize, LineSize: c.LineSize})
 	idle := c.Waits.Idle
 	if idle < 0 {
 		idle = time.Second // or a client could not get its first request in

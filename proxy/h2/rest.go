@@ -101,5 +101,34 @@ func (c *conn) rest() error {
 	}
 }
 
+// lookedAt is how many connections Spare looks at, at most.
+const lookedAt = 64
+
+// Spare begins to end a connection that waits for its next request, for the sake of a new
+// one, if it finds one. The client is told, and what it asks before it knows is answered.
+func (s *Server) Spare() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	looked := 0
+	for c := range s.conns {
+		if c.idle() {
+			c.leave()
+			return true
+		}
+		if looked++; looked == lookedAt {
+			break
+		}
+	}
+	return false
+}
+
+// idle reports whether c has served requests, none of them since the last look, and is not
+// about to end.
+func (c *conn) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.streams) == 0 && c.running == 0 && c.last > 0 && c.seen == c.last && !c.parting.told && !c.over
+}
+
 // Resting is the number of connections that wait for a request with the least of memory.
 func (s *Server) Resting() int { return int(s.resting.Load()) }

@@ -96,3 +96,46 @@ func TestRestEnds(t *testing.T) {
 		})
 	}
 }
+
+// One that waits for its next request goes for the sake of others, told and in order; who
+// was just asked something stays, and who has asked nothing yet.
+func TestSpare(t *testing.T) {
+	release := make(chan struct{})
+	r := newRig(t, Options{RestAfter: 10 * time.Millisecond}, func(ex *exchange.Exchange) {
+		if string(ex.Request.Target) == "/slow" {
+			<-release
+		}
+		echo(ex)
+	})
+	busy, fresh := r.dial(), r.dial()
+	busy.headers(1, true, with(without(get, ":path"), ":path: /slow")...)
+	for r.server.stats.streams.Load() != 1 {
+		time.Sleep(time.Millisecond)
+	}
+	r.untilResting(1) // fresh
+	if r.server.Spare() {
+		t.Error("there is one to spare among none")
+	}
+	idle := r.dial()
+	idle.headers(1, true, get...)
+	if got := idle.outcome(1); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	r.untilResting(2)
+	if !r.server.Spare() {
+		t.Error("there is none to spare")
+	}
+	if r.server.Spare() {
+		t.Error("one goes twice")
+	}
+	if got := idle.outcome(3); got != "GOAWAY NO_ERROR" {
+		t.Errorf("the idle one: %q", got)
+	}
+	close(release)
+	if got := busy.outcome(1); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("the busy one: %q", got)
+	}
+	if !fresh.alive(1) {
+		t.Error("the fresh one is not served")
+	}
+}

@@ -63,8 +63,9 @@ type client struct {
 	admitted *requestContext // has been told to send its body
 	closed   sync.Once
 
-	look func(fd uintptr) // the method value, made once
-	gone bool
+	look   func(fd uintptr) // the method value, made once
+	gone   bool
+	looked uint8 // how often endSilent has seen it; guarded by server.mu
 
 	turning atomic.Bool // direct serves it, so that closing it would wait for its request
 	dropped bool        // without an answer
@@ -95,7 +96,10 @@ func newClient(nc net.Conn, l *listener) (*client, error) {
 		c.raw = raw
 	}
 	c.look = c.poll
-	l.server.enter(c)
+	if err := l.server.enter(c); err != nil {
+		nc.Close()
+		return nil, err
+	}
 	return c, nil
 }
 

@@ -167,14 +167,17 @@ type listener struct {
 	done chan struct{}
 }
 
-// Accept implements net.Listener. Running out of descriptors ends neither the
+// Accept implements net.Listener. Who there is no room for is turned away. Running out of descriptors ends neither the
 // listener nor the process: it waits until some are free again.
 func (l *listener) Accept() (net.Conn, error) {
 	pause := 5 * time.Millisecond
 	for {
 		nc, err := l.Listener.Accept()
 		if err == nil {
-			return l.wrap(nc)
+			if nc, err = l.wrap(nc); err == errCrowded {
+				continue
+			}
+			return nc, err
 		}
 		if !isPassing(err) {
 			return nil, err

@@ -18,6 +18,9 @@ func (s *Server) Collector() prometheus.Collector {
 	return &collector{
 		server:      s,
 		connections: prometheus.NewDesc("quayside_http_connections", "Open connections of clients.", nil, nil),
+		limit:       prometheus.NewDesc("quayside_http_connections_limit", "How many connections clients may have at once.", nil, nil),
+		refused:     prometheus.NewDesc("quayside_http_connections_refused_total", "Connections of clients that were closed at once, since there were as many as there may be.", nil, nil),
+		spared:      prometheus.NewDesc("quayside_http_connections_spared_total", "Connections without a request that were ended for the sake of new ones, since few were left.", nil, nil),
 		failures: prometheus.NewDesc("quayside_tls_handshake_failures_total",
 			"TLS handshakes of clients that came to nothing, by reason: silent (closed before a byte, as probes do), gone, timeout, refused (the client sent an alert: it does not trust the certificate, say), "+
 				"not_tls, version, cipher, protocol (nothing in common), certificate (none for the name), undecrypted (for a name whose connections are handed on), other.",
@@ -26,19 +29,23 @@ func (s *Server) Collector() prometheus.Collector {
 }
 
 type collector struct {
-	server                *Server
-	connections, failures *prometheus.Desc
+	server                                        *Server
+	connections, limit, refused, spared, failures *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- c.connections
-	ch <- c.failures
+	for _, d := range []*prometheus.Desc{c.connections, c.limit, c.refused, c.spared, c.failures} {
+		ch <- d
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.connections, prometheus.GaugeValue, float64(c.server.Connections()))
+	ch <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(c.server.limits.Load().Connections))
+	ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(c.server.refused.Load()))
+	ch <- prometheus.MustNewConstMetric(c.spared, prometheus.CounterValue, float64(c.server.spared.Load()))
 	for i, reason := range handshakeReasons() {
 		ch <- prometheus.MustNewConstMetric(c.failures, prometheus.CounterValue, float64(c.server.handshakes[i].Load()), reason)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,10 @@ type Options struct {
 	// HTTP2, if set, serves the connections that negotiate HTTP/2, and those that
 	// begin with its preface where the listener has H2C.
 	HTTP2 HTTP2
+	// Spare, if set, is asked to end one of the connections that HTTP2 serves and that
+	// wait for their next request, where few are left of Limits.Connections. It reports
+	// whether it does.
+	Spare func() bool
 	// Draining, if set, waits for upgraded connections until its context ends,
 	// and then cuts them.
 	Draining func(context.Context)
@@ -97,6 +102,8 @@ type Server struct {
 	date      date
 
 	handshakes failures
+	refused    atomic.Uint64 // connections of clients that there was no room for
+	spared     atomic.Uint64 // and that were ended for others
 
 	waiting sync.WaitGroup // for requests of those that rest, and for their ends
 	rest    *restPoll      // of these; nil: nobody rests
@@ -146,7 +153,8 @@ func New(o Options) *Server {
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		CloseOnShutdown:       true,
-		MaxIdleWorkerDuration: time.Second, // their stacks are larger than those of who rests
+		Concurrency:           math.MaxInt32, // Limits bound it, and with words
+		MaxIdleWorkerDuration: time.Second,   // their stacks are larger than those of who rests
 
 		DisablePreParseMultipartForm: true,
 	}
@@ -162,9 +170,11 @@ func New(o Options) *Server {
 // should, every response ends its connection, and everything is served as before.
 func (s *Server) SetLeaving(leaving bool) { s.leaving.Store(leaving) }
 
-// Limits bound what a client may do with one connection. Zeros are those of Options,
-// and no bound.
+// Limits bound how many connections clients may have, and what they may do with one.
+// Zeros are those of Options, and no bound.
 type Limits struct {
+	// Connections is how many there may be at once. Those that are there stay.
+	Connections int
 	// Requests is how many a connection may carry.
 	Requests int
 	// Idle is how long it may wait for its next request; negative: it carries one alone.
@@ -181,6 +191,7 @@ func (s *Server) SetLimits(l Limits) {
 	l.Idle = cmp.Or(l.Idle, s.options.Timeout)
 	l.Head, l.Body = cmp.Or(l.Head, s.options.Timeout), cmp.Or(l.Body, s.options.Timeout)
 	l.HeadSize = min(cmp.Or(l.HeadSize, s.options.HeadSize), s.options.HeadSize)
+	l.Connections = cmp.Or(l.Connections, math.MaxInt)
 	s.limits.Store(&l)
 }
 
@@ -207,6 +218,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer retry.Stop()
 	look := time.NewTicker(s.options.RestAfter)
 	defer look.Stop()
+	var told uint64
 	for {
 		select {
 		case <-ctx.Done():
@@ -214,6 +226,8 @@ func (s *Server) Run(ctx context.Context) error {
 		case <-s.listeners.changed:
 		case <-look.C:
 			s.lookForIdle()
+			s.endSilent()
+			told = s.tellRefused(told)
 			continue
 		case <-retry.C:
 			if !s.listeners.failing() {
@@ -277,12 +291,6 @@ func (s *Server) Waiting() int {
 		}
 	}
 	return n
-}
-
-func (s *Server) enter(c *client) {
-	s.mu.Lock()
-	s.clients[c] = struct{}{}
-	s.mu.Unlock()
 }
 
 func (s *Server) left(c *client) {

@@ -1,0 +1,95 @@
+package serve
+
+import "errors"
+
+// What bounds the connections of clients is Limits.Connections, as worker_connections does
+// in nginx. Where few are left, one that waits for its next request ends for each that
+// comes: its client opens another when it has one, while whoever is turned away has a
+// request now. Who has been silent since it came, as half-open and very slow clients are,
+// ends soon after. Only when all have a request under way is anybody turned away.
+
+// errCrowded says that there are as many connections as there may be.
+var errCrowded = errors.New("there are as many connections of clients as there may be")
+
+const (
+	// spareFrom is the part of the connections that is kept free, as in nginx.
+	spareFrom = 16
+	// silentLooks is how many looks a connection sees without a request before it is
+	// ended, where few are left.
+	silentLooks = 4
+)
+
+// scarce reports whether few of most connections are left where so many are open.
+func scarce(open, most int) bool { return open >= most-max(most/spareFrom, 1) }
+
+// enter counts c among the clients, if there is room for it.
+func (s *Server) enter(c *client) error {
+	most := s.limits.Load().Connections
+	s.mu.Lock()
+	open := len(s.clients) + len(s.resting)
+	few := scarce(open, most)
+	spared := few && s.spare()
+	if spared {
+		open--
+	}
+	crowded := open >= most
+	if !crowded {
+		s.clients[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	if few && !spared && s.options.Spare != nil && s.options.Spare() {
+		s.spared.Add(1)
+	}
+	if crowded {
+		s.refused.Add(1)
+		return errCrowded
+	}
+	return nil
+}
+
+// spare ends a connection that rests, if any does. It is not counted from now on. The lock
+// must be held.
+func (s *Server) spare() bool {
+	for fd, c := range s.resting {
+		delete(s.resting, fd)
+		c.rest.Store(busy)
+		c.Conn.Close() // at once: its descriptor is wanted
+		s.waiting.Go(func() { c.outer.Close() })
+		s.spared.Add(1)
+		return true
+	}
+	return false
+}
+
+// endSilent ends as many as it takes of those that have asked nothing for some looks, if
+// few connections are left.
+func (s *Server) endSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open, most := len(s.clients)+len(s.resting), s.limits.Load().Connections
+	if !scarce(open, most) {
+		return
+	}
+	for c := range s.clients {
+		switch {
+		case c.asked.Load(), c.looked > silentLooks: // which has ended
+		case c.looked < silentLooks:
+			c.looked++
+		case scarce(open, most):
+			c.looked++
+			c.hangUp()
+			s.spared.Add(1)
+			open--
+		}
+	}
+}
+
+// tellRefused says how many were turned away since it was asked last.
+func (s *Server) tellRefused(told uint64) uint64 {
+	now := s.refused.Load()
+	if now != told {
+		s.options.Log.Warn("clients are turned away: there are as many connections as there may be",
+			"refused", now-told, "most", s.limits.Load().Connections)
+	}
+	return now
+}
