@@ -103,24 +103,26 @@ func drainProxies(ctx context.Context, t *testing.T, files *cluster.Files) (drai
 }
 
 // askers are the ways to ask a proxy, and the hosts there are.
-func askers(t *testing.T, p *proxy.Proxy, fine, other *atomic.Int64) (list []*chaosClient, done func()) {
+func askers(t *testing.T, p *proxy.Proxy) (list map[string]*chaosClient, done func()) {
 	t.Helper()
+	list = map[string]*chaosClient{}
 	plain, h2c := &http.Transport{}, unencryptedHTTP2(t)
 	secure := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	for _, host := range []string{"one.example", "two.example"} {
 		for _, by := range []struct {
+			name   string
 			rt     http.RoundTripper
 			secure bool
 			grpc   bool
-		}{{plain, false, false}, {h2c, false, false}, {secure, true, false}, {h2c, false, true}} {
+		}{{"HTTP/1.1", plain, false, false}, {"HTTP/2", h2c, false, false}, {"TLS", secure, true, false}, {"gRPC", h2c, false, true}} {
 			if by.grpc && host == "one.example" {
 				continue // its pods speak HTTP/1.1
 			}
-			c := &chaosClient{t: t, rt: by.rt, url: "http://" + bound(p, false) + "/", host: host, grpc: by.grpc, fine: fine, other: other}
+			c := &chaosClient{t: t, rt: by.rt, url: "http://" + bound(p, false) + "/", host: host, grpc: by.grpc, tally: new(tally)}
 			if by.secure {
 				c.url = "https://" + bound(p, true) + "/"
 			}
-			list = append(list, c)
+			list[by.name+" to "+host] = c
 		}
 	}
 	return list, func() {
@@ -131,13 +133,15 @@ func askers(t *testing.T, p *proxy.Proxy, fine, other *atomic.Int64) (list []*ch
 }
 
 // askInChaos sends requests over HTTP/1.1, HTTP/2, TLS and gRPC until ctx ends.
-func askInChaos(ctx context.Context, t *testing.T, p *proxy.Proxy) (fine, other int64) {
+func askInChaos(ctx context.Context, t *testing.T, p *proxy.Proxy) map[string]*tally {
 	t.Helper()
-	var right, wrong, ids atomic.Int64
-	list, done := askers(t, p, &right, &wrong)
+	var ids atomic.Int64
+	list, done := askers(t, p)
 	defer done()
+	tallies := map[string]*tally{}
 	var asking sync.WaitGroup
-	for _, c := range list {
+	for way, c := range list {
+		tallies[way] = c.tally
 		for range 4 {
 			asking.Go(func() {
 				for ctx.Err() == nil {
@@ -147,5 +151,5 @@ func askInChaos(ctx context.Context, t *testing.T, p *proxy.Proxy) (fine, other 
 		}
 	}
 	asking.Wait()
-	return right.Load(), wrong.Load()
+	return tallies
 }
