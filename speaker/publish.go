@@ -128,7 +128,23 @@ func parts() []*part {
 		name: "node", without: "all speakers watch all Nodes, however many there are",
 		lost: func(have, want *v1alpha1.SpeakerStatusStatus) bool { return have.Node == nil && want.Node != nil },
 		drop: func(s *v1alpha1.SpeakerStatusStatus) { s.Node = nil },
+	}, {
+		name: "interfaces.addresses", without: "which of the prefixes of this node are its own addresses, and which are routes, is guessed",
+		lost: func(have, want *v1alpha1.SpeakerStatusStatus) bool {
+			return tellsAddresses(want) && !tellsAddresses(have)
+		},
+		drop: func(s *v1alpha1.SpeakerStatusStatus) {
+			s.Interfaces = slices.Clone(s.Interfaces) // the machine has the same
+			for i := range s.Interfaces {
+				s.Interfaces[i].Addresses, s.Interfaces[i].Routes = nil, nil
+			}
+		},
 	}}
+}
+
+// tellsAddresses reports whether a status tells own addresses from routes.
+func tellsAddresses(s *v1alpha1.SpeakerStatusStatus) bool {
+	return slices.ContainsFunc(s.Interfaces, func(i v1alpha1.SpeakerInterface) bool { return len(i.Addresses)+len(i.Routes) > 0 })
 }
 
 func newPublisher(o Options) *publisher {

@@ -235,3 +235,48 @@ func TestWhatSettlesIsWrittenOnce(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// pruned is a writer whose server has a CRD that tells no own addresses from routes.
+type pruned struct{ counted }
+
+func (w *pruned) UpdateStatus(ctx context.Context, o snapshot.Object) error {
+	s := o.(*v1alpha1.SpeakerStatus).DeepCopy()
+	for i := range s.Status.Interfaces {
+		s.Status.Interfaces[i].Addresses, s.Status.Interfaces[i].Routes = nil, nil
+	}
+	return w.counted.UpdateStatus(ctx, s)
+}
+
+// What the CRD of an older version does not know is written once, not again and again, and
+// the status that is wanted stays as it is for whoever else reads it.
+func TestWhatAnOldCRDDropsIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "n1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = files.Run(ctx) })
+		<-files.Synced()
+		w := &pruned{counted{Writer: files}}
+		p := newPublisher(Options{Source: files.Source, Writer: w, NodeName: "n1", Log: slog.New(slog.DiscardHandler)})
+		running.Go(func() { _ = p.run(ctx) })
+		status := v1alpha1.SpeakerStatusStatus{Interfaces: []v1alpha1.SpeakerInterface{{
+			Name: "eth0", Prefixes: []string{"10.0.0.1/24", "10.1.0.1/32"}, Addresses: []string{"10.0.0.1/24"}, Routes: []string{"10.1.0.1/32"},
+		}}}
+		for range 20 {
+			p.set(status)
+			time.Sleep(10 * time.Second)
+		}
+		synctest.Wait()
+		if got := w.taken(); len(got) != 1 || len(got[0].Status.Interfaces[0].Prefixes) != 2 {
+			t.Errorf("%d writes, want one with both prefixes", len(got))
+		}
+		if i := status.Interfaces[0]; len(i.Addresses) != 1 || len(i.Routes) != 1 {
+			t.Errorf("what is wanted has become %+v", i)
+		}
+		stop()
+		running.Wait()
+	})
+}
