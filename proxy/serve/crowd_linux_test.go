@@ -158,6 +158,7 @@ func TestSilentMakeRoom(t *testing.T) {
 	for range most - 1 {
 		defer open().Close()
 	}
+	r.untilConnections(most)
 	r.untilConnections(most - 2) // one at least has to be free
 	c := r.dial()
 	defer c.Close()
