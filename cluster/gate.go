@@ -25,12 +25,16 @@ const (
 	askPatience = 10 * time.Second
 )
 
-// gate lets lists and watches through, and the writes of a process that each node has. An API server that fails, fails for a whole fleet
-// at once, and each process has a dozen watches. So while the server does not answer, one
-// of them asks for all; and once it does, they follow each other at a distance that grows
-// with the fleet, Services and EndpointSlices first. What nothing has broken, such as a
-// watch whose time is over, does not wait, unless others of this process do: then the
-// server has gone just before that time.
+// gate lets lists and watches through, and the writes of a process that each node has. An
+// API server that fails, fails for a whole fleet at once, and each process has a dozen
+// watches. While the server does not answer, one of them asks for all. Once it does, they
+// follow each other at a distance that grows with the fleet, Services and EndpointSlices
+// first. A watch whose time is over does not wait, since nothing is broken; unless others
+// of this process do: then the server has gone just before that time.
+//
+// What has never been asked for does not wait either: the lists with which a process starts.
+// A roll-out starts a few processes at a time; if the whole fleet starts at once, they all
+// ask at once.
 type gate struct {
 	fleet func() int // how many processes have such a gate
 
