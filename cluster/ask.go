@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,22 +47,58 @@ var (
 // server makes.
 const tokenLife = 600 // seconds
 
+// tokenUse is how long it is shown.
+const tokenUse = 8 * time.Minute
+
+// Asker asks for pages, one after the other. It keeps its connections, and the token of the
+// Account as long as that is valid. After an error it begins anew: the kubeconfig or the
+// Account may be another one.
+type Asker struct {
+	kubeconfig, component string
+	now                   func() time.Time
+
+	clients *clients // nil: there are none yet
+	token   string
+	account string    // the token is its
+	until   time.Time // the token is shown
+}
+
+// NewAsker returns one of a kubeconfig, which names itself to the server.
+func NewAsker(kubeconfig, component string) *Asker {
+	return &Asker{kubeconfig: kubeconfig, component: component, now: time.Now}
+}
+
+// Close ends connections.
+func (a *Asker) Close() {
+	if a.clients != nil {
+		a.clients.http.CloseIdleConnections()
+	}
+	a.clients, a.token = nil, ""
+}
+
 // Ask reads a page as JSON into a value. The API server connects to a pod that is
 // ready, for whoever may create a token of the Account and get services/proxy of that
 // name: neither the pod's network nor any object need be in reach. The error may wrap
 // ErrDenied or ErrUnanswered.
-func Ask(ctx context.Context, kubeconfig, component string, p Page, into any) error {
-	c, err := newClients(kubeconfig, component, []schema.GroupVersion{corev1.SchemeGroupVersion})
+func (a *Asker) Ask(ctx context.Context, p Page, into any) error {
+	err := a.ask(ctx, &p, into)
 	if err != nil {
+		a.Close()
+	}
+	return err
+}
+
+func (a *Asker) ask(ctx context.Context, p *Page, into any) (err error) {
+	if a.clients == nil {
+		if a.clients, err = newClients(a.kubeconfig, a.component, []schema.GroupVersion{corev1.SchemeGroupVersion}); err != nil {
+			return err
+		}
+	}
+	core := a.clients.byGroup[corev1.SchemeGroupVersion]
+	if err := a.renew(ctx, core, p); err != nil {
 		return err
 	}
-	defer c.http.CloseIdleConnections()
-	core := c.byGroup[corev1.SchemeGroupVersion]
-	token, err := p.token(ctx, core)
-	if err != nil {
-		return err
-	}
-	text, err := p.preferred(ctx, core, "https", token)
+	text, err := p.preferred(ctx, core, "https", a.token)
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		var plain error // a port that asks for no token speaks no TLS, and is shown none
 		if text, plain = p.preferred(ctx, core, "http", ""); plain == nil {
@@ -84,8 +121,13 @@ func Ask(ctx context.Context, kubeconfig, component string, p Page, into any) er
 	return nil
 }
 
-func (p *Page) token(ctx context.Context, core rest.Interface) (string, error) {
-	life := int64(tokenLife)
+// renew has a token of a page's Account made, unless there is one that is valid for a while.
+func (a *Asker) renew(ctx context.Context, core rest.Interface, p *Page) error {
+	account := p.Namespace + "/" + p.Account
+	if a.token != "" && a.account == account && a.now().Before(a.until) {
+		return nil
+	}
+	life, asked := int64(tokenLife), a.now()
 	made := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
 	err := core.Post().Namespace(p.Namespace).Resource("serviceaccounts").Name(p.Account).SubResource("token").Body(made).Do(ctx).Into(made)
 	if err == nil && made.Status.Token == "" {
@@ -93,11 +135,12 @@ func (p *Page) token(ctx context.Context, core rest.Interface) (string, error) {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return "", fmt.Errorf("this account may not create a token of ServiceAccount %s/%s: %w: %w", p.Namespace, p.Account, ErrDenied, err)
+		return fmt.Errorf("this account may not create a token of ServiceAccount %s: %w: %w", account, ErrDenied, err)
 	case err != nil:
-		return "", fmt.Errorf("a token of ServiceAccount %s/%s: %w", p.Namespace, p.Account, err)
+		return fmt.Errorf("a token of ServiceAccount %s: %w", account, err)
 	}
-	return made.Status.Token, nil
+	a.token, a.account, a.until = made.Status.Token, account, asked.Add(tokenUse)
+	return nil
 }
 
 // isOwnAnswer reports whether a pod answered, and not the API server that none does.

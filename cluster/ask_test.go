@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -23,6 +25,56 @@ func kubeconfigFor(t *testing.T, url string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func askOnce(t *testing.T, url string, p Page, into any) error {
+	a := NewAsker(kubeconfigFor(t, url), "status")
+	defer a.Close()
+	return a.Ask(t.Context(), p, into)
+}
+
+// Who asks again shows the same token over the same connection while it is valid, and
+// begins anew after an error.
+func TestAnAskerKeepsItsToken(t *testing.T) {
+	made, fails, peers := 0, false, map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		peers[r.RemoteAddr] = true
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/token"):
+			made++
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "status": {"token": "secret-%d"}}`, made)
+		case fails:
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			fmt.Fprintf(w, `{"shown": %q}`, r.Header.Get("Shown"))
+		}
+	}))
+	defer server.Close()
+	a := NewAsker(kubeconfigFor(t, server.URL), "status")
+	defer a.Close()
+	now := time.Unix(1e9, 0)
+	a.now = func() time.Time { return now }
+	for _, step := range []struct {
+		after   time.Duration
+		account string
+		fails   bool
+		want    string
+	}{
+		{0, "v", false, "secret-1"}, {2 * time.Second, "v", false, "secret-1"}, {7 * time.Minute, "v", false, "secret-1"},
+		{2 * time.Minute, "v", false, "secret-2"}, {0, "other", false, "secret-3"}, {0, "other", true, ""}, {0, "other", false, "secret-4"},
+	} {
+		now, fails = now.Add(step.after), step.fails
+		var got struct{ Shown string }
+		err := a.Ask(t.Context(), Page{Namespace: "n", Service: "s", Port: "admin", Path: "/status", Account: step.account, Token: "Shown"}, &got)
+		if want := strings.TrimSuffix("Bearer "+step.want, "Bearer "); (err != nil) != step.fails || got.Shown != want && !step.fails {
+			t.Errorf("after %v: %q, %v; want %q", step.after, got.Shown, err, want)
+		}
+	}
+	if len(peers) != 2 {
+		t.Errorf("%d connections, want one and, after the error, another", len(peers))
+	}
 }
 
 // What the API server or the pod answers is told as it is: no right is not no Service.
@@ -75,7 +127,7 @@ func TestAsk(t *testing.T) {
 			}))
 			defer server.Close()
 			var got struct{ A int }
-			err := Ask(t.Context(), kubeconfigFor(t, server.URL), "status", Page{
+			err := askOnce(t, server.URL, Page{
 				Namespace: "quayside-system", Service: "quayside-controller", Port: "admin", Path: "/trace", Account: "quayside-viewer", Token: "Shown", Query: url.Values{"target": {"http://a/?b=c"}},
 			}, &got)
 			switch {
@@ -116,7 +168,7 @@ func TestAskThoseWhoKnowBetter(t *testing.T) {
 			}))
 			defer server.Close()
 			var got struct{ A int }
-			if err := Ask(t.Context(), kubeconfigFor(t, server.URL), "status", Page{
+			if err := askOnce(t, server.URL, Page{
 				Namespace: "n", Service: "s", Port: "admin", Path: "/trace", Account: "v", Token: "Shown", Query: url.Values{"target": {"x"}}, Preferring: "leader",
 			}, &got); err != nil || got.A != c.leader {
 				t.Errorf("got %+v, %v; want %d", got, err, c.leader)

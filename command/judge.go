@@ -65,12 +65,12 @@ func remedy(err error, namespace string) string {
 // askController asks the controller that leads for one of the pages of judging: it alone
 // knows which writes were refused and what could not be granted. Where none leads, any
 // answers.
-func askController(ctx context.Context, kubeconfig, namespace, path string, query url.Values, into any) error {
+func askController(ctx context.Context, asker *cluster.Asker, namespace, path string, query url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	page := cluster.Page{
 		Namespace: namespace, Service: controllerService, Port: adminPort, Path: path, Query: query,
 		Account: viewerAccount, Token: admin.ForwardedToken, Preferring: admin.ForLeader,
 	}
-	return cluster.Ask(ctx, kubeconfig, "status", page, into)
+	return asker.Ask(ctx, page, into)
 }

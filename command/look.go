@@ -122,13 +122,14 @@ func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subj
 		return again, stop, nil
 	}
 	if !f.judges(given) {
+		asker := cluster.NewAsker(kubeconfig, "status")
 		again = func(ctx context.Context) error {
 			s.clear()
-			return askController(ctx, kubeconfig, f.cluster.namespace, s.page, s.query, s.seen)
+			return askController(ctx, asker, f.cluster.namespace, s.page, s.query, s.seen)
 		}
 		err := again(ctx)
 		if err == nil {
-			return again, stop, nil
+			return again, asker.Close, nil
 		}
 		fmt.Fprintf(e.stderr, "note: the controller could not be asked, so this is what your account can read, judged by the flags given here%s: %s\n",
 			remedy(err, f.cluster.namespace), printable.Line(err.Error()))
