@@ -163,7 +163,7 @@ func (a *API) Run(ctx context.Context) error {
 	g.Go(func() error { a.memory.run(ctx); return nil })
 	for _, kind := range a.opts.Kinds {
 		if !a.references.follows(kind) {
-			g.Go(func() error { a.reflect(ctx, scope{kind: kind}); return nil })
+			g.Go(func() error { a.reflect(ctx, newFeed(a.Source, groupOf(scope{kind: kind}), nil)); return nil })
 		}
 	}
 	err := g.Wait()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +40,8 @@ func newContact(s *Source, opts APIOptions, host string, resources map[snapshot.
 		resources: resources, patience: opts.Patience, state: map[scope]string{}}
 }
 
-// heard notes the outcome of an attempt to read a scope.
-func (c *contact) heard(ctx context.Context, s scope, err error) {
+// heard notes the outcome of an attempt to read a group's scopes.
+func (c *contact) heard(ctx context.Context, g *group, err error) {
 	if ctx.Err() != nil {
 		return // we hung up
 	}
@@ -60,40 +61,57 @@ func (c *contact) heard(ctx context.Context, s scope, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if was, known := c.state[s]; known && was == reason {
+	var news []scope
+	for _, s := range g.scopes {
+		if was, known := c.state[s]; !known || was != reason {
+			c.state[s] = reason
+			news = append(news, s)
+		}
+	}
+	if len(news) == 0 {
 		return
 	}
-	c.state[s] = reason
 	if reason != "" {
-		c.log.Warn("cannot watch", "kind", s.kind.String(), "namespace", s.namespace, "name", s.name, "reason", reason, "error", err)
+		c.log.Warn("cannot watch", "kind", g.kind.String(), "namespace", g.namespace, "name", strings.Join(g.names(), ","), "reason", reason, "error", err)
 	} else {
-		c.log.Debug("watching", "kind", s.kind.String(), "namespace", s.namespace, "name", s.name)
+		c.log.Debug("watching", "kind", g.kind.String(), "namespace", g.namespace, "name", strings.Join(g.names(), ","))
 	}
 	faults := c.faultsLocked()
-	// Nobody waits long for a part of a kind to be permitted: what refers to it is told.
-	settled := reason == KindMissing || reason == Forbidden && (s.narrowed() || c.optional(s.kind))
-	if reason == Forbidden && s.narrowed() && c.patience > 0 {
-		settled = false
-		time.AfterFunc(c.patience, func() { c.giveUp(s) })
+	settled := func(s scope) bool {
+		switch {
+		case reason != Forbidden:
+			return reason == KindMissing
+		case s.narrowed(): // nobody waits long for a part of a kind to be permitted: what refers to it is told
+			return c.patience <= 0
+		}
+		return c.optional(s.kind)
+	}
+	if reason == Forbidden && c.patience > 0 && g.scopes[0].narrowed() {
+		time.AfterFunc(c.patience, func() { c.giveUp(news) })
 	}
 	c.source.note(true, func(l *ledger) {
 		l.fault("contact", faults)
-		if reason == KindMissing { // known to be empty
-			l.reach(s)
-		}
-		if settled {
-			l.settle(s)
+		for _, s := range news {
+			if reason == KindMissing { // known to be empty
+				l.reach(s)
+			}
+			if settled(s) {
+				l.settle(s)
+			}
 		}
 	})
 }
 
-// giveUp ends the wait for a part of a kind that is still forbidden.
-func (c *contact) giveUp(s scope) {
+// giveUp ends the wait for those parts of a kind that are still forbidden.
+func (c *contact) giveUp(scopes []scope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state[s] == Forbidden {
-		c.source.note(true, func(l *ledger) { l.settle(s) })
-	}
+	scopes = slices.DeleteFunc(slices.Clone(scopes), func(s scope) bool { return c.state[s] != Forbidden })
+	c.source.note(true, func(l *ledger) {
+		for _, s := range scopes {
+			l.settle(s)
+		}
+	})
 }
 
 // isLost reports whether anything can be out of date.
@@ -103,11 +121,13 @@ func (c *contact) isLost() bool {
 	return slices.Contains(slices.Collect(maps.Values(c.state)), Unreachable)
 }
 
-// forget drops what is known of a scope that is no longer read.
-func (c *contact) forget(s scope) {
+// forget drops what is known of scopes that are no longer read.
+func (c *contact) forget(g *group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.state, s)
+	for _, s := range g.scopes {
+		delete(c.state, s)
+	}
 	faults := c.faultsLocked()
 	c.source.note(false, func(l *ledger) { l.fault("contact", faults) })
 }

@@ -18,7 +18,7 @@ func TestOptionalKindsAreNotWaitedFor(t *testing.T) {
 	for name, optional := range map[string][]snapshot.Kind{"needed": nil, "optional": {snapshot.SpeakerStatus}} {
 		s := newSource([]snapshot.Kind{snapshot.SpeakerStatus})
 		c := newContact(s, APIOptions{Log: slog.New(slog.DiscardHandler), Optional: optional}, "server", resources())
-		c.heard(t.Context(), scope{kind: snapshot.SpeakerStatus}, forbidden)
+		c.heard(t.Context(), groupOf(scope{kind: snapshot.SpeakerStatus}), forbidden)
 		s.enter(s.inbox.take())
 		synced := IsClosed(s.Synced())
 		if faults := s.Snapshot().Faults; synced != (optional != nil) || len(faults) != 1 || faults[0].Reason != Forbidden {

@@ -199,8 +199,9 @@ func (s *fleetServer) running() int {
 }
 
 // watching is how many watches a speaker of the fleet has: of eight kinds, its own Node,
-// and the endpoints of as many Services as are watched one by one at most.
-const watching = 8 + 1 + 8
+// and the endpoints of Services in more namespaces than have watches of their own: two of
+// these have, and the others share one.
+const watching = 8 + 1 + 3
 
 // speaker is the connection to s of one speaker, as command and package speaker have it.
 func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int) *API {
@@ -219,7 +220,7 @@ func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int) *AP
 	a.gate = newGate(func() int { return fleet }) // it sees no Nodes here
 	a.Refer(snapshot.Node, []snapshot.Key{{Name: fmt.Sprintf("node-%d", i)}})
 	var services []snapshot.Key
-	for j := range watching - 9 {
+	for j := range 2 * fewGroups {
 		services = append(services, snapshot.Key{Namespace: fmt.Sprintf("team-%d", j), Name: "web"})
 	}
 	a.Refer(snapshot.EndpointSlice, services)

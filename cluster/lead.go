@@ -173,14 +173,14 @@ func (a *API) refresh(ctx context.Context) error {
 		}
 		r := a.resources[kind]
 		list, options := r.NewList(), metav1.ListOptions{}
-		if err := a.narrow(a.on(r).Get(), scope{kind: kind}, r, &options).Do(ctx).Into(list); err != nil {
+		if err := a.narrow(a.on(r).Get(), groupOf(scope{kind: kind}), r, &options).Do(ctx).Into(list); err != nil {
 			return fmt.Errorf("list %s: %w", r.Name, err)
 		}
 		objects, version, err := unpack(list)
 		if err != nil {
 			return err
 		}
-		if err := a.tell(ctx, func(l *ledger) { l.replace(scope{kind: kind}, objects, version) }); err != nil {
+		if err := a.tell(ctx, func(l *ledger) { l.replace(groupOf(scope{kind: kind}), objects, version) }); err != nil {
 			return err
 		}
 	}

@@ -132,11 +132,13 @@ func (l *ledger) remove(kind snapshot.Kind, key snapshot.Key, version string) {
 	}
 }
 
-// replace enters the whole of a scope as it was at version: what is missing from
-// objects was deleted, unless it is known to be newer than the list.
-func (l *ledger) replace(s scope, objects []snapshot.Object, version string) {
-	l.forget(s)
-	delete(l.listed, s) // it has no say about a later list
+// replace enters the whole of a group's scopes as they were at version: what is missing
+// from objects was deleted, unless it is known to be newer than the list.
+func (l *ledger) replace(g *group, objects []snapshot.Object, version string) {
+	for _, s := range g.scopes {
+		l.forget(s)
+		delete(l.listed, s) // it has no say about a later list
+	}
 	listed := make(map[snapshot.Key]bool, len(objects))
 	news := make([]snapshot.Object, 0, len(objects))
 	for _, o := range objects {
@@ -146,18 +148,35 @@ func (l *ledger) replace(s scope, objects []snapshot.Object, version string) {
 		}
 	}
 	var gone []snapshot.Key
-	for o := range l.cluster.Objects(s.kind) {
-		if k := snapshot.KeyOf(o); s.covers(placeOf(o)) && !listed[k] {
+	for o := range l.cluster.Objects(g.kind) {
+		if k := snapshot.KeyOf(o); g.covers(placeOf(o)) && !listed[k] {
 			gone = append(gone, k)
 		}
 	}
 	for _, k := range gone {
-		l.remove(s.kind, k, version)
+		l.remove(g.kind, k, version)
+		if g.kind == snapshot.EndpointSlice {
+			// It may be of another Service now, in an older version than this list. That it is
+			// not of these is said by their listed.
+			delete(l.tombstones, id{g.kind, k})
+		}
 	}
 	l.cluster = l.cluster.With(news...)
-	l.listed[s] = version
-	l.reach(s)
-	l.settle(s)
+	for _, s := range g.scopes {
+		l.listed[s] = version
+		l.reach(s)
+		l.settle(s)
+	}
+}
+
+// resume notes that a watch begins of what others have told of, of each scope up to a
+// version. It may tell some of that again: what was deleted before does not come back.
+func (l *ledger) resume(told map[scope]string) {
+	for s, version := range told {
+		if floor, listed := l.listed[s]; listed && newer(version, floor) {
+			l.listed[s] = version
+		}
+	}
 }
 
 // fault replaces the problems that one reporter has; none clears them.

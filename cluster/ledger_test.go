@@ -62,13 +62,13 @@ func TestTombstonesAreForgotten(t *testing.T) {
 
 func TestRelistFindsMissedDeletionsAndKeepsNewerWrites(t *testing.T) {
 	l := newLedger([]snapshot.Kind{snapshot.Service})
-	l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "1"), service("b", "2"), service("c", "3")}, "4")
+	l.replace(groupOf(scope{kind: snapshot.Service}), []snapshot.Object{service("a", "1"), service("b", "2"), service("c", "3")}, "4")
 	if len(l.waiting) != 0 {
 		t.Fatal("a full list did not settle the kind")
 	}
 	l.put(service("c", "9")) // written by us, after the list below was read
 	before := l.cluster
-	l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "1")}, "8")
+	l.replace(groupOf(scope{kind: snapshot.Service}), []snapshot.Object{service("a", "1")}, "8")
 	if versionOf(l, "a") != "1" || versionOf(l, "b") != "" || versionOf(l, "c") != "9" {
 		t.Fatalf("a=%q b=%q c=%q", versionOf(l, "a"), versionOf(l, "b"), versionOf(l, "c"))
 	}
@@ -76,7 +76,7 @@ func TestRelistFindsMissedDeletionsAndKeepsNewerWrites(t *testing.T) {
 		t.Fatal("a deletion was not counted")
 	}
 	before = l.cluster
-	l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "1"), service("c", "9")}, "10")
+	l.replace(groupOf(scope{kind: snapshot.Service}), []snapshot.Object{service("a", "1"), service("c", "9")}, "10")
 	if l.cluster.Changed(before, snapshot.Service) {
 		t.Fatal("a list that brought no news counts as a change")
 	}
@@ -197,7 +197,7 @@ func TestLedgerFollowsTheServer(t *testing.T) {
 				}
 			case 5: // the watch broke and starts again from a list
 				objects, version := w.list()
-				l.replace(scope{kind: snapshot.Service}, objects, version)
+				l.replace(groupOf(scope{kind: snapshot.Service}), objects, version)
 				w.stream = nil
 			}
 			for _, name := range []string{"a", "b", "c"} {

@@ -60,7 +60,7 @@ func written(t *testing.T, at time.Time) string {
 		t.Fatal("what is known in part is written")
 	}
 	if err := api.tell(ctx, func(l *ledger) {
-		l.replace(scope{kind: snapshot.Service}, []snapshot.Object{service("a", "700")}, "701")
+		l.replace(groupOf(scope{kind: snapshot.Service}), []snapshot.Object{service("a", "700")}, "701")
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func written(t *testing.T, at time.Time) string {
 		t.Fatal("it is written without the Secrets that are waited for")
 	}
 	if err := api.tell(ctx, func(l *ledger) {
-		l.replace(scope{snapshot.Secret, "ns", "tls"}, []snapshot.Object{secret("ns", "tls", "702")}, "703")
+		l.replace(groupOf(scope{snapshot.Secret, "ns", "tls"}), []snapshot.Object{secret("ns", "tls", "702")}, "703")
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestAServerHasTheLastWord(t *testing.T) {
 		t.Fatalf("waiting for %v", l.waiting)
 	}
 	// The server was restored from a backup: its versions are lower.
-	l.replace(all, []snapshot.Object{service("stays", "5"), service("new", "6")}, "7")
+	l.replace(groupOf(all), []snapshot.Object{service("stays", "5"), service("new", "6")}, "7")
 	for name, want := range map[string]string{"gone": "", "stays": "5", "new": "6"} {
 		if got := versionOf(l, name); got != want {
 			t.Errorf("%s has version %q, want %q", name, got, want)
@@ -175,7 +175,7 @@ func TestAServerHasTheLastWord(t *testing.T) {
 	if l.cluster.Secrets.Len() != 0 {
 		t.Error("a Secret that may not be read is still used")
 	}
-	l.drop(scope{kind: snapshot.Node}, func(snapshot.Key) bool { return false })
+	l.drop(groupOf(scope{kind: snapshot.Node}), func(snapshot.Key) bool { return false })
 	if len(l.recalled) != 0 {
 		t.Errorf("%v is waited for", l.recalled)
 	}
@@ -184,7 +184,7 @@ func TestAServerHasTheLastWord(t *testing.T) {
 // What a server has said in this life is not overruled by the life before.
 func TestNothingHeardIsRecalled(t *testing.T) {
 	l := newLedger(nil)
-	l.replace(scope{kind: snapshot.Service}, nil, "7")
+	l.replace(groupOf(scope{kind: snapshot.Service}), nil, "7")
 	l.recall(&lastknown.Known{Parts: []lastknown.Part{{Kind: snapshot.Service, Whole: true}}, Objects: []snapshot.Object{service("gone", "3")}})
 	if v := versionOf(l, "gone"); v != "" || l.alone || len(l.recalled) != 0 {
 		t.Errorf("recalled %q", v)

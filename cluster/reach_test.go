@@ -25,8 +25,8 @@ func TestForbiddenIsUnreadAndHoldsUpNobody(t *testing.T) {
 		s.enter(s.inbox.take())
 		return s.Snapshot().Reach(snapshot.Secret).Covers(k)
 	}
-	c.heard(t.Context(), at(closed), apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "tls", nil))
-	s.note(true, func(l *ledger) { l.replace(at(open), nil, "6") })
+	c.heard(t.Context(), groupOf(at(closed)), apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "tls", nil))
+	s.note(true, func(l *ledger) { l.replace(groupOf(at(open)), nil, "6") })
 	if covers(closed) || !covers(open) {
 		t.Errorf("known of the forbidden one %v, of the empty one %v", covers(closed), covers(open))
 	}
@@ -36,12 +36,12 @@ func TestForbiddenIsUnreadAndHoldsUpNobody(t *testing.T) {
 	if len(s.Snapshot().Faults) != 1 {
 		t.Errorf("faults %v", s.Snapshot().Faults)
 	}
-	c.heard(t.Context(), at(closed), nil)
-	s.note(true, func(l *ledger) { l.replace(at(closed), nil, "7") })
+	c.heard(t.Context(), groupOf(at(closed)), nil)
+	s.note(true, func(l *ledger) { l.replace(groupOf(at(closed)), nil, "7") })
 	if !covers(closed) || len(s.Snapshot().Faults) != 0 {
 		t.Errorf("it was listed: known %v, faults %v", covers(closed), s.Snapshot().Faults)
 	}
-	s.note(true, func(l *ledger) { l.drop(at(closed), func(snapshot.Key) bool { return false }) })
+	s.note(true, func(l *ledger) { l.drop(groupOf(at(closed)), func(snapshot.Key) bool { return false }) })
 	if covers(closed) {
 		t.Error("nobody reads it any more, yet it counts as missing")
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"quayside.io/cluster/snapshot"
 )
@@ -88,26 +89,29 @@ func (r *references) all() map[scope]bool {
 	return all
 }
 
-// watchReferenced keeps one reflector running for each scope that is wanted.
+// mostPause lies at most between two changes of shared watches. Until one is made, who
+// refers to more does not know it.
+const mostPause = 2 * time.Second
+
+// watchReferenced keeps the scopes that are wanted watched.
 func (a *API) watchReferenced(ctx context.Context) {
-	running := map[scope]func(){}
+	all := map[*group]*running{}
 	defer func() {
-		for _, stop := range running {
-			stop()
+		for _, r := range all {
+			r.stop()
 		}
 	}()
+	var groups []*group
 	for {
 		wanted := a.references.all()
-		for s := range wanted { // add before remove
-			if running[s] == nil {
-				running[s] = a.startReflector(ctx, s)
-			}
-		}
-		for s, stop := range running {
-			if !wanted[s] {
-				stop()
-				delete(running, s)
-				a.forgetScope(s, wanted)
+		next := regroup(groups, wanted)
+		changed := a.changeGroups(ctx, all, groups, next)
+		if groups = next; changed {
+			// What comes one after the other is watched at once, if many do the same.
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(min(a.gate.distance(), mostPause)):
 			}
 		}
 		select {
@@ -118,24 +122,60 @@ func (a *API) watchReferenced(ctx context.Context) {
 	}
 }
 
-// startReflector returns a function that ends the reflector of s and waits until
-// it has said its last word.
-func (a *API) startReflector(ctx context.Context, s scope) (stop func()) {
+// changeGroups watches the groups of next instead of those of last, and reports whether
+// one goes on where another ended.
+func (a *API) changeGroups(ctx context.Context, all map[*group]*running, last, next []*group) (resumed bool) {
+	told, had := map[scope]string{}, map[snapshot.Kind][]scope{}
+	for _, g := range last {
+		if r := all[g]; !slices.Contains(next, g) {
+			r.stop()
+			r.feed.told(told)
+			delete(all, g)
+			had[g.kind] = append(had[g.kind], g.scopes...)
+		}
+	}
+	if len(told) > 0 {
+		a.note(true, func(l *ledger) { l.resume(told) })
+	}
+	wanted := map[scope]bool{}
+	for _, g := range next {
+		if all[g] == nil {
+			all[g] = a.startReflector(ctx, newFeed(a.Source, g, told))
+			resumed = resumed || all[g].feed.resumes
+		}
+		maps.Copy(wanted, g.has)
+	}
+	for kind, scopes := range had {
+		scopes = slices.DeleteFunc(scopes, func(s scope) bool { return wanted[s] })
+		if len(scopes) > 0 {
+			a.forgetScopes(newGroup(kind, "", scopes), wanted)
+		}
+	}
+	return resumed
+}
+
+// running is a reflector that runs. stop ends it, and waits until it has said its last word.
+type running struct {
+	feed *feed
+	stop func()
+}
+
+func (a *API) startReflector(ctx context.Context, f *feed) *running {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		a.reflect(ctx, s)
+		a.reflect(ctx, f)
 	}()
-	return func() { cancel(); <-ended }
+	return &running{f, func() { cancel(); <-ended }}
 }
 
-// forgetScope drops what was seen through s alone.
-func (a *API) forgetScope(s scope, wanted map[scope]bool) {
-	a.contact.forget(s)
+// forgetScopes drops what was seen through them alone.
+func (a *API) forgetScopes(g *group, wanted map[scope]bool) {
+	a.contact.forget(g)
 	a.note(false, func(l *ledger) {
-		l.drop(s, func(at snapshot.Key) bool {
-			return slices.ContainsFunc(scopesOf(s.kind, at), func(s scope) bool { return wanted[s] })
+		l.drop(g, func(at snapshot.Key) bool {
+			return slices.ContainsFunc(scopesOf(g.kind, at), func(s scope) bool { return wanted[s] })
 		})
 	})
 }

@@ -46,7 +46,7 @@ func TestReferWaitsUntilAllIsSeen(t *testing.T) {
 	seen := s.Refer(snapshot.Secret, []snapshot.Key{{Namespace: "a", Name: "tls"}, {Namespace: "b", Name: "tls"}})
 	s.enter(s.inbox.take())
 	a, b := scope{snapshot.Secret, "a", "tls"}, scope{snapshot.Secret, "b", "tls"}
-	s.note(true, func(l *ledger) { l.replace(a, []snapshot.Object{secret("a", "tls", "5")}, "6") })
+	s.note(true, func(l *ledger) { l.replace(groupOf(a), []snapshot.Object{secret("a", "tls", "5")}, "6") })
 	s.enter(s.inbox.take())
 	if IsClosed(seen) {
 		t.Fatal("seen before the second was listed")
@@ -71,8 +71,8 @@ func TestReferWaitsUntilAllIsSeen(t *testing.T) {
 func TestScopesDoNotSpeakForEachOther(t *testing.T) {
 	l := newLedger(nil)
 	byName, byNamespace := scope{snapshot.Secret, "a", "x"}, scope{snapshot.Secret, "b", ""}
-	l.replace(byName, []snapshot.Object{secret("a", "x", "3")}, "10")
-	l.replace(byNamespace, []snapshot.Object{secret("b", "y", "4"), secret("b", "z", "4")}, "11")
+	l.replace(groupOf(byName), []snapshot.Object{secret("a", "x", "3")}, "10")
+	l.replace(groupOf(byNamespace), []snapshot.Object{secret("b", "y", "4"), secret("b", "z", "4")}, "11")
 	if n := l.cluster.Secrets.Len(); n != 3 {
 		t.Fatalf("%d Secrets, want 3", n)
 	}
@@ -84,7 +84,7 @@ func TestScopesDoNotSpeakForEachOther(t *testing.T) {
 	if _, ok := l.cluster.Secrets.Get(snapshot.Key{Namespace: "b", Name: "gone"}); ok {
 		t.Error("an answer from before the list resurrects what it lacks")
 	}
-	l.drop(byNamespace, func(k snapshot.Key) bool { return k.Name == "z" })
+	l.drop(groupOf(byNamespace), func(k snapshot.Key) bool { return k.Name == "z" })
 	l.put(secret("b", "y", "4"))
 	if _, ok := l.cluster.Secrets.Get(snapshot.Key{Namespace: "b", Name: "z"}); !ok {
 		t.Error("what another scope covers was dropped")
@@ -112,12 +112,12 @@ func TestSlicesAreFoundByTheirService(t *testing.T) {
 	}
 	for _, added := range []bool{true, false} {
 		s := newSource(nil)
-		inA, inB := &feed{s, a}, &feed{s, b}
+		inA, inB := newFeed(s, groupOf(a), nil), newFeed(s, groupOf(b), nil)
 		s.note(true, func(l *ledger) {
-			l.replace(a, []snapshot.Object{slice("x1", "a", "5"), slice("x2", "a", "6")}, "7")
-			l.replace(b, []snapshot.Object{slice("y1", "b", "5")}, "7")
+			l.replace(groupOf(a), []snapshot.Object{slice("x1", "a", "5"), slice("x2", "a", "6")}, "7")
+			l.replace(groupOf(b), []snapshot.Object{slice("y1", "b", "5")}, "7")
 		})
-		s.note(true, func(l *ledger) { l.replace(a, []snapshot.Object{slice("x1", "a", "5")}, "8") })
+		s.note(true, func(l *ledger) { l.replace(groupOf(a), []snapshot.Object{slice("x1", "a", "5")}, "8") })
 		if gotA, gotB := of(s, "a"), of(s, "b"); !slices.Equal(gotA, []string{"x1"}) || !slices.Equal(gotB, []string{"y1"}) {
 			t.Fatalf("a has %v, b %v", gotA, gotB)
 		}
@@ -136,10 +136,32 @@ func TestSlicesAreFoundByTheirService(t *testing.T) {
 		if gotA, gotB := of(s, "a"), of(s, "b"); len(gotA) != 0 || !slices.Equal(gotB, []string{"x1", "y1"}) {
 			t.Errorf("added first %v: a has %v, b %v", added, gotA, gotB)
 		}
-		s.note(true, func(l *ledger) { l.drop(b, func(snapshot.Key) bool { return false }) })
+		s.note(true, func(l *ledger) { l.drop(groupOf(b), func(snapshot.Key) bool { return false }) })
 		if gotB := of(s, "b"); len(gotB) != 0 {
 			t.Errorf("b is not watched, and has %v", gotB)
 		}
+	}
+}
+
+// A list that lacks a slice, since its label has moved it to another Service meanwhile, says
+// nothing of that one, which is referred to later.
+func TestASliceIsFoundWhereItHasMoved(t *testing.T) {
+	l := newLedger(nil)
+	slice := func(service, version string) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "x", ResourceVersion: version, Labels: map[string]string{discoveryv1.LabelServiceName: service},
+		}}
+	}
+	a, b := groupOf(endpointsOf("ns", "a")), groupOf(endpointsOf("ns", "b"))
+	l.replace(a, []snapshot.Object{slice("a", "5")}, "6")
+	l.replace(a, nil, "9") // it was moved at 8
+	l.replace(b, []snapshot.Object{slice("b", "8")}, "10")
+	if _, ok := l.cluster.EndpointSlices.Get(snapshot.Key{Namespace: "ns", Name: "x"}); !ok {
+		t.Error("it counts as deleted")
+	}
+	l.put(slice("a", "5"))
+	if n := len(l.cluster.SlicesOf(snapshot.Key{Namespace: "ns", Name: "a"})); n != 0 {
+		t.Error("what was before the move comes back")
 	}
 }
 

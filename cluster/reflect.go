@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,22 +24,22 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// reflect keeps one scope in the ledger the same as in the server.
-func (a *API) reflect(ctx context.Context, s scope) {
-	r := a.resources[s.kind]
-	link := &link{api: a, scope: s}
-	lw := &cache.ListWatch{
+// reflect keeps the scopes of one group in the ledger the same as in the server.
+func (a *API) reflect(ctx context.Context, f *feed) {
+	r := a.resources[f.group.kind]
+	link := &link{api: a, group: f.group}
+	var lw cache.ListerWatcher = &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list := r.NewList()
-			err := link.ask(ctx, 0, func() error {
-				return a.narrow(a.on(r).Get(), s, r, &o).Do(ctx).Into(list)
+			return f.list(&o, r, func(of *group, into runtime.Object) error {
+				return link.ask(ctx, 0, func() error {
+					return a.narrow(a.on(r).Get(), of, r, &o).Do(ctx).Into(into)
+				})
 			})
-			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
 			o.Watch = true
 			err = link.ask(ctx, lifeOf(o), func() error {
-				w, err = a.narrow(a.on(r).Get(), s, r, &o).Watch(ctx)
+				w, err = a.narrow(a.on(r).Get(), f.group, r, &o).Watch(ctx)
 				if isStillborn(w) {
 					w, err = nil, fmt.Errorf("watch %s: %w", r.Name, io.ErrUnexpectedEOF)
 				}
@@ -47,18 +48,27 @@ func (a *API) reflect(ctx context.Context, s scope) {
 			return w, err
 		},
 	}
-	cache.NewReflectorWithOptions(lw, r.New(), &feed{a.Source, s}, cache.ReflectorOptions{
-		Name:  s.kind.String(),
+	if f.resumes {
+		lw = withoutStream{lw.(*cache.ListWatch)}
+	}
+	cache.NewReflectorWithOptions(lw, r.New(), f, cache.ReflectorOptions{
+		Name:  f.group.kind.String(),
 		Clock: impatientClock{clock.RealClock{}, ctx},
 		// Back soon after an outage; the gate keeps a thousand speakers apart.
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
 	}).RunWithContext(ctx)
 }
 
+// withoutStream has a reflector begin with a list: a stream tells all there is.
+type withoutStream struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what the reflector looks for.
+func (withoutStream) IsWatchListSemanticsUnSupported() bool { return true }
+
 // link is what one reflector has of the server.
 type link struct {
 	api   *API
-	scope scope
+	group *group
 	// broken says that the last request failed, until, when the watch is to end that runs.
 	broken bool
 	until  time.Time
@@ -68,13 +78,13 @@ type link struct {
 // for a watch that lasts as long as that, or for a list.
 func (l *link) ask(ctx context.Context, lasts time.Duration, send func() error) error {
 	const early = time.Second // a watch may end so, and nothing is wrong
-	t, err := l.api.gate.enter(ctx, l.scope.kind, l.broken || time.Until(l.until) > early)
+	t, err := l.api.gate.enter(ctx, l.group.kind, l.broken || time.Until(l.until) > early)
 	if err != nil {
 		return err
 	}
 	err = send()
 	l.api.gate.leave(ctx, t, err)
-	l.api.contact.heard(ctx, l.scope, err)
+	l.api.contact.heard(ctx, l.group, err)
 	l.broken, l.until = err != nil, time.Time{}
 	if lasts > 0 && err == nil {
 		l.until = time.Now().Add(lasts)
@@ -111,18 +121,18 @@ func unpack(list runtime.Object) (objects []snapshot.Object, version string, err
 	return objects, head.GetResourceVersion(), err
 }
 
-// narrow addresses a list or watch of a scope, within what was asked for.
-func (a *API) narrow(request *rest.Request, s scope, r snapshot.Resource, o *metav1.ListOptions) *rest.Request {
-	namespace, name := cmp.Or(s.namespace, a.opts.WatchNamespace), s.name
-	if s.kind == snapshot.SpeakerStatus {
-		name = cmp.Or(name, a.opts.SpeakerStatus)
+// narrow addresses a list or watch of a group, within what was asked for.
+func (a *API) narrow(request *rest.Request, g *group, r snapshot.Resource, o *metav1.ListOptions) *rest.Request {
+	namespace, names := cmp.Or(g.namespace, a.opts.WatchNamespace), g.names()
+	if g.kind == snapshot.SpeakerStatus && len(names) == 0 && a.opts.SpeakerStatus != "" {
+		names = []string{a.opts.SpeakerStatus}
 	}
 	switch {
-	case name != "" && s.kind == snapshot.EndpointSlice:
-		o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: name}.String()
-	case name != "":
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	case s.kind == snapshot.Secret: // a megabyte each, and no Ingress refers to them
+	case len(names) > 0 && g.kind == snapshot.EndpointSlice:
+		o.LabelSelector = ofServices(names)
+	case len(names) > 0:
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, names[0]).String()
+	case g.kind == snapshot.Secret: // a megabyte each, and no Ingress refers to them
 		o.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 	}
 	// client-go would send it ten times more, once a second, past the gate.
@@ -136,65 +146,12 @@ func (a *API) narrow(request *rest.Request, s scope, r snapshot.Resource, o *met
 	return request
 }
 
-// feed passes what a reflector hears on to the loop. It is the reflector's
-// store, without storing anything a second time.
-type feed struct {
-	source *Source
-	scope  scope
-}
-
-var _ cache.TransformingStore = (*feed)(nil)
-
-// Add implements cache.ReflectorStore.
-func (f *feed) Add(obj any) error {
-	if o, ok := obj.(snapshot.Object); ok {
-		strip(o)
-		f.source.note(f.scope.kind == snapshot.EndpointSlice, func(l *ledger) { l.put(o) })
+// ofServices selects the EndpointSlices of Services.
+func ofServices(names []string) string {
+	if len(names) == 1 {
+		return labels.Set{discoveryv1.LabelServiceName: names[0]}.String()
 	}
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (f *feed) Update(obj any) error { return f.Add(obj) }
-
-// Delete implements cache.ReflectorStore.
-func (f *feed) Delete(obj any) error {
-	if o, ok := obj.(snapshot.Object); ok {
-		f.source.note(f.scope.kind == snapshot.EndpointSlice, func(l *ledger) {
-			key := snapshot.KeyOf(o)
-			if have, ok := l.cluster.Get(f.scope.kind, key); ok && !f.scope.covers(placeOf(have)) {
-				return // it has only left this scope
-			}
-			l.remove(f.scope.kind, key, o.GetResourceVersion())
-		})
-	}
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (f *feed) Replace(list []any, version string) error {
-	objects := make([]snapshot.Object, 0, len(list))
-	for _, obj := range list {
-		if o, ok := obj.(snapshot.Object); ok {
-			objects = append(objects, strip(o))
-		}
-	}
-	f.source.note(true, func(l *ledger) { l.replace(f.scope, objects, version) })
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (f *feed) Resync() error { return nil }
-
-// Transformer implements cache.TransformingStore: a reflector that streams its
-// first list keeps it for a while.
-func (f *feed) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if o, ok := obj.(snapshot.Object); ok {
-			return strip(o), nil
-		}
-		return obj, nil
-	}
+	return discoveryv1.LabelServiceName + " in (" + strings.Join(names, ",") + ")"
 }
 
 // impatientClock ends a wait when ctx ends. The reflector sleeps through its

@@ -38,9 +38,9 @@ func scopesOf(kind snapshot.Kind, k snapshot.Key) []scope {
 	return []scope{{kind: kind}, {kind, k.Namespace, ""}, {kind, k.Namespace, k.Name}}
 }
 
-// namesPerNamespace is how many objects of one namespace are watched by name.
-// With more of them one watch of the namespace costs the server less; with
-// fewer, nothing is read that nobody asked for.
+// namesPerNamespace is how many objects of one namespace are watched by name, each by a
+// watch of its own. With more of them one watch of the namespace costs the server less;
+// with fewer, nothing is read that nobody asked for. EndpointSlices share watches by name.
 const namesPerNamespace = 4
 
 // scopesFor returns the scopes in which the objects at keys are seen: by name where
@@ -55,7 +55,7 @@ func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(snapshot.Kin
 	}
 	scopes := map[scope]bool{}
 	for namespace, list := range names {
-		if len(list) > namesPerNamespace && !byName(kind, namespace) {
+		if len(list) > namesPerNamespace && kind != snapshot.EndpointSlice && !byName(kind, namespace) {
 			scopes[scope{kind, namespace, ""}] = true
 			continue
 		}
@@ -101,20 +101,22 @@ func (l *ledger) met() (all []awaited) {
 	return all
 }
 
-// drop forgets a scope that is no longer watched, and its objects but for those
+// drop forgets scopes that are no longer watched, and their objects but for those
 // whose place keep covers. They were not deleted, so no tombstone is left.
-func (l *ledger) drop(s scope, keep func(snapshot.Key) bool) {
-	delete(l.listed, s)
-	delete(l.seen, s)
-	delete(l.recalled, s)
-	l.cluster = l.cluster.WithoutReach(s.kind, snapshot.Key{Namespace: s.namespace, Name: s.name})
+func (l *ledger) drop(g *group, keep func(snapshot.Key) bool) {
+	for _, s := range g.scopes {
+		delete(l.listed, s)
+		delete(l.seen, s)
+		delete(l.recalled, s)
+		l.cluster = l.cluster.WithoutReach(s.kind, snapshot.Key{Namespace: s.namespace, Name: s.name})
+	}
 	var gone []snapshot.Key
-	for o := range l.cluster.Objects(s.kind) {
-		if at := placeOf(o); s.covers(at) && !keep(at) {
+	for o := range l.cluster.Objects(g.kind) {
+		if at := placeOf(o); g.covers(at) && !keep(at) {
 			gone = append(gone, snapshot.KeyOf(o))
 		}
 	}
 	for _, k := range gone {
-		l.cluster = l.cluster.Without(s.kind, k)
+		l.cluster = l.cluster.Without(g.kind, k)
 	}
 }

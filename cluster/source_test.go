@@ -96,7 +96,7 @@ func TestWhatIsToldIsVisible(t *testing.T) {
 
 func TestSyncedWaitsForEveryKind(t *testing.T) {
 	s := newSource([]snapshot.Kind{snapshot.Service, snapshot.Node})
-	s.enter([]change{{apply: func(l *ledger) { l.replace(scope{kind: snapshot.Service}, nil, "1") }}})
+	s.enter([]change{{apply: func(l *ledger) { l.replace(groupOf(scope{kind: snapshot.Service}), nil, "1") }}})
 	if IsClosed(s.Synced()) {
 		t.Fatal("synced without the Nodes")
 	}
@@ -128,7 +128,7 @@ func BenchmarkEnterOneChange(b *testing.B) {
 			for i := range size {
 				all = append(all, service(strconv.Itoa(i), "1"))
 			}
-			s.enter([]change{{apply: func(l *ledger) { l.replace(scope{kind: snapshot.Service}, all, "1") }}})
+			s.enter([]change{{apply: func(l *ledger) { l.replace(groupOf(scope{kind: snapshot.Service}), all, "1") }}})
 			version := 1
 			b.ReportAllocs()
 			for b.Loop() {

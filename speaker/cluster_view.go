@@ -11,9 +11,13 @@ import (
 	"quayside.io/speaker/announce"
 )
 
-// fewServices is the largest number of Services whose endpoints are watched one by one.
-// With more, one watch of all EndpointSlices costs the API server less.
-const fewServices = 8
+const (
+	// fewServices is how many Services' endpoints are watched by name whatever else there is.
+	fewServices = 8
+	// mostServices is how many are at most: some twenty watches. With more, or if they are most
+	// of all Services, one watch of all EndpointSlices costs the API server less.
+	mostServices = 1000
+)
 
 // patience is how long all Nodes are watched at least, once a speaker has not published its
 // own. If that alternated, all speakers would list all Nodes each time.
@@ -96,7 +100,7 @@ func (s *clusterView) refer(c *snapshot.Cluster) bool {
 		return false
 	}
 	services := announce.Asks(c)
-	if len(services) > fewServices {
+	if s.needsAll(len(services), c.Services.Len()) {
 		services = []snapshot.Key{{}}
 	}
 	if was != nil && slices.Equal(services, s.services) {
@@ -105,6 +109,17 @@ func (s *clusterView) refer(c *snapshot.Cluster) bool {
 	s.services = services
 	s.coming[snapshot.EndpointSlice] = s.source.Refer(snapshot.EndpointSlice, services)
 	return true
+}
+
+// needsAll reports whether all endpoints are to be watched, if those of so many Services are
+// needed of all there are. Where that is at the limit it does not alternate: each time, all
+// speakers would list them.
+func (s *clusterView) needsAll(needed, services int) bool {
+	most := min(mostServices, services/2)
+	if slices.Equal(s.services, []snapshot.Key{{}}) {
+		most = most * 2 / 3
+	}
+	return needed > max(fewServices, most)
 }
 
 // referNodes asks for this node's Node if all others are published, else for all Nodes, and

@@ -94,8 +94,9 @@ func TestAServiceIsNotShownBeforeItsEndpoints(t *testing.T) {
 	}
 }
 
-// Where many need their endpoints, all are watched at once.
-func TestTheEndpointsOfManyServicesAreOneWatch(t *testing.T) {
+// Where most Services need their endpoints, all are watched at once, and where few of many
+// do, theirs are. At the limit it does not alternate.
+func TestTheEndpointsOfMostServicesAreOneWatch(t *testing.T) {
 	c := snapshot.Of()
 	for i := range fewServices + 1 {
 		c = c.With(local(fmt.Sprint(i)))
@@ -110,5 +111,36 @@ func TestTheEndpointsOfManyServicesAreOneWatch(t *testing.T) {
 	asked := source.seen
 	if s.look(); source.seen != asked {
 		t.Errorf("asked again, for %v", source.asked)
+	}
+	inner := func(i int) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("inner-", i)}}
+	}
+	step := func(change snapshot.Object) int {
+		source.c = source.c.With(change)
+		if s.look(); len(source.asked) == 1 {
+			return -1
+		}
+		return len(source.asked)
+	}
+	for i := range 20 { // twice as many as need theirs
+		source.c = source.c.With(inner(i))
+	}
+	if n := step(local("at the limit")); n != -1 {
+		t.Errorf("it has alternated: %d are asked for", n)
+	}
+	for i := range 20 {
+		source.c = source.c.With(inner(100 + i))
+	}
+	if n := step(local("far below")); n != 12 {
+		t.Errorf("%d are asked for", n)
+	}
+	if n := step(local("the next")); n != 13 {
+		t.Errorf("%d are asked for", n)
+	}
+	for i := range 2 * mostServices {
+		source.c = source.c.With(local(fmt.Sprint("more-", i%mostServices))).With(inner(1000 + i))
+	}
+	if n := step(local("too many")); n != -1 {
+		t.Errorf("%d are asked for", n)
 	}
 }
