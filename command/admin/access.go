@@ -25,8 +25,10 @@ type Access struct {
 }
 
 // Review says whose a token is, and whether that user may get a path. No user: the
-// token is nobody's. An error: it could not be found out.
-type Review func(ctx context.Context, token, path string) (user string, allowed bool, err error)
+// token is nobody's. The identity is that of the user, whichever token it shows; where
+// mayGet knows of it that it may, nobody else need be asked. An error: it could not be
+// found out.
+type Review func(ctx context.Context, token, path string, mayGet func(identity string) bool) (user, identity string, allowed bool, err error)
 
 // ForwardedToken is the header of a token that comes by way of the API server's proxy
 // to Services and Pods, which keeps Authorization for itself.

@@ -25,32 +25,39 @@ import (
 // reviewer plays the API server.
 type reviewer struct {
 	asked atomic.Int64
+	may   atomic.Int64 // how often it was asked what a user may
 	away  atomic.Bool
 	gate  chan struct{} // if set, each answer waits for it
 	also  string        // another token that may get all
 }
 
-func (r *reviewer) review(ctx context.Context, token, path string) (string, bool, error) {
+func (r *reviewer) review(ctx context.Context, token, path string, mayGet func(identity string) bool) (user, identity string, allowed bool, err error) {
 	r.asked.Add(1)
 	if r.gate != nil {
 		select {
 		case <-r.gate:
 		case <-ctx.Done():
-			return "", false, ctx.Err()
+			return "", "", false, ctx.Err()
 		}
 	}
 	if r.away.Load() {
-		return "", false, errors.New("connection refused")
+		return "", "", false, errors.New("connection refused")
 	}
-	switch token {
-	case r.also:
-		return "other", r.also != "", nil
-	case "scraper":
-		return "prometheus", path == "/metrics", nil
-	case "admin":
-		return "admin", true, nil
+	switch {
+	case token == r.also && token != "":
+		user, allowed = "other", true
+	case strings.HasPrefix(token, "scraper"):
+		user, allowed = "prometheus", path == "/metrics"
+	case token == "admin":
+		user, allowed = "admin", true
+	default:
+		return "", "", false, nil
 	}
-	return "", false, nil
+	if !mayGet(user) {
+		r.may.Add(1)
+		return user, user, allowed, nil
+	}
+	return user, user, true, nil
 }
 
 func protected(r *reviewer) *admin.Server {
@@ -182,6 +189,39 @@ func TestDecisionsAreRenewedInTheBackground(t *testing.T) {
 		close(r.gate)
 		synctest.Wait()
 		scrape(200)
+	})
+}
+
+// A token that takes the place of another is looked at, and what its user may is known, for
+// as long as it would be by the other token.
+func TestARotatedTokenCostsOneReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reviewer{}
+		s := protected(r)
+		for _, step := range []struct {
+			after      time.Duration
+			token      string
+			path       string
+			want       int
+			asked, may int64
+		}{
+			{0, "scraper-1", "/metrics", 200, 1, 1},
+			{2 * time.Minute, "scraper-2", "/metrics", 200, 1, 0},
+			{0, "scraper-2", "/metrics", 200, 0, 0},
+			{0, "scraper-3", "/state", 403, 1, 1}, // what it may is of a path
+			{0, "scraper-4", "/state", 403, 1, 1}, // what it may not is not kept for others
+			{0, "admin", "/metrics", 200, 1, 1},
+			{0, "stranger", "/metrics", 401, 1, 0},
+			{2 * time.Minute, "scraper-5", "/metrics", 200, 1, 0},
+			{61 * time.Second, "scraper-6", "/metrics", 200, 1, 1}, // five minutes after it was asked
+		} {
+			time.Sleep(step.after)
+			asked, may := r.asked.Load(), r.may.Load()
+			w := ask(s, step.path, "Bearer "+step.token)
+			if asked, may = r.asked.Load()-asked, r.may.Load()-may; w.Code != step.want || asked != step.asked || may != step.may {
+				t.Errorf("%s of %s: %d after %d reviews, %d of access; want %d after %d, %d", step.path, step.token, w.Code, asked, may, step.want, step.asked, step.may)
+			}
+		}
 	})
 }
 

@@ -11,11 +11,15 @@ import (
 // decision says whose a token is, and whether that user may get a path.
 type decision struct {
 	user    string // "": the token is not valid
+	about   access // of whom, to what
 	allowed bool
-	at      time.Time
+	at      time.Time // when that was asked; of whose the token is, no earlier
 	renew   time.Time // from when on a good one is asked for again
 	until   time.Time // when the token itself ends; zero: it does not say
 }
+
+// access is what a decision is about, whichever token is shown.
+type access struct{ identity, path string }
 
 // newDecision is what was found out about a token at a time. It is renewed before it is
 // too old, at a time of its own: Prometheus shows its token to a whole fleet at once.

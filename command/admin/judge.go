@@ -100,7 +100,7 @@ func (j *judge) of(ctx context.Context, token, path string) (decision, error) {
 	default:
 		return decision{}, errBusy
 	}
-	v, err := j.ask(ctx, unknownTimeout, token, path)
+	v, err := j.ask(ctx, unknownTimeout, token, path, j.knows)
 	if err == nil {
 		j.remember(q, v)
 	}
@@ -133,7 +133,8 @@ func (j *judge) renew(ctx context.Context, q question, token, path string) <-cha
 	}
 	j.renewing[q] = ended
 	go func() {
-		v, err := j.ask(context.WithoutCancel(ctx), renewTimeout, token, path)
+		nothing := func(access) (time.Time, bool) { return time.Time{}, false }
+		v, err := j.ask(context.WithoutCancel(ctx), renewTimeout, token, path, nothing)
 		if err == nil {
 			j.remember(q, v)
 		} else {
@@ -159,15 +160,39 @@ func (j *judge) await(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// ask reviews a token.
-func (j *judge) ask(ctx context.Context, patience time.Duration, token, path string) (decision, error) {
+// ask reviews a token. What knows says of the access that its user has need not be asked.
+func (j *judge) ask(ctx context.Context, patience time.Duration, token, path string, knows func(access) (time.Time, bool)) (decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	user, allowed, err := j.review(ctx, token, path)
+	var since time.Time
+	var known bool
+	user, identity, allowed, err := j.review(ctx, token, path, func(identity string) bool {
+		since, known = knows(access{identity, path})
+		return known
+	})
 	if err != nil {
 		return decision{}, err
 	}
-	return newDecision(user, allowed, token, j.now()), nil
+	at := j.now()
+	if known {
+		at = since
+	}
+	v := newDecision(user, allowed, token, at)
+	v.about = access{identity, path}
+	return v, nil
+}
+
+// knows reports since when an access is known to be allowed, if that is not too old, by
+// whichever token of the user. Tokens rotate, and what their user may does not change by it.
+func (j *judge) knows(a access) (since time.Time, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, v := range j.good {
+		if v.about == a && j.now().Sub(v.at) < goodFor && v.at.After(since) {
+			since, ok = v.at, true
+		}
+	}
+	return since, ok
 }
 
 // remembered returns the cached decision, and when a review of a known token last failed.
