@@ -1,8 +1,6 @@
 package accesslog
 
 import (
-	"bytes"
-	"encoding/base64"
 	"strconv"
 	"strings"
 	"time"
@@ -171,21 +169,10 @@ func (r *Record) request() {
 	r.text(req.Protocol)
 }
 
-// maxUser is the longest Authorization field that is looked at.
-const maxUser = 1024
-
-// user is that of basic authentication, whoever it is for and whether true or not.
+// user is that of basic authentication.
 func (r *Record) user() {
-	const scheme = "basic "
-	value := r.Exchange.Request.Authorization()
-	if len(value) < len(scheme) || len(value) > maxUser || !exchange.EqualFold(value[:len(scheme)], scheme) {
-		return
-	}
-	var text [maxUser]byte
-	n, err := base64.StdEncoding.Decode(text[:], exchange.TrimSpace(value[len(scheme):]))
-	if name, _, ok := bytes.Cut(text[:n], []byte{':'}); ok && err == nil {
-		r.bytes(name)
-	}
+	var name [exchange.MaxCredentials]byte
+	r.bytes(r.Exchange.Request.AppendUser(name[:0]))
 }
 
 // seconds appends a time as nginx does, in seconds to the millisecond.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,9 +26,6 @@ type Users struct {
 	key    [sha256.Size]byte
 	passed [256]atomic.Pointer[[sha256.Size]byte]
 }
-
-// maxCredentials is the longest user and password that is looked at.
-const maxCredentials = 512
 
 // ParseUsers reads an htpasswd file: "user:hash" lines with bcrypt, apr1 (or MD5
 // crypt), {SHA}, {SSHA} and SHA-2 crypt hashes. It names the users whose hash is of
@@ -60,7 +56,7 @@ func ParseUsers(content []byte) (users *Users, unknown []string, err error) {
 }
 
 func (u *Users) add(name, hash string) error {
-	if len(name) == 0 || len(name) > maxCredentials {
+	if len(name) == 0 || len(name) > exchange.MaxCredentials {
 		return errors.New("the name is too long")
 	}
 	if !affordable(hash) {
@@ -105,8 +101,8 @@ func affordable(hash string) bool {
 
 // guard is the guard of basic authentication.
 func (u *Users) guard(ex *exchange.Exchange) int {
-	var buf [sha256.Size + maxCredentials]byte
-	credentials, ok := basicCredentials(buf[sha256.Size:sha256.Size], ex.Request.Header.Get("Authorization"))
+	var buf [sha256.Size + exchange.MaxCredentials]byte
+	credentials, ok := exchange.BasicCredentials(buf[sha256.Size:sha256.Size], ex.Request.Header.Get("Authorization"))
 	if !ok {
 		return 401
 	}
@@ -132,19 +128,4 @@ func (u *Users) matches(name, password string) bool {
 		hash = u.decoy
 	}
 	return hash.MatchesPassword(password) && exists
-}
-
-// basicCredentials appends "user:password" of an Authorization field to dst, which
-// must have room for maxCredentials.
-func basicCredentials(dst, value []byte) ([]byte, bool) {
-	const scheme = "basic "
-	if len(value) < len(scheme) || !exchange.EqualFold(value[:len(scheme)], scheme) {
-		return nil, false
-	}
-	value = exchange.TrimSpace(value[len(scheme):])
-	if base64.StdEncoding.DecodedLen(len(value)) > maxCredentials {
-		return nil, false
-	}
-	n, err := base64.StdEncoding.Decode(dst[:cap(dst)], value)
-	return dst[:n], err == nil
 }

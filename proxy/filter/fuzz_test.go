@@ -46,8 +46,8 @@ func FuzzBasic(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		ex := &exchange.Exchange{}
 		ex.Request.Header.Add("Authorization", value)
-		var buf [maxCredentials]byte
-		given, ok := basicCredentials(buf[:0], []byte(value))
+		var buf [exchange.MaxCredentials]byte
+		given, ok := exchange.BasicCredentials(buf[:0], []byte(value))
 		if passes := users.guard(ex) == 0; passes != (ok && string(given) == "u:password") {
 			t.Fatalf("%q: passes %v", value, passes)
 		}

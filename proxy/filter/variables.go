@@ -183,7 +183,7 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "remote_addr", "the_real_ip":
 		return r.Client.Addr().AppendTo(nil)
 	case "remote_user":
-		return user(r)
+		return r.AppendUser(nil)
 	case "request_method":
 		return r.Method
 	case "request_id", "req_id":
@@ -199,16 +199,6 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return r.Header.Get("X-Forwarded-For")
 	}
 	return []byte(at.value(p.variable))
-}
-
-// user is that of basic authentication, whether a guard has looked at it or not.
-func user(r *exchange.Request) []byte {
-	credentials, ok := basicCredentials(make([]byte, 0, maxCredentials), r.Authorization())
-	name, _, found := bytes.Cut(credentials, []byte{':'})
-	if !ok || !found {
-		return nil
-	}
-	return name
 }
 
 // asked is the target that the client sent, whatever filters have made of it.
