@@ -35,6 +35,7 @@ type conn struct {
 	born      time.Time
 	idleSince time.Time
 	used      int           // requests sent so far
+	kept      bool          // it has been idle, and its pod may have closed it meanwhile
 	deadline  time.Time     // the read deadline in force
 	patient   time.Duration // how long the upstream may take nothing of what ask sends as a stream
 	wrote     bool          // the upstream may have seen part of the request
@@ -68,7 +69,7 @@ func (c *conn) ask(out []byte, in func() []byte) (int, error) {
 	}
 	c.wrote = false
 	c.used++
-	if in == nil && c.used > 1 {
+	if in == nil && c.kept {
 		c.confirmed = c.acknowledged()
 	}
 	return c.askPlain(out, in)

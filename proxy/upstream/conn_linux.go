@@ -35,7 +35,7 @@ type plain struct {
 type phase uint8
 
 const (
-	checking phase = iota // is a reused connection still good?
+	checking phase = iota // is a kept connection still good?
 	sending
 	receiving
 	finished
@@ -50,7 +50,7 @@ func (c *conn) prepare() (err error) {
 func (c *conn) askPlain(out []byte, in func() []byte) (int, error) {
 	p := &c.plain
 	p.phase, p.out, p.in, p.got, p.err = sending, out, in, 0, nil
-	if c.used > 1 && (in == nil || !c.quiet) {
+	if c.kept && (in == nil || !c.quiet) {
 		p.phase = checking
 	}
 	return p.poll()
@@ -86,7 +86,7 @@ func (c *conn) do(fd uintptr) bool {
 		switch {
 		case err == syscall.EAGAIN:
 			n = 0
-		case c.used > 1 && (err == syscall.EPIPE || err == syscall.ECONNRESET):
+		case c.kept && (err == syscall.EPIPE || err == syscall.ECONNRESET):
 			p.err, p.phase = errStale, finished // none of it was sent
 			return true
 		case err != nil:
@@ -103,7 +103,7 @@ func (c *conn) do(fd uintptr) bool {
 			return true
 		}
 		p.phase = receiving
-		if c.used > 1 {
+		if c.kept {
 			return false // there was nothing to read before: of what comes now the poller tells
 		}
 	}

@@ -81,7 +81,7 @@ func (e *endpoint) put(c *conn, now time.Time, o *Options) {
 		return
 	}
 	e.active.Add(-1)
-	c.idleSince = now
+	c.idleSince, c.kept = now, true
 	e.mu.Lock()
 	if e.gone || o.MaxIdle == 0 || c.config != e.backend.tls.Load() {
 		e.mu.Unlock()

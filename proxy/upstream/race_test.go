@@ -1,8 +1,11 @@
 package upstream
 
 import (
+	"bufio"
 	"crypto/tls"
+	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"sync"
@@ -220,5 +223,43 @@ func TestLeavingBeginsWithTheSet(t *testing.T) {
 	b.state.Store(&targets{set: &balance.Set{}})
 	if !tx.raced(refused) {
 		t.Error("an endpoint refuses that is out of the set, and that is no race")
+	}
+}
+
+// A connection that lost a race has carried no request, and its pod may close it while it
+// is idle all the same: a request that comes then is none that failed.
+func TestWhatLostARaceMayBeClosed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		if c, err := l.Accept(); err == nil {
+			c.Close()
+			close(closed)
+		}
+		if c, err := l.Accept(); err == nil {
+			defer c.Close()
+			if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				io.Copy(io.Discard, req.Body)
+				io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+			}
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-over })
+	b := backendOver(t, balance.Policy{}, netip.MustParseAddrPort(l.Addr().String()))
+	b.SetTLS(nil)
+	e := b.state.Load().endpoints[0]
+	c, err := e.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.put(c, time.Now(), b.engine.keeping.Load())
+	<-closed
+	ex := &exchange.Exchange{Request: exchange.Request{Method: []byte("POST"), Target: []byte("/"), Host: []byte("a.example")}}
+	if b.Forward(ex); ex.Response.Status != http.StatusNoContent {
+		t.Errorf("got %d %q, want 204", ex.Response.Status, ex.Response.Text)
 	}
 }

@@ -94,7 +94,7 @@ func (c *conn) askSecure(out []byte, in func() []byte) (int, error) {
 // askStream is ask by a write and a read. What a failed write has sent is unknown, so
 // it counts as sent.
 func (c *conn) askStream(stream io.ReadWriter, out []byte, in func() []byte) (int, error) {
-	if c.used > 1 && c.staleStream() {
+	if c.kept && c.staleStream() {
 		return 0, errStale
 	}
 	if err := c.SetWriteDeadline(time.Now().Add(c.patient)); err != nil {

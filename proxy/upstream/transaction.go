@@ -282,7 +282,7 @@ func (t *transaction) replace() (err error) {
 // the response. The rest of a streamed body goes its own way meanwhile.
 func (t *transaction) send() error {
 	c := t.conn
-	reused := c.used > 0
+	reused := c.kept
 	t.start, t.end = 0, 0
 	if err := c.expectBy(t.since, t.rules.ReadTimeout); err != nil {
 		return t.broken(err, reused, false)
@@ -342,7 +342,7 @@ func (t *transaction) arrived(n int, err error, reused bool) error {
 // unheard reports whether the pod was just closing the connection, which had served
 // requests before, when this one was sent: the request may be sent once more.
 func (t *transaction) unheard() bool {
-	if t.end > 0 || t.conn.used < 2 || !t.conn.unheard(len(t.out), t.streaming) {
+	if t.end > 0 || !t.conn.kept || !t.conn.unheard(len(t.out), t.streaming) {
 		return false
 	}
 	if t.kept != nil {

@@ -56,7 +56,7 @@ func (t *transaction) startUpload() *upload {
 	buf, _ := t.engine.buffers.Get().(*[]byte)
 	g := &gather{conn: t.conn, chunked: t.ex.Request.Length < 0, timeout: t.rules.SendTimeout, buf: *buf}
 	g.sentAt.Store(time.Now().UnixNano())
-	if t.kept != nil || t.conn.used < 2 && t.rewinds == nil {
+	if t.kept != nil || !t.conn.kept && t.rewinds == nil {
 		return t.uploadTo(g, buf, t.ex.Request.Body)
 	}
 	return t.uploadTo(g, buf, t.replay())
