@@ -106,10 +106,13 @@ type pruner struct{ *notes }
 func (p *pruner) UpdateStatus(ctx context.Context, o snapshot.Object) error {
 	status := o.DeepCopyObject().(*v1alpha1.SpeakerStatus)
 	status.Status.GossipKey, status.Status.GossipSecrets, status.Status.Node = "", nil, nil
+	for i := range status.Status.Interfaces {
+		status.Status.Interfaces[i].Addresses, status.Status.Interfaces[i].Routes = nil, nil
+	}
 	return p.notes.UpdateStatus(ctx, status)
 }
 
-// A server whose CRD knows no key, or no Node, drops it. The speaker tells once, and does not go on
+// A server whose CRD knows no key, no Node, or no addresses of interfaces, drops them. The speaker tells once, and does not go on
 // writing the same for ever.
 func TestAServerOfTheVersionBefore(t *testing.T) {
 	s, n := lone(t)
@@ -123,14 +126,18 @@ func TestAServerOfTheVersionBefore(t *testing.T) {
 	defer func() { stop(); <-done }()
 	_, text := keyOf(1)
 	want := v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text, GossipSecrets: []string{"0123abcd"}, Node: &v1alpha1.SpeakerNode{UID: "1"}}
+	want.Interfaces = []v1alpha1.SpeakerInterface{{Name: "eth0", Prefixes: []string{"10.0.0.1/24", "10.1.0.1/32"}, Addresses: []string{"10.0.0.1/24"}, Routes: []string{"10.1.0.1/32"}}}
 	p.set(want)
 	for begin := time.Now(); slices.ContainsFunc(p.parts, func(part *part) bool { return !part.dropped.Load() }); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
-			t.Fatal("it does not see that its key, the words for its secrets and its Node are dropped")
+			t.Fatal("it does not see that its key, the words for its secrets, its Node and its addresses are dropped")
 		}
 	}
 	p.set(want)
 	if want, have := p.want.Load(), p.have(); !equal(&have.Status, &want.SpeakerStatusStatus) {
 		t.Errorf("it wants %+v, and there is %+v", want, have.Status)
+	}
+	if i := want.Interfaces[0]; len(i.Prefixes) != 2 || len(i.Addresses) != 1 || len(i.Routes) != 1 {
+		t.Errorf("the machine's own list has become %+v", i)
 	}
 }
