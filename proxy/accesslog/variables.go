@@ -172,7 +172,9 @@ func (r *Record) request() {
 // user is that of basic authentication.
 func (r *Record) user() {
 	var name [exchange.MaxCredentials]byte
-	r.bytes(r.Exchange.Request.AppendUser(name[:0]))
+	if user := r.Exchange.Request.AppendUser(name[:0]); len(user) > 0 {
+		r.bytes(user)
+	}
 }
 
 // seconds appends a time as nginx does, in seconds to the millisecond.
