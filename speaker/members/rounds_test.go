@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -50,7 +51,10 @@ func (p *pinged) all() (sum int) {
 }
 
 // Who has nothing to say is silent; what is new is told at once, and as often as it takes, and a suspicion to the suspect first.
-func TestNewsIsSpread(t *testing.T) {
+func TestNewsIsSpread(t *testing.T) { synctest.Test(t, newsIsSpread) }
+
+// newsIsSpread runs on time of its own, of which no round comes late.
+func newsIsSpread(t *testing.T) {
 	m := newFleet(t, 94, 5).make(0, "")
 	for _, p := range m.want.Load().Peers {
 		m.alive[p.Name] = struct{}{}
