@@ -248,7 +248,7 @@ func rewrites() []option {
 		{key: "rewrite-target", scope: ofHost, risk: riskMedium, effect: applied, guard: true, parse: parseRewriteTarget,
 			doc: "path sent to the backend", differ: "the pattern is RE2; of slashes that it begins with, one is sent"},
 		{key: "use-regex", scope: ofHost, unset: "false", risk: riskLow, effect: applied, guard: true, parse: parseUseRegex,
-			doc: "paths are regular expressions", differ: "patterns are RE2; one that is refused closes what it may have meant", matters: isOn},
+			doc: "paths are regular expressions", differ: "patterns are RE2; one that is refused closes what it may have meant; Exact paths stay exact, where in ingress-nginx all of the host become patterns", matters: isOn},
 		{key: "app-root", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseAppRoot,
 			doc: "where / redirects to", differ: "variables are refused"},
 		{key: "permanent-redirect", scope: ofLocation, risk: riskMedium, effect: applied, guard: true,
