@@ -218,8 +218,8 @@ func (f *fleet) whoAll() map[string][]netip.Addr {
 		questions[i] = l2.Question{Address: netip.MustParseAddr(manyAddress(i)), Interfaces: []string{"lan"}}
 	}
 	found, err := f.ask.Probe(f.t.Context(), questions, l2.Timing{Times: 2, Every: 60 * time.Millisecond})
-	if err != nil {
-		f.t.Fatal(err)
+	if err != nil { // as long as no node has joined the LAN
+		f.t.Logf("%s: nobody could be asked: %v", time.Now().UTC().Format("15:04:05.000"), err)
 	}
 	names := map[string]string{}
 	for _, h := range f.hosts {
