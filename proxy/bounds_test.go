@@ -1,17 +1,30 @@
 package proxy
 
-import "testing"
+import (
+	"testing"
+
+	"quayside.io/proxy/route"
+)
 
 func TestClientsAtMost(t *testing.T) {
-	for _, c := range []struct{ processors, descriptors, want int }{
-		{1, 1 << 20, 65536},
-		{8, 1 << 20, 131072},
-		{8, 0, 131072},
-		{8, 65536, 32768}, // the rest is for endpoints
-		{1, 1, 1},
+	for _, c := range []struct {
+		of                      route.Connections
+		processors, descriptors int
+		want                    int
+	}{
+		{route.Connections{}, 1, 1 << 20, 65536},
+		{route.Connections{}, 8, 1 << 20, 131072},
+		{route.Connections{}, 8, 0, 131072},
+		{route.Connections{}, 8, 65536, 32768}, // the rest is for endpoints
+		{route.Connections{Clients: 1000}, 2, 1 << 20, 2000},
+		{route.Connections{Clients: 1000, Workers: 3}, 2, 1 << 20, 3000},
+		{route.Connections{Clients: 1000, Workers: 3}, 2, 1024, 512},
+		{route.Connections{Clients: -1}, 2, 1 << 20, 1 << 19},
+		{route.Connections{Clients: -1}, 2, 0, 1<<31 - 1},
+		{route.Connections{}, 1, 1, 1},
 	} {
-		if got := clientsAtMost(c.processors, c.descriptors); got != c.want {
-			t.Errorf("with %d processors and %d descriptors: %d, want %d", c.processors, c.descriptors, got, c.want)
+		if got := clientsAtMost(&c.of, c.processors, c.descriptors); got != c.want {
+			t.Errorf("%+v with %d processors and %d descriptors: %d, want %d", c.of, c.processors, c.descriptors, got, c.want)
 		}
 	}
 }

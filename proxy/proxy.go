@@ -398,7 +398,7 @@ func (p *Proxy) keep(c *route.Connections) {
 		c = &route.Connections{}
 	}
 	p.server.SetProxyProtocol((*serve.ProxyProtocol)(c.ProxyProtocol))
-	p.server.SetLimits(serve.Limits{Connections: clientsAtMost(runtime.GOMAXPROCS(0), descriptors()), Requests: c.Requests, Idle: c.Waits.Idle, Head: c.Waits.Head, Body: c.Waits.Body, HeadSize: c.HeadSize, LineSize: c.LineSize})
+	p.server.SetLimits(serve.Limits{Connections: clientsAtMost(c, runtime.GOMAXPROCS(0), descriptors()), Requests: c.Requests, Idle: c.Waits.Idle, Head: c.Waits.Head, Body: c.Waits.Body, HeadSize: c.HeadSize, LineSize: c.LineSize})
 	idle := c.Waits.Idle
 	if idle < 0 {
 		idle = time.Second // or a client could not get its first request in

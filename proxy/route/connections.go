@@ -12,6 +12,9 @@ import (
 // Connections are how connections are kept: those of clients, and those to
 // endpoints. Zeros are the defaults of who keeps them. It is immutable.
 type Connections struct {
+	// Clients is how many clients may have at once for each of Workers. 0: the default;
+	// negative: as many as the process can have. Workers is 0 for one per processor.
+	Clients, Workers int
 	// Requests is how many a client may send over one connection, and Streams how many
 	// of them at once where that speaks HTTP/2.
 	Requests, Streams int
@@ -51,6 +54,8 @@ func (w *globalOptions) connections() *Connections {
 const (
 	maxStreams  = 1000
 	maxKept     = 100_000
+	maxClients  = 1 << 20
+	maxWorkers  = 1 << 10
 	maxRequests = 1 << 30
 )
 
@@ -85,6 +90,23 @@ func parseKept(least, most int, of func(*Connections) *int) func(w *globalOption
 		*of(&w.kept) = n
 		return nil
 	}
+}
+
+// parseClients reads max-worker-connections, of which 0 is max-worker-open-files.
+func parseClients(w *globalOptions, value string) error {
+	err := parseKept(0, maxClients, func(c *Connections) *int { return &c.Clients })(w, value)
+	if err == nil && w.kept.Clients == 0 {
+		w.kept.Clients = -1
+	}
+	return err
+}
+
+// parseWorkers reads worker-processes.
+func parseWorkers(w *globalOptions, value string) error {
+	if value == "auto" {
+		return nil
+	}
+	return parseKept(1, maxWorkers, func(c *Connections) *int { return &c.Workers })(w, value)
 }
 
 // parseIdle reads upstream-keepalive-connections, of which 0 is none.

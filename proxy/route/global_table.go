@@ -141,6 +141,9 @@ func globalClients() []globalOption {
 			doc: "KiB per second of one response, whatever its documentation says of bytes", differ: "without proxy-buffering too; the backend is held up"},
 		{key: "limit-rate-after", unset: "0", effect: applied, parse: forEach(parseRate(func(f *exchange.Forwarding) *int64 { return &f.RateAfter })), doc: "KiB before that limit begins"},
 		{key: "keep-alive", unset: "75", effect: applied, parse: parseKeepAlive, doc: "seconds that a client's connection may wait for its next request, 0: it carries one alone", differ: "60 by default; over HTTP/2 0 is a second"},
+		{key: "max-worker-connections", unset: "16384", effect: applied, parse: parseClients, doc: "connections that each of worker-processes may have; 0: as many as there are descriptors",
+			differ: "of clients alone, and all in one process: so many for each worker, but never more than half of the descriptors; 65536 at least by default; those without a request are ended first"},
+		{key: "worker-processes", unset: "auto", effect: applied, parse: parseWorkers, doc: "by how many max-worker-connections counts; auto: one for each processor", differ: "there is one process in any case"},
 		{key: "keep-alive-requests", unset: "1000", effect: applied, parse: parseKept(1, maxRequests, func(c *Connections) *int { return &c.Requests }), doc: "requests on one connection of a client", differ: "no bound by default"},
 		{key: "client-header-timeout", unset: "60", effect: applied, parse: parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Head }), doc: "seconds for the head of a request", differ: "over HTTP/2 client-body-timeout"},
 		{key: "client-body-timeout", unset: "60", effect: applied, parse: parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Body }), doc: "seconds of silence within a body"},
@@ -244,10 +247,10 @@ func globalProcess() []globalOption {
 	}
 	for _, key := range []string{
 		"access-log-params", "aio-write", "debug-connections", "enable-aio-write", "enable-multi-accept", "error-log-level", "error-log-path",
-		"lua-shared-dicts", "map-hash-bucket-size", "max-worker-connections", "max-worker-open-files", "nginx-status-ipv4-whitelist",
+		"lua-shared-dicts", "map-hash-bucket-size", "max-worker-open-files", "nginx-status-ipv4-whitelist",
 		"nginx-status-ipv6-whitelist", "opentelemetry-config", "plugins", "proxy-headers-hash-bucket-size", "proxy-headers-hash-max-size",
 		"server-name-hash-bucket-size", "server-name-hash-max-size", "stream-access-log-path", "variables-hash-bucket-size", "variables-hash-max-size",
-		"worker-cpu-affinity", "worker-processes", "worker-serial-reloads", "worker-shutdown-timeout",
+		"worker-cpu-affinity", "worker-serial-reloads", "worker-shutdown-timeout",
 	} {
 		rows = append(rows, globalOption{key: key, effect: noOp, doc: "how nginx itself runs"})
 	}

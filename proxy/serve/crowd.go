@@ -88,7 +88,7 @@ func (s *Server) endSilent() {
 func (s *Server) tellRefused(told uint64) uint64 {
 	now := s.refused.Load()
 	if now != told {
-		s.options.Log.Warn("clients are turned away: there are as many connections as there may be",
+		s.options.Log.Warn("clients are turned away: there are as many connections as there may be, see max-worker-connections",
 			"refused", now-told, "most", s.limits.Load().Connections)
 	}
 	return now
