@@ -87,7 +87,7 @@ func split(list string) (acts []act, err error) {
 		}
 		a := act{key: strings.ToLower(strings.TrimSpace(rest[:end]))}
 		if end < len(rest) && rest[end] == ':' {
-			if a.value, rest, err = value(strings.TrimLeft(rest[end+1:], " ")); err != nil {
+			if a.value, rest, err = value(strings.TrimLeft(rest[end+1:], blank)); err != nil {
 				return nil, err
 			}
 		} else {
@@ -108,7 +108,7 @@ func value(s string) (v, rest string, err error) {
 		if v, rest, ok = strings.Cut(s[1:], "'"); !ok {
 			return "", "", errors.New("a quote in its actions does not end")
 		}
-		rest = strings.TrimLeft(rest, " ")
+		rest = strings.TrimLeft(rest, blank)
 		if rest != "" && rest[0] != ',' {
 			return "", "", errors.New("there is more behind a quoted value of its actions")
 		}

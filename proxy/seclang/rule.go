@@ -21,7 +21,7 @@ func (p *parser) rule(rest string) error {
 	if err != nil {
 		return fmt.Errorf("operator: %w", err)
 	}
-	if err := operator(op); err != nil {
+	if op, err = operator(op); err != nil {
 		return err
 	}
 	list, end, err := quoted(strings.TrimSpace(rest))
@@ -134,13 +134,29 @@ func isVariable(name string) bool {
 }
 
 // operator checks what a rule does to what it looks at: "@name argument", perhaps
-// behind !, or a pattern alone.
-func operator(text string) error {
-	name, arg := "rx", strings.TrimPrefix(text, "!")
-	if rest, ok := strings.CutPrefix(arg, "@"); ok {
-		name, arg, _ = strings.Cut(rest, " ")
+// behind !, or a pattern alone. It returns it as the engine is to read it, for which only
+// a space ends a name, or one of the words of @pm.
+func operator(text string) (string, error) {
+	not, rest := "", text
+	if strings.HasPrefix(text, "!") {
+		not, rest = text[:1], text[1:]
 	}
-	arg = strings.TrimSpace(arg)
+	call, named := strings.CutPrefix(rest, "@")
+	if !named {
+		return text, argument("rx", strings.TrimSpace(rest))
+	}
+	name, arg := call, ""
+	if i := strings.IndexAny(call, blank); i >= 0 {
+		name, arg = call[:i], strings.TrimSpace(call[i:])
+	}
+	if name == "pm" {
+		arg = strings.Join(strings.Fields(arg), " ")
+	}
+	return strings.TrimSpace(not + "@" + name + " " + arg), argument(name, arg)
+}
+
+// argument checks what is given to an operator.
+func argument(name, arg string) error {
 	if len(arg) > 4096 {
 		return errors.New("its argument is too long")
 	}

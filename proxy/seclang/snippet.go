@@ -16,6 +16,9 @@ const (
 	maxDirectives = 256
 )
 
+// blank is what stands between words.
+const blank = " \t"
+
 // The two files of ingress-nginx that snippets include. They are names for what is
 // built in: nothing is read.
 const (
@@ -69,23 +72,37 @@ func unquoted(text string) string {
 	return b.String()
 }
 
-// joined returns the directives: a backslash at its end continues a line.
+// joined returns the directives: a backslash at its end continues a line. Between quotes
+// every byte is the rule's own; elsewhere a tab is a space, and how a continued line is
+// indented says nothing. A line that begins with # is a comment wherever it stands, and is
+// for the engine, too.
 func joined(text string) (list []string, err error) {
 	var whole strings.Builder
-	open := false
+	open, inside := false, false
 	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(strings.ReplaceAll(line, "\t", " "))
-		if line == "" || line[0] == '#' {
+		if bare := strings.TrimSpace(line); bare == "" || bare[0] == '#' {
 			continue
 		}
-		var more bool
-		line, more = strings.CutSuffix(line, `\`)
-		whole.WriteString(line)
-		if open = more; open {
+		line, open = strings.CutSuffix(strings.TrimRight(line, blank), `\`)
+		if !inside {
+			line = strings.TrimLeft(line, blank)
+		}
+		for i, part := range strings.Split(line, `"`) {
+			if i > 0 {
+				whole.WriteByte('"')
+				inside = !inside
+			}
+			if !inside {
+				part = strings.ReplaceAll(part, "\t", " ")
+			}
+			whole.WriteString(part)
+		}
+		if open {
 			continue
 		}
 		list = append(list, strings.TrimSpace(whole.String()))
 		whole.Reset()
+		inside = false // whoever reads the directive refuses it
 	}
 	switch {
 	case open:
