@@ -301,7 +301,7 @@ func corpusOfTargets(add func(string, spoken, int, string), get func(string, str
 	for target, status := range map[string]int{
 		"/": 200, "/a?b=c&d": 200, "/a%20b": 200, "/a;b=c": 200, "//a//b": 200, "/a/./b/../c": 200, "/a%2fb": 200, "/?": 200, "/a??b": 200,
 		"/..": 400, "/../a": 400, "/a/../../b": 400, "/%2e%2e/a": 400, "/a%00b": 400, "/a%": 400, "/a%zz": 400, "/a\\b": 400,
-		"/a\x01b": 400, "/a\x7fb": 400, "a": 400, "": 400, "*": 400, "?a": 400, "/\xe4": 200, "/a#b": 400,
+		"/a\x01b": 400, "/a\x7fb": 400, "a": 400, "": 400, "*": 400, "?a": 400, "/\xe4": 200, "/a#b": 400, "/a?b=1#&c=2": 400, "/a?#": 400, "/a?b=%23c": 200,
 	} {
 		add("target, "+target, get(target, "a.example"), status, "GET "+target+" a.example")
 	}

@@ -283,7 +283,7 @@ func (s *stream) judge() {
 	case s.head.unknown:
 		s.ex.Answer(400, "400 Bad Request: the expectation is unknown\n")
 	case !fit:
-		s.ex.Answer(400, "400 Bad Request: the path is malformed\n")
+		s.ex.Answer(400, "400 Bad Request: the target is malformed\n")
 	case !s.conn.covers(r.Host):
 		s.ex.Answer(421, "421 Misdirected Request: the certificate of this connection is not for this host\n")
 	}

@@ -4,8 +4,8 @@ import "bytes"
 
 // Normalize appends the path of a request target to dst, in the form in which
 // paths are compared, and reports whether the target is fit to be routed: if it
-// is not, the answer is 400. It stops at the query. It allocates nothing if dst
-// has room for target.
+// is not, the answer is 400. The path ends at the query. It allocates nothing if
+// dst has room for target.
 //
 // Escapes are decoded, repeated slashes are one and dot segments are resolved,
 // so that no spelling of a path escapes the rule meant for it. Escapes stay, in
@@ -14,21 +14,24 @@ import "bytes"
 // backends understand differently: a NUL, a bare backslash, '#' or control
 // character, a broken escape, a path that climbs above its root or climbs
 // after a repeated slash (which counts as an element or not), and dot segments
-// hidden between escaped slashes or before parameters, as in "/a/..;x/b".
+// hidden between escaped slashes or before parameters, as in "/a/..;x/b". A '#'
+// is refused in the query, too: no target has a fragment (RFC 9112 section 3.2),
+// and what stands behind one is the query's for some backends, while for others,
+// and for the engine of the firewall, it is nothing.
 //
 // Normalizing twice is normalizing once.
 func Normalize(dst, target []byte) (path []byte, ok bool) {
 	if len(target) == 0 || target[0] != '/' {
 		return dst, false
 	}
-	base, repeated := len(dst), false
-	for i, more := 0, true; more; {
+	base, repeated, at := len(dst), false, 0
+	for more := true; more; {
 		slash := len(dst)
 		dst = append(dst, '/')
-		if dst, i, ok = appendElement(dst, target, i+1); !ok {
+		if dst, at, ok = appendElement(dst, target, at+1); !ok {
 			return dst, false
 		}
-		more = i < len(target) && target[i] == '/'
+		more = at < len(target) && target[at] == '/'
 		switch element := dst[slash+1:]; {
 		case len(element) == 0 && more: // a repeated slash
 			dst, repeated = dst[:slash], true
@@ -44,7 +47,7 @@ func Normalize(dst, target []byte) (path []byte, ok bool) {
 			return dst, false
 		}
 	}
-	return dst, true
+	return dst, bytes.IndexByte(target[at:], '#') < 0
 }
 
 // endWith appends the slash that remains of a dot segment at the end of a path.

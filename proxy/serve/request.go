@@ -53,7 +53,7 @@ func (rc *requestContext) read() (fault string) {
 	}
 	var ok bool
 	if rc.path, ok = route.Normalize(rc.path[:0], r.Target); !ok {
-		return "the path is malformed"
+		return "the target is malformed"
 	}
 	r.Path = rc.path
 	return ""

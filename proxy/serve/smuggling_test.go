@@ -94,6 +94,7 @@ func TestSmuggling(t *testing.T) {
 		"above the root":            "GET /../etc HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled,
 		"backslash in the target":   "GET /a\\..\\b HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled,
 		"fragment in the target":    "GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled,
+		"fragment behind a query":   "GET /a?b#c HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled,
 		"CONNECT":                   "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled,
 		"TRACE":                     "TRACE / HTTP/1.1\r\nHost: a\r\n\r\n" + smuggled,
 		"unknown expectation":       "POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\nContent-Length: 0\r\n\r\n" + smuggled,
