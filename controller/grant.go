@@ -50,14 +50,6 @@ type granting struct {
 	problems []snapshot.Problem
 }
 
-// changed is ready when other namespaces are refused than before.
-func (g *granting) changed() <-chan struct{} {
-	if g.options == nil {
-		return nil
-	}
-	return g.options.To.Changed()
-}
-
 // step declares what the proxies with that table may read, and returns what is wrong
 // with that. It works out anew only what rests on something that has changed.
 func (g *granting) step(c *snapshot.Cluster, rules ingressclass.Rules, t *route.Table) []snapshot.Problem {
@@ -66,7 +58,7 @@ func (g *granting) step(c *snapshot.Cluster, rules ingressclass.Rules, t *route.
 		g.options.To.Set(g.options.compile(c, rules, t))
 	}
 	if refused := g.options.To.Refused(); named || !maps.Equal(refused, g.refused) {
-		g.problems, g.refused = g.options.problems(c, rules, t), refused
+		g.problems, g.refused = g.options.problems(c, rules, t, refused), refused
 	}
 	g.of, g.table = c, t
 	return g.problems
@@ -77,18 +69,22 @@ func (o *GrantOptions) isOurs(secret snapshot.Key, t *route.Table) bool {
 	return o.Never != nil && o.Never(secret) && secret != t.DefaultSecret()
 }
 
-// problems tells the Ingresses of ours in namespaces of which nothing can be granted, and
-// those that name what is never granted.
-func (o *GrantOptions) problems(c *snapshot.Cluster, rules ingressclass.Rules, t *route.Table) (all []snapshot.Problem) {
+// belongsToUs tells who names a Secret that its kind gives to nobody, whoever reads
+// what the others name.
+func belongsToUs(secret snapshot.Key, kind, readers string) string {
+	return fmt.Sprintf("Secret %s belongs to Quayside, or to Helm, and no %s gives it to the %s; name another", secret, kind, readers)
+}
+
+// problems tells the Ingresses of ours in namespaces that are refused, of which nothing can
+// be granted, and those that name what is never granted.
+func (o *GrantOptions) problems(c *snapshot.Cluster, rules ingressclass.Rules, t *route.Table, refused map[string]string) (all []snapshot.Problem) {
 	ours := slices.DeleteFunc(t.Secrets(), func(secret snapshot.Key) bool { return !o.isOurs(secret, t) })
 	slices.SortFunc(ours, snapshot.Key.Compare)
 	for _, secret := range slices.Compact(ours) {
 		for _, ref := range t.Naming(secret) {
-			all = append(all, snapshot.Problem{Object: ref, Reason: reasonNotGranted, Message: fmt.Sprintf(
-				"Secret %s belongs to Quayside, or to Helm, and no Ingress gives it to the proxies; name another", secret)})
+			all = append(all, snapshot.Problem{Object: ref, Reason: reasonNotGranted, Message: belongsToUs(secret, "Ingress", "proxies")})
 		}
 	}
-	refused := o.To.Refused()
 	if len(refused) == 0 {
 		return all
 	}

@@ -27,21 +27,14 @@ func ingress(namespace, class string, annotations map[string]string, secrets ...
 	return i
 }
 
-// refuser grants nothing of one namespace.
-type refuser struct{ Granter }
-
-func (refuser) Refused() map[string]string {
-	return map[string]string{"shop": "role shop/references is not ours"}
-}
-
 // An Ingress whose Secrets cannot be given to the proxies says so, and no other does.
 func TestWhatIsNotGrantedIsToldOnTheIngress(t *testing.T) {
 	c := snapshot.Unread().With(ingress("shop", "quayside", nil, "tls"), ingress("plain", "quayside", nil, "tls"))
 	theirs := ingress("shop", "nginx", nil, "tls")
 	theirs.Name = "theirs"
-	o := GrantOptions{To: refuser{}}
 	c = c.With(theirs)
-	got := o.problems(c, ingressclass.Rules{}, route.Compile(c, nil, route.Options{}))
+	refused := map[string]string{"shop": "role shop/references is not ours"}
+	got := (&GrantOptions{}).problems(c, ingressclass.Rules{}, route.Compile(c, nil, route.Options{}), refused)
 	if len(got) != 1 || got[0].Object.String() != "Ingress shop/site" || got[0].Reason != reasonNotGranted || !strings.HasSuffix(got[0].Message, ": role shop/references is not ours") {
 		t.Errorf("told: %v", got)
 	}
@@ -98,7 +91,7 @@ func TestWhatIsOursIsNeverGranted(t *testing.T) {
 		route.OwnPrefix + "auth-type": "basic", route.OwnPrefix + "auth-secret": "members"})
 	users.Name = "users"
 	c := snapshot.Unread().With(ingress("system", "quayside", nil, "members", "tls"), users, ingress("shop", "quayside", nil, "members"))
-	o := GrantOptions{To: willing{}, ByName: true, Own: "system", Never: func(k snapshot.Key) bool { return k == members }}
+	o := GrantOptions{ByName: true, Own: "system", Never: func(k snapshot.Key) bool { return k == members }}
 	for _, of := range []struct {
 		name    string
 		options route.Options
@@ -110,7 +103,7 @@ func TestWhatIsOursIsNeverGranted(t *testing.T) {
 	} {
 		table := route.Compile(c, nil, of.options)
 		var told []string
-		for _, p := range o.problems(c, of.options.Classes, table) {
+		for _, p := range o.problems(c, of.options.Classes, table, nil) {
 			if p.Reason != reasonNotGranted || !strings.Contains(p.Message, "Secret system/members belongs to Quayside") {
 				t.Errorf("%s: %v", of.name, p)
 			}
@@ -125,8 +118,3 @@ func TestWhatIsOursIsNeverGranted(t *testing.T) {
 		}
 	}
 }
-
-// willing grants everything.
-type willing struct{ Granter }
-
-func (willing) Refused() map[string]string { return nil }

@@ -26,6 +26,13 @@ func (h *Controller) inspect(ctx context.Context) error {
 	var table *route.Table
 	var secrets, configMaps <-chan struct{} // closed once those that table names are known; nil: they are
 	granted, passwords := granting{options: h.options.Grants}, passwords{options: h.options.Passwords}
+	var grantsRefused, passwordsRefused <-chan struct{} // ready when others are refused than before
+	if granted.options != nil {
+		grantsRefused = granted.options.To.Changed()
+	}
+	if passwords.options != nil {
+		passwordsRefused = passwords.options.To.Changed()
+	}
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for {
@@ -37,8 +44,8 @@ func (h *Controller) inspect(ctx context.Context) error {
 			secrets = nil
 		case <-configMaps:
 			configMaps = nil
-		case <-granted.changed():
-		case <-passwords.changed():
+		case <-grantsRefused:
+		case <-passwordsRefused:
 		case <-wake.C:
 		}
 		c, now := h.options.Source.Snapshot(), time.Now()

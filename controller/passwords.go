@@ -27,14 +27,6 @@ type passwords struct {
 	problems []snapshot.Problem
 }
 
-// changed is ready when it is refused for another reason than before.
-func (p *passwords) changed() <-chan struct{} {
-	if p.options == nil {
-		return nil
-	}
-	return p.options.To.Changed()
-}
-
 // step declares which Secrets the speakers may read, and returns what is wrong with that.
 func (p *passwords) step(c *snapshot.Cluster) []snapshot.Problem {
 	named, refused := c.Changed(p.of, snapshot.BGPPeer), p.options.To.Refused()[p.options.Namespace]
@@ -61,7 +53,7 @@ func (o *PasswordOptions) compile(c *snapshot.Cluster, refused string) (grants [
 		}
 		why := ""
 		if o.Never != nil && o.Never(secret) {
-			why = fmt.Sprintf("Secret %s belongs to Quayside, or to Helm, and no BGPPeer gives it to the speakers; name another", secret)
+			why = belongsToUs(secret, "BGPPeer", "speakers")
 		} else if names[secret.Name] = struct{}{}; refused != "" {
 			why = fmt.Sprintf("the speakers cannot be given Secret %s with the password: %s", secret, refused)
 		}
