@@ -3,6 +3,7 @@ package frame
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -144,9 +145,8 @@ func TestOutput(t *testing.T) {
 		}
 		widen := func(s *Sender, n int64) {
 			connection, windows[s.ID] = connection+n, windows[s.ID]+n
-			o.Window, s.Window = o.Window+n, s.Window+n
-			for _, s := range streams {
-				o.Resume(s)
+			if err := o.Widen(uint32(n), maps.Values(streams)); err != nil || !o.WidenOne(s, uint32(n)) {
+				t.Fatalf("%d bytes more are refused: %v", n, err)
 			}
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -216,6 +216,25 @@ func read(t *rapid.T, b []byte, into map[uint32]*sent, data func(id uint32, n in
 	}
 }
 
+// A window is as large as RFC 9113 allows, and no byte larger, in whichever way it grows.
+func TestWindowsHaveABound(t *testing.T) {
+	const room = MaxWindow - firstWindow
+	none := maps.Values(map[int]*Sender{})
+	for _, more := range []uint32{room, room + 1} {
+		o, s := NewOutput(new(Buffers)), &Sender{ID: 1, Window: firstWindow}
+		if err := o.Widen(more, none); (err == nil) != (more == room) {
+			t.Errorf("the connection's, by %d: %v", more, err)
+		}
+		if ok := o.WidenOne(s, more); ok != (more == room) {
+			t.Errorf("a stream's, by %d: %v", more, ok)
+		}
+		s.Window = firstWindow + 1
+		if err := o.Resize(firstWindow+more-1, slices.Values([]*Sender{s})); (err == nil) != (more == room) {
+			t.Errorf("what streams begin with, by %d: %v", more-1, err)
+		}
+	}
+}
+
 // A peer that grants next to nothing makes no progress, one that grants a little does.
 func TestStuck(t *testing.T) {
 	o := NewOutput(new(Buffers))
@@ -225,8 +244,7 @@ func TestStuck(t *testing.T) {
 		granted int64
 		stuck   bool
 	}{{0, true}, {1, true}, {leastPace - 1, true}, {leastPace, false}, {0, true}, {leastPace, false}} {
-		s.Window += c.granted
-		o.Resume(s)
+		o.WidenOne(s, uint32(c.granted))
 		for o.Next() != nil {
 		}
 		if got := s.Stuck(); got != c.stuck {

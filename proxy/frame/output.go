@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"iter"
 	"sync"
 
 	"golang.org/x/net/http2"
@@ -101,7 +102,7 @@ func (o *Output) Send(s *Sender, p Part) {
 }
 
 // Resume puts a stream that has something to send, and may, at the end of the queue.
-// It is called whenever a window has grown.
+// It is called whenever a window has grown, see Widen, WidenOne and Resize.
 func (o *Output) Resume(s *Sender) {
 	if !s.Due || s.queued || s.part.Head == nil && len(s.part.Data) > 0 && (s.Window <= 0 || o.Window <= 0) {
 		return
@@ -126,11 +127,42 @@ func (o *Output) Repays(increment uint32) bool {
 	return true
 }
 
-// Widen adds to the connection's window and reports whether streams may have waited for it.
-func (o *Output) Widen(increment uint32) (waited bool) {
-	waited = o.Window <= 0
-	o.Window += int64(increment)
-	return waited
+// Widen adds to the connection's window, for which streams may have waited.
+func (o *Output) Widen(increment uint32, streams iter.Seq[*Sender]) error {
+	waited := o.Window <= 0
+	if o.Window += int64(increment); o.Window > MaxWindow {
+		return Fail(http2.ErrCodeFlowControl, "the connection's window is too large")
+	}
+	if waited {
+		for s := range streams {
+			o.Resume(s)
+		}
+	}
+	return nil
+}
+
+// WidenOne adds to the window of one stream. It reports false, and the stream is to be
+// reset, if that becomes too large.
+func (o *Output) WidenOne(s *Sender, increment uint32) bool {
+	if s.Window += int64(increment); s.Window > MaxWindow {
+		return false
+	}
+	o.Resume(s)
+	return true
+}
+
+// Resize changes the window that streams begin with, and by as much what each of those
+// that have begun may be sent (RFC 9113 section 6.9.2), which may leave less than nothing.
+func (o *Output) Resize(initial uint32, streams iter.Seq[*Sender]) error {
+	change := int64(initial) - o.Initial
+	o.Initial = int64(initial)
+	for s := range streams {
+		if s.Window += change; s.Window > MaxWindow {
+			return Fail(http2.ErrCodeFlowControl, "a window is too large")
+		}
+		o.Resume(s)
+	}
+	return nil
 }
 
 // Forget takes a stream out that will send nothing more.

@@ -54,7 +54,7 @@ func (c *conn) onSettings(f *http2.SettingsFrame) error {
 		}
 		switch s.ID {
 		case http2.SettingInitialWindowSize:
-			if err := c.resizeWindows(int64(s.Val)); err != nil {
+			if err := c.out.Resize(s.Val, c.senders); err != nil {
 				return err
 			}
 		case http2.SettingHeaderTableSize:
@@ -67,18 +67,13 @@ func (c *conn) onSettings(f *http2.SettingsFrame) error {
 	return nil
 }
 
-// resizeWindows changes what every stream may be sent (RFC 9113 section 6.9.2),
-// which may leave less than nothing.
-func (c *conn) resizeWindows(initial int64) error {
-	change := initial - c.out.Initial
-	c.out.Initial = initial
+// senders are those of all streams.
+func (c *conn) senders(yield func(*frame.Sender) bool) {
 	for _, s := range c.streams {
-		if s.send.Window += change; s.send.Window > frame.MaxWindow {
-			return frame.Fail(http2.ErrCodeFlowControl, "a window is too large")
+		if !yield(&s.send) {
+			return
 		}
-		c.out.Resume(&s.send)
 	}
-	return nil
 }
 
 func (c *conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
@@ -89,23 +84,15 @@ func (c *conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 			return err
 		}
 	}
-	if f.StreamID == 0 {
-		waited := c.out.Widen(f.Increment)
-		if c.out.Window > frame.MaxWindow {
-			return frame.Fail(http2.ErrCodeFlowControl, "the connection's window is too large")
+	switch s := c.streams[f.StreamID]; {
+	case f.StreamID == 0:
+		if err := c.out.Widen(f.Increment, c.senders); err != nil {
+			return err
 		}
-		if waited {
-			for _, s := range c.streams {
-				c.out.Resume(&s.send)
-			}
-		}
-	} else if s := c.streams[f.StreamID]; s != nil {
-		if s.send.Window += int64(f.Increment); s.send.Window > frame.MaxWindow {
-			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
-		}
-		c.out.Resume(&s.send)
-	} else if c.isIdle(f.StreamID) {
+	case s == nil && c.isIdle(f.StreamID):
 		return frame.Fail(http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened")
+	case s != nil && !c.out.WidenOne(&s.send, f.Increment):
+		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
 	}
 	c.fill()
 	c.kick()

@@ -56,7 +56,7 @@ func (c *Conn) onSettings(f *http2.SettingsFrame) error {
 		}
 		switch s.ID {
 		case http2.SettingInitialWindowSize:
-			if err := c.resizeWindows(int64(s.Val)); err != nil {
+			if err := c.out.Resize(s.Val, c.senders); err != nil {
 				return err
 			}
 		case http2.SettingHeaderTableSize:
@@ -84,18 +84,13 @@ func (c *Conn) onSettings(f *http2.SettingsFrame) error {
 	return nil
 }
 
-// resizeWindows changes what every stream may be sent (RFC 9113 section 6.9.2),
-// which may leave less than nothing.
-func (c *Conn) resizeWindows(initial int64) error {
-	change := initial - c.out.Initial
-	c.out.Initial = initial
+// senders are those of all streams.
+func (c *Conn) senders(yield func(*frame.Sender) bool) {
 	for _, s := range c.streams {
-		if s.send.Window += change; s.send.Window > frame.MaxWindow {
-			return frame.Fail(http2.ErrCodeFlowControl, "a window is too large")
+		if !yield(&s.send) {
+			return
 		}
-		c.out.Resume(&s.send)
 	}
-	return nil
 }
 
 func (c *Conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
@@ -104,24 +99,17 @@ func (c *Conn) onWindowUpdate(f *http2.WindowUpdateFrame) error {
 			return err
 		}
 	}
-	if f.StreamID == 0 {
-		waited := c.out.Widen(f.Increment)
-		if c.out.Window > frame.MaxWindow {
-			return frame.Fail(http2.ErrCodeFlowControl, "the connection's window is too large")
+	switch s := c.streams[f.StreamID]; {
+	case f.StreamID == 0:
+		if err := c.out.Widen(f.Increment, c.senders); err != nil {
+			return err
 		}
-		if waited {
-			for _, s := range c.streams {
-				c.out.Resume(&s.send)
-			}
-		}
-	} else if s := c.streams[f.StreamID]; s != nil {
-		if s.send.Window += int64(f.Increment); s.send.Window > frame.MaxWindow {
-			return c.refuse(f.StreamID, http2.ErrCodeFlowControl, "a window is too large")
-		}
-		s.moved = c.heard
-		c.out.Resume(&s.send)
-	} else if c.isIdle(f.StreamID) {
+	case s == nil && c.isIdle(f.StreamID):
 		return frame.Fail(http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that was never opened")
+	case s != nil && !c.out.WidenOne(&s.send, f.Increment):
+		return c.refuse(f.StreamID, http2.ErrCodeFlowControl, "a window is too large")
+	case s != nil:
+		s.moved = c.heard
 	}
 	c.fill()
 	c.kick()
