@@ -121,12 +121,12 @@ func TestRestEnds(t *testing.T) {
 func TestManyRestAndWake(t *testing.T) {
 	r := newRig(t, serve.Options{RestAfter: 5 * time.Millisecond}, upstream.Options{}, hello(t))
 	for i := range 40 {
+		conn := r.dial()
+		if i%4 == 0 {
+			conn = r.dialTLS()
+		}
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			conn := r.dial()
-			if i%4 == 0 {
-				conn = r.dialTLS()
-			}
 			defer conn.Close()
 			in := bufio.NewReader(conn)
 			for n := range 30 {
