@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"crypto/tls"
+	"iter"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,18 @@ type Backend struct {
 
 	mu      sync.Mutex // serialises SetEndpoints
 	retired bool       // endpoints are not health-checked
+	left    map[netip.AddrPort]*departed
 }
+
+// departed is an endpoint that no set names any more, and what closes its connections.
+type departed struct {
+	*endpoint
+	closing *time.Timer
+}
+
+// awayFor is how long the connections to an endpoint stay that has left: a pod whose
+// readiness flaps is back soon. One that ends closes them itself.
+const awayFor = time.Second
 
 // targets is a set and, at the same indexes, the connections to its endpoints.
 type targets struct {
@@ -50,7 +62,7 @@ func (b *Backend) SetEndpoints(set *balance.Set) {
 		addr := set.Endpoints[i].Addr
 		e := have[addr]
 		if e == nil {
-			e = newEndpoint(addr, b)
+			e = b.arrival(addr)
 		}
 		delete(have, addr)
 		now.endpoints[i] = e
@@ -58,7 +70,60 @@ func (b *Backend) SetEndpoints(set *balance.Set) {
 	}
 	b.state.Store(now)
 	for _, e := range have {
-		e.leave()
+		b.leave(e)
+	}
+}
+
+// arrival is the endpoint at an address that the set before did not name. It needs the lock.
+func (b *Backend) arrival(addr netip.AddrPort) *endpoint {
+	d := b.left[addr]
+	if d == nil {
+		return newEndpoint(addr, b)
+	}
+	d.closing.Stop()
+	delete(b.left, addr)
+	d.come()
+	return d.endpoint
+}
+
+// leave is for an endpoint that no set names any more. It needs the lock.
+func (b *Backend) leave(e *endpoint) {
+	e.leave()
+	if b.retired {
+		e.retire()
+		return
+	}
+	if b.left == nil {
+		b.left = map[netip.AddrPort]*departed{}
+	}
+	d := &departed{endpoint: e}
+	d.closing = time.AfterFunc(awayFor, func() { b.forget(d) })
+	b.left[e.addr] = d
+}
+
+// forget closes the connections to an endpoint that has not come back.
+func (b *Backend) forget(d *departed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left[d.addr] == d {
+		delete(b.left, d.addr)
+		d.retire()
+	}
+}
+
+// all are the endpoints that there are connections to. It needs the lock.
+func (b *Backend) all() iter.Seq[*endpoint] {
+	return func(yield func(*endpoint) bool) {
+		for _, e := range b.state.Load().endpoints {
+			if !yield(e) {
+				return
+			}
+		}
+		for _, d := range b.left {
+			if !yield(d.endpoint) {
+				return
+			}
+		}
 	}
 }
 
@@ -67,7 +132,7 @@ func (b *Backend) retire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.retired = true
-	for _, e := range b.state.Load().endpoints {
+	for e := range b.all() {
 		e.unwatch()
 		e.retire()
 	}

@@ -86,7 +86,7 @@ func (e *endpoint) meet(ctx context.Context, until time.Time) (*conn, *greeting,
 // greet lasts until a time, or until the pod leaves.
 func (c *conn) greet(g *greeting, until time.Time) {
 	defer close(g.over)
-	ctx, cancel := context.WithDeadline(c.endpoint.present, until)
+	ctx, cancel := context.WithDeadline(c.endpoint.present(), until)
 	defer cancel()
 	if g.err = c.shake(ctx); g.err == nil && c.endpoint.backend.of.HTTP2 {
 		g.err = c.introduce(ctx)
@@ -187,7 +187,7 @@ func (r *race) run(first int) (int, *conn, error) {
 // and its context: it ends when another has won, or when the endpoint leaves the set. It
 // needs the lock.
 func (r *race) enter(at int) (time.Time, context.Context) {
-	ctx, cancel := context.WithCancel(r.targets.endpoints[at].present)
+	ctx, cancel := context.WithCancel(r.targets.endpoints[at].present())
 	r.cancels = append(r.cancels, cancel)
 	return time.Now(), ctx
 }
@@ -215,7 +215,7 @@ func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error)
 	case err == nil:
 		health.Succeeded()
 		return c, nil
-	case e.present.Err() != nil:
+	case e.present().Err() != nil:
 	case ctx.Err() == nil || now.Sub(began) >= hedgeAfter:
 		health.Failed(now)
 	}

@@ -27,7 +27,7 @@ func TestConnectionsOutlastAnEbb(t *testing.T) {
 	ep, o := b.state.Load().endpoints[0], b.engine.keeping.Load()
 	conns := make([]*conn, many)
 	for i := range conns {
-		if conns[i], err = ep.dial(ep.present, time.Minute); err != nil {
+		if conns[i], err = ep.dial(ep.present(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}

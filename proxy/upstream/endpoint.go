@@ -22,9 +22,8 @@ type endpoint struct {
 	text    string // addr, as the dialler wants it
 	backend *Backend
 	active  atomic.Int64
-	failed  atomic.Uint64   // tries that came to no good end
-	present context.Context // ends when no set names the address any more
-	absent  context.CancelFunc
+	failed  atomic.Uint64 // tries that came to no good end
+	visit   atomic.Pointer[visit]
 
 	// The health that is told of checks, nil for none, and what ends them: the backend's
 	// lock guards both.
@@ -40,9 +39,25 @@ type endpoint struct {
 
 func newEndpoint(addr netip.AddrPort, b *Backend) *endpoint {
 	e := &endpoint{addr: addr, text: addr.String(), backend: b}
-	e.present, e.absent = context.WithCancel(context.Background())
+	e.come()
 	return e
 }
+
+// visit is the time in which sets name an address.
+type visit struct {
+	present context.Context
+	end     context.CancelFunc
+}
+
+// come says that a set names the address.
+func (e *endpoint) come() {
+	v := &visit{}
+	v.present, v.end = context.WithCancel(context.Background())
+	e.visit.Store(v)
+}
+
+// present ends when no set names the address any more.
+func (e *endpoint) present() context.Context { return e.visit.Load().present }
 
 // take returns an idle connection, or nil if there is none worth using. The
 // most recently used is the likeliest to be alive, and the others may age.
@@ -135,11 +150,10 @@ func (e *endpoint) discard(c *conn) {
 }
 
 // leave is for an address that no set names any more: who is connecting there
-// gives up at once.
+// gives up at once. Its connections stay, see Backend.leave.
 func (e *endpoint) leave() {
 	e.unwatch()
-	e.retire()
-	e.absent()
+	e.visit.Load().end()
 }
 
 // closeIdle closes the idle connections.

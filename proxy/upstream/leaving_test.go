@@ -72,6 +72,38 @@ func TestRemovedEndpointFinishesItsRequests(t *testing.T) {
 	}
 }
 
+// Who leaves and is back in a moment finds its connection; who stays away loses it.
+func TestConnectionsOutliveAnAbsence(t *testing.T) {
+	ended := make(chan struct{}, 1)
+	pod := play(t, func(c net.Conn, r *bufio.Reader) { say(fine)(c, r); ended <- struct{}{} })
+	e, b := newEngine(t, upstream.Options{})
+	for {
+		began, before := time.Now(), pod.conns.Load()
+		b.SetEndpoints(endpoints(pod.addr))
+		if status, body := forward(b, "GET", ""); status != 200 {
+			t.Fatalf("%d %q", status, body)
+		}
+		b.SetEndpoints(endpoints())
+		b.SetEndpoints(endpoints(pod.addr))
+		if n := metric(t, e, "quayside_http_upstream_connections"); n != 1 && time.Since(began) < time.Second {
+			t.Errorf("%v connections to who is back, want 1", n)
+		}
+		if status, body := forward(b, "GET", ""); status != 200 {
+			t.Fatalf("%d %q", status, body)
+		}
+		b.SetEndpoints(endpoints())
+		select {
+		case <-ended:
+		case <-time.After(30 * time.Second):
+			t.Fatal("the connection to who has left stays open")
+		}
+		if pod.conns.Load() == before+1 {
+			return
+		}
+		t.Log("on this machine it was away for too long; once more")
+	}
+}
+
 // A request may have met the table before the one that forgets its backend. It
 // is answered all the same, and leaves no connection behind.
 func TestForgottenBackendAnswersTheLate(t *testing.T) {

@@ -193,7 +193,7 @@ func TestLoserOfARaceIsKept(t *testing.T) {
 	if err != nil || at != 0 {
 		t.Fatal(at, err)
 	}
-	late, err := ep.dial(ep.present, time.Second)
+	late, err := ep.dial(ep.present(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,6 +204,7 @@ func TestLoserOfARaceIsKept(t *testing.T) {
 	}
 	ep.discard(winner)
 	b.SetEndpoints(&balance.Set{})
+	b.forget(b.left[addr])
 	if active, idle := ep.counts(); active != 0 || idle != 0 {
 		t.Errorf("%d connections in use and %d idle are left", active, idle)
 	}

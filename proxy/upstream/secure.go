@@ -18,7 +18,7 @@ func (b *Backend) SetTLS(c *tls.Config) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.state.Load().endpoints {
+	for e := range b.all() {
 		e.closeIdle()
 	}
 }

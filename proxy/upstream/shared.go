@@ -234,7 +234,7 @@ func (t *transaction) follow(e *endpoint, f *flight, timeout time.Duration) (tim
 		return timeout, nil
 	}
 	made := &failure{reason: connectTimeout, err: f.err}
-	if errors.As(f.err, &made) && made.endpoint == e && made.reason == connectTimeout && f.timeout < timeout && e.present.Err() == nil {
+	if errors.As(f.err, &made) && made.endpoint == e && made.reason == connectTimeout && f.timeout < timeout && e.present().Err() == nil {
 		if left := time.Until(until); left > 0 {
 			return left, nil
 		}

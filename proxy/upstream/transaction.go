@@ -181,7 +181,7 @@ func (t *transaction) raced(err error) bool {
 		return false
 	}
 	// The set is exchanged before those that are not in it any more hear of it.
-	return f.endpoint.present.Err() != nil || !slices.Contains(t.backend.state.Load().endpoints, f.endpoint)
+	return f.endpoint.present().Err() != nil || !slices.Contains(t.backend.state.Load().endpoints, f.endpoint)
 }
 
 // connect chooses an endpoint and takes an idle connection to it or makes one.
