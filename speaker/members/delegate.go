@@ -35,10 +35,15 @@ func (d *delegate) GetBroadcasts(overhead, limit int) [][]byte {
 // LocalState is the whole state, for a push/pull exchange.
 func (d *delegate) LocalState(bool) []byte { return d.m.state.whole() }
 
-// MergeRemoteState merges the state of another member.
+// MergeRemoteState merges the state of another member. What it learns in that way while it
+// starts a member does not pass on: those that said it gossip it themselves, or have long
+// done so. Each speaker that restarts among 5,000 would tell all others what they know for
+// minutes, and of all that start at once each would queue what all others have said. What a
+// settled member learns so, others may have missed, too.
 func (d *delegate) MergeRemoteState(b []byte, _ bool) {
+	pass := d.m.isSettled()
 	err := splitState(b, func(one []byte) {
-		_, err := d.m.take(one)
+		_, err := d.m.learn(one, pass)
 		d.m.complain(err)
 	})
 	d.m.complain(err)
@@ -64,8 +69,13 @@ func (m *Members) complain(err error) {
 	}
 }
 
-// take merges one message and reports whether anything changed by it.
-func (m *Members) take(b []byte) (changed bool, err error) {
+// take merges one message, gossips what of it was new, and reports whether anything changed
+// by it.
+func (m *Members) take(b []byte) (changed bool, err error) { return m.learn(b, true) }
+
+// learn does what take does. Unless it is to pass on what was new, it gossips only what
+// answers the message.
+func (m *Members) learn(b []byte, pass bool) (changed bool, err error) {
 	msg, err := parse(b, time.Now())
 	if err != nil {
 		return false, err
@@ -89,10 +99,14 @@ func (m *Members) take(b []byte) (changed bool, err error) {
 		msg.sealed = &sealed{bytes.Clone(b), msg.sealed.said} // memberlist takes b back
 	}
 	if contested := m.state.contested(msg); alive && len(contested) > 0 {
+		pass = true
 		m.opts.Log.Info("another member claims what this node has, which is announced again", "node", msg.node, "addresses", contested)
 	}
-	pass, changed := m.state.merge(msg, alive)
-	m.broadcast(append(pass, m.state.repeat(orphaned)...))
+	news, changed := m.state.merge(msg, alive)
+	if !pass {
+		news = nil
+	}
+	m.broadcast(append(news, m.state.repeat(orphaned)...))
 	return changed, nil
 }
 

@@ -25,6 +25,13 @@ const seekers = 10
 // split.
 func seeks(alive int) bool { return rand.IntN(alive) < seekers }
 
+// catchUpAfter is the longest pause before a member that has settled, and has not heard of
+// each other what it says of itself, asks one for all that it knows. It does so a few times.
+const (
+	catchUpAfter = 3 * time.Second
+	catchUps     = 8
+)
+
 // keepJoining tries absent peers until ctx ends: so the first ones are found, those that
 // start later, and the other side of a split that has healed. While nobody is absent it
 // rests.
@@ -33,6 +40,8 @@ func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) 
 	round := time.NewTimer(0)
 	defer round.Stop()
 	met := time.Time{}
+	var catching sync.WaitGroup
+	defer catching.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -44,7 +53,9 @@ func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) 
 		if (!m.isSettled() || seeks(m.numAlive())) && m.join(ctx, list, absent) && met.IsZero() {
 			met = time.Now()
 		}
-		m.settle(began, met)
+		if m.settle(began, met) {
+			catching.Go(func() { m.catchUp(ctx, list) })
+		}
 		m.count()
 		if m.isSettled() && len(absent) == 0 {
 			select {
@@ -61,6 +72,33 @@ func (m *Members) keepJoining(ctx context.Context, list *memberlist.Memberlist) 
 		// that would be two seconds in which a split may have healed unnoticed.
 		round.Reset(max(pause-time.Since(started), m.timing.tcp/10))
 	}
+}
+
+// catchUp exchanges the whole state with one member after the other until this one has heard
+// from each that lives. Where all start at once, each meets members that know a part only,
+// and what it has missed would come with memberlist's next exchange: half a minute later,
+// minutes in a large fleet. That all gossip all that they learn while they start takes
+// thousands of messages of each among thousands, see MergeRemoteState.
+func (m *Members) catchUp(ctx context.Context, list *memberlist.Memberlist) {
+	for range catchUps {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(catchUpAfter/2 + rand.N(catchUpAfter/2)):
+		}
+		if m.heardFromAll() {
+			return
+		}
+		peers := m.livingPeers()
+		m.join(ctx, list, peers[:min(len(peers), 1)])
+	}
+}
+
+// heardFromAll reports whether all is known that each which lives has said of itself.
+func (m *Members) heardFromAll() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state.hasHeardFrom(m.alive)
 }
 
 // absent are peers that are not alive, in random order.
@@ -108,13 +146,15 @@ func (m *Members) miss(name, why string) {
 }
 
 // settle sets View.Settled once all peers are alive; or some are, and the others have had
-// a second more; or none has answered within Options.Grace.
-func (m *Members) settle(began, met time.Time) {
+// a second more; or none has answered within Options.Grace. It reports whether it has.
+func (m *Members) settle(began, met time.Time) bool {
 	waited := time.Since(began) >= m.opts.Grace || !met.IsZero() && time.Since(met) >= m.opts.Grace/3
-	if !m.isSettled() && (waited || len(m.absent()) == 0) {
-		m.opts.Log.Info("members have met", "alive", m.numAlive(), "after", time.Since(began).Round(time.Millisecond))
-		m.update(func() { m.settled = true })
+	if m.isSettled() || !waited && len(m.absent()) > 0 {
+		return false
 	}
+	m.opts.Log.Info("members have met", "alive", m.numAlive(), "after", time.Since(began).Round(time.Millisecond))
+	m.update(func() { m.settled = true })
+	return true
 }
 
 func (m *Members) isSettled() bool {

@@ -82,6 +82,7 @@ func (w *watching) look(ctx context.Context, at Peer) {
 	defer w.mu.Unlock()
 	if ctx.Err() == nil && w.at[at.Name] == nil && w.m.isAlive(at.Name) {
 		w.start(ctx, at, true)
+		w.at[at.Name].told = true
 		w.setPause()
 		w.setTimer()
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,15 +24,19 @@ type simulated struct {
 	ring           *memberlist.Keyring
 	ends           map[netip.AddrPort]*simulatedEnd
 	packets, bytes atomic.Int64
-	stops          []func() // end a member each
+	lost           atomic.Int64  // what a buffer had no room for, that of a socket or a queue of memberlist's
+	stops          []func()      // end a member each
+	met            time.Duration // how long it took until all had met
+	began          time.Duration // the time of a core that was spent before
 
-	mu    sync.Mutex
-	apart func(a, b string) bool // whom the network does not let reach whom
+	mu     sync.Mutex
+	apart  func(a, b string) bool // whom the network does not let reach whom
+	missed map[[2]string]int      // how often one doubted another, or lost it as a member
 }
 
 func newSimulated(t testing.TB, n int, profile string) *simulated {
 	t.Helper()
-	s := &simulated{fleet: newFleet(t, 200, n), ends: map[netip.AddrPort]*simulatedEnd{}}
+	s := &simulated{fleet: newFleet(t, 200, n), ends: map[netip.AddrPort]*simulatedEnd{}, missed: map[[2]string]int{}}
 	s.profile = profile
 	keys, err := readKeys(s.keyFile)
 	if err != nil {
@@ -119,6 +124,7 @@ func (e *simulatedEnd) send(b []byte, to netip.AddrPort) error {
 	select {
 	case other.packets <- &memberlist.Packet{Buf: b, From: net.UDPAddrFromAddrPort(e.at), Timestamp: time.Now()}:
 	default:
+		e.lost.Add(1)
 	}
 	return nil
 }
@@ -192,18 +198,17 @@ func (a *simulatedAlarm) wait() bool {
 
 func (a *simulatedAlarm) close() { close(a.end) }
 
-// attended runs n members in made-up time until all have met, and then does test. Each
-// watches the next few.
+// attended runs n members in made-up time until all have met, which takes s.met, and then
+// does test. Each watches the next few.
 func attended(t *testing.T, n, watched int, profile string, test func(t *testing.T, s *simulated, all []*Members)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulated(t, n, profile)
+		s.began, _, _ = spent()
 		var all []*Members
 		var ends []*simulatedEnd
 		for i := range n {
 			m := s.make(i, s.keyFile)
-			if n > 50 { // each logs that each lives
-				m.opts.Log = slog.New(slog.DiscardHandler)
-			}
+			m.opts.Log = slog.New(&noting{s, m.opts.NodeName, m.opts.Log.Handler(), n <= 50}) // each logs that each lives
 			w := s.want(i)
 			for j := range watched {
 				w.Watch = append(w.Watch, s.peers[(i+1+j)%n].Name)
@@ -219,7 +224,7 @@ func attended(t *testing.T, n, watched int, profile string, test func(t *testing
 			s.stops = append(s.stops, stop)
 			defer func() { stopping.Go(stop) }()
 		}
-		within(t, time.Minute, "all have met", func() bool { return each(all, func(m *Members) bool { return m.isSettled() && m.numAlive() == n }) })
+		s.met = within(t, time.Minute, "all have met", func() bool { return each(all, func(m *Members) bool { return m.isSettled() && m.numAlive() == n }) })
 		test(t, s, all)
 		s.split(func(string, string) bool { return true }) // that each tells each that it leaves tests nothing
 	})
@@ -249,4 +254,41 @@ func within(t *testing.T, most time.Duration, what string, ok func() bool) time.
 			t.Fatalf("not within %v: %s", most, what)
 		}
 	}
+}
+
+// noting is a log that counts what a fleet at rest never says.
+type noting struct {
+	of *simulated
+	me string
+	slog.Handler
+	all bool // it is written, too
+}
+
+func (h *noting) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *noting) Handle(ctx context.Context, r slog.Record) error {
+	switch {
+	case strings.Contains(r.Message, "handler queue full"):
+		h.of.lost.Add(1)
+	case r.Message == "member does not answer" || r.Message == "member is gone":
+		h.of.mu.Lock()
+		r.Attrs(func(a slog.Attr) bool { h.of.missed[[2]string{h.me, a.Value.String()}]++; return false })
+		h.of.mu.Unlock()
+	}
+	if !h.all || !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// wronged is how often one that lives was doubted, or lost as a member, by another that does.
+func (s *simulated) wronged(dead string) (sum int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for who, n := range s.missed {
+		if !slices.Contains(who[:], dead) {
+			sum += n
+		}
+	}
+	return sum
 }

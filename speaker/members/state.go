@@ -316,6 +316,18 @@ func (s *state) remembers(node string) bool {
 	return s.nodes[node] != nil
 }
 
+// hasHeardFrom reports whether both messages of each node are known that it begins with.
+func (s *state) hasHeardFrom(nodes map[string]struct{}) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range nodes {
+		if t := s.nodes[name]; t == nil || t.leavingVersion == 0 || t.ifacesVersion == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // claim records the claims of this node and returns messages with the new ones, and with
 // those on addresses that have come back: claims on addresses that do not exist are not
 // passed on, so that another member may know a better one, or only a worse.

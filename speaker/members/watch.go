@@ -53,6 +53,7 @@ type watched struct {
 	heartbeatReceiver
 	dueAt   time.Time // when to send to due; zero: never
 	passing bool      // it is watched only until it answers or is known to be dead
+	told    bool      // it is so because another member asked, which tells all others itself
 }
 
 // begin prepares to watch, and starts to answer other members that watch.
@@ -132,6 +133,7 @@ func (w *watching) follow(ctx context.Context, want *Want) {
 		// A doubted member is watched to the end, also when this node would no longer
 		// take over anything from it.
 		_, wanted := now[name]
+		one.told = one.told && !wanted
 		one.passing = !wanted && (one.passing || w.m.isDoubted(name))
 		gone := exist[name] != one.Peer || !wanted && !one.passing
 		if gone {
@@ -171,6 +173,19 @@ func (w *watching) setPause() {
 	w.pause.Store(int64(w.m.timing.watch) * int64(max(2, len(w.at))) / 2)
 }
 
+// askers is about how many members ping a dead one at the pace of the first that doubted it:
+// it may only be slow, and would have to answer all at once.
+const askers = 200
+
+// pauseOf is how long to wait between pings of a member that sends no heartbeats.
+func (w *watching) pauseOf(one *watched) time.Duration {
+	pause := time.Duration(w.pause.Load())
+	if w.isTold(one) {
+		pause *= time.Duration(max(1, w.m.numAlive()/askers))
+	}
+	return pause
+}
+
 // watch watches one member until ctx ends, or, if it is watched in passing, until it is
 // known to be alive or dead.
 func (w *watching) watch(ctx context.Context, one *watched) {
@@ -181,7 +196,7 @@ func (w *watching) watch(ctx context.Context, one *watched) {
 			return
 		case <-one.due:
 		}
-		began, next := time.Now(), time.Duration(w.pause.Load())
+		began, next := time.Now(), w.pauseOf(one)
 		alive, late, soon := w.m.isAlive(one.Name), w.late(one, began), false
 		switch {
 		case !alive:
@@ -207,6 +222,14 @@ func (w *watching) late(one *watched, now time.Time) time.Duration {
 	return now.Sub(one.heard) - w.m.timing.watch
 }
 
+// isTold reports whether another member has told this one to look at it: where all that were
+// told told all others, one death among n members would take n² packets.
+func (w *watching) isTold(one *watched) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return one.told
+}
+
 // passed ends a watch in passing, and reports whether it was one.
 func (w *watching) passed(one *watched) bool {
 	w.mu.Lock()
@@ -230,11 +253,11 @@ func (w *watching) ask(ctx context.Context, one *watched, d *doubt) (soon bool) 
 		w.m.answered(one.Name)
 		w.request(one)
 	case d.holds():
-		if w.m.doubt(ctx, one.Name) {
-			w.askOthers(one, len(w.m.want.Load().Peers)) // so that each watches it itself
-		} else {
-			w.askOthers(one, relays)
+		most := relays
+		if w.m.doubt(ctx, one.Name) && !w.isTold(one) {
+			most = len(w.m.want.Load().Peers) // so that each watches it itself
 		}
+		w.askOthers(one, most)
 	case d.missed == 1:
 		w.askOthers(one, relays)
 	case d.missed == 0:
