@@ -21,7 +21,8 @@ func TestGroupsAreADivision(t *testing.T) {
 		var groups []*group
 		wanted := map[scope]bool{}
 		any := rapid.Custom(func(t *rapid.T) scope {
-			// Some namespaces have many Services, most have few; and not all are EndpointSlices.
+			// Some namespaces have many Services, most have few; and not all are
+			// EndpointSlices.
 			if rapid.IntRange(0, 20).Draw(t, "kind") == 0 {
 				return scope{snapshot.Secret, "ns", fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "secret"))}
 			}
@@ -49,8 +50,8 @@ func TestGroupsAreADivision(t *testing.T) {
 					kept++
 				}
 			}
-			// Each that goes leaves one group; what comes fills one after the other; and what has
-			// become small is united.
+			// Each that goes leaves one group; what comes fills one after the other; and
+			// what has become small is united.
 			if most := 3*(goes+len(comes)) + 2; len(last)-kept > most {
 				t.Fatalf("%d scopes come and %d go: %d of %d groups change", len(comes), goes, len(last)-kept, len(last))
 			}

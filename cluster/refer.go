@@ -10,10 +10,11 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// Refer declares which objects of a kind are wanted; the latest call for a kind
-// counts. EndpointSlices are named by their Services, and the empty key means all. Of the kinds in APIOptions.Referenced nothing else is watched. The
-// channel is closed once Snapshot shows all of them that exist and may be read.
-// Files hold what they hold, so there it is closed at once.
+// Refer declares which objects of a kind are wanted; the latest call for a kind counts.
+// EndpointSlices are named by their Services, and the empty key means all. Of the kinds
+// in APIOptions.Referenced nothing else is watched. The channel is closed once Snapshot
+// shows all of them that exist and may be read. Files hold what they hold, so there it is
+// closed at once.
 func (s *Source) Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} {
 	seen := make(chan struct{})
 	if s.references == nil || !s.references.follows(kind) {

@@ -8,10 +8,10 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// strip removes in place what is never read and what would fill memory or
-// look like a change: who managed which field, kubectl's copy of the object, of a Node
-// its images and heartbeats, and which pods endpoints are, of which there are many. Statuses are written as patches, so
-// that what is stripped here is not lost there.
+// strip removes in place what is never read and what would fill memory or look like a
+// change: who managed which field, kubectl's copy of the object, of a Node its images and
+// heartbeats, and which pods endpoints are, of which there are many. Statuses are written
+// as patches, so that what is stripped here is not lost there.
 func strip(o snapshot.Object) snapshot.Object {
 	o.SetManagedFields(nil)
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {

@@ -28,9 +28,10 @@ import (
 // pod answers it, or the status.
 type conformanceCase struct{ name, method, scheme, host, path, want string }
 
-// TestConformance sends the 30 cases of the Ingress conformance suite, as the
-// scenarios of package route have them, over the wire: over HTTP/1.1 and HTTP/2, in
-// the clear, where only one of them is spoken and where both are, and over TLS, to Ingresses of a class of ours and of an adopted one.
+// TestConformance sends the 30 cases of the Ingress conformance suite, as the scenarios
+// of package route have them, over the wire: over HTTP/1.1 and HTTP/2, in the clear,
+// where only one of them is spoken and where both are, and over TLS, to Ingresses of a
+// class of ours and of an adopted one.
 func TestConformance(t *testing.T) {
 	files, err := filepath.Glob("../test/scenario/route/conformance-*.txt")
 	if err != nil {

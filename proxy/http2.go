@@ -32,12 +32,12 @@ func (p *Proxy) drainHTTP2() {
 	p.http2.SetLeaving(true)
 }
 
-// coversFrom returns which hosts a connection may carry requests for that asked for
-// a server name: those that would be shown the same certificate, or one that is
-// good for both, whichever of several it was. A browser sends requests for several hosts over one connection
-// where it believes that they share a certificate (RFC 9113 section 9.1.1); where
-// they do not, the host's own TLS settings were never applied, and where it wants no
-// HTTP/2, it would get some.
+// coversFrom returns which hosts a connection may carry requests for that asked for a
+// server name: those that would be shown the same certificate, or one that is good for
+// both, whichever of several it was. A browser sends requests for several hosts over one
+// connection where it believes that they share a certificate (RFC 9113 section 9.1.1);
+// where they do not, the host's own TLS settings were never applied, and where it wants
+// no HTTP/2, it would get some.
 func (p *Proxy) coversFrom(serverName string) func(string) bool {
 	shown := p.dispatch.Certificates(serverName)
 	return func(host string) bool {

@@ -292,8 +292,8 @@ func readUntilBlank(c net.Conn) error {
 }
 
 // Connections of each kind that have carried a request, and wait for another. What they
-// may take is what they do, and some. By HTTP/2 the smallest of stacks is part of it; with TLS most is
-// what crypto/tls keeps.
+// may take is what they do, and some. By HTTP/2 the smallest of stacks is part of it;
+// with TLS most is what crypto/tls keeps.
 func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 	if !apart(t) {
 		return

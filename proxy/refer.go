@@ -14,10 +14,10 @@ import (
 // API server that is away, must not hold up the others.
 const referPatience = time.Second
 
-// compile returns the table after old, and sees to it that the Secrets and
-// ConfigMaps which it names are watched. A table that names new ones is compiled again once they are
-// known: it would serve the wrong certificate until then. The very first waits
-// for as long as it takes, since nothing is served yet.
+// compile returns the table after old, and sees to it that the Secrets and ConfigMaps
+// which it names are watched. A table that names new ones is compiled again once they are
+// known: it would serve the wrong certificate until then. The very first waits for as
+// long as it takes, since nothing is served yet.
 func (p *Proxy) compile(ctx context.Context, old *route.Table) *route.Table {
 	t := p.compileNow(old)
 	if t.SameReferences(old) {

@@ -112,8 +112,8 @@ func (p *pruner) UpdateStatus(ctx context.Context, o snapshot.Object) error {
 	return p.notes.UpdateStatus(ctx, status)
 }
 
-// A server whose CRD knows no key, no Node, or no addresses of interfaces, drops them. The speaker tells once, and does not go on
-// writing the same for ever.
+// A server whose CRD knows no key, no Node, or no addresses of interfaces, drops them.
+// The speaker tells once, and does not go on writing the same for ever.
 func TestAServerOfTheVersionBefore(t *testing.T) {
 	s, n := lone(t)
 	pruning := &pruner{notes: n}

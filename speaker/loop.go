@@ -28,10 +28,10 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	calm := time.NewTimer(0) // until then, changes of the cluster alone cause no step
 	for {
 		var happened []ownership.Event
-		// One of these happened: the cluster has changed, is complete, or has more endpoints; members or
-		// interfaces have changed; a router was found; the LAN was asked; another host answers for an address;
-		// kube-proxy has written its rules, or its health answers have changed; an Event was held back
-		// for long enough; a timer; the speaker is to stop; a driver has failed.
+		// One of these happened: the cluster has changed, is complete, or has more
+		// endpoints; members, interfaces, kube-proxy's rules or its health answers have
+		// changed; a router was found; the LAN was asked; another host answers for an
+		// address; an Event was held back for long enough; a timer; the end; a fault.
 		select {
 		case <-sub.C():
 			// Compiling a large cluster takes a while, and changes of it may take at most

@@ -78,8 +78,8 @@ type Demo struct {
 	pace    time.Duration
 }
 
-// New returns a demo whose pods live in cluster and listen on those addresses. Every pace one pod is
-// replaced; the client sends to the address that proxy returns, once there is
+// New returns a demo whose pods live in cluster and listen on those addresses. Every pace
+// one pod is replaced; the client sends to the address that proxy returns, once there is
 // one.
 func New(cluster Cluster, on Loopback, pace time.Duration, proxy func() (netip.AddrPort, bool), log *slog.Logger) *Demo {
 	d := &Demo{cluster: cluster, watcher: &watcher{proxy: proxy}, pace: pace}

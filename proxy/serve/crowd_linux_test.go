@@ -147,9 +147,7 @@ func TestSilentMakeRoom(t *testing.T) {
 	}
 	first := open()
 	defer first.Close()
-	for r.server.Connections() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	r.untilConnections(1)
 	time.Sleep(6 * look)
 	if n := r.server.Connections(); n != 1 {
 		t.Fatalf("%d connections, want 1: there is room", n)

@@ -167,8 +167,9 @@ type listener struct {
 	done chan struct{}
 }
 
-// Accept implements net.Listener. Who there is no room for is turned away. Running out of descriptors ends neither the
-// listener nor the process: it waits until some are free again.
+// Accept implements net.Listener. Who there is no room for is turned away. Running out of
+// descriptors ends neither the listener nor the process: it waits until some are free
+// again.
 func (l *listener) Accept() (net.Conn, error) {
 	pause := 5 * time.Millisecond
 	for {

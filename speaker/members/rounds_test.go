@@ -50,7 +50,8 @@ func (p *pinged) all() (sum int) {
 	return sum
 }
 
-// Who has nothing to say is silent; what is new is told at once, and as often as it takes, and a suspicion to the suspect first.
+// Who has nothing to say is silent; what is new is told at once, and as often as it
+// takes, and a suspicion to the suspect first.
 func TestNewsIsSpread(t *testing.T) { synctest.Test(t, newsIsSpread) }
 
 // newsIsSpread runs on time of its own, of which no round comes late.

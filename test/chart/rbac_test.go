@@ -42,7 +42,8 @@ func rights() []string {
 		"controller, everywhere: get clusterroles.rbac.authorization.k8s.io quayside-controller quayside-proxy quayside-speaker",
 		"speaker, everywhere: get clusterroles.rbac.authorization.k8s.io quayside-controller",
 		"controller, everywhere: delete patch speakerstatuses.quayside.io",
-		// Leader election, the gossip key and the keys of TLS session tickets. A create cannot be held to a name.
+		// Leader election, the gossip key and the keys of TLS session tickets. A create
+		// cannot be held to a name.
 		"controller, quayside-system: create leases.coordination.k8s.io",
 		"controller, quayside-system: delete get update leases.coordination.k8s.io quayside-controller",
 		"controller, quayside-system: create secrets",

@@ -40,8 +40,8 @@ type broken struct {
 
 // Each of these faults is named with its object, its cause and the next step, in one
 // sentence, by the controller, or with --live by an answer, where nothing else tells: to
-// somebody who is asked for nothing but a URL, a Service, or nothing at all. All of them are there at the same time, so that no answer can be
-// about whatever is wrong just then.
+// somebody who is asked for nothing but a URL, a Service, or nothing at all. All of them
+// are there at the same time, so that no answer can be about whatever is wrong just then.
 func TestBrokenClustersNameTheirCause(t *testing.T) {
 	beside(t)
 	e := three(t)

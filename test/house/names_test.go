@@ -4,11 +4,13 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // banned are names that say nothing to a reader from this field, or several things, each
@@ -246,6 +248,32 @@ func TestFilesAndFunctionsStaySmall(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A comment that begins its line is as wide as a page, in tests too. What a machine reads
+// is as long as it has to be, and so is what an Example prints.
+func TestCommentsFitThePage(t *testing.T) {
+	const width, tab = 100, 4
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || d.Name() == "example_test.go" || strings.HasPrefix(d.Name(), "zz_generated") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		number := 0
+		for line := range strings.Lines(string(text)) {
+			number++
+			comment := strings.TrimLeft(strings.TrimRight(line, "\n"), "\t")
+			wide := utf8.RuneCountInString(comment) + tab*(len(line)-len(strings.TrimLeft(line, "\t")))
+			if wide > width && strings.HasPrefix(comment, "// ") && !strings.HasPrefix(comment, "// +") && !strings.Contains(comment, "://") {
+				t.Errorf("%s:%d: the comment is %d columns wide (%d at most)", path, number, wide, width)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -8,11 +8,11 @@
 //	reply := c.Client("laptop").Get("http://10.77.0.200/").Reply()
 //	c.Node(1).Fail()
 //
-// What is real: every Kubernetes component, RBAC, admission, kube-proxy's
-// rules, the kernel's network between all of it, and our own binary with the
-// chart's accounts, users and capabilities; MetalLB, where a test wants it. What the lab plays: the kubelet,
-// the scheduler and the workload controllers (it starts processes, probes
-// them and writes the status of Pods and Nodes).
+// What is real: every Kubernetes component, RBAC, admission, kube-proxy's rules, the
+// kernel's network between all of it, and our own binary with the chart's accounts, users
+// and capabilities; MetalLB, where a test wants it. What the lab plays: the kubelet, the
+// scheduler and the workload controllers (it starts processes, probes them and writes the
+// status of Pods and Nodes).
 //
 //	10.77.0.0/24   the LAN: API server .2, routers .1 and .3 to .9, nodes .11
 //	               and up, clients .101 to .149; .200 and up are free for pools
