@@ -59,6 +59,10 @@ func (b *Backend) watch(ctx context.Context, e *endpoint, h *balance.Health) {
 		if ctx.Err() != nil {
 			return
 		}
+		if isShortage(err) {
+			next.Reset(c.Interval)
+			continue
+		}
 		switch changed := h.Checked(err == nil, c); {
 		case changed && err != nil:
 			b.engine.options.Log.Warn("an endpoint fails its health checks and is left out", "backend", b.name, "endpoint", e.text, "path", c.Path, "why", err)

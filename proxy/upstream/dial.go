@@ -215,7 +215,7 @@ func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error)
 	case err == nil:
 		health.Succeeded()
 		return c, nil
-	case e.present().Err() != nil:
+	case e.present().Err() != nil, isShortage(err):
 	case ctx.Err() == nil || now.Sub(began) >= hedgeAfter:
 		health.Failed(now)
 	}
