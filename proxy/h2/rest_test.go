@@ -76,11 +76,12 @@ func TestRestEnds(t *testing.T) {
 		end  func(*rig, *client)
 		want string
 	}{
-		"idle":    {200 * time.Millisecond, func(*rig, *client) {}, "GOAWAY NO_ERROR"},
+		"idle":    {4 * time.Second, func(*rig, *client) {}, "GOAWAY NO_ERROR"},
 		"leaving": {time.Minute, func(r *rig, _ *client) { r.server.SetLeaving(true) }, "GOAWAY NO_ERROR"},
 		"closed":  {time.Minute, func(_ *rig, c *client) { c.nc.(interface{ CloseWrite() error }).CloseWrite() }, "closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // one takes its time, so that it is seen to rest on a busy machine
 			r := newRig(t, Options{RestAfter: 10 * time.Millisecond}, echo)
 			r.server.SetLimits(Limits{Idle: c.idle})
 			cl := r.dial()
@@ -109,8 +110,10 @@ func TestSpare(t *testing.T) {
 	})
 	busy, fresh := r.dial(), r.dial()
 	busy.headers(1, true, with(without(get, ":path"), ":path: /slow")...)
-	for r.server.stats.streams.Load() != 1 {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); r.server.stats.streams.Load() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the slow request does not arrive")
+		}
 	}
 	r.untilResting(1) // fresh
 	if r.server.Spare() {
