@@ -18,7 +18,8 @@ const (
 // clientsAtMost returns how many connections clients may have at once. Half of the
 // descriptors, 0 for no limit, are for those to endpoints, of which each request needs one,
 // and for what the process itself has open, such as its watch on the API server: with
-// none left, it would serve nobody.
+// none left, it would serve nobody. That holds for HTTP/1.1: over HTTP/2 a client has many
+// requests at once, and nothing bounds what all of them need.
 func clientsAtMost(c *route.Connections, processors, descriptors int) int {
 	workers := cmp.Or(c.Workers, processors)
 	most := clientsPerWorker * max(workers, leastWorkers)
