@@ -14,7 +14,7 @@
 //   - A request without a body over a connection without TLS costs one read, which says
 //     whether more has come, and one write, see direct_linux.go. What is not as simple is
 //     served by fasthttp's own loop.
-//   - A connection that waits for a request has no goroutine and gives back all but 1.5 kB of
+//   - A connection that waits for a request has no goroutine and gives back all but 2 kB of
 //     this package's memory, see rest.go. TLS keeps buffers of its own, 5 to 20 kB;
 //     proxy/idle_test.go bounds what a whole proxy has for each kind.
 //

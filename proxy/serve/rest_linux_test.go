@@ -160,7 +160,7 @@ func TestDrainEndsRest(t *testing.T) {
 // its descriptor in package os, and what is known of the client. It has no goroutine. The
 // client's own connection is in the same process.
 const (
-	idleCost   = 1500
+	idleCost   = 2 << 10
 	clientCost = 300
 )
 
