@@ -99,28 +99,31 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 // clusterFlags say which objects are ours. The controller decides by them.
 // `status` and `trace` work its decisions out again, and so take the same flags.
 type clusterFlags struct {
-	ingress   ingressFlags
-	namespace string
-	announces announceFlags
+	ingress           ingressFlags
+	namespace         string
+	loadBalancerClass string
+	serveClassless    bool // Services without a class are ours, too
+	externalIPs       bool
+	ignoreExcludeLB   bool
 }
 
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	f.ingress.add(flags)
 	addNamespace(flags, &f.namespace)
-	f.announces.add(flags)
+	flags.StringVar(&f.loadBalancerClass, "load-balancer-class", loadbalancer.Class, "spec.loadBalancerClass of the Services that are ours")
+	flags.BoolVar(&f.serveClassless, "default-load-balancer", true, "serve Services without a class, too")
+	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)
 }
 
 func (f *clusterFlags) assign() assign.Options {
 	return assign.Options{
-		LoadBalancerClass: f.announces.loadBalancerClass, DefaultLoadBalancer: f.announces.serveClassless, ExternalIPs: f.announces.externalIPs,
+		LoadBalancerClass: f.loadBalancerClass, DefaultLoadBalancer: f.serveClassless, ExternalIPs: f.externalIPs,
 		Classes: f.ingress.classes(),
 	}
 }
 
 func (f *clusterFlags) announce() announce.Options {
-	return announce.Options{
-		IgnoreExcludeLabel: f.announces.ignoreExcludeLB, ExternalIPs: f.announces.externalIPs, LoadBalancers: f.announces.choice(), Namespace: f.namespace,
-	}
+	return announce.Options{IgnoreExcludeLabel: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, Namespace: f.namespace}
 }
 
 func (f *clusterFlags) routes() (route.Options, error) { return f.ingress.routes(f.namespace) }
@@ -133,23 +136,10 @@ func addNodeName(flags *pflag.FlagSet, node *string, what string) {
 	flags.StringVar(node, "node-name", cluster.HostName(), what)
 }
 
-// announceFlags are those that speakers and whoever judges them share.
-type announceFlags struct {
-	loadBalancerClass string
-	serveClassless    bool // Services without a class are ours, too
-	externalIPs       bool
-	ignoreExcludeLB   bool
-}
-
-func (f *announceFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.loadBalancerClass, "load-balancer-class", loadbalancer.Class, "spec.loadBalancerClass of the Services that are ours")
-	flags.BoolVar(&f.serveClassless, "default-load-balancer", true, "serve Services without a class, too")
-	flags.BoolVar(&f.externalIPs, "external-ips", false, "speakers also announce the addresses in spec.externalIPs of Services that lie in a pool")
-	flags.BoolVar(&f.ignoreExcludeLB, "ignore-exclude-lb", false, "nodes labelled node.kubernetes.io/exclude-from-external-load-balancers announce, too")
-}
-
-func (f *announceFlags) choice() loadbalancer.Choice {
-	return loadbalancer.Choice{Class: f.loadBalancerClass, OnlyWith: !f.serveClassless}
+// addAnnounceFlags adds the flags that speakers and whoever judges them share.
+func addAnnounceFlags(flags *pflag.FlagSet, externalIPs, ignoreExcludeLB *bool) {
+	flags.BoolVar(externalIPs, "external-ips", false, "speakers also announce the addresses in spec.externalIPs of Services that lie in a pool")
+	flags.BoolVar(ignoreExcludeLB, "ignore-exclude-lb", false, "nodes labelled node.kubernetes.io/exclude-from-external-load-balancers announce, too")
 }
 
 // key parses NAMESPACE/NAME; a name alone is in namespace.

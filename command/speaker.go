@@ -19,7 +19,8 @@ type speakerFlags struct {
 	owner                  string
 	bind, keyFile, profile string
 	kubeProxy, bgpListen   string
-	announces              announceFlags
+	ignoreExcludeLB        bool
+	externalIPs            bool
 	handOverOnCordon       bool
 	nodesUpTo              int
 	lastKnown              lastKnownFlags
@@ -32,7 +33,7 @@ func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	addNamespace(flags, &f.namespace)
 	addNodeName(flags, &f.nodeName, "node that this speaker speaks for")
 	addOwner(flags, &f.owner)
-	f.announces.add(flags)
+	addAnnounceFlags(flags, &f.externalIPs, &f.ignoreExcludeLB)
 	flags.StringVar(&f.bind, "members-bind", ":7946", "HOST:PORT for gossip with the other speakers, TCP and UDP")
 	flags.StringVar(&f.keyFile, "members-key-file", "", "file of gossip secrets of at least 16 bytes, one per line: the first encrypts, all decrypt")
 	flags.StringVar(&f.profile, "profile", "default", "how quickly a dead node is noticed: default, fast (a quiet LAN) or wan")

@@ -103,7 +103,7 @@ func largeCluster(bgp bool) *snapshot.Cluster {
 func BenchmarkStatus(b *testing.B) {
 	for name, bgp := range map[string]bool{"l2": false, "bgp": true} {
 		c := largeCluster(bgp)
-		f := clusterFlags{announces: announceFlags{serveClassless: true}, namespace: "quayside-system"}
+		f := clusterFlags{serveClassless: true, namespace: "quayside-system"}
 		options := route.Options{Classes: ingressclass.Rules{Name: "quayside"}}
 		routes := route.Compile(c, nil, options)
 		leading := inputsOf(c, f, routes)

@@ -40,7 +40,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	speaking, err := speaker.New(speaker.Options{
 		Source: api.Source, Writer: api, NodeName: f.nodeName,
 		MembersBind: f.bind, MembersKeyFile: f.keyFile, Profile: f.profile, KubeProxy: f.kubeProxy,
-		IgnoreExcludeLB: f.announces.ignoreExcludeLB, ExternalIPs: f.announces.externalIPs, LoadBalancers: f.announces.choice(), HandOverOnCordon: f.handOverOnCordon, NodesUpTo: f.nodesUpTo,
+		IgnoreExcludeLB: f.ignoreExcludeLB, ExternalIPs: f.externalIPs, HandOverOnCordon: f.handOverOnCordon, NodesUpTo: f.nodesUpTo,
 		Namespace: f.namespace, BGPListen: f.bgpListen, SigningKey: f.lastKnown.signingKey(p.log), Processors: runtime.GOMAXPROCS(0),
 		Log: p.component("speaker"), Registerer: p.registry,
 	})

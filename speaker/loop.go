@@ -100,7 +100,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 func (s *Speaker) machineOptions() ownership.Options {
 	return ownership.Options{
 		Node: s.opts.NodeName, HandOver: s.opts.HandOver, HandOverOnCordon: s.opts.HandOverOnCordon,
-		Announce: announce.Options{IgnoreExcludeLabel: s.opts.IgnoreExcludeLB, ExternalIPs: s.opts.ExternalIPs, LoadBalancers: s.opts.LoadBalancers, Namespace: s.opts.Namespace},
+		Announce: announce.Options{IgnoreExcludeLabel: s.opts.IgnoreExcludeLB, ExternalIPs: s.opts.ExternalIPs, Namespace: s.opts.Namespace},
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster"
-	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/bfd"
 	"quayside.io/speaker/bgp"
@@ -44,8 +43,6 @@ type Options struct {
 	IgnoreExcludeLB bool
 	// ExternalIPs announces the addresses in spec.externalIPs of Services, too.
 	ExternalIPs bool
-	// LoadBalancers are the Services of that type that are ours, as for the controller.
-	LoadBalancers loadbalancer.Choice
 	// HandOverOnCordon hands addresses over as soon as this node is cordoned.
 	HandOverOnCordon bool
 	// KubeProxy is HOST:PORT of the metrics of this node's kube-proxy. The node takes no

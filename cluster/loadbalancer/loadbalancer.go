@@ -8,11 +8,7 @@
 // pools.go.
 package loadbalancer
 
-import (
-	"cmp"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // Class is spec.loadBalancerClass of the Services that want us.
 const Class = "quayside.io/lb"
@@ -55,20 +51,6 @@ func Annotation(svc *corev1.Service, ours string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// Choice is which Services of type LoadBalancer are ours. The zero value is the default.
-type Choice struct {
-	Class    string // instead of the constant Class
-	OnlyWith bool   // Services without a class are another's
-}
-
-// Ours reports whether a Service of type LoadBalancer is ours.
-func (c Choice) Ours(svc *corev1.Service) bool {
-	if svc.Spec.LoadBalancerClass == nil {
-		return !c.OnlyWith
-	}
-	return *svc.Spec.LoadBalancerClass == cmp.Or(c.Class, Class)
 }
 
 // IsLocal reports whether only the nodes with an endpoint may take the traffic.

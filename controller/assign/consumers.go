@@ -61,7 +61,7 @@ func (w *work) readFresh(fresh []arrival, all []*consumer) []*consumer {
 		c := &batch[0]
 		batch = batch[1:]
 		c.read(fresh[i].svc)
-		c.managed = c.svc.Spec.Type == corev1.ServiceTypeLoadBalancer && w.opts.Choice().Ours(c.svc)
+		c.managed = c.svc.Spec.Type == corev1.ServiceTypeLoadBalancer && w.isOurs(c.svc)
 		w.begin(c)
 		all[fresh[i].place] = c
 		consumers = append(consumers, c)

@@ -116,6 +116,9 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	if first {
 		prev = &Plan{}
 	}
+	if opts.LoadBalancerClass == "" {
+		opts.LoadBalancerClass = loadbalancer.Class
+	}
 	w := &work{c: c, prev: prev, inflight: inflight, now: now, opts: opts, memo: prev.memo, plan: &Plan{}}
 	if m := w.memo; m == nil || m.class != opts.LoadBalancerClass || m.byDefault != opts.DefaultLoadBalancer {
 		w.memo = newMemo(opts)
@@ -153,9 +156,12 @@ func (w *work) readPools() {
 	w.pools.allocations.Reset(w.c.Services.Len())
 }
 
-// Choice is which Services are ours.
-func (o *Options) Choice() loadbalancer.Choice {
-	return loadbalancer.Choice{Class: o.LoadBalancerClass, OnlyWith: !o.DefaultLoadBalancer}
+// isOurs reports whether a Service of type LoadBalancer is for us.
+func (w *work) isOurs(svc *corev1.Service) bool {
+	if svc.Spec.LoadBalancerClass == nil {
+		return w.opts.DefaultLoadBalancer
+	}
+	return *svc.Spec.LoadBalancerClass == w.opts.LoadBalancerClass
 }
 
 // wasOurs reports whether anything of ours is left on a Service.

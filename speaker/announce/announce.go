@@ -123,9 +123,6 @@ type Options struct {
 	// ExternalIPs announces the addresses in spec.externalIPs of Services that
 	// lie in a pool, too.
 	ExternalIPs bool
-	// LoadBalancers are the Services of that type that are ours; the controller must
-	// choose the same.
-	LoadBalancers loadbalancer.Choice
 	// Namespace is the only one from which passwords of BGP sessions are read. "": it is
 	// not known, and no peer is checked for it.
 	Namespace string

@@ -108,11 +108,11 @@ func (k *compiler) tellUnselected(svc *corev1.Service, a netip.Addr, pool int) {
 	}
 }
 
-// announceable returns the load balancer Services that are ours, the oldest first.
+// announceable returns the load balancer Services of our class, the oldest first.
 func (k *compiler) announceable() []*corev1.Service {
 	var out []*corev1.Service
 	for _, svc := range k.c.Services.All() {
-		if svc.Spec.Type == corev1.ServiceTypeLoadBalancer && len(svc.Status.LoadBalancer.Ingress) > 0 && k.isOurs(svc) {
+		if svc.Spec.Type == corev1.ServiceTypeLoadBalancer && len(svc.Status.LoadBalancer.Ingress) > 0 && isOurs(svc) {
 			out = append(out, svc)
 		}
 	}
@@ -124,10 +124,11 @@ func older(a, b *corev1.Service) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)))
 }
 
-// isOurs reports whether a Service is ours, or has an address from our controller, which
-// may run with other flags and takes back what it gave itself.
-func (k *compiler) isOurs(svc *corev1.Service) bool {
-	return k.opts.LoadBalancers.Ours(svc) || svc.Annotations[loadbalancer.AnnotationGiven] != ""
+// isOurs reports whether a Service is of our class, or has an address from our controller,
+// which may run with another class.
+func isOurs(svc *corev1.Service) bool {
+	class := svc.Spec.LoadBalancerClass
+	return class == nil || *class == loadbalancer.Class || svc.Annotations[loadbalancer.AnnotationGiven] != ""
 }
 
 // advertsFor are those of a pool's L2 advertisements that select svc.

@@ -46,7 +46,7 @@ func TestProcesses(t *testing.T) {
 		"speaker": {
 			Args: []string{
 				"speaker", "--namespace=quayside-system", "--admin=:7474", "--admin-auth=Token", "--log-level=info", "--log-format=json",
-				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--load-balancer-class=quayside.io/lb", "--default-load-balancer=true", "--kube-proxy-metrics=localhost:10249", "--owner=quayside-controller", "--watch-nodes-up-to=100",
+				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--kube-proxy-metrics=localhost:10249", "--owner=quayside-controller", "--watch-nodes-up-to=100",
 				"--last-known=/run/quayside", "--last-known-max-age=24h",
 			},
 			Env:          []string{"NODE_NAME=n1"},
