@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"quayside.io/proxy/socket"
 )
 
 // listenRetry is how often an address that could not be opened is tried again.
@@ -200,12 +202,7 @@ func (l *listener) Close() error {
 
 // isPassing reports whether accepting may work again soon.
 func isPassing(err error) bool {
-	for _, passing := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EPROTO} {
-		if errors.Is(err, passing) {
-			return true
-		}
-	}
-	return false
+	return socket.IsShortage(err) || errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.EPROTO)
 }
 
 func (l *listener) wrap(nc net.Conn) (net.Conn, error) {

@@ -9,6 +9,7 @@ import (
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/socket"
 )
 
 // watchOver starts the health checks of e, whose results h gets, if the backend's policy
@@ -59,7 +60,7 @@ func (b *Backend) watch(ctx context.Context, e *endpoint, h *balance.Health) {
 		if ctx.Err() != nil {
 			return
 		}
-		if isShortage(err) {
+		if socket.IsShortage(err) {
 			next.Reset(c.Interval)
 			continue
 		}

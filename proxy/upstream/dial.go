@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/socket"
 )
 
 // hedgeAfter is how long connecting to one endpoint takes before another is
@@ -215,7 +216,7 @@ func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error)
 	case err == nil:
 		health.Succeeded()
 		return c, nil
-	case e.present().Err() != nil, isShortage(err):
+	case e.present().Err() != nil, socket.IsShortage(err):
 	case ctx.Err() == nil || now.Sub(began) >= hedgeAfter:
 		health.Failed(now)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"syscall"
 	"time"
 
 	"quayside.io/proxy/exchange"
@@ -125,16 +124,4 @@ func (t *transaction) answer(err error) {
 	t.ex.Answer(status, text+"\n")
 	errors.As(f.err, &t.ex.Response.Reset)
 	t.ex.Response.Close = f.reason == clientGone || f.reason == clientBody || (t.upload != nil || len(t.retired) > 0) && t.kept == nil
-}
-
-// isShortage reports whether it is us who lack what a connection takes, which says nothing
-// about the pod. A port of our own is not among it: they are counted for each address that
-// is dialled, so others may be reached.
-func isShortage(err error) bool {
-	for _, shortage := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, shortage) {
-			return true
-		}
-	}
-	return false
 }
