@@ -47,14 +47,10 @@ func (s *Server) enter(c *client) error {
 	return nil
 }
 
-// spare ends a connection that rests, if any does. It is not counted from now on. The lock
-// must be held.
+// spare ends a connection that rests, if any does. The lock must be held.
 func (s *Server) spare() bool {
 	for fd, c := range s.resting {
-		delete(s.resting, fd)
-		c.rest.Store(busy)
-		c.Conn.Close() // at once: its descriptor is wanted
-		s.waiting.Go(func() { c.outer.Close() })
+		s.cutRestLocked(fd, c)
 		s.spared.Add(1)
 		return true
 	}

@@ -151,6 +151,15 @@ func (s *Server) riseLocked(fd int, c *client) {
 	c.rest.Store(busy)
 }
 
+// cutRestLocked ends a connection that rests, at once: its client is not told, since that
+// may take. It is not counted from now on.
+func (s *Server) cutRestLocked(fd int, c *client) {
+	delete(s.resting, fd)
+	c.rest.Store(busy)
+	c.Conn.Close()
+	s.waiting.Go(func() { c.outer.Close() })
+}
+
 // awake hands connections to fasthttp again of which the next byte, or the end, has come.
 // One that has just got the descriptor of another that ended may be among them: it waits
 // for its next request there.
@@ -200,9 +209,7 @@ func (s *Server) cutWaiting() {
 		}
 	}
 	for fd, c := range s.resting {
-		s.riseLocked(fd, c)
-		c.Conn.Close() // nobody is told, who would have to be waited for
-		s.waiting.Go(func() { c.outer.Close() })
+		s.cutRestLocked(fd, c)
 	}
 }
 

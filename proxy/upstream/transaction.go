@@ -339,8 +339,8 @@ func (t *transaction) arrived(n int, err error, reused bool) error {
 	return nil
 }
 
-// unheard reports whether the pod was just closing the connection, which had served
-// requests before, when this one was sent: the request may be sent once more.
+// unheard reports whether the pod was just closing the connection, which had been idle,
+// when this request was sent: it may be sent once more.
 func (t *transaction) unheard() bool {
 	if t.end > 0 || !t.conn.kept || !t.conn.unheard(len(t.out), t.streaming) {
 		return false
