@@ -163,13 +163,20 @@ func TestFRRPassword(t *testing.T) {
 	}
 }
 
+// routersInARow are a neighbour, and one that only it has a link to: far there, eth0 here.
+func routersInARow(t *testing.T) (between, beyond *router) {
+	t.Helper()
+	between, beyond = newRouter(t, 1), newRouter(t, 2)
+	netns.Sh(t, fmt.Sprintf("ip link del r2; ip link add far netns %s type veth peer name eth0 netns %s", between.pid, beyond.pid))
+	return between, beyond
+}
+
 // TestFRRBeyondARouter: an external peer two hops away needs MultiHop.
 func TestFRRBeyondARouter(t *testing.T) {
 	if !inNamespace(t, "vtysh") {
 		return
 	}
-	between, r := newRouter(t, 1), newRouter(t, 2)
-	netns.Sh(t, fmt.Sprintf("ip link del r2; ip link add far netns %s type veth peer name eth0 netns %s", between.pid, r.pid))
+	between, r := routersInARow(t)
 	between.sh("sysctl -qw net.ipv4.ip_forward=1; ip addr add 10.0.2.1/24 dev far; ip link set far up")
 	r.sh("ip addr add 10.0.2.2/24 dev eth0; ip link set eth0 up; ip route add 10.0.1.0/24 via 10.0.2.1")
 	netns.Sh(t, "ip route add 10.0.2.0/24 via 10.0.1.2")
@@ -190,8 +197,7 @@ func TestFRRBeyondARouterOverIPv6(t *testing.T) {
 	if !inNamespace(t, "vtysh") {
 		return
 	}
-	between, r := newRouter(t, 1), newRouter(t, 2)
-	netns.Sh(t, fmt.Sprintf("ip link del r2; ip link add far netns %s type veth peer name eth0 netns %s", between.pid, r.pid))
+	between, r := routersInARow(t)
 	between.sh("sysctl -qw net.ipv6.conf.all.forwarding=1; ip addr add 2001:db8:2::1/64 dev far nodad; ip link set far up")
 	r.sh("ip addr add 10.0.2.2/24 dev eth0; ip addr add 2001:db8:2::2/64 dev eth0 nodad; ip link set eth0 up; ip route add 2001:db8:1::/64 via 2001:db8:2::1")
 	netns.Sh(t, "ip route add 2001:db8:2::/64 via 2001:db8:1::2")

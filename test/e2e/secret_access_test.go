@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -207,15 +206,7 @@ func TestGrantsByNameGoWithTheChart(t *testing.T) {
 	grants := api.Grants(source.GrantOptions{
 		Name: "quayside-proxy-references", Account: snapshot.Key{Namespace: lab.ProxyNamespace, Name: "quayside-proxy"}, Owner: "quayside-proxy",
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- grants.Run(ctx) }()
-	end := func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
+	end := running(t, grants.Run)
 	own := func(names ...string) (keys []string) {
 		for _, name := range names {
 			keys = append(keys, c.Namespace()+"/"+name)

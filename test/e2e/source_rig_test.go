@@ -119,6 +119,20 @@ func (w *wire) cut() {
 // that the old connections are of no use.
 func (w *wire) unmute() { w.mute.Store(false); w.cut() }
 
+// running runs what run does, until end is called.
+func running(t *testing.T, run func(context.Context) error) (end func()) {
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	return func() {
+		t.Helper()
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}
+
 // connect returns a running source of Services through kubeconfig.
 func connect(t *testing.T, kubeconfig string) *source.API {
 	t.Helper()
@@ -129,15 +143,11 @@ func connect(t *testing.T, kubeconfig string) *source.API {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- api.Run(ctx) }()
+	end := running(t, api.Run)
 	t.Cleanup(func() {
 		begin := time.Now()
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		} else if d := time.Since(begin); d > 10*time.Second {
+		end()
+		if d := time.Since(begin); d > 10*time.Second {
 			t.Errorf("Run ended %v after its context", d)
 		}
 	})

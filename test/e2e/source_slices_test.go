@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,15 +23,7 @@ func TestSourceSharesWatchesOfEndpointSlices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- api.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer running(t, api.Run)()
 	slice := func(i int, service string) {
 		c.Apply(fmt.Sprintf("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: shared-%d, namespace: %s, labels: {kubernetes.io/service-name: %q}}, addressType: IPv4, endpoints: []}",
 			i, c.Namespace(), service))

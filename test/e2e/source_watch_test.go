@@ -109,9 +109,7 @@ func TestSourceNamesWhatItMayNotRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- api.Run(ctx) }()
+		end := running(t, api.Run)
 		c.Eventually(settle, func() error {
 			f := api.Snapshot().Faults
 			if len(f) != 1 || f[0].Reason != source.Forbidden || api.Snapshot().Services.Len() == 0 {
@@ -129,10 +127,7 @@ func TestSourceNamesWhatItMayNotRead(t *testing.T) {
 		if synced != lenient {
 			t.Errorf("lenient %v: synced %v", lenient, synced)
 		}
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		end()
 	}
 }
 
@@ -148,15 +143,7 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- api.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer running(t, api.Run)()
 	select {
 	case <-api.Synced():
 	case <-time.After(settle):
@@ -254,15 +241,7 @@ func TestSourceReadsOnlyWhatIsReferredTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- api.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer running(t, api.Run)()
 	var all []snapshot.Key
 	for i := range 6 {
 		name := fmt.Sprint("referred", i)
