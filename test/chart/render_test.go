@@ -69,6 +69,8 @@ func variants() map[string]string {
 		"firewall":     `{proxy: {modsecurity: true}}`,
 		"autoscaling":  `{proxy: {autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}}}`,
 		"by label":     `{proxy: {watchNamespaceSelector: "edge in (public, dmz),!paused"}}`,
+		"large":        `{metrics: {hosts: 2000000}, speaker: {watchNodesUpTo: 1000000}, proxy: {bodyFiles: {size: 10737418240}}}`,
+		"own log":      `{proxy: {accessLog: {format: '{"from": "$remote_addr", "status": $status} # $uri'}}}`,
 		"everything": `
 fullnameOverride: ""
 nameOverride: edge

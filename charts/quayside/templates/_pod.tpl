@@ -174,7 +174,9 @@ readinessProbe:
 
 {{- /* What the files of request bodies may hold; empty: there are none. */}}
 {{- define "quayside.bodyFiles" -}}
-{{- with toString .Values.proxy.bodyFiles.size }}{{ if ne . "0" }}{{ . }}{{ end }}{{ end }}
+{{- $size := .Values.proxy.bodyFiles.size -}}
+{{- /* Helm reads numbers as floats, and would write 1e+09. */ -}}
+{{- with kindIs "string" $size | ternary $size (int64 $size) | toString }}{{ if ne . "0" }}{{ . }}{{ end }}{{ end }}
 {{- end }}
 
 {{- /* Volumes of a component and their mounts: those of the chart that are there, and those of the values. */}}
