@@ -28,3 +28,19 @@ func TestAFleetRollsOutInTwentySteps(t *testing.T) {
 		t.Errorf("%d DaemonSets", sets)
 	}
 }
+
+// TestHostPortsRollOut: on a node that has a proxy there is no room for another with the
+// same ports, so an update that waits for a new pod before it ends an old one never ends.
+func TestHostPortsRollOut(t *testing.T) {
+	for text, surges := range map[string]bool{
+		``: true,
+		`{proxy: {hostPorts: {http: 80, https: 443}}}`:  false,
+		`{proxy: {hostPorts: {https: 443}}}`:            false,
+		`{proxy: {hostNetwork: {enabled: true}}}`:       false,
+		`{proxy: {hostPorts: {http: 80}, replicas: 1}}`: false,
+	} {
+		if got := workloads(t, text)["proxy"].Surges; got != surges {
+			t.Errorf("%s: waits for a new pod first: %v, want %v", text, got, surges)
+		}
+	}
+}
