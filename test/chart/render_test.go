@@ -71,6 +71,18 @@ func variants() map[string]string {
 		"by label":     `{proxy: {watchNamespaceSelector: "edge in (public, dmz),!paused"}}`,
 		"large":        `{metrics: {hosts: 2000000}, speaker: {watchNodesUpTo: 1000000}, proxy: {bodyFiles: {size: 10737418240}}}`,
 		"own log":      `{proxy: {accessLog: {format: '{"from": "$remote_addr", "status": $status} # $uri'}}}`,
+		"labels": `
+commonLabels: {app.kubernetes.io/part-of: platform, app.kubernetes.io/name: edge, team: edge}
+ingressClass: {default: true, annotations: {ingressclass.kubernetes.io/is-default-class: "true"}}
+proxy:
+  podLabels: {team: web, app.kubernetes.io/component: front}
+  namespace: {labels: {pod-security.kubernetes.io/enforce: baseline, team: web}}
+  service: {labels: {team: web, app.kubernetes.io/component: front}}
+metrics:
+  serviceMonitor: {enabled: true, labels: {app.kubernetes.io/part-of: prometheus}}
+  prometheusRule: {enabled: true, labels: {app.kubernetes.io/part-of: prometheus}}
+  dashboards: {enabled: true, labels: {team: web}}
+`,
 		"everything": `
 fullnameOverride: ""
 nameOverride: edge

@@ -14,22 +14,25 @@ release for which every cluster has a right to ask, and that no upgrade makes an
 {{- /* Labels that select a component's pods; they never change. Call with (list $ "speaker"). */}}
 {{- define "quayside.selector" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{- /* Labels of an object. Call with (list $ "speaker"). */}}
+{{- /*
+Labels of an object. Call with (list $ "speaker"), or (list $ "speaker" labels) for one that has
+labels in the values, too. What selects pods and what is looked for stays as it is, whatever the
+values say: a name may stand here once.
+*/}}
 {{- define "quayside.labels" -}}
 {{- $root := index . 0 -}}
-{{ include "quayside.selector" . }}
-app.kubernetes.io/part-of: quayside
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ $root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := include "quayside.selector" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "quayside" -}}
+{{- $_ := set $own "app.kubernetes.io/version" (toString $root.Chart.AppVersion) -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-") -}}
+{{- $given := gt (len .) 2 | ternary (last .) (dict) | default dict -}}
+{{- toYaml (merge $own $given $root.Values.commonLabels) }}
 {{- end }}
 
 {{- /* Name of a component's ServiceAccount. */}}

@@ -3,13 +3,7 @@
 {{- $root := index . 0 -}}
 {{- $own := index $root.Values (index . 1) -}}
 labels:
-  {{- include "quayside.selector" . | nindent 2 }}
-  {{- with $root.Values.commonLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-  {{- with $own.podLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- merge (include "quayside.selector" . | fromYaml) ($own.podLabels | default dict) $root.Values.commonLabels | toYaml | nindent 2 }}
 {{- with $own.podAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
