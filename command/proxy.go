@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,7 @@ func (f *proxyFlags) add(flags *pflag.FlagSet, errorDetail string) {
 	addNodeName(flags, &f.nodeName, "node that this proxy runs on; Services with externalTrafficPolicy: Local are reached through its endpoints only")
 	flags.StringVar(&f.http, "http", ":8080", "address to serve HTTP on; empty: not at all")
 	flags.StringVar(&f.https, "https", ":8443", "address to serve HTTPS on; empty: not at all")
-	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "CIDRs of proxies in front of this one, whose X-Forwarded-* is believed")
+	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "CIDRs or addresses of proxies in front of this one, whose X-Forwarded-* is believed")
 	flags.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "expect the PROXY protocol, v1 or v2, from trusted proxies")
 	flags.BoolVar(&f.http2, "http2", true, "offer HTTP/2 to clients of --https")
 	flags.BoolVar(&f.h2c, "h2c", false, "serve HTTP/2 on --http as well, to clients that know it beforehand; needs --http2")
@@ -82,13 +83,9 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	if err != nil {
 		return proxy.Options{}, err
 	}
-	var trusted []netip.Prefix
-	for _, cidr := range f.trusted {
-		prefix, err := netip.ParsePrefix(cidr)
-		if err != nil {
-			return proxy.Options{}, fmt.Errorf("%w: --trusted-proxies: %w", errBadInput, err)
-		}
-		trusted = append(trusted, prefix)
+	trusted, err := parseTrusted(f.trusted)
+	if err != nil {
+		return proxy.Options{}, err
 	}
 	var nginx *dispatch.NginxNames
 	if f.nginxMetrics {
@@ -105,6 +102,26 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 		CountHosts: f.countHosts, Nginx: nginx,
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
+}
+
+// parseTrusted reads --trusted-proxies. An address alone is a CIDR that holds nothing else,
+// as in proxy-real-ip-cidr.
+func parseTrusted(list []string) (trusted []netip.Prefix, err error) {
+	for _, text := range list {
+		text = strings.TrimSpace(text)
+		ip, err := netip.ParseAddr(text)
+		if err == nil {
+			ip = ip.Unmap().WithZone("")
+			trusted = append(trusted, netip.PrefixFrom(ip, ip.BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --trusted-proxies: %w", errBadInput, err)
+		}
+		trusted = append(trusted, prefix)
+	}
+	return trusted, nil
 }
 
 // apiHost is in the environment of every container of a pod.

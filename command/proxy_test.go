@@ -1,6 +1,8 @@
 package command
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,5 +59,18 @@ func TestProxiesCountEachOther(t *testing.T) {
 `)).Objects
 	if got := proxiesIn(snapshot.Of(slices...), "edge"); got != 3 || len(slices) != 5 {
 		t.Errorf("%d proxies of %d slices, want 3", got, len(slices))
+	}
+}
+
+// TestTrustedProxies: who names one machine means that one, of either family.
+func TestTrustedProxies(t *testing.T) {
+	got, err := parseTrusted([]string{"10.0.0.0/8", " 10.1.2.3", "fd00::7", "::ffff:192.0.2.1", "fd00::/8"})
+	if want := "[10.0.0.0/8 10.1.2.3/32 fd00::7/128 192.0.2.1/32 fd00::/8]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v, %v; want %s", got, err, want)
+	}
+	for _, bad := range []string{"everyone", "10.0.0.0/33", ""} {
+		if got, err := parseTrusted([]string{bad}); !errors.Is(err, errBadInput) {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
 	}
 }

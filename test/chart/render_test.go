@@ -209,6 +209,9 @@ func TestValuesAreChecked(t *testing.T) {
 		`{metrics: {serviceMonitor: {enabled: "true"}}}`:            "enabled",
 		`{fullnameOverride: Upper}`:                                 "fullnameOverride",
 		`{log: {level: verbose}}`:                                   "level",
+		`{proxy: {trustedProxies: [proxy.example.com]}}`:            "trustedProxies",
+		`{proxy: {accessLog: {fields: [status]}}}`:                  "proxy.accessLog.fields are those of the format json",
+		`{controller: {publishAddresses: [edge.example.com]}}`:      "publishAddresses",
 		`{proxy: {service: {allocateLoadBalancerNodePorts: "no"}}}`: "allocateLoadBalancerNodePorts",
 	} {
 		_, _, err := Render("edge", "quayside-system", values(t, text))
