@@ -182,5 +182,5 @@ func (p *Page) get(ctx context.Context, core rest.Interface, scheme, token strin
 			request = request.Param(key, v)
 		}
 	}
-	return request.Do(ctx).Raw()
+	return raw(request.Do(ctx))
 }

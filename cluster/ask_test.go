@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,6 +136,8 @@ func TestAsk(t *testing.T) {
 				t.Errorf("got %+v, %v", got, err)
 			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
 				t.Errorf("error %v does not say %q", err, c.says)
+			case bytes.Contains(c.body, []byte("because")) && !strings.Contains(err.Error(), "because"):
+				t.Errorf("error %v keeps from us what the API server says", err)
 			case errors.Is(err, ErrDenied) != (c.is == ErrDenied), errors.Is(err, ErrUnanswered) != (c.is == ErrUnanswered):
 				t.Errorf("error %v, want one that is %v", err, c.is)
 			}

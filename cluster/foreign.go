@@ -3,17 +3,20 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 )
 
-// foreign are the API paths of MetalLB's objects and of Ingresses. Where a line
-// has several, the first that the API server serves counts.
-func foreign() [][]string {
+// foreignAddresses are the API paths of MetalLB's objects. Where a line has several,
+// the first that the API server serves counts.
+func foreignAddresses() [][]string {
 	const metallb, old = "/apis/metallb.io/v1beta1/", "/apis/metallb.io/v1alpha1/"
 	return [][]string{
 		{metallb + "ipaddresspools"},
@@ -24,38 +27,71 @@ func foreign() [][]string {
 		{metallb + "bfdprofiles"},
 		{metallb + "communities"},
 		{"/api/v1/namespaces/metallb-system/configmaps/config"},
-		{"/apis/networking.k8s.io/v1/ingresses"},
 	}
 }
 
-// Foreign reads the objects of MetalLB and all Ingresses from the cluster of a
+// foreignIngresses is that of Ingresses.
+func foreignIngresses() [][]string { return [][]string{{"/apis/networking.k8s.io/v1/ingresses"}} }
+
+// Foreign reads the objects of MetalLB, all Ingresses, or both from the cluster of a
 // kubeconfig (empty: the pod's own account) and returns them as JSON, a YAML
-// document for each answer. What the cluster does not have is left out.
-func Foreign(ctx context.Context, kubeconfig string) ([]byte, error) {
+// document for each answer. What the cluster does not have is left out. So is what this
+// account may not read, which is an error for each such path, beside the rest: the API
+// server forbids kinds that it does not even have.
+func Foreign(ctx context.Context, kubeconfig string, addresses, ingresses bool) ([]byte, error) {
 	config, err := loadConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent = "quayside-migrate"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // a refusal is a Status, with the reason
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("cluster access: %w", err)
 	}
 	var all bytes.Buffer
-	for _, paths := range foreign() {
-		for _, path := range paths {
-			text, err := client.Get().AbsPath(path).Do(ctx).Raw()
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read %s: %w", path, err)
-			}
+	var denied []error
+	var wanted [][]string
+	if addresses {
+		wanted = append(wanted, foreignAddresses()...)
+	}
+	if ingresses {
+		wanted = append(wanted, foreignIngresses()...)
+	}
+	for _, paths := range wanted {
+		text, err := firstServed(ctx, client, paths)
+		switch {
+		case apierrors.IsForbidden(err):
+			denied = append(denied, err)
+		case err != nil:
+			return nil, err
+		case text != nil:
 			all.Write(text)
 			all.WriteString("\n---\n")
-			break
 		}
 	}
-	return all.Bytes(), nil
+	return all.Bytes(), errors.Join(denied...)
+}
+
+// firstServed reads the first of paths that the API server has; nil: it has none.
+func firstServed(ctx context.Context, client rest.Interface, paths []string) ([]byte, error) {
+	for _, path := range paths {
+		text, err := raw(client.Get().AbsPath(path).Do(ctx))
+		switch {
+		case err == nil:
+			return text, nil
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	return nil, nil
+}
+
+// raw is the body of an answer, and the error as the server says it: Raw alone calls
+// every refusal unknown.
+func raw(r rest.Result) ([]byte, error) {
+	text, _ := r.Raw() // Error is the same, and says why
+	return text, r.Error()
 }

@@ -76,11 +76,8 @@ func (e *env) gather(ctx context.Context, m *migrate.Migration, files []string) 
 		}
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
-		text, err := cluster.Foreign(ctx, kubeconfig)
-		if err != nil {
-			return err
-		}
-		return m.Read("the cluster", text)
+		text, err := cluster.Foreign(ctx, kubeconfig, m.Only != migrate.Ingresses, m.Only != migrate.Addresses)
+		return errors.Join(m.Read("the cluster", text), err)
 	}
 	var all []error
 	for _, name := range files {

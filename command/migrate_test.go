@@ -1,0 +1,44 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Who may read Ingresses, and nothing of MetalLB's, gets what he may read: an API server
+// answers 403 for kinds that it does not even have.
+func TestMigrateWithFewRights(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path != "/apis/networking.k8s.io/v1/ingresses" {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no right to %s"}`, r.URL.Path)
+			return
+		}
+		_, _ = io.WriteString(w, `{"kind": "IngressList", "apiVersion": "networking.k8s.io/v1", "items": [{"metadata": {"namespace": "shop", "name": "site"},
+			"spec": {"ingressClassName": "nginx", "defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}}]}`)
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig := writeFile(t, t.TempDir(), "kubeconfig", fmt.Sprintf(
+		"{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", server.URL))
+	for _, c := range []struct {
+		only  string
+		code  int
+		found bool
+		says  string // on standard error
+	}{
+		{"ingresses", exitDone, true, ""},
+		{"addresses", exitFailed, false, "no right to /apis/metallb.io/v1beta1/ipaddresspools"},
+		{"", exitFailed, true, "no right to /apis/metallb.io/v1beta1/l2advertisements"},
+	} {
+		var out, says terminalLess
+		code := Run(t.Context(), "dev", []string{"quayside", "migrate", "--kubeconfig=" + kubeconfig, "--only=" + c.only}, &out, &says)
+		if found := strings.Contains(out.String(), "name: site\n"); code != c.code || found != c.found || !strings.Contains(says.String(), c.says) {
+			t.Errorf("--only %q: exit code %d, want %d; the Ingress is printed: %v, want %v; want %q in\n%s", c.only, code, c.code, found, c.found, c.says, says.String())
+		}
+	}
+}
