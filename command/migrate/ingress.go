@@ -49,7 +49,8 @@ const otherWays = "a class of our own reaches a Service with externalTrafficPoli
 	"where ingress-nginx ignores that policy; it sends no Strict-Transport-Security and takes bodies of any size, unless proxy.config in the chart's values says hsts and proxy-body-size; to keep all its ways, leave the Ingresses as they are and serve class nginx: " +
 	"ingressClass.adoptControllers={k8s.io/ingress-nginx} in the chart's values"
 
-// renamed are the annotations under our own prefix.
+// renamed are the annotations under our own prefix. Where an Ingress has a key under
+// both prefixes, ours wins, as it does in the proxy.
 func renamed(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range annotations {
@@ -58,6 +59,9 @@ func renamed(annotations map[string]string) map[string]string {
 		}
 		if key, theirs := strings.CutPrefix(name, route.NginxPrefix); theirs {
 			name = route.OwnPrefix + key
+			if _, both := annotations[name]; both {
+				continue
+			}
 		}
 		out[name] = value
 	}

@@ -153,6 +153,27 @@ func TestAClassOfOurOwnHasOtherWays(t *testing.T) {
 	}
 }
 
+// An Ingress may have a key under both prefixes, as one that is tried out here has: ours
+// wins each time, as in the proxy.
+func TestOursWinsOverTheirs(t *testing.T) {
+	for range 50 { // a map has no order
+		var m Migration
+		if err := m.Read("both.yaml", []byte(`
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: both
+  annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 1m, ingress.quayside.io/proxy-body-size: 8m}
+spec: {ingressClassName: nginx, defaultBackend: {service: {name: web, port: {number: 80}}}}
+`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Result().Objects[0].Metadata.Annotations[route.OwnPrefix+"proxy-body-size"]; got != "8m" {
+			t.Fatalf("proxy-body-size %s, want 8m", got)
+		}
+	}
+}
+
 // The chart's fixtures of every MetalLB object lose nothing on the way.
 func TestEveryMetalLBObjectCarriesOver(t *testing.T) {
 	files, err := filepath.Glob("../../test/chart/testdata/metallb/*.yaml")
