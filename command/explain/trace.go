@@ -7,9 +7,11 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/net/idna"
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster/snapshot"
@@ -120,7 +122,34 @@ func ParseTarget(text string) (Target, error) {
 	if !ok {
 		return Target{}, fmt.Errorf("%w: %q: the proxy answers 400 to this path", errTarget, text)
 	}
-	return Target{text: text, tls: u.Scheme == "https", host: u.Host, path: path}, nil
+	host, err := canonicalHost(u)
+	if err != nil {
+		return Target{}, fmt.Errorf("%w: %q: %w", errTarget, text, err)
+	}
+	return Target{text: text, tls: u.Scheme == "https", host: host, path: path}, nil
+}
+
+// canonicalHost is the host of a URL as a client sends it and rules name it: in lower case,
+// in letters of ASCII, without the dot of the root. The port stays.
+func canonicalHost(u *url.URL) (string, error) {
+	name, port := strings.TrimSuffix(u.Hostname(), "."), u.Port()
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		name = ascii
+	}
+	name = strings.ToLower(name)
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]"
+	}
+	if name == "" {
+		return "", errors.New("it names no host")
+	}
+	if port == "" {
+		return name, nil
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("port %s: want 1 to 65535", port)
+	}
+	return name + ":" + port, nil
 }
 
 // Trace explains the path to a target.

@@ -112,44 +112,77 @@ func cutPort(host string, tls bool) (name string, port int32) {
 	return host, 80
 }
 
-// noRoute says why a request would get a 404.
+// noRoute says why a request would get a 404: of the rules that are for its host, the most
+// specific tell.
 func (t *tracer) noRoute(host string, path []byte) string {
-	var paths, foreign []string
+	_, parent, _ := strings.Cut(host, ".")
+	for _, named := range []string{host, "*." + parent, ""} {
+		if why := t.otherPaths(named, path); why != "" {
+			return why
+		}
+		if why := t.notServed(host, named); why != "" && named != "" {
+			return why
+		}
+	}
+	return fmt.Sprintf("404: no Ingress has a rule for host %s, and there is no default backend", host)
+}
+
+// otherPaths names the paths that are served of a host, as rules name it; "": none is.
+func (t *tracer) otherPaths(named string, path []byte) string {
+	var paths []string
 	for r := range t.Routes.Routes() {
-		if r.Host == host {
+		if r.Host == named {
 			paths = append(paths, r.Path)
 		}
 	}
-	if len(paths) > 0 {
-		return fmt.Sprintf("404: no path of host %s matches %s; it has %s", host, path, names(paths, 5))
+	switch {
+	case len(paths) == 0:
+		return ""
+	case named == "":
+		return fmt.Sprintf("404: no Ingress has a rule for this host, and no path of those without a host matches %s; they have %s", path, names(paths, 5))
 	}
+	return fmt.Sprintf("404: no path of host %s matches %s; it has %s", named, path, names(paths, 5))
+}
+
+// notServed names the Ingresses with rules for a host that are left out, and says why;
+// "": there are none. A rule may name the host by a wildcard.
+func (t *tracer) notServed(host, named string) string {
+	var foreign, pathless []string
 	classes, byClass := t.Routes.Classes(), false
 	for _, i := range t.Cluster.Ingresses.Sorted() {
-		if slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host }) {
-			why := "class " + quoteOr(ingress(i).Class, "none")
-			if _, exists := t.Cluster.IngressClasses.Get(snapshot.Key{Name: ingress(i).Class}); !exists && ingress(i).Class != "" {
-				why += ", which does not exist"
-			}
-			if classes.Elsewhere(i) {
-				why = classes.Why(i.Namespace)
-			} else {
-				byClass = true
-			}
-			foreign = append(foreign, fmt.Sprintf("Ingress %s (%s)", snapshot.KeyOf(i), why))
-			t.see(snapshot.Ingress, snapshot.KeyOf(i))
+		if !slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == named }) {
+			continue
 		}
-	}
-	if len(foreign) > 0 {
-		why := fmt.Sprintf("404: host %s is in %s, which is not served here", host, names(foreign, 3))
-		switch {
-		case byClass && t.ByFlags:
-			why += " by the flags given; if the installation adopts that class, leave --local away, or give --adopt-ingress-controller, too"
-		case byClass:
-			why += "; write ingressClassName: " + cmp.Or(t.Assign.Classes.Name, ingressclass.DefaultName) + ", or adopt the class with --adopt-ingress-controller (ingressClass.adoptControllers of the chart)"
+		t.see(snapshot.Ingress, snapshot.KeyOf(i))
+		if _, ours := classes.Of(i); ours {
+			pathless = append(pathless, snapshot.KeyOf(i).String())
+			continue
 		}
-		return why
+		why := "class " + quoteOr(ingress(i).Class, "none")
+		if _, exists := t.Cluster.IngressClasses.Get(snapshot.Key{Name: ingress(i).Class}); !exists && ingress(i).Class != "" {
+			why += ", which does not exist"
+		}
+		if classes.Elsewhere(i) {
+			why = classes.Why(i.Namespace)
+		} else {
+			byClass = true
+		}
+		foreign = append(foreign, fmt.Sprintf("Ingress %s (%s)", snapshot.KeyOf(i), why))
 	}
-	return fmt.Sprintf("404: no Ingress has a rule for host %s, and there is no default backend", host)
+	switch {
+	case len(pathless) > 0:
+		return fmt.Sprintf("404: Ingress %s has a rule for host %s, of which no path is served: give it paths, or see its problems", names(pathless, 3), named)
+	case len(foreign) == 0:
+		return ""
+	}
+	why := fmt.Sprintf("404: host %s is in %s, which is not served here", host, names(foreign, 3))
+	switch {
+	case byClass && t.ByFlags:
+		why += " by the flags given; if the installation adopts that class, leave --local away, or give --adopt-ingress-controller, too"
+	case byClass:
+		why += "; write ingressClassName: " + cmp.Or(t.Assign.Classes.Name, ingressclass.DefaultName) + ", or adopt the class with --adopt-ingress-controller (ingressClass.adoptControllers of the chart)"
+	}
+	return why
 }
 
 func quoteOr(s, otherwise string) string {
