@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,7 +73,8 @@ func changeRoutes(ctx context.Context, t *testing.T, files *cluster.Files) {
 
 // drainProxies begins and ends proxies over the same cluster, each with requests under
 // way: they too are answered rightly or honestly, whatever is told to leave.
-func drainProxies(ctx context.Context, t *testing.T, files *cluster.Files) (drains int) {
+func (c *chaosRequests) drainProxies(ctx context.Context, files *cluster.Files) (drains int) {
+	t := c.t
 	forever := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	for ; ctx.Err() == nil; drains++ {
 		p, stop := startOn(t, files.Source, forever, func(o *proxy.Options) {
@@ -95,7 +95,7 @@ func drainProxies(ctx context.Context, t *testing.T, files *cluster.Files) (drai
 				t.Errorf("a drain took %v", took)
 			}
 		})
-		askInChaos(asking, t, p)
+		c.ask(asking, p)
 		drained.Wait()
 		leaves()
 	}
@@ -132,20 +132,18 @@ func askers(t *testing.T, p *proxy.Proxy) (list map[string]*chaosClient, done fu
 	}
 }
 
-// askInChaos sends requests over HTTP/1.1, HTTP/2, TLS and gRPC until ctx ends.
-func askInChaos(ctx context.Context, t *testing.T, p *proxy.Proxy) map[string]*tally {
-	t.Helper()
-	var ids atomic.Int64
-	list, done := askers(t, p)
+// ask sends requests over HTTP/1.1, HTTP/2, TLS and gRPC until ctx ends.
+func (c *chaosRequests) ask(ctx context.Context, p *proxy.Proxy) map[string]*tally {
+	list, done := askers(c.t, p)
 	defer done()
 	tallies := map[string]*tally{}
 	var asking sync.WaitGroup
-	for way, c := range list {
-		tallies[way] = c.tally
+	for way, client := range list {
+		tallies[way] = client.tally
 		for range 4 {
 			asking.Go(func() {
 				for ctx.Err() == nil {
-					c.ask(int(ids.Add(1)))
+					client.ask(int(c.made.Add(1)))
 				}
 			})
 		}

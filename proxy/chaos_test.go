@@ -108,13 +108,13 @@ type chaosPod struct {
 	l      *faultyListener
 }
 
-func startChaosPod(t *testing.T, http2 bool) *chaosPod {
+func startChaosPod(t *testing.T, http2 bool, asked *chaosRequests) *chaosPod {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &chaosPod{addr: l.Addr().String(), l: &faultyListener{Listener: l}, server: &http.Server{Handler: http.HandlerFunc(answerInChaos), Protocols: new(http.Protocols)}}
+	p := &chaosPod{addr: l.Addr().String(), l: &faultyListener{Listener: l}, server: &http.Server{Handler: asked, Protocols: new(http.Protocols)}}
 	p.server.Protocols.SetHTTP1(!http2)
 	p.server.Protocols.SetUnencryptedHTTP2(http2)
 	go p.server.Serve(p.l)
@@ -142,10 +142,22 @@ func (p *chaosPod) kill() {
 // chaosByte is what stands at one place of the answer to a request.
 func chaosByte(id, at int) byte { return byte(id*31 + at*7 + at>>8) }
 
-// answerInChaos answers a request with its number, how much came with it, and a body
-// of the size asked for; at times it breaks off or lies.
-func answerInChaos(w http.ResponseWriter, r *http.Request) {
+// chaosRequests are those that clients have made and pods have got.
+type chaosRequests struct {
+	t      *testing.T
+	made   atomic.Int64
+	posted sync.Map // the numbers of POSTs that a pod has seen
+}
+
+// ServeHTTP answers a request with its number, how much came with it, and a body of the size
+// asked for; at times it breaks off or lies.
+func (c *chaosRequests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, _ := strconv.Atoi(r.URL.Query().Get("id"))
+	if r.Method == http.MethodPost {
+		if _, again := c.posted.LoadOrStore(id, true); again {
+			c.t.Errorf("request %d, a POST over %s, came twice", id, r.Proto)
+		}
+	}
 	size, _ := strconv.Atoi(r.URL.Query().Get("size"))
 	got, err := io.Copy(io.Discard, r.Body)
 	if err != nil {
@@ -380,16 +392,16 @@ func beChaos(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), chaosLasts())
 	defer cancel()
 	var changing sync.WaitGroup
-	ready := make(chan struct{}, 2)
-	changing.Go(func() { changePods(ctx, t, files, "one", false, ready) })
-	changing.Go(func() { changePods(ctx, t, files, "two", true, ready) })
+	ready, asked := make(chan struct{}, 2), &chaosRequests{t: t}
+	changing.Go(func() { asked.changePods(ctx, files, "one", false, ready) })
+	changing.Go(func() { asked.changePods(ctx, files, "two", true, ready) })
 	changing.Go(func() { changeRoutes(ctx, t, files) })
 	<-ready
 	<-ready
 	eventually(t, "the routes are served", func() bool { st, _ := p.State().(proxy.State); return len(st.Routes) >= 2 })
 	used, drains := inUse(), 0
-	changing.Go(func() { drains = drainProxies(ctx, t, files) })
-	tallies := askInChaos(ctx, t, p)
+	changing.Go(func() { drains = asked.drainProxies(ctx, files) })
+	tallies := asked.ask(ctx, p)
 	cancel()
 	changing.Wait()
 	eventually(t, "no stream is left", func() bool { return gauge(t, metrics, "quayside_http2_streams") == 0 })
@@ -438,12 +450,12 @@ func descriptors(t *testing.T) int {
 
 // changePods exchanges the pods of a Service one by one. Some are gone before the
 // endpoints say so.
-func changePods(ctx context.Context, t *testing.T, files *cluster.Files, name string, http2 bool, ready chan<- struct{}) {
+func (c *chaosRequests) changePods(ctx context.Context, files *cluster.Files, name string, http2 bool, ready chan<- struct{}) {
 	var leaving sync.WaitGroup
 	defer leaving.Wait()
 	var pods []*chaosPod
 	for range 3 {
-		pods = append(pods, startChaosPod(t, http2))
+		pods = append(pods, startChaosPod(c.t, http2, c))
 	}
 	defer func() {
 		for _, p := range pods {
@@ -466,7 +478,7 @@ func changePods(ctx context.Context, t *testing.T, files *cluster.Files, name st
 			return
 		case <-tick.C:
 		}
-		old, joins := pods[0], startChaosPod(t, http2)
+		old, joins := pods[0], startChaosPod(c.t, http2, c)
 		pods = append(pods[1:], joins)
 		files.Put(sliceOf(joins))
 		if rand.IntN(2) == 0 {
