@@ -37,10 +37,12 @@ type Page struct {
 // among two of which one leads, as a rule: one question in 256 is not answered by it.
 const detours = 8
 
-// Why a page cannot be had: this account may not, or nobody answers.
+// Why a page cannot be had: this account may not, or nobody answers, or no API server lets
+// whoever asks in, so that there is nothing else to be had either.
 var (
 	ErrDenied     = errors.New("denied")
 	ErrUnanswered = errors.New("no answer")
+	ErrNoServer   = errors.New("no API server lets us in")
 )
 
 // tokenLife is how long the token of an Account is valid, the shortest that the API
@@ -79,7 +81,7 @@ func (a *Asker) Close() {
 // Ask reads a page as JSON into a value. The API server connects to a pod that is
 // ready, for whoever may create a token of the Account and get services/proxy of that
 // name: neither the pod's network nor any object need be in reach. The error may wrap
-// ErrDenied or ErrUnanswered.
+// ErrDenied, ErrUnanswered or ErrNoServer.
 func (a *Asker) Ask(ctx context.Context, p Page, into any) error {
 	err := a.ask(ctx, &p, into)
 	if err != nil {
@@ -91,7 +93,7 @@ func (a *Asker) Ask(ctx context.Context, p Page, into any) error {
 func (a *Asker) ask(ctx context.Context, p *Page, into any) (err error) {
 	if a.clients == nil {
 		if a.clients, err = newClients(a.kubeconfig, a.component, []schema.GroupVersion{corev1.SchemeGroupVersion}); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", ErrNoServer, err)
 		}
 	}
 	core := a.clients.byGroup[corev1.SchemeGroupVersion]
@@ -131,9 +133,14 @@ func (a *Asker) renew(ctx context.Context, core rest.Interface, p *Page) error {
 	made := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
 	err := core.Post().Namespace(p.Namespace).Resource("serviceaccounts").Name(p.Account).SubResource("token").Body(made).Do(ctx).Into(made)
 	if err == nil && made.Status.Token == "" {
-		err = errors.New("the API server made none")
+		return fmt.Errorf("a token of ServiceAccount %s: the API server made none", account)
 	}
+	var answer apierrors.APIStatus
 	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w: it does not know who asks; log in again, or correct the kubeconfig: %w", ErrNoServer, err)
+	case err != nil && !errors.As(err, &answer): // nobody answered
+		return fmt.Errorf("%w: %w", ErrNoServer, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("this account may not create a token of ServiceAccount %s: %w: %w", account, ErrDenied, err)
 	case err != nil:

@@ -131,6 +131,9 @@ func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subj
 		if err == nil {
 			return again, asker.Close, nil
 		}
+		if errors.Is(err, cluster.ErrNoServer) { // then nothing can be judged here, either
+			return nil, nil, err
+		}
 		fmt.Fprintf(e.stderr, "note: the controller could not be asked, so this is what your account can read, judged by the flags given here%s: %s\n",
 			remedy(err, f.cluster.namespace), printable.Line(err.Error()))
 	}
@@ -257,6 +260,9 @@ func proxyServicesOf(c *snapshot.Cluster, namespace string) []snapshot.Key {
 // whyUnseen says why the cluster could not be read in full.
 func whyUnseen(c *snapshot.Cluster) error {
 	for _, f := range c.Faults {
+		if f.Reason == cluster.Unreachable { // which consoles who goes on, as we do not
+			return fmt.Errorf("the API server did not answer within %s", lookTimeout)
+		}
 		return errors.New(f.Message)
 	}
 	return fmt.Errorf("the cluster was not seen in full within %s", lookTimeout)
