@@ -43,12 +43,17 @@ func TestExitCodes(t *testing.T) {
 	classless := writeFile(t, t.TempDir(), "classless.yaml", classlessYAML)
 	hostile := writeFile(t, t.TempDir(), "hostile.yaml",
 		`{apiVersion: metallb.io/v1beta1, kind: AddressPool, metadata: {name: "\e[2J"}, spec: {protocol: pigeon}}`)
+	unnamed := writeFile(t, t.TempDir(), "unnamed.yaml", unnamedYAML)
 	for _, c := range []struct {
 		args string
 		code int
 		says string // on either output
 	}{
 		{"version", exitDone, "quayside dev"},
+		{"up --once -f " + unnamed, exitUsage, "BFDProfileNotFound"},
+		{"up --once -f " + unnamed, exitUsage, `spec.ipAddressPools names "lam", which does not exist`},
+		{"up --once -f " + unnamed, exitUsage, `spec.peers names "rot", which does not exist`},
+		{"up --once -f " + unnamed, exitUsage, "PROBLEMS (4)"}, // and no more: which nodes there are the file does not say
 		{"--help", exitDone, "up"},
 		{"up --help", exitDone, "--demo"},
 		{"sail", exitUsage, "sail"},
@@ -101,6 +106,30 @@ func TestHelpNamesTheCommand(t *testing.T) {
 		}
 	}
 }
+
+// What advertisements and peers name that is not there, beside what is right, but for nodes
+// that the file has not got.
+const unnamedYAML = poolYAML + `---
+apiVersion: quayside.io/v1alpha1
+kind: L2Advertisement
+metadata: {name: lan}
+spec: {ipAddressPools: [lan, lam], nodeSelectors: [{matchLabels: {rack: a}}]}
+---
+apiVersion: quayside.io/v1alpha1
+kind: BGPPeer
+metadata: {name: tor}
+spec: {myASN: 64500, peerASN: 64501, peerAddress: 10.0.0.1, bfdProfile: quick, nodeSelectors: [{matchLabels: {rack: a}}]}
+---
+apiVersion: quayside.io/v1alpha1
+kind: BGPAdvertisement
+metadata: {name: lan}
+spec: {ipAddressPools: [lan], peers: [tor, rot], communities: [nobody]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: given, namespace: default}
+spec: {type: LoadBalancer, selector: {app: x}, ports: [{port: 80}]}
+`
 
 const poolYAML = `
 apiVersion: quayside.io/v1alpha1

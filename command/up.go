@@ -4,16 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"quayside.io/cluster"
 	"quayside.io/cluster/manifest"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/command/demo"
 	"quayside.io/command/explain"
 	"quayside.io/controller/assign"
 	"quayside.io/proxy/route"
+	"quayside.io/speaker/announce"
 )
 
 // demoPace is how often the demo replaces a pod.
@@ -121,7 +124,8 @@ func (e *env) runOnce(ctx context.Context, files *cluster.Files, f upFlags) erro
 	if err := <-done; err != nil {
 		return err
 	}
-	report := explain.Status(f.inputs(c, append(plan.Problems, table.Problems...), table))
+	problems := slices.Concat(plan.Problems, table.Problems, advertised(c, f.proxy.namespace, routes.Now))
+	report := explain.Status(f.inputs(c, problems, table))
 	if err := report.WriteText(e.stdout); err != nil {
 		return err
 	}
@@ -135,4 +139,14 @@ func (e *env) runOnce(ctx context.Context, files *cluster.Files, f upFlags) erro
 		return fmt.Errorf("%w: %d of these problems must be solved", errBadInput, n) // the others are notes
 	}
 	return nil
+}
+
+// advertised are the problems of advertisements, of peers and of what these name, which the
+// speakers would find. Which nodes there will be manifests need not say.
+func advertised(c *snapshot.Cluster, namespace string, now time.Time) []snapshot.Problem {
+	kinds := []string{snapshot.L2Advertisement.String(), snapshot.BGPAdvertisement.String(), snapshot.BGPPeer.String(), snapshot.BFDProfile.String(), snapshot.Community.String()}
+	all := announce.Compile(c, "", announce.ViewOf(c), now, announce.Options{Namespace: namespace}).Problems
+	return slices.DeleteFunc(all, func(p snapshot.Problem) bool {
+		return p.Reason == "NoPeer" || !slices.Contains(kinds, p.Object.Kind)
+	})
 }
