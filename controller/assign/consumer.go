@@ -31,6 +31,7 @@ type consumer struct {
 	dying    bool               // being deleted
 	lists    bool               // addresses in spec.externalIPs
 	managed  bool               // a load balancer, and ours
+	changed  bool               // see loadbalancer.HasNewTerms
 
 	// homes are the pools of have in poolIndex; nil: in none.
 	homes     []*pool
@@ -85,6 +86,7 @@ func (c *consumer) read(svc *corev1.Service) {
 		}
 	}
 	_, c.given = svc.Annotations[loadbalancer.AnnotationGiven]
+	c.changed = loadbalancer.HasNewTerms(svc)
 	c.dying, c.lists = svc.DeletionTimestamp != nil, len(loadbalancer.ExternalIPs(svc)) > 0
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		c.readFamilies()

@@ -12,11 +12,20 @@ import (
 	"quayside.io/lbpool"
 )
 
-// keep decides which addresses in status stay, the older Service first, and
-// puts everybody who has an address on it, also those who will lose it: until
-// the snapshot shows them gone, nobody new may come.
+// keep decides which addresses in status stay, the older Service first but those
+// that have changed how they share theirs last, and puts everybody who has an
+// address on it, also those who will lose it: until the snapshot shows them gone,
+// nobody new may come.
 func (w *work) keep() {
+	var changed []*consumer
 	for _, c := range w.sorted {
+		if c.changed {
+			changed = append(changed, c)
+		} else {
+			w.keepConsumer(c)
+		}
+	}
+	for _, c := range changed {
 		w.keepConsumer(c)
 	}
 	allocations := w.pools.allocations
@@ -148,6 +157,9 @@ func (w *work) illegal(c *consumer, a netip.Addr, home *pool) string {
 		return fmt.Sprintf("the Service has no %v any more", lbpool.FamilyOf(a))
 	}
 	if o, why := w.pools.allocations.Clash(a, &c.holder); o != nil {
+		if c.changed {
+			return fmt.Sprintf("the Service has changed, and it is also held by %s, %s", o, why)
+		}
 		return fmt.Sprintf("it is also held by the older %s, %s", o, why)
 	}
 	if o := w.pools.allocations.Unadmitted(a, &c.holder); o != nil {

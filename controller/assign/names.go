@@ -27,6 +27,9 @@ const (
 	ReasonSharedAcrossNamespaces = "SharedAcrossNamespaces"
 )
 
+// ReasonShared is the reason of the condition loadbalancer.ConditionSharing.
+const ReasonShared = "Shared"
+
 // Reasons of the conditions Ready and Advertised and of Problems about pools.
 const (
 	ReasonUsable            = "Usable"

@@ -119,6 +119,8 @@ func told(conditions []metav1.Condition) string {
 	for _, c := range conditions {
 		if c.Status == metav1.ConditionFalse {
 			s += fmt.Sprintf("; not %s: %s: %s", c.Type, c.Reason, c.Message)
+		} else if c.Type == loadbalancer.ConditionSharing {
+			s += "; shared " + c.Message
 		} else if c.Reason == assign.ReasonAssigned {
 			s += fmt.Sprintf("; %s %s", c.Reason, c.Message)
 		}

@@ -1,6 +1,7 @@
 package assign_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -85,9 +86,11 @@ func (w twin) isResting(p *v1alpha1.IPAddressPool, a netip.Addr) bool {
 
 // admits reports whether a pool serves a Service that does not name it.
 func (w twin) admits(p *v1alpha1.IPAddressPool, s *corev1.Service) bool {
-	if p.Spec.Drain || p.Spec.AutoAssign != nil && !*p.Spec.AutoAssign {
-		return false
-	}
+	return !p.Spec.Drain && (p.Spec.AutoAssign == nil || *p.Spec.AutoAssign) && w.serves(p, s)
+}
+
+// serves reports whether a pool serves a Service that names it.
+func (w twin) serves(p *v1alpha1.IPAddressPool, s *corev1.Service) bool {
 	to := p.Spec.AllocateTo
 	if to == nil {
 		return true
@@ -150,7 +153,7 @@ func (w twin) isFree(a netip.Addr, s *corev1.Service) bool {
 		}
 	}
 	// Joining others needs no address of its own.
-	return taken || !isReserved(p, a) && !isAvoided(p, a) && !w.isResting(p, a)
+	return !isReserved(p, a) && !isAvoided(p, a) && (taken || !w.isResting(p, a))
 }
 
 // isListed reports whether an address is on a Service by spec.externalIPs alone.
@@ -185,6 +188,31 @@ func older(a, b *corev1.Service) bool {
 	return snapshot.KeyOf(a).Compare(snapshot.KeyOf(b)) < 0
 }
 
+// comesFirst reports whether a Service keeps what the other one must leave: who has
+// not changed, then who is older.
+func comesFirst(a, b *corev1.Service) bool {
+	if hasChanged(a) != hasChanged(b) {
+		return hasChanged(b)
+	}
+	return older(a, b)
+}
+
+// hasChanged reports whether a Service is not what it was when its status was
+// written last, in what matters to those who share its addresses.
+func hasChanged(s *corev1.Service) bool {
+	for _, c := range s.Status.Conditions {
+		if c.Type == loadbalancer.ConditionSharing {
+			policy := "Cluster"
+			if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+				policy = "Local and the selector "
+			}
+			return c.Message != fmt.Sprintf("under the key %q, on TCP/%d, with externalTrafficPolicy %s",
+				s.Annotations[loadbalancer.AnnotationSharingKey], s.Spec.Ports[0].Port, policy)
+		}
+	}
+	return false
+}
+
 // mayStay reports whether a Service is certain to keep an address: nobody else
 // is on it, whose own fate would have to be worked out first.
 func (w twin) mayStay(a netip.Addr, s *corev1.Service) bool {
@@ -192,7 +220,7 @@ func (w twin) mayStay(a netip.Addr, s *corev1.Service) bool {
 		return false
 	}
 	for _, o := range w.c.Services.All() {
-		if o != s && slices.Contains(statusOf(o), a) && older(o, s) && !mayShare(s, o, true) {
+		if o != s && slices.Contains(statusOf(o), a) && comesFirst(o, s) && !mayShare(s, o, true) {
 			return false
 		}
 	}

@@ -166,7 +166,26 @@ func (v *outcome) conditions() ([]metav1.Condition, bool) {
 			told.Message = "from pool " + origin
 		}
 	}
-	return withCondition(v.svc.Status.Conditions, ConditionAddress, told, *v.at)
+	list, news := withCondition(v.svc.Status.Conditions, ConditionAddress, told, *v.at)
+	if v.role == warned { // nobody has asked yet whether its terms suit the others
+		return list, news
+	}
+	list, more := withCondition(list, loadbalancer.ConditionSharing, v.sharing(), *v.at)
+	return list, news || more
+}
+
+// sharing is the condition that records on which terms a Service shares what it
+// holds; empty: it is not to be there. Services that share nothing have none, so
+// that an upgrade does not write them all.
+func (v *outcome) sharing() metav1.Condition {
+	if v.role != served || len(v.holds) == 0 {
+		return metav1.Condition{}
+	}
+	terms := loadbalancer.TermsOf(v.svc)
+	if terms == "" {
+		return metav1.Condition{}
+	}
+	return metav1.Condition{Type: loadbalancer.ConditionSharing, Status: metav1.ConditionTrue, Reason: ReasonShared, Message: terms}
 }
 
 // sentence is the denial, with what the Service has meanwhile.
@@ -224,4 +243,6 @@ func (v *outcome) event() (Event, bool) {
 	return Event{}, false
 }
 
-func isOurCondition(c metav1.Condition) bool { return c.Type == ConditionAddress }
+func isOurCondition(c metav1.Condition) bool {
+	return c.Type == ConditionAddress || c.Type == loadbalancer.ConditionSharing
+}

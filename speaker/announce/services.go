@@ -94,7 +94,7 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*holding, svc *corev1.Service, 
 		k.holdings = append(k.holdings, h)
 	}
 	if other := h.conflict(svc); other != nil {
-		k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the older Service %s, which does not share it: only that one is announced", a, snapshot.KeyOf(other)))
+		k.problem(snapshot.RefOf(svc), "DuplicateAddress", fmt.Sprintf("%s is also held by the %s %s, which does not share it: only that one is announced", a, standing(other, svc), snapshot.KeyOf(other)))
 		return
 	}
 	h.attach(u)
@@ -108,7 +108,8 @@ func (k *compiler) tellUnselected(svc *corev1.Service, a netip.Addr, pool int) {
 	}
 }
 
-// announceable returns the load balancer Services of our class, the oldest first.
+// announceable returns the load balancer Services of our class, the oldest first, but those
+// that have changed how they share their addresses last: the allocator decides so, too.
 func (k *compiler) announceable() []*corev1.Service {
 	var out []*corev1.Service
 	for _, svc := range k.c.Services.All() {
@@ -117,7 +118,15 @@ func (k *compiler) announceable() []*corev1.Service {
 		}
 	}
 	slices.SortFunc(out, older)
-	return out
+	var changed []*corev1.Service
+	out = slices.DeleteFunc(out, func(svc *corev1.Service) bool {
+		is := loadbalancer.HasNewTerms(svc)
+		if is {
+			changed = append(changed, svc)
+		}
+		return is
+	})
+	return append(out, changed...)
 }
 
 func older(a, b *corev1.Service) int {
@@ -151,6 +160,14 @@ func selecting(all []int, svc *corev1.Service, selectors func(int) []labels.Sele
 		return slices.DeleteFunc(slices.Clone(all), leavesOut)
 	}
 	return all
+}
+
+// standing says what a Service is beside the one that comes behind it.
+func standing(first, second *corev1.Service) string {
+	if older(first, second) < 0 {
+		return "older Service"
+	}
+	return "Service"
 }
 
 // attach adds a user to h.
