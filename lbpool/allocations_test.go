@@ -185,6 +185,9 @@ func TestAllocationsAreTheirTwin(t *testing.T) {
 			if got, want := index.PoolOf(a), w.poolOf(a); got != want {
 				t.Fatalf("%v is in pool %d; the twin says %d", a, got, want)
 			}
+			if got, want := index.IsReserved(a), w.poolOf(a) >= 0 && inside(pools[w.poolOf(a)].Reserved, a); got != want {
+				t.Fatalf("%v is reserved: %v; the twin says %v", a, got, want)
+			}
 			if allocations.Taken(a) != w.held[a] {
 				t.Fatalf("%v taken: %v", a, allocations.Taken(a))
 			}

@@ -170,6 +170,13 @@ func (e *PoolIndex) PoolOf(a netip.Addr) int {
 	return -1
 }
 
+// IsReserved reports whether a belongs to a pool that allocates it only to a holder that
+// requests it.
+func (e *PoolIndex) IsReserved(a netip.Addr) bool {
+	i := e.find(a)
+	return i >= 0 && !e.spans[FamilyOf(a)][i].open
+}
+
 // RangeOf returns the contiguous range of one pool that contains a, and the index of that
 // pool, or -1. Reserved addresses are in ranges of their own.
 func (e *PoolIndex) RangeOf(a netip.Addr) (netipx.IPRange, int) {

@@ -174,8 +174,15 @@ func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) 
 				t.Fatalf("%v goes to %s although %v lists it in spec.externalIPs", a, svc.Name, key)
 			}
 		}
-		if w.poolOf(a) == nil || w.isNode(a) {
+		p := w.poolOf(a)
+		if p == nil || w.isNode(a) {
 			t.Fatalf("%v goes to %s and is not ours to give", a, svc.Name)
+		}
+		if p.Spec.Drain || !w.serves(p, svc) {
+			t.Fatalf("%v goes to %s although pool %s drains (%v) or does not serve it", a, svc.Name, p.Name, p.Spec.Drain)
+		}
+		if named := strings.Split(svc.Annotations[loadbalancer.AnnotationAddresses], ","); !slices.Contains(named, a.String()) && (isReserved(p, a) || isAvoided(p, a)) {
+			t.Fatalf("%v goes to %s, which does not ask for it, though pool %s gives it to nobody else", a, svc.Name, p.Name)
 		}
 	}
 	_, ours := old.Annotations[loadbalancer.AnnotationGiven]

@@ -24,7 +24,8 @@ func (w *work) serve() {
 
 // serveConsumer completes what a Service holds, or moves it to what it asks for.
 // It is moved only once the new address is certain, and keeps the old one
-// until then.
+// until then. One family is nothing to who requires both; but where the pool would
+// give it the other one, did it not drain or serve others now, it keeps what it has.
 func (w *work) serveConsumer(c *consumer) {
 	if fault := c.request().fault; !fault.isZero() {
 		c.refuse(fault)
@@ -46,7 +47,7 @@ func (w *work) serveConsumer(c *consumer) {
 	case !c.requires:
 		c.refuse(denial{}) // one family is what PreferDualStack settles for
 	}
-	if c.requires && len(c.holds) > 0 && len(c.missing(c.holds)) > 0 {
+	if c.requires && len(c.holds) > 0 && len(c.missing(c.holds)) > 0 && w.barred(c, w.home(c, c.holds[0])).isZero() {
 		for _, a := range c.holds {
 			c.lose(a, "the Service requires both families, and there is only this one")
 		}
@@ -155,13 +156,26 @@ func (w *work) chooseAsked(c *consumer, wants []netip.Addr) ([]netip.Addr, denia
 	for _, f := range c.missing(addrs) {
 		if a, ok := w.heldIn(c, home, f); ok {
 			addrs = append(addrs, a)
-		} else if a, ok := w.pick(c, home, f); ok {
+		} else if a, refused := w.another(c, home, f); refused.isZero() {
 			addrs = append(addrs, a)
 		} else if c.requires {
-			return nil, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
+			return nil, refused
 		}
 	}
 	return addrs, denial{}
+}
+
+// another finds an address of one more family for a Service in the pool that it
+// lives in, if that still gives it new ones: who sits in a pool that drains, or
+// that serves others now, stays as it is.
+func (w *work) another(c *consumer, home *pool, f lbpool.Family) (netip.Addr, denial) {
+	if refused := w.barred(c, home); !refused.isZero() {
+		return netip.Addr{}, refused
+	}
+	if a, ok := w.pick(c, home, f); ok {
+		return a, denial{}
+	}
+	return netip.Addr{}, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
 }
 
 // heldIn returns the address of a family that a Service holds in a pool.
@@ -178,12 +192,9 @@ func (w *work) heldIn(c *consumer, home *pool, f lbpool.Family) (netip.Addr, boo
 func (w *work) complete(c *consumer) ([]netip.Addr, denial) {
 	addrs, home := w.found(c.holds...), w.home(c, c.holds[0])
 	for _, f := range c.missing(c.holds) {
-		if home.drain {
-			return nil, denial{ReasonPoolDraining, fmt.Sprintf("pool %s is draining and gives no %v address", home.obj.Name, f)}
-		}
-		a, ok := w.pick(c, home, f)
-		if !ok {
-			return nil, w.exhausted(c, []*pool{home}, []lbpool.Family{f})
+		a, refused := w.another(c, home, f)
+		if !refused.isZero() {
+			return nil, refused
 		}
 		addrs = append(addrs, a)
 	}
@@ -296,10 +307,14 @@ func (w *work) pending(c *consumer, p *pool) (n int) {
 }
 
 // pick finds one address of a pool and family for a Service: one in flight to
-// it, one that it may share, or a free one.
+// it, one that it may share, or a free one. One that is reserved, or left out,
+// it is not given either because others who asked for it would share it.
 func (w *work) pick(c *consumer, p *pool, f lbpool.Family) (netip.Addr, bool) {
+	unasked := func(a netip.Addr) bool { // nobody gets it who does not ask for it
+		return w.nodes[a] != "" || w.pools.poolIndex.IsReserved(a) || w.pools.poolIndex.Avoids(p.index, a)
+	}
 	fits := func(a netip.Addr) bool {
-		if lbpool.FamilyOf(a) != f || w.pools.poolOf(a) != p || w.nodes[a] != "" {
+		if lbpool.FamilyOf(a) != f || w.pools.poolOf(a) != p || unasked(a) {
 			return false
 		}
 		o, _ := w.pools.allocations.Obstacle(a, &c.holder)
@@ -310,7 +325,7 @@ func (w *work) pick(c *consumer, p *pool, f lbpool.Family) (netip.Addr, bool) {
 			return a, true
 		}
 	}
-	if a, ok := w.pools.allocations.Join(p.index, f, &c.holder, func(a netip.Addr) bool { return w.nodes[a] != "" }); ok {
+	if a, ok := w.pools.allocations.Join(p.index, f, &c.holder, unasked); ok {
 		return a, true
 	}
 	return w.pools.allocations.Next(p.index, f, w.now)
@@ -351,6 +366,9 @@ func (w *work) exhausted(c *consumer, candidates []*pool, families []lbpool.Fami
 			if a, ok := w.pools.allocations.FirstShared(p.index, f, &c.holder); ok {
 				if o, why := w.pools.allocations.Obstacle(a, &c.holder); o != nil {
 					return denial{ReasonPoolExhausted, fmt.Sprintf("%s; it cannot share %v with %s, %s", message, a, o, why)}
+				} else if w.pools.poolIndex.IsReserved(a) {
+					return denial{ReasonPoolExhausted, fmt.Sprintf("%s; it could share %v, which pool %s reserves: ask for it by the annotation %s",
+						message, a, p.obj.Name, loadbalancer.AnnotationAddresses)}
 				}
 			}
 		}
