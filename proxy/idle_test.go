@@ -292,8 +292,7 @@ func readUntilBlank(c net.Conn) error {
 }
 
 // Connections of each kind that have carried a request, and wait for another. What they
-// may take is what they do, and some. By HTTP/2 the smallest of stacks is part of it;
-// with TLS most is what crypto/tls keeps.
+// may take is what they do, and some. With TLS most is what crypto/tls keeps.
 func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 	if !apart(t) {
 		return
@@ -306,8 +305,8 @@ func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 	for _, kind := range []idleKind{
 		{"HTTP/1.1", false, false, 2 << 10},
 		{"HTTP/1.1 over TLS", true, false, 22 << 10},
-		{"HTTP/2", false, true, 10 << 10},
-		{"HTTP/2 over TLS", true, true, 32 << 10},
+		{"HTTP/2", false, true, 4 << 10},
+		{"HTTP/2 over TLS", true, true, 24 << 10},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,8 +10,10 @@ import "quayside.io/proxy/exchange"
 const (
 	literal      = 0x00 // without indexing
 	neverIndexed = 0x10
+	added        = 0x40 // with incremental indexing
 	indexed      = 0x80
 	tableEmpty   = 0x20 // dynamic table size update to 0
+	sizeMask     = 0xe0 // of a size update, to whatever size
 )
 
 // AppendStatus appends the field ":status".

@@ -35,46 +35,22 @@ type Input struct {
 	Reader  *bufio.Reader
 	Decoder *hpack.Decoder
 	framer  *http2.Framer
+	resized bool // the peer has chosen a size of the decoder's table
 }
 
 // NewInput returns an Input that reads from r and calls field for each field of a block. No
 // name or value may be longer than longest bytes.
 func NewInput(r io.Reader, longest int, field func(hpack.HeaderField)) Input {
-	in := Input{Decoder: hpack.NewDecoder(tableSize, field)}
-	in.Decoder.SetMaxStringLength(longest)
-	in.readFrom(r)
-	return in
+	return newInput(r, longest, hpack.NewDecoder(tableSize, field))
 }
 
-func (in *Input) readFrom(r io.Reader) {
-	in.Reader = bufio.NewReaderSize(r, readSize)
+func newInput(r io.Reader, longest int, d *hpack.Decoder) Input {
+	d.SetMaxStringLength(longest)
+	in := Input{Decoder: d, Reader: bufio.NewReaderSize(r, readSize)}
 	in.framer = http2.NewFramer(nil, in.Reader)
 	in.framer.SetReuseFrames()
 	in.framer.SetMaxReadFrameSize(Size)
-}
-
-// Drop gives back what is read into, until Renew. Nothing may be buffered, nor a field
-// block be open.
-func (in *Input) Drop() { in.Reader, in.framer = nil, nil }
-
-// Renew goes on behind Drop, with a byte that has been read already.
-func (in *Input) Renew(r io.Reader, first byte) {
-	in.readFrom(&begun{Reader: r, first: first})
-}
-
-// begun is a reader of which a byte has been read.
-type begun struct {
-	io.Reader
-	first byte
-	past  bool
-}
-
-func (b *begun) Read(p []byte) (int, error) {
-	if b.past || len(p) == 0 {
-		return b.Reader.Read(p)
-	}
-	b.past, p[0] = true, b.first
-	return 1, nil
+	return in
 }
 
 // Next reads one frame, which is valid until the next call.

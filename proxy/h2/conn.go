@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,15 +30,14 @@ var (
 	errReset = errors.New("the client has reset the stream")
 	errOver  = errors.New("the connection is over")
 	errDone  = errors.New("everything was served before the connection was to end")
+	errRests = errors.New("the connection rests")
 )
 
-// conn is one connection. One goroutine reads from it and owns the fields above mu; mu
-// guards the fields below it and those of each stream.
+// conn is one connection, from its beginning or a rest to the next or its end. One goroutine
+// reads from it and owns the fields above mu; mu guards the fields below it and those of each
+// stream.
 type conn struct {
-	server   *Server
-	nc       net.Conn
-	peer     *Peer
-	limit    int                    // of streams
+	kept
 	covered  atomic.Pointer[string] // the last host that peer.Covers agreed to
 	inbound  inbound
 	writers  sync.WaitGroup
@@ -49,15 +49,26 @@ type conn struct {
 	mu       sync.Mutex
 	streams  map[uint32]*stream // open or half closed
 	running  int                // requests whose goroutine has not ended
-	last     uint32             // the client's latest stream
-	seen     uint32             // what that was at the last look
-	closed   recent
-	budget   frame.Budget
-	granted  window // what the client may send
-	out      frame.Output
-	flushing bool // a goroutine writes what is pending
+	seen     uint32             // what last was at the last look
+	flushing bool               // a goroutine writes what is pending
 	parting  parting
 	over     bool
+}
+
+// kept is what a connection has to remember while it rests, not least what it has cost us.
+// What stands from last on, mu guards.
+type kept struct {
+	server *Server
+	nc     net.Conn
+	peer   *Peer
+	limit  int  // of streams
+	begun  bool // a frame has come
+
+	last    uint32 // the client's latest stream
+	closed  recent
+	budget  frame.Budget
+	granted window // what the client may send
+	out     frame.Output
 }
 
 // inbound is how frames are read.
@@ -66,7 +77,7 @@ type inbound struct {
 	block    block
 	starting []*stream // requests that have come; they start before the reader waits
 	readBy   time.Time // the deadline in force
-	frames   int       // that have come; only the first counts
+	until    time.Time // when the wait for the next frame ends, where it was broken off
 }
 
 // window is how much a client may still send, and how much of what it has sent is
@@ -80,6 +91,18 @@ type recent struct {
 	most int      // of ids
 	next int      // where it is full, the oldest
 	late int      // small DATA frames that may still come for those that we reset, at no cost
+}
+
+// compact forgets all but those that we reset, since what is said of others when more comes for
+// them does not matter to who has been idle.
+func (r *recent) compact() {
+	var ids []uint32
+	for i := range r.ids {
+		if id := r.ids[(r.next+i)%len(r.ids)]; id&1 != 0 {
+			ids = append(ids, id)
+		}
+	}
+	r.ids, r.next = slices.Clip(ids), 0
 }
 
 // latePerStream is how many small DATA frames of a stream may be on their way when we
@@ -120,7 +143,7 @@ func (r *recent) find(id uint32) (found, reset bool) {
 }
 
 func newConn(s *Server, nc net.Conn, p *Peer) *conn {
-	c := &conn{server: s, nc: nc, peer: p, limit: s.limits.Load().Streams, streams: map[uint32]*stream{}}
+	c := &conn{kept: kept{server: s, nc: nc, peer: p, limit: s.limits.Load().Streams}, streams: map[uint32]*stream{}}
 	c.granted.left = connWindow
 	c.closed = newRecent(c.limit)
 	c.out = frame.NewOutput(&s.buffers)
@@ -128,13 +151,27 @@ func newConn(s *Server, nc net.Conn, p *Peer) *conn {
 	return c
 }
 
-// serve reads until the connection ends, and then ends it.
-func (c *conn) serve() {
+// serve takes frames, after what comes first, until the connection ends, and then ends it; or
+// until it rests.
+func (c *conn) serve(first func() error) {
 	c.mu.Lock()
 	c.looks = time.AfterFunc(c.server.options.RestAfter, c.look)
 	c.mu.Unlock()
-	err := c.read()
+	err := first()
+	if err == nil {
+		err = c.read()
+	}
 	c.looks.Stop()
+	if err == errRests {
+		c.writers.Wait()
+		c.handlers.Wait()
+		return
+	}
+	c.end(err)
+}
+
+// end closes the connection for a reason.
+func (c *conn) end(err error) {
 	c.mu.Lock()
 	c.over = true
 	var f *frame.Fault
@@ -156,6 +193,9 @@ func (c *conn) serve() {
 	c.writers.Wait()
 	c.nc.Close()
 	c.handlers.Wait()
+	c.server.mu.Lock()
+	delete(c.server.conns, c)
+	c.server.mu.Unlock()
 }
 
 func (c *conn) count(f *frame.Fault) {
@@ -170,12 +210,8 @@ func (c *conn) count(f *frame.Fault) {
 	c.server.options.Log.Debug("an HTTP/2 connection ended", "client", c.peer.Client, "error", f)
 }
 
-// read takes frames until the connection ends; the error is never nil.
+// read takes frames until the connection ends, or rests; the error is never nil.
 func (c *conn) read() error {
-	c.greet()
-	if err := c.preface(); err != nil {
-		return err
-	}
 	for {
 		if err := c.await(); err != nil {
 			return err
@@ -190,8 +226,14 @@ func (c *conn) read() error {
 	}
 }
 
-// greet sends our SETTINGS.
-func (c *conn) greet() {
+// greet is how a connection begins.
+func (c *conn) greet() error {
+	c.settings()
+	return c.preface()
+}
+
+// settings sends ours.
+func (c *conn) settings() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.Pending = frame.AppendSettings(c.out.Buffer(),
@@ -234,16 +276,18 @@ func (c *conn) await() error {
 		if in.block.open {
 			waits = l.Body
 		}
-		if err := c.patience(waits); err != nil {
+		if err := c.expect(waits); err != nil {
 			return err
 		}
+		until := in.readBy
 		brokenOff, err := c.peek()
-		if brokenOff {
-			in.readBy = time.Time{}
+		if brokenOff { // which makes the wait no longer
+			in.readBy, in.until = time.Time{}, until
 		}
 		var timeout net.Error
 		switch {
 		case err == nil:
+			in.until = time.Time{}
 			return c.patience(l.Body) // for all of it
 		case !errors.As(err, &timeout) || !timeout.Timeout():
 			return err
@@ -254,13 +298,9 @@ func (c *conn) await() error {
 		switch {
 		case done:
 			return errDone
-		case brokenOff && (in.block.open || !idle):
+		case brokenOff && !in.block.open && idle && c.rest(until):
+			return errRests
 		case brokenOff:
-			if err := c.rest(); err != nil {
-				return err
-			}
-			in.readBy = time.Time{}
-			return c.patience(l.Body)
 		case in.block.open:
 			return frame.Fail(http2.ErrCodeProtocol, "the field block did not arrive in time")
 		case idle:
@@ -280,19 +320,31 @@ func frameBuffered(r *bufio.Reader) bool {
 	return err == nil && r.Buffered() >= header+(int(b[0])<<16|int(b[1])<<8|int(b[2]))
 }
 
+// expect gives the client so long to begin its next frame, or what is left of that.
+func (c *conn) expect(timeout time.Duration) error {
+	if in := &c.inbound; !in.until.IsZero() {
+		return c.readUntil(in.until)
+	}
+	return c.patience(timeout)
+}
+
 // patience gives the client so long to send the next bytes.
 func (c *conn) patience(timeout time.Duration) error {
-	in, now := &c.inbound, time.Now()
-	if left := in.readBy.Sub(now); left > timeout-timeout/deadlineSlack && left <= timeout {
+	now := time.Now()
+	if left := c.inbound.readBy.Sub(now); left > timeout-timeout/deadlineSlack && left <= timeout {
 		return nil
 	}
+	return c.readUntil(now.Add(timeout))
+}
+
+func (c *conn) readUntil(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.parting.done {
 		return errDone
 	}
-	in.readBy = now.Add(timeout)
-	return c.nc.SetReadDeadline(in.readBy)
+	c.inbound.readBy = t
+	return c.nc.SetReadDeadline(t)
 }
 
 // judge turns what went wrong with a frame into what it means for the connection:

@@ -15,12 +15,13 @@
 //     frames) are paid from a budget, which useful work refills; a client that exhausts it
 //     is disconnected.
 //   - Every goroutine ends with its connection.
-//   - A connection that waits for a request has no buffers, see rest.go.
+//   - A connection that waits for a request has no goroutine, no buffers and of HPACK only
+//     the fields that the client may refer to, see rest.go. What it has cost is not forgotten.
 //
-// Each connection has one goroutine that reads, one per request, and one that writes while
-// there is something to write. One lock guards them all. Priorities are ignored, nothing is
-// pushed, and field blocks use no dynamic table. CONNECT is supported for WebSockets only
-// (RFC 8441): the handler sees an HTTP/1.1 Upgrade.
+// Each connection that does not rest has one goroutine that reads, one per request, and one
+// that writes while there is something to write. One lock guards them all. Priorities are
+// ignored, nothing is pushed, and field blocks use no dynamic table. CONNECT is supported for
+// WebSockets only (RFC 8441): the handler sees an HTTP/1.1 Upgrade.
 //
 // Read server.go first, then conn.go, frames.go (receiving), send.go (sending), stream.go
 // (one request) and websocket.go.

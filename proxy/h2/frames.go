@@ -9,8 +9,8 @@ import (
 // handle takes one frame. Its error is a *frame.Fault, or an http2.StreamError, or that
 // of the connection.
 func (c *conn) handle(f http2.Frame) error {
-	in := &c.inbound
-	if in.frames++; in.frames == 1 {
+	if !c.begun {
+		c.begun = true
 		if s, ok := f.(*http2.SettingsFrame); !ok || s.IsAck() {
 			return frame.Fail(http2.ErrCodeProtocol, "the first frame is not SETTINGS")
 		}

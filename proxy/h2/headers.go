@@ -102,6 +102,9 @@ func (c *conn) decode(fragment []byte, last bool) error {
 	b := &in.block
 	b.open = true
 	b.frames++
+	if b.bytes == 0 {
+		in.Begin(fragment)
+	}
 	if b.bytes += len(fragment); b.bytes > maxBlock {
 		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "a field block is too large")
 	}

@@ -1,24 +1,26 @@
 package h2
 
 import (
-	"errors"
-	"net"
-
-	"golang.org/x/net/http2"
+	"time"
 
 	"quayside.io/proxy/frame"
 )
 
-// A connection that waits for its next request needs no buffers: what it reads into, and
-// the largest frame that came, are most of what it holds. One that has not been asked
-// anything between two looks gives them back and waits for a single byte. One that is
-// asked all the time pays two atomic operations for that.
+// A connection that waits for its next request needs no goroutine, no buffers and no parser,
+// which are nearly all that it has. One that has not been asked anything between two looks is
+// let go of: what it must not forget stays (see kept), and whoever gave it to us waits for its
+// next byte. One that is asked all the time pays two atomic operations for that.
 
-// Awaiter is a connection that can also wait until something may be read, or its read
-// deadline passes. It is asked after a read that was broken off, so that it holds nothing
-// back itself. With TLS, a read waits with so much on its stack that the
-// collector leaves this twice as large.
-type Awaiter interface{ Await() error }
+// Rester is a connection that can be waited for without a goroutine of ours.
+type Rester interface {
+	// Rest is called by Serve, or Resume. If it reports true, that returns, and then r.Resume
+	// is to be called once, which goes on to serve: when there is something to read, even if
+	// it is that the client is gone, or the deadline has passed, or behind Rise. It does not
+	// wait.
+	Rest(until time.Time, r interface{ Resume() }) bool
+	// Rise ends a rest. Any goroutine may call it. It does not wait.
+	Rise()
+}
 
 // The states of conn.wait.
 const (
@@ -35,7 +37,7 @@ func (c *conn) look() {
 	switch {
 	case c.over:
 	case len(c.streams) == 0 && c.running == 0 && c.seen == c.last && c.wait.CompareAndSwap(waiting, woken):
-		c.wakeReader() // and who rests looks again when it is asked something
+		c.wakeReader()
 	default:
 		c.seen = c.last
 		c.looks.Reset(c.server.options.RestAfter)
@@ -57,47 +59,63 @@ func (c *conn) peek() (brokenOff bool, err error) {
 	return true, err
 }
 
-// rest waits for the next frame without buffers.
-func (c *conn) rest() error {
-	in := &c.inbound
+// rested is a connection that rests.
+type rested struct {
+	kept
+	input frame.RestedInput
+	until time.Time // when the client's patience with us ends, or ours
+	told  bool      // it is to leave; guarded by Server.mu
+}
+
+// rest lets go of a connection that waits for its next frame, and reports whether it does. One
+// that is still to be told something stays.
+func (c *conn) rest(until time.Time) bool {
+	nc, able := c.nc.(Rester)
+	if !able {
+		return false
+	}
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c.mu.Lock()
-	c.looks.Stop()
-	c.mu.Unlock()
-	c.server.resting.Add(1)
-	defer c.server.resting.Add(-1)
-	in.Drop()
-	for {
-		if err := c.patience(c.server.limits.Load().Idle); err != nil {
-			return err
-		}
-		var first [1]byte
-		n, err := 0, error(nil)
-		if w, ok := c.nc.(Awaiter); ok {
-			err = w.Await()
-		}
-		if err == nil {
-			n, err = c.nc.Read(first[:])
-		}
-		var timeout net.Error
-		switch {
-		case n > 0:
-			in.Renew(c.nc, first[0])
-			c.mu.Lock()
-			c.looks.Reset(c.server.options.RestAfter)
-			c.mu.Unlock()
-			return nil
-		case err == nil:
-			continue
-		case !errors.As(err, &timeout) || !timeout.Timeout():
-			return err
-		}
-		c.mu.Lock()
-		done := c.parting.done
-		c.mu.Unlock()
-		if done {
-			return errDone
-		}
-		return frame.Fail(http2.ErrCodeNo, "idle")
+	defer c.mu.Unlock()
+	if c.flushing || len(c.out.Pending) > 0 || c.parting.told || len(c.streams) > 0 || c.running > 0 {
+		return false
+	}
+	r := &rested{until: until}
+	if !nc.Rest(until, r) {
+		return false
+	}
+	c.closed.compact()
+	r.kept, r.input = c.kept, c.inbound.Rest()
+	c.over = true // for those who know c still
+	delete(s.conns, c)
+	s.rested[r] = struct{}{}
+	return true
+}
+
+// Resume ends the rest, and serves the connection like Server.Serve.
+func (r *rested) Resume() {
+	s := r.server
+	c := &conn{kept: r.kept, streams: map[uint32]*stream{}}
+	c.inbound.Input = r.input.Input(c.nc, maxBlock, c.field)
+	c.inbound.until = r.until
+	s.mu.Lock()
+	delete(s.rested, r)
+	s.conns[c] = struct{}{}
+	told := r.told
+	s.mu.Unlock()
+	if told {
+		c.leave()
+	}
+	c.serve(func() error { return nil })
+}
+
+// leave ends the rest so that the client is told to leave. The server's lock must be held.
+func (r *rested) leave() {
+	if !r.told {
+		r.told = true
+		r.nc.(Rester).Rise()
 	}
 }
 
@@ -110,6 +128,16 @@ func (s *Server) Spare() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	looked := 0
+	for r := range s.rested {
+		if r.last > 0 && !r.told {
+			r.leave()
+			return true
+		}
+		if looked++; looked == lookedAt {
+			break
+		}
+	}
+	looked = 0
 	for c := range s.conns {
 		if c.idle() {
 			c.leave()
@@ -131,4 +159,8 @@ func (c *conn) idle() bool {
 }
 
 // Resting is the number of connections that wait for a request with the least of memory.
-func (s *Server) Resting() int { return int(s.resting.Load()) }
+func (s *Server) Resting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rested)
+}

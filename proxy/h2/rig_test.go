@@ -110,7 +110,8 @@ func newRigFor(t testing.TB, o Options, covers func(host string) bool, h handler
 				return
 			}
 			serving.Go(func() {
-				r.server.Serve(lingering{nc}, &Peer{Client: netip.MustParseAddr("192.0.2.1"), Covers: covers})
+				conn := &rester{Conn: lingering{nc}}
+				conn.serve(r.server, conn, &Peer{Client: netip.MustParseAddr("192.0.2.1"), Covers: covers})
 			})
 		}
 	})
@@ -132,6 +133,42 @@ func (l lingering) Close() error {
 	}
 	return l.Conn.Close()
 }
+
+// rester is a connection that waits for its client in the goroutine that served it, as package
+// serve does in one for all.
+type rester struct {
+	net.Conn
+	again interface{ Resume() }
+	first []byte // was read while it rested
+}
+
+// serve serves it to its end.
+func (r *rester) serve(s *Server, nc net.Conn, p *Peer) {
+	s.Serve(nc, p)
+	for r.again != nil {
+		var first [1]byte
+		n, _ := r.Conn.Read(first[:])
+		again := r.again
+		r.first, r.again = first[:n], nil
+		again.Resume()
+	}
+}
+
+func (r *rester) Read(b []byte) (int, error) {
+	if len(r.first) > 0 {
+		n := copy(b, r.first)
+		r.first = r.first[n:]
+		return n, nil
+	}
+	return r.Conn.Read(b)
+}
+
+func (r *rester) Rest(until time.Time, again interface{ Resume() }) bool {
+	r.again = again
+	return r.SetReadDeadline(until) == nil
+}
+
+func (r *rester) Rise() { r.SetReadDeadline(time.Unix(1, 0)) }
 
 // client speaks frames.
 type client struct {

@@ -30,8 +30,8 @@ type Options struct {
 	// Streams is how many requests a client may have under way on one connection;
 	// 128.
 	Streams int
-	// RestAfter is how long a connection waits for its next request before it gives
-	// buffers back; it may take twice as long. 1 s.
+	// RestAfter is how long a connection waits for its next request before it rests, if it
+	// is a Rester; it may take twice as long. 1 s.
 	RestAfter time.Duration
 }
 
@@ -59,11 +59,11 @@ type Server struct {
 	stats   stats
 
 	leaving atomic.Bool
-	resting atomic.Int64
 	limits  atomic.Pointer[Limits]
 
-	mu    sync.Mutex
-	conns map[*conn]struct{}
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	rested map[*rested]struct{} // and no conns
 }
 
 // stats are what the metrics show.
@@ -84,22 +84,19 @@ func New(o Options) *Server {
 	o.HeadSize = cmp.Or(o.HeadSize, 16<<10)
 	o.Streams = cmp.Or(o.Streams, 128)
 	o.RestAfter = cmp.Or(o.RestAfter, time.Second)
-	s := &Server{options: o, conns: map[*conn]struct{}{}}
+	s := &Server{options: o, conns: map[*conn]struct{}{}, rested: map[*rested]struct{}{}}
 	s.streams.New = func() any { return newStream() }
 	s.SetLimits(Limits{})
 	return s
 }
 
-// Serve serves one connection until it ends, and closes it.
+// Serve serves one connection until it ends, and closes it; or until it rests, see Rester.
 func (s *Server) Serve(nc net.Conn, p *Peer) {
 	c := newConn(s, nc, p)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
-	c.serve()
-	s.mu.Lock()
-	delete(s.conns, c)
-	s.mu.Unlock()
+	c.serve(c.greet)
 }
 
 // Limits bound what one connection carries. Zeros are those of Options, and no bound.
@@ -137,6 +134,9 @@ func (s *Server) SetLeaving(leaving bool) {
 	for c := range s.conns {
 		c.leave()
 	}
+	for r := range s.rested {
+		r.leave()
+	}
 }
 
 // Collector returns the metrics of s. Those of requests are the handler's.
@@ -168,7 +168,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.server
 	s.mu.Lock()
-	open := len(s.conns)
+	open := len(s.conns) + len(s.rested)
 	s.mu.Unlock()
 	ch <- prometheus.MustNewConstMetric(c.connections, prometheus.GaugeValue, float64(open))
 	ch <- prometheus.MustNewConstMetric(c.streams, prometheus.GaugeValue, float64(s.stats.streams.Load()))

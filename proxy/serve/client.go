@@ -39,23 +39,28 @@ type client struct {
 	peer     netip.Addr // valid after identify
 	port     []byte     // that the client connected to, as far as a PROXY header tells
 
-	readBy  time.Time // the read deadline in force
-	writeBy time.Time
-	reading sync.Mutex  // makes setting a read deadline and stopReading exclude each other
-	cut     bool        // reading was ended by stopReading; guarded by reading
-	tunnel  atomic.Bool // the connection was upgraded
-	asked   atomic.Bool // a request has arrived
-	linger  bool        // part of a request may still be coming
-	last    atomic.Bool // what is written now is all there will be
-	served  int64       // requests
-	rests   bool        // a request has come, and the next is not waited for yet
-	handed  bool        // fasthttp has handed it on
-	in      inbound
-	rest    atomic.Int32 // one of the states of rest.go
-	woken   bool         // it has rested, and nothing has been read since
-	failed  bool         // the TLS handshake did
-	spoken  bool         // a byte of TLS has come
-	ahead   []byte       // was read, and is to be read again
+	readBy   time.Time // the read deadline in force
+	writeBy  time.Time
+	reading  sync.Mutex  // makes setting a read deadline and stopReading exclude each other
+	cut      bool        // reading was ended by stopReading; guarded by reading
+	tunnel   atomic.Bool // the connection was upgraded
+	asked    atomic.Bool // a request has arrived
+	linger   bool        // part of a request may still be coming
+	last     atomic.Bool // what is written now is all there will be
+	served   int64       // requests
+	rests    bool        // a request has come, and the next is not waited for yet
+	handed   bool        // fasthttp has handed it on
+	in       inbound
+	rest     atomic.Int32          // one of the states of rest.go
+	woken    bool                  // it has rested, and nothing has been read since
+	until    time.Time             // when its rest ends at the latest; zero: never. With fd and risen guarded by server.mu
+	fd       int                   // the descriptor, of one that rests
+	risen    bool                  // it is not to rest after all
+	again    interface{ Resume() } // what serves HTTP/2 after a rest
+	restless bool                  // it cannot rest
+	failed   bool                  // the TLS handshake did
+	spoken   bool                  // a byte of TLS has come
+	ahead    []byte                // was read, and is to be read again
 
 	handOver func()          // what fasthttp's Close means for a tunnel
 	barred   bool            // nothing is read, see readAhead
@@ -127,6 +132,9 @@ func addrOf(a net.Addr) netip.Addr {
 // says.
 func (c *client) SetReadDeadline(t time.Time) error {
 	asked := c.server.options.Timeout
+	if c.resumes() {
+		return nil
+	}
 	if c.handed || t.IsZero() {
 		return c.readUntil(t, asked)
 	}
@@ -184,11 +192,19 @@ func (c *client) SetDeadline(t time.Time) error {
 	c.readBy, c.writeBy, c.handed = t, t, true
 	c.reading.Lock()
 	defer c.reading.Unlock()
+	set := c.Conn.SetDeadline
 	if c.cut {
-		return c.Conn.SetWriteDeadline(t)
+		set = c.Conn.SetWriteDeadline
 	}
-	return c.Conn.SetDeadline(t)
+	if err := set(t); !c.resumes() {
+		return err
+	}
+	return nil
 }
+
+// resumes reports whether somebody goes on to serve HTTP/2, who must be called even if the
+// connection has ended, and finds that out.
+func (c *client) resumes() bool { return c.woken && c.again != nil }
 
 // near reports whether deadline have will do where want is asked for.
 func near(have, want time.Time, patience time.Duration) bool {

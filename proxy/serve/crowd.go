@@ -47,9 +47,13 @@ func (s *Server) enter(c *client) error {
 	return nil
 }
 
-// spare ends a connection that rests, if any does. The lock must be held.
+// spare ends a connection that rests, if any does but those that Options.Spare knows. The lock
+// must be held.
 func (s *Server) spare() bool {
 	for fd, c := range s.resting {
+		if c.again != nil {
+			continue
+		}
 		s.cutRestLocked(fd, c)
 		s.spared.Add(1)
 		return true
@@ -67,17 +71,37 @@ func (s *Server) endSilent() {
 		return
 	}
 	for c := range s.clients {
-		switch {
-		case c.asked.Load(), c.looked > silentLooks: // which has ended
-		case c.looked < silentLooks:
-			c.looked++
-		case scarce(open, most):
-			c.looked++
+		if c.overdue() && scarce(open, most) {
 			c.hangUp()
-			s.spared.Add(1)
-			open--
+			open = s.endedLocked(c, open)
 		}
 	}
+	for fd, c := range s.resting { // where HTTP/2 is spoken
+		if c.overdue() && scarce(open, most) {
+			s.cutRestLocked(fd, c)
+			open = s.endedLocked(c, open)
+		}
+	}
+}
+
+// overdue notes a look at a connection, and reports whether it has asked nothing for too many.
+// The lock of the server must be held.
+func (c *client) overdue() bool {
+	switch {
+	case c.asked.Load(), c.looked > silentLooks: // which has ended
+		return false
+	case c.looked < silentLooks:
+		c.looked++
+		return false
+	}
+	return true
+}
+
+// endedLocked notes that c was ended, and returns how many of so many are open still.
+func (s *Server) endedLocked(c *client, open int) int {
+	c.looked = silentLooks + 1
+	s.spared.Add(1)
+	return open - 1
 }
 
 // tellRefused says how many were turned away since it was asked last.

@@ -11,8 +11,8 @@ import (
 )
 
 // HTTP2 serves a connection of a client on which HTTP/2 is spoken, from its preface
-// on, until it ends, and closes it. The client comes by its address: by value it would
-// double the stack of who waits for the next request.
+// on, until it ends, and closes it. It may also return when it has let the connection rest:
+// c has the methods Rest and Rise for that, see client.Rest.
 type HTTP2 func(c net.Conn, client *HTTP2Client)
 
 // HTTP2Client is what is known of a client before it says anything.
@@ -38,6 +38,11 @@ func (s *Server) serveHTTP2(nc net.Conn) error {
 		return net.ErrClosed
 	}
 	client := c.base()
+	if again := client.again; again != nil {
+		client.again, client.woken = nil, false
+		again.Resume()
+		return nil
+	}
 	client.linger = true // the reason for its end must arrive, whatever the client still sends
 	s.options.HTTP2(c, client.ofHTTP2(handshakeOf(c)))
 	return nil

@@ -14,7 +14,8 @@ import (
 // stack of a parser, which together are twenty times as large as the rest of it. One
 // that has waited for a while is parked: fasthttp is made to release it, one epoll for
 // all of them waits for its next byte (see restPoll), and then it is handed to fasthttp
-// again. One that is asked something all the time never pays for that.
+// again. One that is asked something all the time never pays for that. Where HTTP/2 is
+// spoken, whoever serves that says when (see Rest), and keeps what must not be forgotten.
 
 // The states of client.rest.
 const (
@@ -82,7 +83,6 @@ func (s *Server) letRest() {
 	switch {
 	case err == nil:
 		s.rest = p
-		s.waiting.Go(func() { p.run(s.awake) })
 	case !errors.Is(err, errors.ErrUnsupported):
 		s.options.Log.Warn("idle connections cost more memory than they need", "error", err)
 	}
@@ -106,7 +106,11 @@ func (s *Server) lookForIdle() {
 		}
 	}
 	for fd, c := range s.resting {
-		if !c.readBy.IsZero() && now.After(c.readBy) {
+		switch {
+		case c.until.IsZero() || now.Before(c.until):
+		case c.again != nil:
+			s.goOnLocked(fd, c) // and ends
+		default:
 			s.riseLocked(fd, c)
 			s.waiting.Go(func() { c.outer.Close() }) // over TLS it says so, which may take
 		}
@@ -122,24 +126,75 @@ func (c *client) wake() {
 	}
 }
 
+// Rest has a connection on which HTTP/2 is spoken rest when Options.HTTP2 returns, without
+// having closed it, or again.Resume does. It reports false where it cannot.
+func (c *client) Rest(until time.Time, again interface{ Resume() }) bool {
+	if c.server.rest == nil || c.raw == nil || c.restless || c.server.draining.Load() {
+		return false
+	}
+	c.until, c.again = until, again
+	c.rest.Store(let)
+	return true
+}
+
+// Rest is that of the connection below.
+func (c *tlsClient) Rest(until time.Time, again interface{ Resume() }) bool {
+	return c.client.Rest(until, again)
+}
+
+// Rise ends a rest that has begun by Rest, or is about to.
+func (c *client) Rise() {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.rest.Load() == resting {
+		s.goOnLocked(c.fd, c)
+		return
+	}
+	c.risen = true
+}
+
+// Rise is that of the connection below.
+func (c *tlsClient) Rise() { c.client.Rise() }
+
 // lay is asked where a connection is to be closed. It reports whether it rests
-// instead.
+// instead, or goes on.
 func (c *client) lay() bool {
-	if c.rest.Load() != let || !c.rest.CompareAndSwap(let, resting) {
+	if c.rest.Load() != let {
 		return false
 	}
 	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !c.rest.CompareAndSwap(let, resting) {
+		return false
+	}
+	laid := !c.risen && s.layLocked(c)
+	if !laid {
+		c.rest.Store(busy)
+		if c.again != nil { // who is to be told
+			c.goOn()
+			return true
+		}
+	}
+	return laid
+}
+
+func (s *Server) layLocked(c *client) bool {
 	if _, open := s.clients[c]; !open || c.raw == nil || s.draining.Load() {
 		return false
 	}
 	fd, err := s.rest.watch(c.raw)
 	if err != nil {
-		s.options.Log.Debug("an idle connection ends, since it cannot be watched", "error", err)
+		s.options.Log.Debug("an idle connection cannot be watched", "error", err)
+		c.restless = true
 		return false
 	}
+	if c.again == nil {
+		c.until = c.readBy
+	}
 	delete(s.clients, c)
+	c.fd = fd
 	s.resting[fd] = c
 	return true
 }
@@ -151,46 +206,18 @@ func (s *Server) riseLocked(fd int, c *client) {
 	c.rest.Store(busy)
 }
 
-// cutRestLocked ends a connection that rests, at once: its client is not told, since that
-// may take. It is not counted from now on.
-func (s *Server) cutRestLocked(fd int, c *client) {
-	delete(s.resting, fd)
-	c.rest.Store(busy)
-	c.Conn.Close()
-	s.waiting.Go(func() { c.outer.Close() })
+// goOnLocked ends the rest of a connection, which is served again.
+func (s *Server) goOnLocked(fd int, c *client) {
+	s.riseLocked(fd, c)
+	s.rest.forget(c.raw)
+	c.goOn()
 }
 
-// awake hands connections to fasthttp again of which the next byte, or the end, has come.
-// One that has just got the descriptor of another that ended may be among them: it waits
-// for its next request there.
-func (s *Server) awake(descriptors []int) {
-	var awake []*client
-	s.mu.Lock()
-	for _, fd := range descriptors {
-		if c := s.resting[fd]; c != nil {
-			s.riseLocked(fd, c)
-			awake = append(awake, c)
-		}
-	}
-	s.mu.Unlock()
-	for _, c := range awake {
-		s.rest.forget(c.raw)
-		c.woken = true
-		go s.serveAgain(c.outer)
-	}
+// goOn has a connection served again. The lock of the server must be held.
+func (c *client) goOn() {
+	c.woken, c.risen = true, false
+	go c.server.serveAgain(c.outer)
 }
-
-// Await waits until the client sends something, or the read deadline passes. It wants
-// less of a stack than reading does.
-func (c *client) Await() error {
-	if c.raw == nil {
-		return nil
-	}
-	return c.raw.Read(come)
-}
-
-// Await is that of the connection below.
-func (c *tlsClient) Await() error { return c.client.Await() }
 
 func (s *Server) serveAgain(c net.Conn) {
 	if err := s.http.ServeConn(c); err != nil {
@@ -198,8 +225,36 @@ func (s *Server) serveAgain(c net.Conn) {
 	}
 }
 
-// cutWaiting ends every connection that rests or waits for its next request, but for
-// those that wait in fasthttp, which ends them itself.
+// cutRestLocked ends a connection that rests, at once: its client is not told, since that
+// may take. It is not counted from now on, unless somebody serves it who is to find that
+// out.
+func (s *Server) cutRestLocked(fd int, c *client) {
+	s.riseLocked(fd, c)
+	c.Conn.Close()
+	if c.again != nil {
+		c.goOn()
+		return
+	}
+	delete(s.clients, c)
+	s.waiting.Go(func() { c.outer.Close() })
+}
+
+// awake has connections served again of which the next byte, or the end, has come. One that
+// has just got the descriptor of another that ended may be among them: it waits for its
+// next request there.
+func (s *Server) awake(descriptors []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, fd := range descriptors {
+		if c := s.resting[fd]; c != nil {
+			s.goOnLocked(fd, c)
+		}
+	}
+}
+
+// cutWaiting ends every connection that rests or waits for its next request, but for those
+// that wait in fasthttp, which ends them itself, and those on which HTTP/2 is spoken: who
+// serves these ends them.
 func (s *Server) cutWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +264,11 @@ func (s *Server) cutWaiting() {
 		}
 	}
 	for fd, c := range s.resting {
-		s.cutRestLocked(fd, c)
+		if c.again != nil {
+			s.goOnLocked(fd, c)
+		} else {
+			s.cutRestLocked(fd, c)
+		}
 	}
 }
 

@@ -3,19 +3,15 @@
 package serve
 
 import (
+	"cmp"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"quayside.io/proxy/socket"
 )
 
 // directs: what direct needs is there.
 const directs = true
-
-// come reports whether the next byte, or the end, has come.
-func come(fd uintptr) bool { return socket.Come(fd) }
 
 // restPoll is an epoll(7) of the connections that rest. The runtime's poller, which knows
 // each of them as well, needs a goroutine for each that waits; of this one it tells a
@@ -74,15 +70,16 @@ func (p *restPoll) watch(c syscall.RawConn) (fd int, err error) {
 // forget takes it out again. To close it does so too.
 func (p *restPoll) forget(c syscall.RawConn) { p.control(c, unix.EPOLL_CTL_DEL) }
 
+// control asks the poller for its own descriptor, so that nothing is done to another that has
+// it after close.
 func (p *restPoll) control(c syscall.RawConn, op int) (fd int, err error) {
 	failed := c.Control(func(of uintptr) {
 		fd = int(of)
-		err = unix.EpollCtl(p.fd, op, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLONESHOT, Fd: int32(fd)})
+		event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLONESHOT, Fd: int32(fd)}
+		closed := p.raw.Control(func(poll uintptr) { err = unix.EpollCtl(int(poll), op, fd, &event) })
+		err = cmp.Or(closed, os.NewSyscallError("epoll_ctl", err))
 	})
-	if failed != nil {
-		return fd, failed
-	}
-	return fd, os.NewSyscallError("epoll_ctl", err)
+	return fd, cmp.Or(failed, err)
 }
 
 func (p *restPoll) close() { p.file.Close() }

@@ -17,8 +17,6 @@ func (*restPoll) watch(syscall.RawConn) (int, error) { return 0, errors.ErrUnsup
 func (*restPoll) forget(syscall.RawConn)             {}
 func (*restPoll) close()                             {}
 
-func come(uintptr) bool { return true }
-
 // directs: what direct needs is there.
 const directs = false
 

@@ -208,12 +208,18 @@ func (s *Server) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 // Run serves until ctx ends, then drains. It returns an error at once if a
 // required listener declared before cannot be opened; others are tried again.
 func (s *Server) Run(ctx context.Context) error {
+	s.letRest()
 	if err := s.reconcile(true); err != nil {
 		s.closeListeners()
 		s.listeners.serving.Wait()
+		if s.rest != nil {
+			s.rest.close()
+		}
 		return err
 	}
-	s.letRest()
+	if s.rest != nil {
+		s.waiting.Go(func() { s.rest.run(s.awake) })
+	}
 	retry := time.NewTicker(listenRetry)
 	defer retry.Stop()
 	look := time.NewTicker(s.options.RestAfter)
