@@ -138,6 +138,19 @@ func (c *Conn) Shut() {
 	c.endIfDone()
 }
 
+// ShutIdle is Shut for a connection that carries no request, and reports whether it is one:
+// then none will begin, and the caller may close what is below.
+func (c *Conn) ShutIdle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.streams) > 0 || c.over {
+		return false
+	}
+	c.closing = true
+	c.endIfDone()
+	return true
+}
+
 // Close ends the connection, whatever it carries.
 func (c *Conn) Close() { c.nc.Close() }
 

@@ -9,7 +9,6 @@ import (
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
-	"quayside.io/proxy/socket"
 )
 
 // watchOver starts the health checks of e, whose results h gets, if the backend's policy
@@ -60,7 +59,7 @@ func (b *Backend) watch(ctx context.Context, e *endpoint, h *balance.Health) {
 		if ctx.Err() != nil {
 			return
 		}
-		if socket.IsShortage(err) {
+		if isOurs(err) {
 			next.Reset(c.Interval)
 			continue
 		}
@@ -84,7 +83,7 @@ func (e *endpoint) check(ctx context.Context, c balance.HealthCheck) error {
 		return err
 	}
 	defer e.discard(nc)
-	defer context.AfterFunc(ctx, func() { nc.TCPConn.Close() })() // ends all waiting
+	defer context.AfterFunc(ctx, func() { nc.Close() })() // ends all waiting
 	ask := nc.checkHead
 	if e.backend.of.HTTP2 {
 		ask = nc.checkStream

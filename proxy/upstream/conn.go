@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"quayside.io/proxy/streams"
@@ -32,6 +33,7 @@ type conn struct {
 	plain     plain         // what asking without TLS needs
 	http2     *streams.Conn // over all that, once introduce has been called
 	endpoint  *endpoint
+	placed    atomic.Bool // it holds one of the engine's places
 	born      time.Time
 	idleSince time.Time
 	used      int           // requests sent so far
@@ -58,6 +60,16 @@ var (
 func newConn(c *net.TCPConn, e *endpoint, now time.Time) (*conn, error) {
 	n := &conn{TCPConn: c, endpoint: e, born: now}
 	return n, n.prepare()
+}
+
+// Close ends the connection, and its place is free for another. It may be called often, by
+// any goroutine. crypto/tls closes what is below it, so that alone frees no place.
+func (c *conn) Close() error {
+	err := c.TCPConn.Close()
+	if c.placed.Swap(false) {
+		c.endpoint.backend.engine.places.free()
+	}
+	return err
 }
 
 // ask sends out and waits for the first bytes of the answer, which it reads

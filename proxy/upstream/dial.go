@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
-	"quayside.io/proxy/socket"
 )
 
 // hedgeAfter is how long connecting to one endpoint takes before another is
@@ -34,9 +33,26 @@ func (e *endpoint) dial(ctx context.Context, timeout time.Duration) (*conn, erro
 	return c, err
 }
 
-// connect is the part of dial that says nothing to the pod.
+// connect is the part of dial that says nothing to the pod. Every connection to a pod
+// begins here, and holds a place until its Close.
 func (e *endpoint) connect(ctx context.Context) (*conn, error) {
+	engine := e.backend.engine
+	if !engine.takePlace() {
+		return nil, errNoPlace
+	}
 	e.backend.stats.dials.Add(1)
+	c, err := e.connectTCP(ctx)
+	if err != nil {
+		engine.places.free()
+		return nil, err
+	}
+	c.placed.Store(true)
+	c.config = e.backend.tls.Load()
+	e.active.Add(1)
+	return c, nil
+}
+
+func (e *endpoint) connectTCP(ctx context.Context) (*conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", e.text)
 	if err != nil {
@@ -52,8 +68,6 @@ func (e *endpoint) connect(ctx context.Context) (*conn, error) {
 		nc.Close()
 		return nil, err
 	}
-	c.config = e.backend.tls.Load()
-	e.active.Add(1)
 	return c, nil
 }
 
@@ -216,7 +230,7 @@ func (r *race) dial(ctx context.Context, at int, began time.Time) (*conn, error)
 	case err == nil:
 		health.Succeeded()
 		return c, nil
-	case e.present().Err() != nil, socket.IsShortage(err):
+	case e.present().Err() != nil, isOurs(err):
 	case ctx.Err() == nil || now.Sub(began) >= hedgeAfter:
 		health.Failed(now)
 	}
@@ -302,6 +316,8 @@ func (r *race) failure(at int, err error) *failure {
 	var h *handshake
 	var u *unspoken
 	switch {
+	case isOurs(err): // and it would lack whatever it is for another endpoint as well
+		return &failure{reason: overloaded, err: err}
 	case os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // the dialler's own timeout is no os.ErrDeadlineExceeded
 		f.reason = connectTimeout
 	case errors.As(err, &h):

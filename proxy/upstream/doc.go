@@ -16,7 +16,8 @@
 //   - A response that the upstream cut short never looks complete.
 //   - An endpoint that is removed finishes its requests and gets no new ones; its idle
 //     connections close, and requests that wait for a connection to it choose another.
-//   - Over a limit, or without an endpoint, the answer is 503 at once: nothing queues.
+//   - Over a limit, or without an endpoint, the answer is 503 at once: nothing queues. Of
+//     connections there are so many to all endpoints together (places.go).
 //   - A request over HTTP/1.1 allocates nothing once connections and buffers are warm.
 //
 // Read backend.go first, then transaction.go (one request), conn.go (one connection), head.go

@@ -106,6 +106,7 @@ func (e *endpoint) put(c *conn, now time.Time, o *Options) {
 	e.idle = append(e.idle, c)
 	e.ebbs(o)
 	e.mu.Unlock()
+	e.backend.engine.places.idled()
 }
 
 // ebbs sees to it that what is idle beyond MaxIdle closes. It needs the lock.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type Options struct {
 	MaxLifetime    time.Duration // of a connection: 1 h
 	MaxRequests    int           // per connection: 10,000
 	MaxHead        int           // bytes of a response head: 64 KiB
+	MaxOpen        int           // connections to all endpoints together: no bound
 	// MaxShared is how many connections of HTTP/2 one endpoint has: 64. Each carries
 	// as many requests as the pod allows, and MaxStreams at most: 256.
 	MaxShared, MaxStreams int
@@ -59,6 +61,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxHead <= 0 {
 		o.MaxHead = 64 << 10
 	}
+	if o.MaxOpen <= 0 {
+		o.MaxOpen = math.MaxInt32
+	}
 	o.MaxShared = cmp.Or(o.MaxShared, 64)
 	o.MaxStreams = cmp.Or(o.MaxStreams, 256)
 	if o.Log == nil {
@@ -82,6 +87,7 @@ type Engine struct {
 	transactions sync.Pool
 	buffers      sync.Pool // of *[]byte, bufferSize long
 	http2        *streams.Client
+	places       places
 
 	mu       sync.Mutex
 	backends map[route.Backend]*Backend
@@ -148,6 +154,7 @@ func (e *Engine) Retain(keep func(route.Backend) bool) {
 func (e *Engine) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(e.options.IdleTimeout/8, time.Second))
 	defer tick.Stop()
+	var told uint64
 	for {
 		select {
 		case <-ctx.Done():
@@ -159,6 +166,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			e.DrainTunnels(ctx)
 			return nil
 		case now := <-tick.C:
+			told = e.tellRefused(told)
 			for _, b := range e.list() {
 				for _, ep := range b.state.Load().endpoints {
 					ep.sweep(now, e.keeping.Load())

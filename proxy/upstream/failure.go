@@ -85,6 +85,9 @@ func (t *transaction) answer(err error) {
 		status, text = 503, "503 Service Unavailable: "+why
 	case overloaded:
 		status, text = 503, "503 Service Unavailable: every endpoint of "+service+" has as many requests as it may have"
+		if isOurs(f.err) {
+			text = "503 Service Unavailable: there are as many connections to endpoints as there may be"
+		}
 	case connectFailed:
 		text = "502 Bad Gateway: " + service + " refused the connection"
 	case connectTimeout:

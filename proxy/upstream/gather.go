@@ -160,7 +160,7 @@ func (g *gather) chunk(data []byte, t *exchange.Trailer, last bool) {
 	g.pieces = append(g.pieces, f[:head], data, f[head:])
 }
 
-func (g *gather) cut() { g.conn.TCPConn.Close() }
+func (g *gather) cut() { g.conn.Close() }
 
 func (g *gather) progress() time.Time { return time.Unix(0, g.sentAt.Load()) }
 

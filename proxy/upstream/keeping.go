@@ -12,6 +12,7 @@ type Keeping struct {
 	MaxRequests int // over one connection
 	IdleTimeout time.Duration
 	MaxLifetime time.Duration
+	MaxOpen     int // connections to all endpoints together
 }
 
 // SetKeeping declares it. It holds for the connections that are there, too, the next
@@ -22,5 +23,6 @@ func (e *Engine) SetKeeping(k Keeping) {
 	o.MaxRequests = cmp.Or(k.MaxRequests, o.MaxRequests)
 	o.IdleTimeout = cmp.Or(k.IdleTimeout, o.IdleTimeout)
 	o.MaxLifetime = cmp.Or(k.MaxLifetime, o.MaxLifetime)
+	o.MaxOpen = cmp.Or(k.MaxOpen, o.MaxOpen)
 	e.keeping.Store(&o)
 }

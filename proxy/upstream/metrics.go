@@ -36,6 +36,9 @@ func (e *Engine) Collector() prometheus.Collector {
 	desc := func(name, help string, more ...string) *prometheus.Desc {
 		return prometheus.NewDesc("quayside_http_upstream_"+name, help, append(labels[:3:3], more...), nil)
 	}
+	whole := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("quayside_http_upstream_"+name, help, nil, nil)
+	}
 	return &collector{
 		engine:      e,
 		dials:       desc("connects_total", "Connections opened to endpoints, or tried."),
@@ -46,18 +49,23 @@ func (e *Engine) Collector() prometheus.Collector {
 		faults: desc("endpoint_failures_total", "Tries in which an endpoint failed: it refused, was silent, broke off or answered what the route wants of another. "+
 			"Of "+strconv.Itoa(maxFaulty)+" endpoints of a Service port; those beyond have an empty label. An endpoint that leaves takes its number along.", "endpoint"),
 		endpoints: desc("endpoints", "Endpoints that requests may be sent to."),
-		tunnels:   prometheus.NewDesc("quayside_http_upstream_tunnels", "Upgraded connections.", nil, nil),
+		tunnels:   whole("tunnels", "Upgraded connections."),
+		open:      whole("connections_open", "Connections to all endpoints together that are open, or being made."),
+		limit:     whole("connections_limit", "How many connections to all endpoints together there may be at once."),
+		refused:   whole("connections_refused_total", "Connections to endpoints that were not made, since there were as many as there may be."),
+		spared:    whole("connections_spared_total", "Idle connections to endpoints that were closed for the sake of new ones, since there were as many as there may be."),
 	}
 }
 
 type collector struct {
 	engine                                                                    *Engine
 	dials, retries, hedges, failures, faults, connections, endpoints, tunnels *prometheus.Desc
+	open, limit, refused, spared                                              *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.dials, c.retries, c.hedges, c.failures, c.faults, c.connections, c.endpoints, c.tunnels} {
+	for _, d := range []*prometheus.Desc{c.dials, c.retries, c.hedges, c.failures, c.faults, c.connections, c.endpoints, c.tunnels, c.open, c.limit, c.refused, c.spared} {
 		ch <- d
 	}
 }
@@ -77,6 +85,11 @@ type totals struct {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(c.tunnels, prometheus.GaugeValue, float64(c.engine.Tunnels()))
+	places := &c.engine.places
+	ch <- prometheus.MustNewConstMetric(c.open, prometheus.GaugeValue, float64(places.open.Load()))
+	ch <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(c.engine.keeping.Load().MaxOpen))
+	ch <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(places.refused.Load()))
+	ch <- prometheus.MustNewConstMetric(c.spared, prometheus.CounterValue, float64(places.spared.Load()))
 	sums := map[[3]string]*totals{}
 	for _, b := range c.engine.list() {
 		labels := [3]string{b.of.Service.Namespace, b.of.Service.Name, b.of.Port.String()}

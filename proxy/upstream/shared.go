@@ -233,6 +233,9 @@ func (t *transaction) follow(e *endpoint, f *flight, timeout time.Duration) (tim
 	if f.err == nil {
 		return timeout, nil
 	}
+	if isOurs(f.err) {
+		return 0, &failure{reason: overloaded, err: f.err}
+	}
 	made := &failure{reason: connectTimeout, err: f.err}
 	if errors.As(f.err, &made) && made.endpoint == e && made.reason == connectTimeout && f.timeout < timeout && e.present().Err() == nil {
 		if left := time.Until(until); left > 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 )
 
 // That we have no descriptor left for a connection says nothing about the pod: it stays in
@@ -39,6 +40,11 @@ func TestOurShortageIsNotThePods(t *testing.T) {
 		}
 		if health.Ejected() {
 			t.Errorf("endpoint %d is out of turn, since we have no descriptor", at)
+		}
+		ex := &exchange.Exchange{}
+		ex.Request.Method, ex.Request.Target, ex.Request.Host = []byte("GET"), []byte("/"), []byte("web")
+		if b.Forward(ex); ex.Response.Status != 503 || e.failed.Load() > 0 || b.stats.retries.Load() > 0 {
+			t.Errorf("without a descriptor a request gets %d %s, %d failures of the pod are told, %d retries", ex.Response.Status, ex.Response.Text, e.failed.Load(), b.stats.retries.Load())
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var watching sync.WaitGroup

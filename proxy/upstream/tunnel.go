@@ -266,10 +266,10 @@ func (e *connEnd) Write(p []byte) (int, error) {
 
 func (e *connEnd) Reset() {
 	e.SetLinger(0)
-	e.TCPConn.Close()
+	e.conn.Close()
 }
 
-func (e *connEnd) Close() error { return e.TCPConn.Close() }
+func (e *connEnd) Close() error { return e.conn.Close() }
 
 func (e *connEnd) release() { e.endpoint.discard(e.conn) }
 
