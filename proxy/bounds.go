@@ -13,13 +13,18 @@ const (
 	// leastWorkers are as many as the default counts at least: one process shares what
 	// nginx deals out, so that a small machine need not have little.
 	leastWorkers = 4
+	// keptShare is the share of the descriptors, and keptLeast how many of them at least,
+	// that are for what is neither a connection of a client nor one to an endpoint: the
+	// watch on the API server, listeners, files of bodies, questions to others.
+	keptShare = 16
+	keptLeast = 64
+	// leastShare is the share that connections to endpoints have in any case.
+	leastShare = 8
 )
 
 // clientsAtMost returns how many connections clients may have at once. Half of the
 // descriptors, 0 for no limit, are for those to endpoints, of which each request needs one,
-// and for what the process itself has open, such as its watch on the API server: with
-// none left, it would serve nobody. That holds for HTTP/1.1: over HTTP/2 a client has many
-// requests at once, and nothing bounds what all of them need.
+// and for what the process itself has open: with none left, it would serve nobody.
 func clientsAtMost(c *route.Connections, processors, descriptors int) int {
 	workers := cmp.Or(c.Workers, processors)
 	most := clientsPerWorker * max(workers, leastWorkers)
@@ -31,6 +36,18 @@ func clientsAtMost(c *route.Connections, processors, descriptors int) int {
 	}
 	if descriptors > 0 {
 		most = min(most, descriptors/2)
+	}
+	return max(most, 1)
+}
+
+// endpointsAtMost returns how many connections to endpoints there may be at once, all
+// together. Clients of HTTP/2 have many requests under way over one connection, so that how
+// many clients there are does not bound it.
+func endpointsAtMost(c *route.Connections, clients, descriptors int) int {
+	most := cmp.Or(c.Endpoints, math.MaxInt32)
+	if descriptors > 0 {
+		left := descriptors - clients - max(descriptors/keptShare, keptLeast)
+		most = min(most, max(left, descriptors/leastShare))
 	}
 	return max(most, 1)
 }

@@ -6,6 +6,23 @@ import (
 	"quayside.io/proxy/route"
 )
 
+func TestEndpointsAtMost(t *testing.T) {
+	for _, c := range []struct{ asked, clients, descriptors, want int }{
+		{0, 65536, 0, 1<<31 - 1}, // nothing bounds them
+		{5000, 65536, 0, 5000},
+		{0, 65536, 1 << 20, 1<<20 - 65536 - 65536}, // what clients do not have, and a sixteenth
+		{5000, 65536, 1 << 20, 5000},
+		{1 << 20, 65536, 1 << 20, 1<<20 - 65536 - 65536}, // no option opens more than there is
+		{0, 300, 600, 236},
+		{0, 32, 64, 8}, // some in any case
+		{0, 1, 1, 1},
+	} {
+		if got := endpointsAtMost(&route.Connections{Endpoints: c.asked}, c.clients, c.descriptors); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
 func TestClientsAtMost(t *testing.T) {
 	for _, c := range []struct {
 		of                      route.Connections

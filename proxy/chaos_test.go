@@ -360,8 +360,9 @@ func dishonest(status int, text string) string {
 	return fmt.Sprintf("it is neither right nor an honest error: %.200q", text)
 }
 
-// beChaos is TestChaos in a process of its own.
-func beChaos(t *testing.T) {
+// leavesNothing sees to it that the test, in a process of its own, leaves no goroutine and
+// no descriptor behind.
+func leavesNothing(t *testing.T) {
 	before, open := goleak.IgnoreCurrent(), descriptors(t)
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -376,6 +377,11 @@ func beChaos(t *testing.T) {
 		}
 		eventually(t, "every descriptor is closed", func() bool { return descriptors(t) <= open })
 	})
+}
+
+// beChaos is TestChaos in a process of its own.
+func beChaos(t *testing.T) {
+	leavesNothing(t)
 	metrics := prometheus.NewRegistry()
 	files, p := start(t, func(o *proxy.Options) {
 		o.HTTP2, o.H2C, o.GracePeriod, o.Registerer = true, true, time.Second, metrics

@@ -398,13 +398,15 @@ func (p *Proxy) keep(c *route.Connections) {
 		c = &route.Connections{}
 	}
 	p.server.SetProxyProtocol((*serve.ProxyProtocol)(c.ProxyProtocol))
-	p.server.SetLimits(serve.Limits{Connections: clientsAtMost(c, runtime.GOMAXPROCS(0), descriptors()), Requests: c.Requests, Idle: c.Waits.Idle, Head: c.Waits.Head, Body: c.Waits.Body, HeadSize: c.HeadSize, LineSize: c.LineSize})
+	files := descriptors()
+	clients := clientsAtMost(c, runtime.GOMAXPROCS(0), files)
+	p.server.SetLimits(serve.Limits{Connections: clients, Requests: c.Requests, Idle: c.Waits.Idle, Head: c.Waits.Head, Body: c.Waits.Body, HeadSize: c.HeadSize, LineSize: c.LineSize})
 	idle := c.Waits.Idle
 	if idle < 0 {
 		idle = time.Second // or a client could not get its first request in
 	}
 	p.http2.SetLimits(h2.Limits{Streams: c.Streams, Requests: c.Requests, Idle: idle, Body: c.Waits.Body, HeadSize: c.HeadSize, LineSize: c.LineSize})
-	p.engine.SetKeeping(upstream.Keeping{MaxIdle: c.Idle, IdleTimeout: c.IdleFor, MaxLifetime: c.Life, MaxRequests: c.Uses})
+	p.engine.SetKeeping(upstream.Keeping{MaxIdle: c.Idle, IdleTimeout: c.IdleFor, MaxLifetime: c.Life, MaxRequests: c.Uses, MaxOpen: endpointsAtMost(c, clients, files)})
 }
 
 // listeners are our own and those that the cluster calls for.

@@ -25,6 +25,9 @@ type Connections struct {
 	// ProxyProtocol is how the PROXY headers are read that connections of clients begin
 	// with; nil: as the process was started.
 	ProxyProtocol *ProxyProtocol
+	// Endpoints is how many connections there may be to all endpoints together; 0: as many
+	// as the process can have.
+	Endpoints int
 	// Idle is how many connections to one endpoint are kept for the next request,
 	// negative: none; each for IdleFor, until it is as old as Life or has served Uses.
 	Idle, Uses    int
@@ -55,6 +58,7 @@ const (
 	maxStreams  = 1000
 	maxKept     = 100_000
 	maxClients  = 1 << 20
+	maxToPods   = 1 << 20
 	maxWorkers  = 1 << 10
 	maxRequests = 1 << 30
 )

@@ -85,6 +85,7 @@ type globalOption struct {
 	doc    string // what it does in ingress-nginx
 	differ string // how what it does here is not the same; empty: it is
 	guard  bool   // it decides who may pass: a value that is not understood closes all routes
+	ours   bool   // ingress-nginx does not have it; then unset is our default, and doc what it does
 	raw    bool   // nginx configuration, which is never executed
 
 	// parse obeys an applied option.

@@ -122,6 +122,8 @@ func globalUpstreams() []globalOption {
 		{key: "upstream-keepalive-timeout", unset: "60", effect: applied, parse: parseKeptFor(func(c *Connections) *time.Duration { return &c.IdleFor }), doc: "seconds that they stay"},
 		{key: "upstream-keepalive-requests", unset: "10000", effect: applied, parse: parseKept(1, maxRequests, func(c *Connections) *int { return &c.Uses }), doc: "requests on one connection", differ: "not over HTTP/2"},
 		{key: "upstream-keepalive-time", unset: "1h", effect: applied, parse: parseKeptFor(func(c *Connections) *time.Duration { return &c.Life }), doc: "life of one connection"},
+		{key: "upstream-max-connections", unset: "0", effect: applied, ours: true, parse: parseKept(0, maxToPods, func(c *Connections) *int { return &c.Endpoints }),
+			doc: "connections to all endpoints together, over which idle ones are closed, and requests that need another get 503 at once; 0, and at most: as many as there are descriptors beside those of clients and a sixteenth"},
 		{key: "grpc-buffer-size-kb", effect: noOp, doc: "buffer of gRPC responses"},
 		{key: "proxy-stream-timeout", unset: "600s", effect: ignored, doc: "silence of TCP and UDP services"},
 		{key: "proxy-stream-next-upstream", unset: "true", effect: ignored, doc: "other endpoints of TCP and UDP services"},

@@ -48,7 +48,12 @@ func TestReadmeCountsTheOptionsThatAct(t *testing.T) {
 			annotations++
 		}
 	}
+	keysThere := 0
 	for _, o := range globalTable() {
+		if o.ours {
+			continue
+		}
+		keysThere++
 		if o.effect == applied {
 			keys++
 		}
@@ -56,7 +61,7 @@ func TestReadmeCountsTheOptionsThatAct(t *testing.T) {
 	flat := strings.Join(strings.Fields(string(text)), " ")
 	for _, want := range []string{
 		fmt.Sprintf("Of its %d annotations %d act", theirs, annotations),
-		fmt.Sprintf("Of %d keys there %d act", len(globalTable()), keys),
+		fmt.Sprintf("Of %d keys there %d act", keysThere, keys),
 	} {
 		if !strings.Contains(flat, want) {
 			t.Errorf("README.md does not say %q", want)
@@ -141,6 +146,9 @@ their value is not understood.
 		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told", closes: "closed"}[o.effect]
 		if o.differ != "" {
 			here = "differs: " + o.differ
+		}
+		if o.ours {
+			here = "ours"
 		}
 		if o.raw {
 			here = neverExecuted("all routes", o.effect)
