@@ -47,6 +47,9 @@ type freeList struct {
 	freed []rest
 	next  int // no freed address before this one can be used
 
+	deferred []netip.Addr
+	last     int // no deferred address before this one can be used
+
 	assigned int64 // addresses with a holder
 	blocked  int64 // open ones among those, and those excluded or freed
 }
@@ -106,6 +109,7 @@ func (b *Allocations) Reset(n int) {
 	for i := range b.free {
 		d := &b.free[i]
 		d.at, d.freed, d.next, d.assigned, d.blocked = 0, d.freed[:0], 0, 0, 0
+		d.deferred, d.last = d.deferred[:0], 0
 	}
 	clear(b.held)
 	b.held = slices.Grow(b.held[:0], n)
@@ -209,6 +213,14 @@ func (b *Allocations) Rest(a netip.Addr, at time.Time) {
 	}
 }
 
+// Defer has Next propose an address when there is no other that it may. Call it after
+// Exclude and Rest, whose addresses it leaves as they are.
+func (b *Allocations) Defer(a netip.Addr) {
+	if s := b.position(a); b.block(s, a) {
+		s.free.deferred = append(s.free.deferred, a)
+	}
+}
+
 // Taken reports whether an address has a holder.
 func (b *Allocations) Taken(a netip.Addr) bool {
 	_, ok := b.indexAt(b.position(a), a)
@@ -273,7 +285,7 @@ func (b *Allocations) first(a netip.Addr, h *Holder, but []*Holder, odd func(h, 
 
 // Next proposes a free address of a pool, or false. The lowest address that
 // was never used comes first, then the one freed longest ago, if it has rested
-// long enough. It goes on proposing the same one until somebody holds it.
+// long enough, then what was deferred. It goes on proposing the same one until somebody holds it.
 func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool) {
 	d := &b.free[2*pool+int(f)]
 	for ; d.at < len(d.areas); d.at++ {
@@ -290,8 +302,16 @@ func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool)
 		}
 	}
 	for ; d.next < len(d.freed); d.next++ {
-		if r := d.freed[d.next]; !b.Taken(r.addr) {
-			return r.addr, !now.Before(r.at.Add(b.pools.Pools[pool].ReuseAfter))
+		if r := d.freed[d.next]; b.Taken(r.addr) {
+			continue
+		} else if !now.Before(r.at.Add(b.pools.Pools[pool].ReuseAfter)) {
+			return r.addr, true
+		}
+		break // those behind it were freed later
+	}
+	for ; d.last < len(d.deferred); d.last++ {
+		if a := d.deferred[d.last]; !b.Taken(a) {
+			return a, true
 		}
 	}
 	return netip.Addr{}, false
@@ -317,6 +337,11 @@ func (b *Allocations) Usage(pool int, f Family, now time.Time) Usage {
 		free -= d.blocked
 		for _, r := range d.freed {
 			if !b.Taken(r.addr) && !now.Before(r.at.Add(b.pools.Pools[pool].ReuseAfter)) {
+				free++
+			}
+		}
+		for _, a := range d.deferred {
+			if !b.Taken(a) {
 				free++
 			}
 		}

@@ -16,10 +16,14 @@ import (
 // spec.externalIPs, after everybody who has one by status: whoever has it keeps
 // it, and among those who only list it the oldest comes first.
 //
-// They sit there whether or not Options.ExternalIPs has them announced, and
-// whether or not they come first, and share with nobody new: kube-proxy takes
-// the traffic to such an address on every node, so a Service that was given it
-// would never see its own.
+// They sit there whether or not Options.ExternalIPs has them announced, and share
+// with nobody new: kube-proxy takes the traffic to such an address on every node,
+// so a Service that was given it would never see its own.
+//
+// Whoever may write a Service may list any address, so that alone keeps nothing from
+// others for which its owner could not have asked: no address of a pool that does not
+// serve the Service, none that somebody has, and no more than maxRequested in all. The
+// others are given last, see yieldListed, and operators are told of them.
 func (w *work) occupyListed() {
 	if len(w.listers) == 0 {
 		return
@@ -36,24 +40,66 @@ func (w *work) occupyListed() {
 		if own != nil {
 			own.listed, self = listed, &own.holder
 		}
+		kept := 0
 		for _, a := range w.readListed(svc) {
 			if own != nil && own.find(a) >= 0 && slices.Contains(own.holds, a) {
 				continue // it has it anyway
 			}
+			if p := w.pools.poolOf(a); p != nil && w.nodes[a] == "" && w.links[a] == "" {
+				w.listing = told(w.listing, p, key, a)
+			}
 			if refused := w.refuseListed(&lister, self, a, first); !refused.isZero() {
 				w.problemListed(svc, refused)
-			} else {
-				w.tellUnadmitted(svc, &lister, a, first)
-				first.Occupy(a, &lister)
-				w.listed = append(w.listed, Holding{Address: a, Service: key, Pool: w.pools.poolOf(a).obj.Name})
+				continue
 			}
-			if p := w.pools.poolOf(a); p != nil && w.nodes[a] == "" && w.links[a] == "" {
-				occupy = append(occupy, func() { w.pools.allocations.Occupy(a, listed) })
+			w.tellUnadmitted(svc, &lister, a, first)
+			first.Occupy(a, &lister)
+			if refused := w.yields(svc, a, kept); !refused.isZero() {
+				w.problemListed(svc, refused)
+				w.yielding = append(w.yielding, a)
+				continue
 			}
+			kept++
+			p := w.pools.poolOf(a)
+			w.keeping = told(w.keeping, p, key, a)
+			w.listed = append(w.listed, Holding{Address: a, Service: key, Pool: p.obj.Name})
+			occupy = append(occupy, func() { w.pools.allocations.Occupy(a, listed) })
 		}
 	}
 	for _, do := range occupy {
 		do()
+	}
+}
+
+// told adds to what is told of a pool that a Service lists an address of it.
+func told(of map[*pool][]string, p *pool, lister snapshot.Key, a netip.Addr) map[*pool][]string {
+	if of == nil {
+		of = map[*pool][]string{}
+	}
+	of[p] = append(of[p], fmt.Sprintf("%v by %v", a, lister))
+	return of
+}
+
+// yields says why an address that a Service has by listing it, beside kept others, may be
+// given to another all the same, or nothing.
+func (w *work) yields(svc *corev1.Service, a netip.Addr, kept int) denial {
+	const until = "it is announced only until the pool gives it to another"
+	switch p := w.pools.poolOf(a); {
+	case !w.serves(p, svc):
+		return denial{ReasonPoolNotAllowed, fmt.Sprintf(
+			"spec.externalIPs lists %v, and pool %s does not serve this Service: %s; see its spec.serviceAllocation", a, p.obj.Name, until)}
+	case kept >= maxRequested:
+		return denial{ReasonBadRequest, fmt.Sprintf(
+			"spec.externalIPs lists %v, and more than %d addresses of pools: %s; divide them among several Services", a, maxRequested, until)}
+	}
+	return denial{}
+}
+
+// yieldListed lets pools give last what Services list without keeping it from others.
+// What rests is left to that.
+func (w *work) yieldListed() {
+	for _, a := range w.yielding {
+		w.pools.allocations.Defer(a)
 	}
 }
 

@@ -39,6 +39,7 @@ const (
 	ReasonOverlap           = "Overlap"
 	ReasonNoAddresses       = "NoAddresses"
 	ReasonNodeAddressInPool = "NodeAddressInPool"
+	ReasonExternalIPsInPool = "ExternalIPsInPool"
 	ReasonAdvertised        = "Advertised"
 	ReasonNotAdvertised     = "NotAdvertised"
 )

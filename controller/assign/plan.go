@@ -102,7 +102,10 @@ type work struct {
 	*memo
 	plan *Plan
 
-	listed []Holding // what the listers have by that
+	listed   []Holding          // what the listers have by that
+	yielding []netip.Addr       // what they list, but do not keep from others
+	listing  map[*pool][]string // which address of a pool is listed by whom…
+	keeping  map[*pool][]string // …and those of which that keep it from others
 
 	candidateList []*pool      // reused
 	foundList     []netip.Addr // reused
@@ -135,6 +138,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 		w.recall()
 	}
 	w.freed()
+	w.yieldListed()
 	w.serve()
 	w.freeLost()
 

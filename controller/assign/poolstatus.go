@@ -31,6 +31,14 @@ func (w *work) writePools() {
 				Message: fmt.Sprintf("it contains addresses of nodes or gateways (%s), which are given to nobody; take them out of spec.addresses", several(list, ", ")),
 			})
 		}
+		if list := w.listing[p]; len(list) > 0 && !w.opts.ExternalIPs {
+			problems = append(problems, snapshot.Problem{
+				Object: snapshot.RefOf(p.obj), Reason: ReasonExternalIPsInPool,
+				Message: fmt.Sprintf("Services list addresses of it in spec.externalIPs (%s): kube-proxy takes their traffic on every node, "+
+					"and they are given to nobody else, or last; take them out of the Services, or have the API server refuse such (DenyServiceExternalIPs)",
+					several(list, ", ")),
+			})
+		}
 		status := w.poolStatus(p, resting[p])
 		advertised := w.advertised(p)
 		if advertised.Status == metav1.ConditionFalse {
@@ -102,7 +110,8 @@ func ready(p *pool, problems []snapshot.Problem) metav1.Condition {
 	c := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: ReasonUsable, ObservedGeneration: p.obj.Generation}
 	var messages []string
 	for _, problem := range problems {
-		if problem.Reason == ReasonNotAdvertised || problem.Reason == ReasonNodeAddressInPool {
+		switch problem.Reason {
+		case ReasonNotAdvertised, ReasonNodeAddressInPool, ReasonExternalIPsInPool:
 			continue
 		}
 		if c.Status == metav1.ConditionTrue {

@@ -67,8 +67,9 @@ type history struct {
 // A write lands only on the object that it was made for, as resourceVersion
 // sees to in a real cluster.
 type write struct {
-	svc, on *corev1.Service
-	before  *snapshot.Cluster
+	svc, on  *corev1.Service
+	before   *snapshot.Cluster
+	inflight assign.Inflight // as the plan knew it
 }
 
 func (h *history) inflight() assign.Inflight {
@@ -96,7 +97,7 @@ func (h *history) land(all bool) {
 
 func (h *history) write(w write) {
 	if on, _ := h.c.Services.Get(snapshot.KeyOf(w.svc)); on == w.on {
-		checkWrite(h.T, h.c, w.before, w.svc)
+		checkWrite(h.T, h.c, w)
 		h.c = h.c.With(w.svc)
 	}
 }
@@ -104,7 +105,7 @@ func (h *history) write(w write) {
 // carryOut writes a plan in random order. A write may land, be refused, or
 // end in limbo.
 func (h *history) carryOut() {
-	before := h.c
+	before, inflight := h.c, h.inflight()
 	for _, i := range rapid.Permutation(indexes(len(h.prev.Updates))).Draw(h.T, "order") {
 		fate := rapid.IntRange(0, 5).Draw(h.T, "fate")
 		wanted := h.prev.Updates[i].Object()
@@ -115,7 +116,7 @@ func (h *history) carryOut() {
 			h.c = h.c.With(wanted)
 		default:
 			on, _ := before.Services.Get(snapshot.KeyOf(svc))
-			if w := (write{svc, on, before}); fate == 1 {
+			if w := (write{svc, on, before, inflight}); fate == 1 {
 				h.limbo = append(h.limbo, w)
 			} else {
 				h.write(w)
@@ -152,7 +153,8 @@ func indexes(n int) []int {
 
 // checkWrite: the address that a Service gets is nobody else's at this moment,
 // and the one that it loses was not legal or not what it asks for.
-func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) {
+func checkWrite(t *rapid.T, now *snapshot.Cluster, made write) {
+	before, svc := made.before, made.svc
 	old, _ := before.Services.Get(snapshot.KeyOf(svc))
 	had, has := statusOf(old), statusOf(svc)
 	w := twin{c: before} // the pools that the plan knew
@@ -170,7 +172,8 @@ func checkWrite(t *rapid.T, now, before *snapshot.Cluster, svc *corev1.Service) 
 			}
 		}
 		for key, o := range before.Services.All() {
-			if key != snapshot.KeyOf(svc) && isListed(o, a) {
+			repeated := slices.Contains(made.inflight[snapshot.KeyOf(svc)], a) // it may have had it before
+			if key != snapshot.KeyOf(svc) && w.keepsListed(o, a) && !repeated {
 				t.Fatalf("%v goes to %s although %v lists it in spec.externalIPs", a, svc.Name, key)
 			}
 		}
@@ -238,7 +241,7 @@ func checkSettled(t *rapid.T, w twin, plan *assign.Plan) {
 		var want [4]int64
 		for _, a := range w.all(p) {
 			f := map[bool]int{true: 0, false: 1}[a.Is4()]
-			if taken := slices.ContainsFunc(w.c.Services.Sorted(), func(s *corev1.Service) bool { return slices.Contains(statusOf(s), a) || isListed(s, a) && !w.isNode(a) }); taken {
+			if taken := slices.ContainsFunc(w.c.Services.Sorted(), func(s *corev1.Service) bool { return slices.Contains(statusOf(s), a) || w.keepsListed(s, a) }); taken {
 				want[f]++
 			} else if !p.Spec.Drain && !w.isNode(a) && !isReserved(p, a) && !isAvoided(p, a) && !w.isResting(p, a) {
 				want[2+f]++

@@ -173,12 +173,15 @@ func newRestTwin() *restTwin {
 func (r *restTwin) look(c *snapshot.Cluster, now time.Time) {
 	before := r.used
 	r.used = map[netip.Addr]bool{}
+	w := twin{c: c}
 	for _, s := range c.Services.All() {
 		for _, a := range statusOf(s) {
 			r.used[a] = true
 		}
 		for _, text := range s.Spec.ExternalIPs {
-			r.used[netip.MustParseAddr(text)] = true
+			if a := netip.MustParseAddr(text); w.keepsListed(s, a) {
+				r.used[a] = true
+			}
 		}
 	}
 	for a := range before {

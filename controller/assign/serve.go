@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"quayside.io/cluster/loadbalancer"
@@ -240,7 +241,7 @@ func noPool() denial {
 // barred says why a pool gives a Service nothing new although it asks by name.
 func (w *work) barred(c *consumer, p *pool) denial {
 	switch {
-	case !w.admits(p, c):
+	case !w.serves(p, c.svc):
 		return denial{ReasonPoolNotAllowed, fmt.Sprintf("pool %s does not serve this Service; see its spec.serviceAllocation", p.obj.Name)}
 	case p.drain:
 		return denial{ReasonPoolDraining, fmt.Sprintf("pool %s gives no new addresses; see its spec.drain and conditions", p.obj.Name)}
@@ -248,16 +249,16 @@ func (w *work) barred(c *consumer, p *pool) denial {
 	return denial{}
 }
 
-// admits reports whether a pool serves a Service.
-func (w *work) admits(p *pool, c *consumer) bool {
+// serves reports whether a pool serves a Service.
+func (w *work) serves(p *pool, svc *corev1.Service) bool {
 	if !p.isPinned() {
 		return true
 	}
 	var of labels.Set
-	if ns, ok := w.c.Namespaces.Get(snapshot.Key{Name: c.holder.Realm}); ok {
+	if ns, ok := w.c.Namespaces.Get(snapshot.Key{Name: svc.Namespace}); ok {
 		of = ns.Labels
 	}
-	return p.admits(c.svc, of)
+	return p.admits(svc, of)
 }
 
 // candidates returns the pools from which a Service may be given an address,
@@ -275,7 +276,7 @@ func (w *work) candidates(c *consumer) ([]*pool, denial) {
 	}
 	list, draining := w.candidateList[:0], false
 	for _, p := range w.pools.order {
-		if p.auto && w.admits(p, c) {
+		if p.auto && w.serves(p, c.svc) {
 			draining = draining || p.drain
 			if !p.drain {
 				list = append(list, p)
@@ -331,6 +332,19 @@ func (w *work) pick(c *consumer, p *pool, f lbpool.Family) (netip.Addr, bool) {
 	return w.pools.allocations.Next(p.index, f, w.now)
 }
 
+// byListing says which addresses of pools are in use because Services list them in
+// spec.externalIPs, or "".
+func (w *work) byListing(pools []*pool) string {
+	var list []string
+	for _, p := range pools {
+		list = append(list, w.keeping[p]...)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ", some because spec.externalIPs lists them (" + several(list, ", ") + ")"
+}
+
 // exhausted says why none of pools has an address of these families.
 func (w *work) exhausted(c *consumer, candidates []*pool, families []lbpool.Family) denial {
 	var names, wanted []string
@@ -360,7 +374,7 @@ func (w *work) exhausted(c *consumer, candidates []*pool, families []lbpool.Fami
 	case resting:
 		return denial{ReasonPoolResting, fmt.Sprintf("every free address of %s rests before its next use (reuseAfter)", which)}
 	}
-	message := fmt.Sprintf("every %s address of %s is in use", both, which)
+	message := fmt.Sprintf("every %s address of %s is in use%s", both, which, w.byListing(candidates))
 	for _, p := range candidates {
 		for _, f := range families {
 			if a, ok := w.pools.allocations.FirstShared(p.index, f, &c.holder); ok {

@@ -143,7 +143,7 @@ func (w twin) isFree(a netip.Addr, s *corev1.Service) bool {
 	}
 	taken := false
 	for _, o := range w.c.Services.All() {
-		if isListed(o, a) {
+		if w.keepsListed(o, a) {
 			return false
 		}
 		if snapshot.KeyOf(o) != snapshot.KeyOf(s) && slices.Contains(statusOf(o), a) {
@@ -161,8 +161,13 @@ func isListed(s *corev1.Service, a netip.Addr) bool {
 	return slices.Contains(s.Spec.ExternalIPs, a.String()) && !slices.Contains(statusOf(s), a)
 }
 
+// keepsListed reports whether a Service keeps an address from others by listing it.
+func (w twin) keepsListed(o *corev1.Service, a netip.Addr) bool {
+	return isListed(o, a) && w.whyNotListed(o, a) == ""
+}
+
 // whyNotListed returns the reason why an address that a Service lists in
-// spec.externalIPs is not announced for it, or "".
+// spec.externalIPs is not announced for it, or only as long as nobody gets it, or "".
 func (w twin) whyNotListed(s *corev1.Service, a netip.Addr) string {
 	switch {
 	case !isListed(s, a):
@@ -173,10 +178,17 @@ func (w twin) whyNotListed(s *corev1.Service, a netip.Addr) string {
 		return assign.ReasonAddressOutsidePools
 	}
 	for _, o := range w.c.Services.All() {
-		holds := slices.Contains(statusOf(o), a) || isListed(o, a) && older(o, s) && w.whyNotListed(o, a) == ""
+		holds := slices.Contains(statusOf(o), a)
+		if isListed(o, a) && older(o, s) {
+			why := w.whyNotListed(o, a)
+			holds = why == "" || why == assign.ReasonPoolNotAllowed
+		}
 		if o != s && holds && !mayShare(s, o, true) {
 			return assign.ReasonAddressInUse
 		}
+	}
+	if !w.serves(w.poolOf(a), s) {
+		return assign.ReasonPoolNotAllowed
 	}
 	return ""
 }
