@@ -139,6 +139,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 	}
 	a.contact = newContact(a.Source, opts, clients.config.Host, all)
 	a.gate = newGate(a.processes)
+	clients.heard.broke = a.gate.broke
 	a.events = newEventWriter(a)
 	a.memory = newMemory(a)
 	if opts.Registerer != nil {

@@ -55,7 +55,7 @@ func newFleetServer() *fleetServer {
 
 // serve makes s the server of a.
 func (s *fleetServer) serve(t *testing.T, a *API) {
-	a.clients.http = &http.Client{Transport: s}
+	a.clients.http = &http.Client{Transport: a.clients.heard.wrap(s)}
 	for group := range a.clients.byGroup {
 		var err error
 		if a.clients.byGroup[group], err = a.clients.client(group); err != nil {
@@ -217,7 +217,7 @@ func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int) *AP
 		t.Fatal(err)
 	}
 	s.serve(t, a)
-	a.gate = newGate(func() int { return fleet }) // it sees no Nodes here
+	a.gate.fleet = func() int { return fleet } // it sees no Nodes here
 	a.Refer(snapshot.Node, []snapshot.Key{{Name: fmt.Sprintf("node-%d", i)}})
 	var services []snapshot.Key
 	for j := range 2 * fewGroups {

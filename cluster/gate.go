@@ -23,6 +23,9 @@ const (
 	firstDelay, lastDelay = 200 * time.Millisecond, 5 * time.Second
 	// askPatience is how long the others wait for an answer to who asks for all.
 	askPatience = 10 * time.Second
+	// After a watch has broken, all that the process wants waits with it: for as long as it
+	// takes until that asks again.
+	breakTime = time.Second
 )
 
 // gate lets lists and watches through, and the writes of a process that each node has. An
@@ -46,6 +49,7 @@ type gate struct {
 	delay   time.Duration
 	asker   *ticket // who asks for all
 	asked   time.Time
+	broken  time.Time // a watch has, for the last time
 }
 
 // ticket is one request at the gate.
@@ -64,12 +68,19 @@ func around(d time.Duration) time.Duration {
 	return time.Duration((0.5 + rand.Float64()) * float64(d))
 }
 
+// broke notes that a watch has just broken.
+func (g *gate) broke() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.broken = time.Now()
+}
+
 // enter waits until a request for a kind may be sent; broken says that something went
 // wrong before it. What came of it, leave is to be told.
 func (g *gate) enter(ctx context.Context, kind snapshot.Kind, broken bool) (*ticket, error) {
 	t := &ticket{kind: kind, pass: make(chan struct{})}
 	g.mu.Lock()
-	if !g.lost && !broken && len(g.waiting) == 0 {
+	if !g.lost && !broken && len(g.waiting) == 0 && time.Since(g.broken) > breakTime {
 		g.mu.Unlock()
 		return t, nil
 	}

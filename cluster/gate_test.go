@@ -160,6 +160,27 @@ func TestWhoseTimeIsOverWaitsWithTheOthers(t *testing.T) {
 	})
 }
 
+// A write that comes in the moment in which the watches break waits with them, though none of
+// them has asked again yet.
+func TestWhatComesWhenWatchesBreakWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(func() int { return 1000 * fleetRate })
+		for since, waits := range map[time.Duration]bool{0: true, breakTime / 2: true, 2 * breakTime: false} {
+			g.broke()
+			time.Sleep(since)
+			ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+			passed, err := g.enter(ctx, snapshot.SpeakerStatus, false)
+			if (err != nil) != waits {
+				t.Errorf("%v after a watch has broken: %v", since, err)
+			}
+			if err == nil {
+				g.leave(ctx, passed, nil)
+			}
+			stop()
+		}
+	})
+}
+
 // Who asks for all and is not answered, or goes, holds up nobody for ever.
 func TestAnAskerMayGo(t *testing.T) {
 	for name, end := range map[string]func(*gate, context.CancelFunc){

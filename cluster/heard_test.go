@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +75,45 @@ func TestStaleness(t *testing.T) {
 		t.Fatalf("the watch says %q, %v", lines.Text(), lines.Err())
 	}
 	fresh("after a bookmark", true)
+}
+
+// A watch breaks if it ends with an error, or long before its time; not if its time is over,
+// nor if we end it, and what is no watch does not break.
+func TestAWatchBreaks(t *testing.T) {
+	hold := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		switch r.URL.Path {
+		case "/aborted":
+			panic(http.ErrAbortHandler)
+		case "/held":
+			<-hold
+		}
+	}))
+	defer server.Close()
+	defer close(hold)
+	for path, want := range map[string]bool{
+		"/aborted?watch=true&timeoutSeconds=300": true, "/ended?watch=true&timeoutSeconds=300": true,
+		"/ended?watch=true&timeoutSeconds=1": false, "/held?watch=true&timeoutSeconds=300": false, "/aborted": false,
+	} {
+		h, broken := newHeard(), false
+		h.broke = func() { broken = true }
+		ctx, stop := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := h.wrap(http.DefaultTransport).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(path, "/held") {
+			stop()
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		stop()
+		if answer.Body.Close(); broken != want {
+			t.Errorf("%s: broken %v, want %v", path, broken, want)
+		}
+	}
 }

@@ -65,6 +65,9 @@ type withoutStream struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported is what the reflector looks for.
 func (withoutStream) IsWatchListSemanticsUnSupported() bool { return true }
 
+// early is by how much a watch may end before its time, and nothing is wrong.
+const early = time.Second
+
 // link is what one reflector has of the server.
 type link struct {
 	api   *API
@@ -77,7 +80,6 @@ type link struct {
 // ask sends a request once the gate lets it through, and tells what came of it. It is
 // for a watch that lasts as long as that, or for a list.
 func (l *link) ask(ctx context.Context, lasts time.Duration, send func() error) error {
-	const early = time.Second // a watch may end so, and nothing is wrong
 	t, err := l.api.gate.enter(ctx, l.group.kind, l.broken || time.Until(l.until) > early)
 	if err != nil {
 		return err

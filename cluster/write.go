@@ -100,6 +100,9 @@ func (a *API) send(ctx context.Context, at id, patch []byte, part ...string) (ou
 	return outcome, err
 }
 
+// writeMoment is how long a write waits in any case.
+const writeMoment = 10 * time.Millisecond
+
 // turn waits until a write may be sent, and returns how to say what came of it. A process
 // that each node has waits where its fleet does, see gate; any other writes at once, since
 // it may have stopped to lead when its turn comes.
@@ -107,6 +110,8 @@ func (a *API) turn(ctx context.Context, kind snapshot.Kind) (leave func(error), 
 	if !a.opts.OnEveryNode {
 		return func(error) {}, nil
 	}
+	// The watches of a process may break at the same time as it wants to write.
+	sleep(ctx, writeMoment)
 	t, err := a.gate.enter(ctx, kind, false)
 	return func(err error) { a.gate.leave(ctx, t, err) }, err
 }
