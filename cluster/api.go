@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -49,6 +50,9 @@ type APIOptions struct {
 	// OnEveryNode says that each node has such a process, so that after an outage of
 	// the API server each takes its time: the longer, the more Nodes it knows.
 	OnEveryNode bool
+	// Workload runs this process and others of its kind, which may start at the same time.
+	// Without it they are not kept apart then.
+	Workload Workload
 	// Fleet counts, in what is known, the processes of this one's kind, for the same
 	// reason. It is asked rarely. Nil: OnEveryNode says it, or there are few.
 	Fleet func(*snapshot.Cluster) int
@@ -82,7 +86,9 @@ type API struct {
 	resources map[snapshot.Kind]snapshot.Resource
 	contact   *contact
 	gate      *gate
+	start     *start
 	fleet     atomic.Pointer[fleetCount]
+	hint      atomic.Int64 // how many processes there are, until that is seen; 0: unknown
 	events    *eventWriter
 	memory    *memory
 	writes    *prometheus.CounterVec
@@ -111,7 +117,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 	all := resources()
 	groups := []schema.GroupVersion{
 		authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion,
-		coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,
+		coordinationv1.SchemeGroupVersion, eventsv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion, appsv1.SchemeGroupVersion,
 	}
 	for _, r := range all {
 		if !slices.Contains(groups, r.Group) {
@@ -142,6 +148,7 @@ func NewAPI(opts APIOptions) (*API, error) {
 	clients.heard.broke = a.gate.broke
 	a.events = newEventWriter(a)
 	a.memory = newMemory(a)
+	a.start = newStart(a)
 	if opts.Registerer != nil {
 		opts.Registerer.MustRegister(a.writes, a.events.dropped, a.clients.heard.staleness())
 		if opts.LastKnown.File != "" {
@@ -158,6 +165,7 @@ func (a *API) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logr.Discard())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { a.loop(ctx); return nil })
+	g.Go(func() error { a.start.run(ctx); return nil })
 	g.Go(func() error { a.events.run(ctx); return nil })
 	g.Go(func() error { a.clearDoubts(ctx); return nil })
 	g.Go(func() error { a.watchReferenced(ctx); return nil })
@@ -183,6 +191,14 @@ type fleetCount struct {
 
 // processes is about how many there are of this one's kind.
 func (a *API) processes() int {
+	n := a.processesSeen()
+	if !IsClosed(a.synced) {
+		n = max(n, int(a.hint.Load()))
+	}
+	return n
+}
+
+func (a *API) processesSeen() int {
 	c := a.Snapshot()
 	switch {
 	case a.opts.Fleet != nil:

@@ -24,8 +24,8 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// fleetEnv is how many processes TestAFleetAndItsServer has: more than the few that each run
-// of the tests can afford.
+// fleetEnv is how many processes the simulated fleets have: more than the few that each run of
+// the tests can afford.
 const fleetEnv = "QUAYSIDE_TEST_FLEET"
 
 // fleetServer is an API server that counts what a fleet asks, and that keeps no objects: what
@@ -43,6 +43,8 @@ type fleetServer struct {
 	writes   int // of these
 	written  int // ever
 	watches  int // that run
+
+	wanted, ready func() int // speakers, as the status of their DaemonSet says
 }
 
 func newFleetServer() *fleetServer {
@@ -97,6 +99,10 @@ func (s *fleetServer) RoundTrip(q *http.Request) (*http.Response, error) {
 		}
 		s.written++
 		text := fmt.Sprintf(`{"kind":"SpeakerStatus","apiVersion":"quayside.io/v1alpha1","metadata":{"name":%q,"resourceVersion":"%d"}}`, name, s.version+s.written)
+		return answer(http.StatusOK, io.NopCloser(strings.NewReader(text))), nil
+	}
+	if path.Base(resource) == "daemonsets" {
+		text := fmt.Sprintf(`{"status":{"desiredNumberScheduled":%d,"numberReady":%d}}`, s.wanted(), s.ready())
 		return answer(http.StatusOK, io.NopCloser(strings.NewReader(text))), nil
 	}
 	query, version := q.URL.Query(), strconv.Itoa(s.version)
@@ -204,26 +210,31 @@ func (s *fleetServer) running() int {
 const watching = 8 + 1 + 3
 
 // speaker is the connection to s of one speaker, as command and package speaker have it.
-func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int) *API {
-	a, err := NewAPI(APIOptions{
+func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int, change ...func(*APIOptions)) *API {
+	options := APIOptions{
 		Kubeconfig: kubeconfig, Component: "speaker", Instance: "i", OnEveryNode: true,
 		Kinds: []snapshot.Kind{
 			snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.SpeakerStatus,
 			snapshot.BGPAdvertisement, snapshot.BGPPeer, snapshot.Community, snapshot.BFDProfile, snapshot.Secret,
 		},
 		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice, snapshot.Node},
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	a, err := NewAPI(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.serve(t, a)
-	a.gate.fleet = func() int { return fleet } // it sees no Nodes here
-	a.Refer(snapshot.Node, []snapshot.Key{{Name: fmt.Sprintf("node-%d", i)}})
-	var services []snapshot.Key
-	for j := range 2 * fewGroups {
-		services = append(services, snapshot.Key{Namespace: fmt.Sprintf("team-%d", j), Name: "web"})
+	a.gate.fleet = func() int { // it sees no Nodes here
+		if IsClosed(a.Synced()) {
+			return fleet
+		}
+		return max(1, a.processes())
 	}
-	a.Refer(snapshot.EndpointSlice, services)
+	a.Refer(snapshot.Node, []snapshot.Key{{Name: fmt.Sprintf("node-%d", i)}})
+	a.Refer(snapshot.EndpointSlice, referred())
 	return a
 }
 
@@ -254,14 +265,7 @@ func (a *API) write(ctx context.Context, node string, told <-chan int64, wrote f
 // counted does not depend on this machine; run it with QUAYSIDE_TEST_FLEET=5000 for a large
 // fleet.
 func TestAFleetAndItsServer(t *testing.T) {
-	fleet := 60
-	if text := os.Getenv(fleetEnv); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fleet = n
-	}
+	fleet := fleetSize(t, 60)
 	kubeconfig := kubeconfigFor(t, "http://fleet")
 	synctest.Test(t, func(t *testing.T) {
 		s := newFleetServer()

@@ -35,9 +35,8 @@ const (
 // first. A watch whose time is over does not wait, since nothing is broken; unless others
 // of this process do: then the server has gone just before that time.
 //
-// What has never been asked for does not wait either: the lists with which a process starts.
-// A roll-out starts a few processes at a time; if the whole fleet starts at once, they all
-// ask at once.
+// What has never been asked for does not wait here either: the lists with which a process
+// starts have waited before, see start.
 type gate struct {
 	fleet func() int // how many processes have such a gate
 

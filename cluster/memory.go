@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,6 +46,7 @@ type memory struct {
 	options LastKnown
 	wait    time.Duration // for the API server
 	written prometheus.Gauge
+	fleet   int // as last written, see formerFleet
 }
 
 func newMemory(a *API) *memory {
@@ -95,7 +97,7 @@ func (m *memory) recall(ctx context.Context) error {
 	if err := m.api.tell(ctx, func(l *ledger) { l.recall(known) }); err != nil {
 		return err
 	}
-	m.api.log.Warn("the API server does not answer; working with what was known before", "at", known.At, "objects", len(known.Objects))
+	m.api.log.Warn("nothing has been heard from the API server yet; working with what was known before", "at", known.At, "objects", len(known.Objects))
 	return nil
 }
 
@@ -178,7 +180,40 @@ func (m *memory) write(ctx context.Context, now time.Time) error {
 		return err
 	}
 	m.written.Set(float64(now.UnixMilli()) / 1000)
-	return nil
+	return m.writeFleet()
+}
+
+// fleetSuffix ends the name of a second file, with the number of processes of this one's
+// kind. A process reads it before anything else, and the first may have a hundred megabytes.
+const fleetSuffix = "-fleet"
+
+// mostFleet bounds what is believed of it.
+const mostFleet = 10_000
+
+func (m *memory) writeFleet() error {
+	n := m.api.processes()
+	if n == m.fleet {
+		return nil
+	}
+	m.fleet = n
+	return privatefile.Write(m.options.File+fleetSuffix, []byte(strconv.Itoa(n)))
+}
+
+// formerFleet is how many processes there were of this one's kind at the end of its former
+// life; 0: that is not known.
+func (m *memory) formerFleet() int {
+	if m.options.File == "" {
+		return 0
+	}
+	text, err := privatefile.Read(m.options.File+fleetSuffix, 16)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil {
+		return 0
+	}
+	return min(max(n, 0), mostFleet)
 }
 
 // parts are the scopes that have been seen.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster/lastknown"
 	"quayside.io/cluster/snapshot"
@@ -76,6 +79,27 @@ func written(t *testing.T, at time.Time) string {
 	<-seen
 	write()
 	return file
+}
+
+// What is only recalled is not written: the server would refuse each attempt, while a process
+// waits for its turn to read the object again.
+func TestWhatIsRecalledIsNotWritten(t *testing.T) {
+	api := remembering(t, written(t, time.Now()))
+	ctx, stop := context.WithCancel(t.Context())
+	go api.loop(ctx)
+	defer func() { stop(); <-api.stopped }()
+	if err := api.memory.recall(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s, ok := api.Snapshot().Services.Get(snapshot.Key{Namespace: "ns", Name: "a"})
+	if !ok {
+		t.Fatal("nothing is recalled")
+	}
+	s = s.DeepCopy()
+	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	if err := api.UpdateStatus(ctx, s); !errors.Is(err, ErrStale) {
+		t.Errorf("writing it: %v", err)
+	}
 }
 
 // A process whose server does not answer works with what it knew in its former life,

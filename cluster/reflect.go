@@ -75,11 +75,18 @@ type link struct {
 	// broken says that the last request failed, until, when the watch is to end that runs.
 	broken bool
 	until  time.Time
+	// watched says that a watch has begun, ever.
+	watched bool
 }
 
 // ask sends a request once the gate lets it through, and tells what came of it. It is
 // for a watch that lasts as long as that, or for a list.
 func (l *link) ask(ctx context.Context, lasts time.Duration, send func() error) error {
+	if !l.watched && !l.broken {
+		if err := l.api.start.pass(ctx); err != nil {
+			return err
+		}
+	}
 	t, err := l.api.gate.enter(ctx, l.group.kind, l.broken || time.Until(l.until) > early)
 	if err != nil {
 		return err
@@ -89,7 +96,7 @@ func (l *link) ask(ctx context.Context, lasts time.Duration, send func() error) 
 	l.api.contact.heard(ctx, l.group, err)
 	l.broken, l.until = err != nil, time.Time{}
 	if lasts > 0 && err == nil {
-		l.until = time.Now().Add(lasts)
+		l.watched, l.until = true, time.Now().Add(lasts)
 	}
 	return err
 }

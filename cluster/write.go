@@ -46,6 +46,8 @@ func (a *API) UpdateStatus(ctx context.Context, obj snapshot.Object) error {
 	switch {
 	case !known:
 		return stale(obj, "it is gone")
+	case base.GetResourceVersion() == recalledVersion:
+		return stale(obj, "it is known from a former life only")
 	case base.GetResourceVersion() != obj.GetResourceVersion():
 		return stale(obj, "there is a newer version")
 	}
