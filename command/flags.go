@@ -132,6 +132,30 @@ func addNamespace(flags *pflag.FlagSet, namespace *string) {
 	flags.StringVar(namespace, "namespace", "quayside-system", "namespace that Quayside is installed in")
 }
 
+// workloadFlag names what runs this process and others of its kind.
+type workloadFlag struct{ cluster.Workload }
+
+func (f *workloadFlag) add(flags *pflag.FlagSet) {
+	flags.Var(f, "workload", "DaemonSet/NAMESPACE/NAME or Deployment/NAMESPACE/NAME that runs this process: where its status says that many start at the same time, they ask the API server one after the other; empty: all at once")
+}
+
+// String implements pflag.Value.
+func (f *workloadFlag) String() string {
+	if f.Workload == (cluster.Workload{}) {
+		return ""
+	}
+	return f.Kind + "/" + f.Namespace + "/" + f.Name
+}
+
+// Set implements pflag.Value.
+func (f *workloadFlag) Set(text string) (err error) {
+	f.Workload, err = cluster.ParseWorkload(text)
+	return err
+}
+
+// Type implements pflag.Value.
+func (f *workloadFlag) Type() string { return "workload" }
+
 func addNodeName(flags *pflag.FlagSet, node *string, what string) {
 	flags.StringVar(node, "node-name", cluster.HostName(), what)
 }

@@ -175,14 +175,18 @@ func (e *env) proxyCommand() *cobra.Command {
 	var access accessFlag
 	var admin adminFlags
 	var lastKnown lastKnownFlags
+	var workload workloadFlag
 	c := &cobra.Command{
 		Use: "proxy", Short: "Serve Ingresses: the HTTP data plane", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return e.runProxy(c.Context(), f, access, admin, lastKnown) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return e.runProxy(c.Context(), f, access, admin, lastKnown, workload)
+		},
 	}
 	f.add(c.Flags(), detailMinimal)
 	access.add(c.Flags())
 	admin.add(c.Flags())
 	lastKnown.add(c.Flags())
+	workload.add(c.Flags())
 	return c
 }
 
@@ -191,7 +195,7 @@ func (e *env) proxyCommand() *cobra.Command {
 // uses a password of its former life that it may not read yet.
 const grantPatience = 10 * time.Second
 
-func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, admin adminFlags, known lastKnownFlags) error {
+func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, admin adminFlags, known lastKnownFlags, workload workloadFlag) error {
 	lastKnown, err := known.options()
 	if err := cmp.Or(err, access.check(), admin.check()); err != nil {
 		return err
@@ -211,6 +215,7 @@ func (e *env) runProxy(ctx context.Context, f proxyFlags, access accessFlag, adm
 		SpeakerStatus: f.nodeName, // a thousand others change all the time
 		Optional:      []snapshot.Kind{snapshot.SpeakerStatus},
 		LastKnown:     lastKnown,
+		Workload:      workload.Workload,
 		Fleet:         func(c *snapshot.Cluster) int { return proxiesIn(c, f.namespace) },
 	})
 	if err != nil {

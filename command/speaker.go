@@ -24,12 +24,14 @@ type speakerFlags struct {
 	handOverOnCordon       bool
 	nodesUpTo              int
 	lastKnown              lastKnownFlags
+	workload               workloadFlag
 	admin                  adminFlags
 }
 
 func (f *speakerFlags) add(flags *pflag.FlagSet) {
 	f.admin.add(flags)
 	f.lastKnown.add(flags)
+	f.workload.add(flags)
 	addNamespace(flags, &f.namespace)
 	addNodeName(flags, &f.nodeName, "node that this speaker speaks for")
 	addOwner(flags, &f.owner)

@@ -30,6 +30,7 @@ func (e *env) runSpeaker(ctx context.Context, f speakerFlags) error {
 	api, err := cluster.NewAPI(cluster.APIOptions{
 		Kubeconfig: e.kubeconfig, Component: "speaker", Log: p.log, Registerer: p.registry, Kinds: speaker.Kinds(),
 		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice, snapshot.Node}, LastKnown: lastKnown, OnEveryNode: true,
+		Workload: f.workload.Workload,
 		// The controller grants it the passwords of BGP sessions one by one, perhaps later.
 		ByName: func(kind snapshot.Kind, _ string) bool { return kind == snapshot.Secret }, Patience: grantPatience,
 		Owner: f.owner,
