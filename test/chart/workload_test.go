@@ -47,7 +47,7 @@ func TestProcesses(t *testing.T) {
 			Args: []string{
 				"speaker", "--namespace=quayside-system", "--admin=:7474", "--admin-auth=Token", "--log-level=info", "--log-format=json",
 				"--node-name=n1", "--members-bind=:7946", "--members-key-file=/etc/quayside/members/key", "--profile=default", "--kube-proxy-metrics=localhost:10249", "--owner=quayside-controller", "--watch-nodes-up-to=100",
-				"--last-known=/run/quayside", "--last-known-max-age=24h",
+				"--last-known=/run/quayside", "--last-known-max-age=24h", "--workload=DaemonSet/quayside-system/quayside-speaker",
 			},
 			Env:          []string{"NODE_NAME=n1"},
 			Capabilities: []corev1.Capability{"NET_RAW"}, NoNewPrivileges: true, ReadOnlyRoot: true, HostNetwork: true,
@@ -60,7 +60,7 @@ func TestProcesses(t *testing.T) {
 				"--node-name=n1", "--http=:8080", "--https=:8443", "--ingress-class=quayside", "--host-ownership=Shared", "--allow-catch-all=true",
 				"--enable-ssl-passthrough=true", "--disable-svc-external-name=false",
 				"--secret-access=Namespaced", "--error-detail=Minimal", "--metrics-hosts=1000", "--access-log=upstreaminfo",
-				"--body-files=/var/lib/quayside", "--body-files-size=1Gi", "--grace-period=290s", "--last-known=/run/quayside", "--last-known-max-age=24h",
+				"--body-files=/var/lib/quayside", "--body-files-size=1Gi", "--grace-period=290s", "--last-known=/run/quayside", "--last-known-max-age=24h", "--workload=Deployment/quayside-proxy/quayside-proxy",
 			},
 			Env: []string{"NODE_NAME=n1"},
 			UID: 65532, GID: 65532, NoNewPrivileges: true, ReadOnlyRoot: true,

@@ -121,6 +121,14 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 {{- end }}
 
+{{- /* The flag that names what runs a component, to which quayside.rules.workload gives the right. */}}
+{{- define "quayside.container.workloadArgs" -}}
+{{- $root := index . 0 -}}
+{{- if $root.Values.rbac.create }}
+- --workload={{ index . 2 }}/{{ include "quayside.namespace" (list $root (index . 1)) }}/{{ include "quayside.fullname" $root }}-{{ index . 1 }}
+{{- end }}
+{{- end }}
+
 {{- /* Further flags and environment of a component, its resources and probes. */}}
 {{- define "quayside.container.extraArgs" -}}
 {{- range . }}

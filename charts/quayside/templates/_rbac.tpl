@@ -37,6 +37,18 @@ subjects:
   name: {{ include "quayside.serviceAccountName" $self }}
   namespace: {{ include "quayside.namespace" $self }}
 {{- end }}
+{{- /* The right of a component to see how many of its kind start at the same time. Call with (list root component kind). */}}
+{{- define "quayside.role.workload" -}}
+{{- $root := index . 0 -}}
+---
+{{ include "quayside.role" (dict "root" $root "component" (index . 1) "scope" (include "quayside.namespace" (list $root (index . 1))) "suffix" "-workload" "rules" (include "quayside.rules.workload" .)) }}
+{{- end }}
+{{- define "quayside.rules.workload" -}}
+- apiGroups: [apps]
+  resources: [{{ index . 2 | lower }}s]
+  resourceNames: [{{ include "quayside.fullname" (index . 0) }}-{{ index . 1 }}]
+  verbs: [get]
+{{- end }}
 {{- /* The right to ask whose a token is and what that user may do, for the admin port. Neither call changes anything. */}}
 {{- define "quayside.rules.reviews" -}}
 {{- if eq .Values.adminAuth "Token" }}
