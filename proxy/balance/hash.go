@@ -159,9 +159,7 @@ func (p *keyPart) value(r *exchange.Request) []byte {
 	case headerField:
 		return r.Header.Get(p.text)
 	case cookieValue:
-		for value := range cookies(&r.Header, p.text) {
-			return value
-		}
+		return r.Header.Cookie(p.text)
 	case queryValue:
 		return exchange.Argument(r.Target, p.text)
 	}

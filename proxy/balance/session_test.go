@@ -229,7 +229,7 @@ func TestHashKey(t *testing.T) {
 		r := &exchange.Request{Method: []byte("GET"), Target: []byte(target), Path: []byte(path), Host: []byte(host)}
 		r.Client = netip.MustParseAddrPort(client)
 		r.Header.Add("X-User-Id", user)
-		r.Header.Add("Cookie", "x=1; sid="+cookie)
+		r.Header.Add("Cookie", "x=1; Sid="+cookie)
 		return r
 	}
 	a := request("/a?q=1&r=2", "h", "u", "s", "192.0.2.1:1")
@@ -249,6 +249,8 @@ func TestHashKey(t *testing.T) {
 		{"$http_x_user_id", request("/b", "h2", "u", "s2", "192.0.2.2:1"), true},
 		{"${cookie_sid}", request("/b", "h2", "u2", "s", "192.0.2.2:1"), true},
 		{"$cookie_sid", request("/a?q=1&r=2", "h", "u", "s2", "192.0.2.1:1"), false},
+		{"$cookie_SID", request("/b", "h2", "u2", "s", "192.0.2.2:1"), true},
+		{"$cookie_SID", request("/a?q=1&r=2", "h", "u", "s2", "192.0.2.1:1"), false},
 		{"$host-$scheme-$request_method", request("/b", "h", "u2", "s2", "192.0.2.2:1"), true},
 		{"$host$uri", request("/b", "h", "u", "s", "192.0.2.1:1"), false},
 	} {

@@ -19,14 +19,15 @@ func Argument(target []byte, name string) []byte {
 	return nil
 }
 
-// Cookie returns the value of the first cookie of that name, or nil.
+// Cookie returns the value of the first cookie of that name, or nil. Names compare without
+// regard to case, as nginx's do where a variable names a cookie.
 func (h *Header) Cookie(name string) []byte {
 	for _, f := range h.fields {
 		if !EqualFold(f.Name, "cookie") {
 			continue
 		}
 		for pair := range bytes.SplitSeq(f.Value, []byte{';'}) {
-			if key, value, ok := bytes.Cut(TrimSpace(pair), []byte{'='}); ok && string(key) == name {
+			if key, value, ok := bytes.Cut(TrimSpace(pair), []byte{'='}); ok && EqualFold(key, name) {
 				return value
 			}
 		}
