@@ -61,6 +61,9 @@ func (l *load) observe(now time.Time, took time.Duration) {
 	}
 }
 
+// timed reports whether a latency was ever measured.
+func (l *load) timed() bool { return l.latency.Load() != 0 }
+
 // expected is the latency in microseconds that is expected now: an endpoint
 // that is not asked is slowly forgiven.
 func (l *load) expected(now time.Time) float64 {

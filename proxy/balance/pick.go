@@ -242,7 +242,7 @@ func (q *pick) lesser() int {
 			first = i
 			continue
 		}
-		if first >= 0 && q.cost(first) <= q.cost(i) {
+		if first >= 0 && q.cheaper(first, i) {
 			return first
 		}
 		return i
@@ -250,10 +250,18 @@ func (q *pick) lesser() int {
 	return first
 }
 
-func (q *pick) cost(i int) float64 {
+// cheaper reports whether the endpoint at i costs at most what that at j does. Where one
+// has not answered yet, how fast they are does not count, or all went to the new one until
+// it has.
+func (q *pick) cheaper(i, j int) bool {
+	timed := q.plan.policy.Algorithm == PeakEWMA && q.set.Endpoints[i].Health.timed() && q.set.Endpoints[j].Health.timed()
+	return q.cost(i, timed) <= q.cost(j, timed)
+}
+
+func (q *pick) cost(i int, timed bool) float64 {
 	h := q.set.Endpoints[i].Health
 	cost := float64(h.active.Load() + 1)
-	if q.plan.policy.Algorithm == PeakEWMA {
+	if timed {
 		cost *= 1 + h.expected(q.now)
 	}
 	return cost / q.plan.share(h, q.now)

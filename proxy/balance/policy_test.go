@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 )
@@ -238,6 +239,54 @@ func TestPeakEWMA(t *testing.T) {
 	}
 	if got := share(epoch.Add(2 * time.Minute)); got < 0.1 {
 		t.Errorf("%.3f of the requests go to it two minutes later", got)
+	}
+}
+
+// How fast an endpoint is that has not answered yet is not known: it gets its share of what
+// is under way, and not all there is until it has answered.
+func TestPeakEWMADoesNotRushToTheNew(t *testing.T) {
+	policy := balance.Policy{Algorithm: balance.PeakEWMA}
+	old := arranged(1, policy)
+	old.Endpoints[0].Health.Observe(epoch, 50*time.Millisecond)
+	now := arranged(2, policy).Keep(old)
+	var p balance.Picker
+	var picked [2]int
+	for range 1000 {
+		var ses balance.Session
+		i := p.Pick(now, epoch, &ses, nil)
+		p.Begin(now, i)
+		picked[i]++
+	}
+	if picked[1] > 510 || picked[1] < 490 {
+		t.Errorf("of 1000 requests under way %d are with the new one", picked[1])
+	}
+	now.Endpoints[1].Health.Observe(epoch, 50*time.Millisecond)
+	now.Endpoints[0].Health.Observe(epoch, 5*time.Second)
+	for range 100 {
+		var ses balance.Session
+		if i := p.Pick(now, epoch, &ses, nil); i != 1 {
+			t.Fatal("the slower of two that have answered is asked")
+		}
+	}
+}
+
+// A pod that has come to the address of another starts slowly, too.
+func TestSlowStartAtAnAddressOfBefore(t *testing.T) {
+	policy := balance.Policy{SlowStart: 100 * time.Second}
+	old, now := arranged(2, policy), arranged(2, policy)
+	old.Endpoints[1].Pod, now.Endpoints[1].Pod = snapshot.Key{Name: "before"}, snapshot.Key{Name: "after"}
+	now = now.Keep(old)
+	now.Joined(old, epoch)
+	var p balance.Picker
+	n := 0
+	for range 1000 {
+		var ses balance.Session
+		if p.Pick(now, epoch, &ses, nil) == 1 {
+			n++
+		}
+	}
+	if n > 100 {
+		t.Errorf("it gets %d of the first 1000 requests", n)
 	}
 }
 

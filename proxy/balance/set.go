@@ -110,8 +110,8 @@ func (s *Set) Keep(prev *Set) *Set {
 	n.Endpoints = slices.Clone(s.Endpoints)
 	for i := range n.Endpoints {
 		e := &n.Endpoints[i]
-		if j, ok := prev.find(e.Addr); ok && prev.Endpoints[j].Pod == e.Pod {
-			e.Health = prev.Endpoints[j].Health
+		if was := prev.same(e); was != nil {
+			e.Health = was.Health
 		}
 	}
 	return &n
@@ -124,8 +124,8 @@ func (s *Set) Joined(prev *Set, now time.Time) {
 		return
 	}
 	for i := range s.Endpoints {
-		if _, known := prev.find(s.Endpoints[i].Addr); !known {
-			s.Endpoints[i].Health.joined.Store(now.UnixNano())
+		if e := &s.Endpoints[i]; prev.same(e) == nil {
+			e.Health.joined.Store(now.UnixNano())
 		}
 	}
 }
@@ -155,8 +155,13 @@ func (s *Set) Equal(o *Set) bool {
 		})
 }
 
-func (s *Set) find(a netip.AddrPort) (int, bool) {
-	return slices.BinarySearchFunc(s.Endpoints, a, func(e Endpoint, a netip.AddrPort) int { return e.Addr.Compare(a) })
+// same returns the endpoint of s that is e: the same pod at the same address. nil: it has none.
+func (s *Set) same(e *Endpoint) *Endpoint {
+	i, ok := slices.BinarySearchFunc(s.Endpoints, e.Addr, func(have Endpoint, a netip.AddrPort) int { return have.Addr.Compare(a) })
+	if !ok || s.Endpoints[i].Pod != e.Pod {
+		return nil
+	}
+	return &s.Endpoints[i]
 }
 
 // byFamily puts the slices of the Service's first family before the others.
