@@ -195,28 +195,48 @@ func TestValuesAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
 		`{proxi: {}}`:           "proxi",
 		`{proxy: {replica: 3}}`: "replica",
-		`{proxy: {service: {externalTrafficPolicy: local}}}`:        "externalTrafficPolicy",
-		`{proxy: {ports: {http: 0}}}`:                               "http",
-		`{proxy: {kind: StatefulSet}}`:                              "kind",
-		`{proxy: {defaultSSLCertificate: no-namespace}}`:            "defaultSSLCertificate",
-		`{proxy: {podDisruptionBudget: {maxUnavailable: half}}}`:    "maxUnavailable",
-		`{speaker: {profile: quick}}`:                               "profile",
-		`{speaker: {members: {port: "7946"}}}`:                      "port",
-		`{controller: {replicas: 0}}`:                               "replicas",
-		`{controller: {extraArgs: [leader-elect]}}`:                 "extraArgs",
-		`{ingressClass: {name: ""}}`:                                "name",
-		`{image: {digest: sha256:abc}}`:                             "digest",
-		`{metrics: {serviceMonitor: {enabled: "true"}}}`:            "enabled",
-		`{fullnameOverride: Upper}`:                                 "fullnameOverride",
-		`{log: {level: verbose}}`:                                   "level",
-		`{proxy: {trustedProxies: [proxy.example.com]}}`:            "trustedProxies",
-		`{proxy: {accessLog: {fields: [status]}}}`:                  "proxy.accessLog.fields are those of the format json",
-		`{controller: {publishAddresses: [edge.example.com]}}`:      "publishAddresses",
-		`{proxy: {service: {allocateLoadBalancerNodePorts: "no"}}}`: "allocateLoadBalancerNodePorts",
+		`{proxy: {service: {externalTrafficPolicy: local}}}`:                  "externalTrafficPolicy",
+		`{proxy: {ports: {http: 0}}}`:                                         "http",
+		`{proxy: {kind: StatefulSet}}`:                                        "kind",
+		`{proxy: {defaultSSLCertificate: no-namespace}}`:                      "defaultSSLCertificate",
+		`{proxy: {podDisruptionBudget: {maxUnavailable: half}}}`:              "maxUnavailable",
+		`{speaker: {profile: quick}}`:                                         "profile",
+		`{speaker: {members: {port: "7946"}}}`:                                "port",
+		`{controller: {replicas: 0}}`:                                         "replicas",
+		`{controller: {extraArgs: [leader-elect]}}`:                           "extraArgs",
+		`{ingressClass: {name: ""}}`:                                          "name",
+		`{image: {digest: sha256:abc}}`:                                       "digest",
+		`{metrics: {serviceMonitor: {enabled: "true"}}}`:                      "enabled",
+		`{fullnameOverride: Upper}`:                                           "fullnameOverride",
+		`{log: {level: verbose}}`:                                             "level",
+		`{speaker: {members: {keyRotation: 30m}}}`:                            "no controller starts with less than 1h",
+		`{speaker: {members: {keyRotation: 30m20s}}}`:                         "no controller starts with less than 1h",
+		`{fullnameOverride: a-name-that-is-nearly-as-long-as-it-may-ever-be}`: "a fullnameOverride of 44 at most",
+		`{proxy: {hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, hostPorts: {http: 81}}}`: "proxy.hostPorts.http is 81: in host network mode",
+		`{proxy: {trustedProxies: [proxy.example.com]}}`:                                                "trustedProxies",
+		`{proxy: {accessLog: {fields: [status]}}}`:                                                      "proxy.accessLog.fields are those of the format json",
+		`{controller: {publishAddresses: [edge.example.com]}}`:                                          "publishAddresses",
+		`{proxy: {service: {allocateLoadBalancerNodePorts: "no"}}}`:                                     "allocateLoadBalancerNodePorts",
 	} {
 		_, _, err := Render("edge", "quayside-system", values(t, text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("values %s: error %v, want one that names %q", text, err, want)
+		}
+	}
+}
+
+// TestValuesAreTaken: what lies close to what is refused.
+func TestValuesAreTaken(t *testing.T) {
+	for _, text := range []string{
+		`{speaker: {members: {keyRotation: 720h}}}`, `{speaker: {members: {keyRotation: 1h30m}}}`, `{speaker: {members: {keyRotation: 90m}}}`, `{speaker: {members: {keyRotation: ""}}}`,
+		`{speaker: {members: {keyRotation: 7200s}}}`, `{speaker: {members: {keyRotation: 0s}}}`,
+		`{fullnameOverride: a-name-that-is-exactly-as-long-as-it-may-be1}`,
+		`{fullnameOverride: a-name-that-is-nearly-as-long-as-it-may-ever-be, metrics: {enabled: false}}`,
+		`{proxy: {hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, hostPorts: {http: 80}}}`,
+		`{proxy: {trustedProxies: [10.0.0.1, "fd00::/8"]}, controller: {publishAddresses: ["fd00::1"]}}`,
+	} {
+		if _, _, err := Render("edge", "quayside-system", values(t, text)); err != nil {
+			t.Errorf("values %s: %v", text, err)
 		}
 	}
 }
