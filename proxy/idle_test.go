@@ -303,7 +303,7 @@ func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 	}))
 	t.Cleanup(pod.Close)
 	for _, kind := range []idleKind{
-		{"HTTP/1.1", false, false, 2 << 10},
+		{"HTTP/1.1", false, false, 1 << 10},
 		{"HTTP/1.1 over TLS", true, false, 22 << 10},
 		{"HTTP/2", false, true, 4 << 10},
 		{"HTTP/2 over TLS", true, true, 24 << 10},

@@ -26,7 +26,7 @@ func scarce(open, most int) bool { return open >= most-max(most/spareFrom, 1) }
 func (s *Server) enter(c *client) error {
 	most := s.limits.Load().Connections
 	s.mu.Lock()
-	open := len(s.clients) + len(s.resting)
+	open := s.openLocked()
 	few := scarce(open, most)
 	spared := few && s.spare()
 	if spared {
@@ -50,6 +50,12 @@ func (s *Server) enter(c *client) error {
 // spare ends a connection that rests, if any does but those that Options.Spare knows. The lock
 // must be held.
 func (s *Server) spare() bool {
+	for fd, b := range s.bares {
+		delete(s.bares, fd)
+		b.end(fd)
+		s.spared.Add(1)
+		return true
+	}
 	for fd, c := range s.resting {
 		if c.again != nil {
 			continue
@@ -66,7 +72,7 @@ func (s *Server) spare() bool {
 func (s *Server) endSilent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	open, most := len(s.clients)+len(s.resting), s.limits.Load().Connections
+	open, most := s.openLocked(), s.limits.Load().Connections
 	if !scarce(open, most) {
 		return
 	}

@@ -14,8 +14,9 @@
 //   - A request without a body over a connection without TLS costs one read, which says
 //     whether more has come, and one write, see direct_linux.go. What is not as simple is
 //     served by fasthttp's own loop.
-//   - A connection that waits for a request has no goroutine and gives back all but 2 kB of
-//     this package's memory, see rest.go. TLS keeps buffers of its own, 5 to 20 kB;
+//   - A connection that waits for a request has no goroutine and gives back all of this
+//     package's memory but 2 kB, see rest.go, and without TLS all but a hundred bytes beside
+//     its descriptor, see bare_linux.go. TLS keeps buffers of its own, 5 to 20 kB;
 //     proxy/idle_test.go bounds what a whole proxy has for each kind.
 //
 // Read server.go first, then request_context.go (one request) and client.go (one

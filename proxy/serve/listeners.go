@@ -105,7 +105,7 @@ func (s *Server) reconcile(first bool) (required error) {
 		if l.have[w] != nil {
 			continue
 		}
-		socket, err := listen(w.Address, !w.TLS && !w.H2C)
+		socket, err := listen(w.Address, !w.TLS)
 		if err != nil {
 			l.errors[w] = err
 			if first && w.Required {

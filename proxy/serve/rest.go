@@ -14,7 +14,8 @@ import (
 // stack of a parser, which together are twenty times as large as the rest of it. One
 // that has waited for a while is parked: fasthttp is made to release it, one epoll for
 // all of them waits for its next byte (see restPoll), and then it is handed to fasthttp
-// again. One that is asked something all the time never pays for that. Where HTTP/2 is
+// again. One that is asked something all the time never pays for that. Without TLS, nothing is
+// kept but its descriptor and who it is (see bare_linux.go). Where HTTP/2 is
 // spoken, whoever serves that says when (see Rest), and keeps what must not be forgotten.
 
 // The states of client.rest.
@@ -105,6 +106,12 @@ func (s *Server) lookForIdle() {
 			c.wake()
 		}
 	}
+	for fd, b := range s.bares {
+		if !b.until.IsZero() && now.After(b.until) {
+			delete(s.bares, fd)
+			b.end(fd)
+		}
+	}
 	for fd, c := range s.resting {
 		switch {
 		case c.until.IsZero() || now.Before(c.until):
@@ -184,14 +191,17 @@ func (s *Server) layLocked(c *client) bool {
 	if _, open := s.clients[c]; !open || c.raw == nil || s.draining.Load() {
 		return false
 	}
+	if c.again == nil {
+		c.until = c.readBy
+	}
+	if s.layBareLocked(c) {
+		return true
+	}
 	fd, err := s.rest.watch(c.raw)
 	if err != nil {
 		s.options.Log.Debug("an idle connection cannot be watched", "error", err)
 		c.restless = true
 		return false
-	}
-	if c.again == nil {
-		c.until = c.readBy
 	}
 	delete(s.clients, c)
 	c.fd = fd
@@ -248,6 +258,9 @@ func (s *Server) awake(descriptors []int) {
 	for _, fd := range descriptors {
 		if c := s.resting[fd]; c != nil {
 			s.goOnLocked(fd, c)
+		} else if b := s.bares[fd]; b != nil {
+			s.rest.remove(fd)
+			s.dressLocked(fd, b).goOn()
 		}
 	}
 }
@@ -263,6 +276,10 @@ func (s *Server) cutWaiting() {
 			c.hangUp()
 		}
 	}
+	for fd, b := range s.bares {
+		delete(s.bares, fd)
+		b.end(fd)
+	}
 	for fd, c := range s.resting {
 		if c.again != nil {
 			s.goOnLocked(fd, c)
@@ -277,5 +294,5 @@ func (s *Server) cutWaiting() {
 func (s *Server) Resting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.resting)
+	return len(s.resting) + len(s.bares)
 }

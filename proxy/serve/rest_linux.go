@@ -70,16 +70,24 @@ func (p *restPoll) watch(c syscall.RawConn) (fd int, err error) {
 // forget takes it out again. To close it does so too.
 func (p *restPoll) forget(c syscall.RawConn) { p.control(c, unix.EPOLL_CTL_DEL) }
 
-// control asks the poller for its own descriptor, so that nothing is done to another that has
-// it after close.
 func (p *restPoll) control(c syscall.RawConn, op int) (fd int, err error) {
 	failed := c.Control(func(of uintptr) {
 		fd = int(of)
-		event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLONESHOT, Fd: int32(fd)}
-		closed := p.raw.Control(func(poll uintptr) { err = unix.EpollCtl(int(poll), op, fd, &event) })
-		err = cmp.Or(closed, os.NewSyscallError("epoll_ctl", err))
+		err = p.change(fd, op)
 	})
 	return fd, cmp.Or(failed, err)
+}
+
+// add adds a connection by its descriptor, and remove takes it out again.
+func (p *restPoll) add(fd int) error { return p.change(fd, unix.EPOLL_CTL_ADD) }
+func (p *restPoll) remove(fd int)    { p.change(fd, unix.EPOLL_CTL_DEL) }
+
+// change asks the poller for its own descriptor, so that nothing is done to another that has
+// it after close.
+func (p *restPoll) change(fd, op int) (err error) {
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLONESHOT, Fd: int32(fd)}
+	closed := p.raw.Control(func(poll uintptr) { err = unix.EpollCtl(int(poll), op, fd, &event) })
+	return cmp.Or(closed, os.NewSyscallError("epoll_ctl", err))
 }
 
 func (p *restPoll) close() { p.file.Close() }

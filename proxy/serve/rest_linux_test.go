@@ -116,6 +116,39 @@ func TestRestEnds(t *testing.T) {
 	}
 }
 
+// What a connection has been used for is not forgotten while it rests.
+func TestRestCountsRequests(t *testing.T) {
+	r := newRig(t, serve.Options{RestAfter: restAfter}, upstream.Options{}, hello(t))
+	r.server.SetLimits(serve.Limits{Requests: 3})
+	conn := r.dial()
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for range 2 {
+		ask(t, conn, in)
+		r.untilResting(1)
+	}
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if res, err := http.ReadResponse(in, nil); err != nil || !res.Close {
+		t.Errorf("the last request that the connection may carry is answered %v, %v", res, err)
+	}
+}
+
+// HTTP/1.1 rests just as well where clients may speak HTTP/2 from the first byte.
+func TestRestsBesideHTTP2(t *testing.T) {
+	n := newNapRig(t, serve.Options{})
+	conn := n.dial()
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for range 3 {
+		ask(t, conn, in)
+		n.untilResting(1)
+	}
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
+	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 400 {
+		t.Errorf("a request that is malformed is answered %v, %v", res, err)
+	}
+}
+
 // Many that come and go out of their rests at any moment, each answered every time, over
 // TLS and without.
 func TestManyRestAndWake(t *testing.T) {
@@ -156,11 +189,11 @@ func TestDrainEndsRest(t *testing.T) {
 	}
 }
 
-// idleCost is the most memory that a connection may take which waits for a request:
-// its descriptor in package os, and what is known of the client. It has no goroutine. The
-// client's own connection is in the same process.
+// idleCost is the most memory that a connection may take which waits for a request: who the
+// client is, and what the maps take. The client's own connection is in the same process, and
+// what it takes is not much more exact than that.
 const (
-	idleCost   = 2 << 10
+	idleCost   = 600
 	clientCost = 300
 )
 

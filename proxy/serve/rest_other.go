@@ -15,6 +15,7 @@ func newRestPoll() (*restPoll, error)                { return nil, errors.ErrUns
 func (*restPoll) run(func([]int))                    {}
 func (*restPoll) watch(syscall.RawConn) (int, error) { return 0, errors.ErrUnsupported }
 func (*restPoll) forget(syscall.RawConn)             {}
+func (*restPoll) remove(int)                         {}
 func (*restPoll) close()                             {}
 
 // directs: what direct needs is there.

@@ -111,6 +111,7 @@ type Server struct {
 	mu      sync.Mutex
 	clients map[*client]struct{}
 	resting map[int]*client // by descriptor, and no clients, see rest.go
+	bares   map[int]*bare   // those of which less is kept
 }
 
 // New returns a Server that does nothing yet.
@@ -120,6 +121,7 @@ func New(o Options) *Server {
 		options: o,
 		clients: map[*client]struct{}{},
 		resting: map[int]*client{},
+		bares:   map[int]*bare{},
 	}
 	s.listeners.init()
 	s.SetLimits(Limits{})
@@ -283,14 +285,16 @@ func (s *Server) drain() error {
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.clients) + len(s.resting)
+	return s.openLocked()
 }
+
+func (s *Server) openLocked() int { return len(s.clients) + len(s.resting) + len(s.bares) }
 
 // Waiting is how many client connections wait for their next request.
 func (s *Server) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.resting)
+	n := len(s.resting) + len(s.bares)
 	for c := range s.clients {
 		if c.rest.Load() != busy {
 			n++

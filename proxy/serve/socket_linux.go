@@ -29,13 +29,13 @@ const deferFor = 1
 
 // listen opens a listening socket. Connections inherit what package net would set on each,
 // in five system calls: keep-alive (tcp(7)) and that nothing is held back. For the same
-// reason it is not one of Multipath TCP, which is not needed here. If its clients are
-// direct, they are accepted without package net.
-func listen(address string, direct bool) (net.Listener, error) {
+// reason it is not one of Multipath TCP, which is not needed here. Clients
+// without TLS are accepted without package net.
+func listen(address string, plain bool) (net.Listener, error) {
 	config := net.ListenConfig{KeepAlive: -1, Control: handDown}
 	config.SetMultipathTCP(false)
 	l, err := config.Listen(context.Background(), "tcp", address)
-	if err != nil || !direct {
+	if err != nil || !plain {
 		return l, err
 	}
 	return acceptorOf(l)
