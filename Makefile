@@ -127,6 +127,7 @@ bench-bgp: packages ## BGP and BFD with FRR as the router, and as the speaker be
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w $$unformatted"; exit 1; }
 	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) vet -tags portable ./proxy/serve ./proxy/socket ./proxy/upstream
 	CGO_ENABLED=0 $(GO) tool staticcheck -checks all ./...
 
 vulnerabilities: ## known ones in what we call; asks the Go vulnerability database

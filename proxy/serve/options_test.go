@@ -177,26 +177,3 @@ func TestOptionLimitConnectionsCountsTunnels(t *testing.T) {
 		}
 	}
 }
-
-// Options that only look at the exchange cost a proxied request no allocation.
-func TestProxyingWithOptionsAllocatesNothing(t *testing.T) {
-	if racing {
-		t.Skip("sync.Pool drops things at random under the race detector")
-	}
-	r := newRig(t, serve.Options{}, upstream.Options{}, answering(t, smallAnswer))
-	r.filter(&filter.Settings{
-		MaxBody: 1 << 20, AppRoot: "/app", UpstreamHost: "inner", ForwardedPrefix: "/p",
-		CORS:    &filter.CORS{Origins: []string{"*"}, Methods: "GET"},
-		Limits:  &filter.Limits{PerSecond: 1_000_000, Connections: 100},
-		Access:  &filter.Access{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Headers: []filter.Header{{Name: "X-A", Value: "1"}},
-		Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a/"), Target: "/new"},
-	})
-	ask := client(t, r)
-	for range 20 {
-		ask()
-	}
-	if n := testing.AllocsPerRun(500, ask); n != 0 {
-		t.Errorf("%v allocations per request, want none", n)
-	}
-}
