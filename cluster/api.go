@@ -29,8 +29,8 @@ import (
 
 // APIOptions say what to watch and as whom.
 type APIOptions struct {
-	// Kubeconfig is a file; without it the pod's own account is used.
-	Kubeconfig string
+	// Kubeconfig is how the API server is reached; the zero value is the pod's own account.
+	Kubeconfig Kubeconfig
 	// Kinds are watched. The fewer, the less memory and load.
 	Kinds []snapshot.Kind
 	// WatchNamespace narrows namespaced kinds to one namespace; empty: all.

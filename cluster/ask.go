@@ -56,8 +56,9 @@ const tokenUse = 8 * time.Minute
 // Account as long as that is valid. After an error it begins anew: the kubeconfig or the
 // Account may be another one.
 type Asker struct {
-	kubeconfig, component string
-	now                   func() time.Time
+	kubeconfig Kubeconfig
+	component  string
+	now        func() time.Time
 
 	clients *clients // nil: there are none yet
 	token   string
@@ -66,7 +67,7 @@ type Asker struct {
 }
 
 // NewAsker returns one of a kubeconfig, which names itself to the server.
-func NewAsker(kubeconfig, component string) *Asker {
+func NewAsker(kubeconfig Kubeconfig, component string) *Asker {
 	return &Asker{kubeconfig: kubeconfig, component: component, now: time.Now}
 }
 

@@ -29,7 +29,7 @@ func kubeconfigFor(t *testing.T, url string) string {
 }
 
 func askOnce(t *testing.T, url string, p Page, into any) error {
-	a := NewAsker(kubeconfigFor(t, url), "status")
+	a := NewAsker(Kubeconfig{File: kubeconfigFor(t, url)}, "status")
 	defer a.Close()
 	return a.Ask(t.Context(), p, into)
 }
@@ -53,7 +53,7 @@ func TestAnAskerKeepsItsToken(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	a := NewAsker(kubeconfigFor(t, server.URL), "status")
+	a := NewAsker(Kubeconfig{File: kubeconfigFor(t, server.URL)}, "status")
 	defer a.Close()
 	now := time.Unix(1e9, 0)
 	a.now = func() time.Time { return now }

@@ -35,7 +35,7 @@ type clients struct {
 	byGroup    map[schema.GroupVersion]rest.Interface
 }
 
-func newClients(kubeconfig, component string, groups []schema.GroupVersion) (*clients, error) {
+func newClients(kubeconfig Kubeconfig, component string, groups []schema.GroupVersion) (*clients, error) {
 	config, err := loadConfig(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -82,11 +82,18 @@ func (c *clients) client(group schema.GroupVersion) (rest.Interface, error) {
 	return rest.RESTClientForConfigAndClient(config, c.http)
 }
 
+// Kubeconfig says where a cluster is and who asks, as the flags of kubectl of these names do.
+type Kubeconfig struct {
+	File    string // empty: what $KUBECONFIG lists, the pod's own account, or kubectl's file
+	Context string // empty: the current one
+}
+
 // loadConfig reads a kubeconfig file. Without one it reads what $KUBECONFIG lists,
 // or uses the account of the pod it runs in, whose token it reads again as the
-// kubelet renews it; outside of a pod it does what kubectl does.
-func loadConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+// kubelet renews it; outside of a pod, or where a context is named, it does what kubectl
+// does.
+func loadConfig(k Kubeconfig) (*rest.Config, error) {
+	if k == (Kubeconfig{}) && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		config, err := rest.InClusterConfig()
 		if err == nil {
 			return config, nil
@@ -95,8 +102,9 @@ func loadConfig(kubeconfig string) (*rest.Config, error) {
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	rules.ExplicitPath = k.File
+	chosen := &clientcmd.ConfigOverrides{CurrentContext: k.Context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, chosen).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("cluster access: %w; give --kubeconfig FILE or run in a pod", err)
 	}

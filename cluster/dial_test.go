@@ -107,7 +107,7 @@ clusters: [{name: a, cluster: {server: %q, insecure-skip-tls-verify: true}}],
 contexts: [{name: a, context: {cluster: a}}]}`, s.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := newClients(file, "test", []schema.GroupVersion{corev1.SchemeGroupVersion})
+	c, err := newClients(Kubeconfig{File: file}, "test", []schema.GroupVersion{corev1.SchemeGroupVersion})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestProxiesAndTheirServer(t *testing.T) {
 		var running sync.WaitGroup
 		for range proxies {
 			a, err := NewAPI(APIOptions{
-				Kubeconfig: kubeconfig, Component: "proxy", Instance: "p",
+				Kubeconfig: Kubeconfig{File: kubeconfig}, Component: "proxy", Instance: "p",
 				Kinds:      []snapshot.Kind{snapshot.Service, snapshot.EndpointSlice, snapshot.Ingress, snapshot.IngressClass, snapshot.Namespace, snapshot.Secret},
 				Referenced: []snapshot.Kind{snapshot.Secret},
 				Fleet:      func(*snapshot.Cluster) int { return proxies },

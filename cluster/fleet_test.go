@@ -212,7 +212,7 @@ const watching = 8 + 1 + 3
 // speaker is the connection to s of one speaker, as command and package speaker have it.
 func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int, change ...func(*APIOptions)) *API {
 	options := APIOptions{
-		Kubeconfig: kubeconfig, Component: "speaker", Instance: "i", OnEveryNode: true,
+		Kubeconfig: Kubeconfig{File: kubeconfig}, Component: "speaker", Instance: "i", OnEveryNode: true,
 		Kinds: []snapshot.Kind{
 			snapshot.Service, snapshot.EndpointSlice, snapshot.Node, snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.SpeakerStatus,
 			snapshot.BGPAdvertisement, snapshot.BGPPeer, snapshot.Community, snapshot.BFDProfile, snapshot.Secret,

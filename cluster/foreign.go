@@ -38,7 +38,7 @@ func foreignIngresses() [][]string { return [][]string{{"/apis/networking.k8s.io
 // document for each answer. What the cluster does not have is left out. So is what this
 // account may not read, which is an error for each such path, beside the rest: the API
 // server forbids kinds that it does not even have.
-func Foreign(ctx context.Context, kubeconfig string, addresses, ingresses bool) ([]byte, error) {
+func Foreign(ctx context.Context, kubeconfig Kubeconfig, addresses, ingresses bool) ([]byte, error) {
 	config, err := loadConfig(kubeconfig)
 	if err != nil {
 		return nil, err

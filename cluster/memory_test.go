@@ -26,7 +26,7 @@ func remembering(t *testing.T, file string, change ...func(*APIOptions)) *API {
 		t.Fatal(err)
 	}
 	options := APIOptions{
-		Kubeconfig: kubeconfig, Log: slog.New(slog.DiscardHandler), LastKnown: LastKnown{File: file, MaxAge: time.Hour},
+		Kubeconfig: Kubeconfig{File: kubeconfig}, Log: slog.New(slog.DiscardHandler), LastKnown: LastKnown{File: file, MaxAge: time.Hour},
 		Kinds: []snapshot.Kind{snapshot.Service, snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret},
 	}
 	for _, c := range change {

@@ -57,7 +57,7 @@ func TestByNameWatchesNoNamespace(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	api, err := NewAPI(APIOptions{Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret}, ByName: func(snapshot.Kind, string) bool { return true }})
+	api, err := NewAPI(APIOptions{Kubeconfig: Kubeconfig{File: kubeconfig}, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret}, ByName: func(snapshot.Kind, string) bool { return true }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func serving(t *testing.T, answer http.HandlerFunc) *API {
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	api, err := NewAPI(APIOptions{Kubeconfig: kubeconfig})
+	api, err := NewAPI(APIOptions{Kubeconfig: Kubeconfig{File: kubeconfig}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,9 +106,9 @@ func (s *stub) list(w http.ResponseWriter, kind, selector string) {
 // api runs an API on the stub until the test ends.
 func (s *stub) api(t *testing.T, o APIOptions) *API {
 	t.Helper()
-	o.Kubeconfig, o.Log = filepath.Join(t.TempDir(), "kubeconfig"), slog.New(slog.DiscardHandler)
+	o.Kubeconfig.File, o.Log = filepath.Join(t.TempDir(), "kubeconfig"), slog.New(slog.DiscardHandler)
 	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", s.server.URL)
-	if err := os.WriteFile(o.Kubeconfig, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(o.Kubeconfig.File, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	a, err := NewAPI(o)

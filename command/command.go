@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quayside.io/cluster"
 	"quayside.io/cluster/printable"
 )
 
@@ -28,8 +29,9 @@ var errBadInput = errors.New("bad input")
 type env struct {
 	stdout, stderr io.Writer
 	version        string
-	// admin, kubeconfig, logLevel and logFormat are the flags of every command.
-	admin, kubeconfig, logLevel, logFormat string
+	// admin, logLevel, logFormat and kubeconfig are the flags of every command.
+	admin, logLevel, logFormat string
+	kubeconfig                 cluster.Kubeconfig
 }
 
 // Run is the program: args as os.Args has them, of a binary of that version.
@@ -70,7 +72,8 @@ func (e *env) command(name string) *cobra.Command {
 		SilenceErrors: true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&e.kubeconfig, "kubeconfig", "", "kubeconfig file; without it the in-cluster account is used")
+	flags.StringVar(&e.kubeconfig.File, "kubeconfig", "", "kubeconfig file; without it the in-cluster account is used")
+	flags.StringVar(&e.kubeconfig.Context, "context", "", "context of the kubeconfig; without it the current one is used")
 	flags.StringVar(&e.admin, "admin", "127.0.0.1:7472", "address of /metrics, /healthz, /readyz and /state")
 	flags.StringVar(&e.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&e.logFormat, "log-format", "text", "text or json")

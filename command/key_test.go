@@ -108,8 +108,8 @@ func keepSecret(t *testing.T) (*secretStub, *cluster.API) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	api, err := cluster.NewAPI(cluster.APIOptions{Component: "controller", Kinds: []snapshot.Kind{snapshot.Node, snapshot.SpeakerStatus},
-		Kubeconfig: writeFile(t, t.TempDir(), "kubeconfig", fmt.Sprintf(
-			"{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", server.URL))})
+		Kubeconfig: cluster.Kubeconfig{File: writeFile(t, t.TempDir(), "kubeconfig", fmt.Sprintf(
+			"{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", server.URL))}})
 	if err != nil {
 		t.Fatal(err)
 	}

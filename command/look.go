@@ -148,27 +148,25 @@ func (e *env) see(ctx context.Context, given *pflag.FlagSet, f lookFlags, s subj
 	return again, stop, again(ctx)
 }
 
-// findKubeconfig returns the file to use, empty for what $KUBECONFIG lists or the
+// findKubeconfig returns what to use, with no file for what $KUBECONFIG lists or the
 // pod's own account, and false where there is no sign of a cluster.
-func (e *env) findKubeconfig() (string, bool) {
-	if e.kubeconfig != "" {
-		return e.kubeconfig, true
-	}
-	if os.Getenv("KUBECONFIG") != "" || os.Getenv(apiHost) != "" {
-		return "", true
+func (e *env) findKubeconfig() (cluster.Kubeconfig, bool) {
+	given := e.kubeconfig
+	if given != (cluster.Kubeconfig{}) || os.Getenv("KUBECONFIG") != "" || os.Getenv(apiHost) != "" {
+		return given, true
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", false
+		return given, false
 	}
-	path := filepath.Join(home, ".kube", "config")
-	_, err = os.Stat(path)
-	return path, err == nil
+	given.File = filepath.Join(home, ".kube", "config")
+	_, err = os.Stat(given.File)
+	return given, err == nil
 }
 
 // openCluster reads the cluster, and returns what compiles it as the components do,
 // again and again until stop is called.
-func (e *env) openCluster(ctx context.Context, kubeconfig string, f clusterFlags) (inputs func(context.Context) explain.Inputs, stop func(), err error) {
+func (e *env) openCluster(ctx context.Context, kubeconfig cluster.Kubeconfig, f clusterFlags) (inputs func(context.Context) explain.Inputs, stop func(), err error) {
 	routes, err := f.routes()
 	if err != nil {
 		return nil, nil, err

@@ -158,7 +158,7 @@ func registered(t *testing.T) []part {
 	parts[0].MustRegister(buildInfo(e.version))
 	kubeconfig := writeFile(t, t.TempDir(), "config", "apiVersion: v1\nkind: Config\ncurrent-context: x\n"+
 		"contexts: [{name: x, context: {cluster: x}}]\nclusters: [{name: x, cluster: {server: 'http://127.0.0.1:1'}}]\n")
-	if _, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Component: "controller", Log: p.log, Registerer: parts[0], Kinds: controller.Kinds(),
+	if _, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: cluster.Kubeconfig{File: kubeconfig}, Component: "controller", Log: p.log, Registerer: parts[0], Kinds: controller.Kinds(),
 		LastKnown: cluster.LastKnown{File: filepath.Join(t.TempDir(), "cluster"), MaxAge: time.Hour}}); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func shopping(t *testing.T) (h *Controller, api *cluster.API, lead chan struct{}
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	api, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: kubeconfig, Component: "controller", Kinds: Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap}})
+	api, err := cluster.NewAPI(cluster.APIOptions{Kubeconfig: cluster.Kubeconfig{File: kubeconfig}, Component: "controller", Kinds: Kinds(), Referenced: []snapshot.Kind{snapshot.Secret, snapshot.ConfigMap}})
 	if err != nil {
 		t.Fatal(err)
 	}

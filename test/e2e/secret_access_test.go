@@ -199,7 +199,7 @@ func TestGrantsByNameGoWithTheChart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	api, err := source.NewAPI(source.APIOptions{Kubeconfig: kubeconfigOf(t, c, "quayside-controller")})
+	api, err := source.NewAPI(source.APIOptions{Kubeconfig: source.Kubeconfig{File: kubeconfigOf(t, c, "quayside-controller")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func running(t *testing.T, run func(context.Context) error) (end func()) {
 func connect(t *testing.T, kubeconfig string) *source.API {
 	t.Helper()
 	api, err := source.NewAPI(source.APIOptions{
-		Kubeconfig: kubeconfig, Component: "test", Kinds: []snapshot.Kind{snapshot.Service, snapshot.Node},
+		Kubeconfig: source.Kubeconfig{File: kubeconfig}, Component: "test", Kinds: []snapshot.Kind{snapshot.Service, snapshot.Node},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ func TestSourceSharesWatchesOfEndpointSlices(t *testing.T) {
 	c := bare(t)
 	_, kubeconfig := newWire(t, c)
 	api, err := source.NewAPI(source.APIOptions{
-		Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.EndpointSlice}, Referenced: []snapshot.Kind{snapshot.EndpointSlice},
+		Kubeconfig: source.Kubeconfig{File: kubeconfig}, Kinds: []snapshot.Kind{snapshot.EndpointSlice}, Referenced: []snapshot.Kind{snapshot.EndpointSlice},
 	})
 	if err != nil {
 		t.Fatal(err)

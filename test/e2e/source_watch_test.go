@@ -105,7 +105,7 @@ func TestSourceNamesWhatItMayNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lenient := range []bool{false, true} {
-		api, err := source.NewAPI(source.APIOptions{Kubeconfig: own, Lenient: lenient, Kinds: []snapshot.Kind{snapshot.Service, snapshot.ConfigMap}})
+		api, err := source.NewAPI(source.APIOptions{Kubeconfig: source.Kubeconfig{File: own}, Lenient: lenient, Kinds: []snapshot.Kind{snapshot.Service, snapshot.ConfigMap}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestSourceFindsKindsThatComeLater(t *testing.T) {
 	withoutOurKinds(t, c) // tests before this one may have installed them
 	t.Cleanup(func() { withoutOurKinds(t, c) })
 	_, kubeconfig := newWire(t, c)
-	api, err := source.NewAPI(source.APIOptions{Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Service, snapshot.IPAddressPool, snapshot.SpeakerStatus}})
+	api, err := source.NewAPI(source.APIOptions{Kubeconfig: source.Kubeconfig{File: kubeconfig}, Kinds: []snapshot.Kind{snapshot.Service, snapshot.IPAddressPool, snapshot.SpeakerStatus}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestSourceReadsOnlyWhatIsReferredTo(t *testing.T) {
 	c := bare(t)
 	_, kubeconfig := newWire(t, c)
 	api, err := source.NewAPI(source.APIOptions{
-		Kubeconfig: kubeconfig, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret},
+		Kubeconfig: source.Kubeconfig{File: kubeconfig}, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret},
 	})
 	if err != nil {
 		t.Fatal(err)

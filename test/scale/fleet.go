@@ -145,7 +145,7 @@ func (w *windows) of(ctx context.Context, i int) (window, error) {
 // open is what command does for a speaker.
 func (w *windows) open(ctx context.Context, component string) (*cluster.API, error) {
 	api, err := cluster.NewAPI(cluster.APIOptions{
-		Kubeconfig: w.kubeconfig, Component: component, Kinds: speaker.Kinds(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Kubeconfig: cluster.Kubeconfig{File: w.kubeconfig}, Component: component, Kinds: speaker.Kinds(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Referenced: []snapshot.Kind{snapshot.Secret, snapshot.EndpointSlice, snapshot.Node}, OnEveryNode: true,
 	})
 	if err != nil {
