@@ -257,13 +257,13 @@ func proxyServicesOf(c *snapshot.Cluster, namespace string) []snapshot.Key {
 
 // whyUnseen says why the cluster could not be read in full.
 func whyUnseen(c *snapshot.Cluster) error {
-	for _, f := range c.Faults {
-		if f.Reason == cluster.Unreachable { // which consoles who goes on, as we do not
-			return fmt.Errorf("the API server did not answer within %s", lookTimeout)
-		}
-		return errors.New(f.Message)
+	switch {
+	case len(c.Faults) == 0:
+		return fmt.Errorf("the cluster was not seen in full within %s", lookTimeout)
+	case c.Faults[0].Reason == cluster.Unreachable: // which consoles who goes on, as we do not
+		return fmt.Errorf("the API server did not answer within %s", lookTimeout)
 	}
-	return fmt.Errorf("the cluster was not seen in full within %s", lookTimeout)
+	return errors.New(c.Faults[0].Message)
 }
 
 // checkOutput returns an error where v cannot be shown so.

@@ -180,6 +180,7 @@ func checkWrite(t *rapid.T, now *snapshot.Cluster, made write) {
 		p := w.poolOf(a)
 		if p == nil || w.isNode(a) {
 			t.Fatalf("%v goes to %s and is not ours to give", a, svc.Name)
+			return // for staticcheck, which does not know that Fatalf ends the test
 		}
 		if p.Spec.Drain || !w.serves(p, svc) {
 			t.Fatalf("%v goes to %s although pool %s drains (%v) or does not serve it", a, svc.Name, p.Name, p.Spec.Drain)
