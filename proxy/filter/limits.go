@@ -48,8 +48,12 @@ func newLimiter(seed maphash.Seed, keys int) *Limiter {
 // open makes the table. Whoever has no limits does not pay for it.
 func (l *Limiter) open() { l.made.Do(func() { l.slots = make([]slot, l.keys) }) }
 
+// maxLate is how much later than others a request may be counted that came before them.
+const maxLate = time.Minute
+
 // allow counts one request under key and reports whether it may pass: each costs
-// its client interval, and credit is what may be owed.
+// its client interval, and credit is what may be owed. Who owes what nobody can has
+// asked before the clock was set back, and is as good as new.
 func (l *Limiter) allow(key uint64, now time.Time, interval, credit time.Duration) bool {
 	key |= 1 // zero is a place never used
 	at := int(key>>1%uint64(len(l.slots)/ways)) * ways
@@ -57,7 +61,7 @@ func (l *Limiter) allow(key uint64, now time.Time, interval, credit time.Duratio
 	for {
 		paid := s.paid.Load()
 		from := now.UnixNano()
-		if ok {
+		if ok && paid-from <= int64(credit+interval+maxLate) {
 			from = max(from, paid)
 		}
 		if from-now.UnixNano() > int64(credit) {

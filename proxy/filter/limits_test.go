@@ -153,3 +153,33 @@ func TestCountedByAField(t *testing.T) {
 		t.Error("the key is not given back")
 	}
 }
+
+// A clock that is set back leaves no client owing what it never asked, and requests that
+// are counted a little late find what was counted before them.
+func TestLimiterWhenTheClockIsSetBack(t *testing.T) {
+	l := newLimiter(maphash.MakeSeed(), ways)
+	l.open()
+	now := time.Unix(1_000_000, 0)
+	full := func() {
+		for range 3 {
+			l.allow(2, now, time.Second, 2*time.Second)
+		}
+		if l.allow(2, now, time.Second, 2*time.Second) {
+			t.Fatal("a fourth request passes at once")
+		}
+	}
+	full()
+	if l.allow(2, now.Add(-10*time.Second), time.Second, 2*time.Second) {
+		t.Error("a request that is counted late passes")
+	}
+	full()
+	now = now.Add(-time.Hour)
+	if !l.allow(2, now, time.Second, 2*time.Second) {
+		t.Error("an hour back, the client is refused until the clock is where it was")
+	}
+	l.allow(2, now, time.Second, 2*time.Second)
+	l.allow(2, now, time.Second, 2*time.Second)
+	if l.allow(2, now, time.Second, 2*time.Second) {
+		t.Error("then it is not limited any more")
+	}
+}
