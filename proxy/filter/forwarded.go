@@ -62,7 +62,7 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 	client, trusted := c.Peer, len(f.trusted) > 0 && f.Trusts(c.Peer)
 	var named []byte
 	if f.field != "" {
-		named = r.Header.Get(f.field) // before it is taken out: it may be X-Real-IP
+		named = list(&r.Header, f.field) // before it is taken out: it may be X-Real-IP
 	}
 	said := f.take(&r.Header, trusted)
 	if f.field != "" {
@@ -83,10 +83,14 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 		} else {
 			r.Header.AddParts("X-Forwarded-For", peer)
 		}
-		port, host = or(said.port, port), or(said.host, host)
-		if exchange.EqualFold(said.proto, "https") || exchange.EqualFold(said.proto, "http") {
-			proto = said.proto
+		host = or(first(said.host), host)
+		if p := first(said.proto); exchange.EqualFold(p, "https") || exchange.EqualFold(p, "http") {
+			proto = p
 		}
+		if string(port) == "80" && exchange.EqualFold(proto, "https") {
+			port = []byte("443") // that of the connection is not what the client asked
+		}
+		port = or(first(said.port), port)
 	}
 	if client != c.Peer {
 		peer = client.AppendTo(text[46:46])
@@ -112,6 +116,13 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 	r.Header.AddParts("X-Request-ID", or(said.id, appendID(id[:0], random)))
 }
 
+// first returns the first of a list with commas: what the proxy said that saw the
+// client, where there are several in a row.
+func first(list []byte) []byte {
+	one, _, _ := bytes.Cut(list, []byte{','})
+	return exchange.TrimSpace(one)
+}
+
 func or(a, b []byte) []byte {
 	if len(a) > 0 {
 		return a
@@ -133,11 +144,11 @@ func (f *Forwarded) take(h *exchange.Header, trusted bool) trail {
 			said.chain = field.Value
 			said.chains++
 		case forwardedHost:
-			said.host = field.Value
+			said.host = or(said.host, field.Value)
 		case forwardedPort:
-			said.port = field.Value
+			said.port = or(said.port, field.Value)
 		case forwardedProto:
-			said.proto = field.Value
+			said.proto = or(said.proto, field.Value)
 		case requestID:
 			if isID(field.Value) {
 				said.id = field.Value

@@ -122,12 +122,41 @@ func TestTheFieldThatNamesTheClient(t *testing.T) {
 		{"X-Original-Forwarded-For", "X-Original-Forwarded-For: 6.6.6.6, 192.0.2.7", "10.0.0.1", "192.0.2.7"},
 		{"X-Real-IP", "X-Forwarded-For: 192.0.2.7", "10.0.0.1", "10.0.0.1"},
 		{"X-Real-IP", "X-Real-IP: 10.0.0.9", "192.0.2.8", "192.0.2.8"}, // a stranger is not believed
+		// HAProxy adds a field of its own behind those that the client sent.
+		{"X-Client-IP", "X-Client-IP: 10.9.9.9|X-Client-IP: 192.0.2.7", "10.0.0.1", "192.0.2.7"},
 	} {
 		f := NewForwarded(nil).With(&Front{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, ForwardedFor: c.field})
 		friend.Peer = netip.MustParseAddr(c.peer)
-		ex := apply(f, friend, c.line, "Accept: */*")
+		ex := apply(f, friend, append(strings.Split(c.line, "|"), "Accept: */*")...)
 		if got, told := ex.Request.Client.Addr().String(), string(ex.Request.Header.Get("X-Real-IP")); got != c.client || told != c.client {
 			t.Errorf("%s, %q from %s: client %s, upstream told %s, want %s", c.field, c.line, c.peer, got, told, c.client)
+		}
+	}
+}
+
+// Proxies in a row make lists of what each of them saw. The first saw the client.
+func TestClaimsOfProxiesInARow(t *testing.T) {
+	f := NewForwarded([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	for _, c := range []struct {
+		lines             string
+		port              string // of the connection
+		tls               bool
+		proto, host, says string
+	}{
+		{"X-Forwarded-Proto: https,http", "8080", true, "https", "shop.example.com:8080", "8080"},
+		{"X-Forwarded-Proto: https, https", "8080", true, "https", "shop.example.com:8080", "8080"},
+		{"X-Forwarded-Proto: https|X-Forwarded-Proto: http", "8080", true, "https", "shop.example.com:8080", "8080"},
+		{"X-Forwarded-Proto: http, https", "8080", false, "http", "shop.example.com:8080", "8080"},
+		{"X-Forwarded-Proto: https|X-Forwarded-Host: a.example, b.example|X-Forwarded-Port: 443, 80", "80", true, "https", "a.example", "443"},
+		// Who says nothing of the port does not mean that of plain HTTP.
+		{"X-Forwarded-Proto: https", "80", true, "https", "shop.example.com:8080", "443"},
+		{"X-Forwarded-Proto: http", "80", false, "http", "shop.example.com:8080", "80"},
+	} {
+		ex := apply(f, Connection{Peer: netip.MustParseAddr("10.0.0.1"), Port: []byte(c.port)}, strings.Split(c.lines, "|")...)
+		h := &ex.Request.Header
+		proto, host, port := string(h.Get("X-Forwarded-Proto")), string(h.Get("X-Forwarded-Host")), string(h.Get("X-Forwarded-Port"))
+		if ex.Request.TLS != c.tls || proto != c.proto || host != c.host || port != c.says {
+			t.Errorf("%s: TLS %v, upstream told %s, %s, %s; want %v, %s, %s, %s", c.lines, ex.Request.TLS, proto, host, port, c.tls, c.proto, c.host, c.says)
 		}
 	}
 }
