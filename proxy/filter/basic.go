@@ -28,8 +28,8 @@ type Users struct {
 }
 
 // ParseUsers reads an htpasswd file: "user:hash" lines with bcrypt, apr1 (or MD5
-// crypt), {SHA}, {SSHA} and SHA-2 crypt hashes. It names the users whose hash is of
-// another kind; they cannot pass.
+// crypt), {SHA}, {SSHA} and SHA-2 crypt hashes, perhaps with ":comment" behind them. It
+// names the users whose hash is of another kind; they cannot pass.
 func ParseUsers(content []byte) (users *Users, unknown []string, err error) {
 	u := &Users{hashes: map[string]htpasswd.EncodedPasswd{}, key: sha256.Sum256(content)}
 	lines := bufio.NewScanner(bytes.NewReader(content))
@@ -42,6 +42,7 @@ func ParseUsers(content []byte) (users *Users, unknown []string, err error) {
 		if !ok || name == "" {
 			return nil, nil, errors.New("a line is not \"user:hash\"")
 		}
+		hash, _, _ = strings.Cut(hash, ":") // none has a colon
 		if err := u.add(name, hash); err != nil {
 			unknown = append(unknown, name)
 		}

@@ -229,6 +229,27 @@ func TestKindsOfHashes(t *testing.T) {
 	}
 }
 
+// What stands behind a hash is a comment, as in nginx's auth_basic_user_file.
+func TestCommentsOfUsers(t *testing.T) {
+	cheap, err := bcrypt.GenerateFromPassword([]byte("password"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hash := range []string{string(cheap), "$apr1$qwertyui$HXk0FO.YSsj8U6p.rbeF./", "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="} {
+		users, unknown, err := ParseUsers([]byte("u:" + hash + ":Ursula, 2nd floor\n"))
+		if err != nil || len(unknown) > 0 {
+			t.Errorf("%s: %v, unknown %q", hash, err, unknown)
+			continue
+		}
+		for password, want := range map[string]int{"password": 0, "password:Ursula, 2nd floor": 401} {
+			ex := ask("GET a /", "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("u:"+password)))
+			if got := users.guard(ex); got != want {
+				t.Errorf("%s, %q: %d, want %d", hash, password, got, want)
+			}
+		}
+	}
+}
+
 func TestParseUsersRefuses(t *testing.T) {
 	for _, content := range []string{"", "\n#\n", "nobody", ":hash", "a:plain", "a:$2y$nonsense", "a:$2y$31$abcdefghijklmnopqrstuuVdVbUMvhw7rV3jiGFXFGg9DGbTDQLmO", "a:$6$rounds=999999999$abc$def"} {
 		if _, _, err := ParseUsers([]byte(content)); err == nil {
