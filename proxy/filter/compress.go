@@ -43,7 +43,7 @@ func compress(o *Compress, encoders *coding.Encoders) Filter {
 		if offered == 0 {
 			return
 		}
-		vary(&r.Header)
+		vary(&r.Header, "Accept-Encoding")
 		if offered.Has(coding.Gzip) && anyMatches(o.Not, &ex.Request.Header, "User-Agent") {
 			offered &^= coding.SetOf(coding.Gzip)
 		}
@@ -70,7 +70,7 @@ func (o *Compress) offers(r *exchange.Response) coding.Set {
 	}
 	for _, f := range r.Header.Fields() {
 		switch {
-		case isAny(f.Name, "Content-Encoding", "Content-Range", "Content-Digest", "Digest", "Content-MD5"),
+		case isAny(f.Name, "Content-Encoding", "Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5"),
 			exchange.EqualFold(f.Name, "Cache-Control") && has(f.Value, "no-transform"):
 			return 0
 		}
@@ -103,14 +103,14 @@ func (o *Compress) encode(r *exchange.Response, c coding.Coding, encoders *codin
 	}
 }
 
-// vary tells caches that what is sent depends on what the client takes.
-func vary(h *exchange.Header) {
+// vary tells caches that what is sent depends on a field of the request.
+func vary(h *exchange.Header, on string) {
 	for _, f := range h.Fields() {
-		if exchange.EqualFold(f.Name, "Vary") && (has(f.Value, "Accept-Encoding") || has(f.Value, "*")) {
+		if exchange.EqualFold(f.Name, "Vary") && (has(f.Value, on) || has(f.Value, "*")) {
 			return
 		}
 	}
-	h.Add("Vary", "Accept-Encoding")
+	h.Add("Vary", on)
 }
 
 // has reports whether a list with commas has a word, in any letter case.

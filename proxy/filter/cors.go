@@ -92,6 +92,7 @@ func (a *allowed) mark(ex *exchange.Exchange) {
 	if a.any {
 		h.Set("Access-Control-Allow-Origin", "*")
 	} else {
+		vary(h, "Origin") // also for those that are told nothing
 		given := a.origin(ex)
 		if given == nil {
 			return

@@ -26,16 +26,25 @@ func location(o Replacement) Filter {
 					f.Value = concat(to, rest)
 				}
 			case exchange.EqualFold(f.Name, "Refresh"):
-				at := bytes.Index(f.Value, []byte("url="))
-				if at < 0 {
-					continue
-				}
-				if rest, ok := bytes.CutPrefix(f.Value[at+len("url="):], []byte(o.From)); ok {
-					f.Value = concat(f.Value[:at+len("url=")], to, rest)
+				at := behindURL(f.Value)
+				if rest, ok := bytes.CutPrefix(f.Value[at:], []byte(o.From)); ok && at > 0 {
+					f.Value = concat(f.Value[:at], to, rest)
 				}
 			}
 		}
 	}}
+}
+
+// behindURL returns where the address in a value of Refresh begins, or 0. Pages write
+// "url=" in any letter case.
+func behindURL(value []byte) int {
+	const key = "url="
+	for end := len(key); end <= len(value); end++ {
+		if exchange.EqualFold(value[end-len(key):end], key) {
+			return end
+		}
+	}
+	return 0
 }
 
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

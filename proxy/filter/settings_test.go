@@ -140,6 +140,22 @@ func TestCORS(t *testing.T) {
 			t.Errorf("%s from %q: the other fields are %q", c.method, c.origin, h.Fields())
 		}
 	}
+	// A cache that keeps what one origin was told does not tell it to another.
+	for _, c := range []struct {
+		cors         *CORS
+		origin, vary string
+	}{
+		{listed, "https://a.example", "Origin"}, {listed, "https://evil", "Origin"}, {listed, "", "Origin"},
+		{&CORS{Origins: []string{"*"}}, "https://a.example", ""},
+	} {
+		ex := ask("GET a /")
+		if c.origin != "" {
+			ex.Request.Header.Add("Origin", c.origin)
+		}
+		if got := string(pass(&Settings{CORS: c.cors}, ex).Response.Header.Get("Vary")); got != c.vary {
+			t.Errorf("%q of %q: Vary %q, want %q", c.origin, c.cors.Origins, got, c.vary)
+		}
+	}
 	// What a guard answers is marked too, and a preflight needs no password.
 	s := &Settings{CORS: listed, Access: &Access{Allow: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}}
 	if ex := pass(s, ask("GET a /", "Origin: https://a.example")); ex.Response.Status != 403 || ex.Response.Header.Get("Access-Control-Max-Age") == nil {
