@@ -18,14 +18,6 @@ type Answer struct {
 	Header []Header
 }
 
-// get returns the first value of a field.
-func (a *Answer) get(name string) string {
-	for _, value := range a.all(name) {
-		return value
-	}
-	return ""
-}
-
 // all returns the values of a field.
 func (a *Answer) all(name string) (values []string) {
 	for _, h := range a.Header {

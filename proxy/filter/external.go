@@ -189,7 +189,7 @@ func (e *external) pass(ex *exchange.Exchange, a *Answer) {
 	for _, name := range e.Copy {
 		var value []byte
 		if a != nil {
-			value = appendClean(nil, []byte(a.get(name)))
+			value = appendClean(nil, []byte(strings.Join(a.all(name), ", ")))
 		}
 		setOnly(&ex.Request.Header, name, value)
 	}

@@ -154,6 +154,23 @@ func TestFieldsOfTheClientImitateNothing(t *testing.T) {
 	}
 }
 
+// A field that the service sends in several lines is one list, as nginx makes of it.
+func TestFieldsOfAnAnswerInSeveralLines(t *testing.T) {
+	url, err := ParseAddress("http://auth.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := tools()
+	tools.Asker = &oracle{say: map[string]*Answer{"x": {Status: 200, Header: []Header{{"X-Groups", "staff"}, {"X-User", "bob"}, {"x-groups", "admins"}}}}}
+	ex := ask("GET a /x", "X-Say: x", "X-Groups: wheel")
+	if !Compile(&Settings{External: &ExternalAuth{URL: url, Copy: []string{"X-Groups", "X-User"}}}, Host{}, tools).Request(ex) {
+		t.Fatal(ex.Response.Status)
+	}
+	if got, want := only(fields(&ex.Request.Header), "x-groups", "x-user"), []string{"X-Groups: staff, admins", "X-User: bob"}; !slices.Equal(got, want) {
+		t.Errorf("the upstream is sent %q, want %q", got, want)
+	}
+}
+
 func fields(h *exchange.Header) (lines []string) {
 	for _, f := range h.Fields() {
 		lines = append(lines, string(f.Name)+": "+string(f.Value))
