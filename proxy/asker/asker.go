@@ -117,7 +117,7 @@ func (a *Asker) Ask(q *filter.Question) (*filter.Answer, error) {
 	}
 	defer a.runs.Done()
 	start := time.Now()
-	answer, err := a.ask(q)
+	answer, err := a.ask(q, true)
 	a.stats.asked(time.Since(start), err)
 	if err != nil {
 		a.options.Log.Warn("an authentication service does not answer", "url", withoutQuery(q.URL), "error", err)
@@ -140,7 +140,7 @@ func (a *Asker) Send(q *filter.Question) {
 	go func() {
 		defer a.runs.Done()
 		defer func() { <-a.copies }()
-		_, err := a.ask(q)
+		_, err := a.ask(q, false)
 		a.stats.copied(err)
 		if err != nil {
 			a.options.Log.Debug("a copy of a request did not arrive", "url", withoutQuery(q.URL), "error", err)
@@ -151,7 +151,9 @@ func (a *Asker) Send(q *filter.Question) {
 // Drop implements filter.Asker.
 func (a *Asker) Drop() { a.stats.dropped.Add(1) }
 
-func (a *Asker) ask(q *filter.Question) (*filter.Answer, error) {
+// ask asks once or, if again allows it, once more where a connection that was kept ends
+// without an answer. Net/http does that for some methods of its own accord.
+func (a *Asker) ask(q *filter.Question, again bool) (*filter.Answer, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.options.Timeout)
 	defer cancel()
 	var body io.Reader // nil, and not a Reader of nothing, which would be sent as a body
@@ -170,6 +172,10 @@ func (a *Asker) ask(q *filter.Question) (*filter.Answer, error) {
 	}
 	if r.Header.Get("User-Agent") == "" {
 		r.Header["User-Agent"] = []string{""} // or net/http would send its own
+	}
+	const key = "X-Idempotency-Key"
+	if again && r.Header[key] == nil {
+		r.Header[key] = []string{} // says so to net/http, and is not sent
 	}
 	resp, err := a.transportFor(r.URL).RoundTrip(r)
 	if err != nil {

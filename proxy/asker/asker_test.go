@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +114,42 @@ func TestAddressesThatAreNotAsked(t *testing.T) {
 	for _, url := range []string{s.URL, strings.Replace(s.URL, "127.0.0.1", "localhost", 1), strings.Replace(s.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1)} {
 		if _, err := strict.Ask(&filter.Question{Method: "GET", URL: url}); !errors.Is(err, errRefused) {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestAskOnceMore: a service may close a connection that it has kept just as the next
+// question comes. Then that is asked on another, whatever its method. Copies are not:
+// what is done with them is done twice.
+func TestAskOnceMore(t *testing.T) {
+	var asked atomic.Int32
+	s := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		for name := range r.Header {
+			if strings.Contains(name, "Idempotency") {
+				t.Errorf("%s is sent", name)
+			}
+		}
+		if asked.Add(1)%2 == 0 {
+			panic(http.ErrAbortHandler) // the connection ends without an answer
+		}
+	})
+	for _, method := range []string{"GET", "POST"} {
+		a := running(t, Options{AllowLoopback: true, MaxConns: 8})
+		asked.Store(0)
+		for range 2 { // the second on the connection of the first
+			if got, err := a.Ask(&filter.Question{Method: method, URL: s.URL}); err != nil || got.Status != 200 {
+				t.Errorf("%s: %+v %v", method, got, err)
+			}
+		}
+		if n := asked.Load(); n != 3 {
+			t.Errorf("%s: asked %d times, want 3", method, n)
+		}
+		a.Send(&filter.Question{Method: "POST", URL: s.URL}) // on what the third has left
+		for a.stats.failed.Load()+a.stats.arrived.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if n := asked.Load(); n != 4 || a.stats.failed.Load() != 1 {
+			t.Errorf("%s: asked %d times with the copy, want 4", method, n)
 		}
 	}
 }
