@@ -56,6 +56,18 @@ func newCrowd(t *testing.T, addr string, clients int) *crowd {
 	return c
 }
 
+// meet has each client ask once, so that it has its connection: until it knows that HTTP/2
+// is spoken it makes one for each request, and those are more than clients may have.
+func (c *crowd) meet(host string) {
+	c.ask(1, host, "/")
+	c.asking.Wait()
+	for range c.clients {
+		if status := <-c.answers; status != 200 {
+			c.t.Fatalf("alone: %d", status)
+		}
+	}
+}
+
 // ask has each client send so many requests.
 func (c *crowd) ask(each int, host, path string) {
 	for _, tr := range c.clients {
@@ -96,6 +108,7 @@ func TestUpstreamMaxConnections(t *testing.T) {
 		service("calls", corev1.ServicePort{Port: 80}), slice("calls", "", echo(t, "calls")))
 	eventually(t, "the ConfigMap is read", func() bool { return p.Table().Connections != nil && len(p.Table().Backends) > 1 })
 	all := newCrowd(t, bound(p, false), clients)
+	all.meet("a.test")
 	all.ask(each, "a.test", "/wait")
 	for range most {
 		<-pod.entered
@@ -182,6 +195,7 @@ func TestRequestsBeyondDescriptors(t *testing.T) {
 	t.Cleanup(pod.release)
 	short := startApart(t, shortVariable, strings.TrimPrefix(s.URL, "http://"))
 	all := newCrowd(t, short.line("serving on "), clients)
+	all.meet("a.test")
 	all.ask(each, "a.test", "/wait")
 	served := few/2 - 64 // the other half is for clients, and some is for the process
 	for range clients*each - served {
