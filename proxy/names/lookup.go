@@ -2,6 +2,7 @@ package names
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,6 +20,14 @@ const usualLife = 5 * time.Second
 type found struct {
 	addrs []netip.Addr
 	life  time.Duration
+	// half is set where DNS failed to tell of one family, and the other has addresses.
+	half error
+	is4  bool // it is of IPv4
+}
+
+// misses reports whether some of what was known is of the family that DNS did not tell of.
+func (f found) misses(known []netip.Addr) bool {
+	return f.half != nil && slices.ContainsFunc(known, func(a netip.Addr) bool { return a.Is4() == f.is4 })
 }
 
 // ask looks a name up. The resolver of Go knows how the system is configured, servers
@@ -42,13 +51,47 @@ func (r *Resolver) ask(ctx context.Context, name string) (found, error) {
 		}
 		return stream{c, seen}, nil
 	}}
-	addrs, err := resolver.LookupNetIP(ctx, "ip", name+".")
-	for i := range addrs {
-		addrs[i] = addrs[i].Unmap().WithZone("")
+	f, err := bothFamilies(ctx, resolver.LookupNetIP, name+".")
+	for i := range f.addrs {
+		f.addrs[i] = f.addrs[i].Unmap().WithZone("")
 	}
-	slices.SortFunc(addrs, netip.Addr.Compare)
-	addrs = slices.Compact(addrs)
-	return found{addrs[:min(len(addrs), maxAddrs)], seen.life(len(addrs) > 0)}, err
+	slices.SortFunc(f.addrs, netip.Addr.Compare)
+	f.addrs = slices.Compact(f.addrs)
+	f.life = seen.life(len(f.addrs) > 0)
+	f.addrs = f.addrs[:min(len(f.addrs), maxAddrs)]
+	return f, err
+}
+
+// bothFamilies looks up the addresses of each family by itself. Of a question for both, Go
+// returns the error of one, and that there is no IPv6 address must not hide that nobody
+// said whether there is an IPv4 address. The error is that of DNS, if it failed; none, if
+// there are addresses.
+func bothFamilies(ctx context.Context, lookup func(ctx context.Context, network, host string) ([]netip.Addr, error), host string) (found, error) {
+	var addrs [2][]netip.Addr
+	var errs [2]error
+	var both sync.WaitGroup
+	for i, network := range [2]string{"ip4", "ip6"} {
+		both.Go(func() { addrs[i], errs[i] = lookup(ctx, network, host) })
+	}
+	both.Wait()
+	failed := 0 // whose error counts
+	if errs[0] == nil || isNone(errs[0]) {
+		failed = 1
+	}
+	f := found{addrs: slices.Concat(addrs[0], addrs[1])}
+	if len(f.addrs) == 0 {
+		return f, errs[failed]
+	}
+	if !isNone(errs[failed]) {
+		f.half, f.is4 = errs[failed], failed == 0
+	}
+	return f, nil
+}
+
+// isNone reports whether DNS says that there is no such address.
+func isNone(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound
 }
 
 // datagrams and stream are connections to DNS servers whose answers are read along.

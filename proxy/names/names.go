@@ -3,7 +3,6 @@ package names
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -155,12 +154,14 @@ func (r *Resolver) learn(name string, found found, err error, now time.Time) {
 	}
 	before := e.Answer
 	e.busy = false
-	var dns *net.DNSError
+	if err == nil && now.Sub(e.good) <= staleFor && found.misses(e.Addrs) {
+		err = found.half // as if DNS had not answered: what was known is more
+	}
 	switch {
 	case err == nil:
 		e.Answer, e.good, e.fails = Answer{Addrs: found.addrs}, now, 0
 		e.due = now.Add(min(max(found.life, r.options.Least), longest))
-	case errors.As(err, &dns) && dns.IsNotFound:
+	case isNone(err):
 		e.Answer, e.good, e.fails = Answer{Why: name + " has no address in DNS"}, now, 0
 		e.due = now.Add(min(max(found.life, r.options.Least), longestNot))
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -135,6 +136,70 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	r.learn("nobody.test", good, nil, now) // is not wanted any more
+}
+
+// Of a name with addresses of one family, that DNS says so of the other is no word on these:
+// while its own question fails, they are kept.
+func TestOneFamilyFails(t *testing.T) {
+	for family, c := range map[string]struct {
+		addr string
+		fail dnsmessage.Type
+	}{"IPv4": {"192.0.2.1", dnsmessage.TypeA}, "IPv6": {"2001:db8::1", dnsmessage.TypeAAAA}} {
+		t.Run(family, func(t *testing.T) {
+			r, server := run(t, Options{Least: 10 * time.Millisecond})
+			server.Set("a.test.", 0, c.addr)
+			server.Set("b.test.", 0, "192.0.2.9")
+			r.Set([]string{"a.test", "b.test"})
+			until(t, r, "a.test is known", func() bool { return first(r, "a.test") == c.addr })
+			server.FailType("a.test.", c.fail)
+			asked := server.Asked("a.test.")
+			for i := 1; server.Asked("a.test.") < asked+20; i++ { // b.test says that time passes
+				next := fmt.Sprintf("192.0.2.%d", 10+i%100)
+				server.Set("b.test.", 0, next)
+				until(t, r, "b.test has moved", func() bool { return first(r, "b.test") == next })
+				if got := first(r, "a.test"); got != c.addr {
+					t.Fatalf("a.test is %s, want the last address", got)
+				}
+			}
+		})
+	}
+}
+
+// What the other family has is of use meanwhile.
+func TestTheOtherFamilyIsUsed(t *testing.T) {
+	r, server := run(t, Options{Least: 10 * time.Millisecond})
+	server.Set("a.test.", 0, "192.0.2.1", "2001:db8::1")
+	server.FailType("a.test.", dnsmessage.TypeAAAA)
+	r.Set([]string{"a.test"})
+	until(t, r, "a.test is known", func() bool { return first(r, "a.test") == "192.0.2.1" })
+}
+
+// The addresses of a family that DNS fails to tell of are kept for as long as all are kept
+// while it tells of none, and asked for as soon.
+func TestHalfAnAnswer(t *testing.T) {
+	r := New(Options{})
+	r.Set([]string{"a.test"})
+	now := time.Unix(1e9, 0)
+	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	fails := errors.New("no answer")
+	for i, step := range []struct {
+		after time.Duration
+		found found
+		addrs []netip.Addr
+		wait  time.Duration
+	}{
+		{0, found{addrs: []netip.Addr{v6}, life: time.Hour, half: fails, is4: true}, []netip.Addr{v6}, longest}, // all there ever was
+		{0, found{addrs: []netip.Addr{v4, v6}, life: time.Hour}, []netip.Addr{v4, v6}, longest},
+		{time.Minute, found{addrs: []netip.Addr{v6}, life: time.Hour, half: fails, is4: true}, []netip.Addr{v4, v6}, 2 * time.Second},
+		{time.Minute, found{addrs: []netip.Addr{v4}, life: time.Hour, half: fails}, []netip.Addr{v4, v6}, 4 * time.Second},
+		{staleFor, found{addrs: []netip.Addr{v6}, life: time.Hour, half: fails, is4: true}, []netip.Addr{v6}, longest},
+	} {
+		now = now.Add(step.after)
+		r.learn("a.test", step.found, nil, now)
+		if e := r.entries["a.test"]; !slices.Equal(e.Addrs, step.addrs) || e.due.Sub(now) != step.wait {
+			t.Errorf("step %d: %v for %v, want %v for %v", i, e.Addrs, e.due.Sub(now), step.addrs, step.wait)
+		}
+	}
 }
 
 // FuzzNote: whatever comes from the network, no time to live is negative.

@@ -25,6 +25,7 @@ type answer struct {
 	seconds uint32
 	addrs   []netip.Addr
 	fail    bool
+	failing dnsmessage.Type // questions of it fail alone; 0: none do
 }
 
 // Start serves until the test ends.
@@ -57,6 +58,15 @@ func (s *Server) Set(name string, seconds uint32, addrs ...string) {
 
 // Fail has questions for a name answered with SERVFAIL.
 func (s *Server) Fail(name string) { s.put(name, answer{fail: true}) }
+
+// FailType has questions of one type for a name that Set was told answered with SERVFAIL.
+func (s *Server) FailType(name string, kind dnsmessage.Type) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.names[name]
+	a.failing = kind
+	s.names[name] = a
+}
 
 func (s *Server) put(name string, a answer) {
 	s.mu.Lock()
@@ -95,10 +105,12 @@ func (s *Server) answer(question []byte) []byte {
 	s.asked[name]++
 	known, there := s.names[name]
 	s.mu.Unlock()
+	known.fail = known.fail || known.failing != 0 && q.Type == known.failing
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	head := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: known.seconds}
 	for _, a := range known.addrs {
 		switch {
+		case known.fail:
 		case a.Is4() && q.Type == dnsmessage.TypeA:
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: a.As4()}})
 		case !a.Is4() && q.Type == dnsmessage.TypeAAAA:
