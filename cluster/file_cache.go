@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -27,6 +29,7 @@ const keepsGood = " (the last good version of the file stays in force)"
 type fileCache struct {
 	paths []string
 	files map[string]*cachedFile
+	away  map[string]string // paths of which it cannot be told what files they have, and why
 }
 
 // cachedFile is one file.
@@ -49,29 +52,42 @@ func newFileCache(paths []string) *fileCache {
 	for i, p := range paths {
 		clean[i] = filepath.Clean(p)
 	}
-	return &fileCache{paths: clean, files: map[string]*cachedFile{}}
+	return &fileCache{paths: clean, files: map[string]*cachedFile{}, away: map[string]string{}}
 }
 
 // scan reads what has changed. It returns the origins that say something else than
 // before, and reports whether anything changed, if only a fault, and whether another
 // look is needed soon.
 func (c *fileCache) scan(now time.Time) (origins []*origin, changed, again bool) {
-	found := map[string]bool{}
+	found, away := map[string]bool{}, map[string]string{}
 	for _, p := range c.paths {
-		for _, name := range list(p) {
+		names, err := list(p)
+		switch {
+		case err == nil:
+		case !errors.Is(err, fs.ErrNotExist):
+			away[p], again = err.Error(), true // it may be mended where nobody looks
+		case c.hasFilesOf(p):
+			away[p] = "the folder is gone"
+		}
+		for _, name := range names {
 			found[name] = true
 			if c.files[name] == nil {
 				c.files[name] = &cachedFile{origin: origin{group: c.group(name), name: name}}
 			}
 		}
 	}
-	changed, again = c.rereadAll(found, now)
+	changed = !maps.Equal(c.away, away)
+	c.away = away
+	news, look := c.rereadAll(found, now)
+	changed, again = changed || news, again || look
 	for name, f := range c.files {
 		if !found[name] {
 			switch {
 			case slices.Contains(c.paths, name):
 				// Asked for by name: its disappearance is a fault.
 				changed = f.fail("the file is gone") || changed
+			case c.isAway(f):
+				// Nobody can tell whether it is there: the fault is its folder's.
 			case len(f.objects) == 0 || f.empty(now):
 				f.objects, f.changed = nil, true
 				delete(c.files, name)
@@ -110,6 +126,22 @@ func (c *fileCache) rereadAll(names map[string]bool, now time.Time) (changed, ag
 	}
 	_ = g.Wait() // nothing of it fails: faults are kept with their file
 	return news.Load(), looks.Load()
+}
+
+// hasFilesOf reports whether files of a folder are known.
+func (c *fileCache) hasFilesOf(folder string) bool {
+	for name := range c.files {
+		if filepath.Dir(name) == folder {
+			return true
+		}
+	}
+	return false
+}
+
+// isAway reports whether the folder of a file cannot be read.
+func (c *fileCache) isAway(f *cachedFile) bool {
+	_, away := c.away[filepath.Dir(f.name)]
+	return away
 }
 
 // group is the first path that a file is found through.
@@ -162,9 +194,7 @@ func (f *cachedFile) fail(why string) (changed bool) {
 	if len(f.objects) > 0 {
 		why += keepsGood
 	}
-	faults := []snapshot.Problem{{
-		Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: f.name}}, Reason: manifest.Unreadable,
-		Message: why}}
+	faults := []snapshot.Problem{unreadable(f.name, why)}
 	if slices.Equal(f.faults, faults) {
 		return false
 	}
@@ -178,29 +208,43 @@ func (c *fileCache) faults() (faults []snapshot.Problem) {
 	for _, f := range files {
 		faults = append(faults, f.faults...)
 	}
+	for _, p := range c.paths {
+		if why, away := c.away[p]; away && c.files[p] == nil {
+			faults = append(faults, unreadable(p, why+"; what its files said last stays in force"))
+		}
+	}
 	return faults
 }
 
+// unreadable is the fault of a file or folder that cannot be read.
+func unreadable(name, why string) snapshot.Problem {
+	return snapshot.Problem{Object: snapshot.Ref{Kind: "File", Key: snapshot.Key{Name: name}}, Reason: manifest.Unreadable, Message: why}
+}
+
 // list returns the manifest files that a path stands for. Like kubectl, it does
-// not descend into folders within a folder.
-func list(path string) []string {
+// not descend into folders within a folder. The error says that it cannot be told.
+func list(path string) ([]string, error) {
 	if info, err := os.Stat(path); err != nil {
-		return nil
+		return nil, err
 	} else if !info.IsDir() {
-		return []string{path}
+		return []string{path}, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var names []string
 	for _, e := range entries {
 		name := filepath.Join(path, e.Name())
-		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && isManifest(e.Name()) {
-			names = append(names, name)
+		if !isManifest(e.Name()) {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().IsRegular() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			names = append(names, name) // that it cannot be read is told of the file
 		}
 	}
-	return names
+	return names, nil
 }
 
 func isManifest(name string) bool {

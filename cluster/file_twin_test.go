@@ -34,7 +34,8 @@ type fileTwin struct {
 func (w *fileTwin) look() (objects map[id]snapshot.Object, faults []snapshot.Problem) {
 	var names []string
 	for _, p := range w.paths {
-		names = append(names, list(p)...)
+		in, _ := list(p) // each can be read
+		names = append(names, in...)
 	}
 	for name := range w.texts {
 		if !slices.Contains(names, name) {

@@ -229,6 +229,35 @@ func TestFilesComeAndGoInAFolder(t *testing.T) {
 	until(t, f, "a deleted file", func(c *snapshot.Cluster) bool { return web(c) == nil })
 }
 
+// A folder that cannot be read says nothing about its files: a share that is away for a
+// moment, or one that is being replaced, takes no Service away.
+func TestAFolderThatIsAway(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "manifests")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "web.yaml"), webService)
+	f := open(t, dir)
+	away := dir + "-away"
+	if err := os.Rename(dir, away); err != nil {
+		t.Fatal(err)
+	}
+	c := until(t, f, "a fault, or a Service that goes", func(c *snapshot.Cluster) bool { return len(c.Faults) > 0 || web(c) == nil })
+	if web(c) == nil {
+		t.Fatal("the Service went away with its folder")
+	}
+	if p := c.Faults[0]; p.Object.Name != dir || !strings.Contains(p.Message, "stays in force") {
+		t.Errorf("fault %v", p)
+	}
+	write(t, filepath.Join(away, "web.yaml"), strings.Replace(webService, "port: 80", "port: 85", 1))
+	if err := os.Rename(away, dir); err != nil {
+		t.Fatal(err)
+	}
+	until(t, f, "what the folder says now", func(c *snapshot.Cluster) bool {
+		return web(c) != nil && web(c).Spec.Ports[0].Port == 85 && len(c.Faults) == 0
+	})
+}
+
 // A kubelet mounts a ConfigMap as links through "..data", and changes it by
 // letting that link lead elsewhere.
 func TestMountedConfigMap(t *testing.T) {
