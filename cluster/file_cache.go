@@ -149,8 +149,12 @@ func (c *fileCache) group(name string) int {
 	return filesGroup + slices.IndexFunc(c.paths, func(p string) bool { return p == name || filepath.Dir(name) == p })
 }
 
-// isAsItWas reports whether the file cannot have been written since it was read.
+// isAsItWas reports whether the file cannot have been written since it was read. A pipe
+// says what it has to say once.
 func (f *cachedFile) isAsItWas() bool {
+	if f.read && f.stamp.info != nil && !f.stamp.info.Mode().IsRegular() {
+		return true
+	}
 	return f.read && f.emptied.IsZero() && f.stamp.isSafe() && f.stamp.same(stampOf(f.name, time.Time{}))
 }
 
