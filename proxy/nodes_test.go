@@ -62,4 +62,11 @@ func TestOnlyWhoLeavesTheClusterWatchesAllNodes(t *testing.T) {
 	if why := o.barred.why(other); why != "" {
 		t.Errorf("nobody has it, and it is refused: %s", why)
 	}
+	// A translator of RFC 6052 would send that to the node.
+	if why := o.barred.why(netip.MustParseAddr("64:ff9b::192.0.2.7")); why == "" {
+		t.Error("the address of a node may be asked through NAT64")
+	}
+	if why := o.barred.why(netip.MustParseAddr("64:ff9b::192.0.2.8")); why != "" {
+		t.Errorf("nobody has it behind NAT64, and it is refused: %s", why)
+	}
 }

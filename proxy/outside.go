@@ -39,7 +39,7 @@ func (b *barred) why(a netip.Addr) string {
 	if b.unknown {
 		return "the addresses of the nodes, which are refused, are not known yet"
 	}
-	return b.addrs[a]
+	return b.addrs[balance.Translated(a)]
 }
 
 // apiServer is the Service of the API server.

@@ -101,10 +101,8 @@ func (b *builder) external(e External, port PortRef) *Set {
 // itself are refused by whoever knows whether they are allowed.
 func RefuseOutside(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
-	if nat64 := netip.MustParsePrefix("64:ff9b::/96"); nat64.Contains(a) { // RFC 6052: an IPv4 address in disguise
-		b := a.As16()
-		a = netip.AddrFrom4([4]byte(b[12:]))
-		if a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
+	if b := Translated(a); b != a {
+		if a = b; a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
 			return "not the address of one endpoint"
 		}
 	}
@@ -117,4 +115,14 @@ func RefuseOutside(a netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// Translated returns the IPv4 address that a NAT64 translator makes of a (RFC 6052, the
+// well-known prefix 64:ff9b::/96), or a.
+func Translated(a netip.Addr) netip.Addr {
+	if !netip.MustParsePrefix("64:ff9b::/96").Contains(a) {
+		return a
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
 }
