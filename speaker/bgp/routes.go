@@ -15,7 +15,8 @@ const (
 	defaultPref      = 100
 )
 
-// link is what the encoding of routes depends on; it stays for the life of a connection.
+// link is what the encoding of routes depends on. But for our next hops, see look, it stays
+// for the life of a connection.
 type link struct {
 	asn      uint32
 	external bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,8 @@ const (
 	patience = 90 * time.Second
 	// refreshPause is between two answers to ROUTE-REFRESH.
 	refreshPause = time.Second
+	// lookPause is between two looks at whether the next hops are still ours.
+	lookPause = 5 * time.Second
 )
 
 // session is one peer with settings that never change; other settings are
@@ -61,6 +62,8 @@ type session struct {
 	restarting bool    // not Established yet since we began
 	refreshed  time.Time
 	refreshDue bool
+	looked     time.Time    // at the next hops of up
+	hopless    bool         // a next hop was gone then, and none had come instead
 	said       map[int]bool // connections that got a NOTIFICATION
 }
 
@@ -209,6 +212,11 @@ func (s *session) arm(timer *time.Timer) {
 			next = at
 		}
 	}
+	if s.up != nil {
+		if at := s.looked.Add(lookPause); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
 	if next.IsZero() {
 		timer.Stop()
 		return
@@ -225,6 +233,9 @@ func (s *session) tick() {
 	s.step(fsm.Event{Kind: fsm.Tick})
 	if s.refreshDue && time.Since(s.refreshed) >= refreshPause {
 		s.refresh()
+	}
+	if s.up != nil && time.Since(s.looked) >= lookPause {
+		s.look()
 	}
 }
 
@@ -377,27 +388,6 @@ func (s *session) write(c *conn, b []byte, late time.Time) error {
 	defer release()
 	_, err := c.Write(b)
 	return err
-}
-
-func (s *session) wentUp(c *conn) {
-	s.up, s.sent = c, nil
-	s.restarting, s.refreshDue = false, false
-	c.established.Store(true)
-	own, linkLocal := ours(s.settings.abroad(c.local()), s.settings.Peer.Addr())
-	if c.peer.nextHop6 && c.local().Is6() {
-		own[ipv4] = netip.Addr{} // an IPv4 one may be none that the peer can reach
-	}
-	s.link = link{
-		asn: s.settings.ASN, external: s.settings.external(c.peer.ASN), peer: c.peer, own: own, linkLocal: linkLocal,
-	}
-	for _, f := range []family{ipv4, ipv6} {
-		s.link.families[f] = s.settings.announces(f) && c.peer.families[f]
-	}
-	s.log.Info("BGP session is up", "address", c.RemoteAddr(), "asn", c.peer.ASN)
-	s.sync()
-	if c.peer.Restart && s.up == c {
-		s.check(c, s.link.end(s.sender(c)))
-	}
 }
 
 // sync sends the peer the difference to what it was sent.
