@@ -351,10 +351,11 @@ func (s *Speaker) take(c *net.TCPConn) {
 	}
 }
 
-// keeps says that the peer of a session keeps its routes when we are gone.
+// keeps says that the peer of a session keeps its routes when we are gone. One that is
+// not up may keep those of our predecessor.
 func (s *Speaker) keeps(session *session) bool {
 	restarts := s.leaving == nil || s.leaving.restarts
-	return restarts && session.settings.Restart > 0 && !s.want.Load().Draining
+	return restarts && session.settings.Restart > 0 && !session.forgets.Load() && !s.want.Load().Draining
 }
 
 // anyDrains reports whether a peer has routes that it is not to keep.

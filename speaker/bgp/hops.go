@@ -10,6 +10,7 @@ func (s *session) wentUp(c *conn) {
 	s.up, s.sent = c, nil
 	s.restarting, s.refreshDue = false, false
 	c.established.Store(true)
+	s.forgets.Store(!c.peer.Restart)
 	own, linkLocal := s.nextHops(c)
 	s.looked, s.hopless = time.Now(), false
 	s.link = link{

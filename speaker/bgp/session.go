@@ -42,8 +42,10 @@ type session struct {
 	wake     chan struct{}
 	inbound  chan net.Conn // at most one waits
 	cancel   context.CancelFunc
-	final    atomic.Pointer[fsm.Notification] // with what to end; Code zero: without a word
-	done     chan struct{}
+	// forgets says that the peer of the connection that is up speaks no graceful restart.
+	forgets atomic.Bool
+	final   atomic.Pointer[fsm.Notification] // with what to end; Code zero: without a word
+	done    chan struct{}
 
 	// What follows belongs to the goroutine of run.
 	ctx        context.Context
@@ -439,6 +441,7 @@ func (s *session) check(c *conn, err error) {
 
 func (s *session) wentDown(why string) {
 	s.up, s.sent, s.refreshDue = nil, nil, false
+	s.forgets.Store(false)
 	if why == "" {
 		s.log.Info("BGP session ended")
 		return
