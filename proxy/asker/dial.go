@@ -25,8 +25,13 @@ var errRefused = errors.New("the address is the machine's own or its cloud's, an
 // cluster. An error says that it is one, but that there is nobody to ask.
 type Lookup func(host string, port uint16) (endpoints []netip.AddrPort, ours bool, err error)
 
+// leastShare is the least time that an endpoint has to accept a connection: that of a
+// first packet that is lost.
+const leastShare = time.Second + time.Second/2
+
 // Dial connects with d to address, HOST:PORT: to an endpoint of the Service that it names,
-// in random order, or else to what DNS says.
+// in random order, or else to what DNS says. An endpoint that is mute costs its share of
+// the time of ctx, and not that of the others.
 func (l Lookup) Dial(ctx context.Context, d *net.Dialer, network, address string) (net.Conn, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -44,14 +49,25 @@ func (l Lookup) Dial(ctx context.Context, d *net.Dialer, network, address string
 		return d.DialContext(ctx, network, address)
 	}
 	err = fmt.Errorf("no endpoint of Service %s is ready", host)
-	for _, i := range rand.Perm(len(endpoints)) {
-		c, failed := d.DialContext(ctx, network, endpoints[i].String())
+	for n, i := range rand.Perm(len(endpoints)) {
+		c, failed := dialShare(ctx, d, network, endpoints[i], len(endpoints)-n)
 		if failed == nil {
 			return c, nil
 		}
 		err = failed
 	}
 	return nil, err
+}
+
+// dialShare connects to an endpoint in its share of the time that is left, where so many
+// have one.
+func dialShare(ctx context.Context, d *net.Dialer, network string, to netip.AddrPort, shares int) (net.Conn, error) {
+	if end, ok := ctx.Deadline(); ok && shares > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(time.Until(end)/time.Duration(shares), leastShare))
+		defer cancel()
+	}
+	return d.DialContext(ctx, network, to.String())
 }
 
 // dial connects to who is asked, unless that is what is not.
