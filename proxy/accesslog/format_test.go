@@ -27,7 +27,7 @@ func record(target, agent string) *accesslog.Record {
 	ex.Response = exchange.Response{Status: 200, Sent: 1234}
 	ex.Response.Header.Add("X-Served-By", "web")
 	ex.Upstream = exchange.Upstream{Name: "n-web-80", Tries: []exchange.Try{
-		{Endpoint: netip.MustParseAddrPort("10.0.0.1:80"), Took: 2 * time.Second},
+		{Endpoint: netip.MustParseAddrPort("10.0.0.1:80"), Failed: 504, Took: 2 * time.Second},
 		{Endpoint: netip.MustParseAddrPort("[fd00::1]:80"), Status: 200, Header: 4 * time.Millisecond, Took: 5 * time.Millisecond, Received: 1234},
 	}}
 	return &accesslog.Record{
@@ -40,7 +40,7 @@ func TestLines(t *testing.T) {
 	const combined = `192.0.2.7 - ann [02/Nov/2026:03:04:05 +0000] "GET /a?q=1 HTTP/1.1" 200 1234 "-" "curl/8"`
 	for format, want := range map[string]string{
 		"combined":     combined,
-		"upstreaminfo": combined + ` 321 2.006 [n-web-80] [-] 10.0.0.1:80, [fd00::1]:80 0, 1234 2.000, 0.005 500, 200 0123456789abcdef`,
+		"upstreaminfo": combined + ` 321 2.006 [n-web-80] [-] 10.0.0.1:80, [fd00::1]:80 0, 1234 2.000, 0.005 504, 200 0123456789abcdef`,
 		"$host ${scheme}s $http_host $arg_q$is_args$args $cookie_lang $sent_http_x_served_by $msec":  `shop.example httpss Shop.example:8443 1?q=1 de web 1793588645.678`,
 		"$upstream_header_time|$opentelemetry_trace_id|$opentelemetry_span_id":                       "-, 0.004|0af7651916cd43dd8448eb211c80319c|b7ad6b7169203331",
 		"$namespace/$ingress_name $service_name:$service_port $server_name$location_path $http_none": "n/shop web:80 shop.example/ -",
@@ -64,6 +64,17 @@ func TestLines(t *testing.T) {
 		if _, err := accesslog.JSON(bad); err == nil {
 			t.Errorf("%q are fields", bad)
 		}
+	}
+}
+
+// A client that did not wait is no fault of the endpoint's.
+func TestNoStatusOfWhoWasLeft(t *testing.T) {
+	f, _ := accesslog.Named("$status $upstream_status")
+	r := record("/", "")
+	r.Exchange.Response.Status = exchange.StatusClientGone
+	r.Exchange.Upstream.Tries[1].Status = 0
+	if got := string(f.Line(r)); got != "499 504, -" {
+		t.Error(got)
 	}
 }
 

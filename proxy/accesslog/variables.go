@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -229,12 +230,12 @@ func headerOf(r *Record, t *exchange.Try) {
 
 func connectOf(r *Record, t *exchange.Try) { r.seconds(t.Connect) }
 
-// statusOf is the answer's status or, as in nginx, that of our own answer where there
-// was none.
+// statusOf is the answer's status or, as in nginx, what stands for it where there was
+// none: nothing if the client did not wait for one.
 func statusOf(r *Record, t *exchange.Try) {
-	status := t.Status
-	if status == 0 {
-		status = max(r.Exchange.Response.Status, 500)
+	if status := cmp.Or(t.Status, t.Failed); status != 0 {
+		r.line = strconv.AppendInt(r.line, int64(status), 10)
+	} else {
+		r.text("-")
 	}
-	r.line = strconv.AppendInt(r.line, int64(status), 10)
 }

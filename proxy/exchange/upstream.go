@@ -21,8 +21,9 @@ type Upstream struct {
 // Try is one endpoint being asked.
 type Try struct {
 	Endpoint netip.AddrPort
-	// Status is that of the endpoint's answer; 0: none came.
-	Status int
+	// Status is that of the endpoint's answer; 0: none came. Failed is what is said
+	// in its place then, 502 to 504; 0: it is not for want of an answer.
+	Status, Failed int
 	// Connect, Header and Took are the times from the choice of the endpoint until
 	// there was a connection (0: there had been one), the head of the answer, and the
 	// last that came from it.

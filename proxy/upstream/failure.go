@@ -37,6 +37,19 @@ func (r reason) String() string {
 	}[r]
 }
 
+// status is what clients and logs are told of a failure; 0: it is not of an endpoint.
+func (r reason) status() int {
+	switch r {
+	case noEndpoint, overloaded:
+		return 503
+	case connectTimeout, sendTimeout, readTimeout:
+		return 504
+	case clientGone, clientBody:
+		return 0
+	}
+	return 502
+}
+
 // failure is why a transaction has no response.
 type failure struct {
 	reason   reason
@@ -72,7 +85,7 @@ func (t *transaction) answer(err error) {
 	b := t.backend
 	b.stats.count(f.reason)
 	service, why := "Service "+b.of.Service.String(), ""
-	status, text := 502, ""
+	status, text := f.reason.status(), ""
 	terse := t.engine.options.TerseErrors
 	if terse {
 		service, why = "the service", "no endpoint of the service is ready"
@@ -82,24 +95,24 @@ func (t *transaction) answer(err error) {
 		if !terse {
 			why, _, _ = strings.Cut(f.detail, " (")
 		}
-		status, text = 503, "503 Service Unavailable: "+why
+		text = "503 Service Unavailable: " + why
 	case overloaded:
-		status, text = 503, "503 Service Unavailable: every endpoint of "+service+" has as many requests as it may have"
+		text = "503 Service Unavailable: every endpoint of " + service + " has as many requests as it may have"
 		if isOurs(f.err) {
 			text = "503 Service Unavailable: there are as many connections to endpoints as there may be"
 		}
 	case connectFailed:
 		text = "502 Bad Gateway: " + service + " refused the connection"
 	case connectTimeout:
-		status, text = 504, "504 Gateway Timeout: "+service+" did not accept a connection in time"
+		text = "504 Gateway Timeout: " + service + " did not accept a connection in time"
 	case tlsFailed:
 		text = "502 Bad Gateway: the TLS handshake with " + service + " failed"
 	case connectionLost:
 		text = "502 Bad Gateway: " + service + " closed the connection before it answered"
 	case sendTimeout:
-		status, text = 504, "504 Gateway Timeout: "+service+" did not read the request in time"
+		text = "504 Gateway Timeout: " + service + " did not read the request in time"
 	case readTimeout:
-		status, text = 504, "504 Gateway Timeout: "+service+" did not answer in time"
+		text = "504 Gateway Timeout: " + service + " did not answer in time"
 	case badResponse:
 		text = "502 Bad Gateway: " + service + " sent an invalid response"
 		if !terse {

@@ -29,6 +29,8 @@ func (t *transaction) failed(err error) {
 	try := exchange.Try{Endpoint: f.endpoint.addr, Status: t.said, Connect: t.linked, Took: took}
 	if t.said > 0 {
 		try.Header = took
+	} else {
+		try.Failed = f.reason.status()
 	}
 	t.note(try)
 	t.blame(f)

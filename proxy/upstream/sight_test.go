@@ -110,12 +110,18 @@ func TestEndpointsAreBlamed(t *testing.T) {
 	for i, addr := range []string{short.addr, closed.addr} {
 		b.SetEndpoints(endpoints(addr))
 		ex := ask(b, nil)
-		if u := ex.Upstream; len(u.Tries) == 0 || u.Last().Status != []int{200, 0}[i] {
+		if u := ex.Upstream; len(u.Tries) == 0 || u.Last().Status != []int{200, 0}[i] || u.Last().Failed != []int{0, 502}[i] {
 			t.Errorf("%s: %+v", addr, u)
 		}
 		if f := faultsOf(t, e); f[addr] < 1 || len(f) != 1 {
 			t.Errorf("failures by endpoint: %v", f)
 		}
+	}
+	mute := play(t, func(_ net.Conn, r *bufio.Reader) { http.ReadRequest(r); http.ReadRequest(r) })
+	b.SetEndpoints(endpoints(mute.addr))
+	ex := ask(b, &exchange.Forwarding{ReadTimeout: time.Millisecond})
+	if u := ex.Upstream; ex.Response.Status != 504 || len(u.Tries) == 0 || u.Last().Status != 0 || u.Last().Failed != 504 {
+		t.Errorf("in vain was waited for %+v, status %d", u, ex.Response.Status)
 	}
 	b.SetEndpoints(endpoints())
 	if ex := ask(b, nil); len(ex.Upstream.Tries) != 0 || !ex.Upstream.Began.IsZero() {
