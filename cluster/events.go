@@ -75,7 +75,11 @@ func (w *eventWriter) run(ctx context.Context) {
 			if said.already(n) || limit.Wait(ctx) != nil {
 				continue
 			}
-			if err := w.send(ctx, n); err != nil && ctx.Err() == nil {
+			err := w.send(ctx, n)
+			if !isAnswer(err) {
+				said.forget(n)
+			}
+			if err != nil && ctx.Err() == nil {
 				w.api.log.Debug("event not sent", "about", n.about.String(), "reason", n.reason, "error", err)
 			}
 		}
@@ -85,9 +89,18 @@ func (w *eventWriter) run(ctx context.Context) {
 // lately remembers what was said, without the time and name of it.
 type lately map[news]time.Time
 
+// key is what makes two news the same.
+func (n news) key() news {
+	n.at, n.name = time.Time{}, ""
+	return n
+}
+
+// forget takes back that n was said: nobody has heard it.
+func (l lately) forget(n news) { delete(l, n.key()) }
+
 func (l lately) already(n news) bool {
 	now := n.at
-	n.at, n.name = time.Time{}, ""
+	n = n.key()
 	if last, ok := l[n]; ok && now.Sub(last) < repeatAfter {
 		return true
 	}

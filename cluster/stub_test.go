@@ -184,3 +184,24 @@ func TestAnAPIWatchesWhatIsReferredTo(t *testing.T) {
 		t.Error("what is still referred to is forgotten")
 	}
 }
+
+// An Event that reached nobody counts as not said: when the server is back, whoever says it
+// again is heard, and not held back as one who repeats himself.
+func TestAnEventThatReachedNobodyIsSaidAgain(t *testing.T) {
+	s := newStub(t)
+	a := s.api(t, APIOptions{Kinds: []snapshot.Kind{snapshot.Service}})
+	<-a.Synced()
+	say := func(when string) {
+		t.Helper()
+		a.Event(snapshot.Ref{Kind: "Service", Key: snapshot.Key{Namespace: "ns", Name: "one"}}, "Normal", "Moved", "to this node")
+		for end := time.Now().Add(30 * time.Second); !s.wasAsked("lists events "); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s the Event is not sent", when)
+			}
+		}
+	}
+	s.setAway(true)
+	say("while the server is away")
+	s.setAway(false)
+	say("when the server is back")
+}
