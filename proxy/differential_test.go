@@ -125,6 +125,8 @@ func essence(status int, said string) string {
 		name, _, isField := strings.Cut(line, ": ")
 		switch {
 		case strings.Contains(line, " host="):
+		case line == "Vary: Origin": // which ingress-nginx leaves out where origins are listed, to the harm of caches
+			continue
 		case !isField, strings.Contains(name, " "), name == "Date", name == "Server", name == "Content-Length", name == "Connection", name == "Content-Type" && !proxied:
 			continue
 		}
