@@ -30,6 +30,18 @@ func (f found) misses(known []netip.Addr) bool {
 	return f.half != nil && slices.ContainsFunc(known, func(a netip.Addr) bool { return a.Is4() == f.is4 })
 }
 
+// with returns what was found, and what was known of the family that DNS did not tell of.
+func (f found) with(known []netip.Addr) []netip.Addr {
+	all := slices.Clone(f.addrs)
+	for _, a := range known {
+		if a.Is4() == f.is4 {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all[:min(len(all), maxAddrs)]
+}
+
 // ask looks a name up. The resolver of Go knows how the system is configured, servers
 // and files, but keeps the time to live to itself: that is read from the answers as
 // they pass.

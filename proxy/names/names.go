@@ -155,7 +155,8 @@ func (r *Resolver) learn(name string, found found, err error, now time.Time) {
 	before := e.Answer
 	e.busy = false
 	if err == nil && now.Sub(e.good) <= staleFor && found.misses(e.Addrs) {
-		err = found.half // as if DNS had not answered: what was known is more
+		err = found.half // as if DNS had not answered, save for what it told of the other family
+		e.Answer = Answer{Addrs: found.with(e.Addrs)}
 	}
 	switch {
 	case err == nil:

@@ -175,12 +175,12 @@ func TestTheOtherFamilyIsUsed(t *testing.T) {
 }
 
 // The addresses of a family that DNS fails to tell of are kept for as long as all are kept
-// while it tells of none, and asked for as soon.
+// while it tells of none, and asked for as soon. Those of the other family move meanwhile.
 func TestHalfAnAnswer(t *testing.T) {
 	r := New(Options{})
 	r.Set([]string{"a.test"})
 	now := time.Unix(1e9, 0)
-	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	v4, v6, moved := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
 	fails := errors.New("no answer")
 	for i, step := range []struct {
 		after time.Duration
@@ -192,6 +192,7 @@ func TestHalfAnAnswer(t *testing.T) {
 		{0, found{addrs: []netip.Addr{v4, v6}, life: time.Hour}, []netip.Addr{v4, v6}, longest},
 		{time.Minute, found{addrs: []netip.Addr{v6}, life: time.Hour, half: fails, is4: true}, []netip.Addr{v4, v6}, 2 * time.Second},
 		{time.Minute, found{addrs: []netip.Addr{v4}, life: time.Hour, half: fails}, []netip.Addr{v4, v6}, 4 * time.Second},
+		{time.Minute, found{addrs: []netip.Addr{moved}, life: time.Hour, half: fails, is4: true}, []netip.Addr{v4, moved}, 8 * time.Second},
 		{staleFor, found{addrs: []netip.Addr{v6}, life: time.Hour, half: fails, is4: true}, []netip.Addr{v6}, longest},
 	} {
 		now = now.Add(step.after)
