@@ -80,6 +80,9 @@ func (b *unitBuilder) passOn(c *part) *Passthrough {
 		return p
 	case root.Closed != "": // told already
 		p.Closed = root.Closed
+	case root.Backend < 0:
+		p.Closed = "there is no backend of the path /, and default-backend cannot answer connections that are not decrypted"
+		b.problemf(PassthroughUnused, "host %s: %s; they are ended", c.host, p.Closed)
 	case b.guardsRequests():
 		p.Closed = "the Ingress guards access in ways that need its requests, which nobody can read with ssl-passthrough"
 		b.problemf(RouteClosed, "host %s: %s, so connections are ended; only lists of addresses can be kept", c.host, p.Closed)
