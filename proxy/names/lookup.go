@@ -58,6 +58,7 @@ func (r *Resolver) ask(ctx context.Context, name string) (found, error) {
 		if err != nil {
 			return nil, err
 		}
+		context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) }) // Go goes on waiting for the answer
 		if udp, ok := c.(*net.UDPConn); ok {
 			return datagrams{udp, seen}, nil
 		}
