@@ -146,8 +146,11 @@ func secrets(ing *networkingv1.Ingress) []snapshot.Object {
 	var all []snapshot.Object
 	for _, key := range []string{"auth-secret", "proxy-ssl-secret"} {
 		if name := ing.Annotations[route.NginxPrefix+key]; name != "" {
-			all = append(all, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ing.Namespace, Name: strings.TrimPrefix(name, ing.Namespace+"/")},
-				Data: map[string][]byte{"auth": []byte("ann:" + hash + "\n"), "ann": []byte(hash)}})
+			data := map[string][]byte{"auth": []byte("ann:" + hash + "\n")}
+			if ing.Annotations[route.NginxPrefix+"auth-secret-type"] == "auth-map" {
+				data = map[string][]byte{"ann": []byte(hash)}
+			}
+			all = append(all, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ing.Namespace, Name: strings.TrimPrefix(name, ing.Namespace+"/")}, Data: data})
 		}
 	}
 	return all

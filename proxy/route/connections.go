@@ -129,7 +129,7 @@ func parseKeptFor(of func(*Connections) *time.Duration) func(w *globalOptions, v
 		if n, bare := strconv.Atoi(value); bare == nil {
 			d, err = time.Duration(n)*time.Second, nil
 		}
-		if err != nil || d < time.Second || d > maxSeconds*time.Second {
+		if err != nil || d < time.Second || d > 24*time.Hour {
 			return fmt.Errorf("%q is no time from 1s to 24h", value)
 		}
 		*of(&w.kept) = d

@@ -120,8 +120,8 @@ func parseAuthRedirect(s *settings, value string) (err error) {
 
 func parseAuthCopy(s *settings, value string) error {
 	o := s.auth()
-	for word := range strings.SplitSeq(value, ",") {
-		name, err := parseToken(strings.TrimSpace(word))
+	for word := range words(value) {
+		name, err := parseToken(word)
 		if err != nil {
 			return err
 		}

@@ -215,8 +215,8 @@ func (s *settings) finishCORS(refs) *finding {
 func parseOrigins(s *settings, value string) error {
 	var list []string
 	s.cors.Origins = nil // none is allowed if one of them is not understood
-	for word := range strings.SplitSeq(value, ",") {
-		if word = strings.TrimSpace(word); word == "*" {
+	for word := range words(value) {
+		if word == "*" {
 			s.cors.Origins = []string{"*"}
 			return nil
 		}
@@ -235,18 +235,24 @@ func parseOrigins(s *settings, value string) error {
 
 func parseCORSList(of func(*filter.CORS) *string) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		for word := range strings.SplitSeq(value, ",") {
-			if word = strings.TrimSpace(word); word != "*" {
-				if _, err := parseToken(word); err != nil {
-					return err
-				}
+	if list == nil {
+		return errors.New("it lists nothing")
+	}
+		empty := true
+		for word := range words(value) {
+			if _, err := parseToken(word); err != nil {
+				return err
 			}
 		}
-		*of(&s.cors.CORS) = value
+		*of(&s.cors.CORS) = strings.Trim(value, ", ") // a comma at its end is common
 		return nil
 	}
 }
 
+			empty = false
+		}
+		if empty {
+			return errors.New("it lists nothing")
 func parseCredentials(s *settings, value string) (err error) {
 	s.cors.Credentials, err = parseBool(value)
 	return err

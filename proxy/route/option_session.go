@@ -2,7 +2,7 @@ package route
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"quayside.io/proxy/balance"
@@ -50,11 +50,13 @@ func parseCookieTime(of func(*balance.Cookie) *time.Duration) func(s *settings, 
 }
 
 func parseSameSite(s *settings, value string) error {
-	if !slices.Contains([]string{"None", "Lax", "Strict"}, value) {
-		return fmt.Errorf("%q is none of None, Lax, Strict", value)
+	for _, known := range []string{"None", "Lax", "Strict"} {
+		if strings.EqualFold(value, known) { // as ingress-nginx, and browsers, read it
+			s.sessions.cookie.SameSite = known
+			return nil
+		}
 	}
-	s.sessions.cookie.SameSite = value
-	return nil
+	return fmt.Errorf("%q is none of None, Lax, Strict", value)
 }
 
 func parseCookieSwitch(of func(*balance.Cookie) *bool) func(s *settings, value string) error {

@@ -11,8 +11,9 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// maxSeconds bounds what an annotation may ask for: a day.
-const maxSeconds = 24 * 60 * 60
+// maxSeconds bounds what an annotation may ask for: ten years. Who has WebSockets asks for
+// weeks.
+const maxSeconds = 10 * 366 * 24 * 60 * 60
 
 // parseTimeout reads a timeout of nginx: whole seconds, with or without their unit.
 func parseTimeout(value string, least int) (time.Duration, error) {

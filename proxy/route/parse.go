@@ -63,9 +63,9 @@ func parseCount(value string, most int) (int, error) {
 	return n, nil
 }
 
-// parseSeconds reads a number of seconds, up to ten years.
+// parseSeconds reads a number of seconds, up to maxSeconds.
 func parseSeconds(value string) (time.Duration, error) {
-	n, err := parseCount(value, 10*366*24*3600)
+	n, err := parseCount(value, maxSeconds)
 	return time.Duration(n) * time.Second, err
 }
 

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -188,7 +189,8 @@ func htpasswd(s *corev1.Secret, kind string) []byte {
 	}
 	var b strings.Builder
 	for _, user := range slices.Sorted(maps.Keys(s.Data)) {
-		if hash := s.Data[user]; !strings.ContainsAny(string(hash), "\r\n") {
+		// A file ends with a line's end, which base64 keeps; another would make a line of its own.
+		if hash := bytes.TrimRight(s.Data[user], "\r\n"); !bytes.ContainsAny(hash, "\r\n") {
 			fmt.Fprintf(&b, "%s:%s\n", user, hash)
 		}
 	}
