@@ -234,6 +234,8 @@ func (w *globalOptions) settingsOf(k ingressclass.Class) *settings {
 
 // tlsSettings are what hosts with TLS have.
 type tlsSettings struct {
+	redirect     bool     // ssl-redirect
+	force        bool     // force-ssl-redirect
 	redirectCode int      // 0: 308
 	port         bool     // use-port-in-redirects
 	plain        []string // paths that are not redirected

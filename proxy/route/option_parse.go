@@ -17,23 +17,29 @@ import (
 
 func parseSSLRedirect(s *settings, value string) error {
 	on, err := parseBool(value)
-	switch {
-	case err != nil:
-		return err
-	case on:
-		s.redirect = max(s.redirect, redirectIfTLS)
-	case s.redirect == redirectIfTLS:
-		s.redirect = redirectNever
+	if err == nil {
+		s.tls.redirect = on
 	}
-	return nil
+	return err
 }
 
 func parseForceSSLRedirect(s *settings, value string) error {
 	on, err := parseBool(value)
-	if on {
-		s.redirect = redirectAlways
+	if err == nil {
+		s.tls.force = on
 	}
 	return err
+}
+
+// want is what the two keys say together.
+func (o *tlsSettings) want() redirect {
+	switch {
+	case o.force:
+		return redirectAlways
+	case o.redirect:
+		return redirectIfTLS
+	}
+	return redirectNever
 }
 
 func parsePortInRedirects(s *settings, value string) (err error) {
@@ -229,30 +235,30 @@ func parseOrigins(s *settings, value string) error {
 		}
 		list = append(list, word)
 	}
+	if list == nil {
+		return errors.New("it lists nothing")
+	}
 	s.cors.Origins = list
 	return nil
 }
 
 func parseCORSList(of func(*filter.CORS) *string) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-	if list == nil {
-		return errors.New("it lists nothing")
-	}
 		empty := true
 		for word := range words(value) {
 			if _, err := parseToken(word); err != nil {
 				return err
 			}
+			empty = false
+		}
+		if empty {
+			return errors.New("it lists nothing")
 		}
 		*of(&s.cors.CORS) = strings.Trim(value, ", ") // a comma at its end is common
 		return nil
 	}
 }
 
-			empty = false
-		}
-		if empty {
-			return errors.New("it lists nothing")
 func parseCredentials(s *settings, value string) (err error) {
 	s.cors.Credentials, err = parseBool(value)
 	return err
@@ -323,18 +329,13 @@ func parseForwardedPrefix(s *settings, value string) error {
 }
 
 func parseLoadBalance(s *settings, value string) error {
-	switch value {
-	case "round_robin":
-	case "ewma":
-		if s.policy.Algorithm != balance.Hash {
-			s.policy.Algorithm = balance.PeakEWMA
-		}
-	case "least_requests":
-		if s.policy.Algorithm != balance.Hash {
-			s.policy.Algorithm = balance.LeastRequests
-		}
-	default:
+	names := map[string]balance.Algorithm{"round_robin": balance.RoundRobin, "ewma": balance.PeakEWMA, "least_requests": balance.LeastRequests}
+	algorithm, ok := names[value]
+	if !ok {
 		return fmt.Errorf("%q is none of round_robin, ewma, least_requests", value)
+	}
+	if s.policy.Algorithm != balance.Hash { // upstream-hash-by comes before all
+		s.policy.Algorithm = algorithm
 	}
 	return nil
 }

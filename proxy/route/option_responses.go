@@ -34,6 +34,10 @@ func parseFixed(value string) (string, error) {
 func parseLocation(of func(*filter.Replacement) *string) func(s *settings, value string) error {
 	return func(s *settings, value string) (err error) {
 		if value == "off" || value == "default" {
+			*of(&s.location) = ""
+			if s.location.From == "" {
+				s.location.To = "" // nor does it say what by
+			}
 			return nil
 		}
 		*of(&s.location), err = parseFixed(value)
@@ -43,6 +47,7 @@ func parseLocation(of func(*filter.Replacement) *string) func(s *settings, value
 
 // finishLocation needs both halves.
 func (s *settings) finishLocation(refs) *finding {
+	s.filters.Location = filter.Replacement{} // that of the ConfigMap need not hold
 	switch l := s.location; {
 	case l.From != "" && l.To != "":
 		s.filters.Location = l
@@ -52,22 +57,11 @@ func (s *settings) finishLocation(refs) *finding {
 	return nil
 }
 
-// parseCookiePair reads "FROM TO".
+// parseCookiePair reads what is replaced in the backend's cookies.
 func parseCookiePair(of func(*filter.Cookies) *filter.Replacement) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		words := strings.Fields(value)
-		if value == "off" {
-			return nil
-		}
-		if len(words) != 2 {
-			return fmt.Errorf("%q is not what to replace, a space, and what by", value)
-		}
-		var pair filter.Replacement
-		var err error
-		if pair.From, err = parseFixed(words[0]); err != nil {
-			return err
-		}
-		if pair.To, err = parseFixed(words[1]); err != nil {
+		pair, err := parsePair(value)
+		if err != nil {
 			return err
 		}
 		own := filter.Cookies{}
@@ -75,9 +69,28 @@ func parseCookiePair(of func(*filter.Cookies) *filter.Replacement) func(s *setti
 			own = *s.filters.Cookies
 		}
 		*of(&own) = pair
-		s.filters.Cookies = &own
+		s.filters.Cookies = nil
+		if own != (filter.Cookies{}) {
+			s.filters.Cookies = &own
+		}
 		return nil
 	}
+}
+
+// parsePair reads "FROM TO", or "off".
+func parsePair(value string) (pair filter.Replacement, err error) {
+	words := strings.Fields(value)
+	switch {
+	case value == "off":
+		return pair, nil
+	case len(words) != 2:
+		return pair, fmt.Errorf("%q is not what to replace, a space, and what by", value)
+	}
+	if pair.From, err = parseFixed(words[0]); err != nil {
+		return filter.Replacement{}, err
+	}
+	pair.To, err = parseFixed(words[1])
+	return pair, err
 }
 
 // errorOptions are the keys of pages that stand in for a backend's.

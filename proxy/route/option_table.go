@@ -183,11 +183,9 @@ func limits() []option {
 func upstreams() []option {
 	return []option{
 		{key: "backend-protocol", scope: ofLocation, unset: "HTTP", risk: riskLow, effect: applied, parse: parseProtocol, guard: true,
-			doc: "protocol of the backend other than HTTP", differ: "HTTPS, GRPC, GRPCS and H2C; another one closes the route; where nothing is said, the appProtocol kubernetes.io/h2c of the Service's port counts",
-			matters: func(v string) bool { return v != "" && !strings.EqualFold(v, "HTTP") }},
+			doc: "protocol of the backend other than HTTP", differ: "HTTPS, GRPC, GRPCS and H2C; another one closes the route; where nothing is said, the appProtocol kubernetes.io/h2c of the Service's port counts"},
 		{key: "load-balance", scope: ofLocation, unset: "round_robin", risk: riskLow, effect: applied, parse: parseLoadBalance,
-			doc: "algorithm other than round_robin", differ: "least_requests is known too",
-			matters: func(v string) bool { return v != "" && v != "round_robin" }},
+			doc: "algorithm other than round_robin", differ: "least_requests is known too"},
 		{key: "upstream-hash-by", scope: ofLocation, risk: riskHigh, effect: applied, parse: parseHashBy,
 			doc: "choose the endpoint by a hash", differ: "simple variables only"},
 		{key: "upstream-hash-by-subset", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseHashSubset,
@@ -195,7 +193,7 @@ func upstreams() []option {
 		{key: "upstream-hash-by-subset-size", scope: ofLocation, unset: "3", risk: riskLow, effect: applied, parse: parseHashSubsetSize,
 			doc: "size of such a group", differ: "16 at most"},
 		{key: "service-upstream", scope: ofIngress, unset: "false", risk: riskLow, effect: applied, parse: parseServiceAddress,
-			doc: "use the address of the Service instead of its endpoints", matters: isOn},
+			doc: "use the address of the Service instead of its endpoints"},
 		{key: "default-backend", scope: ofLocation, risk: riskLow, effect: applied, parse: parseErrorBackend, doc: "Service that answers while the backend has no endpoint"},
 		{key: "custom-http-errors", scope: ofLocation, risk: riskLow, effect: applied, parse: parseErrorStatuses, doc: "statuses that default-backend answers", differ: "needs default-backend, which is asked by GET without the body; what guards refuse is not sent there"},
 		{key: "disable-proxy-intercept-errors", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseErrorsOff,

@@ -20,14 +20,13 @@ import (
 
 // settings are the options of one Ingress.
 type settings struct {
-	redirect redirect
-	closed   string // why its routes are closed; "": they are open
-	shut     bool   // closed for another reason than an object that could not be read
-	dropped  bool
-	gate     gate
-	touched  bool                 // an option has changed filters
-	shared   *filter.Settings     // the filters unless touched, shared by Ingresses
-	usual    *exchange.Forwarding // shared by the Ingresses that do not change it
+	closed  string // why its routes are closed; "": they are open
+	shut    bool   // closed for another reason than an object that could not be read
+	dropped bool
+	gate    gate
+	touched bool                 // an option has changed filters
+	shared  *filter.Settings     // the filters unless touched, shared by Ingresses
+	usual   *exchange.Forwarding // shared by the Ingresses that do not change it
 
 	filters        filter.Settings
 	policy         balance.Policy
@@ -76,7 +75,7 @@ type settings struct {
 func defaults(k ingressclass.Class) settings {
 	s := settings{tls: tlsSettings{plain: []string{acmePath}, hsts: hstsDefaults()}}
 	if k.Nginx {
-		s.redirect = redirectIfTLS
+		s.tls.redirect = true
 		s.filters.MaxBody = 1 << 20
 		s.forwarding.Gather = true
 		s.tls.hsts.on = true

@@ -169,7 +169,7 @@ func (b *unitBuilder) termsOf() *Terms {
 	return &Terms{
 		Owner: b.ref, RedirectCode: s.tls.redirectCode, RedirectPort: s.tls.port, Unlogged: s.unlogged,
 		Forwarding: s.forwardingOf(), Errors: b.errorPage(),
-		want: s.redirect, hsts: s.tls.header, plain: s.tls.plain, nginx: b.class.Nginx,
+		want: s.tls.want(), hsts: s.tls.header, plain: s.tls.plain, nginx: b.class.Nginx,
 	}
 }
 

@@ -1,0 +1,55 @@
+package route
+
+import (
+	"strings"
+	"testing"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/filter"
+)
+
+// What an annotation says holds, also where it is what nobody has to say and the ConfigMap
+// says otherwise.
+func TestAnnotationsOverrideTheConfigMap(t *testing.T) {
+	for _, c := range []struct {
+		wide, own map[string]string
+		holds     func(s *settings) bool
+	}{
+		{map[string]string{"load-balance": "ewma"}, nil, func(s *settings) bool { return s.policy.Algorithm == balance.PeakEWMA }},
+		{map[string]string{"load-balance": "ewma"}, map[string]string{"load-balance": "round_robin"}, func(s *settings) bool { return s.policy.Algorithm == balance.RoundRobin }},
+		{map[string]string{"load-balance": "ewma"}, map[string]string{"load-balance": "round_robin", "upstream-hash-by": "$remote_addr"},
+			func(s *settings) bool { return s.policy.Algorithm == balance.Hash }},
+		{nil, map[string]string{"load-balance": "round_robin", OwnPrefix + "upstream-hash-by": "$remote_addr"}, func(s *settings) bool { return s.policy.Algorithm == balance.Hash }},
+		{map[string]string{"service-upstream": "true"}, nil, func(s *settings) bool { return s.serviceAddress }},
+		{map[string]string{"service-upstream": "true"}, map[string]string{"service-upstream": "false"}, func(s *settings) bool { return !s.serviceAddress }},
+		{map[string]string{"force-ssl-redirect": "true"}, nil, func(s *settings) bool { return s.tls.want() == redirectAlways }},
+		{map[string]string{"force-ssl-redirect": "true"}, map[string]string{"ssl-redirect": "false"}, func(s *settings) bool { return s.tls.want() == redirectAlways }},
+		{map[string]string{"force-ssl-redirect": "true"}, map[string]string{"force-ssl-redirect": "false"}, func(s *settings) bool { return s.tls.want() == redirectIfTLS }},
+		{map[string]string{"force-ssl-redirect": "true"}, map[string]string{"force-ssl-redirect": "false", "ssl-redirect": "false"}, func(s *settings) bool { return s.tls.want() == redirectNever }},
+		{map[string]string{"force-ssl-redirect": "true", "ssl-redirect": "false"}, map[string]string{"force-ssl-redirect": "false"}, func(s *settings) bool { return s.tls.want() == redirectNever }},
+		{map[string]string{"force-ssl-redirect": "true", "ssl-redirect": "false"}, map[string]string{"force-ssl-redirect": "false", "ssl-redirect": "true"},
+			func(s *settings) bool { return s.tls.want() == redirectIfTLS }},
+		{map[string]string{"proxy-cookie-path": "/a /b"}, nil, func(s *settings) bool { return s.filters.Cookies.Path.To == "/b" }},
+		{map[string]string{"proxy-cookie-path": "/a /b", "proxy-cookie-domain": "a b"}, map[string]string{"proxy-cookie-path": "off"},
+			func(s *settings) bool {
+				return s.filters.Cookies.Path == (filter.Replacement{}) && s.filters.Cookies.Domain.To == "b"
+			}},
+		{map[string]string{"proxy-redirect-from": "http://a/", "proxy-redirect-to": "/"}, nil, func(s *settings) bool { return s.filters.Location.To == "/" }},
+		{map[string]string{"proxy-redirect-from": "http://a/", "proxy-redirect-to": "/"}, map[string]string{"proxy-redirect-from": "off"},
+			func(s *settings) bool { return s.filters.Location == (filter.Replacement{}) }},
+		{nil, map[string]string{"backend-protocol": "HTTP"}, func(s *settings) bool { return s.protocol == protocol{said: true} }},
+		{nil, map[string]string{"backend-protocol": ""}, func(s *settings) bool { return !s.protocol.said }},
+	} {
+		annotations := map[string]string{}
+		for key, value := range c.own {
+			if !strings.HasPrefix(key, OwnPrefix) {
+				key = NginxPrefix + key
+			}
+			annotations[key] = value
+		}
+		s, findings := optionsOf(optionTable, annotations, globalOf(t, c.wide).nginx, noRefs{})
+		if !c.holds(s) || len(findings) > 0 {
+			t.Errorf("%v does not hold over %v: %v", c.own, c.wide, findings)
+		}
+	}
+}
