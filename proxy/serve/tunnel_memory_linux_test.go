@@ -16,7 +16,7 @@ import (
 // tunnelCost is the most memory that a WebSocket may take over which nothing is sent:
 // two goroutines with a buffer each, and two descriptors. Both of its ends are in the
 // same process.
-const tunnelCost = 10 << 10
+const tunnelCost = 12 << 10
 
 func TestIdleTunnelsAllocateLittle(t *testing.T) {
 	if racing {
