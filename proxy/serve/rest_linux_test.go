@@ -193,7 +193,7 @@ func TestDrainEndsRest(t *testing.T) {
 // client is, and what the maps take. The client's own connection is in the same process, and
 // what it takes is not much more exact than that.
 const (
-	idleCost   = 2000 // 590 to 1500 were seen: stacks and pools give back what they had in their own time
+	idleCost   = 2000 // 590 to 1500 were seen: pools give back in their own time
 	clientCost = 300
 )
 
