@@ -42,6 +42,7 @@ type Files struct {
 	cache   *fileCache
 	store   *fileStore
 	program *origin // what is put
+	running bool    // Run has begun: its loop owns the ledger
 	events  eventRing
 }
 
@@ -83,12 +84,14 @@ func NewFiles(paths []string, embedded []fs.FS, opts FilesOptions) (*Files, erro
 			l.settle(scope{kind: k})
 		}
 	})
-	f.enter(f.inbox.take()) // the loop does not run yet
 	return f, nil
 }
 
 // Run follows the files until ctx ends.
 func (f *Files) Run(ctx context.Context) error {
+	f.mu.Lock()
+	f.running = true
+	f.mu.Unlock()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { f.loop(ctx); return nil })
 	g.Go(func() error { return f.follow(ctx) })
@@ -97,7 +100,9 @@ func (f *Files) Run(ctx context.Context) error {
 
 // Put adds objects as if a file held them, or replaces those it put before. It
 // wins over files, never blocks, and gives each object the version and age
-// that it lacks.
+// that it lacks. Before Run, Snapshot shows it when Put returns: who reads a
+// complete Snapshot first, such as a proxy that says that it is ready, would
+// otherwise find nothing in it.
 func (f *Files) Put(objs ...snapshot.Object) {
 	copies := make([]snapshot.Object, len(objs))
 	for i, o := range objs {
@@ -175,4 +180,7 @@ func (f *Files) tellOf(news changes, also func(*ledger)) {
 			also(l)
 		}
 	})
+	if !f.running {
+		f.enter(f.inbox.take())
+	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster"
+	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -345,6 +346,23 @@ func TestProgramPutsAndDeletes(t *testing.T) {
 	until(t, f, "what was put", func(c *snapshot.Cluster) bool { return web(c).Spec.Ports[0].Port == 90 })
 	f.Delete(snapshot.Service, snapshot.KeyOf(mine))
 	until(t, f, "what is embedded", func(c *snapshot.Cluster) bool { return web(c).Spec.Ports[0].Port == 80 })
+}
+
+// A snapshot that says it is complete holds what was put before Run.
+func TestWhatIsPutBeforeRunIsThereAtOnce(t *testing.T) {
+	f, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded := manifest.Decode("web.yaml", []byte(webService))
+	f.Put(decoded.Objects...)
+	if web(f.Snapshot()) == nil {
+		t.Fatal("what was put is missing from a complete snapshot")
+	}
+	f.Delete(snapshot.Service, snapshot.KeyOf(web(f.Snapshot())))
+	if web(f.Snapshot()) != nil {
+		t.Fatal("what was deleted is still in the snapshot")
+	}
 }
 
 func TestSpeakerStatusIsCreated(t *testing.T) {
