@@ -168,8 +168,8 @@ func raiseLimit() int {
 }
 
 // tunnelMost is how much of a proxy may be resident for each WebSocket that is idle:
-// 130 MB for 10,000; 12,046 bytes were seen.
-const tunnelMost = 13_000
+// 120 MB for 10,000. Some 10,900 bytes are usual.
+const tunnelMost = 12_000
 
 // socketKey and socketMessage are what a client of a WebSocket begins with.
 const (

@@ -162,7 +162,8 @@ type Response struct {
 	// response is what we say of that.
 	Reset *StreamReset
 	// Upgraded is set with status 101: the front end hands the client's raw
-	// connection over to it, once, after the header has been written.
+	// connection over to it, once, after the header has been written. A client may be
+	// a socket.Reader, which is waited for without a buffer.
 	Upgraded func(client io.ReadWriteCloser)
 }
 

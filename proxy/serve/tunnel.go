@@ -3,6 +3,9 @@ package serve
 import (
 	"errors"
 	"io"
+	"syscall"
+
+	"quayside.io/proxy/socket"
 )
 
 // tunnel is a connection that was upgraded: what fasthttp has read ahead comes
@@ -23,6 +26,21 @@ func (t *tunnel) Read(p []byte) (int, error) {
 	}
 	return n, nil
 }
+
+// Socket implements socket.Reader: TLS has bytes of its own on it.
+func (t *tunnel) Socket() (ahead []byte, from syscall.RawConn) {
+	c := t.base()
+	if c.secret || len(c.ahead) > 0 {
+		return nil, nil
+	}
+	if p, ok := c.Conn.(*proxied); ok && len(p.ahead) > 0 {
+		return nil, nil
+	}
+	ahead, t.ahead = t.ahead, nil
+	return ahead, c.raw
+}
+
+var _ socket.Reader = (*tunnel)(nil)
 
 // errBarred ends what is read ahead.
 var errBarred = errors.New("what was read ahead ends here")

@@ -12,6 +12,7 @@ import (
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/socket"
 )
 
 // tunnel is an upgraded connection: bytes both ways until either side ends. It
@@ -135,7 +136,7 @@ func (n *tunnel) run() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		n.endPod(n.copy(n.pod, n.client))
+		n.endPod(n.move(n.pod, n.client, once))
 		n.linger.Do(n.startLinger)
 	}()
 	n.endClient(n.down())
@@ -187,20 +188,10 @@ func (n *tunnel) copy(to io.Writer, from io.Reader) error {
 	}()
 	for buf := small[:]; ; {
 		k, err := from.Read(buf)
-		if k > 0 {
-			n.heard.Store(time.Now().UnixNano())
-			if _, err := to.Write(buf[:k]); err != nil {
-				if isTimeout(err) {
-					n.close() // it does not read, so it need not be told of the end either
-				}
-				return nil
-			}
+		if on, err := n.pass(to, buf[:k], err); !on {
+			return err
 		}
 		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
 		case large == nil && k == len(small):
 			large, _ = n.engine.buffers.Get().(*[]byte)
 			buf = *large
@@ -211,6 +202,43 @@ func (n *tunnel) copy(to io.Writer, from io.Reader) error {
 	}
 }
 
+// pass writes what was read. It reports whether there is more to come, and else what
+// copy returns.
+func (n *tunnel) pass(to io.Writer, read []byte, err error) (on bool, _ error) {
+	if len(read) > 0 {
+		n.heard.Store(time.Now().UnixNano())
+		if _, err := to.Write(read); err != nil {
+			if isTimeout(err) {
+				n.close() // it does not read, so it need not be told of the end either
+			}
+			return false, nil
+		}
+	}
+	if err == io.EOF {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// move is copy, with a buffer only where one is needed to wait.
+func (n *tunnel) move(to io.Writer, from io.Reader, wait waiting) error {
+	s, ok := from.(socket.Reader)
+	if !ok {
+		return n.copy(to, waitingReader{from, wait})
+	}
+	ahead, raw := s.Socket()
+	if on, err := n.pass(to, ahead, nil); !on {
+		return err
+	}
+	if raw == nil {
+		return n.copy(to, waitingReader{from, wait})
+	}
+	return n.pull(to, from, raw, wait)
+}
+
+// once is a read that waits as long as it takes.
+func once(read func() (int, error)) (int, error) { return read() }
+
 // down moves bytes to the client, and is the one of the two directions that
 // watches for silence in both.
 func (n *tunnel) down() error {
@@ -219,14 +247,7 @@ func (n *tunnel) down() error {
 			return nil
 		}
 	}
-	if c, ok := n.pod.(*connEnd); ok && c.secure == nil {
-		return n.pull(c.conn)
-	}
-	return n.copy(n.client, readerFunc(n.read))
-}
-
-func (n *tunnel) read(p []byte) (int, error) {
-	return n.patient(func() (int, error) { return n.pod.Read(p) })
+	return n.move(n.client, n.pod, n.patient)
 }
 
 // patient reads until both directions have been silent for too long.
@@ -247,9 +268,18 @@ func (n *tunnel) patient(read func() (int, error)) (int, error) {
 	}
 }
 
-type readerFunc func([]byte) (int, error)
+// waitingReader waits as waiting has it.
+type waitingReader struct {
+	io.Reader
+	waiting waiting
+}
 
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+func (r waitingReader) Read(p []byte) (int, error) {
+	return r.waiting(func() (int, error) { return r.Reader.Read(p) })
+}
+
+// waiting is how long a read waits: it calls read, maybe more than once.
+type waiting func(read func() (int, error)) (int, error)
 
 // connEnd is a connection as a podEnd.
 type connEnd struct {

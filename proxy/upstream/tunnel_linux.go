@@ -7,40 +7,44 @@ import (
 	"io"
 	"sync"
 	"syscall"
-	"time"
 
 	"quayside.io/proxy/socket"
 )
 
-// pull is copy from a pod without TLS, with a buffer only while there is something in it.
-func (n *tunnel) pull(c *conn) error {
+// pull is copy from a socket without TLS, with a buffer only while there is something in it.
+func (n *tunnel) pull(to io.Writer, _ io.Reader, from syscall.RawConn, wait waiting) error {
 	l := late{pool: &n.engine.buffers}
 	step := l.step // one method value for all reads
+	read := func() (int, error) {
+		l.read, l.err = 0, nil // it may end without a step
+		err := from.Read(step)
+		return l.read, cmp.Or(err, l.err)
+	}
 	for {
-		_, err := n.patient(func() (int, error) {
-			l.read, l.err = 0, nil // it may end without a step
-			err := c.plain.raw.Read(step)
-			return l.read, cmp.Or(err, l.err)
-		})
-		if l.read > 0 {
-			n.heard.Store(time.Now().UnixNano())
-			_, failed := n.client.Write((*l.buf)[:l.read])
-			l.free()
-			if failed != nil {
-				if isTimeout(failed) {
-					n.close() // it does not read, so it need not be told of the end either
-				}
-				return nil
-			}
+		k, err := wait(read)
+		var got []byte
+		if k > 0 {
+			got = (*l.buf)[:k]
 		}
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
+		on, err := n.pass(to, got, err)
+		if k > 0 {
+			l.free()
+		}
+		if !on {
 			return err
 		}
 	}
 }
+
+// Socket implements socket.Reader.
+func (e *connEnd) Socket() (ahead []byte, from syscall.RawConn) {
+	if e.secure != nil {
+		return nil, nil
+	}
+	return nil, e.plain.raw
+}
+
+var _ socket.Reader = (*connEnd)(nil)
 
 // late is a read that fetches its buffer when there is something to read.
 type late struct {

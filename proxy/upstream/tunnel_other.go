@@ -2,5 +2,12 @@
 
 package upstream
 
-// pull moves bytes from a pod without TLS.
-func (n *tunnel) pull(*conn) error { return n.copy(n.client, readerFunc(n.read)) }
+import (
+	"io"
+	"syscall"
+)
+
+// pull is copy.
+func (n *tunnel) pull(to io.Writer, from io.Reader, _ syscall.RawConn, wait waiting) error {
+	return n.copy(to, waitingReader{from, wait})
+}
