@@ -36,7 +36,7 @@ type ledger struct {
 	tombstones map[id]tombstone
 	listed     map[scope]string // version of the latest full list
 	seen       map[scope]bool   // listed, or known to be unreadable
-	awaited    []awaited
+	awaited    []*awaited
 	swept      time.Time
 	faults     map[string][]snapshot.Problem // by who reports them
 	waiting    map[snapshot.Kind]bool        // kinds not yet seen in full

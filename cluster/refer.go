@@ -22,10 +22,23 @@ func (s *Source) Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} 
 		return seen
 	}
 	scopes := scopesFor(kind, keys, s.references.byName)
-	s.references.want(kind, scopes)
-	waiting := awaited{maps.Clone(scopes), seen}
+	waiting := &awaited{scopes: maps.Clone(scopes), seen: seen}
+	waiting.due = s.references.want(kind, scopes, waiting)
 	s.note(true, func(l *ledger) { l.await(waiting) })
 	return seen
+}
+
+// answer lets callers of Refer be answered: all that the watches before theirs had to say has
+// been said.
+func (s *Source) answer(waiting []*awaited) {
+	if len(waiting) == 0 {
+		return
+	}
+	s.note(true, func(l *ledger) {
+		for _, a := range waiting {
+			a.due = true
+		}
+	})
 }
 
 // references are the scopes that Refer asks for.
@@ -34,8 +47,10 @@ type references struct {
 	byName func(snapshot.Kind, string) bool // all of that namespace are watched by name
 	news   chan struct{}
 
-	mu     sync.Mutex
-	wanted map[snapshot.Kind]map[scope]bool
+	mu      sync.Mutex
+	wanted  map[snapshot.Kind]map[scope]bool
+	watched map[scope]bool // those of the latest turn
+	waiting []*awaited     // for the next
 }
 
 func newReferences(kinds []snapshot.Kind) *references {
@@ -44,11 +59,33 @@ func newReferences(kinds []snapshot.Kind) *references {
 
 func (r *references) follows(kind snapshot.Kind) bool { return slices.Contains(r.kinds, kind) }
 
-func (r *references) want(kind snapshot.Kind, scopes map[scope]bool) {
+// want reports whether all of scopes are watched, and stay so. Else a may be answered after the
+// next turn only: what was named before, and then was not, is still there until it is dropped.
+func (r *references) want(kind snapshot.Kind, scopes map[scope]bool, a *awaited) (watched bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wanted[kind] = scopes
 	wake(r.news)
+	for s := range scopes {
+		if !r.watched[s] {
+			r.waiting = append(r.waiting, a)
+			return false
+		}
+	}
+	return true
+}
+
+// turn returns every scope that is wanted now, all of which are to be watched, and who may be
+// answered when they are.
+func (r *references) turn() (wanted map[scope]bool, waiting []*awaited) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wanted = map[scope]bool{}
+	for _, scopes := range r.wanted {
+		maps.Copy(wanted, scopes)
+	}
+	waiting, r.waiting, r.watched = r.waiting, nil, wanted
+	return wanted, waiting
 }
 
 // areSaid reports whether it is known of every kind which of it are wanted.
@@ -77,19 +114,6 @@ func (r *references) adopt(scopes []scope) {
 	wake(r.news)
 }
 
-// all returns every scope that is wanted now.
-func (r *references) all() map[scope]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := map[scope]bool{}
-	for _, scopes := range r.wanted {
-		for s := range scopes {
-			all[s] = true
-		}
-	}
-	return all
-}
-
 // mostPause lies at most between two changes of shared watches. Until one is made, who
 // refers to more does not know it.
 const mostPause = 2 * time.Second
@@ -104,9 +128,10 @@ func (a *API) watchReferenced(ctx context.Context) {
 	}()
 	var groups []*group
 	for {
-		wanted := a.references.all()
+		wanted, waiting := a.references.turn()
 		next := regroup(groups, wanted)
 		changed := a.changeGroups(ctx, all, groups, next)
+		a.answer(waiting)
 		if groups = next; changed {
 			// What comes one after the other is watched at once, if many do the same.
 			select {

@@ -38,13 +38,20 @@ func TestScopesAreNamesOrNamespaces(t *testing.T) {
 	}
 }
 
+// takeTurn does what watchReferenced does, but for the watches.
+func takeTurn(s *Source) {
+	_, waiting := s.references.turn()
+	s.answer(waiting)
+	s.enter(s.inbox.take())
+}
+
 // Who refers is answered when every scope has been listed, or is known to be
 // unreadable, and not before the snapshot shows it.
 func TestReferWaitsUntilAllIsSeen(t *testing.T) {
 	s := newSource(nil)
 	s.references = newReferences([]snapshot.Kind{snapshot.Secret})
 	seen := s.Refer(snapshot.Secret, []snapshot.Key{{Namespace: "a", Name: "tls"}, {Namespace: "b", Name: "tls"}})
-	s.enter(s.inbox.take())
+	takeTurn(s)
 	a, b := scope{snapshot.Secret, "a", "tls"}, scope{snapshot.Secret, "b", "tls"}
 	s.note(true, func(l *ledger) { l.replace(groupOf(a), []snapshot.Object{secret("a", "tls", "5")}, "6") })
 	s.enter(s.inbox.take())
@@ -60,6 +67,20 @@ func TestReferWaitsUntilAllIsSeen(t *testing.T) {
 	s.enter(s.inbox.take())
 	if !IsClosed(again) {
 		t.Error("what has been seen is waited for again")
+	}
+	// Nobody names b any more. It is dropped; who names it again meanwhile waits for it.
+	takeTurn(s)
+	both := s.Refer(snapshot.Secret, []snapshot.Key{{Namespace: "a", Name: "tls"}, {Namespace: "b", Name: "tls"}})
+	s.enter(s.inbox.take())
+	s.note(false, func(l *ledger) { l.drop(groupOf(b), func(snapshot.Key) bool { return false }) })
+	takeTurn(s)
+	if IsClosed(both) {
+		t.Error("seen though it was to be dropped")
+	}
+	s.note(true, func(l *ledger) { l.settle(b) })
+	s.enter(s.inbox.take())
+	if !IsClosed(both) {
+		t.Error("it is there again and waited for")
 	}
 	if none := s.Refer(snapshot.ConfigMap, []snapshot.Key{{Name: "x"}}); !IsClosed(none) {
 		t.Error("a kind that is watched as a whole is waited for")

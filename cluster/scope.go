@@ -70,6 +70,7 @@ func scopesFor(kind snapshot.Kind, keys []snapshot.Key, byName func(snapshot.Kin
 type awaited struct {
 	scopes map[scope]bool
 	seen   chan struct{}
+	due    bool // scopes are watched. Of the ledger's loop, once it is there
 }
 
 // settle says that s need not be waited for any more.
@@ -87,11 +88,14 @@ func (l *ledger) reach(s scope) {
 }
 
 // await asks for a.seen to be closed once the snapshot shows all of a.scopes.
-func (l *ledger) await(a awaited) { l.awaited = append(l.awaited, a) }
+func (l *ledger) await(a *awaited) { l.awaited = append(l.awaited, a) }
 
 // met takes out and returns who need not wait any longer.
-func (l *ledger) met() (all []awaited) {
-	l.awaited = slices.DeleteFunc(l.awaited, func(a awaited) bool {
+func (l *ledger) met() (all []*awaited) {
+	l.awaited = slices.DeleteFunc(l.awaited, func(a *awaited) bool {
+		if !a.due {
+			return false
+		}
 		maps.DeleteFunc(a.scopes, func(s scope, _ bool) bool { return l.seen[s] || l.alone })
 		if len(a.scopes) == 0 {
 			all = append(all, a)
