@@ -35,3 +35,19 @@ func TestOtherNamesHaveTheCertificate(t *testing.T) {
 		t.Errorf("alias.test has %d certificates, or another than its own", len(got))
 	}
 }
+
+// A host that is only redirected from needs no backend: it is not closed for want of the
+// Service behind the first path of the other.
+func TestOtherNameIsRedirectedWithoutAService(t *testing.T) {
+	ing := plainIngress("i", "shop.test", "missing", "/")
+	ing.Annotations = map[string]string{route.OwnPrefix + "from-to-www-redirect": "true"}
+	table := route.Compile(snapshot.Of(ing), nil, route.Options{})
+	for r := range table.Routes() {
+		switch closed := r.Closed != ""; {
+		case closed == (r.Host == "www.shop.test"):
+			t.Errorf("%s: closed %q", r.Host, r.Closed)
+		case !closed && (r.Filters == nil || r.Filters.CanonicalHost != "shop.test"):
+			t.Errorf("%s is not redirected", r.Host)
+		}
+	}
+}

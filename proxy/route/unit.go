@@ -313,10 +313,8 @@ func (b *unitBuilder) bothNames() {
 		}
 		r := *c.routes[0]
 		r.Host, r.Path, r.match, r.Type, r.pattern = other, "/", "/", networkingv1.PathTypePrefix, nil
-		if r.Backend >= 0 {
-			b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[r.Backend]))
-		}
-		r.Undecrypted = false // nothing of it goes to the backend
+		// Nothing of it goes to a backend, so that it need not have one.
+		r.Backend, r.Split, r.Closed, r.Unread, r.Undecrypted = -1, nil, "", false, false
 		r.Filters = &filter.Settings{CanonicalHost: c.host, RedirectCode: orElse(b.settings.tls.redirectCode, 308)}
 		d := b.part(other)
 		d.rank, d.aliasOf = byWWW, c
