@@ -65,7 +65,7 @@ func TestExitCodes(t *testing.T) {
 		{"up --once -f " + bad, exitUsage, "adresses"},
 		{"up --once -f " + hostile + " -f " + bad, exitUsage, "PROBLEMS (2)"},
 		{"up --once -f " + hostile + " -f " + bad, exitUsage, "bad input: 1 of these problems must be solved\n"},
-		{"up --once -f migrate/testdata/ingress.in.yaml", exitUsage, "traefik   default -> plain:http          none\n"},
+		{"up --once -f migrate/testdata/ingress.in.yaml", exitUsage, "traefik   default -> plain:http          none, not served here: class traefik is none of ours\n"},
 		{"up --demo --watch-namespace-selector=edge=public,", exitUsage, "--watch-namespace-selector"},
 		{"up --demo --watch-namespace-selector=edge=public --watch-namespace=shop", exitUsage, "--watch-namespace and --watch-namespace-selector exclude each other"},
 		{"up --once -f " + classless + " --watch-namespace-selector=edge=public", exitUsage, "none, not served here: namespace shop does not match --watch-namespace-selector, edge=public\n"},

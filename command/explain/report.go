@@ -67,7 +67,7 @@ type Ingress struct {
 	Created   time.Time `json:"created,omitzero"`
 	Rules     []string  `json:"rules,omitempty"` // "foo.com/video -> video:80"
 	Addresses []string  `json:"addresses,omitempty"`
-	// NotServed says why the proxies leave it out, though it is of a class of ours.
+	// NotServed says why the proxies leave it out; empty also where others serve it.
 	NotServed string `json:"notServed,omitempty"`
 }
 
@@ -255,19 +255,28 @@ func ingress(i *networkingv1.Ingress) Ingress {
 	return out
 }
 
-// whyNotServed returns what says why an Ingress is left out because of its namespace,
-// where the inputs have routes.
+// whyNotServed returns what says why an Ingress is left out, because of its namespace or
+// its class, where the inputs have routes. One with an address is served by others.
 func whyNotServed(s Inputs) func(*networkingv1.Ingress) string {
 	if s.Routes == nil {
 		return func(*networkingv1.Ingress) string { return "" }
 	}
 	classes := s.Routes.Classes()
-	blind := classes.ByLabels() && isUnreadKind(s.Cluster, snapshot.Namespace)
+	blind := isUnreadKind(s.Cluster, snapshot.IngressClass) || classes.ByLabels() && isUnreadKind(s.Cluster, snapshot.Namespace)
 	return func(i *networkingv1.Ingress) string {
-		if blind || !classes.Elsewhere(i) {
+		_, ours := classes.Of(i)
+		class := ingress(i).Class
+		switch {
+		case blind || ours:
 			return ""
+		case classes.Elsewhere(i):
+			return classes.Why(i.Namespace)
+		case len(i.Status.LoadBalancer.Ingress) > 0:
+			return ""
+		case class == "":
+			return "it names no class, and none of ours is the default"
 		}
-		return classes.Why(i.Namespace)
+		return "class " + class + " is none of ours"
 	}
 }
 

@@ -129,7 +129,7 @@ func (i Ingress) lines(as *wide) (lines [][]string) {
 	name, class := i.Namespace+"/"+i.Name, i.Class
 	address := names(i.Addresses, as.most(2))
 	if address == "" {
-		address = "none" // yet, or for good: its class may be of others
+		address = "none" // yet, or for good
 	}
 	if i.NotServed != "" {
 		address += ", not served here: " + i.NotServed
