@@ -55,7 +55,7 @@ func (k *compiler) prefixOf(i int, h *holding, judged map[aggregate]bool) netip.
 	at := aggregate{i, h.pool, prefix}
 	safe, known := judged[at]
 	if !known {
-		why := k.whyUnsafe(h.pool, prefix)
+		why := k.whyUnsafe(a, h.pool, prefix)
 		if safe = why == ""; !safe {
 			k.problem(snapshot.RefOf(a.BGPAdvertisement), "UnsafeAggregate", fmt.Sprintf("%s is not announced as one: %s; its addresses are announced one by one", prefix, why))
 		}
@@ -67,9 +67,13 @@ func (k *compiler) prefixOf(i int, h *holding, judged map[aggregate]bool) netip.
 	return prefix
 }
 
-// whyUnsafe is why prefix must not be announced for a pool; "": it may be. It must lie
-// within the pool and contain no address of a node or gateway.
-func (k *compiler) whyUnsafe(pool int, prefix netip.Prefix) string {
+// whyUnsafe is why a must not announce prefix for a pool; "": it may. It must lie
+// within the pool, contain no address of a node or gateway, and be for all Services: the
+// CRD says so, too, but objects may come from files.
+func (k *compiler) whyUnsafe(a *bgpAdvert, pool int, prefix netip.Prefix) string {
+	if len(a.services) > 0 {
+		return "serviceSelectors leave out Services whose addresses it covers"
+	}
 	if !k.homes.Covers(pool, prefix) {
 		return fmt.Sprintf("pool %q does not contain all of it", k.pools[pool].Name)
 	}
