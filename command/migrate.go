@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,16 +13,18 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"quayside.io/cluster"
+	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/printable"
 	"quayside.io/command/migrate"
 )
 
 // migrateFlags are the flags of `migrate`.
 type migrateFlags struct {
-	files        []string
-	output, only string
+	files, classes []string
+	output, only   string
 }
 
 func (e *env) migrateCommand() *cobra.Command {
@@ -29,10 +32,10 @@ func (e *env) migrateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Turn the objects of MetalLB and of ingress-nginx into ours",
-		Long: `Turn the objects of MetalLB, of any age, and Ingresses of class nginx into ours,
-and print them for ` + "`kubectl apply -f -`" + `; read them first. What has no equivalent is said
-in comments and on standard error. Without -f the objects are read from the cluster; nothing is
-changed there. Annotations of Services need no migration: MetalLB's are read. Files may also hold the
+		Long: `Turn the objects of MetalLB, of any age, and Ingresses of class nginx, or of
+those that --ingress-class names, into ours, and print them for ` + "`kubectl apply -f -`" + `; read them first. What has
+no equivalent is said in comments and on standard error. Without -f the objects are read from the cluster;
+nothing is changed there. Annotations of Services need no migration: MetalLB's are read. Files may also hold the
 ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services that they lead to.`,
 		Example: "  quayside migrate >quayside.yaml\n  kubectl get ingress,configmap,service -A -o yaml | quayside migrate -f -",
 		Args:    cobra.NoArgs,
@@ -48,12 +51,21 @@ ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services tha
 	}
 	c.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or folder of manifests, - for standard input (repeatable); the cluster by default")
 	c.Flags().StringVarP(&f.output, "output", "o", "yaml", "yaml or json")
+	c.Flags().StringArrayVar(&f.classes, "ingress-class", []string{ingressclass.NginxName}, "class of Ingresses to take over, or CLASS=OURS with the name of what it becomes, \""+ingressclass.DefaultName+"\" by default (repeatable)")
 	c.Flags().StringVar(&f.only, "only", "", "addresses: what was MetalLB's; ingresses: what was ingress-nginx's; both by default")
 	return c
 }
 
 func (e *env) migrate(ctx context.Context, f migrateFlags) error {
-	m := migrate.Migration{Only: f.only}
+	m := migrate.Migration{Only: f.only, Classes: map[string]string{}}
+	for _, class := range f.classes {
+		theirs, ours, _ := strings.Cut(class, "=")
+		ours = cmp.Or(ours, ingressclass.DefaultName)
+		if theirs == "" || len(validation.IsDNS1123Subdomain(ours)) > 0 {
+			return fmt.Errorf("%w: --ingress-class %q: want CLASS or CLASS=OURS", errBadInput, class)
+		}
+		m.Classes[theirs] = ours
+	}
 	failed := e.gather(ctx, &m, f.files)
 	result := m.Result()
 	for _, n := range result.AllNotes() {

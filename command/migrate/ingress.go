@@ -16,7 +16,16 @@ import (
 // redirect is the option with another default in classes of our own.
 const redirect = "ssl-redirect"
 
-// ingress takes an Ingress of class nginx.
+// ourClass returns the class that an Ingress of theirs comes to, and false if it stays theirs.
+func (m *Migration) ourClass(theirs string) (class string, taken bool) {
+	if m.Classes == nil {
+		return ingressclass.DefaultName, theirs == ingressclass.NginxName
+	}
+	class, taken = m.Classes[theirs]
+	return class, taken
+}
+
+// ingress takes an Ingress of the classes that are taken over.
 func (m *Migration) ingress(s *source) error {
 	var spec networkingv1.IngressSpec
 	left, err := read(s.Spec, &spec)
@@ -24,11 +33,11 @@ func (m *Migration) ingress(s *source) error {
 		return err
 	}
 	class := ingressclass.NameOf(&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: s.Metadata.Annotations}, Spec: spec})
-	if class != ingressclass.NginxName {
-		m.note("Ingress %s/%s is of class %q, not nginx: left alone", s.Metadata.Namespace, s.Metadata.Name, class)
+	ours, taken := m.ourClass(class)
+	if !taken {
+		m.note("Ingress %s/%s is of class %q: left alone; --ingress-class takes it over, too", s.Metadata.Namespace, s.Metadata.Name, class)
 		return nil
 	}
-	ours := ingressclass.DefaultName
 	spec.IngressClassName = &ours
 	meta, notes := own(s.Metadata)
 	meta.Annotations = renamed(meta.Annotations)
@@ -84,7 +93,8 @@ func judge(meta Meta, spec networkingv1.IngressSpec) (notes []string) {
 	o := &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, Annotations: meta.Annotations}, Spec: spec,
 	}
-	for _, p := range route.Compile(snapshot.Of(o), nil, route.Options{}).Problems {
+	classes := ingressclass.Rules{Name: *spec.IngressClassName}
+	for _, p := range route.Compile(snapshot.Of(o), nil, route.Options{Classes: classes}).Problems {
 		absent := slices.Contains([]string{route.MissingService, route.MissingPort, route.MissingSecret, route.CanaryUnused}, p.Reason) ||
 			strings.Contains(p.Message, "does not exist")
 		if !absent {

@@ -83,6 +83,10 @@ type Migration struct {
 	// Only is Addresses or Ingresses: objects of the other are not looked at.
 	// Empty: both are.
 	Only string
+	// Classes are the classes of Ingresses that are taken over, and what each becomes; nil:
+	// "nginx" becomes ours. Others stay, as a class may be of an address that not everybody
+	// reaches.
+	Classes map[string]string
 
 	result  Result
 	origins map[string]string // "Kind namespace/name" of what came out: of what
