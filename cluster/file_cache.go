@@ -163,7 +163,9 @@ func (f *cachedFile) reread(now time.Time) (changed, again bool) {
 	f.stamp = stampOf(f.name, time.Now()) // before the text, so that what comes between is seen next time
 	text, err := os.ReadFile(f.name)
 	if err != nil {
-		return f.fail(err.Error()), false
+		// It may be mended where nobody looks: a descriptor may be free again, or the
+		// disk may answer.
+		return f.fail(err.Error()), !errors.Is(err, fs.ErrNotExist)
 	}
 	sum := digestOf(text)
 	if f.read && sum == f.digest {

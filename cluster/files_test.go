@@ -259,6 +259,25 @@ func TestAFolderThatIsAway(t *testing.T) {
 	})
 }
 
+// What hinders to read a file may end where no event tells of it.
+func TestAFileThatCannotBeReadIsTriedAgain(t *testing.T) {
+	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "web.yaml")
+	f := open(t, dir)
+	write(t, filepath.Join(dir, "bad.yaml"), "no manifest")
+	until(t, f, "the first fault", func(c *snapshot.Cluster) bool { return len(c.Faults) == 1 })
+	if err := os.Symlink(elsewhere, elsewhere); err != nil { // it leads to itself
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "web.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, f, "the fault", func(c *snapshot.Cluster) bool { return len(c.Faults) == 2 })
+	if err := os.Rename(write(t, elsewhere+".new", webService), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	until(t, f, "the Service", func(c *snapshot.Cluster) bool { return web(c) != nil && len(c.Faults) == 1 })
+}
+
 // A kubelet mounts a ConfigMap as links through "..data", and changes it by
 // letting that link lead elsewhere.
 func TestMountedConfigMap(t *testing.T) {
