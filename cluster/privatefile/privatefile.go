@@ -17,7 +17,9 @@ func Write(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
+	if _, err = f.Write(content); err == nil {
+		err = f.Sync() // else the name may outlive a loss of power, and the content not
+	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(fresh, path)
 	}
