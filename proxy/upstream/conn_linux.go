@@ -171,3 +171,19 @@ func (c *conn) acknowledged() (n uint64) {
 	})
 	return n
 }
+
+// lost is how often in a row the kernel has sent something again that the upstream's kernel
+// has not confirmed. One that has no room confirms that it lives.
+func (c *conn) lost() (n int) {
+	c.plain.raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err == nil && info.Unacked > 0 && info.Last_ack_recv >= leastSilence {
+			n = int(info.Retransmits)
+		}
+	})
+	return n
+}
+
+// leastSilence is how long nothing has been confirmed at least, in ms, whatever the network
+// has repeated how quickly.
+const leastSilence = 1000

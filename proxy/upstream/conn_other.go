@@ -24,3 +24,6 @@ func (c *conn) unread() bool { return true }
 func (c *conn) unheard(int, bool) bool { return false }
 
 func (c *conn) acknowledged() uint64 { return 0 }
+
+// lost is 0 because nothing here tells.
+func (c *conn) lost() int { return 0 }

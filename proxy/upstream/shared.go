@@ -48,6 +48,7 @@ var errElsewhere = errors.New("another endpoint was quicker to connect")
 func (e *endpoint) open(t *transaction) *streams.Stream {
 	for l := e.roomy(); l != nil; l = e.roomy() {
 		if s, err := l.Open(&t.ex.Request, t.inline, !t.streaming); err == nil {
+			t.over = l.conn
 			return s
 		}
 	}

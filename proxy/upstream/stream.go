@@ -97,6 +97,11 @@ func (t *transaction) awaitHead() error {
 			if err := t.look(); err != nil {
 				return err
 			}
+			if time.Since(t.since) >= cutOffLook {
+				if err := t.cutOff(t.over); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		now := time.Now()

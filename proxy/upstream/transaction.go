@@ -42,6 +42,7 @@ type transaction struct {
 	out     []byte
 	conn    *conn
 	stream  *streams.Stream // instead of conn, where endpoints speak HTTP/2
+	over    *conn           // what stream runs over, with others
 	timer   *time.Timer     // of waits for it
 
 	streaming bool              // the request has a body that is not in memory
@@ -320,6 +321,9 @@ func (t *transaction) arrived(n int, err error, reused bool) error {
 			return err
 		}
 		if err := t.stillWaiting(); err != nil {
+			return err
+		}
+		if err := t.cutOff(t.conn); err != nil {
 			return err
 		}
 		n, err = t.conn.resume(t.space)

@@ -1,0 +1,114 @@
+//go:build !portable
+
+package upstream_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"quayside.io/proxy/balance"
+	"quayside.io/proxy/upstream"
+	"quayside.io/test/netns"
+)
+
+// startMachine serves at an address of its own, HTTP/2 with prior knowledge as well, and
+// answers with that address.
+func startMachine(t *testing.T, address string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", address+":8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both http.Protocols
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	s := &http.Server{Protocols: &both, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, address)
+	})}
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); <-ended })
+	return l.Addr().String()
+}
+
+// A machine that falls silent costs who had connections to its pods some seconds, and not
+// the whole of ReadTimeout: what may be repeated is asked of another pod, and from then on
+// nobody is sent there. What may not waits, and is answered when the machine is back.
+func TestSilentMachine(t *testing.T) {
+	if !netns.Inside(t, 2*time.Minute, "nft") {
+		return
+	}
+	netns.Sh(t, "ip link set lo up; nft 'add table ip t; add chain ip t in { type filter hook input priority 0; }'")
+	const silent = "127.0.0.9"
+	addresses := []string{startMachine(t, silent), startMachine(t, "127.0.0.10"), startMachine(t, "127.0.0.11")}
+	for name, engine := range map[string]func(testing.TB, upstream.Options) (*upstream.Engine, *upstream.Backend){
+		"HTTP/1.1": newEngine, "HTTP/2": newHTTP2Engine,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, b := engine(t, upstream.Options{ReadTimeout: time.Minute})
+			set := endpoints(addresses...)
+			b.SetEndpoints(set)
+			t.Cleanup(func() { b.SetEndpoints(&balance.Set{}) })
+			all := func(method string, many int) (answers map[string]int, longest time.Duration) {
+				answers = map[string]int{}
+				var asking sync.WaitGroup
+				var mu sync.Mutex
+				for range many {
+					asking.Go(func() {
+						began := time.Now()
+						status, body := forward(b, method, "")
+						mu.Lock()
+						defer mu.Unlock()
+						longest = max(longest, time.Since(began))
+						if answers[body]++; status != 200 {
+							t.Errorf("%s: %d %q", method, status, body)
+						}
+					})
+				}
+				asking.Wait()
+				return answers, longest
+			}
+			if answers, _ := all("GET", 30); answers[silent] == 0 {
+				t.Fatalf("nobody asked the machine that is to fall silent: %v", answers)
+			}
+			netns.Sh(t, "nft 'add rule ip t in ip daddr "+silent+" drop; add rule ip t in ip saddr "+silent+" drop'")
+			back := make(chan struct{})
+			go func() {
+				defer close(back)
+				time.Sleep(6 * time.Second)
+				netns.Sh(t, "nft flush chain ip t in")
+			}()
+			var posts sync.WaitGroup
+			posts.Go(func() {
+				if answers, _ := all("POST", 30); answers[silent] == 0 {
+					t.Errorf("no POST waited for the machine: %v", answers)
+				}
+			})
+			answers, longest := all("GET", 30)
+			t.Logf("of 30 requests the longest took %v", longest)
+			if longest > 5*time.Second || answers[silent] > 0 {
+				t.Errorf("the longest took %v, and the silent machine has answered %d, want less than 5 s, and none", longest, answers[silent])
+			}
+			if health := set.Endpoints[indexOf(set, silent)].Health; !health.Ejected() {
+				t.Error("the silent machine is in turn")
+			}
+			posts.Wait()
+			<-back
+		})
+	}
+}
+
+// indexOf is that of the endpoint of a machine.
+func indexOf(set *balance.Set, address string) int {
+	for i, e := range set.Endpoints {
+		if e.Addr.Addr().String() == address {
+			return i
+		}
+	}
+	return -1
+}
