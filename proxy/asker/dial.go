@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/socket"
 )
 
 // connectTimeout bounds the making of one connection, as for backends.
@@ -77,8 +78,13 @@ func (a *Asker) dial(ctx context.Context, network, address string) (net.Conn, er
 	return a.options.Service.Dial(ctx, &net.Dialer{ControlContext: a.control}, network, address)
 }
 
+// silence is how long a machine that is asked over a connection that was kept may confirm
+// nothing: it is gone then, and the question is asked over another. How long the service
+// itself takes is another matter.
+const silence = 2 * time.Second
+
 // control looks at the address itself, which no name can hide.
-func (a *Asker) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+func (a *Asker) control(_ context.Context, _, address string, raw syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
@@ -86,7 +92,7 @@ func (a *Asker) control(_ context.Context, _, address string, _ syscall.RawConn)
 	if !a.allowed(at.Addr()) {
 		return errRefused
 	}
-	return nil
+	return socket.EndSilent(raw, silence)
 }
 
 func (a *Asker) allowed(addr netip.Addr) bool {

@@ -105,6 +105,7 @@ func sideways() map[string]string {
 		"proxy/upstream -> proxy/streams":          "a part of upstream that nobody else imports",
 		"proxy/upstream -> proxy/socket":           "system calls that cannot wait",
 		"proxy/serve -> proxy/socket":              "system calls that cannot wait",
+		"proxy/asker -> proxy/socket":              "an option of sockets",
 		"proxy/names -> proxy/refresh":             "the loop that asks again",
 		"proxy/stapler -> proxy/refresh":           "the loop that asks again",
 		"proxy/exporter -> proxy/refresh":          "its signals",
