@@ -3,6 +3,7 @@
 package upstream_test
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/upstream"
 	"quayside.io/test/netns"
 )
@@ -113,4 +115,49 @@ func indexOf(set *balance.Set, address string) int {
 		}
 	}
 	return -1
+}
+
+// A tunnel ends when the pod's machine has confirmed nothing for SendTimeout, however much
+// its client says.
+func TestTunnelToASilentMachine(t *testing.T) {
+	if !netns.Inside(t, time.Minute, "nft") {
+		return
+	}
+	netns.Sh(t, "ip link set lo up; nft 'add table ip t; add chain ip t in { type filter hook input priority 0; }'")
+	ended := make(chan struct{})
+	defer close(ended)
+	pod := play(t, func(c net.Conn, in *bufio.Reader) {
+		http.ReadRequest(in)
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		<-ended
+	})
+	_, b := newEngine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(pod.addr))
+	ex := &exchange.Exchange{}
+	request(ex, "GET", "/chat")
+	ex.Request.Upgrade = []byte("echo")
+	ex.Request.Forwarding = &exchange.Forwarding{SendTimeout: 3 * time.Second}
+	if b.Forward(ex); ex.Response.Status != 101 {
+		t.Fatalf("%d %s", ex.Response.Status, text(ex))
+	}
+	near, far := net.Pipe()
+	defer near.Close()
+	done := make(chan struct{})
+	go func() { defer close(done); ex.Response.Upgraded(far) }()
+	_, port, _ := net.SplitHostPort(pod.addr)
+	netns.Sh(t, "nft 'add rule ip t in tcp dport "+port+" drop; add rule ip t in tcp sport "+port+" drop'")
+	for began := time.Now(); ; {
+		near.SetDeadline(time.Now().Add(time.Second))
+		if _, err := near.Write([]byte("ping")); err != nil {
+			break
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-done:
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatal("the tunnel goes on")
+		}
+	}
+	<-done
 }

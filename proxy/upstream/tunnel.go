@@ -68,6 +68,10 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	r.Status, r.Body, r.Length = 101, t, 0
 	r.Header.AddBorrowed([]byte("Upgrade"), hop.Upgrade)
 	t.keep = false
+	// Who speaks to a pod whose machine is gone is to find that out, and connect to another.
+	if raw, err := t.conn.SyscallConn(); err == nil {
+		_ = socket.EndSilent(raw, t.rules.SendTimeout) // it does without
+	}
 	first := append([]byte(nil), (*t.buf)[t.start:t.end]...)
 	r.Upgraded = t.tunnelTo(&connEnd{t.conn, t.rules.SendTimeout}, first, t.silence())
 	return nil
