@@ -118,7 +118,8 @@ bench-proxy: packages ## CPU time per request beside nginx and HAProxy, each kin
 	CGO_ENABLED=0 $(GO) run ./test/bench/http -grpc
 	CGO_ENABLED=0 $(GO) run ./test/bench/http -churn
 
-bench-failover: packages ## deaths of nodes and of speakers, measured on the LAN beside keepalived; half an hour
+bench-failover: packages ## deaths of nodes and of speakers, measured on the LAN beside keepalived, and what a proxy's clients notice; half an hour
+	CGO_ENABLED=0 $(GO) run ./test/bench/silent
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench Failover -benchtime 20x -timeout 60m ./test/e2e
 
 bench-bgp: packages ## BGP and BFD with FRR as the router, and as the speaker beside ours; five minutes

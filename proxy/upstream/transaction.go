@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
@@ -484,8 +483,6 @@ func (t *transaction) makeRoom() error {
 	t.buf = &larger
 	return nil
 }
-
-func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // writeRest writes what the socket would not take at once.
 func (t *transaction) writeRest(b []byte) error {
