@@ -58,13 +58,11 @@ func (s *stream) read(p []byte) (int, error) {
 	case s.ended:
 		return 0, io.EOF
 	}
-	if s.head.expects {
-		s.head.expects = false
-		if !s.answered && !c.over {
-			c.out.Block(s.send.ID, frame.AppendStatus(nil, 100))
-			c.kick()
-		}
+	if s.head.expects && s.received == 0 && !c.over {
+		c.out.Block(s.send.ID, frame.AppendStatus(nil, 100))
+		c.kick()
 	}
+	s.head.expects = false
 	return 0, nil
 }
 

@@ -201,7 +201,7 @@ type requestHead struct {
 	length  int64    // Content-Length, or -1
 	cookies int
 	te      bool // trailers are welcome
-	expects bool // 100 (Continue)
+	expects bool // 100 (Continue), and may still get it; then the connection's lock guards it
 	unknown bool // another expectation
 }
 

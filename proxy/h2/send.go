@@ -140,6 +140,9 @@ func (s *stream) transmit(p frame.Part) error {
 		defer c.mu.Unlock()
 		return s.err
 	}
+	if p.Head != nil {
+		s.head.expects = false // behind the head, a 100 (Continue) would be a broken trailer
+	}
 	c.out.Send(&s.send, p)
 	c.fill()
 	c.kick()
