@@ -22,6 +22,7 @@ const lastWrite = 20 * time.Millisecond
 type upload struct {
 	source  io.ReadCloser
 	trailer *exchange.Trailer // complete once the source has ended
+	trails  bool              // that may be later than the last byte of a length
 	out     sink
 	done    chan struct{}
 	err     error       // valid after done
@@ -105,7 +106,11 @@ func (t *transaction) endUploads() {
 // the engine's.
 func (t *transaction) uploadTo(out sink, buf *[]byte, source io.ReadCloser) *upload {
 	r, buffers := &t.ex.Request, &t.engine.buffers
-	u := &upload{source: source, trailer: &r.Trailer, out: out, done: make(chan struct{})}
+	_, trails := out.(*streamSink)
+	if trails { // and only a client of HTTP/2 has both a length and a trailer
+		_, trails = r.Peer.(exchange.Waker)
+	}
+	u := &upload{source: source, trailer: &r.Trailer, trails: trails, out: out, done: make(chan struct{})}
 	length := r.Length
 	go func() {
 		defer close(u.done)
@@ -129,13 +134,13 @@ func (u *upload) run(left int64) error {
 			return err
 		}
 		if left >= 0 {
-			room = room[:min(int64(len(room)), left)]
+			room = room[:min(int64(len(room)), u.most(left))]
 		}
 		n, err := u.source.Read(room)
 		if left >= 0 {
 			left -= int64(n)
 		}
-		last := left == 0 || left < 0 && err == io.EOF
+		last := left <= 0 && err == io.EOF || left == 0 && !u.trails
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && u.out.waits() {
 			continue
 		}
@@ -154,6 +159,15 @@ func (u *upload) run(left int64) error {
 			return u.out.finish(u.trailer)
 		}
 	}
+}
+
+// most is how many bytes may be read where so many are left. Where none are, a read finds
+// the end of the body: front ends hand on no more than the length says.
+func (u *upload) most(left int64) int64 {
+	if u.trails {
+		return max(left, 1)
+	}
+	return left
 }
 
 // unsent is the failure of an upload of which endpoint took nothing for too long. Whose
