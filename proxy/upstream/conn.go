@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quayside.io/proxy/socket"
 	"quayside.io/proxy/streams"
 )
 
@@ -70,6 +71,14 @@ func (c *conn) Close() error {
 		c.endpoint.backend.engine.places.free()
 	}
 	return err
+}
+
+// endSilent has the connection end when the pod's machine has confirmed nothing for so
+// long, or had no room. TCP alone repeats for a quarter of an hour.
+func (c *conn) endSilent(after time.Duration) {
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = socket.EndSilent(raw, after) // it does without
+	}
 }
 
 // ask sends out and waits for the first bytes of the answer, which it reads

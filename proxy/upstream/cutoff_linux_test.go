@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/upstream"
@@ -124,18 +126,36 @@ func TestTunnelToASilentMachine(t *testing.T) {
 		return
 	}
 	netns.Sh(t, "ip link set lo up; nft 'add table ip t; add chain ip t in { type filter hook input priority 0; }'")
+	var closing sync.WaitGroup
 	ended := make(chan struct{})
+	defer closing.Wait()
 	defer close(ended)
-	pod := play(t, func(c net.Conn, in *bufio.Reader) {
+	plain := play(t, func(c net.Conn, in *bufio.Reader) {
 		http.ReadRequest(in)
-		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		<-ended
 	})
-	_, b := newEngine(t, upstream.Options{})
-	b.SetEndpoints(endpoints(pod.addr))
+	streams := playFrames(t, podScript{
+		settings: []http2.Setting{{ID: http2.SettingEnableConnectProtocol, Val: 1}}, answer: (*podConn).fine,
+		connect: func(c *podConn, id uint32) {
+			c.head(id, false, ":status: 200")
+			closing.Go(func() { <-ended; c.Close() }) // it is told of no end either
+		},
+	})
+	_, one := newEngine(t, upstream.Options{})
+	one.SetEndpoints(endpoints(plain.addr))
+	_, two := newHTTP2Engine(t, upstream.Options{SendTimeout: 3 * time.Second})
+	two.SetEndpoints(endpoints(streams.addr))
+	t.Run("HTTP/1.1", func(t *testing.T) { endsSilent(t, one, plain.addr) })
+	t.Run("HTTP/2", func(t *testing.T) { endsSilent(t, two, streams.addr) })
+}
+
+// endsSilent sees to it that a tunnel to a pod ends though its client goes on to speak.
+func endsSilent(t *testing.T, b *upstream.Backend, pod string) {
 	ex := &exchange.Exchange{}
 	request(ex, "GET", "/chat")
-	ex.Request.Upgrade = []byte("echo")
+	ex.Request.Upgrade = []byte("websocket")
+	ex.Request.Header.Add("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
 	ex.Request.Forwarding = &exchange.Forwarding{SendTimeout: 3 * time.Second}
 	if b.Forward(ex); ex.Response.Status != 101 {
 		t.Fatalf("%d %s", ex.Response.Status, text(ex))
@@ -144,7 +164,7 @@ func TestTunnelToASilentMachine(t *testing.T) {
 	defer near.Close()
 	done := make(chan struct{})
 	go func() { defer close(done); ex.Response.Upgraded(far) }()
-	_, port, _ := net.SplitHostPort(pod.addr)
+	_, port, _ := net.SplitHostPort(pod)
 	netns.Sh(t, "nft 'add rule ip t in tcp dport "+port+" drop; add rule ip t in tcp sport "+port+" drop'")
 	for began := time.Now(); ; {
 		near.SetDeadline(time.Now().Add(time.Second))

@@ -24,7 +24,7 @@ func (b *Backend) PassOn(c *exchange.Raw, version int) error {
 		t.release()
 		return err
 	}
-	t.tunnelTo(&connEnd{t.conn, t.rules.SendTimeout}, nil, b.engine.options.UpgradeTimeout)(c.Conn)
+	t.tunnelTo(newConnEnd(t.conn, t.rules.SendTimeout), nil, b.engine.options.UpgradeTimeout)(c.Conn)
 	return nil
 }
 

@@ -285,7 +285,9 @@ func (u *unspoken) Unwrap() error { return u.error }
 
 // introduce begins to speak HTTP/2 and waits until the pod has said that it does.
 func (c *conn) introduce(ctx context.Context) error {
-	c.http2 = c.endpoint.backend.engine.http2.Start(c, c.secure != nil)
+	engine := c.endpoint.backend.engine
+	c.endSilent(engine.options.SendTimeout) // streams may stay for hours
+	c.http2 = engine.http2.Start(c, c.secure != nil)
 	select {
 	case <-c.http2.Ready():
 		if err := c.http2.Err(); err != nil {

@@ -68,12 +68,8 @@ func (t *transaction) switchProtocols(hop exchange.Hop) error {
 	r.Status, r.Body, r.Length = 101, t, 0
 	r.Header.AddBorrowed([]byte("Upgrade"), hop.Upgrade)
 	t.keep = false
-	// Who speaks to a pod whose machine is gone is to find that out, and connect to another.
-	if raw, err := t.conn.SyscallConn(); err == nil {
-		_ = socket.EndSilent(raw, t.rules.SendTimeout) // it does without
-	}
 	first := append([]byte(nil), (*t.buf)[t.start:t.end]...)
-	r.Upgraded = t.tunnelTo(&connEnd{t.conn, t.rules.SendTimeout}, first, t.silence())
+	r.Upgraded = t.tunnelTo(newConnEnd(t.conn, t.rules.SendTimeout), first, t.silence())
 	return nil
 }
 
@@ -289,6 +285,13 @@ type waiting func(read func() (int, error)) (int, error)
 type connEnd struct {
 	*conn
 	timeout time.Duration // of a Write
+}
+
+// newConnEnd has who speaks to a pod whose machine is gone find that out, and connect to
+// another.
+func newConnEnd(c *conn, timeout time.Duration) *connEnd {
+	c.endSilent(timeout)
+	return &connEnd{c, timeout}
 }
 
 func (e *connEnd) Write(p []byte) (int, error) {
