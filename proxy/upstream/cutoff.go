@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -37,9 +38,20 @@ func (t *transaction) cutOff(c *conn) error {
 	e.closeIdle()
 	t.health().Failed(time.Now())
 	f := &failure{reason: connectionLost, err: errCutOff, endpoint: e, again: t.repeatable()}
-	if t.end > 0 || !t.mayTryAgain() || !t.mayRepeat(f) || len(t.tried)+1 >= len(t.targets.endpoints) {
+	if t.end > 0 || !t.mayTryAgain() || !t.mayRepeat(f) || !t.othersInTurn() {
 		return nil
 	}
 	t.tried = append(t.tried, t.at)
 	return f
+}
+
+// othersInTurn reports whether an endpoint that was not tried is in turn. If none is, it is
+// rather this machine that is cut off, and a connection that there is comes back soonest.
+func (t *transaction) othersInTurn() bool {
+	for i := range t.targets.set.Endpoints {
+		if i != t.at && !slices.Contains(t.tried, i) && !t.targets.set.Endpoints[i].Health.Ejected() {
+			return true
+		}
+	}
+	return false
 }
