@@ -23,8 +23,12 @@ func (s *Source) Refer(kind snapshot.Kind, keys []snapshot.Key) <-chan struct{} 
 	}
 	scopes := scopesFor(kind, keys, s.references.byName)
 	waiting := &awaited{scopes: maps.Clone(scopes), seen: seen}
-	waiting.due = s.references.want(kind, scopes, waiting)
-	s.note(true, func(l *ledger) { l.await(waiting) })
+	s.references.want(kind, scopes, waiting, func() {
+		s.note(true, func(l *ledger) {
+			l.supersede(kind, scopes)
+			l.await(waiting)
+		})
+	})
 	return seen
 }
 
@@ -59,20 +63,22 @@ func newReferences(kinds []snapshot.Kind) *references {
 
 func (r *references) follows(kind snapshot.Kind) bool { return slices.Contains(r.kinds, kind) }
 
-// want reports whether all of scopes are watched, and stay so. Else a may be answered after the
+// want makes scopes those of a kind that are wanted, and has it told in the order of calls.
+// Where all of them are watched, and stay so, a may be answered at once, and else after the
 // next turn only: what was named before, and then was not, is still there until it is dropped.
-func (r *references) want(kind snapshot.Kind, scopes map[scope]bool, a *awaited) (watched bool) {
+func (r *references) want(kind snapshot.Kind, scopes map[scope]bool, a *awaited, tell func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wanted[kind] = scopes
 	wake(r.news)
+	a.due = true
 	for s := range scopes {
-		if !r.watched[s] {
-			r.waiting = append(r.waiting, a)
-			return false
-		}
+		a.due = a.due && r.watched[s]
 	}
-	return true
+	if !a.due {
+		r.waiting = append(r.waiting, a)
+	}
+	tell()
 }
 
 // turn returns every scope that is wanted now, all of which are to be watched, and who may be

@@ -82,6 +82,28 @@ func TestReferWaitsUntilAllIsSeen(t *testing.T) {
 	if !IsClosed(both) {
 		t.Error("it is there again and waited for")
 	}
+	// Who is superseded before its turn waits for nothing that nobody watches.
+	takeTurn(s)
+	of := func(names ...string) <-chan struct{} {
+		var keys []snapshot.Key
+		for _, name := range names {
+			keys = append(keys, snapshot.Key{Namespace: "c", Name: name})
+		}
+		return s.Refer(snapshot.Secret, keys)
+	}
+	past := s.Refer(snapshot.Secret, []snapshot.Key{{Namespace: "d", Name: "x"}})
+	wide := of("1", "2", "3", "4", "5")
+	takeTurn(s)
+	if IsClosed(wide) || !IsClosed(past) {
+		t.Errorf("who is superseded is answered: %v; who is not, before anything is known: %v", IsClosed(past), IsClosed(wide))
+	}
+	few := of("1")
+	takeTurn(s)
+	s.note(true, func(l *ledger) { l.settle(scope{snapshot.Secret, "c", "1"}) })
+	s.enter(s.inbox.take())
+	if !IsClosed(few) || !IsClosed(wide) || len(s.ledger.awaited) > 0 {
+		t.Errorf("answered: %v and %v; %d wait", IsClosed(few), IsClosed(wide), len(s.ledger.awaited))
+	}
 	if none := s.Refer(snapshot.ConfigMap, []snapshot.Key{{Name: "x"}}); !IsClosed(none) {
 		t.Error("a kind that is watched as a whole is waited for")
 	}

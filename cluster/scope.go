@@ -90,6 +90,24 @@ func (l *ledger) reach(s scope) {
 // await asks for a.seen to be closed once the snapshot shows all of a.scopes.
 func (l *ledger) await(a *awaited) { l.awaited = append(l.awaited, a) }
 
+// supersede has nobody wait for scopes of a kind that are not wanted any more: nothing will
+// be heard of them.
+func (l *ledger) supersede(kind snapshot.Kind, wanted map[scope]bool) {
+	for _, a := range l.awaited {
+		for s := range a.scopes {
+			if s.kind != kind || wanted[s] {
+				continue
+			}
+			delete(a.scopes, s)
+			for _, wider := range scopesOf(kind, snapshot.Key{Namespace: s.namespace, Name: s.name}) {
+				if wanted[wider] {
+					a.scopes[wider] = true
+				}
+			}
+		}
+	}
+}
+
 // met takes out and returns who need not wait any longer.
 func (l *ledger) met() (all []*awaited) {
 	l.awaited = slices.DeleteFunc(l.awaited, func(a *awaited) bool {
