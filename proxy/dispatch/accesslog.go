@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"quayside.io/proxy/accesslog"
@@ -104,6 +105,17 @@ func (t *tunnelLine) through(client io.ReadWriteCloser) io.ReadWriteCloser {
 type counted struct {
 	io.ReadWriteCloser
 	sent *atomic.Int64
+}
+
+// Socket makes c a socket.Reader, as exchange.Response.Upgraded has it, for a client that is
+// one: only what is written is counted.
+func (c *counted) Socket() (ahead []byte, from syscall.RawConn) {
+	if s, ok := c.ReadWriteCloser.(interface {
+		Socket() ([]byte, syscall.RawConn)
+	}); ok {
+		return s.Socket()
+	}
+	return nil, nil // only Read will do
 }
 
 // Write implements io.Writer.

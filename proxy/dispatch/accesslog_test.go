@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -178,6 +179,52 @@ func TestUsersAreLogged(t *testing.T) {
 		t.Errorf("the backend is told %q", told)
 	}
 }
+
+// A tunnel that is logged is waited for like any other: without a buffer, where the client's
+// connection can be (see exchange.Response.Upgraded).
+func TestLoggedTunnelsAreWaitedForWithoutABuffer(t *testing.T) {
+	var lines logLines
+	var got io.ReadWriteCloser
+	d := dispatch.New(dispatch.Options{AccessLog: logged(t, &lines, 1)})
+	d.SetTable(newTable(nil), []dispatch.Forwarder{forwarderFunc(func(ex *exchange.Exchange) {
+		ex.Response.Status, ex.Response.Upgraded = 101, func(c io.ReadWriteCloser) { got = c }
+	})})
+	for _, client := range []io.ReadWriteCloser{bare{}, nothing{}} {
+		var ex exchange.Exchange
+		r := &ex.Request
+		r.Method, r.Host, r.Target, r.Path = []byte("GET"), []byte("a"), []byte("/a"), []byte("/a")
+		r.Client, r.Received = netip.MustParseAddrPort("127.0.0.1:1"), time.Now()
+		d.Handle(&ex)
+		open, body := ex.Response.Upgraded, ex.Response.Body
+		open(client)
+		body.Close()
+		var ahead []byte
+		var raw syscall.RawConn
+		if s, ok := got.(interface {
+			Socket() ([]byte, syscall.RawConn)
+		}); ok {
+			ahead, raw = s.Socket()
+		}
+		_, able := client.(bare)
+		if found := string(ahead) == "ahead" && raw == (descriptor{}); found != able {
+			t.Errorf("%T: read ahead %q, socket %v", client, ahead, raw)
+		}
+		if !able && (ahead != nil || raw != nil) {
+			t.Errorf("%T has no socket, and shows %q, %v", client, ahead, raw)
+		}
+	}
+	if len(lines) != 2 {
+		t.Errorf("logged: %q", lines)
+	}
+}
+
+// bare is a connection that can be waited for without a buffer.
+type bare struct{ nothing }
+
+func (bare) Socket() ([]byte, syscall.RawConn) { return []byte("ahead"), descriptor{} }
+
+// descriptor is a socket that nobody uses.
+type descriptor struct{ syscall.RawConn }
 
 // nothing is the connection of a client that says nothing.
 type nothing struct{}
