@@ -172,13 +172,13 @@ func (c *conn) acknowledged() (n uint64) {
 	return n
 }
 
-// lost is how often in a row the kernel has sent something again that the upstream's kernel
-// has not confirmed. One that has no room confirms that it lives.
+// lost is how often in a row the kernel has sent something again, or asked for a sign of
+// life, and the upstream's kernel has not answered. One that has no room answers.
 func (c *conn) lost() (n int) {
 	c.plain.raw.Control(func(fd uintptr) {
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err == nil && info.Unacked > 0 && info.Last_ack_recv >= leastSilence {
-			n = int(info.Retransmits)
+		if err == nil && info.Last_ack_recv >= leastSilence {
+			n = max(int(info.Retransmits), int(info.Probes))
 		}
 	})
 	return n

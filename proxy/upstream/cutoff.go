@@ -9,7 +9,8 @@ import (
 const (
 	// cutOffAfter is how many times in a row nobody has confirmed what was sent again:
 	// after 0.2, 0.6 and 1.4 s on a network as quick as a cluster's (RFC 6298, with Linux'
-	// least timeout). A busy pod is no reason, for its kernel confirms.
+	// least timeout), or how many signs of life have failed to come. A busy pod is no
+	// reason, for its kernel answers.
 	cutOffAfter = 3
 	// cutOffLook is how soon we look again once something has been lost.
 	cutOffLook = 500 * time.Millisecond

@@ -24,7 +24,7 @@ import (
 // startMachine serves at an address of its own, HTTP/2 with prior knowledge as well, and
 // answers with that address after a while, so that each of many requests at a time has a
 // connection.
-func startMachine(t *testing.T, address string) string {
+func startMachine(t *testing.T, address string, takes time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", address+":8080")
 	if err != nil {
@@ -34,13 +34,48 @@ func startMachine(t *testing.T, address string) string {
 	both.SetHTTP1(true)
 	both.SetUnencryptedHTTP2(true)
 	s := &http.Server{Protocols: &both, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(takes)
 		io.WriteString(w, address)
 	})}
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.Serve(l) }()
 	t.Cleanup(func() { s.Close(); <-ended })
 	return l.Addr().String()
+}
+
+// What a pod was asked before its machine fell silent, and may be repeated, goes to another
+// when the machine does not answer for itself any more.
+func TestSilentMachineAtWork(t *testing.T) {
+	t.Parallel()
+	if !netns.Inside(t, 2*time.Minute, "nft") {
+		return
+	}
+	netns.Sh(t, "ip link set lo up; nft add table ip t")
+	const silent, other, takes = "127.0.3.9", "127.0.3.10", 2 * time.Second
+	addresses := []string{startMachine(t, silent, takes), startMachine(t, other, takes)}
+	_, one := newEngine(t, upstream.Options{ReadTimeout: time.Minute})
+	_, two := newHTTP2Engine(t, upstream.Options{ReadTimeout: time.Minute})
+	began := time.Now()
+	var asking sync.WaitGroup
+	for _, b := range []*upstream.Backend{one, two} {
+		b.SetEndpoints(endpoints(addresses...))
+		t.Cleanup(func() { b.SetEndpoints(&balance.Set{}) })
+		for range 2 { // one for each machine
+			asking.Go(func() {
+				if status, body := forward(b, "GET", ""); status != 200 || body != other {
+					t.Errorf("%d %q, want an answer of %s", status, body, other)
+				}
+			})
+		}
+	}
+	time.Sleep(time.Second) // the requests have come, and that is confirmed
+	vanish(t, silent)
+	asking.Wait()
+	took := time.Since(began)
+	t.Logf("it took %v", took)
+	if took > 40*time.Second {
+		t.Errorf("it took %v, want a quarter of a minute", took)
+	}
 }
 
 // A machine that falls silent costs who had connections to its pods some seconds, and not
@@ -60,8 +95,9 @@ func TestSilentMachine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			const quick = 100 * time.Millisecond
 			silent := c.net + "9"
-			addresses := []string{startMachine(t, silent), startMachine(t, c.net+"10"), startMachine(t, c.net+"11")}
+			addresses := []string{startMachine(t, silent, quick), startMachine(t, c.net+"10", quick), startMachine(t, c.net+"11", quick)}
 			_, b := c.engine(t, upstream.Options{ReadTimeout: time.Minute})
 			set := endpoints(addresses...)
 			b.SetEndpoints(set)
@@ -117,12 +153,19 @@ func TestSilentMachine(t *testing.T) {
 	}
 }
 
-// silence has all that is sent to and by some addresses vanish for so long; then back is
-// closed.
+// vanish has all that is sent to and by some addresses vanish, as long as a chain has its
+// rules.
+func vanish(t *testing.T, addresses string) (chain string) {
+	t.Helper()
+	chain = "s" + strings.NewReplacer(".", "_", "/", "_").Replace(addresses)
+	netns.Sh(t, "nft 'add chain ip t "+chain+" { type filter hook input priority 0; }; add rule ip t "+chain+" ip daddr "+addresses+" drop; add rule ip t "+chain+" ip saddr "+addresses+" drop'")
+	return chain
+}
+
+// silence is vanish for so long; then back is closed.
 func silence(t *testing.T, addresses string, long time.Duration) (back chan struct{}) {
 	t.Helper()
-	chain := "s" + strings.NewReplacer(".", "_", "/", "_").Replace(addresses)
-	netns.Sh(t, "nft 'add chain ip t "+chain+" { type filter hook input priority 0; }; add rule ip t "+chain+" ip daddr "+addresses+" drop; add rule ip t "+chain+" ip saddr "+addresses+" drop'")
+	chain := vanish(t, addresses)
 	back = make(chan struct{})
 	go func() {
 		defer close(back)

@@ -16,6 +16,15 @@ import (
 // repeats a lost SYN after a second only.
 const hedgeAfter = 250 * time.Millisecond
 
+// A pod that is at work on a request has nothing to confirm. So its machine is asked for a
+// sign of life, after a while and then each second; see lost. Only after a minute do
+// connections end, for the silence may.
+const (
+	idleBeforeProbe  = 10 * time.Second
+	probeInterval    = time.Second
+	unansweredProbes = 50
+)
+
 // errNotTCP cannot happen: only "tcp" is dialled.
 var errNotTCP = errors.New("the dialler returned something else than a TCP connection")
 
@@ -53,7 +62,7 @@ func (e *endpoint) connect(ctx context.Context) (*conn, error) {
 }
 
 func (e *endpoint) connectTCP(ctx context.Context) (*conn, error) {
-	var d net.Dialer
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idleBeforeProbe, Interval: probeInterval, Count: unansweredProbes}}
 	nc, err := d.DialContext(ctx, "tcp", e.text)
 	if err != nil {
 		return nil, err
