@@ -195,9 +195,7 @@ func TestTunnelToASilentMachine(t *testing.T) {
 		return
 	}
 	netns.Sh(t, "ip link set lo up; nft 'add table ip t; add chain ip t in { type filter hook input priority 0; }'")
-	var closing sync.WaitGroup
-	ended := make(chan struct{})
-	defer closing.Wait()
+	ended, pods := make(chan struct{}), make(chan *podConn, 1)
 	defer close(ended)
 	plain := play(t, func(c net.Conn, in *bufio.Reader) {
 		http.ReadRequest(in)
@@ -208,7 +206,7 @@ func TestTunnelToASilentMachine(t *testing.T) {
 		settings: []http2.Setting{{ID: http2.SettingEnableConnectProtocol, Val: 1}}, answer: (*podConn).fine,
 		connect: func(c *podConn, id uint32) {
 			c.head(id, false, ":status: 200")
-			closing.Go(func() { <-ended; c.Close() }) // it is told of no end either
+			pods <- c
 		},
 	})
 	_, one := newEngine(t, upstream.Options{})
@@ -217,6 +215,7 @@ func TestTunnelToASilentMachine(t *testing.T) {
 	two.SetEndpoints(endpoints(streams.addr))
 	t.Run("HTTP/1.1", func(t *testing.T) { endsSilent(t, one, plain.addr) })
 	t.Run("HTTP/2", func(t *testing.T) { endsSilent(t, two, streams.addr) })
+	(<-pods).Close() // it is told of no end either
 }
 
 // endsSilent sees to it that a tunnel to a pod ends though its client goes on to speak.
