@@ -126,6 +126,32 @@ func TestFirewallOfGRPC(t *testing.T) {
 	}
 }
 
+// A client that calls its form gRPC has it judged like any other, unless the backend was
+// said to speak gRPC: one of HTTP/2 may be any web server.
+func TestFirewallIsNotToldThatFormsAreGRPC(t *testing.T) {
+	_, addr := grpcServer(t, "127.0.0.1:0", false)
+	files, p := start(t, func(o *proxy.Options) { o.HTTP2, o.H2C, o.Routes.ModSecurity = true, true, true })
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", addr),
+		annotated("h2c", "h2c.test", withOption(strict(), "backend-protocol", "H2C")),
+		annotated("grpc", "grpc.test", withOption(strict(), "backend-protocol", "GRPC")))
+	routed(t, p, "h2c.test")
+	routed(t, p, "grpc.test")
+	for _, c := range []struct {
+		host, kind string
+		judged     bool
+	}{
+		{"h2c.test", "application/grpc", true}, {"h2c.test", "application/grpc+proto", true},
+		{"grpc.test", "application/grpc", false}, {"grpc.test", "application/grpc; x=y", false},
+		{"grpc.test", "application/grpc-web", true}, {"grpc.test", "application/grpcx", true},
+	} {
+		// It is longer than strict lets bodies be.
+		status, said := ask(t, bound(p, false), c.host, "POST /x\nContent-Type: "+c.kind+"\n\n"+strings.Repeat("x", 2000))
+		if judged := status == 413 || strings.Contains(said, "no body of that length"); judged != c.judged {
+			t.Errorf("%s, %s: judged %v, want %v: %d %q", c.host, c.kind, judged, c.judged, status, said)
+		}
+	}
+}
+
 // What the firewall refuses has no page of default-backend, as in ingress-nginx, whose
 // rules refuse the page as well; what a backend answers has.
 func TestFirewallAndCustomErrors(t *testing.T) {

@@ -1,16 +1,15 @@
 package dispatch
 
 import (
-	"bytes"
-
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
 
 // inspect has a firewall judge the body of a request, and reports whether it goes on.
 // What it is shown is kept for the upstream. The messages of a gRPC stream come while it
-// is answered, so nobody can wait for the last.
-func (p *plan) inspect(ex *exchange.Exchange, streams bool) bool {
+// is answered, so nobody can wait for the last; but who asks may call anything gRPC, so
+// that is believed only where calls says that the backend speaks nothing else.
+func (p *plan) inspect(ex *exchange.Exchange, calls bool) bool {
 	i := ex.Inspection
 	if i == nil {
 		return true
@@ -20,7 +19,7 @@ func (p *plan) inspect(ex *exchange.Exchange, streams bool) bool {
 		whole     = ex.Request.Body == nil
 		limit     = i.Wants()
 	)
-	if limit > 0 && !whole && !(streams && isGRPC(ex)) {
+	if limit > 0 && !whole && !(calls && isGRPC(ex)) {
 		var ok bool
 		// A byte more tells whether it is longer.
 		if beginning, whole, ok = p.dispatcher.show(ex, limit+1); !ok {
@@ -42,6 +41,10 @@ func (p *plan) inspect(ex *exchange.Exchange, streams bool) bool {
 	return true
 }
 
+// isGRPC reports whether who asks speaks gRPC, of which gRPC-Web is none: its calls end
+// before they are answered.
 func isGRPC(ex *exchange.Exchange) bool {
-	return bytes.HasPrefix(bytes.ToLower(ex.Request.Header.Get("Content-Type")), []byte("application/grpc"))
+	const kind = "application/grpc"
+	t := ex.Request.Header.Get("Content-Type")
+	return len(t) >= len(kind) && exchange.EqualFold(t[:len(kind)], kind) && (len(t) == len(kind) || t[len(kind)] == '+' || t[len(kind)] == ';')
 }

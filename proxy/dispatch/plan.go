@@ -124,7 +124,7 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	f := p.route.Forwarding
 	ex.Request.Forwarding, ex.Request.CookiePath = f, p.cookiePath
 	backend := r.lead(p.route, ex.Request.Random[1])
-	if p.inspect(ex, r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
+	if p.inspect(ex, p.route.GRPC && r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
 		r.forwardOr(ex, p.route, backend)
 		p.filters.Upstream(ex)
 	}

@@ -14,7 +14,7 @@ func firewalls() []option {
 	return []option{
 		{key: "enable-modsecurity", scope: ofIngress, unset: "false", risk: riskLow, effect: applied, guard: true, parse: parseFirewall,
 			doc: "web application firewall, which only logs (DetectionOnly) until modsecurity-snippet says SecRuleEngine On",
-			differ: "needs --modsecurity, without which the route is closed; Coraza judges, after those who decide who may pass; heads alone of upgrades and of gRPC, " +
+			differ: "needs --modsecurity, without which the route is closed; Coraza judges, after those who decide who may pass; heads alone of upgrades and, where backend-protocol is GRPC or GRPCS, of gRPC, " +
 				"and no bodies of responses; no audit log, the proxy's log has the rules' numbers; a mirror gets its copies before bodies are judged"},
 		{key: "enable-owasp-core-rules", scope: ofIngress, unset: "false", risk: riskLow, effect: applied, guard: true, parse: parseCoreRules,
 			doc:    "core rules of that firewall",

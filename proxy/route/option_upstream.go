@@ -156,6 +156,7 @@ func (s *settings) forwardingOf() *exchange.Forwarding {
 type protocol struct {
 	said  bool // it does; else the port of the Service may
 	http2 bool
+	grpc  bool // over it
 }
 
 // appProtocolH2C is the appProtocol of a Service's port (KEP-3726) whose endpoints
@@ -181,7 +182,7 @@ func parseProtocol(s *settings, value string) error {
 	default:
 		return fmt.Errorf("%q is not spoken to backends, only HTTP, HTTPS, GRPC, GRPCS and H2C are", value)
 	}
-	s.protocol = protocol{said: true, http2: value != "HTTP" && value != "HTTPS"}
+	s.protocol = protocol{said: true, http2: value != "HTTP" && value != "HTTPS", grpc: strings.HasPrefix(value, "GRPC")}
 	return nil
 }
 

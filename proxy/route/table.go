@@ -85,6 +85,8 @@ type Terms struct {
 	RedirectPort bool
 	// Unlogged keeps requests out of the access log.
 	Unlogged bool
+	// GRPC says that the backends were said to speak gRPC; HTTP/2 alone is no such word.
+	GRPC bool
 	// Forwarding is how requests are forwarded; nil: as all are.
 	Forwarding *exchange.Forwarding
 	// Errors is who answers instead of Backend where it cannot; nil: nobody.

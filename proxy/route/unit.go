@@ -167,7 +167,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 func (b *unitBuilder) termsOf() *Terms {
 	s := b.settings
 	return &Terms{
-		Owner: b.ref, RedirectCode: s.tls.redirectCode, RedirectPort: s.tls.port, Unlogged: s.unlogged,
+		Owner: b.ref, RedirectCode: s.tls.redirectCode, RedirectPort: s.tls.port, Unlogged: s.unlogged, GRPC: s.protocol.grpc,
 		Forwarding: s.forwardingOf(), Errors: b.errorPage(),
 		want: s.tls.want(), hsts: s.tls.header, plain: s.tls.plain, nginx: b.class.Nginx,
 	}
