@@ -226,10 +226,12 @@ func (s *Server) goOnLocked(fd int, c *client) {
 // goOn has a connection served again. The lock of the server must be held.
 func (c *client) goOn() {
 	c.woken, c.risen = true, false
+	c.server.again.Add(1)
 	go c.server.serveAgain(c.outer)
 }
 
 func (s *Server) serveAgain(c net.Conn) {
+	defer s.again.Add(-1)
 	if err := s.http.ServeConn(c); err != nil {
 		s.options.Log.Debug("connection", "event", err)
 	}

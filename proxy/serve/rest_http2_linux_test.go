@@ -159,6 +159,30 @@ func TestHTTP2RestEnds(t *testing.T) {
 	}
 }
 
+// However many rest when a drain begins, each is served again before anything is cut.
+func TestHTTP2RestsAllEndAtDrain(t *testing.T) {
+	n := newNapRig(t, serve.Options{GracePeriod: 10 * time.Second})
+	n.ended = make(chan error, 200)
+	conns := make([]net.Conn, cap(n.ended))
+	for i := range conns {
+		conns[i] = n.dial()
+		n.nap(conns[i])
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		n.stop()
+	}()
+	defer func() { <-stopped }()
+	for _, c := range conns {
+		n.says(c, ".")
+		c.Close()
+	}
+	for range conns {
+		<-n.ended
+	}
+}
+
 // One that rests ends for the sake of others only by who serves it, who is asked; but if it
 // has never been asked anything, it goes as others who are silent.
 func TestHTTP2RestMakesRoom(t *testing.T) {

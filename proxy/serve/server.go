@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -107,6 +106,7 @@ type Server struct {
 
 	waiting sync.WaitGroup // for requests of those that rest, and for their ends
 	rest    *restPoll      // of these; nil: nobody rests
+	again   atomic.Int64   // who is served after a rest
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
@@ -268,8 +268,8 @@ func (s *Server) drain() error {
 	grace, cancel := context.WithTimeout(context.Background(), s.options.GracePeriod)
 	defer cancel()
 	defer time.AfterFunc(min(silentFor, s.options.GracePeriod/4), s.cutSilent).Stop()
-	// Its other errors say that the listeners are closed already.
-	if err := s.http.ShutdownWithContext(grace); errors.Is(err, context.DeadlineExceeded) {
+	s.http.ShutdownWithContext(grace) // its other errors say that the listeners are closed already
+	if s.untilServed(grace); grace.Err() != nil {
 		s.options.Log.Warn("the grace period is over; cutting what is left", "connections", s.Connections())
 	}
 	s.cut()
@@ -279,6 +279,20 @@ func (s *Server) drain() error {
 	s.waiting.Wait()
 	s.listeners.serving.Wait()
 	return nil
+}
+
+// untilServed waits for connections that have gone on after a rest. To fasthttp they are open
+// only once it has them, and it may have found before that none is.
+func (s *Server) untilServed(grace context.Context) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for s.again.Load() > 0 {
+		select {
+		case <-look.C:
+		case <-grace.Done():
+			return
+		}
+	}
 }
 
 // Connections is the number of client connections.
