@@ -51,6 +51,14 @@ func (a *API) endDoubtsLocked() {
 // isOldAt reports whether the write can no longer take effect.
 func (d *doubt) isOldAt(t time.Time) bool { return t.Sub(d.since) > 2*WriteDeadline }
 
+// hasYoungDoubts reports whether a write without an answer may still take effect.
+func (a *API) hasYoungDoubts() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.endDoubtsLocked()
+	return slices.ContainsFunc(a.doubts, func(d doubt) bool { return !d.isOldAt(time.Now()) })
+}
+
 // oldDoubts are the objects that have had old doubts, each once.
 func (a *API) oldDoubts() []id {
 	a.mu.Lock()

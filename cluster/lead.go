@@ -34,7 +34,8 @@ type LeaseOptions struct {
 // Lead runs run whenever this process is the leader, until ctx ends or run
 // fails. run's context ends as soon as leadership does, and the next leader
 // waits for what it began; when ctx ends, the Lease is released after run has
-// returned, so that the next one need not wait.
+// returned, so that the next one need not wait. A write that has begun by then is
+// waited for, up to WriteDeadline; after one without an answer the Lease is left to expire.
 //
 // Where the Lease belongs to another installation, Lead returns an error.
 //
@@ -129,7 +130,8 @@ func (a *API) term(ctx context.Context, o LeaseOptions, run func(ctx context.Con
 		return err
 	})
 	err = g.Wait()
-	if elector.IsLeader() {
+	// What has had no answer may take effect yet; who finds the Lease expired waits for it.
+	if elector.IsLeader() && !a.hasYoungDoubts() {
 		lock.release(context.WithoutCancel(ctx))
 	}
 	return err

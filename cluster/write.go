@@ -87,7 +87,7 @@ func (a *API) send(ctx context.Context, at id, patch []byte, part ...string) (ou
 	if err != nil {
 		return "refused", err // it was not sent
 	}
-	bounded, cancel := deadline(ctx)
+	bounded, cancel := deadline(a.lasting(ctx))
 	defer cancel()
 	err = a.on(r).Patch(types.MergePatchType).
 		NamespaceIfScoped(at.key.Namespace, r.Namespaced).Resource(r.Name).Name(at.key.Name).SubResource(part...).
@@ -110,12 +110,22 @@ const writeMoment = 10 * time.Millisecond
 // it may have stopped to lead when its turn comes.
 func (a *API) turn(ctx context.Context, kind snapshot.Kind) (leave func(error), err error) {
 	if !a.opts.OnEveryNode {
-		return func(error) {}, nil
+		return func(error) {}, ctx.Err() // who leads no more begins nothing
 	}
 	// The watches of a process may break at the same time as it wants to write.
 	sleep(ctx, writeMoment)
 	t, err := a.gate.enter(ctx, kind, false)
 	return func(err error) { a.gate.leave(ctx, t, err) }, err
+}
+
+// lasting is the context of a write that has its turn. That of who may lead does not end with
+// ctx: the server may go on with a request whose client is gone, and the Lease would be
+// released, so that the next leader wrote at the same time.
+func (a *API) lasting(ctx context.Context) context.Context {
+	if a.opts.OnEveryNode {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // retries is how often client-go sends a write once more that the server has no time for:
