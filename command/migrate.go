@@ -51,7 +51,7 @@ ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services tha
 	}
 	c.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or folder of manifests, - for standard input (repeatable); the cluster by default")
 	c.Flags().StringVarP(&f.output, "output", "o", "yaml", "yaml or json")
-	c.Flags().StringArrayVar(&f.classes, "ingress-class", []string{ingressclass.NginxName}, "class of Ingresses to take over, or CLASS=OURS with the name of what it becomes, \""+ingressclass.DefaultName+"\" by default (repeatable)")
+	c.Flags().StringArrayVar(&f.classes, "ingress-class", []string{ingressclass.NginxName}, "class of Ingresses to take over, or CLASS=OURS with the name of what it becomes, \""+ingressclass.DefaultName+"\" by default; =OURS for those without a class (repeatable)")
 	c.Flags().StringVar(&f.only, "only", "", "addresses: what was MetalLB's; ingresses: what was ingress-nginx's; both by default")
 	return c
 }
@@ -60,9 +60,11 @@ func (e *env) migrate(ctx context.Context, f migrateFlags) error {
 	m := migrate.Migration{Only: f.only, Classes: map[string]string{}}
 	for _, class := range f.classes {
 		theirs, ours, _ := strings.Cut(class, "=")
-		ours = cmp.Or(ours, ingressclass.DefaultName)
-		if theirs == "" || len(validation.IsDNS1123Subdomain(ours)) > 0 {
-			return fmt.Errorf("%w: --ingress-class %q: want CLASS or CLASS=OURS", errBadInput, class)
+		if theirs != "" { // without a class is not what an empty variable means
+			ours = cmp.Or(ours, ingressclass.DefaultName)
+		}
+		if len(validation.IsDNS1123Subdomain(ours)) > 0 {
+			return fmt.Errorf("%w: --ingress-class %q: want CLASS or CLASS=OURS, or =OURS for those without a class", errBadInput, class)
 		}
 		m.Classes[theirs] = ours
 	}

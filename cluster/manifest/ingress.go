@@ -9,22 +9,27 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// convertIngress turns a v1beta1 Ingress into the present version as the API
-// server did: a missing pathType is ImplementationSpecific, a numeric
-// servicePort a port number, any other the name of a port.
+// convertIngress turns a v1beta1 Ingress into the present version.
 func convertIngress(o metav1.Object) snapshot.Object {
 	old := o.(*networkingv1beta1.Ingress)
 	return &networkingv1.Ingress{
 		ObjectMeta: old.ObjectMeta,
-		Spec: networkingv1.IngressSpec{
-			IngressClassName: old.Spec.IngressClassName,
-			DefaultBackend:   convertBackend(old.Spec.Backend),
-			TLS:              each(old.Spec.TLS, func(t networkingv1beta1.IngressTLS) networkingv1.IngressTLS { return networkingv1.IngressTLS(t) }),
-			Rules:            each(old.Spec.Rules, convertRule),
-		},
+		Spec:       IngressSpec(old.Spec),
 		Status: networkingv1.IngressStatus{LoadBalancer: networkingv1.IngressLoadBalancerStatus{
 			Ingress: each(old.Status.LoadBalancer.Ingress, convertLoadBalancer),
 		}},
+	}
+}
+
+// IngressSpec returns the spec of a v1beta1 Ingress, of either group, in the present
+// version as the API server did: a missing pathType is ImplementationSpecific, a numeric
+// servicePort a port number, any other the name of a port.
+func IngressSpec(old networkingv1beta1.IngressSpec) networkingv1.IngressSpec {
+	return networkingv1.IngressSpec{
+		IngressClassName: old.IngressClassName,
+		DefaultBackend:   convertBackend(old.Backend),
+		TLS:              each(old.TLS, func(t networkingv1beta1.IngressTLS) networkingv1.IngressTLS { return networkingv1.IngressTLS(t) }),
+		Rules:            each(old.Rules, convertRule),
 	}
 }
 

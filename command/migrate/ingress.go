@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 )
@@ -25,15 +27,38 @@ func (m *Migration) ourClass(theirs string) (class string, taken bool) {
 	return class, taken
 }
 
+// ingressVersions are the apiVersions of Ingresses that are read. No API server has had any
+// but the first since Kubernetes 1.22; files have.
+func ingressVersions() []string {
+	return []string{networkingv1.SchemeGroupVersion.String(), networkingv1beta1.SchemeGroupVersion.String(), "extensions/v1beta1"}
+}
+
+// readIngress returns the spec of an Ingress in the present version, and a note for each
+// field that it does not have.
+func readIngress(s *source) (spec networkingv1.IngressSpec, left []string, err error) {
+	if s.APIVersion == networkingv1.SchemeGroupVersion.String() {
+		left, err = read(s.Spec, &spec)
+		return spec, left, err
+	}
+	var old networkingv1beta1.IngressSpec // the two groups are alike in every field
+	if left, err = read(s.Spec, &old); err != nil {
+		return spec, nil, err
+	}
+	return manifest.IngressSpec(old), left, nil
+}
+
 // ingress takes an Ingress of the classes that are taken over.
 func (m *Migration) ingress(s *source) error {
-	var spec networkingv1.IngressSpec
-	left, err := read(s.Spec, &spec)
+	spec, left, err := readIngress(s)
 	if err != nil {
 		return err
 	}
 	class := ingressclass.NameOf(&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: s.Metadata.Annotations}, Spec: spec})
 	ours, taken := m.ourClass(class)
+	if !taken && class == "" {
+		m.note("Ingress %s/%s names no class: left alone; --ingress-class =%s takes it over, too", s.Metadata.Namespace, s.Metadata.Name, ingressclass.DefaultName)
+		return nil
+	}
 	if !taken {
 		m.note("Ingress %s/%s is of class %q: left alone; --ingress-class takes it over, too", s.Metadata.Namespace, s.Metadata.Name, class)
 		return nil
@@ -48,7 +73,7 @@ func (m *Migration) ingress(s *source) error {
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
 	}
-	m.add(s, Object{APIVersion: s.APIVersion, Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, judge(meta, spec), replacements(meta.Annotations))})
+	m.add(s, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, judge(meta, spec), replacements(meta.Annotations))})
 	return nil
 }
 

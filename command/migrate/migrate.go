@@ -157,7 +157,7 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 		}
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}:
 		take, half = m.service, Ingresses
-	case s.TypeMeta == metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"}:
+	case s.Kind == "Ingress" && slices.Contains(ingressVersions(), s.APIVersion):
 		take, half = m.ingress, Ingresses
 	default:
 		m.pass(&s)

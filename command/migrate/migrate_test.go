@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,77 @@ func printed(t *testing.T, r Result) []byte {
 			n--
 		case n >= len(r.Objects) || o.Kind != r.Objects[n].Kind || !maps.Equal(o.Metadata.Annotations, r.Objects[n].Metadata.Annotations):
 			t.Fatalf("kubectl finds %+v as object %d in\n%s", o, n+1, out.Bytes())
+		}
+	}
+}
+
+// Files have Ingresses of versions that no API server has any more.
+func TestIngressesOfOldVersions(t *testing.T) {
+	exact := networkingv1.PathTypeExact
+	unsaid := networkingv1.PathTypeImplementationSpecific
+	to := func(port networkingv1.ServiceBackendPort) networkingv1.IngressBackend {
+		return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: port}}
+	}
+	want := []networkingv1.HTTPIngressPath{
+		{Path: "/a", PathType: &unsaid, Backend: to(networkingv1.ServiceBackendPort{Name: "http"})},
+		{Path: "/b", PathType: &exact, Backend: to(networkingv1.ServiceBackendPort{Number: 80})},
+	}
+	for _, version := range []string{"extensions/v1beta1", "networking.k8s.io/v1beta1"} {
+		var m Migration
+		if err := m.Read("old.yaml", []byte("apiVersion: "+version+`
+kind: Ingress
+metadata: {namespace: shop, name: site, annotations: {kubernetes.io/ingress.class: nginx}}
+spec:
+  colour: blue
+  rules:
+  - host: shop.example.com
+    http:
+      paths:
+      - {path: /a, backend: {serviceName: web, servicePort: http}}
+      - {path: /b, pathType: Exact, backend: {serviceName: web, servicePort: 80}}
+`)); err != nil {
+			t.Fatal(err)
+		}
+		out := printed(t, m.Result())
+		d := manifest.Decode("out", out)
+		if len(d.Errors)+len(d.Notes) > 0 || len(d.Objects) != 1 {
+			t.Fatalf("%s comes to %d objects, %v %v:\n%s", version, len(d.Objects), d.Errors, d.Notes, out)
+		}
+		ing := d.Objects[0].(*networkingv1.Ingress)
+		if got := ing.Spec.Rules[0].HTTP.Paths; !cmp.Equal(got, want) || ingressclass.NameOf(ing) != ingressclass.DefaultName {
+			t.Errorf("%s comes to class %q and\n%s", version, ingressclass.NameOf(ing), cmp.Diff(want, got))
+		}
+		if !bytes.Contains(out, []byte("# spec.colour has no equivalent here")) {
+			t.Errorf("%s: no word about spec.colour in\n%s", version, out)
+		}
+	}
+}
+
+// An ingress-nginx with --watch-ingress-without-class serves those, too. What their note
+// says to do does it.
+func TestIngressesWithoutClass(t *testing.T) {
+	const text = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: shop, name: site}, spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}}"
+	for _, c := range []struct {
+		classes map[string]string
+		objects int
+		says    string
+	}{
+		{nil, 0, "Ingress shop/site names no class: left alone; --ingress-class =quayside takes it over, too"},
+		{map[string]string{"nginx": "quayside"}, 0, "names no class"},
+		{map[string]string{"": "inner"}, 1, ""},
+	} {
+		m := Migration{Classes: c.classes}
+		if err := m.Read("file.yaml", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		r := m.Result()
+		if notes := strings.Join(r.AllNotes(), "\n"); len(r.Objects) != c.objects || !strings.Contains(notes, c.says) {
+			t.Errorf("classes %v: %d objects, want %d, and %q in\n%s", c.classes, len(r.Objects), c.objects, c.says, notes)
+		}
+		for _, o := range r.Objects {
+			if class := o.Spec.(networkingv1.IngressSpec).IngressClassName; class == nil || *class != "inner" {
+				t.Errorf("classes %v: it comes to class %v", c.classes, class)
+			}
 		}
 	}
 }
