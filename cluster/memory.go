@@ -45,12 +45,13 @@ type memory struct {
 	api     *API
 	options LastKnown
 	wait    time.Duration // for the API server
+	pause   time.Duration
 	written prometheus.Gauge
 	fleet   int // as last written, see formerFleet
 }
 
 func newMemory(a *API) *memory {
-	return &memory{api: a, options: a.opts.LastKnown, wait: recallAfter, written: prometheus.NewGauge(prometheus.GaugeOpts{
+	return &memory{api: a, options: a.opts.LastKnown, wait: recallAfter, pause: memoryPause, written: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "quayside_last_known_timestamp_seconds", Help: "When the file with what is known of the cluster was last written, in seconds since 1970; 0: not yet.",
 	})}
 }
@@ -122,22 +123,26 @@ func (m *memory) read(now time.Time) (*lastknown.Known, error) {
 	return known, nil
 }
 
-// keep writes what is known whenever it has changed, and now and then if not.
+// keep writes what is known whenever it has changed, and now and then if not. Where it is not
+// known in full that is tried again, since no change may follow when it is.
 func (m *memory) keep(ctx context.Context) {
 	changes := m.api.Watch()
 	defer changes.Stop()
-	failed := ""
+	failed, next := "", time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changes.C():
-		case <-time.After(m.options.MaxAge / memoryRenewals):
+		case <-time.After(next):
 		}
 		began := time.Now()
-		err := m.write(ctx, began)
+		whole, err := m.write(ctx, began)
 		if ctx.Err() != nil {
 			return
+		}
+		if next = 0; whole {
+			next = m.options.MaxAge / memoryRenewals
 		}
 		if err != nil && err.Error() != failed {
 			m.api.log.Warn("what is known of the cluster is not kept for the next start", "error", err)
@@ -149,14 +154,14 @@ func (m *memory) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(memoryPause, memoryShare*time.Since(began))):
+		case <-time.After(max(m.pause, memoryShare*time.Since(began))):
 		}
 	}
 }
 
-// write writes what is known, if all of it is true now: without contact the file
-// stays as old as it is.
-func (m *memory) write(ctx context.Context, now time.Time) error {
+// write writes what is known, and reports whether all of it is true now: without contact the
+// file stays as old as it is.
+func (m *memory) write(ctx context.Context, now time.Time) (whole bool, err error) {
 	known := &lastknown.Known{Of: m.of(), At: now}
 	var cluster *snapshot.Cluster
 	if err := m.api.tell(ctx, func(l *ledger) {
@@ -164,8 +169,12 @@ func (m *memory) write(ctx context.Context, now time.Time) error {
 			cluster, known.Parts = l.cluster, l.parts()
 		}
 	}); err != nil || cluster == nil || m.api.contact.isLost() || m.api.gate.isWaiting() {
-		return err
+		return false, err
 	}
+	return true, m.store(known, cluster)
+}
+
+func (m *memory) store(known *lastknown.Known, cluster *snapshot.Cluster) error {
 	for kind := range snapshot.Kinds() {
 		known.Objects = slices.AppendSeq(known.Objects, cluster.Objects(kind))
 	}
@@ -179,7 +188,7 @@ func (m *memory) write(ctx context.Context, now time.Time) error {
 	if err := privatefile.Write(m.options.File, content); err != nil {
 		return err
 	}
-	m.written.Set(float64(now.UnixMilli()) / 1000)
+	m.written.Set(float64(known.At.UnixMilli()) / 1000)
 	return m.writeFleet()
 }
 

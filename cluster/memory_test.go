@@ -53,7 +53,7 @@ func written(t *testing.T, at time.Time) string {
 	defer func() { stop(); <-api.stopped }()
 	write := func() {
 		t.Helper()
-		if err := api.memory.write(ctx, at); err != nil {
+		if _, err := api.memory.write(ctx, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,6 +81,43 @@ func written(t *testing.T, at time.Time) string {
 	<-seen
 	write()
 	return file
+}
+
+// What could not be written while a watch waited for its turn is written when it has had it,
+// though nothing else changes.
+func TestWhatWasNotWholeIsWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cluster")
+	api := remembering(t, file)
+	api.memory.pause = time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	go api.loop(ctx)
+	kept := make(chan struct{})
+	defer func() { stop(); <-kept; <-api.stopped }()
+	api.Refer(snapshot.Secret, nil)
+	if err := api.tell(ctx, func(l *ledger) {
+		l.replace(groupOf(scope{kind: snapshot.Service}), []snapshot.Object{service("a", "700")}, "701")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	api.gate.mu.Lock()
+	api.gate.lost = true
+	api.gate.mu.Unlock()
+	go func() { defer close(kept); api.memory.keep(ctx) }()
+	time.Sleep(50 * time.Millisecond) // if that is too short, less is tested
+	if _, err := os.Stat(file); err == nil {
+		t.Fatal("what is not watched is written as true")
+	}
+	api.gate.mu.Lock()
+	api.gate.lost = false
+	api.gate.mu.Unlock()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is never written")
+		}
+	}
 }
 
 // What is only recalled is not written: the server would refuse each attempt, while a process
