@@ -89,6 +89,7 @@ func (d *Dispatcher) toolsOf(rt *route.Route) filter.Tools {
 	t := d.tools
 	t.Place = filter.Place{
 		Namespace: rt.Owner.Namespace, Ingress: rt.Owner.Name, Service: rt.Service.Name, Port: rt.Port, Host: rt.Host, Path: rt.Path,
+		Pattern: rt.Pattern(),
 	}
 	return t
 }

@@ -27,17 +27,22 @@ func ParseAddress(text string) (*Address, error) {
 		return nil, err
 	}
 	a := &Address{Template: t}
-	parts := t.parts
+	return a, a.check(text)
+}
+
+// check looks at how the address that text is begins.
+func (a *Address) check(text string) error {
+	parts := a.parts
 	if len(parts) > 1 && (parts[0].variable == "scheme" || parts[0].variable == "pass_access_scheme") {
 		parts = parts[1:]
 	} else if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
-		return nil, fmt.Errorf("%q does not begin with http:// or https://", text)
+		return fmt.Errorf("%q does not begin with http:// or https://", text)
 	}
 	_, host, ok := strings.Cut(string(parts[0].literal), "://")
 	if !ok {
-		return nil, errors.New("it has no host")
+		return errors.New("it has no host")
 	}
-	return a, a.authority(host, parts[1:])
+	return a.authority(host, parts[1:])
 }
 
 // authority checks what stands between "://" and the path: host, then the parts
@@ -74,7 +79,7 @@ func (a *Address) authority(host string, parts []part) error {
 		case "request_uri", "uri", "document_uri": // they begin with a slash
 			parts = nil
 		default:
-			return fmt.Errorf("$%s%s may not decide which host is meant", p.variable, p.of)
+			return fmt.Errorf("%s may not decide which host is meant", p.name())
 		}
 	}
 	if !some {

@@ -131,7 +131,7 @@ func TestFieldsOfTheClientImitateNothing(t *testing.T) {
 	s := &Settings{
 		External:        &ExternalAuth{URL: url, Method: "POST", Copy: []string{"X-User", "X_Groups"}, Headers: []Field{{"X-Gate", authTemplate(t, "ours")}}},
 		RequestHeaders:  []Field{{"X-Tenant-ID", authTemplate(t, "ours")}, {"X-Nobody-Says", authTemplate(t, "")}},
-		ForwardedPrefix: "/ours",
+		ForwardedPrefix: text("/ours"),
 	}
 	ex := ask("GET a /x", "X-Say: x", "X_User: root", "X-Groups: wheel", "x_groups: wheel", "X-User-Agent: kept", "X_Userx: kept",
 		"X_Original_URL: /public", "X-Original_URI: /public", "x_gate: forged", "X_Sent-From: me",

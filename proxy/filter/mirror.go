@@ -12,10 +12,21 @@ import (
 // what comes back.
 type Mirror struct {
 	To *Address
-	// Host is the Host field of the copies; empty: the host of To.
-	Host string
+	// Host is the Host field of the copies; nil: the host of To.
+	Host *Template
 	// NoBody leaves the bodies out.
 	NoBody bool
+}
+
+// host is the Host of the copy of a request; empty: that of its address.
+func (o *Mirror) host(ex *exchange.Exchange, at *Place) string {
+	if o.Host == nil {
+		return ""
+	}
+	if host := o.Host.appendField(nil, ex, at); isHost(host) {
+		return string(host)
+	}
+	return ""
 }
 
 // maxMirrored is the largest body that is copied; a request with a larger one has no
@@ -48,7 +59,7 @@ func mirror(o *Mirror, tools Tools) Filter {
 	return Filter{
 		Request: func(ex *exchange.Exchange) bool {
 			r := &ex.Request
-			q := &Question{Method: string(r.Method), URL: string(o.To.appendURL(nil, ex, &place)), Host: o.Host}
+			q := &Question{Method: string(r.Method), URL: string(o.To.appendURL(nil, ex, &place)), Host: o.host(ex, &place)}
 			for _, f := range r.Header.Fields() {
 				q.Header = append(q.Header, Header{string(f.Name), string(appendClean(nil, f.Value))})
 			}

@@ -12,17 +12,17 @@ func sendTo(ex *exchange.Exchange, status int, parts ...[]byte) {
 	ex.Response.Header.AddParts("Location", parts...)
 }
 
-func redirect(r *Redirect) Filter {
-	url := clean(r.URL)
+func redirect(r *Redirect, at Place) Filter {
+	to := r.To.filler(at)
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		sendTo(ex, r.Code, url)
+		sendTo(ex, r.Code, to(ex))
 		return false
 	}}
 }
 
 // appRoot sends "/" elsewhere. The query is dropped, as nginx's return does.
-func appRoot(root string) Filter {
-	http, https, path := []byte("http://"), []byte("https://"), clean(root)
+func appRoot(root *Target, at Place) Filter {
+	http, https, path := []byte("http://"), []byte("https://"), root.filler(at)
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		r := &ex.Request
 		if string(r.Path) != "/" {
@@ -32,7 +32,7 @@ func appRoot(root string) Filter {
 		if r.TLS {
 			scheme = https
 		}
-		sendTo(ex, 302, scheme, r.Host, path)
+		sendTo(ex, 302, scheme, r.Host, path(ex))
 		return false
 	}}
 }

@@ -6,29 +6,67 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// Replacement puts To in the place of From. An empty From asks for nothing.
-type Replacement struct{ From, To string }
+// Replacement puts To in the place of From. A nil From asks for nothing, and an empty one is
+// found nowhere.
+type Replacement struct{ From, To *Template }
 
 // Cookies changes attributes of the cookies that an upstream sets: the Domain that
 // is From, whose leading dot does not count, and the Path that begins with From.
 type Cookies struct{ Domain, Path Replacement }
 
+// replacer is a Replacement whose variables can be filled in.
+type replacer struct {
+	from, to func(*exchange.Exchange) []byte
+}
+
+// filler has the variables of To written by value.
+func (o Replacement) filler(at Place, value writer) replacer {
+	if o.From == nil {
+		return replacer{}
+	}
+	return replacer{o.From.filler(at, appendClean, appendClean), o.To.filler(at, appendClean, value)}
+}
+
+// cut returns what follows From in b.
+func (r replacer) cut(ex *exchange.Exchange, b []byte) (rest []byte, found bool) {
+	if r.from == nil {
+		return nil, false
+	}
+	from := r.from(ex)
+	rest, found = bytes.CutPrefix(b, from)
+	return rest, found && len(from) > 0
+}
+
+// replace returns the address that takes the place of one which begins with From. Behind a
+// root no second slash is left: "//host" would be an authority to browsers.
+func (r replacer) replace(ex *exchange.Exchange, address []byte) ([]byte, bool) {
+	rest, found := r.cut(ex, address)
+	if !found {
+		return nil, false
+	}
+	to := r.to(ex)
+	if string(to) == "/" {
+		rest = bytes.TrimLeft(rest, "/")
+	}
+	return concat(to, rest), true
+}
+
 // location replaces the beginning of where the upstream sends the client.
-func location(o Replacement) Filter {
-	to := clean(o.To)
+func location(o Replacement, at Place) Filter {
+	r := o.filler(at, appendAddress)
 	return Filter{Upstream: func(ex *exchange.Exchange) {
 		fields := ex.Response.Header.Fields()
 		for i := range fields {
 			f := &fields[i]
 			switch {
 			case exchange.EqualFold(f.Name, "Location"):
-				if rest, ok := bytes.CutPrefix(f.Value, []byte(o.From)); ok {
-					f.Value = concat(to, rest)
+				if to, ok := r.replace(ex, f.Value); ok {
+					f.Value = to
 				}
 			case exchange.EqualFold(f.Name, "Refresh"):
 				at := behindURL(f.Value)
-				if rest, ok := bytes.CutPrefix(f.Value[at:], []byte(o.From)); ok && at > 0 {
-					f.Value = concat(f.Value[:at], to, rest)
+				if to, ok := r.replace(ex, f.Value[at:]); ok && at > 0 {
+					f.Value = concat(f.Value[:at], to)
 				}
 			}
 		}
@@ -50,19 +88,30 @@ func behindURL(value []byte) int {
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // cookies changes Set-Cookie. The value of a cookie ends at its first semicolon.
-func cookies(o *Cookies) Filter {
+func cookies(o *Cookies, at Place) Filter {
+	r := cookieRewriter{o.Domain.filler(at, appendAttribute), o.Path.filler(at, appendAttribute)}
 	return Filter{Upstream: func(ex *exchange.Exchange) {
 		fields := ex.Response.Header.Fields()
 		for i := range fields {
 			if exchange.EqualFold(fields[i].Name, "Set-Cookie") {
-				fields[i].Value = o.rewrite(fields[i].Value)
+				fields[i].Value = r.rewrite(ex, fields[i].Value)
 			}
 		}
 	}}
 }
 
+// appendAttribute appends b without what would end an attribute of a cookie.
+func appendAttribute(dst, b []byte) []byte {
+	for part := range bytes.SplitSeq(b, []byte{';'}) {
+		dst = appendClean(dst, part)
+	}
+	return dst
+}
+
+type cookieRewriter struct{ domain, path replacer }
+
 // rewrite returns one value of Set-Cookie as the client is sent it.
-func (o *Cookies) rewrite(value []byte) []byte {
+func (r *cookieRewriter) rewrite(ex *exchange.Exchange, value []byte) []byte {
 	parts := bytes.Split(value, []byte{';'})
 	changed := false
 	for i := 1; i < len(parts); i++ {
@@ -73,17 +122,16 @@ func (o *Cookies) rewrite(value []byte) []byte {
 		var to []byte
 		switch trimmed := exchange.TrimSpace(text); {
 		case exchange.EqualFold(exchange.TrimSpace(name), "domain"):
-			bare := bytes.TrimPrefix(trimmed, []byte{'.'})
-			if o.Domain.From == "" || !exchange.EqualFold(bare, trimDot(o.Domain.From)) {
+			if r.domain.from == nil || !bytes.EqualFold(trimDot(trimmed), trimDot(r.domain.from(ex))) {
 				continue
 			}
-			to = clean(o.Domain.To)
+			to = r.domain.to(ex)
 		case exchange.EqualFold(exchange.TrimSpace(name), "path"):
-			rest, begins := bytes.CutPrefix(trimmed, []byte(o.Path.From))
-			if o.Path.From == "" || !begins {
+			rest, begins := r.path.cut(ex, trimmed)
+			if !begins {
 				continue
 			}
-			to = concat(clean(o.Path.To), rest)
+			to = concat(r.path.to(ex), rest)
 		default:
 			continue
 		}
@@ -96,9 +144,4 @@ func (o *Cookies) rewrite(value []byte) []byte {
 	return bytes.Join(parts, []byte{';'})
 }
 
-func trimDot(domain string) string {
-	if domain[0] == '.' {
-		return domain[1:]
-	}
-	return domain
-}
+func trimDot(domain []byte) []byte { return bytes.TrimPrefix(domain, []byte{'.'}) }

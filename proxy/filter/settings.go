@@ -19,8 +19,8 @@ type Settings struct {
 	// MaxBody is the largest request body in bytes; 0: any.
 	MaxBody int64
 	CORS    *CORS
-	// AppRoot is where a request for exactly "/" is sent, by 302.
-	AppRoot string
+	// AppRoot is the path that a request for exactly "/" is sent to, by 302; nil: none.
+	AppRoot *Target
 	// Redirect answers every request.
 	Redirect *Redirect
 	// CanonicalHost is the name that requests for this host are sent to, with the
@@ -45,13 +45,13 @@ type Settings struct {
 	Rewrite *Rewrite
 	// NoUpgrade sends requests for another protocol on as what they are without.
 	NoUpgrade bool
-	// UpstreamHost replaces the Host field that the upstream is sent.
-	UpstreamHost string
+	// UpstreamHost replaces the Host field that the upstream is sent, see ParseHost.
+	UpstreamHost *Template
 	// RequestHeaders are set in every request that the upstream is sent; one without a
 	// value is left out.
 	RequestHeaders []Field
 	// ForwardedPrefix is sent to the upstream as X-Forwarded-Prefix.
-	ForwardedPrefix string
+	ForwardedPrefix *Template
 	// Location replaces the beginning of the upstream's Location and Refresh.
 	Location Replacement
 	Cookies  *Cookies
@@ -81,8 +81,8 @@ type CORS struct {
 // Redirect sends requests elsewhere.
 type Redirect struct {
 	Code int // 301, 302, 303, 307 or 308
-	// URL is the whole new address; nothing is appended.
-	URL string
+	// To is the whole new address; nothing is appended.
+	To *Target
 }
 
 // Access lets clients pass by their address.
@@ -189,16 +189,16 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 		s = &Settings{}
 	}
 	add(s.Trace != nil, func() Filter { return Filter{Request: s.Trace.request} })
-	add(s.Location.From != "", func() Filter { return location(s.Location) })
-	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies) })
+	add(s.Location.From != nil, func() Filter { return location(s.Location, tools.Place) })
+	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies, tools.Place) })
 	add(len(s.HideHeaders) > 0, func() Filter { return hideHeaders(s.HideHeaders) })
 	add(host.HSTS != "", func() Filter { return hsts(host.HSTS) })
 	add(s.Clients != nil, func() Filter { return s.Clients.filter(host, tools) })
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
 	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
-	add(s.AppRoot != "", func() Filter { return appRoot(s.AppRoot) })
-	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect) })
+	add(s.AppRoot != nil, func() Filter { return appRoot(s.AppRoot, tools.Place) })
+	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect, tools.Place) })
 	add(host.ToTLS != nil, func() Filter { return ToTLS(host.ToTLS, host.RedirectCode, host.RedirectPort) })
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
@@ -209,9 +209,9 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
 	add(s.NoUpgrade, noUpgrade)
-	add(s.UpstreamHost != "", func() Filter { return upstreamHost(s.UpstreamHost) })
+	add(s.UpstreamHost != nil, func() Filter { return upstreamHost(s.UpstreamHost, tools.Place) })
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
-	add(s.ForwardedPrefix != "", func() Filter { return forwardedPrefix(s.ForwardedPrefix) })
+	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers) })
 	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })
 	return c

@@ -34,6 +34,23 @@ func ask(line string, fields ...string) *exchange.Exchange {
 	return ex
 }
 
+// text is what every option makes of a text, and target what redirects do.
+func text(s string) *Template {
+	t, err := ParseTemplate(s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func target(s string) *Target {
+	t, err := ParseTarget(s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
 func tools() Tools { return NewTools(maphash.MakeSeed()) }
 
 // pass runs ex through what s asks for. A status of 200 is the backend's.
@@ -54,11 +71,10 @@ func TestRedirects(t *testing.T) {
 		tls  bool
 		want string
 	}{
-		{Settings{Redirect: &Redirect{301, "https://new.example/x"}}, "GET a /y?q", false, "301 https://new.example/x"},
-		{Settings{Redirect: &Redirect{302, "https://new.example/\r\nSet-Cookie: a=b"}}, "GET a /", false, "302 https://new.example/Set-Cookie: a=b"},
-		{Settings{AppRoot: "/app"}, "GET a:8080 /?q", false, "302 http://a:8080/app"},
-		{Settings{AppRoot: "/app"}, "GET a /", true, "302 https://a/app"},
-		{Settings{AppRoot: "/app"}, "GET a /other", false, "200 "},
+		{Settings{Redirect: &Redirect{301, target("https://new.example/x")}}, "GET a /y?q", false, "301 https://new.example/x"},
+		{Settings{AppRoot: target("/app")}, "GET a:8080 /?q", false, "302 http://a:8080/app"},
+		{Settings{AppRoot: target("/app")}, "GET a /", true, "302 https://a/app"},
+		{Settings{AppRoot: target("/app")}, "GET a /other", false, "200 "},
 		{Settings{CanonicalHost: "www.a"}, "GET a /x?q", true, "308 https://www.a/x?q"},
 		{Settings{CanonicalHost: "a", RedirectCode: 301}, "GET www.a:81 /x", false, "301 http://a:81/x"},
 	} {
@@ -367,7 +383,7 @@ func TestBodySize(t *testing.T) {
 }
 
 func TestWhatTheUpstreamIsSent(t *testing.T) {
-	ex := pass(&Settings{UpstreamHost: "inner\r\n", ForwardedPrefix: "/p\r\nX: y", Headers: []Header{{"X-A", "1\r\nX-B: 2"}, {"bad name", "1"}}},
+	ex := pass(&Settings{UpstreamHost: text("inner\r\n"), ForwardedPrefix: text("/p\r\nX: y"), Headers: []Header{{"X-A", "1\r\nX-B: 2"}, {"bad name", "1"}}},
 		ask("GET a /", "X-Forwarded-Prefix: /theirs"))
 	if string(ex.Request.Host) != "inner" || string(ex.Request.Header.Get("X-Forwarded-Prefix")) != "/pX: y" {
 		t.Errorf("sent to %q with %q", ex.Request.Host, ex.Request.Header.Fields())
@@ -385,7 +401,7 @@ func TestFiltersAllocateNothing(t *testing.T) {
 	}
 	all := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 	s := &Settings{
-		MaxBody: 10, AppRoot: "/app", UpstreamHost: "inner", ForwardedPrefix: "/p", Headers: []Header{{"X-A", "1"}},
+		MaxBody: 10, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"), Headers: []Header{{"X-A", "1"}},
 		CORS:   &CORS{Origins: []string{"https://*.b.example"}, Methods: "GET", Headers: "X"},
 		Limits: &Limits{PerSecond: 1_000_000, PerMinute: 100_000_000, Connections: 5},
 		Access: &Access{Allow: all}, Basic: &Basic{Users: users},
@@ -419,7 +435,7 @@ func BenchmarkFilters(b *testing.B) {
 		"access":  {Access: &Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.0.0/8")}}},
 		"basic":   {Basic: &Basic{Users: users}},
 		"rewrite": {Rewrite: &Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: "/$2"}},
-		"headers": {Headers: []Header{{"X-A", "1"}}, UpstreamHost: "inner", ForwardedPrefix: "/p"},
+		"headers": {Headers: []Header{{"X-A", "1"}}, UpstreamHost: text("inner"), ForwardedPrefix: text("/p")},
 	} {
 		b.Run(name, func(b *testing.B) {
 			chain := Compile(s, Host{}, tools())

@@ -56,18 +56,25 @@ func noUpgrade() Filter {
 
 // upstreamHost replaces what the upstream is sent as Host. X-Forwarded-Host keeps
 // what the client wrote.
-func upstreamHost(name string) Filter {
-	host := clean(name)
+func upstreamHost(name *Template, at Place) Filter {
+	fill := name.filler(at, appendClean, appendClean)
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		ex.Request.Host = host
+		host := fill(ex)
+		if !isHost(host) { // groups of a path may be anything
+			ex.Answer(400, "400 Bad Request: the path cannot be made a host\n")
+			return false
+		}
+		if len(host) > 0 {
+			ex.Request.Host = host
+		}
 		return true
 	}}
 }
 
-func forwardedPrefix(value string) Filter {
-	prefix := clean(value)
+func forwardedPrefix(value *Template, at Place) Filter {
+	prefix := value.filler(at, appendClean, appendClean)
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		setOnly(&ex.Request.Header, "X-Forwarded-Prefix", prefix)
+		setOnly(&ex.Request.Header, "X-Forwarded-Prefix", prefix(ex))
 		return true
 	}}
 }

@@ -3,6 +3,8 @@ package filter
 import (
 	"bytes"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +14,8 @@ import (
 // Place is where a route stands: what variables such as $service_name mean.
 type Place struct {
 	Namespace, Ingress, Service, Port string
-	Host, Path                        string // of the rule
+	Host, Path                        string         // of the rule
+	Pattern                           *regexp.Regexp // of a path that is one, whose groups are $1 to $9; else nil
 }
 
 // Template is a text with variables of nginx, such as "https://$host/start". It
@@ -24,6 +27,7 @@ type part struct {
 	literal  []byte
 	variable string // empty: literal
 	of       string // the NAME of $http_NAME, $arg_NAME, $cookie_NAME
+	group    int    // of $1 to $9
 }
 
 // ParseTemplate reads a text. Variables are written $name or ${name}; those that
@@ -51,6 +55,14 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 }
 
+// name is how p is written.
+func (p *part) name() string {
+	if p.variable == "group" {
+		return "$" + strconv.Itoa(p.group)
+	}
+	return "$" + p.variable + p.of
+}
+
 func (t *Template) literal(text string) {
 	if text != "" {
 		t.parts = append(t.parts, part{literal: []byte(text)})
@@ -59,6 +71,9 @@ func (t *Template) literal(text string) {
 
 // variableName cuts a name, perhaps in braces, off the start of text.
 func variableName(text string) (name, rest string) {
+	if text != "" && '1' <= text[0] && text[0] <= '9' { // what follows a group is text
+		return text[:1], text[1:]
+	}
 	if inside, braced := strings.CutPrefix(text, "{"); braced {
 		if name, rest, ok := strings.Cut(inside, "}"); ok && wordLength(name) == len(name) {
 			return name, rest
@@ -91,6 +106,9 @@ func variable(name string) (part, bool) {
 		}
 		return part{variable: prefix, of: of}, true
 	}
+	if len(name) == 1 && '1' <= name[0] && name[0] <= '9' {
+		return part{variable: "group", group: int(name[0] - '0')}, true
+	}
 	switch name {
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto", "host", "http_host", "best_http_host", "server_name",
 		"server_port", "pass_server_port", "pass_port", "request_uri", "escaped_request_uri", "uri", "document_uri", "args", "query_string",
@@ -104,25 +122,45 @@ func variable(name string) (part, bool) {
 // appendURL appends t with its variables filled in; what may not stand in a URL is
 // escaped.
 func (t *Template) appendURL(dst []byte, ex *exchange.Exchange, at *Place) []byte {
-	return t.append(dst, ex, at, appendAddress)
+	return t.append(dst, ex, at, appendAddress, appendAddress)
 }
 
 // appendField appends t with its variables filled in, without what may not stand
 // in a field.
 func (t *Template) appendField(dst []byte, ex *exchange.Exchange, at *Place) []byte {
-	return t.append(dst, ex, at, appendClean)
+	return t.append(dst, ex, at, appendClean, appendClean)
 }
 
-func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, safely func(dst, b []byte) []byte) []byte {
+// A writer appends a part so that it can be nothing but a part of what it stands in.
+type writer func(dst, b []byte) []byte
+
+func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, literal, value writer) []byte {
 	for i := range t.parts {
 		p := &t.parts[i]
 		if p.variable == "" {
-			dst = safely(dst, p.literal)
+			dst = literal(dst, p.literal)
 		} else {
-			dst = safely(dst, p.value(ex, at))
+			dst = value(dst, p.value(ex, at))
 		}
 	}
 	return dst
+}
+
+// filler returns what fills t in for the requests of a place, once for all where there is
+// nothing to fill in.
+func (t *Template) filler(at Place, literal, value writer) func(*exchange.Exchange) []byte {
+	for i := range t.parts {
+		if t.parts[i].variable != "" {
+			return func(ex *exchange.Exchange) []byte { return t.append(nil, ex, &at, literal, value) }
+		}
+	}
+	made := t.append(nil, nil, nil, literal, value)
+	return func(*exchange.Exchange) []byte { return made }
+}
+
+// Has reports whether what is no variable has one of some characters.
+func (t *Template) Has(chars string) bool {
+	return slices.ContainsFunc(t.parts, func(p part) bool { return bytes.ContainsAny(p.literal, chars) })
 }
 
 // appendAddress appends part of a URL before its fragment.
@@ -160,11 +198,13 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return r.Header.Cookie(p.of)
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
 		return scheme(r)
+	case "group":
+		return at.group(p.group, r.Path)
 	case "host":
-		name, _ := exchange.SplitHost(r.Host)
+		name, _ := exchange.SplitHost(askedHost(r))
 		return bytes.ToLower(name)
 	case "http_host", "best_http_host":
-		return r.Host
+		return askedHost(r)
 	case "server_port", "pass_server_port", "pass_port":
 		return r.Header.Get("X-Forwarded-Port")
 	case "request_uri":
@@ -207,6 +247,31 @@ func asked(r *exchange.Request) []byte {
 		return r.Target
 	}
 	return r.Asked.Target
+}
+
+// askedHost is the same of the Host.
+func askedHost(r *exchange.Request) []byte {
+	if r.Asked.Host == nil {
+		return r.Host
+	}
+	return r.Asked.Host
+}
+
+// group returns what a group of the place's pattern has found in a normalised path. One that
+// is not found in it as it is, is found in it as nginx reads it.
+func (at *Place) group(n int, path []byte) []byte {
+	if at.Pattern == nil {
+		return nil
+	}
+	found := at.Pattern.FindSubmatchIndex(path)
+	if found == nil {
+		path = AppendDecoded(nil, path)
+		found = at.Pattern.FindSubmatchIndex(path)
+	}
+	if 2*n+1 >= len(found) || found[2*n] < 0 {
+		return nil
+	}
+	return path[found[2*n]:found[2*n+1]]
 }
 
 func (at *Place) value(variable string) string {

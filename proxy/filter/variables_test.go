@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -8,7 +9,7 @@ import (
 )
 
 func TestTemplates(t *testing.T) {
-	at := &Place{Namespace: "shop", Ingress: "web", Service: "front", Port: "http", Host: "*.example.com", Path: "/a"}
+	at := &Place{Namespace: "shop", Ingress: "web", Service: "front", Port: "http", Host: "*.example.com", Path: "/a", Pattern: regexp.MustCompile("^/(x)(.*)")}
 	for _, c := range []struct{ text, url, field string }{
 		{"plain", "plain", "plain"},
 		{"https://$host$request_uri", "https://a.example.com/x%20y?q=1&r", "https://a.example.com/x%20y?q=1&r"},
@@ -22,6 +23,7 @@ func TestTemplates(t *testing.T) {
 		{"$namespace/$ingress_name/$service_name/$service_port$location_path $server_name", "shop/web/front/http/a%20*.example.com", "shop/web/front/http/a *.example.com"},
 		{"$remote_user", "Al%20ice", "Al ice"},
 		{"$http_again", "$host", "$host"}, // what comes in is not read again
+		{"$1-$2x${1}0$9", "x-%20yxx0", "x- yxx0"},
 		{"5$ and $$host ${", "5$%20and%20$a.example.com%20$%7B", "5$ and $a.example.com ${"},
 	} {
 		ex := ask("GET A.example.com:8443 /x%20y?q=1&r", "Cookie: a=1; b=2", "X-Tea: gr#een\nleaf", "Again: $host", "Authorization: basic QWwgaWNlOnNlOmNyZXQ=")
@@ -44,7 +46,7 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%.20q names the user %.20q", none, got)
 		}
 	}
-	for _, unknown := range []string{"$nothing", "${HOST}", "$http_", "$1x"} {
+	for _, unknown := range []string{"$nothing", "${HOST}", "$http_", "$0"} {
 		if _, err := ParseTemplate(unknown); err == nil {
 			t.Errorf("%s is understood", unknown)
 		}
@@ -96,6 +98,38 @@ func FuzzTemplate(f *testing.F) {
 		plain := string(a.appendURL(nil, ex, &Place{}))
 		if hostOf(url) != hostOf(plain) {
 			t.Errorf("%q leads to %q with one target and to %q with another", text, hostOf(url), hostOf(plain))
+		}
+	})
+}
+
+// FuzzTarget: the same of where clients are sent, and what begins as a path stays one.
+func FuzzTarget(f *testing.F) {
+	f.Add("https://new.test/$1#$arg_a", "/%0d%0a?a=%23", "evil.test")
+	f.Add("/$arg_to", "/?to=//evil.test", "x")
+	f.Add("/$http_x$1", "//a", "/evil.test")
+	at := Place{Namespace: "n", Ingress: "i", Service: "s", Port: "80", Pattern: regexp.MustCompile("^(.*)$")}
+	f.Fuzz(func(t *testing.T, text, target, value string) {
+		to, err := ParseTarget(text)
+		if err != nil {
+			return
+		}
+		fill := to.filler(at)
+		ex := &exchange.Exchange{}
+		ex.Request.Host, ex.Request.Target, ex.Request.Path = []byte("honest.test"), []byte("/"+target), []byte("/"+target)
+		ex.Request.Header.Add("X", value)
+		url := string(fill(ex))
+		if strings.ContainsFunc(url, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			t.Errorf("%q became %q", text, url)
+		}
+		ex.Request.Target, ex.Request.Path = []byte("/"), []byte("/")
+		ex.Request.Header.Del("X")
+		plain := string(fill(ex))
+		switch {
+		case !to.IsPath() && hostOf(url) != hostOf(plain):
+			t.Errorf("%q leads to %q with one target and to %q with another", text, hostOf(url), hostOf(plain))
+		case !to.IsPath(), len(to.text.parts) == 1: // the operator's own words
+		case strings.HasPrefix(url, "//") || !strings.HasPrefix(url, "/"):
+			t.Errorf("%q leads to %q", text, url)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package route
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"quayside.io/proxy/filter"
 )
@@ -15,7 +14,7 @@ func mirrors() []option {
 			doc:    "copy requests to another address",
 			differ: "nobody waits for copies; what is too much is dropped, and so is a copy whose body is over 1 MiB"},
 		{key: "mirror-host", scope: ofIngress, risk: riskHigh, effect: applied, parse: parseMirrorHost,
-			doc: "Host header of the copies", differ: "variables are refused"},
+			doc: "Host header of the copies", differ: "no variables but those of the host, the place and the path's groups"},
 		{key: "mirror-request-body", scope: ofIngress, unset: "on", risk: riskLow, effect: applied, parse: parseMirrorBody,
 			doc: "copy the body too"},
 	}
@@ -30,15 +29,11 @@ func parseMirrorTarget(s *settings, value string) (err error) {
 }
 
 func parseMirrorHost(s *settings, value string) error {
-	if len(value) > maxHost+6 || strings.ContainsFunc(value, func(r rune) bool { return !isHostRune(r) }) {
-		return fmt.Errorf("%q is not a host; variables are not filled in", value)
+	host, err := filter.ParseHost(value)
+	if err == nil {
+		s.mirror.Host = host
 	}
-	s.mirror.Host = value
-	return nil
-}
-
-func isHostRune(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._:[]", r)
+	return err
 }
 
 func parseMirrorBody(s *settings, value string) error {

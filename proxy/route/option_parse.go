@@ -120,13 +120,16 @@ func parseAuthRealm(s *settings, value string) (err error) {
 
 // redirectOptions are the keys of redirects that answer every request.
 type redirectOptions struct {
-	permanent, temporal         string
+	permanent, temporal         *filter.Target
 	permanentCode, temporalCode int
 }
 
-func parseRedirectTo(of func(*redirectOptions) *string) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
-		*of(&s.redirTo), err = parsePlace(value)
+func parseRedirectTo(of func(*redirectOptions) **filter.Target) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		to, err := filter.ParseTarget(value)
+		if err == nil {
+			*of(&s.redirTo) = to
+		}
 		return err
 	}
 }
@@ -146,10 +149,10 @@ func parseRedirectCode(of func(*redirectOptions) *int) func(s *settings, value s
 func (s *settings) finishRedirects(refs) *finding {
 	o := s.redirTo
 	switch {
-	case o.temporal != "":
-		s.filters.Redirect = &filter.Redirect{Code: orElse(o.temporalCode, 302), URL: o.temporal}
-	case o.permanent != "":
-		s.filters.Redirect = &filter.Redirect{Code: orElse(o.permanentCode, 301), URL: o.permanent}
+	case o.temporal != nil:
+		s.filters.Redirect = &filter.Redirect{Code: orElse(o.temporalCode, 302), To: o.temporal}
+	case o.permanent != nil:
+		s.filters.Redirect = &filter.Redirect{Code: orElse(o.permanentCode, 301), To: o.permanent}
 	}
 	return nil
 }
@@ -162,8 +165,8 @@ func orElse(n, otherwise int) int {
 }
 
 func parseAppRoot(s *settings, value string) error {
-	root, err := parsePlace(value)
-	if err == nil && !strings.HasPrefix(root, "/") {
+	root, err := filter.ParseTarget(value)
+	if err == nil && !root.IsPath() {
 		err = fmt.Errorf("%q is not a path", value)
 	}
 	if err == nil {
@@ -307,10 +310,7 @@ func (s *settings) finishLimits(r refs) *finding {
 }
 
 func parseUpstreamHost(s *settings, value string) error {
-	host, err := parseText(value)
-	if err == nil && (strings.ContainsAny(host, "$ \"'\\/?#@,;") || len(host) > maxHost+6) {
-		err = fmt.Errorf("%q is not a host; variables are not filled in", value)
-	}
+	host, err := filter.ParseHost(value)
 	if err == nil {
 		s.filters.UpstreamHost = host
 	}
@@ -318,10 +318,10 @@ func parseUpstreamHost(s *settings, value string) error {
 }
 
 func parseForwardedPrefix(s *settings, value string) error {
-	prefix, err := parseText(value)
-	if err == nil && strings.Contains(prefix, "$") {
-		err = errors.New("variables are not filled in")
+	if _, err := parseText(value); err != nil {
+		return err
 	}
+	prefix, err := filter.ParseTemplate(value)
 	if err == nil {
 		s.filters.ForwardedPrefix = prefix
 	}

@@ -18,29 +18,33 @@ func parseServiceAddress(s *settings, value string) (err error) {
 	return err
 }
 
-// parseFixed reads text that is not a pattern and has no variables.
-func parseFixed(value string) (string, error) {
+// parsePart reads part of a field of the backend's that is no pattern.
+func parsePart(value string) (*filter.Template, error) {
 	if _, err := parseText(value); err != nil {
-		return "", err
+		return nil, err
 	}
-	if strings.HasPrefix(value, "~") || strings.ContainsAny(value, "$ \"';{}\\") {
-		return "", fmt.Errorf("%q is a pattern or has variables, which are not understood here", value)
+	t, err := filter.ParseTemplate(value)
+	if err == nil && (strings.HasPrefix(value, "~") || t.Has("$ \"';{}\\")) {
+		err = fmt.Errorf("%q is a pattern, which is not understood here", value)
 	}
-	return value, nil
+	return t, err
 }
 
 // parseLocation reads one half of proxy_redirect. "off" and "default" ask for
 // nothing: the upstream is not known by an address that clients could reach.
-func parseLocation(of func(*filter.Replacement) *string) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
+func parseLocation(of func(*filter.Replacement) **filter.Template) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
 		if value == "off" || value == "default" {
-			*of(&s.location) = ""
-			if s.location.From == "" {
-				s.location.To = "" // nor does it say what by
+			*of(&s.location) = nil
+			if s.location.From == nil {
+				s.location.To = nil // nor does it say what by
 			}
 			return nil
 		}
-		*of(&s.location), err = parseFixed(value)
+		t, err := parsePart(value)
+		if err == nil {
+			*of(&s.location) = t
+		}
 		return err
 	}
 }
@@ -49,7 +53,7 @@ func parseLocation(of func(*filter.Replacement) *string) func(s *settings, value
 func (s *settings) finishLocation(refs) *finding {
 	s.filters.Location = filter.Replacement{} // that of the ConfigMap need not hold
 	switch l := s.location; {
-	case l.From != "" && l.To != "":
+	case l.From != nil && l.To != nil:
 		s.filters.Location = l
 	case l != filter.Replacement{}:
 		return &finding{InvalidAnnotation, "proxy-redirect-from and proxy-redirect-to have no effect without each other"}
@@ -86,10 +90,9 @@ func parsePair(value string) (pair filter.Replacement, err error) {
 	case len(words) != 2:
 		return pair, fmt.Errorf("%q is not what to replace, a space, and what by", value)
 	}
-	if pair.From, err = parseFixed(words[0]); err != nil {
-		return filter.Replacement{}, err
+	if pair.From, err = parsePart(words[0]); err == nil {
+		pair.To, err = parsePart(words[1])
 	}
-	pair.To, err = parseFixed(words[1])
 	return pair, err
 }
 

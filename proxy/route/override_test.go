@@ -1,12 +1,19 @@
 package route
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/filter"
 )
+
+// is reports whether t was read from a text.
+func is(t *filter.Template, text string) bool {
+	want, err := filter.ParseTemplate(text)
+	return err == nil && reflect.DeepEqual(t, want)
+}
 
 // What an annotation says holds, also where it is what nobody has to say and the ConfigMap
 // says otherwise.
@@ -29,12 +36,12 @@ func TestAnnotationsOverrideTheConfigMap(t *testing.T) {
 		{map[string]string{"force-ssl-redirect": "true", "ssl-redirect": "false"}, map[string]string{"force-ssl-redirect": "false"}, func(s *settings) bool { return s.tls.want() == redirectNever }},
 		{map[string]string{"force-ssl-redirect": "true", "ssl-redirect": "false"}, map[string]string{"force-ssl-redirect": "false", "ssl-redirect": "true"},
 			func(s *settings) bool { return s.tls.want() == redirectIfTLS }},
-		{map[string]string{"proxy-cookie-path": "/a /b"}, nil, func(s *settings) bool { return s.filters.Cookies.Path.To == "/b" }},
+		{map[string]string{"proxy-cookie-path": "/a /b"}, nil, func(s *settings) bool { return is(s.filters.Cookies.Path.To, "/b") }},
 		{map[string]string{"proxy-cookie-path": "/a /b", "proxy-cookie-domain": "a b"}, map[string]string{"proxy-cookie-path": "off"},
 			func(s *settings) bool {
-				return s.filters.Cookies.Path == (filter.Replacement{}) && s.filters.Cookies.Domain.To == "b"
+				return s.filters.Cookies.Path == (filter.Replacement{}) && is(s.filters.Cookies.Domain.To, "b")
 			}},
-		{map[string]string{"proxy-redirect-from": "http://a/", "proxy-redirect-to": "/"}, nil, func(s *settings) bool { return s.filters.Location.To == "/" }},
+		{map[string]string{"proxy-redirect-from": "http://a/", "proxy-redirect-to": "/"}, nil, func(s *settings) bool { return is(s.filters.Location.To, "/") }},
 		{map[string]string{"proxy-redirect-from": "http://a/", "proxy-redirect-to": "/"}, map[string]string{"proxy-redirect-from": "off"},
 			func(s *settings) bool { return s.filters.Location == (filter.Replacement{}) }},
 		{nil, map[string]string{"backend-protocol": "HTTP"}, func(s *settings) bool { return s.protocol == protocol{said: true} }},

@@ -112,18 +112,3 @@ func parseToken(value string) (string, error) {
 	}
 	return value, nil
 }
-
-// parsePlace reads where a client is sent: an address or a path. Variables of nginx
-// are refused, since nothing here would fill them in.
-func parsePlace(value string) (string, error) {
-	if _, err := parseText(value); err != nil {
-		return "", err
-	}
-	if strings.ContainsAny(value, " $\"<>\\") {
-		return "", fmt.Errorf("%q has a character that no address has; variables are not filled in", value)
-	}
-	if !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "http://") && !strings.HasPrefix(value, "https://") {
-		return "", fmt.Errorf("%q is neither a path nor begins with http:// or https://", value)
-	}
-	return value, nil
-}

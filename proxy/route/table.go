@@ -128,6 +128,9 @@ func (r *Route) CookiePath() string {
 	return strings.TrimRight(r.Path, "/")
 }
 
+// Pattern is what paths of the route match, where its path is a pattern; else nil.
+func (r *Route) Pattern() *regexp.Regexp { return r.pattern }
+
 func cutPrefix(b []byte, prefix string) ([]byte, bool) {
 	if len(b) < len(prefix) || string(b[:len(prefix)]) != prefix {
 		return nil, false

@@ -34,7 +34,7 @@ func TestProxyingWithOptionsAllocatesNothing(t *testing.T) {
 	}
 	r := newRig(t, serve.Options{}, upstream.Options{}, answering(t, smallAnswer))
 	r.filter(&filter.Settings{
-		MaxBody: 1 << 20, AppRoot: "/app", UpstreamHost: "inner", ForwardedPrefix: "/p",
+		MaxBody: 1 << 20, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"),
 		CORS:    &filter.CORS{Origins: []string{"*"}, Methods: "GET"},
 		Limits:  &filter.Limits{PerSecond: 1_000_000, Connections: 100},
 		Access:  &filter.Access{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},

@@ -27,6 +27,22 @@ func (r *rig) filter(s *filter.Settings) {
 	r.routes.SetTable(t, []dispatch.Forwarder{r.engine.Backend(t.Backends[0])})
 }
 
+func text(s string) *filter.Template {
+	t, err := filter.ParseTemplate(s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func target(s string) *filter.Target {
+	t, err := filter.ParseTarget(s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
 // Each option does through HTTP what it is for. The backend answers with what it
 // was asked.
 func TestOptions(t *testing.T) {
@@ -53,9 +69,9 @@ func TestOptions(t *testing.T) {
 			[]string{"HTTP/1.1 204 ", "Access-Control-Allow-Origin: https://b\r\n", "Access-Control-Allow-Methods: GET\r\n"}},
 		{"enable-cors", get + "Origin: https://b\r\n\r\n", filter.Settings{CORS: &filter.CORS{Origins: []string{"*"}, Credentials: true}},
 			[]string{"HTTP/1.1 200 ", "Access-Control-Allow-Origin: *\r\n", "Access-Control-Allow-Credentials: true\r\n"}},
-		{"app-root", "GET / HTTP/1.1\r\nHost: shop\r\n\r\n", filter.Settings{AppRoot: "/app"}, []string{"HTTP/1.1 302 ", "Location: http://shop/app\r\n"}},
-		{"permanent-redirect", get + "\r\n", filter.Settings{Redirect: &filter.Redirect{Code: 301, URL: "https://new/"}}, []string{"HTTP/1.1 301 ", "Location: https://new/\r\n"}},
-		{"temporal-redirect", get + "\r\n", filter.Settings{Redirect: &filter.Redirect{Code: 302, URL: "https://new/"}}, []string{"HTTP/1.1 302 "}},
+		{"app-root", "GET / HTTP/1.1\r\nHost: shop\r\n\r\n", filter.Settings{AppRoot: target("/app")}, []string{"HTTP/1.1 302 ", "Location: http://shop/app\r\n"}},
+		{"permanent-redirect", get + "\r\n", filter.Settings{Redirect: &filter.Redirect{Code: 301, To: target("https://new/")}}, []string{"HTTP/1.1 301 ", "Location: https://new/\r\n"}},
+		{"temporal-redirect", get + "\r\n", filter.Settings{Redirect: &filter.Redirect{Code: 302, To: target("https://new/")}}, []string{"HTTP/1.1 302 "}},
 		{"from-to-www-redirect", get + "\r\n", filter.Settings{CanonicalHost: "www.shop"}, []string{"HTTP/1.1 308 ", "Location: http://www.shop/a/b?q\r\n"}},
 		{"allowlist-source-range", get + "\r\n", filter.Settings{Access: &filter.Access{Allow: here}}, []string{"HTTP/1.1 200 "}},
 		{"allowlist-source-range/refused", get + "\r\n", filter.Settings{Access: &filter.Access{Allow: elsewhere}}, []string{"HTTP/1.1 403 "}},
@@ -64,8 +80,8 @@ func TestOptions(t *testing.T) {
 		{"auth-type/password", get + password + "\r\n", filter.Settings{Basic: &filter.Basic{Users: users}}, []string{"HTTP/1.1 200 "}},
 		{"satisfy", get + password + "\r\n", filter.Settings{SatisfyAny: true, Basic: &filter.Basic{Users: users}, Access: &filter.Access{Allow: elsewhere}}, []string{"HTTP/1.1 200 "}},
 		{"rewrite-target", get + "\r\n", filter.Settings{Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: "/$2"}}, []string{"HTTP/1.1 200 ", "GET /b?q host"}},
-		{"upstream-vhost", get + "\r\n", filter.Settings{UpstreamHost: "inner"}, []string{"HTTP/1.1 200 ", "host=inner"}},
-		{"x-forwarded-prefix", get + "\r\n", filter.Settings{ForwardedPrefix: "/p"}, []string{"HTTP/1.1 200 ", "prefix=/p"}},
+		{"upstream-vhost", get + "\r\n", filter.Settings{UpstreamHost: text("inner")}, []string{"HTTP/1.1 200 ", "host=inner"}},
+		{"x-forwarded-prefix", get + "\r\n", filter.Settings{ForwardedPrefix: text("/p")}, []string{"HTTP/1.1 200 ", "prefix=/p"}},
 		{"custom-headers", get + "\r\n", filter.Settings{Headers: []filter.Header{{Name: "X-Frame-Options", Value: "DENY"}}}, []string{"HTTP/1.1 200 ", "X-Frame-Options: DENY\r\n"}},
 	} {
 		t.Run(c.key, func(t *testing.T) {

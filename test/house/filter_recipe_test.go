@@ -88,7 +88,7 @@ func TestTheNewFilterActs(t *testing.T) {
 	edits := map[string][]line{
 		"proxy/filter/settings.go": {
 			{"\t// UpstreamHost replaces the Host field", "\t// Shout is a word for every response. Empty: none.\n\tShout string\n"},
-			{"\tadd(s.UpstreamHost != \"\", func() Filter {", "\tadd(s.Shout != \"\", func() Filter { return shout(s.Shout) })\n"},
+			{"\tadd(s.UpstreamHost != nil, func() Filter {", "\tadd(s.Shout != \"\", func() Filter { return shout(s.Shout) })\n"},
 		},
 		"proxy/route/option_table.go": {
 			{"\t\t{key: \"upstream-vhost\", scope: ofLocation,", "\t\t{key: \"shout\", scope: ofLocation, risk: riskLow, effect: applied, parse: parseShout, doc: \"a word\"},\n"},

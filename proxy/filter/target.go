@@ -1,0 +1,96 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Target is where clients are sent: an address or a path, perhaps with variables. Nothing
+// that a client sends decides which host that is, save for the host that it came by.
+type Target struct {
+	text *Template
+	path bool
+}
+
+// ParseTarget reads one. It begins with a slash, with http:// or https://, or with $scheme://.
+func ParseTarget(text string) (*Target, error) {
+	t, err := ParseTemplate(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > 4096:
+		return nil, errors.New("it is longer than 4096 bytes")
+	case t.Has(" $\"<>\\") || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return nil, fmt.Errorf("%q has a character that no address has", text)
+	case strings.HasPrefix(text, "/"):
+		return &Target{text: t, path: true}, nil
+	case len(t.parts) == 1 && t.parts[0].variable == "": // the operator's own words
+		if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
+			return nil, fmt.Errorf("%q is neither a path nor begins with http:// or https://", text)
+		}
+		return &Target{text: t}, nil
+	}
+	a := &Address{Template: t}
+	return &Target{text: t}, a.check(text)
+}
+
+// IsPath reports whether it leads to the host that a client came by.
+func (t *Target) IsPath() bool { return t.path }
+
+// filler returns what fills t in. What follows the slash of a path is never a host.
+func (t *Target) filler(at Place) func(*exchange.Exchange) []byte {
+	fill := t.text.filler(at, appendClean, appendAddress)
+	if !t.path || len(t.text.parts) == 1 {
+		return fill
+	}
+	return func(ex *exchange.Exchange) []byte {
+		b := fill(ex)
+		for len(b) > 1 && b[1] == '/' {
+			b = b[1:]
+		}
+		return b
+	}
+}
+
+// ParseHost reads the text of a Host field, which may be made of the host that a client came
+// by, of what the route is made of, and of groups of its path.
+func ParseHost(text string) (*Template, error) {
+	t, err := ParseTemplate(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range t.parts {
+		switch p.variable {
+		case "":
+			if !isHost(p.literal) {
+				return nil, fmt.Errorf("%q is not a host", text)
+			}
+		case "host", "http_host", "best_http_host", "server_name", "namespace", "ingress_name", "service_name", "service_port", "group":
+		default:
+			return nil, fmt.Errorf("%s may not stand in a host", p.name())
+		}
+	}
+	if len(text) > maxHostText {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxHostText)
+	}
+	return t, nil
+}
+
+// maxHostText bounds a Host as it is written, in bytes: a name (RFC 1035 section 2.3.4) and a
+// port, or variables in their place.
+const maxHostText = 512
+
+// isHost reports whether b has only characters of names, addresses and ports.
+func isHost(b []byte) bool {
+	for _, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._:[]*", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
