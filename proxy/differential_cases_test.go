@@ -52,6 +52,7 @@ func sameRoutes(only func(...string) map[string]string) []sameCase {
 		{},
 		rewrite("/api/(.*)", "/$1"), rewrite("/api(/|$)(.*)", "/$2"), rewrite("/a/(b+)/(.*)", "/$2/$1"), rewrite("/api", "/fixed"), rewrite("/api/(.*)", "/$1?k=v"),
 		rewrite("/api/(.+)", "/$1/"), rewrite("/(api|a)/([^/]+)/?(.*)", "/$2/in/$1/$3?from=$1"),
+		rewrite("/api/(.*)", "/on/$host/$1"), rewrite("/(x)", "/$1$1?by=$request_method"),
 		regex("/a.*z"), regex("/[a-c]+/x"), regex("/x$"),
 		{with: only("upstream-vhost", "inner.test"), inside: "proxy_set_header Host inner.test;"},
 		{with: only("x-forwarded-prefix", "/before"), inside: "proxy_set_header X-Forwarded-Prefix /before;"},

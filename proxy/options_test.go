@@ -74,6 +74,7 @@ func optionCases() []optionCase {
 		{"use-regex", only("use-regex", "true", "path", "/[a-c]+/x", "force-ssl-redirect", "true"), "/b/x?y", 308, ".test/b/x?y\r\n"},
 		{"use-regex", only("use-regex", "true", "path", "/[a-c]+/x", "force-ssl-redirect", "true"), "/d/x", 404, ""},
 		{"rewrite-target", only("rewrite-target", ""), "/x", 200, "uri=/x "},
+		{"rewrite-target", only("rewrite-target", "/$nothing"), "/x", 503, "not understood: variable $nothing is not known"},
 		{"rewrite-target", only("rewrite-target", "/new", "path", "/plain", "use-regex", "true"), "/plain", 200, "uri=/new "},
 		{"rewrite-target", only("rewrite-target", "https://new.example/$1", "path", "/(.*)", "use-regex", "true", "service", "never-made"), "/a?b", 302, "https://new.example/a?b\r\n"},
 		{"permanent-redirect", only("permanent-redirect", "https://new.example", "service", "never-made"), "/x", 301, "https://new.example"},

@@ -11,24 +11,28 @@ import (
 // slash, has no dot segment, and nothing in it ends the request line.
 func FuzzRewrite(f *testing.F) {
 	for _, seed := range [][2]string{
-		{"/api/x", "/$2"}, {"/a", "$1"}, {"//", "$0$0"}, {"/.x./..", "/$1$2"}, {"/a%2Fb", "/?$1"}, {"/a", "/b HTTP/1.1\r\nHost: x"}, {"/x.", "/$3./"},
+		{"/api/x", "/$2"}, {"/a", "$1"}, {"//", "$2$2"}, {"/a", "/x/$arg_q"}, {"/a", "$request_uri/$host"}, {"/.x./..", "/$1$2"}, {"/a%2Fb", "/?$1"}, {"/a", "/b HTTP/1.1\r\nHost: x"}, {"/x.", "/$3./"},
 	} {
 		f.Add(seed[0], seed[1])
 	}
 	pattern := regexp.MustCompile(`^/([^/]*)(/|$)?(.*)`)
 	f.Fuzz(func(t *testing.T, path, template string) {
-		ex := &exchange.Exchange{}
-		ex.Request.Path, ex.Request.Target = []byte(path), []byte("/?q")
-		if !rewrite(&Rewrite{Pattern: pattern, Target: template}).Request(ex) {
+		to, err := ParseTemplate(template)
+		if err != nil || to.IsURL() {
 			return
 		}
-		to := ex.Request.Target
-		if to[0] != '/' || len(to) > 1 && to[1] == '/' || climbs(to) {
-			t.Fatalf("%q by %q is sent as %q", path, template, to)
+		ex := &exchange.Exchange{}
+		ex.Request.Path, ex.Request.Target = []byte(path), []byte("/?q=/../x")
+		if !rewrite(&Rewrite{Pattern: pattern, Target: to}, Place{}).Request(ex) {
+			return
 		}
-		for _, c := range to {
+		sent := ex.Request.Target
+		if sent[0] != '/' || len(sent) > 1 && sent[1] == '/' || climbs(sent) {
+			t.Fatalf("%q by %q is sent as %q", path, template, sent)
+		}
+		for _, c := range sent {
 			if c <= ' ' || c >= 0x7f {
-				t.Fatalf("%q by %q is sent as %q", path, template, to)
+				t.Fatalf("%q by %q is sent as %q", path, template, sent)
 			}
 		}
 	})

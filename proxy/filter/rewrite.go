@@ -2,7 +2,7 @@ package filter
 
 import (
 	"bytes"
-	"strings"
+	"slices"
 
 	"quayside.io/proxy/exchange"
 )
@@ -10,22 +10,33 @@ import (
 // rewrite replaces the path as nginx's rewrite does: by a template, if the pattern
 // is found, with the client's query behind that of the template. A template that
 // ends with "?" drops the client's query.
-func rewrite(o *Rewrite) Filter {
-	target, drop := strings.CutSuffix(o.Target, "?")
-	w := &rewriter{Rewrite: *o, template: appendEscaped(nil, []byte(target)), drop: drop, query: strings.Contains(target, "?")}
+func rewrite(o *Rewrite, at Place) Filter {
+	w := &rewriter{Rewrite: *o, place: at, elsewhere: o.Target.IsURL()}
+	for _, p := range o.Target.parts {
+		if p.variable == "" {
+			p.literal = appendEscaped(nil, p.literal)
+		}
+		w.parts = append(w.parts, p)
+		w.groups = w.groups || p.variable == "group"
+	}
+	if n := len(w.parts); n > 0 {
+		w.parts[n-1].literal, w.drop = bytes.CutSuffix(w.parts[n-1].literal, []byte{'?'})
+	}
+	w.query = slices.ContainsFunc(w.parts, func(p part) bool { return bytes.IndexByte(p.literal, '?') >= 0 })
 	if o.Pattern != nil {
 		w.simple = simplify(o.Pattern)
 	}
-	w.elsewhere = strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 	return Filter{Request: w.request}
 }
 
 type rewriter struct {
 	Rewrite
+	place       Place
 	simple      *simple // nil: Pattern has to be asked
-	template    []byte
+	parts       []part  // of Target, with literals as they go over the wire
+	groups      bool    // of the pattern are among them
 	drop, query bool
-	elsewhere   bool // the template is a URL
+	elsewhere   bool // the target is a URL
 }
 
 // request writes the new target into memory of the exchange. A pattern that is not
@@ -48,7 +59,7 @@ func (w *rewriter) request(ex *exchange.Exchange) bool {
 	if !matches {
 		return true
 	}
-	b = w.expand(b[len(b):], path, found)
+	b = w.expand(b[len(b):], ex, path, found)
 	if !w.elsewhere && climbs(b) {
 		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
 		return false
@@ -96,33 +107,44 @@ func (w *rewriter) find(found []int, path []byte) (indexes []int, matches bool) 
 			return found, matches
 		}
 	}
-	if bytes.IndexByte(w.template, '$') < 0 {
+	if !w.groups {
 		return nil, w.Pattern.Match(path)
 	}
 	found = w.Pattern.FindSubmatchIndex(path)
 	return found, found != nil
 }
 
-// expand appends the template with $0 to $9 replaced, escaped as a path has to be.
-func (w *rewriter) expand(dst, path []byte, found []int) []byte {
-	t := w.template
-	if !w.elsewhere && (len(t) == 0 || t[0] != '/') {
+// expand appends the target with its variables filled in, escaped as a path has to be.
+func (w *rewriter) expand(dst []byte, ex *exchange.Exchange, path []byte, found []int) []byte {
+	if !w.elsewhere && (len(w.parts) == 0 || !bytes.HasPrefix(w.parts[0].literal, []byte{'/'})) {
 		dst = append(dst, '/')
 	}
-	for i := 0; i < len(t); i++ {
-		if t[i] != '$' || i+1 == len(t) || t[i+1] < '0' || '9' < t[i+1] {
-			dst = append(dst, t[i])
-			continue
-		}
-		i++
-		if n := 2 * int(t[i]-'0'); n+1 < len(found) && found[n] >= 0 {
-			dst = appendEscaped(dst, path[found[n]:found[n+1]])
+	for i := range w.parts {
+		switch p := &w.parts[i]; p.variable {
+		case "":
+			dst = append(dst, p.literal...)
+		case "group":
+			if n := 2 * p.group; n+1 < len(found) && found[n] >= 0 {
+				dst = appendEscaped(dst, path[found[n]:found[n+1]])
+			}
+		default:
+			dst = appendPath(dst, p.value(ex, &w.place))
 		}
 	}
 	for !w.elsewhere && len(dst) > 1 && dst[1] == '/' {
 		dst = dst[1:] // "//host" would be an authority to some
 	}
 	return dst
+}
+
+// appendPath appends b as part of a path, which no query or fragment follows.
+func appendPath(dst, b []byte) []byte {
+	base := len(dst)
+	dst = appendAddress(dst, b)
+	if bytes.IndexByte(dst[base:], '?') < 0 {
+		return dst
+	}
+	return append(dst[:base], bytes.ReplaceAll(dst[base:], []byte{'?'}, []byte("%3F"))...)
 }
 
 // climbs reports whether the path of target has a dot segment. The client's path

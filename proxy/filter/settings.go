@@ -131,8 +131,8 @@ type Rewrite struct {
 	// it does not match, nothing is rewritten. Nil: every path is replaced.
 	Pattern *regexp.Regexp
 	// Target is the new path, perhaps with a query, which comes before the client's. An
-	// absolute URL redirects there by 302.
-	Target string
+	// absolute URL redirects there by 302. Its groups are those of Pattern.
+	Target *Template
 	// Decode reads %2F in the path as a slash, see AppendDecoded. Where Pattern does
 	// not match that, the path is taken as it is.
 	Decode bool
@@ -207,7 +207,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Firewall != nil, func() Filter { return firewall(s.Firewall, tools) })
 	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
-	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite) })
+	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite, tools.Place) })
 	add(s.NoUpgrade, noUpgrade)
 	add(s.UpstreamHost != nil, func() Filter { return upstreamHost(s.UpstreamHost, tools.Place) })
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })

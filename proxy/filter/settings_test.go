@@ -98,12 +98,16 @@ func TestRewrite(t *testing.T) {
 		{"^/a/(.*)", "/x?", "/a/b?q", "/x"},
 		{"^/a/(.*)", "/x/$1/$9", "/a/b c%2Fd\u00e9", "/x/b%20c%2Fd%C3%A9/"},
 		{"^/never", "/x", "/a/b?q", "/a/b?q"},
+		{"^/a/(.*)", "/on/$host/$1", "/a/b?q", "/on/a/b?q"},
+		{"^/a/(.*)", "/$arg_v/$1?", "/a/b?v=x%3Fy?z", "/x%3Fy%3Fz/b"},
+		{"^/a/(.*)", "/to/$arg_v", "/a/b?v=../../x", "400 "},
+		{"^/(.*)", "$scheme://b.example/$1?", "/a?q", "302 http://b.example/a"},
 		{"^/(.*)", "https://b.example/$1", "/a?q", "302 https://b.example/a?q"},
 		{"^/x(.)y(.)", "/$1$2/z", "/x.y.", "400 "},
 		{"^/a(.*)", "$1", "/a//evil", "/evil"},
 		{"^/a", "/b HTTP/1.1\r\nHost: evil", "/a", "/b%20HTTP/1.1%0D%0AHost:%20evil"},
 	} {
-		s := Settings{Rewrite: &Rewrite{Target: c.to}}
+		s := Settings{Rewrite: &Rewrite{Target: text(c.to)}}
 		if c.pattern != "" {
 			s.Rewrite.Pattern = regexp.MustCompile(c.pattern)
 		}
@@ -405,7 +409,7 @@ func TestFiltersAllocateNothing(t *testing.T) {
 		CORS:   &CORS{Origins: []string{"https://*.b.example"}, Methods: "GET", Headers: "X"},
 		Limits: &Limits{PerSecond: 1_000_000, PerMinute: 100_000_000, Connections: 5},
 		Access: &Access{Allow: all}, Basic: &Basic{Users: users},
-		Rewrite: &Rewrite{Pattern: regexp.MustCompile("(?i)^/a(/|$)(.*)"), Target: "/$2"},
+		Rewrite: &Rewrite{Pattern: regexp.MustCompile("(?i)^/a(/|$)(.*)"), Target: text("/$2")},
 	}
 	for name, s := range map[string]*Settings{"none": nil, "all": s} {
 		chain := Compile(s, Host{ToTLS: func([]byte) bool { return false }, HSTS: "max-age=1"}, tools())
@@ -434,7 +438,7 @@ func BenchmarkFilters(b *testing.B) {
 		"limits":  {Limits: &Limits{PerSecond: 1_000_000_000}},
 		"access":  {Access: &Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.0.0/8")}}},
 		"basic":   {Basic: &Basic{Users: users}},
-		"rewrite": {Rewrite: &Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: "/$2"}},
+		"rewrite": {Rewrite: &Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: text("/$2")}},
 		"headers": {Headers: []Header{{"X-A", "1"}}, UpstreamHost: text("inner"), ForwardedPrefix: text("/p")},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -472,7 +476,7 @@ func TestRewriteDecodesSlashes(t *testing.T) {
 		{"(?i)^/a(/|$)(.*)", "/a/b", "/b", "/b"},
 	} {
 		for decode, want := range map[bool]string{true: c.decoded, false: c.literal} {
-			s := &Settings{Rewrite: &Rewrite{Pattern: regexp.MustCompile(c.pattern), Target: "/$2", Decode: decode}}
+			s := &Settings{Rewrite: &Rewrite{Pattern: regexp.MustCompile(c.pattern), Target: text("/$2"), Decode: decode}}
 			if want == "" {
 				want = c.path
 			}

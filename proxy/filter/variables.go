@@ -158,6 +158,15 @@ func (t *Template) filler(at Place, literal, value writer) func(*exchange.Exchan
 	return func(*exchange.Exchange) []byte { return made }
 }
 
+// IsURL reports whether t begins as an address does, and not as a path.
+func (t *Template) IsURL() bool {
+	if len(t.parts) == 0 {
+		return false
+	}
+	p := &t.parts[0]
+	return bytes.HasPrefix(p.literal, []byte("http://")) || bytes.HasPrefix(p.literal, []byte("https://")) || p.variable == "scheme"
+}
+
 // Has reports whether what is no variable has one of some characters.
 func (t *Template) Has(chars string) bool {
 	return slices.ContainsFunc(t.parts, func(p part) bool { return bytes.ContainsAny(p.literal, chars) })

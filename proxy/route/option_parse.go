@@ -189,8 +189,11 @@ func parseRewriteTarget(s *settings, value string) error {
 	if _, err := parseText(value); err != nil {
 		return err
 	}
-	s.rewrite = value
-	return nil
+	to, err := filter.ParseTemplate(value)
+	if s.rewrite = nil; err == nil && value != "" {
+		s.rewrite = to
+	}
+	return err
 }
 
 // corsValues are the keys of CORS.

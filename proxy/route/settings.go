@@ -51,8 +51,8 @@ type settings struct {
 	subset         subsetOptions
 	wwwToo         bool // from-to-www-redirect
 	useRegex       bool
-	rewrite        string // rewrite-target
-	allowed        string // the key that filled Access.Allow
+	rewrite        *filter.Template // rewrite-target
+	allowed        string           // the key that filled Access.Allow
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"
 	serviceAddress bool             // service-upstream

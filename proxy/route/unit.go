@@ -256,7 +256,7 @@ func (b *unitBuilder) add(c *part, r *Route) {
 // isPattern reports whether paths of that type are patterns. In our own classes
 // rewrite-target alone leaves a Prefix what the specification says it is.
 func (b *unitBuilder) isPattern(t networkingv1.PathType) bool {
-	rewrites := b.settings.rewrite != "" && (b.class.Nginx || t == networkingv1.PathTypeImplementationSpecific)
+	rewrites := b.settings.rewrite != nil && (b.class.Nginx || t == networkingv1.PathTypeImplementationSpecific)
 	return t != networkingv1.PathTypeExact && !b.settings.canary.on && (b.settings.useRegex || rewrites)
 }
 
@@ -289,7 +289,7 @@ func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.Pa
 
 // rewrite gives a route the rewrite of its Ingress, if there is one.
 func (b *unitBuilder) rewrite(r *Route) {
-	if b.settings.rewrite == "" {
+	if b.settings.rewrite == nil {
 		return
 	}
 	f := b.settings.filters
@@ -382,7 +382,7 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 // many such Ingresses name one that was never made.
 func (b *unitBuilder) sendsAway() bool {
 	s := b.settings
-	return !s.canary.on && !s.passthrough.on && (s.filters.Redirect != nil || strings.HasPrefix(s.rewrite, "http://") || strings.HasPrefix(s.rewrite, "https://"))
+	return !s.canary.on && !s.passthrough.on && (s.filters.Redirect != nil || s.rewrite != nil && s.rewrite.IsURL())
 }
 
 func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding) {

@@ -39,7 +39,7 @@ func TestProxyingWithOptionsAllocatesNothing(t *testing.T) {
 		Limits:  &filter.Limits{PerSecond: 1_000_000, Connections: 100},
 		Access:  &filter.Access{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Headers: []filter.Header{{Name: "X-A", Value: "1"}},
-		Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a/"), Target: "/new"},
+		Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a/"), Target: text("/new")},
 	})
 	ask := client(t, r)
 	for range 20 {

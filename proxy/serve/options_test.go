@@ -79,7 +79,7 @@ func TestOptions(t *testing.T) {
 		{"auth-type", get + "\r\n", filter.Settings{Basic: &filter.Basic{Realm: "r", Users: users}}, []string{"HTTP/1.1 401 ", "WWW-Authenticate: Basic realm=\"r\"\r\n"}},
 		{"auth-type/password", get + password + "\r\n", filter.Settings{Basic: &filter.Basic{Users: users}}, []string{"HTTP/1.1 200 "}},
 		{"satisfy", get + password + "\r\n", filter.Settings{SatisfyAny: true, Basic: &filter.Basic{Users: users}, Access: &filter.Access{Allow: elsewhere}}, []string{"HTTP/1.1 200 "}},
-		{"rewrite-target", get + "\r\n", filter.Settings{Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: "/$2"}}, []string{"HTTP/1.1 200 ", "GET /b?q host"}},
+		{"rewrite-target", get + "\r\n", filter.Settings{Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: text("/$2")}}, []string{"HTTP/1.1 200 ", "GET /b?q host"}},
 		{"upstream-vhost", get + "\r\n", filter.Settings{UpstreamHost: text("inner")}, []string{"HTTP/1.1 200 ", "host=inner"}},
 		{"x-forwarded-prefix", get + "\r\n", filter.Settings{ForwardedPrefix: text("/p")}, []string{"HTTP/1.1 200 ", "prefix=/p"}},
 		{"custom-headers", get + "\r\n", filter.Settings{Headers: []filter.Header{{Name: "X-Frame-Options", Value: "DENY"}}}, []string{"HTTP/1.1 200 ", "X-Frame-Options: DENY\r\n"}},
