@@ -104,6 +104,7 @@ func sameAnswers(only func(...string) map[string]string) []sameCase {
 		{with: only("proxy-redirect-from", "http://inner.test", "proxy-redirect-to", "$scheme://$host:81"), inside: "proxy_redirect http://inner.test $scheme://$host:81;"},
 		{with: only("proxy-cookie-domain", "inner.test $host"), inside: "proxy_cookie_domain inner.test $host;"},
 		{with: only("proxy-cookie-path", "/app /$1", "use-regex", "true", "path", "/([a-z]+)/?.*"), inside: "proxy_cookie_path /app /$1;", match: `~* "^/([a-z]+)/?.*"`},
+		{with: only("proxy-cookie-domain", "inner.test \"shop.test; Secure\""), inside: `proxy_cookie_domain inner.test "shop.test; Secure";`},
 		{with: only("proxy-cookie-domain", "inner.test shop.test"), inside: "proxy_cookie_domain inner.test shop.test;"},
 		{with: only("proxy-cookie-path", "/app /"), inside: "proxy_cookie_path /app /;"},
 		{with: only("proxy-cookie-path", "/app/ /", "proxy-cookie-domain", ".INNER.test shop.test"), inside: "proxy_cookie_path /app/ /; proxy_cookie_domain .INNER.test shop.test;"},

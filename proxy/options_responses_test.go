@@ -64,6 +64,8 @@ func responseCases() []globalCase {
 		{"proxy-cookie-domain", nil, with("proxy-cookie-domain", "INNER.test shop.test"), "/", 200, "a=b; Path=/app/x; Domain=shop.test; HttpOnly\r\n", ""},
 		{"proxy-cookie-domain", nil, with("proxy-cookie-domain", "c evil.test"), "/", 200, "domain=c; path=/other; domain=else.test\r\n", "evil"},
 		{"proxy-cookie-path", nil, with("proxy-cookie-path", "/app /"), "/", 200, "a=b; Path=//x; Domain=.inner.test; HttpOnly\r\n", ""},
+		{"proxy-cookie-path", nil, with("proxy-cookie-path", "/ \"/; Secure; SameSite=strict\"\n"), "/", 200, "; Path=/app/x; Secure; SameSite=strict;", ""},
+		{"proxy-cookie-path", nil, with("proxy-cookie-path", "/app /x; Secure"), "/", 200, "Path=/app/x;", "Secure"},
 		{"proxy-cookie-path", nil, with("proxy-cookie-path", "off"), "/", 200, "Path=/app/x;", ""},
 		{"default-backend", nil, map[string]string{"default-backend": "pages", "service": "empty"}, "POST /x?y\n\nbody", 200,
 			"page method=POST uri=/x?y X-Code=503 X-Format= X-Original-URI=/x?y X-Namespace=default X-Ingress-Name=i X-Service-Name=empty X-Service-Port=80 id=32", ""},

@@ -108,6 +108,14 @@ func appendAttribute(dst, b []byte) []byte {
 	return dst
 }
 
+// cutAttributes cuts off what To has behind a path: people add "; Secure" so.
+func cutAttributes(to []byte) (path, attributes []byte) {
+	if i := bytes.IndexByte(to, ';'); i >= 0 {
+		return to[:i], to[i:]
+	}
+	return to, nil
+}
+
 type cookieRewriter struct{ domain, path replacer }
 
 // rewrite returns one value of Set-Cookie as the client is sent it.
@@ -131,7 +139,8 @@ func (r *cookieRewriter) rewrite(ex *exchange.Exchange, value []byte) []byte {
 			if !begins {
 				continue
 			}
-			to = concat(r.path.to(ex), rest)
+			path, attributes := cutAttributes(r.path.to(ex))
+			to = concat(path, rest, attributes)
 		default:
 			continue
 		}

@@ -19,15 +19,30 @@ func parseServiceAddress(s *settings, value string) (err error) {
 }
 
 // parsePart reads part of a field of the backend's that is no pattern.
-func parsePart(value string) (*filter.Template, error) {
+func parsePart(value string) (*filter.Template, error) { return parsePartWithout(value, "$ \"';{}\\") }
+
+func parsePartWithout(value, chars string) (*filter.Template, error) {
 	if _, err := parseText(value); err != nil {
 		return nil, err
 	}
 	t, err := filter.ParseTemplate(value)
-	if err == nil && (strings.HasPrefix(value, "~") || t.Has("$ \"';{}\\")) {
+	if err == nil && (strings.HasPrefix(value, "~") || t.Has(chars)) {
 		err = fmt.Errorf("%q is a pattern, which is not understood here", value)
 	}
 	return t, err
+}
+
+// parseQuoted reads the last word of a directive, which may be in quotes; in them a
+// semicolon is text, as in "/; Secure".
+func parseQuoted(word string) (*filter.Template, error) {
+	for _, quote := range []string{`"`, "'"} {
+		if inside, ok := strings.CutPrefix(word, quote); ok {
+			if inside, ok = strings.CutSuffix(inside, quote); ok {
+				return parsePartWithout(inside, "$\"'{}\\")
+			}
+		}
+	}
+	return parsePart(word)
 }
 
 // parseLocation reads one half of proxy_redirect. "off" and "default" ask for
@@ -83,15 +98,19 @@ func parseCookiePair(of func(*filter.Cookies) *filter.Replacement) func(s *setti
 
 // parsePair reads "FROM TO", or "off".
 func parsePair(value string) (pair filter.Replacement, err error) {
-	words := strings.Fields(value)
-	switch {
-	case value == "off":
+	if value == "off" {
 		return pair, nil
-	case len(words) != 2:
+	}
+	value = strings.TrimSpace(value)
+	from, to := value, ""
+	if i := strings.IndexAny(value, " \t"); i >= 0 {
+		from, to = value[:i], strings.TrimSpace(value[i:])
+	}
+	if to == "" {
 		return pair, fmt.Errorf("%q is not what to replace, a space, and what by", value)
 	}
-	if pair.From, err = parsePart(words[0]); err == nil {
-		pair.To, err = parsePart(words[1])
+	if pair.From, err = parsePart(from); err == nil {
+		pair.To, err = parseQuoted(to)
 	}
 	return pair, err
 }
