@@ -26,6 +26,8 @@ const (
 	// After a watch has broken, all that the process wants waits with it: for as long as it
 	// takes until that asks again.
 	breakTime = time.Second
+	// comesAgain is longer than any back-off between two attempts to watch.
+	comesAgain = 10 * time.Second
 )
 
 // gate lets lists and watches through, and the writes of a process that each node has. An
@@ -49,6 +51,7 @@ type gate struct {
 	asker   *ticket // who asks for all
 	asked   time.Time
 	broken  time.Time // a watch has, for the last time
+	failed  time.Time // a request, the same
 }
 
 // ticket is one request at the gate.
@@ -113,9 +116,10 @@ func (g *gate) leave(ctx context.Context, t *ticket, err error) {
 		g.lost, g.delay = false, 0
 	case ctx.Err() != nil: // we hung up
 	case !g.lost:
-		g.lost = true
+		g.lost, g.failed = true, time.Now()
 		g.holdBack(firstDelay)
 	case forAll:
+		g.failed = time.Now()
 		g.holdBack(min(2*g.delay, lastDelay))
 	}
 	g.arm()
@@ -131,11 +135,13 @@ func isAnswer(err error) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 }
 
-// isWaiting reports whether something is not watched, and waits for its turn.
+// isWaiting reports whether something is not watched, and waits for its turn. While the
+// server is lost, that may be who has failed and comes again; when nobody does for that
+// long it was a write, or what is not wanted any more.
 func (g *gate) isWaiting() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting) > 0 || g.lost
+	return len(g.waiting) > 0 || g.lost && (g.asker != nil || time.Since(g.failed) < comesAgain)
 }
 
 // The rest needs the lock.

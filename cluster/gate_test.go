@@ -137,6 +137,40 @@ func TestOneAsksForAll(t *testing.T) {
 	})
 }
 
+// What has failed and never comes again is not waited for.
+func TestNobodyWaitsForWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(func() int { return 1 })
+		write, err := g.enter(t.Context(), snapshot.SpeakerStatus, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.leave(t.Context(), write, errRefused)
+		if !g.isWaiting() {
+			t.Error("who has just failed does not come again")
+		}
+		time.Sleep(comesAgain)
+		if g.isWaiting() {
+			t.Error("somebody is thought to come again")
+		}
+		ctx, hangUp := context.WithCancel(t.Context())
+		asks := make(chan struct{})
+		go func() {
+			defer close(asks)
+			if asker, err := g.enter(ctx, snapshot.Service, true); err == nil {
+				time.Sleep(time.Second)
+				hangUp()
+				g.leave(ctx, asker, context.Canceled)
+			}
+		}()
+		time.Sleep(lastDelay)
+		<-asks
+		if g.isWaiting() {
+			t.Error("who has hung up is thought to come again")
+		}
+	})
+}
+
 // A watch that would have ended just then waits with those that the server has broken.
 func TestWhoseTimeIsOverWaitsWithTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -94,8 +94,15 @@ func (m *memory) recall(ctx context.Context) error {
 	for _, p := range known.Parts {
 		scopes = append(scopes, scope{p.Kind, p.Key.Namespace, p.Key.Name})
 	}
-	m.api.references.adopt(scopes)
-	if err := m.api.tell(ctx, func(l *ledger) { l.recall(known) }); err != nil {
+	m.api.references.adopt(scopes, func(wanted map[snapshot.Kind]map[scope]bool) {
+		m.api.note(true, func(l *ledger) {
+			l.recall(known)
+			for kind, scopes := range wanted {
+				l.release(kind, scopes)
+			}
+		})
+	})
+	if err := m.api.tell(ctx, func(*ledger) {}); err != nil { // it has been done
 		return err
 	}
 	m.api.log.Warn("nothing has been heard from the API server yet; working with what was known before", "at", known.At, "objects", len(known.Objects))
@@ -261,6 +268,33 @@ func (l *ledger) recall(known *lastknown.Known) {
 			l.put(o)
 		}
 	}
+}
+
+// release drops what is recalled of scopes of a kind that nobody wants: no server will tell of
+// them, and as long as something is only recalled nothing is written. What is wanted of it is
+// recalled as before.
+func (l *ledger) release(kind snapshot.Kind, wanted map[scope]bool) {
+	var unwanted []scope
+	for s := range l.recalled {
+		if s.kind == kind && !wanted[s] {
+			unwanted = append(unwanted, s)
+		}
+	}
+	if len(unwanted) == 0 {
+		return
+	}
+	for w := range wanted {
+		at := snapshot.Key{Namespace: w.namespace, Name: w.name}
+		if l.seen[w] || !slices.ContainsFunc(scopesOf(kind, at), func(s scope) bool { return l.recalled[s] }) {
+			continue
+		}
+		if l.recalled[w] = true; l.cluster.Reach(kind).Covers(at) {
+			l.reach(w)
+		}
+	}
+	l.drop(newGroup(kind, "", unwanted), func(at snapshot.Key) bool {
+		return slices.ContainsFunc(scopesOf(kind, at), func(s scope) bool { return wanted[s] })
+	})
 }
 
 // forget drops what is only recalled of a scope: a server has told of it.

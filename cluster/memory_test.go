@@ -100,7 +100,7 @@ func TestWhatWasNotWholeIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	api.gate.mu.Lock()
-	api.gate.lost = true
+	api.gate.lost, api.gate.failed = true, time.Now()
 	api.gate.mu.Unlock()
 	go func() { defer close(kept); api.memory.keep(ctx) }()
 	time.Sleep(50 * time.Millisecond) // if that is too short, less is tested
@@ -116,6 +116,48 @@ func TestWhatWasNotWholeIsWritten(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("it is never written")
+		}
+	}
+}
+
+// Whether a process has said what it wants before its former life is recalled or only then:
+// what it does not want keeps nothing from being written, and what it wants is there.
+func TestWhatNobodyWantsIsNotRecalled(t *testing.T) {
+	other := snapshot.Key{Namespace: "ns", Name: "other"}
+	for _, early := range []bool{true, false} {
+		for _, c := range []struct {
+			wants snapshot.Key
+			knows bool
+		}{{tls(), true}, {other, false}} {
+			file := written(t, time.Now())
+			api := remembering(t, file)
+			ctx, stop := context.WithCancel(t.Context())
+			go api.loop(ctx)
+			if early {
+				api.Refer(snapshot.Secret, []snapshot.Key{c.wants})
+			}
+			if err := api.memory.recall(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if !early {
+				api.Refer(snapshot.Secret, []snapshot.Key{c.wants})
+			}
+			_, waiting := api.references.turn()
+			api.answer(waiting)
+			if err := api.tell(ctx, func(l *ledger) {
+				if _, has := l.cluster.Secrets.Get(tls()); has != c.knows || l.cluster.Reach(snapshot.Secret).Covers(tls()) != c.knows {
+					t.Errorf("early %v, wanting %v: the Secret is there: %v", early, c.wants, has)
+				}
+				l.replace(groupOf(scope{kind: snapshot.Service}), []snapshot.Object{service("a", "700")}, "701")
+				l.replace(groupOf(scope{snapshot.Secret, "ns", c.wants.Name}), nil, "703")
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if whole, err := api.memory.write(ctx, time.Now()); !whole || err != nil {
+				t.Errorf("early %v, wanting %v: written: %v, %v", early, c.wants, whole, err)
+			}
+			stop()
+			<-api.stopped
 		}
 	}
 }

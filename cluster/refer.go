@@ -102,8 +102,8 @@ func (r *references) areSaid() bool {
 }
 
 // adopt wants what a former life of this process wanted, of the kinds of which this
-// one has not said anything yet.
-func (r *references) adopt(scopes []scope) {
+// one has not said anything yet, and has what is wanted then told in the order of calls.
+func (r *references) adopt(scopes []scope, tell func(wanted map[snapshot.Kind]map[scope]bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	adopted := map[snapshot.Kind]map[scope]bool{}
@@ -118,6 +118,7 @@ func (r *references) adopt(scopes []scope) {
 	}
 	maps.Copy(r.wanted, adopted)
 	wake(r.news)
+	tell(maps.Clone(r.wanted))
 }
 
 // mostPause lies at most between two changes of shared watches. Until one is made, who

@@ -93,6 +93,7 @@ func (l *ledger) await(a *awaited) { l.awaited = append(l.awaited, a) }
 // supersede has nobody wait for scopes of a kind that are not wanted any more: nothing will
 // be heard of them.
 func (l *ledger) supersede(kind snapshot.Kind, wanted map[scope]bool) {
+	l.release(kind, wanted)
 	for _, a := range l.awaited {
 		for s := range a.scopes {
 			if s.kind != kind || wanted[s] {
