@@ -86,9 +86,11 @@ type Announcer struct {
 	ready     chan struct{}
 
 	// What follows belongs to the goroutine of Run.
-	hasRead    bool // the interfaces, and ready is closed
+	hasRead    bool   // the interfaces, and ready is closed
+	unread     string // why they could not be read the last time; empty: they could
 	responders map[responderKey]*responder
 	failed     map[responderKey]string // why one does not serve
+	delay      time.Duration           // before they are tried again; 0: all do
 	serving    map[place]int64         // with the Round
 	sched      *schedule
 	defended   map[place]time.Time
@@ -176,6 +178,9 @@ const (
 	scanPause = 100 * time.Millisecond
 	// rescan looks again without a message, for what netlink dropped.
 	rescan = 30 * time.Second
+	// firstRetry and lastRetry lie between attempts to serve on an interface where that
+	// failed, such as for want of a descriptor, and firstRetry between attempts to read them.
+	firstRetry, lastRetry = time.Second, 30 * time.Second
 	// defence is DEFEND_INTERVAL of RFC 5227 2.4: claim back at most this often.
 	defence = 10 * time.Second
 	// sendBatch and sendPause limit gratuitous frames to some 6,000 addresses on an
@@ -199,10 +204,10 @@ func (a *Announcer) Run(ctx context.Context) error {
 	}()
 	var scanned time.Time
 	scan := time.NewTimer(0)
-	send, sign := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	send, sign, retry := time.NewTimer(time.Hour), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	// Each turn one of these happened: something else is wanted; the interfaces
-	// may have changed; an announcement or a sign of life is due; somebody claimed an
-	// address.
+	// may have changed; it is time to try again what failed; an announcement or a sign of
+	// life is due; somebody claimed an address.
 	for {
 		select {
 		case <-ctx.Done():
@@ -214,13 +219,28 @@ func (a *Announcer) Run(ctx context.Context) error {
 			continue
 		case <-scan.C:
 			scanned = time.Now()
-			a.scan()
+			next := rescan
+			if !a.scan() {
+				next = firstRetry
+			}
 			a.apply(scanned)
-			scan.Reset(rescan)
+			scan.Reset(next)
+		case <-retry.C:
+			a.apply(time.Now())
+			a.delay = min(2*a.delay, lastRetry)
+			retry.Reset(a.delay)
 		case c := <-a.raw:
 			a.conflict(c, time.Now())
 		case <-send.C:
 		case <-sign.C:
+		}
+		switch {
+		case len(a.failed) == 0:
+			a.delay = 0
+			retry.Stop()
+		case a.delay == 0:
+			a.delay = firstRetry
+			retry.Reset(a.delay)
 		}
 		if at := a.probeLinks(time.Now()); !at.IsZero() {
 			sign.Reset(time.Until(at))
@@ -250,13 +270,18 @@ func (a *Announcer) followLinks(ctx context.Context, changed chan struct{}, done
 	}
 }
 
-// scan reads the interfaces and makes the responders match: new ones first.
-func (a *Announcer) scan() {
+// scan reads the interfaces and makes the responders match: new ones first. It reports
+// whether they could be read.
+func (a *Announcer) scan() bool {
 	links, err := readLinks()
 	if err != nil {
-		a.opts.Log.Warn("interfaces could not be read; the last known stay in force", "error", err)
-		return
+		if a.unread != err.Error() {
+			a.unread = err.Error()
+			a.opts.Log.Warn("interfaces could not be read; the last known stay in force", "error", err)
+		}
+		return false
 	}
+	a.unread = ""
 	want := map[responderKey]link{}
 	public := make([]announce.Interface, 0, len(links))
 	for _, l := range links {
@@ -292,6 +317,7 @@ func (a *Announcer) scan() {
 	if first || !slices.EqualFunc(*old, public, sameInterface) || !slices.Equal(*before, now) {
 		poke(a.watch)
 	}
+	return true
 }
 
 func sameInterface(a, b announce.Interface) bool {
@@ -304,6 +330,7 @@ func sameInterface(a, b announce.Interface) bool {
 func (a *Announcer) apply(now time.Time) {
 	want := a.want.Load()
 	next := make(map[place]int64, len(want.Addresses))
+	mended := map[responderKey]bool{} // nothing was heard of what they announced
 	for key, r := range a.responders {
 		t := &tables{v4: map[[4]byte]struct{}{}, v6: map[[16]byte]struct{}{}}
 		for addr, ann := range want.Addresses {
@@ -318,13 +345,16 @@ func (a *Announcer) apply(now time.Time) {
 			next[place{addr, key}] = ann.Round
 		}
 		a.monitor(key, t, want.Nearby[key.name])
-		a.note(key, r.set(t))
+		_, failing := a.failed[key]
+		err := r.set(t)
+		mended[key] = failing && err == nil
+		a.note(key, err)
 	}
 	a.inForce.Store(want)
 	poke(a.applied)
 	a.tellFailures()
 	for p, round := range next {
-		if before, served := a.serving[p]; !served || before != round {
+		if before, served := a.serving[p]; !served || before != round || mended[p.on] {
 			a.sched.arm(p, now)
 		}
 	}
