@@ -108,7 +108,7 @@ func sameAnswers(only func(...string) map[string]string) []sameCase {
 		{with: only("proxy-cookie-domain", "inner.test shop.test"), inside: "proxy_cookie_domain inner.test shop.test;"},
 		{with: only("proxy-cookie-path", "/app /"), inside: "proxy_cookie_path /app /;"},
 		{with: only("proxy-cookie-path", "/app/ /", "proxy-cookie-domain", ".INNER.test shop.test"), inside: "proxy_cookie_path /app/ /; proxy_cookie_domain .INNER.test shop.test;"},
-		{with: only("custom-headers", "default/fields"), inside: `add_header X-Set "a, b" always; add_header Content-Security-Policy "default-src 'self'" always;`, requests: []string{"/status/404"}},
+		{with: only("custom-headers", "default/fields"), inside: `add_header X-Seen "$request_method $host$request_uri $server_protocol $https." always; add_header X-Set "a, b" always; add_header Content-Security-Policy "default-src 'self'" always;`, requests: []string{"/status/404"}},
 		{with: only("custom-http-errors", "404,503", "default-backend", "errors"), requests: []string{"/status/404?q=1\nAccept: text/x", "/status/503", "/status/500", "/status/201", "HEAD /status/404"},
 			inside: "proxy_intercept_errors on; error_page 404 = @e404; error_page 503 = @e503;", server: sameErrors("404", "web") + sameErrors("503", "web")},
 		{with: only("custom-http-errors", "404", "default-backend", "errors", "disable-proxy-intercept-errors", "true"), requests: []string{"/status/404"}},

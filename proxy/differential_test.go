@@ -40,7 +40,7 @@ func TestSameAsNginx(t *testing.T) {
 	}
 	peer := startNginx(t, binary, places)
 	addr := bound(p, false)
-	files.Put(service("empty", corev1.ServicePort{Port: 80}), configMap("fields", "X-Set", "a, b", "Content-Security-Policy", "default-src 'self'"),
+	files.Put(service("empty", corev1.ServicePort{Port: 80}), configMap("fields", "X-Seen", "$request_method $host$request_uri $server_protocol $https.", "X-Set", "a, b", "Content-Security-Policy", "default-src 'self'"),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}})
 	class := ingressclass.NginxName
 	for i, c := range sameCases() {

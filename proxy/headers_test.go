@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestGlobalHeaders(t *testing.T) {
 	defer web.Close()
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")),
 		configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests"),
-		configMap("responses", "X-One", "1", "X-Two", "2"), configMap("requests", "X-Where", "$host$uri", "X-Own", "", "X-Fixed", "yes"), configMap("top", "X-Two", "two"),
+		configMap("responses", "X-Id", "$req_id", "X-One", "1", "X-Two", "2", "X-Zoo", "$$zoo"), configMap("requests", "X-Request-Start", "t=${msec}", "X-Where", "$host$uri", "X-Own", "", "X-Fixed", "yes"), configMap("top", "X-Two", "two"),
 		annotated("plain", "plain.test", nil), annotated("top", "top.test", map[string]string{"custom-headers": "default/top"}))
 	says := func(host, text, not string) func() bool {
 		return func() bool {
@@ -69,6 +70,11 @@ func TestGlobalHeaders(t *testing.T) {
 		}
 	}
 	eventually(t, "add-headers acts", says("plain.test", "X-One: 1\r\nX-Two: 2\r\n", "X-Two: two"))
+	eventually(t, "variables act", func() bool {
+		_, said := ask(t, addr, "plain.test", "/x")
+		return regexp.MustCompile(`X-Request-Start: t=[1-9][0-9]{9}\.[0-9]{3}\r\n`).MatchString(said) &&
+			regexp.MustCompile(`X-Id: [0-9a-f]{32}\r\n`).MatchString(said) && strings.Contains(said, "X-Zoo: $$zoo\r\n")
+	})
 	eventually(t, "proxy-set-headers acts", says("plain.test", "X-Where: plain.test/x\r\n", "X-Own: mine"))
 	eventually(t, "it replaces", says("plain.test", "X-Fixed: yes\r\n", "X-Fixed: no"))
 	eventually(t, "custom-headers comes on top", says("top.test", "X-One: 1\r\nX-Two: two\r\n", "X-Two: 2"))

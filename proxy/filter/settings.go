@@ -58,7 +58,7 @@ type Settings struct {
 	// HideHeaders are fields of the upstream's response that the client is not sent.
 	HideHeaders []string
 	// Headers are set in every response.
-	Headers []Header
+	Headers []Field
 	// Compress encodes responses.
 	Compress *Compress
 }
@@ -212,7 +212,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.UpstreamHost != nil, func() Filter { return upstreamHost(s.UpstreamHost, tools.Place) })
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
-	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers) })
+	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })
 	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })
 	return c
 }

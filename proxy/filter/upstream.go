@@ -112,17 +112,25 @@ func imitates(name []byte, of string) bool {
 	return true
 }
 
-// headers sets fields in every response, whoever made it.
-func headers(list []Header) Filter {
-	var fields []Header
+// headers sets fields in every response, whoever made it. One without a value is taken out.
+func headers(list []Field, at Place) Filter {
+	type field struct {
+		name  string
+		value func(*exchange.Exchange) []byte
+	}
+	var fields []field
 	for _, f := range list {
 		if f.Name != "" && exchange.IsToken([]byte(f.Name)) {
-			fields = append(fields, Header{f.Name, string(clean(f.Value))})
+			fields = append(fields, field{f.Name, f.Value.filler(at, appendClean, appendClean)})
 		}
 	}
 	return Filter{Response: func(ex *exchange.Exchange) {
 		for i := range fields {
-			ex.Response.Header.Set(fields[i].Name, fields[i].Value)
+			if value := fields[i].value(ex); len(value) > 0 {
+				ex.Response.Header.SetBytes(fields[i].name, value)
+			} else {
+				ex.Response.Header.Del(fields[i].name)
+			}
 		}
 	}}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"quayside.io/proxy/exchange"
 )
@@ -69,6 +70,13 @@ func (t *Template) literal(text string) {
 	}
 }
 
+// Literal returns a text in which nothing is a variable.
+func Literal(text string) *Template {
+	t := &Template{}
+	t.literal(text)
+	return t
+}
+
 // variableName cuts a name, perhaps in braces, off the start of text.
 func variableName(text string) (name, rest string) {
 	if text != "" && '1' <= text[0] && text[0] <= '9' { // what follows a group is text
@@ -113,7 +121,8 @@ func variable(name string) (part, bool) {
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto", "host", "http_host", "best_http_host", "server_name",
 		"server_port", "pass_server_port", "pass_port", "request_uri", "escaped_request_uri", "uri", "document_uri", "args", "query_string",
 		"is_args", "remote_addr", "the_real_ip", "remote_user", "request_method", "request_id", "req_id", "content_type", "content_length",
-		"proxy_add_x_forwarded_for", "namespace", "ingress_name", "service_name", "service_port", "location_path":
+		"proxy_add_x_forwarded_for", "msec", "time_iso8601", "time_local", "server_protocol", "request", "https", "remote_port",
+		"ssl_server_name", "proxy_upstream_name", "proxy_host", "namespace", "ingress_name", "service_name", "service_port", "location_path":
 		return part{variable: name}, true
 	}
 	return part{}, false
@@ -246,8 +255,49 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return strconv.AppendInt(nil, r.Length, 10)
 	case "proxy_add_x_forwarded_for":
 		return r.Header.Get("X-Forwarded-For")
+	case "msec", "time_iso8601", "time_local":
+		return appendTime(nil, p.variable, r.Received)
+	}
+	if b, ok := connectionValue(p.variable, r); ok {
+		return b
 	}
 	return []byte(at.value(p.variable))
+}
+
+// connectionValue is what a variable says of a client's connection, if it says anything of that.
+func connectionValue(variable string, r *exchange.Request) (value []byte, ok bool) {
+	switch variable {
+	case "server_protocol":
+		return []byte(r.Protocol), true
+	case "request":
+		return slices.Concat(r.Method, []byte{' '}, asked(r), []byte{' '}, []byte(r.Protocol)), true
+	case "https":
+		if !r.TLS {
+			return nil, true
+		}
+		return []byte("on"), true
+	case "remote_port":
+		return strconv.AppendUint(nil, uint64(r.Client.Port()), 10), true
+	case "ssl_server_name":
+		if r.Handshake == nil {
+			return nil, true
+		}
+		return []byte(r.Handshake.ServerName), true
+	}
+	return nil, false
+}
+
+// appendTime appends when a request was received, as nginx writes it.
+func appendTime(dst []byte, variable string, received time.Time) []byte {
+	switch variable {
+	case "time_iso8601":
+		return received.AppendFormat(dst, "2006-01-02T15:04:05-07:00")
+	case "time_local":
+		return received.AppendFormat(dst, "02/Jan/2006:15:04:05 -0700")
+	}
+	ms := received.UnixMilli()
+	dst = append(strconv.AppendInt(dst, ms/1000, 10), '.')
+	return append(dst, byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
 }
 
 // asked is the target that the client sent, whatever filters have made of it.
@@ -297,6 +347,8 @@ func (at *Place) value(variable string) string {
 		return at.Path
 	case "server_name":
 		return at.Host
+	case "proxy_upstream_name", "proxy_host":
+		return at.Namespace + "-" + at.Service + "-" + at.Port
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"quayside.io/proxy/exchange"
 )
@@ -23,11 +24,15 @@ func TestTemplates(t *testing.T) {
 		{"$namespace/$ingress_name/$service_name/$service_port$location_path $server_name", "shop/web/front/http/a%20*.example.com", "shop/web/front/http/a *.example.com"},
 		{"$remote_user", "Al%20ice", "Al ice"},
 		{"$http_again", "$host", "$host"}, // what comes in is not read again
+		{"$msec $time_iso8601", "1700000000.123%202023-11-14T22:13:20+00:00", "1700000000.123 2023-11-14T22:13:20+00:00"},
+		{"[$time_local]", "[14/Nov/2023:22:13:20%20+0000]", "[14/Nov/2023:22:13:20 +0000]"},
+		{"$request|$https|$remote_port|$ssl_server_name|", "GET%20/x%20y?q=1&r%20HTTP/1.1%7C%7C5%7C%7C", "GET /x%20y?q=1&r HTTP/1.1||5||"},
+		{"$proxy_upstream_name", "shop-front-http", "shop-front-http"},
 		{"$1-$2x${1}0$9", "x-%20yxx0", "x- yxx0"},
 		{"5$ and $$host ${", "5$%20and%20$a.example.com%20$%7B", "5$ and $a.example.com ${"},
 	} {
 		ex := ask("GET A.example.com:8443 /x%20y?q=1&r", "Cookie: a=1; b=2", "X-Tea: gr#een\nleaf", "Again: $host", "Authorization: basic QWwgaWNlOnNlOmNyZXQ=")
-		ex.Request.Path = []byte("/x y")
+		ex.Request.Path, ex.Request.Protocol, ex.Request.Received = []byte("/x y"), "HTTP/1.1", time.UnixMilli(1_700_000_000_123).UTC()
 		p, err := ParseTemplate(c.text)
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)

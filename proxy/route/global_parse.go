@@ -208,8 +208,22 @@ func parseFields(option string, obey func(s *settings, list []filter.Header) err
 
 // addHeaders sets fields of responses. Those of custom-headers come on top.
 func addHeaders(s *settings, list []filter.Header) error {
-	s.filters.Headers = list
+	s.filters.Headers = answerFields(list)
 	return nil
+}
+
+// answerFields are fields of responses. What is no variable here is text: policies for
+// scripts may well have a dollar.
+func answerFields(list []filter.Header) []filter.Field {
+	fields := make([]filter.Field, 0, len(list))
+	for _, h := range list {
+		value, err := filter.ParseTemplate(h.Value)
+		if err != nil {
+			value = filter.Literal(h.Value)
+		}
+		fields = append(fields, filter.Field{Name: h.Name, Value: value})
+	}
+	return fields
 }
 
 // setRequestHeaders sets fields that backends are sent.

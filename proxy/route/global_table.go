@@ -165,7 +165,7 @@ func globalClients() []globalOption {
 func globalResponses() []globalOption {
 	return []globalOption{
 		{key: "hide-headers", effect: applied, parse: forEach(parseHidden), doc: "fields of backends that clients are not sent"},
-		{key: "add-headers", effect: applied, parse: parseFields("add-headers", addHeaders), doc: "ConfigMap of response headers", differ: "variables are text; what frames the message may not be set"},
+		{key: "add-headers", effect: applied, parse: parseFields("add-headers", addHeaders), doc: "ConfigMap of response headers", differ: "a variable that means nothing here is text; what frames the message may not be set"},
 		{key: "global-allowed-response-headers", effect: applied, guard: true, parse: forEach(parseMayAnswer), doc: "names that custom-headers may set", differ: "any, where there is no list; another name closes the route"},
 		{key: "custom-http-errors", effect: applied, parse: forEach(parseErrorStatuses), doc: "statuses that the default backend answers", differ: "for Ingresses with default-backend; there is none for all"},
 		{key: "disable-proxy-intercept-errors", unset: "false", effect: applied, parse: forEach(parseErrorsOff), doc: "leave backends' errors alone"},

@@ -34,7 +34,7 @@ func (s *settings) finishHeaders(r refs) *finding {
 			return &f
 		}
 	}
-	s.filters.Headers = slices.Concat(s.filters.Headers, list)
+	s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list))
 	return nil
 }
 

@@ -38,7 +38,7 @@ func TestProxyingWithOptionsAllocatesNothing(t *testing.T) {
 		CORS:    &filter.CORS{Origins: []string{"*"}, Methods: "GET"},
 		Limits:  &filter.Limits{PerSecond: 1_000_000, Connections: 100},
 		Access:  &filter.Access{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Headers: []filter.Header{{Name: "X-A", Value: "1"}},
+		Headers: []filter.Field{{Name: "X-A", Value: text("1")}},
 		Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a/"), Target: text("/new")},
 	})
 	ask := client(t, r)

@@ -82,7 +82,7 @@ func TestOptions(t *testing.T) {
 		{"rewrite-target", get + "\r\n", filter.Settings{Rewrite: &filter.Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: text("/$2")}}, []string{"HTTP/1.1 200 ", "GET /b?q host"}},
 		{"upstream-vhost", get + "\r\n", filter.Settings{UpstreamHost: text("inner")}, []string{"HTTP/1.1 200 ", "host=inner"}},
 		{"x-forwarded-prefix", get + "\r\n", filter.Settings{ForwardedPrefix: text("/p")}, []string{"HTTP/1.1 200 ", "prefix=/p"}},
-		{"custom-headers", get + "\r\n", filter.Settings{Headers: []filter.Header{{Name: "X-Frame-Options", Value: "DENY"}}}, []string{"HTTP/1.1 200 ", "X-Frame-Options: DENY\r\n"}},
+		{"custom-headers", get + "\r\n", filter.Settings{Headers: []filter.Field{{Name: "X-Frame-Options", Value: text("DENY")}}}, []string{"HTTP/1.1 200 ", "X-Frame-Options: DENY\r\n"}},
 	} {
 		t.Run(c.key, func(t *testing.T) {
 			r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, func(w http.ResponseWriter, req *http.Request) {
