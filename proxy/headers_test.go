@@ -80,11 +80,16 @@ func TestGlobalHeaders(t *testing.T) {
 	eventually(t, "custom-headers comes on top", says("top.test", "X-One: 1\r\nX-Two: two\r\n", "X-Two: 2"))
 	files.Put(configMap("responses", "X-One", "one"))
 	eventually(t, "a change is followed", says("plain.test", "X-One: one\r\n", "X-Two"))
+	problem := func(what string) func() bool {
+		return func() bool {
+			st, _ := p.State().(proxy.State)
+			return strings.Contains(fmt.Sprint(st.Problems), what)
+		}
+	}
+	files.Put(configMap("requests", "X-Own", "$nothing", "X-Fixed", "yes"))
+	eventually(t, "what is not understood is not sent", says("plain.test", "X-Fixed: yes\r\n", "X-Own"))
+	eventually(t, "which is told", problem("has a value for X-Own that is not understood (variable $nothing is not known)"))
 	files.Put(configMap("requests", "Host", "evil.test"))
 	eventually(t, "the Host is not to be had", says("plain.test", "X-Own: mine", "evil.test"))
-	state := func() bool {
-		st, _ := p.State().(proxy.State)
-		return strings.Contains(fmt.Sprint(st.Problems), "option proxy-set-headers has no effect")
-	}
-	eventually(t, "which is told", state)
+	eventually(t, "which is told", problem("option proxy-set-headers has no effect"))
 }

@@ -66,13 +66,15 @@ func (w *globalOptions) look(c *snapshot.Cluster) {
 		}
 		n.object = object
 		list, err := fieldsOf(object)
-		for _, s := range []*settings{&w.own, &w.nginx} {
-			if err == nil {
-				err = n.obey(s, list)
-			}
-		}
 		if err != nil {
 			w.problem(finding{InvalidOption, fmt.Sprintf("option %s has no effect: ConfigMap %s %v", n.option, n.key, err)})
+			continue
+		}
+		for _, s := range []*settings{&w.own, &w.nginx} {
+			err = n.obey(s, list) // the same of both
+		}
+		if err != nil {
+			w.problem(finding{InvalidOption, fmt.Sprintf("option %s: ConfigMap %s %v; the others act", n.option, n.key, err)})
 		}
 	}
 }

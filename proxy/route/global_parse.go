@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -226,18 +227,21 @@ func answerFields(list []filter.Header) []filter.Field {
 	return fields
 }
 
-// setRequestHeaders sets fields that backends are sent.
+// setRequestHeaders sets fields that backends are sent. One that is not understood they are
+// not sent at all: what a client writes there is not for them.
 func setRequestHeaders(s *settings, list []filter.Header) error {
 	var fields []filter.Field
+	var errs []error
 	for _, h := range list {
 		value, err := filter.ParseTemplate(h.Value)
 		if err != nil {
-			return fmt.Errorf("has a value for %s that is not understood: %w", h.Name, err)
+			errs = append(errs, fmt.Errorf("has a value for %s that is not understood (%w), so backends are not sent it", h.Name, err))
+			value = filter.Literal("")
 		}
 		fields = append(fields, filter.Field{Name: h.Name, Value: value})
 	}
 	s.filters.RequestHeaders = fields
-	return nil
+	return errors.Join(errs...)
 }
 
 // parseMayAnswer reads the names that custom-headers may set.
