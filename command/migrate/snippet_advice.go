@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"quayside.io/cluster/printable"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
 )
 
@@ -115,10 +115,27 @@ func adviceOn(d *directive, allowed bool) advice {
 	case d.name() == "deny":
 		return denyAdvice(d.args(), allowed)
 	}
-	if i := slices.IndexFunc(d.args(), func(s string) bool { return strings.Contains(s, "$") }); i >= 0 && !slices.Contains([]string{"rewrite", "return", "proxy_set_header", "set"}, d.name()) {
-		return none("%s has a variable, and values are fixed here", printable.Cut(d.args()[i], maxQuoted))
+	for _, arg := range d.args() {
+		if err := fills(d.name(), arg); err != nil {
+			return none("%v", err)
+		}
 	}
 	return f(d.args())
+}
+
+// fills says why a variable in an argument of a directive would not be filled in here.
+func fills(name, arg string) error {
+	if !strings.Contains(arg, "$") {
+		return nil
+	}
+	switch name {
+	case "rewrite": // whose pattern is none, and whose targets have errors of their own
+		return nil
+	case "return", "add_header", "more_set_headers", "proxy_set_header", "proxy_redirect", "proxy_cookie_path", "proxy_cookie_domain":
+		_, err := filter.ParseTemplate(arg)
+		return err
+	}
+	return fmt.Errorf("%s has a variable, and values are fixed here", printable.Cut(arg, maxQuoted))
 }
 
 // advices are the directives that people write, one function each.
@@ -132,8 +149,8 @@ func advices() map[string]func(args []string) advice {
 		"proxy_send_timeout":    seconds("proxy-send-timeout"),
 		"proxy_connect_timeout": seconds("proxy-connect-timeout"),
 		"proxy_next_upstream":   func(args []string) advice { return use("proxy-next-upstream", strings.Join(args, " ")) },
-		"proxy_cookie_path":     func(args []string) advice { return use("proxy-cookie-path", strings.Join(args, " ")) },
-		"proxy_cookie_domain":   func(args []string) advice { return use("proxy-cookie-domain", strings.Join(args, " ")) },
+		"proxy_cookie_path":     cookieAdvice("proxy-cookie-path"),
+		"proxy_cookie_domain":   cookieAdvice("proxy-cookie-domain"),
 		"proxy_redirect":        locationAdvice,
 		"satisfy":               first("satisfy"),
 		"server_name":           func(args []string) advice { return use("server-alias", strings.Join(args, ",")) },
@@ -273,6 +290,9 @@ func headerAdvice(args []string) advice {
 	case "strict-transport-security":
 		return useForAll("hsts", "true").but("for every host with TLS; hsts-max-age, hsts-include-subdomains and hsts-preload say the rest")
 	case "access-control-allow-origin":
+		if strings.Contains(value, "$") {
+			return use("enable-cors", "true", "cors-allow-origin", "").but("the origins that may ask, or *")
+		}
 		return use("enable-cors", "true", "cors-allow-origin", value)
 	case "access-control-allow-methods":
 		return use("enable-cors", "true", "cors-allow-methods", value)
@@ -315,94 +335,22 @@ func requestHeaderAdvice(args []string) advice {
 		return none("the value is missing")
 	}
 	value, variable := args[1], strings.Contains(args[1], "$")
+	_, notHost := filter.ParseHost(value)
 	switch name := strings.ToLower(args[0]); {
 	case name == "upgrade" || name == "connection":
 		return needless("a WebSocket is passed on unasked")
 	case name == "host" && (value == "$host" || value == "$http_host" || value == "$best_http_host"):
 		return needless("the Host of the client is passed on")
-	case name == "host" && !variable:
+	case name == "host" && notHost == nil:
 		return use("upstream-vhost", value)
-	case name == "x-forwarded-prefix" && !variable:
+	case name == "x-forwarded-prefix":
 		return use("x-forwarded-prefix", value)
 	case slices.Contains([]string{"x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-scheme", "x-scheme", "x-request-id"}, name) && variable:
 		return needless("it is sent unasked; who is believed about the client, proxy-real-ip-cidr says")
 	case name == "host":
-		return none("the Host that backends are sent has no variables here")
+		return none("%v", notHost)
 	}
 	return useForAll("proxy-set-headers", "").but(fmt.Sprintf("for all Ingresses: NAMESPACE/NAME of a ConfigMap with %s: %q", args[0], value))
-}
-
-func returnAdvice(args []string) advice {
-	status, err := strconv.Atoi(args[0])
-	target := args[len(args)-1]
-	switch {
-	case err != nil && len(args) == 1:
-		status = 302
-	case err != nil || status < 200 || status > 599:
-		return none("%s is not a status", printable.Cut(args[0], maxQuoted))
-	case status == 403 || status == 444:
-		return use("denylist-source-range", "0.0.0.0/0,::/0").but("a 403 for everybody")
-	case !slices.Contains([]int{301, 302, 303, 307, 308}, status) || len(args) != 2:
-		return none("a fixed answer is a backend's matter")
-	}
-	return redirectAdvice(status, target)
-}
-
-// redirectAdvice sends requests elsewhere.
-func redirectAdvice(status int, target string) advice {
-	if rest, ok := strings.CutPrefix(target, "https://"); ok && slices.Contains([]string{"$host$request_uri", "$http_host$request_uri", "$server_name$request_uri", "$best_http_host$request_uri"}, rest) {
-		return use("force-ssl-redirect", "true")
-	}
-	address, err := url.Parse(target)
-	switch {
-	case strings.Contains(target, "$"):
-		return none("the target has variables, and those of redirects are fixed here")
-	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
-		return none("the target is not an address")
-	case status == 301:
-		return use("permanent-redirect", target)
-	case status == 308:
-		return use("permanent-redirect", target, "permanent-redirect-code", "308")
-	case status == 302:
-		return use("temporal-redirect", target)
-	}
-	return use("temporal-redirect", target, "temporal-redirect-code", strconv.Itoa(status))
-}
-
-// rewriteAdvice takes a pattern and what replaces it.
-func rewriteAdvice(args []string) advice {
-	if len(args) < 2 {
-		return none("the replacement is missing")
-	}
-	pattern, target, flag := args[0], args[1], ""
-	if len(args) > 2 {
-		flag = args[2]
-	}
-	path := "in an Ingress of its own with pathType: ImplementationSpecific and the path " + strconv.Quote("/"+strings.TrimLeft(strings.TrimPrefix(pattern, "^"), "/"))
-	switch {
-	case flag == "permanent" || flag == "redirect":
-		status := map[string]int{"permanent": 301, "redirect": 302}[flag]
-		if strings.HasPrefix(target, "/") && !strings.Contains(target, "$") {
-			key := map[int]string{301: "permanent-redirect", 302: "temporal-redirect"}[status]
-			return use(key, "").but("the whole address with " + target + ", " + path + " and use-regex")
-		}
-		return redirectAdvice(status, target).but(path + " and use-regex")
-	case hasNamedVariable(target):
-		return none("the target has variables other than captures")
-	case !strings.HasPrefix(pattern, "^/") && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "^(/"):
-		return none("patterns match from the beginning of a path here")
-	}
-	return use("use-regex", "true", "rewrite-target", target).but(path)
-}
-
-// hasNamedVariable reports whether there is a variable that is no capture.
-func hasNamedVariable(s string) bool {
-	for i := range len(s) {
-		if s[i] == '$' && (i+1 == len(s) || s[i+1] < '0' || '9' < s[i+1]) {
-			return true
-		}
-	}
-	return false
 }
 
 func allowAdvice(args []string) advice {
@@ -443,6 +391,17 @@ func locationAdvice(args []string) advice {
 		return none("the second half is missing")
 	}
 	return use("proxy-redirect-from", args[0], "proxy-redirect-to", args[1])
+}
+
+// cookieAdvice is about an attribute of cookies, with what people add behind it.
+func cookieAdvice(key string) func(args []string) advice {
+	return func(args []string) advice {
+		last := args[len(args)-1]
+		if strings.ContainsAny(last, "; ") {
+			last = strconv.Quote(last)
+		}
+		return use(key, strings.Join(append(slices.Clone(args[:len(args)-1]), last), " "))
+	}
 }
 
 // ifAdvice is about what people test for most.

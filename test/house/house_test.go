@@ -117,6 +117,7 @@ func sideways() map[string]string {
 		"command/explain -> controller/assign":     "explain shows why a Service waits",
 		"command/explain -> speaker/announce":      "explain shows which routers learn an address",
 		"command/migrate -> cluster/manifest":      "one conversion of old Ingresses, whoever reads them",
+		"command/migrate -> proxy/filter":          "migrate says which variables act",
 		"command/migrate -> proxy/route":           "migrate says what the proxy makes of an annotation",
 		"speaker/ownership -> speaker/announce":    "the machine remembers what announce decides from",
 	}

@@ -1,0 +1,70 @@
+package migrate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/filter"
+)
+
+// These are about directives that send requests elsewhere.
+
+func returnAdvice(args []string) advice {
+	status, err := strconv.Atoi(args[0])
+	target := args[len(args)-1]
+	switch {
+	case err != nil && len(args) == 1:
+		status = 302
+	case err != nil || status < 200 || status > 599:
+		return none("%s is not a status", printable.Cut(args[0], maxQuoted))
+	case status == 403 || status == 444:
+		return use("denylist-source-range", "0.0.0.0/0,::/0").but("a 403 for everybody")
+	case !slices.Contains([]int{301, 302, 303, 307, 308}, status) || len(args) != 2:
+		return none("a fixed answer is a backend's matter")
+	}
+	return redirectAdvice(status, target)
+}
+
+// redirectAdvice sends requests elsewhere.
+func redirectAdvice(status int, target string) advice {
+	if rest, ok := strings.CutPrefix(target, "https://"); ok && slices.Contains([]string{"$host$request_uri", "$http_host$request_uri", "$server_name$request_uri", "$best_http_host$request_uri"}, rest) {
+		return use("force-ssl-redirect", "true")
+	}
+	_, err := filter.ParseTarget(target)
+	switch {
+	case err != nil:
+		return none("%v", err)
+	case status == 301:
+		return use("permanent-redirect", target)
+	case status == 308:
+		return use("permanent-redirect", target, "permanent-redirect-code", "308")
+	case status == 302:
+		return use("temporal-redirect", target)
+	}
+	return use("temporal-redirect", target, "temporal-redirect-code", strconv.Itoa(status))
+}
+
+// rewriteAdvice takes a pattern and what replaces it.
+func rewriteAdvice(args []string) advice {
+	if len(args) < 2 {
+		return none("the replacement is missing")
+	}
+	pattern, target, flag := args[0], args[1], ""
+	if len(args) > 2 {
+		flag = args[2]
+	}
+	_, notFilled := filter.ParseTemplate(target)
+	path := "in an Ingress of its own with pathType: ImplementationSpecific and the path " + strconv.Quote("/"+strings.TrimLeft(strings.TrimPrefix(pattern, "^"), "/"))
+	switch {
+	case flag == "permanent" || flag == "redirect":
+		status := map[string]int{"permanent": 301, "redirect": 302}[flag]
+		return redirectAdvice(status, target).but(path + " and use-regex")
+	case notFilled != nil:
+		return none("%v", notFilled)
+	case !strings.HasPrefix(pattern, "^/") && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "^(/"):
+		return none("patterns match from the beginning of a path here")
+	}
+	return use("use-regex", "true", "rewrite-target", target).but(path)
+}
