@@ -20,10 +20,10 @@ import (
 // ingressFlags say which Ingresses are served. The proxy serves by them; the
 // controller, `status` and `trace` must know them to judge an Ingress as it does.
 type ingressFlags struct {
-	class, watchNamespace, defaultCertificate, configMap, ownership string
-	watchSelector                                                   selectorFlag
-	allowCatchAll, passthrough, noExternalName, modSecurity         bool
-	adopt                                                           []string
+	class, watchNamespace, defaultCertificate, configMap, ownership, defaultBackend string
+	watchSelector                                                                   selectorFlag
+	allowCatchAll, passthrough, noExternalName, modSecurity                         bool
+	adopt                                                                           []string
 }
 
 func (f *ingressFlags) add(flags *pflag.FlagSet) {
@@ -33,6 +33,7 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.watchSelector, "watch-namespace-selector", "serve the Ingresses of namespaces whose labels match only, as they come and go; it excludes --watch-namespace")
 	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
 	flags.StringVar(&f.configMap, "configmap", "", "NAMESPACE/NAME of the ConfigMap with proxy-wide options in the names of ingress-nginx")
+	flags.StringVar(&f.defaultBackend, "default-backend-service", "", "NAMESPACE/NAME of the Service that is asked what no rule is for, and that answers with pages for the statuses of custom-http-errors where an Ingress names none")
 	flags.StringVar(&f.ownership, "host-ownership", ownedByAll, "Shared: Ingresses of any namespace may add paths to a host, the older ones win; FirstNamespace: only those of the namespace that named it first")
 	flags.BoolVar(&f.passthrough, "enable-ssl-passthrough", true, "obey the annotation ssl-passthrough; false: the routes of Ingresses that ask for it are closed")
 	flags.BoolVar(&f.noExternalName, "disable-svc-external-name", false, "close routes to Services of type ExternalName, which lead out of the cluster")
@@ -84,6 +85,10 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 		return route.Options{}, err
 	}
 	configMap, err := key("configmap", f.configMap, namespace)
+	if err != nil {
+		return route.Options{}, err
+	}
+	backend, err := key("default-backend-service", f.defaultBackend, namespace)
 	if f.ownership != ownedByAll && f.ownership != ownedByFirst {
 		err = errors.Join(err, fmt.Errorf("%w: --host-ownership %q: want %s or %s", errBadInput, f.ownership, ownedByAll, ownedByFirst))
 	}
@@ -91,7 +96,7 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 		err = errors.Join(err, fmt.Errorf("%w: --watch-namespace and --watch-namespace-selector exclude each other: give one of them", errBadInput))
 	}
 	return route.Options{
-		Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap,
+		Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap, DefaultBackend: backend,
 		FirstNamespace: f.ownership == ownedByFirst, NoCatchAll: !f.allowCatchAll, NoPassthrough: !f.passthrough, NoExternalName: f.noExternalName, ModSecurity: f.modSecurity,
 	}, err
 }

@@ -37,9 +37,13 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if guard != nil && guard.Closed != "" {
 		r = guard
 	}
-	if r == nil {
+	if r == nil || r.LeftOver() {
 		if !t.unseenRules(name) {
-			t.broken("route", "%s", t.noRoute(name, path))
+			why := t.noRoute(name, path)
+			if r != nil {
+				why = fmt.Sprintf("%s; Service %s of --default-backend-service answers", strings.TrimPrefix(why, "404: "), r.Service)
+			}
+			t.broken("route", "%s", why)
 		}
 		return
 	}
@@ -131,7 +135,7 @@ func (t *tracer) noRoute(host string, path []byte) string {
 func (t *tracer) otherPaths(named string, path []byte) string {
 	var paths []string
 	for r := range t.Routes.Routes() {
-		if r.Host == named {
+		if r.Host == named && !r.LeftOver() {
 			paths = append(paths, r.Path)
 		}
 	}

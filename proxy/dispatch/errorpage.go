@@ -25,13 +25,13 @@ func (r *routing) empty(backend int) bool {
 // let the request pass by then: what they refuse, nobody else answers.
 func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int) {
 	page := rt.Errors
-	if page != nil && (backend < 0 || r.empty(backend)) {
+	if page != nil && !page.Shared && (backend < 0 || r.empty(backend)) {
 		r.tell(ex, rt, 503)
 		r.forward(ex, page.Backend)
 		return
 	}
 	r.forward(ex, backend)
-	if page == nil || !page.Replaces(ex.Response.Status) {
+	if page == nil || !page.Replaces(ex.Response.Status) || page.Shared && r.empty(page.Backend) {
 		return
 	}
 	status := ex.Response.Status

@@ -132,6 +132,7 @@ func (w *compiler) open() {
 // close leaves it to the next.
 func (w *compiler) close() {
 	s := &w.t.state
+	w.t.leftOver = w.leftOver()
 	s.units, s.slots, s.pairs = w.units.store(), w.slots.store(), w.pairs.store()
 	s.byHost, s.byObject, s.bySecret = w.byHost.store(), w.byObject.store(), w.bySecret.store()
 	s.faults, s.conflicts = w.faults.store(), w.conflicts.store()

@@ -153,6 +153,9 @@ func parseErrorsOff(s *settings, value string) (err error) {
 type ErrorPage struct {
 	Backend  int // index into Table.Backends
 	Statuses []int
+	// Shared says that it is the one of Options.DefaultBackend, which answers for these
+	// statuses only, and not for backends without an endpoint; nor where it has none itself.
+	Shared bool
 }
 
 // Replaces reports whether an answer with this status is replaced.
@@ -161,9 +164,18 @@ func (p *ErrorPage) Replaces(status int) bool { return slices.Contains(p.Statuse
 // errorPage returns the one that the options ask for, or nil.
 func (b *unitBuilder) errorPage() *ErrorPage {
 	o := b.settings.errors
+	shared := b.w.t.state.options.DefaultBackend
 	switch {
+	case o.service == "" && len(o.statuses) > 0 && !o.off && shared != (snapshot.Key{}):
+		b.dependsOn(refTo(snapshot.Service, shared))
+		if backend, fault := b.errorBackend(shared); fault.reason == "" { // which is told at the Service
+			page := &ErrorPage{Backend: b.w.acquire(backend), Statuses: o.statuses, Shared: true}
+			b.backends = append(b.backends, page.Backend)
+			return page
+		}
+		return nil
 	case o.service == "" && !slices.Equal(o.statuses, b.w.t.state.global.settingsOf(b.class).errors.statuses):
-		b.problemf(InvalidAnnotation, "custom-http-errors has no effect without default-backend: this proxy has no pages of its own")
+		b.problemf(InvalidAnnotation, "custom-http-errors has no effect without default-backend, or --default-backend-service: this proxy has no pages of its own")
 		return nil
 	case o.service == "":
 		return nil
@@ -207,5 +219,5 @@ func (b *unitBuilder) errorBackend(key snapshot.Key) (Backend, finding) {
 // that does not exist, as it does for one without endpoints.
 func (b *unitBuilder) replaced(fault finding) bool {
 	missing := fault.reason == MissingService || fault.reason == MissingPort
-	return missing && b.terms.Errors != nil && !b.settings.canary.on
+	return missing && b.terms.Errors != nil && !b.terms.Errors.Shared && !b.settings.canary.on
 }

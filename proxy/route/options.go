@@ -20,6 +20,11 @@ type Options struct {
 	// calls makes it, since a pure package has no randomness; it may be nil.
 	FallbackCertificate *tls.Certificate
 
+	// DefaultBackend is the Service that is asked what no rule is for, by its first port,
+	// and that answers with pages in the place of backends, see custom-http-errors. Zero:
+	// there is none.
+	DefaultBackend snapshot.Key
+
 	// ConfigMap holds proxy-wide options in the names of ingress-nginx; see
 	// docs/ingress-nginx.md. Zero: there is none.
 	ConfigMap snapshot.Key
@@ -51,5 +56,5 @@ type Options struct {
 // same reports whether what p compiled may be shared, as far as hosts, backends and the
 // conditions of routes go.
 func (o Options) same(p Options) bool {
-	return o.CookieKey == p.CookieKey && o.FirstNamespace == p.FirstNamespace && o.NoCatchAll == p.NoCatchAll && o.NoPassthrough == p.NoPassthrough && o.NoExternalName == p.NoExternalName
+	return o.CookieKey == p.CookieKey && o.DefaultBackend == p.DefaultBackend && o.FirstNamespace == p.FirstNamespace && o.NoCatchAll == p.NoCatchAll && o.NoPassthrough == p.NoPassthrough && o.NoExternalName == p.NoExternalName
 }

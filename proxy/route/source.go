@@ -25,7 +25,11 @@ type source interface {
 
 // sources returns those of the product.
 func sources(c *snapshot.Cluster, o Options) []source {
-	return []source{ingresses{ingressclass.Select(&c.Stores, o.Classes)}}
+	all := []source{ingresses{ingressclass.Select(&c.Stores, o.Classes)}}
+	if o.DefaultBackend != (snapshot.Key{}) {
+		all = append(all, defaultService{o.DefaultBackend})
+	}
+	return all
 }
 
 // Classes say which of the Ingresses that there were are in the Table.

@@ -164,6 +164,7 @@ type Table struct {
 
 	hosts    hostMap
 	catchAll *host              // rules without host
+	leftOver *Route             // what no rule is for; nil: that is a 404
 	certs    []*tls.Certificate // for names that have none
 
 	state state
@@ -216,6 +217,9 @@ func (t *Table) nearest(name []byte, path reading, req *exchange.Request) *Route
 		if h.sealed {
 			break
 		}
+	}
+	if fallback == nil {
+		return t.leftOver
 	}
 	return fallback
 }
@@ -284,6 +288,9 @@ func (t *Table) Routes() iter.Seq[*Route] {
 				}
 			}
 		}
+		if t.leftOver != nil {
+			yield(t.leftOver)
+		}
 	}
 }
 
@@ -297,13 +304,15 @@ func (t *Table) Unordered() iter.Seq[*Route] {
 				}
 			}
 		}
-		if t.catchAll == nil {
-			return
-		}
-		for _, r := range t.catchAll.allRoutes() {
-			if !yield(r) {
-				return
+		if t.catchAll != nil {
+			for _, r := range t.catchAll.allRoutes() {
+				if !yield(r) {
+					return
+				}
 			}
+		}
+		if t.leftOver != nil {
+			yield(t.leftOver)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type unit struct {
 	objects  []snapshot.Key   // what backends and options name, by keyOf
 	secrets  []snapshot.Key   // with certificates
 	backends []int            // one per route that leads somewhere
+	fallback *Route           // of what no rule is for; of defaultService only
 	problems []snapshot.Problem
 	http2    claim // whether it is offered for its hosts
 	leaving  bool  // its namespace is terminating: it yields to all that stay

@@ -102,6 +102,7 @@ speaker: {profile: fast, bgp: {listen: ":179"}, ignoreExcludeLB: true, handOverO
 proxy:
   watchNamespace: shop
   defaultSSLCertificate: shop/tls
+  defaultBackendService: shop/pages
   configMap: quayside-system/mine
   trustedProxies: [10.0.0.0/8, "fc00::/7"]
   proxyProtocol: true
@@ -199,6 +200,7 @@ func TestValuesAreChecked(t *testing.T) {
 		`{proxy: {ports: {http: 0}}}`:                                         "http",
 		`{proxy: {kind: StatefulSet}}`:                                        "kind",
 		`{proxy: {defaultSSLCertificate: no-namespace}}`:                      "defaultSSLCertificate",
+		`{proxy: {defaultBackendService: no-namespace}}`:                      "defaultBackendService",
 		`{proxy: {podDisruptionBudget: {maxUnavailable: half}}}`:              "maxUnavailable",
 		`{speaker: {profile: quick}}`:                                         "profile",
 		`{speaker: {members: {port: "7946"}}}`:                                "port",
@@ -285,11 +287,13 @@ func TestProxyService(t *testing.T) {
 	}
 }
 
-// TestCertificateOutOfReach: a value that could never work is refused.
-func TestCertificateOutOfReach(t *testing.T) {
-	_, _, err := Render("edge", "quayside-system", values(t, `{proxy: {watchNamespace: shop, defaultSSLCertificate: other/tls}}`))
-	if err == nil || !strings.Contains(err.Error(), "outside proxy.watchNamespace shop") {
-		t.Errorf("a certificate that the proxy may not read: %v", err)
+// TestOutOfReach: a value that could never work is refused.
+func TestOutOfReach(t *testing.T) {
+	for _, value := range []string{"defaultSSLCertificate", "defaultBackendService"} {
+		_, _, err := Render("edge", "quayside-system", values(t, `{proxy: {watchNamespace: shop, `+value+`: other/name}}`))
+		if err == nil || !strings.Contains(err.Error(), "proxy."+value+" other/name is outside proxy.watchNamespace shop") {
+			t.Errorf("%s that the proxy may not read: %v", value, err)
+		}
 	}
 }
 
