@@ -153,6 +153,8 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 		s.touched = true
 		if err := o.parse(s, value); err != nil && o.guard {
 			return s.close(name, "is not understood: "+err.Error()), true
+		} else if errors.As(err, new(partly)) {
+			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s acts in part: %v", name, err)}, true
 		} else if err != nil {
 			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
 		}

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -241,7 +240,7 @@ func setRequestHeaders(s *settings, list []filter.Header) error {
 		fields = append(fields, filter.Field{Name: h.Name, Value: value})
 	}
 	s.filters.RequestHeaders = fields
-	return errors.Join(errs...)
+	return inOne(errs)
 }
 
 // parseMayAnswer reads the names that custom-headers may set.

@@ -6,17 +6,25 @@ import (
 	"unicode"
 )
 
+// partly is what is wrong with a part of a value, the rest of which acts.
+type partly struct{ error }
+
 // parseAliases reads further names of the hosts.
 func parseAliases(s *settings, value string) error {
 	var list []string
+	var wrong []error
 	for _, name := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
 		if why := invalidHost(name); why != "" {
-			return fmt.Errorf("%q %s; patterns are not understood", name, why)
+			wrong = append(wrong, fmt.Errorf("%q %s; patterns are not understood", name, why))
+			continue
 		}
 		list = append(list, name)
 	}
 	s.aliases = list
-	return nil
+	if len(wrong) > 0 && len(list) > 0 {
+		return partly{inOne(wrong)}
+	}
+	return inOne(wrong)
 }
 
 // otherNames gives the routes of the first host with paths its further names.

@@ -2,6 +2,7 @@ package route
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,25 @@ import (
 func is(t *filter.Template, text string) bool {
 	want, err := filter.ParseTemplate(text)
 	return err == nil && reflect.DeepEqual(t, want)
+}
+
+// A name that is none takes no other away.
+func TestAliasesThatAreNoNames(t *testing.T) {
+	for value, want := range map[string]struct {
+		aliases []string
+		says    string
+	}{
+		`a.test, ~^b\d, *.c.test`: {[]string{"a.test", "*.c.test"}, "acts in part: \"~^b"},
+		`~^b\d`:                   {nil, "has no effect: \"~^b"},
+		"a.test":                  {[]string{"a.test"}, ""},
+	} {
+		var s settings
+		o := option{key: "server-alias", effect: applied, parse: parseAliases}
+		f, told := o.apply("server-alias", value, &s)
+		if !slices.Equal(s.aliases, want.aliases) || told != (want.says != "") || !strings.Contains(f.message, want.says) {
+			t.Errorf("%s: %q, %q", value, s.aliases, f.message)
+		}
+	}
 }
 
 // What an annotation says holds, also where it is what nobody has to say and the ConfigMap

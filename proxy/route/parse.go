@@ -112,3 +112,15 @@ func parseToken(value string) (string, error) {
 	}
 	return value, nil
 }
+
+// inOne makes one line of what is wrong; nil: nothing is.
+func inOne(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
