@@ -102,13 +102,15 @@ func wordLength(s string) int {
 	return len(s)
 }
 
-// variable returns what a name stands for.
+// variable returns what a name, in any letter case, stands for.
 func variable(name string) (part, bool) {
+	said := name
+	name = strings.ToLower(name)
 	for _, prefix := range [...]string{"http_", "arg_", "cookie_"} {
-		of, ok := strings.CutPrefix(name, prefix)
-		if !ok || of == "" || name == "http_host" {
+		if !strings.HasPrefix(name, prefix) || name == prefix || name == "http_host" {
 			continue
 		}
+		of := said[len(prefix):]
 		if prefix == "http_" {
 			of = strings.ReplaceAll(of, "_", "-")
 		}
