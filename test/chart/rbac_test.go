@@ -121,14 +121,20 @@ func TestRightsToAllSecrets(t *testing.T) {
 // reads and grants them there only; what was granted elsewhere before it takes back.
 // What the speakers are given, it reads in the release's namespace.
 func TestRightsOfOneNamespace(t *testing.T) {
-	got := granted(t, rendered(t, map[string]any{"proxy": map[string]any{"watchNamespace": "shop"}}))
+	for _, namespace := range []string{"shop", "cluster"} { // any word is the name of somebody's namespace
+		t.Run(namespace, func(t *testing.T) { testRightsOfOneNamespace(t, namespace) })
+	}
+}
+
+func testRightsOfOneNamespace(t *testing.T, namespace string) {
+	got := granted(t, rendered(t, map[string]any{"proxy": map[string]any{"watchNamespace": namespace}}))
 	want := []string{"controller, quayside-system: get list watch secrets"}
 	for _, right := range rights() {
 		narrowed := strings.HasPrefix(right, "proxy") && !strings.HasSuffix(right, " nodes") && !strings.Contains(right, "ingressclasses") && !strings.Contains(right, "reviews") && !strings.Contains(right, "speakerstatuses") && !strings.Contains(right, "deployments")
 		narrowed = narrowed || strings.HasPrefix(right, "controller, everywhere:") && (strings.Contains(right, " secrets") || strings.Contains(right, "roles.rbac") || strings.HasSuffix(right, " patch ingresses.networking.k8s.io"))
 		narrowed = narrowed && !strings.Contains(right, "clusterroles") && !strings.Contains(right, "delete list rolebindings")
 		if narrowed {
-			right = strings.Replace(right, "everywhere", "shop", 1)
+			right = strings.Replace(right, "everywhere", namespace, 1)
 		}
 		want = append(want, right)
 	}

@@ -1,10 +1,11 @@
 {{- /*
-A role and its binding. Call with (dict "root" $ "component" "proxy" "scope"
-"cluster" or a namespace "suffix" "" "rules" "…yaml…").
+A role and its binding. Call with (dict "root" $ "component" "proxy" "scope" NAMESPACE
+"suffix" "" "rules" "…yaml…"); an empty scope is the whole cluster, for any word is the
+name of somebody's namespace.
 */}}
 {{- define "quayside.role" -}}
 {{- $self := list .root .component -}}
-{{- $cluster := eq .scope "cluster" -}}
+{{- $cluster := not .scope -}}
 {{- $kind := $cluster | ternary "ClusterRole" "Role" -}}
 {{- $name := printf "%s-%s%s" (include "quayside.fullname" .root) .component .suffix -}}
 apiVersion: rbac.authorization.k8s.io/v1
