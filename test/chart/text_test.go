@@ -19,6 +19,12 @@ func TestTextIsTaken(t *testing.T) {
 			}
 		}
 	}
+	all := workloads(t, `{controller: {publishAddresses: ["2001:db8::"]}, proxy: {trustedProxies: [10.0.0.1, "2001:db8::"]}}`)
+	for component, arg := range map[string]string{"controller": "--publish-address=2001:db8::", "proxy": "--trusted-proxies=10.0.0.1,2001:db8::"} {
+		if args := start(t, all[component]).Args; !slices.Contains(args, arg) {
+			t.Errorf("%s is not started with %s, but with %q", component, arg, args)
+		}
+	}
 	if args := start(t, workloads(t, variants()["large"])["proxy"]).Args; !slices.Contains(args, "--body-files-size=10737418240") {
 		t.Errorf("proxy: %q", args)
 	}
