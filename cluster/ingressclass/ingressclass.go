@@ -75,7 +75,8 @@ func (r Rules) serves(namespace string, all snapshot.Store[*corev1.Namespace]) b
 
 // Class is how the Ingresses of one IngressClass are read.
 type Class struct {
-	Nginx bool // with the quirks of ingress-nginx
+	Nginx   bool // with the quirks of ingress-nginx
+	Adopted bool // of another controller, which may serve them still
 }
 
 // Classes are those that are ours, in the namespaces that are served.
@@ -93,7 +94,7 @@ func Select(all *snapshot.Stores, r Rules) Classes {
 	ours := cmp.Or(r.Name, DefaultName)
 	k := Classes{rules: r, namespaces: all.Namespaces, byName: map[string]Class{ours: {}}}
 	if slices.Contains(r.Adopt, NginxController) {
-		k.byName[NginxName] = Class{Nginx: true}
+		k.byName[NginxName] = Class{Nginx: true, Adopted: true}
 	}
 	// Several classes may be marked as the default; the newest is meant, as in
 	// the API server.
@@ -104,7 +105,7 @@ func Select(all *snapshot.Stores, r Rules) Classes {
 			delete(k.byName, ic.Name)
 			continue
 		}
-		k.byName[ic.Name] = Class{Nginx: ic.Spec.Controller == NginxController}
+		k.byName[ic.Name] = Class{Nginx: ic.Spec.Controller == NginxController, Adopted: ic.Spec.Controller != Controller}
 		if ic.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" &&
 			(newest == nil || newest.CreationTimestamp.Time.Before(ic.CreationTimestamp.Time)) {
 			newest = ic

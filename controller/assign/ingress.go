@@ -51,14 +51,16 @@ func (w *work) writeIngresses() {
 }
 
 // correct returns what is to be in the status of an Ingress, and whether something
-// else is there. There is nothing to correct in none.
+// else is there. There is nothing to correct in none, and nothing in one of an adopted
+// class while we have no address: what is there is of the controller that serves it until
+// then, and whatever writes DNS by it would take the name away.
 func (m *ingressMemo) correct(in *networkingv1.Ingress) (to []networkingv1.IngressLoadBalancerIngress, wrong bool) {
 	if in == nil {
 		return nil, false
 	}
 	same := slices.EqualFunc(in.Status.LoadBalancer.Ingress, m.want, isSameEntry)
-	if _, ours := m.classes.Of(in); ours {
-		return m.want, !same
+	if class, ours := m.classes.Of(in); ours {
+		return m.want, !same && (len(m.want) > 0 || !class.Adopted)
 	}
 	return nil, same && len(m.want) > 0 && m.classes.Elsewhere(in)
 }

@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "write what scenarios give as what they 
 // changes, then shows what everybody has. A setting "restart" forgets the
 // last plan, as a new leader does; "publish" is the proxy's Service,
 // "watch" the one namespace that the proxies serve, "selector" the labels of
-// those; "external" has spec.externalIPs announced.
+// those; "adopt" are controllers whose classes are served, too; "external" has
+// spec.externalIPs announced.
 func TestScenarios(t *testing.T) {
 	scenario.Run(t, "testdata", *update, func(t *testing.T) scenario.Play {
 		var prev *assign.Plan
@@ -36,7 +37,7 @@ func TestScenarios(t *testing.T) {
 				prev = nil
 			}
 			ns, name, _ := strings.Cut(settings["publish"], "/")
-			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, Classes: ingressclass.Rules{Namespace: settings["watch"]}, ExternalIPs: settings["external"] != ""}
+			opts := assign.Options{DefaultLoadBalancer: settings["default"] != "false", PublishService: snapshot.Key{Namespace: ns, Name: name}, Classes: ingressclass.Rules{Namespace: settings["watch"], Adopt: strings.Fields(settings["adopt"])}, ExternalIPs: settings["external"] != ""}
 			if text := settings["selector"]; text != "" {
 				selector, err := labels.Parse(text)
 				if err != nil {
