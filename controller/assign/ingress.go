@@ -6,6 +6,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -66,7 +67,8 @@ func (m *ingressMemo) correct(in *networkingv1.Ingress) (to []networkingv1.Ingre
 }
 
 // published returns the addresses of the proxy: those that the Service will
-// have when this plan is carried out, so that one plan settles both.
+// have when this plan is carried out, so that one plan settles both, and those that it
+// lists in spec.externalIPs, at which every kube-proxy takes its traffic.
 func (w *work) published() (list []networkingv1.IngressLoadBalancerIngress) {
 	if w.opts.PublishService == (snapshot.Key{}) {
 		for _, a := range w.opts.PublishAddresses {
@@ -85,6 +87,12 @@ func (w *work) published() (list []networkingv1.IngressLoadBalancerIngress) {
 	}
 	for _, in := range svc.Status.LoadBalancer.Ingress {
 		list = append(list, networkingv1.IngressLoadBalancerIngress{IP: in.IP, Hostname: in.Hostname})
+	}
+	for _, a := range loadbalancer.Listed(svc) {
+		entry := networkingv1.IngressLoadBalancerIngress{IP: a.String()}
+		if !slices.ContainsFunc(list, func(e networkingv1.IngressLoadBalancerIngress) bool { return isSameEntry(e, entry) }) {
+			list = append(list, entry)
+		}
 	}
 	return list
 }
