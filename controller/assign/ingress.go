@@ -78,6 +78,8 @@ func (w *work) published() (list []networkingv1.IngressLoadBalancerIngress) {
 	}
 	svc, ok := w.c.Services.Get(w.opts.PublishService)
 	if !ok {
+		w.problem(snapshot.Ref{Kind: "Service", Key: w.opts.PublishService}, ReasonPublishServiceNotFound,
+			"it does not exist, so that no Ingress names an address in its status; create it, or name the Service of the proxies in --publish-service")
 		return nil
 	}
 	for _, u := range w.plan.Updates { // there are none but of Services yet

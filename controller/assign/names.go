@@ -25,6 +25,8 @@ const (
 	ReasonBeingDeleted        = "BeingDeleted"        // it gets nothing new on its way out
 	// ReasonSharedAcrossNamespaces is a Problem only: an adopted share stays.
 	ReasonSharedAcrossNamespaces = "SharedAcrossNamespaces"
+	// ReasonPublishServiceNotFound is a Problem only, of Options.PublishService.
+	ReasonPublishServiceNotFound = "PublishServiceNotFound"
 )
 
 // ReasonShared is the reason of the condition loadbalancer.ConditionSharing.
