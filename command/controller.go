@@ -31,6 +31,7 @@ type controllerFlags struct {
 	leaderElect    bool
 	lease          time.Duration
 	publishService string
+	publishHosts   string
 	publishAddress []string
 }
 
@@ -44,6 +45,7 @@ func (f *controllerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.leaderElect, "leader-elect", false, "decide only while holding the Lease; needed with more than one replica")
 	flags.DurationVar(&f.lease, "lease-duration", 15*time.Second, "how long the Lease of a leader stays valid without renewal; the leader itself gives up after two thirds of that")
 	flags.StringVar(&f.publishService, "publish-service", "", "NAMESPACE/NAME of the Service whose addresses go into the status of Ingresses")
+	flags.StringVar(&f.publishHosts, "publish-hosts", "", "NAMESPACE/NAME of a Service that selects proxies on the network of their nodes: the addresses of these nodes go there instead")
 	flags.StringArrayVar(&f.publishAddress, "publish-address", nil, "IP to write into the status of Ingresses instead (repeatable)")
 }
 
@@ -52,20 +54,27 @@ func addOwner(flags *pflag.FlagSet, owner *string) {
 	flags.StringVar(owner, "owner", "", "ClusterRole that what is made at run time is deleted with; empty: nothing is deleted with it")
 }
 
-func (f *controllerFlags) assign() (assign.Options, error) {
-	o := f.cluster.assign()
-	var err error
+// assign returns what the controller decides by, and the Service of the proxies whose nodes
+// are published.
+func (f *controllerFlags) assign() (o assign.Options, hosts snapshot.Key, err error) {
+	o = f.cluster.assign()
+	if f.publishHosts != "" && (f.publishService != "" || len(f.publishAddress) > 0) {
+		return o, hosts, fmt.Errorf("%w: --publish-hosts with --publish-service or --publish-address: want one of them", errBadInput)
+	}
+	if hosts, err = key("publish-hosts", f.publishHosts, f.cluster.namespace); err != nil {
+		return o, hosts, err
+	}
 	if o.PublishService, err = key("publish-service", f.publishService, f.cluster.namespace); err != nil {
-		return o, err
+		return o, hosts, err
 	}
 	for _, text := range f.publishAddress {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
-			return o, fmt.Errorf("%w: --publish-address: %w", errBadInput, err)
+			return o, hosts, fmt.Errorf("%w: --publish-address: %w", errBadInput, err)
 		}
 		o.PublishAddresses = append(o.PublishAddresses, ip)
 	}
-	return o, nil
+	return o, hosts, nil
 }
 
 func (e *env) controllerCommand() *cobra.Command {
@@ -86,7 +95,7 @@ const (
 )
 
 func (e *env) runController(ctx context.Context, f controllerFlags) error {
-	assigning, err := f.assign()
+	assigning, hosts, err := f.assign()
 	if err != nil {
 		return err
 	}
@@ -123,7 +132,7 @@ func (e *env) runController(ctx context.Context, f controllerFlags) error {
 		return api.EnsureSecret(ctx, f.cluster.namespace, membersSecret, membersKey, controller.NewMembersKey)
 	}
 	options := controller.Options{
-		Source: api.Source, Writer: api, Assign: assigning, Announce: &announcing, Routes: &routes,
+		Source: api.Source, Writer: api, Assign: assigning, PublishHosts: hosts, Announce: &announcing, Routes: &routes,
 		Prepare: func(ctx context.Context) error {
 			return errors.Join(ensureMembersKey(ctx), f.grants.takeBack(ctx, grants))
 		},

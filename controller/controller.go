@@ -40,6 +40,10 @@ type Options struct {
 	Tend func(ctx context.Context) (next time.Time, err error)
 
 	Assign assign.Options
+	// PublishHosts, if not zero, is a Service that selects proxies on the network of their
+	// nodes: the addresses of these nodes go into the status of our Ingresses, as
+	// Assign.PublishAddresses.
+	PublishHosts snapshot.Key
 	// Announce and Routes, if set, are compiled for their Problems.
 	Announce *announce.Options
 	Routes   *route.Options

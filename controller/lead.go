@@ -63,9 +63,10 @@ func (h *Controller) forget() {
 // assign compiles and writes. It wakes when something that assign reads has
 // changed, when the plan says so, and to try failed writes again.
 func (h *Controller) assign(ctx context.Context) error {
-	changes := h.options.Source.Watch(
+	hosts := hosts{service: h.options.PublishHosts}
+	changes := h.options.Source.Watch(append(hosts.kinds(),
 		snapshot.Service, snapshot.Node, snapshot.Namespace, snapshot.Ingress, snapshot.IngressClass,
-		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus)
+		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus)...)
 	defer changes.Stop()
 	wake := time.NewTimer(0)
 	defer wake.Stop()
@@ -82,7 +83,8 @@ func (h *Controller) assign(ctx context.Context) error {
 		// The other way round gives one address out twice (assign's model).
 		unanswered := inflight(h.options.Writer)
 		c := h.options.Source.Snapshot()
-		plan := assign.Compile(c, h.plan.Load(), unanswered, begin, h.options.Assign)
+		options, hostLeaves := hosts.publish(h.options.Assign, c, begin)
+		plan := assign.Compile(c, h.plan.Load(), unanswered, begin, options)
 		h.plan.Store(plan)
 		updates := failures.due(written.due(plan.Updates, begin), begin)
 		h.apply(ctx, updates, failures, written)
@@ -91,7 +93,7 @@ func (h *Controller) assign(ctx context.Context) error {
 			h.metrics.applied.Observe(time.Since(begin).Seconds())
 		}
 		next := earlier(earlier(plan.NextWake, failures.next()), earlier(written.next(), h.heldBack()))
-		rearm(wake, next, time.Millisecond)
+		rearm(wake, earlier(next, hostLeaves), time.Millisecond)
 	}
 }
 

@@ -94,8 +94,21 @@ is another Service, with another address.
 {{- define "quayside.publishService" -}}
 {{- if .Values.controller.publishService -}}
 {{ .Values.controller.publishService }}
-{{- else if and .Values.proxy.enabled .Values.proxy.service.enabled (not .Values.controller.publishAddresses) -}}
+{{- else if and .Values.proxy.enabled .Values.proxy.service.enabled (not .Values.controller.publishAddresses) (not (include "quayside.publishHosts" .)) -}}
 {{ include "quayside.namespace" (list . "proxy") }}/{{ include "quayside.fullname" . }}-proxy
+{{- end -}}
+{{- end }}
+
+{{- /*
+NAMESPACE/NAME of the Service by whose endpoints the nodes are known that Ingress statuses
+name; empty if the proxies are not reached at their nodes, or have better addresses.
+*/}}
+{{- define "quayside.publishHosts" -}}
+{{- $proxy := .Values.proxy -}}
+{{- $there := and $proxy.enabled (or $proxy.hostNetwork.enabled $proxy.hostPorts) -}}
+{{- $better := and $proxy.service.enabled (or (eq $proxy.service.type "LoadBalancer") $proxy.service.externalIPs) -}}
+{{- if not (or (not $there) $better .Values.controller.publishService .Values.controller.publishAddresses) -}}
+{{ include "quayside.namespace" (list . "proxy") }}/{{ include "quayside.fullname" . }}-proxy-hosts
 {{- end -}}
 {{- end }}
 {{- /* NAMESPACE/NAME of the ConfigMap with proxy-wide options, or nothing. */}}
