@@ -121,6 +121,8 @@ func globalCases() []globalCase {
 		{"proxy-read-timeout", only("proxy-read-timeout", "1"), nil, "/?wait=yes", 504, "did not answer in time", ""},
 		{"allow-backend-server-header", only("allow-backend-server-header", "true"), nil, "/", 200, "Server: backend\r\n", ""},
 		{"allow-backend-server-header", only("allow-backend-server-header", "false", "hide-headers", "X-Secret"), nil, "/", 200, "Server: quayside\r\n", "X-Secret"},
+		{"server-tokens", only("server-tokens", "false"), nil, "/", 200, "", "Server:"},
+		{"server-tokens", only("server-tokens", "true", "allow-backend-server-header", "false"), nil, "/", 200, "Server: quayside\r\n", ""},
 		{"allow-backend-server-header", only("allow-backend-server-header", "no"), nil, "/", 200, "Server: backend\r\n", ""},
 		{"compute-full-forwarded-for", only("compute-full-forwarded-for", "true"), nil, "/", 200, "uri=/ ", ""},
 		{"disable-ipv6-dns", only("disable-ipv6-dns", "true"), nil, "/", 200, "uri=/ ", ""},

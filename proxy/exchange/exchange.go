@@ -155,6 +155,8 @@ type Response struct {
 	Sent int64
 	// Text is a short body held in memory; it stands in for Body where Body is nil.
 	Text []byte
+	// Unnamed says that the front end adds no Server field.
+	Unnamed bool
 	// Close says that the client's connection cannot serve another request,
 	// since part of this request's body was left unread.
 	Close bool

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"io"
+	"strings"
 
 	"quayside.io/proxy/exchange"
 )
@@ -115,13 +116,14 @@ func imitates(name []byte, of string) bool {
 // headers sets fields in every response, whoever made it. One without a value is taken out.
 func headers(list []Field, at Place) Filter {
 	type field struct {
-		name  string
-		value func(*exchange.Exchange) []byte
+		name   string
+		server bool
+		value  func(*exchange.Exchange) []byte
 	}
 	var fields []field
 	for _, f := range list {
 		if f.Name != "" && exchange.IsToken([]byte(f.Name)) {
-			fields = append(fields, field{f.Name, f.Value.filler(at, appendClean, appendClean)})
+			fields = append(fields, field{f.Name, strings.EqualFold(f.Name, "Server"), f.Value.filler(at, appendClean, appendClean)})
 		}
 	}
 	return Filter{Response: func(ex *exchange.Exchange) {
@@ -130,6 +132,7 @@ func headers(list []Field, at Place) Filter {
 				ex.Response.Header.SetBytes(fields[i].name, value)
 			} else {
 				ex.Response.Header.Del(fields[i].name)
+				ex.Response.Unnamed = ex.Response.Unnamed || fields[i].server
 			}
 		}
 	}}

@@ -90,7 +90,7 @@ func (s *stream) headBlock() []byte {
 // appendFields appends the fields of the response's head.
 func (s *stream) appendFields(b []byte, length int64) []byte {
 	r := &s.ex.Response
-	var dated, named bool
+	dated, named := false, r.Unnamed
 	for _, f := range r.Header.Fields() {
 		switch len(f.Name) {
 		case len("Date"):

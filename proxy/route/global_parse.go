@@ -206,9 +206,18 @@ func parseFields(option string, obey func(s *settings, list []filter.Header) err
 	}
 }
 
+// parseServerTokens takes the field Server out of responses, the backend's too, unless it is on.
+func parseServerTokens(s *settings, value string) error {
+	on, err := parseBool(value)
+	if err == nil && !on {
+		s.filters.Headers = append(s.filters.Headers, filter.Field{Name: "Server", Value: filter.Literal("")})
+	}
+	return err
+}
+
 // addHeaders sets fields of responses. Those of custom-headers come on top.
 func addHeaders(s *settings, list []filter.Header) error {
-	s.filters.Headers = answerFields(list)
+	s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list))
 	return nil
 }
 
@@ -226,21 +235,25 @@ func answerFields(list []filter.Header) []filter.Field {
 	return fields
 }
 
-// setRequestHeaders sets fields that backends are sent. One that is not understood they are
-// not sent at all: what a client writes there is not for them.
+// setRequestHeaders sets fields that backends are sent.
 func setRequestHeaders(s *settings, list []filter.Header) error {
-	var fields []filter.Field
-	var errs []error
+	fields, wrong := requestFields(list)
+	s.filters.RequestHeaders = fields
+	return inOne(wrong)
+}
+
+// requestFields are fields that backends are sent. One that is not understood they are not
+// sent at all: what a client writes there is not for them.
+func requestFields(list []filter.Header) (fields []filter.Field, wrong []error) {
 	for _, h := range list {
 		value, err := filter.ParseTemplate(h.Value)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("has a value for %s that is not understood (%w), so backends are not sent it", h.Name, err))
+			wrong = append(wrong, fmt.Errorf("has a value for %s that is not understood (%w), so backends are not sent it", h.Name, err))
 			value = filter.Literal("")
 		}
 		fields = append(fields, filter.Field{Name: h.Name, Value: value})
 	}
-	s.filters.RequestHeaders = fields
-	return inOne(errs)
+	return fields, wrong
 }
 
 // parseMayAnswer reads the names that custom-headers may set.

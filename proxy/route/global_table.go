@@ -169,7 +169,7 @@ func globalResponses() []globalOption {
 		{key: "global-allowed-response-headers", effect: applied, guard: true, parse: forEach(parseMayAnswer), doc: "names that custom-headers may set", differ: "any, where there is no list; another name closes the route"},
 		{key: "custom-http-errors", effect: applied, parse: forEach(parseErrorStatuses), doc: "statuses that the default backend answers", differ: "for Ingresses with default-backend; for all others with --default-backend-service"},
 		{key: "disable-proxy-intercept-errors", unset: "false", effect: applied, parse: forEach(parseErrorsOff), doc: "leave backends' errors alone"},
-		{key: "server-tokens", unset: "false", effect: ignored, doc: "say the version of the proxy, which is never said here"},
+		{key: "server-tokens", unset: "false", effect: applied, parse: forEach(parseServerTokens), doc: "send Server, which never says a version here", differ: "it is sent unless this says false, and with what no rule is for"},
 		{key: "allow-backend-server-header", unset: "false", effect: applied, parse: forEach(parseBackendServer), doc: "pass the backend's Server", differ: "passed unless this says false; Server is quayside where it is not"},
 		{key: "use-port-in-redirects", unset: "false", effect: applied, parse: forEach(parsePortInRedirects), doc: "redirects to https name the port", differ: "as the annotation"},
 		{key: "relative-redirects", unset: "false", effect: noOp, doc: "redirects of nginx without scheme and host; none of ours depends on it"},

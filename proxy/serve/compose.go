@@ -25,7 +25,7 @@ func (rc *requestContext) compose(w *bufio.Writer) bool {
 	if !whole || r.Status < 200 || r.Status == 204 || r.Status == 304 || rc.head.bodiless {
 		return false
 	}
-	named := false // what serves it
+	named := r.Unnamed // what serves it, or that nobody says so
 	for _, f := range r.Header.Fields() {
 		if !exchange.IsToken(f.Name) || !exchange.IsFieldValue(f.Value) || framesMessage(f.Name) {
 			return false

@@ -65,7 +65,7 @@ func (rc *requestContext) writeHead(resp *fasthttp.Response) {
 	for _, f := range r.Header.Fields() {
 		resp.Header.AddBytesKV(f.Name, f.Value)
 	}
-	if len(resp.Header.Server()) == 0 {
+	if len(resp.Header.Server()) == 0 && !r.Unnamed {
 		resp.Header.SetServer(serverName)
 	}
 	if r.Close {
