@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,4 +93,60 @@ func TestGlobalHeaders(t *testing.T) {
 	files.Put(configMap("requests", "Host", "evil.test"))
 	eventually(t, "the Host is not to be had", says("plain.test", "X-Own: mine", "evil.test"))
 	eventually(t, "which is told", problem("option proxy-set-headers has no effect"))
+}
+
+// TestRequestHeaders: request-headers act for one Ingress, on top of proxy-set-headers.
+func TestRequestHeaders(t *testing.T) {
+	testFields(t, map[string]string{
+		"request-headers": "X-Script-Name: /in$uri\n\n  X-Fixed : no\nX-Fixed: own\nX-Gone:\nX-Bad: $nothing\nHost: evil.test\nContent-Length: 7\n",
+	}, fieldsTest{
+		says: []string{"X-Script-Name: /in/x\r\n", "X-Fixed: own\r\n", "X-Other: all\r\n"},
+		not:  []string{"mine", "evil", "X-Fixed: yes"},
+		told: []string{"request-headers acts in part", `"X-Fixed : no" is no field`, "Host is what upstream-vhost sets", "Content-Length may not be set", "has a value for X-Bad that is not understood"},
+	})
+}
+
+// TestResponseHeaders: response-headers act for one Ingress, on top of add-headers and
+// custom-headers, and take fields out, ours too.
+func TestResponseHeaders(t *testing.T) {
+	testFields(t, map[string]string{
+		"custom-headers":   "default/top",
+		"response-headers": "X-One: own\nX-Two: barred\nX-Three: $host\nContent-Type:\nServer:",
+	}, fieldsTest{
+		says: []string{"X-One: own\r\n", "X-Two: 2\r\n", "X-Three: own.test\r\n"},
+		not:  []string{"X-One: 1", "Content-Type:", "Server:"},
+		told: []string{"response-headers acts in part", "global-allowed-response-headers of the proxy leaves out X-Two"},
+	})
+}
+
+type fieldsTest struct {
+	says, not []string // what own.test answers
+	told      []string
+}
+
+// testFields gives one Ingress options about fields beside those of all Ingresses.
+func testFields(t *testing.T, options map[string]string, want fieldsTest) {
+	t.Helper()
+	files, p := start(t, func(o *proxy.Options) { o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"} })
+	addr := bound(p, false)
+	web := httptest.NewServer(listing())
+	defer web.Close()
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")),
+		configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests", "global-allowed-response-headers", "X-One,X-Three,Content-Type,Server"),
+		configMap("responses", "X-One", "1", "X-Two", "2"), configMap("requests", "X-Fixed", "yes", "X-Other", "all"), configMap("top", "X-One", "top"),
+		annotated("plain", "plain.test", nil), annotated("own", "own.test", options))
+	eventually(t, "the fields of one Ingress", func() bool {
+		status, said := ask(t, addr, "own.test", "/x\nX-Gone: mine\nX-Bad: mine\nX-Script-Name: mine\nX_Script_Name: mine")
+		has := func(text string) bool { return strings.Contains(said, text) }
+		return status == 200 && !slices.ContainsFunc(want.not, has) && !slices.ContainsFunc(want.says, func(text string) bool { return !has(text) })
+	})
+	if _, said := ask(t, addr, "plain.test", "/x\nX-Gone: mine"); strings.Contains(said, "own") || !strings.Contains(said, "X-Gone: mine") {
+		t.Errorf("another Ingress has them, too: %s", said)
+	}
+	st, _ := p.State().(proxy.State)
+	for _, what := range want.told {
+		if told := fmt.Sprint(st.Problems); !strings.Contains(told, what) {
+			t.Errorf("not told: %s\n%s", what, told)
+		}
+	}
 }

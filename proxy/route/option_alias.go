@@ -6,9 +6,6 @@ import (
 	"unicode"
 )
 
-// partly is what is wrong with a part of a value, the rest of which acts.
-type partly struct{ error }
-
 // parseAliases reads further names of the hosts.
 func parseAliases(s *settings, value string) error {
 	var list []string
@@ -21,10 +18,7 @@ func parseAliases(s *settings, value string) error {
 		list = append(list, name)
 	}
 	s.aliases = list
-	if len(wrong) > 0 && len(list) > 0 {
-		return partly{inOne(wrong)}
-	}
-	return inOne(wrong)
+	return inPart(len(list), wrong)
 }
 
 // otherNames gives the routes of the first host with paths its further names.

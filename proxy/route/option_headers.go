@@ -20,22 +20,29 @@ func parseCustomHeaders(s *settings, value string) error {
 // finishHeaders closes a route whose headers are not to be had: what they are for,
 // such as a policy for scripts, may be what keeps its users safe.
 func (s *settings) finishHeaders(r refs) *finding {
-	if s.customHeaders == "" {
-		return nil
-	}
-	list, err := headersOf(r, s.customHeaders)
-	if err != nil {
-		f := s.closeFor("custom-headers", "", err)
-		return &f
+	var list []filter.Header
+	if s.customHeaders != "" {
+		var err error
+		if list, err = headersOf(r, s.customHeaders); err != nil {
+			f := s.closeFor("custom-headers", "", err)
+			return &f
+		}
 	}
 	for _, h := range list {
-		if s.mayAnswer != nil && !slices.ContainsFunc(s.mayAnswer, func(name string) bool { return strings.EqualFold(name, h.Name) }) {
+		if s.barsAnswer(h.Name) {
 			f := s.close("custom-headers", fmt.Sprintf("sets the field %s, which global-allowed-response-headers of the proxy leaves out", h.Name))
 			return &f
 		}
 	}
-	s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list))
+	if len(list)+len(s.answers) > 0 {
+		s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list), s.answers)
+	}
 	return nil
+}
+
+// barsAnswer reports whether an Ingress may not set a field of responses.
+func (s *settings) barsAnswer(name string) bool {
+	return s.mayAnswer != nil && !slices.ContainsFunc(s.mayAnswer, func(may string) bool { return strings.EqualFold(may, name) })
 }
 
 // headersOf returns the fields that a ConfigMap holds, ordered by name.

@@ -274,6 +274,10 @@ func rewrites() []option {
 		{key: "server-alias", scope: ofHost, risk: riskHigh, effect: applied, parse: parseAliases, doc: "further names of the host", differ: "for the paths of this Ingress alone, under its first host; no patterns"},
 		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseCustomHeaders,
 			doc: "ConfigMap of response headers", differ: "any field may be set that does not frame the message; a missing ConfigMap, or one of another namespace, closes the route"},
+		{key: "response-headers", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, parse: parseResponseHeaders,
+			doc: "fields of every response, in lines of NAME: VALUE, with variables of nginx; one without a value is taken out; on top of custom-headers, and of what global-allowed-response-headers lets Ingresses set"},
+		{key: "request-headers", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, parse: parseRequestHeaders,
+			doc: "fields that the backend is sent, in lines of NAME: VALUE, with variables of nginx; one without a value is taken out; on top of proxy-set-headers of the ConfigMap"},
 	}
 }
 

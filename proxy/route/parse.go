@@ -113,6 +113,18 @@ func parseToken(value string) (string, error) {
 	return value, nil
 }
 
+// partly is what is wrong with a part of a value, the rest of which acts.
+type partly struct{ error }
+
+// inPart is what is wrong with a value of which some parts may act; nil: nothing is.
+func inPart(acting int, wrong []error) error {
+	err := inOne(wrong)
+	if err == nil || acting == 0 {
+		return err
+	}
+	return partly{err}
+}
+
 // inOne makes one line of what is wrong; nil: nothing is.
 func inOne(errs []error) error {
 	if len(errs) == 0 {

@@ -40,7 +40,8 @@ type settings struct {
 	globalOff      bool        // enable-global-auth: "false"
 	clients        clientOptions
 	mirror         filter.Mirror
-	customHeaders  string // custom-headers
+	customHeaders  string         // custom-headers
+	answers        []filter.Field // response-headers
 	cors           corsValues
 	redirTo        redirectOptions
 	location       filter.Replacement
@@ -64,7 +65,7 @@ type settings struct {
 	ciphers        []uint16 // ssl-ciphers
 	http2          claim
 	originalURI    bool     // proxy-add-original-uri-header
-	mayAnswer      []string // global-allowed-response-headers: names that custom-headers may set; nil: any
+	mayAnswer      []string // global-allowed-response-headers: names that Ingresses may set; nil: any
 	firewall       firewallOptions
 	trace          traceOptions
 	health         healthOptions

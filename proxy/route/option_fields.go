@@ -1,0 +1,65 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quayside.io/proxy/filter"
+)
+
+// maxFields is how many fields one annotation may set.
+const maxFields = 64
+
+// parseRequestHeaders reads the fields that the backend is sent, on top of those of
+// proxy-set-headers. One with a value that is not understood it is not sent at all, as there.
+func parseRequestHeaders(s *settings, value string) error {
+	list, wrong := parseFieldLines(value)
+	fields, unfilled := requestFields(list)
+	s.filters.RequestHeaders = slices.Concat(s.filters.RequestHeaders, fields)
+	return inPart(len(fields), append(wrong, unfilled...))
+}
+
+// parseResponseHeaders reads the fields of responses, on top of those of custom-headers.
+func parseResponseHeaders(s *settings, value string) error {
+	list, wrong := parseFieldLines(value)
+	list = slices.DeleteFunc(list, func(h filter.Header) bool {
+		barred := s.barsAnswer(h.Name)
+		if barred {
+			wrong = append(wrong, fmt.Errorf("global-allowed-response-headers of the proxy leaves out %s", h.Name))
+		}
+		return barred
+	})
+	s.answers = answerFields(list)
+	return inPart(len(list), wrong)
+}
+
+// parseFieldLines reads lines of "Name: value", as a message has them. A field without a
+// value is taken out.
+func parseFieldLines(text string) (list []filter.Header, wrong []error) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		value, err := parseText(strings.TrimSpace(value))
+		if _, bad := parseToken(name); err == nil {
+			err = bad
+		}
+		switch {
+		case len(list) == maxFields:
+			return list, append(wrong, fmt.Errorf("there are more than %d fields", maxFields))
+		case !ok:
+			wrong = append(wrong, fmt.Errorf("%.80q is no line of NAME: VALUE", line))
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%.80q is no field: %w", line, err))
+		case strings.EqualFold(name, "host"):
+			wrong = append(wrong, fmt.Errorf("%s is what upstream-vhost sets", name))
+		case framing(name):
+			wrong = append(wrong, fmt.Errorf("%s may not be set, since it says where the message ends", name))
+		default:
+			list = append(list, filter.Header{Name: name, Value: value})
+		}
+	}
+	return list, wrong
+}
