@@ -65,7 +65,8 @@ func (m *Migration) ingress(s *source) error {
 	}
 	spec.IngressClassName = &ours
 	meta, notes := own(s.Metadata)
-	meta.Annotations = renamed(meta.Annotations)
+	var replaced []string
+	meta.Annotations, replaced = withoutSnippet(renamed(meta.Annotations))
 	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
 		// The habit of ingress-nginx that classes of our own do not have.
 		meta.Annotations[route.OwnPrefix+redirect] = "true"
@@ -73,7 +74,7 @@ func (m *Migration) ingress(s *source) error {
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
 	}
-	m.add(s, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, judge(meta, spec), replacements(meta.Annotations))})
+	m.add(s, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, replaced, judge(meta, spec), replacements(meta.Annotations))})
 	return nil
 }
 

@@ -46,15 +46,22 @@ func (a advice) but(remark string) advice {
 	return a
 }
 
-// and is a with what b asks for, too.
+// and is a with what b asks for, too: of options that take lines, more lines.
 func (a advice) and(b advice) advice {
+	a.options = slices.Clone(a.options)
 	for _, o := range b.options {
-		if !slices.Contains(a.options, o) {
+		at := slices.IndexFunc(a.options, func(have setting) bool { return have.key == o.key })
+		switch {
+		case at >= 0 && slices.Contains(fieldKeys(), o.key):
+			a.options[at].value += "\n" + o.value
+		case !slices.Contains(a.options, o):
 			a.options = append(a.options, o)
 		}
 	}
 	a.global = append(a.global, b.global...)
-	a.remark = strings.TrimPrefix(a.remark+"; "+b.remark, "; ")
+	if !strings.Contains(a.remark, b.remark) {
+		a.remark = strings.TrimPrefix(a.remark+"; "+b.remark, "; ")
+	}
 	return a
 }
 
@@ -106,10 +113,12 @@ func adviceOn(d *directive, allowed bool) advice {
 		return none("Lua is never executed")
 	case !known:
 		return none("no option does what %s does", printable.Cut(d.name(), maxQuoted))
-	case d.block != nil && d.name() != "if":
-		return none("blocks other than if are not read")
+	case d.name() == "location":
+		return placeAdvice(d)
 	case d.name() == "if":
 		return ifAdvice(d)
+	case d.block != nil:
+		return none("its block is not read")
 	case len(d.args()) == 0:
 		return none("it has no arguments")
 	case d.name() == "deny":
@@ -141,7 +150,7 @@ func fills(name, arg string) error {
 // advices are the directives that people write, one function each.
 func advices() map[string]func(args []string) advice {
 	return map[string]func(args []string) advice{
-		"if": nil, "deny": nil,
+		"if": nil, "deny": nil, "location": nil,
 		"add_header": headerAdvice, "more_set_headers": moreHeadersAdvice, "proxy_hide_header": hideAdvice, "more_clear_headers": hideAdvice,
 		"return": returnAdvice, "rewrite": rewriteAdvice, "proxy_set_header": requestHeaderAdvice, "allow": allowAdvice,
 		"client_max_body_size":  first("proxy-body-size"),
@@ -167,6 +176,8 @@ func advices() map[string]func(args []string) advice {
 		"gzip_types":              func(args []string) advice { return useForAll("gzip-types", strings.Join(args, " ")) },
 		"gzip_comp_level":         func(args []string) advice { return useForAll("gzip-level", args[0]) },
 		"gzip_min_length":         func(args []string) advice { return useForAll("gzip-min-length", args[0]) },
+		"log_not_found":           func([]string) advice { return needless("there is no log of missing files") },
+		"proxy_pass":              func([]string) advice { return none("the Service is what a rule names as its backend") },
 		"server_tokens":           func([]string) advice { return needless("no version is ever told") },
 		"limit_rate":              kibibytes("limit-rate"),
 		"limit_rate_after":        kibibytes("limit-rate-after"),
@@ -277,6 +288,9 @@ func seconds(key string) func([]string) advice {
 	}
 }
 
+// linesOf is what options do that take fields.
+const linesOf = "a line for each field, which is set in the place of one that is there"
+
 // headerAdvice is about a field of responses.
 func headerAdvice(args []string) advice {
 	if len(args) < 2 {
@@ -305,7 +319,7 @@ func headerAdvice(args []string) advice {
 	case "access-control-max-age":
 		return use("enable-cors", "true", "cors-max-age", value)
 	}
-	return use("custom-headers", "").but(fmt.Sprintf("a ConfigMap of this namespace with %s: %q; the field is set in every response, in the place of the backend's", name, value))
+	return use("response-headers", name+": "+value).but(linesOf)
 }
 
 // moreHeadersAdvice reads "Name: value" of the module headers-more.
@@ -325,8 +339,14 @@ func moreHeadersAdvice(args []string) advice {
 	return all
 }
 
+// hideAdvice is about fields that clients are not sent.
 func hideAdvice(args []string) advice {
-	return useForAll("hide-headers", strings.Join(args, ",")).but("for all Ingresses")
+	for _, name := range args {
+		if !exchange.IsToken([]byte(name)) {
+			return none("it is not a field of HTTP")
+		}
+	}
+	return use("response-headers", strings.Join(args, ":\n")+":").but(linesOf)
 }
 
 // requestHeaderAdvice is about a field that backends are sent.
@@ -350,7 +370,10 @@ func requestHeaderAdvice(args []string) advice {
 	case name == "host":
 		return none("%v", notHost)
 	}
-	return useForAll("proxy-set-headers", "").but(fmt.Sprintf("for all Ingresses: NAMESPACE/NAME of a ConfigMap with %s: %q", args[0], value))
+	if !exchange.IsToken([]byte(args[0])) || !exchange.IsFieldValue(value) {
+		return none("it is not a field of HTTP")
+	}
+	return use("request-headers", strings.TrimRight(args[0]+": "+value, " ")).but(linesOf)
 }
 
 func allowAdvice(args []string) advice {

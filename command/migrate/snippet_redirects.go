@@ -68,3 +68,54 @@ func rewriteAdvice(args []string) advice {
 	}
 	return use("use-regex", "true", "rewrite-target", target).but(path)
 }
+
+// placeAdvice is about a place of its own, which here is an Ingress of its own.
+func placeAdvice(d *directive) advice {
+	where, why := placeOf(d.args())
+	if why != "" {
+		return none("%s", why)
+	}
+	all, allowed := advice{needed: true}, false
+	for _, inner := range d.block {
+		said := adviceOn(&inner, allowed)
+		allowed = allowed || inner.name() == "allow"
+		switch {
+		case said.needed:
+		case len(said.options)+len(said.global) == 0:
+			return none("of %s: %s", printable.Cut(inner.text, maxQuoted), said.remark)
+		default:
+			all.needed = false
+			all = all.and(said)
+		}
+	}
+	if all.needed {
+		return needless("nothing in it asks for anything")
+	}
+	return all.and(advice{remark: where})
+}
+
+// placeOf says which Ingress a location of nginx is.
+func placeOf(args []string) (where, why string) {
+	modifier, path := "", args[len(args)-1]
+	if len(args) == 2 {
+		modifier = args[0]
+	}
+	pathType, regex, anchored := "Prefix", "", true
+	switch {
+	case len(args) > 2:
+		return "", "it has more than a modifier and a path"
+	case modifier == "=":
+		pathType = "Exact"
+	case modifier == "~" || modifier == "~*":
+		pathType, regex = "ImplementationSpecific", " and use-regex: \"true\""
+		if path, anchored = strings.CutPrefix(path, "^"); !anchored {
+			path = ""
+		}
+	case modifier != "" && modifier != "^~":
+		return "", "its modifier is not known"
+	}
+	if !strings.HasPrefix(path, "/") {
+		return "", "rules match from the beginning of a path here"
+	}
+	return "in an Ingress of its own with pathType: " + pathType + regex + " and the path " + strconv.Quote(path), ""
+}
