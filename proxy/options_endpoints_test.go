@@ -305,8 +305,8 @@ func TestTimesOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// A head of 40 KiB passes whatever the option says, since so much always does, and one
-// of 80 KiB does not.
+// A head of 200 KiB passes whatever the option says, since so much always does, and one
+// of 300 KiB does not.
 func TestProxyBufferSize(t *testing.T) {
 	w := startPods(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
@@ -316,7 +316,7 @@ func TestProxyBufferSize(t *testing.T) {
 		}
 	})
 	w.serve("small", "proxy-buffer-size", "4k")
-	for n, want := range map[int]int{40: 200, 80: 502} {
+	for n, want := range map[int]int{40: 200, 200: 200, 300: 502} {
 		if code, text := get(t, w.addr, "small.test", "/"+strings.Repeat("k", n)); code != want {
 			t.Errorf("a head of %d kB: %d %.100s, want %d", n, code, text, want)
 		}

@@ -184,7 +184,7 @@ func advices() map[string]func(args []string) advice {
 		"proxy_buffering":         streamed,
 		"proxy_request_buffering": gathered,
 		"proxy_buffers":           streamed,
-		"proxy_buffer_size":       func([]string) advice { return needless("a response's head may have 64k") },
+		"proxy_buffer_size":       func([]string) advice { return needless("a response's head may have 256k") },
 		"proxy_busy_buffers_size": streamed,
 		"client_body_buffer_size": first("client-body-buffer-size"),
 		"proxy_http_version":      httpVersion,

@@ -159,7 +159,7 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
 		}
 	case ignored:
-		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported yet and has no effect (%s)", name, o.doc)}, true
+		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported and has no effect (%s)", name, o.doc)}, true
 	case closes:
 		return s.close(name, "guards access and is not supported yet"), true
 	}

@@ -166,7 +166,7 @@ func (w *globalOptions) apply(o *globalOption, value string) {
 		}
 	case ignored:
 		if isOn(value) && value != o.unset || o.unset == "true" && value == "false" {
-			w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported yet and has no effect (%s)", o.key, o.doc)})
+			w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported and has no effect (%s)", o.key, o.doc)})
 		}
 	case closes:
 		if isOn(value) {

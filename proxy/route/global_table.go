@@ -106,7 +106,7 @@ func globalUpstreams() []globalOption {
 			differ: "an annotation proxy-next-upstream says that itself"},
 		{key: "load-balance", unset: "round_robin", effect: applied, parse: forEach(parseLoadBalance), doc: "algorithm", differ: "least_requests is known too"},
 		{key: "proxy-body-size", unset: "1m", effect: applied, parse: forEach(parseBodySize), doc: "largest request body", differ: "no limit by default for classes of our own"},
-		{key: "proxy-buffer-size", unset: "4k", effect: applied, parse: forEach(parseHeadSize), doc: "largest response header", differ: "64k whatever it says; more than that is told"},
+		{key: "proxy-buffer-size", unset: "4k", effect: applied, parse: forEach(parseHeadSize), doc: "largest response header", differ: "256k whatever it says; more than that is told"},
 		{key: "proxy-buffering", unset: "off", effect: noOp, doc: "gather responses; they are streamed here"},
 		{key: "proxy-request-buffering", unset: "on", effect: applied, parse: forEach(parseGather), doc: "gather a request before it is sent on", differ: "as the annotation"},
 		{key: "proxy-max-temp-file-size", unset: "1024m", effect: noOp, doc: "disk for one response; none is used here"},

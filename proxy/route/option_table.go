@@ -170,7 +170,7 @@ func limits() []option {
 		{key: "client-body-buffer-size", scope: ofLocation, unset: "8k", risk: riskLow, effect: applied, parse: parseGatherMemory,
 			doc: "memory for a request body, before a file is used", differ: "64k by default, and 1m at most; where proxy-request-buffering is off, bodies are streamed"},
 		{key: "proxy-buffer-size", scope: ofLocation, unset: "4k", risk: riskLow, effect: applied, parse: parseHeadSize,
-			doc: "largest response header", differ: "64k whatever it says; more than that is told"},
+			doc: "largest response header", differ: "256k whatever it says; more than that is told"},
 		{key: "proxy-buffering", scope: ofLocation, unset: "off", risk: riskLow, effect: noOp, doc: "gather responses; they are streamed here, and a slow client holds up its backend, not memory or disk"},
 		{key: "proxy-buffers-number", scope: ofLocation, unset: "4", risk: riskLow, effect: noOp, doc: "buffers of one response"},
 		{key: "proxy-busy-buffers-size", scope: ofLocation, risk: riskLow, effect: noOp, doc: "buffers of one response that may be busy"},

@@ -92,12 +92,12 @@ func parseRate(of func(*exchange.Forwarding) *int64) func(s *settings, value str
 }
 
 // maxHead is the largest head of a response that is taken, see upstream.Options.
-const maxHead = 64 << 10
+const maxHead = 256 << 10
 
 func parseHeadSize(_ *settings, value string) error {
 	n, err := parseBytes(value)
 	if err == nil && n > maxHead {
-		err = fmt.Errorf("%q is more than the 64k that are taken", value)
+		err = fmt.Errorf("%q is more than the 256k that are taken", value)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 // Options are what a Client is made with. Zero values mean the defaults.
 type Options struct {
 	// HeadSize is the largest head or trailer of a response, counted as RFC 9113
-	// section 6.5.2 does: names, values and 32 bytes per field. 64 KiB.
+	// section 6.5.2 does: names, values and 32 bytes per field. 256 KiB.
 	HeadSize int
 	// Streams is how many requests one connection carries at once, if the pod lets
 	// it; 256.
@@ -31,7 +31,7 @@ type Client struct {
 
 // New returns a Client.
 func New(o Options) *Client {
-	o.HeadSize = cmp.Or(o.HeadSize, 64<<10)
+	o.HeadSize = cmp.Or(o.HeadSize, 256<<10)
 	o.Streams = cmp.Or(o.Streams, 256)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, time.Minute)
 	cl := &Client{options: o}

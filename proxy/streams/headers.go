@@ -12,9 +12,9 @@ const (
 	// maxBlock is the largest field block in its compressed form, and the largest
 	// name or value in it. A larger one ends the connection; one that unfolds to more
 	// than Options.HeadSize, its stream.
-	maxBlock = 128 << 10
+	maxBlock = 512 << 10
 	// maxContinuations is how many frames may follow a HEADERS frame.
-	maxContinuations = 16
+	maxContinuations = 32
 	// maxInformational bounds the 1xx responses before the one that counts.
 	maxInformational = 8
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"quayside.io/proxy/balance"
@@ -109,8 +110,9 @@ func (c *conn) checkHead(_ context.Context, path string) (int, error) {
 	if _, err := c.Write(b); err != nil {
 		return 0, err
 	}
-	b = make([]byte, 0, c.endpoint.backend.engine.options.MaxHead)
+	b = b[:0]
 	for {
+		b = slices.Grow(b, len(b)+1) // twice as much with each turn that fills it
 		n, err := c.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		for {
@@ -126,7 +128,7 @@ func (c *conn) checkHead(_ context.Context, path string) (int, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case len(b) == cap(b):
+		case len(b) > c.endpoint.backend.engine.options.MaxHead:
 			return 0, errHeadTooLong
 		}
 	}

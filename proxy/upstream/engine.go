@@ -30,7 +30,7 @@ type Options struct {
 	IdleTimeout    time.Duration // 60 s
 	MaxLifetime    time.Duration // of a connection: 1 h
 	MaxRequests    int           // per connection: 10,000
-	MaxHead        int           // bytes of a response head: 64 KiB
+	MaxHead        int           // bytes of a response head: 256 KiB
 	MaxOpen        int           // connections to all endpoints together: no bound
 	// MaxShared is how many connections of HTTP/2 one endpoint has: 64. Each carries
 	// as many requests as the pod allows, and MaxStreams at most: 256.
@@ -59,7 +59,7 @@ func (o Options) withDefaults() Options {
 		o.MaxRequests = 10_000
 	}
 	if o.MaxHead <= 0 {
-		o.MaxHead = 64 << 10
+		o.MaxHead = 256 << 10
 	}
 	if o.MaxOpen <= 0 {
 		o.MaxOpen = math.MaxInt32

@@ -45,11 +45,12 @@ func TestResponses(t *testing.T) {
 		{"large", "GET", "HTTP/1.1 200 OK\r\nContent-Length: " + fmt.Sprint(len(big)) + "\r\n\r\n" + big, false, 200, big},
 		{"large, chunked", "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked.String() + "0\r\n\r\n", false, 200, big},
 		{"large head", "GET", "HTTP/1.1 200 OK\r\n" + manyFields + "Content-Length: 4\r\n\r\nfine", false, 200, "fine"},
+		{"very large head", "GET", "HTTP/1.1 200 OK\r\n" + strings.Repeat(manyFields, 5) + "Content-Length: 4\r\n\r\nfine", false, 200, "fine"},
 		{"large head and body", "GET", "HTTP/1.1 200 OK\r\n" + manyFields + "Content-Length: " + fmt.Sprint(len(big)) + "\r\n\r\n" + big, false, 200, big},
 		{"informational first", "GET", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + fine, false, 200, "fine"},
 		{"error status", "GET", "HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nno", false, 500, "no"},
 
-		{"too much head", "GET", "HTTP/1.1 200 OK\r\n" + manyFields + manyFields + "\r\n", true, 502, "too long"},
+		{"too much head", "GET", "HTTP/1.1 200 OK\r\n" + strings.Repeat(manyFields, 6) + "\r\n", true, 502, "too long"},
 		{"garbage", "GET", "SSH-2.0-OpenSSH\r\n\r\n", true, 502, "status line"},
 		{"two lengths", "GET", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", true, 502, "two Content-Length"},
 		{"nothing", "POST", "", true, 502, "closed the connection"},

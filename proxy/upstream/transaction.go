@@ -476,7 +476,7 @@ func (t *transaction) makeRoom() error {
 	if t.end-t.start >= limit {
 		return errHeadTooLong
 	}
-	larger := make([]byte, max(limit, bufferSize)+1)
+	larger := make([]byte, min(limit, max(4*(t.end-t.start), bufferSize))+1)
 	t.end = copy(larger, (*t.buf)[t.start:t.end])
 	t.start = 0
 	t.freeBuffer()
