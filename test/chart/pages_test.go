@@ -75,6 +75,39 @@ func TestPagesSetValuesThatExist(t *testing.T) {
 	}
 }
 
+// TestPagesNameValuesThatExist: a path of values that a page names in code is one of the
+// chart's.
+func TestPagesNameValuesThatExist(t *testing.T) {
+	chart, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults, named := values(t, string(text)), 0
+	path := regexp.MustCompile("`((?:proxy|speaker|ingressClass|metrics|loadBalancer)(?:\\.[a-zA-Z]+)+)[`:=]")
+	for page, text := range pages(t) {
+		for _, found := range path.FindAllStringSubmatch(text, -1) {
+			named++
+			var at any = defaults
+			for part := range strings.SplitSeq(found[1], ".") {
+				of, _ := at.(map[string]any)
+				below, ok := of[part]
+				if !ok && len(of) > 0 {
+					t.Errorf("%s names the value %s, which the chart has not", page, found[1])
+					break
+				}
+				at = below
+			}
+		}
+	}
+	if named < 40 {
+		t.Errorf("the pages name %d values: this test looks in the wrong place", named)
+	}
+}
+
 // TestPagesNameMetricsThatExist, and the list of metrics has them all.
 func TestPagesNameMetricsThatExist(t *testing.T) {
 	metrics, name := metricsOfTheCode(t), regexp.MustCompile(`quayside_[a-z0-9_]*[a-z0-9]`)
