@@ -20,6 +20,7 @@ import (
 	"quayside.io/cluster/tickets"
 	"quayside.io/proxy"
 	"quayside.io/proxy/dispatch"
+	"quayside.io/proxy/route"
 )
 
 // proxyFlags are the flags of `proxy`, which `up` has too.
@@ -119,7 +120,7 @@ func parseTrusted(list []string) (trusted []netip.Prefix, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: --trusted-proxies: %w", errBadInput, err)
 		}
-		trusted = append(trusted, prefix)
+		trusted = append(trusted, route.Unmapped(prefix))
 	}
 	return trusted, nil
 }

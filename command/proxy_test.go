@@ -64,8 +64,8 @@ func TestProxiesCountEachOther(t *testing.T) {
 
 // TestTrustedProxies: who names one machine means that one, of either family.
 func TestTrustedProxies(t *testing.T) {
-	got, err := parseTrusted([]string{"10.0.0.0/8", " 10.1.2.3", "fd00::7", "::ffff:192.0.2.1", "fd00::/8"})
-	if want := "[10.0.0.0/8 10.1.2.3/32 fd00::7/128 192.0.2.1/32 fd00::/8]"; err != nil || fmt.Sprint(got) != want {
+	got, err := parseTrusted([]string{"10.0.0.0/8", " 10.1.2.3", "fd00::7", "::ffff:192.0.2.1", "fd00::/8", "::ffff:192.0.2.0/120"})
+	if want := "[10.0.0.0/8 10.1.2.3/32 fd00::7/128 192.0.2.1/32 fd00::/8 192.0.2.0/24]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v; want %s", got, err, want)
 	}
 	for _, bad := range []string{"everyone", "10.0.0.0/33", ""} {

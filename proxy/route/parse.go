@@ -46,12 +46,22 @@ func parsePrefixes(value string) ([]netip.Prefix, error) {
 			}
 			prefix = netip.PrefixFrom(addr, addr.BitLen())
 		}
-		list = append(list, prefix.Masked())
+		list = append(list, Unmapped(prefix).Masked())
 	}
 	if len(list) == 0 {
 		return nil, errors.New("it lists nothing")
 	}
 	return list, nil
+}
+
+// Unmapped returns a CIDR of addresses of IPv4 that is written as one of IPv6, as in
+// ::ffff:10.0.0.0/104, as what it is (RFC 4291 section 2.5.5.2): clients are known by their
+// address of IPv4.
+func Unmapped(p netip.Prefix) netip.Prefix {
+	if !p.Addr().Is4In6() || p.Bits() < 96 {
+		return p
+	}
+	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 }
 
 // parseCount reads a number from 0 to most.

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ func TestValuesOfUsers(t *testing.T) {
 		{"cors-expose-headers", "*", func(s *settings) bool { return s.cors.Expose == "*" }},
 		{"session-cookie-samesite", "none", func(s *settings) bool { return s.sessions.cookie.SameSite == "None" }},
 		{"session-cookie-samesite", "LAX", func(s *settings) bool { return s.sessions.cookie.SameSite == "Lax" }},
+		{"denylist-source-range", "::ffff:10.0.0.1, ::ffff:192.168.7.9/120, fd00::/8, ::ffff:0:0/90", func(s *settings) bool {
+			return fmt.Sprint(s.filters.Access.Deny) == "[10.0.0.1/32 192.168.7.0/24 fd00::/8 ::ffc0:0:0/90]"
+		}},
 		{"proxy-read-timeout", "604800", func(s *settings) bool { return s.forwarding.ReadTimeout == 7*24*time.Hour }},
 		{"proxy-send-timeout", "31536000s", func(s *settings) bool { return s.forwarding.SendTimeout == 365*24*time.Hour }},
 	} {
