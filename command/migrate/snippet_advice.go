@@ -291,8 +291,16 @@ func seconds(key string) func([]string) advice {
 // linesOf is what options do that take fields.
 const linesOf = "a line for each field, which is set in the place of one that is there"
 
-// headerAdvice is about a field of responses.
+// headerAdvice is about a field that responses get beside those that they have.
 func headerAdvice(args []string) advice {
+	if lists := []string{"link", "set-cookie", "vary", "www-authenticate"}; slices.Contains(lists, strings.ToLower(args[0])) {
+		return none("fields are set here in the place of the backend's own, which would go")
+	}
+	return fieldAdvice(args)
+}
+
+// fieldAdvice is about a field of responses that stands in the place of the backend's.
+func fieldAdvice(args []string) advice {
 	if len(args) < 2 {
 		return none("a field without a value is never sent")
 	}
@@ -330,11 +338,14 @@ func moreHeadersAdvice(args []string) advice {
 	var all advice
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, ":")
-		if value = strings.TrimSpace(value); value == "" {
-			all = all.and(hideAdvice([]string{strings.TrimSpace(name)}))
-		} else {
-			all = all.and(headerAdvice([]string{strings.TrimSpace(name), value}))
+		said := hideAdvice([]string{strings.TrimSpace(name)})
+		if value = strings.TrimSpace(value); value != "" {
+			said = fieldAdvice([]string{strings.TrimSpace(name), value})
 		}
+		if len(said.options)+len(said.global) == 0 {
+			return said // and not a part of it
+		}
+		all = all.and(said)
 	}
 	return all
 }

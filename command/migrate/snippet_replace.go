@@ -24,7 +24,7 @@ func withoutSnippet(annotations map[string]string) (out map[string]string, notes
 	var all advice
 	for _, d := range list {
 		said := adviceOn(&d, false)
-		fields := len(said.options) > 0 && len(said.global) == 0 && !slices.ContainsFunc(said.options, func(o setting) bool { return !slices.Contains(fieldKeys(), o.key) })
+		fields := d.block == nil && len(said.options) > 0 && len(said.global) == 0 && !slices.ContainsFunc(said.options, func(o setting) bool { return !slices.Contains(fieldKeys(), o.key) })
 		if !fields && !said.needed {
 			return annotations, nil
 		}

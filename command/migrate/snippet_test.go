@@ -20,6 +20,9 @@ func TestSnippetLines(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`add_header X-Frame-Options "DENY" always;`, prefix + `response-headers: "X-Frame-Options: DENY" (a line for each field, which is set in the place of one that is there)`},
 		{`more_set_headers "X-A: 1" "X-B: 2";`, prefix + `response-headers: "X-A: 1\nX-B: 2" (a line for each field, which is set in the place of one that is there)`},
+		{`more_set_headers "X-A: 1" "X B: 2";`, "has no equivalent: it is not a field of HTTP"},
+		{`add_header Set-Cookie "a=b";`, "has no equivalent: fields are set here in the place of the backend's own"},
+		{`more_set_headers "Vary: X";`, prefix + `response-headers: "Vary: X"`},
 		{`more_set_headers "Server:";`, prefix + `response-headers: "Server:"`},
 		{`more_set_headers -s 404 "X-A: 1";`, "has no equivalent: fields are set whatever the status"},
 		{`add_header X-Id $request_id;`, prefix + `response-headers: "X-Id: $request_id"`},
@@ -193,4 +196,38 @@ func FuzzSnippet(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A snippet of nothing but fields becomes options, and any other stays whole.
+func TestSnippetsOfFields(t *testing.T) {
+	for text, want := range map[string]map[string]string{
+		"proxy_set_header X-A $host; # why\nmore_set_headers 'X-B: b' 'X-C:';\nadd_header X-D d always;\nproxy_buffering off;": {
+			"request-headers": "X-A: $host", "response-headers": "X-B: b\nX-C:\nX-D: d",
+		},
+		"add_header X-A a;\ndeny 10.0.0.1;":                   nil,
+		"add_header X-A a;\nadd_header Set-Cookie b=c;":       nil,
+		"more_set_headers 'X-A: a' 'X B: b';":                 nil,
+		"add_header X-A a;\nproxy_read_timeout 5;":            nil,
+		"add_header X-A a;\nlocation /x { add_header B b; }":  nil,
+		"add_header X-A a;\nif ($host = x) { return 403; }":   nil,
+		"add_header X-A a;\nadd_header":                       nil,
+		"proxy_buffering off;":                                nil,
+		"":                                                    nil,
+		"add_header Strict-Transport-Security \"max-age=1\";": nil,
+	} {
+		given := map[string]string{prefix + "configuration-snippet": text, prefix + "response-headers": "X-Own: own"}
+		out, notes := withoutSnippet(given)
+		_, stays := out[prefix+"configuration-snippet"]
+		if stays != (want == nil) || len(notes) > 0 != (want != nil) {
+			t.Errorf("%q: %v, %v", text, out, notes)
+		}
+		for key, value := range want {
+			if key == "response-headers" {
+				value = "X-Own: own\n" + value
+			}
+			if got := out[prefix+key]; got != value {
+				t.Errorf("%q: %s is %q, want %q", text, key, got, value)
+			}
+		}
+	}
 }
