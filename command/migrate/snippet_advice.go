@@ -138,7 +138,7 @@ func fills(name, arg string) error {
 		return nil
 	}
 	switch name {
-	case "rewrite": // whose pattern is none, and whose targets have errors of their own
+	case "rewrite", "auth_request_set": // a pattern is none; and those that have errors of their own
 		return nil
 	case "return", "add_header", "more_set_headers", "proxy_set_header", "proxy_redirect", "proxy_cookie_path", "proxy_cookie_domain":
 		_, err := filter.ParseTemplate(arg)
@@ -163,6 +163,7 @@ func advices() map[string]func(args []string) advice {
 		"proxy_redirect":        locationAdvice,
 		"satisfy":               first("satisfy"),
 		"server_name":           func(args []string) advice { return use("server-alias", strings.Join(args, ",")) },
+		"auth_request_set":      authAnswerAdvice,
 		"auth_request":          func([]string) advice { return use("auth-url", "").but("the address of the service that is asked") },
 		"auth_basic": func([]string) advice {
 			return use("auth-type", "basic", "auth-secret", "").but("the Secret with the users")
@@ -385,6 +386,23 @@ func requestHeaderAdvice(args []string) advice {
 		return none("it is not a field of HTTP")
 	}
 	return use("request-headers", strings.TrimRight(args[0]+": "+value, " ")).but(linesOf)
+}
+
+// authAnswerAdvice is about what a service that is asked by auth-url says.
+func authAnswerAdvice(args []string) advice {
+	from := strings.ToLower(args[len(args)-1])
+	field, isField := strings.CutPrefix(from, "$upstream_http_")
+	var words []string
+	for word := range strings.SplitSeq(field, "_") {
+		words = append(words, strings.ToUpper(word[:min(1, len(word))])+word[min(1, len(word)):])
+	}
+	switch name := strings.Join(words, "-"); {
+	case strings.HasPrefix(from, "$upstream_cookie_"), name == "Set-Cookie":
+		return needless("every Set-Cookie of auth-url is passed on")
+	case isField && exchange.IsToken([]byte(name)):
+		return use("auth-response-headers", name).but("with all of them in one list; the backend is sent each under its own name")
+	}
+	return none("only fields of the answer are passed on")
 }
 
 func allowAdvice(args []string) advice {

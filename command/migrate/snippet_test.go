@@ -111,6 +111,11 @@ func TestSnippetLines(t *testing.T) {
 		{`location /x { proxy_pass http://y; }`, "has no equivalent: of proxy_pass http://y;: the Service is what a rule names as its backend"},
 		{`location !~ /x y { }`, "has no equivalent: it has more than a modifier and a path"},
 		{`map $x $y { a b; }`, "has no equivalent: no option does what map does"},
+		{`auth_request_set $name_upstream_1 $upstream_cookie_name_1;`, "nothing to write: every Set-Cookie of auth-url is passed on"},
+		{`auth_request_set $c $upstream_http_set_cookie;`, "nothing to write: every Set-Cookie of auth-url is passed on"},
+		{`auth_request_set $user $upstream_http_x_auth_request_user;`, prefix + `auth-response-headers: "X-Auth-Request-User" (with all of them in one list`},
+		{`auth_request_set $status $upstream_status;`, "has no equivalent: only fields of the answer are passed on"},
+		{`auth_request_set $x;`, "has no equivalent: only fields of the answer"},
 		{`access_by_lua_block { if x then ngx.exit("}") end }`, "Lua is never executed"},
 		{`sub_filter a b;`, "has no equivalent: no option does what sub_filter does"},
 	} {
@@ -138,6 +143,9 @@ func acts(t *testing.T, text string, a advice) {
 	for _, o := range a.options {
 		if o.value != "" { // it is to be filled in
 			ing.Annotations[prefix+o.key] = o.value
+		}
+		if o.key == "auth-response-headers" { // which is told of beside auth-url
+			ing.Annotations[prefix+"auth-url"] = "http://auth.example/"
 		}
 	}
 	class := "quayside"
