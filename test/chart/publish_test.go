@@ -57,3 +57,27 @@ func serviceOfHosts(t *testing.T, text string) *corev1.Service {
 	}
 	return nil
 }
+
+// TestRedirectPort: redirects to https name the port that clients see, where that is
+// another than theirs.
+func TestRedirectPort(t *testing.T) {
+	for values, want := range map[string]string{
+		``: "",
+		`{proxy: {service: {ports: {https: 8443}}}}`:                                                           "8443",
+		`{proxy: {hostPorts: {https: 8443}}}`:                                                                  "",
+		`{proxy: {hostPorts: {https: 8443}, service: {enabled: false}}}`:                                       "8443",
+		`{proxy: {hostPorts: {http: 80}, service: {enabled: false}}}`:                                          "",
+		`{proxy: {hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {enabled: false}}}`:    "",
+		`{proxy: {hostNetwork: {enabled: true}, ports: {http: 8080, https: 8443}, service: {enabled: false}}}`: "8443",
+	} {
+		got := ""
+		for _, arg := range start(t, workloads(t, values)["proxy"]).Args {
+			if port, ok := strings.CutPrefix(arg, "--redirect-port="); ok {
+				got = port
+			}
+		}
+		if got != want {
+			t.Errorf("%s: redirects name port %q, want %q", values, got, want)
+		}
+	}
+}
