@@ -87,6 +87,8 @@ func sameAnswers(only func(...string) map[string]string) []sameCase {
 	const corsFields = " add_header Access-Control-Allow-Methods $ok_N always; add_header Access-Control-Max-Age $age_N always;"
 	return []sameCase{
 		{with: only("permanent-redirect", "https://new.example/x"), inside: "return 301 https://new.example/x;"},
+		{with: only("direct-response", "200 User-agent: *"), inside: `default_type text/plain; return 200 "User-agent: *";`},
+		{with: only("direct-response", "418 short and stout", "response-headers", "X-A: b"), inside: `default_type text/plain; add_header X-A b always; return 418 "short and stout";`},
 		{with: only("permanent-redirect", "https://new.example", "permanent-redirect-code", "308"), inside: "return 308 https://new.example;"},
 		{with: only("temporal-redirect", "https://new.example/y?z=1"), inside: "return 302 https://new.example/y?z=1;"},
 		{with: only("temporal-redirect", "https://new.example", "temporal-redirect-code", "307"), inside: "return 307 https://new.example;"},

@@ -53,6 +53,17 @@ func responseCases() []globalCase {
 	with := func(key, value string) map[string]string { return map[string]string{key: value} }
 	redirect := map[string]string{"proxy-redirect-from": "http://inner.test:8080/app", "proxy-redirect-to": "https://shop.test"}
 	return []globalCase{
+		{"direct-response", nil, with("direct-response", "200 ok"), "/", 200, "\r\nok", "backend"},
+		{"direct-response", nil, with("direct-response", "200\nUser-agent: *\nDisallow: /\n"), "/", 200, "Content-Type: text/plain; charset=utf-8\r\n", "backend"},
+		{"direct-response", nil, with("direct-response", "200\nUser-agent: *\nDisallow: /\n"), "/", 200, "\r\nUser-agent: *\nDisallow: /", "backend"},
+		{"direct-response", nil, map[string]string{"direct-response": "503 down\tfor now", "service": "missing", "response-headers": "Retry-After: 60\nContent-Type: text/html"}, "/", 503, "Retry-After: 60\r\n", "missing"},
+		{"direct-response", nil, with("direct-response", "410"), "/", 410, "410\n", "backend"},
+		{"direct-response", nil, with("direct-response", "204"), "/", 204, "", "Content-Type"},
+		{"direct-response", nil, map[string]string{"direct-response": "200 ok", "denylist-source-range": "0.0.0.0/0,::/0"}, "/", 403, "", "ok\n"},
+		{"direct-response", nil, with("direct-response", "301 https://new.test/"), "/", 503, "permanent-redirect", "backend"},
+		{"direct-response", nil, with("direct-response", "ok"), "/", 503, "is not a status", "backend"},
+		{"direct-response", nil, with("direct-response", "204 ok"), "/", 503, "has no text", "backend"},
+		{"direct-response", nil, with("direct-response", "200 a\x00b"), "/", 503, "control characters", "backend"},
 		{"proxy-redirect-from", nil, redirect, "/?status=302", 302, "Location: https://shop.test/login\r\n", ""},
 		{"proxy-redirect-to", nil, redirect, "/", 200, "Refresh: 5; url=https://shop.test/\r\n", ""},
 		{"proxy-redirect-from", nil, map[string]string{"proxy-redirect-from": "http://other.test", "proxy-redirect-to": "/"}, "/", 200, "Location: http://inner.test:8080/app/login\r\n", ""},

@@ -19,12 +19,28 @@ func returnAdvice(args []string) advice {
 		status = 302
 	case err != nil || status < 200 || status > 599:
 		return none("%s is not a status", printable.Cut(args[0], maxQuoted))
-	case status == 403 || status == 444:
+	case (status == 403 || status == 444) && len(args) == 1:
 		return use("denylist-source-range", "0.0.0.0/0,::/0").but("a 403 for everybody")
-	case !slices.Contains([]int{301, 302, 303, 307, 308}, status) || len(args) != 2:
-		return none("a fixed answer is a backend's matter")
+	case !slices.Contains([]int{301, 302, 303, 307, 308}, status):
+		return directAdvice(args)
+	case len(args) != 2:
+		return none("it names no address")
 	}
 	return redirectAdvice(status, target)
+}
+
+// directAdvice answers with the same response each time.
+func directAdvice(args []string) advice {
+	said := strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t").Replace(strings.Join(args, " "))
+	switch {
+	case len(args) > 2:
+		return none("it has more than a status and a text")
+	case strings.Contains(said, "$"):
+		return none("the text of a response is fixed")
+	case len(args) == 2 && strings.TrimSpace(args[1]) == "":
+		said = args[0]
+	}
+	return use("direct-response", said).but("behind the guards, which nginx does not ask")
 }
 
 // redirectAdvice sends requests elsewhere.

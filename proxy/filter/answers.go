@@ -19,6 +19,16 @@ func Closed(why string) Filter {
 	}}
 }
 
+// directResponse answers every request.
+func directResponse(r *DirectResponse) Filter {
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		if ex.Answer(r.Status, r.Text); r.Text == "" {
+			ex.Response.Header.Del("Content-Type")
+		}
+		return false
+	}}
+}
+
 // ToTLS sends requests that did not come over TLS to the same target over TLS, where
 // applies says so of the path (normalised). A code of zero is 308. The address names
 // the port, unless that is empty.

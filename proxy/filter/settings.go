@@ -41,6 +41,9 @@ type Settings struct {
 	// Firewall judges what passes all of them.
 	Firewall *Firewall
 
+	// DirectResponse is what such a request is answered; nil: the upstream is asked.
+	DirectResponse *DirectResponse
+
 	Mirror  *Mirror
 	Rewrite *Rewrite
 	// NoUpgrade sends requests for another protocol on as what they are without.
@@ -83,6 +86,12 @@ type Redirect struct {
 	Code int // 301, 302, 303, 307 or 308
 	// To is the whole new address; nothing is appended.
 	To *Target
+}
+
+// DirectResponse is a response that is always the same.
+type DirectResponse struct {
+	Status int
+	Text   string // the body, as text/plain
 }
 
 // Access lets clients pass by their address.
@@ -205,6 +214,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	}
 	add(s.guarded(), func() Filter { return Guards(s, tools) })
 	add(s.Firewall != nil, func() Filter { return firewall(s.Firewall, tools) })
+	add(s.DirectResponse != nil, func() Filter { return directResponse(s.DirectResponse) })
 	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite, tools.Place) })

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,35 @@ import (
 )
 
 // These obey the options about what backends answer.
+
+// maxDirect is the longest text of direct-response, in bytes.
+const maxDirect = 16 << 10
+
+// parseDirectResponse reads a status, and a text behind it. Without one, a status that says
+// that something is wrong is the text.
+func parseDirectResponse(s *settings, value string) error {
+	code, text := value, ""
+	if i := strings.IndexAny(value, " \t\n"); i >= 0 {
+		code, text = value[:i], value[i+1:]
+	}
+	status, err := strconv.Atoi(code)
+	switch {
+	case err != nil || status < 200 || status > 599:
+		return fmt.Errorf("%.20q is not a status from 200 to 599", code)
+	case status/100 == 3 && status != 304:
+		return fmt.Errorf("%d sends clients elsewhere, which permanent-redirect and temporal-redirect do", status)
+	case (status == 204 || status == 205 || status == 304) && text != "":
+		return fmt.Errorf("a response with status %d has no text", status)
+	case len(text) > maxDirect:
+		return fmt.Errorf("the text is longer than %d bytes", maxDirect)
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f }):
+		return errors.New("the text has control characters")
+	case text == "" && status >= 400:
+		text = strconv.Itoa(status) + "\n"
+	}
+	s.filters.DirectResponse = &filter.DirectResponse{Status: status, Text: text}
+	return nil
+}
 
 func parseServiceAddress(s *settings, value string) (err error) {
 	s.serviceAddress, err = parseBool(value)

@@ -379,11 +379,11 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 	return r
 }
 
-// sendsAway reports whether all requests are redirected, so that no backend is needed:
-// many such Ingresses name one that was never made.
+// sendsAway reports whether all requests are redirected, or answered, so that no backend is
+// needed: many such Ingresses name one that was never made.
 func (b *unitBuilder) sendsAway() bool {
 	s := b.settings
-	return !s.canary.on && !s.passthrough.on && (s.filters.Redirect != nil || s.rewrite != nil && s.rewrite.IsURL())
+	return !s.canary.on && !s.passthrough.on && (s.filters.Redirect != nil || s.filters.DirectResponse != nil || s.rewrite != nil && s.rewrite.IsURL())
 }
 
 func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding) {
