@@ -27,8 +27,8 @@ const (
 	// recallAfter is how long a process waits for the API server before it works with
 	// what it knew in its former life.
 	recallAfter = 3 * time.Second
-	// memoryPause lies between two writings of the file, and longer where writing takes
-	// long: it may have a 200th of the time.
+	// memoryPause lies between two writings of the file, and longer where that is much work:
+	// it may have a 200th of the processor's time. A disk that is slow costs none.
 	memoryPause = 5 * time.Second
 	memoryShare = 200
 	// Where nothing changes, the file is written anew this often within MaxAge, to say
@@ -46,12 +46,14 @@ type memory struct {
 	options LastKnown
 	wait    time.Duration // for the API server
 	pause   time.Duration
+	work    time.Duration // of the last writing
+	save    func(path string, content []byte) error
 	written prometheus.Gauge
 	fleet   int // as last written, see formerFleet
 }
 
 func newMemory(a *API) *memory {
-	return &memory{api: a, options: a.opts.LastKnown, wait: recallAfter, pause: memoryPause, written: prometheus.NewGauge(prometheus.GaugeOpts{
+	return &memory{api: a, options: a.opts.LastKnown, wait: recallAfter, pause: memoryPause, save: privatefile.Write, written: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "quayside_last_known_timestamp_seconds", Help: "When the file with what is known of the cluster was last written, in seconds since 1970; 0: not yet.",
 	})}
 }
@@ -143,8 +145,7 @@ func (m *memory) keep(ctx context.Context) {
 		case <-changes.C():
 		case <-time.After(next):
 		}
-		began := time.Now()
-		whole, err := m.write(ctx, began)
+		whole, err := m.write(ctx, time.Now())
 		if ctx.Err() != nil {
 			return
 		}
@@ -161,7 +162,7 @@ func (m *memory) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(m.pause, memoryShare*time.Since(began))):
+		case <-time.After(max(m.pause, memoryShare*m.work)):
 		}
 	}
 }
@@ -182,17 +183,19 @@ func (m *memory) write(ctx context.Context, now time.Time) (whole bool, err erro
 }
 
 func (m *memory) store(known *lastknown.Known, cluster *snapshot.Cluster) error {
+	began := time.Now()
 	for kind := range snapshot.Kinds() {
 		known.Objects = slices.AppendSeq(known.Objects, cluster.Objects(kind))
 	}
 	content, err := lastknown.Encode(known)
+	m.work = time.Since(began)
 	if err != nil {
 		return err
 	}
 	if len(content) > maxMemory {
 		return fmt.Errorf("it has %d bytes, more than %d", len(content), maxMemory)
 	}
-	if err := privatefile.Write(m.options.File, content); err != nil {
+	if err := m.save(m.options.File, content); err != nil {
 		return err
 	}
 	m.written.Set(float64(known.At.UnixMilli()) / 1000)

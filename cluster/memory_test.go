@@ -120,6 +120,43 @@ func TestWhatWasNotWholeIsWritten(t *testing.T) {
 	}
 }
 
+// What has changed is written soon, however slow the disk is.
+func TestASlowDiskDelaysNothing(t *testing.T) {
+	api := remembering(t, filepath.Join(t.TempDir(), "cluster"))
+	saved := make(chan []byte, 100)
+	api.memory.pause, api.memory.save = time.Millisecond, func(_ string, content []byte) error {
+		time.Sleep(100 * time.Millisecond) // 200 times that would be 20 s
+		saved <- content
+		return nil
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go api.loop(ctx)
+	kept := make(chan struct{})
+	defer func() { stop(); <-api.stopped; <-kept }()
+	api.Refer(snapshot.Secret, nil)
+	_, waiting := api.references.turn()
+	api.answer(waiting)
+	go func() { defer close(kept); api.memory.keep(ctx) }()
+	for _, name := range []string{"first", "second"} {
+		if err := api.tell(ctx, func(l *ledger) {
+			l.replace(groupOf(scope{kind: snapshot.Service}), []snapshot.Object{service(name, "700")}, "701")
+		}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for content := []byte(nil); !strings.Contains(string(content), name); {
+			select {
+			case content = <-saved:
+			case <-time.After(time.Minute):
+				t.Fatalf("%s is not written", name)
+			}
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s was written after %v", name, took)
+		}
+	}
+}
+
 // Whether a process has said what it wants before its former life is recalled or only then:
 // what it does not want keeps nothing from being written, and what it wants is there.
 func TestWhatNobodyWantsIsNotRecalled(t *testing.T) {
