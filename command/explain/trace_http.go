@@ -62,6 +62,10 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if !tls && r.RedirectsToTLS(path) {
 		t.works("redirect", "answers 308 to https; what follows holds for that")
 	}
+	if f := r.Filters; f != nil && f.DirectResponse != nil {
+		t.works("response", "Ingress %s answers every request that its guards let pass with %d; no backend is asked", r.Owner.Key, f.DirectResponse.Status)
+		return
+	}
 	if r.Backend < 0 {
 		t.works("redirect", "Ingress %s sends every request elsewhere; no backend is asked", r.Owner.Key)
 		return
