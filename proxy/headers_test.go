@@ -98,9 +98,9 @@ func TestGlobalHeaders(t *testing.T) {
 // TestRequestHeaders: request-headers act for one Ingress, on top of proxy-set-headers.
 func TestRequestHeaders(t *testing.T) {
 	testFields(t, map[string]string{
-		"request-headers": "X-Script-Name: /in$uri\n\n  X-Fixed : no\nX-Fixed: own\nX-Gone:\nX-Bad: $nothing\nHost: evil.test\nContent-Length: 7\n",
+		"request-headers": "X-Script-Name: /in$uri\n\n  X-Fixed : no\nX-Fixed: own\nX-Gone:\nX-Bad: $nothing\nHost: evil.test\nContent-Length: 7\nX-Forwarded-Proto: https\nX-Real-IP: 192.0.2.1\n",
 	}, fieldsTest{
-		says: []string{"X-Script-Name: /in/x\r\n", "X-Fixed: own\r\n", "X-Other: all\r\n"},
+		says: []string{"X-Forwarded-Proto: https\r\n", "X-Real-Ip: 192.0.2.1\r\n", "X-Script-Name: /in/x\r\n", "X-Fixed: own\r\n", "X-Other: all\r\n"},
 		not:  []string{"mine", "evil", "X-Fixed: yes"},
 		told: []string{"request-headers acts in part", `"X-Fixed : no" is no field`, "Host is what upstream-vhost sets", "Content-Length may not be set", "has a value for X-Bad that is not understood"},
 	})
