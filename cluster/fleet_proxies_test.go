@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"quayside.io/cluster/snapshot"
@@ -17,7 +16,7 @@ import (
 func TestProxiesAndTheirServer(t *testing.T) {
 	const proxies, namespaces, watched = 10, 400, 5 + 400
 	kubeconfig := kubeconfigFor(t, "http://fleet")
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		s := newFleetServer()
 		s.wanted = func() int { return proxies }
 		s.ready = func() int { return s.watches / watched }

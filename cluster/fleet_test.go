@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -267,7 +266,7 @@ func (a *API) write(ctx context.Context, node string, told <-chan int64, wrote f
 func TestAFleetAndItsServer(t *testing.T) {
 	fleet := fleetSize(t, 60)
 	kubeconfig := kubeconfigFor(t, "http://fleet")
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		s := newFleetServer()
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup

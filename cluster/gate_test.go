@@ -63,7 +63,7 @@ func TestAFleetComesBackAtABearableRate(t *testing.T) {
 		nodes, processes int
 		within           time.Duration
 	}{{3, 3, 10 * time.Second}, {100, 100, 20 * time.Second}, {1000, 1000, time.Minute}, {5000, 500, 4 * time.Minute}} {
-		synctest.Test(t, func(t *testing.T) {
+		inMadeUpTime(t, func(t *testing.T) {
 			o := &outage{start: time.Now(), lasts: 30 * time.Second}
 			var fleet sync.WaitGroup
 			for range tt.processes {
@@ -97,7 +97,7 @@ func TestAFleetComesBackAtABearableRate(t *testing.T) {
 // While the server is lost one request asks for all, a different one each time; then
 // Services come first.
 func TestOneAsksForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		g := newGate(func() int { return 1 })
 		first, err := g.enter(t.Context(), snapshot.Node, false)
 		if err != nil {
@@ -139,7 +139,7 @@ func TestOneAsksForAll(t *testing.T) {
 
 // What has failed and never comes again is not waited for.
 func TestNobodyWaitsForWhatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		g := newGate(func() int { return 1 })
 		write, err := g.enter(t.Context(), snapshot.SpeakerStatus, false)
 		if err != nil {
@@ -173,7 +173,7 @@ func TestNobodyWaitsForWhatIsGone(t *testing.T) {
 
 // A watch that would have ended just then waits with those that the server has broken.
 func TestWhoseTimeIsOverWaitsWithTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		g, began := newGate(func() int { return 1000 * fleetRate }), time.Now()
 		var waiting sync.WaitGroup
 		for _, broken := range []bool{true, false} {
@@ -197,7 +197,7 @@ func TestWhoseTimeIsOverWaitsWithTheOthers(t *testing.T) {
 // A write that comes in the moment in which the watches break waits with them, though none of
 // them has asked again yet.
 func TestWhatComesWhenWatchesBreakWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		g := newGate(func() int { return 1000 * fleetRate })
 		for since, waits := range map[time.Duration]bool{0: true, breakTime / 2: true, 2 * breakTime: false} {
 			g.broke()
@@ -222,7 +222,7 @@ func TestAnAskerMayGo(t *testing.T) {
 		"hangs up": func(_ *gate, stop context.CancelFunc) { stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inMadeUpTime(t, func(t *testing.T) {
 				g := newGate(func() int { return 1 })
 				lost, _ := g.enter(t.Context(), snapshot.Service, false)
 				g.leave(t.Context(), lost, errRefused)

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -264,7 +263,7 @@ func TestGroupsFollowTheServer(t *testing.T) {
 		rounds = 15
 	}
 	for seed := range rounds {
-		synctest.Test(t, func(t *testing.T) { followTheServer(t, uint64(seed)) })
+		inMadeUpTime(t, func(t *testing.T) { followTheServer(t, uint64(seed)) })
 	}
 }
 
@@ -384,7 +383,7 @@ func (w *sliceWatcher) look(t *testing.T, c *snapshot.Cluster) {
 // Services that come are listed alone, those that go not at all, and one watch goes on
 // where the last one ended.
 func TestAServiceMoreIsListedAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		s := newSliceServer()
 		for i := range 30 {
 			s.write(snapshot.Key{Namespace: "ns", Name: fmt.Sprintf("w%02d-x", i)}, fmt.Sprintf("w%02d", i))

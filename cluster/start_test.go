@@ -46,7 +46,7 @@ func (b *began) last() time.Duration { return b.complete[len(b.complete)-1] }
 // run lets them start, in made-up time.
 func (b beginning) run(t *testing.T) (out began) {
 	kubeconfig, dir := kubeconfigFor(t, "http://fleet"), t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
+	inMadeUpTime(t, func(t *testing.T) {
 		s, start := newFleetServer(), time.Now()
 		s.wanted = func() int { return b.fleet }
 		s.ready = func() int {
