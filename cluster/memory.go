@@ -46,7 +46,7 @@ type memory struct {
 	options LastKnown
 	wait    time.Duration // for the API server
 	pause   time.Duration
-	work    time.Duration // of the last writing
+	work    time.Duration // of the last attempt; 0: nothing was written
 	save    func(path string, content []byte) error
 	written prometheus.Gauge
 	fleet   int // as last written, see formerFleet
@@ -145,6 +145,7 @@ func (m *memory) keep(ctx context.Context) {
 		case <-changes.C():
 		case <-time.After(next):
 		}
+		m.work = 0
 		whole, err := m.write(ctx, time.Now())
 		if ctx.Err() != nil {
 			return

@@ -88,7 +88,7 @@ func written(t *testing.T, at time.Time) string {
 func TestWhatWasNotWholeIsWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cluster")
 	api := remembering(t, file)
-	api.memory.pause = time.Millisecond
+	api.memory.pause, api.memory.work = time.Millisecond, time.Minute // the file before was a large one
 	ctx, stop := context.WithCancel(t.Context())
 	go api.loop(ctx)
 	kept := make(chan struct{})
