@@ -6,7 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"quayside.io/cluster"
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
@@ -20,14 +22,23 @@ const hostRest = time.Minute
 type hosts struct {
 	service snapshot.Key         // selects the proxies; zero: there are no hosts
 	since   map[string]time.Time // when the proxy of a node was found to be away; zero: it is ready
+	of      []*discoveryv1.EndpointSlice
 }
 
-// kinds are those by which hosts change that are not read for something else.
-func (h *hosts) kinds() []snapshot.Kind {
+// watch returns a channel that is ready when endpoints have changed, of whatever Service;
+// nil if there are no hosts.
+func (h *hosts) watch(source *cluster.Source) (c <-chan struct{}, stop func()) {
 	if h.service == (snapshot.Key{}) {
-		return nil
+		return nil, func() {}
 	}
-	return []snapshot.Kind{snapshot.EndpointSlice}
+	s := source.Watch(snapshot.EndpointSlice)
+	return s.C(), s.Stop
+}
+
+// changed reports whether the endpoints are others than those published last. Those of other
+// Services may change a thousand times a second.
+func (h *hosts) changed(c *snapshot.Cluster) bool {
+	return !slices.Equal(h.of, c.SlicesOf(h.service))
 }
 
 // publish returns o with the addresses of the hosts, if there are to be any, and when they
@@ -37,7 +48,8 @@ func (h *hosts) publish(o assign.Options, c *snapshot.Cluster, now time.Time) (_
 	if h.service == (snapshot.Key{}) {
 		return o, next
 	}
-	next = h.see(h.ready(c), now)
+	h.of = c.SlicesOf(h.service)
+	next = h.see(h.ready(), now)
 	o.PublishAddresses = nil
 	for name := range h.since {
 		if node, ok := c.Nodes.Get(snapshot.Key{Name: name}); ok {
@@ -78,9 +90,9 @@ func (h *hosts) see(ready map[string]bool, now time.Time) (next time.Time) {
 }
 
 // ready are the nodes with a proxy that takes connections.
-func (h *hosts) ready(c *snapshot.Cluster) map[string]bool {
+func (h *hosts) ready() map[string]bool {
 	nodes := map[string]bool{}
-	for _, slice := range c.SlicesOf(h.service) {
+	for _, slice := range h.of {
 		for _, e := range slice.Endpoints {
 			if e.NodeName != nil && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
 				nodes[*e.NodeName] = true

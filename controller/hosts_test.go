@@ -66,6 +66,10 @@ func TestNodesOfProxiesArePublished(t *testing.T) {
 		if got := fmt.Sprint(o.PublishAddresses); got != step.want {
 			t.Errorf("after %v with proxies on %v: %s, want %s", step.after, step.proxies, got, step.want)
 		}
+		other := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "other-1", Labels: map[string]string{discoveryv1.LabelServiceName: "other"}}}
+		if h.changed(c.With(other)) || !h.changed(proxiesOn(c, "d")) {
+			t.Errorf("after %v: endpoints of other Services are %v, and those of this one %v", step.after, h.changed(c.With(other)), h.changed(proxiesOn(c, "d")))
+		}
 		want := time.Time{}
 		if step.leaves != 0 {
 			want = noon.Add(step.leaves)

@@ -64,10 +64,12 @@ func (h *Controller) forget() {
 // changed, when the plan says so, and to try failed writes again.
 func (h *Controller) assign(ctx context.Context) error {
 	hosts := hosts{service: h.options.PublishHosts}
-	changes := h.options.Source.Watch(append(hosts.kinds(),
+	changes := h.options.Source.Watch(
 		snapshot.Service, snapshot.Node, snapshot.Namespace, snapshot.Ingress, snapshot.IngressClass,
-		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus)...)
+		snapshot.IPAddressPool, snapshot.L2Advertisement, snapshot.BGPAdvertisement, snapshot.SpeakerStatus)
 	defer changes.Stop()
+	endpoints, stop := hosts.watch(h.options.Source)
+	defer stop()
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	failures, written := retries{}, contests{}
@@ -76,6 +78,10 @@ func (h *Controller) assign(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changes.C():
+		case <-endpoints:
+			if !hosts.changed(h.options.Source.Snapshot()) {
+				continue
+			}
 		case <-wake.C:
 		}
 		begin := time.Now()
