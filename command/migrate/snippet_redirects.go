@@ -110,13 +110,16 @@ func placeAdvice(d *directive) advice {
 	return all.and(advice{remark: where})
 }
 
+// beginning is why a place is none of a rule.
+const beginning = "rules match from the beginning of a path here"
+
 // placeOf says which Ingress a location of nginx is.
 func placeOf(args []string) (where, why string) {
 	modifier, path := "", args[len(args)-1]
 	if len(args) == 2 {
 		modifier = args[0]
 	}
-	pathType, regex, anchored := "Prefix", "", true
+	pathType, regex := "Prefix", ""
 	switch {
 	case len(args) > 2:
 		return "", "it has more than a modifier and a path"
@@ -124,14 +127,15 @@ func placeOf(args []string) (where, why string) {
 		pathType = "Exact"
 	case modifier == "~" || modifier == "~*":
 		pathType, regex = "ImplementationSpecific", " and use-regex: \"true\""
-		if path, anchored = strings.CutPrefix(path, "^"); !anchored {
-			path = ""
+		if !strings.HasPrefix(path, "^/") {
+			return "", beginning
 		}
+		path = path[1:]
 	case modifier != "" && modifier != "^~":
 		return "", "its modifier is not known"
 	}
 	if !strings.HasPrefix(path, "/") {
-		return "", "rules match from the beginning of a path here"
+		return "", beginning
 	}
 	return "in an Ingress of its own with pathType: " + pathType + regex + " and the path " + strconv.Quote(path), ""
 }
