@@ -112,7 +112,9 @@ func (c *conn) checkHead(_ context.Context, path string) (int, error) {
 	}
 	b = b[:0]
 	for {
-		b = slices.Grow(b, len(b)+1) // twice as much with each turn that fills it
+		if len(b) == cap(b) {
+			b = slices.Grow(b, max(len(b), 512))
+		}
 		n, err := c.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		for {
