@@ -22,6 +22,7 @@ type feed struct {
 	source  *Source
 	group   *group
 	resumes bool // this is the first life of what begins where others ended
+	stream  stream
 
 	// version is up to which all of the scopes has been told but of those that are fresh;
 	// "": of none. They may be read once the reflector has ended.
@@ -147,6 +148,7 @@ func (f *feed) Replace(list []any, version string) error {
 		}
 	}
 	f.version = version
+	f.stream.ended()
 	clear(f.fresh)
 	of, at := f.of, cmp.Or(f.at, version)
 	f.source.note(true, func(l *ledger) { l.replace(of, objects, at) })

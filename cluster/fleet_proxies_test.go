@@ -37,7 +37,7 @@ func TestProxiesAndTheirServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.serve(t, a)
+			serve(t, a, s)
 			a.Refer(snapshot.Secret, secrets)
 			running.Go(func() { _ = a.Run(ctx) })
 		}

@@ -55,7 +55,7 @@ func newFleetServer() *fleetServer {
 }
 
 // serve makes s the server of a.
-func (s *fleetServer) serve(t *testing.T, a *API) {
+func serve(t *testing.T, a *API, s http.RoundTripper) {
 	a.clients.http = &http.Client{Transport: a.clients.heard.wrap(s)}
 	for group := range a.clients.byGroup {
 		var err error
@@ -225,7 +225,7 @@ func (s *fleetServer) speaker(t *testing.T, kubeconfig string, i, fleet int, cha
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.serve(t, a)
+	serve(t, a, s)
 	a.gate.fleet = func() int { // it sees no Nodes here
 		if IsClosed(a.Synced()) {
 			return fleet

@@ -37,6 +37,12 @@ func (a *API) reflect(ctx context.Context, f *feed) {
 			})
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
+			if streams(&o) {
+				if err := f.stream.mayBegin(); err != nil {
+					link.until = time.Time{} // it was us who ended the last
+					return nil, err
+				}
+			}
 			o.Watch = true
 			err = link.ask(ctx, lifeOf(o), func() error {
 				w, err = a.narrow(a.on(r).Get(), f.group, r, &o).Watch(ctx)
@@ -45,6 +51,9 @@ func (a *API) reflect(ctx context.Context, f *feed) {
 				}
 				return err
 			})
+			if streams(&o) && err == nil {
+				f.stream.began(w)
+			}
 			return w, err
 		},
 	}
@@ -58,12 +67,6 @@ func (a *API) reflect(ctx context.Context, f *feed) {
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second},
 	}).RunWithContext(ctx)
 }
-
-// withoutStream has a reflector begin with a list: a stream tells all there is.
-type withoutStream struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is what the reflector looks for.
-func (withoutStream) IsWatchListSemanticsUnSupported() bool { return true }
 
 // early is by how much a watch may end before its time, and nothing is wrong.
 const early = time.Second
