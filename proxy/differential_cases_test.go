@@ -88,6 +88,7 @@ func sameAnswers(only func(...string) map[string]string) []sameCase {
 	return []sameCase{
 		{with: only("permanent-redirect", "https://new.example/x"), inside: "return 301 https://new.example/x;"},
 		{with: only("direct-response", "200 User-agent: *"), inside: `default_type text/plain; return 200 "User-agent: *";`},
+		{with: only("direct-response", "200 $request_method $uri$is_args$args $host"), inside: `default_type text/plain; add_header X-Content-Type-Options nosniff always; return 200 "$request_method $uri$is_args$args $host";`},
 		{with: only("direct-response", "418 short and stout", "response-headers", "X-A: b"), inside: `default_type text/plain; add_header X-A b always; return 418 "short and stout";`},
 		{with: only("permanent-redirect", "https://new.example", "permanent-redirect-code", "308"), inside: "return 308 https://new.example;"},
 		{with: only("temporal-redirect", "https://new.example/y?z=1"), inside: "return 302 https://new.example/y?z=1;"},

@@ -51,6 +51,9 @@ func globalCases() []globalCase {
 		{"hsts", nil, only("tls", "yes"), "/?hsts\nX-Forwarded-Proto: https", 200, sts + "max-age=31536000; includeSubDomains\r\n", sts + "max-age=33"}, // in the backend's place
 		{"hsts", nil, only("tls", "yes", "ssl-redirect", "false"), "/?hsts", 200, sts + "max-age=33", "31536000"},
 		{"hsts", only("hsts", "false"), only("tls", "yes"), "/?hsts\nX-Forwarded-Proto: https", 200, sts + "max-age=33", "31536000"},
+		{"response-headers", nil, map[string]string{"tls": "yes", "response-headers": "strict-transport-security: max-age=60"}, secure, 200, sts + "max-age=60\r\n", "31536000"},
+		{"response-headers", nil, map[string]string{"tls": "yes", "response-headers": "Strict-Transport-Security:"}, secure, 200, "", sts},
+		{"response-headers", nil, map[string]string{"tls": "yes", "ssl-redirect": "false", "response-headers": "Strict-Transport-Security: max-age=60"}, "/", 200, "", sts},
 		{"hsts-max-age", only("hsts-max-age", "60"), only("tls", "yes"), secure, 200, sts + "max-age=60; includeSubDomains\r\n", ""},
 		{"hsts-include-subdomains", only("hsts-include-subdomains", "false"), only("tls", "yes"), secure, 200, sts + "max-age=31536000\r\n", ""},
 		{"hsts-preload", only("hsts-preload", "true"), only("tls", "yes"), secure, 200, "; preload\r\n", ""},

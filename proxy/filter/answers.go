@@ -19,11 +19,18 @@ func Closed(why string) Filter {
 	}}
 }
 
-// directResponse answers every request.
-func directResponse(r *DirectResponse) Filter {
+// directResponse answers every request. What clients have written into the text is never
+// taken for more than text.
+func directResponse(r *DirectResponse, at Place) Filter {
+	text, made := r.Text.filler(at, appendAsIs, appendClean), r.Text.hasVariables()
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		if ex.Answer(r.Status, r.Text); r.Text == "" {
+		body := text(ex)
+		ex.Answer(r.Status, string(body))
+		if len(body) == 0 {
 			ex.Response.Header.Del("Content-Type")
+		}
+		if made {
+			ex.Response.Header.Set("X-Content-Type-Options", "nosniff")
 		}
 		return false
 	}}

@@ -88,10 +88,10 @@ type Redirect struct {
 	To *Target
 }
 
-// DirectResponse is a response that is always the same.
+// DirectResponse is what requests are answered without an upstream.
 type DirectResponse struct {
 	Status int
-	Text   string // the body, as text/plain
+	Text   *Template // the body, as text/plain
 }
 
 // Access lets clients pass by their address.
@@ -214,7 +214,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	}
 	add(s.guarded(), func() Filter { return Guards(s, tools) })
 	add(s.Firewall != nil, func() Filter { return firewall(s.Firewall, tools) })
-	add(s.DirectResponse != nil, func() Filter { return directResponse(s.DirectResponse) })
+	add(s.DirectResponse != nil, func() Filter { return directResponse(s.DirectResponse, tools.Place) })
 	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
 	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite, tools.Place) })

@@ -71,7 +71,7 @@ func TestRedirects(t *testing.T) {
 		tls  bool
 		want string
 	}{
-		{Settings{DirectResponse: &DirectResponse{200, "ok"}}, "POST a /y?q", false, "200 "},
+		{Settings{DirectResponse: &DirectResponse{200, Literal("ok")}}, "POST a /y?q", false, "200 "},
 		{Settings{Redirect: &Redirect{301, target("https://new.example/x")}}, "GET a /y?q", false, "301 https://new.example/x"},
 		{Settings{AppRoot: target("/app")}, "GET a:8080 /?q", false, "302 http://a:8080/app"},
 		{Settings{AppRoot: target("/app")}, "GET a /", true, "302 https://a/app"},

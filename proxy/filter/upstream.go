@@ -116,18 +116,22 @@ func imitates(name []byte, of string) bool {
 // headers sets fields in every response, whoever made it. One without a value is taken out.
 func headers(list []Field, at Place) Filter {
 	type field struct {
-		name   string
-		server bool
-		value  func(*exchange.Exchange) []byte
+		name    string
+		server  bool
+		overTLS bool
+		value   func(*exchange.Exchange) []byte
 	}
 	var fields []field
 	for _, f := range list {
 		if f.Name != "" && exchange.IsToken([]byte(f.Name)) {
-			fields = append(fields, field{f.Name, strings.EqualFold(f.Name, "Server"), f.Value.filler(at, appendClean, appendClean)})
+			fields = append(fields, field{f.Name, strings.EqualFold(f.Name, "Server"), strings.EqualFold(f.Name, strictTransport), f.Value.filler(at, appendClean, appendClean)})
 		}
 	}
 	return Filter{Response: func(ex *exchange.Exchange) {
 		for i := range fields {
+			if fields[i].overTLS && !ex.Request.TLS {
+				continue
+			}
 			if value := fields[i].value(ex); len(value) > 0 {
 				ex.Response.Header.SetBytes(fields[i].name, value)
 			} else {
@@ -138,12 +142,15 @@ func headers(list []Field, at Place) Filter {
 	}}
 }
 
+// strictTransport is the field that may be sent over TLS only (RFC 6797 section 7.2).
+const strictTransport = "Strict-Transport-Security"
+
 // hsts tells browsers to come by TLS only, in every response over TLS, whoever
 // made it (RFC 6797).
 func hsts(value string) Filter {
 	return Filter{Response: func(ex *exchange.Exchange) {
 		if ex.Request.TLS {
-			ex.Response.Header.Set("Strict-Transport-Security", value)
+			ex.Response.Header.Set(strictTransport, value)
 		}
 	}}
 }

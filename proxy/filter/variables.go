@@ -160,13 +160,15 @@ func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, literal,
 // filler returns what fills t in for the requests of a place, once for all where there is
 // nothing to fill in.
 func (t *Template) filler(at Place, literal, value writer) func(*exchange.Exchange) []byte {
-	for i := range t.parts {
-		if t.parts[i].variable != "" {
-			return func(ex *exchange.Exchange) []byte { return t.append(nil, ex, &at, literal, value) }
-		}
+	if t.hasVariables() {
+		return func(ex *exchange.Exchange) []byte { return t.append(nil, ex, &at, literal, value) }
 	}
 	made := t.append(nil, nil, nil, literal, value)
 	return func(*exchange.Exchange) []byte { return made }
+}
+
+func (t *Template) hasVariables() bool {
+	return slices.ContainsFunc(t.parts, func(p part) bool { return p.variable != "" })
 }
 
 // IsURL reports whether t begins as an address does, and not as a path.
@@ -195,6 +197,9 @@ func appendAddress(dst, b []byte) []byte {
 		b = after
 	}
 }
+
+// appendAsIs appends b.
+func appendAsIs(dst, b []byte) []byte { return append(dst, b...) }
 
 // appendClean appends b without control characters.
 func appendClean(dst, b []byte) []byte {

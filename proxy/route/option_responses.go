@@ -17,7 +17,7 @@ import (
 // maxDirect is the longest text of direct-response, in bytes.
 const maxDirect = 16 << 10
 
-// parseDirectResponse reads a status, and a text behind it. Without one, a status that says
+// parseDirectResponse reads a status, and a text with variables behind it. Without one, a status that says
 // that something is wrong is the text.
 func parseDirectResponse(s *settings, value string) error {
 	code, text := value, ""
@@ -39,7 +39,11 @@ func parseDirectResponse(s *settings, value string) error {
 	case text == "" && status >= 400:
 		text = strconv.Itoa(status) + "\n"
 	}
-	s.filters.DirectResponse = &filter.DirectResponse{Status: status, Text: text}
+	t, err := filter.ParseTemplate(text)
+	if err != nil {
+		return err
+	}
+	s.filters.DirectResponse = &filter.DirectResponse{Status: status, Text: t}
 	return nil
 }
 

@@ -262,7 +262,7 @@ func rewrites() []option {
 			parse: parseRedirectCode(func(o *redirectOptions) *int { return &o.temporalCode }),
 			doc:   "status instead of that 302"},
 		{key: "direct-response", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDirectResponse,
-			doc: "status, and behind it the text, that every request is answered which passes the guards; no backend is needed; redirects have options of their own"},
+			doc: "status, and behind it the text with nginx's variables, that every request is answered which passes the guards; no backend is needed; redirects have options of their own"},
 		{key: "from-to-www-redirect", scope: ofHost, unset: "false", risk: riskLow, effect: applied, parse: parseWWW,
 			doc: "redirect between a host and its www name", matters: isOn},
 		{key: "relative-redirects", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp,
