@@ -309,24 +309,8 @@ func fieldAdvice(args []string) advice {
 	if !exchange.IsToken([]byte(name)) || !exchange.IsFieldValue(value) {
 		return none("it is not a field of HTTP")
 	}
-	switch strings.ToLower(name) {
-	case "strict-transport-security":
-		return useForAll("hsts", "true").but("for every host with TLS; hsts-max-age, hsts-include-subdomains and hsts-preload say the rest")
-	case "access-control-allow-origin":
-		if strings.Contains(value, "$") {
-			return use("enable-cors", "true", "cors-allow-origin", "").but("the origins that may ask, or *")
-		}
-		return use("enable-cors", "true", "cors-allow-origin", value)
-	case "access-control-allow-methods":
-		return use("enable-cors", "true", "cors-allow-methods", value)
-	case "access-control-allow-headers":
-		return use("enable-cors", "true", "cors-allow-headers", value)
-	case "access-control-expose-headers":
-		return use("enable-cors", "true", "cors-expose-headers", value)
-	case "access-control-allow-credentials":
-		return use("enable-cors", "true", "cors-allow-credentials", value)
-	case "access-control-max-age":
-		return use("enable-cors", "true", "cors-max-age", value)
+	if strings.HasPrefix(strings.ToLower(name), "access-control-") {
+		return use("response-headers", name+": "+value).but(linesOf + "; enable-cors and its kin answer preflight requests, too")
 	}
 	return use("response-headers", name+": "+value).but(linesOf)
 }

@@ -29,14 +29,15 @@ func returnAdvice(args []string) advice {
 	return redirectAdvice(status, target)
 }
 
-// directAdvice answers with the same response each time.
+// directAdvice answers without a backend.
 func directAdvice(args []string) advice {
 	said := strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t").Replace(strings.Join(args, " "))
+	_, notFilled := filter.ParseTemplate(said)
 	switch {
 	case len(args) > 2:
 		return none("it has more than a status and a text")
-	case strings.Contains(said, "$"):
-		return none("the text of a response is fixed")
+	case notFilled != nil:
+		return none("%v", notFilled)
 	case len(args) == 2 && strings.TrimSpace(args[1]) == "":
 		said = args[0]
 	}
