@@ -357,7 +357,7 @@ func TestL2Storm(t *testing.T) {
 		heal := e.Cut("numgen random mod 100 < 10")
 		calm := busy.Cores(t)
 		asked, answered := 0, 0
-		for until := time.Now().Add(lab.Length(30*time.Second, 10*time.Minute)); time.Now().Before(until); {
+		for until := time.Now().Add(lab.Length(20*time.Second, 10*time.Minute)); time.Now().Before(until); {
 			for address, holder := range holders {
 				asked += 10
 				for who, n := range laptop.often(address, 10) {
