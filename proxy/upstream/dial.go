@@ -62,7 +62,7 @@ func (e *endpoint) connect(ctx context.Context) (*conn, error) {
 }
 
 func (e *endpoint) connectTCP(ctx context.Context) (*conn, error) {
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idleBeforeProbe, Interval: probeInterval, Count: unansweredProbes}}
+	d := net.Dialer{Control: begin(e.addr), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idleBeforeProbe, Interval: probeInterval, Count: unansweredProbes}}
 	nc, err := d.DialContext(ctx, "tcp", e.text)
 	if err != nil {
 		return nil, err
