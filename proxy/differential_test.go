@@ -98,7 +98,7 @@ func sameBackend(name string) http.Handler {
 		}
 		w.Header().Set("X-User", "ann")
 		w.Header().Set("Location", "http://inner.test/app/login")
-		w.Header().Set("Set-Cookie", "a=b; Path=/app/x; Domain=inner.test")
+		w.Header().Set("Set-Cookie", "a=b; Path=/app/x; Domain=inner.test; secure; SameSite=Lax")
 		if _, after, ok := strings.Cut(r.URL.Path, "/status/"); ok {
 			status, _ := strconv.Atoi(after)
 			w.WriteHeader(status)

@@ -58,6 +58,9 @@ type Settings struct {
 	// Location replaces the beginning of the upstream's Location and Refresh.
 	Location Replacement
 	Cookies  *Cookies
+	// CookieFlags change the flags of the upstream's cookies, those of each as the first says
+	// that is about it.
+	CookieFlags []CookieFlags
 	// HideHeaders are fields of the upstream's response that the client is not sent.
 	HideHeaders []string
 	// Headers are set in every response.
@@ -200,6 +203,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Trace != nil, func() Filter { return Filter{Request: s.Trace.request} })
 	add(s.Location.From != nil, func() Filter { return location(s.Location, tools.Place) })
 	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies, tools.Place) })
+	add(len(s.CookieFlags) > 0, func() Filter { return cookieFlags(s.CookieFlags) })
 	add(len(s.HideHeaders) > 0, func() Filter { return hideHeaders(s.HideHeaders) })
 	add(host.HSTS != "", func() Filter { return hsts(host.HSTS) })
 	add(s.Clients != nil, func() Filter { return s.Clients.filter(host, tools) })

@@ -17,8 +17,8 @@ import (
 // maxDirect is the longest text of direct-response, in bytes.
 const maxDirect = 16 << 10
 
-// parseDirectResponse reads a status, and a text with variables behind it. Without one, a status that says
-// that something is wrong is the text.
+// parseDirectResponse reads a status, and a text with variables behind it. Without one, a
+// status that says that something is wrong is the text.
 func parseDirectResponse(s *settings, value string) error {
 	code, text := value, ""
 	if i := strings.IndexAny(value, " \t\n"); i >= 0 {

@@ -273,6 +273,8 @@ func rewrites() []option {
 		{key: "proxy-redirect-to", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocation(func(r *filter.Replacement) **filter.Template { return &r.To }), doc: "what replaces it", differ: "a path stays a path, which nginx makes an address of"},
 		{key: "proxy-cookie-domain", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(func(c *filter.Cookies) *filter.Replacement { return &c.Domain }), doc: "replace Domain of the backend's cookies", differ: "no patterns"},
 		{key: "proxy-cookie-path", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(func(c *filter.Cookies) *filter.Replacement { return &c.Path }), doc: "replace Path of the backend's cookies", differ: "no patterns; attributes behind it, as in \"/; Secure\", come behind the rest of the path"},
+		{key: "proxy-cookie-flags", scope: ofLocation, risk: riskLow, effect: applied, ours: true, parse: parseCookieFlags,
+			doc: "flags of the backend's cookies, in lines as of nginx's directive of that name: a name, or ~ and a pattern, and secure, httponly, samesite=lax, nosecure and so on; ~ alone means every cookie"},
 		{key: "server-alias", scope: ofHost, risk: riskHigh, effect: applied, parse: parseAliases, doc: "further names of the host", differ: "for the paths of this Ingress alone, under its first host; no patterns"},
 		{key: "custom-headers", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseCustomHeaders,
 			doc: "ConfigMap of response headers", differ: "any field may be set that does not frame the message; a missing ConfigMap, or one of another namespace, closes the route"},
