@@ -23,6 +23,7 @@ type advice struct {
 	global  []setting // of proxy.config in the chart's values, for all Ingresses
 	remark  string    // beside them, or why there are none
 	needed  bool      // remark says that nothing has to be written
+	nearly  bool      // it is not quite the same, so that somebody has to decide
 }
 
 func use(pairs ...string) (a advice) {
@@ -46,19 +47,27 @@ func (a advice) but(remark string) advice {
 	return a
 }
 
+// nearlyBut is but for advice that is not quite the same.
+func (a advice) nearlyBut(remark string) advice {
+	a = a.but(remark)
+	a.nearly = true
+	return a
+}
+
 // and is a with what b asks for, too: of options that take lines, more lines.
 func (a advice) and(b advice) advice {
 	a.options = slices.Clone(a.options)
 	for _, o := range b.options {
 		at := slices.IndexFunc(a.options, func(have setting) bool { return have.key == o.key })
 		switch {
-		case at >= 0 && slices.Contains(fieldKeys(), o.key):
+		case at >= 0 && slices.Contains(lineKeys(), o.key):
 			a.options[at].value += "\n" + o.value
 		case !slices.Contains(a.options, o):
 			a.options = append(a.options, o)
 		}
 	}
 	a.global = append(a.global, b.global...)
+	a.nearly = a.nearly || b.nearly
 	if !strings.Contains(a.remark, b.remark) {
 		a.remark = strings.TrimPrefix(a.remark+"; "+b.remark, "; ")
 	}
@@ -140,7 +149,7 @@ func fills(name, arg string) error {
 	switch name {
 	case "rewrite", "auth_request_set": // a pattern is none; and those that have errors of their own
 		return nil
-	case "return", "add_header", "more_set_headers", "proxy_set_header", "proxy_redirect", "proxy_cookie_path", "proxy_cookie_domain":
+	case "return", "add_header", "more_set_headers", "more_set_input_headers", "proxy_set_header", "grpc_set_header", "proxy_redirect", "proxy_cookie_path", "proxy_cookie_domain":
 		_, err := filter.ParseTemplate(arg)
 		return err
 	}
@@ -149,9 +158,12 @@ func fills(name, arg string) error {
 
 // advices are the directives that people write, one function each.
 func advices() map[string]func(args []string) advice {
-	return map[string]func(args []string) advice{
+	all := map[string]func(args []string) advice{
 		"if": nil, "deny": nil, "location": nil,
 		"add_header": headerAdvice, "more_set_headers": moreHeadersAdvice, "proxy_hide_header": hideAdvice, "more_clear_headers": hideAdvice,
+		"more_set_input_headers": moreInputAdvice, "more_clear_input_headers": clearInputAdvice, "expires": expiresAdvice, "default_type": typeAdvice,
+		"grpc_set_header": requestHeaderAdvice, "grpc_hide_header": hideAdvice,
+		"grpc_read_timeout": seconds("proxy-read-timeout"), "grpc_send_timeout": seconds("proxy-send-timeout"), "grpc_connect_timeout": seconds("proxy-connect-timeout"),
 		"return": returnAdvice, "rewrite": rewriteAdvice, "proxy_set_header": requestHeaderAdvice, "allow": allowAdvice,
 		"client_max_body_size":  first("proxy-body-size"),
 		"proxy_read_timeout":    seconds("proxy-read-timeout"),
@@ -160,6 +172,7 @@ func advices() map[string]func(args []string) advice {
 		"proxy_next_upstream":   func(args []string) advice { return use("proxy-next-upstream", strings.Join(args, " ")) },
 		"proxy_cookie_path":     cookieAdvice("proxy-cookie-path"),
 		"proxy_cookie_domain":   cookieAdvice("proxy-cookie-domain"),
+		"proxy_cookie_flags":    cookieFlagsAdvice,
 		"proxy_redirect":        locationAdvice,
 		"satisfy":               first("satisfy"),
 		"server_name":           func(args []string) advice { return use("server-alias", strings.Join(args, ",")) },
@@ -168,7 +181,6 @@ func advices() map[string]func(args []string) advice {
 		"auth_basic": func([]string) advice {
 			return use("auth-type", "basic", "auth-secret", "").but("the Secret with the users")
 		},
-		"auth_basic_user_file": func([]string) advice { return needless("auth-secret names the users") },
 		"error_page": func(args []string) advice {
 			return use("custom-http-errors", strings.Join(slices.DeleteFunc(slices.Clone(args[:len(args)-1]), func(s string) bool { return strings.HasPrefix(s, "=") }), ","), "default-backend", "").but("a Service that answers them")
 		},
@@ -177,15 +189,12 @@ func advices() map[string]func(args []string) advice {
 		"gzip_types":              func(args []string) advice { return useForAll("gzip-types", strings.Join(args, " ")) },
 		"gzip_comp_level":         func(args []string) advice { return useForAll("gzip-level", args[0]) },
 		"gzip_min_length":         func(args []string) advice { return useForAll("gzip-min-length", args[0]) },
-		"log_not_found":           func([]string) advice { return needless("there is no log of missing files") },
 		"proxy_pass":              func([]string) advice { return none("the Service is what a rule names as its backend") },
-		"server_tokens":           func([]string) advice { return needless("no version is ever told") },
 		"limit_rate":              kibibytes("limit-rate"),
 		"limit_rate_after":        kibibytes("limit-rate-after"),
 		"proxy_buffering":         streamed,
 		"proxy_request_buffering": gathered,
 		"proxy_buffers":           streamed,
-		"proxy_buffer_size":       func([]string) advice { return needless("a response's head may have 256k") },
 		"proxy_busy_buffers_size": streamed,
 		"client_body_buffer_size": first("client-body-buffer-size"),
 		"proxy_http_version":      httpVersion,
@@ -205,11 +214,47 @@ func advices() map[string]func(args []string) advice {
 		"large_client_header_buffers": func(args []string) advice {
 			return useForAll("large-client-header-buffers", strings.Join(args, " "))
 		},
-		"chunked_transfer_encoding": func([]string) advice {
-			return needless("bodies are framed as the other side understands it")
+		"proxy_max_temp_file_size": streamed,
+		"keepalive_requests":       func(args []string) advice { return useForAll("keep-alive-requests", args[0]) },
+		"set_real_ip_from": func(args []string) advice {
+			return useForAll("proxy-real-ip-cidr", args[0]).but("with all of them in one list, and use-forwarded-headers")
 		},
-		"underscores_in_headers": func([]string) advice { return needless("fields with underscores pass") },
+		"real_ip_header": func(args []string) advice {
+			return useForAll("forwarded-for-header", args[0]).but("with use-forwarded-headers")
+		},
+		"limit_req": func([]string) advice {
+			return none("limit-rps, limit-rpm and limit-burst-multiplier say how much a client may ask")
+		},
+		"limit_conn":                    func([]string) advice { return none("limit-connections says how many a client may have") },
+		"proxy_ssl_certificate":         ownCertificate,
+		"proxy_ssl_certificate_key":     ownCertificate,
+		"proxy_ssl_trusted_certificate": ownCertificate,
 	}
+	for name, why := range unneeded() {
+		all[name] = func([]string) advice { return needless(why) }
+	}
+	return all
+}
+
+// unneeded are directives for which nothing has to be written, whatever their arguments.
+func unneeded() map[string]string {
+	return map[string]string{
+		"auth_basic_user_file":      "auth-secret names the users",
+		"log_not_found":             "there is no log of missing files",
+		"server_tokens":             "no version is ever told",
+		"proxy_buffer_size":         "a response's head may have 256k",
+		"underscores_in_headers":    "fields with underscores pass",
+		"proxy_pass_header":         "the backend's fields are passed on",
+		"proxy_ignore_headers":      "no field of a backend's steers the proxy",
+		"proxy_ssl_session_reuse":   "sessions of TLS are taken up again",
+		"proxy_intercept_errors":    "custom-http-errors names the statuses",
+		"real_ip_recursive":         "the last address is taken that is not trusted",
+		"chunked_transfer_encoding": "bodies are framed as the other side understands it",
+	}
+}
+
+func ownCertificate([]string) advice {
+	return use("proxy-ssl-secret", "").but("NAMESPACE/NAME of the Secret with tls.crt, tls.key and ca.crt")
 }
 
 func streamed([]string) advice { return needless("bodies are streamed, and responses never gathered") }
@@ -272,104 +317,28 @@ func onOff(key string) func([]string) advice {
 	}
 }
 
-// seconds reads a time of nginx.
+// seconds is an option that takes a time in seconds.
 func seconds(key string) func([]string) advice {
 	return func(args []string) advice {
-		text, unit := args[0], 1
-		for suffix, n := range map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400} {
-			if rest, ok := strings.CutSuffix(args[0], suffix); ok {
-				text, unit = rest, n
-			}
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > 366*86400/unit {
+		n, ok := secondsOf(args[0])
+		if !ok {
 			return none("%s is not a time in whole seconds", printable.Cut(args[0], maxQuoted))
 		}
-		return use(key, strconv.Itoa(n*unit))
+		return use(key, strconv.Itoa(n))
 	}
 }
 
-// linesOf is what options do that take fields.
-const linesOf = "a line for each field, which is set in the place of one that is there"
-
-// headerAdvice is about a field that responses get beside those that they have.
-func headerAdvice(args []string) advice {
-	if lists := []string{"link", "set-cookie", "vary", "www-authenticate"}; slices.Contains(lists, strings.ToLower(args[0])) {
-		return none("fields are set here in the place of the backend's own, which would go")
-	}
-	return fieldAdvice(args)
-}
-
-// fieldAdvice is about a field of responses that stands in the place of the backend's.
-func fieldAdvice(args []string) advice {
-	if len(args) < 2 {
-		return none("a field without a value is never sent")
-	}
-	name, value := args[0], args[1]
-	if !exchange.IsToken([]byte(name)) || !exchange.IsFieldValue(value) {
-		return none("it is not a field of HTTP")
-	}
-	if strings.HasPrefix(strings.ToLower(name), "access-control-") {
-		return use("response-headers", name+": "+value).but(linesOf + "; enable-cors and its kin answer preflight requests, too")
-	}
-	return use("response-headers", name+": "+value).but(linesOf)
-}
-
-// moreHeadersAdvice reads "Name: value" of the module headers-more.
-func moreHeadersAdvice(args []string) advice {
-	if strings.HasPrefix(args[0], "-") {
-		return none("fields are set whatever the status and type")
-	}
-	var all advice
-	for _, arg := range args {
-		name, value, _ := strings.Cut(arg, ":")
-		said := hideAdvice([]string{strings.TrimSpace(name)})
-		if value = strings.TrimSpace(value); value != "" {
-			said = fieldAdvice([]string{strings.TrimSpace(name), value})
-		}
-		if len(said.options)+len(said.global) == 0 {
-			return said // and not a part of it
-		}
-		all = all.and(said)
-	}
-	return all
-}
-
-// hideAdvice is about fields that clients are not sent.
-func hideAdvice(args []string) advice {
-	for _, name := range args {
-		if !exchange.IsToken([]byte(name)) {
-			return none("it is not a field of HTTP")
+// secondsOf reads a time of nginx in whole seconds, of a year at most.
+func secondsOf(text string) (int, bool) {
+	unit := 1
+	for suffix, n := range map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400} {
+		if rest, ok := strings.CutSuffix(text, suffix); ok {
+			text, unit = rest, n
+			break
 		}
 	}
-	return use("response-headers", strings.Join(args, ":\n")+":").but(linesOf)
-}
-
-// requestHeaderAdvice is about a field that backends are sent.
-func requestHeaderAdvice(args []string) advice {
-	if len(args) < 2 {
-		return none("the value is missing")
-	}
-	value, variable := args[1], strings.Contains(args[1], "$")
-	_, notHost := filter.ParseHost(value)
-	switch name := strings.ToLower(args[0]); {
-	case name == "upgrade" || name == "connection":
-		return needless("a WebSocket is passed on unasked")
-	case name == "host" && (value == "$host" || value == "$http_host" || value == "$best_http_host"):
-		return needless("the Host of the client is passed on")
-	case name == "host" && notHost == nil:
-		return use("upstream-vhost", value)
-	case name == "x-forwarded-prefix":
-		return use("x-forwarded-prefix", value)
-	case slices.Contains([]string{"x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-scheme", "x-scheme", "x-request-id"}, name) && variable:
-		return needless("it is sent unasked; who is believed about the client, proxy-real-ip-cidr says")
-	case name == "host":
-		return none("%v", notHost)
-	}
-	if !exchange.IsToken([]byte(args[0])) || !exchange.IsFieldValue(value) {
-		return none("it is not a field of HTTP")
-	}
-	return use("request-headers", strings.TrimRight(args[0]+": "+value, " ")).but(linesOf)
+	n, err := strconv.Atoi(text)
+	return n * unit, err == nil && 0 <= n && n <= 366*86400/unit
 }
 
 // authAnswerAdvice is about what a service that is asked by auth-url says.

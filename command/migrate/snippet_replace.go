@@ -9,12 +9,29 @@ import (
 	"quayside.io/proxy/route"
 )
 
-// fieldKeys are the options that take fields, a line each, and may say all of a snippet.
-func fieldKeys() []string { return []string{"request-headers", "response-headers"} }
+// lineKeys are the options that take lines.
+func lineKeys() []string {
+	return []string{"request-headers", "response-headers", "proxy-cookie-flags"}
+}
 
-// withoutSnippet returns annotations with the options in the place of configuration-snippet
-// that do the same, where all of it is about fields: those decide nothing about who passes or
-// where a request goes. notes say so; none: it stays.
+// plainKeys are those that may stand in for a snippet: they decide nothing about who passes
+// or where a request goes.
+func plainKeys() []string { return append(lineKeys(), "enable-access-log") }
+
+// isPlain reports whether what a names does the same as a directive, and may stand beside
+// annotations.
+func (a advice) isPlain(annotations map[string]string) bool {
+	for _, o := range a.options {
+		lines := slices.Contains(lineKeys(), o.key)
+		if !slices.Contains(plainKeys(), o.key) || !lines && annotations[route.OwnPrefix+o.key] != "" {
+			return false
+		}
+	}
+	return !a.nearly && len(a.options) > 0 && len(a.global) == 0
+}
+
+// withoutSnippet returns annotations with options in the place of configuration-snippet
+// that do the same, where all of it is about such. notes say so; none: it stays.
 func withoutSnippet(annotations map[string]string) (out map[string]string, notes []string) {
 	const snippet = route.OwnPrefix + "configuration-snippet"
 	list, err := parseSnippet(annotations[snippet])
@@ -24,8 +41,7 @@ func withoutSnippet(annotations map[string]string) (out map[string]string, notes
 	var all advice
 	for _, d := range list {
 		said := adviceOn(&d, false)
-		fields := d.block == nil && len(said.options) > 0 && len(said.global) == 0 && !slices.ContainsFunc(said.options, func(o setting) bool { return !slices.Contains(fieldKeys(), o.key) })
-		if !fields && !said.needed {
+		if !said.needed && (d.block != nil || !said.isPlain(annotations)) {
 			return annotations, nil
 		}
 		all = all.and(advice{options: said.options})
@@ -40,5 +56,5 @@ func withoutSnippet(annotations map[string]string) (out map[string]string, notes
 		out[route.OwnPrefix+o.key] = strings.TrimLeft(out[route.OwnPrefix+o.key]+"\n"+o.value, "\n")
 		keys = append(keys, o.key)
 	}
-	return out, []string{fmt.Sprintf("configuration-snippet has become %s, which set the fields of every request and response, in the place of those that are there", strings.Join(keys, " and "))}
+	return out, []string{fmt.Sprintf("configuration-snippet has become %s; fields are set in every request and response, in the place of those that are there", strings.Join(keys, " and "))}
 }
