@@ -191,16 +191,20 @@ func (s *settings) closeFor(name, what string, err error) finding {
 // isOn is for switches: a guard that is switched off asks for nothing.
 func isOn(value string) bool { return !slices.Contains([]string{"", "false", "off", "none"}, value) }
 
-// guardsAccess looks for directives of nginx that decide who may pass. A
-// snippet is never executed, so a route that relied on one would stand open.
+// guardsAccess looks for directives of nginx that decide who may pass, or that withhold what
+// a rule would lead to, as "location = /metrics { return 404; }" does. A snippet is never
+// executed, so a route that relied on one would stand open.
 func guardsAccess(snippet string) bool {
+	before := ""
 	for word := range strings.FieldsFuncSeq(snippet, func(r rune) bool {
 		return r != '_' && (r < 'a' || 'z' < r) && (r < '0' || '9' < r)
 	}) {
-		if slices.Contains([]string{"allow", "deny", "satisfy", "401", "403", "ssl_verify_client", "access_by_lua_block"}, word) ||
-			strings.HasPrefix(word, "auth_") || strings.HasPrefix(word, "limit_except") {
+		if slices.Contains([]string{"allow", "deny", "satisfy", "401", "403", "ssl_verify_client", "access_by_lua_block", "access_by_lua_file"}, word) ||
+			strings.HasPrefix(word, "auth_") || strings.HasPrefix(word, "limit_except") ||
+			before == "return" && slices.Contains([]string{"404", "405", "444"}, word) {
 			return true
 		}
+		before = word
 	}
-	return false
+	return strings.Contains(snippet, " internal;")
 }
