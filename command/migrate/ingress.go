@@ -65,8 +65,8 @@ func (m *Migration) ingress(s *source) error {
 	}
 	spec.IngressClassName = &ours
 	meta, notes := own(s.Metadata)
-	var replaced []string
-	meta.Annotations, replaced = withoutSnippet(renamed(meta.Annotations))
+	meta.Annotations = renamed(meta.Annotations)
+	meta, beside, replaced := withoutSnippets(meta, spec)
 	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
 		// The habit of ingress-nginx that classes of our own do not have.
 		meta.Annotations[route.OwnPrefix+redirect] = "true"
@@ -75,6 +75,9 @@ func (m *Migration) ingress(s *source) error {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
 	}
 	m.add(s, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, replaced, judge(meta, spec), replacements(meta.Annotations))})
+	for _, o := range beside {
+		m.add(s, o)
+	}
 	return nil
 }
 

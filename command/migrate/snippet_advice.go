@@ -201,7 +201,7 @@ func advices() map[string]func(args []string) advice {
 		"access_log":              logged,
 		"ssl_ciphers":             first("ssl-ciphers"),
 		"ssl_protocols":           func(args []string) advice { return useForAll("ssl-protocols", strings.Join(args, " ")) },
-		"proxy_ssl_verify":        first("proxy-ssl-verify"),
+		"proxy_ssl_verify":        verified,
 		"proxy_ssl_verify_depth":  first("proxy-ssl-verify-depth"),
 		"proxy_ssl_name":          first("proxy-ssl-name"),
 		"proxy_ssl_server_name":   first("proxy-ssl-server-name"),
@@ -251,6 +251,13 @@ func unneeded() map[string]string {
 		"real_ip_recursive":         "the last address is taken that is not trusted",
 		"chunked_transfer_encoding": "bodies are framed as the other side understands it",
 	}
+}
+
+func verified(args []string) advice {
+	if args[0] == "off" {
+		return needless("a backend's certificate is verified where proxy-ssl-verify says so")
+	}
+	return use("proxy-ssl-verify", args[0])
 }
 
 func ownCertificate([]string) advice {

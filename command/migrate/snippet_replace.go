@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/printable"
 	"quayside.io/proxy/route"
 )
 
@@ -16,45 +19,108 @@ func lineKeys() []string {
 
 // plainKeys are those that may stand in for a snippet: they decide nothing about who passes
 // or where a request goes.
-func plainKeys() []string { return append(lineKeys(), "enable-access-log") }
+func plainKeys() []string {
+	return append(lineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-cookie-path", "proxy-cookie-domain")
+}
 
 // isPlain reports whether what a names does the same as a directive, and may stand beside
-// annotations.
-func (a advice) isPlain(annotations map[string]string) bool {
+// annotations and others.
+func (a advice) isPlain(annotations map[string]string, others []setting) bool {
 	for _, o := range a.options {
-		lines := slices.Contains(lineKeys(), o.key)
-		if !slices.Contains(plainKeys(), o.key) || !lines && annotations[route.OwnPrefix+o.key] != "" {
+		one := !slices.Contains(lineKeys(), o.key)
+		twice := annotations[route.OwnPrefix+o.key] != "" || slices.ContainsFunc(others, func(other setting) bool { return other.key == o.key })
+		if !slices.Contains(plainKeys(), o.key) || one && twice {
 			return false
 		}
 	}
 	return !a.nearly && len(a.options) > 0 && len(a.global) == 0
 }
 
-// withoutSnippet returns annotations with options in the place of configuration-snippet
-// that do the same, where all of it is about such. notes say so; none: it stays.
-func withoutSnippet(annotations map[string]string) (out map[string]string, notes []string) {
-	const snippet = route.OwnPrefix + "configuration-snippet"
-	list, err := parseSnippet(annotations[snippet])
-	if err != nil || len(list) == 0 {
-		return annotations, nil
-	}
-	var all advice
-	for _, d := range list {
-		said := adviceOn(&d, false)
-		if !said.needed && (d.block != nil || !said.isPlain(annotations)) {
-			return annotations, nil
+// withoutSnippets returns an Ingress with options in the place of snippets that do the same,
+// and the Ingresses beside it that are for paths which a snippet answers itself. A snippet of
+// which anything would be lost stays whole. notes say what has become of the others.
+func withoutSnippets(meta Meta, spec networkingv1.IngressSpec) (_ Meta, beside []Object, notes []string) {
+	for _, key := range []string{"configuration-snippet", "server-snippet"} {
+		list, err := parseSnippet(meta.Annotations[route.OwnPrefix+key])
+		if err != nil || len(list) == 0 {
+			continue
 		}
-		all = all.and(advice{options: said.options})
+		r := replacement{key: key, meta: meta}
+		if !r.takesAll(list) || !r.places(spec, len(beside)) {
+			continue
+		}
+		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
 	}
-	if len(all.options) == 0 {
-		return annotations, nil
+	return meta, beside, notes
+}
+
+// replacement is what comes to the place of one snippet.
+type replacement struct {
+	key     string
+	meta    Meta // of the Ingress that has it
+	options []setting
+	own     []place
+	beside  []Object
+	needed  []string // why nothing has to be written for the others
+}
+
+// takesAll reports whether each directive has a replacement.
+func (r *replacement) takesAll(list []directive) bool {
+	var all advice
+	for i := range list {
+		d := &list[i]
+		p, isPlace := placeIn(d)
+		switch said := adviceOn(d, false); {
+		case isPlace:
+			r.own = append(r.own, p)
+		case said.needed:
+			r.needed = append(r.needed, printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted)+": "+said.remark)
+		case r.key == "configuration-snippet" && d.block == nil && said.isPlain(r.meta.Annotations, all.options):
+			all = all.and(advice{options: said.options})
+		default: // what stands in a server-snippet is of other Ingresses, too
+			return false
+		}
 	}
-	out = maps.Clone(annotations)
-	delete(out, snippet)
-	var keys []string
-	for _, o := range all.options {
+	r.options = all.options
+	return true
+}
+
+// places makes an Ingress of each place, numbered on, and reports whether all do the same.
+func (r *replacement) places(spec networkingv1.IngressSpec, before int) bool {
+	for i := range r.own {
+		o, same := r.own[i].object(r.meta, spec, before+i+1)
+		if !same {
+			return false
+		}
+		o.Notes = []string{fmt.Sprintf("what %s of Ingress %s says of %s", r.key, r.meta.fullName(), r.own[i].path)}
+		r.beside = append(r.beside, o)
+	}
+	return true
+}
+
+// annotations are those of the Ingress without the snippet.
+func (r *replacement) annotations() map[string]string {
+	out := maps.Clone(r.meta.Annotations)
+	delete(out, route.OwnPrefix+r.key)
+	for _, o := range r.options {
 		out[route.OwnPrefix+o.key] = strings.TrimLeft(out[route.OwnPrefix+o.key]+"\n"+o.value, "\n")
-		keys = append(keys, o.key)
 	}
-	return out, []string{fmt.Sprintf("configuration-snippet has become %s; fields are set in every request and response, in the place of those that are there", strings.Join(keys, " and "))}
+	return out
+}
+
+func (r *replacement) note() string {
+	var into, why []string
+	for _, o := range r.options {
+		into = append(into, o.key)
+	}
+	if len(r.options) > 0 {
+		why = append(why, "fields are set in every request and response, in the place of those that are there")
+	}
+	for _, o := range r.beside {
+		into = append(into, o.String())
+	}
+	if why = append(why, r.needed...); len(into) == 0 {
+		return fmt.Sprintf("%s is left out: %s", r.key, strings.Join(why, "; "))
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s has become %s; %s", r.key, strings.Join(into, " and "), strings.Join(why, "; ")), "; ")
 }

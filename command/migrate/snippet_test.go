@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -254,20 +256,23 @@ func TestSnippetsOfFields(t *testing.T) {
 		"proxy_cookie_flags ~ secure;\nproxy_cookie_flags a nosecure;\naccess_log off;": {
 			"proxy-cookie-flags": "~ secure\na nosecure", "enable-access-log": "false",
 		},
-		"add_header X-A a;\nexpires 1h;":                     nil,
-		"add_header X-A a;\nadd_header Expires 0;":           nil,
-		"add_header X-A a;\ndeny 10.0.0.1;":                  nil,
-		"add_header X-A a;\nadd_header Set-Cookie b=c;":      nil,
-		"more_set_headers 'X-A: a' 'X B: b';":                nil,
-		"add_header X-A a;\nproxy_read_timeout 5;":           nil,
-		"add_header X-A a;\nlocation /x { add_header B b; }": nil,
-		"add_header X-A a;\nif ($host = x) { return 403; }":  nil,
-		"add_header X-A a;\nadd_header":                      nil,
-		"proxy_buffering off;":                               nil,
-		"":                                                   nil,
+		"proxy_ssl_name inner.test;\nproxy_ssl_server_name on;": {"proxy-ssl-name": "inner.test", "proxy-ssl-server-name": "on"},
+		"proxy_cookie_path /a /b;\nproxy_cookie_path /c /d;":    nil,
+		"add_header X-A a;\nexpires 1h;":                        nil,
+		"add_header X-A a;\nadd_header Expires 0;":              nil,
+		"add_header X-A a;\ndeny 10.0.0.1;":                     nil,
+		"add_header X-A a;\nadd_header Set-Cookie b=c;":         nil,
+		"more_set_headers 'X-A: a' 'X B: b';":                   nil,
+		"add_header X-A a;\nproxy_read_timeout 5;":              nil,
+		"add_header X-A a;\nlocation /x { add_header B b; }":    nil,
+		"add_header X-A a;\nif ($host = x) { return 403; }":     nil,
+		"add_header X-A a;\nadd_header":                         nil,
+		"proxy_buffering off;":                                  {},
+		"":                                                      nil,
 	} {
-		given := map[string]string{prefix + "configuration-snippet": text, prefix + "response-headers": "X-Own: own"}
-		out, notes := withoutSnippet(given)
+		given := Meta{Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": text, prefix + "response-headers": "X-Own: own"}}
+		meta, _, notes := withoutSnippets(given, networkingv1.IngressSpec{})
+		out := meta.Annotations
 		_, stays := out[prefix+"configuration-snippet"]
 		if stays != (want == nil) || len(notes) > 0 != (want != nil) {
 			t.Errorf("%q: %v, %v", text, out, notes)
@@ -279,6 +284,66 @@ func TestSnippetsOfFields(t *testing.T) {
 			if got := out[prefix+key]; got != value {
 				t.Errorf("%q: %s is %q, want %q", text, key, got, value)
 			}
+		}
+	}
+}
+
+// A snippet that answers single paths itself becomes Ingresses for these, and stays whole
+// where one of them would not do the same.
+func TestSnippetsOfPlaces(t *testing.T) {
+	exact, below := networkingv1.PathTypeExact, networkingv1.PathTypePrefix
+	web := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	paths := func(list ...networkingv1.HTTPIngressPath) networkingv1.IngressRuleValue {
+		return networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: list}}
+	}
+	class := "quayside"
+	spec := networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{
+		{Host: "a.test", IngressRuleValue: paths(networkingv1.HTTPIngressPath{Path: "/", PathType: &below, Backend: web})},
+		{Host: "b.test", IngressRuleValue: paths(networkingv1.HTTPIngressPath{Path: "/own", PathType: &exact, Backend: web})},
+		{Host: "b.test", IngressRuleValue: paths(networkingv1.HTTPIngressPath{Path: "/", PathType: &below, Backend: web})},
+	}}
+	for _, c := range []struct {
+		key, text string
+		want      []string // "/path key=value ..."; nil: the snippet stays
+	}{
+		{"server-snippet", "location = /metrics { return 404; }", []string{"/metrics direct-response=404"}},
+		{"server-snippet", "underscores_in_headers on;\nlocation = /m { deny all; access_log off; }\nlocation = /callback { return 301 /auth/callback$is_args$args; }",
+			[]string{"/m denylist-source-range=0.0.0.0/0,::/0 enable-access-log=false", "/callback permanent-redirect=/auth/callback$is_args$args"}},
+		{"server-snippet", `location = /ip { default_type application/json; return 200 '{"ip":"$remote_addr"}'; }`,
+			[]string{`/ip direct-response=200 {"ip":"$remote_addr"} response-headers=Content-Type: application/json`}},
+		{"configuration-snippet", "rewrite ^(/dashboard)$ $1/ redirect;", []string{"/dashboard temporal-redirect=/dashboard/$is_args$args"}},
+		{"configuration-snippet", `rewrite ^/old\.html$ https://new.test/? permanent; proxy_buffering off;`, []string{"/old.html permanent-redirect=https://new.test/"}},
+		{"server-snippet", "proxy_ssl_verify off;", []string{}},
+		{"server-snippet", "add_header X-A a;", nil},
+		{"server-snippet", "location /metrics { return 404; }", nil},
+		{"server-snippet", "location = /metrics { return 404; }\nlocation = /x { proxy_pass http://y; }", nil},
+		{"server-snippet", "location = /x { add_header A b; }", nil},
+		{"server-snippet", "location = /own { return 404; }", nil},
+		{"server-snippet", "location = /x { return 404; expires 1h; }", nil},
+		{"server-snippet", "location = /x { return 301 https://$arg_to/; }", nil},
+		{"server-snippet", "location = /x { gzip on; return 404; }", nil},
+		{"configuration-snippet", "rewrite ^(/dash.*)$ $1/ redirect;", nil},
+		{"configuration-snippet", "rewrite ^/a /b break;", nil},
+	} {
+		given := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + c.key: c.text}}
+		meta, beside, notes := withoutSnippets(given, spec)
+		if _, stays := meta.Annotations[prefix+c.key]; stays != (c.want == nil) || len(notes) > 0 == stays {
+			t.Errorf("%q stays %v: %q", c.text, stays, notes)
+		}
+		var got []string
+		for _, o := range beside {
+			own := o.Spec.(networkingv1.IngressSpec)
+			said := own.Rules[0].HTTP.Paths[0].Path
+			for _, key := range slices.Sorted(maps.Keys(o.Metadata.Annotations)) {
+				said += " " + strings.TrimPrefix(key, prefix) + "=" + o.Metadata.Annotations[key]
+			}
+			got = append(got, said)
+			if len(own.Rules) != 2 || own.Rules[0].Host != "a.test" || own.Rules[1].Host != "b.test" || *own.Rules[1].HTTP.Paths[0].PathType != exact {
+				t.Errorf("%q: rules %v", c.text, own.Rules)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q comes to %q, want %q", c.text, got, c.want)
 		}
 	}
 }

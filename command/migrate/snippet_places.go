@@ -1,0 +1,129 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/proxy/route"
+)
+
+// place is one path that a snippet gives an answer of its own, without a backend. Here that
+// is an Ingress of its own.
+type place struct {
+	path    string // the whole of it
+	options []setting
+}
+
+// placeIn returns what a directive is about, if that is a place of which nothing is lost.
+func placeIn(d *directive) (place, bool) {
+	switch d.name() {
+	case "location":
+		return exactPlace(d)
+	case "rewrite":
+		return redirectedPlace(d)
+	}
+	return place{}, false
+}
+
+// exactPlace reads "location = /path" with an answer in it. Others match what begins with
+// their path, in the middle of a name, too, as no rule does.
+func exactPlace(d *directive) (place, bool) {
+	args := d.args()
+	if len(args) != 2 || args[0] != "=" {
+		return place{}, false
+	}
+	inner := *d
+	inner.block = slices.DeleteFunc(slices.Clone(d.block), func(d directive) bool { return d.name() == "default_type" })
+	said := placeAdvice(&inner)
+	for _, d := range d.block {
+		if d.name() == "default_type" && len(d.args()) == 1 {
+			said = said.and(advice{options: typeAdvice(d.args()).options})
+		}
+	}
+	p := place{path: args[1], options: said.options}
+	return p, !said.nearly && len(said.global) == 0 && p.answers()
+}
+
+// answers reports whether all that is asked for is known, and no backend is among it.
+func (p *place) answers() bool {
+	answered := false
+	for _, o := range p.options {
+		if o.value == "" {
+			return false
+		}
+		answered = answered || slices.Contains([]string{"direct-response", "permanent-redirect", "temporal-redirect"}, o.key) ||
+			o.key == "denylist-source-range" && o.value == "0.0.0.0/0,::/0"
+	}
+	return answered
+}
+
+// redirectedPlace reads "rewrite ^(/path)$ $1/ redirect", by which people add a slash.
+func redirectedPlace(d *directive) (place, bool) {
+	args := d.args()
+	if len(args) != 3 {
+		return place{}, false
+	}
+	key, known := map[string]string{"redirect": "temporal-redirect", "permanent": "permanent-redirect"}[args[2]]
+	path, isOne := onlyMatch(args[0])
+	if !known || !isOne {
+		return place{}, false
+	}
+	target, drops := strings.CutSuffix(strings.ReplaceAll(args[1], "$1", path), "?")
+	if !drops { // nginx adds the query
+		target += "$is_args$args"
+	}
+	return place{path: path, options: []setting{{key, target}}}, true
+}
+
+// onlyMatch returns the one path that a pattern matches, if it is one.
+func onlyMatch(pattern string) (path string, isOne bool) {
+	inner, begins := strings.CutPrefix(pattern, "^")
+	inner, ends := strings.CutSuffix(inner, "$")
+	if whole, ok := strings.CutPrefix(inner, "("); ok {
+		if whole, ok = strings.CutSuffix(whole, ")"); ok {
+			inner = whole
+		}
+	}
+	path = strings.ReplaceAll(inner, `\`, "")
+	return path, begins && ends && strings.HasPrefix(path, "/") && strings.ReplaceAll(regexp.QuoteMeta(path), `\-`, "-") == inner
+}
+
+// object is the Ingress of a place beside the one whose snippet had it, and false where it
+// would not do the same. n is its number.
+func (p *place) object(beside Meta, spec networkingv1.IngressSpec, n int) (Object, bool) {
+	backend := spec.DefaultBackend
+	exact := networkingv1.PathTypeExact
+	var rules []networkingv1.IngressRule
+	var hosts []string
+	for _, r := range spec.Rules {
+		if r.HTTP == nil || slices.Contains(hosts, r.Host) {
+			continue
+		}
+		hosts = append(hosts, r.Host)
+		for _, at := range r.HTTP.Paths {
+			if at.Path == p.path && at.PathType != nil && *at.PathType == exact {
+				return Object{}, false
+			}
+			if backend == nil {
+				backend = &at.Backend
+			}
+		}
+		rules = append(rules, networkingv1.IngressRule{Host: r.Host})
+	}
+	if len(rules) == 0 || backend == nil {
+		return Object{}, false
+	}
+	for i := range rules {
+		rules[i].HTTP = &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: p.path, PathType: &exact, Backend: *backend}}}
+	}
+	meta := Meta{Name: beside.Name + "-place-" + strconv.Itoa(n), Namespace: beside.Namespace, Labels: beside.Labels, Annotations: map[string]string{}}
+	for _, o := range p.options {
+		meta.Annotations[route.OwnPrefix+o.key] = o.value
+	}
+	own := networkingv1.IngressSpec{IngressClassName: spec.IngressClassName, Rules: rules}
+	return Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "Ingress", Metadata: meta, Spec: own}, len(judge(meta, own)) == 0
+}
