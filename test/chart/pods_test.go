@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // shaped are the values that shape the pods of every component alike.
@@ -73,4 +74,22 @@ func must(t *testing.T) func(map[string]Workload, error) map[string]Workload {
 		}
 		return all
 	}
+}
+
+// TestServiceOfOnePort: who serves one protocol takes the other port away.
+func TestServiceOfOnePort(t *testing.T) {
+	for _, o := range renderObjects(t, values(t, `{proxy: {service: {ports: {https: null}}}}`)) {
+		if o.GetKind() != "Service" || o.GetName() != "quayside-proxy" {
+			continue
+		}
+		var service corev1.Service
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &service); err != nil {
+			t.Fatal(err)
+		}
+		if ports := service.Spec.Ports; len(ports) != 1 || ports[0].Name != "http" || ports[0].Port != 80 {
+			t.Errorf("ports %v", ports)
+		}
+		return
+	}
+	t.Error("the proxy has no Service")
 }
