@@ -127,7 +127,7 @@ func judge(meta Meta, spec networkingv1.IngressSpec) (notes []string) {
 		absent := slices.Contains([]string{route.MissingService, route.MissingPort, route.MissingSecret, route.CanaryUnused}, p.Reason) ||
 			strings.Contains(p.Message, "does not exist")
 		if !absent {
-			notes = append(notes, fmt.Sprintf("%s: %s", p.Reason, p.Message))
+			notes = append(notes, fmt.Sprintf("%s: %s", p.Reason, strings.TrimSuffix(p.Message, route.SnippetHelp)))
 		}
 	}
 	return notes

@@ -125,6 +125,17 @@ func parseOptions(options func() []option, annotations map[string]string, s *set
 // usualAnnotations is how many there is room for without asking for memory.
 const usualAnnotations = 16
 
+// SnippetHelp ends a Problem about a snippet: where to look for what it did.
+const SnippetHelp = "; quayside migrate names what replaces it"
+
+// help is what to do about an option that has no effect.
+func (o *option) help() string {
+	if o.risk == riskCritical {
+		return SnippetHelp
+	}
+	return ""
+}
+
 // unknownOption reports a key that the table lacks. One that looks like a guard
 // closes the route: a typing error must not open a door.
 func unknownOption(name, key, value string, s *settings) (finding, bool) {
@@ -140,7 +151,9 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 		return finding{}, false
 	}
 	if o.risk == riskCritical && o.effect != applied && guardsAccess(value) {
-		return s.close(name, "guards access by raw nginx configuration, which is never executed"), true
+		f := s.close(name, "guards access by raw nginx configuration, which is never executed")
+		f.message += SnippetHelp
+		return f, true
 	}
 	if why := s.gate.refuses(o.risk, value); why != "" && o.effect == applied {
 		if o.guard {
@@ -159,7 +172,7 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
 		}
 	case ignored:
-		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported and has no effect (%s)", name, o.doc)}, true
+		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported and has no effect (%s)", name, o.doc) + o.help()}, true
 	case closes:
 		return s.close(name, "guards access and is not supported yet"), true
 	}
