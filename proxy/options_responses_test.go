@@ -75,6 +75,8 @@ func responseCases() []globalCase {
 		{"proxy-redirect-to", nil, map[string]string{"proxy-redirect-from": "http://inner.test:8080", "proxy-redirect-to": "$scheme://$host"}, "/", 200, "Location: http://HOST/app/login", ""},
 		{"proxy-redirect-to", nil, map[string]string{"proxy-redirect-from": "http://inner.test:8080", "proxy-redirect-to": "http://$nothing"}, "/", 200, "Location: http://inner.test", ""},
 		{"proxy-redirect-from", nil, map[string]string{"proxy-redirect-from": "$scheme://inner.test:8080/$arg_at", "proxy-redirect-to": "/"}, "/?at=app", 200, "Location: /login", ""},
+		{"proxy-redirect-from", nil, map[string]string{"proxy-redirect-from": "~^https?://inner\\.test:\\d+(/.*)$", "proxy-redirect-to": "https://shop.test$1"}, "/", 200, "Location: https://shop.test/app/login\r\nRefresh: 5; url=https://shop.test/app/\r\n", ""},
+		{"proxy-redirect-from", nil, map[string]string{"proxy-redirect-from": "~(", "proxy-redirect-to": "/"}, "/", 200, "Location: http://inner.test:8080/app/login\r\n", ""},
 		{"proxy-cookie-path", nil, with("proxy-cookie-path", "/app /$arg_p"), "/?p=x;%20Secure;", 200, "; Path=/x%20Secure/x;", "; Secure"},
 		{"proxy-cookie-flags", nil, with("proxy-cookie-flags", "~ secure samesite=strict nohttponly"), "/", 200, "a=b; Path=/app/x; Domain=.inner.test; Secure; SameSite=Strict\r\n", "HttpOnly"},
 		{"proxy-cookie-flags", nil, with("proxy-cookie-flags", "A secure\n~^dom samesite=lax\n~ samesite=none"), "/", 200, "domain=c; path=/other; domain=else.test; SameSite=Lax\r\n", "None"},

@@ -2,13 +2,21 @@ package filter
 
 import (
 	"bytes"
+	"regexp"
 
 	"quayside.io/proxy/exchange"
 )
 
 // Replacement puts To in the place of From. A nil From asks for nothing, and an empty one is
-// found nowhere.
-type Replacement struct{ From, To *Template }
+// found nowhere. A Pattern instead of From stands for the whole of what it is found in, and
+// its groups are $1 to $9 in To.
+type Replacement struct {
+	From, To *Template
+	Pattern  *regexp.Regexp
+}
+
+// Asks reports whether anything is to be replaced.
+func (o Replacement) Asks() bool { return o.From != nil || o.Pattern != nil }
 
 // Cookies changes attributes of the cookies that an upstream sets: the Domain that
 // is From, whose leading dot does not count, and the Path that begins with From.
@@ -17,14 +25,26 @@ type Cookies struct{ Domain, Path Replacement }
 // replacer is a Replacement whose variables can be filled in.
 type replacer struct {
 	from, to func(*exchange.Exchange) []byte
+	// whole is what takes the place of a text that the pattern is found in; nil: there is none.
+	whole func(ex *exchange.Exchange, text []byte) (to []byte, found bool)
 }
 
 // filler has the variables of To written by value.
 func (o Replacement) filler(at Place, value writer) replacer {
-	if o.From == nil {
+	switch {
+	case o.Pattern != nil:
+		return replacer{whole: func(ex *exchange.Exchange, text []byte) ([]byte, bool) {
+			if !o.Pattern.Match(text) {
+				return nil, false
+			}
+			in := at
+			in.Pattern, in.searched = o.Pattern, text
+			return o.To.append(nil, ex, &in, appendClean, value), true
+		}}
+	case o.From == nil:
 		return replacer{}
 	}
-	return replacer{o.From.filler(at, appendClean, appendClean), o.To.filler(at, appendClean, value)}
+	return replacer{from: o.From.filler(at, appendClean, appendClean), to: o.To.filler(at, appendClean, value)}
 }
 
 // cut returns what follows From in b.
@@ -40,6 +60,9 @@ func (r replacer) cut(ex *exchange.Exchange, b []byte) (rest []byte, found bool)
 // replace returns the address that takes the place of one which begins with From. Behind a
 // root no second slash is left: "//host" would be an authority to browsers.
 func (r replacer) replace(ex *exchange.Exchange, address []byte) ([]byte, bool) {
+	if r.whole != nil {
+		return r.whole(ex, address)
+	}
 	rest, found := r.cut(ex, address)
 	if !found {
 		return nil, false
@@ -49,6 +72,30 @@ func (r replacer) replace(ex *exchange.Exchange, address []byte) ([]byte, bool) 
 		rest = bytes.TrimLeft(rest, "/")
 	}
 	return concat(to, rest), true
+}
+
+// domain returns the Domain of a cookie that takes the place of one.
+func (r replacer) domain(ex *exchange.Exchange, text []byte) ([]byte, bool) {
+	if r.whole != nil {
+		return r.whole(ex, text)
+	}
+	if r.from == nil || !bytes.EqualFold(trimDot(text), trimDot(r.from(ex))) {
+		return nil, false
+	}
+	return r.to(ex), true
+}
+
+// path is the same of its Path.
+func (r replacer) path(ex *exchange.Exchange, text []byte) ([]byte, bool) {
+	if r.whole != nil {
+		return r.whole(ex, text)
+	}
+	rest, begins := r.cut(ex, text)
+	if !begins {
+		return nil, false
+	}
+	path, attributes := cutAttributes(r.to(ex))
+	return concat(path, rest, attributes), true
 }
 
 // location replaces the beginning of where the upstream sends the client.
@@ -128,20 +175,14 @@ func (r *cookieRewriter) rewrite(ex *exchange.Exchange, value []byte) []byte {
 			continue
 		}
 		var to []byte
-		switch trimmed := exchange.TrimSpace(text); {
-		case exchange.EqualFold(exchange.TrimSpace(name), "domain"):
-			if r.domain.from == nil || !bytes.EqualFold(trimDot(trimmed), trimDot(r.domain.from(ex))) {
-				continue
-			}
-			to = r.domain.to(ex)
-		case exchange.EqualFold(exchange.TrimSpace(name), "path"):
-			rest, begins := r.path.cut(ex, trimmed)
-			if !begins {
-				continue
-			}
-			path, attributes := cutAttributes(r.path.to(ex))
-			to = concat(path, rest, attributes)
-		default:
+		found := false
+		switch trimmed, name := exchange.TrimSpace(text), exchange.TrimSpace(name); {
+		case exchange.EqualFold(name, "domain"):
+			to, found = r.domain.domain(ex, trimmed)
+		case exchange.EqualFold(name, "path"):
+			to, found = r.path.path(ex, trimmed)
+		}
+		if !found {
 			continue
 		}
 		parts[i] = concat(name, []byte{'='}, to)

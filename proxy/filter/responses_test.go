@@ -25,7 +25,7 @@ func answered(s *Settings, header ...Header) *exchange.Response {
 
 // Pages say "URL=" as often as "url=".
 func TestWhereARefreshLeads(t *testing.T) {
-	s := &Settings{Location: Replacement{text("http://inner/"), text("https://shop/")}}
+	s := &Settings{Location: Replacement{From: text("http://inner/"), To: text("https://shop/")}}
 	for from, to := range map[string]string{
 		"0; url=http://inner/a": "0; url=https://shop/a",
 		"0; URL=http://inner/a": "0; URL=https://shop/a",

@@ -201,7 +201,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 		s = &Settings{}
 	}
 	add(s.Trace != nil, func() Filter { return Filter{Request: s.Trace.request} })
-	add(s.Location.From != nil, func() Filter { return location(s.Location, tools.Place) })
+	add(s.Location.Asks(), func() Filter { return location(s.Location, tools.Place) })
 	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies, tools.Place) })
 	add(len(s.CookieFlags) > 0, func() Filter { return cookieFlags(s.CookieFlags) })
 	add(len(s.HideHeaders) > 0, func() Filter { return hideHeaders(s.HideHeaders) })

@@ -17,6 +17,8 @@ type Place struct {
 	Namespace, Ingress, Service, Port string
 	Host, Path                        string         // of the rule
 	Pattern                           *regexp.Regexp // of a path that is one, whose groups are $1 to $9; else nil
+
+	searched []byte // where Pattern is found, instead of the path: in a field of the upstream's
 }
 
 // Template is a text with variables of nginx, such as "https://$host/start". It
@@ -148,9 +150,12 @@ type writer func(dst, b []byte) []byte
 func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, literal, value writer) []byte {
 	for i := range t.parts {
 		p := &t.parts[i]
-		if p.variable == "" {
+		switch {
+		case p.variable == "":
 			dst = literal(dst, p.literal)
-		} else {
+		case p.variable == "group" && at.searched != nil: // the upstream's own words
+			dst = literal(dst, at.group(p.group, at.searched))
+		default:
 			dst = value(dst, p.value(ex, at))
 		}
 	}

@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,10 +61,27 @@ func parsePartWithout(value, chars string) (*filter.Template, error) {
 		return nil, err
 	}
 	t, err := filter.ParseTemplate(value)
-	if err == nil && (strings.HasPrefix(value, "~") || t.Has(chars)) {
-		err = fmt.Errorf("%q is a pattern, which is not understood here", value)
+	if err == nil && t.Has(chars) {
+		err = fmt.Errorf("%q has a character that is not understood here", value)
 	}
 	return t, err
+}
+
+// parseFrom reads what is replaced: a text, or as in nginx a pattern behind ~, or behind ~*
+// in any letter case, which caseless is always.
+func parseFrom(value string, caseless bool) (from *filter.Template, pattern *regexp.Regexp, err error) {
+	text, isPattern := strings.CutPrefix(value, "~")
+	if !isPattern {
+		from, err = parsePart(value)
+		return from, nil, err
+	}
+	if rest, any := strings.CutPrefix(text, "*"); any || caseless {
+		text = "(?i)" + rest
+	}
+	if _, err = parseText(text); err == nil {
+		pattern, err = compilePattern(text)
+	}
+	return nil, pattern, err
 }
 
 // parseQuoted reads the last word of a directive, which may be in quotes; in them a
@@ -79,30 +97,39 @@ func parseQuoted(word string) (*filter.Template, error) {
 	return parsePart(word)
 }
 
-// parseLocation reads one half of proxy_redirect. "off" and "default" ask for
-// nothing: the upstream is not known by an address that clients could reach.
-func parseLocation(of func(*filter.Replacement) **filter.Template) func(s *settings, value string) error {
-	return func(s *settings, value string) error {
-		if value == "off" || value == "default" {
-			*of(&s.location) = nil
-			if s.location.From == nil {
-				s.location.To = nil // nor does it say what by
-			}
-			return nil
-		}
-		t, err := parsePart(value)
-		if err == nil {
-			*of(&s.location) = t
-		}
-		return err
+// isNoLocation is for the halves of proxy_redirect. "off" and "default" ask for nothing: the
+// upstream is not known by an address that clients could reach.
+func isNoLocation(value string) bool { return value == "off" || value == "default" }
+
+func parseLocationFrom(s *settings, value string) error {
+	if isNoLocation(value) {
+		s.location = filter.Replacement{} // nor does it say what by
+		return nil
 	}
+	from, pattern, err := parseFrom(value, false)
+	if err == nil {
+		s.location.From, s.location.Pattern = from, pattern
+	}
+	return err
+}
+
+func parseLocationTo(s *settings, value string) error {
+	if isNoLocation(value) {
+		s.location.To = nil
+		return nil
+	}
+	to, err := parsePart(value)
+	if err == nil {
+		s.location.To = to
+	}
+	return err
 }
 
 // finishLocation needs both halves.
 func (s *settings) finishLocation(refs) *finding {
 	s.filters.Location = filter.Replacement{} // that of the ConfigMap need not hold
 	switch l := s.location; {
-	case l.From != nil && l.To != nil:
+	case l.Asks() && l.To != nil:
 		s.filters.Location = l
 	case l != filter.Replacement{}:
 		return &finding{InvalidAnnotation, "proxy-redirect-from and proxy-redirect-to have no effect without each other"}
@@ -110,10 +137,11 @@ func (s *settings) finishLocation(refs) *finding {
 	return nil
 }
 
-// parseCookiePair reads what is replaced in the backend's cookies.
-func parseCookiePair(of func(*filter.Cookies) *filter.Replacement) func(s *settings, value string) error {
+// parseCookiePair reads what is replaced in the backend's cookies; a pattern may be of any
+// letter case.
+func parseCookiePair(caseless bool, of func(*filter.Cookies) *filter.Replacement) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		pair, err := parsePair(value)
+		pair, err := parsePair(value, caseless)
 		if err != nil {
 			return err
 		}
@@ -131,7 +159,7 @@ func parseCookiePair(of func(*filter.Cookies) *filter.Replacement) func(s *setti
 }
 
 // parsePair reads "FROM TO", or "off".
-func parsePair(value string) (pair filter.Replacement, err error) {
+func parsePair(value string, caseless bool) (pair filter.Replacement, err error) {
 	if value == "off" {
 		return pair, nil
 	}
@@ -143,7 +171,7 @@ func parsePair(value string) (pair filter.Replacement, err error) {
 	if to == "" {
 		return pair, fmt.Errorf("%q is not what to replace, a space, and what by", value)
 	}
-	if pair.From, err = parsePart(from); err == nil {
+	if pair.From, pair.Pattern, err = parseFrom(from, caseless); err == nil {
 		pair.To, err = parseQuoted(to)
 	}
 	return pair, err
