@@ -53,7 +53,46 @@ ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services tha
 	c.Flags().StringVarP(&f.output, "output", "o", "yaml", "yaml or json")
 	c.Flags().StringArrayVar(&f.classes, "ingress-class", []string{ingressclass.NginxName}, "class of Ingresses to take over, or CLASS=OURS with the name of what it becomes, \""+ingressclass.DefaultName+"\" by default; =OURS for those without a class (repeatable)")
 	c.Flags().StringVar(&f.only, "only", "", "addresses: what was MetalLB's; ingresses: what was ingress-nginx's; both by default")
+	c.AddCommand(e.migrateValuesCommand())
 	return c
+}
+
+func (e *env) migrateValuesCommand() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:     "values",
+		Short:   "Turn values of the chart of ingress-nginx into those of ours",
+		Long:    "Turn values of the chart of ingress-nginx into those of ours, and print them for `helm install -f`. What has no\nequivalent, or is said elsewhere, comes as comments before them.",
+		Example: "  helm get values ingress-nginx -n ingress-nginx -o yaml | quayside migrate values -f - >values.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := readValues(file)
+			if err != nil {
+				return err
+			}
+			values, err := migrate.ReadChart(text)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errBadInput, err)
+			}
+			return values.WriteYAML(e.stdout)
+		},
+	}
+	c.Flags().StringVarP(&file, "filename", "f", "-", "file of values, - for standard input")
+	return c
+}
+
+// readValues reads no more of a file than is judged.
+func readValues(file string) ([]byte, error) {
+	in := os.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return io.ReadAll(io.LimitReader(in, migrate.MaxValues+1))
 }
 
 func (e *env) migrate(ctx context.Context, f migrateFlags) error {

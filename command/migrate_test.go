@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,22 @@ func TestMigrateWithFewRights(t *testing.T) {
 		code := Run(t.Context(), "dev", []string{"quayside", "migrate", "--kubeconfig=" + kubeconfig, "--only=" + c.only}, &out, &says)
 		if found := strings.Contains(out.String(), "name: site\n"); code != c.code || found != c.found || !strings.Contains(says.String(), c.says) {
 			t.Errorf("--only %q: exit code %d, want %d; the Ingress is printed: %v, want %v; want %q in\n%s", c.only, code, c.code, found, c.found, c.says, says.String())
+		}
+	}
+}
+
+func TestMigrateValues(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := writeFile(t, dir, "good.yaml", "controller: {replicaCount: 3}"), writeFile(t, dir, "bad.yaml", "a: b: c")
+	for _, c := range []struct {
+		file string
+		code int
+		out  string
+	}{{good, exitDone, "proxy:\n  replicas: 3\n"}, {bad, exitUsage, ""}, {filepath.Join(dir, "none.yaml"), exitFailed, ""}} {
+		var out, says terminalLess
+		code := Run(t.Context(), "dev", []string{"quayside", "migrate", "values", "-f", c.file}, &out, &says)
+		if code != c.code || out.String() != c.out || (code != exitDone) != (says.String() != "") {
+			t.Errorf("%s: exit code %d, %q, and says %q", c.file, code, out.String(), says.String())
 		}
 	}
 }

@@ -1,0 +1,115 @@
+package migrate
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/route"
+)
+
+// MaxValues bounds a file of values, in bytes.
+const MaxValues = 1 << 20
+
+// ChartValues are values of our chart, made of those of ingress-nginx's.
+type ChartValues struct {
+	Values map[string]any
+	// Notes are sentences about what has no equivalent, or is said elsewhere.
+	Notes []string
+
+	process []string // what is about ingress-nginx's own process
+	rules   map[string]chartRule
+}
+
+// ReadChart reads a file of values of the chart of ingress-nginx, as `helm get values` prints
+// it, too. What our chart has no value for comes to a note.
+func ReadChart(text []byte) (*ChartValues, error) {
+	if len(text) > MaxValues {
+		return nil, fmt.Errorf("the values have %d bytes, more than %d", len(text), MaxValues)
+	}
+	text = bytes.TrimPrefix(text, []byte("USER-SUPPLIED VALUES:\n"))
+	var theirs map[string]any
+	if err := yaml.Unmarshal(text, &theirs); err != nil {
+		return nil, fmt.Errorf("values of a chart: %w", err)
+	}
+	c := &ChartValues{Values: map[string]any{}, rules: chartRules()}
+	c.read("", theirs)
+	c.judgeConfig()
+	if len(c.process) > 0 {
+		c.note("of its own process, and left out: %s", strings.Join(c.process, ", "))
+	}
+	return c, nil
+}
+
+// read takes what stands below a path.
+func (c *ChartValues) read(path string, values map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		at, value := strings.TrimPrefix(path+"."+name, "."), values[name]
+		inner, isMap := value.(map[string]any)
+		to, known := c.rules[at]
+		switch {
+		case value == nil || isMap && len(inner) == 0:
+		case known:
+			to(c, at, value)
+		case isMap:
+			c.read(at, inner)
+		default:
+			c.note("%s has no equivalent", printable.Cut(at, maxQuoted))
+		}
+	}
+}
+
+func (c *ChartValues) note(format string, args ...any) {
+	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+}
+
+// set puts a value at a path of ours.
+func (c *ChartValues) set(path string, value any) {
+	in := c.Values
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		inner, ok := in[name].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			in[name] = inner
+		}
+		in = inner
+	}
+	in[names[len(names)-1]] = value
+}
+
+// judgeConfig asks the proxy's compiler what it makes of proxy.config.
+func (c *ChartValues) judgeConfig() {
+	proxy, _ := c.Values["proxy"].(map[string]any)
+	config, _ := proxy["config"].(map[string]string)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "config"}, Data: config}
+	for _, p := range route.Compile(snapshot.Of(cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems {
+		if !strings.Contains(p.Message, "does not exist") {
+			c.note("proxy.config: %s", strings.TrimSuffix(p.Message, route.SnippetHelp))
+		}
+	}
+}
+
+// WriteYAML writes a file of values, with the notes as comments before them.
+func (c *ChartValues) WriteYAML(w io.Writer) error {
+	var out bytes.Buffer
+	for _, n := range c.Notes {
+		fmt.Fprintf(&out, "# %s\n", printable.Line(n))
+	}
+	text, err := yaml.Marshal(c.Values)
+	if err != nil {
+		return err
+	}
+	out.Write(text)
+	_, err = w.Write(out.Bytes())
+	return err
+}

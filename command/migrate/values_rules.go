@@ -1,0 +1,183 @@
+package migrate
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// chartRule takes one value of ingress-nginx's chart, with all that is below it.
+type chartRule func(c *ChartValues, at string, value any)
+
+// chartRules are the values that are known, by their paths.
+func chartRules() map[string]chartRule {
+	rules := map[string]chartRule{
+		"commonLabels":                                             same("commonLabels"),
+		"controller.kind":                                          kindOfProxy,
+		"controller.config":                                        proxyConfig,
+		"controller.hostNetwork":                                   hostNetwork,
+		"controller.hostPort":                                      hostPorts,
+		"controller.publishService.enabled":                        said("an Ingress names the addresses of the proxy's Service, or of the nodes with proxies that have no Service; controller.publishAddresses names others"),
+		"controller.publishService.pathOverride":                   same("controller.publishService"),
+		"controller.reportNodeInternalIp":                          said("nodes are named by their internal addresses"),
+		"controller.service.enableHttp":                            withoutPort("http"),
+		"controller.service.enableHttps":                           withoutPort("https"),
+		"controller.autoscaling.targetMemoryUtilizationPercentage": said("proxy.autoscaling.metrics takes any metric"),
+		"controller.service.loadBalancerIP":                        oneAddress("proxy.service.loadBalancerIPs"),
+		"controller.service.external.enabled":                      same("proxy.service.enabled"),
+		"controller.service.internal.loadBalancerIP":               oneAddress("proxy.internalService.loadBalancerIPs"),
+		"controller.service.internal.enabled":                      internalService,
+		"controller.ingressClassResource.default":                  same("ingressClass.default"),
+		"controller.ingressClassResource.name":                     className,
+		"controller.ingressClass":                                  className,
+		"controller.watchIngressWithoutClass":                      same("ingressClass.default"),
+		"controller.scope.enabled":                                 said("scope.namespace and scope.namespaceSelector become proxy.watchNamespace and proxy.watchNamespaceSelector"),
+		"controller.scope.namespace":                               same("proxy.watchNamespace"),
+		"controller.scope.namespaceSelector":                       same("proxy.watchNamespaceSelector"),
+		"controller.minAvailable":                                  said("proxy.podDisruptionBudget.maxUnavailable says the same the other way round"),
+		"controller.addHeaders":                                    headersOf("add-headers"),
+		"controller.proxySetHeaders":                               headersOf("proxy-set-headers"),
+		"controller.extraArgs.default-ssl-certificate":             same("proxy.defaultSSLCertificate"),
+		"controller.extraArgs.default-backend-service":             same("proxy.defaultBackendService"),
+		"controller.extraArgs.watch-namespace":                     same("proxy.watchNamespace"),
+		"controller.extraArgs.publish-status-address":              statusAddresses,
+		"controller.extraArgs.ingress-class":                       className,
+		"controller.extraArgs.enable-ssl-passthrough":              said("passthrough is on; ingressClass.sslPassthrough=false refuses it"),
+		"controller.metrics.enabled":                               same("metrics.enabled"),
+		"controller.metrics.serviceMonitor.enabled":                same("metrics.serviceMonitor.enabled"),
+		"controller.metrics.serviceMonitor.scrapeInterval":         same("metrics.serviceMonitor.interval"),
+		"controller.metrics.serviceMonitor.additionalLabels":       same("metrics.serviceMonitor.labels"),
+		"controller.metrics.prometheusRule.enabled":                same("metrics.prometheusRule.enabled"),
+		"controller.metrics.prometheusRule.additionalLabels":       same("metrics.prometheusRule.labels"),
+		"controller.metrics.prometheusRule.rules":                  said("rules about metrics of ingress-nginx go on with metrics.ingressNginx=true; those of ours come with metrics.prometheusRule.enabled"),
+		"defaultBackend":                                           said("proxy.defaultBackendService names a Service that answers; its Deployment is yours"),
+		"tcp":                                                      said("ports become Services of type LoadBalancer: quayside migrate -f, with the ConfigMaps tcp-services and udp-services and the Services that they lead to"),
+		"udp":                                                      said("see tcp"),
+	}
+	for theirs, ours := range map[string]string{"replicaCount": "replicas", "extraEnvs": "extraEnv", "extraInitContainers": "initContainers", "terminationGracePeriodSeconds": "gracePeriodSeconds"} {
+		rules["controller."+theirs] = same("proxy." + ours)
+	}
+	for _, key := range []string{"resources", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName", "updateStrategy", "podAnnotations", "podLabels",
+		"minReadySeconds", "dnsPolicy", "dnsConfig", "extraVolumes", "extraVolumeMounts", "extraContainers",
+		"autoscaling.enabled", "autoscaling.minReplicas", "autoscaling.maxReplicas", "autoscaling.targetCPUUtilizationPercentage", "autoscaling.behavior"} {
+		rules["controller."+key] = same("proxy." + key)
+	}
+	for _, key := range []string{"enabled", "type", "annotations", "labels", "externalTrafficPolicy", "externalIPs", "loadBalancerSourceRanges", "loadBalancerClass",
+		"ipFamilyPolicy", "ipFamilies", "ports.http", "ports.https", "nodePorts.http", "nodePorts.https"} {
+		rules["controller.service."+key] = same("proxy.service." + key)
+		if key != "enabled" {
+			rules["controller.service.internal."+key] = same("proxy.internalService." + key)
+		}
+	}
+	for _, key := range []string{"image", "admissionWebhooks", "allowSnippetAnnotations", "enableAnnotationValidations", "opentelemetry", "containerName", "containerPort", "healthCheckPath",
+		"healthCheckHost", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "name", "electionID", "electionTTL", "ingressClassByName", "ingressClassResource.enabled",
+		"ingressClassResource.controllerValue", "podSecurityContext", "containerSecurityContext", "enableMimalloc", "shareProcessNamespace", "maxmindLicenseKey"} {
+		rules["controller."+key] = ofTheProcess
+	}
+	for _, key := range []string{"rbac", "serviceAccount", "imagePullSecrets", "revisionHistoryLimit", "fullnameOverride", "nameOverride", "namespaceOverride", "portNamePrefix"} {
+		rules[key] = ofTheProcess
+	}
+	return rules
+}
+
+// same is for a value that is the same under another name.
+func same(ours string) chartRule {
+	return func(c *ChartValues, _ string, value any) { c.set(ours, value) }
+}
+
+// said is for a value of which there is something to know.
+func said(why string) chartRule {
+	return func(c *ChartValues, at string, _ any) { c.note("%s: %s", at, why) }
+}
+
+func ofTheProcess(c *ChartValues, at string, _ any) { c.process = append(c.process, at) }
+
+func kindOfProxy(c *ChartValues, at string, value any) {
+	if value != "Deployment" && value != "DaemonSet" {
+		c.note("%s: proxy.kind is Deployment or DaemonSet", at)
+		return
+	}
+	c.set("proxy.kind", value)
+}
+
+// proxyConfig takes the ConfigMap, whose values are text whatever YAML takes them for.
+func proxyConfig(c *ChartValues, at string, value any) {
+	theirs, ok := value.(map[string]any)
+	if !ok {
+		c.note("%s is no map of keys", at)
+		return
+	}
+	config := map[string]string{}
+	for key, v := range theirs {
+		switch v := v.(type) {
+		case nil:
+		case float64: // 63072000, and not 6.3072e+07
+			config[key] = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			config[key] = fmt.Sprint(v)
+		}
+	}
+	c.set("proxy.config", config)
+}
+
+func hostNetwork(c *ChartValues, _ string, value any) {
+	if value == true {
+		c.set("proxy.hostNetwork.enabled", true)
+		c.set("proxy.ports", map[string]any{"http": 80, "https": 443})
+	}
+}
+
+func hostPorts(c *ChartValues, _ string, value any) {
+	theirs, _ := value.(map[string]any)
+	if theirs["enabled"] != true {
+		return
+	}
+	ports := map[string]any{"http": 80, "https": 443}
+	if own, ok := theirs["ports"].(map[string]any); ok {
+		maps.Copy(ports, own)
+	}
+	c.set("proxy.hostPorts", ports)
+}
+
+// withoutPort is for a switch of one port of the Service.
+func withoutPort(name string) chartRule {
+	return func(c *ChartValues, _ string, value any) {
+		if value == false {
+			c.set("proxy.service.ports."+name, nil)
+		}
+	}
+}
+
+func oneAddress(ours string) chartRule {
+	return func(c *ChartValues, _ string, value any) {
+		if value != "" {
+			c.set(ours, []any{value})
+		}
+	}
+}
+
+func internalService(c *ChartValues, _ string, value any) {
+	if value == true {
+		c.set("proxy.internalService.enabled", true)
+		c.set("proxy.internalService.type", "LoadBalancer")
+	}
+}
+
+func className(c *ChartValues, at string, value any) {
+	c.note("%s: Ingresses of class %v move by quayside migrate --ingress-class %v, or stay as they are with ingressClass.adoptControllers, which takes the controller of its IngressClass", at, value, value)
+}
+
+func headersOf(key string) chartRule {
+	return func(c *ChartValues, at string, _ any) {
+		c.note("%s: they go into a ConfigMap of yours, which %s in proxy.config names as NAMESPACE/NAME", at, key)
+	}
+}
+
+func statusAddresses(c *ChartValues, _ string, value any) {
+	var list []any
+	for address := range strings.SplitSeq(fmt.Sprint(value), ",") {
+		list = append(list, strings.TrimSpace(address))
+	}
+	c.set("controller.publishAddresses", list)
+}

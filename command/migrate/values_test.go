@@ -1,0 +1,66 @@
+package migrate
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// What people have as values beside what they get; test/chart renders the latter.
+func TestValuesOfTheChart(t *testing.T) {
+	const in, golden = "../../test/chart/testdata/ingress-nginx.values.yaml", "../../test/chart/testdata/ingress-nginx.values.out.yaml"
+	text, err := os.ReadFile(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := ReadChart(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := values.WriteYAML(&got); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("wanted\n%s\ngot\n%s", want, got.Bytes())
+	}
+}
+
+func TestValuesThatAreNone(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "{}\n",
+		"null":                            "{}\n",
+		"USER-SUPPLIED VALUES:\nnull\n":   "{}\n",
+		"controller: {config: [a]}":       "# controller.config is no map of keys\n{}\n",
+		"controller: {kind: Both}":        "# controller.kind: proxy.kind is Deployment or DaemonSet\n{}\n",
+		"controller: null\nudp: {}":       "{}\n",
+		"controller: x":                   "# controller has no equivalent\n{}\n",
+		"\"a\\nkind: Secret\": b":         "# a\\nkind: Secret has no equivalent\n{}\n",
+		"controller: {hostNetwork: true}": "proxy:\n  hostNetwork:\n    enabled: true\n  ports:\n    http: 80\n    https: 443\n",
+	} {
+		values, err := ReadChart([]byte(text))
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		var got strings.Builder
+		if err := values.WriteYAML(&got); err != nil || got.String() != want {
+			t.Errorf("%q becomes %q, %v, want %q", text, got.String(), err, want)
+		}
+	}
+	for _, text := range []string{"a: b: c", "- a", strings.Repeat("#", MaxValues+1)} {
+		if _, err := ReadChart([]byte(text)); err == nil {
+			t.Errorf("%.10q is taken for values", text)
+		}
+	}
+}
