@@ -225,10 +225,11 @@ func TestSnippetsThatAreNotUnderstood(t *testing.T) {
 	}
 }
 
-// FuzzSnippet: whatever a snippet holds, as much is said of it as it has directives,
-// each on one line, and what is named instead acts.
+// FuzzSnippet: whatever a snippet holds, as much is said of it as it has directives, and an
+// Ingress that comes of it is one that the proxy understands.
 func FuzzSnippet(f *testing.F) {
-	for _, s := range []string{"if ($host = a) { return 301 https://b/; }", `add_header A "b\"c";`, "rewrite ^/(.*)$ /$1 break; # x", "proxy_redirect ~^(.*)$ /;", "a${b}c;", "error_page 404;"} {
+	for _, s := range []string{"if ($host = a) { return 301 https://b/; }", `add_header A "b\"c";`, "rewrite ^/(.*)$ /$1 break; # x", "proxy_redirect ~^(.*)$ /;", "a${b}c;", "error_page 404;",
+		"location = /x { default_type a/b; return 200 $uri; }", "rewrite ^(/a)$ $1/ redirect;", "proxy_cookie_flags ~ secure;", "expires 1d;", "location = { }", "default_type;"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -241,7 +242,27 @@ func FuzzSnippet(f *testing.F) {
 				t.Errorf("a note of %d bytes", len(n))
 			}
 		}
+		for _, key := range []string{"configuration-snippet", "server-snippet"} {
+			spec := oneRule()
+			meta, beside, _ := withoutSnippets(Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + key: text}}, spec)
+			if _, stays := meta.Annotations[prefix+key]; !stays && len(judge(meta, spec)) > 0 {
+				t.Errorf("%q: %q", meta.Annotations, judge(meta, spec))
+			}
+			for _, o := range beside {
+				if wrong := judge(o.Metadata, o.Spec.(networkingv1.IngressSpec)); len(wrong) > 0 {
+					t.Errorf("%v: %q", o, wrong)
+				}
+			}
+		}
 	})
+}
+
+// oneRule leads all of a host to a Service.
+func oneRule() networkingv1.IngressSpec {
+	class, below := "quayside", networkingv1.PathTypePrefix
+	web := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	return networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: "a.test", IngressRuleValue: networkingv1.IngressRuleValue{
+		HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &below, Backend: web}}}}}}}
 }
 
 // A snippet of nothing but fields becomes options, and any other stays whole.
