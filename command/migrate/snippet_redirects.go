@@ -116,6 +116,9 @@ const beginning = "rules match from the beginning of a path here"
 
 // placeOf says which Ingress a location of nginx is.
 func placeOf(args []string) (where, why string) {
+	if len(args) == 0 {
+		return "", "it names no path"
+	}
 	modifier, path := "", args[len(args)-1]
 	if len(args) == 2 {
 		modifier = args[0]

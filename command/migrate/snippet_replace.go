@@ -46,7 +46,7 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec) (_ Meta, beside [
 			continue
 		}
 		r := replacement{key: key, meta: meta}
-		if !r.takesAll(list) || !r.places(spec, len(beside)) {
+		if !r.takesAll(list) || !r.act(spec) || !r.places(spec, len(beside)) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
@@ -83,6 +83,15 @@ func (r *replacement) takesAll(list []directive) bool {
 	}
 	r.options = all.options
 	return true
+}
+
+// act reports whether the proxy understands every option.
+func (r *replacement) act(spec networkingv1.IngressSpec) bool {
+	alone := Meta{Namespace: r.meta.Namespace, Name: r.meta.Name, Annotations: map[string]string{}}
+	for _, o := range r.options {
+		alone.Annotations[route.OwnPrefix+o.key] = o.value
+	}
+	return len(judge(alone, spec)) == 0
 }
 
 // places makes an Ingress of each place, numbered on, and reports whether all do the same.

@@ -229,7 +229,7 @@ func TestSnippetsThatAreNotUnderstood(t *testing.T) {
 // Ingress that comes of it is one that the proxy understands.
 func FuzzSnippet(f *testing.F) {
 	for _, s := range []string{"if ($host = a) { return 301 https://b/; }", `add_header A "b\"c";`, "rewrite ^/(.*)$ /$1 break; # x", "proxy_redirect ~^(.*)$ /;", "a${b}c;", "error_page 404;",
-		"location = /x { default_type a/b; return 200 $uri; }", "rewrite ^(/a)$ $1/ redirect;", "proxy_cookie_flags ~ secure;", "expires 1d;", "location = { }", "default_type;"} {
+		"location = /x { default_type a/b; return 200 $uri; }", "rewrite ^(/a)$ $1/ redirect;", "proxy_cookie_flags ~ secure;", "expires 1d;", "location = { }", "location;", "location {}", "default_type;"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -279,6 +279,7 @@ func TestSnippetsOfFields(t *testing.T) {
 		},
 		"proxy_ssl_name inner.test;\nproxy_ssl_server_name on;": {"proxy-ssl-name": "inner.test", "proxy-ssl-server-name": "on"},
 		"proxy_cookie_path /a /b;\nproxy_cookie_path /c /d;":    nil,
+		"proxy_cookie_flags a partitioned;":                     nil,
 		"add_header X-A a;\nexpires 1h;":                        nil,
 		"add_header X-A a;\nadd_header Expires 0;":              nil,
 		"add_header X-A a;\ndeny 10.0.0.1;":                     nil,
@@ -292,7 +293,7 @@ func TestSnippetsOfFields(t *testing.T) {
 		"":                                                      nil,
 	} {
 		given := Meta{Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": text, prefix + "response-headers": "X-Own: own"}}
-		meta, _, notes := withoutSnippets(given, networkingv1.IngressSpec{})
+		meta, _, notes := withoutSnippets(given, oneRule())
 		out := meta.Annotations
 		_, stays := out[prefix+"configuration-snippet"]
 		if stays != (want == nil) || len(notes) > 0 != (want != nil) {
