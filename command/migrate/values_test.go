@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // What people have as values beside what they get; test/chart renders the latter.
@@ -63,4 +65,25 @@ func TestValuesThatAreNone(t *testing.T) {
 			t.Errorf("%.10q is taken for values", text)
 		}
 	}
+}
+
+// FuzzReadChart: whatever is read, what comes of it is values and comments.
+func FuzzReadChart(f *testing.F) {
+	for _, s := range []string{"controller: {config: {a: 1}}", "controller: {hostPort: {enabled: true, ports: 1}}", "\"a\\nb\": c", "controller: {service: {internal: {enabled: true}}}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := ReadChart([]byte(text))
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := values.WriteYAML(&out); err != nil {
+			t.Fatal(err)
+		}
+		var back map[string]any
+		if err := yaml.Unmarshal(out.Bytes(), &back); err != nil || len(back) != len(values.Values) {
+			t.Errorf("%q becomes %q: %v", text, out.String(), err)
+		}
+	})
 }
