@@ -127,7 +127,7 @@ func TestStatusPatchKeepsLargeNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf(`"availableIPv6":%d`, math.MaxInt64); !strings.Contains(string(text), want) {
+	if want := fmt.Sprintf(`"availableIPv6":%d`, int64(math.MaxInt64)); !strings.Contains(string(text), want) {
 		t.Errorf("%s does not hold %s", text, want)
 	}
 }

@@ -88,7 +88,7 @@ func spent() effort {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail for oneself
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return effort{time.Duration(u.Utime.Nano() + u.Stime.Nano()), u.Nvcsw, m.Mallocs, m.TotalAlloc, m.NumGC, time.Now()}
+	return effort{time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Nvcsw), m.Mallocs, m.TotalAlloc, m.NumGC, time.Now()}
 }
 
 // effort asks the process of a node.

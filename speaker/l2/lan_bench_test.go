@@ -320,10 +320,8 @@ func arrival(control []byte) int64 {
 	if err != nil || len(messages) == 0 || len(messages[0].Data) < 16 {
 		return 0
 	}
-	var stamp unix.Timespec
-	stamp.Sec = int64(binary.NativeEndian.Uint64(messages[0].Data))
-	stamp.Nsec = int64(binary.NativeEndian.Uint64(messages[0].Data[8:]))
-	return stamp.Nano()
+	seconds, ns := binary.NativeEndian.Uint64(messages[0].Data), binary.NativeEndian.Uint64(messages[0].Data[8:])
+	return int64(seconds)*int64(time.Second) + int64(ns)
 }
 
 // stayOn keeps this process, all its threads and their children, on one processor.
