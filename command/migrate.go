@@ -58,19 +58,19 @@ ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services tha
 }
 
 func (e *env) migrateValuesCommand() *cobra.Command {
-	var file string
+	var file, chart string
 	c := &cobra.Command{
 		Use:     "values",
-		Short:   "Turn values of the chart of ingress-nginx into those of ours",
-		Long:    "Turn values of the chart of ingress-nginx into those of ours, and print them for `helm install -f`. What has no\nequivalent, or is said elsewhere, comes as comments before them.",
-		Example: "  helm get values ingress-nginx -n ingress-nginx -o yaml | quayside migrate values -f - >values.yaml",
+		Short:   "Turn values of the charts of ingress-nginx and MetalLB into those of ours",
+		Long:    "Turn values of the chart of ingress-nginx, or of MetalLB, into those of ours, and print them for `helm install -f`. What has no\nequivalent, or is said elsewhere, comes as comments before them.",
+		Example: "  helm get values ingress-nginx -n ingress-nginx -o yaml | quayside migrate values -f - >values.yaml\n  helm get values metallb -n metallb-system -o yaml | quayside migrate values --chart metallb -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			text, err := readValues(file)
 			if err != nil {
 				return err
 			}
-			values, err := migrate.ReadChart(text)
+			values, err := migrate.ReadChart(chart, text)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errBadInput, err)
 			}
@@ -78,6 +78,7 @@ func (e *env) migrateValuesCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&file, "filename", "f", "-", "file of values, - for standard input")
+	c.Flags().StringVar(&chart, "chart", migrate.IngressNginxChart, migrate.IngressNginxChart+" or "+migrate.MetalLBChart)
 	return c
 }
 

@@ -20,19 +20,30 @@ import (
 // MaxValues bounds a file of values, in bytes.
 const MaxValues = 1 << 20
 
-// ChartValues are values of our chart, made of those of ingress-nginx's.
+// The charts whose values ReadChart knows.
+const (
+	IngressNginxChart = "ingress-nginx"
+	MetalLBChart      = "metallb"
+)
+
+// ChartValues are values of our chart, made of those of another.
 type ChartValues struct {
 	Values map[string]any
 	// Notes are sentences about what has no equivalent, or is said elsewhere.
 	Notes []string
 
-	process []string // what is about ingress-nginx's own process
+	process []string // what is about the other's own processes
 	rules   map[string]chartRule
 }
 
-// ReadChart reads a file of values of the chart of ingress-nginx, as `helm get values` prints
-// it, too. What our chart has no value for comes to a note.
-func ReadChart(text []byte) (*ChartValues, error) {
+// ReadChart reads a file of values of a chart, as `helm get values` prints it, too. What our
+// chart has no value for comes to a note.
+func ReadChart(chart string, text []byte) (*ChartValues, error) {
+	known := map[string]func() map[string]chartRule{IngressNginxChart: ingressNginxRules, MetalLBChart: metallbRules}
+	rules := known[chart]
+	if rules == nil {
+		return nil, fmt.Errorf("the values of chart %q are not known, only those of %s", chart, strings.Join(slices.Sorted(maps.Keys(known)), " and "))
+	}
 	if len(text) > MaxValues {
 		return nil, fmt.Errorf("the values have %d bytes, more than %d", len(text), MaxValues)
 	}
@@ -41,11 +52,11 @@ func ReadChart(text []byte) (*ChartValues, error) {
 	if err := yaml.Unmarshal(text, &theirs); err != nil {
 		return nil, fmt.Errorf("values of a chart: %w", err)
 	}
-	c := &ChartValues{Values: map[string]any{}, rules: chartRules()}
+	c := &ChartValues{Values: map[string]any{}, rules: rules()}
 	c.read("", theirs)
 	c.judgeConfig()
 	if len(c.process) > 0 {
-		c.note("of its own process, and left out: %s", strings.Join(c.process, ", "))
+		c.note("of its own processes, and left out: %s", strings.Join(c.process, ", "))
 	}
 	return c, nil
 }

@@ -10,31 +10,34 @@ import (
 )
 
 // What people have as values beside what they get; test/chart renders the latter.
-func TestValuesOfTheChart(t *testing.T) {
-	const in, golden = "../../test/chart/testdata/ingress-nginx.values.yaml", "../../test/chart/testdata/ingress-nginx.values.out.yaml"
-	text, err := os.ReadFile(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	values, err := ReadChart(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got bytes.Buffer
-	if err := values.WriteYAML(&got); err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+func TestValuesOfCharts(t *testing.T) {
+	for _, chart := range []string{IngressNginxChart, MetalLBChart} {
+		in := "../../test/chart/testdata/" + chart + ".values.yaml"
+		golden := strings.TrimSuffix(in, "yaml") + "out.yaml"
+		text, err := os.ReadFile(in)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("wanted\n%s\ngot\n%s", want, got.Bytes())
+		values, err := ReadChart(chart, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := values.WriteYAML(&got); err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("wanted\n%s\ngot\n%s", want, got.Bytes())
+		}
 	}
 }
 
@@ -50,7 +53,7 @@ func TestValuesThatAreNone(t *testing.T) {
 		"\"a\\nkind: Secret\": b":         "# a\\nkind: Secret has no equivalent\n{}\n",
 		"controller: {hostNetwork: true}": "proxy:\n  hostNetwork:\n    enabled: true\n  ports:\n    http: 80\n    https: 443\n",
 	} {
-		values, err := ReadChart([]byte(text))
+		values, err := ReadChart(IngressNginxChart, []byte(text))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -60,8 +63,11 @@ func TestValuesThatAreNone(t *testing.T) {
 			t.Errorf("%q becomes %q, %v, want %q", text, got.String(), err, want)
 		}
 	}
+	if _, err := ReadChart("traefik", nil); err == nil {
+		t.Error("any chart is known")
+	}
 	for _, text := range []string{"a: b: c", "- a", strings.Repeat("#", MaxValues+1)} {
-		if _, err := ReadChart([]byte(text)); err == nil {
+		if _, err := ReadChart(IngressNginxChart, []byte(text)); err == nil {
 			t.Errorf("%.10q is taken for values", text)
 		}
 	}
@@ -73,7 +79,7 @@ func FuzzReadChart(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		values, err := ReadChart([]byte(text))
+		values, err := ReadChart(IngressNginxChart, []byte(text))
 		if err != nil {
 			return
 		}

@@ -5,14 +5,16 @@ import (
 	"testing"
 )
 
-// TestMigratedValues: what quayside migrate values makes of ingress-nginx's values is taken
-// by our chart, its schema included.
+// TestMigratedValues: what quayside migrate values makes of others' values is taken by our
+// chart, its schema included.
 func TestMigratedValues(t *testing.T) {
-	text, err := os.ReadFile("testdata/ingress-nginx.values.out.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if kind := workloads(t, string(text))["proxy"].Kind; kind != "DaemonSet" {
-		t.Errorf("the proxy is a %s", kind)
+	for _, chart := range []string{"ingress-nginx", "metallb"} {
+		text, err := os.ReadFile("testdata/" + chart + ".values.out.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := workloads(t, string(text)); all["proxy"].Kind != map[string]string{"ingress-nginx": "DaemonSet", "metallb": "Deployment"}[chart] {
+			t.Errorf("%s: the proxy is a %s", chart, all["proxy"].Kind)
+		}
 	}
 }

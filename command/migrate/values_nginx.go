@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// chartRule takes one value of ingress-nginx's chart, with all that is below it.
+// chartRule takes one value of a chart, with all that is below it.
 type chartRule func(c *ChartValues, at string, value any)
 
-// chartRules are the values that are known, by their paths.
-func chartRules() map[string]chartRule {
+// ingressNginxRules are the values of ingress-nginx's chart, by their paths.
+func ingressNginxRules() map[string]chartRule {
 	rules := map[string]chartRule{
 		"commonLabels":                                             same("commonLabels"),
 		"controller.kind":                                          kindOfProxy,
