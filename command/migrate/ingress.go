@@ -113,6 +113,9 @@ func replacements(annotations map[string]string) (notes []string) {
 			notes = append(notes, snippetNotes(key, text)...)
 		}
 	}
+	if strings.TrimSpace(annotations[route.OwnPrefix+"auth-snippet"]) != "" {
+		notes = append(notes, "auth-snippet: fields of what auth-url is asked are those of the ConfigMap that "+route.OwnPrefix+"auth-proxy-set-headers names")
+	}
 	return notes
 }
 

@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -116,6 +117,11 @@ func proxyConfig(c *ChartValues, at string, value any) {
 			config[key] = strconv.FormatFloat(v, 'f', -1, 64)
 		default:
 			config[key] = fmt.Sprint(v)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		if strings.HasSuffix(key, "-snippet") {
+			c.Notes = append(c.Notes, snippetNotes("proxy.config: "+key, config[key])...)
 		}
 	}
 	c.set("proxy.config", config)
