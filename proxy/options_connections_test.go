@@ -207,7 +207,9 @@ func TestUseProxyProtocol(t *testing.T) {
 		return hears(t, p, header, "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
 	}
 	const from = "PROXY TCP4 192.0.2.55 198.51.100.1 5000 "
-	eventually(t, "the ConfigMap is read", func() bool { return strings.HasPrefix(ask(from+"443\r\n"), "HTTP/1.1 200") })
+	eventually(t, "listeners and routes have read the ConfigMap", func() bool {
+		return strings.HasPrefix(ask(from+"443\r\n"), "HTTP/1.1 200") && strings.HasPrefix(ask(from+"80\r\n"), "HTTP/1.1 308")
+	})
 	for header, want := range map[string]string{
 		from + "80\r\n":  "HTTP/1.1 308", // TLS did not end in front of us
 		from + "443\r\n": "HTTP/1.1 200",
@@ -245,7 +247,9 @@ func TestUseProxyProtocolBeforeHTTP2(t *testing.T) {
 	files.Put(configMap("wide", "use-proxy-protocol", "true", "proxy-real-ip-cidr", "127.0.0.0/8", "proxy-protocol-header-timeout", "1", "force-ssl-redirect", "true"))
 	const from = "PROXY TCP4 192.0.2.55 198.51.100.1 5000 "
 	const request = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
-	eventually(t, "the ConfigMap is read", func() bool { return strings.HasPrefix(hears(t, p, from+"443\r\n", request), "HTTP/1.1 200") })
+	eventually(t, "listeners and routes have read the ConfigMap", func() bool {
+		return strings.HasPrefix(hears(t, p, from+"443\r\n", request), "HTTP/1.1 200") && strings.HasPrefix(hears(t, p, from+"80\r\n", request), "HTTP/1.1 308")
+	})
 	for header, want := range map[string]int{from + "80\r\n": 308, from + "443\r\n": 200} {
 		if status := behind(t, p, header); status != want {
 			t.Errorf("HTTP/2 behind %q is answered %d, want %d", header, status, want)
