@@ -117,6 +117,7 @@ func sameAnswers(only func(...string) map[string]string) []sameCase {
 		{with: only("proxy-cookie-path", "/app /$1", "use-regex", "true", "path", "/([a-z]+)/?.*"), inside: "proxy_cookie_path /app /$1;", match: `~* "^/([a-z]+)/?.*"`},
 		{with: only("proxy-cookie-domain", "inner.test \"shop.test; Secure\""), inside: `proxy_cookie_domain inner.test "shop.test; Secure";`},
 		{with: only("proxy-cookie-domain", "inner.test shop.test"), inside: "proxy_cookie_domain inner.test shop.test;"},
+		{with: only("success-headers", "X-Up: $uri"), inside: "add_header X-Up $uri;", requests: []string{"/status/404", "/status/201", "/status/308", "/status/500", "/status/206"}},
 		{with: only("proxy-cookie-flags", "~ secure httponly samesite=strict"), inside: "proxy_cookie_flags ~ secure httponly samesite=strict;"},
 		{with: only("proxy-cookie-flags", "A nosecure\n~. httponly samesite=none"), inside: "proxy_cookie_flags A nosecure; proxy_cookie_flags ~. httponly samesite=none;"},
 		{with: only("proxy-cookie-flags", "b nosecure\n~^A$ nosamesite nohttponly httponly", "proxy-cookie-path", "/app /"), inside: "proxy_cookie_flags b nosecure; proxy_cookie_flags ~^A$ nosamesite nohttponly httponly; proxy_cookie_path /app /;"},

@@ -63,8 +63,8 @@ type Settings struct {
 	CookieFlags []CookieFlags
 	// HideHeaders are fields of the upstream's response that the client is not sent.
 	HideHeaders []string
-	// Headers are set in every response.
-	Headers []Field
+	// Headers are set in every response, SuccessHeaders after them in those without an error.
+	Headers, SuccessHeaders []Field
 	// Compress encodes responses.
 	Compress *Compress
 }
@@ -227,6 +227,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })
+	add(len(s.SuccessHeaders) > 0, func() Filter { return onSuccess(headers(s.SuccessHeaders, tools.Place)) })
 	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })
 	return c
 }

@@ -142,6 +142,17 @@ func headers(list []Field, at Place) Filter {
 	}}
 }
 
+// onSuccess leaves f out of responses with other statuses than those to which nginx's
+// add_header adds unless it says always.
+func onSuccess(f Filter) Filter {
+	return Filter{Response: func(ex *exchange.Exchange) {
+		switch ex.Response.Status {
+		case 200, 201, 204, 206, 301, 302, 303, 304, 307, 308:
+			f.Response(ex)
+		}
+	}}
+}
+
 // strictTransport is the field that may be sent over TLS only (RFC 6797 section 7.2).
 const strictTransport = "Strict-Transport-Security"
 

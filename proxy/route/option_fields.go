@@ -21,7 +21,18 @@ func parseRequestHeaders(s *settings, value string) error {
 }
 
 // parseResponseHeaders reads the fields of responses, on top of those of custom-headers.
-func parseResponseHeaders(s *settings, value string) error {
+func parseResponseHeaders(s *settings, value string) (err error) {
+	s.answers, err = s.parseAnswers(value)
+	return err
+}
+
+// parseSuccessHeaders reads those of responses without an error.
+func parseSuccessHeaders(s *settings, value string) (err error) {
+	s.filters.SuccessHeaders, err = s.parseAnswers(value)
+	return err
+}
+
+func (s *settings) parseAnswers(value string) ([]filter.Field, error) {
 	list, wrong := parseFieldLines(value)
 	list = slices.DeleteFunc(list, func(h filter.Header) bool {
 		barred := s.barsAnswer(h.Name)
@@ -30,8 +41,7 @@ func parseResponseHeaders(s *settings, value string) error {
 		}
 		return barred
 	})
-	s.answers = answerFields(list)
-	return inPart(len(list), wrong)
+	return answerFields(list), inPart(len(list), wrong)
 }
 
 // parseFieldLines reads lines of "Name: value", as a message has them. A field without a

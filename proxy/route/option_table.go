@@ -280,6 +280,8 @@ func rewrites() []option {
 			doc: "ConfigMap of response headers", differ: "any field may be set that does not frame the message; a missing ConfigMap, or one of another namespace, closes the route"},
 		{key: "response-headers", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, parse: parseResponseHeaders,
 			doc: "fields of every response, in lines of NAME: VALUE, with variables of nginx; one without a value is taken out; on top of custom-headers, and of what global-allowed-response-headers lets Ingresses set"},
+		{key: "success-headers", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, parse: parseSuccessHeaders,
+			doc: "the same for responses with status 200, 201, 204, 206, 301 to 304, 307 and 308 alone, as add_header of nginx has it: what caches may keep"},
 		{key: "request-headers", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, parse: parseRequestHeaders,
 			doc: "fields that the backend is sent, in lines of NAME: VALUE, with variables of nginx; one without a value is taken out; on top of proxy-set-headers of the ConfigMap"},
 	}
