@@ -22,13 +22,19 @@ func headerAdvice(args []string) advice {
 	}
 	said := fieldAdvice(args)
 	if about := []string{"cache-control", "expires", "pragma"}; slices.Contains(about, strings.ToLower(args[0])) && args[len(args)-1] != "always" {
-		return said.nearlyBut(everyStatus)
+		return said.onSuccess()
 	}
 	return said
 }
 
-// everyStatus is what is to be known of fields about caches.
-const everyStatus = "with every status, errors among them, which caches would keep; add_header and expires leave these out"
+// onSuccess is a for responses without an error alone, which are those that caches may keep.
+func (a advice) onSuccess() advice {
+	a.options = slices.Clone(a.options)
+	for i := range a.options {
+		a.options[i].key = "success-headers"
+	}
+	return a
+}
 
 // expiresAdvice is about how long caches keep a response.
 func expiresAdvice(args []string) advice {
@@ -40,13 +46,13 @@ func expiresAdvice(args []string) advice {
 	case args[0] == "off":
 		return needless("nothing is said of it unasked")
 	case args[0] == "epoch" || strings.HasPrefix(args[0], "-"):
-		return use("response-headers", cache+": no-cache").but(linesOf)
+		return use("success-headers", cache+": no-cache").but(linesOf)
 	case args[0] == "max":
 		n = 315360000
 	case !isTime:
 		return none("%s is not a time in whole seconds", printable.Cut(args[0], maxQuoted))
 	}
-	return use("response-headers", fmt.Sprintf("%s: max-age=%d", cache, n)).nearlyBut(everyStatus)
+	return use("success-headers", fmt.Sprintf("%s: max-age=%d", cache, n)).but(linesOf)
 }
 
 // typeAdvice is about responses without a type, which are those that return makes.

@@ -14,7 +14,7 @@ import (
 
 // lineKeys are the options that take lines.
 func lineKeys() []string {
-	return []string{"request-headers", "response-headers", "proxy-cookie-flags"}
+	return []string{"request-headers", "response-headers", "success-headers", "proxy-cookie-flags"}
 }
 
 // plainKeys are those that may stand in for a snippet: they decide nothing about who passes
@@ -82,7 +82,25 @@ func (r *replacement) takesAll(list []directive) bool {
 		}
 	}
 	r.options = all.options
-	return true
+	return !all.repeats()
+}
+
+// repeats reports whether one field of responses is set twice: nginx sends both.
+func (a *advice) repeats() bool {
+	seen := map[string]bool{}
+	for _, o := range a.options {
+		if o.key != "response-headers" && o.key != "success-headers" {
+			continue
+		}
+		for line := range strings.Lines(o.value) {
+			name, _, _ := strings.Cut(line, ":")
+			if name = strings.ToLower(name); seen[name] {
+				return true
+			}
+			seen[name] = true
+		}
+	}
+	return false
 }
 
 // act reports whether the proxy understands every option.
