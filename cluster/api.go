@@ -89,6 +89,7 @@ type API struct {
 	start     *start
 	fleet     atomic.Pointer[fleetCount]
 	hint      atomic.Int64 // how many processes there are, until that is seen; 0: unknown
+	endless   atomic.Bool  // lists that the server streams have no end
 	events    *eventWriter
 	memory    *memory
 	writes    *prometheus.CounterVec

@@ -28,6 +28,7 @@ import (
 func (a *API) reflect(ctx context.Context, f *feed) {
 	r := a.resources[f.group.kind]
 	link := &link{api: a, group: f.group}
+	f.stream.endless = &a.endless
 	var lw cache.ListerWatcher = &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return f.list(&o, r, func(of *group, into runtime.Object) error {
@@ -40,6 +41,7 @@ func (a *API) reflect(ctx context.Context, f *feed) {
 			if streams(&o) {
 				if err := f.stream.mayBegin(); err != nil {
 					link.until = time.Time{} // it was us who ended the last
+					a.log.Info("asking for a list instead of a stream", "kind", r.Name, "reason", err)
 					return nil, err
 				}
 			}

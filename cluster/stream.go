@@ -23,8 +23,8 @@ var errEndless = errors.New("the server, or a proxy before it, streamed a list w
 // client-go would wait for it without a bound, and begin again without a bound where the
 // server hangs up. Here a second try is a list.
 type stream struct {
-	running *time.Timer // until the patience is over; nil: none runs, or it has ended well
-	endless atomic.Bool // one has not ended in time: no other is asked for
+	running *time.Timer  // until the patience is over; nil: none runs, or it has ended well
+	endless *atomic.Bool // one of any reflector has not ended in time: no other is asked for
 }
 
 // streams reports whether it is one that is asked for.

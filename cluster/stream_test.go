@@ -37,7 +37,7 @@ func (s *endlessServer) RoundTrip(q *http.Request) (*http.Response, error) {
 // misses its readiness for long, and is not asked for a stream again.
 func TestStreamsWithoutAnEnd(t *testing.T) {
 	kubeconfig := kubeconfigFor(t, "http://server")
-	kinds := []snapshot.Kind{snapshot.Service, snapshot.Node}
+	kinds, secret := []snapshot.Kind{snapshot.Service, snapshot.Node}, snapshot.Key{Namespace: "ns", Name: "tls"}
 	for _, c := range []struct {
 		what, life string
 		within     time.Duration
@@ -48,7 +48,7 @@ func TestStreamsWithoutAnEnd(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			inMadeUpTime(t, func(t *testing.T) {
 				s := &endlessServer{fleetServer: newFleetServer(), life: c.life}
-				a, err := NewAPI(APIOptions{Kubeconfig: Kubeconfig{File: kubeconfig}, Kinds: kinds})
+				a, err := NewAPI(APIOptions{Kubeconfig: Kubeconfig{File: kubeconfig}, Kinds: append(kinds, snapshot.Secret), Referenced: []snapshot.Kind{snapshot.Secret}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,12 +73,17 @@ func TestStreamsWithoutAnEnd(t *testing.T) {
 				if c.life != "" {
 					return
 				}
+				select { // nor is another kind, which is asked for later, waited for again
+				case <-a.Refer(snapshot.Secret, []snapshot.Key{secret}):
+				case <-time.After(5 * time.Second):
+					t.Error("a Secret that was named later is not known after 5 s")
+				}
 				s.version++ // it has forgotten what there was: all is listed anew
 				s.setAway(true)
 				s.setAway(false)
 				time.Sleep(time.Minute)
-				if running, streams := s.running(), s.streams.Load(); running != len(kinds) || int(streams) != len(kinds) {
-					t.Errorf("after a restart %d watches and %d streams, want %d of each", running, streams, len(kinds))
+				if running, streams := s.running(), s.streams.Load(); running != len(kinds)+1 || int(streams) != len(kinds) {
+					t.Errorf("after a restart %d watches and %d streams, want %d and %d", running, streams, len(kinds)+1, len(kinds))
 				}
 			})
 		})
