@@ -78,7 +78,9 @@ func TestStreamsWithoutAnEnd(t *testing.T) {
 				case <-time.After(5 * time.Second):
 					t.Error("a Secret that was named later is not known after 5 s")
 				}
+				s.mu.Lock()
 				s.version++ // it has forgotten what there was: all is listed anew
+				s.mu.Unlock()
 				s.setAway(true)
 				s.setAway(false)
 				time.Sleep(time.Minute)
