@@ -23,7 +23,6 @@ type advice struct {
 	global  []setting // of proxy.config in the chart's values, for all Ingresses
 	remark  string    // beside them, or why there are none
 	needed  bool      // remark says that nothing has to be written
-	nearly  bool      // it is not quite the same, so that somebody has to decide
 }
 
 func use(pairs ...string) (a advice) {
@@ -47,13 +46,6 @@ func (a advice) but(remark string) advice {
 	return a
 }
 
-// nearlyBut is but for advice that is not quite the same.
-func (a advice) nearlyBut(remark string) advice {
-	a = a.but(remark)
-	a.nearly = true
-	return a
-}
-
 // and is a with what b asks for, too: of options that take lines, more lines.
 func (a advice) and(b advice) advice {
 	a.options = slices.Clone(a.options)
@@ -67,7 +59,6 @@ func (a advice) and(b advice) advice {
 		}
 	}
 	a.global = append(a.global, b.global...)
-	a.nearly = a.nearly || b.nearly
 	if !strings.Contains(a.remark, b.remark) {
 		a.remark = strings.TrimPrefix(a.remark+"; "+b.remark, "; ")
 	}

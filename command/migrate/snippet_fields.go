@@ -55,12 +55,13 @@ func expiresAdvice(args []string) advice {
 	return use("success-headers", fmt.Sprintf("%s: max-age=%d", cache, n)).but(linesOf)
 }
 
-// typeAdvice is about responses without a type, which are those that return makes.
+// typeAdvice is about responses without a type, which are those that return makes: beside it
+// alone the option does the same.
 func typeAdvice(args []string) advice {
 	if args[0] == "text/plain" {
 		return needless("that is what direct-response sends")
 	}
-	return use("response-headers", "Content-Type: "+args[0]).nearlyBut("beside direct-response; backends name the type of theirs")
+	return use("response-headers", "Content-Type: "+args[0]).but("beside direct-response; backends name the type of theirs")
 }
 
 // fieldAdvice is about a field of responses that stands in the place of the backend's.

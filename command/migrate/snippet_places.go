@@ -36,16 +36,9 @@ func exactPlace(d *directive) (place, bool) {
 	if len(args) != 2 || args[0] != "=" {
 		return place{}, false
 	}
-	inner := *d
-	inner.block = slices.DeleteFunc(slices.Clone(d.block), func(d directive) bool { return d.name() == "default_type" })
-	said := placeAdvice(&inner)
-	for _, d := range d.block {
-		if d.name() == "default_type" && len(d.args()) == 1 {
-			said = said.and(advice{options: typeAdvice(d.args()).options})
-		}
-	}
+	said := placeAdvice(d)
 	p := place{path: args[1], options: said.options}
-	return p, !said.nearly && len(said.global) == 0 && p.answers()
+	return p, len(said.global) == 0 && !said.repeats() && p.answers()
 }
 
 // answers reports whether all that is asked for is known, and no backend is among it.

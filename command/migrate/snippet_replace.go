@@ -24,16 +24,15 @@ func plainKeys() []string {
 }
 
 // isPlain reports whether what a names does the same as a directive, and may stand beside
-// annotations and others.
-func (a advice) isPlain(annotations map[string]string, others []setting) bool {
+// annotations.
+func (a advice) isPlain(annotations map[string]string) bool {
 	for _, o := range a.options {
-		one := !slices.Contains(lineKeys(), o.key)
-		twice := annotations[route.OwnPrefix+o.key] != "" || slices.ContainsFunc(others, func(other setting) bool { return other.key == o.key })
-		if !slices.Contains(plainKeys(), o.key) || one && twice {
+		taken := annotations[route.OwnPrefix+o.key] != "" && !slices.Contains(lineKeys(), o.key)
+		if taken || !slices.Contains(plainKeys(), o.key) {
 			return false
 		}
 	}
-	return !a.nearly && len(a.options) > 0 && len(a.global) == 0
+	return len(a.options) > 0 && len(a.global) == 0
 }
 
 // withoutSnippets returns an Ingress with options in the place of snippets that do the same,
@@ -75,7 +74,7 @@ func (r *replacement) takesAll(list []directive) bool {
 			r.own = append(r.own, p)
 		case said.needed:
 			r.needed = append(r.needed, printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted)+": "+said.remark)
-		case r.key == "configuration-snippet" && d.block == nil && said.isPlain(r.meta.Annotations, all.options):
+		case r.key == "configuration-snippet" && d.block == nil && d.name() != "default_type" && said.isPlain(r.meta.Annotations):
 			all = all.and(advice{options: said.options})
 		default: // what stands in a server-snippet is of other Ingresses, too
 			return false
@@ -85,19 +84,27 @@ func (r *replacement) takesAll(list []directive) bool {
 	return !all.repeats()
 }
 
-// repeats reports whether one field of responses is set twice: nginx sends both.
+// repeats reports whether something is said twice for which there is one place: an option, or
+// a field of responses, which nginx sends twice.
 func (a *advice) repeats() bool {
 	seen := map[string]bool{}
+	again := func(what string) bool {
+		before := seen[what]
+		seen[what] = true
+		return before
+	}
 	for _, o := range a.options {
-		if o.key != "response-headers" && o.key != "success-headers" {
-			continue
-		}
-		for line := range strings.Lines(o.value) {
-			name, _, _ := strings.Cut(line, ":")
-			if name = strings.ToLower(name); seen[name] {
+		switch {
+		case !slices.Contains(lineKeys(), o.key):
+			if again(o.key) {
 				return true
 			}
-			seen[name] = true
+		case o.key == "response-headers" || o.key == "success-headers":
+			for line := range strings.Lines(o.value) {
+				if name, _, _ := strings.Cut(line, ":"); again(strings.ToLower(name) + ":") {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -186,12 +186,7 @@ func acts(t *testing.T, text string, a advice) {
 			ing.Annotations[prefix+"auth-url"] = "http://auth.example/"
 		}
 	}
-	class := "quayside"
-	ing.Spec.IngressClassName = &class
-	web := networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}
-	any := networkingv1.PathTypeImplementationSpecific
-	ing.Spec.Rules = []networkingv1.IngressRule{{Host: "a.test", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
-		Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &any, Backend: networkingv1.IngressBackend{Service: &web}}}}}}}
+	ing.Spec = oneRule()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "wide"}, Data: map[string]string{}}
 	for _, o := range a.global {
@@ -259,10 +254,10 @@ func FuzzSnippet(f *testing.F) {
 
 // oneRule leads all of a host to a Service.
 func oneRule() networkingv1.IngressSpec {
-	class, below := "quayside", networkingv1.PathTypePrefix
+	class, any := "quayside", networkingv1.PathTypeImplementationSpecific
 	web := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
 	return networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: "a.test", IngressRuleValue: networkingv1.IngressRuleValue{
-		HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &below, Backend: web}}}}}}}
+		HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &any, Backend: web}}}}}}}
 }
 
 // A snippet of nothing but fields becomes options, and any other stays whole.
@@ -341,6 +336,10 @@ func TestSnippetsOfPlaces(t *testing.T) {
 		{"server-snippet", "location /metrics { return 404; }", nil},
 		{"server-snippet", "location = /metrics { return 404; }\nlocation = /x { proxy_pass http://y; }", nil},
 		{"server-snippet", "location = /x { add_header A b; }", nil},
+		{"server-snippet", "location = /x { deny 10.0.0.1; deny 10.0.0.2; return 404; }", nil},
+		{"server-snippet", "location = /x { return 200 x; default_type a/b; add_header Content-Type c/d; }", nil},
+		{"server-snippet", "location = /x { return 200 x; default_type a/b $uri; }", nil},
+		{"configuration-snippet", "default_type a/b;", nil},
 		{"server-snippet", "location = /own { return 404; }", nil},
 		{"server-snippet", "location = /x { return 404; expires 1h; }", []string{"/x direct-response=404 success-headers=Cache-Control: max-age=3600"}},
 		{"server-snippet", "location = /x { return 301 https://$arg_to/; }", nil},
