@@ -105,7 +105,7 @@ func (c *ChartValues) judgeConfig() {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "config"}, Data: config}
 	for _, p := range route.Compile(snapshot.Of(cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems {
 		if !strings.Contains(p.Message, "does not exist") {
-			c.note("proxy.config: %s", strings.TrimSuffix(p.Message, route.SnippetHelp))
+			c.note("proxy.config: %s", p.Message)
 		}
 	}
 }

@@ -29,13 +29,11 @@ func ingressNginxRules() map[string]chartRule {
 		"controller.service.external.enabled":                      same("proxy.service.enabled"),
 		"controller.service.internal.loadBalancerIP":               oneAddress("proxy.internalService.loadBalancerIPs"),
 		"controller.service.internal.enabled":                      internalService,
-		"controller.ingressClassResource.default":                  same("ingressClass.default"),
+		"controller.ingressClassResource.default":                  whereTrue("ingressClass.default"),
 		"controller.ingressClassResource.name":                     className,
 		"controller.ingressClass":                                  className,
-		"controller.watchIngressWithoutClass":                      same("ingressClass.default"),
-		"controller.scope.enabled":                                 said("scope.namespace and scope.namespaceSelector become proxy.watchNamespace and proxy.watchNamespaceSelector"),
-		"controller.scope.namespace":                               same("proxy.watchNamespace"),
-		"controller.scope.namespaceSelector":                       same("proxy.watchNamespaceSelector"),
+		"controller.watchIngressWithoutClass":                      whereTrue("ingressClass.default"),
+		"controller.scope":                                         scope,
 		"controller.minAvailable":                                  said("proxy.podDisruptionBudget.maxUnavailable says the same the other way round"),
 		"controller.addHeaders":                                    headersOf("add-headers"),
 		"controller.proxySetHeaders":                               headersOf("proxy-set-headers"),
@@ -125,6 +123,30 @@ func proxyConfig(c *ChartValues, at string, value any) {
 		}
 	}
 	c.set("proxy.config", config)
+}
+
+// whereTrue is for one of several switches of theirs that ours is.
+func whereTrue(ours string) chartRule {
+	return func(c *ChartValues, _ string, value any) {
+		if value == true {
+			c.set(ours, true)
+		}
+	}
+}
+
+// scope is nothing unless it is switched on.
+func scope(c *ChartValues, at string, value any) {
+	theirs, _ := value.(map[string]any)
+	namespace, selector := theirs["namespace"], theirs["namespaceSelector"]
+	switch {
+	case theirs["enabled"] != true:
+	case selector != nil && selector != "":
+		c.set("proxy.watchNamespaceSelector", selector)
+	case namespace != nil && namespace != "":
+		c.set("proxy.watchNamespace", namespace)
+	default:
+		c.note("%s: without a namespace it is that of the release; proxy.watchNamespace names it", at)
+	}
 }
 
 func hostNetwork(c *ChartValues, _ string, value any) {

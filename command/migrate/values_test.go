@@ -43,15 +43,19 @@ func TestValuesOfCharts(t *testing.T) {
 
 func TestValuesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                "{}\n",
-		"null":                            "{}\n",
-		"USER-SUPPLIED VALUES:\nnull\n":   "{}\n",
-		"controller: {config: [a]}":       "# controller.config is no map of keys\n{}\n",
-		"controller: {kind: Both}":        "# controller.kind: proxy.kind is Deployment or DaemonSet\n{}\n",
-		"controller: null\nudp: {}":       "{}\n",
-		"controller: x":                   "# controller has no equivalent\n{}\n",
-		"\"a\\nkind: Secret\": b":         "# a\\nkind: Secret has no equivalent\n{}\n",
-		"controller: {hostNetwork: true}": "proxy:\n  hostNetwork:\n    enabled: true\n  ports:\n    http: 80\n    https: 443\n",
+		"":                              "{}\n",
+		"null":                          "{}\n",
+		"USER-SUPPLIED VALUES:\nnull\n": "{}\n",
+		"controller: {config: [a]}":     "# controller.config is no map of keys\n{}\n",
+		"controller: {kind: Both}":      "# controller.kind: proxy.kind is Deployment or DaemonSet\n{}\n",
+		"controller: null\nudp: {}":     "{}\n",
+		"controller: {ingressClassResource: {default: true}, watchIngressWithoutClass: false}": "ingressClass:\n  default: true\n",
+		"controller: {scope: {enabled: false, namespace: shop}}":                               "{}\n",
+		"controller: {scope: {enabled: true, namespaceSelector: a=b}}":                         "proxy:\n  watchNamespaceSelector: a=b\n",
+		"controller: {scope: {enabled: true}}":                                                 "# controller.scope: without a namespace it is that of the release; proxy.watchNamespace names it\n{}\n",
+		"controller: x":                                                                        "# controller has no equivalent\n{}\n",
+		"\"a\\nkind: Secret\": b":                                                              "# a\\nkind: Secret has no equivalent\n{}\n",
+		"controller: {hostNetwork: true}":                                                      "proxy:\n  hostNetwork:\n    enabled: true\n  ports:\n    http: 80\n    https: 443\n",
 	} {
 		values, err := ReadChart(IngressNginxChart, []byte(text))
 		if err != nil {
