@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // shaped are the values that shape the pods of every component alike.
@@ -78,13 +77,10 @@ func must(t *testing.T) func(map[string]Workload, error) map[string]Workload {
 
 // TestServiceOfOnePort: who serves one protocol takes the other port away.
 func TestServiceOfOnePort(t *testing.T) {
-	for _, o := range renderObjects(t, values(t, `{proxy: {service: {ports: {https: null}}}}`)) {
-		if o.GetKind() != "Service" || o.GetName() != "quayside-proxy" {
+	for _, o := range rendered(t, values(t, `{proxy: {service: {ports: {https: null}}}}`)) {
+		service, ok := o.(*corev1.Service)
+		if !ok || service.Name != "quayside-proxy" {
 			continue
-		}
-		var service corev1.Service
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &service); err != nil {
-			t.Fatal(err)
 		}
 		if ports := service.Spec.Ports; len(ports) != 1 || ports[0].Name != "http" || ports[0].Port != 80 {
 			t.Errorf("ports %v", ports)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/test/chart"
@@ -54,7 +53,11 @@ func TestProxiesOnTheNodesOwnPorts(t *testing.T) {
 		}
 	})
 	e.Apply(hostNetworkIngress)
-	nodes := e.internalIPs()
+	var nodes []string
+	for _, n := range e.Nodes() {
+		nodes = append(nodes, n.IP())
+	}
+	slices.Sort(nodes)
 	e.Eventually(settle, func() error {
 		i, err := e.Kube().NetworkingV1().Ingresses(e.Namespace()).Get(t.Context(), "shop", metav1.GetOptions{})
 		if err != nil {
@@ -74,22 +77,4 @@ func TestProxiesOnTheNodesOwnPorts(t *testing.T) {
 		e.until(laptop, node, "http://shop.example.com/", "store")
 		e.until(laptop, node, "http://nobody.example.com/", "fallback")
 	}
-}
-
-// internalIPs are the addresses of the nodes, sorted.
-func (e edge) internalIPs() (list []string) {
-	e.t.Helper()
-	nodes, err := e.Kube().CoreV1().Nodes().List(e.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	for _, n := range nodes.Items {
-		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP {
-				list = append(list, a.Address)
-			}
-		}
-	}
-	slices.Sort(list)
-	return list
 }
