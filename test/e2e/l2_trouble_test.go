@@ -381,11 +381,3 @@ func TestL2Storm(t *testing.T) {
 		nothingMoved()
 	})
 }
-
-// fast returns a cluster of three nodes with the profile of that name.
-func fast(t *testing.T) edge {
-	t.Helper()
-	c := lab.New(t, lab.Nodes(3), lab.IPv6())
-	c.Install(lab.Values{"speaker": lab.Values{"profile": "fast"}})
-	return edge{c, t}
-}

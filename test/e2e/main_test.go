@@ -26,23 +26,24 @@ type lane struct {
 var shared = map[string]*lane{
 	// With each mode of kube-proxy a Service must work. Tests to which it is all the
 	// same are spread over both.
-	"nftables": newLane("nftables", dualPool, lab.Nodes(3), lab.KubeProxy("nftables"), lab.IPv6()),
-	"iptables": newLane("iptables", lanPool, lab.Nodes(3), lab.KubeProxy("iptables")),
+	"nftables": newLane("nftables", installed{pool: dualPool}, lab.Nodes(3), lab.KubeProxy("nftables"), lab.IPv6()),
+	"iptables": newLane("iptables", installed{pool: lanPool}, lab.Nodes(3), lab.KubeProxy("iptables")),
 	// Seven nodes.
-	"big": newLane("big", dualPool, lab.Nodes(7), lab.IPv6()),
+	"big": newLane("big", installed{pool: dualPool}, lab.Nodes(7), lab.IPv6()),
 	// Routers stand beside the nodes.
-	"three": newLane("three", dualPool, lab.Nodes(3), lab.IPv6()),
+	"three": newLane("three", installed{pool: dualPool}, lab.Nodes(3), lab.IPv6()),
+	// Speakers take each other for dead after a tenth of a second.
+	"fast": newLane("fast", installed{pool: dualPool, profile: "fast"}, lab.Nodes(3), lab.IPv6()),
 	// No Quayside: for tests that write what an installed controller would write, too,
 	// or install their own.
-	"bare": newLane("bare", "", lab.Nodes(3)),
+	"bare": newLane("bare", installed{}, lab.Nodes(3)),
 	// Where Quayside has never been: for the test of what it leaves, and then for what
 	// the pages tell to type.
-	"fresh": newLane("fresh", "", lab.Nodes(2)),
+	"fresh": newLane("fresh", installed{}, lab.Nodes(2)),
 }
 
-// newLane makes a lane whose cluster comes up on first use, with Quayside as the
-// chart has it and this pool in it, or without any where there is no pool.
-func newLane(name, pool string, option ...lab.Option) *lane {
+// newLane makes a lane whose cluster comes up on first use, with this in it.
+func newLane(name string, what installed, option ...lab.Option) *lane {
 	l := &lane{}
 	option = append(option, lab.Log(func(format string, args ...any) {
 		fmt.Printf("lab "+name+": "+format+"\n", args...)
@@ -52,8 +53,8 @@ func newLane(name, pool string, option ...lab.Option) *lane {
 			return nil, err
 		}
 		l.cluster = c
-		if pool != "" {
-			err = install(context.Background(), c, pool)
+		if what.pool != "" {
+			err = what.into(context.Background(), c)
 		}
 		return c, err
 	})
@@ -156,6 +157,21 @@ func three(t *testing.T) edge {
 	return edge{share(t, "three"), t}
 }
 
+// fast returns the lane of three nodes, dual-stack, whose speakers have the profile of
+// that name, for the only test that has it: then it goes, and leaves its processors to
+// the others.
+func fast(t *testing.T) edge {
+	t.Helper()
+	t.Cleanup(func() {
+		if c := shared["fast"].cluster; c != nil {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return edge{share(t, "fast"), t}
+}
+
 // bare returns the lane of three nodes without Quayside in it.
 func bare(t *testing.T) *lab.Cluster {
 	t.Helper()
@@ -180,6 +196,15 @@ func share(t *testing.T, name string) *lab.Cluster {
 		t.Fatal(err)
 	}
 	return c.With(t)
+}
+
+// lend lets other tests have the lane while wait lasts. It is for who has it and waits
+// for long for something that they do not touch.
+func lend(name string, wait func()) {
+	l := shared[name]
+	l.turn.Unlock()
+	defer l.turn.Lock()
+	wait()
 }
 
 // inEachMode runs f on a cluster of each mode, where it judges kube-proxy and
