@@ -152,6 +152,8 @@ func sameGuards(only func(...string) map[string]string) []sameCase {
 		{with: only("whitelist-source-range", "10.0.0.0/8"), inside: "allow 10.0.0.0/8; deny all;"},
 		{with: only("whitelist-source-range", "10.0.0.0/8, ::1,127.0.0.1/32"), inside: "allow 10.0.0.0/8; allow ::1; allow 127.0.0.1/32; deny all;"},
 		{with: only("denylist-source-range", "127.0.0.1"), inside: "deny 127.0.0.1;"},
+		{with: only("denied-paths", "/adm\n~ \\.git\n~* ^/wp-.*\\.php$ 404"), server: `location /adm { deny all; } location ~ \.git { deny all; } location ~* ^/wp-.*\.php$ { deny all; return 404; }`,
+			requests: []string{"/x", "/admin", "/Adm", "/x/.git/config", "/WP-login.php", "POST /wp-a.PHP?x\n\nbody5", "/x%2Fadm", "/%61dm", "//adm", "/x/../adm", "/adm?x=y"}},
 		{with: only("denylist-source-range", "10.0.0.0/8,127.0.0.1", "whitelist-source-range", "127.0.0.0/8"), inside: "deny 10.0.0.0/8; deny 127.0.0.1; allow 127.0.0.0/8; deny all;"},
 		{with: only("auth-type", "basic", "auth-secret", "users", "auth-realm", "Staff"), inside: basic, requests: logins},
 		{with: only("auth-type", "basic", "auth-secret", "users", "auth-realm", "Staff", "whitelist-source-range", "10.0.0.0/8"), inside: basic + "allow 10.0.0.0/8; deny all;", requests: logins},

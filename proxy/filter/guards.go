@@ -18,7 +18,9 @@ type ruling struct {
 type guard func(ex *exchange.Exchange) ruling
 
 // Guarded reports whether s lets only some requests pass.
-func (s *Settings) Guarded() bool { return s.Clients.Asks() || s.Firewall != nil || s.guarded() }
+func (s *Settings) Guarded() bool {
+	return len(s.DeniedPaths) > 0 || s.Clients.Asks() || s.Firewall != nil || s.guarded()
+}
 
 // guarded reports whether any of the guards does that SatisfyAny chooses among.
 func (s *Settings) guarded() bool { return s.Access != nil || s.Basic != nil || s.External != nil }
@@ -28,6 +30,9 @@ func (s *Settings) guarded() bool { return s.Access != nil || s.Basic != nil || 
 func GuardsOf(s *Settings, tools Tools) (c Chain) {
 	if s == nil {
 		return nil
+	}
+	if len(s.DeniedPaths) > 0 {
+		c = append(c, deniedPaths(s.DeniedPaths))
 	}
 	if s.Clients.Asks() {
 		c = append(c, s.Clients.guard(tools))

@@ -16,6 +16,8 @@ import (
 type Settings struct {
 	// Trace names requests for whoever sees them; nil: only clients do.
 	Trace *Trace
+	// DeniedPaths are refused before all else.
+	DeniedPaths []DeniedPath
 	// MaxBody is the largest request body in bytes; 0: any.
 	MaxBody int64
 	CORS    *CORS
@@ -201,6 +203,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 		s = &Settings{}
 	}
 	add(s.Trace != nil, func() Filter { return Filter{Request: s.Trace.request} })
+	add(len(s.DeniedPaths) > 0, func() Filter { return deniedPaths(s.DeniedPaths) })
 	add(s.Location.Asks(), func() Filter { return location(s.Location, tools.Place) })
 	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies, tools.Place) })
 	add(len(s.CookieFlags) > 0, func() Filter { return cookieFlags(s.CookieFlags) })

@@ -406,7 +406,8 @@ func TestFiltersAllocateNothing(t *testing.T) {
 	}
 	all := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 	s := &Settings{
-		MaxBody: 10, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"), Headers: []Field{{"X-A", text("1")}},
+		DeniedPaths: []DeniedPath{{Path: "/x", Status: 403}, {Pattern: regexp.MustCompile(`(?i)\.(git|env)`), Status: 404}},
+		MaxBody:     10, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"), Headers: []Field{{"X-A", text("1")}},
 		CORS:   &CORS{Origins: []string{"https://*.b.example"}, Methods: "GET", Headers: "X"},
 		Limits: &Limits{PerSecond: 1_000_000, PerMinute: 100_000_000, Connections: 5},
 		Access: &Access{Allow: all}, Basic: &Basic{Users: users},

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
 )
 
 // TestDecodedPatternsPassNoGuard asks hosts of an adopted class, whose paths are
@@ -53,7 +54,7 @@ func TestDecodedPatternsPassNoGuard(t *testing.T) {
 		r.Path = path
 		literal := first(string(path))
 		decoded := first(regexp.MustCompile("/+").ReplaceAllString(strings.ReplaceAll(string(path), "%2F", "/"), "/"))
-		loose := first(string(appendLoose(nil, path)))
+		loose := first(string(filter.AppendLoose(nil, path)))
 		want := decoded
 		if guarded[literal] {
 			want = literal

@@ -1,67 +1,26 @@
 package route
 
 import (
-	"bytes"
 	"slices"
 
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
 
-// A backend may read a path more loosely than we do: it takes an escaped slash or
-// backslash for a slash, merges slashes, and takes parameters off each element,
-// as servlet containers do. Requests are routed by what they say. But a guard that
-// stands where such a backend would look must not be walked around, so hosts keep
-// a second pathSet where it differs, in which every path is spelled loosely.
-
-// spelledOddly reports whether a normalised path may be read in another way.
-func spelledOddly(path []byte) bool {
-	return bytes.IndexByte(path, '%') >= 0 || bytes.IndexByte(path, ';') >= 0
-}
-
-// appendLoose appends the loose reading of a normalised path, which is not longer.
-func appendLoose(dst, path []byte) []byte {
-	base := len(dst)
-	for i := 0; i < len(path); {
-		if n := slashAt(path[i:]); n > 0 {
-			if i += n; len(dst) == base || dst[len(dst)-1] != '/' {
-				dst = append(dst, '/')
-			}
-			continue
-		}
-		if path[i] == ';' {
-			for i < len(path) && slashAt(path[i:]) == 0 {
-				i++
-			}
-			continue
-		}
-		dst = append(dst, path[i])
-		i++
-	}
-	return dst
-}
-
-// slashAt returns the length of what a loose reader takes for a slash at the
-// beginning of path, or 0.
-func slashAt(path []byte) int {
-	switch {
-	case path[0] == '/':
-		return 1
-	case len(path) >= 3 && (string(path[:3]) == "%2F" || string(path[:3]) == "%5C"):
-		return 3
-	}
-	return 0
-}
+// A backend may read a path more loosely than we do, see filter.AppendLoose. Requests are
+// routed by what they say. But a guard that stands where such a backend would look must not
+// be walked around, so hosts keep a second pathSet where it differs, in which every path is
+// spelled loosely.
 
 // loosely returns the pathSet of routes in their loose spelling, or nil if it is
 // that of their own. Where two are the same in it, a guard comes first.
 func loosely(routes []*Route) *pathSet {
-	if !slices.ContainsFunc(routes, func(r *Route) bool { return spelledOddly([]byte(r.match)) }) {
+	if !slices.ContainsFunc(routes, func(r *Route) bool { return filter.SpelledOddly([]byte(r.match)) }) {
 		return nil
 	}
 	loose := make([]placed, len(routes))
 	for i, r := range routes {
-		loose[i] = placeOf(string(appendLoose(nil, []byte(r.match))), r)
+		loose[i] = placeOf(string(filter.AppendLoose(nil, []byte(r.match))), r)
 	}
 	slices.SortStableFunc(loose, func(a, b placed) int {
 		if c := a.compare(b); c != 0 || a.route.guards() == b.route.guards() {
@@ -113,7 +72,7 @@ func (t *Table) reread(name []byte, req *exchange.Request, found *Route) (_, gua
 		}
 	}
 	if t.state.guarded > 0 {
-		path := appendLoose(buf[:0], req.Path)
+		path := filter.AppendLoose(buf[:0], req.Path)
 		if r := t.nearest(name, reading{path, path, true}, req); r != nil && r.guards() && r != found {
 			guard = r
 		}

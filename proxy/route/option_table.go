@@ -29,6 +29,9 @@ func guards() []option {
 			doc: "old name of allowlist-source-range", differ: "both names of the list together close the route"},
 		{key: "denylist-source-range", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseDeny,
 			doc: "CIDRs that get 403"},
+		{key: "denied-paths", scope: ofHost, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDeniedPaths,
+			doc: "paths that get 403, in lines as nginx's locations: what they begin with, = and a whole path, ~ or ~* and a pattern (RE2) that is found in them, and 404 or 410 behind it for that status; " +
+				"holds for all paths of its hosts in its namespace, but for challenges of ACME"},
 		{key: "satisfy", scope: ofLocation, unset: "all", risk: riskLow, effect: applied, guard: true, parse: parseSatisfy,
 			doc: "whether all guards must agree, or any"},
 		{key: "auth-type", scope: ofLocation, risk: riskLow, effect: applied, guard: true, parse: parseAuthType,

@@ -180,7 +180,7 @@ func (t *Table) Match(r *exchange.Request) (found, guard *Route) {
 	var buf [maxHost]byte
 	name := appendHost(buf[:0], r.Host)
 	found = t.nearest(name, reading{path: r.Path, pattern: r.Path}, r)
-	if t.state.guarded+t.state.decoding > 0 && spelledOddly(r.Path) {
+	if t.state.guarded+t.state.decoding > 0 && filter.SpelledOddly(r.Path) {
 		return t.reread(name, r, found)
 	}
 	return found, nil
