@@ -88,6 +88,9 @@ func rewriteAdvice(args []string) advice {
 
 // placeAdvice is about a place of its own, which here is an Ingress of its own.
 func placeAdvice(d *directive) advice {
+	if l, ok := denialIn(d); ok {
+		return use("denied-paths", l.String())
+	}
 	where, why := placeOf(d.args())
 	if why != "" {
 		return none("%s", why)

@@ -45,7 +45,7 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec) (_ Meta, beside [
 			continue
 		}
 		r := replacement{key: key, meta: meta}
-		if !r.takesAll(list) || !r.act(spec) || !r.places(spec, len(beside)) {
+		if !r.takesAll(list) || !r.denies(spec) || !r.act(spec) || !r.places(spec, len(beside)) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
@@ -59,6 +59,7 @@ type replacement struct {
 	meta    Meta // of the Ingress that has it
 	options []setting
 	own     []place
+	refused []denial
 	beside  []Object
 	needed  []string // why nothing has to be written for the others
 }
@@ -69,9 +70,12 @@ func (r *replacement) takesAll(list []directive) bool {
 	for i := range list {
 		d := &list[i]
 		p, isPlace := placeIn(d)
+		refused, refuses := denialIn(d)
 		switch said := adviceOn(d, false); {
 		case isPlace:
 			r.own = append(r.own, p)
+		case refuses && r.key == "server-snippet":
+			r.refused = append(r.refused, refused)
 		case said.needed:
 			r.needed = append(r.needed, printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted)+": "+said.remark)
 		case r.key == "configuration-snippet" && d.block == nil && d.name() != "default_type" && said.isPlain(r.meta.Annotations):
@@ -82,6 +86,15 @@ func (r *replacement) takesAll(list []directive) bool {
 	}
 	r.options = all.options
 	return !all.repeats()
+}
+
+// denies has denied-paths say what the snippet refuses, and reports whether that is the same.
+func (r *replacement) denies(spec networkingv1.IngressSpec) bool {
+	lines, same := deniedPaths(r.refused, r.own, r.meta, spec)
+	if len(lines) > 0 {
+		r.options = append(r.options, setting{"denied-paths", strings.Join(lines, "\n")})
+	}
+	return same
 }
 
 // repeats reports whether something is said twice for which there is one place: an option, or
@@ -147,11 +160,14 @@ func (r *replacement) note() string {
 	for _, o := range r.options {
 		into = append(into, o.key)
 	}
-	if len(r.options) > 0 {
+	if slices.ContainsFunc(r.options, func(o setting) bool { return slices.Contains(lineKeys(), o.key) }) {
 		why = append(why, "fields are set in every request and response, in the place of those that are there")
 	}
 	for _, o := range r.beside {
 		into = append(into, o.String())
+	}
+	if len(r.refused) > 0 {
+		why = append(why, "denied-paths holds for all Ingresses of its hosts in its namespace, and not for those of others")
 	}
 	if why = append(why, r.needed...); len(into) == 0 {
 		return fmt.Sprintf("%s is left out: %s", r.key, strings.Join(why, "; "))

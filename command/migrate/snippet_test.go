@@ -113,12 +113,16 @@ func TestSnippetLines(t *testing.T) {
 		{`if ($request_method = OPTIONS) { return 204; }`, prefix + `enable-cors: "true"`},
 		{`if ($cookie_a) { return 403; }`, "has no equivalent: a condition about $cookie_a"},
 		{`if ($host = a) { set $x 1; return 403; }`, "has no equivalent: it does several things"},
-		{`location /x { deny all; }`, prefix + `denylist-source-range: "0.0.0.0/0,::/0" (in an Ingress of its own with pathType: Prefix and the path "/x")`},
+		{`location /x { deny all; }`, prefix + `denied-paths: "/x"`},
+		{`location ^~ /x { deny all; return 404; }`, prefix + `denied-paths: "/x 404"`},
+		{`location ~* "^/metrics" { access_log off; log_not_found off; return 444; }`, prefix + `denied-paths: "~* ^/metrics"`},
+		{`location /x { deny all; allow 10.0.0.0/8; }`, prefix + `denylist-source-range: "0.0.0.0/0,::/0", ` + prefix + `allowlist-source-range: "10.0.0.0/8" (with all that is allowed in one list; in an Ingress of its own with pathType: Prefix and the path "/x")`},
 		{`location = /.well-known/caldav { return 301 $scheme://$host/remote.php/dav; }`, prefix + `permanent-redirect: "$scheme://$host/remote.php/dav" (in an Ingress of its own with pathType: Exact and the path "/.well-known/caldav")`},
-		{`location ~ ^/(?:build|data)/ { deny all; access_log off; }`, prefix + `denylist-source-range: "0.0.0.0/0,::/0", ` + prefix + `enable-access-log: "false" (in an Ingress of its own with pathType: ImplementationSpecific and use-regex: "true" and the path "/(?:build|data)/")`},
+		{`location ~ ^/(?:build|data)/ { deny all; access_log off; }`, prefix + `denied-paths: "~ ^/(?:build|data)/"`},
+		{`location ~ ^/(?:build|data)/ { allow 10.0.0.0/8; deny all; }`, prefix + `allowlist-source-range: "10.0.0.0/8" (with all that is allowed in one list; in an Ingress of its own with pathType: ImplementationSpecific and use-regex: "true" and the path "/(?:build|data)/")`},
 		{`location = /robots.txt { allow all; log_not_found off; }`, "nothing to write: nothing in it asks for anything"},
 		{`location /x { proxy_set_header A b; add_header C d; add_header E f; }`, prefix + `request-headers: "A: b", ` + prefix + `response-headers: "C: d\nE: f" (a line for each field, which is set in the place of one that is there; in an Ingress of its own with`},
-		{`location ~ /x { deny all; }`, "has no equivalent: rules match from the beginning"},
+		{`location ~ /x { deny 10.0.0.0/8; }`, "has no equivalent: rules match from the beginning"},
 		{`location @x { return 403; }`, "has no equivalent: rules match from the beginning"},
 		{`location /x { proxy_pass http://y; }`, "has no equivalent: of proxy_pass http://y;: the Service is what a rule names as its backend"},
 		{`location !~ /x y { }`, "has no equivalent: it has more than a modifier and a path"},
@@ -306,6 +310,40 @@ func TestSnippetsOfFields(t *testing.T) {
 	}
 }
 
+// A snippet that refuses paths becomes denied-paths, and stays whole where that would refuse
+// more than it did.
+func TestSnippetsThatRefuse(t *testing.T) {
+	exact, below := networkingv1.PathTypeExact, networkingv1.PathTypePrefix
+	web := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	class := "quayside"
+	spec := networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: "a.test", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{
+		{Path: "/", PathType: &below, Backend: web}, {Path: "/open/metrics", PathType: &exact, Backend: web}, {Path: "/admin/public", PathType: &below, Backend: web},
+	}}}}}}
+	for _, c := range []struct{ text, want string }{
+		{"location /metrics { deny all; return 403; }", "/metrics"},
+		{"location ~ /\\.git { deny all; }\nlocation ~* /realms/[^/]+/metrics { return 404; }\nserver_tokens off;", "~ /\\.git\n~* /realms/[^/]+/metrics 404"},
+		{"location ~ ^/.*/s/prometheus$ {return 403;}\nlocation = /robots.txt { return 410; }", "~ ^/.*/s/prometheus$"},
+		{"location ~ ^/robots { deny all; }\nlocation = /robots.txt { return 410; }", ""},
+		{"location /admin { deny all; }", ""},             // nginx takes the longer /admin/public
+		{"location ~ metrics$ { deny all; }", ""},         // and the Exact path
+		{"location ~ (?!x) { deny all; }", ""},            // no pattern of RE2
+		{"location /x { deny all; allow 10.0.0.1; }", ""}, // not everybody
+		{"location /x { location /y { deny all; } }", ""},
+		{"location /x { deny all; }\nadd_header A b;", ""},
+	} {
+		given := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "server-snippet": c.text, prefix + "denied-paths": "/own"}}
+		meta, _, notes := withoutSnippets(given, spec)
+		_, stays := meta.Annotations[prefix+"server-snippet"]
+		if got := meta.Annotations[prefix+"denied-paths"]; got != strings.TrimSuffix("/own\n"+c.want, "\n") || stays != (c.want == "") {
+			t.Errorf("%q comes to %q, stays %v: %q", c.text, got, stays, notes)
+		}
+	}
+	patterns := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "server-snippet": "location /x { deny all; }", prefix + "use-regex": "true"}}
+	if meta, _, _ := withoutSnippets(patterns, spec); meta.Annotations[prefix+"denied-paths"] != "" {
+		t.Error("what the patterns of a host come before is refused")
+	}
+}
+
 // A snippet that answers single paths itself becomes Ingresses for these, and stays whole
 // where one of them would not do the same.
 func TestSnippetsOfPlaces(t *testing.T) {
@@ -333,7 +371,6 @@ func TestSnippetsOfPlaces(t *testing.T) {
 		{"configuration-snippet", `rewrite ^/old\.html$ https://new.test/? permanent; proxy_buffering off;`, []string{"/old.html permanent-redirect=https://new.test/"}},
 		{"server-snippet", "proxy_ssl_verify off;", []string{}},
 		{"server-snippet", "add_header X-A a;", nil},
-		{"server-snippet", "location /metrics { return 404; }", nil},
 		{"server-snippet", "location = /metrics { return 404; }\nlocation = /x { proxy_pass http://y; }", nil},
 		{"server-snippet", "location = /x { add_header A b; }", nil},
 		{"server-snippet", "location = /x { deny 10.0.0.1; deny 10.0.0.2; return 404; }", nil},

@@ -1,0 +1,124 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/proxy/route"
+)
+
+// denial is a location that refuses everybody, which a line of denied-paths does here. One
+// path alone is a place, see placeIn.
+type denial struct {
+	modifier string // "", "~" or "~*"
+	what     string // a path or a pattern
+	status   int
+}
+
+// denialIn returns what a directive refuses, if that is all that it does.
+func denialIn(d *directive) (l denial, ok bool) {
+	args := d.args()
+	if d.name() != "location" || len(args) == 0 || len(args) > 2 {
+		return denial{}, false
+	}
+	l.what = args[len(args)-1]
+	if len(args) == 2 && args[0] != "^~" {
+		l.modifier = args[0]
+	}
+	if !slices.Contains([]string{"", "~", "~*"}, l.modifier) || len(strings.Fields(l.what)) != 1 || l.modifier == "" && !strings.HasPrefix(l.what, "/") {
+		return denial{}, false
+	}
+	for i := range d.block {
+		inner := &d.block[i]
+		switch text := strings.Join(inner.words, " "); {
+		case inner.block != nil:
+			return denial{}, false
+		case text == "deny all":
+			l.status = max(l.status, 1)
+		case inner.name() == "return" && l.status < 2: // it comes before deny, wherever it stands
+			l.status = returned(inner.args())
+			if l.status == 0 {
+				return denial{}, false
+			}
+		case text != "access_log off" && text != "log_not_found off":
+			return denial{}, false
+		}
+	}
+	if l.status == 1 {
+		l.status = 403
+	}
+	return l, l.status > 0
+}
+
+// returned is the status of a return that refuses, as it is here, or 0.
+func returned(args []string) int {
+	if len(args) == 1 {
+		switch args[0] {
+		case "403", "444":
+			return 403
+		case "404", "410":
+			status, _ := strconv.Atoi(args[0])
+			return status
+		}
+	}
+	return 0
+}
+
+// String is the line.
+func (l denial) String() string {
+	line := strings.TrimLeft(l.modifier+" "+l.what, " ")
+	if l.status != 403 {
+		line += " " + strconv.Itoa(l.status)
+	}
+	return line
+}
+
+// about reports whether path is refused.
+func (l denial) about(path string) bool {
+	if l.modifier == "" {
+		return strings.HasPrefix(path, l.what)
+	}
+	pattern := l.what
+	if l.modifier == "~*" {
+		pattern = "(?i)" + pattern
+	}
+	re, err := regexp.Compile(pattern)
+	return err != nil || re.MatchString(path)
+}
+
+// wins reports whether nginx refuses what l says on the hosts of an Ingress: an Exact path
+// comes before it, and where it is no pattern a longer path, and any that is one.
+func (l denial) wins(meta Meta, spec networkingv1.IngressSpec) bool {
+	patterns := strings.EqualFold(meta.Annotations[route.OwnPrefix+"use-regex"], "true") || meta.Annotations[route.OwnPrefix+"rewrite-target"] != ""
+	if patterns && l.modifier == "" {
+		return false
+	}
+	for _, r := range spec.Rules {
+		if r.HTTP == nil {
+			continue
+		}
+		for _, at := range r.HTTP.Paths {
+			exact := at.PathType != nil && *at.PathType == networkingv1.PathTypeExact
+			if (exact || l.modifier == "" && len(at.Path) > len(l.what)) && l.about(at.Path) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// deniedPaths are the lines of all that a snippet refuses, and whether that is the same:
+// single paths that it answers otherwise come first in nginx.
+func deniedPaths(list []denial, beside []place, meta Meta, spec networkingv1.IngressSpec) (lines []string, same bool) {
+	for _, l := range list {
+		if !l.wins(meta, spec) || slices.ContainsFunc(beside, func(p place) bool { return l.about(p.path) }) {
+			return nil, false
+		}
+		lines = append(lines, l.String())
+	}
+	return lines, true
+}
