@@ -47,8 +47,8 @@ func readIngress(s *source) (spec networkingv1.IngressSpec, left []string, err e
 	return manifest.IngressSpec(old), left, nil
 }
 
-// ingress takes an Ingress of the classes that are taken over.
-func (m *Migration) ingress(s *source) error {
+// takeIngress takes an Ingress of the classes that are taken over.
+func (m *Migration) takeIngress(s *source) error {
 	spec, left, err := readIngress(s)
 	if err != nil {
 		return err
@@ -66,7 +66,51 @@ func (m *Migration) ingress(s *source) error {
 	spec.IngressClassName = &ours
 	meta, notes := own(s.Metadata)
 	meta.Annotations = renamed(meta.Annotations)
-	meta, beside, replaced := withoutSnippets(meta, spec)
+	m.ingresses = append(m.ingresses, ingress{from: s, meta: meta, spec: spec, notes: slices.Concat(notes, left)})
+	return nil
+}
+
+// ingress is one that was read.
+type ingress struct {
+	from  *source
+	meta  Meta
+	spec  networkingv1.IngressSpec
+	notes []string
+}
+
+// finishIngresses makes of each what it comes to, now that all are known: what a snippet
+// says of a host is said of every Ingress that has it.
+func (m *Migration) finishIngresses() {
+	users := map[string]int{}
+	for _, i := range m.ingresses {
+		for host := range hostsOf(i.spec) {
+			users[host]++
+		}
+	}
+	for _, i := range m.ingresses {
+		alone := len(i.spec.Rules) > 0
+		for host := range hostsOf(i.spec) {
+			alone = alone && users[host] == 1
+		}
+		m.finishIngress(i, alone)
+	}
+	m.ingresses = nil
+}
+
+// hostsOf are the hosts of rules, each once.
+func hostsOf(spec networkingv1.IngressSpec) map[string]bool {
+	hosts := map[string]bool{}
+	for _, r := range spec.Rules {
+		hosts[strings.ToLower(r.Host)] = true
+	}
+	return hosts
+}
+
+// finishIngress adds an Ingress, and those beside it. alone says that no other has any of its
+// hosts.
+func (m *Migration) finishIngress(i ingress, alone bool) {
+	meta, spec, notes := i.meta, i.spec, i.notes
+	meta, beside, replaced := withoutSnippets(meta, spec, alone)
 	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
 		// The habit of ingress-nginx that classes of our own do not have.
 		meta.Annotations[route.OwnPrefix+redirect] = "true"
@@ -74,11 +118,10 @@ func (m *Migration) ingress(s *source) error {
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
 	}
-	m.add(s, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: s.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, left, replaced, judge(meta, spec), replacements(meta.Annotations))})
+	m.add(i.from, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: i.from.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, replaced, judge(meta, spec), replacements(meta.Annotations))})
 	for _, o := range beside {
-		m.add(s, o)
+		m.add(i.from, o)
 	}
-	return nil
 }
 
 // otherWays is said once of all Ingresses: the Services behind them are not at

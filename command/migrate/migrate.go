@@ -92,6 +92,8 @@ type Migration struct {
 	origins map[string]string // "Kind namespace/name" of what came out: of what
 	passed  map[string]int    // kinds that are nobody's here
 
+	ingresses []ingress
+
 	streams  []stream // and the Services to which they may lead
 	services map[target]corev1.ServiceSpec
 }
@@ -158,7 +160,7 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}:
 		take, half = m.service, Ingresses
 	case s.Kind == "Ingress" && slices.Contains(ingressVersions(), s.APIVersion):
-		take, half = m.ingress, Ingresses
+		take, half = m.takeIngress, Ingresses
 	default:
 		m.pass(&s)
 		return nil
@@ -242,6 +244,7 @@ func isMark(key string) bool {
 // Result returns what came of all, in the order of Kind and name, so that the
 // same input prints the same text.
 func (m *Migration) Result() Result {
+	m.finishIngresses()
 	objects, notes := m.balanced()
 	r := Result{Objects: slices.Concat(m.result.Objects, objects), Notes: slices.Concat(m.result.Notes, notes)}
 	slices.SortStableFunc(r.Objects, func(a, b Object) int {

@@ -91,6 +91,9 @@ func placeAdvice(d *directive) advice {
 	if l, ok := denialIn(d); ok {
 		return use("denied-paths", l.String())
 	}
+	if opensAll(d) {
+		return needless("everybody passes who is not refused")
+	}
 	where, why := placeOf(d.args())
 	if why != "" {
 		return none("%s", why)
@@ -112,6 +115,22 @@ func placeAdvice(d *directive) advice {
 		return needless("nothing in it asks for anything")
 	}
 	return all.and(advice{remark: where})
+}
+
+// opensAll reports whether a location does nothing but let everybody pass, and keep that out
+// of a log.
+func opensAll(d *directive) bool {
+	opens := false
+	for _, inner := range d.block {
+		switch strings.Join(inner.words, " ") {
+		case "allow all":
+			opens = true
+		case "access_log off", "log_not_found off":
+		default:
+			return false
+		}
+	}
+	return opens
 }
 
 // beginning is why a place is none of a rule.

@@ -37,15 +37,17 @@ func (a advice) isPlain(annotations map[string]string) bool {
 
 // withoutSnippets returns an Ingress with options in the place of snippets that do the same,
 // and the Ingresses beside it that are for paths which a snippet answers itself. A snippet of
-// which anything would be lost stays whole. notes say what has become of the others.
-func withoutSnippets(meta Meta, spec networkingv1.IngressSpec) (_ Meta, beside []Object, notes []string) {
+// which anything would be lost stays whole. alone says that no other Ingress has its hosts.
+// notes say what has become of the others.
+func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Meta, beside []Object, notes []string) {
+	alone = alone && meta.Annotations[route.OwnPrefix+"configuration-snippet"] == "" // whose fields come before those of the host
 	for _, key := range []string{"configuration-snippet", "server-snippet"} {
 		list, err := parseSnippet(meta.Annotations[route.OwnPrefix+key])
 		if err != nil || len(list) == 0 {
 			continue
 		}
-		r := replacement{key: key, meta: meta}
-		if !r.takesAll(list) || !r.denies(spec) || !r.act(spec) || !r.places(spec, len(beside)) {
+		r := replacement{key: key, meta: meta, alone: alone}
+		if !r.takesAll(list) || !r.denies(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
@@ -57,9 +59,12 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec) (_ Meta, beside [
 type replacement struct {
 	key     string
 	meta    Meta // of the Ingress that has it
+	alone   bool // what it says of its hosts is said of this Ingress
 	options []setting
 	own     []place
 	refused []denial
+	moved   []rewritten
+	shown   bool // an option is about responses of places, too
 	beside  []Object
 	needed  []string // why nothing has to be written for the others
 }
@@ -71,6 +76,7 @@ func (r *replacement) takesAll(list []directive) bool {
 		d := &list[i]
 		p, isPlace := placeIn(d)
 		refused, refuses := denialIn(d)
+		moved, moves := rewrittenIn(list, i)
 		switch said := adviceOn(d, false); {
 		case isPlace:
 			r.own = append(r.own, p)
@@ -80,12 +86,34 @@ func (r *replacement) takesAll(list []directive) bool {
 			r.needed = append(r.needed, printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted)+": "+said.remark)
 		case r.key == "configuration-snippet" && d.block == nil && d.name() != "default_type" && said.isPlain(r.meta.Annotations):
 			all = all.and(advice{options: said.options})
+		case moves && r.key == "server-snippet":
+			r.moved = append(r.moved, moved)
+		case r.key == "server-snippet" && r.alone && r.inherits(d) && said.isPlain(r.meta.Annotations):
+			all = all.and(advice{options: said.options})
+			r.shown = r.shown || shown(d)
 		default: // what stands in a server-snippet is of other Ingresses, too
 			return false
 		}
 	}
 	r.options = all.options
-	return !all.repeats()
+	return !all.repeats() && !(r.shown && len(r.own) > 0)
+}
+
+// inherits reports whether locations of ingress-nginx take over what a directive says for
+// the host: most set their own, and then nothing is taken over.
+func (r *replacement) inherits(d *directive) bool {
+	switch d.name() {
+	case "add_header", "expires":
+		return r.meta.Annotations[route.OwnPrefix+"auth-url"] == "" // which adds cookies
+	case "more_set_headers", "more_clear_headers", "more_set_input_headers", "more_clear_input_headers", "proxy_hide_header", "proxy_cookie_flags":
+		return true
+	}
+	return false
+}
+
+// shown reports whether places that nginx answers itself have what a directive says, too.
+func shown(d *directive) bool {
+	return slices.Contains([]string{"add_header", "expires", "more_set_headers", "more_clear_headers"}, d.name())
 }
 
 // denies has denied-paths say what the snippet refuses, and reports whether that is the same.
@@ -162,6 +190,9 @@ func (r *replacement) note() string {
 	}
 	if slices.ContainsFunc(r.options, func(o setting) bool { return slices.Contains(lineKeys(), o.key) }) {
 		why = append(why, "fields are set in every request and response, in the place of those that are there")
+		if r.key == "server-snippet" {
+			why = append(why, "no other Ingress of those that were read has its hosts")
+		}
 	}
 	for _, o := range r.beside {
 		into = append(into, o.String())

@@ -120,7 +120,7 @@ func TestSnippetLines(t *testing.T) {
 		{`location = /.well-known/caldav { return 301 $scheme://$host/remote.php/dav; }`, prefix + `permanent-redirect: "$scheme://$host/remote.php/dav" (in an Ingress of its own with pathType: Exact and the path "/.well-known/caldav")`},
 		{`location ~ ^/(?:build|data)/ { deny all; access_log off; }`, prefix + `denied-paths: "~ ^/(?:build|data)/"`},
 		{`location ~ ^/(?:build|data)/ { allow 10.0.0.0/8; deny all; }`, prefix + `allowlist-source-range: "10.0.0.0/8" (with all that is allowed in one list; in an Ingress of its own with pathType: ImplementationSpecific and use-regex: "true" and the path "/(?:build|data)/")`},
-		{`location = /robots.txt { allow all; log_not_found off; }`, "nothing to write: nothing in it asks for anything"},
+		{`location = /robots.txt { allow all; log_not_found off; access_log off; }`, "nothing to write: everybody passes who is not refused"},
 		{`location /x { proxy_set_header A b; add_header C d; add_header E f; }`, prefix + `request-headers: "A: b", ` + prefix + `response-headers: "C: d\nE: f" (a line for each field, which is set in the place of one that is there; in an Ingress of its own with`},
 		{`location ~ /x { deny 10.0.0.0/8; }`, "has no equivalent: rules match from the beginning"},
 		{`location @x { return 403; }`, "has no equivalent: rules match from the beginning"},
@@ -243,7 +243,7 @@ func FuzzSnippet(f *testing.F) {
 		}
 		for _, key := range []string{"configuration-snippet", "server-snippet"} {
 			spec := oneRule()
-			meta, beside, _ := withoutSnippets(Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + key: text}}, spec)
+			meta, beside, _ := withoutSnippets(Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + key: text}}, spec, false)
 			if _, stays := meta.Annotations[prefix+key]; !stays && len(judge(meta, spec)) > 0 {
 				t.Errorf("%q: %q", meta.Annotations, judge(meta, spec))
 			}
@@ -293,7 +293,7 @@ func TestSnippetsOfFields(t *testing.T) {
 		"":                                                          nil,
 	} {
 		given := Meta{Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": text, prefix + "response-headers": "X-Own: own"}}
-		meta, _, notes := withoutSnippets(given, oneRule())
+		meta, _, notes := withoutSnippets(given, oneRule(), false)
 		out := meta.Annotations
 		_, stays := out[prefix+"configuration-snippet"]
 		if stays != (want == nil) || len(notes) > 0 != (want != nil) {
@@ -332,14 +332,14 @@ func TestSnippetsThatRefuse(t *testing.T) {
 		{"location /x { deny all; }\nadd_header A b;", ""},
 	} {
 		given := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "server-snippet": c.text, prefix + "denied-paths": "/own"}}
-		meta, _, notes := withoutSnippets(given, spec)
+		meta, _, notes := withoutSnippets(given, spec, false)
 		_, stays := meta.Annotations[prefix+"server-snippet"]
 		if got := meta.Annotations[prefix+"denied-paths"]; got != strings.TrimSuffix("/own\n"+c.want, "\n") || stays != (c.want == "") {
 			t.Errorf("%q comes to %q, stays %v: %q", c.text, got, stays, notes)
 		}
 	}
 	patterns := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "server-snippet": "location /x { deny all; }", prefix + "use-regex": "true"}}
-	if meta, _, _ := withoutSnippets(patterns, spec); meta.Annotations[prefix+"denied-paths"] != "" {
+	if meta, _, _ := withoutSnippets(patterns, spec, false); meta.Annotations[prefix+"denied-paths"] != "" {
 		t.Error("what the patterns of a host come before is refused")
 	}
 }
@@ -385,7 +385,7 @@ func TestSnippetsOfPlaces(t *testing.T) {
 		{"configuration-snippet", "rewrite ^/a /b break;", nil},
 	} {
 		given := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + c.key: c.text}}
-		meta, beside, notes := withoutSnippets(given, spec)
+		meta, beside, notes := withoutSnippets(given, spec, false)
 		if _, stays := meta.Annotations[prefix+c.key]; stays != (c.want == nil) || len(notes) > 0 == stays {
 			t.Errorf("%q stays %v: %q", c.text, stays, notes)
 		}
