@@ -8,9 +8,12 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
-// A day with Problems that begin, last and end, looked at as often as the processes do.
+// Hours with Problems that begin, last and end, looked at as often as the processes do.
 func TestWhatLastsIsToldAgainWithinTheHour(t *testing.T) {
-	const most = 180
+	const (
+		most  = 180
+		hours = 6
+	)
 	var all []snapshot.Problem
 	for i := range 10_000 { // all begin at once, as when a Node fails
 		all = append(all, snapshot.Problem{Object: snapshot.Ref{Kind: "Ingress", Key: snapshot.Key{Namespace: "team", Name: fmt.Sprint(i)}}, Reason: "Bad", Message: "why"})
@@ -22,7 +25,7 @@ func TestWhatLastsIsToldAgainWithinTheHour(t *testing.T) {
 		told[p] = begin
 	}
 	busiest, events := 0, 0
-	for now := begin; now.Before(begin.Add(24 * time.Hour)); now = now.Add(RemindEvery) {
+	for now := begin; now.Before(begin.Add(hours * time.Hour)); now = now.Add(RemindEvery) {
 		due := r.Due(all, now)
 		busiest, events = max(busiest, len(due)), events+len(due)
 		for _, p := range due {
@@ -36,16 +39,16 @@ func TestWhatLastsIsToldAgainWithinTheHour(t *testing.T) {
 		t.Errorf("%d at once, although %d are the most", busiest, most)
 	}
 	for p, at := range told {
-		if silent := begin.Add(24 * time.Hour).Sub(at); silent > time.Hour {
+		if silent := begin.Add(hours * time.Hour).Sub(at); silent > time.Hour {
 			t.Fatalf("%v: not told for %v", p, silent)
 		}
 	}
-	if perHour := events / 24; perHour < len(all) || perHour > len(all)*3/2 { // 4 in 3 hours, and the first sooner
+	if perHour := events / hours; perHour < len(all) || perHour > len(all)*3/2 { // 4 in 3 hours, and the first sooner
 		t.Errorf("%d Events an hour of %d Problems", perHour, len(all))
 	}
 
 	// One that ends and begins again is told by who sees it begin.
-	now := begin.Add(24 * time.Hour)
+	now := begin.Add(hours * time.Hour)
 	if due := r.Due(nil, now); len(due) > 0 {
 		t.Errorf("%d are told that are over", len(due))
 	}
