@@ -80,6 +80,7 @@ func TestSnippetsThatRewrite(t *testing.T) {
 		{text: "rewrite ^/(a|b) /x last; rewrite ^/a /y last;"},      // which comes first is the order of texts here
 		{text: "rewrite ^/a /b last;", paths: []string{"/", "/abc"}}, // nginx has no /abc any more
 		{text: "rewrite ^/a /b last;", beside: map[string]string{"rewrite-target": "/$1"}},
+		{text: "rewrite ^/a /b last;", beside: map[string]string{"canary": "true"}},
 		{text: "rewrite ^/a /data/b last; location /data { deny all; }"}, // the new path is refused
 		{text: "rewrite ^/data/a /b last; location /data { deny all; }"}, // the old one is not
 		{text: "rewrite ^/a /b last; location = /a { return 404; }"},     // never reached
@@ -88,7 +89,7 @@ func TestSnippetsThatRewrite(t *testing.T) {
 		{text: "rewrite ^/a https://x.test/ last;"},
 		{text: "rewrite ^/a(?=b) /c last;"},
 	} {
-		annotations := map[string]string{prefix + "server-snippet": c.text, prefix + "auth-url": "http://auth.test/"}
+		annotations := map[string]string{prefix + "server-snippet": c.text, prefix + "auth-url": "http://auth.test/", "cert-manager.io/issuer": "ca"}
 		for key, value := range c.beside {
 			annotations[prefix+key] = value
 		}
@@ -105,6 +106,9 @@ func TestSnippetsThatRewrite(t *testing.T) {
 			got = append(got, at+" "+to)
 			if to != "" && o.Metadata.Annotations[prefix+"auth-url"] == "" {
 				t.Errorf("%q: %s is not guarded", c.text, at)
+			}
+			if o.Metadata.Annotations["cert-manager.io/issuer"] != "" {
+				t.Errorf("%q: %s asks for a certificate, too", c.text, at)
 			}
 		}
 		if said := strings.Join(got, " "); stays != (c.want == "") || said != c.want {

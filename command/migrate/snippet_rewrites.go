@@ -96,7 +96,7 @@ func (r *replacement) leavesAlone(w rewritten, spec networkingv1.IngressSpec) bo
 // object is the Ingress beside: with all options, for every host, and before the one backend
 // that there is.
 func (w rewritten) object(beside Meta, annotations map[string]string, spec networkingv1.IngressSpec, n int) (Object, bool) {
-	for _, key := range []string{"rewrite-target", "use-regex", "app-root", "configuration-snippet"} {
+	for _, key := range []string{"rewrite-target", "use-regex", "app-root", "canary", "configuration-snippet"} {
 		if annotations[route.OwnPrefix+key] != "" {
 			return Object{}, false
 		}
@@ -125,6 +125,7 @@ func (w rewritten) object(beside Meta, annotations map[string]string, spec netwo
 		own.Rules[i].HTTP = &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: w.pattern, PathType: &specific, Backend: *backend}}}
 	}
 	meta := Meta{Name: beside.Name + "-rewrite-" + strconv.Itoa(n), Namespace: beside.Namespace, Labels: beside.Labels, Annotations: maps.Clone(annotations)}
+	maps.DeleteFunc(meta.Annotations, func(name, _ string) bool { return !strings.HasPrefix(name, route.OwnPrefix) }) // what others read is said once
 	meta.Annotations[route.OwnPrefix+"use-regex"], meta.Annotations[route.OwnPrefix+"rewrite-target"] = "true", w.target
 	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
 		meta.Annotations[route.OwnPrefix+redirect] = "true" // as the first has it

@@ -228,7 +228,8 @@ func TestSnippetsThatAreNotUnderstood(t *testing.T) {
 // Ingress that comes of it is one that the proxy understands.
 func FuzzSnippet(f *testing.F) {
 	for _, s := range []string{"if ($host = a) { return 301 https://b/; }", `add_header A "b\"c";`, "rewrite ^/(.*)$ /$1 break; # x", "proxy_redirect ~^(.*)$ /;", "a${b}c;", "error_page 404;",
-		"location = /x { default_type a/b; return 200 $uri; }", "rewrite ^(/a)$ $1/ redirect;", "proxy_cookie_flags ~ secure;", "expires 1d;", "location = { }", "location;", "location {}", "default_type;"} {
+		"location = /x { default_type a/b; return 200 $uri; }", "rewrite ^(/a)$ $1/ redirect;", "proxy_cookie_flags ~ secure;", "expires 1d;", "location = { }", "location;", "location {}", "default_type;",
+		"location /a { deny all; }", `location ~* \.git { return 404; }`, "rewrite ^/a /b last; rewrite ^/c /d?e break;", "proxy_hide_header A; add_header B c;"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -243,13 +244,16 @@ func FuzzSnippet(f *testing.F) {
 		}
 		for _, key := range []string{"configuration-snippet", "server-snippet"} {
 			spec := oneRule()
-			meta, beside, _ := withoutSnippets(Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + key: text}}, spec, false)
+			meta, beside, _ := withoutSnippets(Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + key: text, prefix + "whitelist-source-range": "10.0.0.0/8"}}, spec, true)
 			if _, stays := meta.Annotations[prefix+key]; !stays && len(judge(meta, spec)) > 0 {
 				t.Errorf("%q: %q", meta.Annotations, judge(meta, spec))
 			}
 			for _, o := range beside {
 				if wrong := judge(o.Metadata, o.Spec.(networkingv1.IngressSpec)); len(wrong) > 0 {
 					t.Errorf("%v: %q", o, wrong)
+				}
+				if said := o.Metadata.Annotations; said[prefix+"rewrite-target"] != "" && said[prefix+"whitelist-source-range"] == "" {
+					t.Errorf("%v: what it rewrites is not guarded", o)
 				}
 			}
 		}
