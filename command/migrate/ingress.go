@@ -111,16 +111,21 @@ func hostsOf(spec networkingv1.IngressSpec) map[string]bool {
 func (m *Migration) finishIngress(i ingress, alone bool) {
 	meta, spec, notes := i.meta, i.spec, i.notes
 	meta, beside, replaced := withoutSnippets(meta, spec, alone)
-	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
-		// The habit of ingress-nginx that classes of our own do not have.
-		meta.Annotations[route.OwnPrefix+redirect] = "true"
-	}
+	redirects(meta, spec)
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
 	}
 	m.add(i.from, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: i.from.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, replaced, judge(meta, spec), replacements(meta.Annotations))})
 	for _, o := range beside {
 		m.add(i.from, o)
+	}
+}
+
+// redirects says the habit of ingress-nginx that classes of our own do not have, of an Ingress
+// with that spec.
+func redirects(meta Meta, spec networkingv1.IngressSpec) {
+	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
+		meta.Annotations[route.OwnPrefix+redirect] = "true"
 	}
 }
 

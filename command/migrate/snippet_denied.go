@@ -44,7 +44,7 @@ func denialIn(d *directive) (l denial, ok bool) {
 			if l.status == 0 {
 				return denial{}, false
 			}
-		case text != "access_log off" && text != "log_not_found off":
+		case !isOfLog(text):
 			return denial{}, false
 		}
 	}
@@ -54,18 +54,15 @@ func denialIn(d *directive) (l denial, ok bool) {
 	return l, l.status > 0
 }
 
+// isOfLog reports whether a directive only keeps something out of a log.
+func isOfLog(text string) bool { return text == "access_log off" || text == "log_not_found off" }
+
 // returned is the status of a return that refuses, as it is here, or 0.
 func returned(args []string) int {
-	if len(args) == 1 {
-		switch args[0] {
-		case "403", "444":
-			return 403
-		case "404", "410":
-			status, _ := strconv.Atoi(args[0])
-			return status
-		}
+	if len(args) != 1 {
+		return 0
 	}
-	return 0
+	return map[string]int{"403": 403, "444": 403, "404": 404, "410": 410}[args[0]]
 }
 
 // String is the line.
@@ -97,15 +94,9 @@ func (l denial) wins(meta Meta, spec networkingv1.IngressSpec) bool {
 	if patterns && l.modifier == "" {
 		return false
 	}
-	for _, r := range spec.Rules {
-		if r.HTTP == nil {
-			continue
-		}
-		for _, at := range r.HTTP.Paths {
-			exact := at.PathType != nil && *at.PathType == networkingv1.PathTypeExact
-			if (exact || l.modifier == "" && len(at.Path) > len(l.what)) && l.about(at.Path) {
-				return false
-			}
+	for at := range pathsOf(spec) {
+		if (isExact(at) || l.modifier == "" && len(at.Path) > len(l.what)) && l.about(at.Path) {
+			return false
 		}
 	}
 	return true

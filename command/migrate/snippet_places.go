@@ -90,33 +90,21 @@ func onlyMatch(pattern string) (path string, isOne bool) {
 func (p *place) object(beside Meta, spec networkingv1.IngressSpec, n int) (Object, bool) {
 	backend := spec.DefaultBackend
 	exact := networkingv1.PathTypeExact
-	var rules []networkingv1.IngressRule
-	var hosts []string
-	for _, r := range spec.Rules {
-		if r.HTTP == nil || slices.Contains(hosts, r.Host) {
-			continue
+	for at := range pathsOf(spec) {
+		if at.Path == p.path && isExact(at) {
+			return Object{}, false
 		}
-		hosts = append(hosts, r.Host)
-		for _, at := range r.HTTP.Paths {
-			if at.Path == p.path && at.PathType != nil && *at.PathType == exact {
-				return Object{}, false
-			}
-			if backend == nil {
-				backend = &at.Backend
-			}
+		if backend == nil {
+			backend = &at.Backend
 		}
-		rules = append(rules, networkingv1.IngressRule{Host: r.Host})
 	}
-	if len(rules) == 0 || backend == nil {
+	if backend == nil {
 		return Object{}, false
 	}
-	for i := range rules {
-		rules[i].HTTP = &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: p.path, PathType: &exact, Backend: *backend}}}
-	}
+	own := besideSpec(spec, networkingv1.HTTPIngressPath{Path: p.path, PathType: &exact, Backend: *backend})
 	meta := Meta{Name: beside.Name + "-place-" + strconv.Itoa(n), Namespace: beside.Namespace, Labels: beside.Labels, Annotations: map[string]string{}}
 	for _, o := range p.options {
 		meta.Annotations[route.OwnPrefix+o.key] = o.value
 	}
-	own := networkingv1.IngressSpec{IngressClassName: spec.IngressClassName, Rules: rules}
-	return Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "Ingress", Metadata: meta, Spec: own}, len(judge(meta, own)) == 0
+	return besideObject(meta, own)
 }

@@ -122,11 +122,10 @@ func placeAdvice(d *directive) advice {
 func opensAll(d *directive) bool {
 	opens := false
 	for _, inner := range d.block {
-		switch strings.Join(inner.words, " ") {
-		case "allow all":
+		switch text := strings.Join(inner.words, " "); {
+		case text == "allow all":
 			opens = true
-		case "access_log off", "log_not_found off":
-		default:
+		case !isOfLog(text):
 			return false
 		}
 	}

@@ -64,7 +64,6 @@ type replacement struct {
 	own     []place
 	refused []denial
 	moved   []rewritten
-	shown   bool // an option is about responses of places, too
 	beside  []Object
 	needed  []string // why nothing has to be written for the others
 }
@@ -72,6 +71,7 @@ type replacement struct {
 // takesAll reports whether each directive has a replacement.
 func (r *replacement) takesAll(list []directive) bool {
 	var all advice
+	ofPlaces := false // an option is about their responses, too
 	for i := range list {
 		d := &list[i]
 		p, isPlace := placeIn(d)
@@ -90,13 +90,13 @@ func (r *replacement) takesAll(list []directive) bool {
 			r.moved = append(r.moved, moved)
 		case r.key == "server-snippet" && r.alone && r.inherits(d) && said.isPlain(r.meta.Annotations):
 			all = all.and(advice{options: said.options})
-			r.shown = r.shown || shown(d)
+			ofPlaces = ofPlaces || shown(d)
 		default: // what stands in a server-snippet is of other Ingresses, too
 			return false
 		}
 	}
 	r.options = all.options
-	return !all.repeats() && !(r.shown && len(r.own) > 0)
+	return !all.repeats() && !(ofPlaces && len(r.own) > 0)
 }
 
 // inherits reports whether locations of ingress-nginx take over what a directive says for

@@ -80,14 +80,9 @@ func (r *replacement) leavesAlone(w rewritten, spec networkingv1.IngressSpec) bo
 	if slices.ContainsFunc(r.own, func(p place) bool { return w.about(p.path) }) {
 		return false
 	}
-	for _, rule := range spec.Rules {
-		if rule.HTTP == nil {
-			continue
-		}
-		for _, at := range rule.HTTP.Paths {
-			if w.about(at.Path) {
-				return false
-			}
+	for at := range pathsOf(spec) {
+		if w.about(at.Path) {
+			return false
 		}
 	}
 	return true
@@ -103,32 +98,19 @@ func (w rewritten) object(beside Meta, annotations map[string]string, spec netwo
 	}
 	specific := networkingv1.PathTypeImplementationSpecific
 	var backend *networkingv1.IngressBackend
-	own := networkingv1.IngressSpec{IngressClassName: spec.IngressClassName}
-	for _, r := range spec.Rules {
-		if r.HTTP == nil {
+	for at := range pathsOf(spec) {
+		if backend != nil && (backend.Service == nil || at.Backend.Service == nil || *backend.Service != *at.Backend.Service) {
 			return Object{}, false
 		}
-		for _, at := range r.HTTP.Paths {
-			if backend != nil && (backend.Service == nil || at.Backend.Service == nil || *backend.Service != *at.Backend.Service) {
-				return Object{}, false
-			}
-			backend = &at.Backend
-		}
-		if !slices.ContainsFunc(own.Rules, func(have networkingv1.IngressRule) bool { return have.Host == r.Host }) {
-			own.Rules = append(own.Rules, networkingv1.IngressRule{Host: r.Host})
-		}
+		backend = &at.Backend
 	}
-	if backend == nil {
+	if backend == nil || slices.ContainsFunc(spec.Rules, func(r networkingv1.IngressRule) bool { return r.HTTP == nil }) {
 		return Object{}, false
 	}
-	for i := range own.Rules {
-		own.Rules[i].HTTP = &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: w.pattern, PathType: &specific, Backend: *backend}}}
-	}
+	own := besideSpec(spec, networkingv1.HTTPIngressPath{Path: w.pattern, PathType: &specific, Backend: *backend})
 	meta := Meta{Name: beside.Name + "-rewrite-" + strconv.Itoa(n), Namespace: beside.Namespace, Labels: beside.Labels, Annotations: maps.Clone(annotations)}
 	maps.DeleteFunc(meta.Annotations, func(name, _ string) bool { return !strings.HasPrefix(name, route.OwnPrefix) }) // what others read is said once
 	meta.Annotations[route.OwnPrefix+"use-regex"], meta.Annotations[route.OwnPrefix+"rewrite-target"] = "true", w.target
-	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
-		meta.Annotations[route.OwnPrefix+redirect] = "true" // as the first has it
-	}
-	return Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "Ingress", Metadata: meta, Spec: own}, len(judge(meta, own)) == 0
+	redirects(meta, spec)
+	return besideObject(meta, own)
 }

@@ -317,12 +317,8 @@ func TestSnippetsOfFields(t *testing.T) {
 // A snippet that refuses paths becomes denied-paths, and stays whole where that would refuse
 // more than it did.
 func TestSnippetsThatRefuse(t *testing.T) {
-	exact, below := networkingv1.PathTypeExact, networkingv1.PathTypePrefix
-	web := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
-	class := "quayside"
-	spec := networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: "a.test", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{
-		{Path: "/", PathType: &below, Backend: web}, {Path: "/open/metrics", PathType: &exact, Backend: web}, {Path: "/admin/public", PathType: &below, Backend: web},
-	}}}}}}
+	exact, spec := networkingv1.PathTypeExact, shopPaths("/", "/open/metrics", "/admin/public")
+	spec.Rules[0].HTTP.Paths[1].PathType = &exact
 	for _, c := range []struct{ text, want string }{
 		{"location /metrics { deny all; return 403; }", "/metrics"},
 		{"location ~ /\\.git { deny all; }\nlocation ~* /realms/[^/]+/metrics { return 404; }\nserver_tokens off;", "~ /\\.git\n~* /realms/[^/]+/metrics 404"},

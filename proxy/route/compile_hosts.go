@@ -251,3 +251,28 @@ func (b *hostBuilder) lost(c *part, reason, what string, winner snapshot.Ref) {
 func (b *hostBuilder) told(c *part, reason, message string) {
 	b.problems = append(b.problems, snapshot.Problem{Object: c.unit.ref, Reason: reason, Message: message})
 }
+
+// anyRoute is one of the routes of c, which all have what its Ingress asks, or nil.
+func (c *part) anyRoute() *Route {
+	if len(c.routes) > 0 {
+		return c.routes[0]
+	}
+	return c.fallback
+}
+
+// isChallenge reports whether r is for challenges of ACME, which come without TLS, from
+// strangers.
+func (r *Route) isChallenge() bool {
+	_, challenge := cutPrefix([]byte(r.match), acmePath)
+	return challenge
+}
+
+// guard gives r, which is a copy, filters of its own, with a guard more in them.
+func (r *Route) guard(with func(*filter.Settings)) {
+	f := filter.Settings{}
+	if r.Filters != nil {
+		f = *r.Filters
+	}
+	with(&f)
+	r.Filters, r.guarded = &f, true
+}

@@ -16,10 +16,7 @@ import (
 func clientsOf(parts []*part) map[string]*filter.ClientCert {
 	var all map[string]*filter.ClientCert
 	for _, c := range parts {
-		r := c.fallback
-		if len(c.routes) > 0 {
-			r = c.routes[0]
-		}
+		r := c.anyRoute()
 		namespace := c.unit.ref.Namespace
 		if r == nil || !r.nginx || r.Filters == nil || !r.Filters.Clients.Asks() || all[namespace] != nil {
 			continue
@@ -35,18 +32,12 @@ func clientsOf(parts []*part) map[string]*filter.ClientCert {
 // sharesClients reports whether r takes what others of its namespace ask of clients.
 // Challenges of ACME come without TLS.
 func sharesClients(r *Route) bool {
-	_, challenge := cutPrefix([]byte(r.match), acmePath)
-	return r.nginx && (r.Filters == nil || r.Filters.Clients == nil) && !challenge
+	return r.nginx && (r.Filters == nil || r.Filters.Clients == nil) && !r.isChallenge()
 }
 
 // ask has clients of r, which is a copy, asked for a certificate.
 func (r *Route) ask(c *filter.ClientCert) {
-	f := filter.Settings{}
-	if r.Filters != nil {
-		f = *r.Filters
-	}
-	f.Clients = c
-	r.Filters, r.guarded = &f, true
+	r.guard(func(f *filter.Settings) { f.Clients = c })
 }
 
 // clientCAs says which certificates clients are asked for. With no pool any will

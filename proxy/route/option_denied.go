@@ -76,10 +76,7 @@ func parseDenied(words []string) (d filter.DeniedPath, err error) {
 func deniedOf(parts []*part) map[string][]filter.DeniedPath {
 	var all map[string][]filter.DeniedPath
 	for _, c := range parts {
-		r := c.fallback
-		if len(c.routes) > 0 {
-			r = c.routes[0]
-		}
+		r := c.anyRoute()
 		if r == nil || r.Filters == nil || len(r.Filters.DeniedPaths) == 0 {
 			continue
 		}
@@ -94,16 +91,10 @@ func deniedOf(parts []*part) map[string][]filter.DeniedPath {
 
 // sharesDenied reports whether what others of its namespace deny is denied on r, too.
 func sharesDenied(r *Route) bool {
-	_, challenge := cutPrefix([]byte(r.match), acmePath)
-	return !challenge || r.Filters != nil && len(r.Filters.DeniedPaths) > 0
+	return !r.isChallenge() || r.Filters != nil && len(r.Filters.DeniedPaths) > 0
 }
 
 // deny has r, which is a copy, deny these paths.
 func (r *Route) deny(list []filter.DeniedPath) {
-	f := filter.Settings{}
-	if r.Filters != nil {
-		f = *r.Filters
-	}
-	f.DeniedPaths = list
-	r.Filters, r.guarded = &f, true
+	r.guard(func(f *filter.Settings) { f.DeniedPaths = list })
 }
