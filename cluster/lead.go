@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
@@ -253,14 +254,22 @@ func (l *lock) take(record resourcelock.LeaderElectionRecord, robbed bool) {
 
 // release gives the Lease up, so that the next leader need not wait for it. The
 // elector's own way of doing so does not wait for what the leader began.
+//
+// A renewal that was given up may reach the Lease between its reading and its writing here,
+// in any case once: none begins any more.
 func (l *lock) release(ctx context.Context) {
 	ctx, cancel := deadline(ctx)
 	defer cancel()
-	record, _, err := l.Get(ctx)
-	if err != nil || record.HolderIdentity != l.Identity() {
-		return // it expires by itself
+	for {
+		record, _, err := l.Get(ctx)
+		if err != nil || record.HolderIdentity != l.Identity() {
+			return // it expires by itself
+		}
+		now := metav1.Now()
+		err = l.LeaseLock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
+		if !apierrors.IsConflict(err) {
+			return
+		}
 	}
-	now := metav1.Now()
-	_ = l.LeaseLock.Update(ctx, resourcelock.LeaderElectionRecord{
-		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
 }

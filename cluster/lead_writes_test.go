@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,35 +87,109 @@ func TestAnUnansweredWriteKeepsTheLease(t *testing.T) {
 	}
 }
 
+// TestARenewalThatArrivesLate: the end of a term gives up the renewal that is under way, but
+// the server may have it already, and takes it between what the release reads and writes.
+func TestARenewalThatArrivesLate(t *testing.T) {
+	s := &leaseServer{delayed: make(chan struct{})}
+	api := serving(t, s.serve)
+	s.api = api
+	o := LeaseOptions{Namespace: "system", Name: "quayside-controller", Identity: "pod-1",
+		Duration: time.Hour, Renew: time.Minute, Retry: time.Millisecond}
+	err := api.term(t.Context(), o, func(context.Context) error {
+		<-s.delayed
+		return nil
+	})
+	if got := s.holder(); err != nil || got != "" {
+		t.Errorf("%v; the Lease is held by %q, who leads no more", err, got)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conflicts != 1 {
+		t.Errorf("%d conflicts, want that of the renewal which came first", s.conflicts)
+	}
+}
+
 // A leaseServer keeps one Lease.
 type leaseServer struct {
-	api   *API
-	mu    sync.Mutex
-	lease *coordinationv1.Lease
+	api       *API
+	mu        sync.Mutex
+	lease     *coordinationv1.Lease
+	conflicts int
+
+	// delayed is closed when the first renewal has come, if it is to take effect after the
+	// next reading only; it is late until then.
+	delayed chan struct{}
+	late    *coordinationv1.Lease
 }
 
 func (s *leaseServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Method != http.MethodGet {
-		body, err := io.ReadAll(r.Body)
-		lease := &coordinationv1.Lease{}
-		if err == nil {
-			_, _, err = s.api.clients.codecs.UniversalDeserializer().Decode(body, nil, lease)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		s.lease = lease
-	}
 	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodGet {
+		s.answer(w)
+		if s.late != nil {
+			s.put(s.late)
+			s.late = nil
+		}
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	lease := &coordinationv1.Lease{}
+	if err == nil {
+		_, _, err = s.api.clients.codecs.UniversalDeserializer().Decode(body, nil, lease)
+	}
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	case r.Method == http.MethodPut && s.isDelayed():
+		s.late = lease
+		close(s.delayed)
+		s.mu.Unlock()
+		<-r.Context().Done() // who sent it waits no longer
+		s.mu.Lock()
+		return
+	case !s.put(lease):
+		s.conflicts++
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409}`)
+		return
+	}
+	s.answer(w)
+}
+
+// isDelayed reports whether a renewal is to be late, and none has come yet.
+func (s *leaseServer) isDelayed() bool {
+	select {
+	case <-s.delayed:
+		return false
+	default:
+		return s.delayed != nil
+	}
+}
+
+// put takes a version of the Lease, unless it was made of another than the present one.
+func (s *leaseServer) put(lease *coordinationv1.Lease) bool {
+	version := 0
+	if s.lease != nil {
+		if lease.ResourceVersion != s.lease.ResourceVersion {
+			return false
+		}
+		version, _ = strconv.Atoi(s.lease.ResourceVersion)
+	}
+	s.lease = lease.DeepCopy()
+	s.lease.ResourceVersion = strconv.Itoa(version + 1)
+	s.lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
+	return true
+}
+
+func (s *leaseServer) answer(w http.ResponseWriter) {
 	if s.lease == nil {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`)
 		return
 	}
-	s.lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 	_ = json.NewEncoder(w).Encode(s.lease)
 }
 
