@@ -16,9 +16,12 @@ type DeniedPath struct {
 	Status  int            // one of DeniedStatuses
 }
 
-// DeniedStatuses are what such a request may be answered with, and the text of each.
+// DeniedStatuses are what a denied request may be answered with, and the text of each.
 func DeniedStatuses() map[int]string {
-	return map[int]string{403: "403 Forbidden\n", 404: "404 Not Found\n", 410: "410 Gone\n"}
+	return map[int]string{
+		400: "400 Bad Request\n", 401: "401 Unauthorized\n", 403: "403 Forbidden\n", 404: "404 Not Found\n", 405: "405 Method Not Allowed\n",
+		406: "406 Not Acceptable\n", 410: "410 Gone\n", 429: "429 Too Many Requests\n", 451: "451 Unavailable For Legal Reasons\n",
+	}
 }
 
 // deniedPaths refuses what the first of list says that is about the path: as it is written,

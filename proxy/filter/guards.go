@@ -19,7 +19,7 @@ type guard func(ex *exchange.Exchange) ruling
 
 // Guarded reports whether s lets only some requests pass.
 func (s *Settings) Guarded() bool {
-	return len(s.DeniedPaths) > 0 || s.Clients.Asks() || s.Firewall != nil || s.guarded()
+	return len(s.DeniedPaths) > 0 || len(s.DeniedRequests) > 0 || s.Clients.Asks() || s.Firewall != nil || s.guarded()
 }
 
 // guarded reports whether any of the guards does that SatisfyAny chooses among.
@@ -36,6 +36,9 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 	}
 	if s.Clients.Asks() {
 		c = append(c, s.Clients.guard(tools))
+	}
+	if len(s.DeniedRequests) > 0 {
+		c = append(c, deniedRequests(s.DeniedRequests, tools.Place))
 	}
 	if s.guarded() {
 		c = append(c, Guards(s, tools))

@@ -18,6 +18,9 @@ type Settings struct {
 	Trace *Trace
 	// DeniedPaths are refused before all else.
 	DeniedPaths []DeniedPath
+	// DeniedRequests are refused where scripts of other origins have been told whether they
+	// may ask.
+	DeniedRequests []DeniedRequest
 	// MaxBody is the largest request body in bytes; 0: any.
 	MaxBody int64
 	CORS    *CORS
@@ -212,6 +215,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Clients != nil, func() Filter { return s.Clients.filter(host, tools) })
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
+	add(len(s.DeniedRequests) > 0, func() Filter { return deniedRequests(s.DeniedRequests, tools.Place) })
 	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
 	add(s.AppRoot != nil, func() Filter { return appRoot(s.AppRoot, tools.Place) })
 	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect, tools.Place) })

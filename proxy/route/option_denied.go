@@ -1,8 +1,11 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,53 +13,55 @@ import (
 	"quayside.io/proxy/filter"
 )
 
-// maxDenied is how many lines denied-paths may have.
+// maxDenied is how many lines denied-paths and denied-requests may have, each.
 const maxDenied = 64
 
 // parseDeniedPaths reads lines of what nginx's locations say: a path, or a modifier and a
 // path or pattern, and perhaps a status.
-func parseDeniedPaths(s *settings, value string) error {
-	var list []filter.DeniedPath
+func parseDeniedPaths(s *settings, value string) (err error) {
+	s.filters.DeniedPaths, err = parseDeniedLines(value, parseDeniedPath)
+	return err
+}
+
+// parseDeniedRequests reads lines of what nginx asks with if: a variable, a comparison and a
+// value, perhaps in quotes, and perhaps a status.
+func parseDeniedRequests(s *settings, value string) (err error) {
+	s.filters.DeniedRequests, err = parseDeniedLines(value, parseDeniedRequest)
+	return err
+}
+
+func parseDeniedLines[T any](value string, parse func(line string) (T, error)) (list []T, err error) {
 	for line := range strings.Lines(value) {
-		words := strings.Fields(line)
-		if len(words) == 0 {
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		d, err := parseDenied(words)
+		d, err := parse(line)
 		if err != nil {
-			return fmt.Errorf("%.80q: %w", strings.TrimSpace(line), err)
+			return nil, fmt.Errorf("%.80q: %w", line, err)
 		}
 		if list = append(list, d); len(list) > maxDenied {
-			return fmt.Errorf("there are more than %d lines", maxDenied)
+			return nil, fmt.Errorf("there are more than %d lines", maxDenied)
 		}
 	}
 	if len(list) == 0 {
-		return errors.New("it has no line")
+		return nil, errors.New("it has no line")
 	}
-	s.filters.DeniedPaths = list
-	return nil
+	return list, nil
 }
 
-func parseDenied(words []string) (d filter.DeniedPath, err error) {
-	d.Status = 403
-	modifier := ""
+func parseDeniedPath(line string) (d filter.DeniedPath, err error) {
+	words, modifier := strings.Fields(line), ""
 	if slices.Contains([]string{"=", "~", "~*"}, words[0]) {
 		modifier, words = words[0], words[1:]
 	}
-	if len(words) == 2 {
-		d.Status, _ = strconv.Atoi(words[1])
-	}
-	_, known := filter.DeniedStatuses()[d.Status]
-	switch {
-	case len(words) == 0 || len(words) > 2:
+	if len(words) == 0 || len(words) > 2 {
 		return d, errors.New("it is not a path, or one of =, ~ and ~* and what is behind it, and perhaps a status")
-	case !known:
-		return d, fmt.Errorf("%.20q is none of 403, 404 and 410", words[1])
-	case modifier == "~":
-		d.Pattern, err = compilePattern(words[0])
+	}
+	if d.Status, err = parseDeniedStatus(strings.Join(words[1:], "")); err != nil {
 		return d, err
-	case modifier == "~*":
-		d.Pattern, err = compilePattern("(?i)" + words[0])
+	}
+	if insensitive := modifier == "~*"; modifier == "~" || insensitive {
+		d.Pattern, err = compileFound(words[0], insensitive)
 		return d, err
 	}
 	path, ok := Normalize(nil, []byte(words[0]))
@@ -65,6 +70,66 @@ func parseDenied(words []string) (d filter.DeniedPath, err error) {
 	}
 	d.Path, d.Exact = string(path), modifier == "="
 	return d, nil
+}
+
+func parseDeniedRequest(line string) (d filter.DeniedRequest, err error) {
+	of, rest := cutWord(line)
+	comparison, rest := cutWord(rest)
+	value, status := cutWord(rest)
+	if inside, quoted := strings.CutPrefix(rest, `"`); quoted {
+		if end := strings.LastIndexByte(inside, '"'); end >= 0 {
+			value, status = inside[:end], strings.TrimSpace(inside[end+1:])
+		}
+	}
+	comparison, d.Not = strings.CutPrefix(comparison, "!")
+	known := slices.Contains([]string{"=", "~", "~*"}, comparison)
+	if rest == "" || !known {
+		return d, errors.New("it is not a variable, one of =, !=, ~, !~, ~* and !~*, and a value, and perhaps a status")
+	}
+	if d.Status, err = parseDeniedStatus(status); err != nil {
+		return d, err
+	}
+	if d.Of, err = filter.ParseVariable(of); err != nil {
+		return d, err
+	}
+	if comparison == "=" {
+		d.Text, err = parseText(value)
+		return d, err
+	}
+	d.Pattern, err = compileFound(value, comparison == "~*")
+	return d, err
+}
+
+// cutWord cuts the first word off, and the blanks behind it.
+func cutWord(text string) (word, rest string) {
+	i := strings.IndexAny(text, " \t")
+	if i < 0 {
+		return text, ""
+	}
+	return text[:i], strings.TrimSpace(text[i:])
+}
+
+// compileFound compiles a pattern that is found anywhere.
+func compileFound(text string, insensitive bool) (*regexp.Regexp, error) {
+	if insensitive {
+		text = "(?i)" + text
+	}
+	return compilePattern(text)
+}
+
+// parseDeniedStatus reads a status, by default 403.
+func parseDeniedStatus(text string) (int, error) {
+	status, err := strconv.Atoi(cmp.Or(text, "403"))
+	if _, known := filter.DeniedStatuses()[status]; err != nil || !known {
+		return 0, fmt.Errorf("%.20q is none of the statuses %s", text, deniedStatuses())
+	}
+	return status, nil
+}
+
+// deniedStatuses lists them.
+func deniedStatuses() string {
+	known := slices.Sorted(maps.Keys(filter.DeniedStatuses()))
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(known), " ", ", "), "[]")
 }
 
 // A location that refuses stands beside those of all Ingresses of a host in nginx. Here

@@ -30,8 +30,11 @@ func guards() []option {
 		{key: "denylist-source-range", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseDeny,
 			doc: "CIDRs that get 403"},
 		{key: "denied-paths", scope: ofHost, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDeniedPaths,
-			doc: "paths that get 403, in lines as nginx's locations: what they begin with, = and a whole path, ~ or ~* and a pattern (RE2) that is found in them, and 404 or 410 behind it for that status; " +
+			doc: "paths that get 403, in lines as nginx's locations: what they begin with, = and a whole path, ~ or ~* and a pattern (RE2) that is found in them, and perhaps a status behind it, such as 404; " +
 				"holds for all paths of its hosts in its namespace, but for challenges of ACME"},
+		{key: "denied-requests", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDeniedRequests,
+			doc: "requests that get 403, in lines as nginx's if: a variable of a request, one of =, !=, ~, !~, ~* and !~*, a value or pattern (RE2), in double quotes if it has blanks, and perhaps a status behind it, such as " +
+				"$request_method !~ ^(GET|HEAD)$ 405; each of several fields, cookies or arguments of a name counts"},
 		{key: "satisfy", scope: ofLocation, unset: "all", risk: riskLow, effect: applied, guard: true, parse: parseSatisfy,
 			doc: "whether all guards must agree, or any"},
 		{key: "auth-type", scope: ofLocation, risk: riskLow, effect: applied, guard: true, parse: parseAuthType,
