@@ -415,7 +415,10 @@ func ifAdvice(d *directive) advice {
 		body = adviceOn(&d.block[0], false)
 	}
 	redirects := len(body.options) > 0 && strings.HasSuffix(body.options[0].key, "-redirect")
+	line, denies := deniedRequest(d)
 	switch {
+	case denies:
+		return use("denied-requests", line)
 	case len(d.block) > 1:
 		return none("it does several things at once: write an if for each")
 	case (variable == "$host" || variable == "$http_host") && operator == "=" && redirects:
@@ -424,23 +427,23 @@ func ifAdvice(d *directive) advice {
 		return use("force-ssl-redirect", "true")
 	case variable == "$request_method" && value == "OPTIONS":
 		return use("enable-cors", "true").but("which answers preflight requests")
-	case variable == "$http_user_agent" && refuses(d):
-		return useForAll("block-user-agents", strings.TrimPrefix(operator, "=")+value).but("for all Ingresses")
-	case variable == "$http_referer" && refuses(d):
-		return useForAll("block-referers", strings.TrimPrefix(operator, "=")+value).but("for all Ingresses")
 	}
 	return none("a condition about %s cannot be asked here", printable.Cut(cmp.Or(variable, "nothing"), maxQuoted))
 }
 
 // condition takes apart what stands in the parentheses of an if.
 func condition(args []string) (variable, operator, value string) {
-	text := strings.TrimSuffix(strings.TrimPrefix(strings.Join(args, " "), "("), ")")
-	variable, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	operator, value, _ = strings.Cut(strings.TrimSpace(rest), " ")
-	return variable, operator, strings.Trim(strings.TrimSpace(value), `"'`)
-}
-
-// refuses reports whether a block answers 403 and no more.
-func refuses(d *directive) bool {
-	return len(d.block) == 1 && d.block[0].name() == "return" && slices.Contains([]string{"403", "444"}, strings.Join(d.block[0].args(), " "))
+	words := slices.Clone(args)
+	if len(words) > 0 {
+		words[0] = strings.TrimPrefix(words[0], "(")
+		words[len(words)-1] = strings.TrimSuffix(words[len(words)-1], ")")
+	}
+	if len(words) > 1 && words[0] == "" {
+		words = words[1:]
+	}
+	if len(words) > 1 && words[len(words)-1] == "" {
+		words = words[:len(words)-1]
+	}
+	words = append(words, "", "", "")
+	return words[0], words[1], words[2]
 }

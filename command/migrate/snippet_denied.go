@@ -8,6 +8,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
 )
 
@@ -62,7 +63,14 @@ func returned(args []string) int {
 	if len(args) != 1 {
 		return 0
 	}
-	return map[string]int{"403": 403, "444": 403, "404": 404, "410": 410}[args[0]]
+	if args[0] == "444" { // nothing at all
+		return 403
+	}
+	status, err := strconv.Atoi(args[0])
+	if _, known := filter.DeniedStatuses()[status]; err != nil || !known {
+		return 0
+	}
+	return status
 }
 
 // String is the line.

@@ -47,7 +47,7 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Me
 			continue
 		}
 		r := replacement{key: key, meta: meta, alone: alone}
-		if !r.takesAll(list) || !r.denies(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
+		if !r.takesAll(list) || !r.refuses(list) || !r.denies(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
@@ -63,6 +63,7 @@ type replacement struct {
 	options []setting
 	own     []place
 	refused []denial
+	asked   []string // lines of denied-requests
 	moved   []rewritten
 	beside  []Object
 	needed  []string // why nothing has to be written for the others
@@ -77,11 +78,14 @@ func (r *replacement) takesAll(list []directive) bool {
 		p, isPlace := placeIn(d)
 		refused, refuses := denialIn(d)
 		moved, moves := rewrittenIn(list, i)
+		line, asks := deniedRequest(d)
 		switch said := adviceOn(d, false); {
 		case isPlace:
 			r.own = append(r.own, p)
 		case refuses && r.key == "server-snippet":
 			r.refused = append(r.refused, refused)
+		case asks && (r.alone || r.key == "configuration-snippet"):
+			r.asked = append(r.asked, line)
 		case said.needed:
 			r.needed = append(r.needed, printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted)+": "+said.remark)
 		case r.key == "configuration-snippet" && d.block == nil && d.name() != "default_type" && said.isPlain(r.meta.Annotations):
@@ -190,9 +194,9 @@ func (r *replacement) note() string {
 	}
 	if slices.ContainsFunc(r.options, func(o setting) bool { return slices.Contains(lineKeys(), o.key) }) {
 		why = append(why, "fields are set in every request and response, in the place of those that are there")
-		if r.key == "server-snippet" {
-			why = append(why, "no other Ingress of those that were read has its hosts")
-		}
+	}
+	if r.key == "server-snippet" && slices.ContainsFunc(r.options, func(o setting) bool { return o.key != "denied-paths" }) {
+		why = append(why, "no other Ingress of those that were read has its hosts")
 	}
 	for _, o := range r.beside {
 		into = append(into, o.String())
