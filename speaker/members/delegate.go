@@ -73,8 +73,7 @@ func (m *Members) complain(err error) {
 // by it.
 func (m *Members) take(b []byte) (changed bool, err error) { return m.learn(b, true) }
 
-// learn does what take does. Unless it is to pass on what was new, it gossips only what
-// answers the message.
+// learn does what take does. Unless it is to pass on what was new, it gossips nothing of that.
 func (m *Members) learn(b []byte, pass bool) (changed bool, err error) {
 	msg, err := parse(b, time.Now())
 	if err != nil {
@@ -98,15 +97,17 @@ func (m *Members) learn(b []byte, pass bool) (changed bool, err error) {
 	if msg.sealed != nil {
 		msg.sealed = &sealed{bytes.Clone(b), msg.sealed.said} // memberlist takes b back
 	}
-	if contested := m.state.contested(msg); alive && len(contested) > 0 {
-		pass = true
+	contested := m.state.contested(msg)
+	if alive && len(contested) > 0 {
 		m.opts.Log.Info("another member claims what this node has, which is announced again", "node", msg.node, "addresses", contested)
 	}
 	news, changed := m.state.merge(msg, alive)
-	if !pass {
-		news = nil
+	if pass {
+		m.broadcast(news)
 	}
-	m.broadcast(append(news, m.state.repeat(orphaned)...))
+	if m.state.owe(orphaned) {
+		poke(m.news)
+	}
 	return changed, nil
 }
 

@@ -27,14 +27,14 @@ func (m *Members) orphaned(msg message, alive bool) (addresses []netip.Addr) {
 }
 
 // outdone returns the claims that beat those in a message, and are of neither its node nor
-// this one, by node.
+// this one, by node, but for those to be repeated already.
 func (s *state) outdone(m message) map[string][]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out map[string][]netip.Addr
 	for _, c := range m.claims {
 		old, ok := s.claims[c.address]
-		if !ok || old.Node == s.me || old.Node == m.node || !s.exists(c.address) || !old.Claim.Beats(announce.Claim{Epoch: c.epoch, Node: m.node}) {
+		if !ok || old.Node == s.me || old.Node == m.node || s.owes(c.address) || !s.exists(c.address) || !old.Claim.Beats(announce.Claim{Epoch: c.epoch, Node: m.node}) {
 			continue
 		}
 		if out == nil {
@@ -45,22 +45,18 @@ func (s *state) outdone(m message) map[string][]netip.Addr {
 	return out
 }
 
-// repeat returns the best claims on addresses as messages to gossip.
+// repeat returns the best claims on addresses as messages to gossip. s.mu is held.
 func (s *state) repeat(addresses []netip.Addr) (out [][]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	plain, signed := map[string][]claimed{}, map[*sealed]message{}
 	for _, a := range addresses {
-		h, ok := s.claims[a]
-		switch {
-		case !ok:
-		case h.sealed == nil:
+		h := s.claims[a]
+		if h.sealed == nil {
 			plain[h.Node] = append(plain[h.Node], claimed{a, h.Epoch})
-		default:
-			m := signed[h.sealed]
-			m.node, m.sealed, m.claims = h.Node, h.sealed, append(m.claims, claimed{a, h.Epoch})
-			signed[h.sealed] = m
+			continue
 		}
+		m := signed[h.sealed]
+		m.node, m.sealed, m.claims = h.Node, h.sealed, append(m.claims, claimed{a, h.Epoch})
+		signed[h.sealed] = m
 	}
 	for node, claims := range plain {
 		out = append(out, claimMessages(node, claims)...)

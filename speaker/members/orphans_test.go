@@ -13,6 +13,7 @@ import (
 func exchange(all ...*Members) {
 	for range 10 {
 		for _, from := range all {
+			from.answer()
 			for _, b := range from.queue.GetBroadcasts(0, maxMessage) {
 				for _, to := range all {
 					(&delegate{to}).NotifyMsg(b)

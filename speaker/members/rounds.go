@@ -53,6 +53,7 @@ func (m *Members) spreadNews(ctx context.Context, list caller) {
 				return
 			case <-pause.C:
 			}
+			m.answer()
 			if name := m.suspect.Swap(nil); name != nil {
 				suspect = *name
 			}

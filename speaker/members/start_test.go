@@ -41,6 +41,7 @@ func TestWhoStartsPassesNothingOn(t *testing.T) {
 			m.alive["n2"] = struct{}{}
 			d := &delegate{m}
 			d.MergeRemoteState((&delegate{other}).LocalState(true), true)
+			m.answer() // as the next round does
 			if n := m.queue.NumQueued(); !test.want(n) {
 				t.Errorf("%d messages are queued", n)
 			}

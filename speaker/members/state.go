@@ -35,8 +35,9 @@ type state struct {
 	mu     sync.Mutex
 	claims map[netip.Addr]heard
 	nodes  map[string]*told
-	rounds map[netip.Addr]int64 // how often a claim of this node has beaten another's
-	own    packed               // the claims of this node
+	rounds map[netip.Addr]int64    // how often this node has answered claims in vain
+	owed   map[netip.Addr]struct{} // for which the next round of gossip answers some
+	own    packed                  // the claims of this node
 
 	addresses map[netip.Addr]struct{} // that exist; nil: not known yet
 	members   map[string]struct{}     // nodes that exist or live; nil: not known yet
@@ -85,7 +86,7 @@ func (a *absence) note(exists bool, now time.Time) (forget bool) {
 
 func newState(me string) *state {
 	_, key, _ := ed25519.GenerateKey(nil) // it reads from crypto/rand, which never fails
-	s := &state{me: me, life: rand.Uint64(), key: key, claims: map[netip.Addr]heard{}, nodes: map[string]*told{}, rounds: map[netip.Addr]int64{}}
+	s := &state{me: me, life: rand.Uint64(), key: key, claims: map[netip.Addr]heard{}, nodes: map[string]*told{}, rounds: map[netip.Addr]int64{}, owed: map[netip.Addr]struct{}{}}
 	s.mixed.Store(true) // no other member is known yet
 	return s
 }
@@ -121,7 +122,7 @@ func (s *state) isNews(m message, alive bool) bool {
 	return slices.ContainsFunc(m.claims, func(c claimed) bool {
 		old, ok := s.claims[c.address]
 		claim := announce.Claim{Epoch: c.epoch, Node: m.node}
-		return !ok || claim.Beats(old.Claim) || old.Node == s.me && m.node != s.me && alive || old.Claim == claim && m.sealed.replaces(old.sealed)
+		return !ok || claim.Beats(old.Claim) || alive && s.isInVain(c, m.node) && !s.owes(c.address) || old.Claim == claim && m.sealed.replaces(old.sealed)
 	})
 }
 
@@ -147,8 +148,7 @@ func (s *sealed) replaces(other *sealed) bool {
 	return s != nil && (other == nil || s.said > other.said)
 }
 
-// merge merges one message. It returns the messages to gossip: the part of it that was
-// new, and claims of this node that the message's node, if alive, does not know yet.
+// merge merges one message, and returns the part of it that was new as messages to gossip.
 func (s *state) merge(m message, alive bool) (pass [][]byte, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +221,7 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 	if t := s.nodes[m.node]; t != nil {
 		t.heard(m.sealed)
 	}
-	var fresh, mine []claimed
+	var fresh []claimed
 	for _, c := range m.claims {
 		claim := announce.Claim{Epoch: c.epoch, Node: m.node}
 		old, ok := s.claims[c.address]
@@ -235,30 +235,14 @@ func (s *state) mergeClaims(m message, alive bool) (pass [][]byte, changed bool)
 		case old.Claim == claim && m.sealed.replaces(old.sealed):
 			old.sealed = m.sealed
 			s.claims[c.address] = old
-		case old.Node == s.me && m.node != s.me && alive:
-			// A live node has not heard of this node's claim and may answer for the
-			// address: repeat the claim to it, and the announcement on the LAN.
-			s.rounds[c.address]++
-			mine = append(mine, claimed{c.address, old.Epoch})
+		case alive && s.isInVain(c, m.node):
+			s.owed[c.address] = struct{}{}
 		}
 	}
 	if len(fresh) > 0 {
 		pass = s.relayClaims(m, fresh)
 	}
-	return append(pass, s.post(claimMessages(s.me, mine))...), len(fresh)+len(mine) > 0
-}
-
-// contested returns the addresses of this node for which a message has a lower claim of
-// another node.
-func (s *state) contested(m message) (addresses []netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range m.claims {
-		if old := s.claims[c.address]; old.Node == s.me && m.node != s.me && old.Claim.Beats(announce.Claim{Epoch: c.epoch, Node: m.node}) {
-			addresses = append(addresses, c.address)
-		}
-	}
-	return addresses
+	return pass, len(fresh) > 0
 }
 
 // isPast reports whether a signed message is so old that its node may since have given up
@@ -291,6 +275,7 @@ func (s *state) know(addresses map[netip.Addr]struct{}, members map[string]struc
 		if h.note(s.exists(a), now) {
 			delete(s.claims, a)
 			delete(s.rounds, a)
+			delete(s.owed, a)
 			continue
 		}
 		h.unsaid = h.unsaid || wasAway && h.since.IsZero() && h.Node == s.me

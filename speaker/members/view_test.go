@@ -57,8 +57,8 @@ func TestAViewIsMadeOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// Whoever claims in vain what this node has is told of, and the LAN hears once more who
-// has it; nobody else is.
+// Whoever claims in vain what this node has is answered by the next round, and the LAN hears
+// once more who has it, however often that is claimed; nobody else is.
 func TestClaimsInVain(t *testing.T) {
 	mine, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	s := newState("b")
@@ -77,12 +77,24 @@ func TestClaimsInVain(t *testing.T) {
 	} {
 		m := message{kind: kindClaims, node: test.from, claims: []claimed{{mine, test.epoch}, {other, 1}}}
 		told, before := s.contested(m), s.rounds[mine]
-		s.merge(m, true)
+		answers := 0
+		for range 100 {
+			s.merge(m, true)
+		}
+		if again := s.isNews(m, true); again {
+			t.Errorf("%s is news again before it is answered", test.name)
+		}
+		for range 2 {
+			answers += len(s.answers())
+		}
+		if answers > 2 || answers > 0 != test.inVain { // signed and unsigned
+			t.Errorf("%s gets %d answers", test.name, answers)
+		}
 		if inVain := len(told) == 1 && told[0] == mine; inVain != test.inVain || len(told) > 1 {
 			t.Errorf("%s: told of %v", test.name, told)
 		}
-		if again := s.rounds[mine] > before; again != test.inVain {
-			t.Errorf("%s: announced again: %v", test.name, again)
+		if again := s.rounds[mine] - before; again > 1 || again == 1 != test.inVain {
+			t.Errorf("%s: announced again %d times", test.name, again)
 		}
 	}
 }
