@@ -405,18 +405,11 @@ func TestFiltersAllocateNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
-	of := func(name string) Variable {
-		v, err := ParseVariable(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 	s := &Settings{
 		DeniedPaths: []DeniedPath{{Path: "/x", Status: 403}, {Pattern: regexp.MustCompile(`(?i)\.(git|env)`), Status: 404}},
 		DeniedRequests: []DeniedRequest{
-			{Of: of("$http_origin"), Pattern: regexp.MustCompile("evil")}, {Of: of("$arg_q"), Text: "1", Not: true},
-			{Of: of("$cookie_a"), Text: "1"}, {Of: of("$request_method"), Pattern: regexp.MustCompile("^(GET|HEAD)$"), Not: true},
+			{Of: of(t, "$http_origin"), Pattern: regexp.MustCompile("evil")}, {Of: of(t, "$arg_q"), Text: "1", Not: true},
+			{Of: of(t, "$cookie_a"), Text: "1"}, {Of: of(t, "$request_method"), Pattern: regexp.MustCompile("^(GET|HEAD)$"), Not: true},
 		},
 		MaxBody: 10, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"), Headers: []Field{{"X-A", text("1")}},
 		CORS:   &CORS{Origins: []string{"https://*.b.example"}, Methods: "GET", Headers: "X"},
