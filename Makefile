@@ -10,11 +10,13 @@ PEER_PACKAGES = haproxy wrk keepalived
 SEQUENTIAL = ./api/... ./lbpool ./cluster/snapshot ./cluster/manifest ./cluster/loadbalancer ./cluster/printable \
 	./cluster/ingressclass ./controller/assign ./speaker/due ./speaker/announce ./speaker/ownership ./speaker/bgp/fsm \
 	./speaker/bfd/session ./proxy/exchange ./proxy/route ./command/explain ./command/migrate ./test/house ./test/chart ./test/image
-RACED = $$($(GO) list ./... | grep -v '/test/e2e$$' | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
+raced = $$($(GO) list $(1) | grep -v '/test/e2e$$' | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
+RACED = $(call raced,./...)
 
-# Some of the raced watch the network. These do not.
-CALM = ./proxy/balance ./proxy/filter
-WATCHFUL = $$($(GO) list $(RACED) | grep -vxF "$$($(GO) list $(CALM))")
+# Of the raced these watch the network, or keep every processor busy. The others wait most
+# of their time, or make time up.
+WATCHFUL = $(call raced,./proxy ./speaker/... ./test/...)
+CALM = $$($(GO) list $(RACED) | grep -vxF "$$($(GO) list $(WATCHFUL))")
 
 # Tests that the race detector would spoil, since it allocates itself and is slow,
 # or that time themselves: they run alone.
@@ -75,9 +77,9 @@ unit: export GORACE = atexit_sleep_ms=50
 # so that every dependency is analysed anew, and once more with the race detector.
 NO_VET = -vet=off
 
-# Compiled side by side (and not linked: that is done for each run), then run one
-# after the other: some of them watch the network, and a starved watcher sees what
-# is not there. Those that watch nothing may meet.
+# Compiled side by side (and not linked: that is done for each run). Then those that watch
+# the network run one after the other: a starved watcher sees what is not there. Those that
+# watch nothing may meet.
 unit: ## the tests that need no cluster, with the race detector where goroutines meet
 	CGO_ENABLED=0 $(GO) test $(NO_VET) -timeout 15m -skip '$(QUICK)' $(SEQUENTIAL)
 	cd test/chart/rules && CGO_ENABLED=0 $(GO) test -count=1 . # a module of its own, of files beyond it
