@@ -133,28 +133,38 @@ func (b *Belongings) next(c *snapshot.Cluster, owner metav1.OwnerReference, trie
 	return nil, nil
 }
 
-// adopt gives an object of the release's namespace its owner.
-func (b *Belongings) adopt(ctx context.Context, group schema.GroupVersion, resource, name string, have interface {
+// belonging is a Secret or the Lease.
+type belonging interface {
 	runtime.Object
 	metav1.Object
-}, owner metav1.OwnerReference) error {
+}
+
+// adopt gives an object of the release's namespace its owner. empty is one of its type. Who
+// leads renews the Lease every few seconds, so it is written until no renewal came between.
+func (b *Belongings) adopt(ctx context.Context, group schema.GroupVersion, resource, name string, empty belonging, owner metav1.OwnerReference) error {
 	bounded, cancel := deadline(ctx)
 	defer cancel()
 	client := b.api.clients.byGroup[group]
-	err := client.Get().Namespace(b.options.Namespace).Resource(resource).Name(name).Do(bounded).Into(have)
-	if _, secret := have.(*corev1.Secret); err == nil && (!secret || have.GetLabels()[managedBy] == ourselves) {
-		owners, change := ownedBy(have.GetOwnerReferences(), owner)
-		if !change {
-			return nil
+	for {
+		have := empty.DeepCopyObject().(belonging)
+		err := client.Get().Namespace(b.options.Namespace).Resource(resource).Name(name).Do(bounded).Into(have)
+		if _, secret := have.(*corev1.Secret); err == nil && (!secret || have.GetLabels()[managedBy] == ourselves) {
+			owners, change := ownedBy(have.GetOwnerReferences(), owner)
+			if !change {
+				return nil
+			}
+			have.SetOwnerReferences(owners)
+			// It carries the version that was read.
+			err = client.Put().Namespace(b.options.Namespace).Resource(resource).Name(name).Body(have).Do(bounded).Error()
 		}
-		have.SetOwnerReferences(owners)
-		// It carries the version that was read: who changed it meanwhile wins.
-		err = client.Put().Namespace(b.options.Namespace).Resource(resource).Name(name).Body(have).Do(bounded).Error()
+		switch {
+		case apierrors.IsConflict(err):
+		case err == nil || apierrors.IsNotFound(err):
+			return nil
+		default:
+			return fmt.Errorf("owner of %s %s/%s: %w", resource, b.options.Namespace, name, err)
+		}
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("owner of %s %s/%s: %w", resource, b.options.Namespace, name, err)
-	}
-	return nil
 }
 
 // setOwners changes the owners of a SpeakerStatus and nothing else.

@@ -105,8 +105,9 @@ func TestWhichSpeakerStatusesAreWritten(t *testing.T) {
 	}
 }
 
-// A Secret of ours and the Lease get their owner, with everything in them as it was. A
-// Secret of somebody else's gets none, and neither does one that there is not.
+// A Secret of ours and the Lease get their owner, with everything in them as it was, though
+// the Lease be renewed between its reading and its writing. A Secret of somebody else's gets
+// none, and neither does one that there is not.
 func TestWhatIsMadeGetsItsOwner(t *testing.T) {
 	holder := "pod"
 	objects := map[string]runtime.Object{
@@ -119,6 +120,7 @@ func TestWhatIsMadeGetsItsOwner(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "lease", ResourceVersion: "7"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}},
 	}
 	written := map[string]metav1.Object{}
+	renewed := false
 	var api *API
 	api = serving(t, func(w http.ResponseWriter, r *http.Request) { // requests come one after the other
 		name := path.Base(r.URL.Path)
@@ -130,6 +132,14 @@ func TestWhatIsMadeGetsItsOwner(t *testing.T) {
 			o, _, err := api.clients.codecs.UniversalDeserializer().Decode(body, nil, nil)
 			if err != nil {
 				t.Error(err)
+			}
+			if name == "lease" && !renewed {
+				renewed = true
+				objects[name].(*coordinationv1.Lease).ResourceVersion = "8"
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusConflict)
+				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict})
+				return
 			}
 			objects[name], written[name] = o, o.(metav1.Object)
 		}
@@ -154,7 +164,7 @@ func TestWhatIsMadeGetsItsOwner(t *testing.T) {
 		}
 	}
 	secret, lease := written["ours"].(*corev1.Secret), written["lease"].(*coordinationv1.Lease)
-	if string(secret.Data["key"]) != "k" || secret.ResourceVersion != "7" || *lease.Spec.HolderIdentity != holder || lease.ResourceVersion != "7" {
+	if string(secret.Data["key"]) != "k" || secret.ResourceVersion != "7" || *lease.Spec.HolderIdentity != holder || lease.ResourceVersion != "8" {
 		t.Errorf("written: %v and %v", secret, lease)
 	}
 	if ensured != 2 {

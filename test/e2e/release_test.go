@@ -108,7 +108,8 @@ func TestReleaseComesAndGoes(t *testing.T) {
 	e.awaitLeft(before, append(leftByUninstall(), "ipaddresspools.quayside.io /lan"))
 }
 
-// awaitOwners waits until each SpeakerStatus has an owner of that kind and no other.
+// awaitOwners waits until each SpeakerStatus has an owner of that kind and no other, and the
+// Lease, which never belongs to a Node, has the release's.
 func (e edge) awaitOwners(kind string) {
 	e.t.Helper()
 	e.Eventually(2*settle, func() error {
@@ -120,6 +121,13 @@ func (e edge) awaitOwners(kind string) {
 			if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].Kind != kind {
 				return fmt.Errorf("the SpeakerStatus of %s is owned by %+v, not by a %s", n.Name(), s.OwnerReferences, kind)
 			}
+		}
+		lease, err := e.Kube().CoordinationV1().Leases(lab.SystemNamespace).Get(e.t.Context(), "quayside-controller", metav1.GetOptions{})
+		if err != nil || kind == "Node" {
+			return err
+		}
+		if len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].Kind != kind {
+			return fmt.Errorf("the Lease is owned by %+v, not by a %s", lease.OwnerReferences, kind)
 		}
 		return nil
 	})
