@@ -52,7 +52,8 @@ func (w *compiler) compileHost(name string) *host {
 	for _, c := range parts {
 		b.tls, b.regex = b.tls || c.tls, b.regex || c.regex
 	}
-	b.clients, b.denied = clientsOf(parts), deniedOf(parts)
+	b.clients = clientsOf(parts)
+	b.takeDenied(parts)
 	b.passed = b.passthrough(parts)
 	http2 := b.http2Of(parts)
 	b.takePaths(parts)
@@ -114,11 +115,11 @@ type hostBuilder struct {
 	certs     []*keyPair // of different kinds
 	sealed    bool
 	regex     bool
-	tls       bool                           // some Ingress has a tls entry for the host
-	clients   map[string]*filter.ClientCert  // by namespace, see clientsOf
-	denied    map[string][]filter.DeniedPath // the same, see deniedOf
-	passed    *Passthrough                   // nil: connections are decrypted
-	certOwner *part                          // of the oldest of them
+	tls       bool                          // some Ingress has a tls entry for the host
+	clients   map[string]*filter.ClientCert // by namespace, see clientsOf
+	denied    map[string]*deniedTogether    // the same, see takeDenied
+	passed    *Passthrough                  // nil: connections are decrypted
+	certOwner *part                         // of the oldest of them
 	fallOwner *part
 	problems  []snapshot.Problem
 }
@@ -219,7 +220,7 @@ func (b *hostBuilder) onHost(r *Route) *Route {
 	clients := b.clients[r.Owner.Namespace]
 	asks := clients != nil && sharesClients(r)
 	denied := b.denied[r.Owner.Namespace]
-	denies := len(denied) > 0 && sharesDenied(r)
+	denies := denied != nil && sharesDenied(r)
 	undecrypted := r.Undecrypted || b.passed != nil && r.Backend >= 0
 	if !redirect && !strict && r.when == nil && !asks && !denies && undecrypted == r.Undecrypted {
 		return r
@@ -229,7 +230,7 @@ func (b *hostBuilder) onHost(r *Route) *Route {
 		n.ask(clients)
 	}
 	if denies {
-		n.deny(denied)
+		n.deny(denied.list)
 	}
 	n.RedirectTLS, n.Undecrypted = redirect, undecrypted
 	if strict {

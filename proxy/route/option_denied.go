@@ -136,22 +136,63 @@ func deniedStatuses() string {
 // what one Ingress denies holds for all of its namespace, so that what another routes there
 // is no way around it, and for nobody else's.
 
-// deniedOf returns what the Ingresses of each namespace deny together on a host, nil for
-// nothing, the oldest first.
-func deniedOf(parts []*part) map[string][]filter.DeniedPath {
-	var all map[string][]filter.DeniedPath
+// maxDeniedTogether is how many different lines the Ingresses of a namespace may have on one
+// host: each request of theirs is compared with all.
+const maxDeniedTogether = 4 * maxDenied
+
+// takeDenied gathers what the Ingresses of each namespace deny together on the host, the
+// oldest first. Where that is too much, nothing of theirs passes.
+func (b *hostBuilder) takeDenied(parts []*part) {
 	for _, c := range parts {
 		r := c.anyRoute()
 		if r == nil || r.Filters == nil || len(r.Filters.DeniedPaths) == 0 {
 			continue
 		}
-		if all == nil {
-			all = map[string][]filter.DeniedPath{}
+		if b.denied == nil {
+			b.denied = map[string]*deniedTogether{}
 		}
 		namespace := c.unit.ref.Namespace
-		all[namespace] = slices.Concat(all[namespace], r.Filters.DeniedPaths)
+		if b.denied[namespace] == nil {
+			b.denied[namespace] = &deniedTogether{seen: map[deniedLine]struct{}{}}
+		}
+		if !b.denied[namespace].add(r.Filters.DeniedPaths) {
+			b.told(c, RouteClosed, fmt.Sprintf("host %s: with those of others of its namespace, annotation %sdenied-paths comes to more than %d different lines, so every request to paths of these Ingresses gets a 403; say the same with fewer",
+				c.host, OwnPrefix, maxDeniedTogether))
+		}
 	}
-	return all
+}
+
+// deniedTogether is what the Ingresses of a namespace deny on a host.
+type deniedTogether struct {
+	list []filter.DeniedPath
+	seen map[deniedLine]struct{}
+}
+
+// deniedLine tells one line from others.
+type deniedLine struct {
+	path, pattern string
+	exact         bool
+	status        int
+}
+
+// add reports whether there is room for more.
+func (t *deniedTogether) add(more []filter.DeniedPath) bool {
+	for _, d := range more {
+		line := deniedLine{path: d.Path, exact: d.Exact, status: d.Status}
+		if d.Pattern != nil {
+			line.pattern = d.Pattern.String()
+		}
+		if _, again := t.seen[line]; again {
+			continue
+		}
+		if len(t.seen) == maxDeniedTogether {
+			t.list = []filter.DeniedPath{{Status: 403}} // whatever the path begins with
+			return false
+		}
+		t.seen[line] = struct{}{}
+		t.list = append(t.list, d)
+	}
+	return true
 }
 
 // sharesDenied reports whether what others of its namespace deny is denied on r, too.

@@ -31,7 +31,7 @@ func guards() []option {
 			doc: "CIDRs that get 403"},
 		{key: "denied-paths", scope: ofHost, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDeniedPaths,
 			doc: "paths that get 403, in lines as nginx's locations: what they begin with, = and a whole path, ~ or ~* and a pattern (RE2) that is found in them, and perhaps a status behind it, such as 404; " +
-				"holds for all paths of its hosts in its namespace, but for challenges of ACME"},
+				"holds for all paths of its hosts in its namespace, but for challenges of ACME; 64 lines, and 256 different ones of a namespace on one host"},
 		{key: "denied-requests", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDeniedRequests,
 			doc: "requests that get 403, in lines as nginx's if: a variable of a request, one of =, !=, ~, !~, ~* and !~*, a value or pattern (RE2), in double quotes if it has blanks, and perhaps a status behind it, such as " +
 				"$request_method !~ ^(GET|HEAD)$ 405; each of several fields, cookies or arguments of a name counts"},
