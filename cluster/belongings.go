@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
@@ -140,31 +141,28 @@ type belonging interface {
 }
 
 // adopt gives an object of the release's namespace its owner. empty is one of its type. Who
-// leads renews the Lease every few seconds, so it is written until no renewal came between.
+// leads renews the Lease every few seconds, and where a renewal came between it is read again.
 func (b *Belongings) adopt(ctx context.Context, group schema.GroupVersion, resource, name string, empty belonging, owner metav1.OwnerReference) error {
 	bounded, cancel := deadline(ctx)
 	defer cancel()
 	client := b.api.clients.byGroup[group]
-	for {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		have := empty.DeepCopyObject().(belonging)
-		err := client.Get().Namespace(b.options.Namespace).Resource(resource).Name(name).Do(bounded).Into(have)
-		if _, secret := have.(*corev1.Secret); err == nil && (!secret || have.GetLabels()[managedBy] == ourselves) {
-			owners, change := ownedBy(have.GetOwnerReferences(), owner)
-			if !change {
-				return nil
-			}
-			have.SetOwnerReferences(owners)
-			// It carries the version that was read.
-			err = client.Put().Namespace(b.options.Namespace).Resource(resource).Name(name).Body(have).Do(bounded).Error()
+		if err := client.Get().Namespace(b.options.Namespace).Resource(resource).Name(name).Do(bounded).Into(have); err != nil {
+			return err
 		}
-		switch {
-		case apierrors.IsConflict(err):
-		case err == nil || apierrors.IsNotFound(err):
+		owners, change := ownedBy(have.GetOwnerReferences(), owner)
+		if _, secret := have.(*corev1.Secret); !change || secret && have.GetLabels()[managedBy] != ourselves {
 			return nil
-		default:
-			return fmt.Errorf("owner of %s %s/%s: %w", resource, b.options.Namespace, name, err)
 		}
+		have.SetOwnerReferences(owners)
+		// It carries the version that was read.
+		return client.Put().Namespace(b.options.Namespace).Resource(resource).Name(name).Body(have).Do(bounded).Error()
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("owner of %s %s/%s: %w", resource, b.options.Namespace, name, err)
 	}
+	return nil
 }
 
 // setOwners changes the owners of a SpeakerStatus and nothing else.

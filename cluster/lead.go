@@ -11,11 +11,11 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 
 	"quayside.io/cluster/snapshot"
@@ -260,16 +260,13 @@ func (l *lock) take(record resourcelock.LeaderElectionRecord, robbed bool) {
 func (l *lock) release(ctx context.Context) {
 	ctx, cancel := deadline(ctx)
 	defer cancel()
-	for {
+	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := l.Get(ctx)
 		if err != nil || record.HolderIdentity != l.Identity() {
-			return // it expires by itself
+			return nil // it expires by itself
 		}
 		now := metav1.Now()
-		err = l.LeaseLock.Update(ctx, resourcelock.LeaderElectionRecord{
+		return l.LeaseLock.Update(ctx, resourcelock.LeaderElectionRecord{
 			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
-		if !apierrors.IsConflict(err) {
-			return
-		}
-	}
+	})
 }
