@@ -25,6 +25,11 @@ type directive struct {
 func (d *directive) name() string   { return d.words[0] }
 func (d *directive) args() []string { return d.words[1:] }
 
+// isNamed reports of a directive whether it has a name.
+func isNamed(name string) func(directive) bool {
+	return func(d directive) bool { return d.name() == name }
+}
+
 // snippet is a text of nginx's configuration while it is read.
 type snippet struct {
 	text  string

@@ -33,26 +33,32 @@ func denialIn(d *directive) (l denial, ok bool) {
 	if !slices.Contains([]string{"", "~", "~*"}, l.modifier) || len(strings.Fields(l.what)) != 1 || l.modifier == "" && !strings.HasPrefix(l.what, "/") {
 		return denial{}, false
 	}
-	for i := range d.block {
-		inner := &d.block[i]
+	l.status = refusalIn(d.block)
+	return l, l.status > 0
+}
+
+// refusalIn returns the status of a block that refuses and does nothing else, or 0.
+func refusalIn(block []directive) (status int) {
+	denies := false
+	for i := range block {
+		inner := &block[i]
 		switch text := strings.Join(inner.words, " "); {
 		case inner.block != nil:
-			return denial{}, false
+			return 0
 		case text == "deny all":
-			l.status = max(l.status, 1)
-		case inner.name() == "return" && l.status < 2: // it comes before deny, wherever it stands
-			l.status = returned(inner.args())
-			if l.status == 0 {
-				return denial{}, false
+			denies = true
+		case inner.name() == "return" && status == 0: // it comes before deny, wherever it stands
+			if status = returned(inner.args()); status == 0 {
+				return 0
 			}
 		case !isOfLog(text):
-			return denial{}, false
+			return 0
 		}
 	}
-	if l.status == 1 {
-		l.status = 403
+	if denies && status == 0 {
+		return 403
 	}
-	return l, l.status > 0
+	return status
 }
 
 // isOfLog reports whether a directive only keeps something out of a log.
@@ -75,11 +81,15 @@ func returned(args []string) int {
 
 // String is the line.
 func (l denial) String() string {
-	line := strings.TrimLeft(l.modifier+" "+l.what, " ")
-	if l.status != 403 {
-		line += " " + strconv.Itoa(l.status)
+	return withStatus(strings.TrimLeft(l.modifier+" "+l.what, " "), l.status)
+}
+
+// withStatus returns a line of denied-paths or denied-requests, whose status is 403 by default.
+func withStatus(line string, status int) string {
+	if status == 403 {
+		return line
 	}
-	return line
+	return line + " " + strconv.Itoa(status)
 }
 
 // about reports whether path is refused.

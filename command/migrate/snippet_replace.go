@@ -47,7 +47,7 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Me
 			continue
 		}
 		r := replacement{key: key, meta: meta, alone: alone}
-		if !r.takesAll(list) || !r.refuses(list) || !r.denies(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
+		if !r.takesAll(list) || !r.deniesRequests(list) || !r.deniesPaths(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
@@ -57,16 +57,16 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Me
 
 // replacement is what comes to the place of one snippet.
 type replacement struct {
-	key     string
-	meta    Meta // of the Ingress that has it
-	alone   bool // what it says of its hosts is said of this Ingress
-	options []setting
-	own     []place
-	refused []denial
-	asked   []string // lines of denied-requests
-	moved   []rewritten
-	beside  []Object
-	needed  []string // why nothing has to be written for the others
+	key      string
+	meta     Meta // of the Ingress that has it
+	alone    bool // what it says of its hosts is said of this Ingress
+	options  []setting
+	own      []place
+	refused  []denial
+	requests []string // lines of denied-requests
+	moved    []rewritten
+	beside   []Object
+	needed   []string // why nothing has to be written for the others
 }
 
 // takesAll reports whether each directive has a replacement.
@@ -85,7 +85,7 @@ func (r *replacement) takesAll(list []directive) bool {
 		case refuses && r.key == "server-snippet":
 			r.refused = append(r.refused, refused)
 		case asks && (r.alone || r.key == "configuration-snippet"):
-			r.asked = append(r.asked, line)
+			r.requests = append(r.requests, line)
 		case said.needed:
 			r.needed = append(r.needed, printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted)+": "+said.remark)
 		case r.key == "configuration-snippet" && d.block == nil && d.name() != "default_type" && said.isPlain(r.meta.Annotations):
@@ -120,8 +120,8 @@ func shown(d *directive) bool {
 	return slices.Contains([]string{"add_header", "expires", "more_set_headers", "more_clear_headers"}, d.name())
 }
 
-// denies has denied-paths say what the snippet refuses, and reports whether that is the same.
-func (r *replacement) denies(spec networkingv1.IngressSpec) bool {
+// deniesPaths has denied-paths say what the snippet refuses, and reports whether that is the same.
+func (r *replacement) deniesPaths(spec networkingv1.IngressSpec) bool {
 	lines, same := deniedPaths(r.refused, r.own, r.meta, spec)
 	if len(lines) > 0 {
 		r.options = append(r.options, setting{"denied-paths", strings.Join(lines, "\n")})

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"quayside.io/proxy/filter"
@@ -11,22 +10,14 @@ import (
 // deniedRequest returns the line of denied-requests that does what an if does, if it refuses
 // and does nothing else.
 func deniedRequest(d *directive) (line string, ok bool) {
-	if d.name() != "if" {
+	if d.name() != "if" || slices.ContainsFunc(d.block, isNamed("deny")) { // which nginx takes in none
 		return "", false
 	}
 	variable, comparison, value := condition(d.args())
 	if comparison == "" { // whether there is anything, and nginx takes 0 for nothing
 		comparison, value = "!~", "^0?$"
 	}
-	status := 0
-	for i := range d.block {
-		switch inner := &d.block[i]; {
-		case inner.name() == "return" && status == 0:
-			status = returned(inner.args())
-		case !isOfLog(strings.Join(inner.words, " ")):
-			return "", false
-		}
-	}
+	status := refusalIn(d.block)
 	_, unknown := filter.ParseVariable(variable)
 	if status == 0 || unknown != nil || !slices.Contains([]string{"=", "!=", "~", "!~", "~*", "!~*"}, comparison) || strings.ContainsAny(value, "\r\n") {
 		return "", false
@@ -34,28 +25,21 @@ func deniedRequest(d *directive) (line string, ok bool) {
 	if value == "" || strings.ContainsAny(value, " \t") || value[0] == '"' {
 		value = `"` + value + `"`
 	}
-	line = variable + " " + comparison + " " + value
-	if status != 403 {
-		line += " " + strconv.Itoa(status)
-	}
-	return line, true
+	return withStatus(variable+" "+comparison+" "+value, status), true
 }
 
-// refuses has denied-requests say which requests the snippet refuses, of the places beside,
+// deniesRequests has denied-requests say which requests the snippet refuses, of the places beside,
 // too: nginx asks before it looks for one. It reports whether that is the same, which it is
 // not behind a rewrite: directives of both are obeyed in their order.
-func (r *replacement) refuses(list []directive) bool {
-	if len(r.asked) == 0 {
+func (r *replacement) deniesRequests(list []directive) bool {
+	if len(r.requests) == 0 {
 		return true
 	}
-	name := func(name string) func(directive) bool {
-		return func(d directive) bool { return d.name() == name }
-	}
-	first := slices.IndexFunc(list, name("rewrite"))
-	if first >= 0 && slices.ContainsFunc(list[first:], name("if")) {
+	first := slices.IndexFunc(list, isNamed("rewrite"))
+	if first >= 0 && slices.ContainsFunc(list[first:], isNamed("if")) {
 		return false
 	}
-	said := setting{"denied-requests", strings.Join(r.asked, "\n")}
+	said := setting{"denied-requests", strings.Join(r.requests, "\n")}
 	r.options = append(r.options, said)
 	for i := range r.own {
 		r.own[i].options = append(r.own[i].options, said)

@@ -25,7 +25,7 @@ func rewrittenIn(list []directive, i int) (w rewritten, ok bool) {
 	if list[i].name() != "rewrite" || len(args) < 2 || len(args) > 3 {
 		return w, false
 	}
-	last := !slices.ContainsFunc(list[i+1:], func(d directive) bool { return d.name() == "rewrite" })
+	last := !slices.ContainsFunc(list[i+1:], isNamed("rewrite"))
 	if len(args) == 2 && !last || len(args) == 3 && args[2] != "last" && args[2] != "break" {
 		return w, false
 	}
