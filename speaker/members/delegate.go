@@ -97,8 +97,7 @@ func (m *Members) learn(b []byte, pass bool) (changed bool, err error) {
 	if msg.sealed != nil {
 		msg.sealed = &sealed{bytes.Clone(b), msg.sealed.said} // memberlist takes b back
 	}
-	contested := m.state.contested(msg)
-	if alive && len(contested) > 0 {
+	if contested := m.state.contested(msg); alive && len(contested) > 0 {
 		m.opts.Log.Info("another member claims what this node has, which is announced again", "node", msg.node, "addresses", contested)
 	}
 	news, changed := m.state.merge(msg, alive)

@@ -275,7 +275,6 @@ func (s *state) know(addresses map[netip.Addr]struct{}, members map[string]struc
 		if h.note(s.exists(a), now) {
 			delete(s.claims, a)
 			delete(s.rounds, a)
-			delete(s.owed, a)
 			continue
 		}
 		h.unsaid = h.unsaid || wasAway && h.since.IsZero() && h.Node == s.me
