@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,8 +36,8 @@ func (e edge) judge(what string, p *lab.Prober, moves int) {
 	e.t.Helper()
 	report := p.Stop()
 	e.t.Logf("%s: %s", what, report)
-	if moments := e.cuts(report); moments > moves {
-		e.t.Errorf("%s: connections were cut at %d moments, more than %d moves", what, moments, moves)
+	if moments := e.cuts(report); len(moments) > moves {
+		e.t.Errorf("%s: connections were cut at %d moments, more than %d moves: %s", what, len(moments), moves, strings.Join(moments, " "))
 	}
 }
 
@@ -44,12 +45,12 @@ func (e edge) judge(what string, p *lab.Prober, moves int) {
 // 100 where the processors are busy. Who asks in that time may be cut, too.
 const handover = 250 * time.Millisecond
 
-// cuts fails the test where a new connection failed, and counts the moments at which open
+// cuts fails the test where a new connection failed, and returns the moments at which open
 // ones were cut. Those that are cut by one move overlap, or begin while the address is handed
 // over. One of tens of thousands loses a packet in a lab whose processors are busy, far from
 // any move: it waits until the kernel sends that again, and is let pass. An outage of 20 ms
 // makes two wait.
-func (e edge) cuts(report lab.Report) (moments int) {
+func (e edge) cuts(report lab.Report) (moments []string) {
 	e.t.Helper()
 	var until time.Time
 	waited := 0
@@ -60,13 +61,13 @@ func (e edge) cuts(report lab.Report) (moments int) {
 			waited++
 		case a.Cut():
 			if a.Start.After(until.Add(handover)) {
-				moments++
+				moments = append(moments, clock(a.Start))
 			}
 			if end := a.Start.Add(a.Took); end.After(until) {
 				until = end
 			}
 		default:
-			e.t.Errorf("%s: a new connection failed: %v", a.Start.UTC().Format("15:04:05.000"), a.Err) // as in the pods' logs
+			e.t.Errorf("%s: a new connection failed: %v", clock(a.Start), a.Err)
 		}
 	}
 	if waited > 1 {
@@ -74,6 +75,9 @@ func (e edge) cuts(report lab.Report) (moments int) {
 	}
 	return moments
 }
+
+// clock is a time as the pods' logs have it.
+func clock(at time.Time) string { return at.UTC().Format("15:04:05.000") }
 
 // All speakers are restarted, one after the other, as a DaemonSet's update
 // does: at seven nodes, for both families.
