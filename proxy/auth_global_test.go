@@ -52,6 +52,8 @@ func TestGlobalAuth(t *testing.T) {
 		{"global-auth-signin-redirect-param", map[string]string{"global-auth-signin": "https://login.test/start", "global-auth-signin-redirect-param": "back"}, "plain.test", "/x", 302, "?back=http"},
 		{"global-auth-response-headers", map[string]string{"global-auth-response-headers": "X-User"}, "plain.test", "/" + yes + "\nX-User: root", 200, "X-User: ann; admin\r\n"},
 		{"global-auth-request-redirect", map[string]string{"global-auth-request-redirect": "https://$host/back"}, "plain.test", "/redirected" + yes, 200, ""},
+		{"global-auth-request-headers", map[string]string{"global-auth-request-headers": "X-Gate: $request_method of $host"}, "plain.test", "/" + yes, 200, ""},
+		{"global-auth-request-headers", map[string]string{"global-auth-request-headers": "X-Gate"}, "plain.test", "/" + yes, 503, "no line of NAME: VALUE"},
 		{"global-auth-cache-key", map[string]string{"global-auth-cache-key": "$cookie_say", "global-auth-cache-duration": "202 1h"}, "plain.test", "/" + yes, 200, ""},
 		{"global-auth-cache-duration", map[string]string{"global-auth-url": url + "check", "global-auth-cache-key": "$http_cookie", "global-auth-cache-duration": "401 5m"}, "plain.test", "/" + yes, 200, ""},
 		{"global-auth-always-set-cookie", map[string]string{"global-auth-url": url + "cookies", "global-auth-always-set-cookie": "true"}, "plain.test", "/missing" + yes, 404, "Set-Cookie: one=1\r\n"},
@@ -104,6 +106,8 @@ func told(gate *gatekeeper, key string, request func()) (what string, holds func
 		return "it is not asked again", func() bool { return asked(1) == 0 }
 	case "global-auth-cache-duration": // what it does not list is asked for each time
 		return "it is asked again and again", func() bool { return asked(3) == 3 }
+	case "global-auth-request-headers":
+		return "it is asked with them", func() bool { request(); q, _ := gate.last(); return q.Header.Get("X-Gate") == "GET of plain.test" }
 	case "global-auth-request-redirect":
 		return "it is told so", func() bool {
 			request()

@@ -86,6 +86,12 @@ func startGate(t *testing.T) (addr string, gate *gatekeeper) {
 		{"signin-param.test", map[string]string{"auth-url": url, "auth-signin": "https://login.test/start?a=b", "auth-signin-redirect-param": "back"}},
 		{"auth-response-headers.test", map[string]string{"auth-url": url, "auth-response-headers": "X-User , X-Groups"}},
 		{"auth-request-redirect.test", map[string]string{"auth-url": url, "auth-request-redirect": "https://$host$uri"}},
+		{"auth-request-headers.test", map[string]string{"auth-url": url, "auth-proxy-set-headers": "default/more",
+			"auth-request-headers": "X-Gate: $host asks\nX-Original-URL: $request_uri\nX-Forwarded-Proto: $scheme\nUser-Agent:"}},
+		{"lines.test", map[string]string{"auth-url": url, "auth-request-headers": "X-Gate: yes\nHost: elsewhere.test"}},
+		{"signin-answer.test", map[string]string{"auth-url": url, "auth-signin": "https://login.test/start?rd=/&who=$upstream_http_x_user&no=$upstream_http_x_none",
+			"auth-cache-key": "$remote_addr"}},
+		{"signin-host.test", map[string]string{"auth-url": url, "auth-signin": "https://$upstream_http_x_user/start"}},
 		{"auth-proxy-set-headers.test", map[string]string{"auth-url": url, "auth-proxy-set-headers": "default/more"}},
 		{"cookies.test", map[string]string{"auth-url": url + "cookies"}},
 		{"auth-always-set-cookie.test", map[string]string{"auth-url": url + "cookies", "auth-always-set-cookie": "true"}},
@@ -131,6 +137,10 @@ func TestAuthURL(t *testing.T) {
 		{"auth-signin", "signin-plain.test", "/x?y\nX-Forwarded-Proto: https", 302, "Location: https://login.test/start?rd=https://signin-plain.test%2Fx%3Fy\r\n", ""},
 		{"auth-signin", "signin-plain.test", "/x", 302, "Set-Cookie: one=1\r\nSet-Cookie: two=2\r\n", ""},
 		{"auth-signin-redirect-param", "signin-param.test", "/x", 302, "Location: https://login.test/start?a=b&back=http://signin-param.test%2Fx\r\n", ""},
+		{"auth-signin", "signin-answer.test", "/", 302, "Location: https://login.test/start?rd=/&who=ann;%20admin&no=\r\n", ""},
+		{"auth-signin", "signin-answer.test", "/", 302, "Location: https://login.test/start?rd=/&who=ann;%20admin&no=\r\n", ""}, // remembered
+		{"auth-signin", "signin-host.test", "/" + yes, 503, "may not decide which host", ""},
+		{"auth-request-headers", "lines.test", "/" + yes, 503, "Host may not be set here", ""},
 		{"auth-response-headers", "auth-response-headers.test", "/" + yes + "\nX-User: root\nX-Groups: wheel", 200, "X-User: ann; admin\r\n", "wheel"},
 		{"auth-response-headers", "satisfy.test", "/\nX-Forwarded-For: 10.1.1.1\nX-User: root", 200, "", "X-User"},
 		{"satisfy", "satisfy.test", "/" + yes, 200, "X-User: ann", ""},
@@ -168,6 +178,9 @@ func TestWhatAuthServicesAreAsked(t *testing.T) {
 			"X-Auth-Request-Redirect": "https://auth-request-redirect.test/a%0AbA"}},
 		{"auth-proxy-set-headers", "auth-proxy-set-headers.test", "DELETE /" + fields, map[string]string{
 			"X-Gate": "DELETE of auth-proxy-set-headers.test"}},
+		{"auth-request-headers", "auth-request-headers.test", "/x?y" + fields + "\nX-Forwarded-Host: forged", map[string]string{
+			"X-Gate": "auth-request-headers.test asks", "X-Original-Url": "/x?y", "X-Forwarded-Proto": "http", "User-Agent": "", "X-Original-Method": "",
+			"X-Forwarded-Host": "forged", "X-Real-Ip": "192.0.2.7"}}, // of a trusted proxy
 	} {
 		t.Run(k.key, func(t *testing.T) {
 			if status, said := ask(t, addr, k.host, k.request); status != 200 {

@@ -102,7 +102,7 @@ func TestRequestHeaders(t *testing.T) {
 	}, fieldsTest{
 		says: []string{"X-Forwarded-Proto: https\r\n", "X-Real-Ip: 192.0.2.1\r\n", "X-Script-Name: /in/x\r\n", "X-Fixed: own\r\n", "X-Other: all\r\n"},
 		not:  []string{"mine", "evil", "X-Fixed: yes"},
-		told: []string{"request-headers acts in part", `"X-Fixed : no" is no field`, "Host is what upstream-vhost sets", "Content-Length may not be set", "has a value for X-Bad that is not understood"},
+		told: []string{"request-headers acts in part", `"X-Fixed : no" is no field`, "Host may not be set here", "Content-Length may not be set", "has a value for X-Bad that is not understood"},
 	})
 }
 

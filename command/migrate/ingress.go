@@ -162,7 +162,7 @@ func replacements(annotations map[string]string) (notes []string) {
 		}
 	}
 	if strings.TrimSpace(annotations[route.OwnPrefix+"auth-snippet"]) != "" {
-		notes = append(notes, "auth-snippet: fields of what auth-url is asked are those of the ConfigMap that "+route.OwnPrefix+"auth-proxy-set-headers names")
+		notes = append(notes, "auth-snippet: fields of what auth-url is asked are lines of "+route.OwnPrefix+"auth-request-headers")
 	}
 	return notes
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"quayside.io/cluster/printable"
 )
 
 // The bounds of a snippet. Anybody who may write an Ingress wrote it.
@@ -24,6 +26,9 @@ type directive struct {
 
 func (d *directive) name() string   { return d.words[0] }
 func (d *directive) args() []string { return d.words[1:] }
+
+// quoted is d as notes show it.
+func (d *directive) quoted() string { return printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted) }
 
 // isNamed reports of a directive whether it has a name.
 func isNamed(name string) func(directive) bool {

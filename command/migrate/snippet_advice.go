@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"quayside.io/cluster/printable"
-	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/route"
 )
@@ -342,16 +341,11 @@ func secondsOf(text string) (int, bool) {
 // authAnswerAdvice is about what a service that is asked by auth-url says.
 func authAnswerAdvice(args []string) advice {
 	from := strings.ToLower(args[len(args)-1])
-	field, isField := strings.CutPrefix(from, "$upstream_http_")
-	var words []string
-	for word := range strings.SplitSeq(field, "_") {
-		words = append(words, strings.ToUpper(word[:min(1, len(word))])+word[min(1, len(word)):])
-	}
-	switch name := strings.Join(words, "-"); {
-	case strings.HasPrefix(from, "$upstream_cookie_"), name == "Set-Cookie":
+	if strings.HasPrefix(from, "$upstream_cookie_") || from == "$upstream_http_set_cookie" {
 		return needless("every Set-Cookie of auth-url is passed on")
-	case isField && exchange.IsToken([]byte(name)):
-		return use("auth-response-headers", name).but("with all of them in one list; the backend is sent each under its own name")
+	}
+	if a, ok := authAnswerIn(&directive{words: append([]string{"auth_request_set"}, args...)}); ok {
+		return use("auth-response-headers", a.title()).but("with all of them in one list; the backend is sent each under its own name")
 	}
 	return none("only fields of the answer are passed on")
 }

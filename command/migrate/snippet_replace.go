@@ -8,7 +8,6 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/cluster/printable"
 	"quayside.io/proxy/route"
 )
 
@@ -47,12 +46,13 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Me
 			continue
 		}
 		r := replacement{key: key, meta: meta, alone: alone}
-		if !r.takesAll(list) || !r.deniesRequests(list) || !r.deniesPaths(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
+		if !r.takesAll(r.answers(list)) || !r.deniesRequests(list) || !r.deniesPaths(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
 	}
-	return meta, beside, notes
+	meta, ofAuth := withoutAuthSnippet(meta, spec)
+	return meta, beside, append(notes, ofAuth...)
 }
 
 // replacement is what comes to the place of one snippet.
@@ -87,7 +87,7 @@ func (r *replacement) takesAll(list []directive) bool {
 		case asks && (r.alone || r.key == "configuration-snippet"):
 			r.requests = append(r.requests, line)
 		case said.needed:
-			r.needed = append(r.needed, printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted)+": "+said.remark)
+			r.needed = append(r.needed, d.quoted()+": "+said.remark)
 		case r.key == "configuration-snippet" && d.block == nil && d.name() != "default_type" && said.isPlain(r.meta.Annotations):
 			all = all.and(advice{options: said.options})
 		case moves && r.key == "server-snippet":
@@ -99,8 +99,19 @@ func (r *replacement) takesAll(list []directive) bool {
 			return false
 		}
 	}
-	r.options = all.options
+	r.options = append(r.options, all.options...)
 	return !all.repeats() && !(ofPlaces && len(r.own) > 0)
+}
+
+// answers has auth-response-headers give requests what the snippet makes variables of, and
+// returns the other directives. Without auth-url there is none to give.
+func (r *replacement) answers(list []directive) []directive {
+	left, fields := withAnswers(list)
+	if len(fields) == 0 || r.key != "configuration-snippet" || r.meta.Annotations[route.OwnPrefix+"auth-url"] == "" {
+		return list
+	}
+	r.options = append(r.options, setting{"auth-response-headers", strings.Join(fields, ",")})
+	return left
 }
 
 // inherits reports whether locations of ingress-nginx take over what a directive says for
@@ -160,6 +171,9 @@ func (r *replacement) act(spec networkingv1.IngressSpec) bool {
 	alone := Meta{Namespace: r.meta.Namespace, Name: r.meta.Name, Annotations: map[string]string{}}
 	for _, o := range r.options {
 		alone.Annotations[route.OwnPrefix+o.key] = o.value
+		if strings.HasPrefix(o.key, "auth-") { // which goes with this
+			alone.Annotations[route.OwnPrefix+"auth-url"] = r.meta.Annotations[route.OwnPrefix+"auth-url"]
+		}
 	}
 	return len(judge(alone, spec)) == 0
 }
@@ -182,7 +196,14 @@ func (r *replacement) annotations() map[string]string {
 	out := maps.Clone(r.meta.Annotations)
 	delete(out, route.OwnPrefix+r.key)
 	for _, o := range r.options {
-		out[route.OwnPrefix+o.key] = strings.TrimLeft(out[route.OwnPrefix+o.key]+"\n"+o.value, "\n")
+		between := "\n"
+		switch o.key {
+		case "auth-response-headers":
+			between = ","
+		case "auth-signin": // is what it was, in other words
+			delete(out, route.OwnPrefix+o.key)
+		}
+		out[route.OwnPrefix+o.key] = strings.TrimLeft(out[route.OwnPrefix+o.key]+between+o.value, between)
 	}
 	return out
 }

@@ -406,13 +406,3 @@ func TestSnippetsOfPlaces(t *testing.T) {
 		}
 	}
 }
-
-func TestSnippetOfAuthURL(t *testing.T) {
-	notes := replacements(map[string]string{prefix + "auth-snippet": "proxy_set_header X-A a;"})
-	if len(notes) != 1 || !strings.Contains(notes[0], prefix+"auth-proxy-set-headers") {
-		t.Errorf("%q", notes)
-	}
-	if notes := replacements(map[string]string{prefix + "auth-snippet": " "}); len(notes) > 0 {
-		t.Errorf("of an empty one %q", notes)
-	}
-}

@@ -117,12 +117,29 @@ func proxyConfig(c *ChartValues, at string, value any) {
 			config[key] = fmt.Sprint(v)
 		}
 	}
+	globalAuth(c, config)
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if strings.HasSuffix(key, "-snippet") {
 			c.Notes = append(c.Notes, snippetNotes("proxy.config: "+key, config[key])...)
 		}
 	}
 	c.set("proxy.config", config)
+}
+
+// globalAuth has keys of ours in the place of a global-auth-snippet that do the same.
+func globalAuth(c *ChartValues, config map[string]string) {
+	const global = "global-"
+	r := replacement{key: global + "auth-snippet"}
+	if !r.asks(config[r.key], config[global+"auth-signin"]) {
+		return
+	}
+	delete(config, r.key)
+	for i := range r.options {
+		o := &r.options[i]
+		o.key = global + o.key
+		config[o.key] = o.value
+	}
+	c.note("proxy.config: %s", r.note())
 }
 
 // whereTrue is for one of several switches of theirs that ours is.

@@ -18,11 +18,27 @@ type Address struct {
 // ParseAddress reads the URL of a service: http or https, a host, and perhaps
 // variables. Those that may stand in the host are the ones for the request's own,
 // and those for what the route is made of.
-func ParseAddress(text string) (*Address, error) {
+func ParseAddress(text string) (*Address, error) { return parseAddress(text, variable) }
+
+// ParseSignin reads where clients are sent that an authentication service knows nobody by: a
+// path, or the URL of a service. It may have fields of that service's answer,
+// $upstream_http_NAME, though not in the host.
+func ParseSignin(text string) (*Address, error) {
+	if !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") {
+		return parseAddress(text, variableOfAnswer)
+	}
+	if _, err := parseAddress("http://here"+text, variableOfAnswer); err != nil {
+		return nil, err
+	}
+	t, err := parseTemplate(text, variableOfAnswer)
+	return &Address{Template: t}, err
+}
+
+func parseAddress(text string, known func(name string) (part, bool)) (*Address, error) {
 	if strings.ContainsAny(text, " \"<>\\^`|#") || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		return nil, fmt.Errorf("%q has a character that no address has", text)
 	}
-	t, err := ParseTemplate(text)
+	t, err := parseTemplate(text, known)
 	if err != nil {
 		return nil, err
 	}

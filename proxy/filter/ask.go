@@ -28,6 +28,20 @@ func (a *Answer) all(name string) (values []string) {
 	return values
 }
 
+// field returns the first value of a field, without what may not stand in one. Of no answer
+// there is none.
+func (a *Answer) field(name string) []byte {
+	if a == nil {
+		return nil
+	}
+	for _, h := range a.Header {
+		if sameName(h.Name, name) {
+			return appendClean(nil, []byte(h.Value))
+		}
+	}
+	return nil
+}
+
 // sameName reports whether two names are those of one field.
 func sameName(a, b string) bool { return exchange.EqualFold([]byte(a), b) }
 

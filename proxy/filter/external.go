@@ -16,14 +16,15 @@ import (
 type ExternalAuth struct {
 	URL    *Address
 	Method string // GET
-	// Signin, if not nil, is where a client is sent that gets a 401.
+	// Signin, if not nil, is where a client is sent that gets a 401: of ParseSignin.
 	Signin *Template
 	// Redirect is the value of X-Auth-Request-Redirect; nil: the target.
 	Redirect *Template
 	// Copy are the fields of the answer that the upstream is sent. Those that a client
 	// sent itself never get there.
 	Copy []string
-	// Headers are fields of the question beside those of the client.
+	// Headers are fields of the question beside those of the client, in the place of our
+	// own of that name. One whose value is empty is not sent.
 	Headers []Field
 	// AlwaysCookie passes the cookies of the answer on with every status; else only
 	// with the statuses with which nginx's add_header does.
@@ -61,6 +62,7 @@ type external struct {
 	answers *Answers
 	place   Place
 	drop    []string // fields of the request that are not copied into the question, nor what imitates them
+	needs   []string // fields of an answer
 }
 
 func newExternal(o *ExternalAuth, tools Tools) *external {
@@ -72,6 +74,14 @@ func newExternal(o *ExternalAuth, tools Tools) *external {
 	}
 	for _, h := range e.Headers {
 		e.drop = append(e.drop, h.Name)
+	}
+	e.needs = append([]string{"WWW-Authenticate"}, e.Copy...)
+	if e.Signin != nil {
+		for _, p := range e.Signin.parts {
+			if p.variable == answerPrefix {
+				e.needs = append(e.needs, p.of)
+			}
+		}
 	}
 	return e
 }
@@ -126,7 +136,7 @@ func (e *external) relevant(a *Answer, key answerKey, now time.Time) *Answer {
 	}
 	kept := &Answer{Status: a.Status}
 	for _, h := range a.Header {
-		if sameName(h.Name, "WWW-Authenticate") || slices.ContainsFunc(e.Copy, func(n string) bool { return sameName(h.Name, n) }) {
+		if slices.ContainsFunc(e.needs, func(n string) bool { return sameName(h.Name, n) }) {
 			kept.Header = append(kept.Header, h)
 		}
 	}
@@ -175,6 +185,9 @@ func (e *external) question(ex *exchange.Exchange) *Question {
 	if e.Method != "GET" {
 		q.Header = append(q.Header, Header{"X-Original-URI", string(r.Target)})
 	}
+	q.Header = slices.DeleteFunc(q.Header, func(own Header) bool {
+		return slices.ContainsFunc(e.Headers, func(f Field) bool { return strings.EqualFold(f.Name, own.Name) })
+	})
 	for _, h := range e.Headers {
 		if value := h.Value.appendField(nil, ex, &e.place); len(value) > 0 {
 			q.Header = append(q.Header, Header{h.Name, string(value)})
@@ -204,7 +217,9 @@ func (e *external) pass(ex *exchange.Exchange, a *Answer) {
 func (e *external) refuse(ex *exchange.Exchange, v ruling) bool {
 	switch {
 	case v.status == 401 && e.Signin != nil:
-		sendTo(ex, 302, e.Signin.appendURL(nil, ex, &e.place))
+		at := e.place
+		at.answer = v.answer
+		sendTo(ex, 302, e.Signin.appendURL(nil, ex, &at))
 	case v.answer == nil && v.status != 500:
 		return false
 	case v.status == 401:

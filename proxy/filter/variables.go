@@ -18,7 +18,8 @@ type Place struct {
 	Host, Path                        string         // of the rule
 	Pattern                           *regexp.Regexp // of a path that is one, whose groups are $1 to $9; else nil
 
-	searched []byte // where Pattern is found, instead of the path: in a field of the upstream's
+	searched []byte  // where Pattern is found, instead of the path: in a field of the upstream's
+	answer   *Answer // what $upstream_http_NAME is a field of; nil: of nothing
 }
 
 // Template is a text with variables of nginx, such as "https://$host/start". It
@@ -29,13 +30,16 @@ type Template struct{ parts []part }
 type part struct {
 	literal  []byte
 	variable string // empty: literal
-	of       string // the NAME of $http_NAME, $arg_NAME, $cookie_NAME
+	of       string // the NAME of $http_NAME, $arg_NAME, $cookie_NAME, $upstream_http_NAME
 	group    int    // of $1 to $9
 }
 
 // ParseTemplate reads a text. Variables are written $name or ${name}; those that
 // mean nothing here are an error. A "$" before no name is itself.
-func ParseTemplate(text string) (*Template, error) {
+func ParseTemplate(text string) (*Template, error) { return parseTemplate(text, variable) }
+
+// parseTemplate reads a text with the variables that are known.
+func parseTemplate(text string, known func(name string) (part, bool)) (*Template, error) {
 	t := &Template{}
 	for {
 		before, after, found := strings.Cut(text, "$")
@@ -49,7 +53,7 @@ func ParseTemplate(text string) (*Template, error) {
 			text = after
 			continue
 		}
-		p, ok := variable(name)
+		p, ok := known(name)
 		if !ok {
 			return nil, fmt.Errorf("variable $%s is not known", name)
 		}
@@ -102,6 +106,17 @@ func wordLength(s string) int {
 		}
 	}
 	return len(s)
+}
+
+// answerPrefix begins the names of variables that are fields of an answer.
+const answerPrefix = "upstream_http_"
+
+// variableOfAnswer is variable where there is an answer.
+func variableOfAnswer(name string) (part, bool) {
+	if of, ok := strings.CutPrefix(strings.ToLower(name), answerPrefix); ok && of != "" {
+		return part{variable: answerPrefix, of: strings.ReplaceAll(of, "_", "-")}, true
+	}
+	return variable(name)
 }
 
 // variable returns what a name, in any letter case, stands for.
@@ -226,6 +241,8 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return exchange.Argument(r.Target, p.of)
 	case "cookie_":
 		return r.Header.Cookie(p.of)
+	case answerPrefix:
+		return at.answer.field(p.of)
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
 		return scheme(r)
 	case "group":

@@ -34,6 +34,8 @@ func globalGuards() []globalOption {
 		{key: "global-auth-signin-redirect-param", effect: applied, guard: true, unset: "rd", parse: forGlobalAuth(parseAuthParam), doc: "parameter that carries the original address"},
 		{key: "global-auth-response-headers", effect: applied, guard: true, parse: forGlobalAuth(parseAuthCopy), doc: "headers copied from the answer of global-auth-url"},
 		{key: "global-auth-request-redirect", effect: applied, guard: true, parse: forGlobalAuth(parseAuthRedirect), doc: "value of X-Auth-Request-Redirect"},
+		{key: "global-auth-request-headers", effect: applied, ours: true, guard: true, parse: forGlobalAuth(parseAuthLines),
+			doc: "fields that global-auth-url is asked with, as auth-request-headers"},
 		{key: "global-auth-snippet", effect: closes, raw: true, doc: "raw nginx configuration for global-auth-url"},
 		{key: "global-auth-cache-key", effect: applied, guard: true, parse: forGlobalAuth(parseAuthCacheKey), doc: "what answers of global-auth-url are remembered by"},
 		{key: "global-auth-cache-duration", effect: applied, guard: true, unset: "200 202 401 5m", parse: forGlobalAuth(parseAuthCacheFor), doc: "how long they are"},

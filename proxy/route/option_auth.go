@@ -21,7 +21,7 @@ func externalAuth() []option {
 		{key: "auth-method", scope: ofLocation, unset: "GET", risk: riskLow, effect: applied, guard: true, parse: parseAuthMethod,
 			doc: "method of the request to auth-url"},
 		{key: "auth-signin", scope: ofLocation, risk: riskHigh, effect: applied, guard: true, parse: parseAuthSignin,
-			doc: "where a 401 of auth-url sends the client", differ: "a rule without host is sent the path of the original address alone"},
+			doc: "where a 401 of auth-url sends the client", differ: "a rule without host is sent the path of the original address alone; $upstream_http_NAME is a field of that answer"},
 		{key: "auth-signin-redirect-param", scope: ofLocation, unset: "rd", risk: riskMedium, effect: applied, guard: true, parse: parseAuthParam,
 			doc: "parameter that carries the original address to auth-signin"},
 		{key: "auth-request-redirect", scope: ofLocation, unset: "$request_uri", risk: riskMedium, effect: applied, guard: true, parse: parseAuthRedirect,
@@ -30,6 +30,8 @@ func externalAuth() []option {
 			doc: "headers copied from the answer of auth-url to the backend"},
 		{key: "auth-proxy-set-headers", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAuthHeaders,
 			doc: "ConfigMap of headers sent to auth-url", differ: "a missing ConfigMap, or one of another namespace, closes the route"},
+		{key: "auth-request-headers", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseAuthLines,
+			doc: "fields that auth-url is asked with, in lines of NAME: VALUE, with variables of nginx, in the place of those that are sent unasked or by the client; one without a value is left out; on top of auth-proxy-set-headers; X-Forwarded-Host is sent unasked"},
 		{key: "auth-always-set-cookie", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, guard: true, parse: parseAuthCookie,
 			doc: "pass Set-Cookie of auth-url with every status", matters: isOn},
 		{key: "auth-cache-key", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAuthCacheKey,
@@ -51,7 +53,8 @@ type authOptions struct {
 	filter.ExternalAuth
 	given         bool // any key is
 	signin, param string
-	headers       string // auth-proxy-set-headers
+	headers       string          // auth-proxy-set-headers
+	lines         []filter.Header // auth-request-headers
 }
 
 func (s *settings) auth() *authOptions {
@@ -136,6 +139,12 @@ func parseAuthCopy(s *settings, value string) error {
 func parseAuthHeaders(s *settings, value string) error {
 	s.auth().headers = value
 	return nil
+}
+
+func parseAuthLines(s *settings, value string) error {
+	list, wrong := parseFieldLines(value)
+	s.auth().lines = list
+	return inOne(wrong)
 }
 
 func parseAuthCookie(s *settings, value string) (err error) {
@@ -238,20 +247,33 @@ func (o *authOptions) made(r refs) (*filter.ExternalAuth, error) {
 		}
 		auth.Signin = signin
 	}
+	fields, err := o.fields(r)
+	auth.Headers = fields
+	return &auth, err
+}
+
+// fields are those of the question: of the ConfigMap as far as no line has them.
+func (o *authOptions) fields(r refs) ([]filter.Field, error) {
+	list := o.lines
 	if o.headers != "" {
-		list, err := headersOf(r, o.headers)
+		shared, err := headersOf(r, o.headers)
 		if err != nil {
 			return nil, fmt.Errorf("its auth-proxy-set-headers %w", err)
 		}
-		for _, h := range list {
-			value, err := filter.ParseTemplate(h.Value)
-			if err != nil {
-				return nil, fmt.Errorf("its auth-proxy-set-headers has a value for %s that is not understood: %w", h.Name, err)
-			}
-			auth.Headers = append(auth.Headers, filter.Field{Name: h.Name, Value: value})
-		}
+		shared = slices.DeleteFunc(shared, func(h filter.Header) bool {
+			return slices.ContainsFunc(o.lines, func(own filter.Header) bool { return strings.EqualFold(own.Name, h.Name) })
+		})
+		list = slices.Concat(shared, o.lines)
 	}
-	return &auth, nil
+	fields := make([]filter.Field, 0, len(list))
+	for _, h := range list {
+		value, err := filter.ParseTemplate(h.Value)
+		if err != nil {
+			return nil, fmt.Errorf("is to be asked with a value for %s that is not understood: %w", h.Name, err)
+		}
+		fields = append(fields, filter.Field{Name: h.Name, Value: value})
+	}
+	return fields, nil
 }
 
 func orText(s, otherwise string) string {
@@ -276,13 +298,7 @@ func signinAddress(place, param string, anyHost bool) (*filter.Template, error) 
 	case !hasParam(query, param):
 		place += "&" + param + "=" + original
 	}
-	if strings.HasPrefix(place, "/") && !strings.HasPrefix(place, "//") {
-		if _, err := filter.ParseAddress("http://here" + place); err != nil {
-			return nil, err
-		}
-		return filter.ParseTemplate(place)
-	}
-	address, err := filter.ParseAddress(place)
+	address, err := filter.ParseSignin(place)
 	if err != nil {
 		return nil, err
 	}

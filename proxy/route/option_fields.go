@@ -64,7 +64,7 @@ func parseFieldLines(text string) (list []filter.Header, wrong []error) {
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("%.80q is no field: %w", line, err))
 		case strings.EqualFold(name, "host"):
-			wrong = append(wrong, fmt.Errorf("%s is what upstream-vhost sets", name))
+			wrong = append(wrong, fmt.Errorf("%s may not be set here; upstream-vhost sets that of backends", name))
 		case framing(name):
 			wrong = append(wrong, fmt.Errorf("%s may not be set, since it says where the message ends", name))
 		default:
