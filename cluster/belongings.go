@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	belongingsAgain = time.Minute // between looks at all of it
-	nodeIsGone      = time.Minute // after so long without its Node a SpeakerStatus is deleted
+	belongingsAgain = time.Minute     // between looks at all of it
+	belongingsSoon  = 2 * time.Second // the same where something was written by others meanwhile, and the watch may not have shown it
+	nodeIsGone      = time.Minute     // after so long without its Node a SpeakerStatus is deleted
 	// belongingsPause lies between two writes of SpeakerStatuses: every speaker hears of
 	// each, and thousands of speakers have to be told of thousands.
 	belongingsPause = 500 * time.Millisecond
@@ -59,10 +60,13 @@ func (b *Belongings) Run(ctx context.Context) error {
 	}
 	told := ""
 	for {
+		pause := belongingsAgain
 		err := b.settle(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, ErrStale):
+			pause = belongingsSoon
 		case err == nil:
 			told = ""
 		case err.Error() != told:
@@ -72,12 +76,13 @@ func (b *Belongings) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(belongingsAgain):
+		case <-time.After(pause):
 		}
 	}
 }
 
-// settle looks at everything once.
+// settle looks at everything once. Where what was written had changed meanwhile, and nothing
+// else is wrong, the error is ErrStale.
 func (b *Belongings) settle(ctx context.Context) error {
 	owner, err := b.api.owner(ctx, b.api.opts.Owner)
 	if err != nil {
@@ -89,13 +94,16 @@ func (b *Belongings) settle(ctx context.Context) error {
 	}
 	failed = append(failed, b.adopt(ctx, coordinationv1.SchemeGroupVersion, "leases", b.options.Lease, &coordinationv1.Lease{}, owner))
 	tried := map[types.UID]bool{}
+	var stale error
 	for ctx.Err() == nil {
 		s, write := b.next(b.api.Snapshot(), owner, tried, time.Now())
 		if write == nil {
 			break
 		}
 		tried[s.UID] = true
-		if err := write(ctx); !errors.Is(err, ErrStale) { // it is looked at again
+		if err := write(ctx); errors.Is(err, ErrStale) {
+			stale = err
+		} else {
 			failed = append(failed, err)
 		}
 		select {
@@ -103,7 +111,10 @@ func (b *Belongings) settle(ctx context.Context) error {
 		case <-time.After(belongingsPause):
 		}
 	}
-	return errors.Join(failed...)
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	return stale
 }
 
 // next returns a SpeakerStatus that is not as it should be, and what mends that; nil: all

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"path"
@@ -137,16 +138,14 @@ func TestWhatIsMadeGetsItsOwner(t *testing.T) {
 				renewed = true
 				objects[name].(*coordinationv1.Lease).ResourceVersion = "8"
 				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusConflict)
-				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict})
+				refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
 				return
 			}
 			objects[name], written[name] = o, o.(metav1.Object)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if objects[name] == nil {
-			w.WriteHeader(http.StatusNotFound)
-			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(objects[name])
@@ -179,4 +178,38 @@ func TestWhatIsMadeGetsItsOwner(t *testing.T) {
 	if owners := api.firstOwners(t.Context(), node); !cmp.Equal(owners, node) {
 		t.Errorf("made without the owner, it belongs to %v", owners)
 	}
+}
+
+// A SpeakerStatus that its speaker writes just when it gets its owner is looked at again soon:
+// whoever uninstalls meanwhile would leave it behind.
+func TestAStatusThatIsWrittenMeanwhileIsStale(t *testing.T) {
+	refused := 0
+	api := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPatch {
+			refused++
+			refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+			return
+		}
+		if path.Base(r.URL.Path) == "lease" {
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+			ObjectMeta: metav1.ObjectMeta{Name: path.Base(r.URL.Path), UID: "2"}})
+	})
+	api.opts.Owner = "quayside-controller"
+	c := *api.Snapshot()
+	c.SpeakerStatuses = c.SpeakerStatuses.With(snapshot.Key{Name: "n1"}, &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", ResourceVersion: "7"}})
+	api.current.Store(&c)
+	b := api.Belongings(BelongingOptions{Namespace: "q", Lease: "lease", Ensure: func(context.Context) error { return nil }})
+	if err := b.settle(t.Context()); !errors.Is(err, ErrStale) || refused != 1 {
+		t.Errorf("%v, refused %d times; want ErrStale, once", err, refused)
+	}
+}
+
+// refuse answers as an API server does.
+func refuse(w http.ResponseWriter, code int32, reason metav1.StatusReason) {
+	w.WriteHeader(int(code))
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: code})
 }
