@@ -66,6 +66,44 @@ func (in *Input) Next() (head http2.FrameHeader, f http2.Frame, err error) {
 	return head, f, err
 }
 
+// Decode unfolds part of a field block, which is not empty; begins says that it is the first.
+// After the last, Decoder has to be closed.
+func (in *Input) Decode(fragment []byte, begins bool) error {
+	for begins && resizes(fragment) { // what changes the table's size stands in front (RFC 7541 section 4.2)
+		in.resized = true
+		n := integerLength(fragment, 5)
+		if n == len(fragment) || !resizes(fragment[n:]) {
+			break
+		}
+		// There may be two, and the decoder takes one for a block while its table has fields.
+		if _, err := in.Decoder.Write(fragment[:n]); err != nil {
+			return err
+		}
+		if err := in.Decoder.Close(); err != nil {
+			return err
+		}
+		fragment = fragment[n:]
+	}
+	_, err := in.Decoder.Write(fragment)
+	return err
+}
+
+func resizes(block []byte) bool { return len(block) > 0 && block[0]&sizeMask == tableEmpty }
+
+// integerLength returns how many bytes of b an integer takes that begins with the last bits
+// of the first one (RFC 7541 section 5.1): all of them where it does not end.
+func integerLength(b []byte, bits int) int {
+	if mask := byte(1)<<bits - 1; b[0]&mask < mask {
+		return 1
+	}
+	for n := 1; n < len(b); n++ {
+		if b[n]&0x80 == 0 {
+			return n + 1
+		}
+	}
+	return len(b)
+}
+
 // Judge turns an error of Next that concerns the whole connection into a Fault, and returns
 // any other error unchanged.
 func (in *Input) Judge(err error) error {

@@ -17,12 +17,6 @@ type RestedInput struct {
 // firstAdded is the number of the latest field that was added (RFC 7541 section 2.3.3).
 const firstAdded = 62
 
-// Begin must be shown the first bytes of a field block before they are decoded.
-func (in *Input) Begin(block []byte) {
-	// A change of the table's size stands in front (RFC 7541 section 4.2).
-	in.resized = in.resized || len(block) > 0 && block[0]&sizeMask == tableEmpty
-}
-
 // Rest returns what is to be kept. The Input is not used again; nothing may be buffered, nor a
 // field block be open.
 func (in *Input) Rest() RestedInput {

@@ -37,8 +37,7 @@ func TestRestedInputDecodesTheSame(t *testing.T) {
 				want = append(want, f)
 				enc.WriteField(f)
 			}
-			in.Begin(block.Bytes())
-			if _, err := in.Decoder.Write(block.Bytes()); err != nil {
+			if err := in.Decode(block.Bytes(), true); err != nil {
 				t.Fatal(err)
 			}
 			if err := in.Decoder.Close(); err != nil {
@@ -49,6 +48,35 @@ func TestRestedInputDecodesTheSame(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A block may begin with two changes of the table's size, the smallest and the last, though
+// fields stay in the table (RFC 7541 section 4.2); behind a field there may be none.
+func TestTwoChangesOfTheTablesSize(t *testing.T) {
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	kept := hpack.HeaderField{Name: "a", Value: "b"}
+	var got []hpack.HeaderField
+	in := NewInput(strings.NewReader(""), 1<<10, func(f hpack.HeaderField) { got = append(got, f) })
+	for range 2 {
+		enc.WriteField(kept)
+		if err := in.Decode(block.Bytes(), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Decoder.Close(); err != nil {
+			t.Fatal(err)
+		}
+		block.Reset()
+		enc.SetMaxDynamicTableSize(1000)
+		enc.SetMaxDynamicTableSize(2000)
+	}
+	if !slices.Equal(got, []hpack.HeaderField{kept, kept}) {
+		t.Errorf("got %q", got)
+	}
+	field := appendText(appendText([]byte{0}, []byte("a")), []byte("b"))
+	if err := in.Decode(append(field, tableEmpty|1), true); err == nil {
+		t.Error("a change behind a field is taken")
+	}
 }
 
 // A rest keeps what a peer may refer to, and nothing else.

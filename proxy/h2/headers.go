@@ -102,14 +102,12 @@ func (c *conn) decode(fragment []byte, last bool) error {
 	b := &in.block
 	b.open = true
 	b.frames++
-	if b.bytes == 0 {
-		in.Begin(fragment)
-	}
+	begins := b.bytes == 0
 	if b.bytes += len(fragment); b.bytes > maxBlock {
 		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "a field block is too large")
 	}
 	in.Decoder.SetEmitEnabled(!b.large)
-	if _, err := in.Decoder.Write(fragment); err != nil {
+	if err := in.Decode(fragment, begins); err != nil {
 		return frame.Fail(http2.ErrCodeCompression, err.Error())
 	}
 	if !last {

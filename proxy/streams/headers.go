@@ -76,11 +76,12 @@ func (c *Conn) decode(fragment []byte, last bool) error {
 	in := &c.inbound
 	b := &in.block
 	b.frames++
+	begins := b.bytes == 0
 	if b.bytes += len(fragment); b.bytes > maxBlock {
 		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "a field block is too large")
 	}
 	in.Decoder.SetEmitEnabled(b.bad == "" && b.stream != nil)
-	if _, err := in.Decoder.Write(fragment); err != nil {
+	if err := in.Decode(fragment, begins); err != nil {
 		return frame.Fail(http2.ErrCodeCompression, err.Error())
 	}
 	if !last {
