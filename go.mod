@@ -2,6 +2,8 @@ module quayside.io
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/andybalholm/brotli v1.2.0
 	github.com/corazawaf/coraza-coreruleset/v4 v4.25.0
