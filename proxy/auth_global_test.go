@@ -54,6 +54,8 @@ func TestGlobalAuth(t *testing.T) {
 		{"global-auth-request-redirect", map[string]string{"global-auth-request-redirect": "https://$host/back"}, "plain.test", "/redirected" + yes, 200, ""},
 		{"global-auth-request-headers", map[string]string{"global-auth-request-headers": "X-Gate: $request_method of $host"}, "plain.test", "/" + yes, 200, ""},
 		{"global-auth-request-headers", map[string]string{"global-auth-request-headers": "X-Gate"}, "plain.test", "/" + yes, 503, "no line of NAME: VALUE"},
+		{"global-auth-snippet", map[string]string{"global-auth-snippet": "proxy_set_header X-Gate '$request_method of $host';"}, "plain.test", "/" + yes, 200, ""},
+		{"global-auth-snippet", map[string]string{"global-auth-snippet": "deny all;"}, "plain.test", "/" + yes, 503, "nothing is obeyed but proxy_set_header"},
 		{"global-auth-cache-key", map[string]string{"global-auth-cache-key": "$cookie_say", "global-auth-cache-duration": "202 1h"}, "plain.test", "/" + yes, 200, ""},
 		{"global-auth-cache-duration", map[string]string{"global-auth-url": url + "check", "global-auth-cache-key": "$http_cookie", "global-auth-cache-duration": "401 5m"}, "plain.test", "/" + yes, 200, ""},
 		{"global-auth-always-set-cookie", map[string]string{"global-auth-url": url + "cookies", "global-auth-always-set-cookie": "true"}, "plain.test", "/missing" + yes, 404, "Set-Cookie: one=1\r\n"},
@@ -106,7 +108,7 @@ func told(gate *gatekeeper, key string, request func()) (what string, holds func
 		return "it is not asked again", func() bool { return asked(1) == 0 }
 	case "global-auth-cache-duration": // what it does not list is asked for each time
 		return "it is asked again and again", func() bool { return asked(3) == 3 }
-	case "global-auth-request-headers":
+	case "global-auth-request-headers", "global-auth-snippet":
 		return "it is asked with them", func() bool { request(); q, _ := gate.last(); return q.Header.Get("X-Gate") == "GET of plain.test" }
 	case "global-auth-request-redirect":
 		return "it is told so", func() bool {

@@ -88,6 +88,11 @@ func startGate(t *testing.T) (addr string, gate *gatekeeper) {
 		{"auth-request-redirect.test", map[string]string{"auth-url": url, "auth-request-redirect": "https://$host$uri"}},
 		{"auth-request-headers.test", map[string]string{"auth-url": url, "auth-proxy-set-headers": "default/more",
 			"auth-request-headers": "X-Gate: $host asks\nX-Original-URL: $request_uri\nX-Forwarded-Proto: $scheme\nUser-Agent:"}},
+		{"auth-snippet.test", map[string]string{"auth-url": url, "auth-proxy-set-headers": "default/more", "auth-request-headers": "User-Agent: of a line",
+			"auth-snippet": "# of a guide\nproxy_set_header X-Gate \"$host asks\"; proxy_set_header User-Agent none; proxy_set_header X-Forwarded-Host $http_host;\nauth_request_set $who $upstream_http_x_user;",
+			"auth-signin":  "https://login.test/start?rd=/&who=${who}"}},
+		{"snippet.test", map[string]string{"auth-url": url, "auth-snippet": "proxy_set_header X-Gate a;\nproxy_pass http://elsewhere.test;"}},
+		{"alone.test", map[string]string{"auth-snippet": "proxy_set_header X-Gate a;"}},
 		{"lines.test", map[string]string{"auth-url": url, "auth-request-headers": "X-Gate: yes\nHost: elsewhere.test"}},
 		{"signin-answer.test", map[string]string{"auth-url": url, "auth-signin": "https://login.test/start?rd=/&who=$upstream_http_x_user&no=$upstream_http_x_none",
 			"auth-cache-key": "$remote_addr"}},
@@ -140,6 +145,9 @@ func TestAuthURL(t *testing.T) {
 		{"auth-signin", "signin-answer.test", "/", 302, "Location: https://login.test/start?rd=/&who=ann;%20admin&no=\r\n", ""},
 		{"auth-signin", "signin-answer.test", "/", 302, "Location: https://login.test/start?rd=/&who=ann;%20admin&no=\r\n", ""}, // remembered
 		{"auth-signin", "signin-host.test", "/" + yes, 503, "may not decide which host", ""},
+		{"auth-snippet", "auth-snippet.test", "/", 302, "Location: https://login.test/start?rd=/&who=ann;%20admin\r\n", ""},
+		{"auth-snippet", "snippet.test", "/" + yes, 503, "line 2: of an auth-snippet nothing is obeyed but proxy_set_header", ""},
+		{"auth-snippet", "alone.test", "/" + yes, 503, "is missing beside its companions", ""},
 		{"auth-request-headers", "lines.test", "/" + yes, 503, "Host may not be set here", ""},
 		{"auth-response-headers", "auth-response-headers.test", "/" + yes + "\nX-User: root\nX-Groups: wheel", 200, "X-User: ann; admin\r\n", "wheel"},
 		{"auth-response-headers", "satisfy.test", "/\nX-Forwarded-For: 10.1.1.1\nX-User: root", 200, "", "X-User"},
@@ -178,6 +186,7 @@ func TestWhatAuthServicesAreAsked(t *testing.T) {
 			"X-Auth-Request-Redirect": "https://auth-request-redirect.test/a%0AbA"}},
 		{"auth-proxy-set-headers", "auth-proxy-set-headers.test", "DELETE /" + fields, map[string]string{
 			"X-Gate": "DELETE of auth-proxy-set-headers.test"}},
+		{"auth-snippet", "auth-snippet.test", "DELETE /" + fields, map[string]string{"X-Gate": "auth-snippet.test asks", "User-Agent": "of a line"}},
 		{"auth-request-headers", "auth-request-headers.test", "/x?y" + fields + "\nX-Forwarded-Host: forged", map[string]string{
 			"X-Gate": "auth-request-headers.test asks", "X-Original-Url": "/x?y", "X-Forwarded-Proto": "http", "User-Agent": "", "X-Original-Method": "",
 			"X-Forwarded-Host": "forged", "X-Real-Ip": "192.0.2.7"}}, // of a trusted proxy

@@ -169,10 +169,6 @@ func TestOptionsThatDoNotAct(t *testing.T) {
 			}
 			host := fmt.Sprintf("a%d.test", i)
 			set(row, host, value)
-			if strings.HasSuffix(row.key, "auth-snippet") { // whatever it says, it is about a guard
-				check(host, 503, row.key)
-				return
-			}
 			check(host, 200, "web uri=/x ")
 			if raw {
 				host = fmt.Sprintf("b%d.test", i)

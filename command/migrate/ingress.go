@@ -161,9 +161,6 @@ func replacements(annotations map[string]string) (notes []string) {
 			notes = append(notes, snippetNotes(key, text)...)
 		}
 	}
-	if strings.TrimSpace(annotations[route.OwnPrefix+"auth-snippet"]) != "" {
-		notes = append(notes, "auth-snippet: fields of what auth-url is asked are lines of "+route.OwnPrefix+"auth-request-headers")
-	}
 	return notes
 }
 

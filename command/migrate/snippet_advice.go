@@ -10,6 +10,7 @@ import (
 
 	"quayside.io/cluster/printable"
 	"quayside.io/proxy/filter"
+	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 )
 
@@ -88,14 +89,19 @@ func (a advice) String() string {
 // maxQuoted is how much of a directive a note repeats.
 const maxQuoted = 120
 
+// quoted is a directive as notes show it.
+func quoted(d *nginxconf.Directive) string {
+	return printable.Cut(strings.TrimSuffix(d.Text, ";"), maxQuoted)
+}
+
 // snippetNotes says line by line what does here what a snippet did.
 func snippetNotes(key, text string) (notes []string) {
-	list, err := parseSnippet(text)
+	list, err := nginxconf.Parse(text)
 	allowed := false
 	for _, d := range list {
 		said := adviceOn(&d, allowed)
-		allowed = allowed || d.name() == "allow"
-		notes = append(notes, fmt.Sprintf("%s line %d, %s: %s", key, d.line, printable.Cut(d.text, maxQuoted), said))
+		allowed = allowed || d.Name() == "allow"
+		notes = append(notes, fmt.Sprintf("%s line %d, %s: %s", key, d.Line, printable.Cut(d.Text, maxQuoted), said))
 	}
 	if err != nil {
 		notes = append(notes, fmt.Sprintf("%s is not understood from here on, so nothing of the rest is named: %v", key, err))
@@ -105,30 +111,30 @@ func snippetNotes(key, text string) (notes []string) {
 
 // adviceOn returns what replaces one directive. What depends on variables depends on
 // what only nginx knows.
-func adviceOn(d *directive, allowed bool) advice {
-	f, known := advices()[d.name()]
+func adviceOn(d *nginxconf.Directive, allowed bool) advice {
+	f, known := advices()[d.Name()]
 	switch {
-	case !known && strings.Contains(d.name(), "_by_lua"):
+	case !known && strings.Contains(d.Name(), "_by_lua"):
 		return none("Lua is never executed")
 	case !known:
-		return none("no option does what %s does", printable.Cut(d.name(), maxQuoted))
-	case d.name() == "location":
+		return none("no option does what %s does", printable.Cut(d.Name(), maxQuoted))
+	case d.Name() == "location":
 		return placeAdvice(d)
-	case d.name() == "if":
+	case d.Name() == "if":
 		return ifAdvice(d)
-	case d.block != nil:
+	case d.Block != nil:
 		return none("its block is not read")
-	case len(d.args()) == 0:
+	case len(d.Args()) == 0:
 		return none("it has no arguments")
-	case d.name() == "deny":
-		return denyAdvice(d.args(), allowed)
+	case d.Name() == "deny":
+		return denyAdvice(d.Args(), allowed)
 	}
-	for _, arg := range d.args() {
-		if err := fills(d.name(), arg); err != nil {
+	for _, arg := range d.Args() {
+		if err := fills(d.Name(), arg); err != nil {
 			return none("%v", err)
 		}
 	}
-	return f(d.args())
+	return f(d.Args())
 }
 
 // fills says why a variable in an argument of a directive would not be filled in here.
@@ -344,8 +350,8 @@ func authAnswerAdvice(args []string) advice {
 	if strings.HasPrefix(from, "$upstream_cookie_") || from == "$upstream_http_set_cookie" {
 		return needless("every Set-Cookie of auth-url is passed on")
 	}
-	if a, ok := authAnswerIn(&directive{words: append([]string{"auth_request_set"}, args...)}); ok {
-		return use("auth-response-headers", a.title()).but("with all of them in one list; the backend is sent each under its own name")
+	if a, ok := route.ParseAuthAnswer(&nginxconf.Directive{Words: append([]string{"auth_request_set"}, args...)}); ok {
+		return use("auth-response-headers", title(a.Field)).but("with all of them in one list; the backend is sent each under its own name")
 	}
 	return none("only fields of the answer are passed on")
 }
@@ -402,18 +408,18 @@ func cookieAdvice(key string) func(args []string) advice {
 }
 
 // ifAdvice is about what people test for most.
-func ifAdvice(d *directive) advice {
-	variable, operator, value := condition(d.args())
+func ifAdvice(d *nginxconf.Directive) advice {
+	variable, operator, value := condition(d.Args())
 	body := none("nothing stands in it")
-	if len(d.block) == 1 && d.block[0].name() != "if" {
-		body = adviceOn(&d.block[0], false)
+	if len(d.Block) == 1 && d.Block[0].Name() != "if" {
+		body = adviceOn(&d.Block[0], false)
 	}
 	redirects := len(body.options) > 0 && strings.HasSuffix(body.options[0].key, "-redirect")
 	line, denies := deniedRequest(d)
 	switch {
 	case denies:
 		return use("denied-requests", line)
-	case len(d.block) > 1:
+	case len(d.Block) > 1:
 		return none("it does several things at once: write an if for each")
 	case (variable == "$host" || variable == "$http_host") && operator == "=" && redirects:
 		return body.but("in an Ingress of its own for the host " + printable.Cut(value, maxQuoted))

@@ -23,7 +23,7 @@ func guardedBy(t *testing.T, annotations map[string]string) (said, notes []strin
 	if len(beside) > 0 {
 		t.Errorf("Ingresses beside: %v", beside)
 	}
-	return said, append(notes, replacements(meta.Annotations)...)
+	return said, append(notes, judge(meta, oneRule())...)
 }
 
 // TestAuthSnippet: what the guides of authentication services have people write becomes

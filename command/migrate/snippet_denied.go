@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/proxy/filter"
+	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 )
 
@@ -21,9 +22,9 @@ type denial struct {
 }
 
 // denialIn returns what a directive refuses, if that is all that it does.
-func denialIn(d *directive) (l denial, ok bool) {
-	args := d.args()
-	if d.name() != "location" || len(args) == 0 || len(args) > 2 {
+func denialIn(d *nginxconf.Directive) (l denial, ok bool) {
+	args := d.Args()
+	if d.Name() != "location" || len(args) == 0 || len(args) > 2 {
 		return denial{}, false
 	}
 	l.what = args[len(args)-1]
@@ -33,22 +34,22 @@ func denialIn(d *directive) (l denial, ok bool) {
 	if !slices.Contains([]string{"", "~", "~*"}, l.modifier) || len(strings.Fields(l.what)) != 1 || l.modifier == "" && !strings.HasPrefix(l.what, "/") {
 		return denial{}, false
 	}
-	l.status = refusalIn(d.block)
+	l.status = refusalIn(d.Block)
 	return l, l.status > 0
 }
 
 // refusalIn returns the status of a block that refuses and does nothing else, or 0.
-func refusalIn(block []directive) (status int) {
+func refusalIn(block []nginxconf.Directive) (status int) {
 	denies := false
 	for i := range block {
 		inner := &block[i]
-		switch text := strings.Join(inner.words, " "); {
-		case inner.block != nil:
+		switch text := strings.Join(inner.Words, " "); {
+		case inner.Block != nil:
 			return 0
 		case text == "deny all":
 			denies = true
-		case inner.name() == "return" && status == 0: // it comes before deny, wherever it stands
-			if status = returned(inner.args()); status == 0 {
+		case inner.Name() == "return" && status == 0: // it comes before deny, wherever it stands
+			if status = returned(inner.Args()); status == 0 {
 				return 0
 			}
 		case !isOfLog(text):

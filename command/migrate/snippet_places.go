@@ -8,6 +8,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 )
 
@@ -19,8 +20,8 @@ type place struct {
 }
 
 // placeIn returns what a directive is about, if that is a place of which nothing is lost.
-func placeIn(d *directive) (place, bool) {
-	switch d.name() {
+func placeIn(d *nginxconf.Directive) (place, bool) {
+	switch d.Name() {
 	case "location":
 		return exactPlace(d)
 	case "rewrite":
@@ -31,8 +32,8 @@ func placeIn(d *directive) (place, bool) {
 
 // exactPlace reads "location = /path" with an answer in it. Others match what begins with
 // their path, in the middle of a name, too, as no rule does.
-func exactPlace(d *directive) (place, bool) {
-	args := d.args()
+func exactPlace(d *nginxconf.Directive) (place, bool) {
+	args := d.Args()
 	if len(args) != 2 || args[0] != "=" {
 		return place{}, false
 	}
@@ -55,8 +56,8 @@ func (p *place) answers() bool {
 }
 
 // redirectedPlace reads "rewrite ^(/path)$ $1/ redirect", by which people add a slash.
-func redirectedPlace(d *directive) (place, bool) {
-	args := d.args()
+func redirectedPlace(d *nginxconf.Directive) (place, bool) {
+	args := d.Args()
 	if len(args) != 3 {
 		return place{}, false
 	}

@@ -7,6 +7,7 @@ import (
 
 	"quayside.io/cluster/printable"
 	"quayside.io/proxy/filter"
+	"quayside.io/proxy/nginxconf"
 )
 
 // These are about directives that send requests elsewhere.
@@ -87,25 +88,25 @@ func rewriteAdvice(args []string) advice {
 }
 
 // placeAdvice is about a place of its own, which here is an Ingress of its own.
-func placeAdvice(d *directive) advice {
+func placeAdvice(d *nginxconf.Directive) advice {
 	if l, ok := denialIn(d); ok {
 		return use("denied-paths", l.String())
 	}
 	if opensAll(d) {
 		return needless("everybody passes who is not refused")
 	}
-	where, why := placeOf(d.args())
+	where, why := placeOf(d.Args())
 	if why != "" {
 		return none("%s", why)
 	}
 	all, allowed := advice{needed: true}, false
-	for _, inner := range d.block {
+	for _, inner := range d.Block {
 		said := adviceOn(&inner, allowed)
-		allowed = allowed || inner.name() == "allow"
+		allowed = allowed || inner.Name() == "allow"
 		switch {
 		case said.needed:
 		case len(said.options)+len(said.global) == 0:
-			return none("of %s: %s", printable.Cut(inner.text, maxQuoted), said.remark)
+			return none("of %s: %s", printable.Cut(inner.Text, maxQuoted), said.remark)
 		default:
 			all.needed = false
 			all = all.and(said)
@@ -119,10 +120,10 @@ func placeAdvice(d *directive) advice {
 
 // opensAll reports whether a location does nothing but let everybody pass, and keep that out
 // of a log.
-func opensAll(d *directive) bool {
+func opensAll(d *nginxconf.Directive) bool {
 	opens := false
-	for _, inner := range d.block {
-		switch text := strings.Join(inner.words, " "); {
+	for _, inner := range d.Block {
+		switch text := strings.Join(inner.Words, " "); {
 		case text == "allow all":
 			opens = true
 		case !isOfLog(text):

@@ -8,6 +8,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 )
 
@@ -41,7 +42,7 @@ func (a advice) isPlain(annotations map[string]string) bool {
 func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Meta, beside []Object, notes []string) {
 	alone = alone && meta.Annotations[route.OwnPrefix+"configuration-snippet"] == "" // whose fields come before those of the host
 	for _, key := range []string{"configuration-snippet", "server-snippet"} {
-		list, err := parseSnippet(meta.Annotations[route.OwnPrefix+key])
+		list, err := nginxconf.Parse(meta.Annotations[route.OwnPrefix+key])
 		if err != nil || len(list) == 0 {
 			continue
 		}
@@ -70,7 +71,7 @@ type replacement struct {
 }
 
 // takesAll reports whether each directive has a replacement.
-func (r *replacement) takesAll(list []directive) bool {
+func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 	var all advice
 	ofPlaces := false // an option is about their responses, too
 	for i := range list {
@@ -87,8 +88,8 @@ func (r *replacement) takesAll(list []directive) bool {
 		case asks && (r.alone || r.key == "configuration-snippet"):
 			r.requests = append(r.requests, line)
 		case said.needed:
-			r.needed = append(r.needed, d.quoted()+": "+said.remark)
-		case r.key == "configuration-snippet" && d.block == nil && d.name() != "default_type" && said.isPlain(r.meta.Annotations):
+			r.needed = append(r.needed, quoted(d)+": "+said.remark)
+		case r.key == "configuration-snippet" && d.Block == nil && d.Name() != "default_type" && said.isPlain(r.meta.Annotations):
 			all = all.and(advice{options: said.options})
 		case moves && r.key == "server-snippet":
 			r.moved = append(r.moved, moved)
@@ -105,7 +106,7 @@ func (r *replacement) takesAll(list []directive) bool {
 
 // answers has auth-response-headers give requests what the snippet makes variables of, and
 // returns the other directives. Without auth-url there is none to give.
-func (r *replacement) answers(list []directive) []directive {
+func (r *replacement) answers(list []nginxconf.Directive) []nginxconf.Directive {
 	left, fields := withAnswers(list)
 	if len(fields) == 0 || r.key != "configuration-snippet" || r.meta.Annotations[route.OwnPrefix+"auth-url"] == "" {
 		return list
@@ -116,8 +117,8 @@ func (r *replacement) answers(list []directive) []directive {
 
 // inherits reports whether locations of ingress-nginx take over what a directive says for
 // the host: most set their own, and then nothing is taken over.
-func (r *replacement) inherits(d *directive) bool {
-	switch d.name() {
+func (r *replacement) inherits(d *nginxconf.Directive) bool {
+	switch d.Name() {
 	case "add_header", "expires":
 		return r.meta.Annotations[route.OwnPrefix+"auth-url"] == "" // which adds cookies
 	case "more_set_headers", "more_clear_headers", "more_set_input_headers", "more_clear_input_headers", "proxy_hide_header", "proxy_cookie_flags":
@@ -127,8 +128,8 @@ func (r *replacement) inherits(d *directive) bool {
 }
 
 // shown reports whether places that nginx answers itself have what a directive says, too.
-func shown(d *directive) bool {
-	return slices.Contains([]string{"add_header", "expires", "more_set_headers", "more_clear_headers"}, d.name())
+func shown(d *nginxconf.Directive) bool {
+	return slices.Contains([]string{"add_header", "expires", "more_set_headers", "more_clear_headers"}, d.Name())
 }
 
 // deniesPaths has denied-paths say what the snippet refuses, and reports whether that is the same.

@@ -10,6 +10,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 )
 
@@ -20,12 +21,12 @@ type rewritten struct{ pattern, target string }
 
 // rewrittenIn returns what list[i] is about, if it is a rewrite. Without a flag nginx goes on
 // to the next one.
-func rewrittenIn(list []directive, i int) (w rewritten, ok bool) {
-	args := list[i].args()
-	if list[i].name() != "rewrite" || len(args) < 2 || len(args) > 3 {
+func rewrittenIn(list []nginxconf.Directive, i int) (w rewritten, ok bool) {
+	args := list[i].Args()
+	if list[i].Name() != "rewrite" || len(args) < 2 || len(args) > 3 {
 		return w, false
 	}
-	last := !slices.ContainsFunc(list[i+1:], isNamed("rewrite"))
+	last := !slices.ContainsFunc(list[i+1:], nginxconf.IsNamed("rewrite"))
 	if len(args) == 2 && !last || len(args) == 3 && args[2] != "last" && args[2] != "break" {
 		return w, false
 	}

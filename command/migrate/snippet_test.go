@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 )
 
@@ -165,7 +166,7 @@ func TestSnippetLines(t *testing.T) {
 		if len(notes) == 0 || !strings.Contains(notes[0], c.want) || !strings.HasPrefix(notes[0], "configuration-snippet line 1, ") {
 			t.Errorf("%s\n got %q\nwant %q", c.text, notes, c.want)
 		}
-		list, _ := parseSnippet(c.text)
+		list, _ := nginxconf.Parse(c.text)
 		if len(list) > 0 {
 			acts(t, c.text, adviceOn(&list[0], false))
 		}
@@ -234,7 +235,7 @@ func FuzzSnippet(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		notes := snippetNotes("configuration-snippet", text)
-		if list, err := parseSnippet(text); len(notes) < len(list) || len(notes) > len(list)+1 || err != nil && len(notes) == 0 {
+		if list, err := nginxconf.Parse(text); len(notes) < len(list) || len(notes) > len(list)+1 || err != nil && len(notes) == 0 {
 			t.Errorf("%d notes of %d directives, %v", len(notes), len(list), err)
 		}
 		for _, n := range notes {

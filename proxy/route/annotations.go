@@ -27,7 +27,6 @@ const (
 	applied effect = iota // parsed and obeyed
 	noOp                  // nothing to do here by design: accepted in silence
 	ignored               // not obeyed yet: reported, and the route serves
-	closes                // guards access and is not obeyed yet: reported, and the route is closed
 )
 
 // risk is what the author of an Ingress may do to others with an option, as
@@ -128,7 +127,7 @@ const usualAnnotations = 16
 // SnippetHelp ends a Problem about a snippet: where to look for what it did.
 const SnippetHelp = "; quayside migrate names what replaces it"
 
-// help is what to do about an option that has no effect.
+// help is what to do about an option that has no effect, or closes the route.
 func (o *option) help() string {
 	if o.risk == riskCritical {
 		return SnippetHelp
@@ -165,7 +164,9 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	case applied:
 		s.touched = true
 		if err := o.parse(s, value); err != nil && o.guard {
-			return s.close(name, "is not understood: "+err.Error()), true
+			f := s.close(name, "is not understood: "+err.Error())
+			f.message += o.help()
+			return f, true
 		} else if errors.As(err, new(partly)) {
 			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s acts in part: %v", name, err)}, true
 		} else if err != nil {
@@ -173,8 +174,6 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 		}
 	case ignored:
 		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported and has no effect (%s)", name, o.doc) + o.help()}, true
-	case closes:
-		return s.close(name, "guards access and is not supported yet"), true
 	}
 	return finding{}, false
 }

@@ -168,10 +168,6 @@ func (w *globalOptions) apply(o *globalOption, value string) {
 		if isOn(value) && value != o.unset || o.unset == "true" && value == "false" {
 			w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported and has no effect (%s)", o.key, o.doc)})
 		}
-	case closes:
-		if isOn(value) {
-			w.close(o.key, "guards access and is not supported yet")
-		}
 	}
 }
 

@@ -49,8 +49,6 @@ func TestGlobalGuardsClose(t *testing.T) {
 	for _, o := range globalTable() {
 		if o.guard {
 			cases[o.key] = "~(?=x)\x00/33"
-		} else if o.effect == closes {
-			cases[o.key] = "on"
 		}
 	}
 	for key, value := range cases {

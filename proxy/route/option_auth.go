@@ -55,6 +55,7 @@ type authOptions struct {
 	signin, param string
 	headers       string          // auth-proxy-set-headers
 	lines         []filter.Header // auth-request-headers
+	snippet       AuthSnippet     // auth-snippet
 }
 
 func (s *settings) auth() *authOptions {
@@ -145,6 +146,14 @@ func parseAuthLines(s *settings, value string) error {
 	list, wrong := parseFieldLines(value)
 	s.auth().lines = list
 	return inOne(wrong)
+}
+
+func parseAuthSnippet(s *settings, value string) error {
+	snippet, err := ParseAuthSnippet(value)
+	if err == nil {
+		s.auth().snippet = *snippet
+	}
+	return err
 }
 
 func parseAuthCookie(s *settings, value string) (err error) {
@@ -241,7 +250,11 @@ func (o *authOptions) made(r refs) (*filter.ExternalAuth, error) {
 		}
 	}
 	if o.signin != "" {
-		signin, err := signinAddress(o.signin, orText(o.param, "rd"), r.anyHost())
+		place := o.signin
+		for _, a := range o.snippet.Answers {
+			place = a.In(place, "upstream_http_")
+		}
+		signin, err := signinAddress(place, orText(o.param, "rd"), r.anyHost())
 		if err != nil {
 			return nil, fmt.Errorf("its auth-signin is not understood: %w", err)
 		}
@@ -252,19 +265,18 @@ func (o *authOptions) made(r refs) (*filter.ExternalAuth, error) {
 	return &auth, err
 }
 
-// fields are those of the question: of the ConfigMap as far as no line has them.
+// fields are those of the question: of the ConfigMap and of the snippet as far as no line has
+// them.
 func (o *authOptions) fields(r refs) ([]filter.Field, error) {
-	list := o.lines
+	list := slices.Clone(o.snippet.Headers)
 	if o.headers != "" {
 		shared, err := headersOf(r, o.headers)
 		if err != nil {
 			return nil, fmt.Errorf("its auth-proxy-set-headers %w", err)
 		}
-		shared = slices.DeleteFunc(shared, func(h filter.Header) bool {
-			return slices.ContainsFunc(o.lines, func(own filter.Header) bool { return strings.EqualFold(own.Name, h.Name) })
-		})
-		list = slices.Concat(shared, o.lines)
+		list = overlaid(shared, list)
 	}
+	list = overlaid(list, o.lines)
 	fields := make([]filter.Field, 0, len(list))
 	for _, h := range list {
 		value, err := filter.ParseTemplate(h.Value)
@@ -274,6 +286,14 @@ func (o *authOptions) fields(r refs) ([]filter.Field, error) {
 		fields = append(fields, filter.Field{Name: h.Name, Value: value})
 	}
 	return fields, nil
+}
+
+// overlaid returns list with own behind it, and nothing before that own has, too.
+func overlaid(list, own []filter.Header) []filter.Header {
+	list = slices.DeleteFunc(list, func(h filter.Header) bool {
+		return slices.ContainsFunc(own, func(o filter.Header) bool { return strings.EqualFold(o.Name, h.Name) })
+	})
+	return append(list, own...)
 }
 
 func orText(s, otherwise string) string {

@@ -52,24 +52,34 @@ func parseFieldLines(text string) (list []filter.Header, wrong []error) {
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		value, err := parseText(strings.TrimSpace(value))
-		if _, bad := parseToken(name); err == nil {
-			err = bad
-		}
+		h, err := parseField(name, strings.TrimSpace(value))
 		switch {
 		case len(list) == maxFields:
 			return list, append(wrong, fmt.Errorf("there are more than %d fields", maxFields))
 		case !ok:
 			wrong = append(wrong, fmt.Errorf("%.80q is no line of NAME: VALUE", line))
 		case err != nil:
-			wrong = append(wrong, fmt.Errorf("%.80q is no field: %w", line, err))
-		case strings.EqualFold(name, "host"):
-			wrong = append(wrong, fmt.Errorf("%s may not be set here; upstream-vhost sets that of backends", name))
-		case framing(name):
-			wrong = append(wrong, fmt.Errorf("%s may not be set, since it says where the message ends", name))
+			wrong = append(wrong, err)
 		default:
-			list = append(list, filter.Header{Name: name, Value: value})
+			list = append(list, h)
 		}
 	}
 	return list, wrong
+}
+
+// parseField reads a field that a message may be given.
+func parseField(name, value string) (h filter.Header, err error) {
+	value, err = parseText(value)
+	if _, bad := parseToken(name); err == nil {
+		err = bad
+	}
+	switch {
+	case err != nil:
+		return h, fmt.Errorf("%.80q is no field: %w", name+": "+value, err)
+	case strings.EqualFold(name, "host"):
+		return h, fmt.Errorf("%s may not be set here; upstream-vhost sets that of backends", name)
+	case framing(name):
+		return h, fmt.Errorf("%s may not be set, since it says where the message ends", name)
+	}
+	return filter.Header{Name: name, Value: value}, nil
 }

@@ -310,7 +310,8 @@ func observers() []option {
 // snippets are raw nginx configuration. They are never executed, here or later.
 func snippets() []option {
 	return []option{
-		{key: "auth-snippet", scope: ofLocation, risk: riskCritical, effect: closes, doc: "raw nginx configuration for auth-url"},
+		{key: "auth-snippet", scope: ofLocation, risk: riskCritical, effect: applied, guard: true, parse: parseAuthSnippet,
+			doc: "raw nginx configuration for auth-url", differ: "proxy_set_header is obeyed, and auth_request_set of fields for auth-signin; anything else closes the route"},
 		{key: "configuration-snippet", scope: ofLocation, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},
 		{key: "server-snippet", scope: ofHost, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},
 		{key: "stream-snippet", scope: ofIngress, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},

@@ -96,7 +96,7 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 |---|---|---|---|---|---|
 `)
 	for _, o := range optionTable() {
-		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told", closes: "closed"}[o.effect]
+		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told"}[o.effect]
 		if o.differ != "" {
 			here = "differs: " + o.differ
 		}
@@ -104,7 +104,7 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 			here = "ours"
 		}
 		if o.risk == riskCritical && o.effect != applied {
-			here = neverExecuted("the route", o.effect)
+			here = neverExecuted("the route")
 		}
 		mark := ""
 		if o.guard {
@@ -121,10 +121,7 @@ author of an Ingress may do to others with it, as ingress-nginx grades it.
 }
 
 // neverExecuted says what raw configuration does to what it was meant for.
-func neverExecuted(closed string, e effect) string {
-	if e == closes {
-		return "refused: never executed; it closes " + closed
-	}
+func neverExecuted(closed string) string {
 	return "refused: never executed; it closes " + closed + " where it guards access, and is told elsewhere"
 }
 
@@ -143,7 +140,7 @@ their value is not understood.
 |---|---|---|---|
 `)
 	for _, o := range globalTable() {
-		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told", closes: "closed"}[o.effect]
+		here := map[effect]string{applied: "same", noOp: "accepted", ignored: "told"}[o.effect]
 		if o.differ != "" {
 			here = "differs: " + o.differ
 		}
@@ -151,7 +148,7 @@ their value is not understood.
 			here = "ours"
 		}
 		if o.raw {
-			here = neverExecuted("all routes", o.effect)
+			here = neverExecuted("all routes")
 		}
 		mark, unset := "", ""
 		if o.guard {

@@ -45,6 +45,7 @@ func floors() map[string]int {
 		"cluster/loadbalancer": 1,
 		"proxy/coding":         0,
 		"proxy/seclang":        0,
+		"proxy/nginxconf":      0,
 		"proxy/proxyheader":    0,
 		"proxy/exchange":       1,
 		"proxy/accesslog":      1,

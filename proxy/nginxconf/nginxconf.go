@@ -1,11 +1,9 @@
-package migrate
+package nginxconf
 
 import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"quayside.io/cluster/printable"
 )
 
 // The bounds of a snippet. Anybody who may write an Ingress wrote it.
@@ -16,23 +14,23 @@ const (
 	maxDepth      = 8  // of blocks
 )
 
-// directive is one of nginx's configuration.
-type directive struct {
-	line  int // that it begins on, from 1
-	words []string
-	block []directive // of one that has a block
-	text  string      // as it was written, without its block
+// Directive is one of nginx's configuration.
+type Directive struct {
+	Line  int         // that it begins on, from 1
+	Words []string    // its name first; without quotes and what escapes them
+	Block []Directive // of one that has a block
+	Text  string      // as it was written, without its block
 }
 
-func (d *directive) name() string   { return d.words[0] }
-func (d *directive) args() []string { return d.words[1:] }
+// Name is the first word of d.
+func (d *Directive) Name() string { return d.Words[0] }
 
-// quoted is d as notes show it.
-func (d *directive) quoted() string { return printable.Cut(strings.TrimSuffix(d.text, ";"), maxQuoted) }
+// Args are the other words of d.
+func (d *Directive) Args() []string { return d.Words[1:] }
 
-// isNamed reports of a directive whether it has a name.
-func isNamed(name string) func(directive) bool {
-	return func(d directive) bool { return d.name() == name }
+// IsNamed reports of a directive whether it has a name.
+func IsNamed(name string) func(Directive) bool {
+	return func(d Directive) bool { return d.Name() == name }
 }
 
 // snippet is a text of nginx's configuration while it is read.
@@ -43,9 +41,10 @@ type snippet struct {
 	found int
 }
 
-// parseSnippet reads a whole snippet as nginx does, and returns what stands before the
-// first mistake with it.
-func parseSnippet(text string) ([]directive, error) {
+// Parse reads a whole snippet as nginx does, and returns what stands before the first mistake
+// with it. A snippet of more than 64 KiB, of more than 500 directives, with one of more than
+// 64 words, or with blocks deeper than 8 is a mistake.
+func Parse(text string) ([]Directive, error) {
 	if len(text) > maxSnippet {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), maxSnippet)
 	}
@@ -58,7 +57,7 @@ func parseSnippet(text string) ([]directive, error) {
 }
 
 // directives reads up to the end of the block at depth, or of the text at 0.
-func (s *snippet) directives(depth int) (list []directive, err error) {
+func (s *snippet) directives(depth int) (list []Directive, err error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("blocks are nested deeper than %d", maxDepth)
 	}
@@ -81,11 +80,11 @@ func (s *snippet) directives(depth int) (list []directive, err error) {
 	}
 }
 
-func (s *snippet) directive(depth int) (d directive, err error) {
+func (s *snippet) directive(depth int) (d Directive, err error) {
 	if s.found++; s.found > maxDirectives {
 		return d, fmt.Errorf("there are more than %d directives", maxDirectives)
 	}
-	d.line = s.line
+	d.Line = s.line
 	begin := s.at
 	for {
 		s.space()
@@ -93,28 +92,28 @@ func (s *snippet) directive(depth int) (d directive, err error) {
 			return d, errors.New("a directive does not end in a semicolon")
 		}
 		switch c := s.text[s.at]; {
-		case (c == ';' || c == '{') && len(d.words) == 0, c == '}':
+		case (c == ';' || c == '{') && len(d.Words) == 0, c == '}':
 			return d, fmt.Errorf("there is a %q where a directive should be", c)
 		case c == ';':
 			s.at++
-			d.text = s.text[begin:s.at]
+			d.Text = s.text[begin:s.at]
 			return d, nil
 		case c == '{':
-			d.text = strings.TrimSpace(s.text[begin:s.at])
+			d.Text = strings.TrimSpace(s.text[begin:s.at])
 			s.at++
-			if strings.HasSuffix(d.words[0], "_by_lua_block") {
+			if strings.HasSuffix(d.Words[0], "_by_lua_block") {
 				return d, s.lua()
 			}
-			d.block, err = s.directives(depth + 1)
+			d.Block, err = s.directives(depth + 1)
 			return d, err
-		case len(d.words) == maxWords:
+		case len(d.Words) == maxWords:
 			return d, fmt.Errorf("a directive has more than %d words", maxWords)
 		}
 		word, err := s.word()
 		if err != nil {
 			return d, err
 		}
-		d.words = append(d.words, word)
+		d.Words = append(d.Words, word)
 	}
 }
 
