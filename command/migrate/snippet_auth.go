@@ -1,56 +1,12 @@
 package migrate
 
 import (
-	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 )
-
-// title is a field's name as people write it.
-func title(field string) string {
-	words := strings.Split(field, "-")
-	for i, w := range words {
-		words[i] = strings.ToUpper(w[:min(1, len(w))]) + w[min(1, len(w)):]
-	}
-	return strings.Join(words, "-")
-}
-
-// withAnswers returns a list whose directives name fields of auth-url's answer as they are
-// named here, where a request has them once it has passed, and the fields that it needs for
-// that. A field that is to have its own name needs nothing more.
-func withAnswers(list []nginxconf.Directive) (left []nginxconf.Directive, fields []string) {
-	var made []route.AuthAnswer
-	for i := range list {
-		if a, ok := route.ParseAuthAnswer(&list[i]); ok {
-			made, fields = append(made, a), append(fields, title(a.Field))
-		}
-	}
-	for _, d := range list {
-		if _, isAnswer := route.ParseAuthAnswer(&d); isAnswer {
-			continue
-		}
-		d.Words = slices.Clone(d.Words)
-		for _, a := range made {
-			for i := range d.Words {
-				d.Words[i] = a.In(d.Words[i], "http_")
-			}
-		}
-		if !slices.ContainsFunc(made, func(a route.AuthAnswer) bool { return keepsName(&d, a) }) {
-			left = append(left, d)
-		}
-	}
-	return left, fields
-}
-
-// keepsName reports whether a directive of withAnswers gives a field its own name.
-func keepsName(d *nginxconf.Directive, a route.AuthAnswer) bool {
-	return d.Name() == "proxy_set_header" && len(d.Args()) == 2 && strings.EqualFold(d.Words[1], a.Field) &&
-		d.Words[2] == a.In("$"+a.Variable, "http_")
-}
 
 // withoutAuthSnippet returns an Ingress with options in the place of an auth-snippet, and what
 // has become of it. One that the proxy does not understand stays.
@@ -76,14 +32,14 @@ func (r *replacement) asks(text, signin string) bool {
 		signin = a.In(signin, "upstream_http_")
 	}
 	if signin != before {
-		r.options = append(r.options, setting{"auth-signin", signin})
+		r.options = append(r.options, setting{Key: "auth-signin", Value: signin})
 	}
 	var lines []string
 	for _, h := range s.Headers {
 		lines = append(lines, strings.TrimRight(h.Name+": "+h.Value, " "))
 	}
 	if len(lines) > 0 {
-		r.options = append(r.options, setting{"auth-request-headers", strings.Join(lines, "\n")})
+		r.options = append(r.options, setting{Key: "auth-request-headers", Value: strings.Join(lines, "\n")})
 	}
 	r.needed = s.Needless
 	return true

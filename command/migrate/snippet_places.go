@@ -38,19 +38,19 @@ func exactPlace(d *nginxconf.Directive) (place, bool) {
 		return place{}, false
 	}
 	said := placeAdvice(d)
-	p := place{path: args[1], options: said.options}
-	return p, len(said.global) == 0 && !said.repeats() && p.answers()
+	p := place{path: args[1], options: said.Options}
+	return p, len(said.Global) == 0 && !said.Repeats() && p.answers()
 }
 
 // answers reports whether all that is asked for is known, and no backend is among it.
 func (p *place) answers() bool {
 	answered := false
 	for _, o := range p.options {
-		if o.value == "" {
+		if o.Value == "" {
 			return false
 		}
-		answered = answered || slices.Contains([]string{"direct-response", "permanent-redirect", "temporal-redirect"}, o.key) ||
-			o.key == "denylist-source-range" && o.value == "0.0.0.0/0,::/0"
+		answered = answered || slices.Contains([]string{"direct-response", "permanent-redirect", "temporal-redirect"}, o.Key) ||
+			o.Key == "denylist-source-range" && o.Value == "0.0.0.0/0,::/0"
 	}
 	return answered
 }
@@ -70,7 +70,7 @@ func redirectedPlace(d *nginxconf.Directive) (place, bool) {
 	if !drops { // nginx adds the query
 		target += "$is_args$args"
 	}
-	return place{path: path, options: []setting{{key, target}}}, true
+	return place{path: path, options: []setting{{Key: key, Value: target}}}, true
 }
 
 // onlyMatch returns the one path that a pattern matches, if it is one.
@@ -105,7 +105,7 @@ func (p *place) object(beside Meta, spec networkingv1.IngressSpec, n int) (Objec
 	own := besideSpec(spec, networkingv1.HTTPIngressPath{Path: p.path, PathType: &exact, Backend: *backend})
 	meta := Meta{Name: beside.Name + "-place-" + strconv.Itoa(n), Namespace: beside.Namespace, Labels: beside.Labels, Annotations: map[string]string{}}
 	for _, o := range p.options {
-		meta.Annotations[route.OwnPrefix+o.key] = o.value
+		meta.Annotations[route.OwnPrefix+o.Key] = o.Value
 	}
 	return besideObject(meta, own)
 }

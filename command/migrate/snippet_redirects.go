@@ -8,6 +8,7 @@ import (
 	"quayside.io/cluster/printable"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
+	"quayside.io/proxy/snippet"
 )
 
 // These are about directives that send requests elsewhere.
@@ -19,13 +20,13 @@ func returnAdvice(args []string) advice {
 	case err != nil && len(args) == 1:
 		status = 302
 	case err != nil || status < 200 || status > 599:
-		return none("%s is not a status", printable.Cut(args[0], maxQuoted))
+		return snippet.None("%s is not a status", printable.Cut(args[0], maxQuoted))
 	case (status == 403 || status == 444) && len(args) == 1:
-		return use("denylist-source-range", "0.0.0.0/0,::/0").but("a 403 for everybody")
+		return snippet.Use("denylist-source-range", "0.0.0.0/0,::/0").But("a 403 for everybody")
 	case !slices.Contains([]int{301, 302, 303, 307, 308}, status):
 		return directAdvice(args)
 	case len(args) != 2:
-		return none("it names no address")
+		return snippet.None("it names no address")
 	}
 	return redirectAdvice(status, target)
 }
@@ -36,38 +37,38 @@ func directAdvice(args []string) advice {
 	_, notFilled := filter.ParseTemplate(said)
 	switch {
 	case len(args) > 2:
-		return none("it has more than a status and a text")
+		return snippet.None("it has more than a status and a text")
 	case notFilled != nil:
-		return none("%v", notFilled)
+		return snippet.None("%v", notFilled)
 	case len(args) == 2 && strings.TrimSpace(args[1]) == "":
 		said = args[0]
 	}
-	return use("direct-response", said).but("behind the guards, which nginx does not ask")
+	return snippet.Use("direct-response", said).But("behind the guards, which nginx does not ask")
 }
 
 // redirectAdvice sends requests elsewhere.
 func redirectAdvice(status int, target string) advice {
 	if rest, ok := strings.CutPrefix(target, "https://"); ok && slices.Contains([]string{"$host$request_uri", "$http_host$request_uri", "$server_name$request_uri", "$best_http_host$request_uri"}, rest) {
-		return use("force-ssl-redirect", "true")
+		return snippet.Use("force-ssl-redirect", "true")
 	}
 	_, err := filter.ParseTarget(target)
 	switch {
 	case err != nil:
-		return none("%v", err)
+		return snippet.None("%v", err)
 	case status == 301:
-		return use("permanent-redirect", target)
+		return snippet.Use("permanent-redirect", target)
 	case status == 308:
-		return use("permanent-redirect", target, "permanent-redirect-code", "308")
+		return snippet.Use("permanent-redirect", target, "permanent-redirect-code", "308")
 	case status == 302:
-		return use("temporal-redirect", target)
+		return snippet.Use("temporal-redirect", target)
 	}
-	return use("temporal-redirect", target, "temporal-redirect-code", strconv.Itoa(status))
+	return snippet.Use("temporal-redirect", target, "temporal-redirect-code", strconv.Itoa(status))
 }
 
 // rewriteAdvice takes a pattern and what replaces it.
 func rewriteAdvice(args []string) advice {
 	if len(args) < 2 {
-		return none("the replacement is missing")
+		return snippet.None("the replacement is missing")
 	}
 	pattern, target, flag := args[0], args[1], ""
 	if len(args) > 2 {
@@ -78,44 +79,44 @@ func rewriteAdvice(args []string) advice {
 	switch {
 	case flag == "permanent" || flag == "redirect":
 		status := map[string]int{"permanent": 301, "redirect": 302}[flag]
-		return redirectAdvice(status, target).but(path + " and use-regex")
+		return redirectAdvice(status, target).But(path + " and use-regex")
 	case notFilled != nil:
-		return none("%v", notFilled)
+		return snippet.None("%v", notFilled)
 	case !strings.HasPrefix(pattern, "^/") && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "^(/"):
-		return none("patterns match from the beginning of a path here")
+		return snippet.None("patterns match from the beginning of a path here")
 	}
-	return use("use-regex", "true", "rewrite-target", target).but(path)
+	return snippet.Use("use-regex", "true", "rewrite-target", target).But(path)
 }
 
 // placeAdvice is about a place of its own, which here is an Ingress of its own.
 func placeAdvice(d *nginxconf.Directive) advice {
 	if l, ok := denialIn(d); ok {
-		return use("denied-paths", l.String())
+		return snippet.Use("denied-paths", l.String())
 	}
 	if opensAll(d) {
-		return needless("everybody passes who is not refused")
+		return snippet.Needless("everybody passes who is not refused")
 	}
 	where, why := placeOf(d.Args())
 	if why != "" {
-		return none("%s", why)
+		return snippet.None("%s", why)
 	}
-	all, allowed := advice{needed: true}, false
+	all, allowed := advice{Needless: true}, false
 	for _, inner := range d.Block {
 		said := adviceOn(&inner, allowed)
 		allowed = allowed || inner.Name() == "allow"
 		switch {
-		case said.needed:
-		case len(said.options)+len(said.global) == 0:
-			return none("of %s: %s", printable.Cut(inner.Text, maxQuoted), said.remark)
+		case said.Needless:
+		case len(said.Options)+len(said.Global) == 0:
+			return snippet.None("of %s: %s", printable.Cut(inner.Text, maxQuoted), said.Remark)
 		default:
-			all.needed = false
-			all = all.and(said)
+			all.Needless = false
+			all = all.And(said)
 		}
 	}
-	if all.needed {
-		return needless("nothing in it asks for anything")
+	if all.Needless {
+		return snippet.Needless("nothing in it asks for anything")
 	}
-	return all.and(advice{remark: where})
+	return all.And(advice{Remark: where})
 }
 
 // opensAll reports whether a location does nothing but let everybody pass, and keep that out

@@ -10,29 +10,16 @@ import (
 
 	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
+	"quayside.io/proxy/snippet"
 )
 
-// lineKeys are the options that take lines.
-func lineKeys() []string {
-	return []string{"request-headers", "response-headers", "success-headers", "proxy-cookie-flags"}
-}
-
-// plainKeys are those that may stand in for a snippet: they decide nothing about who passes
-// or where a request goes.
-func plainKeys() []string {
-	return append(lineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-cookie-path", "proxy-cookie-domain")
-}
-
-// isPlain reports whether what a names does the same as a directive, and may stand beside
+// isPlain reports whether what advice names does the same as a directive, and may stand beside
 // annotations.
-func (a advice) isPlain(annotations map[string]string) bool {
-	for _, o := range a.options {
-		taken := annotations[route.OwnPrefix+o.key] != "" && !slices.Contains(lineKeys(), o.key)
-		if taken || !slices.Contains(plainKeys(), o.key) {
-			return false
-		}
+func isPlain(a advice, annotations map[string]string) bool {
+	taken := func(o setting) bool {
+		return annotations[route.OwnPrefix+o.Key] != "" && !slices.Contains(snippet.LineKeys(), o.Key)
 	}
-	return len(a.options) > 0 && len(a.global) == 0
+	return a.IsPlain() && !slices.ContainsFunc(a.Options, taken)
 }
 
 // withoutSnippets returns an Ingress with options in the place of snippets that do the same,
@@ -87,31 +74,31 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 			r.refused = append(r.refused, refused)
 		case asks && (r.alone || r.key == "configuration-snippet"):
 			r.requests = append(r.requests, line)
-		case said.needed:
-			r.needed = append(r.needed, quoted(d)+": "+said.remark)
-		case r.key == "configuration-snippet" && d.Block == nil && d.Name() != "default_type" && said.isPlain(r.meta.Annotations):
-			all = all.and(advice{options: said.options})
+		case said.Needless:
+			r.needed = append(r.needed, quoted(d)+": "+said.Remark)
+		case r.key == "configuration-snippet" && d.Block == nil && d.Name() != "default_type" && isPlain(said, r.meta.Annotations):
+			all = all.And(advice{Options: said.Options})
 		case moves && r.key == "server-snippet":
 			r.moved = append(r.moved, moved)
-		case r.key == "server-snippet" && r.alone && r.inherits(d) && said.isPlain(r.meta.Annotations):
-			all = all.and(advice{options: said.options})
+		case r.key == "server-snippet" && r.alone && r.inherits(d) && isPlain(said, r.meta.Annotations):
+			all = all.And(advice{Options: said.Options})
 			ofPlaces = ofPlaces || shown(d)
 		default: // what stands in a server-snippet is of other Ingresses, too
 			return false
 		}
 	}
-	r.options = append(r.options, all.options...)
-	return !all.repeats() && !(ofPlaces && len(r.own) > 0)
+	r.options = append(r.options, all.Options...)
+	return !all.Repeats() && !(ofPlaces && len(r.own) > 0)
 }
 
 // answers has auth-response-headers give requests what the snippet makes variables of, and
 // returns the other directives. Without auth-url there is none to give.
 func (r *replacement) answers(list []nginxconf.Directive) []nginxconf.Directive {
-	left, fields := withAnswers(list)
+	left, fields := snippet.WithAnswers(list)
 	if len(fields) == 0 || r.key != "configuration-snippet" || r.meta.Annotations[route.OwnPrefix+"auth-url"] == "" {
 		return list
 	}
-	r.options = append(r.options, setting{"auth-response-headers", strings.Join(fields, ",")})
+	r.options = append(r.options, setting{Key: "auth-response-headers", Value: strings.Join(fields, ",")})
 	return left
 }
 
@@ -136,43 +123,17 @@ func shown(d *nginxconf.Directive) bool {
 func (r *replacement) deniesPaths(spec networkingv1.IngressSpec) bool {
 	lines, same := deniedPaths(r.refused, r.own, r.meta, spec)
 	if len(lines) > 0 {
-		r.options = append(r.options, setting{"denied-paths", strings.Join(lines, "\n")})
+		r.options = append(r.options, setting{Key: "denied-paths", Value: strings.Join(lines, "\n")})
 	}
 	return same
-}
-
-// repeats reports whether something is said twice for which there is one place: an option, or
-// a field of responses, which nginx sends twice.
-func (a *advice) repeats() bool {
-	seen := map[string]bool{}
-	again := func(what string) bool {
-		before := seen[what]
-		seen[what] = true
-		return before
-	}
-	for _, o := range a.options {
-		switch {
-		case !slices.Contains(lineKeys(), o.key):
-			if again(o.key) {
-				return true
-			}
-		case o.key == "response-headers" || o.key == "success-headers":
-			for line := range strings.Lines(o.value) {
-				if name, _, _ := strings.Cut(line, ":"); again(strings.ToLower(name) + ":") {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // act reports whether the proxy understands every option.
 func (r *replacement) act(spec networkingv1.IngressSpec) bool {
 	alone := Meta{Namespace: r.meta.Namespace, Name: r.meta.Name, Annotations: map[string]string{}}
 	for _, o := range r.options {
-		alone.Annotations[route.OwnPrefix+o.key] = o.value
-		if strings.HasPrefix(o.key, "auth-") { // which goes with this
+		alone.Annotations[route.OwnPrefix+o.Key] = o.Value
+		if strings.HasPrefix(o.Key, "auth-") { // which goes with this
 			alone.Annotations[route.OwnPrefix+"auth-url"] = r.meta.Annotations[route.OwnPrefix+"auth-url"]
 		}
 	}
@@ -198,13 +159,13 @@ func (r *replacement) annotations() map[string]string {
 	delete(out, route.OwnPrefix+r.key)
 	for _, o := range r.options {
 		between := "\n"
-		switch o.key {
+		switch o.Key {
 		case "auth-response-headers":
 			between = ","
 		case "auth-signin": // is what it was, in other words
-			delete(out, route.OwnPrefix+o.key)
+			delete(out, route.OwnPrefix+o.Key)
 		}
-		out[route.OwnPrefix+o.key] = strings.TrimLeft(out[route.OwnPrefix+o.key]+between+o.value, between)
+		out[route.OwnPrefix+o.Key] = strings.TrimLeft(out[route.OwnPrefix+o.Key]+between+o.Value, between)
 	}
 	return out
 }
@@ -212,12 +173,12 @@ func (r *replacement) annotations() map[string]string {
 func (r *replacement) note() string {
 	var into, why []string
 	for _, o := range r.options {
-		into = append(into, o.key)
+		into = append(into, o.Key)
 	}
-	if slices.ContainsFunc(r.options, func(o setting) bool { return slices.Contains(lineKeys(), o.key) }) {
+	if slices.ContainsFunc(r.options, func(o setting) bool { return slices.Contains(snippet.LineKeys(), o.Key) }) {
 		why = append(why, "fields are set in every request and response, in the place of those that are there")
 	}
-	if r.key == "server-snippet" && slices.ContainsFunc(r.options, func(o setting) bool { return o.key != "denied-paths" }) {
+	if r.key == "server-snippet" && slices.ContainsFunc(r.options, func(o setting) bool { return o.Key != "denied-paths" }) {
 		why = append(why, "no other Ingress of those that were read has its hosts")
 	}
 	for _, o := range r.beside {

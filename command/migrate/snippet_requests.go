@@ -40,7 +40,7 @@ func (r *replacement) deniesRequests(list []nginxconf.Directive) bool {
 	if first >= 0 && slices.ContainsFunc(list[first:], nginxconf.IsNamed("if")) {
 		return false
 	}
-	said := setting{"denied-requests", strings.Join(r.requests, "\n")}
+	said := setting{Key: "denied-requests", Value: strings.Join(r.requests, "\n")}
 	r.options = append(r.options, said)
 	for i := range r.own {
 		r.own[i].options = append(r.own[i].options, said)

@@ -183,19 +183,19 @@ func TestSnippetLines(t *testing.T) {
 func acts(t *testing.T, text string, a advice) {
 	t.Helper()
 	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "i", Annotations: map[string]string{}}}
-	for _, o := range a.options {
-		if o.value != "" { // it is to be filled in
-			ing.Annotations[prefix+o.key] = o.value
+	for _, o := range a.Options {
+		if o.Value != "" { // it is to be filled in
+			ing.Annotations[prefix+o.Key] = o.Value
 		}
-		if o.key == "auth-response-headers" { // which is told of beside auth-url
+		if o.Key == "auth-response-headers" { // which is told of beside auth-url
 			ing.Annotations[prefix+"auth-url"] = "http://auth.example/"
 		}
 	}
 	ing.Spec = oneRule()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "wide"}, Data: map[string]string{}}
-	for _, o := range a.global {
-		cm.Data[o.key] = o.value
+	for _, o := range a.Global {
+		cm.Data[o.Key] = o.Value
 	}
 	for _, p := range route.Compile(snapshot.Of(ing, service, cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems {
 		t.Errorf("%s: what is named instead does not act: %s", text, p.Message)

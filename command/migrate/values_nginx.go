@@ -136,8 +136,8 @@ func globalAuth(c *ChartValues, config map[string]string) {
 	delete(config, r.key)
 	for i := range r.options {
 		o := &r.options[i]
-		o.key = global + o.key
-		config[o.key] = o.value
+		o.Key = global + o.Key
+		config[o.Key] = o.Value
 	}
 	c.note("proxy.config: %s", r.note())
 }

@@ -2,20 +2,19 @@ package route
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
-	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
+	"quayside.io/proxy/snippet"
 )
 
 // AuthSnippet is what an auth-snippet says: it is obeyed as far as it is about fields, as
 // those are that the guides of authentication services have people write.
 type AuthSnippet struct {
 	Headers  []filter.Header // that auth-url is asked with
-	Answers  []AuthAnswer
+	Answers  []snippet.AuthAnswer
 	Needless []string // directives that ask for what is so anyway, each with the reason
 }
 
@@ -39,7 +38,7 @@ func (s *AuthSnippet) take(d *nginxconf.Directive) error {
 		s.Needless = append(s.Needless, strings.TrimSuffix(d.Text, ";")+": "+why)
 		return nil
 	}
-	if a, ok := ParseAuthAnswer(d); ok {
+	if a, ok := snippet.ParseAuthAnswer(d); ok {
 		s.Answers = append(s.Answers, a)
 		return nil
 	}
@@ -60,30 +59,4 @@ func (s *AuthSnippet) take(d *nginxconf.Directive) error {
 	}
 	s.Headers = append(s.Headers, h)
 	return nil
-}
-
-// AuthAnswer is a variable that auth_request_set makes of a field of what auth-url answers.
-type AuthAnswer struct {
-	Variable string // without its dollar
-	Field    string // in lower case
-}
-
-// ParseAuthAnswer returns what a directive makes, if it makes that. Set-Cookie is no such
-// field: every one is passed on.
-func ParseAuthAnswer(d *nginxconf.Directive) (a AuthAnswer, ok bool) {
-	args := d.Args()
-	if d.Name() != "auth_request_set" || len(args) != 2 {
-		return a, false
-	}
-	a.Variable, ok = strings.CutPrefix(args[0], "$")
-	field, isField := strings.CutPrefix(strings.ToLower(args[1]), "$upstream_http_")
-	a.Field = strings.ReplaceAll(field, "_", "-")
-	return a, ok && a.Variable != "" && isField && a.Field != "set-cookie" && exchange.IsToken([]byte(a.Field))
-}
-
-// In writes the field in the place of the variable, as a variable whose name begins with
-// prefix: http_ is a request's field of that name, upstream_http_ the answer's in auth-signin.
-func (a *AuthAnswer) In(text, prefix string) string {
-	name := regexp.QuoteMeta(a.Variable)
-	return regexp.MustCompile(`\$(`+name+`\b|\{`+name+`\})`).ReplaceAllLiteralString(text, "$"+prefix+strings.ReplaceAll(a.Field, "-", "_"))
 }

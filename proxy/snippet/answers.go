@@ -1,0 +1,90 @@
+package snippet
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/nginxconf"
+)
+
+// AuthAnswer is a variable that auth_request_set makes of a field of what auth-url answers.
+type AuthAnswer struct {
+	Variable string // without its dollar
+	Field    string // in lower case
+}
+
+// ParseAuthAnswer returns what a directive makes, if it makes that. Set-Cookie is no such
+// field: every one is passed on.
+func ParseAuthAnswer(d *nginxconf.Directive) (a AuthAnswer, ok bool) {
+	args := d.Args()
+	if d.Name() != "auth_request_set" || len(args) != 2 {
+		return a, false
+	}
+	a.Variable, ok = strings.CutPrefix(args[0], "$")
+	field, isField := strings.CutPrefix(strings.ToLower(args[1]), "$upstream_http_")
+	a.Field = strings.ReplaceAll(field, "_", "-")
+	return a, ok && a.Variable != "" && isField && a.Field != "set-cookie" && exchange.IsToken([]byte(a.Field))
+}
+
+// In writes the field in the place of the variable, as a variable whose name begins with
+// prefix: http_ is a request's field of that name, upstream_http_ the answer's in auth-signin.
+func (a *AuthAnswer) In(text, prefix string) string {
+	name := regexp.QuoteMeta(a.Variable)
+	return regexp.MustCompile(`\$(`+name+`\b|\{`+name+`\})`).ReplaceAllLiteralString(text, "$"+prefix+strings.ReplaceAll(a.Field, "-", "_"))
+}
+
+// title is a field's name as people write it.
+func title(field string) string {
+	words := strings.Split(field, "-")
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:min(1, len(w))]) + w[min(1, len(w)):]
+	}
+	return strings.Join(words, "-")
+}
+
+// WithAnswers returns a list whose directives name fields of auth-url's answer as they are
+// named here, where a request has them once it has passed, and the fields that it needs for
+// that. A field that is to have its own name needs nothing more.
+func WithAnswers(list []nginxconf.Directive) (left []nginxconf.Directive, fields []string) {
+	var made []AuthAnswer
+	for i := range list {
+		if a, ok := ParseAuthAnswer(&list[i]); ok {
+			made, fields = append(made, a), append(fields, title(a.Field))
+		}
+	}
+	for _, d := range list {
+		if _, isAnswer := ParseAuthAnswer(&d); isAnswer {
+			continue
+		}
+		d.Words = slices.Clone(d.Words)
+		for _, a := range made {
+			for i := range d.Words {
+				d.Words[i] = a.In(d.Words[i], "http_")
+			}
+		}
+		if !slices.ContainsFunc(made, func(a AuthAnswer) bool { return keepsName(&d, a) }) {
+			left = append(left, d)
+		}
+	}
+	return left, fields
+}
+
+// keepsName reports whether a directive of WithAnswers gives a field its own name.
+func keepsName(d *nginxconf.Directive, a AuthAnswer) bool {
+	return d.Name() == "proxy_set_header" && len(d.Args()) == 2 && strings.EqualFold(d.Words[1], a.Field) &&
+		d.Words[2] == a.In("$"+a.Variable, "http_")
+}
+
+// answerAdvice is about what a service that is asked by auth-url says.
+func answerAdvice(args []string) Advice {
+	from := strings.ToLower(args[len(args)-1])
+	if strings.HasPrefix(from, "$upstream_cookie_") || from == "$upstream_http_set_cookie" {
+		return Needless("every Set-Cookie of auth-url is passed on")
+	}
+	if a, ok := ParseAuthAnswer(&nginxconf.Directive{Words: append([]string{"auth_request_set"}, args...)}); ok {
+		return Use("auth-response-headers", title(a.Field)).But("with all of them in one list; the backend is sent each under its own name")
+	}
+	return None("only fields of the answer are passed on")
+}

@@ -1,0 +1,157 @@
+package snippet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/nginxconf"
+)
+
+// maxQuoted is how much of a directive an error repeats.
+const maxQuoted = 120
+
+// On returns what does here what a directive does, and false where the package does not know
+// it: it decides who may pass, or where a request goes.
+func On(d *nginxconf.Directive) (a Advice, known bool) {
+	f, known := plain()[d.Name()]
+	switch {
+	case !known:
+		return Advice{}, false
+	case d.Block != nil:
+		return None("its block is not read"), true
+	case len(d.Args()) == 0:
+		return None("it has no arguments"), true
+	}
+	for _, arg := range d.Args() {
+		if !strings.Contains(arg, "$") || d.Name() == "auth_request_set" { // which has errors of its own
+			continue
+		}
+		if !f.variables {
+			return None("%s has a variable, and values are fixed here", printable.Cut(arg, maxQuoted)), true
+		}
+		if _, err := filter.ParseTemplate(arg); err != nil {
+			return None("%v", err), true
+		}
+	}
+	return f.advice(d.Args()), true
+}
+
+// Options returns the options that do the same as all of a snippet that is in the place of one
+// Ingress, or why there are none: it is replaced as a whole or not at all.
+func Options(text string) ([]Setting, error) {
+	list, err := nginxconf.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	list, fields := WithAnswers(list)
+	var all Advice
+	for i := range list {
+		d := &list[i]
+		a, known := On(d)
+		switch {
+		case !known:
+			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log", d.Line, printable.Cut(d.Name(), maxQuoted))
+		case a.Needless:
+		case !a.IsPlain() || d.Name() == "default_type": // which is for responses of nginx's own
+			return nil, fmt.Errorf("line %d, %s: no option of one Ingress does the same beside the others; %s", d.Line, printable.Cut(d.Text, maxQuoted), a.Remark)
+		default:
+			all = all.And(Advice{Options: a.Options})
+		}
+	}
+	if all.Repeats() {
+		return nil, errors.New("something is said twice for which there is one place")
+	}
+	if len(fields) > 0 {
+		all.Options = append(all.Options, Setting{"auth-response-headers", strings.Join(fields, ",")})
+	}
+	return all.Options, nil
+}
+
+// directive is what the arguments of one come to.
+type directive struct {
+	variables bool // they may have variables
+	advice    func(args []string) Advice
+}
+
+// plain are the directives that the package knows.
+func plain() map[string]directive {
+	all := map[string]directive{
+		"add_header": {true, headerAdvice}, "more_set_headers": {true, moreHeadersAdvice}, "proxy_hide_header": {false, hideAdvice}, "more_clear_headers": {false, hideAdvice},
+		"more_set_input_headers": {true, moreInputAdvice}, "more_clear_input_headers": {false, clearInputAdvice}, "expires": {false, expiresAdvice}, "default_type": {false, typeAdvice},
+		"proxy_set_header": {true, requestHeaderAdvice}, "grpc_set_header": {true, requestHeaderAdvice}, "grpc_hide_header": {false, hideAdvice},
+		"proxy_cookie_path":        {true, cookieAdvice("proxy-cookie-path")},
+		"proxy_cookie_domain":      {true, cookieAdvice("proxy-cookie-domain")},
+		"proxy_cookie_flags":       {false, cookieFlagsAdvice},
+		"auth_request_set":         {true, answerAdvice},
+		"access_log":               {false, logged},
+		"proxy_ssl_name":           {false, first("proxy-ssl-name")},
+		"proxy_ssl_server_name":    {false, first("proxy-ssl-server-name")},
+		"proxy_buffering":          {false, streamed},
+		"proxy_buffers":            {false, streamed},
+		"proxy_busy_buffers_size":  {false, streamed},
+		"proxy_max_temp_file_size": {false, streamed},
+	}
+	for name, why := range unneeded() {
+		all[name] = directive{false, func([]string) Advice { return Needless(why) }}
+	}
+	return all
+}
+
+// unneeded are directives for which nothing has to be written, whatever their arguments.
+func unneeded() map[string]string {
+	return map[string]string{
+		"auth_basic_user_file":      "auth-secret names the users",
+		"log_not_found":             "there is no log of missing files",
+		"server_tokens":             "no version is ever told",
+		"proxy_buffer_size":         "a response's head may have 256k",
+		"underscores_in_headers":    "fields with underscores pass",
+		"proxy_pass_header":         "the backend's fields are passed on",
+		"proxy_ignore_headers":      "no field of a backend's steers the proxy",
+		"proxy_ssl_session_reuse":   "sessions of TLS are taken up again",
+		"proxy_intercept_errors":    "custom-http-errors names the statuses",
+		"real_ip_recursive":         "the last address is taken that is not trusted",
+		"chunked_transfer_encoding": "bodies are framed as the other side understands it",
+	}
+}
+
+func streamed([]string) Advice { return Needless("bodies are streamed, and responses never gathered") }
+
+func logged(args []string) Advice {
+	if args[0] != "off" {
+		return None("the log goes to the standard output, see proxy.accessLog in the chart's values")
+	}
+	return Use("enable-access-log", "false")
+}
+
+// cookieAdvice is about an attribute of cookies, with what people add behind it.
+func cookieAdvice(key string) func(args []string) Advice {
+	return func(args []string) Advice {
+		last := args[len(args)-1]
+		if strings.ContainsAny(last, "; ") {
+			last = strconv.Quote(last)
+		}
+		return Use(key, strings.Join(append(slices.Clone(args[:len(args)-1]), last), " "))
+	}
+}
+
+func first(key string) func([]string) Advice {
+	return func(args []string) Advice { return Use(key, args[0]) }
+}
+
+// SecondsOf reads a time of nginx in whole seconds, of a year at most.
+func SecondsOf(text string) (int, bool) {
+	unit := 1
+	for suffix, n := range map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400} {
+		if rest, ok := strings.CutSuffix(text, suffix); ok {
+			text, unit = rest, n
+			break
+		}
+	}
+	n, err := strconv.Atoi(text)
+	return n * unit, err == nil && 0 <= n && n <= 366*86400/unit
+}

@@ -1,0 +1,68 @@
+package snippet_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"quayside.io/proxy/nginxconf"
+	"quayside.io/proxy/snippet"
+)
+
+func ExampleOptions() {
+	options, err := snippet.Options(`
+more_set_headers "X-Frame-Options: DENY";
+proxy_set_header X-Real-Host $host;
+auth_request_set $user $upstream_http_x_auth_request_user;
+proxy_set_header X-User $user;
+proxy_buffering off;`)
+	for _, o := range options {
+		fmt.Printf("%s: %q\n", o.Key, o.Value)
+	}
+	fmt.Println(err)
+	_, err = snippet.Options("proxy_buffering off;\ndeny all;")
+	fmt.Println(err)
+	// Output:
+	// response-headers: "X-Frame-Options: DENY"
+	// request-headers: "X-Real-Host: $host\nX-User: $http_x_auth_request_user"
+	// auth-response-headers: "X-Auth-Request-User"
+	// <nil>
+	// line 2: deny is not about fields, cookies or the log
+}
+
+func ExampleOn() {
+	list, _ := nginxconf.Parse("expires 1h; access_log off; return 403;")
+	for _, d := range list {
+		said, known := snippet.On(&d)
+		fmt.Println(d.Name(), said.Options, known)
+	}
+	// Output:
+	// expires [{success-headers Cache-Control: max-age=3600}] true
+	// access_log [{enable-access-log false}] true
+	// return [] false
+}
+
+// TestWholeOrNotAtAll: of a snippet of which anything would be lost, nothing is taken.
+func TestWholeOrNotAtAll(t *testing.T) {
+	for text, want := range map[string]string{
+		`more_set_headers "X-A: a"; return 403;`:              "return is not about fields",
+		`add_header X-A a; add_header X-A b;`:                 "said twice",
+		`add_header Set-Cookie a=b;`:                          "in the place of the backend's own",
+		`proxy_set_header Host inner.test;`:                   "no option of one Ingress does the same",
+		`proxy_set_header X-A $nothing;`:                      "$nothing is not known",
+		`proxy_set_header X-A $user; auth_request_set $u $x;`: "$user is not known",
+		`more_clear_headers $name;`:                           "has a variable",
+		`add_header X-A { a b; }`:                             "its block is not read",
+		`add_header;`:                                         "it has no arguments",
+		`default_type text/html;`:                             "no option of one Ingress",
+		`if ($host = a) { more_set_headers "X-A: a"; }`:       "if is not about fields",
+		`more_set_headers "X-A: a"`:                           "does not end",
+	} {
+		if options, err := snippet.Options(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s comes to %v, %v, want %q", text, options, err, want)
+		}
+	}
+	if options, err := snippet.Options("# nothing\n"); err != nil || len(options) > 0 {
+		t.Errorf("an empty one comes to %v, %v", options, err)
+	}
+}
