@@ -34,6 +34,11 @@ func sameCases() []sameCase {
 	return append(sameRoutes(only), append(sameAnswers(only), sameGuards(only)...)...)
 }
 
+// ofSnippet is a snippet, which is to do here what it does in nginx's location.
+func ofSnippet(text string) sameCase {
+	return sameCase{with: map[string]string{"configuration-snippet": text}, inside: text}
+}
+
 // sameRoutes are options about what becomes of a request.
 func sameRoutes(only func(...string) map[string]string) []sameCase {
 	rewrite := func(path, to string) sameCase {
@@ -61,6 +66,9 @@ func sameRoutes(only func(...string) map[string]string) []sameCase {
 		{with: only("upstream-vhost", "$1.test", "use-regex", "true", "path", "/([a-z]+)/?.*"), inside: "proxy_set_header Host $1.test;", match: `~* "^/([a-z]+)/?.*"`},
 		{with: only("request-headers", "X-Script-Name: /in/$1\nAccept-Encoding:\nX-Seen: $remote_addr, $host"), inside: `proxy_set_header X-Script-Name /in/$1; proxy_set_header Accept-Encoding ""; proxy_set_header X-Seen "$remote_addr, $host";`,
 			requests: []string{"/x\nAccept-Encoding: gzip\nX-Script-Name: /mine"}},
+		ofSnippet(`proxy_set_header X-Script-Name /in$uri; proxy_set_header Accept-Encoding ""; # "quoted"
+			add_header X-Seen '$remote_addr, "$host"' always; add_header Cache-Control "public, max-age=60"; proxy_hide_header Content-Type;`),
+		ofSnippet(`proxy_cookie_flags ~ httponly samesite=lax; proxy_buffering off;`),
 		{with: only("x-forwarded-prefix", "/$1", "use-regex", "true", "path", "/([a-z]+)/?.*"), inside: "proxy_set_header X-Forwarded-Prefix /$1;", match: `~* "^/([a-z]+)/?.*"`},
 		{with: only("proxy-body-size", "4"), inside: "client_max_body_size 4;"},
 		{with: only("proxy-body-size", "0"), inside: "client_max_body_size 0;"},

@@ -149,13 +149,12 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	if o.matters != nil && !o.matters(value) || o.matters == nil && value == "" {
 		return finding{}, false
 	}
-	if o.risk == riskCritical && o.effect != applied && guardsAccess(value) {
-		f := s.close(name, "guards access by raw nginx configuration, which is never executed")
-		f.message += SnippetHelp
-		return f, true
+	guards := o.guard || o.risk == riskCritical && guardsAccess(value)
+	if guards && !o.guard && o.effect != applied {
+		return s.closeRaw(name), true
 	}
 	if why := s.gate.refuses(o.risk, value); why != "" && o.effect == applied {
-		if o.guard {
+		if guards {
 			return s.close(name, "is refused: "+why), true
 		}
 		return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %s", name, why)}, true
@@ -167,6 +166,10 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 			f := s.close(name, "is not understood: "+err.Error())
 			f.message += o.help()
 			return f, true
+		} else if err != nil && guards {
+			return s.closeRaw(name), true
+		} else if err != nil && o.risk == riskCritical {
+			return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err) + o.help()}, true
 		} else if errors.As(err, new(partly)) {
 			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s acts in part: %v", name, err)}, true
 		} else if err != nil {
@@ -186,6 +189,13 @@ func (s *settings) close(name, why string) finding {
 	}
 	s.shut = true
 	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; mend that, or remove the annotation if the route may be open", name, why)}
+}
+
+// closeRaw is close because of a snippet that cannot be obeyed.
+func (s *settings) closeRaw(name string) finding {
+	f := s.close(name, "guards access by raw nginx configuration, which is never executed")
+	f.message += SnippetHelp
+	return f
 }
 
 // closeFor is close because of what an option names, of which err says what is

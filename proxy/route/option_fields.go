@@ -21,14 +21,16 @@ func parseRequestHeaders(s *settings, value string) error {
 }
 
 // parseResponseHeaders reads the fields of responses, on top of those of custom-headers.
-func parseResponseHeaders(s *settings, value string) (err error) {
-	s.answers, err = s.parseAnswers(value)
+func parseResponseHeaders(s *settings, value string) error {
+	list, err := s.parseAnswers(value)
+	s.answers = slices.Concat(s.answers, list)
 	return err
 }
 
 // parseSuccessHeaders reads those of responses without an error.
-func parseSuccessHeaders(s *settings, value string) (err error) {
-	s.filters.SuccessHeaders, err = s.parseAnswers(value)
+func parseSuccessHeaders(s *settings, value string) error {
+	list, err := s.parseAnswers(value)
+	s.filters.SuccessHeaders = slices.Concat(s.filters.SuccessHeaders, list)
 	return err
 }
 

@@ -283,3 +283,7 @@ func (b *unitBuilder) replaced(fault finding) bool {
 	missing := fault.reason == MissingService || fault.reason == MissingPort
 	return missing && b.terms.Errors != nil && !b.terms.Errors.Shared && !b.settings.canary.on
 }
+
+func cookieDomain(c *filter.Cookies) *filter.Replacement { return &c.Domain }
+
+func cookiePath(c *filter.Cookies) *filter.Replacement { return &c.Path }

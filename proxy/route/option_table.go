@@ -277,8 +277,8 @@ func rewrites() []option {
 			doc: "redirects to https name the port", differ: "the one that --redirect-port says, and 443 too"},
 		{key: "proxy-redirect-from", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocationFrom, doc: "part of the backend's Location to replace", differ: "default is off; patterns are RE2"},
 		{key: "proxy-redirect-to", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseLocationTo, doc: "what replaces it", differ: "a path stays a path, which nginx makes an address of"},
-		{key: "proxy-cookie-domain", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(true, func(c *filter.Cookies) *filter.Replacement { return &c.Domain }), doc: "replace Domain of the backend's cookies", differ: "patterns are RE2"},
-		{key: "proxy-cookie-path", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(false, func(c *filter.Cookies) *filter.Replacement { return &c.Path }), doc: "replace Path of the backend's cookies", differ: "patterns are RE2; attributes behind it, as in \"/; Secure\", come behind the rest of the path"},
+		{key: "proxy-cookie-domain", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(true, cookieDomain), doc: "replace Domain of the backend's cookies", differ: "patterns are RE2"},
+		{key: "proxy-cookie-path", scope: ofLocation, unset: "off", risk: riskMedium, effect: applied, parse: parseCookiePair(false, cookiePath), doc: "replace Path of the backend's cookies", differ: "patterns are RE2; attributes behind it, as in \"/; Secure\", come behind the rest of the path"},
 		{key: "proxy-cookie-flags", scope: ofLocation, risk: riskLow, effect: applied, ours: true, parse: parseCookieFlags,
 			doc: "flags of the backend's cookies, in lines as of nginx's directive of that name: a name, or ~ and a pattern, and secure, httponly, samesite=lax, nosecure and so on; ~ alone means every cookie"},
 		{key: "server-alias", scope: ofHost, risk: riskHigh, effect: applied, parse: parseAliases, doc: "further names of the host", differ: "for the paths of this Ingress alone, under its first host; no patterns"},
@@ -312,7 +312,8 @@ func snippets() []option {
 	return []option{
 		{key: "auth-snippet", scope: ofLocation, risk: riskCritical, effect: applied, guard: true, parse: parseAuthSnippet,
 			doc: "raw nginx configuration for auth-url", differ: "proxy_set_header is obeyed, and auth_request_set of fields for auth-signin; anything else closes the route"},
-		{key: "configuration-snippet", scope: ofLocation, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},
+		{key: "configuration-snippet", scope: ofLocation, risk: riskCritical, effect: applied, parse: parsePlainSnippet,
+			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of requests and responses, flags of cookies and the like; another is never executed: it closes the route where it guards access, and is told elsewhere"},
 		{key: "server-snippet", scope: ofHost, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},
 		{key: "stream-snippet", scope: ofIngress, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},
 	}

@@ -58,7 +58,11 @@ func Options(text string) ([]Setting, error) {
 			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log", d.Line, printable.Cut(d.Name(), maxQuoted))
 		case a.Needless:
 		case !a.IsPlain() || d.Name() == "default_type": // which is for responses of nginx's own
-			return nil, fmt.Errorf("line %d, %s: no option of one Ingress does the same beside the others; %s", d.Line, printable.Cut(d.Text, maxQuoted), a.Remark)
+			why := "no option of one Ingress does the same beside the others"
+			if a.Remark != "" {
+				why = a.Remark
+			}
+			return nil, fmt.Errorf("line %d, %s: %s", d.Line, printable.Cut(d.Text, maxQuoted), why)
 		default:
 			all = all.And(Advice{Options: a.Options})
 		}

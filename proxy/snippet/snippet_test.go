@@ -54,7 +54,7 @@ func TestWholeOrNotAtAll(t *testing.T) {
 		`more_clear_headers $name;`:                           "has a variable",
 		`add_header X-A { a b; }`:                             "its block is not read",
 		`add_header;`:                                         "it has no arguments",
-		`default_type text/html;`:                             "no option of one Ingress",
+		`default_type text/html;`:                             "beside direct-response",
 		`if ($host = a) { more_set_headers "X-A: a"; }`:       "if is not about fields",
 		`more_set_headers "X-A: a"`:                           "does not end",
 	} {

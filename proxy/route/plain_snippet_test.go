@@ -1,0 +1,49 @@
+package route
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/proxy/snippet"
+)
+
+// TestPlainSnippets: a configuration-snippet is obeyed whole or not at all; one that guards
+// and is not obeyed closes the route, and any other is told of.
+func TestPlainSnippets(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		fields int // of responses
+		closed bool
+		told   string
+	}{
+		{text: `more_set_headers "X-A: a" "X-B: b";`, fields: 2},
+		{text: "proxy_buffering off; # nothing else"},
+		{text: `more_set_headers "X-A: a"; rewrite ^/a /b break;`, told: "has no effect: line 1: rewrite is not about fields, cookies or the log; quayside migrate"},
+		{text: `more_set_headers "X-A: a"; return 403;`, closed: true, told: "guards access by raw nginx configuration"},
+		{text: `more_set_headers "Content-Length: 1";`, told: "has no effect: its response-headers: Content-Length may not be set"},
+		{text: `proxy_set_header X-A a; proxy_cookie_flags ~ safest;`, told: "has no effect: its proxy-cookie-flags"},
+		{text: "auth_request_set $u $upstream_http_x_user; proxy_set_header X-User $u;", closed: true, told: "auth-url guards access and is missing"},
+		{text: "proxy_set_header X-User $u;", told: "variable $u is not known"},
+		{text: "x", told: "does not end"},
+	} {
+		s, findings := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": c.text}, defaults(ingressclass.Class{}), noRefs{})
+		told := ""
+		for _, f := range findings {
+			told += f.message
+		}
+		if len(s.filters.Headers) != c.fields || (s.closed != "") != c.closed || (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
+			t.Errorf("%s: %d fields, closed %q, told %q", c.text, len(s.filters.Headers), s.closed, told)
+		}
+		if c.told != "" && len(s.filters.RequestHeaders) > 0 {
+			t.Errorf("%s: part of it is obeyed", c.text)
+		}
+	}
+	parsers := plainParsers()
+	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers"}) {
+		if parsers[key] == nil {
+			t.Errorf("nothing obeys %s", key)
+		}
+	}
+}
