@@ -46,7 +46,7 @@ func title(field string) string {
 
 // WithAnswers returns a list whose directives name fields of auth-url's answer as they are
 // named here, where a request has them once it has passed, and the fields that it needs for
-// that. A field that is to have its own name needs nothing more.
+// that. A field that is to have its own name needs nothing more, nor does a cookie.
 func WithAnswers(list []nginxconf.Directive) (left []nginxconf.Directive, fields []string) {
 	var made []AuthAnswer
 	for i := range list {
@@ -54,8 +54,9 @@ func WithAnswers(list []nginxconf.Directive) (left []nginxconf.Directive, fields
 			made, fields = append(made, a), append(fields, title(a.Field))
 		}
 	}
+	cookies := cookiesOf(list)
 	for _, d := range list {
-		if _, isAnswer := ParseAuthAnswer(&d); isAnswer {
+		if _, isAnswer := ParseAuthAnswer(&d); isAnswer || slices.ContainsFunc(cookies, func(v string) bool { return passesOn(&d, v) }) {
 			continue
 		}
 		d.Words = slices.Clone(d.Words)
@@ -69,6 +70,23 @@ func WithAnswers(list []nginxconf.Directive) (left []nginxconf.Directive, fields
 		}
 	}
 	return left, fields
+}
+
+// cookiesOf are the variables that a list makes of the cookies of an answer.
+func cookiesOf(list []nginxconf.Directive) (variables []string) {
+	for _, d := range list {
+		if d.Name() == "auth_request_set" && len(d.Args()) == 2 && strings.EqualFold(d.Args()[1], "$upstream_http_set_cookie") {
+			variables = append(variables, d.Args()[0])
+		}
+	}
+	return variables
+}
+
+// passesOn reports whether a directive gives responses such cookies, which they are given
+// unasked, by the same statuses.
+func passesOn(d *nginxconf.Directive, variable string) bool {
+	args := d.Args()
+	return d.Name() == "add_header" && len(args) == 2 && strings.EqualFold(args[0], "set-cookie") && args[1] == variable
 }
 
 // keepsName reports whether a directive of WithAnswers gives a field its own name.

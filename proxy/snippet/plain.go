@@ -110,6 +110,8 @@ func plain() map[string]directive {
 func unneeded() map[string]string {
 	return map[string]string{
 		"auth_basic_user_file":      "auth-secret names the users",
+		"etag":                      "it is about files of nginx's own",
+		"rewrite_log":               "there is no engine of rewrites",
 		"log_not_found":             "there is no log of missing files",
 		"server_tokens":             "no version is ever told",
 		"proxy_buffer_size":         "a response's head may have 256k",

@@ -45,24 +45,27 @@ func ExampleOn() {
 // TestWholeOrNotAtAll: of a snippet of which anything would be lost, nothing is taken.
 func TestWholeOrNotAtAll(t *testing.T) {
 	for text, want := range map[string]string{
-		`more_set_headers "X-A: a"; return 403;`:              "return is not about fields",
-		`add_header X-A a; add_header X-A b;`:                 "said twice",
-		`add_header Set-Cookie a=b;`:                          "in the place of the backend's own",
-		`proxy_set_header Host inner.test;`:                   "no option of one Ingress does the same",
-		`proxy_set_header X-A $nothing;`:                      "$nothing is not known",
-		`proxy_set_header X-A $user; auth_request_set $u $x;`: "$user is not known",
-		`more_clear_headers $name;`:                           "has a variable",
-		`add_header X-A { a b; }`:                             "its block is not read",
-		`add_header;`:                                         "it has no arguments",
-		`default_type text/html;`:                             "beside direct-response",
-		`if ($host = a) { more_set_headers "X-A: a"; }`:       "if is not about fields",
-		`more_set_headers "X-A: a"`:                           "does not end",
+		`more_set_headers "X-A: a"; return 403;`:                                          "return is not about fields",
+		`add_header X-A a; add_header X-A b;`:                                             "said twice",
+		`auth_request_set $c $upstream_http_set_cookie; add_header Set-Cookie $c always;`: "$c is not known",
+		`add_header Set-Cookie a=b;`:                                                      "in the place of the backend's own",
+		`proxy_set_header Host inner.test;`:                                               "no option of one Ingress does the same",
+		`proxy_set_header X-A $nothing;`:                                                  "$nothing is not known",
+		`proxy_set_header X-A $user; auth_request_set $u $x;`:                             "$user is not known",
+		`more_clear_headers $name;`:                                                       "has a variable",
+		`add_header X-A { a b; }`:                                                         "its block is not read",
+		`add_header;`:                                                                     "it has no arguments",
+		`default_type text/html;`:                                                         "beside direct-response",
+		`if ($host = a) { more_set_headers "X-A: a"; }`:                                   "if is not about fields",
+		`more_set_headers "X-A: a"`:                                                       "does not end",
 	} {
 		if options, err := snippet.Options(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s comes to %v, %v, want %q", text, options, err, want)
 		}
 	}
-	if options, err := snippet.Options("# nothing\n"); err != nil || len(options) > 0 {
-		t.Errorf("an empty one comes to %v, %v", options, err)
+	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`} {
+		if options, err := snippet.Options(text); err != nil || len(options) > 0 {
+			t.Errorf("%s comes to %v, %v", text, options, err)
+		}
 	}
 }
