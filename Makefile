@@ -9,7 +9,7 @@ PEER_PACKAGES = haproxy wrk keepalived
 # race detector sees nothing and takes four times as long.
 SEQUENTIAL = ./api/... ./lbpool ./cluster/snapshot ./cluster/manifest ./cluster/loadbalancer ./cluster/printable \
 	./cluster/ingressclass ./controller/assign ./speaker/due ./speaker/announce ./speaker/ownership ./speaker/bgp/fsm \
-	./speaker/bfd/session ./proxy/exchange ./proxy/route ./command/explain ./command/migrate ./test/house ./test/chart ./test/image
+	./speaker/bfd/session ./proxy/exchange ./proxy/nginxconf ./proxy/snippet ./proxy/route ./command/explain ./command/migrate ./test/house ./test/chart ./test/image
 raced = $$($(GO) list $(1) | grep -v '/test/e2e$$' | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
 RACED = $(call raced,./...)
 

@@ -119,7 +119,8 @@ func TestResponseHeaders(t *testing.T) {
 	})
 }
 
-// TestConfigurationSnippet: a configuration-snippet of fields acts for one Ingress, beneath its options.
+// TestConfigurationSnippet: a configuration-snippet of fields acts for one Ingress, beneath its own
+// options.
 func TestConfigurationSnippet(t *testing.T) {
 	testFields(t, map[string]string{
 		"configuration-snippet": "more_set_headers 'X-One: own' \"X-Three: $host\";\nproxy_set_header X-Fixed own; # why\nproxy_set_header X-Script-Name /in$uri;\nproxy_buffering off;",
