@@ -3,7 +3,6 @@ package migrate
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -252,7 +251,7 @@ func allowAdvice(args []string) advice {
 	if args[0] == "all" {
 		return snippet.Needless("everybody passes who is not refused")
 	}
-	if !isPrefix(args[0]) {
+	if !snippet.IsPrefix(args[0]) {
 		return snippet.None("%s is not an address", printable.Cut(args[0], maxQuoted))
 	}
 	return snippet.Use("allowlist-source-range", args[0]).But("with all that is allowed in one list")
@@ -264,18 +263,12 @@ func denyAdvice(args []string, allowed bool) advice {
 		return snippet.Needless("allowlist-source-range refuses all others")
 	case args[0] == "all":
 		return snippet.Use("denylist-source-range", "0.0.0.0/0,::/0")
-	case !isPrefix(args[0]):
+	case !snippet.IsPrefix(args[0]):
 		return snippet.None("%s is not an address", printable.Cut(args[0], maxQuoted))
 	case allowed:
 		return snippet.None("denylist-source-range comes before allowlist-source-range, and here an allow comes first")
 	}
 	return snippet.Use("denylist-source-range", args[0]).But("with all that is denied in one list")
-}
-
-func isPrefix(s string) bool {
-	_, err := netip.ParsePrefix(s)
-	_, err2 := netip.ParseAddr(s)
-	return err == nil || err2 == nil
 }
 
 func locationAdvice(args []string) advice {
@@ -290,13 +283,13 @@ func locationAdvice(args []string) advice {
 
 // ifAdvice is about what people test for most.
 func ifAdvice(d *nginxconf.Directive) advice {
-	variable, operator, value := condition(d.Args())
+	variable, operator, value := snippet.Condition(d.Args())
 	body := snippet.None("nothing stands in it")
 	if len(d.Block) == 1 && d.Block[0].Name() != "if" {
 		body = adviceOn(&d.Block[0], false)
 	}
 	redirects := len(body.Options) > 0 && strings.HasSuffix(body.Options[0].Key, "-redirect")
-	line, denies := deniedRequest(d)
+	line, denies := snippet.DeniedRequest(d)
 	switch {
 	case denies:
 		return snippet.Use("denied-requests", line)
@@ -310,21 +303,4 @@ func ifAdvice(d *nginxconf.Directive) advice {
 		return snippet.Use("enable-cors", "true").But("which answers preflight requests")
 	}
 	return snippet.None("a condition about %s cannot be asked here", printable.Cut(cmp.Or(variable, "nothing"), maxQuoted))
-}
-
-// condition takes apart what stands in the parentheses of an if.
-func condition(args []string) (variable, operator, value string) {
-	words := slices.Clone(args)
-	if len(words) > 0 {
-		words[0] = strings.TrimPrefix(words[0], "(")
-		words[len(words)-1] = strings.TrimSuffix(words[len(words)-1], ")")
-	}
-	if len(words) > 1 && words[0] == "" {
-		words = words[1:]
-	}
-	if len(words) > 1 && words[len(words)-1] == "" {
-		words = words[:len(words)-1]
-	}
-	words = append(words, "", "", "")
-	return words[0], words[1], words[2]
 }

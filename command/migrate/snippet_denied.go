@@ -3,14 +3,13 @@ package migrate
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
+	"quayside.io/proxy/snippet"
 )
 
 // denial is a location that refuses everybody, which a line of denied-paths does here. One
@@ -34,63 +33,13 @@ func denialIn(d *nginxconf.Directive) (l denial, ok bool) {
 	if !slices.Contains([]string{"", "~", "~*"}, l.modifier) || len(strings.Fields(l.what)) != 1 || l.modifier == "" && !strings.HasPrefix(l.what, "/") {
 		return denial{}, false
 	}
-	l.status = refusalIn(d.Block)
+	l.status = snippet.RefusalIn(d.Block)
 	return l, l.status > 0
-}
-
-// refusalIn returns the status of a block that refuses and does nothing else, or 0.
-func refusalIn(block []nginxconf.Directive) (status int) {
-	denies := false
-	for i := range block {
-		inner := &block[i]
-		switch text := strings.Join(inner.Words, " "); {
-		case inner.Block != nil:
-			return 0
-		case text == "deny all":
-			denies = true
-		case inner.Name() == "return" && status == 0: // it comes before deny, wherever it stands
-			if status = returned(inner.Args()); status == 0 {
-				return 0
-			}
-		case !isOfLog(text):
-			return 0
-		}
-	}
-	if denies && status == 0 {
-		return 403
-	}
-	return status
-}
-
-// isOfLog reports whether a directive only keeps something out of a log.
-func isOfLog(text string) bool { return text == "access_log off" || text == "log_not_found off" }
-
-// returned is the status of a return that refuses, as it is here, or 0.
-func returned(args []string) int {
-	if len(args) != 1 {
-		return 0
-	}
-	if args[0] == "444" { // nothing at all
-		return 403
-	}
-	status, err := strconv.Atoi(args[0])
-	if _, known := filter.DeniedStatuses()[status]; err != nil || !known {
-		return 0
-	}
-	return status
 }
 
 // String is the line.
 func (l denial) String() string {
-	return withStatus(strings.TrimLeft(l.modifier+" "+l.what, " "), l.status)
-}
-
-// withStatus returns a line of denied-paths or denied-requests, whose status is 403 by default.
-func withStatus(line string, status int) string {
-	if status == 403 {
-		return line
-	}
-	return line + " " + strconv.Itoa(status)
+	return snippet.WithStatus(strings.TrimLeft(l.modifier+" "+l.what, " "), l.status)
 }
 
 // about reports whether path is refused.

@@ -127,7 +127,7 @@ func opensAll(d *nginxconf.Directive) bool {
 		switch text := strings.Join(inner.Words, " "); {
 		case text == "allow all":
 			opens = true
-		case !isOfLog(text):
+		case !snippet.IsOfLog(text):
 			return false
 		}
 	}

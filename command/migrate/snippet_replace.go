@@ -66,7 +66,7 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 		p, isPlace := placeIn(d)
 		refused, refuses := denialIn(d)
 		moved, moves := rewrittenIn(list, i)
-		line, asks := deniedRequest(d)
+		line, asks := snippet.DeniedRequest(d)
 		switch said := adviceOn(d, false); {
 		case isPlace:
 			r.own = append(r.own, p)

@@ -4,30 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
 )
-
-// deniedRequest returns the line of denied-requests that does what an if does, if it refuses
-// and does nothing else.
-func deniedRequest(d *nginxconf.Directive) (line string, ok bool) {
-	if d.Name() != "if" || slices.ContainsFunc(d.Block, nginxconf.IsNamed("deny")) { // which nginx takes in none
-		return "", false
-	}
-	variable, comparison, value := condition(d.Args())
-	if comparison == "" { // whether there is anything, and nginx takes 0 for nothing
-		comparison, value = "!~", "^0?$"
-	}
-	status := refusalIn(d.Block)
-	_, unknown := filter.ParseVariable(variable)
-	if status == 0 || unknown != nil || !slices.Contains([]string{"=", "!=", "~", "!~", "~*", "!~*"}, comparison) || strings.ContainsAny(value, "\r\n") {
-		return "", false
-	}
-	if value == "" || strings.ContainsAny(value, " \t") || value[0] == '"' {
-		value = `"` + value + `"`
-	}
-	return withStatus(variable+" "+comparison+" "+value, status), true
-}
 
 // deniesRequests has denied-requests say which requests the snippet refuses, of the places beside,
 // too: nginx asks before it looks for one. It reports whether that is the same, which it is

@@ -25,8 +25,9 @@ func parseDeniedPaths(s *settings, value string) (err error) {
 
 // parseDeniedRequests reads lines of what nginx asks with if: a variable, a comparison and a
 // value, perhaps in quotes, and perhaps a status.
-func parseDeniedRequests(s *settings, value string) (err error) {
-	s.filters.DeniedRequests, err = parseDeniedLines(value, parseDeniedRequest)
+func parseDeniedRequests(s *settings, value string) error {
+	list, err := parseDeniedLines(value, parseDeniedRequest)
+	s.filters.DeniedRequests = slices.Concat(s.filters.DeniedRequests, list)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"fmt"
 
 	"quayside.io/proxy/snippet"
@@ -26,15 +27,26 @@ func parsePlainSnippet(s *settings, value string) error {
 // plainParsers are those of the options that snippet.Options returns.
 func plainParsers() map[string]func(s *settings, value string) error {
 	return map[string]func(s *settings, value string) error{
-		"auth-response-headers": parseAuthCopy,
-		"enable-access-log":     parseAccessLog,
-		"proxy-cookie-domain":   parseCookiePair(true, cookieDomain),
-		"proxy-cookie-flags":    parseCookieFlags,
-		"proxy-cookie-path":     parseCookiePair(false, cookiePath),
-		"proxy-ssl-name":        parseUpstreamName,
-		"proxy-ssl-server-name": parseUpstreamSNI,
-		"request-headers":       parseRequestHeaders,
-		"response-headers":      parseResponseHeaders,
-		"success-headers":       parseSuccessHeaders,
+		"allowlist-source-range": parseSnippetAllow,
+		"auth-response-headers":  parseAuthCopy,
+		"denied-requests":        parseDeniedRequests,
+		"enable-access-log":      parseAccessLog,
+		"proxy-cookie-domain":    parseCookiePair(true, cookieDomain),
+		"proxy-cookie-flags":     parseCookieFlags,
+		"proxy-cookie-path":      parseCookiePair(false, cookiePath),
+		"proxy-ssl-name":         parseUpstreamName,
+		"proxy-ssl-server-name":  parseUpstreamSNI,
+		"request-headers":        parseRequestHeaders,
+		"response-headers":       parseResponseHeaders,
+		"success-headers":        parseSuccessHeaders,
 	}
+}
+
+// parseSnippetAllow reads the allow list of a snippet. nginx asks lists in their order; beside
+// those of an option or of the proxy a wrong guess at it opens.
+func parseSnippetAllow(s *settings, value string) error {
+	if s.filters.Access != nil {
+		return errors.New("other lists of addresses hold, too")
+	}
+	return parseAllow("configuration-snippet")(s, value)
 }

@@ -1,11 +1,13 @@
 package route
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
 
@@ -20,7 +22,7 @@ func TestPlainSnippets(t *testing.T) {
 	}{
 		{text: `more_set_headers "X-A: a" "X-B: b";`, fields: 2},
 		{text: "proxy_buffering off; # nothing else"},
-		{text: `more_set_headers "X-A: a"; rewrite ^/a /b break;`, told: "has no effect: line 1: rewrite is not about fields, cookies or the log; quayside migrate"},
+		{text: `more_set_headers "X-A: a"; rewrite ^/a /b break;`, told: "has no effect: line 1: rewrite is not about fields, cookies or the log, and does not refuse alone; quayside migrate"},
 		{text: `more_set_headers "X-A: a"; return 403;`, closed: true, told: "guards access by raw nginx configuration"},
 		{text: `more_set_headers "Content-Length: 1";`, told: "has no effect: its response-headers: Content-Length may not be set"},
 		{text: `proxy_set_header X-A a; proxy_cookie_flags ~ safest;`, told: "has no effect: its proxy-cookie-flags"},
@@ -40,8 +42,33 @@ func TestPlainSnippets(t *testing.T) {
 			t.Errorf("%s: part of it is obeyed", c.text)
 		}
 	}
+	// What guards stands beside the annotations of its kind, or closes.
+	const refuses = "allow 10.0.0.0/8; deny all; if ($http_x_bad) { return 403; }"
+	for _, c := range []struct {
+		key, value string
+		closed     bool
+	}{
+		{"enable-access-log", "true", false},
+		{"denied-requests", "$http_x_worse = 1", false},
+		{"denylist-source-range", "10.0.0.1", true}, // which is before, or behind, or instead: a wrong guess opens
+		{"allowlist-source-range", "10.0.0.1", true},
+		{"whitelist-source-range", "10.0.0.1", true},
+	} {
+		s, _ := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": refuses, OwnPrefix + c.key: c.value}, defaults(ingressclass.Class{}), noRefs{})
+		holds := s.filters.Access != nil && len(s.filters.Access.Allow) == 1 && len(s.filters.DeniedRequests) > 0
+		if (s.closed != "") != c.closed || !c.closed && !holds || c.key == "denied-requests" && len(s.filters.DeniedRequests) != 2 {
+			t.Errorf("beside %s: closed %q, %+v, %v", c.key, s.closed, s.filters.Access, s.filters.DeniedRequests)
+		}
+	}
+	for _, global := range []filter.Access{{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, {Deny: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}} {
+		begin := defaults(ingressclass.Class{})
+		begin.filters.Access = &global
+		if s, _ := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": refuses}, begin, noRefs{}); s.closed == "" {
+			t.Errorf("beside %+v of the proxy the route is open", global)
+		}
+	}
 	parsers := plainParsers()
-	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers"}) {
+	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers", "allowlist-source-range", "denied-requests"}) {
 		if parsers[key] == nil {
 			t.Errorf("nothing obeys %s", key)
 		}

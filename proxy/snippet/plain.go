@@ -15,8 +15,8 @@ import (
 // maxQuoted is how much of a directive an error repeats.
 const maxQuoted = 120
 
-// On returns what does here what a directive does, and false where the package does not know
-// it: it decides who may pass, or where a request goes.
+// On returns what does here what a directive does, and false where it is not about fields,
+// cookies or the log.
 func On(d *nginxconf.Directive) (a Advice, known bool) {
 	f, known := plain()[d.Name()]
 	switch {
@@ -49,13 +49,21 @@ func Options(text string) ([]Setting, error) {
 		return nil, err
 	}
 	list, fields := WithAnswers(list)
+	prefixes, list, ok := allowed(list)
+	if !ok {
+		return nil, errors.New("of allow and deny it is not addresses first, and then deny all")
+	}
 	var all Advice
+	var requests []string
 	for i := range list {
 		d := &list[i]
 		a, known := On(d)
+		line, denies := DeniedRequest(d)
 		switch {
+		case denies:
+			requests = append(requests, line)
 		case !known:
-			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log", d.Line, printable.Cut(d.Name(), maxQuoted))
+			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log, and does not refuse alone", d.Line, printable.Cut(d.Name(), maxQuoted))
 		case a.Needless:
 		case !a.IsPlain() || d.Name() == "default_type": // which is for responses of nginx's own
 			why := "no option of one Ingress does the same beside the others"
@@ -70,8 +78,10 @@ func Options(text string) ([]Setting, error) {
 	if all.Repeats() {
 		return nil, errors.New("something is said twice for which there is one place")
 	}
-	if len(fields) > 0 {
-		all.Options = append(all.Options, Setting{"auth-response-headers", strings.Join(fields, ",")})
+	for _, o := range []Setting{{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")}, {"denied-requests", strings.Join(requests, "\n")}} {
+		if o.Value != "" {
+			all.Options = append(all.Options, o)
+		}
 	}
 	return all.Options, nil
 }

@@ -27,7 +27,7 @@ proxy_buffering off;`)
 	// request-headers: "X-Real-Host: $host\nX-User: $http_x_auth_request_user"
 	// auth-response-headers: "X-Auth-Request-User"
 	// <nil>
-	// line 2: deny is not about fields, cookies or the log
+	// of allow and deny it is not addresses first, and then deny all
 }
 
 func ExampleOn() {
@@ -40,6 +40,18 @@ func ExampleOn() {
 	// expires [{success-headers Cache-Control: max-age=3600}] true
 	// access_log [{enable-access-log false}] true
 	// return [] false
+}
+
+// TestWhoIsRefused: what decides who passes becomes the options that refuse the same.
+func TestWhoIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"allow 10.0.0.0/8; allow ::1; deny all; proxy_buffering off;":                                             "[{allowlist-source-range 10.0.0.0/8,::1}]",
+		`if ($request_method !~ ^(GET|HEAD)$) { return 405; } if ($http_user_agent ~* "bad bot") { return 444; }`: "[{denied-requests $request_method !~ ^(GET|HEAD)$ 405\n$http_user_agent ~* \"bad bot\"}]",
+	} {
+		if options, err := snippet.Options(text); err != nil || fmt.Sprint(options) != want {
+			t.Errorf("%s comes to %v, %v, want %s", text, options, err, want)
+		}
+	}
 }
 
 // TestWholeOrNotAtAll: of a snippet of which anything would be lost, nothing is taken.
@@ -56,6 +68,14 @@ func TestWholeOrNotAtAll(t *testing.T) {
 		`add_header X-A { a b; }`:                                                         "its block is not read",
 		`add_header;`:                                                                     "it has no arguments",
 		`default_type text/html;`:                                                         "beside direct-response",
+		`if ($nothing) { return 403; }`:                                                   "if is not about fields",
+		`if ($host = a) { return 403; } rewrite ^ /b;`:                                    "rewrite is not about fields",
+		`allow 10.0.0.0/8;`:                                                               "and then deny all",
+		`deny all;`:                                                                       "and then deny all",
+		`deny 10.0.0.1; allow 10.0.0.0/8; deny all;`:                                      "and then deny all",
+		`deny all; allow 10.0.0.0/8;`:                                                     "and then deny all",
+		`allow all; deny all;`:                                                            "and then deny all",
+		`allow 10.0.0.0/8; deny all; deny all;`:                                           "and then deny all",
 		`if ($host = a) { more_set_headers "X-A: a"; }`:                                   "if is not about fields",
 		`more_set_headers "X-A: a"`:                                                       "does not end",
 	} {

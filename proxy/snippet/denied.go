@@ -1,0 +1,130 @@
+package snippet
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/nginxconf"
+)
+
+// DeniedRequest returns the line of denied-requests that does what an if does, if it refuses
+// and does nothing else.
+func DeniedRequest(d *nginxconf.Directive) (line string, ok bool) {
+	if d.Name() != "if" || slices.ContainsFunc(d.Block, nginxconf.IsNamed("deny")) { // which nginx takes in none
+		return "", false
+	}
+	variable, comparison, value := Condition(d.Args())
+	if comparison == "" { // whether there is anything, and nginx takes 0 for nothing
+		comparison, value = "!~", "^0?$"
+	}
+	status := RefusalIn(d.Block)
+	_, unknown := filter.ParseVariable(variable)
+	if status == 0 || unknown != nil || !slices.Contains([]string{"=", "!=", "~", "!~", "~*", "!~*"}, comparison) || strings.ContainsAny(value, "\r\n") {
+		return "", false
+	}
+	if value == "" || strings.ContainsAny(value, " \t") || value[0] == '"' {
+		value = `"` + value + `"`
+	}
+	return WithStatus(variable+" "+comparison+" "+value, status), true
+}
+
+// Condition takes apart what stands in the parentheses of an if.
+func Condition(args []string) (variable, operator, value string) {
+	words := slices.Clone(args)
+	if len(words) > 0 {
+		words[0] = strings.TrimPrefix(words[0], "(")
+		words[len(words)-1] = strings.TrimSuffix(words[len(words)-1], ")")
+	}
+	if len(words) > 1 && words[0] == "" {
+		words = words[1:]
+	}
+	if len(words) > 1 && words[len(words)-1] == "" {
+		words = words[:len(words)-1]
+	}
+	words = append(words, "", "", "")
+	return words[0], words[1], words[2]
+}
+
+// RefusalIn returns the status of a block that refuses and does nothing else, or 0.
+func RefusalIn(block []nginxconf.Directive) (status int) {
+	denies := false
+	for i := range block {
+		inner := &block[i]
+		switch text := strings.Join(inner.Words, " "); {
+		case inner.Block != nil:
+			return 0
+		case text == "deny all":
+			denies = true
+		case inner.Name() == "return" && status == 0: // it comes before deny, wherever it stands
+			if status = returned(inner.Args()); status == 0 {
+				return 0
+			}
+		case !IsOfLog(text):
+			return 0
+		}
+	}
+	if denies && status == 0 {
+		return 403
+	}
+	return status
+}
+
+// IsOfLog reports whether a directive only keeps something out of a log.
+func IsOfLog(text string) bool { return text == "access_log off" || text == "log_not_found off" }
+
+// returned is the status of a return that refuses, as it is here, or 0.
+func returned(args []string) int {
+	if len(args) != 1 {
+		return 0
+	}
+	if args[0] == "444" { // nothing at all
+		return 403
+	}
+	status, err := strconv.Atoi(args[0])
+	if _, known := filter.DeniedStatuses()[status]; err != nil || !known {
+		return 0
+	}
+	return status
+}
+
+// WithStatus returns a line of denied-paths or denied-requests, whose status is 403 by default.
+func WithStatus(line string, status int) string {
+	if status == 403 {
+		return line
+	}
+	return line + " " + strconv.Itoa(status)
+}
+
+// allowed returns whom a list of directives lets pass, if it refuses all others, and the other
+// directives. It reports false where its order says more than a list can.
+func allowed(list []nginxconf.Directive) (prefixes []string, left []nginxconf.Directive, ok bool) {
+	refused := false
+	for _, d := range list {
+		switch args := d.Args(); {
+		case d.Name() != "allow" && d.Name() != "deny":
+			left = append(left, d)
+		case refused || len(args) != 1 || d.Block != nil:
+			return nil, nil, false
+		case d.Name() == "deny":
+			refused = args[0] == "all" && len(prefixes) > 0
+			if !refused {
+				return nil, nil, false
+			}
+		case !IsPrefix(args[0]):
+			return nil, nil, false
+		default:
+			prefixes = append(prefixes, args[0])
+		}
+	}
+	return prefixes, left, refused == (len(prefixes) > 0)
+}
+
+// IsPrefix reports whether s is an address, or a block of them.
+func IsPrefix(s string) bool {
+	_, err := netip.ParsePrefix(s)
+	_, err2 := netip.ParseAddr(s)
+	return err == nil || err2 == nil
+}
