@@ -17,8 +17,10 @@ const maxQuoted = 120
 
 // On returns what does here what a directive does, and false where it is not about fields,
 // cookies or the log.
-func On(d *nginxconf.Directive) (a Advice, known bool) {
-	f, known := plain()[d.Name()]
+func On(d *nginxconf.Directive) (a Advice, known bool) { return on(plain(), d) }
+
+func on(table map[string]directive, d *nginxconf.Directive) (a Advice, known bool) {
+	f, known := table[d.Name()]
 	switch {
 	case !known:
 		return Advice{}, false
@@ -55,9 +57,10 @@ func Options(text string) ([]Setting, error) {
 	}
 	var all Advice
 	var requests []string
+	table := plain()
 	for i := range list {
 		d := &list[i]
-		a, known := On(d)
+		a, known := on(table, d)
 		line, denies := DeniedRequest(d)
 		switch {
 		case denies:
