@@ -39,6 +39,11 @@ func ofSnippet(text string) sameCase {
 	return sameCase{with: map[string]string{"configuration-snippet": text}, inside: text}
 }
 
+// hiding is the same of a snippet of the server.
+func hiding(text string) sameCase {
+	return sameCase{with: map[string]string{"server-snippet": text}, server: text, requests: []string{"/adm/x", "/a/.git/x", "/WP-login.php"}}
+}
+
 // sameRoutes are options about what becomes of a request.
 func sameRoutes(only func(...string) map[string]string) []sameCase {
 	rewrite := func(path, to string) sameCase {
@@ -162,6 +167,7 @@ func sameGuards(only func(...string) map[string]string) []sameCase {
 		{with: only("whitelist-source-range", "10.0.0.0/8"), inside: "allow 10.0.0.0/8; deny all;"},
 		{with: only("whitelist-source-range", "10.0.0.0/8, ::1,127.0.0.1/32"), inside: "allow 10.0.0.0/8; allow ::1; allow 127.0.0.1/32; deny all;"},
 		{with: only("denylist-source-range", "127.0.0.1"), inside: "deny 127.0.0.1;"},
+		hiding(`location /adm { deny all; } location ~ \.git { deny all; } location = /x { return 404; } location ~* ^/wp-.*\.php$ { deny all; return 410; }`),
 		{with: only("denied-paths", "/adm\n~ \\.git\n~* ^/wp-.*\\.php$ 404"), server: `location /adm { deny all; } location ~ \.git { deny all; } location ~* ^/wp-.*\.php$ { deny all; return 404; }`,
 			requests: []string{"/x", "/admin", "/Adm", "/x/.git/config", "/WP-login.php", "POST /wp-a.PHP?x\n\nbody5", "/x%2Fadm", "/%61dm", "//adm", "/x/../adm", "/adm?x=y"}},
 		{with: only("denied-requests", "$request_method !~ ^(GET|POST)$ 405\n$http_user_agent ~* \"bad bot|^$\"\n$arg_a = b 410\n$http_x_key != secret 401\n$request_uri ~ \\.php 404"),

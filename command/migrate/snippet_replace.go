@@ -50,7 +50,7 @@ type replacement struct {
 	alone    bool // what it says of its hosts is said of this Ingress
 	options  []setting
 	own      []place
-	refused  []denial
+	refused  []snippet.Denial
 	requests []string // lines of denied-requests
 	moved    []rewritten
 	beside   []Object

@@ -74,7 +74,7 @@ func (r *replacement) rewrites(spec networkingv1.IngressSpec) bool {
 func (r *replacement) leavesAlone(w rewritten, spec networkingv1.IngressSpec) bool {
 	to, _, _ := strings.Cut(w.target, "?")
 	for _, l := range r.refused {
-		if l.about(to) || l.about(w.pattern) || strings.Contains(to, "$") {
+		if l.About(to) || l.About(w.pattern) || strings.Contains(to, "$") {
 			return false
 		}
 	}

@@ -18,8 +18,9 @@ const maxDenied = 64
 
 // parseDeniedPaths reads lines of what nginx's locations say: a path, or a modifier and a
 // path or pattern, and perhaps a status.
-func parseDeniedPaths(s *settings, value string) (err error) {
-	s.filters.DeniedPaths, err = parseDeniedLines(value, parseDeniedPath)
+func parseDeniedPaths(s *settings, value string) error {
+	list, err := parseDeniedLines(value, parseDeniedPath)
+	s.filters.DeniedPaths = slices.Concat(s.filters.DeniedPaths, list)
 	return err
 }
 

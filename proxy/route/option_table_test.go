@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/proxy/snippet"
 )
 
 func TestOptionTableIsSound(t *testing.T) {
@@ -61,6 +62,7 @@ func (noRefs) configMap(string) (*corev1.ConfigMap, error) { return nil, errors.
 func (noRefs) secret(string) (*corev1.Secret, error)       { return nil, errors.New("is not there") }
 func (noRefs) anyHost() bool                               { return false }
 func (noRefs) zone() string                                { return "n/i" }
+func (noRefs) paths() []snippet.Path                       { return nil }
 
 // TestGuardsThatAreNotUnderstoodClose: an option that is obeyed, and that the
 // wrong value of would lead requests past a guard or to another place, closes.
@@ -156,7 +158,7 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 }
 
 func TestSnippetsThatGuardClose(t *testing.T) {
-	for snippet, want := range map[string]bool{
+	for text, want := range map[string]bool{
 		"deny all;":                                     true,
 		"auth_basic \"x\";":                             true,
 		"if ($x) { return 403; }":                       true,
@@ -171,9 +173,9 @@ func TestSnippetsThatGuardClose(t *testing.T) {
 		"proxy_set_header X-Allowed yes;":               false,
 		"client_max_body_size 403m;":                    false,
 	} {
-		s, _ := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": snippet}, defaults(ingressclass.Class{}), noRefs{})
+		s, _ := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": text}, defaults(ingressclass.Class{}), noRefs{})
 		if (s.closed != "") != want {
-			t.Errorf("%q: closed is %q", snippet, s.closed)
+			t.Errorf("%q: closed is %q", text, s.closed)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"quayside.io/proxy/snippet"
 )
@@ -19,6 +20,40 @@ func parsePlainSnippet(s *settings, value string) error {
 		if err := parsers[o.Key](s, o.Value); err != nil {
 			*s = before
 			return fmt.Errorf("its %s: %w", o.Key, err)
+		}
+	}
+	return nil
+}
+
+// parseServerSnippet obeys a server-snippet that does nothing but refuse paths of its hosts.
+func parseServerSnippet(s *settings, value string) error {
+	list, err := snippet.DeniedPaths(value)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	var lines []string
+	for _, l := range list {
+		lines = append(lines, l.String())
+	}
+	if err := parseDeniedPaths(s, strings.Join(lines, "\n")); err != nil {
+		return fmt.Errorf("its denied-paths: %w", err)
+	}
+	s.hidden = list
+	return nil
+}
+
+// finishHidden closes a route where nginx would serve a path of the Ingress that its
+// server-snippet refuses, since here it would be refused.
+func (s *settings) finishHidden(r refs) *finding {
+	if len(s.hidden) == 0 {
+		return nil
+	}
+	paths := r.paths()
+	for _, l := range s.hidden {
+		if !l.Wins(paths, s.useRegex || s.rewrite != nil) {
+			f := s.close("server-snippet", fmt.Sprintf("refuses %s, beside a path of the Ingress that nginx may prefer to that", l))
+			f.message += SnippetHelp
+			return &f
 		}
 	}
 	return nil

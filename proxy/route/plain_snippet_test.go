@@ -11,6 +11,36 @@ import (
 	"quayside.io/proxy/snippet"
 )
 
+// TestServerSnippets: one that does nothing but refuse paths is obeyed; else what guards closes.
+func TestServerSnippets(t *testing.T) {
+	for _, c := range []struct {
+		text, beside string // the other is a line of denied-paths
+		denied       int
+		closed       bool
+		told         string
+	}{
+		{text: "location /metrics { deny all; } location ~ /\\.git { return 404; }", denied: 2},
+		{text: "location /metrics { deny all; }", beside: "/own", denied: 2},
+		{text: "location /metrics { deny all; } if ($x) { return 403; }", closed: true, told: "guards access by raw nginx configuration"},
+		{text: "location ~ (?=x) { deny all; }", closed: true, told: "guards access by raw nginx configuration"},
+		{text: "add_header X-A a;", told: "has no effect: line 1: add_header X-A a; does more than refuse paths of the host; quayside migrate"},
+		{text: "server_tokens off;"},
+	} {
+		annotations := map[string]string{NginxPrefix + "server-snippet": c.text}
+		if c.beside != "" {
+			annotations[OwnPrefix+"denied-paths"] = c.beside
+		}
+		s, findings := optionsOf(optionTable, annotations, defaults(ingressclass.Class{}), noRefs{})
+		told := ""
+		for _, f := range findings {
+			told += f.message
+		}
+		if !c.closed && len(s.filters.DeniedPaths) != c.denied || (s.closed != "") != c.closed || (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
+			t.Errorf("%s: %v, closed %q, told %q", c.text, s.filters.DeniedPaths, s.closed, told)
+		}
+	}
+}
+
 // TestPlainSnippets: a configuration-snippet is obeyed whole or not at all; one that guards
 // and is not obeyed closes the route, and any other is told of.
 func TestPlainSnippets(t *testing.T) {

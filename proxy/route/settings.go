@@ -16,6 +16,7 @@ import (
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
+	"quayside.io/proxy/snippet"
 )
 
 // settings are the options of one Ingress.
@@ -54,6 +55,7 @@ type settings struct {
 	useRegex       bool
 	rewrite        *filter.Template // rewrite-target
 	allowed        string           // the key that filled Access.Allow
+	hidden         []snippet.Denial // server-snippet
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"
 	serviceAddress bool             // service-upstream
@@ -115,12 +117,14 @@ type refs interface {
 	anyHost() bool
 	// zone is what the clients of the Ingress are counted under.
 	zone() string
+	// paths are those of all rules.
+	paths() []snippet.Path
 }
 
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall, s.finishTrace, s.finishHealth} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall, s.finishTrace, s.finishHealth, s.finishHidden} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}
@@ -232,6 +236,19 @@ func named[V any](b *unitBuilder, all snapshot.Store[V], kind snapshot.Kind, nam
 func (b *unitBuilder) anyHost() bool {
 	return b.ingress.Spec.DefaultBackend != nil ||
 		slices.ContainsFunc(b.ingress.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == "" })
+}
+
+// paths implements refs.
+func (b *unitBuilder) paths() (paths []snippet.Path) {
+	for _, r := range b.ingress.Spec.Rules {
+		if r.HTTP == nil {
+			continue
+		}
+		for _, at := range r.HTTP.Paths {
+			paths = append(paths, snippet.Path{Path: at.Path, Exact: at.PathType != nil && *at.PathType == networkingv1.PathTypeExact})
+		}
+	}
+	return paths
 }
 
 // zone implements refs.

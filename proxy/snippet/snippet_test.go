@@ -89,3 +89,47 @@ func TestWholeOrNotAtAll(t *testing.T) {
 		}
 	}
 }
+
+// TestDeniedPaths: a server-snippet of locations that refuse, and nothing else.
+func TestDeniedPaths(t *testing.T) {
+	for text, want := range map[string]string{
+		"location /metrics { deny all; }\nlocation ~* \\.(git|env) { return 404; access_log off; }":  "[/metrics ~* \\.(git|env) 404]",
+		"location = /x { return 444; } location ^~ /y/ { deny all; return 401; } server_tokens off;": "[= /x /y/ 401]",
+		"# nothing":                                 "[]",
+		"location /x { deny 10.0.0.0/8; }":          "does more than refuse paths",
+		"location /x { deny all; } return 403;":     "line 1: return 403; does more",
+		"location @x { return 403; }":               "does more",
+		"location /x { allow all; }":                "does more",
+		"add_header X-A a;":                         "does more",
+		"location /x { return 403; ":                "does not end",
+		"location x { return 403; }":                "does more",
+		"if ($host = a) { return 403; }":            "does more",
+		"location /x { return 403; proxy_pass a; }": "does more",
+	} {
+		list, err := snippet.DeniedPaths(text)
+		if got := fmt.Sprint(list, err); !strings.Contains(got, want) || strings.HasPrefix(want, "[") != (err == nil) {
+			t.Errorf("%s comes to %s, want %s", text, got, want)
+		}
+	}
+	paths := []snippet.Path{{Path: "/"}, {Path: "/metrics/public"}, {Path: "/exact", Exact: true}}
+	for _, c := range []struct {
+		denial   snippet.Denial
+		patterns bool
+		wins     bool
+	}{
+		{snippet.Denial{What: "/api"}, false, true},
+		{snippet.Denial{What: "/api"}, true, false},
+		{snippet.Denial{What: "/metrics"}, false, false},
+		{snippet.Denial{What: "/metrics/public/x"}, false, true},
+		{snippet.Denial{What: "/metrics/public"}, false, true},
+		{snippet.Denial{What: "/ex"}, false, false},
+		{snippet.Denial{Modifier: "~", What: "public"}, true, true},
+		{snippet.Denial{Modifier: "~*", What: "^/EXACT$"}, false, false},
+		{snippet.Denial{Modifier: "=", What: "/exact"}, false, false},
+		{snippet.Denial{Modifier: "=", What: "/metrics/public"}, true, true},
+	} {
+		if c.denial.Wins(paths, c.patterns) != c.wins {
+			t.Errorf("%s beside %v, patterns %v: wins is not %v", c.denial, paths, c.patterns, c.wins)
+		}
+	}
+}

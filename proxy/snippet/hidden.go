@@ -1,0 +1,96 @@
+package snippet
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/nginxconf"
+)
+
+// Denial is a location that refuses everybody, which a line of denied-paths does here.
+type Denial struct {
+	Modifier string // "", "=", "~" or "~*"
+	What     string // a path or a pattern
+	Status   int
+}
+
+// Path is one of an Ingress's rules.
+type Path struct {
+	Path  string
+	Exact bool
+}
+
+// DeniedPath returns what a directive refuses, if that is all that it does.
+func DeniedPath(d *nginxconf.Directive) (l Denial, ok bool) {
+	args := d.Args()
+	if d.Name() != "location" || len(args) == 0 || len(args) > 2 {
+		return Denial{}, false
+	}
+	l.What = args[len(args)-1]
+	if len(args) == 2 && args[0] != "^~" {
+		l.Modifier = args[0]
+	}
+	isPattern := l.Modifier == "~" || l.Modifier == "~*"
+	if !slices.Contains([]string{"", "=", "~", "~*"}, l.Modifier) || len(strings.Fields(l.What)) != 1 || !isPattern && !strings.HasPrefix(l.What, "/") {
+		return Denial{}, false
+	}
+	l.Status = RefusalIn(d.Block)
+	return l, l.Status > 0
+}
+
+// DeniedPaths returns what a server-snippet refuses, if it does nothing else, or why it does
+// more.
+func DeniedPaths(text string) (list []Denial, err error) {
+	all, err := nginxconf.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	table := plain()
+	for i := range all {
+		d := &all[i]
+		l, denies := DeniedPath(d)
+		said, _ := on(table, d)
+		switch {
+		case denies:
+			list = append(list, l)
+		case !said.Needless:
+			return nil, fmt.Errorf("line %d: %s does more than refuse paths of the host", d.Line, printable.Cut(d.Text, maxQuoted))
+		}
+	}
+	return list, nil
+}
+
+// String is the line.
+func (l Denial) String() string {
+	return WithStatus(strings.TrimLeft(l.Modifier+" "+l.What, " "), l.Status)
+}
+
+// About reports whether path is refused.
+func (l Denial) About(path string) bool {
+	switch l.Modifier {
+	case "":
+		return strings.HasPrefix(path, l.What)
+	case "=":
+		return path == l.What
+	}
+	pattern := l.What
+	if l.Modifier == "~*" {
+		pattern = "(?i)" + pattern
+	}
+	re, err := regexp.Compile(pattern)
+	return err != nil || re.MatchString(path)
+}
+
+// Wins reports whether nginx refuses what l says on the hosts of an Ingress: an Exact path of
+// the Ingress comes before it, and where it is no pattern a longer path, and any that is one.
+func (l Denial) Wins(paths []Path, patterns bool) bool {
+	if patterns && l.Modifier == "" {
+		return false
+	}
+	return !slices.ContainsFunc(paths, func(at Path) bool {
+		return (at.Exact || l.Modifier == "" && len(at.Path) > len(l.What)) && l.About(at.Path)
+	})
+}
