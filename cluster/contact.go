@@ -19,7 +19,7 @@ import (
 const (
 	KindMissing = "KindMissing" // the server does not know a kind of ours
 	Forbidden   = "Forbidden"   // this account may not read a kind
-	Unreachable = "Unreachable" // what is known is as old as the last contact
+	Unreachable = snapshot.Unreachable
 )
 
 // contact turns the outcomes of lists and watches into Faults, on the edges.

@@ -33,6 +33,16 @@ type Cluster struct {
 	generation [numKinds]uint64
 }
 
+// Unreachable is the reason of the Problem in Faults by which what is known is as old as the
+// last contact with the API server.
+const Unreachable = "Unreachable"
+
+// IsStale reports whether the API server cannot be reached, so that two processes may know
+// different clusters for as long as that lasts.
+func (c *Cluster) IsStale() bool {
+	return slices.ContainsFunc(c.Faults, func(p Problem) bool { return p.Reason == Unreachable })
+}
+
 // Of returns a Cluster of objects. It panics on an object of a kind that
 // Cluster does not hold; KindOf tells beforehand.
 func Of(objects ...Object) *Cluster { return (&Cluster{}).With(objects...) }

@@ -103,6 +103,8 @@ type View struct {
 	// Since is L2.Since of the last plan. nil: there is none, and present endpoints
 	// count as having always been there.
 	Since map[netip.Addr]time.Time
+	// Orphaned is L2.Orphaned of the last plan; nil: there is none.
+	Orphaned map[netip.Addr]time.Time
 	// Others is BGP.Others of the last plan; nil: there is none.
 	Others map[netip.Addr]Other
 	// Unserved are those of BGP.Checks at which kube-proxy answers that it has no
@@ -199,6 +201,9 @@ type L2 struct {
 	// Since is since when this node has had an endpoint for each address whose
 	// externalTrafficPolicy is Local, whatever announces it; see Settling.
 	Since map[netip.Addr]time.Time
+	// Orphaned are the addresses that another node should take, though this one could, each
+	// since when; see stepIn. nil: there are none, or the API server is heard.
+	Orphaned map[netip.Addr]time.Time
 	// Claims are the best ones known, from the view and from SpeakerStatuses.
 	Claims map[netip.Addr]Claim
 	// Watch are the nodes whose addresses this one would take over, those with the most

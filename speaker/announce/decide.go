@@ -61,6 +61,7 @@ func (k *compiler) give(e *address) {
 		if candidates := k.candidates(e); len(candidates) > 0 {
 			e.owner = k.place(e, candidates)
 			k.add(e, e.owner)
+			k.stepIn(e, candidates)
 			return
 		}
 		e.noOwner = k.whyNoOwner(e)

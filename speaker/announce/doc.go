@@ -16,7 +16,8 @@
 //   - nothing moves without a cause: a claim stays with its node while that is alive and
 //     eligible, even if other nodes join or return;
 //   - speakers whose watches lag, and so see different clusters, settle on one owner, and,
-//     once they see the same, on an eligible one;
+//     once they see the same, on an eligible one; without an API server, which leaves them
+//     with what each heard last, none waits for another for ever;
 //   - load is bounded: no node is chosen beyond 5/4 of its fair share while an equally
 //     preferred one is below it;
 //   - routes cover nothing but addresses of pools, and need no gossip;

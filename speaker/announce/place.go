@@ -147,12 +147,17 @@ func (k *compiler) place(e *address, candidates []int) int {
 	score := scoreOf(e, loads.grouped)
 	best, bestRank := -1, rank{}
 	for _, i := range candidates {
-		r := rank{weight: k.weight(e, i), siblings: held[i], level: loads.load[i] / loads.capacity, score: mix(k.nodes[i].hash ^ score)}
+		r := k.rankOf(e, i, loads, held, score)
 		if best < 0 || r.before(bestRank) {
 			best, bestRank = i, r
 		}
 	}
 	return best
+}
+
+// rankOf is the rank of node i for e; held are the siblings of e, score that of e.
+func (k *compiler) rankOf(e *address, i int, loads *loads, held map[int]int, score uint64) rank {
+	return rank{weight: k.weight(e, i), siblings: held[i], level: loads.load[i] / loads.capacity, score: mix(k.nodes[i].hash ^ score)}
 }
 
 type rank struct {

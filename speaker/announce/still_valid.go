@@ -69,6 +69,9 @@ func (r *reading) placed(q question, p places) asked {
 // a speaker acts on. It may report false needlessly. The cost is linear in the differences
 // between the two, not in their size.
 func (p *Plan) StillValid(was, is *snapshot.Cluster) bool {
+	if was.IsStale() != is.IsStale() { // see stepIn
+		return false
+	}
 	for kind := range snapshot.Kinds() {
 		if is.Changed(was, kind) && !p.reading.ignores(kind, was, is) {
 			return false

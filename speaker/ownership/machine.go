@@ -38,8 +38,8 @@ type Machine struct {
 	seized       seizures
 }
 
-// moment is the input and result of one step. The next step uses only plan, made, since
-// and others of it.
+// moment is the input and result of one step. The next step uses only plan, made, since,
+// orphaned and others of it.
 type moment struct {
 	now   time.Time
 	world World
@@ -47,6 +47,8 @@ type moment struct {
 	plan  *announce.Plan
 	made  announce.Made            // plan, and a cluster for which it is valid
 	since map[netip.Addr]time.Time // L2.Since of the last plan of a complete cluster
+	// orphaned is L2.Orphaned of that plan.
+	orphaned map[netip.Addr]time.Time
 	// others is BGP.Others of that plan.
 	others map[netip.Addr]announce.Other
 	out    *Output
@@ -111,7 +113,7 @@ func (m *Machine) makePlan() (raised bool) {
 	m.made = announce.Made{Plan: m.plan, Of: m.world.Cluster}
 	m.out.Plans++
 	if m.world.Synced {
-		m.since, m.others = m.plan.L2.Since, m.plan.BGP.Others
+		m.since, m.orphaned, m.others = m.plan.L2.Since, m.plan.L2.Orphaned, m.plan.BGP.Others
 	}
 	raised = m.yield(before)
 	m.holdings.concede(m.opts.Node, &m.plan.L2)
@@ -131,7 +133,7 @@ func (m *Machine) view() announce.View {
 	return announce.View{
 		Alive: m.memberView.alive, Claims: m.memberView.claims, Facts: m.memberView.facts,
 		HandingOver: m.holdings.handing, Remembered: m.holdings.remembered, Placed: m.holdings.placed, Cut: m.holdings.cut, Lost: m.holdings.losses,
-		Since: m.since, Others: m.others, Unserved: m.world.Proxy.Unserved,
+		Since: m.since, Orphaned: m.orphaned, Others: m.others, Unserved: m.world.Proxy.Unserved,
 		NodeIndex: m.nodes().NodeIndex, Before: m.made,
 	}
 }
