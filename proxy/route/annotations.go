@@ -153,7 +153,7 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	if guards && !o.guard && o.effect != applied {
 		return s.closeRaw(name), true
 	}
-	if why := s.gate.refuses(o.risk, value); why != "" && o.effect == applied {
+	if why := s.gate.refuses(o, value); why != "" && o.effect == applied {
 		if guards {
 			return s.close(name, "is refused: "+why), true
 		}

@@ -265,12 +265,18 @@ func (o hstsOptions) value() string {
 
 // A gate says which annotations may be used.
 type gate struct {
-	most  risk     // the greatest that may be; empty: any
-	words []string // that no value may contain
+	most       risk     // the greatest that may be; empty: any
+	words      []string // that no value may contain
+	noSnippets bool
 }
 
-// refuses says why a value may not be used, or nothing.
-func (g gate) refuses(r risk, value string) string {
+// refuses says why a value of an option may not be used, or nothing. A snippet that is a guard
+// may always be: without it more would pass.
+func (g gate) refuses(o *option, value string) string {
+	r := o.risk
+	if g.noSnippets && r == riskCritical && !o.guard {
+		return "allow-snippet-annotations of the proxy is false"
+	}
 	if g.most != "" && r.rank() > g.most.rank() {
 		return fmt.Sprintf("its risk is %s, and annotations-risk-level allows %s", r, g.most)
 	}

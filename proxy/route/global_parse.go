@@ -189,6 +189,12 @@ func parseRiskLevel(s *settings, value string) error {
 	return fmt.Errorf("%q is none of Low, Medium, High, Critical", value)
 }
 
+func parseAllowSnippets(s *settings, value string) error {
+	on, err := parseBool(value)
+	s.gate.noSnippets = err == nil && !on
+	return err
+}
+
 func parseWordBlocklist(s *settings, value string) error {
 	s.gate.words = slices.Collect(words(value))
 	return nil

@@ -63,17 +63,17 @@ func TestGlobalGuardsClose(t *testing.T) {
 // lost for it.
 func TestGlobalIsTold(t *testing.T) {
 	for key, c := range map[string]struct{ value, reason string }{
-		"hsts-max-ages":             {"1", UnknownOption},
-		"hsts-max-age":              {"soon", InvalidOption},
-		"http-redirect-code":        {"200", InvalidOption},
-		"allow-snippet-annotations": {"true", UnsupportedOption},
-		"log-format-upstream":       {"$connection_requests", InvalidOption},
-		"log-format-escape-json":    {"true", InvalidOption},
-		"log-format-escape-none":    {"true", UnsupportedOption},
-		"access-log-path":           {"/var/log/all", UnsupportedOption},
-		"http-snippet":              {"gzip on;", UnsupportedOption},
-		"use-forwarded-headers":     {"true", InvalidOption},
-		"annotations-risk-level":    {"None", InvalidOption},
+		"hsts-max-ages":                   {"1", UnknownOption},
+		"hsts-max-age":                    {"soon", InvalidOption},
+		"http-redirect-code":              {"200", InvalidOption},
+		"allow-cross-namespace-resources": {"true", UnsupportedOption},
+		"log-format-upstream":             {"$connection_requests", InvalidOption},
+		"log-format-escape-json":          {"true", InvalidOption},
+		"log-format-escape-none":          {"true", UnsupportedOption},
+		"access-log-path":                 {"/var/log/all", UnsupportedOption},
+		"http-snippet":                    {"gzip on;", UnsupportedOption},
+		"use-forwarded-headers":           {"true", InvalidOption},
+		"annotations-risk-level":          {"None", InvalidOption},
 	} {
 		w := globalOf(t, map[string]string{key: c.value, "limit-req-status-code": "429"})
 		if len(w.problems) != 1 || w.problems[0].Reason != c.reason || !strings.Contains(w.problems[0].Message, strings.TrimSuffix(key, "s")) || w.own.closed != "" || w.nginx.limitCode != 429 {
