@@ -151,7 +151,7 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	}
 	guards := o.guard || o.risk == riskCritical && guardsAccess(value)
 	if guards && !o.guard && o.effect != applied {
-		return s.closeRaw(name), true
+		return s.closeRaw(name, ""), true
 	}
 	if why := s.gate.refuses(o, value); why != "" && o.effect == applied {
 		if guards {
@@ -167,7 +167,7 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 			f.message += o.help()
 			return f, true
 		} else if err != nil && guards {
-			return s.closeRaw(name), true
+			return s.closeRaw(name, ": "+err.Error()), true
 		} else if err != nil && o.risk == riskCritical {
 			return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err) + o.help()}, true
 		} else if errors.As(err, new(partly)) {
@@ -191,9 +191,9 @@ func (s *settings) close(name, why string) finding {
 	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; mend that, or remove the annotation if the route may be open", name, why)}
 }
 
-// closeRaw is close because of a snippet that cannot be obeyed.
-func (s *settings) closeRaw(name string) finding {
-	f := s.close(name, "guards access by raw nginx configuration, which is never executed")
+// closeRaw is close because of a snippet that cannot be obeyed; why ends the sentence.
+func (s *settings) closeRaw(name, why string) finding {
+	f := s.close(name, "guards access by raw nginx configuration, which is never executed"+why)
 	f.message += SnippetHelp
 	return f
 }
