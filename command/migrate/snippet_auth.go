@@ -6,6 +6,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/proxy/route"
+	"quayside.io/proxy/snippet"
 )
 
 // withoutAuthSnippet returns an Ingress with options in the place of an auth-snippet, and what
@@ -27,12 +28,8 @@ func (r *replacement) asks(text, signin string) bool {
 	if err != nil || len(s.Headers)+len(s.Answers)+len(s.Needless) == 0 {
 		return false
 	}
-	before := signin
-	for _, a := range s.Answers {
-		signin = a.In(signin, "upstream_http_")
-	}
-	if signin != before {
-		r.options = append(r.options, setting{Key: "auth-signin", Value: signin})
+	if named := snippet.FieldsOf(s.Answers).In(signin, "upstream_http_"); named != signin {
+		r.options = append(r.options, setting{Key: "auth-signin", Value: named})
 	}
 	var lines []string
 	for _, h := range s.Headers {

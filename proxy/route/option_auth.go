@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quayside.io/proxy/filter"
+	"quayside.io/proxy/snippet"
 )
 
 // externalAuth are the keys of authentication by another service.
@@ -149,9 +150,9 @@ func parseAuthLines(s *settings, value string) error {
 }
 
 func parseAuthSnippet(s *settings, value string) error {
-	snippet, err := ParseAuthSnippet(value)
+	said, err := ParseAuthSnippet(value)
 	if err == nil {
-		s.auth().snippet = *snippet
+		s.auth().snippet = *said
 	}
 	return err
 }
@@ -250,10 +251,7 @@ func (o *authOptions) made(r refs) (*filter.ExternalAuth, error) {
 		}
 	}
 	if o.signin != "" {
-		place := o.signin
-		for _, a := range o.snippet.Answers {
-			place = a.In(place, "upstream_http_")
-		}
+		place := snippet.FieldsOf(o.snippet.Answers).In(o.signin, "upstream_http_")
 		signin, err := signinAddress(place, orText(o.param, "rd"), r.anyHost())
 		if err != nil {
 			return nil, fmt.Errorf("its auth-signin is not understood: %w", err)

@@ -1,7 +1,6 @@
 package snippet
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -28,11 +27,53 @@ func ParseAuthAnswer(d *nginxconf.Directive) (a AuthAnswer, ok bool) {
 	return a, ok && a.Variable != "" && isField && a.Field != "set-cookie" && exchange.IsToken([]byte(a.Field))
 }
 
-// In writes the field in the place of the variable, as a variable whose name begins with
+// named is the field as a variable whose name begins with prefix.
+func (a *AuthAnswer) named(prefix string) string {
+	return "$" + prefix + strings.ReplaceAll(a.Field, "-", "_")
+}
+
+// Fields are what the variables of a snippet stand for, by their names.
+type Fields map[string]AuthAnswer
+
+// FieldsOf returns those that answers make; of several for one variable the last counts.
+func FieldsOf(answers []AuthAnswer) Fields {
+	fields := Fields{}
+	for _, a := range answers {
+		fields[a.Variable] = a
+	}
+	return fields
+}
+
+// In writes the fields in the place of the variables, as variables whose names begin with
 // prefix: http_ is a request's field of that name, upstream_http_ the answer's in auth-signin.
-func (a *AuthAnswer) In(text, prefix string) string {
-	name := regexp.QuoteMeta(a.Variable)
-	return regexp.MustCompile(`\$(`+name+`\b|\{`+name+`\})`).ReplaceAllLiteralString(text, "$"+prefix+strings.ReplaceAll(a.Field, "-", "_"))
+// It reads text once: anybody may have written it, and as many variables.
+func (f Fields) In(text, prefix string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, rest := after, ""
+		if inside, braced := strings.CutPrefix(after, "{"); braced && strings.Contains(inside, "}") {
+			name, rest, _ = strings.Cut(inside, "}")
+		} else if end := strings.IndexFunc(after, notOfName); end >= 0 {
+			name, rest = after[:end], after[end:]
+		}
+		if a, known := f[name]; known {
+			b.WriteString(a.named(prefix))
+			text = rest
+		} else {
+			b.WriteByte('$')
+			text = after
+		}
+	}
+}
+
+// notOfName reports whether a character ends the name of a variable.
+func notOfName(r rune) bool {
+	return r != '_' && (r < '0' || '9' < r) && (r < 'a' || 'z' < r) && (r < 'A' || 'Z' < r)
 }
 
 // title is a field's name as people write it.
@@ -54,16 +95,14 @@ func WithAnswers(list []nginxconf.Directive) (left []nginxconf.Directive, fields
 			made, fields = append(made, a), append(fields, title(a.Field))
 		}
 	}
-	cookies := cookiesOf(list)
+	named, cookies := FieldsOf(made), cookiesOf(list)
 	for _, d := range list {
 		if _, isAnswer := ParseAuthAnswer(&d); isAnswer || slices.ContainsFunc(cookies, func(v string) bool { return passesOn(&d, v) }) {
 			continue
 		}
 		d.Words = slices.Clone(d.Words)
-		for _, a := range made {
-			for i := range d.Words {
-				d.Words[i] = a.In(d.Words[i], "http_")
-			}
+		for i := range d.Words {
+			d.Words[i] = named.In(d.Words[i], "http_")
 		}
 		if !slices.ContainsFunc(made, func(a AuthAnswer) bool { return keepsName(&d, a) }) {
 			left = append(left, d)
@@ -92,7 +131,7 @@ func passesOn(d *nginxconf.Directive, variable string) bool {
 // keepsName reports whether a directive of WithAnswers gives a field its own name.
 func keepsName(d *nginxconf.Directive, a AuthAnswer) bool {
 	return d.Name() == "proxy_set_header" && len(d.Args()) == 2 && strings.EqualFold(d.Words[1], a.Field) &&
-		d.Words[2] == a.In("$"+a.Variable, "http_")
+		d.Words[2] == a.named("http_")
 }
 
 // answerAdvice is about what a service that is asked by auth-url says.

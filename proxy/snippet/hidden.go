@@ -69,19 +69,22 @@ func (l Denial) String() string {
 }
 
 // About reports whether path is refused.
-func (l Denial) About(path string) bool {
+func (l Denial) About(path string) bool { return l.about()(path) }
+
+// about returns what reports it, for many paths.
+func (l Denial) about() func(path string) bool {
 	switch l.Modifier {
 	case "":
-		return strings.HasPrefix(path, l.What)
+		return func(path string) bool { return strings.HasPrefix(path, l.What) }
 	case "=":
-		return path == l.What
+		return func(path string) bool { return path == l.What }
 	}
 	pattern := l.What
 	if l.Modifier == "~*" {
 		pattern = "(?i)" + pattern
 	}
 	re, err := regexp.Compile(pattern)
-	return err != nil || re.MatchString(path)
+	return func(path string) bool { return err != nil || re.MatchString(path) }
 }
 
 // Wins reports whether nginx refuses what l says on the hosts of an Ingress: an Exact path of
@@ -90,7 +93,8 @@ func (l Denial) Wins(paths []Path, patterns bool) bool {
 	if patterns && l.Modifier == "" {
 		return false
 	}
+	about := l.about()
 	return !slices.ContainsFunc(paths, func(at Path) bool {
-		return (at.Exact || l.Modifier == "" && len(at.Path) > len(l.What)) && l.About(at.Path)
+		return (at.Exact || l.Modifier == "" && len(at.Path) > len(l.What)) && about(at.Path)
 	})
 }

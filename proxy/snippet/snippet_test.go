@@ -133,3 +133,37 @@ func TestDeniedPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestFieldsIn: a variable is named by the field that it stands for, and no other text changes.
+func TestFieldsIn(t *testing.T) {
+	fields := snippet.FieldsOf([]snippet.AuthAnswer{{Variable: "user", Field: "x-user"}, {Variable: "user_id", Field: "x-id"}, {Variable: "http_x", Field: "x-user"}})
+	for text, want := range map[string]string{
+		"$user":                 "$http_x_user",
+		"a${user}b$user_id.c":   "a$http_x_userb$http_x_id.c",
+		"$username $users ${us": "$username $users ${us",
+		"$$user$":               "$$http_x_user$",
+		"${user":                "${user",
+		"$http_x_user":          "$http_x_user",
+		"$http_x":               "$http_x_user",
+		"user":                  "user",
+	} {
+		if got := fields.In(text, "http_"); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestHostileSnippet: anybody may write as many variables as there is room for, and words that
+// have them. To look for each of them in each word took 13 s.
+func TestHostileSnippet(t *testing.T) {
+	var text strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&text, "auth_request_set $a%d $upstream_http_b;", i)
+	}
+	for range 250 {
+		text.WriteString("x" + strings.Repeat(" $a", 60) + ";")
+	}
+	if _, err := snippet.Options(text.String()); err == nil || !strings.Contains(err.Error(), "x is not about fields") {
+		t.Error(err)
+	}
+}
