@@ -8,11 +8,18 @@ import (
 	"strings"
 
 	"quayside.io/cluster/printable"
-	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/route"
 	"quayside.io/proxy/snippet"
 )
+
+type (
+	setting = snippet.Setting
+	advice  = snippet.Advice
+)
+
+// maxQuoted is how much of what was written a note repeats.
+const maxQuoted = snippet.MaxQuoted
 
 // saying says what to write.
 func saying(a advice) string {
@@ -33,19 +40,6 @@ func saying(a advice) string {
 		return said + " (" + a.Remark + ")"
 	}
 	return said
-}
-
-type (
-	setting = snippet.Setting
-	advice  = snippet.Advice
-)
-
-// maxQuoted is how much of a directive a note repeats.
-const maxQuoted = 120
-
-// quoted is a directive as notes show it.
-func quoted(d *nginxconf.Directive) string {
-	return printable.Cut(strings.TrimSuffix(d.Text, ";"), maxQuoted)
 }
 
 // snippetNotes says line by line what does here what a snippet did.
@@ -79,34 +73,14 @@ func adviceOn(d *nginxconf.Directive, allowed bool) advice {
 		return placeAdvice(d)
 	case d.Name() == "if":
 		return ifAdvice(d)
-	case d.Block != nil:
-		return snippet.None("its block is not read")
-	case len(d.Args()) == 0:
-		return snippet.None("it has no arguments")
 	case d.Name() == "deny":
-		return denyAdvice(d.Args(), allowed)
+		return snippet.Read(d, snippet.Unread, func(args []string) advice { return denyAdvice(args, allowed) })
+	case d.Name() == "rewrite": // in whose pattern a dollar is no variable
+		return snippet.Read(d, snippet.Unread, f)
+	case d.Name() == "return" || d.Name() == "proxy_redirect":
+		return snippet.Read(d, snippet.Filled, f)
 	}
-	for _, arg := range d.Args() {
-		if err := fills(d.Name(), arg); err != nil {
-			return snippet.None("%v", err)
-		}
-	}
-	return f(d.Args())
-}
-
-// fills says why a variable in an argument of a directive would not be filled in here.
-func fills(name, arg string) error {
-	if !strings.Contains(arg, "$") {
-		return nil
-	}
-	switch name {
-	case "rewrite": // a pattern is none
-		return nil
-	case "return", "proxy_redirect":
-		_, err := filter.ParseTemplate(arg)
-		return err
-	}
-	return fmt.Errorf("%s has a variable, and values are fixed here", printable.Cut(arg, maxQuoted))
+	return snippet.Read(d, snippet.Fixed, f)
 }
 
 // advices are the directives that people write beside those of package snippet, one function
@@ -116,13 +90,13 @@ func advices() map[string]func(args []string) advice {
 		"if": nil, "deny": nil, "location": nil,
 		"grpc_read_timeout": seconds("proxy-read-timeout"), "grpc_send_timeout": seconds("proxy-send-timeout"), "grpc_connect_timeout": seconds("proxy-connect-timeout"),
 		"return": returnAdvice, "rewrite": rewriteAdvice, "allow": allowAdvice,
-		"client_max_body_size":  first("proxy-body-size"),
+		"client_max_body_size":  snippet.First("proxy-body-size"),
 		"proxy_read_timeout":    seconds("proxy-read-timeout"),
 		"proxy_send_timeout":    seconds("proxy-send-timeout"),
 		"proxy_connect_timeout": seconds("proxy-connect-timeout"),
 		"proxy_next_upstream":   func(args []string) advice { return snippet.Use("proxy-next-upstream", strings.Join(args, " ")) },
 		"proxy_redirect":        locationAdvice,
-		"satisfy":               first("satisfy"),
+		"satisfy":               snippet.First("satisfy"),
 		"server_name":           func(args []string) advice { return snippet.Use("server-alias", strings.Join(args, ",")) },
 		"auth_request": func([]string) advice {
 			return snippet.Use("auth-url", "").But("the address of the service that is asked")
@@ -142,13 +116,13 @@ func advices() map[string]func(args []string) advice {
 		"limit_rate":              kibibytes("limit-rate"),
 		"limit_rate_after":        kibibytes("limit-rate-after"),
 		"proxy_request_buffering": gathered,
-		"client_body_buffer_size": first("client-body-buffer-size"),
+		"client_body_buffer_size": snippet.First("client-body-buffer-size"),
 		"proxy_http_version":      httpVersion,
-		"ssl_ciphers":             first("ssl-ciphers"),
+		"ssl_ciphers":             snippet.First("ssl-ciphers"),
 		"ssl_protocols":           func(args []string) advice { return snippet.UseForAll("ssl-protocols", strings.Join(args, " ")) },
 		"proxy_ssl_verify":        verified,
-		"proxy_ssl_verify_depth":  first("proxy-ssl-verify-depth"),
-		"proxy_ssl_ciphers":       first("proxy-ssl-ciphers"),
+		"proxy_ssl_verify_depth":  snippet.First("proxy-ssl-verify-depth"),
+		"proxy_ssl_ciphers":       snippet.First("proxy-ssl-ciphers"),
 		"proxy_ssl_protocols":     func(args []string) advice { return snippet.Use("proxy-ssl-protocols", strings.Join(args, " ")) },
 		"modsecurity":             judged,
 		"keepalive_timeout":       func(args []string) advice { return snippet.UseForAll("keep-alive", args[0]) },
@@ -221,10 +195,6 @@ func kibibytes(key string) func([]string) advice {
 		}
 		return snippet.Use(key, strconv.FormatInt(n*unit/1024, 10))
 	}
-}
-
-func first(key string) func([]string) advice {
-	return func(args []string) advice { return snippet.Use(key, args[0]) }
 }
 
 func onOff(key string) func([]string) advice {

@@ -15,10 +15,7 @@ import (
 // single paths that it answers otherwise come first in nginx.
 func deniedPaths(list []snippet.Denial, beside []place, meta Meta, spec networkingv1.IngressSpec) (lines []string, same bool) {
 	patterns := strings.EqualFold(meta.Annotations[route.OwnPrefix+"use-regex"], "true") || meta.Annotations[route.OwnPrefix+"rewrite-target"] != ""
-	var paths []snippet.Path
-	for at := range pathsOf(spec) {
-		paths = append(paths, snippet.Path{Path: at.Path, Exact: isExact(at)})
-	}
+	paths := snippet.PathsOf(spec)
 	for _, l := range list {
 		if !l.Wins(paths, patterns) || slices.ContainsFunc(beside, func(p place) bool { return l.About(p.path) }) {
 			return nil, false

@@ -75,7 +75,7 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 		case asks && (r.alone || r.key == "configuration-snippet"):
 			r.requests = append(r.requests, line)
 		case said.Needless:
-			r.needed = append(r.needed, quoted(d)+": "+said.Remark)
+			r.needed = append(r.needed, snippet.Quoted(d)+": "+said.Remark)
 		case r.key == "configuration-snippet" && d.Block == nil && d.Name() != "default_type" && isPlain(said, r.meta.Annotations):
 			all = all.And(advice{Options: said.Options})
 		case moves && r.key == "server-snippet":

@@ -35,7 +35,7 @@ func ParseAuthSnippet(text string) (*AuthSnippet, error) {
 
 func (s *AuthSnippet) take(d *nginxconf.Directive) error {
 	needless := func(why string) error {
-		s.Needless = append(s.Needless, strings.TrimSuffix(d.Text, ";")+": "+why)
+		s.Needless = append(s.Needless, snippet.Quoted(d)+": "+why)
 		return nil
 	}
 	if a, ok := snippet.ParseAuthAnswer(d); ok {

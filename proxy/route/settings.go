@@ -239,17 +239,7 @@ func (b *unitBuilder) anyHost() bool {
 }
 
 // paths implements refs.
-func (b *unitBuilder) paths() (paths []snippet.Path) {
-	for _, r := range b.ingress.Spec.Rules {
-		if r.HTTP == nil {
-			continue
-		}
-		for _, at := range r.HTTP.Paths {
-			paths = append(paths, snippet.Path{Path: at.Path, Exact: at.PathType != nil && *at.PathType == networkingv1.PathTypeExact})
-		}
-	}
-	return paths
-}
+func (b *unitBuilder) paths() []snippet.Path { return snippet.PathsOf(b.ingress.Spec) }
 
 // zone implements refs.
 func (b *unitBuilder) zone() string { return b.ref.String() }

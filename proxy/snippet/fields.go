@@ -50,7 +50,7 @@ func expiresAdvice(args []string) Advice {
 	case args[0] == "max":
 		n = 315360000
 	case !isTime:
-		return None("%s is not a time in whole seconds", printable.Cut(args[0], maxQuoted))
+		return None("%s is not a time in whole seconds", printable.Cut(args[0], MaxQuoted))
 	}
 	return Use("success-headers", fmt.Sprintf("%s: max-age=%d", cache, n)).But(linesOf)
 }

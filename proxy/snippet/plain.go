@@ -12,8 +12,13 @@ import (
 	"quayside.io/proxy/nginxconf"
 )
 
-// maxQuoted is how much of a directive an error repeats.
-const maxQuoted = 120
+// MaxQuoted is how much of a directive notes and errors repeat, in bytes.
+const MaxQuoted = 120
+
+// Quoted is a directive as they show it.
+func Quoted(d *nginxconf.Directive) string {
+	return printable.Cut(strings.TrimSuffix(d.Text, ";"), MaxQuoted)
+}
 
 // On returns what does here what a directive does, and false where it is not about fields,
 // cookies or the log.
@@ -21,26 +26,42 @@ func On(d *nginxconf.Directive) (a Advice, known bool) { return on(plain(), d) }
 
 func on(table map[string]directive, d *nginxconf.Directive) (a Advice, known bool) {
 	f, known := table[d.Name()]
-	switch {
-	case !known:
+	if !known {
 		return Advice{}, false
+	}
+	return Read(d, f.variables, f.advice), true
+}
+
+// Variables says which variables the arguments of a directive may have.
+type Variables int
+
+// These are none at all, those that an option fills in, and whatever its advice says.
+const (
+	Fixed Variables = iota
+	Filled
+	Unread
+)
+
+// Read returns what f says of the arguments of a directive, if it has any, and no block.
+func Read(d *nginxconf.Directive, variables Variables, f func(args []string) Advice) Advice {
+	switch {
 	case d.Block != nil:
-		return None("its block is not read"), true
+		return None("its block is not read")
 	case len(d.Args()) == 0:
-		return None("it has no arguments"), true
+		return None("it has no arguments")
 	}
 	for _, arg := range d.Args() {
-		if !strings.Contains(arg, "$") || d.Name() == "auth_request_set" { // which has errors of its own
+		if !strings.Contains(arg, "$") || variables == Unread {
 			continue
 		}
-		if !f.variables {
-			return None("%s has a variable, and values are fixed here", printable.Cut(arg, maxQuoted)), true
+		if variables == Fixed {
+			return None("%s has a variable, and values are fixed here", printable.Cut(arg, MaxQuoted))
 		}
 		if _, err := filter.ParseTemplate(arg); err != nil {
-			return None("%v", err), true
+			return None("%v", err)
 		}
 	}
-	return f.advice(d.Args()), true
+	return f(d.Args())
 }
 
 // Options returns the options that do the same as all of a snippet that is in the place of one
@@ -66,14 +87,14 @@ func Options(text string) ([]Setting, error) {
 		case denies:
 			requests = append(requests, line)
 		case !known:
-			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log, and does not refuse alone", d.Line, printable.Cut(d.Name(), maxQuoted))
+			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log, and does not refuse alone", d.Line, printable.Cut(d.Name(), MaxQuoted))
 		case a.Needless:
 		case !a.IsPlain() || d.Name() == "default_type": // which is for responses of nginx's own
 			why := "no option of one Ingress does the same beside the others"
 			if a.Remark != "" {
 				why = a.Remark
 			}
-			return nil, fmt.Errorf("line %d, %s: %s", d.Line, printable.Cut(d.Text, maxQuoted), why)
+			return nil, fmt.Errorf("line %d, %s: %s", d.Line, printable.Cut(d.Text, MaxQuoted), why)
 		default:
 			all = all.And(Advice{Options: a.Options})
 		}
@@ -91,30 +112,30 @@ func Options(text string) ([]Setting, error) {
 
 // directive is what the arguments of one come to.
 type directive struct {
-	variables bool // they may have variables
+	variables Variables
 	advice    func(args []string) Advice
 }
 
 // plain are the directives that the package knows.
 func plain() map[string]directive {
 	all := map[string]directive{
-		"add_header": {true, headerAdvice}, "more_set_headers": {true, moreHeadersAdvice}, "proxy_hide_header": {false, hideAdvice}, "more_clear_headers": {false, hideAdvice},
-		"more_set_input_headers": {true, moreInputAdvice}, "more_clear_input_headers": {false, clearInputAdvice}, "expires": {false, expiresAdvice}, "default_type": {false, typeAdvice},
-		"proxy_set_header": {true, requestHeaderAdvice}, "grpc_set_header": {true, requestHeaderAdvice}, "grpc_hide_header": {false, hideAdvice},
-		"proxy_cookie_path":        {true, cookieAdvice("proxy-cookie-path")},
-		"proxy_cookie_domain":      {true, cookieAdvice("proxy-cookie-domain")},
-		"proxy_cookie_flags":       {false, cookieFlagsAdvice},
-		"auth_request_set":         {true, answerAdvice},
-		"access_log":               {false, logged},
-		"proxy_ssl_name":           {false, first("proxy-ssl-name")},
-		"proxy_ssl_server_name":    {false, first("proxy-ssl-server-name")},
-		"proxy_buffering":          {false, streamed},
-		"proxy_buffers":            {false, streamed},
-		"proxy_busy_buffers_size":  {false, streamed},
-		"proxy_max_temp_file_size": {false, streamed},
+		"add_header": {Filled, headerAdvice}, "more_set_headers": {Filled, moreHeadersAdvice}, "proxy_hide_header": {Fixed, hideAdvice}, "more_clear_headers": {Fixed, hideAdvice},
+		"more_set_input_headers": {Filled, moreInputAdvice}, "more_clear_input_headers": {Fixed, clearInputAdvice}, "expires": {Fixed, expiresAdvice}, "default_type": {Fixed, typeAdvice},
+		"proxy_set_header": {Filled, requestHeaderAdvice}, "grpc_set_header": {Filled, requestHeaderAdvice}, "grpc_hide_header": {Fixed, hideAdvice},
+		"proxy_cookie_path":        {Filled, cookieAdvice("proxy-cookie-path")},
+		"proxy_cookie_domain":      {Filled, cookieAdvice("proxy-cookie-domain")},
+		"proxy_cookie_flags":       {Fixed, cookieFlagsAdvice},
+		"auth_request_set":         {Unread, answerAdvice},
+		"access_log":               {Fixed, logged},
+		"proxy_ssl_name":           {Fixed, First("proxy-ssl-name")},
+		"proxy_ssl_server_name":    {Fixed, First("proxy-ssl-server-name")},
+		"proxy_buffering":          {Fixed, streamed},
+		"proxy_buffers":            {Fixed, streamed},
+		"proxy_busy_buffers_size":  {Fixed, streamed},
+		"proxy_max_temp_file_size": {Fixed, streamed},
 	}
 	for name, why := range unneeded() {
-		all[name] = directive{false, func([]string) Advice { return Needless(why) }}
+		all[name] = directive{Fixed, func([]string) Advice { return Needless(why) }}
 	}
 	return all
 }
@@ -158,7 +179,8 @@ func cookieAdvice(key string) func(args []string) Advice {
 	}
 }
 
-func first(key string) func([]string) Advice {
+// First is an option that takes the first argument.
+func First(key string) func([]string) Advice {
 	return func(args []string) Advice { return Use(key, args[0]) }
 }
 

@@ -20,7 +20,7 @@ func DeniedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	if comparison == "" { // whether there is anything, and nginx takes 0 for nothing
 		comparison, value = "!~", "^0?$"
 	}
-	status := RefusalIn(d.Block)
+	status := refusalIn(d.Block)
 	_, unknown := filter.ParseVariable(variable)
 	if status == 0 || unknown != nil || !slices.Contains([]string{"=", "!=", "~", "!~", "~*", "!~*"}, comparison) || strings.ContainsAny(value, "\r\n") {
 		return "", false
@@ -28,7 +28,7 @@ func DeniedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	if value == "" || strings.ContainsAny(value, " \t") || value[0] == '"' {
 		value = `"` + value + `"`
 	}
-	return WithStatus(variable+" "+comparison+" "+value, status), true
+	return withStatus(variable+" "+comparison+" "+value, status), true
 }
 
 // Condition takes apart what stands in the parentheses of an if.
@@ -48,8 +48,8 @@ func Condition(args []string) (variable, operator, value string) {
 	return words[0], words[1], words[2]
 }
 
-// RefusalIn returns the status of a block that refuses and does nothing else, or 0.
-func RefusalIn(block []nginxconf.Directive) (status int) {
+// refusalIn returns the status of a block that refuses and does nothing else, or 0.
+func refusalIn(block []nginxconf.Directive) (status int) {
 	denies := false
 	for i := range block {
 		inner := &block[i]
@@ -90,8 +90,8 @@ func returned(args []string) int {
 	return status
 }
 
-// WithStatus returns a line of denied-paths or denied-requests, whose status is 403 by default.
-func WithStatus(line string, status int) string {
+// withStatus returns a line of denied-paths or denied-requests, whose status is 403 by default.
+func withStatus(line string, status int) string {
 	if status == 403 {
 		return line
 	}

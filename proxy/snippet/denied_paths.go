@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	networkingv1 "k8s.io/api/networking/v1"
+
 	"quayside.io/cluster/printable"
 	"quayside.io/proxy/nginxconf"
 )
@@ -23,6 +25,19 @@ type Path struct {
 	Exact bool
 }
 
+// PathsOf are those of all rules.
+func PathsOf(spec networkingv1.IngressSpec) (paths []Path) {
+	for _, r := range spec.Rules {
+		if r.HTTP == nil {
+			continue
+		}
+		for _, at := range r.HTTP.Paths {
+			paths = append(paths, Path{Path: at.Path, Exact: at.PathType != nil && *at.PathType == networkingv1.PathTypeExact})
+		}
+	}
+	return paths
+}
+
 // DeniedPath returns what a directive refuses, if that is all that it does.
 func DeniedPath(d *nginxconf.Directive) (l Denial, ok bool) {
 	args := d.Args()
@@ -37,7 +52,7 @@ func DeniedPath(d *nginxconf.Directive) (l Denial, ok bool) {
 	if !slices.Contains([]string{"", "=", "~", "~*"}, l.Modifier) || len(strings.Fields(l.What)) != 1 || !isPattern && !strings.HasPrefix(l.What, "/") {
 		return Denial{}, false
 	}
-	l.Status = RefusalIn(d.Block)
+	l.Status = refusalIn(d.Block)
 	return l, l.Status > 0
 }
 
@@ -57,7 +72,7 @@ func DeniedPaths(text string) (list []Denial, err error) {
 		case denies:
 			list = append(list, l)
 		case !said.Needless:
-			return nil, fmt.Errorf("line %d: %s does more than refuse paths of the host", d.Line, printable.Cut(d.Text, maxQuoted))
+			return nil, fmt.Errorf("line %d: %s does more than refuse paths of the host", d.Line, printable.Cut(d.Text, MaxQuoted))
 		}
 	}
 	return list, nil
@@ -65,7 +80,7 @@ func DeniedPaths(text string) (list []Denial, err error) {
 
 // String is the line.
 func (l Denial) String() string {
-	return WithStatus(strings.TrimLeft(l.Modifier+" "+l.What, " "), l.Status)
+	return withStatus(strings.TrimLeft(l.Modifier+" "+l.What, " "), l.Status)
 }
 
 // About reports whether path is refused.
