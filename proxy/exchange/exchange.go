@@ -63,8 +63,9 @@ type Request struct {
 	Protocol string
 	// Asked is what the client sent as Host and Target, whatever filters have made of
 	// them. The handler sets it. Authorization is nil until a filter keeps that field
-	// from the upstream; see [Request.Authorization].
-	Asked struct{ Host, Target, Authorization []byte }
+	// from the upstream; see [Request.Authorization]. Proto is the X-Forwarded-Proto that
+	// came, whether or not whoever sent it is believed.
+	Asked struct{ Host, Target, Authorization, Proto []byte }
 	// Host as the client sent it: the Host header or :authority, with its port.
 	Host []byte
 	// Target is the request target in origin form ("/a/b?c=d"), as received.

@@ -13,6 +13,8 @@ type Address struct {
 	// ByHost says that it leads to the host that the request names. That is only
 	// safe on a route which not every host leads to.
 	ByHost bool
+
+	groups bool // are of the host, too
 }
 
 // ParseAddress reads the URL of a service: http or https, a host, and perhaps
@@ -88,6 +90,11 @@ func (a *Address) authority(host string, parts []part) error {
 		switch p.variable {
 		case "":
 			continue
+		case "group":
+			if !a.groups {
+				return fmt.Errorf("%s may not decide which host is meant", p.name())
+			}
+			a.ByHost, some = true, true
 		case "host", "http_host", "best_http_host":
 			a.ByHost, some = true, true
 		case "namespace", "ingress_name", "service_name", "service_port":

@@ -20,10 +20,10 @@ func of(t *testing.T, name string) Variable {
 // that is not there is empty.
 func TestDeniedRequests(t *testing.T) {
 	is := func(name, text string) DeniedRequest {
-		return DeniedRequest{Of: of(t, name), Text: text, Status: 403}
+		return DeniedRequest{Condition{Of: of(t, name), Text: text}, 403}
 	}
 	isNot := func(name, text string) DeniedRequest {
-		return DeniedRequest{Of: of(t, name), Not: true, Text: text, Status: 403}
+		return DeniedRequest{Condition{Of: of(t, name), Not: true, Text: text}, 403}
 	}
 	for _, c := range []struct {
 		denied DeniedRequest
@@ -42,8 +42,8 @@ func TestDeniedRequests(t *testing.T) {
 		{is("$arg_a", "2"), []string{"GET a /?b=2&a=1&A=2"}, true},
 		{is("$arg_a", "2"), []string{"GET a /?b=2&aa=2"}, false},
 		{is("$host", "a"), []string{"GET A:80 /"}, true},
-		{DeniedRequest{Of: of(t, "$request_uri"), Pattern: regexp.MustCompile(`\.php`), Status: 404}, []string{"GET a /x.php?y"}, true},
-		{DeniedRequest{Of: of(t, "$https"), Not: true, Pattern: regexp.MustCompile("^on$"), Status: 404}, []string{"GET a /"}, true},
+		{DeniedRequest{Condition{Of: of(t, "$request_uri"), Pattern: regexp.MustCompile(`\.php`)}, 404}, []string{"GET a /x.php?y"}, true},
+		{DeniedRequest{Condition{Of: of(t, "$https"), Not: true, Pattern: regexp.MustCompile("^on$")}, 404}, []string{"GET a /"}, true},
 	} {
 		ex := ask(c.ask[0], c.ask[1:]...)
 		passed := deniedRequests([]DeniedRequest{c.denied}, Place{}).Request(ex)
@@ -51,7 +51,7 @@ func TestDeniedRequests(t *testing.T) {
 			t.Errorf("%q by %+v: passed %v, answered %d", c.ask, c.denied, passed, ex.Response.Status)
 		}
 	}
-	for _, name := range []string{"", "$", "host", "$nothing", "$1", "$uri", "${host}", "$host$uri", "$http_"} {
+	for _, name := range []string{"", "$", "host", "$nothing", "$1", "${host}", "$host$uri", "$http_"} {
 		if v, err := ParseVariable(name); err == nil {
 			t.Errorf("%q is variable %+v", name, v)
 		}

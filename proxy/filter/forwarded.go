@@ -97,6 +97,7 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 	}
 	r.Client = netip.AddrPortFrom(client, 0)
 	r.TLS = c.TLS || exchange.EqualFold(proto, "https")
+	r.Asked.Proto = said.proto
 	r.Header.AddParts("X-Real-IP", peer)
 	if len(said.chain) > 0 {
 		r.Header.AddParts("X-Original-Forwarded-For", said.chain)

@@ -38,7 +38,7 @@ func (o Replacement) filler(at Place, value writer) replacer {
 				return nil, false
 			}
 			in := at
-			in.Pattern, in.searched = o.Pattern, text
+			in.Pattern, in.searched, in.theirs = o.Pattern, text, true
 			return o.To.append(nil, ex, &in, appendClean, value), true
 		}}
 	case o.From == nil:

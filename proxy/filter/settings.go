@@ -21,6 +21,8 @@ type Settings struct {
 	// DeniedRequests are refused where scripts of other origins have been told whether they
 	// may ask.
 	DeniedRequests []DeniedRequest
+	// RedirectedRequests are sent elsewhere behind that.
+	RedirectedRequests []RedirectedRequest
 	// MaxBody is the largest request body in bytes; 0: any.
 	MaxBody int64
 	CORS    *CORS
@@ -216,6 +218,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
 	add(len(s.DeniedRequests) > 0, func() Filter { return deniedRequests(s.DeniedRequests, tools.Place) })
+	add(len(s.RedirectedRequests) > 0, func() Filter { return redirectedRequests(s.RedirectedRequests, tools.Place) })
 	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
 	add(s.AppRoot != nil, func() Filter { return appRoot(s.AppRoot, tools.Place) })
 	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect, tools.Place) })

@@ -411,8 +411,12 @@ func TestFiltersAllocateNothing(t *testing.T) {
 	s := &Settings{
 		DeniedPaths: []DeniedPath{{Path: "/x", Status: 403}, {Pattern: regexp.MustCompile(`(?i)\.(git|env)`), Status: 404}},
 		DeniedRequests: []DeniedRequest{
-			{Of: of(t, "$http_origin"), Pattern: regexp.MustCompile("evil")}, {Of: of(t, "$arg_q"), Text: "1", Not: true},
-			{Of: of(t, "$cookie_a"), Text: "1"}, {Of: of(t, "$request_method"), Pattern: regexp.MustCompile("^(GET|HEAD)$"), Not: true},
+			{Condition{Of: of(t, "$http_origin"), Pattern: regexp.MustCompile("evil")}, 403}, {Condition{Of: of(t, "$arg_q"), Text: "1", Not: true}, 403},
+			{Condition{Of: of(t, "$cookie_a"), Text: "1"}, 403}, {Condition{Of: of(t, "$request_method"), Pattern: regexp.MustCompile("^(GET|HEAD)$"), Not: true}, 403},
+		},
+		RedirectedRequests: []RedirectedRequest{
+			{Condition{Of: of(t, "$uri"), Pattern: regexp.MustCompile("^(/docs)$")}, Redirect{302, target("/$1/")}},
+			{Condition{Of: of(t, "$http_x_forwarded_proto"), Text: "http"}, Redirect{301, target("https://a$request_uri")}},
 		},
 		MaxBody: 10, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"), Headers: []Field{{"X-A", text("1")}},
 		CORS:   &CORS{Origins: []string{"https://*.b.example"}, Methods: "GET", Headers: "X"},

@@ -16,7 +16,19 @@ type Target struct {
 }
 
 // ParseTarget reads one. It begins with a slash, with http:// or https://, or with $scheme://.
-func ParseTarget(text string) (*Target, error) {
+func ParseTarget(text string) (*Target, error) { return parseTarget(text, false) }
+
+// ParseTarget reads one with groups of the condition's pattern. One that begins with a group
+// is a path. Groups of the host that a client came by may stand in the host.
+func (c *Condition) ParseTarget(text string) (*Target, error) {
+	if len(text) > 1 && text[0] == '$' && '1' <= text[1] && text[1] <= '9' {
+		text = "/" + text
+	}
+	ofHost := c.Of.variable == "host" || c.Of.variable == "http_host"
+	return parseTarget(text, ofHost && c.Pattern != nil && !c.Not)
+}
+
+func parseTarget(text string, groupsOfHost bool) (*Target, error) {
 	t, err := ParseTemplate(text)
 	switch {
 	case err != nil:
@@ -33,26 +45,30 @@ func ParseTarget(text string) (*Target, error) {
 		}
 		return &Target{text: t}, nil
 	}
-	a := &Address{Template: t}
+	a := &Address{Template: t, groups: groupsOfHost}
 	return &Target{text: t}, a.check(text)
 }
 
 // IsPath reports whether it leads to the host that a client came by.
 func (t *Target) IsPath() bool { return t.path }
 
-// filler returns what fills t in. What follows the slash of a path is never a host.
+// filler returns what fills t in, once for all where there is nothing to fill in.
 func (t *Target) filler(at Place) func(*exchange.Exchange) []byte {
-	fill := t.text.filler(at, appendClean, appendAddress)
-	if !t.path || len(t.text.parts) == 1 {
-		return fill
+	if t.text.hasVariables() {
+		return func(ex *exchange.Exchange) []byte { return t.fill(ex, &at) }
 	}
-	return func(ex *exchange.Exchange) []byte {
-		b := fill(ex)
-		for len(b) > 1 && b[1] == '/' {
-			b = b[1:]
-		}
-		return b
+	made := t.fill(nil, &at)
+	return func(*exchange.Exchange) []byte { return made }
+}
+
+// fill fills t in. What follows the slash of a path is never a host, save in the operator's
+// own words.
+func (t *Target) fill(ex *exchange.Exchange, at *Place) []byte {
+	b := t.text.append(nil, ex, at, appendClean, appendAddress)
+	for t.path && len(t.text.parts) > 1 && len(b) > 1 && b[1] == '/' {
+		b = b[1:]
 	}
+	return b
 }
 
 // ParseHost reads the text of a Host field, which may be made of the host that a client came

@@ -18,7 +18,8 @@ type Place struct {
 	Host, Path                        string         // of the rule
 	Pattern                           *regexp.Regexp // of a path that is one, whose groups are $1 to $9; else nil
 
-	searched []byte  // where Pattern is found, instead of the path: in a field of the upstream's
+	searched []byte  // where Pattern is found, unless nil, instead of the path
+	theirs   bool    // searched is the upstream's own words
 	answer   *Answer // what $upstream_http_NAME is a field of; nil: of nothing
 }
 
@@ -168,8 +169,8 @@ func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, literal,
 		switch {
 		case p.variable == "":
 			dst = literal(dst, p.literal)
-		case p.variable == "group" && at.searched != nil: // the upstream's own words
-			dst = literal(dst, at.group(p.group, at.searched))
+		case p.variable == "group" && at.theirs:
+			dst = literal(dst, p.value(ex, at))
 		default:
 			dst = value(dst, p.value(ex, at))
 		}
@@ -246,6 +247,9 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
 		return scheme(r)
 	case "group":
+		if at.searched != nil {
+			return at.group(p.group, at.searched)
+		}
 		return at.group(p.group, r.Path)
 	case "host":
 		name, _ := exchange.SplitHost(askedHost(r))

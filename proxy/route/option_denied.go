@@ -13,13 +13,14 @@ import (
 	"quayside.io/proxy/filter"
 )
 
-// maxDenied is how many lines denied-paths and denied-requests may have, each.
-const maxDenied = 64
+// maxLines is how many lines denied-paths, denied-requests and redirected-requests may have,
+// each.
+const maxLines = 64
 
 // parseDeniedPaths reads lines of what nginx's locations say: a path, or a modifier and a
 // path or pattern, and perhaps a status.
 func parseDeniedPaths(s *settings, value string) error {
-	list, err := parseDeniedLines(value, parseDeniedPath)
+	list, err := parseLines(value, parseDeniedPath)
 	s.filters.DeniedPaths = slices.Concat(s.filters.DeniedPaths, list)
 	return err
 }
@@ -27,12 +28,13 @@ func parseDeniedPaths(s *settings, value string) error {
 // parseDeniedRequests reads lines of what nginx asks with if: a variable, a comparison and a
 // value, perhaps in quotes, and perhaps a status.
 func parseDeniedRequests(s *settings, value string) error {
-	list, err := parseDeniedLines(value, parseDeniedRequest)
+	list, err := parseLines(value, parseDeniedRequest)
 	s.filters.DeniedRequests = slices.Concat(s.filters.DeniedRequests, list)
 	return err
 }
 
-func parseDeniedLines[T any](value string, parse func(line string) (T, error)) (list []T, err error) {
+// parseLines reads a list of which each line stands for itself.
+func parseLines[T any](value string, parse func(line string) (T, error)) (list []T, err error) {
 	for line := range strings.Lines(value) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
@@ -41,8 +43,8 @@ func parseDeniedLines[T any](value string, parse func(line string) (T, error)) (
 		if err != nil {
 			return nil, fmt.Errorf("%.80q: %w", line, err)
 		}
-		if list = append(list, d); len(list) > maxDenied {
-			return nil, fmt.Errorf("there are more than %d lines", maxDenied)
+		if list = append(list, d); len(list) > maxLines {
+			return nil, fmt.Errorf("there are more than %d lines", maxLines)
 		}
 	}
 	if len(list) == 0 {
@@ -75,31 +77,42 @@ func parseDeniedPath(line string) (d filter.DeniedPath, err error) {
 }
 
 func parseDeniedRequest(line string) (d filter.DeniedRequest, err error) {
-	of, rest := cutWord(line)
-	comparison, rest := cutWord(rest)
-	value, status := cutWord(rest)
-	if inside, quoted := strings.CutPrefix(rest, `"`); quoted {
+	condition, status, err := parseCondition(line)
+	if err != nil {
+		return d, err
+	}
+	if condition.Of.IsPath() {
+		return d, errors.New("denied-paths is about paths")
+	}
+	d.Condition = condition
+	d.Status, err = parseDeniedStatus(status)
+	return d, err
+}
+
+// parseCondition reads a variable, a comparison and a value, and returns what stands behind.
+func parseCondition(line string) (c filter.Condition, rest string, err error) {
+	of, text := cutWord(line)
+	comparison, text := cutWord(text)
+	value, rest := cutWord(text)
+	if inside, quoted := strings.CutPrefix(text, `"`); quoted {
 		if end := strings.LastIndexByte(inside, '"'); end >= 0 {
-			value, status = inside[:end], strings.TrimSpace(inside[end+1:])
+			value, rest = inside[:end], strings.TrimSpace(inside[end+1:])
 		}
 	}
-	comparison, d.Not = strings.CutPrefix(comparison, "!")
+	comparison, c.Not = strings.CutPrefix(comparison, "!")
 	known := slices.Contains([]string{"=", "~", "~*"}, comparison)
-	if rest == "" || !known {
-		return d, errors.New("it is not a variable, one of =, !=, ~, !~, ~* and !~*, and a value, and perhaps a status")
+	if text == "" || !known {
+		return c, "", errors.New("it does not begin with a variable, one of =, !=, ~, !~, ~* and !~*, and a value")
 	}
-	if d.Status, err = parseDeniedStatus(status); err != nil {
-		return d, err
-	}
-	if d.Of, err = filter.ParseVariable(of); err != nil {
-		return d, err
+	if c.Of, err = filter.ParseVariable(of); err != nil {
+		return c, "", err
 	}
 	if comparison == "=" {
-		d.Text, err = parseText(value)
-		return d, err
+		c.Text, err = parseText(value)
+		return c, rest, err
 	}
-	d.Pattern, err = compileFound(value, comparison == "~*")
-	return d, err
+	c.Pattern, err = compileFound(value, comparison == "~*")
+	return c, rest, err
 }
 
 // cutWord cuts the first word off, and the blanks behind it.
@@ -140,7 +153,7 @@ func deniedStatuses() string {
 
 // maxDeniedTogether is how many different lines the Ingresses of a namespace may have on one
 // host: each request of theirs is compared with all.
-const maxDeniedTogether = 4 * maxDenied
+const maxDeniedTogether = 4 * maxLines
 
 // takeDenied gathers what the Ingresses of each namespace deny together on the host, the
 // oldest first. Where that is too much, nothing of theirs passes.

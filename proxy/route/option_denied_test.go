@@ -42,14 +42,14 @@ func TestDeniedPathsAreShared(t *testing.T) {
 // passes. Lines that several of them have count once.
 func TestDeniedPathsHaveABound(t *testing.T) {
 	lines := func(from int) (text string) {
-		for i := range maxDenied {
+		for i := range maxLines {
 			text += fmt.Sprintf("~ ^/denied/%d$\n", from+i)
 		}
 		return text
 	}
 	objects := []snapshot.Object{deniedService("a"), deniedService("b"), deniedIngress("b", "b", "/b", ""), deniedIngress("a", "acme", acmePath+"/token", "")}
 	for i := range 6 {
-		objects = append(objects, deniedIngress("a", fmt.Sprint("i", i), fmt.Sprint("/", i), lines(min(i, 3)*maxDenied)))
+		objects = append(objects, deniedIngress("a", fmt.Sprint("i", i), fmt.Sprint("/", i), lines(min(i, 3)*maxLines)))
 	}
 	o := Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName}}
 	full := Compile(snapshot.Of(objects...), nil, o)

@@ -267,6 +267,9 @@ func rewrites() []option {
 		{key: "temporal-redirect-code", scope: ofLocation, unset: "302", risk: riskLow, effect: applied,
 			parse: parseRedirectCode(func(o *redirectOptions) *int { return &o.temporalCode }),
 			doc:   "status instead of that 302"},
+		{key: "redirected-requests", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseRedirectedRequests,
+			doc: "requests that are sent elsewhere, in lines that begin as those of denied-requests, and of paths, too; behind that the address, with the groups of the pattern and nginx's variables, and perhaps a status, by default 302, such as " +
+				"$uri ~ ^(/docs)$ $1/ 301; $http_x_forwarded_proto is what came, whoever sent it"},
 		{key: "direct-response", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDirectResponse,
 			doc: "status, and behind it the text with nginx's variables, that every request is answered which passes the guards; no backend is needed; redirects have options of their own"},
 		{key: "from-to-www-redirect", scope: ofHost, unset: "false", risk: riskLow, effect: applied, parse: parseWWW,

@@ -71,6 +71,7 @@ func plainParsers() map[string]func(s *settings, value string) error {
 		"proxy-cookie-path":      parseCookiePair(false, cookiePath),
 		"proxy-ssl-name":         parseUpstreamName,
 		"proxy-ssl-server-name":  parseUpstreamSNI,
+		"redirected-requests":    parseRedirectedRequests,
 		"request-headers":        parseRequestHeaders,
 		"response-headers":       parseResponseHeaders,
 		"success-headers":        parseSuccessHeaders,

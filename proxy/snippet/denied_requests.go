@@ -16,19 +16,34 @@ func DeniedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	if d.Name() != "if" || slices.ContainsFunc(d.Block, nginxconf.IsNamed("deny")) { // which nginx takes in none
 		return "", false
 	}
+	condition, of, ok := conditionOf(d)
+	status := refusalIn(d.Block)
+	if !ok || status == 0 || of.IsPath() {
+		return "", false
+	}
+	return withStatus(condition, status), true
+}
+
+// conditionOf returns the condition of an if, as lines of options have it, and its variable.
+func conditionOf(d *nginxconf.Directive) (text string, of filter.Variable, ok bool) {
 	variable, comparison, value := Condition(d.Args())
 	if comparison == "" { // whether there is anything, and nginx takes 0 for nothing
 		comparison, value = "!~", "^0?$"
 	}
-	status := refusalIn(d.Block)
-	_, unknown := filter.ParseVariable(variable)
-	if status == 0 || unknown != nil || !slices.Contains([]string{"=", "!=", "~", "!~", "~*", "!~*"}, comparison) || strings.ContainsAny(value, "\r\n") {
-		return "", false
+	of, unknown := filter.ParseVariable(variable)
+	if unknown != nil || !slices.Contains([]string{"=", "!=", "~", "!~", "~*", "!~*"}, comparison) {
+		return "", of, false
 	}
+	value, ok = inLine(value)
+	return variable + " " + comparison + " " + value, of, ok
+}
+
+// inLine returns a value as lines have it, and false where none can.
+func inLine(value string) (string, bool) {
 	if value == "" || strings.ContainsAny(value, " \t") || value[0] == '"' {
 		value = `"` + value + `"`
 	}
-	return withStatus(variable+" "+comparison+" "+value, status), true
+	return value, !strings.ContainsAny(value, "\r\n")
 }
 
 // Condition takes apart what stands in the parentheses of an if.

@@ -77,17 +77,22 @@ func Options(text string) ([]Setting, error) {
 		return nil, errors.New("of allow and deny it is not addresses first, and then deny all")
 	}
 	var all Advice
-	var requests []string
+	var requests, redirected []string
 	table := plain()
 	for i := range list {
 		d := &list[i]
 		a, known := on(table, d)
 		line, denies := DeniedRequest(d)
+		to, redirects := RedirectedRequest(d)
 		switch {
+		case denies && len(redirected) > 0:
+			return nil, fmt.Errorf("line %d: what it refuses comes behind what it redirects", d.Line)
 		case denies:
 			requests = append(requests, line)
+		case redirects:
+			redirected = append(redirected, to)
 		case !known:
-			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log, and does not refuse alone", d.Line, printable.Cut(d.Name(), MaxQuoted))
+			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log, and neither refuses nor redirects alone", d.Line, printable.Cut(d.Name(), MaxQuoted))
 		case a.Needless:
 		case !a.IsPlain() || d.Name() == "default_type": // which is for responses of nginx's own
 			why := "no option of one Ingress does the same beside the others"
@@ -102,7 +107,7 @@ func Options(text string) ([]Setting, error) {
 	if all.Repeats() {
 		return nil, errors.New("something is said twice for which there is one place")
 	}
-	for _, o := range []Setting{{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")}, {"denied-requests", strings.Join(requests, "\n")}} {
+	for _, o := range []Setting{{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")}, {"denied-requests", strings.Join(requests, "\n")}, {"redirected-requests", strings.Join(redirected, "\n")}} {
 		if o.Value != "" {
 			all.Options = append(all.Options, o)
 		}

@@ -54,6 +54,41 @@ func TestWhoIsRefused(t *testing.T) {
 	}
 }
 
+// TestWhoIsRedirected: what nginx sends elsewhere before it looks for a place is sent there by
+// one option.
+func TestWhoIsRedirected(t *testing.T) {
+	for text, want := range map[string]string{
+		`rewrite ^(/docs)$ $1/ redirect;`:                                               "$uri ~ ^(/docs)$ $1/$is_args$args",
+		`rewrite ^/old/(.*)$ https://new.test/$1? permanent;`:                           "$uri ~ ^/old/(.*)$ https://new.test/$1 301",
+		`rewrite ^/old https://new.test/;`:                                              "$uri ~ ^/old https://new.test/$is_args$args",
+		`rewrite ^/old $scheme://new.test/ last;`:                                       "$uri ~ ^/old $scheme://new.test/$is_args$args",
+		`rewrite "^/a b" /c permanent;`:                                                 `$uri ~ "^/a b" /c$is_args$args 301`,
+		`return 308 https://new.test$request_uri;`:                                      "$uri ~ ^ https://new.test$request_uri 308",
+		`return https://new.test;`:                                                      "$uri ~ ^ https://new.test",
+		`if ($http_x_forwarded_proto = http) { return 301 https://$host$request_uri; }`: "$http_x_forwarded_proto = http https://$host$request_uri 301",
+		`if ($host ~* ^www\.(.*)$) { return 301 https://$1$request_uri; }`:              "$host ~* ^www\\.(.*)$ https://$1$request_uri 301",
+		`if ($scheme = http) { rewrite ^(.*)$ https://$host$1 permanent; }`:             "$scheme = http https://$host$uri$is_args$args 301",
+		`if ($arg_a) { rewrite ^/(.*)$ https://new.test/$1? redirect; }`:                "$arg_a !~ ^0?$ https://new.test$uri",
+		`if ($uri = /a) { return 302 /b; } rewrite ^ /c permanent;`:                     "$uri = /a /b\n$uri ~ ^ /c$is_args$args 301",
+		`if ($arg_a) { rewrite ^ https://new.test/$1? redirect; }`:                      "",
+		`if ($arg_a) { rewrite ^/(.*)$ https://new.test/a$1 redirect; }`:                "",
+		`if ($arg_a) { rewrite ^/old https://new.test/ redirect; }`:                     "",
+		`if ($arg_a) { return 301 https://new.test/; access_log off; }`:                 "",
+		`rewrite ^/a /b?c=d redirect;`:                                                  "",
+		`rewrite ^/a /b last;`:                                                          "",
+		`return 302;`:                                                                   "",
+		`return 200 https://new.test;`:                                                  "",
+		`return 301 "/a b";`:                                                            "",
+		`rewrite ^/a /b permanent; if ($http_x = y) { return 403; }`:                    "",
+		`if ($nothing = http) { return 301 https://$host$request_uri; }`:                "",
+	} {
+		options, err := snippet.Options(text)
+		if got := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(options), "[{redirected-requests "), "}]"); (err != nil) != (want == "") || want != "" && got != want {
+			t.Errorf("%s comes to %v, %v, want %q", text, options, err, want)
+		}
+	}
+}
+
 // TestWholeOrNotAtAll: of a snippet of which anything would be lost, nothing is taken.
 func TestWholeOrNotAtAll(t *testing.T) {
 	for text, want := range map[string]string{

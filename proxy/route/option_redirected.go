@@ -1,0 +1,40 @@
+package route
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/proxy/filter"
+)
+
+// parseRedirectedRequests reads lines of what nginx asks with if and rewrite: a condition, an
+// address, and perhaps a status.
+func parseRedirectedRequests(s *settings, value string) error {
+	list, err := parseLines(value, parseRedirectedRequest)
+	s.filters.RedirectedRequests = slices.Concat(s.filters.RedirectedRequests, list)
+	return err
+}
+
+func parseRedirectedRequest(line string) (r filter.RedirectedRequest, err error) {
+	condition, rest, err := parseCondition(line)
+	if err != nil {
+		return r, err
+	}
+	target, status := cutWord(rest)
+	if target == "" {
+		return r, errors.New("it does not say where to")
+	}
+	r.Condition = condition
+	if r.To, err = condition.ParseTarget(target); err != nil {
+		return r, err
+	}
+	r.Code, err = strconv.Atoi(cmp.Or(status, "302"))
+	if statuses := []int{301, 302, 303, 307, 308}; err != nil || !slices.Contains(statuses, r.Code) {
+		return r, fmt.Errorf("%.20q is none of the statuses %s", status, strings.Trim(strings.ReplaceAll(fmt.Sprint(statuses), " ", ", "), "[]"))
+	}
+	return r, nil
+}

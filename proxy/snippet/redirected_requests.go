@@ -1,0 +1,120 @@
+package snippet
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/proxy/nginxconf"
+)
+
+// RedirectedRequest returns the line of redirected-requests that does what a return, a rewrite
+// or an if does, if it sends clients elsewhere and does nothing else.
+func RedirectedRequest(d *nginxconf.Directive) (line string, ok bool) {
+	switch {
+	case d.Name() == "if":
+		return redirectIf(d)
+	case d.Block != nil:
+		return "", false
+	case d.Name() == "return":
+		return redirectLine("$uri ~ ^")(returnedTo(d.Args()))
+	case d.Name() == "rewrite" && len(d.Args()) > 0:
+		pattern, ok := inLine(d.Args()[0])
+		line, redirects := redirectLine("$uri ~ " + pattern)(rewrittenTo(d.Args()))
+		return line, ok && redirects
+	}
+	return "", false
+}
+
+// redirectLine returns what makes a line of a condition.
+func redirectLine(condition string) func(target string, status int) (line string, ok bool) {
+	return func(target string, status int) (string, bool) {
+		if target == "" || strings.ContainsAny(target, " \t\r\n") {
+			return "", false
+		}
+		line := condition + " " + target
+		if status != 302 {
+			line += " " + strconv.Itoa(status)
+		}
+		return line, true
+	}
+}
+
+// redirectIf is about an if. What is rewritten in it has to be every path.
+func redirectIf(d *nginxconf.Directive) (line string, ok bool) {
+	condition, _, ok := conditionOf(d)
+	if !ok || len(d.Block) != 1 || d.Block[0].Block != nil {
+		return "", false
+	}
+	switch inner := &d.Block[0]; inner.Name() {
+	case "return":
+		return redirectLine(condition)(returnedTo(inner.Args()))
+	case "rewrite":
+		target, status := rewrittenTo(inner.Args())
+		switch {
+		case target == "":
+			return "", false
+		case slices.Contains([]string{"^", ".*", "^.*", "^.*$", "^/"}, inner.Args()[0]):
+			if strings.Contains(target, "$1") { // none of the condition's
+				return "", false
+			}
+		case slices.Contains([]string{"^(.*)$", "^(.*)", "(.*)"}, inner.Args()[0]):
+			target = strings.ReplaceAll(target, "$1", "$uri")
+		case slices.Contains([]string{"^/(.*)$", "^/(.*)"}, inner.Args()[0]):
+			target = strings.ReplaceAll(target, "/$1", "$uri")
+			if strings.Contains(target, "$1") {
+				return "", false
+			}
+		default:
+			return "", false
+		}
+		return redirectLine(condition)(target, status)
+	}
+	return "", false
+}
+
+// returnedTo is where a return sends clients, or nowhere.
+func returnedTo(args []string) (target string, status int) {
+	switch len(args) {
+	case 1:
+		if isAddress(args[0]) { // and no path, which nginx takes for a status
+			return args[0], 302
+		}
+	case 2:
+		status, err := strconv.Atoi(args[0])
+		if err == nil && slices.Contains([]int{301, 302, 303, 307, 308}, status) {
+			return args[1], status
+		}
+	}
+	return "", 0
+}
+
+// rewrittenTo is where a rewrite sends clients, with their query behind it as nginx adds it,
+// or nowhere.
+func rewrittenTo(args []string) (target string, status int) {
+	if len(args) < 2 || len(args) > 3 {
+		return "", 0
+	}
+	switch flag := strings.Join(args[2:], ""); {
+	case flag == "permanent":
+		status = 301
+	case flag == "redirect" || slices.Contains([]string{"", "last", "break"}, flag) && isAddress(args[1]):
+		status = 302
+	default:
+		return "", 0
+	}
+	target, drops := strings.CutSuffix(args[1], "?")
+	switch {
+	case drops:
+	case strings.Contains(target, "?"): // nginx adds "&" then, where there is a query
+		return "", 0
+	default:
+		target += "$is_args$args"
+	}
+	return target, status
+}
+
+// isAddress reports whether nginx takes text for one, and not for a path.
+func isAddress(text string) bool {
+	return strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "$scheme")
+}
