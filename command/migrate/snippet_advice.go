@@ -253,22 +253,23 @@ func locationAdvice(args []string) advice {
 
 // ifAdvice is about what people test for most.
 func ifAdvice(d *nginxconf.Directive) advice {
-	variable, operator, value := snippet.Condition(d.Args())
+	variable, _, value := snippet.Condition(d.Args())
 	body := snippet.None("nothing stands in it")
 	if len(d.Block) == 1 && d.Block[0].Name() != "if" {
 		body = adviceOn(&d.Block[0], false)
 	}
 	redirects := len(body.Options) > 0 && strings.HasSuffix(body.Options[0].Key, "-redirect")
 	line, denies := snippet.DeniedRequest(d)
+	to, sends := snippet.RedirectedRequest(d)
 	switch {
 	case denies:
 		return snippet.Use("denied-requests", line)
+	case (variable == "$scheme" || variable == "$https") && redirects:
+		return snippet.Use("force-ssl-redirect", "true")
+	case sends:
+		return snippet.Use("redirected-requests", to)
 	case len(d.Block) > 1:
 		return snippet.None("it does several things at once: write an if for each")
-	case (variable == "$host" || variable == "$http_host") && operator == "=" && redirects:
-		return body.But("in an Ingress of its own for the host " + printable.Cut(value, maxQuoted))
-	case (variable == "$scheme" || variable == "$http_x_forwarded_proto" || variable == "$https") && redirects:
-		return snippet.Use("force-ssl-redirect", "true")
 	case variable == "$request_method" && value == "OPTIONS":
 		return snippet.Use("enable-cors", "true").But("which answers preflight requests")
 	}

@@ -86,7 +86,6 @@ func TestSnippetsThatRewrite(t *testing.T) {
 		{text: "rewrite ^/a /b last; location = /a { return 404; }"},     // never reached
 		{text: "rewrite ^/a /b last; location = /c { return 404; }", want: "/c  /a /b"},
 		{text: "rewrite /a /b last;"}, // in the middle of a path, too
-		{text: "rewrite ^/a https://x.test/ last;"},
 		{text: "rewrite ^/a(?=b) /c last;"},
 	} {
 		annotations := map[string]string{prefix + "server-snippet": c.text, prefix + "auth-url": "http://auth.test/", "cert-manager.io/issuer": "ca"}

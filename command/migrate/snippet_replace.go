@@ -34,7 +34,7 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Me
 			continue
 		}
 		r := replacement{key: key, meta: meta, alone: alone}
-		if !r.takesAll(r.answers(list)) || !r.deniesRequests(list) || !r.deniesPaths(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
+		if !r.takesAll(r.answers(list)) || !r.deniesRequests() || !r.redirects(spec) || !r.deniesPaths(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
@@ -45,38 +45,49 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Me
 
 // replacement is what comes to the place of one snippet.
 type replacement struct {
-	key      string
-	meta     Meta // of the Ingress that has it
-	alone    bool // what it says of its hosts is said of this Ingress
-	options  []setting
-	own      []place
-	refused  []snippet.Denial
-	requests []string // lines of denied-requests
-	moved    []rewritten
-	beside   []Object
-	needed   []string // why nothing has to be written for the others
+	key        string
+	meta       Meta // of the Ingress that has it
+	alone      bool // what it says of its hosts is said of this Ingress
+	options    []setting
+	own        []place
+	refused    []snippet.Denial
+	requests   []string // lines of denied-requests
+	redirected []string // and of redirected-requests
+	moved      []rewritten
+	beside     []Object
+	needed     []string // why nothing has to be written for the others
 }
 
 // takesAll reports whether each directive has a replacement.
 func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 	var all advice
+	inPlace := r.key == "configuration-snippet"
 	ofPlaces := false // an option is about their responses, too
+	rewrites := false // nginx rewrites before, and both in their order
 	for i := range list {
 		d := &list[i]
 		p, isPlace := placeIn(d)
 		refused, refuses := denialIn(d)
 		moved, moves := rewrittenIn(list, i)
 		line, asks := snippet.DeniedRequest(d)
+		to, redirects := snippet.RedirectedRequest(d)
+		rewrites = rewrites || d.Name() == "rewrite" || redirects
 		switch said := adviceOn(d, false); {
+		case asks && rewrites:
+			return false
+		case redirects && inPlace:
+			r.redirected = append(r.redirected, to)
 		case isPlace:
 			r.own = append(r.own, p)
 		case refuses && r.key == "server-snippet":
 			r.refused = append(r.refused, refused)
-		case asks && (r.alone || r.key == "configuration-snippet"):
+		case asks && (r.alone || inPlace):
 			r.requests = append(r.requests, line)
+		case redirects && r.alone:
+			r.redirected = append(r.redirected, to)
 		case said.Needless:
 			r.needed = append(r.needed, snippet.Quoted(d)+": "+said.Remark)
-		case r.key == "configuration-snippet" && d.Block == nil && d.Name() != "default_type" && isPlain(said, r.meta.Annotations):
+		case inPlace && d.Block == nil && d.Name() != "default_type" && isPlain(said, r.meta.Annotations):
 			all = all.And(advice{Options: said.Options})
 		case moves && r.key == "server-snippet":
 			r.moved = append(r.moved, moved)

@@ -44,3 +44,35 @@ func TestSnippetsThatRefuseRequests(t *testing.T) {
 		}
 	}
 }
+
+// A snippet that sends requests elsewhere becomes redirected-requests. What is said of a host
+// has to be said of all its paths, and of nobody else's.
+func TestSnippetsThatRedirectRequests(t *testing.T) {
+	for _, c := range []struct {
+		key, text string
+		path      string
+		shared    bool
+		want      string // empty: the snippet stays
+	}{
+		{"configuration-snippet", "rewrite ^(/dash)$ $1/ redirect; proxy_buffering off;", "/dash", true, "$uri ~ ^(/dash)$ $1/$is_args$args"},
+		{"configuration-snippet", "if ($host = www.a.test) { return 301 https://a.test$request_uri; } rewrite ^/old https://new.test/? permanent;", "/", true,
+			"$host = www.a.test https://a.test$request_uri 301\n$uri ~ ^/old https://new.test/ 301"},
+		{"configuration-snippet", "if ($http_x) { return 403; } return 302 https://new.test;", "/", true, "$uri ~ ^ https://new.test"},
+		{"configuration-snippet", "if ($http_x) { return 302 https://new.test; } if ($http_y) { return 403; }", "/", true, ""},
+		{"configuration-snippet", "rewrite ^/a(?=b) /c permanent;", "/", true, ""},
+		{"configuration-snippet", "rewrite ^/a https://$arg_to/ permanent;", "/", true, ""},
+		{"configuration-snippet", "rewrite ^/a /b permanent; proxy_pass http://x;", "/", true, ""},
+		{"server-snippet", "if ($http_x_forwarded_proto = http) { return 308 https://$host$request_uri; }", "/", false, "$http_x_forwarded_proto = http https://$host$request_uri 308"},
+		{"server-snippet", "if ($http_x_forwarded_proto = http) { return 308 https://$host$request_uri; }", "/", true, ""},
+		{"server-snippet", "if ($http_x_forwarded_proto = http) { return 308 https://$host$request_uri; }", "/app", false, ""},
+		{"server-snippet", "if ($http_x) { return 308 https://new.test; } location = /m { return 404; }", "/", false, ""},
+		{"server-snippet", "rewrite ^/a https://new.test/ last;", "/", false, "$uri ~ ^/a https://new.test/$is_args$args"},
+	} {
+		at := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + c.key: c.text}}
+		meta, beside, notes := withoutSnippets(at, shopPaths(c.path), !c.shared)
+		_, stays := meta.Annotations[prefix+c.key]
+		if got := meta.Annotations[prefix+"redirected-requests"]; got != c.want || stays != (c.want == "") || len(beside) > 0 {
+			t.Errorf("%s %q on %s comes to %q, stays %v: %q", c.key, c.text, c.path, got, stays, notes)
+		}
+	}
+}
