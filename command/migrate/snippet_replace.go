@@ -113,16 +113,11 @@ func (r *replacement) answers(list []nginxconf.Directive) []nginxconf.Directive 
 	return left
 }
 
-// inherits reports whether locations of ingress-nginx take over what a directive says for
-// the host: most set their own, and then nothing is taken over.
+// inherits reports whether the locations of the Ingress take over what a directive says for
+// the host.
 func (r *replacement) inherits(d *nginxconf.Directive) bool {
-	switch d.Name() {
-	case "add_header", "expires":
-		return r.meta.Annotations[route.OwnPrefix+"auth-url"] == "" // which adds cookies
-	case "more_set_headers", "more_clear_headers", "more_set_input_headers", "more_clear_input_headers", "proxy_hide_header", "proxy_cookie_flags":
-		return true
-	}
-	return false
+	adds := d.Name() == "add_header" || d.Name() == "expires"
+	return snippet.IsInherited(d) && !(adds && r.meta.Annotations[route.OwnPrefix+"auth-url"] != "") // which adds cookies
 }
 
 // shown reports whether places that nginx answers itself have what a directive says, too.

@@ -88,10 +88,12 @@ type globalOption struct {
 	differ string // how what it does here is not the same; empty: it is
 	guard  bool   // it decides who may pass: a value that is not understood closes all routes
 	ours   bool   // ingress-nginx does not have it; then unset is our default, and doc what it does
-	raw    bool   // nginx configuration, which is never executed
 
 	// parse obeys an applied option.
 	parse func(w *globalOptions, value string) error
+	// guards, of nginx configuration, reports whether it decides who may pass: then it closes
+	// all routes unless it is obeyed. Nil: it is none.
+	guards func(value string) bool
 }
 
 // compileGlobal returns what the ConfigMap of that name says: before, which may be
@@ -150,12 +152,10 @@ func looksLikeGuard(key string) bool {
 }
 
 func (w *globalOptions) apply(o *globalOption, value string) {
-	if o.raw && guardsAccess(value) {
-		w.close(o.key, "guards access by raw nginx configuration, which is never executed")
-		return
-	}
-	switch o.effect {
-	case applied:
+	switch {
+	case o.guards != nil:
+		w.applySnippet(o, value)
+	case o.effect == applied:
 		if value == "" {
 			return
 		}
@@ -164,7 +164,7 @@ func (w *globalOptions) apply(o *globalOption, value string) {
 		} else if err != nil {
 			w.problem(finding{InvalidOption, fmt.Sprintf("option %s has no effect: %v", o.key, err)})
 		}
-	case ignored:
+	case o.effect == ignored:
 		if isOn(value) && value != o.unset || o.unset == "true" && value == "false" {
 			w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported and has no effect (%s)", o.key, o.doc)})
 		}

@@ -13,7 +13,7 @@ import (
 // globalTable returns every key of the ConfigMap of ingress-nginx that this product
 // knows, ordered. It is the one place where such an option is defined.
 func globalTable() []globalOption {
-	table := slices.Concat(globalGuards(), globalFirewalls(), globalTLS(), globalForwarding(), globalUpstreams(), globalClients(), globalResponses(), globalCompression(), globalAnnotations(), globalTraces(), globalProcess())
+	table := slices.Concat(globalGuards(), globalFirewalls(), globalTLS(), globalForwarding(), globalUpstreams(), globalClients(), globalResponses(), globalCompression(), globalAnnotations(), globalSnippets(), globalTraces(), globalProcess())
 	slices.SortFunc(table, func(a, b globalOption) int { return strings.Compare(a.key, b.key) })
 	return table
 }
@@ -200,7 +200,6 @@ func globalCompression() []globalOption {
 }
 
 func globalAnnotations() []globalOption {
-	const raw = "raw nginx configuration, which is never executed"
 	return []globalOption{
 		{key: "annotations-risk-level", unset: "High", effect: applied, parse: forEach(parseRiskLevel), doc: "the greatest risk that an annotation may have",
 			differ: "one above it is refused alone, where ingress-nginx refuses the Ingress; a guard closes its route"},
@@ -210,11 +209,6 @@ func globalAnnotations() []globalOption {
 			differ: "as far as each says; true by default; those that guard are obeyed anyway"},
 		{key: "allow-cross-namespace-resources", unset: "false", effect: ignored, doc: "let annotations name Secrets of other namespaces, which is never done here"},
 		{key: "strict-validate-path-type", unset: "true", effect: noOp, doc: "refuse Exact and Prefix paths with characters of patterns", differ: "any path of RFC 3986 is taken as it is"},
-		{key: "main-snippet", effect: ignored, raw: true, doc: raw},
-		{key: "http-snippet", effect: ignored, raw: true, doc: raw},
-		{key: "server-snippet", effect: ignored, raw: true, doc: raw},
-		{key: "location-snippet", effect: ignored, raw: true, doc: raw},
-		{key: "stream-snippet", effect: ignored, raw: true, doc: raw},
 	}
 }
 

@@ -45,7 +45,7 @@ func TestGlobalDefaultsAreNoNews(t *testing.T) {
 // TestGlobalGuardsClose holds for every option of the ConfigMap that decides who
 // may pass: what is not understood shuts all routes.
 func TestGlobalGuardsClose(t *testing.T) {
-	cases := map[string]string{"global-auth-uri": "http://x", "block-cidr": "10.0.0.0/8", "whitelist-source-ranges": "10.0.0.0/8", "http-snippet": "deny all;"}
+	cases := map[string]string{"global-auth-uri": "http://x", "block-cidr": "10.0.0.0/8", "whitelist-source-ranges": "10.0.0.0/8", "http-snippet": "deny all;", "main-snippet": "deny all;", "stream-snippet": "deny all;", "server-snippet": "deny all;", "location-snippet": "more_set_headers 'X-A: a'; satisfy any;"}
 	for _, o := range globalTable() {
 		if o.guard {
 			cases[o.key] = "~(?=x)\x00/33"
@@ -55,6 +55,30 @@ func TestGlobalGuardsClose(t *testing.T) {
 		w := globalOf(t, map[string]string{key: value})
 		if w.own.closed == "" || w.nginx.closed == "" || len(w.problems) != 1 || w.problems[0].Reason != RouteClosed {
 			t.Errorf("%s: %q leaves the routes open: %v", key, value, w.problems)
+		}
+	}
+}
+
+// TestOwnServersGuardNothing: a server on a port of its own, as that of many guides for what
+// nginx counts, is nobody's guard. One on a port of the hosts may be.
+func TestOwnServersGuardNothing(t *testing.T) {
+	for text, closes := range map[string]bool{
+		"server { listen 18080; location /nginx_status { allow all; stub_status on; } location / { return 404; } }":      false,
+		"server { listen [::]:18080 default_server; deny all; } limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;": false,
+		"map $http_x $deny { default 403; }":                                         false,
+		"server { listen 2443; return 308 https://$host$request_uri; }":              false,
+		"server { listen 80; server_name a.test; location / { deny all; } }":         true,
+		"server { listen 127.0.0.1:443 ssl; listen 8080; return 403; }":              true,
+		"server { listen 18080; listen 10.0.0.1; location / { return 404; } }":       true,
+		"server { listen unix:/x/18080; location / { return 404; } }":                true,
+		"server { server_name a.test; location / { return 404; } }":                  true,
+		"geo $x { default 1; } deny 10.0.0.1;":                                       true,
+		"server { listen 18080; return 404; } access_by_lua_block { ngx.exit(403) }": true,
+		"server { listen 18080; return 404; ":                                        true,
+	} {
+		w := globalOf(t, map[string]string{"http-snippet": text})
+		if (w.own.closed != "") != closes || len(w.problems) != 1 || !closes && w.problems[0].Reason != UnsupportedOption {
+			t.Errorf("%s closes %q: %v", text, w.own.closed, w.problems)
 		}
 	}
 }

@@ -147,7 +147,7 @@ their value is not understood.
 		if o.ours {
 			here = "ours"
 		}
-		if o.raw {
+		if o.guards != nil && o.effect == ignored {
 			here = neverExecuted("all routes")
 		}
 		mark, unset := "", ""

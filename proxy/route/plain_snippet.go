@@ -28,8 +28,16 @@ func parsePlainSnippet(s *settings, value string) error {
 // parseServerSnippet obeys a server-snippet that does nothing but refuse paths of its hosts.
 func parseServerSnippet(s *settings, value string) error {
 	list, err := snippet.DeniedPaths(value)
-	if err != nil || len(list) == 0 {
+	if err != nil {
 		return err
+	}
+	return s.denyHidden(list)
+}
+
+// denyHidden denies the paths that locations of nginx refuse.
+func (s *settings) denyHidden(list []snippet.Denial) error {
+	if len(list) == 0 {
+		return nil
 	}
 	var lines []string
 	for _, l := range list {

@@ -71,6 +71,10 @@ func Options(text string) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
+	return optionsOf(list)
+}
+
+func optionsOf(list []nginxconf.Directive) ([]Setting, error) {
 	list, fields := WithAnswers(list)
 	prefixes, list, ok := allowed(list)
 	if !ok {
