@@ -102,12 +102,17 @@ func (c *ChartValues) set(path string, value any) {
 func (c *ChartValues) judgeConfig() {
 	proxy, _ := c.Values["proxy"].(map[string]any)
 	config, _ := proxy["config"].(map[string]string)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "config"}, Data: config}
-	for _, p := range route.Compile(snapshot.Of(cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems {
+	for _, p := range problemsOf(config) {
 		if !strings.Contains(p.Message, "does not exist") {
 			c.note("proxy.config: %s", p.Message)
 		}
 	}
+}
+
+// problemsOf are what the proxy says of the keys of its ConfigMap.
+func problemsOf(config map[string]string) []snapshot.Problem {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "config"}, Data: config}
+	return route.Compile(snapshot.Of(cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems
 }
 
 // WriteYAML writes a file of values, with the notes as comments before them.

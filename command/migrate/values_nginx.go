@@ -119,7 +119,11 @@ func proxyConfig(c *ChartValues, at string, value any) {
 	}
 	globalAuth(c, config)
 	for _, key := range slices.Sorted(maps.Keys(config)) {
-		if strings.HasSuffix(key, "-snippet") {
+		switch {
+		case !strings.HasSuffix(key, "-snippet"):
+		case len(problemsOf(map[string]string{key: config[key]})) == 0:
+			c.note("proxy.config: %s is obeyed as it is", key)
+		default:
 			c.Notes = append(c.Notes, snippetNotes("proxy.config: "+key, config[key])...)
 		}
 	}
