@@ -117,7 +117,6 @@ func advices() map[string]func(args []string) advice {
 		"limit_rate_after":        kibibytes("limit-rate-after"),
 		"proxy_request_buffering": gathered,
 		"client_body_buffer_size": snippet.First("client-body-buffer-size"),
-		"proxy_http_version":      httpVersion,
 		"ssl_ciphers":             snippet.First("ssl-ciphers"),
 		"ssl_protocols":           func(args []string) advice { return snippet.UseForAll("ssl-protocols", strings.Join(args, " ")) },
 		"proxy_ssl_verify":        verified,
@@ -164,13 +163,6 @@ func gathered(args []string) advice {
 		return snippet.Needless("requests are streamed unless an option asks for more")
 	}
 	return snippet.Use("proxy-request-buffering", "on")
-}
-
-func httpVersion(args []string) advice {
-	if args[0] != "1.0" {
-		return snippet.Needless("backends are spoken to in HTTP/1.1, with connections that stay")
-	}
-	return snippet.Use("proxy-http-version", "1.0")
 }
 
 func judged(args []string) advice {

@@ -74,7 +74,12 @@ func (b *unitBuilder) renamed(r *Route, host string) *Route {
 	n := *r
 	n.Host = host
 	if n.Backend >= 0 {
-		b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[n.Backend]))
+		backend := b.w.t.Backends[n.Backend]
+		if b.settings.upstream.Name == hostsName {
+			backend.TLS.Name = host
+		}
+		n.Backend = b.w.acquire(backend)
+		b.backends = append(b.backends, n.Backend)
 	}
 	return &n
 }

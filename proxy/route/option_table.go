@@ -237,7 +237,7 @@ func upstreamTLS() []option {
 		{key: "proxy-ssl-verify-depth", scope: ofIngress, unset: "1", risk: riskLow, effect: applied, parse: parseUpstreamDepth, guard: true,
 			doc: "how many authorities may stand between the backend's certificate and one that is trusted", differ: "any number by default; counts with proxy-ssl-verify only"},
 		{key: "proxy-ssl-name", scope: ofIngress, risk: riskHigh, effect: applied, parse: parseUpstreamName, guard: true,
-			doc: "name in the backend's certificate", differ: "the Service's name in the cluster by default"},
+			doc: "name in the backend's certificate", differ: "the Service's name in the cluster by default; of variables $host and $server_name, where that is one name"},
 		{key: "proxy-ssl-server-name", scope: ofIngress, unset: "off", risk: riskLow, effect: applied, parse: parseUpstreamSNI,
 			doc: "send that name", matters: isOn},
 		{key: "proxy-ssl-ciphers", scope: ofIngress, unset: "DEFAULT", risk: riskMedium, effect: applied, parse: parseUpstreamCiphers,

@@ -227,8 +227,12 @@ func parseUpstreamSNI(s *settings, value string) (err error) {
 }
 
 func parseUpstreamName(s *settings, value string) error {
+	if value == hostsName || value == "$server_name" {
+		s.upstream.Name = hostsName
+		return nil
+	}
 	if why := invalidHost(value); why != "" || strings.HasPrefix(value, "*") {
-		return fmt.Errorf("%q is no DNS name in lower case", value)
+		return fmt.Errorf("%q is no DNS name in lower case, nor %s", value, hostsName)
 	}
 	s.upstream.Name = value
 	return nil

@@ -354,7 +354,7 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 	r := &Route{Terms: b.terms, Host: host, Path: path, match: match, Type: pathType, Backend: -1,
 		Filters: b.filters, guarded: b.settings.guards(), Undecrypted: b.settings.passthrough.on}
 	b.rewrite(r)
-	backend, fault := b.backend(be)
+	backend, fault := b.backendAt(host, be)
 	r.Service, r.Port = backend.Service, backend.Port.String()
 	nowhere := fault.reason != "" && b.sendsAway()
 	if fault.reason != "" && !nowhere {

@@ -1,6 +1,13 @@
 package route
 
-import "quayside.io/cluster/snapshot"
+import (
+	"fmt"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/snapshot"
+)
 
 // UpstreamTLS is how a backend is spoken to over TLS. It is comparable; the zero
 // value is plain TCP.
@@ -26,4 +33,26 @@ type UpstreamTLS struct {
 	// certificate and one that is trusted. Without LimitDepth, any number.
 	LimitDepth bool
 	MaxDepth   int
+}
+
+// hostsName is the Name of backends that have the certificate of the host whose path it is.
+const hostsName = "$host"
+
+// at returns t for paths of a host, and false where that has not one name.
+func (t UpstreamTLS) at(host string) (UpstreamTLS, bool) {
+	if t.Name != hostsName {
+		return t, true
+	}
+	t.Name = host
+	return t, host != "" && !strings.HasPrefix(host, "*")
+}
+
+// backendAt is backend for paths of a host.
+func (b *unitBuilder) backendAt(host string, be *networkingv1.IngressBackend) (Backend, finding) {
+	backend, fault := b.backend(be)
+	var named bool
+	if backend.TLS, named = backend.TLS.at(host); !named && fault.reason == "" {
+		fault = finding{InvalidAnnotation, fmt.Sprintf("proxy-ssl-name is %s, and %q is not one name; name that of the backend's certificate", hostsName, host)}
+	}
+	return backend, fault
 }

@@ -135,9 +135,12 @@ func requestHeaderAdvice(args []string) Advice {
 	}
 	value, variable := args[1], strings.Contains(args[1], "$")
 	_, notHost := filter.ParseHost(value)
+	_, notFilled := filter.ParseTemplate(value)
 	switch name := strings.ToLower(args[0]); {
 	case name == "upgrade" || name == "connection":
 		return Needless("a WebSocket is passed on unasked")
+	case notFilled != nil:
+		return None("%v", notFilled)
 	case name == "host" && (value == "$host" || value == "$http_host" || value == "$best_http_host"):
 		return Needless("the Host of the client is passed on")
 	case name == "host" && notHost == nil:

@@ -130,21 +130,24 @@ func plain() map[string]directive {
 	all := map[string]directive{
 		"add_header": {Filled, headerAdvice}, "more_set_headers": {Filled, moreHeadersAdvice}, "proxy_hide_header": {Fixed, hideAdvice}, "more_clear_headers": {Fixed, hideAdvice},
 		"more_set_input_headers": {Filled, moreInputAdvice}, "more_clear_input_headers": {Fixed, clearInputAdvice}, "expires": {Fixed, expiresAdvice}, "default_type": {Fixed, typeAdvice},
-		"proxy_set_header": {Filled, requestHeaderAdvice}, "grpc_set_header": {Filled, requestHeaderAdvice}, "grpc_hide_header": {Fixed, hideAdvice},
+		"proxy_set_header": {Unread, requestHeaderAdvice}, "grpc_set_header": {Unread, requestHeaderAdvice}, "grpc_hide_header": {Fixed, hideAdvice},
 		"proxy_cookie_path":        {Filled, cookieAdvice("proxy-cookie-path")},
 		"proxy_cookie_domain":      {Filled, cookieAdvice("proxy-cookie-domain")},
 		"proxy_cookie_flags":       {Fixed, cookieFlagsAdvice},
 		"auth_request_set":         {Unread, answerAdvice},
 		"access_log":               {Fixed, logged},
-		"proxy_ssl_name":           {Fixed, First("proxy-ssl-name")},
+		"proxy_ssl_name":           {Unread, certificateName},
 		"proxy_ssl_server_name":    {Fixed, First("proxy-ssl-server-name")},
+		"proxy_http_version":       {Fixed, httpVersion},
+		"proxy_cache":              {Fixed, offAlone("nothing is kept here")},
+		"proxy_store":              {Fixed, offAlone("nothing is kept here")},
 		"proxy_buffering":          {Fixed, streamed},
 		"proxy_buffers":            {Fixed, streamed},
 		"proxy_busy_buffers_size":  {Fixed, streamed},
 		"proxy_max_temp_file_size": {Fixed, streamed},
 	}
 	for name, why := range unneeded() {
-		all[name] = directive{Fixed, func([]string) Advice { return Needless(why) }}
+		all[name] = directive{Unread, func([]string) Advice { return Needless(why) }}
 	}
 	return all
 }
@@ -153,6 +156,14 @@ func plain() map[string]directive {
 func unneeded() map[string]string {
 	return map[string]string{
 		"auth_basic_user_file":      "auth-secret names the users",
+		"proxy_cache_bypass":        "nothing is kept here",
+		"proxy_no_cache":            "nothing is kept here",
+		"tcp_nodelay":               "it is about how nginx writes",
+		"tcp_nopush":                "it is about how nginx writes",
+		"sendfile":                  "it is about how nginx writes",
+		"port_in_redirect":          "redirects name a port where use-port-in-redirects says so",
+		"absolute_redirect":         "a redirect to a path keeps the host that the client asked",
+		"resolver":                  "names are resolved as in every pod",
 		"etag":                      "it is about files of nginx's own",
 		"rewrite_log":               "there is no engine of rewrites",
 		"log_not_found":             "there is no log of missing files",
@@ -170,6 +181,23 @@ func unneeded() map[string]string {
 
 func streamed([]string) Advice { return Needless("bodies are streamed, and responses never gathered") }
 
+// offAlone is for what does not exist here, so that switching it off needs nothing.
+func offAlone(why string) func([]string) Advice {
+	return func(args []string) Advice {
+		if args[0] != "off" {
+			return None("%s", why)
+		}
+		return Needless(why)
+	}
+}
+
+func httpVersion(args []string) Advice {
+	if args[0] != "1.0" {
+		return Needless("backends are spoken to in HTTP/1.1, with connections that stay")
+	}
+	return Use("proxy-http-version", "1.0")
+}
+
 func logged(args []string) Advice {
 	if args[0] != "off" {
 		return None("the log goes to the standard output, see proxy.accessLog in the chart's values")
@@ -186,6 +214,14 @@ func cookieAdvice(key string) func(args []string) Advice {
 		}
 		return Use(key, strings.Join(append(slices.Clone(args[:len(args)-1]), last), " "))
 	}
+}
+
+// certificateName is that of the backend, or the host's.
+func certificateName(args []string) Advice {
+	if strings.Contains(args[0], "$") && args[0] != "$host" && args[0] != "$server_name" {
+		return None("of variables $host and $server_name alone name a certificate")
+	}
+	return Use("proxy-ssl-name", args[0])
 }
 
 // First is an option that takes the first argument.

@@ -102,6 +102,9 @@ func TestWholeOrNotAtAll(t *testing.T) {
 		`more_clear_headers $name;`:                                                       "has a variable",
 		`add_header X-A { a b; }`:                                                         "its block is not read",
 		`add_header;`:                                                                     "it has no arguments",
+		`proxy_cache zone;`:                                                               "nothing is kept here",
+		`proxy_http_version 1.0;`:                                                         "no option of one Ingress does the same",
+		`proxy_ssl_name $http_x;`:                                                         "$host and $server_name alone",
 		`default_type text/html;`:                                                         "beside direct-response",
 		`if ($nothing) { return 403; }`:                                                   "if is not about fields",
 		`if ($host = a) { return 403; } rewrite ^ /b;`:                                    "rewrite is not about fields",
@@ -118,7 +121,7 @@ func TestWholeOrNotAtAll(t *testing.T) {
 			t.Errorf("%s comes to %v, %v, want %q", text, options, err, want)
 		}
 	}
-	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`} {
+	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, `proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_http_version 1.1; proxy_cache off; proxy_cache_bypass $http_upgrade;`} {
 		if options, err := snippet.Options(text); err != nil || len(options) > 0 {
 			t.Errorf("%s comes to %v, %v", text, options, err)
 		}
