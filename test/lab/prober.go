@@ -23,12 +23,18 @@ type Prober struct {
 	addr    string
 	every   time.Duration
 	timeout time.Duration
-	forget  func() (dialed func(), err error) // before each connection, unless nil; dialed is called once it is made or given up
+	asks    *asking // nil: nobody
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 
 	mu       sync.Mutex
 	attempts []Attempt
+}
+
+// asking is about who asks the LAN before each connection.
+type asking struct {
+	forget func() (dialed func(), err error) // dialed is called once the connection is made or given up
+	sentTo func() string                     // where it is not made
 }
 
 // Attempt is one connection of a Prober.
@@ -79,7 +85,7 @@ func (c *Client) ProbeAfresh(addr string, every, timeout time.Duration) *Prober 
 	var mu sync.Mutex
 	var asked time.Time
 	dialing := 0 // how many of those that forgot are not connected yet
-	return c.probe(addr, every, timeout, func() (dialed func(), err error) {
+	return c.probe(addr, every, timeout, &asking{sentTo: func() string { return c.sentTo(to.Addr()) }, forget: func() (dialed func(), err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		// Who forgets that he has just asked takes the answer from those who wait
@@ -98,11 +104,17 @@ func (c *Client) ProbeAfresh(addr string, every, timeout time.Duration) *Prober 
 			defer mu.Unlock()
 			dialing--
 		}, c.forget(to.Addr())
-	})
+	}})
 }
 
 // waitsFor reports whether the client has asked who has addr, and has no answer.
 func (c *Client) waitsFor(addr netip.Addr) (waits bool, err error) {
+	n, err := c.neighbour(addr)
+	return n != nil && n.State == netlink.NUD_INCOMPLETE, err
+}
+
+// neighbour is what the client knows of who has addr; nil: nothing.
+func (c *Client) neighbour(addr netip.Addr) (found *netlink.Neigh, err error) {
 	err = c.ns.do(func() error {
 		eth0, err := net.InterfaceByName("eth0")
 		if err != nil {
@@ -113,15 +125,29 @@ func (c *Client) waitsFor(addr netip.Addr) (waits bool, err error) {
 			family = netlink.FAMILY_V6
 		}
 		known, err := netlink.NeighList(eth0.Index, family)
-		waits = slices.ContainsFunc(known, func(n netlink.Neigh) bool {
-			return n.IP.Equal(addr.AsSlice()) && n.State == netlink.NUD_INCOMPLETE
-		})
+		for i := range known {
+			if known[i].IP.Equal(addr.AsSlice()) {
+				found = &known[i]
+			}
+		}
 		if errors.Is(err, netlink.ErrDumpInterrupted) {
 			return nil // others come and go while it reads
 		}
 		return err
 	})
-	return waits, err
+	return found, err
+}
+
+// sentTo says to whom the client has sent what was not answered.
+func (c *Client) sentTo(addr netip.Addr) string {
+	switch n, err := c.neighbour(addr); {
+	case err != nil:
+		return err.Error()
+	case n == nil || n.State&(netlink.NUD_INCOMPLETE|netlink.NUD_FAILED) != 0:
+		return "nobody has said that he has the address"
+	default:
+		return fmt.Sprintf("%s has said that he has the address", n.HardwareAddr)
+	}
 }
 
 // forget removes addr from what the client knows of its neighbours.
@@ -139,9 +165,9 @@ func (c *Client) forget(addr netip.Addr) error {
 	})
 }
 
-func (h Host) probe(addr string, every, timeout time.Duration, forget func() (func(), error)) *Prober {
+func (h Host) probe(addr string, every, timeout time.Duration, asks *asking) *Prober {
 	ctx, cancel := context.WithCancel(h.view.core.alive)
-	p := &Prober{host: h, addr: addr, every: every, timeout: timeout, forget: forget, stop: cancel}
+	p := &Prober{host: h, addr: addr, every: every, timeout: timeout, asks: asks, stop: cancel}
 	p.ended.Go(func() { p.run(ctx) })
 	h.view.onEnd(func() { p.Stop() })
 	return p
@@ -174,13 +200,16 @@ func (p *Prober) attempt() {
 
 func (p *Prober) ask(ctx context.Context) (pod string, err error) {
 	dialed := func() {}
-	if p.forget != nil {
-		if dialed, err = p.forget(); err != nil {
+	if p.asks != nil {
+		if dialed, err = p.asks.forget(); err != nil {
 			dialed()
 			return "", fmt.Errorf("forget %s: %w", p.addr, err)
 		}
 	}
 	conn, err := p.host.ns.dial(ctx, "tcp", p.addr)
+	if err != nil && p.asks != nil {
+		err = fmt.Errorf("%w: %s", err, p.asks.sentTo())
+	}
 	dialed()
 	if err != nil {
 		return "", err
