@@ -2,6 +2,7 @@ package filter
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"quayside.io/proxy/exchange"
@@ -67,4 +68,55 @@ func FuzzParseUsers(f *testing.F) {
 			t.Fatal("a list of users has no hash")
 		}
 	})
+}
+
+// Whatever an operator writes and a client asks, a redirect of some requests leads to a path
+// of the host that was asked, or to a host that the path has no part in.
+func FuzzRedirectedRequest(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"/docs", "a.test", "$1/"}, {"//evil.test", "a.test", "/$1"}, {"/a%2Fb", "a.test", "https://new.test$1?x#y"}, {"/\\evil", "a.test", "$1$2"}, {"/x", "www.a.test", "https://$1/"},
+		{"/x\r\nA: b", "a.test", "$scheme://$host$request_uri"}, {"/@evil.test", "a.test", "https://new.test$uri"}, {"/.evil.test", "a.test", "http://a$1"}, {"/", "a.test", "https://a.test:8$args"},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	conditions := []Condition{{Of: Variable{part{variable: "uri"}}, Pattern: regexp.MustCompile(`^(.*)$`)}, {Of: Variable{part{variable: "host"}}, Pattern: regexp.MustCompile(`(?:www\.)?(.+)`)}}
+	f.Fuzz(func(t *testing.T, path, host, target string) {
+		if strings.ContainsAny(host, "/?#@%\\") { // no Host that gets here
+			return
+		}
+		for _, c := range conditions {
+			to, err := c.ParseTarget(target)
+			if err != nil {
+				continue
+			}
+			location := redirectedTo(c, to, host, "/"+path)
+			if strings.ContainsFunc(location, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				t.Fatalf("%q of %q to %q: %q", path, host, target, location)
+			}
+			literal := len(to.text.parts) == 1 && to.text.parts[0].variable == ""
+			if location != "" && to.IsPath() && !literal && (location[0] != '/' || strings.HasPrefix(location, "//") || strings.HasPrefix(location, "/\\")) {
+				t.Fatalf("%q of %q to the path %q: %q", path, host, target, location)
+			}
+			if other := redirectedTo(c, to, host, "/other"); location != "" && !to.IsPath() && authority(location) != authority(other) {
+				t.Fatalf("%q of %q to %q: %q, and /other to %q", path, host, target, location, other)
+			}
+		}
+	})
+}
+
+// redirectedTo is where a request is sent, or nothing.
+func redirectedTo(c Condition, to *Target, host, path string) string {
+	ex := &exchange.Exchange{}
+	ex.Request.Path, ex.Request.Target, ex.Request.Host = []byte(path), []byte(path), []byte(host)
+	redirectedRequests([]RedirectedRequest{{c, Redirect{302, to}}}, Place{Host: "a.test"}).Request(ex)
+	return string(ex.Response.Header.Get("Location"))
+}
+
+// authority is what a browser takes for the host of an address.
+func authority(address string) string {
+	_, after, _ := strings.Cut(address, "://")
+	if i := strings.IndexAny(after, "/?#\\"); i >= 0 {
+		after = after[:i]
+	}
+	return after
 }
