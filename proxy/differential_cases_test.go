@@ -78,6 +78,8 @@ func sameRoutes(only func(...string) map[string]string) []sameCase {
 		ofSnippet(`proxy_cookie_flags ~ httponly samesite=lax; proxy_buffering off;`),
 		ofSnippet(`add_header X-Seen yes; if ($request_method = PUT) { return 405; } if ($http_cookie) { return 307 https://new.test$request_uri; } rewrite "^/x?$" https://new.test/start permanent;
 			if ($host ~ ^case-(.*)$) { return 303 https://$1/in$request_uri; }`),
+		{with: map[string]string{"configuration-snippet": `location /adm { deny all; } location ~* \.git { return 404; } add_header X-Seen yes always;`},
+			inside: `location /adm { deny all; } location ~* \.git { return 404; } add_header X-Seen yes always;`, requests: []string{"/x", "/adm/x", "/Adm", "//adm", "/a/.GIT/x", "/a/git"}},
 		ofSnippet(`allow 10.0.0.0/8; deny all; if ($http_referer) { rewrite ^/(.*)$ https://new.test/seen/$1 redirect; }`),
 		{with: only("x-forwarded-prefix", "/$1", "use-regex", "true", "path", "/([a-z]+)/?.*"), inside: "proxy_set_header X-Forwarded-Prefix /$1;", match: `~* "^/([a-z]+)/?.*"`},
 		{with: only("proxy-body-size", "4"), inside: "client_max_body_size 4;"},

@@ -79,7 +79,7 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 			r.redirected = append(r.redirected, to)
 		case isPlace:
 			r.own = append(r.own, p)
-		case refuses && r.key == "server-snippet":
+		case refuses:
 			r.refused = append(r.refused, refused)
 		case asks && (r.alone || inPlace):
 			r.requests = append(r.requests, line)

@@ -41,11 +41,11 @@ func (w *globalOptions) applySnippet(o *globalOption, value string) {
 
 // parsePlacesSnippet obeys what stands in the place of every path.
 func parsePlacesSnippet(w *globalOptions, value string) error {
-	list, err := snippet.Options(value)
+	list, denied, err := snippet.Options(value)
 	if err != nil {
 		return err
 	}
-	return forEach(func(s *settings, _ string) error { return s.obeyForAll(list) })(w, value)
+	return forEach(func(s *settings, _ string) error { return s.obeyForAll("location-snippet", list, denied) })(w, value)
 }
 
 // parseHostsSnippet obeys what stands in the place of every host.
@@ -54,18 +54,16 @@ func parseHostsSnippet(w *globalOptions, value string) error {
 	if err != nil {
 		return err
 	}
-	return forEach(func(s *settings, _ string) error {
-		if err := s.denyHidden(denied); err != nil {
-			return err
-		}
-		return s.obeyForAll(list)
-	})(w, value)
+	return forEach(func(s *settings, _ string) error { return s.obeyForAll("server-snippet", list, denied) })(w, value)
 }
 
 // obeyForAll obeys options that stand for a snippet of all Ingresses, before those of each.
 // One of each takes the place of lists of addresses, and what an authentication service has
 // said is of the Ingress that has it asked, so neither is obeyed.
-func (s *settings) obeyForAll(list []snippet.Setting) error {
+func (s *settings) obeyForAll(key string, list []snippet.Setting, denied []snippet.Denial) error {
+	if err := s.denyHidden(key, denied); err != nil {
+		return err
+	}
 	parsers, may := plainParsers(), s.mayAnswer
 	s.mayAnswer = nil // which is about fields of Ingresses
 	defer func() { s.mayAnswer = may }()

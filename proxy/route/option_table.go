@@ -316,7 +316,7 @@ func snippets() []option {
 		{key: "auth-snippet", scope: ofLocation, risk: riskCritical, effect: applied, guard: true, parse: parseAuthSnippet,
 			doc: "raw nginx configuration for auth-url", differ: "proxy_set_header is obeyed, and auth_request_set of fields for auth-signin; anything else closes the route"},
 		{key: "configuration-snippet", scope: ofLocation, risk: riskCritical, effect: applied, parse: parsePlainSnippet,
-			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of requests and responses, flags of cookies and the like, let some addresses pass and no others, refuse by if and return, and send elsewhere, as redirected-requests; another is never executed: it closes the route where it guards access, and is told elsewhere"},
+			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of requests and responses, flags of cookies and the like, let some addresses pass and no others, refuse by if and return, or paths by a location, and send elsewhere, as redirected-requests; another is never executed: it closes the route where it guards access, and is told elsewhere"},
 		{key: "server-snippet", scope: ofHost, risk: riskCritical, effect: applied, parse: parseServerSnippet,
 			doc: "raw nginx configuration", differ: "obeyed where it does nothing but refuse paths, as denied-paths; another is never executed: it closes the route where it guards access, and is told elsewhere"},
 		{key: "stream-snippet", scope: ofIngress, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},

@@ -159,19 +159,19 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 
 func TestSnippetsThatGuardClose(t *testing.T) {
 	for text, want := range map[string]bool{
-		"deny all;":                                     true,
-		"auth_basic \"x\";":                             true,
-		"if ($x) { return 403; }":                       true,
-		"limit_except GET { deny all; }":                true,
-		"location = /metrics { return 404; }":           true,
-		"if ($scheme = http) { set $x 1; return 405; }": true,
-		"location /x/ { internal; }":                    true,
-		"error_page 404 /x; return 302 /404;":           false,
-		"return 301 https://x.test/internal;":           false,
-		"ssl_verify_client on;":                         true,
-		"more_set_headers \"X-Frame-Options: DENY\";":   false,
-		"proxy_set_header X-Allowed yes;":               false,
-		"client_max_body_size 403m;":                    false,
+		"deny all;":                      true,
+		"auth_basic \"x\";":              true,
+		"if ($x) { return 403; }":        true,
+		"limit_except GET { deny all; }": true,
+		"location = /metrics { proxy_pass http://x; return 404; }": true,
+		"if ($scheme = http) { set $x 1; return 405; }":            true,
+		"location /x/ { internal; }":                               true,
+		"error_page 404 /x; return 302 /404;":                      false,
+		"return 301 https://x.test/internal;":                      false,
+		"ssl_verify_client on;":                                    true,
+		"more_set_headers \"X-Frame-Options: DENY\";":              false,
+		"proxy_set_header X-Allowed yes;":                          false,
+		"client_max_body_size 403m;":                               false,
 	} {
 		s, _ := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": text}, defaults(ingressclass.Class{}), noRefs{})
 		if (s.closed != "") != want {

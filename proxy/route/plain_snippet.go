@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"quayside.io/proxy/snippet"
@@ -11,11 +12,14 @@ import (
 // parsePlainSnippet obeys a configuration-snippet of which options do the same, as a whole or
 // not at all. Annotations of the same Ingress come on top.
 func parsePlainSnippet(s *settings, value string) error {
-	list, err := snippet.Options(value)
+	list, denied, err := snippet.Options(value)
 	if err != nil {
 		return err
 	}
 	before, parsers := *s, plainParsers()
+	if err := s.denyHidden("configuration-snippet", denied); err != nil {
+		return err
+	}
 	for _, o := range list {
 		if err := parsers[o.Key](s, o.Value); err != nil {
 			*s = before
@@ -31,11 +35,11 @@ func parseServerSnippet(s *settings, value string) error {
 	if err != nil {
 		return err
 	}
-	return s.denyHidden(list)
+	return s.denyHidden("server-snippet", list)
 }
 
-// denyHidden denies the paths that locations of nginx refuse.
-func (s *settings) denyHidden(list []snippet.Denial) error {
+// denyHidden denies the paths that locations of nginx refuse, which stand under a key.
+func (s *settings) denyHidden(key string, list []snippet.Denial) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -46,12 +50,12 @@ func (s *settings) denyHidden(list []snippet.Denial) error {
 	if err := parseDeniedPaths(s, strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("its denied-paths: %w", err)
 	}
-	s.hidden = list
+	s.hidden, s.hiddenBy = slices.Concat(s.hidden, list), key
 	return nil
 }
 
 // finishHidden closes a route where nginx would serve a path of the Ingress that its
-// server-snippet refuses, since here it would be refused.
+// snippet refuses, since here it would be refused.
 func (s *settings) finishHidden(r refs) *finding {
 	if len(s.hidden) == 0 {
 		return nil
@@ -59,7 +63,7 @@ func (s *settings) finishHidden(r refs) *finding {
 	paths := r.paths()
 	for _, l := range s.hidden {
 		if !l.Wins(paths, s.useRegex || s.rewrite != nil) {
-			f := s.close("server-snippet", fmt.Sprintf("refuses %s, beside a path of the Ingress that nginx may prefer to that", l))
+			f := s.close(s.hiddenBy, fmt.Sprintf("refuses %s, beside a path of the Ingress that nginx may prefer to that", l))
 			f.message += SnippetHelp
 			return &f
 		}

@@ -52,8 +52,8 @@ func TestPlainSnippets(t *testing.T) {
 	}{
 		{text: `more_set_headers "X-A: a" "X-B: b";`, fields: 2},
 		{text: "proxy_buffering off; # nothing else"},
-		{text: `more_set_headers "X-A: a"; rewrite ^/a /b break;`, told: "has no effect: line 1: rewrite is not about fields, cookies or the log, and neither refuses nor redirects alone; quayside migrate"},
-		{text: `more_set_headers "X-A: a"; return 403;`, closed: true, told: "guards access by raw nginx configuration, which is never executed: line 1: return is not about fields"},
+		{text: `more_set_headers "X-A: a"; rewrite ^/a /b break;`, told: "has no effect: line 1, rewrite ^/a /b break: it is not about fields, cookies or the log, and neither refuses nor redirects alone; quayside migrate"},
+		{text: `more_set_headers "X-A: a"; return 403;`, closed: true, told: "guards access by raw nginx configuration, which is never executed: line 1, return 403: it is not about fields"},
 		{text: `more_set_headers "Content-Length: 1";`, told: "has no effect: its response-headers: Content-Length may not be set"},
 		{text: `proxy_set_header X-A a; proxy_cookie_flags ~ safest;`, told: "has no effect: its proxy-cookie-flags"},
 		{text: "auth_request_set $u $upstream_http_x_user; proxy_set_header X-User $u;", closed: true, told: "auth-url guards access and is missing"},

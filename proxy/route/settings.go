@@ -55,7 +55,8 @@ type settings struct {
 	useRegex       bool
 	rewrite        *filter.Template // rewrite-target
 	allowed        string           // the key that filled Access.Allow
-	hidden         []snippet.Denial // server-snippet
+	hidden         []snippet.Denial // by snippets,
+	hiddenBy       string           // the last of which has this key
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"
 	serviceAddress bool             // service-upstream

@@ -78,31 +78,6 @@ func DeniedPaths(text string) (list []Denial, err error) {
 	return list, nil
 }
 
-// HostOptions returns the options that do the same as all of a snippet that is in the place of
-// hosts, and the paths that it refuses, or why there are none: as Options.
-func HostOptions(text string) (options []Setting, denied []Denial, err error) {
-	all, err := nginxconf.Parse(text)
-	if err != nil {
-		return nil, nil, err
-	}
-	var left []nginxconf.Directive
-	for i := range all {
-		d := &all[i]
-		l, denies := DeniedPath(d)
-		said, known := On(d)
-		switch {
-		case denies:
-			denied = append(denied, l)
-			continue
-		case known && !said.Needless && !IsInherited(d):
-			return nil, nil, fmt.Errorf("line %d: %s of a host is not that of its paths, which have their own", d.Line, printable.Cut(d.Name(), MaxQuoted))
-		}
-		left = append(left, *d)
-	}
-	options, err = optionsOf(left)
-	return options, denied, err
-}
-
 // IsInherited reports whether locations of ingress-nginx take over what a directive says of
 // fields for the host: most set their own, and then nothing is taken over.
 func IsInherited(d *nginxconf.Directive) bool {

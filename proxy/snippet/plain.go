@@ -1,8 +1,6 @@
 package snippet
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,61 +60,6 @@ func Read(d *nginxconf.Directive, variables Variables, f func(args []string) Adv
 		}
 	}
 	return f(d.Args())
-}
-
-// Options returns the options that do the same as all of a snippet that is in the place of one
-// Ingress, or why there are none: it is replaced as a whole or not at all.
-func Options(text string) ([]Setting, error) {
-	list, err := nginxconf.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	return optionsOf(list)
-}
-
-func optionsOf(list []nginxconf.Directive) ([]Setting, error) {
-	list, fields := WithAnswers(list)
-	prefixes, list, ok := allowed(list)
-	if !ok {
-		return nil, errors.New("of allow and deny it is not addresses first, and then deny all")
-	}
-	var all Advice
-	var requests, redirected []string
-	table := plain()
-	for i := range list {
-		d := &list[i]
-		a, known := on(table, d)
-		line, denies := DeniedRequest(d)
-		to, redirects := RedirectedRequest(d)
-		switch {
-		case denies && len(redirected) > 0:
-			return nil, fmt.Errorf("line %d: what it refuses comes behind what it redirects", d.Line)
-		case denies:
-			requests = append(requests, line)
-		case redirects:
-			redirected = append(redirected, to)
-		case !known:
-			return nil, fmt.Errorf("line %d: %s is not about fields, cookies or the log, and neither refuses nor redirects alone", d.Line, printable.Cut(d.Name(), MaxQuoted))
-		case a.Needless:
-		case !a.IsPlain() || d.Name() == "default_type": // which is for responses of nginx's own
-			why := "no option of one Ingress does the same beside the others"
-			if a.Remark != "" {
-				why = a.Remark
-			}
-			return nil, fmt.Errorf("line %d, %s: %s", d.Line, printable.Cut(d.Text, MaxQuoted), why)
-		default:
-			all = all.And(Advice{Options: a.Options})
-		}
-	}
-	if all.Repeats() {
-		return nil, errors.New("something is said twice for which there is one place")
-	}
-	for _, o := range []Setting{{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")}, {"denied-requests", strings.Join(requests, "\n")}, {"redirected-requests", strings.Join(redirected, "\n")}} {
-		if o.Value != "" {
-			all.Options = append(all.Options, o)
-		}
-	}
-	return all.Options, nil
 }
 
 // directive is what the arguments of one come to.

@@ -10,7 +10,7 @@ import (
 )
 
 func ExampleOptions() {
-	options, err := snippet.Options(`
+	options, _, err := snippet.Options(`
 more_set_headers "X-Frame-Options: DENY";
 proxy_set_header X-Real-Host $host;
 auth_request_set $user $upstream_http_x_auth_request_user;
@@ -20,7 +20,7 @@ proxy_buffering off;`)
 		fmt.Printf("%s: %q\n", o.Key, o.Value)
 	}
 	fmt.Println(err)
-	_, err = snippet.Options("proxy_buffering off;\ndeny all;")
+	_, _, err = snippet.Options("proxy_buffering off;\ndeny all;")
 	fmt.Println(err)
 	// Output:
 	// response-headers: "X-Frame-Options: DENY"
@@ -46,10 +46,12 @@ func ExampleOn() {
 func TestWhoIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"allow 10.0.0.0/8; allow ::1; deny all; proxy_buffering off;":                                             "[{allowlist-source-range 10.0.0.0/8,::1}]",
+		`location /metrics { return 404; } location ~ /\.git { deny all; } proxy_buffering off;`:                  "[] [/metrics 404 ~ /\\.git]",
 		`if ($request_method !~ ^(GET|HEAD)$) { return 405; } if ($http_user_agent ~* "bad bot") { return 444; }`: "[{denied-requests $request_method !~ ^(GET|HEAD)$ 405\n$http_user_agent ~* \"bad bot\"}]",
 	} {
-		if options, err := snippet.Options(text); err != nil || fmt.Sprint(options) != want {
-			t.Errorf("%s comes to %v, %v, want %s", text, options, err, want)
+		options, denied, err := snippet.Options(text)
+		if got := fmt.Sprint(options, denied); err != nil || strings.TrimSuffix(got, " []") != want {
+			t.Errorf("%s comes to %s, %v, want %s", text, got, err, want)
 		}
 	}
 }
@@ -82,7 +84,7 @@ func TestWhoIsRedirected(t *testing.T) {
 		`rewrite ^/a /b permanent; if ($http_x = y) { return 403; }`:                    "",
 		`if ($nothing = http) { return 301 https://$host$request_uri; }`:                "",
 	} {
-		options, err := snippet.Options(text)
+		options, _, err := snippet.Options(text)
 		if got := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(options), "[{redirected-requests "), "}]"); (err != nil) != (want == "") || want != "" && got != want {
 			t.Errorf("%s comes to %v, %v, want %q", text, options, err, want)
 		}
@@ -92,7 +94,7 @@ func TestWhoIsRedirected(t *testing.T) {
 // TestWholeOrNotAtAll: of a snippet of which anything would be lost, nothing is taken.
 func TestWholeOrNotAtAll(t *testing.T) {
 	for text, want := range map[string]string{
-		`more_set_headers "X-A: a"; return 403;`:                                          "return is not about fields",
+		`more_set_headers "X-A: a"; return 403;`:                                          "it is not about fields",
 		`add_header X-A a; add_header X-A b;`:                                             "said twice",
 		`auth_request_set $c $upstream_http_set_cookie; add_header Set-Cookie $c always;`: "$c is not known",
 		`add_header Set-Cookie a=b;`:                                                      "in the place of the backend's own",
@@ -106,23 +108,23 @@ func TestWholeOrNotAtAll(t *testing.T) {
 		`proxy_http_version 1.0;`:                                                         "no option of one Ingress does the same",
 		`proxy_ssl_name $http_x;`:                                                         "$host and $server_name alone",
 		`default_type text/html;`:                                                         "beside direct-response",
-		`if ($nothing) { return 403; }`:                                                   "if is not about fields",
-		`if ($host = a) { return 403; } rewrite ^ /b;`:                                    "rewrite is not about fields",
+		`if ($nothing) { return 403; }`:                                                   "it is not about fields",
+		`if ($host = a) { return 403; } rewrite ^ /b;`:                                    "it is not about fields",
 		`allow 10.0.0.0/8;`:                                                               "and then deny all",
 		`deny all;`:                                                                       "and then deny all",
 		`deny 10.0.0.1; allow 10.0.0.0/8; deny all;`:                                      "and then deny all",
 		`deny all; allow 10.0.0.0/8;`:                                                     "and then deny all",
 		`allow all; deny all;`:                                                            "and then deny all",
 		`allow 10.0.0.0/8; deny all; deny all;`:                                           "and then deny all",
-		`if ($host = a) { more_set_headers "X-A: a"; }`:                                   "if is not about fields",
+		`if ($host = a) { more_set_headers "X-A: a"; }`:                                   "it is not about fields",
 		`more_set_headers "X-A: a"`:                                                       "does not end",
 	} {
-		if options, err := snippet.Options(text); err == nil || !strings.Contains(err.Error(), want) {
+		if options, _, err := snippet.Options(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s comes to %v, %v, want %q", text, options, err, want)
 		}
 	}
 	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, `proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_http_version 1.1; proxy_cache off; proxy_cache_bypass $http_upgrade;`} {
-		if options, err := snippet.Options(text); err != nil || len(options) > 0 {
+		if options, _, err := snippet.Options(text); err != nil || len(options) > 0 {
 			t.Errorf("%s comes to %v, %v", text, options, err)
 		}
 	}
@@ -201,7 +203,7 @@ func TestHostileSnippet(t *testing.T) {
 	for range 250 {
 		text.WriteString("x" + strings.Repeat(" $a", 60) + ";")
 	}
-	if _, err := snippet.Options(text.String()); err == nil || !strings.Contains(err.Error(), "x is not about fields") {
+	if _, _, err := snippet.Options(text.String()); err == nil || !strings.Contains(err.Error(), "it is not about fields") {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,103 @@
+package snippet
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/nginxconf"
+)
+
+// Options returns the options that do the same as all of a snippet that is in the place of one
+// Ingress, and the paths that it refuses, or why there are none: it is replaced as a whole or
+// not at all.
+func Options(text string) (options []Setting, denied []Denial, err error) {
+	list, err := nginxconf.Parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	return optionsOf(list)
+}
+
+// HostOptions is Options of a snippet that is in the place of hosts.
+func HostOptions(text string) (options []Setting, denied []Denial, err error) {
+	list, err := nginxconf.Parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range list {
+		d := &list[i]
+		if said, known := On(d); known && !said.Needless && !IsInherited(d) {
+			return nil, nil, fmt.Errorf("line %d: %s of a host is not that of its paths, which have their own", d.Line, printable.Cut(d.Name(), MaxQuoted))
+		}
+	}
+	return optionsOf(list)
+}
+
+func optionsOf(list []nginxconf.Directive) ([]Setting, []Denial, error) {
+	list, fields := WithAnswers(list)
+	prefixes, list, ok := allowed(list)
+	if !ok {
+		return nil, nil, errors.New("of allow and deny it is not addresses first, and then deny all")
+	}
+	r := reader{table: plain()}
+	for i := range list {
+		d := &list[i]
+		if err := r.take(d); err != nil {
+			return nil, nil, fmt.Errorf("line %d, %s: %w", d.Line, Quoted(d), err)
+		}
+	}
+	if r.all.Repeats() {
+		return nil, nil, errors.New("something is said twice for which there is one place")
+	}
+	for _, o := range []Setting{
+		{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")},
+		{"denied-requests", strings.Join(r.requests, "\n")}, {"redirected-requests", strings.Join(r.redirected, "\n")},
+	} {
+		if o.Value != "" {
+			r.all.Options = append(r.all.Options, o)
+		}
+	}
+	return r.all.Options, r.denied, nil
+}
+
+// reader takes the directives of one snippet.
+type reader struct {
+	table      map[string]directive
+	all        Advice
+	requests   []string // lines of denied-requests
+	redirected []string // and of redirected-requests
+	denied     []Denial
+}
+
+// take obeys one directive, or says why nothing does the same.
+func (r *reader) take(d *nginxconf.Directive) error {
+	if line, denies := DeniedRequest(d); denies {
+		if len(r.redirected) > 0 {
+			return errors.New("it comes behind what sends requests elsewhere, and here before that")
+		}
+		r.requests = append(r.requests, line)
+		return nil
+	}
+	if line, redirects := RedirectedRequest(d); redirects {
+		r.redirected = append(r.redirected, line)
+		return nil
+	}
+	if l, denies := DeniedPath(d); denies {
+		r.denied = append(r.denied, l)
+		return nil
+	}
+	switch a, known := on(r.table, d); {
+	case !known:
+		return errors.New("it is not about fields, cookies or the log, and neither refuses nor redirects alone")
+	case a.Needless:
+	case a.IsPlain() && d.Name() != "default_type": // which is for responses of nginx's own
+		r.all = r.all.And(Advice{Options: a.Options})
+	case a.Remark != "":
+		return errors.New(a.Remark)
+	default:
+		return errors.New("no option of one Ingress does the same beside the others")
+	}
+	return nil
+}
