@@ -26,9 +26,10 @@ func HostOptions(text string) (options []Setting, denied []Denial, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	table := plain()
 	for i := range list {
 		d := &list[i]
-		if said, known := On(d); known && !said.Needless && !IsInherited(d) {
+		if said, known := on(table, d); known && !said.Needless && !IsInherited(d) {
 			return nil, nil, fmt.Errorf("line %d: %s of a host is not that of its paths, which have their own", d.Line, printable.Cut(d.Name(), MaxQuoted))
 		}
 	}
