@@ -59,6 +59,8 @@ func optionCases() []optionCase {
 		{"server-snippet", only("server-snippet", "location /admin { deny all; }\nlocation ~ /\\.git { return 404; }"), "/admin/x", 403, "403 Forbidden\n"},
 		{"server-snippet", only("server-snippet", "location /admin { deny all; }\nlocation ~ /\\.git { return 404; }"), "/a/.git/config", 404, "404 Not Found\n"},
 		{"server-snippet", only("server-snippet", "location /admin { deny all; }"), "/x", 200, "uri=/x "},
+		{"server-snippet", only("server-snippet", "more_set_headers 'X-Own: a'; if ($http_x_forwarded_proto = http) { return 301 https://$host$request_uri; }"), "/x", 200, "X-Own: a\r\n"},
+		{"server-snippet", only("server-snippet", "more_set_headers 'X-Own: a'; if ($http_x_forwarded_proto = http) { return 301 https://$host$request_uri; }"), "/x\nX-Forwarded-Proto: http", 301, "Location: https://server-snippet-"},
 		{"denied-paths", only("denied-paths", "/admin/x"), "/admin;v=1/x", 403, ""},
 		{"denied-paths", only("denied-paths", "/admin"), "//%2fadmin", 403, ""},
 		{"denied-paths", only("denied-paths", "/a 401"), "/", 200, ""},

@@ -54,6 +54,7 @@ func (w *compiler) compileHost(name string) *host {
 	}
 	b.clients = clientsOf(parts)
 	b.takeDenied(parts)
+	b.tellOfHost(parts)
 	b.passed = b.passthrough(parts)
 	http2 := b.http2Of(parts)
 	b.takePaths(parts)

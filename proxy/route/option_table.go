@@ -318,7 +318,7 @@ func snippets() []option {
 		{key: "configuration-snippet", scope: ofLocation, risk: riskCritical, effect: applied, parse: parsePlainSnippet,
 			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of requests and responses, flags of cookies and the like, let some addresses pass and no others, refuse by if and return, or paths by a location, and send elsewhere, as redirected-requests; another is never executed: it closes the route where it guards access, and is told elsewhere"},
 		{key: "server-snippet", scope: ofHost, risk: riskCritical, effect: applied, parse: parseServerSnippet,
-			doc: "raw nginx configuration", differ: "obeyed where it does nothing but refuse paths, as denied-paths; another is never executed: it closes the route where it guards access, and is told elsewhere"},
+			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of responses, refuse requests and send them elsewhere, for the paths of its own Ingress, and refuse paths, as denied-paths; another is never executed: it closes the route where it guards access, and is told elsewhere"},
 		{key: "stream-snippet", scope: ofIngress, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},
 	}
 }

@@ -16,8 +16,13 @@ func parsePlainSnippet(s *settings, value string) error {
 	if err != nil {
 		return err
 	}
+	return s.obeySnippet("configuration-snippet", list, denied)
+}
+
+// obeySnippet obeys what a snippet comes to that stands under a key.
+func (s *settings) obeySnippet(key string, list []snippet.Setting, denied []snippet.Denial) error {
 	before, parsers := *s, plainParsers()
-	if err := s.denyHidden("configuration-snippet", denied); err != nil {
+	if err := s.denyHidden(key, denied); err != nil {
 		return err
 	}
 	for _, o := range list {
@@ -27,15 +32,6 @@ func parsePlainSnippet(s *settings, value string) error {
 		}
 	}
 	return nil
-}
-
-// parseServerSnippet obeys a server-snippet that does nothing but refuse paths of its hosts.
-func parseServerSnippet(s *settings, value string) error {
-	list, err := snippet.DeniedPaths(value)
-	if err != nil {
-		return err
-	}
-	return s.denyHidden("server-snippet", list)
 }
 
 // denyHidden denies the paths that locations of nginx refuse, which stand under a key.

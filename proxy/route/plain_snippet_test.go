@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
@@ -23,7 +25,8 @@ func TestServerSnippets(t *testing.T) {
 		{text: "location /metrics { deny all; }", beside: "/own", denied: 2},
 		{text: "location /metrics { deny all; } if ($x) { return 403; }", closed: true, told: "guards access by raw nginx configuration"},
 		{text: "location ~ (?=x) { deny all; }", closed: true, told: "guards access by raw nginx configuration"},
-		{text: "add_header X-A a;", told: "has no effect: line 1: add_header X-A a; does more than refuse paths of the host; quayside migrate"},
+		{text: "proxy_set_header X-A a;", told: "has no effect: line 1: proxy_set_header of a host is not that of its paths, which have their own; quayside migrate"},
+		{text: "add_header X-A a; location /metrics { deny all; }", denied: 1},
 		{text: "server_tokens off;"},
 	} {
 		annotations := map[string]string{NginxPrefix + "server-snippet": c.text}
@@ -102,5 +105,32 @@ func TestPlainSnippets(t *testing.T) {
 		if parsers[key] == nil {
 			t.Errorf("nothing obeys %s", key)
 		}
+	}
+}
+
+// TestServerSnippetsOfSharedHosts: what a server-snippet sets holds for its own Ingress, which
+// is told who else has paths of the host. A redirect of it comes before those of a path.
+func TestServerSnippetsOfSharedHosts(t *testing.T) {
+	setting, refusing, other := deniedIngress("a", "setting", "/", ""), deniedIngress("a", "refusing", "/x", ""), deniedIngress("a", "other", "/y", "")
+	setting.Annotations = map[string]string{
+		OwnPrefix + "server-snippet":        "if ($http_x_forwarded_proto = http) { return 301 https://$host$request_uri; }",
+		OwnPrefix + "configuration-snippet": "rewrite ^/a https://new.test/ redirect;",
+	}
+	refusing.Annotations = map[string]string{OwnPrefix + "server-snippet": "location /metrics { deny all; }"}
+	o := Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName}}
+	alone := Compile(snapshot.Of(deniedService("a"), setting), nil, o)
+	if len(alone.Problems) != 0 {
+		t.Error(alone.Problems)
+	}
+	r, _ := alone.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte("/"), Path: []byte("/")})
+	if list := r.Filters.RedirectedRequests; len(list) != 2 || list[0].Code != 301 {
+		t.Errorf("of the host first, and then of the path: %+v", list)
+	}
+	shared := Compile(snapshot.Of(deniedService("a"), setting, refusing, other), alone, o)
+	if p := shared.Problems; len(p) != 1 || p[0].Object.Key.Name != "setting" || !strings.Contains(p[0].Message, "acts in part") || !strings.Contains(p[0].Message, "Ingress a/refusing has others there") && !strings.Contains(p[0].Message, "Ingress a/other has others there") {
+		t.Errorf("told is %v", p)
+	}
+	if again := Compile(snapshot.Of(deniedService("a"), setting), shared, o); len(again.Problems) != 0 {
+		t.Error(again.Problems)
 	}
 }

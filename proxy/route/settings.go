@@ -57,6 +57,7 @@ type settings struct {
 	allowed        string           // the key that filled Access.Allow
 	hidden         []snippet.Denial // by snippets,
 	hiddenBy       string           // the last of which has this key
+	ofHost         bool             // server-snippet says more than that of the hosts
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"
 	serviceAddress bool             // service-upstream

@@ -49,6 +49,7 @@ type part struct {
 	pairs    []*keyPair // the certificates it brings, of different kinds
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
+	ofHost   bool     // see tellOfHost
 }
 
 // rank is by what a part names its host: one counts only where there is none that
@@ -153,6 +154,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		b.otherNames()
 		b.passthrough()
 		b.ciphers()
+		b.hostSnippet()
 		b.http2 = b.settings.http2
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])

@@ -1,14 +1,12 @@
 package snippet
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"quayside.io/cluster/printable"
 	"quayside.io/proxy/nginxconf"
 )
 
@@ -54,28 +52,6 @@ func DeniedPath(d *nginxconf.Directive) (l Denial, ok bool) {
 	}
 	l.Status = refusalIn(d.Block)
 	return l, l.Status > 0
-}
-
-// DeniedPaths returns what a server-snippet refuses, if it does nothing else, or why it does
-// more.
-func DeniedPaths(text string) (list []Denial, err error) {
-	all, err := nginxconf.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	table := plain()
-	for i := range all {
-		d := &all[i]
-		l, denies := DeniedPath(d)
-		said, _ := on(table, d)
-		switch {
-		case denies:
-			list = append(list, l)
-		case !said.Needless:
-			return nil, fmt.Errorf("line %d: %s does more than refuse paths of the host", d.Line, printable.Cut(d.Text, MaxQuoted))
-		}
-	}
-	return list, nil
 }
 
 // IsInherited reports whether locations of ingress-nginx take over what a directive says of

@@ -8,12 +8,14 @@ import (
 	"quayside.io/proxy/nginxconf"
 )
 
-// RedirectedRequest returns the line of redirected-requests that does what a return, a rewrite
-// or an if does, if it sends clients elsewhere and does nothing else.
+// RedirectedRequest returns the line of redirected-requests that does what a return, a rewrite,
+// an if or a location of one path does, if it sends clients elsewhere and does nothing else.
 func RedirectedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	switch {
 	case d.Name() == "if":
 		return redirectIf(d)
+	case d.Name() == "location":
+		return redirectAt(d)
 	case d.Block != nil:
 		return "", false
 	case d.Name() == "return":
@@ -38,6 +40,17 @@ func redirectLine(condition string) func(target string, status int) (line string
 		}
 		return line, true
 	}
+}
+
+// redirectAt is about a location.
+func redirectAt(d *nginxconf.Directive) (line string, ok bool) {
+	args := d.Args()
+	if len(args) != 2 || args[0] != "=" || !strings.HasPrefix(args[1], "/") || len(d.Block) != 1 || d.Block[0].Block != nil || d.Block[0].Name() != "return" {
+		return "", false
+	}
+	path, ok := inLine(args[1])
+	line, redirects := redirectLine("$uri = " + path)(returnedTo(d.Block[0].Args()))
+	return line, ok && redirects
 }
 
 // redirectIf is about an if. What is rewritten in it has to be every path.

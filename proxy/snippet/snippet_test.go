@@ -130,27 +130,39 @@ func TestWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestDeniedPaths: a server-snippet of locations that refuse, and nothing else.
-func TestDeniedPaths(t *testing.T) {
+// TestHostOptions: of a server-snippet nothing counts that the paths of the host have their own
+// of.
+func TestHostOptions(t *testing.T) {
 	for text, want := range map[string]string{
-		"location /metrics { deny all; }\nlocation ~* \\.(git|env) { return 404; access_log off; }":  "[/metrics ~* \\.(git|env) 404]",
-		"location = /x { return 444; } location ^~ /y/ { deny all; return 401; } server_tokens off;": "[= /x /y/ 401]",
-		"# nothing":                                 "[]",
-		"location /x { deny 10.0.0.0/8; }":          "does more than refuse paths",
-		"location /x { deny all; } return 403;":     "line 1: return 403; does more",
-		"location @x { return 403; }":               "does more",
-		"location /x { allow all; }":                "does more",
-		"add_header X-A a;":                         "does more",
+		"location /metrics { deny all; }\nlocation ~* \\.(git|env) { return 404; access_log off; }":  "[] [/metrics ~* \\.(git|env) 404]",
+		"location = /x { return 444; } location ^~ /y/ { deny all; return 401; } server_tokens off;": "[] [= /x /y/ 401]",
+		"# nothing":         "[] []",
+		"add_header X-A a;": "[{response-headers X-A: a}] []",
+		"if ($host = a) { return 403; } location = /dav { return 301 $scheme://$host/remote.php/dav; }": "[{denied-requests $host = a} {redirected-requests $uri = /dav $scheme://$host/remote.php/dav 301}] []",
+		"proxy_set_header X-A a;":                   "of a host is not that of its paths",
+		"access_log off;":                           "of a host is not that of its paths",
+		"location /x { deny 10.0.0.0/8; }":          "neither refuses nor redirects",
+		"location /x { deny all; } return 403;":     "line 1, return 403: it is not",
+		"location @x { return 403; }":               "neither refuses nor redirects",
+		"location /x { allow all; }":                "neither refuses nor redirects",
+		"location /x { return 301 /y; }":            "neither refuses nor redirects",
 		"location /x { return 403; ":                "does not end",
-		"location x { return 403; }":                "does more",
-		"if ($host = a) { return 403; }":            "does more",
-		"location /x { return 403; proxy_pass a; }": "does more",
+		"location x { return 403; }":                "neither refuses nor redirects",
+		"location /x { return 403; proxy_pass a; }": "neither refuses nor redirects",
 	} {
-		list, err := snippet.DeniedPaths(text)
-		if got := fmt.Sprint(list, err); !strings.Contains(got, want) || strings.HasPrefix(want, "[") != (err == nil) {
+		options, denied, err := snippet.HostOptions(text)
+		got := fmt.Sprint(options, denied)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) || strings.HasPrefix(want, "[") != (err == nil) {
 			t.Errorf("%s comes to %s, want %s", text, got, want)
 		}
 	}
+}
+
+// TestDenialsThatWin: nginx refuses where no path of the Ingress comes first.
+func TestDenialsThatWin(t *testing.T) {
 	paths := []snippet.Path{{Path: "/"}, {Path: "/metrics/public"}, {Path: "/exact", Exact: true}}
 	for _, c := range []struct {
 		denial   snippet.Denial
