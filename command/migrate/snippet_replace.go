@@ -71,7 +71,7 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 		moved, moves := rewrittenIn(list, i)
 		line, asks := snippet.DeniedRequest(d)
 		to, redirects := snippet.RedirectedRequest(d)
-		rewrites = rewrites || d.Name() == "rewrite" || redirects
+		rewrites = rewrites || d.Name() == "rewrite" && !redirects || redirects && snippet.IsForAll(to)
 		switch said := adviceOn(d, false); {
 		case asks && rewrites:
 			return false

@@ -3,6 +3,7 @@ package snippet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"quayside.io/cluster/printable"
@@ -11,7 +12,7 @@ import (
 
 // Options returns the options that do the same as all of a snippet that is in the place of one
 // Ingress, and the paths that it refuses, or why there are none: it is replaced as a whole or
-// not at all.
+// not at all. A request that it sends elsewhere, and would refuse behind that, is refused.
 func Options(text string) (options []Setting, denied []Denial, err error) {
 	list, err := nginxconf.Parse(text)
 	if err != nil {
@@ -75,8 +76,8 @@ type reader struct {
 // take obeys one directive, or says why nothing does the same.
 func (r *reader) take(d *nginxconf.Directive) error {
 	if line, denies := DeniedRequest(d); denies {
-		if len(r.redirected) > 0 {
-			return errors.New("it comes behind what sends requests elsewhere, and here before that")
+		if slices.ContainsFunc(r.redirected, IsForAll) {
+			return errors.New("it is never reached, since all requests are sent elsewhere before")
 		}
 		r.requests = append(r.requests, line)
 		return nil

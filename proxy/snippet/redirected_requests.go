@@ -19,7 +19,7 @@ func RedirectedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	case d.Block != nil:
 		return "", false
 	case d.Name() == "return":
-		return redirectLine("$uri ~ ^")(returnedTo(d.Args()))
+		return redirectLine(forAll)(returnedTo(d.Args()))
 	case d.Name() == "rewrite" && len(d.Args()) > 0:
 		pattern, ok := inLine(d.Args()[0])
 		line, redirects := redirectLine("$uri ~ " + pattern)(rewrittenTo(d.Args()))
@@ -27,6 +27,12 @@ func RedirectedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	}
 	return "", false
 }
+
+// forAll is a condition that always holds.
+const forAll = "$uri ~ ^"
+
+// IsForAll reports whether a line of redirected-requests is about every request.
+func IsForAll(line string) bool { return strings.HasPrefix(line, forAll+" ") }
 
 // redirectLine returns what makes a line of a condition.
 func redirectLine(condition string) func(target string, status int) (line string, ok bool) {

@@ -81,7 +81,7 @@ func TestWhoIsRedirected(t *testing.T) {
 		`return 302;`:                                                                   "",
 		`return 200 https://new.test;`:                                                  "",
 		`return 301 "/a b";`:                                                            "",
-		`rewrite ^/a /b permanent; if ($http_x = y) { return 403; }`:                    "",
+		`return 301 https://new.test; if ($http_x = y) { return 403; }`:                 "",
 		`if ($nothing = http) { return 301 https://$host$request_uri; }`:                "",
 	} {
 		options, _, err := snippet.Options(text)
