@@ -65,7 +65,7 @@ const (
 
 // Link is one step on the way from the LAN to a pod.
 type Link struct {
-	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "redirect", "backend"; see also package live
+	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "refused", "redirect", "backend"; see also package live
 	State State  `json:"state"`
 	Says  string `json:"says"`
 }

@@ -59,6 +59,9 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if r.Closed != "" {
 		return
 	}
+	if t.foreseen(r, exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: path, Path: path, TLS: tls}) {
+		return
+	}
 	if !tls && r.RedirectsToTLS(path) {
 		t.works("redirect", "answers 308 to https; what follows holds for that")
 	}

@@ -87,10 +87,7 @@ func (d *Dispatcher) tellable(rt *route.Route) string {
 // toolsOf returns the tools of a route's filters.
 func (d *Dispatcher) toolsOf(rt *route.Route) filter.Tools {
 	t := d.tools
-	t.Place = filter.Place{
-		Namespace: rt.Owner.Namespace, Ingress: rt.Owner.Name, Service: rt.Service.Name, Port: rt.Port, Host: rt.Host, Path: rt.Path,
-		Pattern: rt.Pattern(),
-	}
+	t.Place = rt.Place()
 	return t
 }
 

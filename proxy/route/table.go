@@ -131,6 +131,19 @@ func (r *Route) CookiePath() string {
 // Pattern is what paths of the route match, where its path is a pattern; else nil.
 func (r *Route) Pattern() *regexp.Regexp { return r.pattern }
 
+// Foresee returns what r answers a request of which no fields are known.
+func (r *Route) Foresee(req exchange.Request) filter.Foreseen {
+	return filter.Foresee(r.Filters, r.Place(), req)
+}
+
+// Place is where its filters stand.
+func (r *Route) Place() filter.Place {
+	return filter.Place{
+		Namespace: r.Owner.Namespace, Ingress: r.Owner.Name, Service: r.Service.Name, Port: r.Port, Host: r.Host, Path: r.Path,
+		Pattern: r.pattern,
+	}
+}
+
 func cutPrefix(b []byte, prefix string) ([]byte, bool) {
 	if len(b) < len(prefix) || string(b[:len(prefix)]) != prefix {
 		return nil, false
