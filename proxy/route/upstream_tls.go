@@ -1,10 +1,7 @@
 package route
 
 import (
-	"fmt"
 	"strings"
-
-	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/snapshot"
 )
@@ -45,14 +42,4 @@ func (t UpstreamTLS) at(host string) (UpstreamTLS, bool) {
 	}
 	t.Name = host
 	return t, host != "" && !strings.HasPrefix(host, "*")
-}
-
-// backendAt is backend for paths of a host.
-func (b *unitBuilder) backendAt(host string, be *networkingv1.IngressBackend) (Backend, finding) {
-	backend, fault := b.backend(be)
-	var named bool
-	if backend.TLS, named = backend.TLS.at(host); !named && fault.reason == "" {
-		fault = finding{InvalidAnnotation, fmt.Sprintf("proxy-ssl-name is %s, and %q is not one name; name that of the backend's certificate", hostsName, host)}
-	}
-	return backend, fault
 }

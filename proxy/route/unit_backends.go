@@ -1,0 +1,62 @@
+package route
+
+import (
+	"fmt"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
+)
+
+// sendsAway reports whether all requests are redirected, or answered, so that no backend is
+// needed: many such Ingresses name one that was never made.
+func (b *unitBuilder) sendsAway() bool {
+	s := b.settings
+	return !s.canary.on && !s.passthrough.on && (s.filters.Redirect != nil || s.filters.DirectResponse != nil || s.rewrite != nil && s.rewrite.IsURL())
+}
+
+func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding) {
+	switch {
+	case be.Resource != nil:
+		return Backend{}, finding{UnsupportedBackend, fmt.Sprintf("a backend of kind %s is not supported, only a Service is", be.Resource.Kind)}
+	case be.Service == nil || be.Service.Name == "":
+		return Backend{}, finding{UnsupportedBackend, "the backend names no Service"}
+	case b.last.of == *be.Service:
+		return b.last.backend, b.last.fault
+	}
+	b.last.of = *be.Service
+	b.last.backend, b.last.fault = b.service(be.Service)
+	return b.last.backend, b.last.fault
+}
+
+// service returns the backend that a Service is.
+func (b *unitBuilder) service(be *networkingv1.IngressServiceBackend) (Backend, finding) {
+	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Name}
+	b.dependsOn(refTo(snapshot.Service, key))
+	backend := Backend{Service: key, AnyNode: b.class.Nginx, ServiceAddress: b.settings.serviceAddress, Policy: b.settings.policy, TLS: b.settings.upstream,
+		Port: balance.PortRef{Number: be.Port.Number, Name: be.Port.Name}}
+	svc, ok := b.w.c.Services.Get(key)
+	if !ok {
+		return backend, finding{MissingService, fmt.Sprintf("Service %s does not exist; create it, or name another in the %s", key, b.ref.Kind)}
+	}
+	if externalName(svc) {
+		return b.external(backend, svc)
+	}
+	port, err := backend.Port.Find(svc)
+	if err != nil {
+		return backend, finding{MissingPort, fmt.Sprintf("%v; name one that the Service has", err)}
+	}
+	backend.HTTP2 = b.settings.protocol.of(port)
+	return backend, finding{}
+}
+
+// backendAt is backend for paths of a host.
+func (b *unitBuilder) backendAt(host string, be *networkingv1.IngressBackend) (Backend, finding) {
+	backend, fault := b.backend(be)
+	var named bool
+	if backend.TLS, named = backend.TLS.at(host); !named && fault.reason == "" {
+		fault = finding{InvalidAnnotation, fmt.Sprintf("proxy-ssl-name is %s, and %q is not one name; name that of the backend's certificate", hostsName, host)}
+	}
+	return backend, fault
+}

@@ -1,0 +1,87 @@
+package route
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"quayside.io/cluster/snapshot"
+)
+
+// tls places the certificate of one entry. Without hosts it serves the names
+// that it carries, which is the specification's "wildcard host setting" without
+// handing it to names that it is not for.
+func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
+	var pair *keyPair
+	if entry.SecretName != "" {
+		pair = b.keyPair(snapshot.Key{Namespace: b.ref.Namespace, Name: entry.SecretName})
+	}
+	hosts := entry.Hosts
+	if len(hosts) == 0 {
+		for _, c := range b.parts {
+			c.tls = true
+		}
+		if pair != nil {
+			hosts = pair.names()
+		}
+	}
+	for _, name := range hosts {
+		if why := invalidHost(name); why != "" || name == "" {
+			b.problemf(InvalidHost, "host %q in spec.tls %s; it is left out", name, cmp.Or(why, "is empty"))
+			continue
+		}
+		c := b.part(name)
+		c.tls = true
+		if strings.HasPrefix(name, "*") {
+			for _, below := range b.parts {
+				below.tls = below.tls || matchesWildcard(below.host, name)
+			}
+		}
+		if pair != nil {
+			b.certificate(c, pair)
+		}
+	}
+}
+
+// certificate gives a host of its own a certificate.
+func (b *unitBuilder) certificate(c *part, pair *keyPair) {
+	if !pair.covers(c.host) {
+		b.problemf(CertificateMismatch, "the certificate in Secret %s is not for host %s but for %s, so clients get the default certificate; name a Secret whose certificate is for that host",
+			pair.key, c.host, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
+		return
+	}
+	switch first := withKind(c.pairs, pair.kind()); first {
+	case nil:
+		c.pairs = append(c.pairs, pair)
+	case pair:
+	default:
+		b.problemf(DuplicateTLS, "host %s has a certificate with a key of the kind %s in Secret %s already, so that in Secret %s is not served",
+			c.host, pair.kind(), first.key, pair.key)
+	}
+}
+
+// keyPair returns the certificate in a Secret, or nil and a Problem.
+func (b *unitBuilder) keyPair(key snapshot.Key) *keyPair {
+	if !slices.Contains(b.secrets, key) {
+		b.secrets = append(b.secrets, key)
+	}
+	pair := b.w.keyPair(key)
+	// An expired certificate is served all the same: a browser then names the
+	// fault and the host, where the default certificate would hide both.
+	f := pair.finding(b.w.t.state.options.Now)
+	switch {
+	case pair.unread:
+		f.message += ", so nothing is known of its certificate; a proxy that cannot read it shows the default one"
+	case pair.cert == nil:
+		f.message += ", so clients get the default certificate; put one and its key there, with type: kubernetes.io/tls"
+	}
+	if f.reason != "" {
+		b.problem(f)
+	}
+	if pair.cert == nil {
+		return nil
+	}
+	return pair
+}
