@@ -52,7 +52,8 @@ type replacement struct {
 	own        []place
 	refused    []snippet.Denial
 	requests   []string // lines of denied-requests
-	redirected []string // and of redirected-requests
+	redirected []string // of redirected-requests
+	rewritten  []string // and of rewritten-paths
 	moved      []rewritten
 	beside     []Object
 	needed     []string // why nothing has to be written for the others
@@ -63,7 +64,7 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 	var all advice
 	inPlace := r.key == "configuration-snippet"
 	ofPlaces := false // an option is about their responses, too
-	rewrites := false // nginx rewrites before, and both in their order
+	ends := false     // nginx goes no further with some paths, or never
 	for i := range list {
 		d := &list[i]
 		p, isPlace := placeIn(d)
@@ -71,10 +72,14 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 		moved, moves := rewrittenIn(list, i)
 		line, asks := snippet.DeniedRequest(d)
 		to, redirects := snippet.RedirectedRequest(d)
-		rewrites = rewrites || d.Name() == "rewrite" && !redirects || redirects && snippet.IsForAll(to)
+		path, rewrites := snippet.RewrittenPath(d)
+		before := ends
+		ends = ends || d.Name() == "rewrite" && !redirects || redirects && snippet.IsForAll(to)
 		switch said := adviceOn(d, false); {
-		case asks && rewrites:
+		case (asks || redirects && inPlace) && before:
 			return false
+		case rewrites && inPlace:
+			r.rewritten = append(r.rewritten, path)
 		case redirects && inPlace:
 			r.redirected = append(r.redirected, to)
 		case isPlace:
@@ -99,6 +104,9 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 		}
 	}
 	r.options = append(r.options, all.Options...)
+	if len(r.rewritten) > 0 {
+		r.options = append(r.options, setting{Key: "rewritten-paths", Value: strings.Join(r.rewritten, "\n")})
+	}
 	return !all.Repeats() && !(ofPlaces && len(r.own) > 0)
 }
 

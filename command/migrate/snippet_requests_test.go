@@ -47,6 +47,25 @@ func TestSnippetsThatRefuseRequests(t *testing.T) {
 	}
 }
 
+// A snippet that rewrites paths on the way to the backend becomes rewritten-paths.
+func TestSnippetsThatRewritePaths(t *testing.T) {
+	for text, want := range map[string]string{
+		"rewrite ^/kibana(/|$)(.*) /$2 break; proxy_buffering off;":                "^/kibana(/|$)(.*) /$2",
+		"if ($http_x) { return 403; } rewrite ^/a /b break; rewrite ^/c /d break;": "^/a /b\n^/c /d",
+		"rewrite ^/a /b break; if ($http_x) { return 403; }":                       "",
+		"rewrite ^/a /b break; rewrite ^/c /d redirect;":                           "",
+		"rewrite ^/a(?=b) /b break;":                                               "",
+		"rewrite ^/a /b last;":                                                     "",
+	} {
+		at := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": text}}
+		meta, beside, notes := withoutSnippets(at, shopPaths("/"), true)
+		_, stays := meta.Annotations[prefix+"configuration-snippet"]
+		if got := meta.Annotations[prefix+"rewritten-paths"]; got != want || stays != (want == "") || len(beside) > 0 {
+			t.Errorf("%q comes to %q, stays %v: %q", text, got, stays, notes)
+		}
+	}
+}
+
 // A snippet that sends requests elsewhere becomes redirected-requests. What is said of a host
 // has to be said of all its paths, and of nobody else's.
 func TestSnippetsThatRedirectRequests(t *testing.T) {

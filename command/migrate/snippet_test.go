@@ -389,7 +389,7 @@ func TestSnippetsOfPlaces(t *testing.T) {
 		{"server-snippet", "location = /x { return 301 https://$arg_to/; }", nil},
 		{"server-snippet", "location = /x { gzip on; return 404; }", nil},
 		{"server-snippet", "rewrite ^(/dash.*)$ $1/ redirect;", nil},
-		{"configuration-snippet", "rewrite ^/a /b break;", nil},
+		{"configuration-snippet", "rewrite ^/a /b last;", nil},
 	} {
 		given := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + c.key: c.text}}
 		meta, beside, notes := withoutSnippets(given, spec, false)

@@ -24,7 +24,7 @@ func FuzzRewrite(f *testing.F) {
 		}
 		ex := &exchange.Exchange{}
 		ex.Request.Path, ex.Request.Target = []byte(path), []byte("/?q=/../x")
-		if !rewrite(&Rewrite{Pattern: pattern, Target: to}, Place{}).Request(ex) {
+		if !rewrites([]Rewrite{{Pattern: pattern, Target: to}}, Place{}).Request(ex) {
 			return
 		}
 		sent := ex.Request.Target

@@ -7,11 +7,27 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// rewrite replaces the path as nginx's rewrite does: by a template, if the pattern
+// rewrites replaces the path as the first of list says whose pattern is found in it.
+func rewrites(list []Rewrite, at Place) Filter {
+	made := make([]*rewriter, len(list))
+	for i := range list {
+		made[i] = newRewriter(list[i], at)
+	}
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		for _, w := range made {
+			if passes, found := w.request(ex); found {
+				return passes
+			}
+		}
+		return true
+	}}
+}
+
+// newRewriter replaces the path as nginx's rewrite does: by a template, if the pattern
 // is found, with the client's query behind that of the template. A template that
 // ends with "?" drops the client's query.
-func rewrite(o *Rewrite, at Place) Filter {
-	w := &rewriter{Rewrite: *o, place: at, elsewhere: o.Target.IsURL()}
+func newRewriter(o Rewrite, at Place) *rewriter {
+	w := &rewriter{Rewrite: o, place: at, elsewhere: o.Target.IsURL()}
 	for _, p := range o.Target.parts {
 		if p.variable == "" {
 			p.literal = appendEscaped(nil, p.literal)
@@ -26,7 +42,7 @@ func rewrite(o *Rewrite, at Place) Filter {
 	if o.Pattern != nil {
 		w.simple = simplify(o.Pattern)
 	}
-	return Filter{Request: w.request}
+	return w
 }
 
 type rewriter struct {
@@ -41,28 +57,27 @@ type rewriter struct {
 
 // request writes the new target into memory of the exchange. A pattern that is not
 // simple costs the one allocation that package regexp makes for captures.
-func (w *rewriter) request(ex *exchange.Exchange) bool {
+func (w *rewriter) request(ex *exchange.Exchange) (passes, found bool) {
 	r := &ex.Request
 	var buf [2 * 10]int
 	b, path := ex.Scratch[:0], r.Path
-	var found []int
-	var matches bool
+	var groups []int
 	if w.Decode && bytes.Contains(path, []byte("%2F")) {
 		b = AppendDecoded(b, path)
-		if found, matches = w.find(buf[:0], b); matches {
+		if groups, found = w.find(buf[:0], b); found {
 			path = b
 		}
 	}
-	if !matches {
-		found, matches = w.find(buf[:0], path)
+	if !found {
+		groups, found = w.find(buf[:0], path)
 	}
-	if !matches {
-		return true
+	if !found {
+		return true, false
 	}
-	b = w.expand(b[len(b):], ex, path, found)
+	b = w.expand(b[len(b):], ex, path, groups)
 	if !w.elsewhere && climbs(b) {
 		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
-		return false
+		return false, true
 	}
 	if _, query, has := bytes.Cut(r.Target, []byte{'?'}); has && !w.drop {
 		if w.query {
@@ -75,10 +90,10 @@ func (w *rewriter) request(ex *exchange.Exchange) bool {
 	ex.Scratch = b
 	if w.elsewhere {
 		sendTo(ex, 302, b)
-		return false
+		return false, true
 	}
 	r.Target = b
-	return true
+	return true, true
 }
 
 // AppendDecoded appends a normalised path as nginx reads it: %2F is a slash, and

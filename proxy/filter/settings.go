@@ -53,6 +53,8 @@ type Settings struct {
 
 	Mirror  *Mirror
 	Rewrite *Rewrite
+	// RewrittenPaths come before that: of all the first counts whose pattern is found.
+	RewrittenPaths []Rewrite
 	// NoUpgrade sends requests for another protocol on as what they are without.
 	NoUpgrade bool
 	// UpstreamHost replaces the Host field that the upstream is sent, see ParseHost.
@@ -231,7 +233,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.DirectResponse != nil, func() Filter { return directResponse(s.DirectResponse, tools.Place) })
 	add(s.Basic != nil && !s.External.copies("Authorization"), dropPassword)
 	add(s.Mirror != nil, func() Filter { return mirror(s.Mirror, tools) })
-	add(s.Rewrite != nil, func() Filter { return rewrite(s.Rewrite, tools.Place) })
+	add(s.Rewrite != nil || len(s.RewrittenPaths) > 0, func() Filter { return rewrites(s.pathRewrites(), tools.Place) })
 	add(s.NoUpgrade, noUpgrade)
 	add(s.UpstreamHost != nil, func() Filter { return upstreamHost(s.UpstreamHost, tools.Place) })
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
@@ -240,4 +242,12 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(len(s.SuccessHeaders) > 0, func() Filter { return onSuccess(headers(s.SuccessHeaders, tools.Place)) })
 	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })
 	return c
+}
+
+// pathRewrites are all of them, in their order.
+func (s *Settings) pathRewrites() []Rewrite {
+	if s.Rewrite == nil {
+		return s.RewrittenPaths
+	}
+	return append(slices.Clone(s.RewrittenPaths), *s.Rewrite)
 }

@@ -13,8 +13,8 @@ import (
 	"quayside.io/proxy/filter"
 )
 
-// maxLines is how many lines denied-paths, denied-requests and redirected-requests may have,
-// each.
+// maxLines is how many lines denied-paths, denied-requests, redirected-requests and
+// rewritten-paths may have, each.
 const maxLines = 64
 
 // parseDeniedPaths reads lines of what nginx's locations say: a path, or a modifier and a
@@ -93,12 +93,7 @@ func parseDeniedRequest(line string) (d filter.DeniedRequest, err error) {
 func parseCondition(line string) (c filter.Condition, rest string, err error) {
 	of, text := cutWord(line)
 	comparison, text := cutWord(text)
-	value, rest := cutWord(text)
-	if inside, quoted := strings.CutPrefix(text, `"`); quoted {
-		if end := strings.LastIndexByte(inside, '"'); end >= 0 {
-			value, rest = inside[:end], strings.TrimSpace(inside[end+1:])
-		}
-	}
+	value, rest := cutQuoted(text)
 	comparison, c.Not = strings.CutPrefix(comparison, "!")
 	known := slices.Contains([]string{"=", "~", "~*"}, comparison)
 	if text == "" || !known {
@@ -122,6 +117,16 @@ func cutWord(text string) (word, rest string) {
 		return text, ""
 	}
 	return text[:i], strings.TrimSpace(text[i:])
+}
+
+// cutQuoted is cutWord of what may stand in double quotes, up to the last.
+func cutQuoted(text string) (word, rest string) {
+	if inside, quoted := strings.CutPrefix(text, `"`); quoted {
+		if end := strings.LastIndexByte(inside, '"'); end >= 0 {
+			return inside[:end], strings.TrimSpace(inside[end+1:])
+		}
+	}
+	return cutWord(text)
 }
 
 // compileFound compiles a pattern that is found anywhere.

@@ -80,6 +80,7 @@ func plainParsers() map[string]func(s *settings, value string) error {
 		"proxy-ssl-name":         parseUpstreamName,
 		"proxy-ssl-server-name":  parseUpstreamSNI,
 		"redirected-requests":    parseRedirectedRequests,
+		"rewritten-paths":        parseRewrittenPaths,
 		"request-headers":        parseRequestHeaders,
 		"response-headers":       parseResponseHeaders,
 		"success-headers":        parseSuccessHeaders,

@@ -55,7 +55,7 @@ func TestPlainSnippets(t *testing.T) {
 	}{
 		{text: `more_set_headers "X-A: a" "X-B: b";`, fields: 2},
 		{text: "proxy_buffering off; # nothing else"},
-		{text: `more_set_headers "X-A: a"; rewrite ^/a /b break;`, told: "has no effect: line 1, rewrite ^/a /b break: it is not about fields, cookies or the log, and neither refuses nor redirects alone; quayside migrate"},
+		{text: `more_set_headers "X-A: a"; rewrite ^/a /b last;`, told: "has no effect: line 1, rewrite ^/a /b last: it is not about fields, cookies or the log, and neither refuses nor redirects alone; quayside migrate"},
 		{text: `more_set_headers "X-A: a"; return 403;`, closed: true, told: "guards access by raw nginx configuration, which is never executed: line 1, return 403: it is not about fields"},
 		{text: `more_set_headers "Content-Length: 1";`, told: "has no effect: its response-headers: Content-Length may not be set"},
 		{text: `proxy_set_header X-A a; proxy_cookie_flags ~ safest;`, told: "has no effect: its proxy-cookie-flags"},
@@ -101,7 +101,7 @@ func TestPlainSnippets(t *testing.T) {
 		}
 	}
 	parsers := plainParsers()
-	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers", "allowlist-source-range", "denied-requests", "redirected-requests"}) {
+	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers", "allowlist-source-range", "denied-requests", "redirected-requests", "rewritten-paths"}) {
 		if parsers[key] == nil {
 			t.Errorf("nothing obeys %s", key)
 		}

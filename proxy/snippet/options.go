@@ -18,7 +18,7 @@ func Options(text string) (options []Setting, denied []Denial, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return optionsOf(list)
+	return optionsOf(list, false)
 }
 
 // HostOptions is Options of a snippet that is in the place of hosts.
@@ -34,16 +34,16 @@ func HostOptions(text string) (options []Setting, denied []Denial, err error) {
 			return nil, nil, fmt.Errorf("line %d: %s of a host is not that of its paths, which have their own", d.Line, printable.Cut(d.Name(), MaxQuoted))
 		}
 	}
-	return optionsOf(list)
+	return optionsOf(list, true)
 }
 
-func optionsOf(list []nginxconf.Directive) ([]Setting, []Denial, error) {
+func optionsOf(list []nginxconf.Directive, ofHost bool) ([]Setting, []Denial, error) {
 	list, fields := WithAnswers(list)
 	prefixes, list, ok := allowed(list)
 	if !ok {
 		return nil, nil, errors.New("of allow and deny it is not addresses first, and then deny all")
 	}
-	r := reader{table: plain()}
+	r := reader{table: plain(), ofHost: ofHost}
 	for i := range list {
 		d := &list[i]
 		if err := r.take(d); err != nil {
@@ -56,6 +56,7 @@ func optionsOf(list []nginxconf.Directive) ([]Setting, []Denial, error) {
 	for _, o := range []Setting{
 		{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")},
 		{"denied-requests", strings.Join(r.requests, "\n")}, {"redirected-requests", strings.Join(r.redirected, "\n")},
+		{"rewritten-paths", strings.Join(r.rewritten, "\n")},
 	} {
 		if o.Value != "" {
 			r.all.Options = append(r.all.Options, o)
@@ -69,21 +70,25 @@ type reader struct {
 	table      map[string]directive
 	all        Advice
 	requests   []string // lines of denied-requests
-	redirected []string // and of redirected-requests
+	redirected []string // of redirected-requests
+	rewritten  []string // and of rewritten-paths
 	denied     []Denial
+	ofHost     bool // nginx looks for the place of a path that it rewrites
 }
 
 // take obeys one directive, or says why nothing does the same.
 func (r *reader) take(d *nginxconf.Directive) error {
 	if line, denies := DeniedRequest(d); denies {
-		if slices.ContainsFunc(r.redirected, IsForAll) {
-			return errors.New("it is never reached, since all requests are sent elsewhere before")
-		}
 		r.requests = append(r.requests, line)
-		return nil
+		return r.reaches()
 	}
 	if line, redirects := RedirectedRequest(d); redirects {
+		err := r.reaches()
 		r.redirected = append(r.redirected, line)
+		return err
+	}
+	if line, rewrites := RewrittenPath(d); rewrites && !r.ofHost {
+		r.rewritten = append(r.rewritten, line)
 		return nil
 	}
 	if l, denies := DeniedPath(d); denies {
@@ -100,6 +105,17 @@ func (r *reader) take(d *nginxconf.Directive) error {
 		return errors.New(a.Remark)
 	default:
 		return errors.New("no option of one Ingress does the same beside the others")
+	}
+	return nil
+}
+
+// reaches says why nginx does not come to the next condition, or not for every request.
+func (r *reader) reaches() error {
+	switch {
+	case slices.ContainsFunc(r.redirected, IsForAll):
+		return errors.New("it is never reached, since all requests are sent elsewhere before")
+	case len(r.rewritten) > 0:
+		return errors.New("it is not reached where a path has been rewritten, and here it is")
 	}
 	return nil
 }

@@ -28,6 +28,17 @@ func RedirectedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	return "", false
 }
 
+// RewrittenPath returns the line of rewritten-paths that does what a rewrite in the place of an
+// Ingress does, if nginx goes on from there to the backend.
+func RewrittenPath(d *nginxconf.Directive) (line string, ok bool) {
+	args := d.Args()
+	if d.Name() != "rewrite" || len(args) != 3 || args[2] != "break" || isAddress(args[1]) || strings.ContainsAny(args[1], " \t\r\n") {
+		return "", false
+	}
+	pattern, ok := inLine(args[0])
+	return pattern + " " + args[1], ok
+}
+
 // forAll is a condition that always holds.
 const forAll = "$uri ~ ^"
 

@@ -46,6 +46,7 @@ func ExampleOn() {
 func TestWhoIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"allow 10.0.0.0/8; allow ::1; deny all; proxy_buffering off;":                                             "[{allowlist-source-range 10.0.0.0/8,::1}]",
+		"if ($host = a) { return 403; } rewrite ^/kibana(/|$)(.*) /$2 break; rewrite \"^/a b\" /c? break;":        "[{denied-requests $host = a} {rewritten-paths ^/kibana(/|$)(.*) /$2\n\"^/a b\" /c?}]",
 		`location /metrics { return 404; } location ~ /\.git { deny all; } proxy_buffering off;`:                  "[] [/metrics 404 ~ /\\.git]",
 		`if ($request_method !~ ^(GET|HEAD)$) { return 405; } if ($http_user_agent ~* "bad bot") { return 444; }`: "[{denied-requests $request_method !~ ^(GET|HEAD)$ 405\n$http_user_agent ~* \"bad bot\"}]",
 	} {
@@ -77,6 +78,7 @@ func TestWhoIsRedirected(t *testing.T) {
 		`if ($arg_a) { rewrite ^/old https://new.test/ redirect; }`:                     "",
 		`if ($arg_a) { return 301 https://new.test/; access_log off; }`:                 "",
 		`rewrite ^/a /b?c=d redirect;`:                                                  "",
+		`rewrite ^/a /b break; rewrite ^/c /d permanent;`:                               "",
 		`rewrite ^/a /b last;`:                                                          "",
 		`return 302;`:                                                                   "",
 		`return 200 https://new.test;`:                                                  "",
@@ -145,6 +147,7 @@ func TestHostOptions(t *testing.T) {
 		"location /x { deny all; } return 403;":     "line 1, return 403: it is not",
 		"location @x { return 403; }":               "neither refuses nor redirects",
 		"location /x { allow all; }":                "neither refuses nor redirects",
+		"rewrite ^/a /b break;":                     "neither refuses nor redirects",
 		"location /x { return 301 /y; }":            "neither refuses nor redirects",
 		"location /x { return 403; ":                "does not end",
 		"location x { return 403; }":                "neither refuses nor redirects",
