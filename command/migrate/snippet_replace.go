@@ -49,65 +49,114 @@ type replacement struct {
 	meta       Meta // of the Ingress that has it
 	alone      bool // what it says of its hosts is said of this Ingress
 	options    []setting
+	plain      advice // options of fields and the like
+	ofPlaces   bool   // which are of own, too
 	own        []place
 	refused    []snippet.Denial
 	requests   []string // lines of denied-requests
 	redirected []string // of redirected-requests
 	rewritten  []string // and of rewritten-paths
 	moved      []rewritten
+	ends       bool // nginx goes no further with some paths, or never
 	beside     []Object
 	needed     []string // why nothing has to be written for the others
 }
 
 // takesAll reports whether each directive has a replacement.
 func (r *replacement) takesAll(list []nginxconf.Directive) bool {
-	var all advice
-	inPlace := r.key == "configuration-snippet"
-	ofPlaces := false // an option is about their responses, too
-	ends := false     // nginx goes no further with some paths, or never
+	takes := r.takesOfHost
+	if r.key == "configuration-snippet" {
+		takes = r.takesInPlace
+	}
 	for i := range list {
-		d := &list[i]
-		p, isPlace := placeIn(d)
-		refused, refuses := denialIn(d)
-		moved, moves := rewrittenIn(list, i)
-		line, asks := snippet.DeniedRequest(d)
-		to, redirects := snippet.RedirectedRequest(d)
-		path, rewrites := snippet.RewrittenPath(d)
-		before := ends
-		ends = ends || d.Name() == "rewrite" && !redirects || redirects && snippet.IsForAll(to)
-		switch said := adviceOn(d, false); {
-		case (asks || redirects && inPlace) && before:
-			return false
-		case rewrites && inPlace:
-			r.rewritten = append(r.rewritten, path)
-		case redirects && inPlace:
-			r.redirected = append(r.redirected, to)
-		case isPlace:
-			r.own = append(r.own, p)
-		case refuses:
-			r.refused = append(r.refused, refused)
-		case asks && (r.alone || inPlace):
-			r.requests = append(r.requests, line)
-		case redirects && r.alone:
-			r.redirected = append(r.redirected, to)
-		case said.Needless:
-			r.needed = append(r.needed, snippet.Quoted(d)+": "+said.Remark)
-		case inPlace && d.Block == nil && d.Name() != "default_type" && isPlain(said, r.meta.Annotations):
-			all = all.And(advice{Options: said.Options})
-		case moves && r.key == "server-snippet":
-			r.moved = append(r.moved, moved)
-		case r.key == "server-snippet" && r.alone && r.inherits(d) && isPlain(said, r.meta.Annotations):
-			all = all.And(advice{Options: said.Options})
-			ofPlaces = ofPlaces || shown(d)
-		default: // what stands in a server-snippet is of other Ingresses, too
+		if !takes(list, i) && !r.takesAnywhere(&list[i]) {
 			return false
 		}
 	}
-	r.options = append(r.options, all.Options...)
+	r.options = append(r.options, r.plain.Options...)
 	if len(r.rewritten) > 0 {
 		r.options = append(r.options, setting{Key: "rewritten-paths", Value: strings.Join(r.rewritten, "\n")})
 	}
-	return !all.Repeats() && !(ofPlaces && len(r.own) > 0)
+	return !r.plain.Repeats() && !(r.ofPlaces && len(r.own) > 0)
+}
+
+// takesInPlace takes list[i] from a configuration-snippet.
+func (r *replacement) takesInPlace(list []nginxconf.Directive, i int) bool {
+	d := &list[i]
+	if r.takesCondition(d) {
+		return true
+	}
+	if line, ok := snippet.RewrittenPath(d); ok {
+		r.rewritten, r.ends = append(r.rewritten, line), true
+		return true
+	}
+	return d.Name() != "default_type" && r.takesPlain(d)
+}
+
+// takesOfHost takes list[i] from a server-snippet, which is of other Ingresses, too, unless
+// this one is alone.
+func (r *replacement) takesOfHost(list []nginxconf.Directive, i int) bool {
+	d := &list[i]
+	if p, ok := placeIn(d); ok {
+		r.own = append(r.own, p)
+		return true
+	}
+	if w, ok := rewrittenIn(list, i); ok {
+		r.moved, r.ends = append(r.moved, w), true
+		return true
+	}
+	if !r.alone {
+		return false
+	}
+	if r.takesCondition(d) {
+		return true
+	}
+	taken := r.inherits(d) && r.takesPlain(d)
+	r.ofPlaces = r.ofPlaces || taken && shown(d)
+	return taken
+}
+
+// takesCondition takes what refuses some requests, or sends them elsewhere.
+func (r *replacement) takesCondition(d *nginxconf.Directive) bool {
+	if r.ends {
+		return false
+	}
+	if line, ok := snippet.DeniedRequest(d); ok {
+		r.requests = append(r.requests, line)
+		return true
+	}
+	line, ok := snippet.RedirectedRequest(d)
+	if ok {
+		r.redirected, r.ends = append(r.redirected, line), snippet.IsForAll(line)
+	}
+	return ok
+}
+
+// takesPlain takes what is about fields and the like.
+func (r *replacement) takesPlain(d *nginxconf.Directive) bool {
+	said := adviceOn(d, false)
+	if said.Needless || d.Block != nil || !isPlain(said, r.meta.Annotations) {
+		return false
+	}
+	r.plain = r.plain.And(advice{Options: said.Options})
+	return true
+}
+
+// takesAnywhere takes what is the same in both.
+func (r *replacement) takesAnywhere(d *nginxconf.Directive) bool {
+	if p, ok := placeIn(d); ok && d.Name() == "location" {
+		r.own = append(r.own, p)
+		return true
+	}
+	if l, ok := denialIn(d); ok {
+		r.refused = append(r.refused, l)
+		return true
+	}
+	said := adviceOn(d, false)
+	if said.Needless {
+		r.needed = append(r.needed, snippet.Quoted(d)+": "+said.Remark)
+	}
+	return said.Needless
 }
 
 // answers has auth-response-headers give requests what the snippet makes variables of, and
