@@ -119,6 +119,8 @@ func optionCases() []optionCase {
 		{"redirected-requests", only("redirected-requests", "$arg_to ~ (.*) $1"), "/?to=//evil.test/%0d%0aX:%20y", 302, "Location: /evil.test/%0d%0aX:%20y\r\n"},
 		{"redirected-requests", only("redirected-requests", "$arg_to ~ (.+) https://$1/"), "/?to=evil.test", 503, "$1 may not decide which host"},
 		{"redirected-requests", only("redirected-requests", "$host ~ ^redirected-(.*) https://$1$request_uri 301"), "/x?y", 301, "Location: https://requests-"},
+		{"redirected-requests", only("redirected-requests", "$uri = /docs $uri/"), "/docs", 302, "Location: /docs/\r\n"},
+		{"redirected-requests", only("redirected-requests", "$uri = /docs $http_x"), "/docs\nX: //evil.test", 302, "Location: /evil.test\r\n"},
 		{"redirected-requests", only("redirected-requests", "$request_method = GET"), "/", 503, "it does not say where to"},
 		{"rewritten-paths", only("rewritten-paths", "^/kibana(/|$)(.*) /$2\n^/a/(.*)$ /b/$1?c=d"), "/kibana/app?q=1", 200, "uri=/app?q=1 "},
 		{"rewritten-paths", only("rewritten-paths", "^/kibana(/|$)(.*) /$2\n^/a/(.*)$ /b/$1?c=d"), "/a/x%2Fy?q=1", 200, "uri=/b/x/y?c=d&q=1 "},

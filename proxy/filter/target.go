@@ -19,9 +19,9 @@ type Target struct {
 func ParseTarget(text string) (*Target, error) { return parseTarget(text, false) }
 
 // ParseTarget reads one with groups of the condition's pattern. One that begins with a group
-// is a path. Groups of the host that a client came by may stand in the host.
+// or with the path is a path. Groups of the host that a client came by may stand in the host.
 func (c *Condition) ParseTarget(text string) (*Target, error) {
-	if len(text) > 1 && text[0] == '$' && '1' <= text[1] && text[1] <= '9' {
+	if begins, _, _ := strings.Cut(text, "://"); begins == text && strings.HasPrefix(text, "$") {
 		text = "/" + text
 	}
 	ofHost := c.Of.variable == "host" || c.Of.variable == "http_host"
