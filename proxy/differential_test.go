@@ -28,6 +28,14 @@ import (
 // implies, and this proxy the same, and compares status, fields and body of the
 // response, and all that the backend was sent.
 func TestSameAsNginx(t *testing.T) {
+	if asked := compareWithNginx(t, sameCases()); asked < 1000 {
+		t.Errorf("%d requests", asked)
+	}
+}
+
+// compareWithNginx returns how many requests both have been asked.
+func compareWithNginx(t *testing.T, cases []sameCase) (asked int) {
+	t.Helper()
 	binary := findNginx(t)
 	places := map[string]string{}
 	files, p := start(t, func(o *proxy.Options) { o.Routes.Classes.Adopt = []string{ingressclass.NginxController} })
@@ -38,22 +46,21 @@ func TestSameAsNginx(t *testing.T) {
 		places[strings.ToUpper(name)] = addr
 		files.Put(service(name, corev1.ServicePort{Port: 80}), slice(name, "", addr))
 	}
-	peer := startNginx(t, binary, places)
+	peer := startNginx(t, binary, places, cases)
 	addr := bound(p, false)
 	files.Put(service("empty", corev1.ServicePort{Port: 80}), configMap("fields", "X-Seen", "$request_method $host$request_uri $server_protocol $https.", "X-Set", "a, b", "Content-Security-Policy", "default-src 'self'"),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}})
 	class := ingressclass.NginxName
-	for i, c := range sameCases() {
+	for i, c := range cases {
 		for _, ing := range sameObjects(i, c) {
 			ing.Spec.IngressClassName = &class
 			files.Put(ing)
 		}
 	}
-	last := hostOfCase(len(sameCases()))
+	last := hostOfCase(len(cases))
 	files.Put(ingress("last", last, "/", "web", number))
 	eventually(t, "the routes are served", func() bool { code, _ := get(t, addr, last, "/"); return code == 200 })
-	asked := 0
-	for i, c := range sameCases() {
+	for i, c := range cases {
 		for _, host := range slices.DeleteFunc([]string{hostOfCase(i), sameText(i, c.also, strings.NewReplacer())}, func(s string) bool { return s == "" }) {
 			for _, request := range slices.Concat(sameRequests(), c.requests) {
 				asked++
@@ -64,10 +71,8 @@ func TestSameAsNginx(t *testing.T) {
 			}
 		}
 	}
-	if asked < 1000 {
-		t.Errorf("%d requests", asked)
-	}
-	t.Logf("%d configurations, %d requests", len(sameCases()), asked)
+	t.Logf("%d configurations, %d requests", len(cases), asked)
+	return asked
 }
 
 // findNginx returns Debian's nginx.
@@ -137,7 +142,7 @@ func essence(status int, said string) string {
 }
 
 // startNginx returns the address of an nginx with a server for each case.
-func startNginx(t *testing.T, binary string, backends map[string]string) string {
+func startNginx(t *testing.T, binary string, backends map[string]string, cases []sameCase) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -155,7 +160,7 @@ func startNginx(t *testing.T, binary string, backends map[string]string) string 
 	for name, at := range backends {
 		pairs = append(pairs, name, at)
 	}
-	for i, c := range sameCases() {
+	for i, c := range cases {
 		conf.WriteString(sameText(i, sameServer(i, c, addr), strings.NewReplacer(pairs...)))
 	}
 	runNginx(t, binary, dir, addr, conf.String())

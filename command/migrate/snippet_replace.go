@@ -83,7 +83,7 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 // takesInPlace takes list[i] from a configuration-snippet.
 func (r *replacement) takesInPlace(list []nginxconf.Directive, i int) bool {
 	d := &list[i]
-	if r.takesCondition(d) {
+	if d.Name() != "location" && r.takesCondition(d) {
 		return true
 	}
 	if line, ok := snippet.RewrittenPath(d); ok {

@@ -50,12 +50,15 @@ func optionsOf(list []nginxconf.Directive, ofHost bool) ([]Setting, []Denial, er
 			return nil, nil, fmt.Errorf("line %d, %s: %w", d.Line, Quoted(d), err)
 		}
 	}
-	if r.all.Repeats() {
+	switch {
+	case r.all.Repeats():
 		return nil, nil, errors.New("something is said twice for which there is one place")
+	case !ofHost && len(r.places) > 0 && len(r.requests)+len(r.redirected) > 0:
+		return nil, nil, errors.New("conditions outside of a location do not hold for what it redirects, and here they do")
 	}
 	for _, o := range []Setting{
 		{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")},
-		{"denied-requests", strings.Join(r.requests, "\n")}, {"redirected-requests", strings.Join(r.redirected, "\n")},
+		{"denied-requests", strings.Join(r.requests, "\n")}, {"redirected-requests", strings.Join(append(r.redirected, r.places...), "\n")},
 		{"rewritten-paths", strings.Join(r.rewritten, "\n")},
 	} {
 		if o.Value != "" {
@@ -71,6 +74,7 @@ type reader struct {
 	all        Advice
 	requests   []string // lines of denied-requests
 	redirected []string // of redirected-requests
+	places     []string // the same, of locations, which come behind all conditions of a host
 	rewritten  []string // and of rewritten-paths
 	denied     []Denial
 	ofHost     bool // nginx looks for the place of a path that it rewrites
@@ -83,6 +87,10 @@ func (r *reader) take(d *nginxconf.Directive) error {
 		return r.reaches()
 	}
 	if line, redirects := RedirectedRequest(d); redirects {
+		if d.Name() == "location" {
+			r.places = append(r.places, line)
+			return nil
+		}
 		err := r.reaches()
 		r.redirected = append(r.redirected, line)
 		return err
