@@ -34,7 +34,7 @@ func guards() []option {
 				"holds for all paths of its hosts in its namespace, but for challenges of ACME; 64 lines, and 256 different ones of a namespace on one host"},
 		{key: "denied-requests", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDeniedRequests,
 			doc: "requests that get 403, in lines as nginx's if: a variable of a request, one of =, !=, ~, !~, ~* and !~*, a value or pattern (RE2), in double quotes if it has blanks, and perhaps a status behind it, such as " +
-				"$request_method !~ ^(GET|HEAD)$ 405; each of several fields, cookies or arguments of a name counts"},
+				"$request_method !~ ^(GET|HEAD)$ 405; each of several fields, cookies or arguments of a name counts, and X-Forwarded-* say what is believed of the client"},
 		{key: "satisfy", scope: ofLocation, unset: "all", risk: riskLow, effect: applied, guard: true, parse: parseSatisfy,
 			doc: "whether all guards must agree, or any"},
 		{key: "auth-type", scope: ofLocation, risk: riskLow, effect: applied, guard: true, parse: parseAuthType,
