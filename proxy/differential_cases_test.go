@@ -180,6 +180,8 @@ func sameGuards(only func(...string) map[string]string) []sameCase {
 			inside: `if ($request_method !~ ^(GET|POST)$) { return 405; } if ($http_user_agent ~* "bad bot|^$") { return 403; } if ($arg_a = b) { return 410; } if ($http_x_key != secret) { return 401; } if ($request_uri ~ \.php) { return 404; }`,
 			requests: []string{"/x", "/x\nUser-Agent: me", "/x\nUser-Agent: me\nX-Key: secret", "/x\nUser-Agent: me\nX-Key: Secret", "/x?a=b&x\nUser-Agent: me\nX-Key: secret", "/x?aa=b&a=bb\nUser-Agent: me\nX-Key: secret",
 				"/x\nUser-Agent: A BAD BOT\nX-Key: secret", "PUT /x?a=b", "POST /x.php\nUser-Agent: me\nX-Key: secret\n\nbody5", "HEAD /x"}},
+		ofSnippet(`location = /robots.txt { default_type text/plain; return 200 "User-agent: *\nDisallow: /\n"; } location = /x { default_type application/json; return 201 '{"a":1}'; access_log off; }`),
+		ofSnippet(`add_header X-Seen yes always; if ($request_method = PUT) { return 405; } if ($request_method = OPTIONS) { return 204; } if ($http_referer) { return 203 "short and stout"; }`),
 		{with: only("rewritten-paths", "^/kibana(/|$)(.*) /$2\n^/a/(.*)$ /b/$1?c=d\n\"^/x y\" /z?"), inside: `rewrite ^/kibana(/|$)(.*) /$2 break; rewrite ^/a/(.*)$ /b/$1?c=d break; rewrite "^/x y" /z? break;`,
 			requests: []string{"/kibana", "/kibana/a%20b?q=1", "/kibanas", "/a/x?y=z", "/a/x", "/x%20y/1?a=b", "//kibana//x", "/b"}},
 		{with: only("redirected-requests", "$uri ~ ^(/docs)$ $1/$is_args$args 301\n$uri ~* ^/old/(.*)/(\\d+)$ https://new.test/$2/$1?from=old\n$http_x_forwarded_proto = http https://$host$request_uri 308\n$arg_to ~ ^(.+)$ https://new.test/$1"),

@@ -47,8 +47,8 @@ type snippetDrawer struct{ *rand.Rand }
 
 func (d snippetDrawer) of(list ...string) string { return list[d.IntN(len(list))] }
 
-// snippet draws what refuses, and behind that what goes elsewhere, on a way that ends with the
-// first path that is rewritten.
+// snippet draws what refuses, and behind that what goes elsewhere or is answered, on a way that
+// ends with the first path that is rewritten.
 func (d snippetDrawer) snippet() string {
 	lines := []string{ownField}
 	for range d.IntN(3) {
@@ -56,6 +56,9 @@ func (d snippetDrawer) snippet() string {
 	}
 	for range d.IntN(3) {
 		lines = append(lines, d.redirect())
+	}
+	for range d.IntN(2) {
+		lines = append(lines, d.of("if ($request_method = OPTIONS) { return 204; }", `if ($arg_a = b) { return 200 "a b\n"; }`, "location = /api { default_type a/b; return 201 x; }", "if ($cookie_c) { return 200; }"))
 	}
 	for range d.IntN(3) {
 		lines = append(lines, "rewrite "+d.of("^/x$ /other?a=b", "^/old/(.*)$ /new/$1", "^/(?:a|abc)/(.+)$ /k/$1?", "(?i)^/API/ /v2", "^/docs /$arg_a")+" break;")

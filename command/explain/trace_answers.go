@@ -14,6 +14,8 @@ func (t *tracer) foreseen(r *route.Route, req exchange.Request) bool {
 	switch {
 	case said.Status == 0:
 		return false
+	case said.Location == "" && !said.Refuses:
+		t.works("response", "Ingress %s answers %d itself; no backend is asked", r.Owner.Key, said.Status)
 	case said.Location == "":
 		t.broken("refused", "%d: Ingress %s, or another of its namespace on this host, refuses the path by denied-paths or a snippet; take the line out if it is to be served", said.Status, r.Owner.Key)
 	default:

@@ -55,6 +55,7 @@ type replacement struct {
 	refused    []snippet.Denial
 	requests   []string // lines of denied-requests
 	redirected []string // of redirected-requests
+	answered   []string // of answered-requests
 	rewritten  []string // and of rewritten-paths
 	moved      []rewritten
 	ends       bool // nginx goes no further with some paths, or never
@@ -74,8 +75,10 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 		}
 	}
 	r.options = append(r.options, r.plain.Options...)
-	if len(r.rewritten) > 0 {
-		r.options = append(r.options, setting{Key: "rewritten-paths", Value: strings.Join(r.rewritten, "\n")})
+	for _, o := range []setting{{Key: "answered-requests", Value: strings.Join(r.answered, "\n")}, {Key: "rewritten-paths", Value: strings.Join(r.rewritten, "\n")}} {
+		if o.Value != "" {
+			r.options = append(r.options, o)
+		}
 	}
 	return !r.plain.Repeats() && !(r.ofPlaces && len(r.own) > 0)
 }
@@ -116,9 +119,17 @@ func (r *replacement) takesOfHost(list []nginxconf.Directive, i int) bool {
 	return taken
 }
 
-// takesCondition takes what refuses some requests, or sends them elsewhere.
+// takesCondition takes what refuses some requests, sends them elsewhere or answers them. What
+// is answered comes behind the others here.
 func (r *replacement) takesCondition(d *nginxconf.Directive) bool {
 	if r.ends {
+		return false
+	}
+	if line, ok := snippet.AnsweredRequest(d); ok && d.Name() == "if" {
+		r.answered = append(r.answered, line)
+		return true
+	}
+	if len(r.answered) > 0 {
 		return false
 	}
 	if line, ok := snippet.DeniedRequest(d); ok {

@@ -21,7 +21,6 @@ func TestSnippetsThatRefuseRequests(t *testing.T) {
 		{"configuration-snippet", "if ($http_x ~ (?!a)) { return 403; }"}:                                                                      "",
 		{"configuration-snippet", "if ($http_x = a) { set $y 1; return 403; }"}:                                                                "",
 		{"configuration-snippet", "if ($http_x = a) { return 403 \"no\"; }"}:                                                                   "",
-		{"configuration-snippet", "if ($http_x = a) { return 200; }"}:                                                                          "",
 		{"configuration-snippet", "if (-f $request_filename) { return 403; }"}:                                                                 "",
 		{"configuration-snippet", "if ($uri ~ ^/admin) { return 403; }"}:                                                                       "",
 		{"server-snippet", "if ($request_method = TRACE) { return 405; }\nlocation = /robots.txt { return 404; }"}:                             "$request_method = TRACE 405",
@@ -61,6 +60,24 @@ func TestSnippetsThatRewritePaths(t *testing.T) {
 		meta, beside, notes := withoutSnippets(at, shopPaths("/"), true)
 		_, stays := meta.Annotations[prefix+"configuration-snippet"]
 		if got := meta.Annotations[prefix+"rewritten-paths"]; got != want || stays != (want == "") || len(beside) > 0 {
+			t.Errorf("%q comes to %q, stays %v: %q", text, got, stays, notes)
+		}
+	}
+}
+
+// A snippet that answers some requests becomes answered-requests.
+func TestSnippetsThatAnswerRequests(t *testing.T) {
+	for text, want := range map[string]string{
+		"if ($request_method = OPTIONS) { return 204; }":                                  "$request_method = OPTIONS 204",
+		`if ($http_x) { return 403; } if ($uri = /up) { return 200 "up\n"; }`:             `$uri = /up 200 "up\n"`,
+		"if ($request_method = OPTIONS) { return 204; } if ($http_x = a) { return 403; }": "",
+		"if ($request_method = OPTIONS) { add_header A b; return 204; }":                  "",
+		"if ($http_x) { return 404 no; }":                                                 "",
+	} {
+		at := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": text}}
+		meta, beside, notes := withoutSnippets(at, shopPaths("/"), true)
+		_, stays := meta.Annotations[prefix+"configuration-snippet"]
+		if got := meta.Annotations[prefix+"answered-requests"]; got != want || stays != (want == "") || len(beside) > 0 {
 			t.Errorf("%q comes to %q, stays %v: %q", text, got, stays, notes)
 		}
 	}

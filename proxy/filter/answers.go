@@ -22,7 +22,7 @@ func Closed(why string) Filter {
 // directResponse answers every request. What clients have written into the text is never
 // taken for more than text.
 func directResponse(r *DirectResponse, at Place) Filter {
-	text, made := r.Text.filler(at, appendAsIs, appendClean), r.Text.hasVariables()
+	text, made := r.Text.filler(at, appendAsIs, appendClean), r.Text.HasVariables()
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		body := text(ex)
 		ex.Answer(r.Status, string(body))

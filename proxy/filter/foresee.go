@@ -8,7 +8,8 @@ type Foreseen struct {
 	// 0: none. The others are about what passes them.
 	Refused  int
 	Status   int    // 0: nothing; what follows decides
-	Location string // where the client is sent; empty: it is refused, as every request for the path is
+	Location string // where the client is sent; empty: it is answered, or refused as every request for the path
+	Refuses  bool   // Status is that of DeniedPaths
 }
 
 // Foresee returns what s answers a request of which the method, the host, the path and TLS are
@@ -26,12 +27,13 @@ func Foresee(s *Settings, at Place, r exchange.Request) (said Foreseen) {
 		return true
 	}
 	if answered(deniedPaths(s.DeniedPaths)) {
+		said.Refuses = true
 		return said
 	}
 	if answered(deniedRequests(s.DeniedRequests, at)) {
 		said = Foreseen{Refused: said.Status}
 	}
-	_ = answered(redirectedRequests(s.RedirectedRequests, at)) ||
+	_ = answered(redirectedRequests(s.RedirectedRequests, at)) || answered(answeredRequests(s.AnsweredRequests, at)) ||
 		s.CanonicalHost != "" && answered(canonicalHost(s.CanonicalHost, s.RedirectCode)) ||
 		s.AppRoot != nil && answered(appRoot(s.AppRoot, at)) ||
 		s.Redirect != nil && answered(redirect(s.Redirect, at))

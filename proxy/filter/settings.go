@@ -21,8 +21,9 @@ type Settings struct {
 	// DeniedRequests are refused where scripts of other origins have been told whether they
 	// may ask.
 	DeniedRequests []DeniedRequest
-	// RedirectedRequests are sent elsewhere behind that.
+	// RedirectedRequests are sent elsewhere behind that, and AnsweredRequests answered.
 	RedirectedRequests []RedirectedRequest
+	AnsweredRequests   []AnsweredRequest
 	// MaxBody is the largest request body in bytes; 0: any.
 	MaxBody int64
 	CORS    *CORS
@@ -221,6 +222,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
 	add(len(s.DeniedRequests) > 0, func() Filter { return deniedRequests(s.DeniedRequests, tools.Place) })
 	add(len(s.RedirectedRequests) > 0, func() Filter { return redirectedRequests(s.RedirectedRequests, tools.Place) })
+	add(len(s.AnsweredRequests) > 0, func() Filter { return answeredRequests(s.AnsweredRequests, tools.Place) })
 	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
 	add(s.AppRoot != nil, func() Filter { return appRoot(s.AppRoot, tools.Place) })
 	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect, tools.Place) })

@@ -54,7 +54,7 @@ func (t *Target) IsPath() bool { return t.path }
 
 // filler returns what fills t in, once for all where there is nothing to fill in.
 func (t *Target) filler(at Place) func(*exchange.Exchange) []byte {
-	if t.text.hasVariables() {
+	if t.text.HasVariables() {
 		return func(ex *exchange.Exchange) []byte { return t.fill(ex, &at) }
 	}
 	made := t.fill(nil, &at)

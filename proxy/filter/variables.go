@@ -181,14 +181,15 @@ func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, literal,
 // filler returns what fills t in for the requests of a place, once for all where there is
 // nothing to fill in.
 func (t *Template) filler(at Place, literal, value writer) func(*exchange.Exchange) []byte {
-	if t.hasVariables() {
+	if t.HasVariables() {
 		return func(ex *exchange.Exchange) []byte { return t.append(nil, ex, &at, literal, value) }
 	}
 	made := t.append(nil, nil, nil, literal, value)
 	return func(*exchange.Exchange) []byte { return made }
 }
 
-func (t *Template) hasVariables() bool {
+// HasVariables reports whether anything is filled in.
+func (t *Template) HasVariables() bool {
 	return slices.ContainsFunc(t.parts, func(p part) bool { return p.variable != "" })
 }
 

@@ -25,27 +25,32 @@ func parseDirectResponse(s *settings, value string) error {
 	if i := strings.IndexAny(value, " \t\n"); i >= 0 {
 		code, text = value[:i], value[i+1:]
 	}
+	direct, err := directOf(code, text)
+	if err == nil {
+		s.filters.DirectResponse = direct
+	}
+	return err
+}
+
+// directOf is a response with a status and a text with variables.
+func directOf(code, text string) (*filter.DirectResponse, error) {
 	status, err := strconv.Atoi(code)
 	switch {
 	case err != nil || status < 200 || status > 599:
-		return fmt.Errorf("%.20q is not a status from 200 to 599", code)
+		return nil, fmt.Errorf("%.20q is not a status from 200 to 599", code)
 	case status/100 == 3 && status != 304:
-		return fmt.Errorf("%d sends clients elsewhere, which permanent-redirect and temporal-redirect do", status)
+		return nil, fmt.Errorf("%d sends clients elsewhere, which permanent-redirect and temporal-redirect do", status)
 	case (status == 204 || status == 205 || status == 304) && text != "":
-		return fmt.Errorf("a response with status %d has no text", status)
+		return nil, fmt.Errorf("a response with status %d has no text", status)
 	case len(text) > maxDirect:
-		return fmt.Errorf("the text is longer than %d bytes", maxDirect)
+		return nil, fmt.Errorf("the text is longer than %d bytes", maxDirect)
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f }):
-		return errors.New("the text has control characters")
+		return nil, errors.New("the text has control characters")
 	case text == "" && status >= 400:
 		text = strconv.Itoa(status) + "\n"
 	}
 	t, err := filter.ParseTemplate(text)
-	if err != nil {
-		return err
-	}
-	s.filters.DirectResponse = &filter.DirectResponse{Status: status, Text: t}
-	return nil
+	return &filter.DirectResponse{Status: status, Text: t}, err
 }
 
 func parseServiceAddress(s *settings, value string) (err error) {

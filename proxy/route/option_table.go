@@ -251,6 +251,9 @@ func rewrites() []option {
 	return []option{
 		{key: "rewrite-target", scope: ofHost, risk: riskMedium, effect: applied, guard: true, parse: parseRewriteTarget,
 			doc: "path sent to the backend", differ: "the pattern is RE2; of slashes that it begins with, one is sent"},
+		{key: "answered-requests", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseAnsweredRequests,
+			doc: "requests that are answered here, whoever asks, in lines that begin as those of denied-requests, and of paths, too; behind that a status, and perhaps a text with nginx's variables (\\n is a new line), in double quotes where its media type comes before it, such as " +
+				"$uri = /robots.txt 200 User-agent: *\\nDisallow: /"},
 		{key: "rewritten-paths", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseRewrittenPaths,
 			doc: "paths that the backend is asked under another, in lines of a pattern (RE2), in double quotes if it has blanks, and what replaces every path in which that is found, with its groups and nginx's variables, such as ^/api/(.*)$ /$1; " +
 				"the first line counts, and rewrite-target where none does; of slashes that the path begins with, one is sent"},
@@ -319,7 +322,7 @@ func snippets() []option {
 		{key: "auth-snippet", scope: ofLocation, risk: riskCritical, effect: applied, guard: true, parse: parseAuthSnippet,
 			doc: "raw nginx configuration for auth-url", differ: "proxy_set_header is obeyed, and auth_request_set of fields for auth-signin; anything else closes the route"},
 		{key: "configuration-snippet", scope: ofLocation, risk: riskCritical, effect: applied, parse: parsePlainSnippet,
-			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of requests and responses, flags of cookies and the like, let some addresses pass and no others, refuse by if and return, or paths by a location, send elsewhere, as redirected-requests, and rewrite with break, as rewritten-paths; another is never executed: it closes the route where it guards access, and is told elsewhere"},
+			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of requests and responses, flags of cookies and the like, let some addresses pass and no others, refuse by if and return, or paths by a location, send elsewhere, as redirected-requests, answer, as answered-requests, and rewrite with break, as rewritten-paths; another is never executed: it closes the route where it guards access, and is told elsewhere"},
 		{key: "server-snippet", scope: ofHost, risk: riskCritical, effect: applied, parse: parseServerSnippet,
 			doc: "raw nginx configuration", differ: "obeyed where it does nothing but set fields of responses, refuse requests and send them elsewhere, for the paths of its own Ingress, and refuse paths, as denied-paths; another is never executed: it closes the route where it guards access, and is told elsewhere"},
 		{key: "stream-snippet", scope: ofIngress, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},

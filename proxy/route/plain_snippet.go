@@ -79,6 +79,7 @@ func plainParsers() map[string]func(s *settings, value string) error {
 		"proxy-cookie-path":      parseCookiePair(false, cookiePath),
 		"proxy-ssl-name":         parseUpstreamName,
 		"proxy-ssl-server-name":  parseUpstreamSNI,
+		"answered-requests":      parseAnsweredRequests,
 		"redirected-requests":    parseRedirectedRequests,
 		"rewritten-paths":        parseRewrittenPaths,
 		"request-headers":        parseRequestHeaders,

@@ -101,7 +101,7 @@ func TestPlainSnippets(t *testing.T) {
 		}
 	}
 	parsers := plainParsers()
-	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers", "allowlist-source-range", "denied-requests", "redirected-requests", "rewritten-paths"}) {
+	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers", "allowlist-source-range", "denied-requests", "redirected-requests", "answered-requests", "rewritten-paths"}) {
 		if parsers[key] == nil {
 			t.Errorf("nothing obeys %s", key)
 		}

@@ -3,7 +3,6 @@ package snippet
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"quayside.io/cluster/printable"
@@ -53,13 +52,13 @@ func optionsOf(list []nginxconf.Directive, ofHost bool) ([]Setting, []Denial, er
 	switch {
 	case r.all.Repeats():
 		return nil, nil, errors.New("something is said twice for which there is one place")
-	case !ofHost && len(r.places) > 0 && len(r.requests)+len(r.redirected) > 0:
-		return nil, nil, errors.New("conditions outside of a location do not hold for what it redirects, and here they do")
+	case !ofHost && len(r.places)+len(r.answeredPlaces) > 0 && len(r.requests)+len(r.redirected)+len(r.answered) > 0:
+		return nil, nil, errors.New("conditions outside of a location do not hold for what it answers, and here they do")
 	}
 	for _, o := range []Setting{
 		{"auth-response-headers", strings.Join(fields, ",")}, {"allowlist-source-range", strings.Join(prefixes, ",")},
 		{"denied-requests", strings.Join(r.requests, "\n")}, {"redirected-requests", strings.Join(append(r.redirected, r.places...), "\n")},
-		{"rewritten-paths", strings.Join(r.rewritten, "\n")},
+		{"answered-requests", strings.Join(append(r.answered, r.answeredPlaces...), "\n")}, {"rewritten-paths", strings.Join(r.rewritten, "\n")},
 	} {
 		if o.Value != "" {
 			r.all.Options = append(r.all.Options, o)
@@ -70,28 +69,30 @@ func optionsOf(list []nginxconf.Directive, ofHost bool) ([]Setting, []Denial, er
 
 // reader takes the directives of one snippet.
 type reader struct {
-	table      map[string]directive
-	all        Advice
-	requests   []string // lines of denied-requests
-	redirected []string // of redirected-requests
-	places     []string // the same, of locations, which come behind all conditions of a host
-	rewritten  []string // and of rewritten-paths
-	denied     []Denial
-	ofHost     bool // nginx looks for the place of a path that it rewrites
+	table          map[string]directive
+	all            Advice
+	requests       []string // lines of denied-requests
+	redirected     []string // of redirected-requests
+	places         []string // the same, of locations, which come behind all conditions of a host
+	answered       []string // of answered-requests
+	answeredPlaces []string // the same, of locations
+	rewritten      []string // and of rewritten-paths
+	denied         []Denial
+	ofHost         bool // nginx looks for the place of a path that it rewrites
 }
 
 // take obeys one directive, or says why nothing does the same.
 func (r *reader) take(d *nginxconf.Directive) error {
 	if line, denies := DeniedRequest(d); denies {
 		r.requests = append(r.requests, line)
-		return r.reaches()
+		return r.reaches(true)
 	}
 	if line, redirects := RedirectedRequest(d); redirects {
 		if d.Name() == "location" {
 			r.places = append(r.places, line)
 			return nil
 		}
-		err := r.reaches()
+		err := r.reaches(true)
 		r.redirected = append(r.redirected, line)
 		return err
 	}
@@ -102,6 +103,15 @@ func (r *reader) take(d *nginxconf.Directive) error {
 	if l, denies := DeniedPath(d); denies {
 		r.denied = append(r.denied, l)
 		return nil
+	}
+	if line, answers := AnsweredRequest(d); answers {
+		if d.Name() == "location" {
+			r.answeredPlaces = append(r.answeredPlaces, line)
+			return nil
+		}
+		err := r.reaches(false)
+		r.answered = append(r.answered, line)
+		return err
 	}
 	switch a, known := on(r.table, d); {
 	case !known:
@@ -117,11 +127,14 @@ func (r *reader) take(d *nginxconf.Directive) error {
 	return nil
 }
 
-// reaches says why nginx does not come to the next condition, or not for every request.
-func (r *reader) reaches() error {
+// reaches says why nginx does not come to the next condition, or not for every request. What is
+// answered comes behind all else here.
+func (r *reader) reaches(before bool) error {
 	switch {
-	case slices.ContainsFunc(r.redirected, IsForAll):
-		return errors.New("it is never reached, since all requests are sent elsewhere before")
+	case endsWith(r.redirected) || endsWith(r.answered):
+		return errors.New("it is never reached, since all requests are answered before")
+	case before && len(r.answered) > 0:
+		return errors.New("it is not reached where a request has been answered, and here it is")
 	case len(r.rewritten) > 0:
 		return errors.New("it is not reached where a path has been rewritten, and here it is")
 	}

@@ -45,10 +45,12 @@ func ExampleOn() {
 // TestWhoIsRefused: what decides who passes becomes the options that refuse the same.
 func TestWhoIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"allow 10.0.0.0/8; allow ::1; deny all; proxy_buffering off;":                                             "[{allowlist-source-range 10.0.0.0/8,::1}]",
-		"if ($host = a) { return 403; } rewrite ^/kibana(/|$)(.*) /$2 break; rewrite \"^/a b\" /c? break;":        "[{denied-requests $host = a} {rewritten-paths ^/kibana(/|$)(.*) /$2\n\"^/a b\" /c?}]",
-		`location /metrics { return 404; } location ~ /\.git { deny all; } proxy_buffering off;`:                  "[] [/metrics 404 ~ /\\.git]",
-		`if ($request_method !~ ^(GET|HEAD)$) { return 405; } if ($http_user_agent ~* "bad bot") { return 444; }`: "[{denied-requests $request_method !~ ^(GET|HEAD)$ 405\n$http_user_agent ~* \"bad bot\"}]",
+		"allow 10.0.0.0/8; allow ::1; deny all; proxy_buffering off;":                                               "[{allowlist-source-range 10.0.0.0/8,::1}]",
+		"if ($host = a) { return 403; } rewrite ^/kibana(/|$)(.*) /$2 break; rewrite \"^/a b\" /c? break;":          "[{denied-requests $host = a} {rewritten-paths ^/kibana(/|$)(.*) /$2\n\"^/a b\" /c?}]",
+		"if ($request_method = OPTIONS) { return 204; } rewrite ^/a /b break;":                                      "[{answered-requests $request_method = OPTIONS 204} {rewritten-paths ^/a /b}]",
+		"location = /a { default_type a/b; return 200 'x \\y\n\"'; access_log off; } location = /c { return 204; }": `[{answered-requests $uri = /a 200 a/b "x \\y\n""` + "\n$uri = /c 204}]",
+		`location /metrics { return 404; } location ~ /\.git { deny all; } proxy_buffering off;`:                    "[] [/metrics 404 ~ /\\.git]",
+		`if ($request_method !~ ^(GET|HEAD)$) { return 405; } if ($http_user_agent ~* "bad bot") { return 444; }`:   "[{denied-requests $request_method !~ ^(GET|HEAD)$ 405\n$http_user_agent ~* \"bad bot\"}]",
 	} {
 		options, denied, err := snippet.Options(text)
 		if got := fmt.Sprint(options, denied); err != nil || strings.TrimSuffix(got, " []") != want {
@@ -81,9 +83,16 @@ func TestWhoIsRedirected(t *testing.T) {
 		`rewrite ^/a /b break; rewrite ^/c /d permanent;`:                                         "",
 		`rewrite ^/a /b last;`:                                                                    "",
 		`return 302;`:                                                                             "",
-		`return 200 https://new.test;`:                                                            "",
+		`return 299 $nothing;`:                                                                    "",
 		`return 301 "/a b";`:                                                                      "",
 		`location = /a { return 301 /b; } location = /c { return 302 /d; } rewrite ^/e /f break;`: "$uri = /a /b 301\n$uri = /c /d} {rewritten-paths ^/e /f",
+		`if ($http_x = y) { return 200; } if ($http_y) { return 403; }`:                           "",
+		`if ($http_x = y) { return 200; } rewrite ^/a /b permanent;`:                              "",
+		`return 200 a; if ($http_x = y) { return 204; }`:                                          "",
+		`location = /a { return 200 b; } if ($http_x = y) { return 403; }`:                        "",
+		`location /a { return 200 b; }`:                                                           "",
+		`location = /a { return 200 b; more_set_headers "A: b"; }`:                                "",
+		`if ($http_x) { return 404 "not here"; }`:                                                 "",
 		`location = /a { return 301 /b; } if ($http_x = y) { return 403; }`:                       "",
 		`if ($http_x = y) { return 302 /c; } location = /a { return 301 /b; }`:                    "",
 		`return 301 https://new.test; if ($http_x = y) { return 403; }`:                           "",
