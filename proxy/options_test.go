@@ -131,6 +131,7 @@ func optionCases() []optionCase {
 		{"answered-requests", only("answered-requests", `$uri = / 200 text/html "<b>$arg_a</b>"`), "/", 503, "nobody's words become a page"},
 		{"answered-requests", only("answered-requests", `$uri = / 200 text/html/x "x"`), "/", 503, "no media type"},
 		{"answered-requests", only("answered-requests", "$uri = / 301 https://new.test"), "/", 503, "sends clients elsewhere"},
+		{"answered-requests", only("answered-requests", "$uri ~ ^/hello/(.*)$ 200 Hello, $1!"), "/hello/you", 200, "Hello, you!"},
 		{"answered-requests", only("answered-requests", "$uri = / 404"), "/", 503, "denied-paths and denied-requests do"},
 		{"answered-requests", only("answered-requests", `$uri = / 200 "x`), "/", 503, "does not end with the double quotes"},
 		{"rewritten-paths", only("rewritten-paths", "^/kibana(/|$)(.*) /$2\n^/a/(.*)$ /b/$1?c=d"), "/kibana/app?q=1", 200, "uri=/app?q=1 "},

@@ -2,7 +2,8 @@ package filter
 
 import "quayside.io/proxy/exchange"
 
-// AnsweredRequest answers some requests without an upstream, whoever asks.
+// AnsweredRequest answers some requests without an upstream, whoever asks. Groups in the text
+// are those that the pattern of the condition finds.
 type AnsweredRequest struct {
 	Condition
 	DirectResponse
@@ -13,18 +14,16 @@ type AnsweredRequest struct {
 
 // answeredRequests answers what the first of list says that is about the request.
 func answeredRequests(list []AnsweredRequest, at Place) Filter {
-	answers := make([]Filter, len(list))
-	for i := range list {
-		answers[i] = directResponse(&list[i].DirectResponse, at)
-	}
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		for i := range list {
-			if _, holds := list[i].find(ex, &at); !holds {
+			a := &list[i]
+			value, holds := a.find(ex, &at)
+			if !holds {
 				continue
 			}
-			answers[i].Request(ex)
-			if h := &ex.Response.Header; list[i].Type != "" && h.Get("Content-Type") != nil {
-				h.Set("Content-Type", list[i].Type)
+			a.answer(ex, a.foundIn(value, at))
+			if h := &ex.Response.Header; a.Type != "" && h.Get("Content-Type") != nil {
+				h.Set("Content-Type", a.Type)
 			}
 			return false
 		}

@@ -22,18 +22,21 @@ func Closed(why string) Filter {
 // directResponse answers every request. What clients have written into the text is never
 // taken for more than text.
 func directResponse(r *DirectResponse, at Place) Filter {
-	text, made := r.Text.filler(at, appendAsIs, appendClean), r.Text.HasVariables()
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		body := text(ex)
-		ex.Answer(r.Status, string(body))
-		if len(body) == 0 {
-			ex.Response.Header.Del("Content-Type")
-		}
-		if made {
-			ex.Response.Header.Set("X-Content-Type-Options", "nosniff")
-		}
+		r.answer(ex, &at)
 		return false
 	}}
+}
+
+func (r *DirectResponse) answer(ex *exchange.Exchange, at *Place) {
+	body := r.Text.append(nil, ex, at, appendAsIs, appendClean)
+	ex.Answer(r.Status, string(body))
+	if len(body) == 0 {
+		ex.Response.Header.Del("Content-Type")
+	}
+	if r.Text.HasVariables() {
+		ex.Response.Header.Set("X-Content-Type-Options", "nosniff")
+	}
 }
 
 // ToTLS sends requests that did not come over TLS to the same target over TLS, where
