@@ -191,9 +191,12 @@ func (s *settings) close(name, why string) finding {
 	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; mend that, or remove the annotation if the route may be open", name, why)}
 }
 
+// guardsRaw is why a snippet closes that cannot be obeyed.
+const guardsRaw = "guards access by raw nginx configuration, which is never executed"
+
 // closeRaw is close because of a snippet that cannot be obeyed; why ends the sentence.
 func (s *settings) closeRaw(name, why string) finding {
-	f := s.close(name, "guards access by raw nginx configuration, which is never executed"+why)
+	f := s.close(name, guardsRaw+why)
 	f.message += SnippetHelp
 	return f
 }

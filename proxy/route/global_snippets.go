@@ -33,7 +33,7 @@ func (w *globalOptions) applySnippet(o *globalOption, value string) {
 	switch {
 	case value == "" || err == nil:
 	case o.guards(value):
-		w.close(o.key, "guards access by raw nginx configuration, which is never executed: "+err.Error())
+		w.close(o.key, guardsRaw+": "+err.Error())
 	default:
 		w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported and has no effect: %v", o.key, err)})
 	}
@@ -61,12 +61,6 @@ func parseHostsSnippet(w *globalOptions, value string) error {
 // One of each takes the place of lists of addresses, and what an authentication service has
 // said is of the Ingress that has it asked, so neither is obeyed.
 func (s *settings) obeyForAll(key string, list []snippet.Setting, denied []snippet.Denial) error {
-	if err := s.denyHidden(key, denied); err != nil {
-		return err
-	}
-	parsers, may := plainParsers(), s.mayAnswer
-	s.mayAnswer = nil // which is about fields of Ingresses
-	defer func() { s.mayAnswer = may }()
 	for _, o := range list {
 		switch o.Key {
 		case "allowlist-source-range":
@@ -74,12 +68,13 @@ func (s *settings) obeyForAll(key string, list []snippet.Setting, denied []snipp
 		case "auth-response-headers":
 			return errors.New("only an Ingress says what of an answer to auth-url is passed on")
 		}
-		if err := parsers[o.Key](s, o.Value); err != nil {
-			return fmt.Errorf("its %s: %w", o.Key, err)
-		}
 	}
+	may := s.mayAnswer
+	s.mayAnswer = nil // which is about fields of Ingresses
+	err := s.obeySnippet(key, list, denied)
+	s.mayAnswer = may
 	s.filters.Headers, s.answers = slices.Concat(s.filters.Headers, s.answers), nil
-	return nil
+	return err
 }
 
 // guardsHosts is guardsAccess for what stands beside the hosts. A server on a port of its own

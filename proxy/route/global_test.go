@@ -59,6 +59,21 @@ func TestGlobalGuardsClose(t *testing.T) {
 	}
 }
 
+// TestGlobalSnippetsAreWhole: of a snippet of which one option is not understood nothing is obeyed.
+func TestGlobalSnippetsAreWhole(t *testing.T) {
+	for _, key := range []string{"location-snippet", "server-snippet"} {
+		w := globalOf(t, map[string]string{key: "location /m { return 410; } more_set_headers 'X-A: a'; rewrite ^/a(?=b) /c redirect;", "global-allowed-response-headers": "X-B"})
+		for _, s := range []*settings{&w.own, &w.nginx} {
+			if len(s.filters.DeniedPaths)+len(s.filters.Headers)+len(s.answers)+len(s.hidden) > 0 || !slices.Equal(s.mayAnswer, []string{"X-B"}) {
+				t.Errorf("%s: part of it is obeyed: %+v", key, s.filters)
+			}
+		}
+		if len(w.problems) != 1 || w.problems[0].Reason != UnsupportedOption {
+			t.Errorf("%s: told is %v", key, w.problems)
+		}
+	}
+}
+
 // TestOwnServersGuardNothing: a server on a port of its own, as that of many guides for what
 // nginx counts, is nobody's guard. One on a port of the hosts may be.
 func TestOwnServersGuardNothing(t *testing.T) {
