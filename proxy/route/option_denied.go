@@ -141,15 +141,14 @@ func compileFound(text string, insensitive bool) (*regexp.Regexp, error) {
 func parseDeniedStatus(text string) (int, error) {
 	status, err := strconv.Atoi(cmp.Or(text, "403"))
 	if _, known := filter.DeniedStatuses()[status]; err != nil || !known {
-		return 0, fmt.Errorf("%.20q is none of the statuses %s", text, deniedStatuses())
+		return 0, fmt.Errorf("%.20q is none of the statuses %s", text, listed(slices.Sorted(maps.Keys(filter.DeniedStatuses()))))
 	}
 	return status, nil
 }
 
-// deniedStatuses lists them.
-func deniedStatuses() string {
-	known := slices.Sorted(maps.Keys(filter.DeniedStatuses()))
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(known), " ", ", "), "[]")
+// listed is a list of statuses as messages have it.
+func listed(statuses []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(statuses), " ", ", "), "[]")
 }
 
 // A location that refuses stands beside those of all Ingresses of a host in nginx. Here

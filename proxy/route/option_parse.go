@@ -137,13 +137,16 @@ func parseRedirectTo(of func(*redirectOptions) **filter.Target) func(s *settings
 func parseRedirectCode(of func(*redirectOptions) *int) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
 		code, err := strconv.Atoi(value)
-		if err != nil || !slices.Contains([]int{301, 302, 303, 307, 308}, code) {
+		if err != nil || !slices.Contains(redirectStatuses(), code) {
 			return fmt.Errorf("%q is not the status of a redirect", value)
 		}
 		*of(&s.redirTo) = code
 		return nil
 	}
 }
+
+// redirectStatuses are those that send clients elsewhere.
+func redirectStatuses() []int { return []int{301, 302, 303, 307, 308} }
 
 // finishRedirects lets temporal win over permanent, as ingress-nginx does.
 func (s *settings) finishRedirects(refs) *finding {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"quayside.io/proxy/filter"
 )
@@ -33,8 +32,8 @@ func parseRedirectedRequest(line string) (r filter.RedirectedRequest, err error)
 		return r, err
 	}
 	r.Code, err = strconv.Atoi(cmp.Or(status, "302"))
-	if statuses := []int{301, 302, 303, 307, 308}; err != nil || !slices.Contains(statuses, r.Code) {
-		return r, fmt.Errorf("%.20q is none of the statuses %s", status, strings.Trim(strings.ReplaceAll(fmt.Sprint(statuses), " ", ", "), "[]"))
+	if err != nil || !slices.Contains(redirectStatuses(), r.Code) {
+		return r, fmt.Errorf("%.20q is none of the statuses %s", status, listed(redirectStatuses()))
 	}
 	return r, nil
 }
