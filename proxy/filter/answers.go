@@ -22,14 +22,15 @@ func Closed(why string) Filter {
 // directResponse answers every request. What clients have written into the text is never
 // taken for more than text.
 func directResponse(r *DirectResponse, at Place) Filter {
+	text := r.Text.filler(at, appendAsIs, appendClean)
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		r.answer(ex, &at)
+		r.answer(ex, text(ex))
 		return false
 	}}
 }
 
-func (r *DirectResponse) answer(ex *exchange.Exchange, at *Place) {
-	body := r.Text.append(nil, ex, at, appendAsIs, appendClean)
+// answer answers with the text as it is filled in.
+func (r *DirectResponse) answer(ex *exchange.Exchange, body []byte) {
 	ex.Answer(r.Status, string(body))
 	if len(body) == 0 {
 		ex.Response.Header.Del("Content-Type")

@@ -85,3 +85,11 @@ func (c *Condition) find(ex *exchange.Exchange, at *Place) (value []byte, holds 
 	}
 	return value, c.isOf(value)
 }
+
+// foundIn returns a place whose groups are those of the condition's pattern in a value.
+func (c *Condition) foundIn(value []byte, at Place) *Place {
+	if c.Pattern != nil && !c.Not {
+		at.Pattern, at.searched = c.Pattern, append([]byte{}, value...)
+	}
+	return &at
+}

@@ -18,24 +18,16 @@ func Foresee(s *Settings, at Place, r exchange.Request) (said Foreseen) {
 	if s == nil {
 		return said
 	}
-	answered := func(f Filter) bool {
+	answer := func(c Chain) (status int, location string) {
 		ex := &exchange.Exchange{Request: r}
-		if f.Request(ex) {
-			return false
-		}
-		said.Status, said.Location = ex.Response.Status, string(ex.Response.Header.Get("Location"))
-		return true
+		c.Request(ex)
+		return ex.Response.Status, string(ex.Response.Header.Get("Location"))
 	}
-	if answered(deniedPaths(s.DeniedPaths)) {
+	if said.Status, _ = answer(Chain{deniedPaths(s.DeniedPaths)}); said.Status != 0 {
 		said.Refuses = true
 		return said
 	}
-	if answered(deniedRequests(s.DeniedRequests, at)) {
-		said = Foreseen{Refused: said.Status}
-	}
-	_ = answered(redirectedRequests(s.RedirectedRequests, at)) || answered(answeredRequests(s.AnsweredRequests, at)) ||
-		s.CanonicalHost != "" && answered(canonicalHost(s.CanonicalHost, s.RedirectCode)) ||
-		s.AppRoot != nil && answered(appRoot(s.AppRoot, at)) ||
-		s.Redirect != nil && answered(redirect(s.Redirect, at))
+	said.Refused, _ = answer(Chain{deniedRequests(s.DeniedRequests, at)})
+	said.Status, said.Location = answer(s.answers(at))
 	return said
 }

@@ -25,11 +25,3 @@ func redirectedRequests(list []RedirectedRequest, at Place) Filter {
 		return true
 	}}
 }
-
-// foundIn returns a place whose groups are those of the condition's pattern in a value.
-func (c *Condition) foundIn(value []byte, at Place) *Place {
-	if c.Pattern != nil && !c.Not {
-		at.Pattern, at.searched = c.Pattern, append([]byte{}, value...)
-	}
-	return &at
-}

@@ -198,15 +198,18 @@ type Host struct {
 	HSTS string
 }
 
+// add appends a filter that is asked for.
+func (c *Chain) add(on bool, f func() Filter) {
+	if on {
+		*c = append(*c, f())
+	}
+}
+
 // Compile returns the filters that s asks for, in the order in which ingress-nginx
 // runs them.
 func Compile(s *Settings, host Host, tools Tools) Chain {
 	var c Chain
-	add := func(on bool, f func() Filter) {
-		if on {
-			c = append(c, f())
-		}
-	}
+	add := c.add
 	if s == nil {
 		s = &Settings{}
 	}
@@ -221,11 +224,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
 	add(len(s.DeniedRequests) > 0, func() Filter { return deniedRequests(s.DeniedRequests, tools.Place) })
-	add(len(s.RedirectedRequests) > 0, func() Filter { return redirectedRequests(s.RedirectedRequests, tools.Place) })
-	add(len(s.AnsweredRequests) > 0, func() Filter { return answeredRequests(s.AnsweredRequests, tools.Place) })
-	add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
-	add(s.AppRoot != nil, func() Filter { return appRoot(s.AppRoot, tools.Place) })
-	add(s.Redirect != nil, func() Filter { return redirect(s.Redirect, tools.Place) })
+	c = append(c, s.answers(tools.Place)...)
 	add(host.ToTLS != nil, func() Filter { return ToTLS(host.ToTLS, host.RedirectCode, host.RedirectPort) })
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
@@ -243,6 +242,17 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })
 	add(len(s.SuccessHeaders) > 0, func() Filter { return onSuccess(headers(s.SuccessHeaders, tools.Place)) })
 	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })
+	return c
+}
+
+// answers are the filters that answer what passes DeniedRequests, before anybody is asked who
+// it is from.
+func (s *Settings) answers(at Place) (c Chain) {
+	c.add(len(s.RedirectedRequests) > 0, func() Filter { return redirectedRequests(s.RedirectedRequests, at) })
+	c.add(len(s.AnsweredRequests) > 0, func() Filter { return answeredRequests(s.AnsweredRequests, at) })
+	c.add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
+	c.add(s.AppRoot != nil, func() Filter { return appRoot(s.AppRoot, at) })
+	c.add(s.Redirect != nil, func() Filter { return redirect(s.Redirect, at) })
 	return c
 }
 

@@ -52,19 +52,20 @@ func parseTarget(text string, groupsOfHost bool) (*Target, error) {
 // IsPath reports whether it leads to the host that a client came by.
 func (t *Target) IsPath() bool { return t.path }
 
-// filler returns what fills t in, once for all where there is nothing to fill in.
+// filler returns what fills t in.
 func (t *Target) filler(at Place) func(*exchange.Exchange) []byte {
-	if t.text.HasVariables() {
-		return func(ex *exchange.Exchange) []byte { return t.fill(ex, &at) }
-	}
-	made := t.fill(nil, &at)
-	return func(*exchange.Exchange) []byte { return made }
+	fill := t.text.filler(at, appendClean, appendAddress)
+	return func(ex *exchange.Exchange) []byte { return t.onHost(fill(ex)) }
 }
 
-// fill fills t in. What follows the slash of a path is never a host, save in the operator's
-// own words.
+// fill fills t in.
 func (t *Target) fill(ex *exchange.Exchange, at *Place) []byte {
-	b := t.text.append(nil, ex, at, appendClean, appendAddress)
+	return t.onHost(t.text.append(nil, ex, at, appendClean, appendAddress))
+}
+
+// onHost returns what is filled in so that what follows the slash of a path is never a host,
+// save in the operator's own words.
+func (t *Target) onHost(b []byte) []byte {
 	for t.path && len(t.text.parts) > 1 && len(b) > 1 && b[1] == '/' {
 		b = b[1:]
 	}
