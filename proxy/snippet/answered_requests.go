@@ -1,7 +1,6 @@
 package snippet
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +28,8 @@ func AnsweredRequest(d *nginxconf.Directive) (line string, ok bool) {
 
 // answerAt is about a location of one path, which may say the type of its text.
 func answerAt(d *nginxconf.Directive) (line string, ok bool) {
-	args := d.Args()
-	if len(args) != 2 || args[0] != "=" || !strings.HasPrefix(args[1], "/") {
+	condition, ok := placeOf(d)
+	if !ok {
 		return "", false
 	}
 	var answer []string
@@ -50,14 +49,11 @@ func answerAt(d *nginxconf.Directive) (line string, ok bool) {
 			return "", false
 		}
 	}
-	path, ok := inLine(args[1])
-	line, answers := answerLine("$uri = "+path, answer, kind)
-	return line, ok && answers
+	return answerLine(condition, answer, kind)
 }
 
-// answerLine is a line with the arguments of a return that answers. One that refuses is none: it
-// is a guard. What kind has blanks in it
-// is no type of a line.
+// answerLine is a line with the arguments of a return that answers. One that refuses is none,
+// but a guard. A line has room for a type without blanks.
 func answerLine(condition string, args []string, kind string) (line string, ok bool) {
 	if len(args) == 0 || len(args) > 2 || strings.ContainsAny(kind, " \t\r\n\"") {
 		return "", false
@@ -79,6 +75,3 @@ func answerLine(condition string, args []string, kind string) (line string, ok b
 	text := strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t").Replace(args[1]) // as nginx reads it
 	return line + ` "` + strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(text) + `"`, true
 }
-
-// endsWith reports whether a list of lines has one about every request.
-func endsWith(lines []string) bool { return slices.ContainsFunc(lines, IsForAll) }

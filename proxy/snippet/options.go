@@ -3,6 +3,7 @@ package snippet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"quayside.io/cluster/printable"
@@ -131,7 +132,7 @@ func (r *reader) take(d *nginxconf.Directive) error {
 // answered comes behind all else here.
 func (r *reader) reaches(before bool) error {
 	switch {
-	case endsWith(r.redirected) || endsWith(r.answered):
+	case slices.ContainsFunc(slices.Concat(r.redirected, r.answered), IsForAll):
 		return errors.New("it is never reached, since all requests are answered before")
 	case before && len(r.answered) > 0:
 		return errors.New("it is not reached where a request has been answered, and here it is")

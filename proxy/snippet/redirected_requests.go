@@ -19,10 +19,10 @@ func RedirectedRequest(d *nginxconf.Directive) (line string, ok bool) {
 	case d.Block != nil:
 		return "", false
 	case d.Name() == "return":
-		return redirectLine(forAll)(returnedTo(d.Args()))
+		return returnedTo(d.Args()).line(forAll)
 	case d.Name() == "rewrite" && len(d.Args()) > 0:
 		pattern, ok := inLine(d.Args()[0])
-		line, redirects := redirectLine("$uri ~ " + pattern)(rewrittenTo(d.Args()))
+		line, redirects := rewrittenTo(d.Args()).line("$uri ~ " + pattern)
 		return line, ok && redirects
 	}
 	return "", false
@@ -42,32 +42,44 @@ func RewrittenPath(d *nginxconf.Directive) (line string, ok bool) {
 // forAll is a condition that always holds.
 const forAll = "$uri ~ ^"
 
-// IsForAll reports whether a line of redirected-requests is about every request.
+// IsForAll reports whether a line is about every request.
 func IsForAll(line string) bool { return strings.HasPrefix(line, forAll+" ") }
 
-// redirectLine returns what makes a line of a condition.
-func redirectLine(condition string) func(target string, status int) (line string, ok bool) {
-	return func(target string, status int) (string, bool) {
-		if target == "" || strings.ContainsAny(target, " \t\r\n") {
-			return "", false
-		}
-		line := condition + " " + target
-		if status != 302 {
-			line += " " + strconv.Itoa(status)
-		}
-		return line, true
+// redirection is where clients are sent; the zero value is nowhere.
+type redirection struct {
+	target string
+	status int
+}
+
+// line is the line of a condition.
+func (r redirection) line(condition string) (line string, ok bool) {
+	if r.target == "" || strings.ContainsAny(r.target, " \t\r\n") {
+		return "", false
 	}
+	line = condition + " " + r.target
+	if r.status != 302 {
+		line += " " + strconv.Itoa(r.status)
+	}
+	return line, true
 }
 
 // redirectAt is about a location.
 func redirectAt(d *nginxconf.Directive) (line string, ok bool) {
+	condition, ok := placeOf(d)
+	if !ok || len(d.Block) != 1 || d.Block[0].Block != nil || d.Block[0].Name() != "return" {
+		return "", false
+	}
+	return returnedTo(d.Block[0].Args()).line(condition)
+}
+
+// placeOf is the condition of a location of one path.
+func placeOf(d *nginxconf.Directive) (condition string, ok bool) {
 	args := d.Args()
-	if len(args) != 2 || args[0] != "=" || !strings.HasPrefix(args[1], "/") || len(d.Block) != 1 || d.Block[0].Block != nil || d.Block[0].Name() != "return" {
+	if len(args) != 2 || args[0] != "=" || !strings.HasPrefix(args[1], "/") {
 		return "", false
 	}
 	path, ok := inLine(args[1])
-	line, redirects := redirectLine("$uri = " + path)(returnedTo(d.Block[0].Args()))
-	return line, ok && redirects
+	return "$uri = " + path, ok
 }
 
 // redirectIf is about an if. What is rewritten in it has to be every path.
@@ -78,70 +90,71 @@ func redirectIf(d *nginxconf.Directive) (line string, ok bool) {
 	}
 	switch inner := &d.Block[0]; inner.Name() {
 	case "return":
-		return redirectLine(condition)(returnedTo(inner.Args()))
+		return returnedTo(inner.Args()).line(condition)
 	case "rewrite":
-		target, status := rewrittenTo(inner.Args())
+		to := rewrittenTo(inner.Args())
 		switch {
-		case target == "":
+		case to.target == "":
 			return "", false
 		case slices.Contains([]string{"^", ".*", "^.*", "^.*$", "^/"}, inner.Args()[0]):
-			if strings.Contains(target, "$1") { // none of the condition's
+			if strings.Contains(to.target, "$1") { // none of the condition's
 				return "", false
 			}
 		case slices.Contains([]string{"^(.*)$", "^(.*)", "(.*)"}, inner.Args()[0]):
-			target = strings.ReplaceAll(target, "$1", "$uri")
+			to.target = strings.ReplaceAll(to.target, "$1", "$uri")
 		case slices.Contains([]string{"^/(.*)$", "^/(.*)"}, inner.Args()[0]):
-			target = strings.ReplaceAll(target, "/$1", "$uri")
-			if strings.Contains(target, "$1") {
+			to.target = strings.ReplaceAll(to.target, "/$1", "$uri")
+			if strings.Contains(to.target, "$1") {
 				return "", false
 			}
 		default:
 			return "", false
 		}
-		return redirectLine(condition)(target, status)
+		return to.line(condition)
 	}
 	return "", false
 }
 
 // returnedTo is where a return sends clients, or nowhere.
-func returnedTo(args []string) (target string, status int) {
+func returnedTo(args []string) redirection {
 	switch len(args) {
 	case 1:
 		if isAddress(args[0]) { // and no path, which nginx takes for a status
-			return args[0], 302
+			return redirection{args[0], 302}
 		}
 	case 2:
 		status, err := strconv.Atoi(args[0])
 		if err == nil && slices.Contains([]int{301, 302, 303, 307, 308}, status) {
-			return args[1], status
+			return redirection{args[1], status}
 		}
 	}
-	return "", 0
+	return redirection{}
 }
 
 // rewrittenTo is where a rewrite sends clients, with their query behind it as nginx adds it,
 // or nowhere.
-func rewrittenTo(args []string) (target string, status int) {
+func rewrittenTo(args []string) (to redirection) {
 	if len(args) < 2 || len(args) > 3 {
-		return "", 0
+		return to
 	}
 	switch flag := strings.Join(args[2:], ""); {
 	case flag == "permanent":
-		status = 301
+		to.status = 301
 	case flag == "redirect" || slices.Contains([]string{"", "last", "break"}, flag) && isAddress(args[1]):
-		status = 302
+		to.status = 302
 	default:
-		return "", 0
+		return to
 	}
 	target, drops := strings.CutSuffix(args[1], "?")
 	switch {
 	case drops:
 	case strings.Contains(target, "?"): // nginx adds "&" then, where there is a query
-		return "", 0
+		return to
 	default:
 		target += "$is_args$args"
 	}
-	return target, status
+	to.target = target
+	return to
 }
 
 // isAddress reports whether nginx takes text for one, and not for a path.
