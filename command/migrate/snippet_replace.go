@@ -34,7 +34,7 @@ func withoutSnippets(meta Meta, spec networkingv1.IngressSpec, alone bool) (_ Me
 			continue
 		}
 		r := replacement{key: key, meta: meta, alone: alone}
-		if !r.takesAll(r.answers(list)) || !r.deniesRequests() || !r.redirects(spec) || !r.deniesPaths(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
+		if !r.takesAll(r.answers(list)) || !r.deniesRequests() || !r.answersRequests(spec) || !r.deniesPaths(spec) || !r.act(spec) || !r.places(spec, len(beside)) || !r.rewrites(spec) {
 			continue
 		}
 		meta.Annotations, beside, notes = r.annotations(), append(beside, r.beside...), append(notes, r.note())
@@ -75,11 +75,7 @@ func (r *replacement) takesAll(list []nginxconf.Directive) bool {
 		}
 	}
 	r.options = append(r.options, r.plain.Options...)
-	for _, o := range []setting{{Key: "answered-requests", Value: strings.Join(r.answered, "\n")}, {Key: "rewritten-paths", Value: strings.Join(r.rewritten, "\n")}} {
-		if o.Value != "" {
-			r.options = append(r.options, o)
-		}
-	}
+	r.lines("rewritten-paths", r.rewritten)
 	return !r.plain.Repeats() && !(r.ofPlaces && len(r.own) > 0)
 }
 
@@ -196,9 +192,7 @@ func shown(d *nginxconf.Directive) bool {
 // deniesPaths has denied-paths say what the snippet refuses, and reports whether that is the same.
 func (r *replacement) deniesPaths(spec networkingv1.IngressSpec) bool {
 	lines, same := deniedPaths(r.refused, r.own, r.meta, spec)
-	if len(lines) > 0 {
-		r.options = append(r.options, setting{Key: "denied-paths", Value: strings.Join(lines, "\n")})
-	}
+	r.lines("denied-paths", lines)
 	return same
 }
 

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -20,29 +21,29 @@ func (r *replacement) deniesRequests() bool {
 	return true
 }
 
-// redirects has redirected-requests say which requests the snippet sends elsewhere, and reports
-// whether that is the same: what is said of hosts has to hold for all of their paths.
-func (r *replacement) redirects(spec networkingv1.IngressSpec) bool {
-	if len(r.redirected) == 0 {
+// answersRequests has options say which requests the snippet sends elsewhere or answers, and
+// reports whether that is the same: what is said of hosts has to hold for all of their paths.
+func (r *replacement) answersRequests(spec networkingv1.IngressSpec) bool {
+	if len(r.redirected)+len(r.answered) == 0 {
 		return true
 	}
-	r.options = append(r.options, setting{Key: "redirected-requests", Value: strings.Join(r.redirected, "\n")})
+	r.lines("redirected-requests", r.redirected)
+	r.lines("answered-requests", r.answered)
 	return r.key == "configuration-snippet" || len(r.own)+len(r.moved) == 0 && hasAllPaths(spec)
+}
+
+// lines has an option of the Ingress take lines, if there are any.
+func (r *replacement) lines(key string, list []string) {
+	if len(list) > 0 {
+		r.options = append(r.options, setting{Key: key, Value: strings.Join(list, "\n")})
+	}
 }
 
 // hasAllPaths reports whether every path of every host is one of spec's.
 func hasAllPaths(spec networkingv1.IngressSpec) bool {
-	for _, rule := range spec.Rules {
-		all := false
-		if rule.HTTP != nil {
-			for i := range rule.HTTP.Paths {
-				p := &rule.HTTP.Paths[i]
-				all = all || p.Path == "/" && !isExact(*p)
-			}
-		}
-		if !all {
-			return false
-		}
+	isAll := func(at networkingv1.HTTPIngressPath) bool { return at.Path == "/" && !isExact(at) }
+	lacks := func(rule networkingv1.IngressRule) bool {
+		return rule.HTTP == nil || !slices.ContainsFunc(rule.HTTP.Paths, isAll)
 	}
-	return len(spec.Rules) > 0
+	return len(spec.Rules) > 0 && !slices.ContainsFunc(spec.Rules, lacks)
 }

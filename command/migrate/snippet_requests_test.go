@@ -46,39 +46,38 @@ func TestSnippetsThatRefuseRequests(t *testing.T) {
 	}
 }
 
-// A snippet that rewrites paths on the way to the backend becomes rewritten-paths.
-func TestSnippetsThatRewritePaths(t *testing.T) {
-	for text, want := range map[string]string{
-		"rewrite ^/kibana(/|$)(.*) /$2 break; proxy_buffering off;":                "^/kibana(/|$)(.*) /$2",
-		"if ($http_x) { return 403; } rewrite ^/a /b break; rewrite ^/c /d break;": "^/a /b\n^/c /d",
-		"rewrite ^/a /b break; if ($http_x) { return 403; }":                       "",
-		"rewrite ^/a /b break; rewrite ^/c /d redirect;":                           "",
-		"rewrite ^/a(?=b) /b break;":                                               "",
-		"rewrite ^/a /b last;":                                                     "",
+// A snippet that rewrites paths on the way to the backend becomes rewritten-paths, and one that
+// answers some requests answered-requests.
+func TestSnippetsThatRewriteOrAnswer(t *testing.T) {
+	for _, c := range []struct {
+		option, text string
+		want         string // empty: the snippet stays
+	}{
+		{"rewritten-paths", "rewrite ^/kibana(/|$)(.*) /$2 break; proxy_buffering off;", "^/kibana(/|$)(.*) /$2"},
+		{"rewritten-paths", "if ($http_x) { return 403; } rewrite ^/a /b break; rewrite ^/c /d break;", "^/a /b\n^/c /d"},
+		{"rewritten-paths", "rewrite ^/a /b break; if ($http_x) { return 403; }", ""},
+		{"rewritten-paths", "rewrite ^/a /b break; rewrite ^/c /d redirect;", ""},
+		{"rewritten-paths", "rewrite ^/a(?=b) /b break;", ""},
+		{"rewritten-paths", "rewrite ^/a /b last;", ""},
+		{"answered-requests", "if ($request_method = OPTIONS) { return 204; }", "$request_method = OPTIONS 204"},
+		{"answered-requests", `if ($http_x) { return 403; } if ($uri = /up) { return 200 "up\n"; }`, `$uri = /up 200 "up\n"`},
+		{"answered-requests", "if ($request_method = OPTIONS) { return 204; } if ($http_x = a) { return 403; }", ""},
+		{"answered-requests", "if ($request_method = OPTIONS) { add_header A b; return 204; }", ""},
+		{"answered-requests", "if ($http_x) { return 404 no; }", ""},
 	} {
-		at := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": text}}
+		at := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": c.text}}
 		meta, beside, notes := withoutSnippets(at, shopPaths("/"), true)
 		_, stays := meta.Annotations[prefix+"configuration-snippet"]
-		if got := meta.Annotations[prefix+"rewritten-paths"]; got != want || stays != (want == "") || len(beside) > 0 {
-			t.Errorf("%q comes to %q, stays %v: %q", text, got, stays, notes)
+		if got := meta.Annotations[prefix+c.option]; got != c.want || stays != (c.want == "") || len(beside) > 0 {
+			t.Errorf("%q comes to %q, stays %v: %q", c.text, got, stays, notes)
 		}
 	}
-}
-
-// A snippet that answers some requests becomes answered-requests.
-func TestSnippetsThatAnswerRequests(t *testing.T) {
-	for text, want := range map[string]string{
-		"if ($request_method = OPTIONS) { return 204; }":                                  "$request_method = OPTIONS 204",
-		`if ($http_x) { return 403; } if ($uri = /up) { return 200 "up\n"; }`:             `$uri = /up 200 "up\n"`,
-		"if ($request_method = OPTIONS) { return 204; } if ($http_x = a) { return 403; }": "",
-		"if ($request_method = OPTIONS) { add_header A b; return 204; }":                  "",
-		"if ($http_x) { return 404 no; }":                                                 "",
-	} {
-		at := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "configuration-snippet": text}}
-		meta, beside, notes := withoutSnippets(at, shopPaths("/"), true)
-		_, stays := meta.Annotations[prefix+"configuration-snippet"]
-		if got := meta.Annotations[prefix+"answered-requests"]; got != want || stays != (want == "") || len(beside) > 0 {
-			t.Errorf("%q comes to %q, stays %v: %q", text, got, stays, notes)
+	// Of a host it has to be said for all paths.
+	for path, stays := range map[string]bool{"/": false, "/app": true} {
+		at := Meta{Namespace: "n", Name: "i", Annotations: map[string]string{prefix + "server-snippet": "if ($request_method = OPTIONS) { return 204; }"}}
+		meta, _, notes := withoutSnippets(at, shopPaths(path), true)
+		if _, still := meta.Annotations[prefix+"server-snippet"]; still != stays {
+			t.Errorf("on %s it stays %v: %q", path, still, notes)
 		}
 	}
 }
