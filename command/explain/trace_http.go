@@ -59,7 +59,7 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if r.Closed != "" {
 		return
 	}
-	if t.foreseen(r, exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: path, Path: path, TLS: tls}) {
+	if r = t.foreseen(r, exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: path, Path: path, TLS: tls}); r == nil {
 		return
 	}
 	if !tls && r.RedirectsToTLS(path) {

@@ -120,7 +120,7 @@ func New(o Options) *Dispatcher {
 	if o.Asker != nil {
 		d.tools.Asker = o.Asker
 	}
-	d.tools.Inspector = o.Inspector
+	d.tools.Inspector, d.tools.Normalize = o.Inspector, route.Normalize
 	if d.access == nil && o.Log.Enabled(context.Background(), slog.LevelDebug) {
 		d.access = d.debug
 	}
@@ -292,11 +292,35 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	if !told {
 		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
-	if !p.filters.Request(ex) {
-		p.filters.Response(ex)
-		return nil, nil
+	for !p.filters.Request(ex) {
+		if !ex.Script.Moved {
+			p.filters.Response(ex)
+			return nil, nil
+		}
+		if p = d.moved(ex, r, p); p == nil {
+			return nil, nil
+		}
 	}
 	return r, p
+}
+
+// moved finds the plan for the path that a script of p has moved a request to. Who may pass
+// there, the filters of that say. Where nobody has that path, or odd spellings of it may be
+// read as another's, it is answered.
+func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
+	found, guard := r.table.Match(&ex.Request)
+	ex.Passed = 0
+	switch {
+	case guard != nil && !d.passes(ex, r.planOf(guard, d), found):
+		return nil
+	case found == nil:
+		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and the path that it was rewritten to\n")
+		return nil
+	}
+	ex.Script.Again(found.Filters == p.route.Filters)
+	next := r.planOf(found, d)
+	ex.Observer, ex.Passed = next, 0
+	return next
 }
 
 // passes reports whether ex passes the guards of a route that it is not for, but found

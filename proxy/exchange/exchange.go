@@ -28,6 +28,8 @@ type Exchange struct {
 	Counted uint64
 	// Inspection is what a firewall has begun to look at; nil: nobody looks.
 	Inspection Inspection
+	// Script is what scripts of the route have made of it.
+	Script Scripted
 	// Span is what the exchange is called in a trace. A filter sets it.
 	Span Span
 }
@@ -177,7 +179,7 @@ const StatusClientGone = 499
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
 	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Counted, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), 0, nil
-	e.Span = Span{}
+	e.Span, e.Script = Span{}, Scripted{Values: e.Script.Values[:0]}
 	e.Upstream = Upstream{Tries: e.Upstream.Tries[:0]}
 	q, r := &e.Request, &e.Response
 	h, t := q.Header.reset(), q.Trailer.reset()

@@ -101,6 +101,11 @@ func (a *Address) authority(host string, parts []part) error {
 			some = true
 		case "request_uri", "uri", "document_uri": // they begin with a slash
 			parts = nil
+		case "set", "found":
+			if !p.ofHost {
+				return fmt.Errorf("%s may not decide which host is meant", p.name())
+			}
+			a.ByHost, some = true, true
 		default:
 			return fmt.Errorf("%s may not decide which host is meant", p.name())
 		}

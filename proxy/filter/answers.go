@@ -57,7 +57,7 @@ func ToTLS(applies func(path []byte) bool, code int, port string) Filter {
 		}
 		name, _ := exchange.SplitHost(r.Host)
 		ex.Answer(code, text)
-		ex.Response.Header.AddParts("Location", []byte("https://"), name, behind, r.Target)
+		ex.Response.Header.AddParts("Location", []byte("https://"), name, behind, asked(r))
 		return false
 	}}
 }

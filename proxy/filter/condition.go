@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -78,8 +77,8 @@ func (c *Condition) find(ex *exchange.Exchange, at *Place) (value []byte, holds 
 	switch r := &ex.Request; {
 	case c.Of.variable == "http_" && strings.EqualFold(c.Of.of, "X-Forwarded-Proto"):
 		value = r.Asked.Proto
-	case c.Of.IsPath() && bytes.Contains(r.Path, []byte("%2F")):
-		value = AppendDecoded(nil, r.Path)
+	case c.Of.IsPath():
+		value = readByNginx(r.Path)
 	default:
 		value = c.Of.value(ex, at)
 	}

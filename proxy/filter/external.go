@@ -47,6 +47,7 @@ func (o *ExternalAuth) copies(name string) bool {
 type Field struct {
 	Name  string
 	Value *Template
+	There bool // it is set only in the place of one that is there
 }
 
 // CacheTime is how long answers with a status are remembered; status 0 is any.

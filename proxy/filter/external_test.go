@@ -129,8 +129,8 @@ func TestFieldsOfTheClientImitateNothing(t *testing.T) {
 	tools := tools()
 	tools.Asker = o
 	s := &Settings{
-		External:        &ExternalAuth{URL: url, Method: "POST", Copy: []string{"X-User", "X_Groups"}, Headers: []Field{{"X-Gate", authTemplate(t, "ours")}}},
-		RequestHeaders:  []Field{{"X-Tenant-ID", authTemplate(t, "ours")}, {"X-Nobody-Says", authTemplate(t, "")}},
+		External:        &ExternalAuth{URL: url, Method: "POST", Copy: []string{"X-User", "X_Groups"}, Headers: []Field{{Name: "X-Gate", Value: authTemplate(t, "ours")}}},
+		RequestHeaders:  []Field{{Name: "X-Tenant-ID", Value: authTemplate(t, "ours")}, {Name: "X-Nobody-Says", Value: authTemplate(t, "")}},
 		ForwardedPrefix: text("/ours"),
 	}
 	ex := ask("GET a /x", "X-Say: x", "X_User: root", "X-Groups: wheel", "x_groups: wheel", "X-User-Agent: kept", "X_Userx: kept",

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"net/netip"
+	"slices"
 
 	"go4.org/netipx"
 
@@ -19,7 +20,7 @@ type guard func(ex *exchange.Exchange) ruling
 
 // Guarded reports whether s lets only some requests pass.
 func (s *Settings) Guarded() bool {
-	return len(s.DeniedPaths) > 0 || len(s.DeniedRequests) > 0 || s.Clients.Asks() || s.Firewall != nil || s.guarded()
+	return len(s.DeniedPaths) > 0 || len(s.DeniedRequests) > 0 || s.scriptRefuses() || s.Clients.Asks() || s.Firewall != nil || s.guarded()
 }
 
 // guarded reports whether any of the guards does that SatisfyAny chooses among.
@@ -40,10 +41,19 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 	if len(s.DeniedRequests) > 0 {
 		c = append(c, deniedRequests(s.DeniedRequests, tools.Place))
 	}
+	for _, one := range s.Scripts {
+		if one.Refuses {
+			c = append(c, scriptGuard(one, &tools))
+		}
+	}
 	if s.guarded() {
 		c = append(c, Guards(s, tools))
 	}
 	return c
+}
+
+func (s *Settings) scriptRefuses() bool {
+	return slices.ContainsFunc(s.Scripts, func(one *Script) bool { return one.Refuses })
 }
 
 // guards are those of a route.

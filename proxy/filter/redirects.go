@@ -52,7 +52,7 @@ func canonicalHost(name string, code int) Filter {
 		if len(port) == 0 {
 			sep = nil
 		}
-		sendTo(ex, code, scheme, host, sep, port, r.Target)
+		sendTo(ex, code, scheme, host, sep, port, asked(r))
 		return false
 	}}
 }

@@ -14,6 +14,9 @@ func rewrites(list []Rewrite, at Place) Filter {
 		made[i] = newRewriter(list[i], at)
 	}
 	return Filter{Request: func(ex *exchange.Exchange) bool {
+		if ex.Script.Ended {
+			return true
+		}
 		for _, w := range made {
 			if passes, found := w.request(ex); found {
 				return passes

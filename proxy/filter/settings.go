@@ -24,6 +24,8 @@ type Settings struct {
 	// RedirectedRequests are sent elsewhere behind that, and AnsweredRequests answered.
 	RedirectedRequests []RedirectedRequest
 	AnsweredRequests   []AnsweredRequest
+	// Scripts, those of the host first, come before both.
+	Scripts []*Script
 	// MaxBody is the largest request body in bytes; 0: any.
 	MaxBody int64
 	CORS    *CORS
@@ -73,8 +75,9 @@ type Settings struct {
 	CookieFlags []CookieFlags
 	// HideHeaders are fields of the upstream's response that the client is not sent.
 	HideHeaders []string
-	// Headers are set in every response, SuccessHeaders after them in those without an error.
-	Headers, SuccessHeaders []Field
+	// Headers are set in every response, behind them what Scripts say and TopHeaders, and
+	// SuccessHeaders in those without an error.
+	Headers, TopHeaders, SuccessHeaders []Field
 	// Compress encodes responses.
 	Compress *Compress
 }
@@ -178,6 +181,8 @@ type Tools struct {
 	Inspector func(seclang.RuleSet) Inspector
 	// Place is where the route stands.
 	Place Place
+	// Normalize appends the path of a target as it is matched; ok is false of one that is none.
+	Normalize func(dst, target []byte) (path []byte, ok bool)
 }
 
 // NewTools returns the tools of one process; seed is a secret that keeps clients from
@@ -224,7 +229,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.MaxBody > 0, func() Filter { return maxBody(s.MaxBody) })
 	add(s.CORS != nil, func() Filter { return cors(s.CORS) })
 	add(len(s.DeniedRequests) > 0, func() Filter { return deniedRequests(s.DeniedRequests, tools.Place) })
-	c = append(c, s.answers(tools.Place)...)
+	c = append(c, s.answers(&tools)...)
 	add(host.ToTLS != nil, func() Filter { return ToTLS(host.ToTLS, host.RedirectCode, host.RedirectPort) })
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
@@ -240,14 +245,25 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })
+	for _, one := range s.Scripts {
+		c = append(c, Filter{Response: changeFields(one, tools.Place)})
+	}
+	add(len(s.TopHeaders) > 0, func() Filter { return headers(s.TopHeaders, tools.Place) })
 	add(len(s.SuccessHeaders) > 0, func() Filter { return onSuccess(headers(s.SuccessHeaders, tools.Place)) })
+	for _, one := range s.Scripts {
+		add(one.Substitution != nil, func() Filter { return Filter{Response: substitute(one.Substitution, tools.Place)} })
+	}
 	add(s.Compress != nil, func() Filter { return compress(s.Compress, tools.Encoders) })
 	return c
 }
 
 // answers are the filters that answer what passes DeniedRequests, before anybody is asked who
 // it is from.
-func (s *Settings) answers(at Place) (c Chain) {
+func (s *Settings) answers(tools *Tools) (c Chain) {
+	at := tools.Place
+	for _, one := range s.Scripts {
+		c = append(c, script(one, tools))
+	}
 	c.add(len(s.RedirectedRequests) > 0, func() Filter { return redirectedRequests(s.RedirectedRequests, at) })
 	c.add(len(s.AnsweredRequests) > 0, func() Filter { return answeredRequests(s.AnsweredRequests, at) })
 	c.add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })

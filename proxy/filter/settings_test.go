@@ -388,7 +388,7 @@ func TestBodySize(t *testing.T) {
 }
 
 func TestWhatTheUpstreamIsSent(t *testing.T) {
-	ex := pass(&Settings{UpstreamHost: text("inner\r\n"), ForwardedPrefix: text("/p\r\nX: y"), Headers: []Field{{"X-A", text("1\r\nX-B: 2")}, {"bad name", text("1")}}},
+	ex := pass(&Settings{UpstreamHost: text("inner\r\n"), ForwardedPrefix: text("/p\r\nX: y"), Headers: []Field{{Name: "X-A", Value: text("1\r\nX-B: 2")}, {Name: "bad name", Value: text("1")}}},
 		ask("GET a /", "X-Forwarded-Prefix: /theirs"))
 	if string(ex.Request.Host) != "inner" || string(ex.Request.Header.Get("X-Forwarded-Prefix")) != "/pX: y" {
 		t.Errorf("sent to %q with %q", ex.Request.Host, ex.Request.Header.Fields())
@@ -419,7 +419,7 @@ func TestFiltersAllocateNothing(t *testing.T) {
 			{Condition{Of: of(t, "$http_x_forwarded_proto"), Text: "http"}, Redirect{301, target("https://a$request_uri")}},
 		},
 		AnsweredRequests: []AnsweredRequest{{Condition: Condition{Of: of(t, "$uri"), Text: "/up"}, DirectResponse: DirectResponse{200, text("up")}}},
-		MaxBody:          10, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"), Headers: []Field{{"X-A", text("1")}},
+		MaxBody:          10, AppRoot: target("/app"), UpstreamHost: text("inner"), ForwardedPrefix: text("/p"), Headers: []Field{{Name: "X-A", Value: text("1")}},
 		CORS:   &CORS{Origins: []string{"https://*.b.example"}, Methods: "GET", Headers: "X"},
 		Limits: &Limits{PerSecond: 1_000_000, PerMinute: 100_000_000, Connections: 5},
 		Access: &Access{Allow: all}, Basic: &Basic{Users: users},
@@ -453,7 +453,7 @@ func BenchmarkFilters(b *testing.B) {
 		"access":  {Access: &Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.0.0/8")}}},
 		"basic":   {Basic: &Basic{Users: users}},
 		"rewrite": {Rewrite: &Rewrite{Pattern: regexp.MustCompile("^/a(/|$)(.*)"), Target: text("/$2")}},
-		"headers": {Headers: []Field{{"X-A", text("1")}}, UpstreamHost: text("inner"), ForwardedPrefix: text("/p")},
+		"headers": {Headers: []Field{{Name: "X-A", Value: text("1")}}, UpstreamHost: text("inner"), ForwardedPrefix: text("/p")},
 	} {
 		b.Run(name, func(b *testing.B) {
 			chain := Compile(s, Host{}, tools())

@@ -30,6 +30,10 @@ func (c *Condition) ParseTarget(text string) (*Target, error) {
 
 func parseTarget(text string, groupsOfHost bool) (*Target, error) {
 	t, err := ParseTemplate(text)
+	return targetOf(text, t, err, groupsOfHost)
+}
+
+func targetOf(text string, t *Template, err error, groupsOfHost bool) (*Target, error) {
 	switch {
 	case err != nil:
 		return nil, err

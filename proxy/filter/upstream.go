@@ -84,6 +84,9 @@ func forwardedPrefix(value *Template, at Place) Filter {
 func requestHeaders(list []Field, place Place) Filter {
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		for _, f := range list {
+			if f.There && ex.Request.Header.Get(f.Name) == nil {
+				continue
+			}
 			setOnly(&ex.Request.Header, f.Name, f.Value.appendField(nil, ex, &place))
 		}
 		return true
@@ -146,11 +149,19 @@ func headers(list []Field, at Place) Filter {
 // add_header adds unless it says always.
 func onSuccess(f Filter) Filter {
 	return Filter{Response: func(ex *exchange.Exchange) {
-		switch ex.Response.Status {
-		case 200, 201, 204, 206, 301, 302, 303, 304, 307, 308:
+		if succeeds(ex.Response.Status) {
 			f.Response(ex)
 		}
 	}}
+}
+
+// succeeds reports whether a status is one to which nginx's add_header adds fields unasked.
+func succeeds(status int) bool {
+	switch status {
+	case 200, 201, 204, 206, 301, 302, 303, 304, 307, 308:
+		return true
+	}
+	return false
 }
 
 // strictTransport is the field that may be sent over TLS only (RFC 6797 section 7.2).

@@ -16,6 +16,7 @@ import (
 type Place struct {
 	Namespace, Ingress, Service, Port string
 	Host, Path                        string         // of the rule
+	Exact                             bool           // the rule is about no other path
 	Pattern                           *regexp.Regexp // of a path that is one, whose groups are $1 to $9; else nil
 
 	searched []byte  // where Pattern is found, unless nil, instead of the path
@@ -32,7 +33,8 @@ type part struct {
 	literal  []byte
 	variable string // empty: literal
 	of       string // the NAME of $http_NAME, $arg_NAME, $cookie_NAME, $upstream_http_NAME
-	group    int    // of $1 to $9
+	group    int    // of $1 to $9, or which variable of a script it is
+	ofHost   bool   // of a script: no client decides what it is, save by the host that it came by
 }
 
 // ParseTemplate reads a text. Variables are written $name or ${name}; those that
@@ -65,8 +67,11 @@ func parseTemplate(text string, known func(name string) (part, bool)) (*Template
 
 // name is how p is written.
 func (p *part) name() string {
-	if p.variable == "group" {
+	switch p.variable {
+	case "group", "found":
 		return "$" + strconv.Itoa(p.group)
+	case "set":
+		return "$" + p.of
 	}
 	return "$" + p.variable + p.of
 }
@@ -193,6 +198,11 @@ func (t *Template) HasVariables() bool {
 	return slices.ContainsFunc(t.parts, func(p part) bool { return p.variable != "" })
 }
 
+// HasGroups reports whether $1 to $9 are.
+func (t *Template) HasGroups() bool {
+	return slices.ContainsFunc(t.parts, func(p part) bool { return p.variable == "group" || p.variable == "found" })
+}
+
 // IsURL reports whether t begins as an address does, and not as a path.
 func (t *Template) IsURL() bool {
 	if len(t.parts) == 0 {
@@ -247,6 +257,11 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return at.answer.field(p.of)
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
 		return scheme(r)
+	case "set", "found":
+		if value, ok := p.scriptValue(&ex.Script); ok {
+			return value
+		}
+		return at.group(p.group, r.Path)
 	case "group":
 		if at.searched != nil {
 			return at.group(p.group, at.searched)

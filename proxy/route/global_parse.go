@@ -71,7 +71,7 @@ func parsePatterns(of func(*filter.Front) *filter.Patterns) func(f *filter.Front
 			if rest, fold := strings.CutPrefix(text, "*"); fold {
 				text = "(?i)" + rest
 			}
-			re, err := compilePattern(text)
+			re, err := filter.CompilePattern(text)
 			if err != nil {
 				return fmt.Errorf("the pattern %q is refused (%v); only RE2 is understood", word, err)
 			}

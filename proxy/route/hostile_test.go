@@ -212,7 +212,7 @@ func (c *crime) inspect(t *testing.T, said string, table *Table) {
 		if err != nil {
 			t.Fatalf("%s: %v", said, err)
 		}
-		if prog, err := syntax.Compile(parsed.Simplify()); err != nil || len(prog.Inst) > maxProgram {
+		if prog, err := syntax.Compile(parsed.Simplify()); err != nil || len(prog.Inst) > filter.MaxProgram {
 			t.Fatalf("%s makes a pattern of %d instructions, %v", said, len(prog.Inst), err)
 		}
 	}

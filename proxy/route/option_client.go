@@ -79,7 +79,7 @@ func parseClientSubject(s *settings, value string) (err error) {
 	if !strings.HasPrefix(value, "CN=") {
 		return fmt.Errorf("%.100q does not begin with CN=", value)
 	}
-	o.Subject, err = compilePattern(value)
+	o.Subject, err = filter.CompilePattern(value)
 	return err
 }
 

@@ -85,7 +85,7 @@ func parseCompressNot(s *settings, value string) error {
 		if word == "msie6" {
 			continue
 		}
-		re, err := compilePattern("(?i)" + word)
+		re, err := filter.CompilePattern("(?i)" + word)
 		if err != nil {
 			return fmt.Errorf("the pattern %q is refused (%v); only RE2 is understood", word, err)
 		}

@@ -51,7 +51,7 @@ func parseFlaggedCookie(word string) (c filter.CookieFlags, err error) {
 	pattern, isPattern := strings.CutPrefix(word, "~")
 	switch {
 	case isPattern:
-		c.Pattern, err = compilePattern("(?i)" + pattern)
+		c.Pattern, err = filter.CompilePattern("(?i)" + pattern)
 	case exchange.IsToken([]byte(word)):
 		c.Name = word
 	default:

@@ -134,7 +134,7 @@ func compileFound(text string, insensitive bool) (*regexp.Regexp, error) {
 	if insensitive {
 		text = "(?i)" + text
 	}
-	return compilePattern(text)
+	return filter.CompilePattern(text)
 }
 
 // parseDeniedStatus reads a status, by default 403.

@@ -410,7 +410,7 @@ func parseCanaryValue(s *settings, value string) (err error) {
 }
 
 func parseCanaryPattern(s *settings, value string) (err error) {
-	s.canary.pattern, err = compilePattern(value)
+	s.canary.pattern, err = filter.CompilePattern(value)
 	return err
 }
 

@@ -84,7 +84,7 @@ func parseFrom(value string, caseless bool) (from *filter.Template, pattern *reg
 		text = "(?i)" + rest
 	}
 	if _, err = parseText(text); err == nil {
-		pattern, err = compilePattern(text)
+		pattern, err = filter.CompilePattern(text)
 	}
 	return nil, pattern, err
 }

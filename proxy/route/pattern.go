@@ -2,10 +2,7 @@ package route
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -22,34 +19,8 @@ import (
 // to case. Paths of our own classes that asked for nothing of the kind keep their
 // meaning, and only take their place in that order.
 
-// maxPattern bounds the text of a pattern in bytes, and maxProgram what it is compiled
-// to: each character of a path may visit every instruction. "a{1000}" is short, too.
-const (
-	maxPattern = 1024
-	maxProgram = 2048
-)
-
-// compilePattern compiles a pattern that is quick to match.
-func compilePattern(text string) (*regexp.Regexp, error) {
-	if len(text) > maxPattern {
-		return nil, fmt.Errorf("it is longer than %d bytes", maxPattern)
-	}
-	tree, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	program, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return nil, err
-	}
-	if len(program.Inst) > maxProgram {
-		return nil, errors.New("it takes too long to match")
-	}
-	return regexp.Compile(text)
-}
-
 // pathPattern is a path that asked to be a pattern: from its beginning, in any case.
-func pathPattern(path string) (*regexp.Regexp, error) { return compilePattern("(?i)^" + path) }
+func pathPattern(path string) (*regexp.Regexp, error) { return filter.CompilePattern("(?i)^" + path) }
 
 // patternLike reports whether a path may be a pattern at all.
 func patternLike(path string) bool {

@@ -131,16 +131,17 @@ func (r *Route) CookiePath() string {
 // Pattern is what paths of the route match, where its path is a pattern; else nil.
 func (r *Route) Pattern() *regexp.Regexp { return r.pattern }
 
-// Foresee returns what r answers a request of which no fields are known.
-func (r *Route) Foresee(req exchange.Request) filter.Foreseen {
-	return filter.Foresee(r.Filters, r.Place(), req)
+// Foresee returns what r answers a request of which no fields are known, whose path has been
+// moved so often.
+func (r *Route) Foresee(req exchange.Request, passes int) filter.Foreseen {
+	return filter.Foresee(r.Filters, filter.Tools{Place: r.Place(), Normalize: Normalize}, req, passes)
 }
 
 // Place is where its filters stand.
 func (r *Route) Place() filter.Place {
 	return filter.Place{
 		Namespace: r.Owner.Namespace, Ingress: r.Owner.Name, Service: r.Service.Name, Port: r.Port, Host: r.Host, Path: r.Path,
-		Pattern: r.pattern,
+		Exact: r.Type == networkingv1.PathTypeExact, Pattern: r.pattern,
 	}
 }
 

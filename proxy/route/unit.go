@@ -279,7 +279,7 @@ func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.Pa
 		c.routes = append(c.routes, r)
 		return
 	}
-	why := "the pattern " + strconv.Quote(path[:min(len(path), 100)]) + " is refused; only RE2 is understood, without looking around and back, up to " + strconv.Itoa(maxPattern) + " bytes and " + strconv.Itoa(maxProgram) + " instructions"
+	why := "the pattern " + strconv.Quote(path[:min(len(path), 100)]) + " is refused; only RE2 is understood, without looking around and back, up to " + strconv.Itoa(filter.MaxPattern) + " bytes and " + strconv.Itoa(filter.MaxProgram) + " instructions"
 	b.problemf(RouteClosed, "%s: every request that it may have meant gets a 503", why)
 	kept := b.settings.closed
 	b.settings.closed = cmp.Or(kept, why)

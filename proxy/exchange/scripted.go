@@ -1,0 +1,41 @@
+package exchange
+
+// Scripted is what the scripts of a route have made of a request: nginx's set, if, rewrite and
+// break. The zero value is of one that no script has seen.
+type Scripted struct {
+	// Values are those of the variables that have been set.
+	Values [][]byte
+	// Groups are what the last pattern has found, the whole of it first; nil: none was looked
+	// for.
+	Groups [][]byte
+	// Fields are the sets of fields that responses get, by the script of the route and by
+	// that of the host.
+	Fields [2]int
+	// Moved says that the path is another now, so that the handler has to find the route for
+	// that, and Passes how often it was.
+	Moved  bool
+	Passes int
+	// Ended says that the path is not rewritten any more.
+	Ended bool
+}
+
+// NoFields is no set of fields.
+const NoFields = -1
+
+// Set gives a variable its value.
+func (s *Scripted) Set(variable int, value []byte) {
+	for len(s.Values) <= variable {
+		s.Values = append(s.Values, nil)
+	}
+	s.Values[variable] = value
+}
+
+// Again makes s ready for the route of a path that has been moved. The scripts of one are the
+// same as those that it comes from, or not.
+func (s *Scripted) Again(same bool) {
+	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes}
+	if !same {
+		next.Values = s.Values[:0]
+	}
+	*s = next
+}

@@ -1,0 +1,160 @@
+package filter
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Names are the variables that scripts set, beside those that are known everywhere. The zero
+// value has none.
+type Names struct {
+	of map[string]*name // by the name in lower case, as nginx compares them
+	// GroupsOfHost says that $1 to $9 are parts of the host that a client came by.
+	GroupsOfHost bool
+}
+
+// Clone returns a copy, in which others can be set.
+func (n *Names) Clone() Names {
+	c := Names{GroupsOfHost: n.GroupsOfHost}
+	for key, one := range n.of {
+		if c.of == nil {
+			c.of = map[string]*name{}
+		}
+		copied := *one
+		c.of[key] = &copied
+	}
+	return c
+}
+
+// name is one variable.
+type name struct {
+	index int
+	open  bool // what clients send may decide its value, and not only which host they came by
+}
+
+// maxNames is how many variables the scripts of an Ingress may set.
+const maxNames = 64
+
+// Set makes a variable known that gets a value; nil: parts of what clients send. One that
+// means something else already is an error.
+func (n *Names) Set(variableName string, value *Template) (index int, err error) {
+	lower := strings.ToLower(variableName)
+	known := n.of[lower]
+	if known == nil {
+		if _, taken := variable(lower); taken || lower == "" || wordLength(lower) != len(lower) {
+			return 0, fmt.Errorf("variable $%.80s cannot be set", variableName)
+		}
+		if len(n.of) == maxNames {
+			return 0, fmt.Errorf("there are more than %d variables", maxNames)
+		}
+		if n.of == nil {
+			n.of = map[string]*name{}
+		}
+		known = &name{index: len(n.of)}
+		n.of[lower] = known
+	}
+	known.open = known.open || value == nil || !value.isOfHost()
+	return known.index, nil
+}
+
+// SetGroups makes the named groups of a pattern known, and returns which variables they set.
+// ofHost says that they are parts of the host that a client came by.
+func (n *Names) SetGroups(pattern *regexp.Regexp, ofHost bool) (named []Named, err error) {
+	var value *Template
+	if ofHost {
+		value = Literal("")
+	}
+	for group, name := range pattern.SubexpNames() {
+		if name == "" {
+			continue
+		}
+		index, err := n.Set(name, value)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, Named{Group: group, Variable: index})
+	}
+	return named, nil
+}
+
+// ParseTemplate is the function of that name with n. Groups are those that the last pattern
+// of a script has found that was found in something.
+func (n *Names) ParseTemplate(text string) (*Template, error) {
+	return parseTemplate(text, func(name string) (part, bool) {
+		p, known := n.variable(name)
+		if p.variable == "group" {
+			p.variable, p.ofHost = "found", n.GroupsOfHost
+		}
+		return p, known
+	})
+}
+
+// ParseReplacement is ParseTemplate of what takes the place of a path, with the groups that
+// are found in that.
+func (n *Names) ParseReplacement(text string) (*Template, error) {
+	return parseTemplate(text, n.variable)
+}
+
+// ParseVariable is the function of that name with n.
+func (n *Names) ParseVariable(text string) (v Variable, err error) {
+	if p, ok := n.set(strings.TrimPrefix(text, "$")); ok && strings.HasPrefix(text, "$") {
+		return Variable{p}, nil
+	}
+	return ParseVariable(text)
+}
+
+// ParseTarget is the function of that name with n. One that begins with the path is a path.
+func (n *Names) ParseTarget(text string) (*Target, error) {
+	if strings.HasPrefix(text, "$") && !strings.Contains(text, "://") {
+		text = "/" + text
+	}
+	t, err := n.ParseTemplate(text)
+	return targetOf(text, t, err, n.GroupsOfHost)
+}
+
+func (n *Names) variable(name string) (part, bool) {
+	if p, ok := n.set(name); ok {
+		return p, true
+	}
+	return variable(name)
+}
+
+func (n *Names) set(name string) (part, bool) {
+	known := n.of[strings.ToLower(name)]
+	if known == nil {
+		return part{}, false
+	}
+	return part{variable: "set", of: name, group: known.index, ofHost: !known.open}, true
+}
+
+// isOfHost reports whether t is a text, or the host that a client came by, so that it may
+// stand in another's place.
+func (t *Template) isOfHost() bool {
+	for _, p := range t.parts {
+		switch p.variable {
+		case "", "host", "http_host", "best_http_host", "server_name", "namespace", "ingress_name", "service_name", "service_port":
+		default:
+			if !p.ofHost {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// scriptValue is what a variable stands for that only scripts have.
+func (p *part) scriptValue(s *exchange.Scripted) (value []byte, ok bool) {
+	switch {
+	case p.variable == "set" && p.group < len(s.Values):
+		return s.Values[p.group], true
+	case p.variable == "found" && s.Groups != nil:
+		if p.group < len(s.Groups) {
+			return s.Groups[p.group], true
+		}
+		return nil, true
+	}
+	return nil, p.variable == "set"
+}

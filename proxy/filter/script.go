@@ -1,0 +1,197 @@
+package filter
+
+import (
+	"regexp"
+	"slices"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Script is what directives of nginx's module rewrite say that stand in one place, in their
+// order. It is read once and compiled; what a variable brings in is not read again.
+type Script struct {
+	// OfHost says that it stands for hosts: a path that has been moved does not come to it
+	// again, and Places are looked at behind Steps and not before.
+	OfHost bool
+	Steps  []Step
+	Places []ScriptPlace
+	// Fields are sets of what is done to the fields of responses. The first is that of
+	// requests for which no If and no ScriptPlace says another.
+	Fields [][]FieldChange
+	// Substitution is of the bodies of responses; nil: they stay.
+	Substitution *Substitution
+	// Refuses says that it refuses some requests.
+	Refuses bool
+}
+
+// IsEmpty reports whether s does nothing.
+func (s *Script) IsEmpty() bool {
+	return len(s.Steps)+len(s.Places) == 0 && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return len(set) > 0 })
+}
+
+// ScriptPlace is a location that answers by itself.
+type ScriptPlace struct {
+	// Path is the one path of the place where Exact is set, and what its paths begin with
+	// where there is no Pattern.
+	Path    string
+	Exact   bool
+	Pattern *regexp.Regexp
+	Named   []Named // groups of Pattern
+	// Steps end by an answer, whatever the request.
+	Steps  []Step
+	Fields int
+}
+
+// beats reports whether nginx prefers p to the rule of a route for the paths of both.
+func (p *ScriptPlace) beats(at *Place) bool {
+	switch {
+	case p.Exact:
+		return true
+	case at.Exact:
+		return false
+	}
+	return p.Pattern != nil || at.Pattern == nil && len(p.Path) > len(at.Path)
+}
+
+// isOf reports whether a path is one of p.
+func (p *ScriptPlace) isOf(path []byte) bool {
+	switch {
+	case p.Exact:
+		return string(path) == p.Path
+	case p.Pattern != nil:
+		return p.Pattern.Match(path)
+	}
+	return len(path) >= len(p.Path) && string(path[:len(p.Path)]) == p.Path
+}
+
+// Step is one directive of a script.
+type Step interface {
+	// runner returns what does it for the requests of a route.
+	runner(tools *Tools) runner
+}
+
+// runner does what a step says to one request.
+type runner func(ex *exchange.Exchange) outcome
+
+// outcome is what follows.
+type outcome int
+
+const (
+	goesOn      outcome = iota // the next step
+	ends                       // nothing else of the script
+	hasAnswered                // nothing else at all
+)
+
+// maxPasses is how often a path may be moved before that looks endless, as in nginx.
+const maxPasses = 10
+
+// script runs s for the requests of a route. Where the path has been moved, whoever runs the
+// chain looks for the route of the new one.
+func script(s *Script, tools *Tools) Filter {
+	do, find := sequence(runners(s.Steps, tools)), placeFinder(s, tools)
+	order := [2]runner{find, do}
+	if s.OfHost {
+		order = [2]runner{do, find}
+	}
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		for i, part := range order {
+			if s.OfHost && i == 0 && ex.Script.Passes > 0 {
+				continue
+			}
+			switch {
+			case part(ex) == hasAnswered:
+				ex.Script.Moved = false // it goes nowhere
+				if s.OfHost {           // before it came to the route's own
+					ex.Script.Fields[0] = exchange.NoFields
+				}
+				return false
+			case moves(ex):
+				return false
+			}
+		}
+		return true
+	}}
+}
+
+// placeFinder answers what is for one of the places of s, which stand in the order in which
+// they are asked.
+func placeFinder(s *Script, tools *Tools) runner {
+	var places []*ScriptPlace
+	var steps []runner
+	for i := range s.Places {
+		if p := &s.Places[i]; p.beats(&tools.Place) {
+			places, steps = append(places, p), append(steps, sequence(runners(p.Steps, tools)))
+		}
+	}
+	return func(ex *exchange.Exchange) outcome {
+		if len(places) == 0 {
+			return goesOn
+		}
+		path := readByNginx(ex.Request.Path)
+		i := slices.IndexFunc(places, func(p *ScriptPlace) bool { return p.isOf(path) })
+		if i < 0 {
+			return goesOn
+		}
+		if p := places[i]; p.Pattern != nil {
+			keepGroups(&ex.Script, p.Pattern, path, p.Named, true)
+		}
+		ex.Script.Fields[kindOf(s)] = places[i].Fields
+		return steps[i](ex)
+	}
+}
+
+// kindOf is which of Scripted.Fields are those of s.
+func kindOf(s *Script) int {
+	if s.OfHost {
+		return 1
+	}
+	return 0
+}
+
+// moves reports whether the path has been moved, and counts it.
+func moves(ex *exchange.Exchange) bool {
+	s := &ex.Script
+	if !s.Moved {
+		return false
+	}
+	if s.Passes++; s.Passes > maxPasses {
+		s.Moved = false
+		ex.Answer(500, "500 Internal Server Error: the path is rewritten again and again\n")
+	}
+	return true
+}
+
+func runners(steps []Step, tools *Tools) []runner {
+	list := make([]runner, len(steps))
+	for i, s := range steps {
+		list[i] = s.runner(tools)
+	}
+	return list
+}
+
+func run(steps []runner, ex *exchange.Exchange) outcome {
+	for _, step := range steps {
+		if o := step(ex); o != goesOn {
+			return o
+		}
+	}
+	return goesOn
+}
+
+func sequence(steps []runner) runner {
+	return func(ex *exchange.Exchange) outcome { return run(steps, ex) }
+}
+
+// scriptGuard refuses what s refuses, and does nothing else.
+func scriptGuard(s *Script, tools *Tools) Filter {
+	request := script(s, tools).Request
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		probe := exchange.Exchange{Request: ex.Request}
+		request(&probe)
+		if probe.Response.Status < 400 {
+			return true
+		}
+		ex.Answer(probe.Response.Status, string(probe.Response.Text))
+		return false
+	}}
+}

@@ -1,0 +1,186 @@
+package filter
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Named is a group of a pattern that gives a variable its value.
+type Named struct{ Group, Variable int }
+
+// keepGroups notes what a pattern finds in a value that it is found in, or not. One that finds
+// nothing leaves no groups, as in nginx.
+func keepGroups(s *exchange.Scripted, pattern *regexp.Regexp, value []byte, named []Named, found bool) {
+	s.Groups = [][]byte{}
+	if !found || pattern.NumSubexp() == 0 {
+		return
+	}
+	if groups := pattern.FindSubmatch(bytes.Clone(value)); groups != nil {
+		s.Groups = groups
+		for _, n := range named {
+			s.Set(n.Variable, groups[n.Group])
+		}
+	}
+}
+
+// readByNginx is a normalised path as nginx reads it, see AppendDecoded.
+func readByNginx(path []byte) []byte {
+	if bytes.Contains(path, []byte("%2F")) {
+		return AppendDecoded(nil, path)
+	}
+	return path
+}
+
+// If is a block of steps for some requests.
+type If struct {
+	Condition
+	Named []Named // groups of its pattern
+	// Bare says that nothing is compared: the condition is whether there is anything.
+	Bare bool
+	// Than, unless nil, is filled in and compared instead of Text.
+	Than *Template
+	// Steps are done where it holds.
+	Steps []Step
+	// Fields is which set of Script.Fields counts then; exchange.NoFields: that stays.
+	Fields int
+	// Refuses says that it refuses by itself, so that every value counts that a backend may
+	// read, see DeniedRequest.
+	Refuses bool
+}
+
+func (i *If) runner(tools *Tools) runner {
+	block, at := runners(i.Steps, tools), tools.Place
+	came := i.Of.variable == "http_" && strings.EqualFold(i.Of.of, "X-Forwarded-Proto") // whoever sent it, see find
+	anyOf := i.Refuses && !came
+	return func(ex *exchange.Exchange) outcome {
+		c := &i.Condition
+		if i.Than != nil {
+			c = &Condition{Of: c.Of, Not: c.Not, Text: string(i.Than.append(nil, ex, &at, appendAsIs, appendAsIs))}
+		}
+		value, holds := c.find(ex, &at)
+		if c.Pattern != nil && !i.Bare {
+			keepGroups(&ex.Script, c.Pattern, value, i.Named, holds != c.Not)
+		}
+		if !holds && !(anyOf && c.isOfAny(ex, &at)) {
+			return goesOn
+		}
+		if i.Fields != exchange.NoFields {
+			ex.Script.Fields[0] = i.Fields
+		}
+		return run(block, ex)
+	}
+}
+
+// Set gives a variable a value.
+type Set struct {
+	Variable int // as Names numbers it
+	Value    *Template
+}
+
+// maxValue bounds the value of a variable in bytes: "set $a $a$a" doubles it.
+const maxValue = 8 << 10
+
+func (o *Set) runner(tools *Tools) runner {
+	fill := o.Value.filler(tools.Place, appendAsIs, appendAsIs)
+	return func(ex *exchange.Exchange) outcome {
+		value := fill(ex)
+		if len(value) > maxValue {
+			ex.Answer(500, "500 Internal Server Error: a variable has grown too long\n")
+			return hasAnswered
+		}
+		ex.Script.Set(o.Variable, value)
+		return goesOn
+	}
+}
+
+// Break ends a script.
+type Break struct {
+	// Stays says that a path which has been replaced is not looked for again.
+	Stays bool
+}
+
+func (b *Break) runner(*Tools) runner {
+	return func(ex *exchange.Exchange) outcome {
+		if b.Stays {
+			ex.Script.Moved, ex.Script.Ended = false, true
+		}
+		return ends
+	}
+}
+
+// Return answers, or sends elsewhere.
+type Return struct {
+	Redirect *Redirect // nil: Response is the answer
+	Response DirectResponse
+	// Type is the media type of the text; empty: text/plain.
+	Type string
+}
+
+func (r *Return) runner(tools *Tools) runner {
+	at := tools.Place
+	return func(ex *exchange.Exchange) outcome {
+		if r.Redirect != nil {
+			sendTo(ex, r.Redirect.Code, r.Redirect.To.fill(ex, &at))
+			return hasAnswered
+		}
+		r.Response.answer(ex, r.Response.Text.append(nil, ex, &at, appendAsIs, appendClean))
+		if h := &ex.Response.Header; r.Type != "" && h.Get("Content-Type") != nil {
+			h.Set("Content-Type", r.Type)
+		}
+		return hasAnswered
+	}
+}
+
+// Move replaces the path.
+type Move struct {
+	Rewrite
+	Named []Named // groups of its pattern
+	// Stays says that the request stays with its route, and the path is not rewritten again.
+	Stays bool
+	// Ends says that nothing else of the script follows.
+	Ends bool
+	// Redirect is the status where clients are sent to the new path; 0: they are not.
+	Redirect int
+}
+
+func (m *Move) runner(tools *Tools) runner {
+	w, normalize := newRewriter(m.Rewrite, tools.Place), tools.Normalize
+	return func(ex *exchange.Exchange) outcome {
+		r, before := &ex.Request, ex.Request.Target
+		searched := readByNginx(r.Path)
+		if len(m.Named) > 0 { // they may stand in what comes
+			keepGroups(&ex.Script, m.Pattern, searched, m.Named, true)
+		}
+		passes, found := w.request(ex)
+		keepGroups(&ex.Script, m.Pattern, searched, nil, found)
+		switch {
+		case !found:
+			return goesOn
+		case !passes && ex.Response.Status == 302:
+			ex.Response.Status = m.Redirect // of an address
+			return hasAnswered
+		case !passes:
+			return hasAnswered
+		}
+		to := bytes.Clone(r.Target) // the next is written where it is
+		if m.Redirect != 0 {
+			r.Target = before
+			sendTo(ex, m.Redirect, to)
+			return hasAnswered
+		}
+		path, ok := normalize(nil, to)
+		if !ok {
+			ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
+			return hasAnswered
+		}
+		r.Target, r.Path = to, path
+		ex.Script.Moved, ex.Script.Ended = !m.Stays, m.Stays
+		if m.Ends {
+			return ends
+		}
+		return goesOn
+	}
+}
