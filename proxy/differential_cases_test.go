@@ -73,6 +73,10 @@ func sameRoutes(only func(...string) map[string]string) []sameCase {
 			requests: []string{"/x\nAccept-Encoding: gzip\nX-Script-Name: /mine"}},
 		ofSnippet(`proxy_set_header X-Script-Name /in$uri; proxy_set_header Accept-Encoding ""; # "quoted"
 			add_header X-Seen '$remote_addr, "$host"' always; add_header Cache-Control "public, max-age=60"; proxy_hide_header Content-Type;`),
+		ofSnippet(`deny 10.0.0.0/8; deny ::1; allow 127.0.0.0/8; deny all;`),
+		ofSnippet(`deny 127.0.0.1; allow 127.0.0.0/8; deny all;`),
+		ofSnippet(`deny 127.0.0.2; allow all;`),
+		ofSnippet(`deny all;`),
 		ofSnippet(`allow 10.0.0.0/8; allow ::1; deny all; add_header X-Seen yes always;`),
 		ofSnippet(`allow 127.0.0.0/8; deny all; if ($request_method !~ ^(GET|HEAD|POST)$) { return 405; } if ($http_x_own) { return 410; } if ($http_referer ~* "r.*\.test") { return 401; }`),
 		ofSnippet(`proxy_cookie_flags ~ httponly samesite=lax; proxy_buffering off;`),

@@ -88,6 +88,19 @@ func findNginx(t *testing.T) string {
 	return binary
 }
 
+// findHeadersMore returns Debian's module of that name.
+func findHeadersMore(t *testing.T) string {
+	t.Helper()
+	const file = "/usr/lib/nginx/modules/ngx_http_headers_more_filter_module.so"
+	if _, err := os.Stat(file); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("nginx has no headers-more (Debian package libnginx-mod-http-headers-more-filter): ", err)
+		}
+		t.Skip("nginx has no headers-more (Debian package libnginx-mod-http-headers-more-filter): ", err)
+	}
+	return file
+}
+
 // sameUsers may pass: ann, whose password is "test".
 const sameUsers = "ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n"
 
@@ -171,6 +184,9 @@ func startNginx(t *testing.T, binary string, backends map[string]string, cases [
 func runNginx(t *testing.T, binary, dir, addr, servers string) {
 	t.Helper()
 	var conf bytes.Buffer
+	if strings.Contains(servers, "more_") {
+		fmt.Fprintf(&conf, "load_module %s;\n", findHeadersMore(t))
+	}
 	fmt.Fprintf(&conf, "user root; daemon off; master_process off; worker_processes 1; pid %s/pid; error_log %s/error crit;\nevents { worker_connections 256; }\nhttp {\naccess_log off; server_names_hash_bucket_size 128;\n", dir, dir)
 	conf.WriteString("map $http_x_request_id $name { default $http_x_request_id; \"\" $request_id; }\n")
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {

@@ -125,8 +125,9 @@ func TestConfigurationSnippet(t *testing.T) {
 	testFields(t, map[string]string{
 		"configuration-snippet": "more_set_headers 'X-One: own' \"X-Three: $host\";\nproxy_set_header X-Fixed own; # why\nproxy_set_header X-Script-Name /in$uri;\nproxy_buffering off;",
 		"request-headers":       "X-Script-Name: /of/option",
+		"response-headers":      "X-Three: $host/option",
 	}, fieldsTest{
-		says: []string{"X-One: own\r\n", "X-Three: own.test\r\n", "X-Fixed: own\r\n", "X-Script-Name: /of/option\r\n"},
+		says: []string{"X-One: own\r\n", "X-Three: own.test/option\r\n", "X-Fixed: own\r\n", "X-Script-Name: /of/option\r\n"},
 		not:  []string{"X-One: 1", "X-Fixed: yes", "/in/x"},
 	})
 }

@@ -163,7 +163,7 @@ func globalCases() []globalCase {
 		{"disable-proxy-intercept-errors", only("custom-http-errors", "410", "disable-proxy-intercept-errors", "true"), only("default-backend", "pages"), "/?gone", 410, "web uri=", "page method="},
 		{"service-upstream", only("service-upstream", "true"), only("service", "virtual"), "/", 200, "web uri=", ""},
 		{"service-upstream", nil, only("service", "virtual"), "/", 503, "has no endpoint", ""},
-		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418;"), "/", 200, "uri=/ ", ""},
+		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418; error_page 418 /x;"), "/", 200, "uri=/ ", ""},
 		{"allow-snippet-annotations", nil, only("configuration-snippet", "add_header X-Seen yes always;"), "/", 200, "X-Seen: yes", ""},
 		{"allow-snippet-annotations", only("allow-snippet-annotations", "false"), only("configuration-snippet", "add_header X-Seen yes always;"), "/", 200, "uri=/ ", "X-Seen"},
 		{"allow-snippet-annotations", only("allow-snippet-annotations", "false"), only("configuration-snippet", "allow 127.0.0.1; deny all;"), "/", 503, "allow-snippet-annotations of the proxy is false", ""},

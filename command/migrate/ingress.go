@@ -112,10 +112,11 @@ func (m *Migration) finishIngress(i ingress, alone bool) {
 	meta, spec, notes := i.meta, i.spec, i.notes
 	meta, beside, replaced := withoutSnippets(meta, spec, alone)
 	redirects(meta, spec)
+	judged := judge(meta, spec)
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")
 	}
-	m.add(i.from, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: i.from.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, replaced, judge(meta, spec), replacements(meta.Annotations))})
+	m.add(i.from, Object{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: i.from.Kind, Metadata: meta, Spec: spec, Notes: slices.Concat(notes, replaced, judged, replacements(meta.Annotations, judged))})
 	for _, o := range beside {
 		m.add(i.from, o)
 	}
@@ -154,11 +155,19 @@ func renamed(annotations map[string]string) map[string]string {
 	return out
 }
 
-// replacements names what does here what snippets did.
-func replacements(annotations map[string]string) (notes []string) {
+// replacements names what does here what snippets did that are left, of which judged says what
+// the proxy makes of them.
+func replacements(annotations map[string]string, judged []string) (notes []string) {
 	for _, key := range []string{"configuration-snippet", "server-snippet"} {
-		if text := annotations[route.OwnPrefix+key]; strings.TrimSpace(text) != "" {
+		text, about := annotations[route.OwnPrefix+key], func(note string) bool { return strings.Contains(note, route.OwnPrefix+key) }
+		switch {
+		case strings.TrimSpace(text) == "":
+		case slices.ContainsFunc(judged, about):
 			notes = append(notes, snippetNotes(key, text)...)
+		case key == "server-snippet":
+			notes = append(notes, key+" stays: it is obeyed as it is, for the paths of this Ingress")
+		default:
+			notes = append(notes, key+" stays: it is obeyed as it is")
 		}
 	}
 	return notes

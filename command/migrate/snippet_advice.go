@@ -49,7 +49,11 @@ func snippetNotes(key, text string) (notes []string) {
 	for _, d := range list {
 		said := adviceOn(&d, allowed)
 		allowed = allowed || d.Name() == "allow"
-		notes = append(notes, fmt.Sprintf("%s line %d, %s: %s", key, d.Line, printable.Cut(d.Text, maxQuoted), saying(said)))
+		what, isNone := saying(said), len(said.Options)+len(said.Global) == 0 && !said.Needless
+		if isNone && snippet.IsObeyed(&d, list, strings.HasSuffix(key, "server-snippet")) {
+			what += "; a snippet of it alone is obeyed"
+		}
+		notes = append(notes, fmt.Sprintf("%s line %d, %s: %s", key, d.Line, printable.Cut(d.Text, maxQuoted), what))
 	}
 	if err != nil {
 		notes = append(notes, fmt.Sprintf("%s is not understood from here on, so nothing of the rest is named: %v", key, err))

@@ -161,7 +161,7 @@ func TestSnippetLines(t *testing.T) {
 		{`proxy_ssl_certificate /etc/x.pem;`, prefix + `proxy-ssl-secret: "" (NAMESPACE/NAME of the Secret`},
 		{`limit_req zone=a burst=5;`, "has no equivalent: limit-rps, limit-rpm"},
 		{`proxy_ignore_headers Cache-Control;`, "nothing to write: no field of a backend's steers the proxy"},
-		{`sub_filter a b;`, "has no equivalent: no option does what sub_filter does"},
+		{`sub_filter a b;`, "no option does what sub_filter does; a snippet of it alone is obeyed"},
 	} {
 		notes := snippetNotes("configuration-snippet", c.text)
 		if len(notes) == 0 || !strings.Contains(notes[0], c.want) || !strings.HasPrefix(notes[0], "configuration-snippet line 1, ") {

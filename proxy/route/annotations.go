@@ -192,7 +192,7 @@ func (s *settings) close(name, why string) finding {
 }
 
 // guardsRaw is why a snippet closes that cannot be obeyed.
-const guardsRaw = "guards access by raw nginx configuration, which is never executed"
+const guardsRaw = "guards access by raw nginx configuration that is not obeyed"
 
 // closeRaw is close because of a snippet that cannot be obeyed; why ends the sentence.
 func (s *settings) closeRaw(name, why string) finding {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"quayside.io/proxy/nginxconf"
-	"quayside.io/proxy/snippet"
 )
 
 // globalSnippets are raw nginx configuration for all hosts.
@@ -17,10 +16,10 @@ func globalSnippets() []globalOption {
 		{key: "main-snippet", effect: ignored, guards: guardsAccess, doc: raw},
 		{key: "stream-snippet", effect: ignored, guards: guardsAccess, doc: raw},
 		{key: "http-snippet", effect: ignored, guards: guardsHosts, doc: raw},
-		{key: "server-snippet", effect: applied, guards: guardsAccess, parse: parseHostsSnippet, doc: "raw nginx configuration for every host",
-			differ: "obeyed where it does nothing but set fields of responses, refuse requests or send them elsewhere, and refuse paths; another is never executed: it closes all routes where it guards access, and is told elsewhere"},
-		{key: "location-snippet", effect: applied, guards: guardsAccess, parse: parsePlacesSnippet, doc: "raw nginx configuration for every path",
-			differ: "obeyed as configuration-snippet, but for addresses; another is never executed: it closes all routes where it guards access, and is told elsewhere"},
+		{key: "server-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("server-snippet", true), doc: "raw nginx configuration for every host",
+			differ: "obeyed as that of an Ingress; another has no effect: it closes all routes where it guards access, and is told elsewhere"},
+		{key: "location-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("location-snippet", false), doc: "raw nginx configuration for every path",
+			differ: "obeyed as configuration-snippet, but for addresses; another has no effect: it closes all routes where it guards access, and is told elsewhere"},
 	}
 }
 
@@ -39,42 +38,9 @@ func (w *globalOptions) applySnippet(o *globalOption, value string) {
 	}
 }
 
-// parsePlacesSnippet obeys what stands in the place of every path.
-func parsePlacesSnippet(w *globalOptions, value string) error {
-	list, denied, err := snippet.Options(value)
-	if err != nil {
-		return err
-	}
-	return forEach(func(s *settings, _ string) error { return s.obeyForAll("location-snippet", list, denied) })(w, value)
-}
-
-// parseHostsSnippet obeys what stands in the place of every host.
-func parseHostsSnippet(w *globalOptions, value string) error {
-	list, denied, err := snippet.HostOptions(value)
-	if err != nil {
-		return err
-	}
-	return forEach(func(s *settings, _ string) error { return s.obeyForAll("server-snippet", list, denied) })(w, value)
-}
-
-// obeyForAll obeys options that stand for a snippet of all Ingresses, before those of each.
-// One of each takes the place of lists of addresses, and what an authentication service has
-// said is of the Ingress that has it asked, so neither is obeyed.
-func (s *settings) obeyForAll(key string, list []snippet.Setting, denied []snippet.Denial) error {
-	for _, o := range list {
-		switch o.Key {
-		case "allowlist-source-range":
-			return errors.New("of allow and deny whitelist-source-range and denylist-source-range do the same, which an Ingress may replace")
-		case "auth-response-headers":
-			return errors.New("only an Ingress says what of an answer to auth-url is passed on")
-		}
-	}
-	may := s.mayAnswer
-	s.mayAnswer = nil // which is about fields of Ingresses
-	err := s.obeySnippet(key, list, denied)
-	s.mayAnswer = may
-	s.filters.Headers, s.answers = slices.Concat(s.filters.Headers, s.answers), nil
-	return err
+// parseSnippetForAll obeys what stands in the place of every path, or host.
+func parseSnippetForAll(key string, ofHost bool) func(w *globalOptions, value string) error {
+	return forEach(func(s *settings, value string) error { return s.obeyForAll(key, value, ofHost) })
 }
 
 // guardsHosts is guardsAccess for what stands beside the hosts. A server on a port of its own

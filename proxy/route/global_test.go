@@ -64,7 +64,7 @@ func TestGlobalSnippetsAreWhole(t *testing.T) {
 	for _, key := range []string{"location-snippet", "server-snippet"} {
 		w := globalOf(t, map[string]string{key: "location /m { return 410; } more_set_headers 'X-A: a'; rewrite ^/a(?=b) /c redirect;", "global-allowed-response-headers": "X-B"})
 		for _, s := range []*settings{&w.own, &w.nginx} {
-			if len(s.filters.DeniedPaths)+len(s.filters.Headers)+len(s.answers)+len(s.hidden) > 0 || !slices.Equal(s.mayAnswer, []string{"X-B"}) {
+			if len(s.filters.DeniedPaths)+len(s.filters.Headers)+len(s.answers)+len(s.hidden)+len(s.filters.Scripts) > 0 || !slices.Equal(s.mayAnswer, []string{"X-B"}) {
 				t.Errorf("%s: part of it is obeyed: %+v", key, s.filters)
 			}
 		}

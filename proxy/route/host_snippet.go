@@ -3,26 +3,7 @@ package route
 import (
 	"fmt"
 	"slices"
-
-	"quayside.io/proxy/snippet"
 )
-
-// parseServerSnippet obeys a server-snippet of which options do the same. They hold for the
-// paths of its own Ingress, and what it refuses for all of its namespace, see denied-paths.
-func parseServerSnippet(s *settings, value string) error {
-	list, denied, err := snippet.HostOptions(value)
-	if err != nil {
-		return err
-	}
-	n := len(s.filters.RedirectedRequests)
-	if err := s.obeySnippet("server-snippet", list, denied); err != nil {
-		return err
-	}
-	s.ofHost = len(list) > 0
-	all := s.filters.RedirectedRequests
-	s.filters.RedirectedRequests = slices.Concat(all[n:], all[:n]) // nginx asks those of the host first
-	return nil
-}
 
 // hostSnippet notes whose server-snippet says something of the host.
 func (b *unitBuilder) hostSnippet() {

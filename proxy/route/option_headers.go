@@ -34,8 +34,12 @@ func (s *settings) finishHeaders(r refs) *finding {
 			return &f
 		}
 	}
-	if len(list)+len(s.answers) > 0 {
-		s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list), s.answers)
+	own := s.answers
+	if len(s.filters.Scripts) > 0 { // of which they are on top
+		s.filters.TopHeaders, own = own, nil
+	}
+	if len(list)+len(own) > 0 {
+		s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list), own)
 	}
 	return nil
 }

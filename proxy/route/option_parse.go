@@ -66,10 +66,14 @@ func parseAllow(key string) func(s *settings, value string) error {
 
 func parseDeny(s *settings, value string) error {
 	list, err := parsePrefixes(value)
-	if err == nil {
-		s.access().Deny = list
+	switch {
+	case err != nil:
+		return err
+	case s.denied:
+		return errors.New("configuration-snippet refuses addresses, too")
 	}
-	return err
+	s.access().Deny = list
+	return nil
 }
 
 // access returns the lists of this Ingress alone: those that it began with are

@@ -159,12 +159,13 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 
 func TestSnippetsThatGuardClose(t *testing.T) {
 	for text, want := range map[string]bool{
-		"deny all;":                      true,
+		"deny all;":                      false, // it is obeyed
+		"allow ::1; deny ::2;":           true,
 		"auth_basic \"x\";":              true,
 		"if ($x) { return 403; }":        true,
 		"limit_except GET { deny all; }": true,
 		"location = /metrics { proxy_pass http://x; return 404; }": true,
-		"if ($scheme = http) { set $x 1; return 405; }":            true,
+		"if ($scheme = http) { proxy_pass http://x; return 405; }": true,
 		"location /x/ { internal; }":                               true,
 		"error_page 404 /x; return 302 /404;":                      false,
 		"return 301 https://x.test/internal;":                      false,

@@ -55,9 +55,11 @@ type settings struct {
 	useRegex       bool
 	rewrite        *filter.Template // rewrite-target
 	allowed        string           // the key that filled Access.Allow
+	denied         bool             // a snippet filled Access.Deny
 	hidden         []snippet.Denial // by snippets,
 	hiddenBy       string           // the last of which has this key
-	ofHost         bool             // server-snippet says more than that of the hosts
+	snippets       obeyedSnippets
+	ofHost         bool // server-snippet says more than that of the hosts
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"
 	serviceAddress bool             // service-upstream
@@ -126,7 +128,7 @@ type refs interface {
 // finish makes settings of what several keys say together.
 func (s *settings) finish(r refs) []finding {
 	var findings []finding
-	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall, s.finishTrace, s.finishHealth, s.finishHidden} {
+	for _, f := range []func(refs) *finding{s.finishBasic, s.finishAuth, s.finishCORS, s.finishRedirects, s.finishLocation, s.finishSessions, s.finishLimits, s.finishCanary, s.finishUpstream, s.finishHeaders, s.finishMirror, s.finishClients, s.finishSubset, s.finishFirewall, s.finishTrace, s.finishHealth, s.finishHidden, s.finishScripts} {
 		if found := f(r); found != nil {
 			findings = append(findings, *found)
 		}

@@ -31,6 +31,9 @@ func conditionOf(d *nginxconf.Directive) (text string, of filter.Variable, ok bo
 		comparison, value = "!~", "^0?$"
 	}
 	of, unknown := filter.ParseVariable(variable)
+	if strings.HasSuffix(comparison, "=") && strings.Contains(value, "$") { // which lines have as text
+		return "", of, false
+	}
 	if unknown != nil || !slices.Contains([]string{"=", "!=", "~", "!~", "~*", "!~*"}, comparison) {
 		return "", of, false
 	}
@@ -113,28 +116,37 @@ func withStatus(line string, status int) string {
 	return line + " " + strconv.Itoa(status)
 }
 
-// allowed returns whom a list of directives lets pass, if it refuses all others, and the other
-// directives. It reports false where its order says more than a list can.
-func allowed(list []nginxconf.Directive) (prefixes []string, left []nginxconf.Directive, ok bool) {
-	refused := false
+// access returns the lists of addresses that do the same as a list of directives, and the other
+// directives. nginx asks them in their order, so it reports false where that is not first who
+// is refused, then who passes, and then all.
+func access(list []nginxconf.Directive) (lists []Setting, left []nginxconf.Directive, ok bool) {
+	var deny, allow []string
+	last := "" // what becomes of all others
 	for _, d := range list {
-		switch args := d.Args(); {
-		case d.Name() != "allow" && d.Name() != "deny":
+		switch name, args := d.Name(), d.Args(); {
+		case name != "allow" && name != "deny":
 			left = append(left, d)
-		case refused || len(args) != 1 || d.Block != nil:
+		case last != "" || len(args) != 1 || d.Block != nil:
 			return nil, nil, false
-		case d.Name() == "deny":
-			refused = args[0] == "all" && len(prefixes) > 0
-			if !refused {
-				return nil, nil, false
-			}
-		case !IsPrefix(args[0]):
+		case args[0] == "all":
+			last = name
+		case !IsPrefix(args[0]) || name == "deny" && len(allow) > 0:
 			return nil, nil, false
+		case name == "deny":
+			deny = append(deny, args[0])
 		default:
-			prefixes = append(prefixes, args[0])
+			allow = append(allow, args[0])
 		}
 	}
-	return prefixes, left, refused == (len(prefixes) > 0)
+	if last == "deny" && len(allow) == 0 {
+		deny = []string{"0.0.0.0/0", "::/0"}
+	}
+	for _, o := range []Setting{{"denylist-source-range", strings.Join(deny, ",")}, {"allowlist-source-range", strings.Join(allow, ",")}} {
+		if o.Value != "" {
+			lists = append(lists, o)
+		}
+	}
+	return lists, left, last == "deny" || len(allow) == 0
 }
 
 // IsPrefix reports whether s is an address, or a block of them.

@@ -1,14 +1,14 @@
-// Package snippet says which options do what nginx's directives do about fields, cookies, the
-// log, who is refused and who is sent elsewhere, as people write them into the snippets of
-// ingress-nginx.
+// Package snippet reads nginx's directives as people write them into the snippets of
+// ingress-nginx: what they do to each request is compiled to a filter.Script, and the rest comes
+// to options of the Ingress.
 //
-// Any package of the proxy and of the commands may import it. Package route obeys a snippet
-// that is nothing else; command/migrate writes options in its place, and knows more directives,
-// of which a person decides.
+// Any package of the proxy and of the commands may import it. Package route obeys what Script
+// returns; command/migrate writes options in the place of single directives, by the other
+// functions, and knows more of them, of which a person decides.
 //
-// What holds: nothing is executed, and no directive is known here that decides which backend a
-// request gets to. A snippet is replaced as a whole or not at all, and what refuses refuses the
-// same. What options make of their values is theirs to say.
+// What holds: a snippet is obeyed as a whole or not at all, and as nginx does what it says, which
+// the differential tests of package proxy ask nginx. What nobody here understands is never
+// guessed. Clients do not decide to which host others are sent, nor what becomes a page.
 //
-// Read options.go first, then plain.go.
+// Read script.go first, then script_steps.go; plain.go has the directives that are options.
 package snippet

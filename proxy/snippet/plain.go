@@ -112,6 +112,7 @@ func unneeded() map[string]string {
 		"log_not_found":             "there is no log of missing files",
 		"server_tokens":             "no version is ever told",
 		"proxy_buffer_size":         "a response's head may have 256k",
+		"client_header_buffer_size": "heads have as much room as they need, up to large-client-header-buffers",
 		"underscores_in_headers":    "fields with underscores pass",
 		"proxy_pass_header":         "the backend's fields are passed on",
 		"proxy_ignore_headers":      "no field of a backend's steers the proxy",

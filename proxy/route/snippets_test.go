@@ -25,7 +25,7 @@ func TestServerSnippets(t *testing.T) {
 		{text: "location /metrics { deny all; }", beside: "/own", denied: 2},
 		{text: "location /metrics { deny all; } if ($x) { return 403; }", closed: true, told: "guards access by raw nginx configuration"},
 		{text: "location ~ (?=x) { deny all; }", closed: true, told: "guards access by raw nginx configuration"},
-		{text: "proxy_set_header X-A a;", told: "has no effect: line 1: proxy_set_header of a host is not that of its paths, which have their own; quayside migrate"},
+		{text: "proxy_set_header X-A a;", told: "has no effect: line 1, proxy_set_header X-A a: proxy_set_header of a host is not that of its paths, which have their own; quayside migrate"},
 		{text: "add_header X-A a; location /metrics { deny all; }", denied: 1},
 		{text: "server_tokens off;"},
 	} {
@@ -55,9 +55,9 @@ func TestPlainSnippets(t *testing.T) {
 	}{
 		{text: `more_set_headers "X-A: a" "X-B: b";`, fields: 2},
 		{text: "proxy_buffering off; # nothing else"},
-		{text: `more_set_headers "X-A: a"; rewrite ^/a /b last;`, told: "has no effect: line 1, rewrite ^/a /b last: it is not about fields, cookies or the log, and neither refuses nor redirects alone; quayside migrate"},
-		{text: `more_set_headers "X-A: a"; return 403;`, closed: true, told: "guards access by raw nginx configuration, which is never executed: line 1, return 403: it is not about fields"},
-		{text: `more_set_headers "Content-Length: 1";`, told: "has no effect: its response-headers: Content-Length may not be set"},
+		{text: `more_set_headers "X-A: a"; proxy_pass http://x;`, told: "has no effect: line 1, proxy_pass http://x: nothing does that here; quayside migrate"},
+		{text: `more_set_headers "X-A: a"; satisfy any;`, closed: true, told: "guards access by raw nginx configuration that is not obeyed: line 1, satisfy any: nothing does that here"},
+		{text: `more_set_headers "Content-Length: 1";`, told: "Content-Length may not be set"},
 		{text: `proxy_set_header X-A a; proxy_cookie_flags ~ safest;`, told: "has no effect: its proxy-cookie-flags"},
 		{text: "auth_request_set $u $upstream_http_x_user; proxy_set_header X-User $u;", closed: true, told: "auth-url guards access and is missing"},
 		{text: "proxy_set_header X-User $u;", told: "variable $u is not known"},
@@ -68,8 +68,12 @@ func TestPlainSnippets(t *testing.T) {
 		for _, f := range findings {
 			told += f.message
 		}
-		if len(s.filters.Headers) != c.fields || (s.closed != "") != c.closed || (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
-			t.Errorf("%s: %d fields, closed %q, told %q", c.text, len(s.filters.Headers), s.closed, told)
+		fields := 0
+		for _, one := range s.filters.Scripts {
+			fields += len(one.Fields[0])
+		}
+		if fields != c.fields || (s.closed != "") != c.closed || (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
+			t.Errorf("%s: %d fields, closed %q, told %q", c.text, fields, s.closed, told)
 		}
 		if c.told != "" && len(s.filters.RequestHeaders) > 0 {
 			t.Errorf("%s: part of it is obeyed", c.text)
@@ -88,9 +92,9 @@ func TestPlainSnippets(t *testing.T) {
 		{"whitelist-source-range", "10.0.0.1", true},
 	} {
 		s, _ := optionsOf(optionTable, map[string]string{NginxPrefix + "configuration-snippet": refuses, OwnPrefix + c.key: c.value}, defaults(ingressclass.Class{}), noRefs{})
-		holds := s.filters.Access != nil && len(s.filters.Access.Allow) == 1 && len(s.filters.DeniedRequests) > 0
-		if (s.closed != "") != c.closed || !c.closed && !holds || c.key == "denied-requests" && len(s.filters.DeniedRequests) != 2 {
-			t.Errorf("beside %s: closed %q, %+v, %v", c.key, s.closed, s.filters.Access, s.filters.DeniedRequests)
+		holds := s.filters.Access != nil && len(s.filters.Access.Allow) == 1 && len(s.filters.Scripts) == 1 && s.filters.Scripts[0].Refuses
+		if (s.closed != "") != c.closed || !c.closed && !holds || c.key == "denied-requests" && len(s.filters.DeniedRequests) != 1 {
+			t.Errorf("beside %s: closed %q, %+v, %v", c.key, s.closed, s.filters.Access, s.filters.Scripts)
 		}
 	}
 	for _, global := range []filter.Access{{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, {Deny: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}} {
@@ -100,9 +104,9 @@ func TestPlainSnippets(t *testing.T) {
 			t.Errorf("beside %+v of the proxy the route is open", global)
 		}
 	}
-	parsers := plainParsers()
-	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers", "allowlist-source-range", "denied-requests", "redirected-requests", "answered-requests", "rewritten-paths"}) {
-		if parsers[key] == nil {
+	parsers := snippetParsers()
+	for _, key := range slices.Concat(snippet.PlainKeys(), []string{"auth-response-headers", "allowlist-source-range", "denylist-source-range"}) {
+		if ofScript := key == "response-headers" || key == "success-headers"; parsers[key] == nil && !ofScript {
 			t.Errorf("nothing obeys %s", key)
 		}
 	}
@@ -123,7 +127,7 @@ func TestServerSnippetsOfSharedHosts(t *testing.T) {
 		t.Error(alone.Problems)
 	}
 	r, _ := alone.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte("/"), Path: []byte("/")})
-	if list := r.Filters.RedirectedRequests; len(list) != 2 || list[0].Code != 301 {
+	if list := r.Filters.Scripts; len(list) != 2 || !list[0].OfHost || list[1].OfHost {
 		t.Errorf("of the host first, and then of the path: %+v", list)
 	}
 	shared := Compile(snapshot.Of(deniedService("a"), setting, refusing, other), alone, o)
@@ -132,5 +136,62 @@ func TestServerSnippetsOfSharedHosts(t *testing.T) {
 	}
 	if again := Compile(snapshot.Of(deniedService("a"), setting), shared, o); len(again.Problems) != 0 {
 		t.Error(again.Problems)
+	}
+}
+
+// TestSnippetsForAll: what the ConfigMap says for every path, and what an Ingress says, nginx
+// reads in one place: variables are of both, and neither changes those of other Ingresses.
+func TestSnippetsForAll(t *testing.T) {
+	w := globalOf(t, map[string]string{
+		"location-snippet": "set $who all; add_header X-A a; proxy_set_header X-All $who; proxy_cookie_flags ~ secure;",
+		"server-snippet":   "set $host_said $host; if ($arg_a) { return 410; }",
+	})
+	if len(w.problems) > 0 {
+		t.Fatal(w.problems)
+	}
+	ing := func(text string) *settings {
+		s, findings := optionsOf(optionTable, map[string]string{OwnPrefix + "configuration-snippet": text}, *w.settingsOf(ingressclass.Class{}), noRefs{})
+		if len(findings) > 0 {
+			t.Errorf("%s: %v", text, findings)
+		}
+		return s
+	}
+	for text, want := range map[string][4]int{ // steps, fields, fields of requests, flags, of which own ones replace the others
+		"": {1, 1, 1, 1},
+		`set $mine "$who-$host_said"; add_header X-B $mine; proxy_set_header X-Mine $mine;`: {2, 2, 2, 1},
+		`if ($who = all) { return 403; }`: {2, 1, 1, 1},
+		`proxy_set_header X-C c; proxy_cookie_flags a secure; proxy_cookie_flags b secure;`: {1, 1, 2, 2},
+	} {
+		s := ing(text)
+		list := s.filters.Scripts
+		if len(list) != 2 || !list[0].OfHost || !list[0].Refuses {
+			t.Fatalf("%s: %+v", text, list)
+		}
+		if got := [4]int{len(list[1].Steps), len(list[1].Fields[0]), len(s.filters.RequestHeaders), len(s.filters.CookieFlags)}; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+	if s := ing(""); len(s.filters.Scripts) != 2 {
+		t.Errorf("of an Ingress that says nothing: %+v", s.filters.Scripts)
+	}
+	for _, text := range []string{"add_header X-A $mine;", "set $a b; add_header X-A $a;" + strings.Repeat("set $a c;", 64)} {
+		s, findings := optionsOf(optionTable, map[string]string{OwnPrefix + "configuration-snippet": text}, *w.settingsOf(ingressclass.Class{}), noRefs{})
+		if len(findings) != 1 || len(s.filters.Scripts) != 2 || len(s.filters.Scripts[1].Steps) != 1 {
+			t.Errorf("%s: %v, %+v", text, findings, s.filters.Scripts)
+		}
+	}
+}
+
+// TestPlacesThatNobodyAsks: an Ingress is told of a location that none of its paths leads to.
+func TestPlacesThatNobodyAsks(t *testing.T) {
+	ing := deniedIngress("a", "one", "/x", "")
+	for text, told := range map[string]bool{
+		`location = /x/y { return 200 a; }`: false, `location /x { return 200 a; }`: false, `location ~ y$ { return 200 a; }`: false, `location = /y { return 200 a; }`: true,
+	} {
+		ing.Annotations = map[string]string{OwnPrefix + "server-snippet": text}
+		p := Compile(snapshot.Of(deniedService("a"), ing), nil, Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName}}).Problems
+		if (len(p) > 0) != told || told && !strings.Contains(p[0].Message, "no path of the Ingress leads to its location /y") {
+			t.Errorf("%s: %v", text, p)
+		}
 	}
 }

@@ -1,0 +1,171 @@
+package proxy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/snippet"
+)
+
+// scripted is a case whose snippets are the directives. The host's stand in the server.
+func scripted(place, host string, requests ...string) sameCase {
+	c := sameCase{with: map[string]string{}, requests: requests, inside: "absolute_redirect off; default_type text/plain; " + place, server: "absolute_redirect off; default_type text/plain; " + host}
+	if place != "" {
+		c.with["configuration-snippet"] = place
+	}
+	if host != "" {
+		c.with["server-snippet"] = host
+	}
+	return c
+}
+
+// TestScriptsSameAsNginx gives snippets to nginx for which options are not enough.
+func TestScriptsSameAsNginx(t *testing.T) {
+	compareWithNginx(t, scriptCases())
+}
+
+func scriptCases() []sameCase {
+	const cors = `if ($http_origin ~* "^https?://((?:www\.exact\.test)|(?:.*\.a\.test))$") { set $cors "true"; }
+		if ($request_method = 'OPTIONS') { set $cors "${cors}options"; }
+		if ($cors = "true") { add_header 'Access-Control-Allow-Origin' "$http_origin" always; add_header 'Access-Control-Allow-Methods' 'GET, PUT' always; }
+		if ($cors = "trueoptions") { add_header 'Access-Control-Allow-Origin' "$http_origin"; add_header 'Access-Control-Max-Age' 1728000; add_header 'Content-Type' 'text/plain charset=UTF-8'; add_header 'Content-Length' 0; return 204; }`
+	origins := []string{"/x\nOrigin: https://x.a.test", "/x\nOrigin: https://b.test", "OPTIONS /x\nOrigin: https://www.exact.test", "OPTIONS /x\nOrigin: https://evil.test", "/status/404\nOrigin: https://x.a.test"}
+	return []sameCase{
+		scripted(cors, "", origins...),
+		scripted(`add_header X-Method $request_method; set $my_var "hello"; add_header X-My-Var $my_var; set $combined "$request_method-$request_uri"; add_header X-Combined $combined;
+			proxy_set_header X-Backend-Method $request_method; proxy_set_header X-Backend-Var "$combined,$my_var"; if ($request_method = POST) { return 405 "Method Not Allowed"; }`, ""),
+		scripted(`set $my_host $http_host; if ($http_cookie ~ "c=(.)") { set $my_host "www-$1.test"; } proxy_set_header Host $my_host;`, "", "/x\nCookie: c=z"),
+		scripted(`if ($request_uri ~ "^/a(.*)") { add_header X-Captured "<$1>"; } if ($http_x_own !~* "^2") { add_header X-Not yes; } add_header X-Always "$1" always;`, "", "/a/b/c?d", "/status/404"),
+		scripted(`set $flag ""; if ($arg_a) { set $flag A; } if ($request_method = POST) { set $flag "${flag}B"; } if ($flag = AB) { return 403; } if ($flag = A) { rewrite ^/(.*)$ /flagged/$1? break; } if ($flag) { add_header X-Flag $flag; }`, "",
+			"/x?a=1", "/x?a=0", "POST /x?a=1\n\nbody5", "POST /x\n\nbody5"),
+		scripted(`rewrite ^/api/(?<rest>.*)$ /v2/$rest break; add_header X-Rest "$rest"; proxy_set_header X-Rest $rest;`, ""),
+		scripted(`rewrite ^/abc/(.*)$ /moved/$1 last; rewrite ^/moved/(.*)$ /there/$1?p=$1 last; rewrite ^/there /end; if ($uri = /end) { set $ended yes; } add_header X-Ended "$ended-$request_uri"; rewrite ^/sub$ /sub/x? last; rewrite ^/loop(.*)$ /loop/$1 last;`, "",
+			"/abc/d?e=f", "/there/x", "/abc/a%20b", "/loop/a"),
+		scripted(`if ($http_x_own) { rewrite ^/x$ /own break; } rewrite ^/own /not break; rewrite ^/sub /away/in? permanent; rewrite ^/abc https://new.test/$host$uri redirect; break; return 410;`, ""),
+		scripted(`add_header X-A outer; add_header X-B outer always; if ($arg_a) { add_header X-A inner; } if ($arg_q) { expires 1h; } if ($request_method = DELETE) { set $x y; }`, "", "/?a=1", "/?q=1", "/?a=1&q=1", "/status/404?a=1"),
+		scripted(`expires epoch; add_header Set-Cookie "mine=1; Path=/"; add_header Vary Origin; add_header Link "</a.css>; rel=preload" always;`, "", "/status/404"),
+		scripted("", `location = /exact { return 200 "exact-match"; } location ~ ^/api/v[0-9]+ { return 200 "versioned"; } location /sub { add_header X-Loc-Add "add-value"; return 200 "with-headers"; }
+			location /loc-return { return 403 "Forbidden"; } location /abc { add_header X-Level "location" always; return 404 "inherited"; } location ~* ^/A/(?<what>.*)/C$ { add_header X-What $what; return 302 /found/$what?$1; } add_header X-Level "root";`,
+			"/exact", "/exact/x", "/loc-return", "/loc-returned?x", "//exact", "/%65xact", "/A/x/c"),
+		scripted("", `location /sub { expires max; return 200 "ok"; } location ^~ /api { if ($request_method = POST) { return 405 no; } set $a $uri; add_header X-A "$a,$request_method"; return 200 yes; } location ~ /api/v2 { return 200 never; } location ~ /x$ { return 200 x; }`),
+		scripted(`set $y 1; add_header X-Place "$uri$y"; if ($request_method = PUT) { return 405; }`, `rewrite ^/abc/(.*)$ /moved/$1 last; rewrite ^/a/(.*)$ /b/$1; rewrite ^/b/(.*)$ /c/$1 break; rewrite ^/c/ /d; set $x $uri; if ($http_x_own) { return 307 /own$x; }
+			location /moved/x { return 200 moved; }`, "/abc/x", "/a/z?q", "PUT /a/z\n\nbody5"),
+		scripted(`if ($host ~ ^(?<label>[a-z]+)-(?<rest>.*)$) { return 302 https://$rest/$label$request_uri; }`, ""),
+		scripted(`set $target www.shop.test; if ($arg_a) { return 301 https://$target$request_uri; } set $back /in$uri; if ($arg_q) { return 307 $back?x; }`, "", "/x?a=1"),
+		scripted(`sub_filter_types text/plain; sub_filter web "<b>"; sub_filter GET "get it"; sub_filter '"' "'";`, "", "/status/404"),
+		scripted(`sub_filter_types *; sub_filter_once off; sub_filter abc <1>; sub_filter ab <2>; sub_filter bc <3>; sub_filter USER-agent <4>;`, "", "/abcabbc/ABcbcb", "/x?ab&a&bcc"),
+		scripted(`sub_filter web <b>;`, "", "/x"), // of pages alone
+		scripted(`set $a b; more_set_input_headers -r "X-Own: $a" "Referer: r"; more_set_input_headers "X-Set: $a$uri"; more_clear_input_headers Cookie; more_set_headers "X-A: first";`, ""),
+		scripted(`set $a b; if ($http_x_own = $arg_own) { return 409; } if ($a = $arg_b) { return 406; }`, "", "/x?own=1\nX-Own: 1", "/?b=b", "/?own=&b=c"),
+	}
+}
+
+// TestDrawnScriptsSameAsNginx draws scripts and gives those that are obeyed to nginx, too.
+func TestDrawnScriptsSameAsNginx(t *testing.T) {
+	seed, count := uint64(1), 60
+	if os.Getenv("QUAYSIDE_SOAK") != "" {
+		seed, count = rand.Uint64(), 600
+	}
+	t.Logf("seed %d", seed)
+	draw := scriptDrawer{snippetDrawer{rand.New(rand.NewPCG(seed, 0))}}
+	var cases []sameCase
+	for len(cases) < count {
+		place, host := draw.place(), ""
+		if draw.IntN(3) == 0 {
+			host = draw.host()
+		}
+		_, err := snippet.Script(place, false, &filter.Names{})
+		if err == nil && host != "" {
+			_, err = snippet.Script(host, true, &filter.Names{})
+		}
+		if err != nil {
+			t.Logf("%s %s: %v", place, host, err)
+			continue
+		}
+		cases = append(cases, scripted(place, host, "/docs?a=b", "/new/x?a=0", "/old/a%20b/c?x=1&a=1", "/x?a=b\nCookie: c=1", "POST /old/x\nX-Own: /x\n\nbody5", "//docs", "/status/404?a=b", "/status/302", "PUT /x?c=2&a=0"))
+	}
+	compareWithNginx(t, cases)
+}
+
+// scriptDrawer draws scripts.
+type scriptDrawer struct{ snippetDrawer }
+
+// place draws what stands in the place of an Ingress.
+func (d scriptDrawer) place() string {
+	lines := []string{`set $made ""; set $safe "";`}
+	for range 1 + d.IntN(6) {
+		lines = append(lines, d.step("$uri"))
+	}
+	for range d.IntN(3) {
+		lines = append(lines, d.field())
+	}
+	if d.IntN(2) == 0 {
+		lines = append(lines, "proxy_set_header X-Mine "+d.value()+";")
+	}
+	d.Shuffle(len(lines)-1, func(i, j int) { lines[1+i], lines[1+j] = lines[1+j], lines[1+i] })
+	return joined(lines)
+}
+
+// host draws what stands in that of a host.
+func (d scriptDrawer) host() string {
+	lines := []string{`set $made ""; set $safe "";`}
+	for range 1 + d.IntN(3) {
+		step := d.step("$of_host")
+		if strings.Contains(step, "add_header") || strings.Contains(step, "more_") || strings.Contains(step, "expires") {
+			continue // which nginx takes in no if of a host
+		}
+		lines = append(lines, step)
+	}
+	for _, i := range d.Perm(6)[:d.IntN(3)] {
+		at := []string{"= /x", "/new", "~ ^/old/(.*)$", "~* /DOCS$", "^~ /status", "/api"}[i]
+		lines = append(lines, fmt.Sprintf("location %s { %s %s }", at, d.of("", d.field(), "set $made y;"), d.of("return 200 ok;", "return 404 none;", "return 302 /there$request_uri;", "return 204;")))
+	}
+	return strings.ReplaceAll(joined(lines), "$made", "$of_host")
+}
+
+// joined joins directives, of which nginx takes one expires.
+func joined(lines []string) string {
+	expires := false
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool {
+		again := expires && strings.HasPrefix(line, "expires")
+		expires = expires || strings.HasPrefix(line, "expires")
+		return again
+	}), "\n")
+}
+
+func (d scriptDrawer) value() string {
+	return `"` + d.of("v", "$made", "$made-$request_method", "<$1>", "$arg_a", "$uri", "$host$request_uri", "$cookie_c.$http_x_own") + `"`
+}
+
+func (d scriptDrawer) condition() string {
+	return d.of("$made", "$made = ab", "$made != v", "$made ~ ^(.)", "$arg_a", "$arg_a = $made", "$request_method = POST", "$uri ~ ^/(old|new)/(.*)$", `$request_uri ~* "\?(.*)$"`, "$http_x_own", "$http_x_own !~ ^/", "$cookie_c = 1", "$host ~ ^case-(.)")
+}
+
+func (d scriptDrawer) step(string) string {
+	switch d.IntN(5) {
+	case 0:
+		return "set $made " + d.value() + ";"
+	case 1, 2:
+		var block []string
+		for range 1 + d.IntN(2) {
+			block = append(block, d.of("set $made "+d.value()+";", d.field(), d.field(), d.move(), "break;", "return 405;", "return 302 /to$request_uri;", `return 200 "fine";`))
+		}
+		return "if (" + d.condition() + ") { " + joined(block) + " }"
+	case 3:
+		return d.move()
+	}
+	return d.of("break;", "set $made ab;", "set $safe b;", "set $safe /c$safe;", "set $safe $arg_a;", "set $made \"a$made\";")
+}
+
+func (d scriptDrawer) move() string {
+	return "rewrite " + d.of("^/x$", "^/old/(.*)$", "^/new/(.*)$", "^/(docs)$", "/a([a-z])", "^/status/404$") + " " + d.of("/new/$1", "/x", "/old/x?made=$safe", "/end/$1?", "/docs", "/in$safe/z") + d.of("", " last", " break", " permanent", " redirect") + ";"
+}
+
+func (d scriptDrawer) field() string {
+	return d.of("add_header X-A "+d.value()+";", "add_header X-B "+d.value()+" always;", `more_set_headers "X-A: m`+d.of("", "$made")+`";`, `more_set_headers "X-User: me";`, "more_clear_headers X-U*;", `more_set_headers -s "404 405" "X-C: s";`, "expires epoch;", "expires max;", "expires off;", `more_set_headers "X-A:";`, "add_header Vary Origin;")
+}

@@ -1,0 +1,177 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/snippet"
+)
+
+// obeyedSnippets are what is obeyed of those that stand in the place of Ingresses, and of those of
+// hosts.
+type obeyedSnippets struct {
+	names       filter.Names // variables of both
+	place, host obeyed
+}
+
+// obeyed is what is obeyed of the snippets of one kind.
+type obeyed struct {
+	script  *filter.Script // of all of them; nil: they have none
+	forAll  string         // what the proxy says for all Ingresses
+	request int            // how many fields of requests that sets
+}
+
+// scripts are in the order in which nginx comes to them.
+func (o *obeyedSnippets) scripts() (list []*filter.Script) {
+	for _, s := range []*filter.Script{o.host.script, o.place.script} {
+		if s != nil {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// parseSnippet obeys a snippet of an Ingress, as a whole or not at all. Annotations of the same
+// Ingress come on top. What stands for hosts holds for the paths of its own Ingress, and what
+// it refuses for all of its namespace, see denied-paths.
+func parseSnippet(key string, ofHost bool) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		made, err := s.obeySnippet(key, value, ofHost)
+		s.ofHost = s.ofHost || err == nil && ofHost && !(made.Script.IsEmpty() && len(made.Options) == 0)
+		return err
+	}
+}
+
+// obeySnippet obeys a snippet that stands under a key, behind that of the same kind that stands
+// for all Ingresses, as nginx reads both in one place.
+func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripted, error) {
+	names := s.snippets.names.Clone()
+	made, err := snippet.Script(value, ofHost, &names)
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range made.Script.Fields {
+		for _, c := range set {
+			if c.Name != "" && s.barsAnswer(c.Name) {
+				return nil, fmt.Errorf("global-allowed-response-headers of the proxy leaves out %s", c.Name)
+			}
+		}
+	}
+	kind, whole := &s.snippets.place, made
+	if ofHost {
+		kind = &s.snippets.host
+	}
+	if kind.forAll != "" {
+		names = s.snippets.names.Clone()
+		if whole, err = snippet.Script(kind.forAll+"\n"+value, ofHost, &names); err != nil {
+			return nil, fmt.Errorf("behind the one of the proxy: %w", err)
+		}
+	}
+	if err := s.obeyOptions(key, made.Options, made.Denied); err != nil {
+		return nil, err
+	}
+	s.snippets.names = names
+	s.filters.RequestHeaders = slices.Concat(s.filters.RequestHeaders, whole.Request[kind.request:])
+	if made.Host != nil {
+		s.filters.UpstreamHost = whole.Host
+	}
+	if !whole.Script.IsEmpty() {
+		kind.script = whole.Script
+	}
+	s.filters.Scripts = s.snippets.scripts()
+	return made, nil
+}
+
+// obeyForAll obeys a snippet that stands for all Ingresses, before those of each. One of each
+// takes the place of lists of addresses, and what an authentication service has said is of the
+// Ingress that has it asked, so neither is obeyed.
+func (s *settings) obeyForAll(key, value string, ofHost bool) error {
+	before := *s
+	s.mayAnswer = nil // which is about fields of Ingresses
+	made, err := s.obeySnippet(key, value, ofHost)
+	s.mayAnswer = before.mayAnswer
+	if err != nil {
+		return err
+	}
+	for _, o := range made.Options {
+		switch {
+		case isList(o):
+			err = errors.New("of allow and deny whitelist-source-range and denylist-source-range do the same, which an Ingress may replace")
+		case o.Key == "auth-response-headers":
+			err = errors.New("only an Ingress says what of an answer to auth-url is passed on")
+		}
+	}
+	if err != nil {
+		*s = before
+		return err
+	}
+	kind := &s.snippets.place
+	if ofHost {
+		kind = &s.snippets.host
+	}
+	kind.forAll, kind.request = value, len(made.Request)
+	return nil
+}
+
+// obeyOptions obeys options that stand for a snippet under a key, and the paths that it refuses,
+// all or none.
+func (s *settings) obeyOptions(key string, list []snippet.Setting, denied []snippet.Denial) error {
+	before, parsers := *s, snippetParsers()
+	if s.filters.Access != nil && slices.ContainsFunc(list, isList) { // nginx asks them in their order, and a wrong guess opens
+		return errors.New("other lists of addresses hold, too")
+	}
+	if err := s.denyHidden(key, denied); err != nil {
+		return err
+	}
+	for _, o := range list {
+		if err := parsers[o.Key](s, o.Value); err != nil {
+			*s = before
+			return fmt.Errorf("its %s: %w", o.Key, err)
+		}
+	}
+	return nil
+}
+
+// snippetParsers are those of the options that snippet.Script returns.
+func snippetParsers() map[string]func(s *settings, value string) error {
+	return map[string]func(s *settings, value string) error{
+		"allowlist-source-range": parseAllow("configuration-snippet"),
+		"auth-response-headers":  parseAuthCopy,
+		"denylist-source-range":  parseSnippetDeny,
+		"enable-access-log":      parseAccessLog,
+		"proxy-cookie-domain":    parseCookiePair(true, cookieDomain),
+		"proxy-cookie-flags":     parseCookieFlags,
+		"proxy-cookie-path":      parseCookiePair(false, cookiePath),
+		"proxy-ssl-name":         parseUpstreamName,
+		"proxy-ssl-server-name":  parseUpstreamSNI,
+		"request-headers":        parseRequestHeaders,
+	}
+}
+
+func parseSnippetDeny(s *settings, value string) error {
+	err := parseDeny(s, value)
+	s.denied = true
+	return err
+}
+
+// isList reports whether an option is one of addresses.
+func isList(o snippet.Setting) bool { return strings.HasSuffix(o.Key, "list-source-range") }
+
+// finishScripts tells of places of a host to which no path of the Ingress leads, so that they
+// are never asked for here.
+func (s *settings) finishScripts(r refs) *finding {
+	for _, one := range s.filters.Scripts {
+		for _, p := range one.Places {
+			leads := func(at snippet.Path) bool {
+				return s.useRegex || s.rewrite != nil || p.Pattern != nil || at.Path == "" || strings.HasPrefix(p.Path, at.Path)
+			}
+			if !slices.ContainsFunc(r.paths(), leads) {
+				return &finding{InvalidAnnotation, fmt.Sprintf("annotation server-snippet acts in part: no path of the Ingress leads to its location %s", p.Path)}
+			}
+		}
+	}
+	return nil
+}

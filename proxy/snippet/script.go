@@ -1,0 +1,270 @@
+package snippet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/nginxconf"
+)
+
+// Scripted is what a snippet comes to for which options are not enough.
+type Scripted struct {
+	Script *filter.Script
+	// Request are fields that backends are sent, and Host is the one of that name; nil: none.
+	Request []filter.Field
+	Host    *filter.Template
+	// Options are of the Ingress, and Denied the paths that are refused, of all of its host.
+	Options []Setting
+	Denied  []Denial
+}
+
+// Script returns what does the same as all of a snippet: nginx's set, if, rewrite, return and
+// break in their order, locations that answer by themselves, and fields of requests and
+// responses. It is made as a whole or not at all. names are the variables that other snippets
+// of the Ingress set, and get those of this one. ofHost says that it stands for hosts.
+func Script(text string, ofHost bool, names *filter.Names) (*Scripted, error) {
+	list, err := nginxconf.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return scriptOf(list, ofHost, names)
+}
+
+// IsObeyed reports whether Script would take a directive of a list if it stood alone, with the
+// variables that the list sets.
+func IsObeyed(d *nginxconf.Directive, list []nginxconf.Directive, ofHost bool) bool {
+	w := scripter{names: &filter.Names{}}
+	if w.collect(list) != nil {
+		return false
+	}
+	_, err := scriptOf([]nginxconf.Directive{*d}, ofHost, w.names)
+	return err == nil
+}
+
+func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Scripted, error) {
+	list, answers := WithAnswers(list)
+	lists, list, ok := access(list)
+	if !ok {
+		return nil, errOrder
+	}
+	w := scripter{names: names, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
+	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places} {
+		if err := do(list); err != nil {
+			return nil, err
+		}
+	}
+	if w.plain.Repeats() {
+		return nil, errors.New("something is said twice for which there is one place")
+	}
+	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied}
+	made.Options = append(made.Options, lists...)
+	if len(answers) > 0 {
+		made.Options = append(made.Options, Setting{"auth-response-headers", strings.Join(answers, ",")})
+	}
+	return &made, w.checkTypes()
+}
+
+// ofHostAlone is of a directive that paths do not take over from their host.
+func ofHostAlone(d *nginxconf.Directive) error {
+	return fmt.Errorf("%s of a host is not that of its paths, which have their own", printable.Cut(d.Name(), MaxQuoted))
+}
+
+// errOrder is of addresses whose lists would refuse others.
+var errOrder = errors.New("of allow and deny it is not who is refused first, then who passes, and then all")
+
+// maxSteps is how many directives a script may have that do something to each request.
+const maxSteps = 64
+
+// scripter makes a script.
+type scripter struct {
+	names   *filter.Names
+	table   map[string]directive
+	ofHost  bool
+	script  *filter.Script
+	own     fields // outside of all blocks
+	plain   Advice
+	request []filter.Field
+	host    *filter.Template
+	denied  []Denial
+	kind    string // default_type
+	count   int    // steps
+	filled  bool   // some text has variables
+	texts   *filter.Substitution
+}
+
+// at says where a mistake is.
+func at(d *nginxconf.Directive, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("line %d, %s: %w", d.Line, Quoted(d), err)
+}
+
+// collect makes all variables known that the snippet sets, and which of them clients decide.
+func (w *scripter) collect(list []nginxconf.Directive) error {
+	var sets []*nginxconf.Directive
+	var walk func([]nginxconf.Directive) error
+	walk = func(list []nginxconf.Directive) error {
+		for i := range list {
+			d := &list[i]
+			if d.Name() == "set" {
+				if len(d.Args()) != 2 || !strings.HasPrefix(d.Words[1], "$") || d.Block != nil {
+					return at(d, errors.New("it is not a variable and its value"))
+				}
+				sets = append(sets, d)
+				if _, err := w.names.Set(d.Words[1][1:], filter.Literal("")); err != nil {
+					return at(d, err)
+				}
+			}
+			if err := at(d, w.named(d)); err != nil {
+				return err
+			}
+			if err := walk(d.Block); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := walk(list); err != nil {
+		return err
+	}
+	if len(sets) > maxSteps {
+		return fmt.Errorf("there are more than %d steps", maxSteps)
+	}
+	for range sets { // what one opens another may take over
+		for _, d := range sets {
+			value, err := w.names.ParseTemplate(d.Words[2])
+			if err == nil {
+				_, err = w.names.Set(d.Words[1][1:], value)
+			}
+			if err != nil {
+				return at(d, err)
+			}
+		}
+	}
+	return nil
+}
+
+// named makes the groups with names known that the pattern of a directive has.
+func (w *scripter) named(d *nginxconf.Directive) error {
+	if text := patternOf(d); strings.Contains(text, "(?") {
+		pattern, err := filter.CompilePattern(text)
+		if err != nil {
+			return err
+		}
+		_, err = w.names.SetGroups(pattern, isOfHost(d))
+		return err
+	}
+	return nil
+}
+
+// isOfHost reports whether a pattern of d is looked for in the host that a client came by.
+func isOfHost(d *nginxconf.Directive) bool {
+	if d.Name() != "if" {
+		return false
+	}
+	variable, comparison, _ := Condition(d.Args())
+	return (variable == "$host" || variable == "$http_host") && strings.HasPrefix(comparison, "~")
+}
+
+// patternOf is the text of the pattern that a directive looks for; "": none.
+func patternOf(d *nginxconf.Directive) string {
+	args := d.Args()
+	switch {
+	case d.Name() == "rewrite" && len(args) > 0:
+		return args[0]
+	case d.Name() == "location" && len(args) == 2 && strings.HasPrefix(args[0], "~"):
+		return args[1]
+	case d.Name() == "if":
+		if _, comparison, value := Condition(args); strings.Contains(comparison, "~") {
+			return value
+		}
+	}
+	return ""
+}
+
+// outside takes what stands outside of all blocks, but the steps.
+func (w *scripter) outside(list []nginxconf.Directive) error {
+	for i := range list {
+		d := &list[i]
+		if isStep(d) || d.Name() == "location" {
+			continue
+		}
+		if err := at(d, w.take(d)); err != nil {
+			return err
+		}
+	}
+	w.script.Fields = [][]filter.FieldChange{w.own.all()}
+	if w.texts != nil && len(w.texts.Texts) > 0 {
+		w.script.Substitution = w.texts
+	}
+	return nil
+}
+
+// isStep reports whether a directive is one of nginx's module rewrite.
+func isStep(d *nginxconf.Directive) bool {
+	return slices.Contains([]string{"set", "if", "rewrite", "return", "break"}, d.Name())
+}
+
+// take takes what is no step.
+func (w *scripter) take(d *nginxconf.Directive) error {
+	switch taken, err := w.own.take(d, w.names); {
+	case taken || err != nil:
+		return err
+	case d.Name() == "default_type" && len(d.Args()) == 1 && d.Block == nil:
+		w.kind = d.Words[1]
+		return nil
+	}
+	if taken, err := w.takeText(d); taken || err != nil {
+		return err
+	}
+	switch taken, err := w.takeRequest(d); {
+	case err != nil:
+		return err
+	case taken && w.ofHost:
+		return ofHostAlone(d)
+	case taken:
+		return nil
+	}
+	switch said, known := on(w.table, d); {
+	case !known:
+		return errors.New("nothing does that here")
+	case said.Needless:
+	case w.ofHost && !IsInherited(d):
+		return ofHostAlone(d)
+	case said.IsPlain():
+		w.plain = w.plain.And(Advice{Options: said.Options})
+	case said.Remark != "":
+		return errors.New(said.Remark)
+	default:
+		return errors.New("no option of one Ingress does the same beside the others")
+	}
+	return nil
+}
+
+// isFraming reports whether a field says where a message ends or whose it is, which is ours to
+// say.
+func isFraming(name string) bool {
+	return slices.Contains([]string{
+		"connection", "content-length", "date", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+	}, strings.ToLower(name))
+}
+
+// checkTypes keeps what clients send from becoming a page.
+func (w *scripter) checkTypes() error {
+	if !w.filled {
+		return nil
+	}
+	for _, set := range w.script.Fields {
+		for _, c := range set {
+			if strings.EqualFold(c.Name, "Content-Type") {
+				return errors.New("a text with variables is text/plain or application/json, so that nobody's words become a page")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package snippet_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/snippet"
+)
+
+func ExampleScript() {
+	made, err := snippet.Script(`
+set $shown $http_origin;
+if ($request_method = OPTIONS) {
+  add_header Access-Control-Allow-Origin $shown;
+  return 204;
+}
+proxy_set_header X-Origin $shown;
+proxy_cookie_flags ~ secure;`, false, &filter.Names{})
+	fmt.Println(len(made.Script.Steps), "steps,", len(made.Script.Fields), "sets of fields,", made.Request[0].Name, made.Options, err)
+	_, err = snippet.Script("set $a $b;", false, &filter.Names{})
+	fmt.Println(err)
+	// Output:
+	// 2 steps, 2 sets of fields, X-Origin [{proxy-cookie-flags ~ secure}] <nil>
+	// line 1, set $a $b: variable $b is not known
+}
+
+// TestNoScripts: of what nginx would take otherwise, or where clients would decide too much,
+// nothing is made.
+func TestNoScripts(t *testing.T) {
+	many := strings.Repeat("set $a b; ", 65)
+	for text, want := range map[string]string{
+		`set a b;`:                                 "not a variable and its value",
+		`set $a;`:                                  "not a variable and its value",
+		`set $host a;`:                             "cannot be set",
+		`set $1 a;`:                                "cannot be set",
+		`set $a $b;`:                               "$b is not known",
+		`if ($a) { return 403; }`:                  "$a is not known",
+		`if (-f $uri) { return 403; }`:             "is no variable",
+		`if ($uri ~ (?=a)) { return 403; }`:        "invalid",
+		`if ($host !~ (?<a>b)) { return 403; }`:    "what is not found has no groups",
+		`if ($uri) { if ($host) { return 403; } }`: "no if in another",
+		`if ($uri) { proxy_pass http://x; }`:       "proxy_pass http://x is not",
+		`if ($uri) { access_log off; }`:            "access_log off is not",
+		many:                                       "more than 64 steps",
+		`set $a $arg_a; return 301 https://$a/;`:   "$a may not decide which host",
+		`set $a www.test; if ($uri) { set $a $arg_a; } return 301 https://$a/;`:    "$a may not decide which host",
+		`set $b $arg_a; set $a $b; return 301 https://$a/;`:                        "$a may not decide which host",
+		`if ($uri ~ ^/(.*)$) { return 301 https://$1/; }`:                          "$1 may not decide which host",
+		`rewrite ^/(?<to>.*)$ https://$to/ redirect;`:                              "$to may not decide which host",
+		`set $a b; default_type text/html; return 200 "<p>$arg_a";`:                "nobody's words become a page",
+		`set $a b; return 200 "<p>$arg_a"; add_header Content-Type text/html;`:     "nobody's words become a page",
+		`set $a b; return 299 $nothing;`:                                           "$nothing is not known",
+		`set $a b; return 100;`:                                                    "not a status from 200",
+		`set $a b; return 302;`:                                                    "does not say where to",
+		`set $a b; return 204 text;`:                                               "has no text",
+		`set $a b; more_set_headers -x "A: b";`:                                    `"-x" is not understood`,
+		`set $a b; more_set_headers "Connection: close";`:                          "Connection may not be set",
+		`set $a b; add_header X-A b never;`:                                        "perhaps always",
+		`set $a b; expires modified 1h;`:                                           "age of a file",
+		`set $a b; proxy_set_header X-Forwarded-For $a;`:                           "who is believed",
+		`set $a b; proxy_set_header Host "a/$a";`:                                  "not a host",
+		`set $a b; break now;`:                                                     "not understood",
+		`set $a b; rewrite ^/a;`:                                                   "not a pattern",
+		`set $a b; rewrite ^/a /b later;`:                                          "flag is not understood",
+		`set $a b; rewrite ^/a "/b c";`:                                            "a character that none has",
+		`set $a b; location /x { proxy_pass http://y; }`:                           "not answering alone: proxy_pass",
+		`set $a b; location /x { if ($uri) { return 200; } }`:                      "does not answer every request",
+		`set $a b; location /x { rewrite ^ /y break; return 200; }`:                "does not answer",
+		`set $a b; location @x { return 200; }`:                                    "does not begin with a slash",
+		`set $a b; location ^~ /x { return 200; } location /x/y { return 200 b; }`: "below location ^~ /x",
+		`set $a b; location ~ (?=a) { return 200; }`:                               "invalid",
+		`set $a b; allow ::1; deny ::2;`:                                           "then who passes, and then all",
+		`set $a b; error_page 404 /x;`:                                             "nothing does that here",
+		`set $a b; sub_filter a;`:                                                  "not understood",
+		`set $a b; sub_filter $b a;`:                                               "$b is not known",
+		`sub_filter_once maybe;`:                                                   "not understood",
+		`}`:                                                                        "where a directive should be",
+	} {
+		if made, err := snippet.Script(text, false, &filter.Names{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v, want %q", text, made, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		`set $a b; proxy_set_header X-A $a;`:   "of a host is not that of its paths",
+		`if ($uri) { add_header X-A b; }`:      "in the place of an Ingress",
+		`set $a b; proxy_ssl_name inner.test;`: "of a host is not that of its paths",
+	} {
+		if made, err := snippet.Script(text, true, &filter.Names{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s of a host: %+v, %v, want %q", text, made, err, want)
+		}
+	}
+}
+
+// TestNeedlessSnippets: what needs nothing here comes to nothing.
+func TestNeedlessSnippets(t *testing.T) {
+	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;",
+		`proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_http_version 1.1; proxy_cache off; proxy_cache_bypass $http_upgrade; proxy_set_header Host $http_host;`} {
+		made, err := snippet.Script(text, false, &filter.Names{})
+		if err != nil || !made.Script.IsEmpty() || len(made.Options)+len(made.Request)+len(made.Denied) > 0 || made.Host != nil {
+			t.Errorf("%s comes to %+v, %v", text, made, err)
+		}
+	}
+}
+
+// FuzzScript: whatever a snippet says and a client asks, the script ends, no field that it makes
+// ends early, the backend is sent one path, and a client is sent elsewhere only by words of the
+// snippet or by the host that it asked.
+func FuzzScript(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`set $a $uri; if ($a ~ ^/(.)) { set $a "$a$a$1"; } rewrite ^/(.*)$ /$a/$1;`, "/abc"},
+		{`rewrite ^/(.*)$ /x/$1 last; add_header X-A "$1" always;`, "/a?b=c"},
+		{`location ~ ^/(?<x>.*)$ { return 302 /in/$x; } location = /y { add_header A "$uri"; return 404 z; }`, "/a\r\nb"},
+		{`if ($host ~ ^(?<sub>.*)\.test) { return 301 https://$sub.new.test$request_uri; } rewrite .* $scheme://b.test/$uri redirect;`, "/%2e%2e//evil"},
+		{`set $t www.test; if ($arg_a = $arg_b) { return 307 https://$t/$arg_a; } break;`, "/?a=//&b=//"},
+		{`more_set_headers -s "404 200" -t text/plain "X: $http_x" X-B; more_clear_headers X-*; expires -1; return 200 "$args";`, "/?\n"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, text, target string) {
+		if _, query, _ := strings.Cut(target, "?"); strings.ContainsFunc(query, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			return // no front end takes that
+		}
+		for _, ofHost := range []bool{false, true} {
+			made, err := snippet.Script(text, ofHost, &filter.Names{})
+			if err != nil {
+				continue
+			}
+			settings := &filter.Settings{Scripts: []*filter.Script{made.Script}, RequestHeaders: made.Request, UpstreamHost: made.Host}
+			tools := filter.Tools{Place: filter.Place{Path: "/"}, Normalize: func(dst, target []byte) ([]byte, bool) {
+				path, _, _ := bytes.Cut(target, []byte("?"))
+				return append(dst, path...), bytes.HasPrefix(path, []byte("/"))
+			}}
+			chain := filter.Compile(settings, filter.Host{}, tools)
+			ex := &exchange.Exchange{}
+			ex.Request.Method, ex.Request.Host = []byte("GET"), []byte("asked.test")
+			ex.Request.Target = []byte("/" + target)
+			ex.Request.Path, _ = tools.Normalize(nil, ex.Request.Target)
+			for range 100 {
+				if chain.Request(ex) || !ex.Script.Moved {
+					break
+				}
+				ex.Script.Again(true)
+			}
+			chain.Response(ex)
+			checkScripted(t, text, ex)
+		}
+	})
+}
+
+func checkScripted(t *testing.T, text string, ex *exchange.Exchange) {
+	if ex.Script.Moved {
+		t.Fatalf("%q: it never ends", text)
+	}
+	for _, h := range []*exchange.Header{&ex.Request.Header, &ex.Response.Header} {
+		for _, field := range h.Fields() {
+			if !exchange.IsFieldValue(field.Value) || !exchange.IsToken(field.Name) {
+				t.Fatalf("%q: field %q: %q", text, field.Name, field.Value)
+			}
+		}
+	}
+	moved := ex.Response.Status == 0 && ex.Script.Passes > 0
+	if moved && (ex.Request.Target[0] != '/' || bytes.HasPrefix(ex.Request.Target, []byte("//")) || bytes.ContainsAny(ex.Request.Target, " \r\n\x00")) {
+		t.Fatalf("%q: the path becomes %q", text, ex.Request.Target)
+	}
+	to := string(ex.Response.Header.Get("Location"))
+	_, after, isAddress := strings.Cut(to, "://")
+	if end := strings.IndexAny(after, "/?#\\"); end >= 0 {
+		after = after[:end]
+	}
+	if isAddress && strings.Contains(after, "evil") && !strings.Contains(text, "evil") {
+		t.Fatalf("%q: the client is sent to %q", text, to)
+	}
+}
