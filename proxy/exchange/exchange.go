@@ -108,6 +108,8 @@ type Request struct {
 	// Handshake is what the client showed when TLS began that ends here; nil: none
 	// does.
 	Handshake *Handshake
+	// Certificate is what a filter knows of the client's; nil: the route asks for none.
+	Certificate *Certificate
 	// Received is when the head had arrived. Zero: it never did in full.
 	Received time.Time
 	// Size is how many bytes of head and body have come, as far as the front end can

@@ -19,6 +19,14 @@ type Handshake struct {
 	memos atomic.Pointer[memo]
 }
 
+// Certificate is what is known of a client's certificate where the route asks for one, in
+// nginx's words.
+type Certificate struct {
+	Verify          string // SUCCESS, NONE, or FAILED: and why
+	Subject, Issuer string // distinguished names (RFC 4514)
+	Escaped         string // all of it, where the route asks for that
+}
+
 // memo is what somebody thinks of a Handshake.
 type memo struct {
 	by, what any

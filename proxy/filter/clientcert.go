@@ -67,7 +67,7 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 	h := r.Handshake
 	switch {
 	case f.Mode == ClientOff:
-		return f.pass(r, &shown{verify: "NONE"})
+		return f.pass(r, noneShown())
 	case h == nil && !r.TLS && f.leaves != nil && f.leaves(r.Path):
 		return true // it is about to be sent to https
 	case h != nil && !madeFor(h, r.Host):
@@ -79,7 +79,7 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 		if f.Mode == ClientRequired {
 			return f.refuse(ex, "no client certificate was sent")
 		}
-		return f.pass(r, &shown{verify: "NONE"}) && f.allows(ex, "")
+		return f.pass(r, noneShown()) && f.allows(ex, "")
 	}
 	s := f.judge(h, r.Received)
 	if !s.good && (f.Mode != ClientUnverified || !s.unknownIssuer) {
@@ -92,13 +92,17 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 // send them.
 const clientPrefix = "ssl-client-"
 
+// noneShown is of a client that has shown none.
+func noneShown() *shown { return &shown{Certificate: exchange.Certificate{Verify: "NONE"}} }
+
 // pass tells the upstream what is known.
 func (f *clientCert) pass(r *exchange.Request, s *shown) bool {
 	if !f.tells {
 		return true
 	}
+	r.Certificate = &s.Certificate
 	for _, field := range [...]Header{
-		{"ssl-client-verify", s.verify}, {"ssl-client-subject-dn", s.subject}, {"ssl-client-issuer-dn", s.issuer}, {"ssl-client-cert", s.escaped},
+		{"ssl-client-verify", s.Verify}, {"ssl-client-subject-dn", s.Subject}, {"ssl-client-issuer-dn", s.Issuer}, {"ssl-client-cert", s.Escaped},
 	} {
 		if field.Value != "" {
 			r.Header.Add(field.Name, field.Value)
@@ -143,10 +147,10 @@ func madeFor(h *exchange.Handshake, host []byte) bool {
 // shown is what is known of the certificate of one connection, until the first
 // certificate or list that vouches for it expires.
 type shown struct {
-	verify, subject, issuer, escaped string // for the upstream
-	matched                          string // what Subject is searched in
-	good, unknownIssuer              bool
-	until                            time.Time
+	exchange.Certificate
+	matched             string // what ClientCert.Subject is searched in
+	good, unknownIssuer bool
+	until               time.Time
 }
 
 // judge returns what is known of a chain, worked out once for each connection.
@@ -155,16 +159,17 @@ func (f *clientCert) judge(h *exchange.Handshake, now time.Time) *shown {
 		return s
 	}
 	leaf := h.Chain[0]
-	s := &shown{subject: distinguishedName(leaf.RawSubject, ""), issuer: distinguishedName(leaf.RawIssuer, ""), matched: distinguishedName(leaf.RawSubject, "=")}
+	s := &shown{matched: distinguishedName(leaf.RawSubject, "=")}
+	s.Subject, s.Issuer = distinguishedName(leaf.RawSubject, ""), distinguishedName(leaf.RawIssuer, "")
 	if f.Pass {
-		s.escaped = string(appendComponent(nil, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})))
+		s.Escaped = string(appendComponent(nil, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw})))
 	}
 	until, err := f.verify(h.Chain, now)
 	if s.good = err == nil; s.good {
-		s.verify, s.until = "SUCCESS", until
+		s.Verify, s.until = "SUCCESS", until
 	} else {
 		s.unknownIssuer = isUnknownIssuer(err)
-		s.verify, s.until = "FAILED:"+reasonOf(h.Chain, err), now.Add(time.Minute) // it may be too early
+		s.Verify, s.until = "FAILED:"+reasonOf(h.Chain, err), now.Add(time.Minute) // it may be too early
 	}
 	h.Remember(f.ClientCert, s)
 	return s

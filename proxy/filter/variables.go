@@ -147,7 +147,7 @@ func variable(name string) (part, bool) {
 		"server_port", "pass_server_port", "pass_port", "request_uri", "escaped_request_uri", "uri", "document_uri", "args", "query_string",
 		"is_args", "remote_addr", "the_real_ip", "remote_user", "request_method", "request_id", "req_id", "content_type", "content_length",
 		"proxy_add_x_forwarded_for", "msec", "time_iso8601", "time_local", "server_protocol", "request", "https", "remote_port",
-		"ssl_server_name", "proxy_upstream_name", "proxy_host", "namespace", "ingress_name", "service_name", "service_port", "location_path":
+		"ssl_server_name", "ssl_client_verify", "ssl_client_s_dn", "ssl_client_i_dn", "ssl_client_escaped_cert", "proxy_upstream_name", "proxy_host", "namespace", "ingress_name", "service_name", "service_port", "location_path":
 		return part{variable: name}, true
 	}
 	return part{}, false
@@ -332,8 +332,29 @@ func connectionValue(variable string, r *exchange.Request) (value []byte, ok boo
 			return nil, true
 		}
 		return []byte(r.Handshake.ServerName), true
+	case "ssl_client_verify", "ssl_client_s_dn", "ssl_client_i_dn", "ssl_client_escaped_cert":
+		return []byte(certificateValue(variable, r)), true
 	}
 	return nil, false
+}
+
+// certificateValue is what a variable says of a client's certificate. Where a route asks for
+// none, none is known.
+func certificateValue(variable string, r *exchange.Request) string {
+	c := r.Certificate
+	switch {
+	case c == nil && r.Handshake != nil && variable == "ssl_client_verify":
+		return "NONE"
+	case c == nil:
+		return ""
+	case variable == "ssl_client_s_dn":
+		return c.Subject
+	case variable == "ssl_client_i_dn":
+		return c.Issuer
+	case variable == "ssl_client_escaped_cert":
+		return c.Escaped
+	}
+	return c.Verify
 }
 
 // appendTime appends when a request was received, as nginx writes it.
