@@ -14,17 +14,19 @@ type Names struct {
 	of map[string]*name // by the name in lower case, as nginx compares them
 	// GroupsOfHost says that $1 to $9 are parts of the host that a client came by.
 	GroupsOfHost bool
+	// Groups says that a template has some of them.
+	Groups bool
 }
 
-// Clone returns a copy, in which others can be set.
+// Clone returns a copy for another snippet, in which others can be set. What no client decides
+// yet stays so.
 func (n *Names) Clone() Names {
 	c := Names{GroupsOfHost: n.GroupsOfHost}
 	for key, one := range n.of {
 		if c.of == nil {
 			c.of = map[string]*name{}
 		}
-		copied := *one
-		c.of[key] = &copied
+		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open}
 	}
 	return c
 }
@@ -33,6 +35,7 @@ func (n *Names) Clone() Names {
 type name struct {
 	index int
 	open  bool // what clients send may decide its value, and not only which host they came by
+	fixed bool // that must not become so, since another snippet may rely on it
 }
 
 // maxNames is how many variables the scripts of an Ingress may set.
@@ -57,6 +60,9 @@ func (n *Names) Set(variableName string, value *Template) (index int, err error)
 		n.of[lower] = known
 	}
 	known.open = known.open || value == nil || !value.isOfHost()
+	if known.open && known.fixed {
+		return 0, fmt.Errorf("variable $%.80s is another snippet's, and here clients would decide it", variableName)
+	}
 	return known.index, nil
 }
 
@@ -86,7 +92,7 @@ func (n *Names) ParseTemplate(text string) (*Template, error) {
 	return parseTemplate(text, func(name string) (part, bool) {
 		p, known := n.variable(name)
 		if p.variable == "group" {
-			p.variable, p.ofHost = "found", n.GroupsOfHost
+			p.variable, p.ofHost, n.Groups = "found", n.GroupsOfHost, true
 		}
 		return p, known
 	})

@@ -91,7 +91,7 @@ func parseOptions(options func() []option, annotations map[string]string, s *set
 		}
 		names, ours = append(names, name), ours || strings.HasPrefix(name, OwnPrefix)
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, byTurn)
 	for _, name := range names {
 		key, own := strings.CutPrefix(name, OwnPrefix)
 		if !own {
@@ -119,6 +119,17 @@ func parseOptions(options func() []option, annotations map[string]string, s *set
 		}
 	}
 	return append(findings, s.finish(r)...)
+}
+
+// byTurn compares annotations by their names, save that a server-snippet comes before the
+// configuration-snippet, which may have its variables.
+func byTurn(a, b string) int { return strings.Compare(turnOf(a), turnOf(b)) }
+
+func turnOf(name string) string {
+	if before, is := strings.CutSuffix(name, "/server-snippet"); is {
+		return before + "/configuration-"
+	}
+	return name
 }
 
 // usualAnnotations is how many there is room for without asking for memory.
