@@ -24,6 +24,13 @@ func scripted(place, host string, requests ...string) sameCase {
 	return c
 }
 
+// rewriting is c with a rewrite-target, behind whose path nginx rewrites after the snippet.
+func (c sameCase) rewriting(path, to string) sameCase {
+	c.with["path"], c.with["use-regex"], c.with["rewrite-target"] = path, "true", to
+	c.match, c.inside = `~* "^`+path+`"`, c.inside+` rewrite "(?i)`+path+`" `+to+` break;`
+	return c
+}
+
 // TestScriptsSameAsNginx gives snippets to nginx for which options are not enough.
 func TestScriptsSameAsNginx(t *testing.T) {
 	compareWithNginx(t, scriptCases())
@@ -36,6 +43,10 @@ func scriptCases() []sameCase {
 		if ($cors = "trueoptions") { add_header 'Access-Control-Allow-Origin' "$http_origin"; add_header 'Access-Control-Max-Age' 1728000; add_header 'Content-Type' 'text/plain charset=UTF-8'; add_header 'Content-Length' 0; return 204; }`
 	origins := []string{"/x\nOrigin: https://x.a.test", "/x\nOrigin: https://b.test", "OPTIONS /x\nOrigin: https://www.exact.test", "OPTIONS /x\nOrigin: https://evil.test", "/status/404\nOrigin: https://x.a.test"}
 	return []sameCase{
+		scripted(`rewrite ^(/sub)$ $1/ redirect;`, "").rewriting("/sub(/|$)(.*)", "/$2"),
+		scripted(`set $rest $2; proxy_set_header X-Prefix /a$1; add_header X-Rest "$2-$rest"; if ($arg_a = b) { add_header X-A "$1"; }`, "", "/api/v1?a=b").rewriting("/api(/|$)(.*)", "/$2"),
+		scripted(`rewrite ^/api/(.*)$ /$1 break; set $who $host; proxy_set_header X-Who $who;`, `rewrite ^/abcz /api/x;`).rewriting("/a(.*)", "/b$1"),
+		scripted(`rewrite ^/abc/(.*)$ /api/$1 last; rewrite ^/az$ /out last;`, "").rewriting("/a(.*)", "/b$1"),
 		scripted(cors, "", origins...),
 		scripted(`add_header X-Method $request_method; set $my_var "hello"; add_header X-My-Var $my_var; set $combined "$request_method-$request_uri"; add_header X-Combined $combined;
 			proxy_set_header X-Backend-Method $request_method; proxy_set_header X-Backend-Var "$combined,$my_var"; if ($request_method = POST) { return 405 "Method Not Allowed"; }`, ""),
@@ -47,7 +58,7 @@ func scriptCases() []sameCase {
 		scripted(`rewrite ^/abc/(.*)$ /moved/$1 last; rewrite ^/moved/(.*)$ /there/$1?p=$1 last; rewrite ^/there /end; if ($uri = /end) { set $ended yes; } add_header X-Ended "$ended-$request_uri"; rewrite ^/sub$ /sub/x? last; rewrite ^/loop(.*)$ /loop/$1 last;`, "",
 			"/abc/d?e=f", "/there/x", "/abc/a%20b", "/loop/a"),
 		scripted(`if ($http_x_own) { rewrite ^/x$ /own break; } rewrite ^/own /not break; rewrite ^/sub /away/in? permanent; rewrite ^/abc https://new.test/$host$uri redirect; break; return 410;`, ""),
-		scripted(`add_header X-A outer; add_header X-B outer always; if ($arg_a) { add_header X-A inner; } if ($arg_q) { expires 1h; } if ($request_method = DELETE) { set $x y; }`, "", "/?a=1", "/?q=1", "/?a=1&q=1", "/status/404?a=1"),
+		scripted(`add_header X-A outer; add_header X-B outer always; if ($arg_a) { add_header X-A inner; } if ($arg_q) { expires max; } if ($request_method = DELETE) { set $x y; }`, "", "/?a=1", "/?q=1", "/?a=1&q=1", "/status/404?a=1"),
 		scripted(`expires epoch; add_header Set-Cookie "mine=1; Path=/"; add_header Vary Origin; add_header Link "</a.css>; rel=preload" always;`, "", "/status/404"),
 		scripted("", `location = /exact { return 200 "exact-match"; } location ~ ^/api/v[0-9]+ { return 200 "versioned"; } location /sub { add_header X-Loc-Add "add-value"; return 200 "with-headers"; }
 			location /loc-return { return 403 "Forbidden"; } location /abc { add_header X-Level "location" always; return 404 "inherited"; } location ~* ^/A/(?<what>.*)/C$ { add_header X-What $what; return 302 /found/$what?$1; } add_header X-Level "root";`,
@@ -56,6 +67,10 @@ func scriptCases() []sameCase {
 		scripted(`set $y 1; add_header X-Place "$uri$y"; if ($request_method = PUT) { return 405; }`, `rewrite ^/abc/(.*)$ /moved/$1 last; rewrite ^/a/(.*)$ /b/$1; rewrite ^/b/(.*)$ /c/$1 break; rewrite ^/c/ /d; set $x $uri; if ($http_x_own) { return 307 /own$x; }
 			location /moved/x { return 200 moved; }`, "/abc/x", "/a/z?q", "PUT /a/z\n\nbody5"),
 		scripted(`if ($host ~ ^(?<label>[a-z]+)-(?<rest>.*)$) { return 302 https://$rest/$label$request_uri; }`, ""),
+		scripted(`proxy_set_header X-Tenant $tenant; add_header X-Tenant "$tenant-$1"; if ($tenant = abc) { return 402 no; }`, `set $tenant ''; if ($request_uri ~* "^/([^/]+)/(.*)$") { set $tenant $1; }`, "/ten/x", "/ABC/x"),
+		scripted("", `set $agentflag 0; if ($http_user_agent ~* "(Mobile)" ){ set $agentflag 1; } if ( $agentflag = 1 ) { return 301 http://m.shop.test; }`, "/x\nUser-Agent: a mobile b"),
+		scripted(`if ($request_uri ~* \.(js|css|gif|jpe?g|png)) { expires max; add_header Cache-Control "public"; }`, "", "/status/404"),
+		scripted(`rewrite ^/$ /targets last; set $dest $http_destination; if ($http_destination ~ "^https?://[^/]+(?<path>/.*)$") { set $dest $path; } proxy_set_header Destination $dest;`, "", "/x\nDestination: https://a.test/b/c", "/x\nDestination: b"),
 		scripted(`set $target www.shop.test; if ($arg_a) { return 301 https://$target$request_uri; } set $back /in$uri; if ($arg_q) { return 307 $back?x; }`, "", "/x?a=1"),
 		scripted(`sub_filter_types text/plain; sub_filter web "<b>"; sub_filter GET "get it"; sub_filter '"' "'";`, "", "/status/404"),
 		scripted(`sub_filter_types *; sub_filter_once off; sub_filter abc <1>; sub_filter ab <2>; sub_filter bc <3>; sub_filter USER-agent <4>;`, "", "/abcabbc/ABcbcb", "/x?ab&a&bcc"),
@@ -87,7 +102,11 @@ func TestDrawnScriptsSameAsNginx(t *testing.T) {
 			t.Logf("%s %s: %v", place, host, err)
 			continue
 		}
-		cases = append(cases, scripted(place, host, "/docs?a=b", "/new/x?a=0", "/old/a%20b/c?x=1&a=1", "/x?a=b\nCookie: c=1", "POST /old/x\nX-Own: /x\n\nbody5", "//docs", "/status/404?a=b", "/status/302", "PUT /x?c=2&a=0"))
+		c := scripted(place, host, "/docs?a=b", "/new/x?a=0", "/old/a%20b/c?x=1&a=1", "/x?a=b\nCookie: c=1", "POST /old/x\nX-Own: /x\n\nbody5", "//docs", "/status/404?a=b", "/status/302", "PUT /x?c=2&a=0")
+		if draw.IntN(4) == 0 && !strings.Contains(place, "$uri\"") { // which is that of before here
+			c = c.rewriting("/(.*)", "/in/$1")
+		}
+		cases = append(cases, c)
 	}
 	compareWithNginx(t, cases)
 }
@@ -125,7 +144,7 @@ func (d scriptDrawer) host() string {
 		at := []string{"= /x", "/new", "~ ^/old/(.*)$", "~* /DOCS$", "^~ /status", "/api"}[i]
 		lines = append(lines, fmt.Sprintf("location %s { %s %s }", at, d.of("", d.field(), "set $made y;"), d.of("return 200 ok;", "return 404 none;", "return 302 /there$request_uri;", "return 204;")))
 	}
-	return strings.ReplaceAll(joined(lines), "$made", "$of_host")
+	return strings.NewReplacer("$made", "$of_host", "$safe", "$safe_host").Replace(joined(lines))
 }
 
 // joined joins directives, of which nginx takes one expires.

@@ -22,6 +22,8 @@ type Script struct {
 	Substitution *Substitution
 	// Refuses says that it refuses some requests.
 	Refuses bool
+	// Groups says that what patterns find stands in some text.
+	Groups bool
 }
 
 // IsEmpty reports whether s does nothing.
@@ -32,9 +34,10 @@ func (s *Script) IsEmpty() bool {
 // ScriptPlace is a location that answers by itself.
 type ScriptPlace struct {
 	// Path is the one path of the place where Exact is set, and what its paths begin with
-	// where there is no Pattern.
+	// where there is no Pattern. First says that it comes before patterns then.
 	Path    string
 	Exact   bool
+	First   bool
 	Pattern *regexp.Regexp
 	Named   []Named // groups of Pattern
 	// Steps end by an answer, whatever the request.
@@ -50,7 +53,7 @@ func (p *ScriptPlace) beats(at *Place) bool {
 	case at.Exact:
 		return false
 	}
-	return p.Pattern != nil || at.Pattern == nil && len(p.Path) > len(at.Path)
+	return p.Pattern != nil || at.Pattern != nil && p.First || at.Pattern == nil && len(p.Path) > len(at.Path)
 }
 
 // isOf reports whether a path is one of p.
@@ -86,9 +89,13 @@ const (
 const maxPasses = 10
 
 // script runs s for the requests of a route. Where the path has been moved, whoever runs the
-// chain looks for the route of the new one.
-func script(s *Script, tools *Tools) Filter {
+// chain looks for the route of the new one, unless behind is nginx's last word on the path,
+// which stays with its place then.
+func script(s *Script, behind *Rewrite, tools *Tools) Filter {
 	do, find := sequence(runners(s.Steps, tools)), placeFinder(s, tools)
+	if !s.OfHost && behind != nil {
+		do = s.staying(do, behind)
+	}
 	order := [2]runner{find, do}
 	if s.OfHost {
 		order = [2]runner{do, find}
@@ -111,6 +118,22 @@ func script(s *Script, tools *Tools) Filter {
 		}
 		return true
 	}}
+}
+
+// staying is do, behind whose end a path is rewritten again, so that it is not moved.
+func (s *Script) staying(do runner, behind *Rewrite) runner {
+	return func(ex *exchange.Exchange) outcome {
+		if o := do(ex); o != goesOn || !s.Groups && !ex.Script.Moved {
+			return o
+		}
+		path := readByNginx(ex.Request.Path)
+		found := behind.Pattern == nil || behind.Pattern.Match(path)
+		ex.Script.Moved = ex.Script.Moved && !found
+		if s.Groups && behind.Pattern != nil {
+			keepGroups(&ex.Script, behind.Pattern, path, nil, found)
+		}
+		return goesOn
+	}
 }
 
 // placeFinder answers what is for one of the places of s, which stand in the order in which
@@ -184,7 +207,7 @@ func sequence(steps []runner) runner {
 
 // scriptGuard refuses what s refuses, and does nothing else.
 func scriptGuard(s *Script, tools *Tools) Filter {
-	request := script(s, tools).Request
+	request := script(s, nil, tools).Request
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		probe := exchange.Exchange{Request: ex.Request}
 		request(&probe)

@@ -84,9 +84,14 @@ type Set struct {
 const maxValue = 8 << 10
 
 func (o *Set) runner(tools *Tools) runner {
-	fill := o.Value.filler(tools.Place, appendAsIs, appendAsIs)
+	at, fill := tools.Place, o.Value.filler(tools.Place, appendAsIs, appendAsIs)
 	return func(ex *exchange.Exchange) outcome {
-		value := fill(ex)
+		var value []byte
+		if o.Value.HasGroups() && bytes.ContainsAny(asked(&ex.Request), "%+") {
+			value = o.Value.appendQuoted(nil, ex, &at)
+		} else {
+			value = fill(ex)
+		}
 		if len(value) > maxValue {
 			ex.Answer(500, "500 Internal Server Error: a variable has grown too long\n")
 			return hasAnswered
@@ -94,6 +99,35 @@ func (o *Set) runner(tools *Tools) runner {
 		ex.Script.Set(o.Variable, value)
 		return goesOn
 	}
+}
+
+// appendQuoted appends t with its variables filled in, and groups as nginx writes them into
+// variables where the request has something escaped: as part of a query.
+func (t *Template) appendQuoted(dst []byte, ex *exchange.Exchange, at *Place) []byte {
+	for i := range t.parts {
+		switch p := &t.parts[i]; p.variable {
+		case "":
+			dst = append(dst, p.literal...)
+		case "found", "group":
+			dst = appendQuery(dst, p.value(ex, at))
+		default:
+			dst = append(dst, p.value(ex, at)...)
+		}
+	}
+	return dst
+}
+
+// appendQuery appends b as part of a query: what would mean something there is escaped.
+func appendQuery(dst, b []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range b {
+		if c > ' ' && c < 0x7f && c != '#' && c != '%' && c != '&' && c != '+' && c != ';' && c != '?' {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return dst
 }
 
 // Break ends a script.

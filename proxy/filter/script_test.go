@@ -3,9 +3,33 @@ package filter
 import (
 	"regexp"
 	"testing"
+	"time"
 
 	"quayside.io/proxy/exchange"
 )
+
+// TestAge: nginx's expires says a time and how long it is until that; less than nothing is not
+// to be kept, and neither is an error.
+func TestAge(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		age              time.Duration
+		status           int
+		expires, control string
+	}{
+		{time.Hour, 200, "Sat, 28 Nov 2026 13:00:00 GMT", "max-age=3600"}, {0, 304, "Sat, 28 Nov 2026 12:00:00 GMT", "max-age=0"},
+		{-time.Minute, 206, "Sat, 28 Nov 2026 11:59:00 GMT", "no-cache"}, {time.Hour, 404, "", "private"},
+	} {
+		s := &Script{Fields: [][]FieldChange{{{Age: &c.age, Successful: true}}}}
+		ex := &exchange.Exchange{}
+		ex.Request.Received, ex.Response.Status = now, c.status
+		ex.Response.Header.Add("Cache-Control", "private")
+		Compile(&Settings{Scripts: []*Script{s}}, Host{}, Tools{}).Response(ex)
+		if got, control := string(ex.Response.Header.Get("Expires")), string(ex.Response.Header.Get("Cache-Control")); got != c.expires || control != c.control {
+			t.Errorf("%+v: %q, %q", c, got, control)
+		}
+	}
+}
 
 // TestAllocationsOfScripts: a script that has nothing to do for a request costs no memory, and
 // neither do fields without variables.

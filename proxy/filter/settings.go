@@ -262,7 +262,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 func (s *Settings) answers(tools *Tools) (c Chain) {
 	at := tools.Place
 	for _, one := range s.Scripts {
-		c = append(c, script(one, tools))
+		c = append(c, script(one, s.Rewrite, tools))
 	}
 	c.add(len(s.RedirectedRequests) > 0, func() Filter { return redirectedRequests(s.RedirectedRequests, at) })
 	c.add(len(s.AnsweredRequests) > 0, func() Filter { return answeredRequests(s.AnsweredRequests, at) })

@@ -60,6 +60,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Sc
 	if w.plain.Repeats() {
 		return nil, errors.New("something is said twice for which there is one place")
 	}
+	w.script.Groups = names.Groups
 	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied}
 	made.Options = append(made.Options, lists...)
 	if len(answers) > 0 {

@@ -73,7 +73,7 @@ func (w *scripter) place(d *nginxconf.Directive) (p filter.ScriptPlace, rank int
 	case "=":
 		p.Path, p.Exact = args[0], true
 	case "^~":
-		p.Path, rank = args[0], beforePatterns
+		p.Path, p.First, rank = args[0], true, beforePatterns
 	case "":
 		p.Path, rank = args[0], behindPatterns
 	case "~", "~*":

@@ -146,6 +146,9 @@ func (w *scripter) pattern(text string, insensitive, ofHost bool) (*regexp.Regex
 
 // refuses reports whether a return says that something is wrong.
 func refuses(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
 	status, err := strconv.Atoi(args[0])
 	return err == nil && status >= 400
 }

@@ -63,6 +63,12 @@ func TestNoScripts(t *testing.T) {
 		`set $a b; expires modified 1h;`:                                           "age of a file",
 		`set $a b; proxy_set_header X-Forwarded-For $a;`:                           "who is believed",
 		`set $a b; proxy_set_header Host "a/$a";`:                                  "not a host",
+		`if ($uri) { return; }`:                                                    "not a status",
+		`return;`:                                                                  "not a status",
+		`rewrite;`:                                                                 "not a pattern",
+		`if () { break; }`:                                                         "is no variable",
+		`if { break; }`:                                                            "is no variable",
+		`location { return 200; }`:                                                 "not one path",
 		`set $a b; break now;`:                                                     "not understood",
 		`set $a b; rewrite ^/a;`:                                                   "not a pattern",
 		`set $a b; rewrite ^/a /b later;`:                                          "flag is not understood",
@@ -95,6 +101,27 @@ func TestNoScripts(t *testing.T) {
 	}
 }
 
+// TestVariablesOfOthers: a snippet has the variables of another, and does not open one on which
+// that may rely.
+func TestVariablesOfOthers(t *testing.T) {
+	var names filter.Names
+	if _, err := snippet.Script(`set $to www.test; set $seen $arg_a; location = /a { return 301 https://$to/; }`, true, &names); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`set $to other.test; proxy_set_header X-Seen $seen;`: "",
+		`set $seen $arg_b; add_header X-To $to;`:             "",
+		`set $to $seen;`:                                     "clients would decide it",
+		`if ($uri ~ (?<to>.*)) { break; }`:                   "clients would decide it",
+		`return 301 https://$seen/;`:                         "may not decide which host",
+	} {
+		others := names.Clone()
+		if _, err := snippet.Script(text, false, &others); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestNeedlessSnippets: what needs nothing here comes to nothing.
 func TestNeedlessSnippets(t *testing.T) {
 	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;",
@@ -115,6 +142,7 @@ func FuzzScript(f *testing.F) {
 		{`rewrite ^/(.*)$ /x/$1 last; add_header X-A "$1" always;`, "/a?b=c"},
 		{`location ~ ^/(?<x>.*)$ { return 302 /in/$x; } location = /y { add_header A "$uri"; return 404 z; }`, "/a\r\nb"},
 		{`if ($host ~ ^(?<sub>.*)\.test) { return 301 https://$sub.new.test$request_uri; } rewrite .* $scheme://b.test/$uri redirect;`, "/%2e%2e//evil"},
+		{`if ($uri) { return; } rewrite; return; set; expires; location;`, "/"},
 		{`set $t www.test; if ($arg_a = $arg_b) { return 307 https://$t/$arg_a; } break;`, "/?a=//&b=//"},
 		{`more_set_headers -s "404 200" -t text/plain "X: $http_x" X-B; more_clear_headers X-*; expires -1; return 200 "$args";`, "/?\n"},
 	} {
