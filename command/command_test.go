@@ -277,10 +277,15 @@ func TestUpServesTheOldTextbookFromFilesThatChange(t *testing.T) {
 		{"http://foo.com/music", exitFailed, "no path of host foo.com matches /music; it has /store, /video"},
 		{"service/default/video", exitFailed, "only LoadBalancer has an external address"},
 	} {
-		var out terminalLess
-		code := Run(t.Context(), "dev", []string{"quayside", "trace", "--admin", admin, c.target}, &out, &out)
-		if code != c.code || !strings.Contains(out.String(), c.says) {
-			t.Errorf("trace %s: exit code %d, want %d with %q in\n%s", c.target, code, c.code, c.says, out.String())
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // the address is written behind the routes
+			var out terminalLess
+			code := Run(t.Context(), "dev", []string{"quayside", "trace", "--admin", admin, c.target}, &out, &out)
+			if code == c.code && strings.Contains(out.String(), c.says) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("trace %s: exit code %d, want %d with %q in\n%s", c.target, code, c.code, c.says, out.String())
+			}
 		}
 	}
 
