@@ -26,7 +26,7 @@ func (n *Names) Clone() Names {
 		if c.of == nil {
 			c.of = map[string]*name{}
 		}
-		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open}
+		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path}
 	}
 	return c
 }
@@ -36,6 +36,7 @@ type name struct {
 	index int
 	open  bool // what clients send may decide its value, and not only which host they came by
 	fixed bool // that must not become so, since another snippet may rely on it
+	path  bool // whatever its value is, that begins with a slash
 }
 
 // maxNames is how many variables the scripts of an Ingress may set.
@@ -56,9 +57,10 @@ func (n *Names) Set(variableName string, value *Template) (index int, err error)
 		if n.of == nil {
 			n.of = map[string]*name{}
 		}
-		known = &name{index: len(n.of)}
+		known = &name{index: len(n.of), path: true}
 		n.of[lower] = known
 	}
+	known.path = known.path && (value == nil || value.isPath(n))
 	known.open = known.open || value == nil || !value.isOfHost()
 	if known.open && known.fixed {
 		return 0, fmt.Errorf("variable $%.80s is another snippet's, and here clients would decide it", variableName)
@@ -114,10 +116,14 @@ func (n *Names) ParseVariable(text string) (v Variable, err error) {
 
 // ParseTarget is the function of that name with n. One that begins with the path is a path.
 func (n *Names) ParseTarget(text string) (*Target, error) {
+	t, err := n.ParseTemplate(text)
+	if err == nil && n.MayLead(t) {
+		return nil, fmt.Errorf("%s may be a path or an address: begin with a slash, or with http:// or https://", t.parts[0].name())
+	}
 	if strings.HasPrefix(text, "$") && !strings.Contains(text, "://") {
 		text = "/" + text
+		t, err = n.ParseTemplate(text)
 	}
-	t, err := n.ParseTemplate(text)
 	return targetOf(text, t, err, n.GroupsOfHost)
 }
 
@@ -134,6 +140,28 @@ func (n *Names) set(name string) (part, bool) {
 		return part{}, false
 	}
 	return part{variable: "set", of: name, group: known.index, ofHost: !known.open}, true
+}
+
+// MayLead reports whether t begins with a variable of a script that may be an address, and a
+// path.
+func (n *Names) MayLead(t *Template) bool {
+	return len(t.parts) > 0 && t.parts[0].variable == "set" && !t.isPath(n)
+}
+
+// isPath reports whether t begins with a slash, or is empty.
+func (t *Template) isPath(n *Names) bool {
+	if len(t.parts) == 0 {
+		return true
+	}
+	switch p := &t.parts[0]; p.variable {
+	case "":
+		return p.literal[0] == '/'
+	case "uri", "document_uri", "request_uri":
+		return true
+	case "set":
+		return n.of[strings.ToLower(p.of)].path
+	}
+	return false
 }
 
 // isOfHost reports whether t is a text, or the host that a client came by, so that it may

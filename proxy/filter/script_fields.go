@@ -27,32 +27,18 @@ type FieldChange struct {
 	Age *time.Duration
 }
 
-// fieldChange is a FieldChange at work.
-type fieldChange struct {
-	FieldChange
-	value func(*exchange.Exchange) []byte // nil: it is taken out
-}
-
-// changeFields changes fields as the set of s says that counts for a request.
+// changeFields changes fields as the set of s says that counts for a request. The sets are those
+// of all routes of an Ingress: what a route had of its own would be there a thousand times.
 func changeFields(s *Script, at Place) func(*exchange.Exchange) {
-	kind, sets := kindOf(s), make([][]fieldChange, len(s.Fields))
-	for i, set := range s.Fields {
-		for _, c := range set {
-			made := fieldChange{FieldChange: c}
-			if c.Value != nil {
-				made.value = c.Value.filler(at, appendClean, appendClean)
-			}
-			sets[i] = append(sets[i], made)
-		}
-	}
+	kind := kindOf(s)
 	return func(ex *exchange.Exchange) {
 		i := ex.Script.Fields[kind]
-		if i < 0 || i >= len(sets) {
+		if i < 0 || i >= len(s.Fields) {
 			return
 		}
-		for n := range sets[i] {
-			if c := &sets[i][n]; c.isAbout(&ex.Response) {
-				c.change(ex)
+		for n := range s.Fields[i] {
+			if c := &s.Fields[i][n]; c.isAbout(&ex.Response) {
+				c.change(ex, &at)
 			}
 		}
 	}
@@ -73,17 +59,17 @@ func (c *FieldChange) isAbout(r *exchange.Response) bool {
 	return slices.Contains(c.Types, strings.ToLower(strings.TrimSpace(kind)))
 }
 
-func (c *fieldChange) change(ex *exchange.Exchange) {
+func (c *FieldChange) change(ex *exchange.Exchange, at *Place) {
 	h := &ex.Response.Header
 	switch {
 	case c.Age != nil:
 		setAge(ex, *c.Age)
-	case c.value == nil:
+	case c.Value == nil:
 		ex.Response.Unnamed = ex.Response.Unnamed || strings.EqualFold(c.Name, "Server")
 		takeOut(h, c.Name)
 	case strings.EqualFold(c.Name, strictTransport) && !ex.Request.TLS:
 	default:
-		value := c.value(ex)
+		value := c.Value.field(ex, at)
 		switch {
 		case c.Adds && len(value) > 0:
 			h.AddParts(c.Name, value)

@@ -168,6 +168,14 @@ func (t *Template) appendField(dst []byte, ex *exchange.Exchange, at *Place) []b
 // A writer appends a part so that it can be nothing but a part of what it stands in.
 type writer func(dst, b []byte) []byte
 
+// field is what appendField appends to nothing. What has no variables costs no memory.
+func (t *Template) field(ex *exchange.Exchange, at *Place) []byte {
+	if len(t.parts) == 1 && t.parts[0].variable == "" && exchange.IsFieldValue(t.parts[0].literal) {
+		return t.parts[0].literal
+	}
+	return t.appendField(nil, ex, at)
+}
+
 func (t *Template) append(dst []byte, ex *exchange.Exchange, at *Place, literal, value writer) []byte {
 	for i := range t.parts {
 		p := &t.parts[i]

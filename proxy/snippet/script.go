@@ -57,6 +57,13 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Sc
 			return nil, err
 		}
 	}
+	changes := 0
+	for _, set := range w.script.Fields {
+		changes += len(set)
+	}
+	if changes > maxChanges || len(w.script.Places) > maxSteps {
+		return nil, fmt.Errorf("it has more than %d changes of fields, or than %d locations", maxChanges, maxSteps)
+	}
 	if w.plain.Repeats() {
 		return nil, errors.New("something is said twice for which there is one place")
 	}
@@ -76,6 +83,10 @@ func ofHostAlone(d *nginxconf.Directive) error {
 
 // errOrder is of addresses whose lists would refuse others.
 var errOrder = errors.New("of allow and deny it is not who is refused first, then who passes, and then all")
+
+// maxChanges bounds what is done to fields, in all blocks together: a block of a few has those
+// that stand outside of it, too.
+const maxChanges = 1024
 
 // maxSteps is how many directives a script may have that do something to each request.
 const maxSteps = 64

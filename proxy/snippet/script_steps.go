@@ -226,6 +226,8 @@ func (w *scripter) rewrite(args []string) (filter.Step, error) {
 		return nil, errors.New("its path has a character that none has")
 	}
 	move.Decode = true // as nginx reads paths
-	move.Target, err = w.names.ParseReplacement(args[1])
+	if move.Target, err = w.names.ParseReplacement(args[1]); err == nil && move.Redirect != 0 && w.names.MayLead(move.Target) {
+		err = errors.New("its variable may be a path or an address: begin with a slash, or with http:// or https://")
+	}
 	return move, err
 }
