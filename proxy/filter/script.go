@@ -159,7 +159,12 @@ func placeFinder(s *Script, tools *Tools) runner {
 			keepGroups(&ex.Script, p.Pattern, path, p.Named, true)
 		}
 		ex.Script.Fields[kindOf(s)] = places[i].Fields
-		return steps[i](ex)
+		o := steps[i](ex)
+		if o == hasAnswered || ex.Script.Moved {
+			return o
+		}
+		ex.Answer(404, "404 Not Found\n") // nginx looks for a file behind a break
+		return hasAnswered
 	}
 }
 

@@ -104,6 +104,7 @@ type scripter struct {
 	denied  []Denial
 	kind    string // default_type
 	count   int    // steps
+	placed  bool   // in a location
 	filled  bool   // some text has variables
 	texts   *filter.Substitution
 }

@@ -117,6 +117,8 @@ func (w *scripter) inside(block []nginxconf.Directive) (steps []filter.Step, set
 	if !ends {
 		return nil, 0, errors.New("it does not answer every request")
 	}
+	w.placed = true
 	steps, err = w.stepsOf(block, kind)
+	w.placed = false
 	return steps, w.fieldsOf(own), err
 }

@@ -35,19 +35,21 @@ func (w *scripter) setInput(args []string) (taken bool, err error) {
 	if there {
 		args = args[1:]
 	}
-	some := false
+	count := 0
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, ":")
 		taken, err = w.setRequest(strings.TrimSpace(name), strings.TrimSpace(value), there)
-		switch {
-		case err != nil:
+		if err != nil {
 			return true, err
-		case some && !taken:
-			return true, errors.New("of its fields some need variables of the snippet: write a directive for each")
 		}
-		some = some || taken
+		if taken {
+			count++
+		}
 	}
-	return some, nil
+	if 0 < count && count < len(args) {
+		return true, errors.New("some of its fields need variables of the snippet: write a directive for each")
+	}
+	return count > 0, nil
 }
 
 // setRequest sets one field; there says that it is set only where it is there.

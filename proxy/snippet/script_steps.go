@@ -54,7 +54,7 @@ func (w *scripter) step(d *nginxconf.Directive, kind string) (filter.Step, error
 		index, err := w.names.Set(args[0][1:], value)
 		return &filter.Set{Variable: index, Value: value}, err
 	case name == "break" && len(args) == 0:
-		return &filter.Break{Stays: !w.ofHost}, nil
+		return &filter.Break{Stays: !w.ofHost || w.placed}, nil
 	case name == "return":
 		return w.answer(args, kind)
 	case name == "rewrite":
@@ -83,11 +83,11 @@ func (w *scripter) condition(d *nginxconf.Directive, kind string) (filter.Step, 
 		switch taken, err := own.take(inner, w.names); {
 		case err != nil:
 			return nil, err
-		case !taken || w.ofHost || inner.Name() == "proxy_hide_header" || inner.Name() == "grpc_hide_header":
+		case !taken || w.ofHost || w.placed || inner.Name() == "proxy_hide_header" || inner.Name() == "grpc_hide_header":
 			return nil, fmt.Errorf("what an if does is one of set, rewrite, return and break, or about fields of responses in the place of an Ingress, and %s is not", Quoted(inner))
 		}
 	}
-	if !w.ofHost {
+	if !w.ofHost && !w.placed {
 		step.Fields = w.fieldsOf(own)
 	}
 	w.names.GroupsOfHost = isOfHost(d) && !slices.ContainsFunc(d.Block, nginxconf.IsNamed("rewrite"))
@@ -206,7 +206,7 @@ func (w *scripter) rewrite(args []string) (filter.Step, error) {
 	if !slices.Contains([]string{"", "last", "break", "redirect", "permanent"}, flag) {
 		return nil, errors.New("its flag is not understood")
 	}
-	move := &filter.Move{Ends: flag != "", Stays: flag == "break" && !w.ofHost}
+	move := &filter.Move{Ends: flag != "", Stays: flag == "break" && (!w.ofHost || w.placed)}
 	switch {
 	case flag == "permanent":
 		move.Redirect = 301

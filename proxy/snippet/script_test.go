@@ -73,6 +73,8 @@ func TestNoScripts(t *testing.T) {
 		`set $to /a; if ($uri) { set $to https://a.test; } rewrite ^/b $to permanent;`: "may be a path or an address",
 		strings.Repeat("location = /a { return 200; } ", 65):                           "more than 64 steps",
 		strings.Repeat(`more_set_headers "A: b"; `, 60) + strings.Repeat("if ($uri) { more_clear_headers A; } ", 20): "more than 1024 changes",
+		`set $a b; more_set_input_headers "X-A: a" "X-B: $a";`:                                                       "write a directive for each",
+		`set $a b; more_set_input_headers "X-B: $a" "X-A: a";`:                                                       "write a directive for each",
 		`set $a b; break now;`:                                                     "not understood",
 		`set $a b; rewrite ^/a;`:                                                   "not a pattern",
 		`set $a b; rewrite ^/a /b later;`:                                          "flag is not understood",
