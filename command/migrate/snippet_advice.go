@@ -45,12 +45,12 @@ func saying(a advice) string {
 // snippetNotes says line by line what does here what a snippet did.
 func snippetNotes(key, text string) (notes []string) {
 	list, err := nginxconf.Parse(text)
-	allowed := false
+	allowed, isObeyed := false, snippet.ObeyedOf(list, strings.HasSuffix(key, "server-snippet"))
 	for _, d := range list {
 		said := adviceOn(&d, allowed)
 		allowed = allowed || d.Name() == "allow"
 		what, isNone := saying(said), len(said.Options)+len(said.Global) == 0 && !said.Needless
-		if isNone && snippet.IsObeyed(&d, list, strings.HasSuffix(key, "server-snippet")) {
+		if isNone && isObeyed(d) {
 			what += "; a snippet of it alone is obeyed"
 		}
 		notes = append(notes, fmt.Sprintf("%s line %d, %s: %s", key, d.Line, printable.Cut(d.Text, maxQuoted), what))

@@ -309,17 +309,17 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 // read as another's, it is answered.
 func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
 	found, guard := r.table.Match(&ex.Request)
-	ex.Passed = 0
-	switch {
-	case guard != nil && !d.passes(ex, r.planOf(guard, d), found):
+	if guard != nil && !d.passes(ex, r.planOf(guard, d), found) {
 		return nil
-	case found == nil:
+	}
+	ex.Passed = 0
+	if found == nil {
 		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and the path that it was rewritten to\n")
 		return nil
 	}
 	ex.Script.Again(found.Filters == p.route.Filters)
 	next := r.planOf(found, d)
-	ex.Observer, ex.Passed = next, 0
+	ex.Observer = next
 	return next
 }
 

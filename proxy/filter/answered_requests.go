@@ -21,10 +21,7 @@ func answeredRequests(list []AnsweredRequest, at Place) Filter {
 			if !holds {
 				continue
 			}
-			a.answer(ex, a.DirectResponse.Text.append(nil, ex, a.foundIn(value, at), appendAsIs, appendClean))
-			if h := &ex.Response.Header; a.Type != "" && h.Get("Content-Type") != nil {
-				h.Set("Content-Type", a.Type)
-			}
+			a.answer(ex, a.DirectResponse.Text.append(nil, ex, a.foundIn(value, at), appendAsIs, appendClean), a.Type)
 			return false
 		}
 		return true

@@ -24,16 +24,19 @@ func Closed(why string) Filter {
 func directResponse(r *DirectResponse, at Place) Filter {
 	text := r.Text.filler(at, appendAsIs, appendClean)
 	return Filter{Request: func(ex *exchange.Exchange) bool {
-		r.answer(ex, text(ex))
+		r.answer(ex, text(ex), "")
 		return false
 	}}
 }
 
-// answer answers with the text as it is filled in.
-func (r *DirectResponse) answer(ex *exchange.Exchange, body []byte) {
+// answer answers with the text as it is filled in, and its media type; empty: text/plain.
+func (r *DirectResponse) answer(ex *exchange.Exchange, body []byte, kind string) {
 	ex.Answer(r.Status, string(body))
-	if len(body) == 0 {
+	switch {
+	case len(body) == 0:
 		ex.Response.Header.Del("Content-Type")
+	case kind != "":
+		ex.Response.Header.Set("Content-Type", kind)
 	}
 	if r.Text.HasVariables() {
 		ex.Response.Header.Set("X-Content-Type-Options", "nosniff")

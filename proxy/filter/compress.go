@@ -56,8 +56,7 @@ func compress(o *Compress, encoders *coding.Encoders) Filter {
 // offers returns the codings in which a response may be sent. One that must not be
 // changed, or that says what its bytes are, stays as it is.
 func (o *Compress) offers(r *exchange.Response) coding.Set {
-	mediaType, _, _ := bytes.Cut(r.Header.Get("Content-Type"), []byte{';'})
-	mediaType = exchange.TrimSpace(mediaType)
+	mediaType := mediaTypeOf(r)
 	var offered coding.Set
 	if o.Gzip.compresses(mediaType, r.Length) {
 		offered |= coding.SetOf(coding.Gzip)
@@ -97,9 +96,21 @@ func (o *Compress) encode(r *exchange.Response, c coding.Coding, encoders *codin
 		}
 	}
 	r.Header.Set("Content-Encoding", c.String())
-	r.Header.Del("Accept-Ranges") // of these bytes the upstream knows no ranges
-	if tag := r.Header.Get("ETag"); len(tag) > 0 && tag[0] == '"' {
-		r.Header.SetBytes("ETag", concat([]byte("W/"), tag))
+	changesBytes(&r.Header)
+}
+
+// mediaTypeOf is that of a response, without parameters.
+func mediaTypeOf(r *exchange.Response) []byte {
+	kind, _, _ := bytes.Cut(r.Header.Get("Content-Type"), []byte{';'})
+	return exchange.TrimSpace(kind)
+}
+
+// changesBytes notes that a body is sent in other bytes than the upstream's: it knows no ranges
+// of these, and its tag is of what they mean.
+func changesBytes(h *exchange.Header) {
+	h.Del("Accept-Ranges")
+	if tag := h.Get("ETag"); len(tag) > 0 && tag[0] == '"' {
+		h.SetBytes("ETag", concat([]byte("W/"), tag))
 	}
 }
 

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"quayside.io/proxy/exchange"
@@ -56,6 +57,7 @@ type rewriter struct {
 	groups      bool    // of the pattern are among them
 	drop, query bool
 	elsewhere   bool // the target is a URL
+	redirect    int  // the status with which clients are sent to the target; 0: to a URL alone, by 302
 }
 
 // request writes the new target into memory of the exchange. A pattern that is not
@@ -91,8 +93,8 @@ func (w *rewriter) request(ex *exchange.Exchange) (passes, found bool) {
 		b = append(b, query...)
 	}
 	ex.Scratch = b
-	if w.elsewhere {
-		sendTo(ex, 302, b)
+	if w.elsewhere || w.redirect != 0 {
+		sendTo(ex, cmp.Or(w.redirect, 302), b)
 		return false, true
 	}
 	r.Target = b

@@ -55,8 +55,7 @@ func (c *FieldChange) isAbout(r *exchange.Response) bool {
 	if len(c.Types) == 0 {
 		return true
 	}
-	kind, _, _ := strings.Cut(string(r.Header.Get("Content-Type")), ";")
-	return slices.Contains(c.Types, strings.ToLower(strings.TrimSpace(kind)))
+	return slices.Contains(c.Types, strings.ToLower(string(mediaTypeOf(r))))
 }
 
 func (c *FieldChange) change(ex *exchange.Exchange, at *Place) {

@@ -160,10 +160,7 @@ func (r *Return) runner(tools *Tools) runner {
 			sendTo(ex, r.Redirect.Code, r.Redirect.To.fill(ex, &at))
 			return hasAnswered
 		}
-		r.Response.answer(ex, r.Response.Text.append(nil, ex, &at, appendAsIs, appendClean))
-		if h := &ex.Response.Header; r.Type != "" && h.Get("Content-Type") != nil {
-			h.Set("Content-Type", r.Type)
-		}
+		r.Response.answer(ex, r.Response.Text.append(nil, ex, &at, appendAsIs, appendClean), r.Type)
 		return hasAnswered
 	}
 }
@@ -182,8 +179,9 @@ type Move struct {
 
 func (m *Move) runner(tools *Tools) runner {
 	w, normalize := newRewriter(m.Rewrite, tools.Place), tools.Normalize
+	w.redirect = m.Redirect
 	return func(ex *exchange.Exchange) outcome {
-		r, before := &ex.Request, ex.Request.Target
+		r := &ex.Request
 		searched := readByNginx(r.Path)
 		if len(m.Named) > 0 { // they may stand in what comes
 			keepGroups(&ex.Script, m.Pattern, searched, m.Named, true)
@@ -193,18 +191,10 @@ func (m *Move) runner(tools *Tools) runner {
 		switch {
 		case !found:
 			return goesOn
-		case !passes && ex.Response.Status == 302:
-			ex.Response.Status = m.Redirect // of an address
-			return hasAnswered
 		case !passes:
 			return hasAnswered
 		}
 		to := bytes.Clone(r.Target) // the next is written where it is
-		if m.Redirect != 0 {
-			r.Target = before
-			sendTo(ex, m.Redirect, to)
-			return hasAnswered
-		}
 		path, ok := normalize(nil, to)
 		if !ok {
 			ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")

@@ -28,8 +28,7 @@ type SubstitutedText struct{ From, To *Template }
 func substitute(o *Substitution, at Place) func(*exchange.Exchange) {
 	return func(ex *exchange.Exchange) {
 		r := &ex.Response
-		kind, _, _ := strings.Cut(strings.ToLower(string(r.Header.Get("Content-Type"))), ";")
-		kind = strings.TrimSpace(kind)
+		kind := strings.ToLower(string(mediaTypeOf(r)))
 		known := kind == "text/html" || slices.Contains(o.Types, kind) || slices.Contains(o.Types, "*")
 		if !known || r.Body == nil || r.Length == 0 || slices.ContainsFunc(r.Header.Fields(), func(f exchange.Field) bool { return isAny(f.Name, "Content-Encoding", "Content-Range") }) {
 			return
@@ -43,12 +42,9 @@ func substitute(o *Substitution, at Place) func(*exchange.Exchange) {
 			}
 		}
 		r.Body, r.Length = body, -1
-		r.Header.Del("Accept-Ranges")
+		changesBytes(&r.Header)
 		if !o.LastModified {
 			r.Header.Del("Last-Modified")
-		}
-		if tag := r.Header.Get("ETag"); len(tag) > 0 && tag[0] == '"' {
-			r.Header.SetBytes("ETag", concat([]byte("W/"), tag))
 		}
 	}
 }

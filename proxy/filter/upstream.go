@@ -2,6 +2,7 @@ package filter
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"quayside.io/proxy/exchange"
@@ -100,6 +101,14 @@ func setOnly(h *exchange.Header, name string, value []byte) {
 	if len(value) > 0 {
 		h.SetBytes(name, value)
 	}
+}
+
+// IsFraming reports whether a field says where a message ends or whose it is, which is ours to
+// say.
+func IsFraming(name string) bool {
+	return slices.Contains([]string{
+		"connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+	}, strings.ToLower(name))
 }
 
 // imitates reports whether a backend that maps the names of fields to variables, as

@@ -130,7 +130,7 @@ func parseAuthCopy(s *settings, value string) error {
 		if err != nil {
 			return err
 		}
-		if framing(name) {
+		if filter.IsFraming(name) {
 			return fmt.Errorf("%s is not to be had from another message", name)
 		}
 		o.Copy = append(o.Copy, name)

@@ -80,7 +80,7 @@ func parseField(name, value string) (h filter.Header, err error) {
 		return h, fmt.Errorf("%.80q is no field: %w", name+": "+value, err)
 	case strings.EqualFold(name, "host"):
 		return h, fmt.Errorf("%s may not be set here; upstream-vhost sets that of backends", name)
-	case framing(name):
+	case filter.IsFraming(name):
 		return h, fmt.Errorf("%s may not be set, since it says where the message ends", name)
 	}
 	return filter.Header{Name: name, Value: value}, nil

@@ -61,7 +61,7 @@ func headersOf(r refs, name string) ([]filter.Header, error) {
 func fieldsOf(m *corev1.ConfigMap) ([]filter.Header, error) {
 	list := make([]filter.Header, 0, len(m.Data))
 	for _, name := range slices.Sorted(maps.Keys(m.Data)) {
-		if _, err := parseToken(name); err != nil || framing(name) {
+		if _, err := parseToken(name); err != nil || filter.IsFraming(name) {
 			return nil, fmt.Errorf("may not set the field %q", name)
 		}
 		value, err := parseText(m.Data[name])
@@ -71,12 +71,4 @@ func fieldsOf(m *corev1.ConfigMap) ([]filter.Header, error) {
 		list = append(list, filter.Header{Name: name, Value: value})
 	}
 	return list, nil
-}
-
-// framing reports whether a field says where a message ends or whose it is, which
-// is ours to say.
-func framing(name string) bool {
-	return slices.Contains([]string{
-		"connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-	}, strings.ToLower(name))
 }

@@ -24,6 +24,14 @@ type obeyed struct {
 	request int            // how many fields of requests that sets
 }
 
+// of is what is obeyed for hosts, or in the place of Ingresses.
+func (o *obeyedSnippets) of(hosts bool) *obeyed {
+	if hosts {
+		return &o.host
+	}
+	return &o.place
+}
+
 // scripts are in the order in which nginx comes to them.
 func (o *obeyedSnippets) scripts() (list []*filter.Script) {
 	for _, s := range []*filter.Script{o.host.script, o.place.script} {
@@ -60,10 +68,7 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 			}
 		}
 	}
-	kind, whole := &s.snippets.place, made
-	if ofHost {
-		kind = &s.snippets.host
-	}
+	kind, whole := s.snippets.of(ofHost), made
 	if kind.forAll != "" {
 		names = s.snippets.names.Clone()
 		if whole, err = snippet.Script(kind.forAll+"\n"+value, ofHost, &names); err != nil {
@@ -108,10 +113,7 @@ func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 		*s = before
 		return err
 	}
-	kind := &s.snippets.place
-	if ofHost {
-		kind = &s.snippets.host
-	}
+	kind := s.snippets.of(ofHost)
 	kind.forAll, kind.request = value, len(made.Request)
 	return nil
 }

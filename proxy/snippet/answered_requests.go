@@ -72,6 +72,10 @@ func answerLine(condition string, args []string, kind string) (line string, ok b
 	if kind != "" {
 		line += " " + kind
 	}
-	text := strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t").Replace(args[1]) // as nginx reads it
-	return line + ` "` + strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(text) + `"`, true
+	return line + ` "` + strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(unescaped(args[1])) + `"`, true
+}
+
+// unescaped is a word of nginx's with the ends of lines and tabs that it writes.
+func unescaped(word string) string {
+	return strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t").Replace(word)
 }

@@ -34,15 +34,19 @@ func Script(text string, ofHost bool, names *filter.Names) (*Scripted, error) {
 	return scriptOf(list, ofHost, names)
 }
 
-// IsObeyed reports whether Script would take a directive of a list if it stood alone, with the
-// variables that the list sets.
-func IsObeyed(d *nginxconf.Directive, list []nginxconf.Directive, ofHost bool) bool {
+// ObeyedOf returns what reports whether Script would take a directive of a list if it stood
+// alone, with the variables that the list sets.
+func ObeyedOf(list []nginxconf.Directive, ofHost bool) func(nginxconf.Directive) bool {
 	w := scripter{names: &filter.Names{}}
-	if w.collect(list) != nil {
-		return false
+	err := w.collect(list)
+	return func(d nginxconf.Directive) bool {
+		if err != nil {
+			return false
+		}
+		names := w.names.Clone()
+		_, err := scriptOf([]nginxconf.Directive{d}, ofHost, &names)
+		return err == nil
 	}
-	_, err := scriptOf([]nginxconf.Directive{*d}, ofHost, w.names)
-	return err == nil
 }
 
 func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Scripted, error) {
@@ -259,13 +263,8 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	return nil
 }
 
-// isFraming reports whether a field says where a message ends or whose it is, which is ours to
-// say.
-func isFraming(name string) bool {
-	return slices.Contains([]string{
-		"connection", "content-length", "date", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-	}, strings.ToLower(name))
-}
+// isFraming reports whether a field is ours to say: where a message ends, whose it is, and when.
+func isFraming(name string) bool { return filter.IsFraming(name) || strings.EqualFold(name, "date") }
 
 // checkTypes keeps what clients send from becoming a page.
 func (w *scripter) checkTypes() error {

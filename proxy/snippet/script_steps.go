@@ -175,7 +175,7 @@ func (w *scripter) answer(args []string, kind string) (filter.Step, error) {
 		return nil, fmt.Errorf("a response with status %d has no text", status)
 	}
 	w.script.Refuses = w.script.Refuses || status >= 400
-	text = strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t").Replace(text) // as nginx reads it
+	text = unescaped(text)
 	if text == "" && status >= 400 {
 		text = cmp.Or(filter.DeniedStatuses()[status], strconv.Itoa(status)+"\n")
 	}
