@@ -46,6 +46,8 @@ func scriptCases() []sameCase {
 		scripted(`rewrite ^(/sub)$ $1/ redirect;`, "").rewriting("/sub(/|$)(.*)", "/$2"),
 		scripted(`set $rest $2; proxy_set_header X-Prefix /a$1; add_header X-Rest "$2-$rest"; if ($arg_a = b) { add_header X-A "$1"; }`, "", "/api/v1?a=b").rewriting("/api(/|$)(.*)", "/$2"),
 		scripted(`rewrite ^/api/(.*)$ /$1 break; set $who $host; proxy_set_header X-Who $who;`, `rewrite ^/abcz /api/x;`).rewriting("/a(.*)", "/b$1"),
+		scripted(`proxy_set_header X-Group "<$1>"; set $of "$1"; add_header X-Of $of;`, `set $before "<$1>"; if ($uri ~ ^/(.)) { set $x y; } location = /abcz/z { add_header X-B "<$1>" always; return 204; } location = /az { add_header X-B "$before" always; return 200 a; }`).rewriting("/a(.*)", "/b$1"),
+		scripted("", `location = /az { add_header X-B "<$1>" always; return 200 a; } set $before "<$1>"; location = /a/bb/c { add_header X-B $before; return 200 b; }`).rewriting("/a(.*)", "/b$1"),
 		scripted(`rewrite ^/abc/(.*)$ /api/$1 last; rewrite ^/az$ /out last;`, "").rewriting("/a(.*)", "/b$1"),
 		scripted(cors, "", origins...),
 		scripted(`add_header X-Method $request_method; set $my_var "hello"; add_header X-My-Var $my_var; set $combined "$request_method-$request_uri"; add_header X-Combined $combined;

@@ -101,6 +101,9 @@ func script(s *Script, behind *Rewrite, tools *Tools) Filter {
 		order = [2]runner{do, find}
 	}
 	return Filter{Request: func(ex *exchange.Exchange) bool {
+		if s.OfHost && ex.Script.Groups == nil { // the pattern of the path is looked for behind it
+			ex.Script.Groups = [][]byte{}
+		}
 		for i, part := range order {
 			if s.OfHost && i == 0 && ex.Script.Passes > 0 {
 				continue
@@ -115,6 +118,9 @@ func script(s *Script, behind *Rewrite, tools *Tools) Filter {
 			case moves(ex):
 				return false
 			}
+		}
+		if s.OfHost && tools.Place.Pattern != nil {
+			ex.Script.Groups = nil
 		}
 		return true
 	}}
