@@ -73,6 +73,9 @@ func scriptCases() []sameCase {
 		scripted("", `set $agentflag 0; if ($http_user_agent ~* "(Mobile)" ){ set $agentflag 1; } if ( $agentflag = 1 ) { return 301 http://m.shop.test; }`, "/x\nUser-Agent: a mobile b"),
 		scripted(`if ($request_uri ~* \.(js|css|gif|jpe?g|png)) { expires max; add_header Cache-Control "public"; }`, "", "/status/404"),
 		scripted(`rewrite ^/$ /targets last; set $dest $http_destination; if ($http_destination ~ "^https?://[^/]+(?<path>/.*)$") { set $dest $path; } proxy_set_header Destination $dest;`, "", "/x\nDestination: https://a.test/b/c", "/x\nDestination: b"),
+		scripted("", `location ~ ^/(v1|api)/[^/]+/?[^/]+/blobs/ { client_max_body_size 10G; if ($request_method ~* (POST|PUT|DELETE|PATCH|HEAD) ) { rewrite ^/(.*)$ /nexus/repository/docker-private/$1 last; } rewrite ^/(.*)$ /nexus/repository/docker-group/$1 last; }
+			location ~ ^/(v1|api)/ { client_max_body_size 10G; if ($request_method ~* (POST|PUT|DELETE|PATCH) ) { rewrite ^/(.*)$ /nexus/repository/docker-private/$1 last; } rewrite ^/(.*)$ /nexus/repository/docker-group/$1 last; } location /sub { rewrite ^/sub(.*)$ /x$1; rewrite ^ /y$uri; }`,
+			"/v1/a/b/blobs/c?d", "PUT /v1/a/b/blobs/c\n\nbody5", "HEAD /v1/a/b/blobs/c", "HEAD /v1/a", "/api/v2/a%20b"),
 		scripted("", `location = /x { if ($arg_a) { break; } return 403; } location /api { if ($request_method = POST) { rewrite ^/api/(.*)$ /sub/$1 last; } if ($arg_q) { break; } if ($http_x_own) { rewrite ^ /sub break; } return 200 api; }`, "/api/x\nX-Own: 1", "/x?a=1", "/x?a=b&c", "/api/x?q=1"),
 		scripted(`set $target www.shop.test; if ($arg_a) { return 301 https://$target$request_uri; } set $back /in$uri; if ($arg_q) { return 307 $back?x; }`, "", "/x?a=1"),
 		scripted(`sub_filter_types text/plain; sub_filter web "<b>"; sub_filter GET "get it"; sub_filter '"' "'";`, "", "/status/404"),

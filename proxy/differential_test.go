@@ -111,6 +111,8 @@ func sameBackend(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if c, err := r.Cookie("say"); name == "gate" && (err != nil || c.Value != "yes") {
+			w.Header().Set("X-Why", "say it")
+			w.Header().Set("Location", "https://login.test/#/?rd="+r.Header.Get("X-Original-URL"))
 			w.WriteHeader(401)
 			return
 		}

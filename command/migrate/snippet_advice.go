@@ -123,7 +123,6 @@ func advices() map[string]func(args []string) advice {
 		"client_body_buffer_size": snippet.First("client-body-buffer-size"),
 		"ssl_ciphers":             snippet.First("ssl-ciphers"),
 		"ssl_protocols":           func(args []string) advice { return snippet.UseForAll("ssl-protocols", strings.Join(args, " ")) },
-		"proxy_ssl_verify":        verified,
 		"proxy_ssl_verify_depth":  snippet.First("proxy-ssl-verify-depth"),
 		"proxy_ssl_ciphers":       snippet.First("proxy-ssl-ciphers"),
 		"proxy_ssl_protocols":     func(args []string) advice { return snippet.Use("proxy-ssl-protocols", strings.Join(args, " ")) },
@@ -149,13 +148,6 @@ func advices() map[string]func(args []string) advice {
 		"proxy_ssl_certificate_key":     ownCertificate,
 		"proxy_ssl_trusted_certificate": ownCertificate,
 	}
-}
-
-func verified(args []string) advice {
-	if args[0] == "off" {
-		return snippet.Needless("a backend's certificate is verified where proxy-ssl-verify says so")
-	}
-	return snippet.Use("proxy-ssl-verify", args[0])
 }
 
 func ownCertificate([]string) advice {

@@ -292,21 +292,31 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	if !told {
 		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
-	for !p.filters.Request(ex) {
-		if !ex.Script.Moved {
-			p.filters.Response(ex)
-			return nil, nil
-		}
-		if p = d.moved(ex, r, p); p == nil {
-			return nil, nil
-		}
-	}
-	return r, p
+	return r, d.pass(ex, r, p)
 }
 
-// moved finds the plan for the path that a script of p has moved a request to. Who may pass
-// there, the filters of that say. Where nobody has that path, or odd spellings of it may be
-// read as another's, it is answered.
+// pass lets the filters of a plan see a request, and of others to which scripts move it. It
+// returns the plan to go on with; nil: the request is answered.
+func (d *Dispatcher) pass(ex *exchange.Exchange, r *routing, p *plan) *plan {
+	for p != nil {
+		if p.pages.Lead() {
+			ex.Script.Before = ex.Copy()
+		}
+		if p.filters.Request(ex) {
+			return p
+		}
+		if !ex.Script.Moved {
+			p.respond(ex, r, false)
+			return nil
+		}
+		p = d.moved(ex, r, p)
+	}
+	return nil
+}
+
+// moved finds the plan for the path that a script or an error page of p has moved a request to.
+// Who may pass there, the filters of that say. Where nobody has that path, or odd spellings of
+// it may be read as another's, it is answered.
 func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
 	found, guard := r.table.Match(&ex.Request)
 	if guard != nil && !d.passes(ex, r.planOf(guard, d), found) {

@@ -49,6 +49,7 @@ func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int)
 		req.Method = []byte("GET") // the body is gone
 	}
 	ex.Response.Header.Del("Content-Type")
+	ex.Response.Fault = 0
 	r.forward(ex, page.Backend)
 	req.Method, req.Host, req.Target, req.Body, req.Length, req.Upgrade = was.Method, was.Host, was.Target, was.Body, was.Length, was.Upgrade
 	ex.Response.Close = ex.Response.Close || unread

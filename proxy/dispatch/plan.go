@@ -34,6 +34,7 @@ type plan struct {
 	nginx      *nginxRoute // nil: nor as ingress-nginx does
 	filters    filter.Chain
 	guards     filter.Chain // those of filters that decide who may pass
+	pages      *filter.Pages
 	place      accesslog.Place
 	cookiePath string // see route.Route.CookiePath
 	unlogged   bool
@@ -59,6 +60,7 @@ func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {
 		nginx:      d.metrics.asNginx(rt),
 		filters:    d.compile(rt),
 		guards:     d.compileGuards(rt),
+		pages:      filter.PagesOf(rt.Filters, d.toolsOf(rt)),
 		cookiePath: rt.CookiePath(),
 		unlogged:   rt.Unlogged,
 	}
@@ -126,7 +128,9 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 		r.forwardOr(ex, p.route, backend)
 		p.filters.Upstream(ex)
 	}
-	p.filters.Response(ex)
+	if p.respond(ex, r, true) {
+		return
+	}
 	if f != nil && f.Rate > 0 {
 		pace(ex, f)
 	}

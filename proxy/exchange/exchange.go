@@ -160,6 +160,10 @@ type Response struct {
 	Sent int64
 	// Text is a short body held in memory; it stands in for Body where Body is nil.
 	Text []byte
+	// Fault is the status of what is wrong where the proxy itself says so, in its own words,
+	// in whose place others may say something: 0 where somebody else has spoken. It may be
+	// one that only nginx has, such as 496 for a client without a certificate.
+	Fault int
 	// Unnamed says that the front end adds no Server field.
 	Unnamed bool
 	// Close says that the client's connection cannot serve another request,
@@ -203,6 +207,10 @@ func (e *Exchange) Answer(status int, text string) {
 	e.Response.Text = append(e.Response.Text[:0], text...)
 	e.Response.Length = int64(len(e.Response.Text))
 	e.Response.Body, e.Response.Reset = nil, nil
+	e.Response.Fault = 0
+	if status >= 400 {
+		e.Response.Fault = status
+	}
 }
 
 // Whole is what a body may implement that is already in memory: head and body

@@ -15,6 +15,12 @@ type Scripted struct {
 	// that, and Passes how often it was.
 	Moved  bool
 	Passes int
+	// Paged says that an error page answers in the place of what was wrong, and PagedAs with
+	// which status; 0: its own. Before is the request as it came to a route whose error pages
+	// lead to paths; nil: it has none.
+	Paged   bool
+	PagedAs int
+	Before  *Exchange
 	// Ended says that the path is not rewritten any more.
 	Ended bool
 }
@@ -33,7 +39,7 @@ func (s *Scripted) Set(variable int, value []byte) {
 // Again makes s ready for the route of a path that has been moved. The scripts of one are the
 // same as those that it comes from, or not.
 func (s *Scripted) Again(same bool) {
-	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes}
+	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs}
 	if !same {
 		next.Values = s.Values[:0]
 	}

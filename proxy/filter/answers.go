@@ -41,6 +41,7 @@ func (r *DirectResponse) answer(ex *exchange.Exchange, body []byte, kind string)
 	if r.Text.HasVariables() {
 		ex.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	}
+	ex.Response.Fault = 0
 }
 
 // ToTLS sends requests that did not come over TLS to the same target over TLS, where

@@ -1,6 +1,10 @@
 package filter
 
-import "quayside.io/proxy/exchange"
+import (
+	"strconv"
+
+	"quayside.io/proxy/exchange"
+)
 
 // Question is a request of our own, which goes beside those of clients.
 type Question struct {
@@ -40,6 +44,14 @@ func (a *Answer) field(name string) []byte {
 		}
 	}
 	return nil
+}
+
+// status is that of an answer as text. Of no answer there is none.
+func (a *Answer) status() []byte {
+	if a == nil {
+		return nil
+	}
+	return strconv.AppendInt(nil, int64(a.Status), 10)
 }
 
 // sameName reports whether two names are those of one field.

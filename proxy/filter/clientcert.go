@@ -77,13 +77,13 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 		return false
 	case h == nil || len(h.Chain) == 0:
 		if f.Mode == ClientRequired {
-			return f.refuse(ex, "no client certificate was sent")
+			return f.refuse(ex, noCertificate, "no client certificate was sent")
 		}
 		return f.pass(r, noneShown()) && f.allows(ex, "")
 	}
 	s := f.judge(h, r.Received)
 	if !s.good && (f.Mode != ClientUnverified || !s.unknownIssuer) {
-		return f.refuse(ex, "the client certificate is not accepted")
+		return f.refuse(ex, badCertificate, "the client certificate is not accepted")
 	}
 	return f.allows(ex, s.matched) && f.pass(r, s)
 }
@@ -122,15 +122,23 @@ func (f *clientCert) allows(ex *exchange.Exchange, subject string) bool {
 
 // refuse ends the connection too: the client can show another certificate only by
 // beginning a new one.
-func (f *clientCert) refuse(ex *exchange.Exchange, why string) bool {
+func (f *clientCert) refuse(ex *exchange.Exchange, fault int, why string) bool {
 	if f.ErrorPage != nil {
 		sendTo(ex, 302, f.ErrorPage.appendURL(nil, ex, &f.place))
 	} else {
 		ex.Answer(400, "400 Bad Request: "+why+"\n")
+		ex.Response.Fault = fault
 	}
 	ex.Response.Close = true
 	return false
 }
+
+// These are nginx's own statuses of a client whose certificate is not accepted, and of one
+// without any. Clients are answered 400.
+const (
+	badCertificate = 495
+	noCertificate  = 496
+)
 
 // madeFor reports whether a connection was made for a host. A client that means an
 // address asks for no name.

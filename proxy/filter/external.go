@@ -64,9 +64,10 @@ type external struct {
 	place   Place
 	drop    []string // fields of the request that are not copied into the question, nor what imitates them
 	needs   []string // fields of an answer
+	sets    []Set    // variables of scripts
 }
 
-func newExternal(o *ExternalAuth, tools Tools) *external {
+func newExternal(o *ExternalAuth, scripts []*Script, tools Tools) *external {
 	e := &external{ExternalAuth: *o, asker: tools.Asker, answers: tools.Answers, place: tools.Place}
 	e.Method = cmp.Or(e.Method, "GET")
 	e.drop = []string{
@@ -78,13 +79,34 @@ func newExternal(o *ExternalAuth, tools Tools) *external {
 	}
 	e.needs = append([]string{"WWW-Authenticate"}, e.Copy...)
 	if e.Signin != nil {
-		for _, p := range e.Signin.parts {
-			if p.variable == answerPrefix {
-				e.needs = append(e.needs, p.of)
-			}
-		}
+		e.needs = append(e.needs, e.Signin.ofAnswer()...)
+	}
+	for _, one := range scripts {
+		e.sets = append(e.sets, one.Answers...)
+	}
+	for _, s := range e.sets {
+		e.needs = append(e.needs, s.Value.ofAnswer()...)
 	}
 	return e
+}
+
+// ofAnswer returns the fields of an answer that stand in t.
+func (t *Template) ofAnswer() (names []string) {
+	for _, p := range t.parts {
+		if p.variable == answerPrefix {
+			names = append(names, p.of)
+		}
+	}
+	return names
+}
+
+// note sets the variables that an answer gives their values; nil: nobody has answered.
+func (e *external) note(ex *exchange.Exchange, a *Answer) {
+	at := e.place
+	at.answer = a
+	for _, s := range e.sets {
+		ex.Script.Set(s.Variable, s.Value.append(nil, ex, &at, appendAsIs, appendClean))
+	}
 }
 
 // guard asks, or remembers.
@@ -200,6 +222,7 @@ func (e *external) question(ex *exchange.Exchange) *Question {
 // pass gives the request what the answer has for the upstream, and takes from it
 // what only the answer may say. The answer is nil where another guard was enough.
 func (e *external) pass(ex *exchange.Exchange, a *Answer) {
+	e.note(ex, a)
 	for _, name := range e.Copy {
 		var value []byte
 		if a != nil {
@@ -216,6 +239,7 @@ func (e *external) pass(ex *exchange.Exchange, a *Answer) {
 
 // refuse answers, and reports whether it has.
 func (e *external) refuse(ex *exchange.Exchange, v ruling) bool {
+	e.note(ex, v.answer)
 	switch {
 	case v.status == 401 && e.Signin != nil:
 		at := e.place

@@ -47,7 +47,9 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 		}
 	}
 	if s.guarded() {
-		c = append(c, Guards(s, tools))
+		own := *s
+		own.Scripts = nil // whose variables are of other requests
+		c = append(c, Guards(&own, tools))
 	}
 	return c
 }
@@ -78,7 +80,7 @@ func Guards(s *Settings, tools Tools) Filter {
 	}
 	f := Filter{Request: g.request}
 	if s.External != nil {
-		g.external = newExternal(s.External, tools)
+		g.external = newExternal(s.External, s.Scripts, tools)
 		g.all = append(g.all, g.external.guard)
 		f.Response = g.external.response
 	}

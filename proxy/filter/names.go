@@ -3,6 +3,7 @@ package filter
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"quayside.io/proxy/exchange"
@@ -12,6 +13,8 @@ import (
 // value has none.
 type Names struct {
 	of map[string]*name // by the name in lower case, as nginx compares them
+	// Locations are the names of those of hosts that error pages may lead to.
+	Locations []string
 	// GroupsOfHost says that $1 to $9 are parts of the host that a client came by.
 	GroupsOfHost bool
 	// Groups says that a template has some of them.
@@ -21,12 +24,12 @@ type Names struct {
 // Clone returns a copy for another snippet, in which others can be set. What no client decides
 // yet stays so.
 func (n *Names) Clone() Names {
-	c := Names{GroupsOfHost: n.GroupsOfHost}
+	c := Names{GroupsOfHost: n.GroupsOfHost, Locations: slices.Clone(n.Locations)}
 	for key, one := range n.of {
 		if c.of == nil {
 			c.of = map[string]*name{}
 		}
-		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path}
+		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, ahead: one.ahead}
 	}
 	return c
 }
@@ -37,6 +40,8 @@ type name struct {
 	open  bool // what clients send may decide its value, and not only which host they came by
 	fixed bool // that must not become so, since another snippet may rely on it
 	path  bool // whatever its value is, that begins with a slash
+	told  bool // an authentication service may say what it is
+	ahead bool // another snippet sets it, which is read later
 }
 
 // maxNames is how many variables the scripts of an Ingress may set.
@@ -60,12 +65,38 @@ func (n *Names) Set(variableName string, value *Template) (index int, err error)
 		known = &name{index: len(n.of), path: true}
 		n.of[lower] = known
 	}
+	if known.ahead { // until now nothing was known of it
+		known.ahead, known.open, known.path, known.told = false, false, true, false
+	}
 	known.path = known.path && (value == nil || value.isPath(n))
 	known.open = known.open || value == nil || !value.isOfHost()
 	if known.open && known.fixed {
 		return 0, fmt.Errorf("variable $%.80s is another snippet's, and here clients would decide it", variableName)
 	}
 	return known.index, nil
+}
+
+// Declare makes a variable known that a snippet sets which is read later: told says that an
+// authentication service decides its value, and else clients may.
+func (n *Names) Declare(variableName string, told bool) error {
+	if n.of[strings.ToLower(variableName)] != nil {
+		return nil
+	}
+	_, err := n.SetAnswer(variableName)
+	if err == nil {
+		known := n.of[strings.ToLower(variableName)]
+		known.told, known.ahead = told, true
+	}
+	return err
+}
+
+// SetAnswer makes a variable known that gets what an authentication service says.
+func (n *Names) SetAnswer(variableName string) (index int, err error) {
+	if index, err = n.Set(variableName, nil); err == nil {
+		known := n.of[strings.ToLower(variableName)]
+		known.told, known.path = true, false
+	}
+	return index, err
 }
 
 // SetGroups makes the named groups of a pattern known, and returns which variables they set.
@@ -106,12 +137,33 @@ func (n *Names) ParseReplacement(text string) (*Template, error) {
 	return parseTemplate(text, n.variable)
 }
 
+// ParseAnswer is ParseTemplate of what is known once an authentication service has answered:
+// $upstream_http_NAME is a field of that answer, and $upstream_status its status.
+func (n *Names) ParseAnswer(text string) (*Template, error) {
+	return parseTemplate(text, func(name string) (part, bool) {
+		if p, ok := n.set(name); ok {
+			return p, true
+		}
+		return variableOfAnswer(name)
+	})
+}
+
 // ParseVariable is the function of that name with n.
 func (n *Names) ParseVariable(text string) (v Variable, err error) {
 	if p, ok := n.set(strings.TrimPrefix(text, "$")); ok && strings.HasPrefix(text, "$") {
 		return Variable{p}, nil
 	}
 	return ParseVariable(text)
+}
+
+// ParseAnswered is ParseTarget of where those are sent whom an authentication service refuses,
+// which it may decide itself: text may be a variable that it has set.
+func (n *Names) ParseAnswered(text string) (*Target, error) {
+	if known := n.of[strings.ToLower(strings.TrimPrefix(text, "$"))]; known != nil && known.told && strings.HasPrefix(text, "$") {
+		t, err := n.ParseTemplate(text)
+		return &Target{text: t, told: true}, err
+	}
+	return n.ParseTarget(text)
 }
 
 // ParseTarget is the function of that name with n. One that begins with the path is a path.

@@ -18,6 +18,13 @@ type Script struct {
 	// Fields are sets of what is done to the fields of responses. The first is that of
 	// requests for which no If and no ScriptPlace says another.
 	Fields [][]FieldChange
+	// Errors answer in the place of what is wrong, and Named are the locations that nobody
+	// but they lead to, each with its name as Path.
+	Errors ErrorPages
+	Named  []ScriptPlace
+	// Answers are variables that are set once an authentication service has answered, whatever
+	// it says.
+	Answers []Set
 	// Substitution is of the bodies of responses; nil: they stay.
 	Substitution *Substitution
 	// Refuses says that it refuses some requests.
@@ -28,7 +35,7 @@ type Script struct {
 
 // IsEmpty reports whether s does nothing.
 func (s *Script) IsEmpty() bool {
-	return len(s.Steps)+len(s.Places) == 0 && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return len(set) > 0 })
+	return len(s.Steps)+len(s.Places)+len(s.Answers)+len(s.Errors.Pages)+len(s.Named) == 0 && !s.Errors.Intercepts && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return len(set) > 0 })
 }
 
 // ScriptPlace is a location that answers by itself.
@@ -38,6 +45,8 @@ type ScriptPlace struct {
 	Path    string
 	Exact   bool
 	First   bool
+	// Internal says that it is there for nobody who asks for it, but for paths that were moved.
+	Internal bool
 	Pattern *regexp.Regexp
 	Named   []Named // groups of Pattern
 	// Steps end by an answer, whatever the request.
@@ -105,7 +114,7 @@ func script(s *Script, behind *Rewrite, tools *Tools) Filter {
 			ex.Script.Groups = [][]byte{}
 		}
 		for i, part := range order {
-			if s.OfHost && i == 0 && ex.Script.Passes > 0 {
+			if s.OfHost && i == 0 && ex.Script.Passes > 0 && !ex.Script.Paged {
 				continue
 			}
 			switch {
@@ -161,6 +170,10 @@ func placeFinder(s *Script, tools *Tools) runner {
 		if i < 0 {
 			return goesOn
 		}
+		if places[i].Internal && ex.Script.Passes == 0 && !ex.Script.Paged {
+			ex.Answer(404, "404 Not Found\n")
+			return hasAnswered
+		}
 		if p := places[i]; p.Pattern != nil {
 			keepGroups(&ex.Script, p.Pattern, path, p.Named, true)
 		}
@@ -191,6 +204,7 @@ func moves(ex *exchange.Exchange) bool {
 	if s.Passes++; s.Passes > maxPasses {
 		s.Moved = false
 		ex.Answer(500, "500 Internal Server Error: the path is rewritten again and again\n")
+		ex.Response.Fault = 0 // which has no page
 	}
 	return true
 }

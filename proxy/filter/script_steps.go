@@ -151,6 +151,8 @@ type Return struct {
 	Response DirectResponse
 	// Type is the media type of the text; empty: text/plain.
 	Type string
+	// Fails says that the text is the proxy's own, about what is wrong.
+	Fails bool
 }
 
 func (r *Return) runner(tools *Tools) runner {
@@ -161,6 +163,9 @@ func (r *Return) runner(tools *Tools) runner {
 			return hasAnswered
 		}
 		r.Response.answer(ex, r.Response.Text.append(nil, ex, &at, appendAsIs, appendClean), r.Type)
+		if r.Fails {
+			ex.Response.Fault = r.Response.Status
+		}
 		return hasAnswered
 	}
 }

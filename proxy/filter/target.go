@@ -13,6 +13,7 @@ import (
 type Target struct {
 	text *Template
 	path bool
+	told bool // the whole of it is a variable that is an address, or nothing that anybody is sent to
 }
 
 // ParseTarget reads one. It begins with a slash, with http:// or https://, or with $scheme://.
@@ -64,6 +65,9 @@ func (t *Target) filler(at Place) func(*exchange.Exchange) []byte {
 
 // fill fills t in.
 func (t *Target) fill(ex *exchange.Exchange, at *Place) []byte {
+	if t.told {
+		return t.text.append(nil, ex, at, appendClean, appendClean)
+	}
 	return t.onHost(t.text.append(nil, ex, at, appendClean, appendAddress))
 }
 

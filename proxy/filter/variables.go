@@ -119,8 +119,12 @@ const answerPrefix = "upstream_http_"
 
 // variableOfAnswer is variable where there is an answer.
 func variableOfAnswer(name string) (part, bool) {
-	if of, ok := strings.CutPrefix(strings.ToLower(name), answerPrefix); ok && of != "" {
+	lower := strings.ToLower(name)
+	if of, ok := strings.CutPrefix(lower, answerPrefix); ok && of != "" {
 		return part{variable: answerPrefix, of: strings.ReplaceAll(of, "_", "-")}, true
+	}
+	if lower == "upstream_status" {
+		return part{variable: lower}, true
 	}
 	return variable(name)
 }
@@ -263,6 +267,8 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return r.Header.Cookie(p.of)
 	case answerPrefix:
 		return at.answer.field(p.of)
+	case "upstream_status":
+		return at.answer.status()
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
 		return scheme(r)
 	case "set", "found":

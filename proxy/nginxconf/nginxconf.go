@@ -20,6 +20,7 @@ type Directive struct {
 	Words []string    // its name first; without quotes and what escapes them
 	Block []Directive // of one that has a block
 	Text  string      // as it was written, without its block
+	Lua   string      // the inside of a block of that language
 }
 
 // Name is the first word of d.
@@ -102,7 +103,8 @@ func (s *snippet) directive(depth int) (d Directive, err error) {
 			d.Text = strings.TrimSpace(s.text[begin:s.at])
 			s.at++
 			if strings.HasSuffix(d.Words[0], "_by_lua_block") {
-				return d, s.lua()
+				d.Lua, err = s.lua()
+				return d, err
 			}
 			d.Block, err = s.directives(depth + 1)
 			return d, err
@@ -172,8 +174,9 @@ func (s *snippet) word() (string, error) {
 	return "", errors.New("a word does not end")
 }
 
-// lua passes over a block of another language, as far as its braces tell.
-func (s *snippet) lua() error {
+// lua passes over a block of another language, as far as its braces tell, and returns it.
+func (s *snippet) lua() (string, error) {
+	begin := s.at
 	for open := 1; s.at < len(s.text); s.at++ {
 		switch s.text[s.at] {
 		case '\n':
@@ -183,9 +186,9 @@ func (s *snippet) lua() error {
 		case '}':
 			if open--; open == 0 {
 				s.at++
-				return nil
+				return s.text[begin : s.at-1], nil
 			}
 		}
 	}
-	return errors.New("a block does not end")
+	return "", errors.New("a block does not end")
 }

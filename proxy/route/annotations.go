@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,6 +105,9 @@ func parseOptions(options func() []option, annotations map[string]string, s *set
 					continue
 				}
 			}
+		}
+		if key == "server-snippet" {
+			s.snippets.ahead = cmp.Or(annotations[OwnPrefix+"configuration-snippet"], annotations[NginxPrefix+"configuration-snippet"])
 		}
 		value := strings.TrimSpace(annotations[name])
 		table := options()

@@ -14,6 +14,7 @@ import (
 // hosts.
 type obeyedSnippets struct {
 	names       filter.Names // variables of both
+	ahead       string       // what stands in the place of the Ingress, and is read later
 	place, host obeyed
 }
 
@@ -48,6 +49,7 @@ func (o *obeyedSnippets) scripts() (list []*filter.Script) {
 func parseSnippet(key string, ofHost bool) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
 		made, err := s.obeySnippet(key, value, ofHost)
+		s.takesAnswers = s.takesAnswers || err == nil && len(made.Script.Answers) > 0
 		s.ofHost = s.ofHost || err == nil && ofHost && !(made.Script.IsEmpty() && len(made.Options) == 0)
 		return err
 	}
@@ -56,7 +58,14 @@ func parseSnippet(key string, ofHost bool) func(s *settings, value string) error
 // obeySnippet obeys a snippet that stands under a key, behind that of the same kind that stands
 // for all Ingresses, as nginx reads both in one place.
 func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripted, error) {
-	names := s.snippets.names.Clone()
+	known := func() filter.Names {
+		names := s.snippets.names.Clone()
+		if ofHost {
+			snippet.Declare(s.snippets.ahead, &names)
+		}
+		return names
+	}
+	names := known()
 	made, err := snippet.Script(value, ofHost, &names)
 	if err != nil {
 		return nil, err
@@ -70,7 +79,7 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	}
 	kind, whole := s.snippets.of(ofHost), made
 	if kind.forAll != "" {
-		names = s.snippets.names.Clone()
+		names = known()
 		if whole, err = snippet.Script(kind.forAll+"\n"+value, ofHost, &names); err != nil {
 			return nil, fmt.Errorf("behind the one of the proxy: %w", err)
 		}
@@ -91,8 +100,7 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 }
 
 // obeyForAll obeys a snippet that stands for all Ingresses, before those of each. One of each
-// takes the place of lists of addresses, and what an authentication service has said is of the
-// Ingress that has it asked, so neither is obeyed.
+// takes the place of lists of addresses, so that those are not obeyed.
 func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 	before := *s
 	s.mayAnswer = nil // which is about fields of Ingresses
@@ -102,11 +110,8 @@ func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 		return err
 	}
 	for _, o := range made.Options {
-		switch {
-		case isList(o):
+		if isList(o) {
 			err = errors.New("of allow and deny whitelist-source-range and denylist-source-range do the same, which an Ingress may replace")
-		case o.Key == "auth-response-headers":
-			err = errors.New("only an Ingress says what of an answer to auth-url is passed on")
 		}
 	}
 	if err != nil {
@@ -141,7 +146,6 @@ func (s *settings) obeyOptions(key string, list []snippet.Setting, denied []snip
 func snippetParsers() map[string]func(s *settings, value string) error {
 	return map[string]func(s *settings, value string) error{
 		"allowlist-source-range": parseAllow("configuration-snippet"),
-		"auth-response-headers":  parseAuthCopy,
 		"denylist-source-range":  parseSnippetDeny,
 		"enable-access-log":      parseAccessLog,
 		"proxy-cookie-domain":    parseCookiePair(true, cookieDomain),
@@ -163,8 +167,11 @@ func parseSnippetDeny(s *settings, value string) error {
 func isList(o snippet.Setting) bool { return strings.HasSuffix(o.Key, "list-source-range") }
 
 // finishScripts tells of places of a host to which no path of the Ingress leads, so that they
-// are never asked for here.
+// are never asked for here, and of variables of answers where nobody is asked.
 func (s *settings) finishScripts(r refs) *finding {
+	if s.takesAnswers && s.filters.External == nil {
+		return &finding{InvalidAnnotation, "annotation configuration-snippet acts in part: nobody is asked who could answer what auth_request_set takes; set auth-url"}
+	}
 	for _, one := range s.filters.Scripts {
 		for _, p := range one.Places {
 			leads := func(at snippet.Path) bool {

@@ -1,6 +1,7 @@
 package snippet
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -109,6 +110,37 @@ func WithAnswers(list []nginxconf.Directive) (left []nginxconf.Directive, fields
 		}
 	}
 	return left, fields
+}
+
+// withoutCookies returns a list without what is so unasked: that cookies of auth-url's answer
+// are passed on. The guide of oauth2-proxy has the second of them passed on by Lua.
+func withoutCookies(list []nginxconf.Directive) []nginxconf.Directive {
+	cookies, second := cookiesOf(list), map[string]bool{}
+	for _, d := range list {
+		if variable, cookie, ok := namesCookie(&d); ok {
+			second[passesSecond(variable, cookie)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(d nginxconf.Directive) bool {
+		_, _, names := namesCookie(&d)
+		passes := d.Name() == "access_by_lua_block" && second[strings.Join(strings.Fields(d.Lua), " ")]
+		return names || passes || slices.ContainsFunc(cookies, func(v string) bool { return passesOn(&d, v) })
+	})
+}
+
+// namesCookie returns the variable that a directive makes of a cookie of the answer, and the
+// name of that, unless it is the first.
+func namesCookie(d *nginxconf.Directive) (variable, cookie string, ok bool) {
+	if d.Name() != "auth_request_set" || len(d.Args()) != 2 {
+		return "", "", false
+	}
+	cookie, ok = strings.CutPrefix(d.Words[2], "$upstream_cookie_")
+	return strings.TrimPrefix(d.Words[1], "$"), cookie, ok || strings.EqualFold(d.Words[2], "$upstream_http_set_cookie")
+}
+
+// passesSecond is how the guide passes it on, with the attributes of the first.
+func passesSecond(variable, cookie string) string {
+	return fmt.Sprintf(`if ngx.var.%[1]s ~= "" then ngx.header["Set-Cookie"] = "%[2]s=" .. ngx.var.%[1]s .. ngx.var.auth_cookie:match("(; .*)") end`, variable, cookie)
 }
 
 // cookiesOf are the variables that a list makes of the cookies of an answer.

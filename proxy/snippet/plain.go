@@ -79,9 +79,11 @@ func plain() map[string]directive {
 		"proxy_cookie_flags":       {Fixed, cookieFlagsAdvice},
 		"auth_request_set":         {Unread, answerAdvice},
 		"access_log":               {Fixed, logged},
+		"set_escape_uri":           {Unread, escaped},
 		"proxy_ssl_name":           {Unread, certificateName},
 		"proxy_ssl_server_name":    {Fixed, First("proxy-ssl-server-name")},
 		"proxy_http_version":       {Fixed, httpVersion},
+		"proxy_ssl_verify":         {Fixed, verified},
 		"proxy_cache":              {Fixed, offAlone("nothing is kept here")},
 		"proxy_store":              {Fixed, offAlone("nothing is kept here")},
 		"proxy_buffering":          {Fixed, streamed},
@@ -117,7 +119,7 @@ func unneeded() map[string]string {
 		"proxy_pass_header":         "the backend's fields are passed on",
 		"proxy_ignore_headers":      "no field of a backend's steers the proxy",
 		"proxy_ssl_session_reuse":   "sessions of TLS are taken up again",
-		"proxy_intercept_errors":    "custom-http-errors names the statuses",
+		"proxy_intercept_errors":    "custom-http-errors, or error_page, names the statuses",
 		"real_ip_recursive":         "the last address is taken that is not trusted",
 		"chunked_transfer_encoding": "bodies are framed as the other side understands it",
 	}
@@ -133,6 +135,21 @@ func offAlone(why string) func([]string) Advice {
 		}
 		return Needless(why)
 	}
+}
+
+func verified(args []string) Advice {
+	if args[0] == "off" {
+		return Needless("certificates of backends are verified where proxy-ssl-verify says so")
+	}
+	return Use("proxy-ssl-verify", args[0])
+}
+
+// escaped is about a variable that nginx has by another module.
+func escaped(args []string) Advice {
+	if !slices.Equal(args, []string{"$escaped_request_uri", "$request_uri"}) {
+		return None("nothing else is escaped")
+	}
+	return Needless("$escaped_request_uri is always known")
 }
 
 func httpVersion(args []string) Advice {

@@ -34,6 +34,22 @@ func Script(text string, ofHost bool, names *filter.Names) (*Scripted, error) {
 	return scriptOf(list, ofHost, names)
 }
 
+// Declare makes the variables known that a snippet sets which is read later. What is wrong with
+// it, it is told then.
+func Declare(text string, names *filter.Names) {
+	list, err := nginxconf.Parse(text)
+	if err != nil {
+		return
+	}
+	for _, d := range withoutCookies(list) {
+		if isAnswer := d.Name() == "auth_request_set"; len(d.Args()) == 2 && (isAnswer || d.Name() == "set") {
+			if names.Declare(strings.TrimPrefix(d.Words[1], "$"), isAnswer) != nil {
+				return
+			}
+		}
+	}
+}
+
 // ObeyedOf returns what reports whether Script would take a directive of a list if it stood
 // alone, with the variables that the list sets.
 func ObeyedOf(list []nginxconf.Directive, ofHost bool) func(nginxconf.Directive) bool {
@@ -50,13 +66,13 @@ func ObeyedOf(list []nginxconf.Directive, ofHost bool) func(nginxconf.Directive)
 }
 
 func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Scripted, error) {
-	list, answers := WithAnswers(list)
+	list = withoutCookies(list)
 	lists, list, ok := access(list)
 	if !ok {
 		return nil, errOrder
 	}
 	w := scripter{names: names, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
-	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places} {
+	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.errors} {
 		if err := do(list); err != nil {
 			return nil, err
 		}
@@ -74,9 +90,6 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Sc
 	w.script.Groups = names.Groups
 	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied}
 	made.Options = append(made.Options, lists...)
-	if len(answers) > 0 {
-		made.Options = append(made.Options, Setting{"auth-response-headers", strings.Join(answers, ",")})
-	}
 	return &made, w.checkTypes()
 }
 
@@ -128,12 +141,18 @@ func (w *scripter) collect(list []nginxconf.Directive) error {
 	walk = func(list []nginxconf.Directive) error {
 		for i := range list {
 			d := &list[i]
-			if d.Name() == "set" {
+			if d.Name() == "set" || d.Name() == "auth_request_set" {
 				if len(d.Args()) != 2 || !strings.HasPrefix(d.Words[1], "$") || d.Block != nil {
 					return at(d, errors.New("it is not a variable and its value"))
 				}
-				sets = append(sets, d)
-				if _, err := w.names.Set(d.Words[1][1:], filter.Literal("")); err != nil {
+				var err error
+				if d.Name() == "set" {
+					sets = append(sets, d)
+					_, err = w.names.Set(d.Words[1][1:], filter.Literal(""))
+				} else {
+					_, err = w.names.SetAnswer(d.Words[1][1:])
+				}
+				if err != nil {
 					return at(d, err)
 				}
 			}
@@ -222,6 +241,20 @@ func (w *scripter) outside(list []nginxconf.Directive) error {
 	return nil
 }
 
+// answered makes a variable of what an authentication service says.
+func (w *scripter) answered(args []string) error {
+	if w.ofHost {
+		return errors.New("of a host it is not that of its paths, which have their own")
+	}
+	value, err := w.names.ParseAnswer(args[1])
+	if err != nil {
+		return err
+	}
+	index, err := w.names.SetAnswer(args[0][1:])
+	w.script.Answers = append(w.script.Answers, filter.Set{Variable: index, Value: value})
+	return err
+}
+
 // isStep reports whether a directive is one of nginx's module rewrite.
 func isStep(d *nginxconf.Directive) bool {
 	return slices.Contains([]string{"set", "if", "rewrite", "return", "break"}, d.Name())
@@ -235,17 +268,18 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case d.Name() == "default_type" && len(d.Args()) == 1 && d.Block == nil:
 		w.kind = d.Words[1]
 		return nil
+	case d.Name() == "auth_request_set":
+		return w.answered(d.Args())
+	case d.Name() == "error_page": // once it is known what they lead to
+		return nil
+	case w.ofHost && isHidden(d.Name()) && d.Block == nil:
+		return nil
 	}
 	if taken, err := w.takeText(d); taken || err != nil {
 		return err
 	}
-	switch taken, err := w.takeRequest(d); {
-	case err != nil:
+	if taken, err := w.takeRequest(d); taken || err != nil {
 		return err
-	case taken && w.ofHost:
-		return ofHostAlone(d)
-	case taken:
-		return nil
 	}
 	switch said, known := on(w.table, d); {
 	case !known:
@@ -261,6 +295,18 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 		return errors.New("no option of one Ingress does the same beside the others")
 	}
 	return nil
+}
+
+// isHidden reports whether all locations of ingress-nginx say themselves what a directive says,
+// so that it does nothing where it stands for a host.
+func isHidden(directive string) bool {
+	of, what, _ := strings.Cut(directive, "_")
+	switch of {
+	case "proxy", "grpc":
+		return slices.Contains([]string{"set_header", "connect_timeout", "send_timeout", "read_timeout", "request_buffering", "http_version", "cookie_domain", "cookie_path",
+			"redirect", "next_upstream", "next_upstream_timeout", "next_upstream_tries"}, what)
+	}
+	return directive == "client_max_body_size"
 }
 
 // isFraming reports whether a field is ours to say: where a message ends, whose it is, and when.

@@ -32,6 +32,11 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 		if err != nil {
 			return at(d, err)
 		}
+		if rank == hasName {
+			w.script.Named, w.names.Locations = append(w.script.Named, p), append(w.names.Locations, p.Path)
+			continue
+		}
+		p.Internal = slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
 		all = append(all, ranked{p, rank})
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int {
@@ -57,6 +62,7 @@ const (
 	beforePatterns
 	aPattern
 	behindPatterns
+	hasName // nobody asks for it
 )
 
 // place makes a location that answers by itself.
@@ -84,11 +90,32 @@ func (w *scripter) place(d *nginxconf.Directive) (p filter.ScriptPlace, rank int
 	default:
 		return p, 0, errors.New("it is a kind of location that is not understood")
 	}
-	if p.Pattern == nil && !strings.HasPrefix(p.Path, "/") {
+	switch isNamed := modifier == "" && strings.HasPrefix(p.Path, "@"); {
+	case isNamed && w.ofHost:
+		rank = hasName
+	case isNamed:
+		return p, 0, errors.New("nginx takes a location with a name in a server-snippet alone")
+	case p.Pattern == nil && !strings.HasPrefix(p.Path, "/"):
 		return p, 0, errors.New("its path does not begin with a slash")
+	}
+	if rank == hasName && moves(d.Block) {
+		return p, 0, errors.New("it moves the path, and errors lead to places that answer")
 	}
 	p.Steps, p.Fields, err = w.inside(d.Block)
 	return p, rank, err
+}
+
+// isForAll reports whether a rewrite is one of every path.
+func isForAll(d *nginxconf.Directive) bool {
+	return slices.Contains([]string{"^", ".*", "^.*$", "^.*", "^/", "^/.*", "^/.*$", "(.*)", "^(.*)", "^(.*)$", "^/(.*)", "^/(.*)$", "/(.*)"}, patternOf(d))
+}
+
+// moves reports whether something in a block makes the path another.
+func moves(block []nginxconf.Directive) bool {
+	return slices.ContainsFunc(block, func(d nginxconf.Directive) bool {
+		leaves := slices.Contains([]string{"redirect", "permanent"}, d.Words[len(d.Words)-1])
+		return d.Name() == "rewrite" && !leaves || moves(d.Block)
+	})
 }
 
 // inside makes what stands in a location.
@@ -103,9 +130,12 @@ func (w *scripter) inside(block []nginxconf.Directive) (steps []filter.Step, set
 		case taken:
 		case inner.Name() == "return":
 			ends = true
-		case inner.Name() == "rewrite" && !slices.Contains([]string{"redirect", "permanent"}, inner.Words[len(inner.Words)-1]), inner.Name() == "break":
+		case inner.Name() == "rewrite" && inner.Words[len(inner.Words)-1] == "break", inner.Name() == "break":
 			return nil, 0, fmt.Errorf("of %s: where that leads, it does not answer", Quoted(inner))
-		case isStep(inner), IsOfLog(strings.Join(inner.Words, " ")):
+		case inner.Name() == "rewrite":
+			ends = ends || isForAll(inner)
+		case inner.Name() == "client_max_body_size": // that of the path behind counts
+		case isStep(inner), inner.Name() == "internal", IsOfLog(strings.Join(inner.Words, " ")):
 		case inner.Name() == "default_type" && len(inner.Args()) == 1:
 			kind = inner.Words[1]
 		default:

@@ -175,8 +175,8 @@ func (w *scripter) answer(args []string, kind string) (filter.Step, error) {
 		return nil, fmt.Errorf("a response with status %d has no text", status)
 	}
 	w.script.Refuses = w.script.Refuses || status >= 400
-	text = unescaped(text)
-	if text == "" && status >= 400 {
+	fails := text == "" && status >= 400
+	if text = unescaped(text); fails {
 		text = cmp.Or(filter.DeniedStatuses()[status], strconv.Itoa(status)+"\n")
 	}
 	if !exchange.IsFieldValue(strings.NewReplacer("\n", "", "\r", "").Replace(text)) {
@@ -194,7 +194,7 @@ func (w *scripter) answer(args []string, kind string) (filter.Step, error) {
 	if strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		return nil, errors.New("its default_type is no type")
 	}
-	return &filter.Return{Response: filter.DirectResponse{Status: status, Text: template}, Type: kind}, nil
+	return &filter.Return{Response: filter.DirectResponse{Status: status, Text: template}, Type: kind, Fails: fails}, nil
 }
 
 // rewrite makes a rewrite.

@@ -82,11 +82,24 @@ func TestNoScripts(t *testing.T) {
 		`set $a b; location /x { proxy_pass http://y; }`:                           "not answering alone: proxy_pass",
 		`set $a b; location /x { if ($uri) { return 200; } }`:                      "does not answer every request",
 		`set $a b; location /x { rewrite ^ /y break; return 200; }`:                "does not answer",
-		`set $a b; location @x { return 200; }`:                                    "does not begin with a slash",
+		`set $a b; location @x { return 200; }`:                                    "in a server-snippet alone",
+		`set $a b; location x { return 200; }`:                                     "does not begin with a slash",
 		`set $a b; location ^~ /x { return 200; } location /x/y { return 200 b; }`: "below location ^~ /x",
 		`set $a b; location ~ (?=a) { return 200; }`:                               "invalid",
 		`set $a b; allow ::1; deny ::2;`:                                           "then who passes, and then all",
-		`set $a b; error_page 404 /x;`:                                             "nothing does that here",
+		`error_page 404 @x;`:                                                       "no server-snippet of the Ingress has a location @x",
+		`error_page 404;`:                                                          "not statuses and where they lead",
+		`error_page = https://a.test;`:                                             "names no status",
+		`error_page 404 =1 https://a.test;`:                                        `"1" is not a status`,
+		`error_page 40x https://a.test;`:                                           `"40x" is not a status`,
+		`error_page 200 https://a.test;`:                                           `"200" is not a status`,
+		`error_page 404 https://$arg_a/;`:                                          "may not decide which host",
+		strings.Repeat("error_page 404 https://a.test; ", 65):                      "more than 64 directives error_page",
+		`auth_request_set $a;`:                                                     "not a variable and its value",
+		`auth_request_set $a $upstream_x;`:                                         "$upstream_x is not known",
+		`auth_request_set $a $upstream_cookie_b; add_header X-A $a;`:               "$a is not known",
+		`auth_request_set $a $upstream_http_b; return 301 $a;`:                     "$a may be a path or an address",
+		`set_escape_uri $a $request_uri;`:                                          "nothing else is escaped",
 		`set $a b; sub_filter a;`:                                                  "not understood",
 		`set $a b; sub_filter $b a;`:                                               "$b is not known",
 		`sub_filter_once maybe;`:                                                   "not understood",
@@ -97,9 +110,13 @@ func TestNoScripts(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`set $a b; proxy_set_header X-A $a;`:   "of a host is not that of its paths",
-		`if ($uri) { add_header X-A b; }`:      "in the place of an Ingress",
-		`set $a b; proxy_ssl_name inner.test;`: "of a host is not that of its paths",
+		`location @x { proxy_pass http://a; }`:                    "what it does is not answering alone",
+		`location @x { rewrite ^ /a last; }`:                      "places that answer",
+		`location @x { if ($uri) { rewrite ^ /a; } return 200; }`: "places that answer",
+		`error_page 404 @x;`:                                      "no server-snippet of the Ingress has a location @x",
+		`auth_request_set $a $upstream_http_b;`:                   "which have their own",
+		`if ($uri) { add_header X-A b; }`:                         "in the place of an Ingress",
+		`set $a b; proxy_ssl_name inner.test;`:                    "of a host is not that of its paths",
 	} {
 		if made, err := snippet.Script(text, true, &filter.Names{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of a host: %+v, %v, want %q", text, made, err, want)
@@ -130,7 +147,8 @@ func TestVariablesOfOthers(t *testing.T) {
 
 // TestNeedlessSnippets: what needs nothing here comes to nothing.
 func TestNeedlessSnippets(t *testing.T) {
-	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;",
+	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;", `set_escape_uri $escaped_request_uri $request_uri; proxy_ssl_verify off; proxy_intercept_errors off;`,
+		"auth_request_set $name_upstream_1 $upstream_cookie_name_1;\n\naccess_by_lua_block {\n  if ngx.var.name_upstream_1 ~= \"\" then\n    ngx.header[\"Set-Cookie\"] = \"name_1=\" .. ngx.var.name_upstream_1 .. ngx.var.auth_cookie:match(\"(; .*)\")\n  end\n}",
 		`proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_http_version 1.1; proxy_cache off; proxy_cache_bypass $http_upgrade; proxy_set_header Host $http_host;`} {
 		made, err := snippet.Script(text, false, &filter.Names{})
 		if err != nil || !made.Script.IsEmpty() || len(made.Options)+len(made.Request)+len(made.Denied) > 0 || made.Host != nil {

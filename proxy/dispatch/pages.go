@@ -1,0 +1,41 @@
+package dispatch
+
+import (
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+)
+
+// respond lets error pages and then the filters see a response, perhaps of a backend that was
+// asked. It reports whether another route has answered instead, and all is done.
+func (p *plan) respond(ex *exchange.Exchange, r *routing, asked bool) (elsewhere bool) {
+	switch {
+	case ex.Script.Paged: // once
+		if p.pages != nil && asked {
+			p.pages.Fail(ex)
+		}
+		filter.Paged(ex, asked)
+	case p.pages != nil:
+		was := ex.Request
+		if p.pages.Replace(ex, asked) {
+			p.follow(ex, r, &was)
+			return true
+		}
+	}
+	p.filters.Response(ex)
+	return false
+}
+
+// follow has the route of the path answer to which an error page of p leads. What the client has
+// sent of a body is not that route's; was is the request with it.
+func (p *plan) follow(ex *exchange.Exchange, r *routing, was *exchange.Request) {
+	unread := ex.Response.Close
+	p.filters.Finished(ex)
+	ex.Passed = 0
+	d := p.dispatcher
+	if next := d.pass(ex, r, d.moved(ex, r, p)); next != nil {
+		next.serve(ex, r)
+	}
+	req := &ex.Request
+	req.Method, req.Body, req.Length, req.Trailer, req.Upgrade = was.Method, was.Body, was.Length, was.Trailer, was.Upgrade
+	ex.Response.Close = ex.Response.Close || unread
+}
