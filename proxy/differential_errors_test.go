@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
 
@@ -82,6 +81,27 @@ func TestErrorPagesSameAsNginx(t *testing.T) {
 	compareWithNginx(t, cases)
 }
 
+// TestQuestionsSameAsNginx gives snippets to nginx that have a service asked by a location of
+// their own.
+func TestQuestionsSameAsNginx(t *testing.T) {
+	requests := []string{"/x?a=b", "/x\nCookie: say=yes", "POST /x\nCookie: say=yes\nX-Own: 1\n\nbody5", "POST /x\n\nbody5", "/ask", "/ask/inner\nCookie: say=yes", "/x/y?z\nCookie: say=yes\nX-Ask: mine"}
+	const told = `auth_request_set $asked $upstream_http_x_asked; auth_request_set $who $upstream_http_x_user; proxy_set_header X-User $who; add_header X-Asked $asked always; `
+	var cases []sameCase
+	for _, c := range []struct{ place, host string }{
+		{`auth_request /ask;`, `location = /ask { internal; proxy_pass http://gate.default.svc.cluster.local/check; proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header X-Ask "all but the host"; }`},
+		{`auth_request /ask/inner;`, `location ^~ /ask { internal; set $gate http://gate.default.svc.cluster.local; proxy_pass $gate/verify?of=$request_uri; proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header Host $http_host; proxy_set_header X-Ask $scheme://$http_host$request_uri,$request_method; proxy_http_version 1.1; }`},
+		{`auth_request /ask/inner;`, `location /ask { internal; proxy_pass http://gate.default.svc.cluster.local/in; proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header Host asked.test; proxy_set_header X-Ask $remote_addr; proxy_set_header X-Own ""; } location /as { return 200 never; }`},
+		{`auth_request /ask; error_page 401 =302 https://login.test/?rd=$scheme://$http_host$request_uri;`, `location = /ask { internal; proxy_pass http://gate.default.svc.cluster.local; proxy_method POST; proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header X-Ask "all but the host"; }`},
+		{`auth_request /ask; error_page 401 = @login;`, `location @login { add_header X-Asked $asked always; return 302 /login; } location = /ask { internal; proxy_pass http://gate.default.svc.cluster.local/a/b; proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header X-Ask "all but the host"; }`},
+		{``, `auth_request /ask; location = /ask { internal; auth_request off; proxy_pass http://gate.default.svc.cluster.local; proxy_pass_request_body off; proxy_set_header Content-Length ""; proxy_set_header X-Ask "all but the host"; } location = /free { return 200 free; }`},
+	} {
+		s := scripted(told+c.place, c.host, append(requests, "/free")...)
+		s.server = strings.ReplaceAll(s.server, "gate.default.svc.cluster.local", "GATE")
+		cases = append(cases, s)
+	}
+	compareWithNginx(t, cases)
+}
+
 // TestDrawnErrorPagesSameAsNginx draws scripts with error pages, over routes with and without
 // guards, and gives those that are obeyed to nginx, too.
 func TestDrawnErrorPagesSameAsNginx(t *testing.T) {
@@ -98,7 +118,7 @@ func TestDrawnErrorPagesSameAsNginx(t *testing.T) {
 			place = strings.ReplaceAll(draw.place(), "error_page", "#")
 		}
 		host += "\nlocation @a { " + draw.of("", draw.field(), "set $of_host c;") + draw.of("return 200 fine;", "return 403;", "return 429 'slower';", "return 302 /login?from=$request_uri;", "if ($arg_a) { return 404; } return 503 gone;") + " } location = /page { " + draw.of("internal;", "", "add_header X-Page p always;") + " return 200 page; }"
-		var names filter.Names
+		var names snippet.Known
 		snippet.Declare(place, &names)
 		_, err := snippet.Script(host, true, &names)
 		if err == nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
 
@@ -100,9 +99,9 @@ func TestDrawnScriptsSameAsNginx(t *testing.T) {
 		if draw.IntN(3) == 0 {
 			host = draw.host()
 		}
-		_, err := snippet.Script(place, false, &filter.Names{})
+		_, err := snippet.Script(place, false, &snippet.Known{})
 		if err == nil && host != "" {
-			_, err = snippet.Script(host, true, &filter.Names{})
+			_, err = snippet.Script(host, true, &snippet.Known{})
 		}
 		if err != nil {
 			t.Logf("%s %s: %v", place, host, err)
@@ -148,7 +147,7 @@ func (d scriptDrawer) host() string {
 	}
 	for _, i := range d.Perm(6)[:d.IntN(3)] {
 		at := []string{"= /x", "/new", "~ ^/old/(.*)$", "~* /DOCS$", "^~ /status", "/api"}[i]
-		lines = append(lines, fmt.Sprintf("location %s { %s %s }", at, d.of("", d.field(), "set $made y;"), d.of("return 200 ok;", "return 404 none;", "return 302 /there$request_uri;", "return 204;")))
+		lines = append(lines, fmt.Sprintf("location %s { %s %s }", at, d.of("", d.field(), "set $made y;"), d.of("", "", "if ("+d.condition()+") { "+d.of(d.field(), "set $made z;", "return 405;")+" }")+d.of("return 200 ok;", "return 404 none;", "return 302 /there$request_uri;", "return 204;")))
 	}
 	return strings.NewReplacer("$made", "$of_host", "$safe", "$safe_host").Replace(joined(lines))
 }

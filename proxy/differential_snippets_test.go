@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
 
@@ -26,11 +25,11 @@ func TestSnippetsSameAsNginx(t *testing.T) {
 		c := sameCase{requests: []string{"/docs", "/docs?a=b&c", "/old/a%20b/c?x=1", "/adm/y", "/x?a=b\nX-Forwarded-Proto: http", "/x\nX-Forwarded-Proto: https", "POST /old/x?a=b\nCookie: c=1\n\nbody5", "//docs"}}
 		text, locations, err := draw.snippet(), 0, error(nil)
 		if draw.IntN(3) > 0 {
-			_, err = snippet.Script(text, false, &filter.Names{})
+			_, err = snippet.Script(text, false, &snippet.Known{})
 			c.with, c.inside, locations = map[string]string{"configuration-snippet": text}, "absolute_redirect off; "+text, 1 // nginx takes none twice
 		} else {
 			text = strings.TrimPrefix(text, ownField)
-			_, err = snippet.Script(text, true, &filter.Names{})
+			_, err = snippet.Script(text, true, &snippet.Known{})
 			c.with, c.server = map[string]string{"server-snippet": text}, "absolute_redirect off; "+text
 		}
 		if err == nil && strings.Count(text, "location ") <= locations {

@@ -110,6 +110,13 @@ const sameUsers = "ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n"
 func sameBackend(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if asked := r.Header.Get("X-Ask"); name == "gate" && asked != "" { // it is tested what is asked
+			host := r.Host
+			if asked == "all but the host" {
+				host = ""
+			}
+			w.Header().Set("X-Asked", fmt.Sprintf("%s %s %s %s %s %t %q", r.Method, r.RequestURI, host, asked, r.Header.Get("X-Own"), r.ContentLength > 0, body))
+		}
 		if c, err := r.Cookie("say"); name == "gate" && (err != nil || c.Value != "yes") {
 			w.Header().Set("X-Why", "say it")
 			w.Header().Set("Location", "https://login.test/#/?rd="+r.Header.Get("X-Original-URL"))
@@ -118,7 +125,9 @@ func sameBackend(name string) http.Handler {
 		}
 		w.Header().Set("X-User", "ann")
 		w.Header().Set("Location", "http://inner.test/app/login")
-		w.Header().Set("Set-Cookie", "a=b; Path=/app/x; Domain=inner.test; secure; SameSite=Lax")
+		if r.Header.Get("X-Ask") == "" {
+			w.Header().Set("Set-Cookie", "a=b; Path=/app/x; Domain=inner.test; secure; SameSite=Lax")
+		}
 		if _, after, ok := strings.Cut(r.URL.Path, "/status/"); ok {
 			status, _ := strconv.Atoi(after)
 			w.WriteHeader(status)

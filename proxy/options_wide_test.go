@@ -164,6 +164,13 @@ func globalCases() []globalCase {
 		{"service-upstream", only("service-upstream", "true"), only("service", "virtual"), "/", 200, "web uri=", ""},
 		{"service-upstream", nil, only("service", "virtual"), "/", 503, "has no endpoint", ""},
 		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418; mirror /x;"), "/", 200, "uri=/ ", ""},
+		{"allow-snippet-annotations", nil, only("configuration-snippet", `gzip on; gzip_vary on; gzip_proxied any; gzip_comp_level 5; gzip_min_length 1; gzip_types application/json text/plain; gzip_disable "MSIE [1-6]\." "bad bot";`), zipped + "\nUser-Agent: bad; bot", 200, "Content-Encoding: gzip\r\n", ""},
+		{"allow-snippet-annotations", nil, only("configuration-snippet", `gzip_types text/plain; gzip_min_length 1; gzip_disable "MSIE [1-6]\." "bad bot"; gzip on;`), zipped + "\nUser-Agent: a bad bot", 200, "uri=/ ", "Content-Encoding"},
+		{"allow-snippet-annotations", nil, only("configuration-snippet", "gzip on; gzip_min_length 1;"), zipped, 200, "uri=/ ", "Content-Encoding"}, // of pages alone
+		{"allow-snippet-annotations", nil, only("server-snippet", "gzip on; gzip_min_length 1; gzip_types *;"), zipped, 200, "Content-Encoding: gzip\r\n", ""},
+		{"allow-snippet-annotations", nil, only("configuration-snippet", "brotli on; brotli_min_length 1; brotli_comp_level 3; brotli_types *;"), "/\nAccept-Encoding: br", 200, "Content-Encoding: br\r\n", ""},
+		{"allow-snippet-annotations", only("use-gzip", "true", "gzip-min-length", "1"), only("configuration-snippet", "gzip off;"), zipped, 200, "uri=/ ", "Content-Encoding"},
+		{"allow-snippet-annotations", only("use-gzip", "true", "gzip-min-length", "1"), only("configuration-snippet", "gzip on; gzip_comp_level 9;"), zipped, 200, "Content-Encoding: gzip\r\n", ""},
 		{"allow-snippet-annotations", nil, only("configuration-snippet", "add_header X-Seen yes always;"), "/", 200, "X-Seen: yes", ""},
 		{"allow-snippet-annotations", only("allow-snippet-annotations", "false"), only("configuration-snippet", "add_header X-Seen yes always;"), "/", 200, "uri=/ ", "X-Seen"},
 		{"allow-snippet-annotations", only("allow-snippet-annotations", "false"), only("configuration-snippet", "allow 127.0.0.1; deny all;"), "/", 503, "allow-snippet-annotations of the proxy is false", ""},

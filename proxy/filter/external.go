@@ -24,7 +24,7 @@ type ExternalAuth struct {
 	// sent itself never get there.
 	Copy []string
 	// Headers are fields of the question beside those of the client, in the place of our
-	// own of that name. One whose value is empty is not sent.
+	// own of that name. One whose value is empty is not sent. Host is the one of that name.
 	Headers []Field
 	// AlwaysCookie passes the cookies of the answer on with every status; else only
 	// with the statuses with which nginx's add_header does.
@@ -212,8 +212,12 @@ func (e *external) question(ex *exchange.Exchange) *Question {
 		return slices.ContainsFunc(e.Headers, func(f Field) bool { return strings.EqualFold(f.Name, own.Name) })
 	})
 	for _, h := range e.Headers {
-		if value := h.Value.appendField(nil, ex, &e.place); len(value) > 0 {
-			q.Header = append(q.Header, Header{h.Name, string(value)})
+		value := string(h.Value.appendField(nil, ex, &e.place))
+		switch {
+		case strings.EqualFold(h.Name, "Host"):
+			q.Host = value
+		case value != "":
+			q.Header = append(q.Header, Header{h.Name, value})
 		}
 	}
 	return q

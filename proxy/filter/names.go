@@ -3,7 +3,6 @@ package filter
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"quayside.io/proxy/exchange"
@@ -13,8 +12,6 @@ import (
 // value has none.
 type Names struct {
 	of map[string]*name // by the name in lower case, as nginx compares them
-	// Locations are the names of those of hosts that error pages may lead to.
-	Locations []string
 	// GroupsOfHost says that $1 to $9 are parts of the host that a client came by.
 	GroupsOfHost bool
 	// Groups says that a template has some of them.
@@ -24,7 +21,7 @@ type Names struct {
 // Clone returns a copy for another snippet, in which others can be set. What no client decides
 // yet stays so.
 func (n *Names) Clone() Names {
-	c := Names{GroupsOfHost: n.GroupsOfHost, Locations: slices.Clone(n.Locations)}
+	c := Names{GroupsOfHost: n.GroupsOfHost}
 	for key, one := range n.of {
 		if c.of == nil {
 			c.of = map[string]*name{}

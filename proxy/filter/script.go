@@ -42,13 +42,13 @@ func (s *Script) IsEmpty() bool {
 type ScriptPlace struct {
 	// Path is the one path of the place where Exact is set, and what its paths begin with
 	// where there is no Pattern. First says that it comes before patterns then.
-	Path    string
-	Exact   bool
-	First   bool
+	Path  string
+	Exact bool
+	First bool
 	// Internal says that it is there for nobody who asks for it, but for paths that were moved.
 	Internal bool
-	Pattern *regexp.Regexp
-	Named   []Named // groups of Pattern
+	Pattern  *regexp.Regexp
+	Named    []Named // groups of Pattern
 	// Steps end by an answer, whatever the request.
 	Steps  []Step
 	Fields int
@@ -177,7 +177,7 @@ func placeFinder(s *Script, tools *Tools) runner {
 		if p := places[i]; p.Pattern != nil {
 			keepGroups(&ex.Script, p.Pattern, path, p.Named, true)
 		}
-		ex.Script.Fields[kindOf(s)] = places[i].Fields
+		ex.Script.Fields[kindOf(s.OfHost)] = places[i].Fields
 		o := steps[i](ex)
 		if o == hasAnswered || ex.Script.Moved {
 			return o
@@ -187,9 +187,9 @@ func placeFinder(s *Script, tools *Tools) runner {
 	}
 }
 
-// kindOf is which of Scripted.Fields are those of s.
-func kindOf(s *Script) int {
-	if s.OfHost {
+// kindOf is which of Scripted.Fields are those of the script of a host, or of a place.
+func kindOf(ofHost bool) int {
+	if ofHost {
 		return 1
 	}
 	return 0

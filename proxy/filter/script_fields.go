@@ -30,7 +30,7 @@ type FieldChange struct {
 // changeFields changes fields as the set of s says that counts for a request. The sets are those
 // of all routes of an Ingress: what a route had of its own would be there a thousand times.
 func changeFields(s *Script, at Place) func(*exchange.Exchange) {
-	kind := kindOf(s)
+	kind := kindOf(s.OfHost)
 	return func(ex *exchange.Exchange) {
 		i := ex.Script.Fields[kind]
 		if i < 0 || i >= len(s.Fields) {

@@ -44,8 +44,10 @@ type If struct {
 	Than *Template
 	// Steps are done where it holds.
 	Steps []Step
-	// Fields is which set of Script.Fields counts then; exchange.NoFields: that stays.
+	// Fields is which set of Script.Fields counts then; exchange.NoFields: that stays. OfHost says
+	// that it is the script of a host.
 	Fields int
+	OfHost bool
 	// Refuses says that it refuses by itself, so that every value counts that a backend may
 	// read, see DeniedRequest.
 	Refuses bool
@@ -55,6 +57,7 @@ func (i *If) runner(tools *Tools) runner {
 	block, at := runners(i.Steps, tools), tools.Place
 	came := i.Of.variable == "http_" && strings.EqualFold(i.Of.of, "X-Forwarded-Proto") // whoever sent it, see find
 	anyOf := i.Refuses && !came
+	kind := kindOf(i.OfHost)
 	return func(ex *exchange.Exchange) outcome {
 		c := &i.Condition
 		if i.Than != nil {
@@ -68,7 +71,7 @@ func (i *If) runner(tools *Tools) runner {
 			return goesOn
 		}
 		if i.Fields != exchange.NoFields {
-			ex.Script.Fields[0] = i.Fields
+			ex.Script.Fields[kind] = i.Fields
 		}
 		return run(block, ex)
 	}

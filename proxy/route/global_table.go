@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"quayside.io/proxy/coding"
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 )
@@ -181,22 +180,23 @@ func globalResponses() []globalOption {
 }
 
 func globalCompression() []globalOption {
-	gzip := func(o *compressOptions) *filter.Compression { return &o.gzip }
-	brotli := func(o *compressOptions) *filter.Compression { return &o.brotli }
-	return []globalOption{
-		{key: "use-gzip", unset: "false", effect: applied, parse: forEach(parseCompressSwitch(func(o *compressOptions) *bool { return &o.useGzip })),
-			doc:    "compress responses by gzip; where a page shows both a secret and what a client sent, its length tells of the secret (BREACH)",
+	list := []globalOption{
+		{key: "use-gzip", unset: "false", doc: "compress responses by gzip; where a page shows both a secret and what a client sent, its length tells of the secret (BREACH)",
 			differ: "Cache-Control: no-transform is obeyed, a response that has a digest is left alone, and so is what comes while 256 others are compressed"},
-		{key: "gzip-level", unset: "1", effect: applied, parse: forEach(parseCompressLevel(gzip, 1, coding.MaxGzip)), doc: "level of use-gzip, 1 to 9"},
-		{key: "gzip-min-length", unset: "256", effect: applied, parse: forEach(parseCompressLength(gzip)), doc: "least length for use-gzip, where it is known"},
-		{key: "gzip-types", effect: applied, parse: forEach(parseCompressTypes(gzip)), doc: "media types for use-gzip beside text/html; * is any"},
-		{key: "gzip-disable", effect: applied, parse: forEach(parseCompressNot), doc: "patterns of User-Agents without use-gzip", differ: "patterns are RE2; msie6 is nobody any more"},
-		{key: "enable-brotli", unset: "false", effect: applied, parse: forEach(parseCompressSwitch(func(o *compressOptions) *bool { return &o.useBrotli })),
-			doc: "compress responses by brotli, which clients get that take both; BREACH as with use-gzip", differ: "as use-gzip"},
-		{key: "brotli-level", unset: "4", effect: applied, parse: forEach(parseCompressLevel(brotli, 0, coding.MaxBrotli)), doc: "level of enable-brotli, 0 to 11"},
-		{key: "brotli-min-length", unset: "20", effect: applied, parse: forEach(parseCompressLength(brotli)), doc: "least length for enable-brotli, where it is known"},
-		{key: "brotli-types", effect: applied, parse: forEach(parseCompressTypes(brotli)), doc: "media types for enable-brotli beside text/html; * is any"},
+		{key: "gzip-level", unset: "1", doc: "level of use-gzip, 1 to 9"},
+		{key: "gzip-min-length", unset: "256", doc: "least length for use-gzip, where it is known"},
+		{key: "gzip-types", doc: "media types for use-gzip beside text/html; * is any"},
+		{key: "gzip-disable", doc: "patterns of User-Agents without use-gzip", differ: "patterns are RE2; msie6 is nobody any more"},
+		{key: "enable-brotli", unset: "false", doc: "compress responses by brotli, which clients get that take both; BREACH as with use-gzip", differ: "as use-gzip"},
+		{key: "brotli-level", unset: "4", doc: "level of enable-brotli, 0 to 11"},
+		{key: "brotli-min-length", unset: "20", doc: "least length for enable-brotli, where it is known"},
+		{key: "brotli-types", doc: "media types for enable-brotli beside text/html; * is any"},
 	}
+	parsers := compressParsers()
+	for i := range list {
+		list[i].effect, list[i].parse = applied, forEach(parsers[list[i].key])
+	}
+	return list
 }
 
 func globalAnnotations() []globalOption {

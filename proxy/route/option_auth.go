@@ -144,9 +144,18 @@ func parseAuthHeaders(s *settings, value string) error {
 }
 
 func parseAuthLines(s *settings, value string) error {
-	list, wrong := parseFieldLines(value)
+	list, wrong := parseFieldLines(value, parseAuthField)
 	s.auth().lines = list
 	return inOne(wrong)
+}
+
+// parseAuthField is parseField of a question, which may name another host than its address.
+func parseAuthField(name, value string) (filter.Header, error) {
+	if !strings.EqualFold(name, "host") {
+		return parseField(name, value)
+	}
+	value, err := parseText(value)
+	return filter.Header{Name: "Host", Value: value}, err
 }
 
 func parseAuthSnippet(s *settings, value string) error {
@@ -281,9 +290,29 @@ func (o *authOptions) fields(r refs) ([]filter.Field, error) {
 		if err != nil {
 			return nil, fmt.Errorf("is to be asked with a value for %s that is not understood: %w", h.Name, err)
 		}
+		if strings.EqualFold(h.Name, "host") {
+			if err := askableHost(h.Value, r); err != nil {
+				return nil, fmt.Errorf("is to be asked for a host that is not understood: %w", err)
+			}
+		}
 		fields = append(fields, filter.Field{Name: h.Name, Value: value})
 	}
 	return fields, nil
+}
+
+// askableHost checks that no client decides which host a service is asked for: one of its
+// others might let everybody pass.
+func askableHost(value string, r refs) error {
+	a, err := filter.ParseAddress("http://" + value)
+	switch {
+	case err != nil:
+		return err
+	case strings.ContainsAny(value, "/?"):
+		return fmt.Errorf("%q is more than a host", value)
+	case a.ByHost && r.anyHost():
+		return errors.New("it is whatever host a client names, since a rule of the Ingress is for every host")
+	}
+	return nil
 }
 
 // overlaid returns list with own behind it, and nothing before that own has, too.

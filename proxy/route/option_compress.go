@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"quayside.io/proxy/coding"
 	"quayside.io/proxy/filter"
 )
 
@@ -18,6 +19,36 @@ type compressOptions struct {
 func compressDefaults() compressOptions {
 	types := filter.CompressedTypes()
 	return compressOptions{gzip: filter.Compression{Level: 1, MinLength: 256, Types: types}, brotli: filter.Compression{Level: 4, MinLength: 20, Types: types}}
+}
+
+// asNginx makes what compresses by the option called key what it is to nginx unless it is told
+// more, if it is off. What ingress-nginx tells it is said for all Ingresses.
+func (o *compressOptions) asNginx(key string) {
+	plain := filter.Compression{Level: 1, MinLength: 20, Types: []string{"text/html"}}
+	switch {
+	case key == "use-gzip" && !o.useGzip:
+		o.gzip = plain
+	case key == "enable-brotli" && !o.useBrotli:
+		plain.Level = 6
+		o.brotli = plain
+	}
+}
+
+// compressParsers are those of the options about compression.
+func compressParsers() map[string]func(s *settings, value string) error {
+	gzip := func(o *compressOptions) *filter.Compression { return &o.gzip }
+	brotli := func(o *compressOptions) *filter.Compression { return &o.brotli }
+	return map[string]func(s *settings, value string) error{
+		"use-gzip":          parseCompressSwitch(func(o *compressOptions) *bool { return &o.useGzip }),
+		"gzip-level":        parseCompressLevel(gzip, 1, coding.MaxGzip),
+		"gzip-min-length":   parseCompressLength(gzip),
+		"gzip-types":        parseCompressTypes(gzip),
+		"gzip-disable":      parseCompressNot,
+		"enable-brotli":     parseCompressSwitch(func(o *compressOptions) *bool { return &o.useBrotli }),
+		"brotli-level":      parseCompressLevel(brotli, 0, coding.MaxBrotli),
+		"brotli-min-length": parseCompressLength(brotli),
+		"brotli-types":      parseCompressTypes(brotli),
+	}
 }
 
 // filter returns what they ask for, nil for nothing.
@@ -55,9 +86,9 @@ func parseCompressLevel(of func(*compressOptions) *filter.Compression, least, mo
 
 func parseCompressLength(of func(*compressOptions) *filter.Compression) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		n, err := parseCount(value, 1<<31-1)
+		n, err := parseBytes(value)
 		if err == nil {
-			of(&s.compress).MinLength = int64(n)
+			of(&s.compress).MinLength = n
 		}
 		return err
 	}

@@ -14,7 +14,7 @@ const maxFields = 64
 // parseRequestHeaders reads the fields that the backend is sent, on top of those of
 // proxy-set-headers. One with a value that is not understood it is not sent at all, as there.
 func parseRequestHeaders(s *settings, value string) error {
-	list, wrong := parseFieldLines(value)
+	list, wrong := parseFieldLines(value, parseField)
 	fields, unfilled := requestFields(list)
 	s.filters.RequestHeaders = slices.Concat(s.filters.RequestHeaders, fields)
 	return inPart(len(fields), append(wrong, unfilled...))
@@ -35,7 +35,7 @@ func parseSuccessHeaders(s *settings, value string) error {
 }
 
 func (s *settings) parseAnswers(value string) ([]filter.Field, error) {
-	list, wrong := parseFieldLines(value)
+	list, wrong := parseFieldLines(value, parseField)
 	list = slices.DeleteFunc(list, func(h filter.Header) bool {
 		barred := s.barsAnswer(h.Name)
 		if barred {
@@ -48,13 +48,13 @@ func (s *settings) parseAnswers(value string) ([]filter.Field, error) {
 
 // parseFieldLines reads lines of "Name: value", as a message has them. A field without a
 // value is taken out.
-func parseFieldLines(text string) (list []filter.Header, wrong []error) {
+func parseFieldLines(text string, parse func(name, value string) (filter.Header, error)) (list []filter.Header, wrong []error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		h, err := parseField(name, strings.TrimSpace(value))
+		h, err := parse(name, strings.TrimSpace(value))
 		switch {
 		case len(list) == maxFields:
 			return list, append(wrong, fmt.Errorf("there are more than %d fields", maxFields))

@@ -13,8 +13,8 @@ import (
 // obeyedSnippets are what is obeyed of those that stand in the place of Ingresses, and of those of
 // hosts.
 type obeyedSnippets struct {
-	names       filter.Names // variables of both
-	ahead       string       // what stands in the place of the Ingress, and is read later
+	known       snippet.Known // by both
+	ahead       string        // what stands in the place of the Ingress, and is read later
 	place, host obeyed
 }
 
@@ -58,15 +58,15 @@ func parseSnippet(key string, ofHost bool) func(s *settings, value string) error
 // obeySnippet obeys a snippet that stands under a key, behind that of the same kind that stands
 // for all Ingresses, as nginx reads both in one place.
 func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripted, error) {
-	known := func() filter.Names {
-		names := s.snippets.names.Clone()
+	before := func() *snippet.Known {
+		known := s.snippets.known.Clone()
 		if ofHost {
-			snippet.Declare(s.snippets.ahead, &names)
+			snippet.Declare(s.snippets.ahead, known)
 		}
-		return names
+		return known
 	}
-	names := known()
-	made, err := snippet.Script(value, ofHost, &names)
+	known := before()
+	made, err := snippet.Script(value, ofHost, known)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +79,15 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	}
 	kind, whole := s.snippets.of(ofHost), made
 	if kind.forAll != "" {
-		names = known()
-		if whole, err = snippet.Script(kind.forAll+"\n"+value, ofHost, &names); err != nil {
+		known = before()
+		if whole, err = snippet.Script(kind.forAll+"\n"+value, ofHost, known); err != nil {
 			return nil, fmt.Errorf("behind the one of the proxy: %w", err)
 		}
 	}
 	if err := s.obeyOptions(key, made.Options, made.Denied); err != nil {
 		return nil, err
 	}
-	s.snippets.names = names
+	s.snippets.known = *known
 	s.filters.RequestHeaders = slices.Concat(s.filters.RequestHeaders, whole.Request[kind.request:])
 	if made.Host != nil {
 		s.filters.UpstreamHost = whole.Host
@@ -110,7 +110,10 @@ func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 		return err
 	}
 	for _, o := range made.Options {
-		if isList(o) {
+		switch {
+		case o.Key == "auth-url":
+			err = errors.New("global-auth-url names who is asked about all Ingresses")
+		case isList(o):
 			err = errors.New("of allow and deny whitelist-source-range and denylist-source-range do the same, which an Ingress may replace")
 		}
 	}
@@ -144,8 +147,11 @@ func (s *settings) obeyOptions(key string, list []snippet.Setting, denied []snip
 
 // snippetParsers are those of the options that snippet.Script returns.
 func snippetParsers() map[string]func(s *settings, value string) error {
-	return map[string]func(s *settings, value string) error{
+	parsers := map[string]func(s *settings, value string) error{
 		"allowlist-source-range": parseAllow("configuration-snippet"),
+		"auth-url":               parseSnippetAsk,
+		"auth-method":            parseAuthMethod,
+		"auth-request-headers":   parseAuthLines,
 		"denylist-source-range":  parseSnippetDeny,
 		"enable-access-log":      parseAccessLog,
 		"proxy-cookie-domain":    parseCookiePair(true, cookieDomain),
@@ -155,6 +161,25 @@ func snippetParsers() map[string]func(s *settings, value string) error {
 		"proxy-ssl-server-name":  parseUpstreamSNI,
 		"request-headers":        parseRequestHeaders,
 	}
+	for key, parse := range compressParsers() {
+		parsers[key] = func(s *settings, value string) error {
+			if value == "true" {
+				s.compress.asNginx(key)
+			}
+			err := parse(s, value)
+			s.filters.Compress = s.compress.filter()
+			return err
+		}
+	}
+	return parsers
+}
+
+// parseSnippetAsk is parseAuthURL where nobody is asked yet.
+func parseSnippetAsk(s *settings, value string) error {
+	if s.external.URL != nil {
+		return errors.New("another service is asked already")
+	}
+	return parseAuthURL(s, value)
 }
 
 func parseSnippetDeny(s *settings, value string) error {

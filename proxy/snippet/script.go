@@ -22,28 +22,41 @@ type Scripted struct {
 	Denied  []Denial
 }
 
+// Known is what snippets of one Ingress say that is of use to others of them. The zero value is
+// nothing.
+type Known struct {
+	names     filter.Names
+	locations []string // the names of those that error pages may lead to
+	questions []question
+}
+
+// Clone returns a copy for another snippet.
+func (k *Known) Clone() *Known {
+	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions)}
+}
+
 // Script returns what does the same as all of a snippet: nginx's set, if, rewrite, return and
 // break in their order, locations that answer by themselves, and fields of requests and
-// responses. It is made as a whole or not at all. names are the variables that other snippets
-// of the Ingress set, and get those of this one. ofHost says that it stands for hosts.
-func Script(text string, ofHost bool, names *filter.Names) (*Scripted, error) {
+// responses. It is made as a whole or not at all. known is what other snippets of the
+// Ingress say, and gets what this one does. ofHost says that it stands for hosts.
+func Script(text string, ofHost bool, known *Known) (*Scripted, error) {
 	list, err := nginxconf.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	return scriptOf(list, ofHost, names)
+	return scriptOf(list, ofHost, known)
 }
 
 // Declare makes the variables known that a snippet sets which is read later. What is wrong with
 // it, it is told then.
-func Declare(text string, names *filter.Names) {
+func Declare(text string, known *Known) {
 	list, err := nginxconf.Parse(text)
 	if err != nil {
 		return
 	}
 	for _, d := range withoutCookies(list) {
 		if isAnswer := d.Name() == "auth_request_set"; len(d.Args()) == 2 && (isAnswer || d.Name() == "set") {
-			if names.Declare(strings.TrimPrefix(d.Words[1], "$"), isAnswer) != nil {
+			if known.names.Declare(strings.TrimPrefix(d.Words[1], "$"), isAnswer) != nil {
 				return
 			}
 		}
@@ -59,20 +72,19 @@ func ObeyedOf(list []nginxconf.Directive, ofHost bool) func(nginxconf.Directive)
 		if err != nil {
 			return false
 		}
-		names := w.names.Clone()
-		_, err := scriptOf([]nginxconf.Directive{d}, ofHost, &names)
+		_, err := scriptOf([]nginxconf.Directive{d}, ofHost, &Known{names: w.names.Clone()})
 		return err == nil
 	}
 }
 
-func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Scripted, error) {
+func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted, error) {
 	list = withoutCookies(list)
 	lists, list, ok := access(list)
 	if !ok {
 		return nil, errOrder
 	}
-	w := scripter{names: names, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
-	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.errors} {
+	w := scripter{known: known, names: &known.names, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
+	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.errors, w.asks} {
 		if err := do(list); err != nil {
 			return nil, err
 		}
@@ -87,9 +99,9 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, names *filter.Names) (*Sc
 	if w.plain.Repeats() {
 		return nil, errors.New("something is said twice for which there is one place")
 	}
-	w.script.Groups = names.Groups
+	w.script.Groups = w.names.Groups
 	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied}
-	made.Options = append(made.Options, lists...)
+	made.Options = slices.Concat(made.Options, lists, w.asked, w.compress)
 	return &made, w.checkTypes()
 }
 
@@ -110,20 +122,23 @@ const maxSteps = 64
 
 // scripter makes a script.
 type scripter struct {
-	names   *filter.Names
-	table   map[string]directive
-	ofHost  bool
-	script  *filter.Script
-	own     fields // outside of all blocks
-	plain   Advice
-	request []filter.Field
-	host    *filter.Template
-	denied  []Denial
-	kind    string // default_type
-	count   int    // steps
-	placed  bool   // in a location
-	filled  bool   // some text has variables
-	texts   *filter.Substitution
+	known    *Known
+	names    *filter.Names // of known
+	table    map[string]directive
+	ofHost   bool
+	script   *filter.Script
+	own      fields // outside of all blocks
+	plain    Advice
+	request  []filter.Field
+	host     *filter.Template
+	denied   []Denial
+	compress []Setting
+	asked    []Setting     // by auth_request
+	kind     string        // default_type
+	count    int           // steps
+	around   *surroundings // of what is being read; nil: nothing but the whole
+	filled   bool          // some text has variables
+	texts    *filter.Substitution
 }
 
 // at says where a mistake is.
@@ -270,16 +285,15 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 		return nil
 	case d.Name() == "auth_request_set":
 		return w.answered(d.Args())
-	case d.Name() == "error_page": // once it is known what they lead to
+	case d.Name() == "error_page" || d.Name() == "auth_request": // once it is known what they lead to
 		return nil
 	case w.ofHost && isHidden(d.Name()) && d.Block == nil:
 		return nil
 	}
-	if taken, err := w.takeText(d); taken || err != nil {
-		return err
-	}
-	if taken, err := w.takeRequest(d); taken || err != nil {
-		return err
+	for _, take := range []func(*nginxconf.Directive) (bool, error){w.takeText, w.takeCompression, w.takeRequest} {
+		if taken, err := take(d); taken || err != nil {
+			return err
+		}
 	}
 	switch said, known := on(w.table, d); {
 	case !known:

@@ -61,7 +61,7 @@ func (w *scripter) errorPage(d *nginxconf.Directive) (page filter.ErrorPage, err
 		return page, errors.New("it names no status")
 	}
 	if strings.HasPrefix(where, "@") {
-		if !slices.Contains(w.names.Locations, where) {
+		if !slices.Contains(w.known.locations, where) {
 			return page, fmt.Errorf("no server-snippet of the Ingress has a location %s that answers by itself", printable.Cut(where, MaxQuoted))
 		}
 		page.At = where

@@ -28,12 +28,22 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 			w.denied = append(w.denied, l)
 			continue
 		}
+		isQuestion, err := w.question(d)
+		if err != nil {
+			return at(d, err)
+		}
+		if isQuestion && hidden(d, list) {
+			return at(d, errors.New("another location may be meant by what leads there: write location = with the one path"))
+		}
+		if isQuestion { // to clients it is not there
+			d = &nginxconf.Directive{Words: d.Words, Line: d.Line, Text: d.Text, Block: []nginxconf.Directive{{Words: []string{"internal"}}, {Words: []string{"return", "404"}}}}
+		}
 		p, rank, err := w.place(d)
 		if err != nil {
 			return at(d, err)
 		}
 		if rank == hasName {
-			w.script.Named, w.names.Locations = append(w.script.Named, p), append(w.names.Locations, p.Path)
+			w.script.Named, w.known.locations = append(w.script.Named, p), append(w.known.locations, p.Path)
 			continue
 		}
 		p.Internal = slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
@@ -147,8 +157,9 @@ func (w *scripter) inside(block []nginxconf.Directive) (steps []filter.Step, set
 	if !ends {
 		return nil, 0, errors.New("it does not answer every request")
 	}
-	w.placed = true
+	set = w.fieldsOf(own)
+	w.around = &surroundings{own.under(&w.own), set}
 	steps, err = w.stepsOf(block, kind)
-	w.placed = false
-	return steps, w.fieldsOf(own), err
+	w.around = nil
+	return steps, set, err
 }

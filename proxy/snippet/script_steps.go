@@ -54,7 +54,7 @@ func (w *scripter) step(d *nginxconf.Directive, kind string) (filter.Step, error
 		index, err := w.names.Set(args[0][1:], value)
 		return &filter.Set{Variable: index, Value: value}, err
 	case name == "break" && len(args) == 0:
-		return &filter.Break{Stays: !w.ofHost || w.placed}, nil
+		return &filter.Break{Stays: !w.ofHost || w.around != nil}, nil
 	case name == "return":
 		return w.answer(args, kind)
 	case name == "rewrite":
@@ -66,7 +66,7 @@ func (w *scripter) step(d *nginxconf.Directive, kind string) (filter.Step, error
 // condition makes an if with its block.
 func (w *scripter) condition(d *nginxconf.Directive, kind string) (filter.Step, error) {
 	variable, comparison, value := Condition(d.Args())
-	step := &filter.If{Fields: exchange.NoFields}
+	step := &filter.If{Fields: exchange.NoFields, OfHost: w.ofHost}
 	if err := w.compare(step, variable, comparison, value, isOfHost(d)); err != nil {
 		return nil, err
 	}
@@ -83,11 +83,11 @@ func (w *scripter) condition(d *nginxconf.Directive, kind string) (filter.Step, 
 		switch taken, err := own.take(inner, w.names); {
 		case err != nil:
 			return nil, err
-		case !taken || w.ofHost || w.placed || inner.Name() == "proxy_hide_header" || inner.Name() == "grpc_hide_header":
-			return nil, fmt.Errorf("what an if does is one of set, rewrite, return and break, or about fields of responses in the place of an Ingress, and %s is not", Quoted(inner))
+		case !taken || w.ofHost && w.around == nil || inner.Name() == "proxy_hide_header" || inner.Name() == "grpc_hide_header":
+			return nil, fmt.Errorf("what an if does is one of set, rewrite, return and break, or about fields of responses in a location, and %s is not", Quoted(inner))
 		}
 	}
-	if !w.ofHost && !w.placed {
+	if w.around != nil || !w.ofHost {
 		step.Fields = w.fieldsOf(own)
 	}
 	w.names.GroupsOfHost = isOfHost(d) && !slices.ContainsFunc(d.Block, nginxconf.IsNamed("rewrite"))
@@ -97,12 +97,23 @@ func (w *scripter) condition(d *nginxconf.Directive, kind string) (filter.Step, 
 	return step, err
 }
 
-// fieldsOf returns the index of the set of fields that a block with its own has.
+// surroundings are what a block stands in: a location, or a whole script.
+type surroundings struct {
+	own fields
+	set int // of its fields, with those around it
+}
+
+// fieldsOf returns the index of the set of fields that a block with its own has in what it
+// stands in.
 func (w *scripter) fieldsOf(own fields) int {
-	inner := own.under(&w.own)
-	if len(own.all()) == 0 && !own.aged {
-		return 0
+	outer := w.around
+	if outer == nil {
+		outer = &surroundings{own: w.own}
 	}
+	if len(own.all()) == 0 && !own.aged {
+		return outer.set
+	}
+	inner := own.under(&outer.own)
 	w.script.Fields = append(w.script.Fields, inner.all())
 	return len(w.script.Fields) - 1
 }
@@ -206,7 +217,7 @@ func (w *scripter) rewrite(args []string) (filter.Step, error) {
 	if !slices.Contains([]string{"", "last", "break", "redirect", "permanent"}, flag) {
 		return nil, errors.New("its flag is not understood")
 	}
-	move := &filter.Move{Ends: flag != "", Stays: flag == "break" && (!w.ofHost || w.placed)}
+	move := &filter.Move{Ends: flag != "", Stays: flag == "break" && (!w.ofHost || w.around != nil)}
 	switch {
 	case flag == "permanent":
 		move.Redirect = 301

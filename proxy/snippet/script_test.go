@@ -19,9 +19,9 @@ if ($request_method = OPTIONS) {
   return 204;
 }
 proxy_set_header X-Origin $shown;
-proxy_cookie_flags ~ secure;`, false, &filter.Names{})
+proxy_cookie_flags ~ secure;`, false, &snippet.Known{})
 	fmt.Println(len(made.Script.Steps), "steps,", len(made.Script.Fields), "sets of fields,", made.Request[0].Name, made.Options, err)
-	_, err = snippet.Script("set $a $b;", false, &filter.Names{})
+	_, err = snippet.Script("set $a $b;", false, &snippet.Known{})
 	fmt.Println(err)
 	// Output:
 	// 2 steps, 2 sets of fields, X-Origin [{proxy-cookie-flags ~ secure}] <nil>
@@ -87,6 +87,10 @@ func TestNoScripts(t *testing.T) {
 		`set $a b; location ^~ /x { return 200; } location /x/y { return 200 b; }`: "below location ^~ /x",
 		`set $a b; location ~ (?=a) { return 200; }`:                               "invalid",
 		`set $a b; allow ::1; deny ::2;`:                                           "then who passes, and then all",
+		`auth_request /x;`:                                                         "no server-snippet of the Ingress has an internal location for /x",
+		`auth_request off;`:                                                        "not one path",
+		`gzip maybe;`:                                                              "not understood",
+		`brotli_disable a;`:                                                        "not understood",
 		`error_page 404 @x;`:                                                       "no server-snippet of the Ingress has a location @x",
 		`error_page 404;`:                                                          "not statuses and where they lead",
 		`error_page = https://a.test;`:                                             "names no status",
@@ -105,20 +109,29 @@ func TestNoScripts(t *testing.T) {
 		`sub_filter_once maybe;`:                                                   "not understood",
 		`}`:                                                                        "where a directive should be",
 	} {
-		if made, err := snippet.Script(text, false, &filter.Names{}); err == nil || !strings.Contains(err.Error(), want) {
+		if made, err := snippet.Script(text, false, &snippet.Known{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, want %q", text, made, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		`location @x { proxy_pass http://a; }`:                    "what it does is not answering alone",
-		`location @x { rewrite ^ /a last; }`:                      "places that answer",
-		`location @x { if ($uri) { rewrite ^ /a; } return 200; }`: "places that answer",
-		`error_page 404 @x;`:                                      "no server-snippet of the Ingress has a location @x",
-		`auth_request_set $a $upstream_http_b;`:                   "which have their own",
-		`if ($uri) { add_header X-A b; }`:                         "in the place of an Ingress",
-		`set $a b; proxy_ssl_name inner.test;`:                    "of a host is not that of its paths",
+		`location @x { proxy_pass http://a; }`:                                                     "what it does is not answering alone",
+		`location @x { rewrite ^ /a last; }`:                                                       "places that answer",
+		`location @x { if ($uri) { rewrite ^ /a; } return 200; }`:                                  "places that answer",
+		`location = /ask { internal; proxy_pass http://a; add_header X-A b; }`:                     "a question to a service has nothing of that",
+		`location ~ /ask { internal; proxy_pass http://a; }`:                                       "by a location of one path",
+		`location = /ask { internal; proxy_pass http://a$uri; }`:                                   "a variable of the question itself",
+		`location = /ask { internal; proxy_pass http://a; proxy_set_header X-A $args; }`:           "a variable of the question itself",
+		`location /ask { internal; proxy_pass http://a; } location /ask/x { return 200; }`:         "another location may be meant",
+		`location /ask { internal; proxy_pass http://a; } location ~ x { return 200; }`:            "another location may be meant",
+		`location /ask { internal; proxy_pass http://a; proxy_pass http://b; } auth_request /ask;`: "nothing of that",
+		`location = /ask { proxy_pass http://a; }`:                                                 "not answering alone",
+		`auth_request /ask;`:                    "no server-snippet of the Ingress",
+		`error_page 404 @x;`:                    "no server-snippet of the Ingress has a location @x",
+		`auth_request_set $a $upstream_http_b;`: "which have their own",
+		`if ($uri) { add_header X-A b; }`:       "fields of responses in a location",
+		`set $a b; proxy_ssl_name inner.test;`:  "of a host is not that of its paths",
 	} {
-		if made, err := snippet.Script(text, true, &filter.Names{}); err == nil || !strings.Contains(err.Error(), want) {
+		if made, err := snippet.Script(text, true, &snippet.Known{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of a host: %+v, %v, want %q", text, made, err, want)
 		}
 	}
@@ -127,7 +140,7 @@ func TestNoScripts(t *testing.T) {
 // TestVariablesOfOthers: a snippet has the variables of another, and does not open one on which
 // that may rely.
 func TestVariablesOfOthers(t *testing.T) {
-	var names filter.Names
+	var names snippet.Known
 	if _, err := snippet.Script(`set $to www.test; set $seen $arg_a; location = /a { return 301 https://$to/; }`, true, &names); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +152,7 @@ func TestVariablesOfOthers(t *testing.T) {
 		`return 301 https://$seen/;`:                         "may not decide which host",
 	} {
 		others := names.Clone()
-		if _, err := snippet.Script(text, false, &others); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := snippet.Script(text, false, others); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -150,7 +163,7 @@ func TestNeedlessSnippets(t *testing.T) {
 	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;", `set_escape_uri $escaped_request_uri $request_uri; proxy_ssl_verify off; proxy_intercept_errors off;`,
 		"auth_request_set $name_upstream_1 $upstream_cookie_name_1;\n\naccess_by_lua_block {\n  if ngx.var.name_upstream_1 ~= \"\" then\n    ngx.header[\"Set-Cookie\"] = \"name_1=\" .. ngx.var.name_upstream_1 .. ngx.var.auth_cookie:match(\"(; .*)\")\n  end\n}",
 		`proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_http_version 1.1; proxy_cache off; proxy_cache_bypass $http_upgrade; proxy_set_header Host $http_host;`} {
-		made, err := snippet.Script(text, false, &filter.Names{})
+		made, err := snippet.Script(text, false, &snippet.Known{})
 		if err != nil || !made.Script.IsEmpty() || len(made.Options)+len(made.Request)+len(made.Denied) > 0 || made.Host != nil {
 			t.Errorf("%s comes to %+v, %v", text, made, err)
 		}
@@ -172,12 +185,21 @@ func FuzzScript(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
+	for _, text := range []string{
+		`error_page 404 =200 /index.html?$args; proxy_intercept_errors on; error_page 403 http://a.test/$uri;`,
+		`error_page 404 @x; location @x { if ($uri ~ (.*)) { add_header X-A "$1"; return 302 /$1; } return 404 "$args"; }`,
+		`auth_request_set $to $upstream_http_location; error_page 404 =302 $to; gzip on; gzip_types a/b;`,
+		`auth_request /ask/x; location /ask { internal; set $g http://g; proxy_pass $g/$request_uri; proxy_set_header Host $host; }`,
+		`location /a { rewrite ^ /b last; } location = /b { internal; return 200 b; } return 403; error_page 403 /b;`,
+	} {
+		f.Add(text, "/a?b=c")
+	}
 	f.Fuzz(func(t *testing.T, text, target string) {
 		if _, query, _ := strings.Cut(target, "?"); strings.ContainsFunc(query, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 			return // no front end takes that
 		}
 		for _, ofHost := range []bool{false, true} {
-			made, err := snippet.Script(text, ofHost, &filter.Names{})
+			made, err := snippet.Script(text, ofHost, &snippet.Known{})
 			if err != nil {
 				continue
 			}
@@ -196,6 +218,15 @@ func FuzzScript(f *testing.F) {
 					break
 				}
 				ex.Script.Again(true)
+			}
+			checkScripted(t, text, ex)
+			if pages := filter.PagesOf(settings, tools); pages != nil {
+				ex.Script.Before = ex.Copy()
+				if ex.Response.Status == 0 {
+					ex.Answer(404, "")
+				}
+				pages.Replace(ex, true)
+				ex.Script.Moved = false // whoever runs it goes there
 			}
 			chain.Response(ex)
 			checkScripted(t, text, ex)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
 	"quayside.io/proxy/snippet"
 )
@@ -107,7 +106,7 @@ func TestListsOfAddresses(t *testing.T) {
 		"allow 10.0.0.0/8; deny 10.0.0.1; deny all;": "",
 		"allow 10.0.0.0/8; deny all; deny all;":      "",
 	} {
-		made, err := snippet.Script(text, false, &filter.Names{})
+		made, err := snippet.Script(text, false, &snippet.Known{})
 		switch {
 		case want == "":
 			if err == nil || !strings.Contains(err.Error(), "then who passes, and then all") {
@@ -173,7 +172,7 @@ func TestHostileSnippet(t *testing.T) {
 	for range 250 {
 		text.WriteString("x" + strings.Repeat(" $a", 60) + ";")
 	}
-	if _, err := snippet.Script(text.String(), false, &filter.Names{}); err == nil || !strings.Contains(err.Error(), "more than 64 variables") {
+	if _, err := snippet.Script(text.String(), false, &snippet.Known{}); err == nil || !strings.Contains(err.Error(), "more than 64 variables") {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,144 @@
+package snippet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/nginxconf"
+)
+
+// question is a location that nobody but auth_request leads to, and that asks a service.
+type question struct {
+	path   string // of the location
+	exact  bool
+	url    string
+	method string
+	lines  []string // fields of what is asked
+}
+
+// question makes one of a location, if it is one.
+func (w *scripter) question(d *nginxconf.Directive) (is bool, err error) {
+	asks := slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal")) && slices.ContainsFunc(d.Block, nginxconf.IsNamed("proxy_pass"))
+	if !asks || !w.ofHost {
+		return false, nil
+	}
+	args := d.Args()
+	q := question{path: args[len(args)-1], exact: args[0] == "=", method: "GET"}
+	if len(args) > 2 || len(args) == 2 && !q.exact && args[0] != "^~" || !strings.HasPrefix(q.path, "/") {
+		return false, errors.New("a service is asked by a location of one path, or of those below it")
+	}
+	values := map[string]string{}
+	for i := range d.Block {
+		inner := &d.Block[i]
+		if err := q.take(inner, values, w.table); err != nil {
+			return false, fmt.Errorf("of %s: %w", Quoted(inner), err)
+		}
+	}
+	if name, _, _ := strings.Cut(q.url, "/"); strings.HasPrefix(name, "$") && values[name[1:]] != "" {
+		q.url = values[name[1:]] + q.url[len(name):]
+	}
+	for _, text := range append(q.lines, q.url) {
+		if slices.ContainsFunc([]string{"$uri", "$document_uri", "$args", "$query_string", "$is_args", "${"}, func(v string) bool { return strings.Contains(text, v) }) {
+			return false, fmt.Errorf("%s has a variable of the question itself: $request_uri is the request's", printable.Cut(text, MaxQuoted))
+		}
+	}
+	w.known.questions = append(w.known.questions, q)
+	return true, nil
+}
+
+// hidden reports whether another location of a list may be the one that auth_request leads to
+// in the place of d.
+func hidden(d *nginxconf.Directive, list []nginxconf.Directive) bool {
+	own := d.Args()
+	return own[0] != "=" && slices.ContainsFunc(list, func(other nginxconf.Directive) bool {
+		args := other.Args()
+		if other.Name() != "location" || len(args) == 0 || &args[0] == &own[0] {
+			return false
+		}
+		isPattern := strings.HasPrefix(args[0], "~")
+		return isPattern && own[0] != "^~" || !isPattern && strings.HasPrefix(args[len(args)-1], own[len(own)-1])
+	})
+}
+
+// take takes one of its directives; values are the variables that it sets.
+func (q *question) take(d *nginxconf.Directive, values map[string]string, table map[string]directive) error {
+	args := d.Args()
+	one := len(args) == 1 && d.Block == nil
+	switch name := d.Name(); {
+	case name == "internal", IsOfLog(strings.Join(d.Words, " ")):
+	case name == "proxy_pass" && one && q.url == "":
+		q.url = args[0]
+	case name == "proxy_method" && one:
+		q.method = args[0]
+	case name == "set" && len(args) == 2 && !strings.Contains(args[1], "$") && len(args[0]) > 1 && values[args[0][1:]] == "":
+		values[args[0][1:]] = args[1]
+	case name == "proxy_set_header" && len(args) == 2 && d.Block == nil:
+		q.setHeader(args[0], args[1])
+	case name == "proxy_pass_request_body" && one && args[0] == "off", name == "proxy_pass_request_headers" && one && args[0] == "on",
+		(name == "auth_request" || name == "auth_basic") && one && args[0] == "off",
+		isHidden(name), strings.HasPrefix(name, "proxy_ssl_") && name != "proxy_ssl_certificate" && name != "proxy_ssl_certificate_key" && name != "proxy_ssl_name",
+		name == "client_body_buffer_size", strings.HasPrefix(name, "proxy_cache"), name == "proxy_set_body" && one && args[0] == "":
+	default:
+		if said, known := on(table, d); !known || !said.Needless {
+			return errors.New("a question to a service has nothing of that")
+		}
+	}
+	return nil
+}
+
+// setHeader notes a field of the question. What is framing is ours to say, and there is no body.
+func (q *question) setHeader(name, value string) {
+	switch {
+	case strings.EqualFold(name, "host") && value == "$proxy_host":
+	case strings.EqualFold(name, "host") || !isFraming(name):
+		q.lines = append(q.lines, name+": "+value)
+	}
+}
+
+// at returns the address that is asked for a path of nginx's.
+func (q *question) at(path string) string {
+	scheme, rest, _ := strings.Cut(q.url, "://")
+	i := strings.IndexByte(rest, '/')
+	switch {
+	case strings.Contains(q.url, "$") && i >= 0: // then nothing is appended
+		return q.url
+	case i < 0:
+		return scheme + "://" + rest + path
+	}
+	return scheme + "://" + rest + strings.TrimPrefix(path, q.path)
+}
+
+// asks makes options of auth_request PATH: of the location that has the path.
+func (w *scripter) asks(list []nginxconf.Directive) error {
+	for i := range list {
+		d := &list[i]
+		if d.Name() != "auth_request" {
+			continue
+		}
+		args := d.Args()
+		if len(args) != 1 || d.Block != nil || !strings.HasPrefix(args[0], "/") {
+			return at(d, errors.New("it is not one path"))
+		}
+		var found *question
+		for n := range w.known.questions {
+			q := &w.known.questions[n]
+			switch {
+			case q.exact && q.path == args[0]:
+				found = q
+			case !q.exact && strings.HasPrefix(args[0], q.path) && (found == nil || !found.exact && len(found.path) < len(q.path)):
+				found = q
+			}
+		}
+		if found == nil {
+			return at(d, fmt.Errorf("no server-snippet of the Ingress has an internal location for %s that asks a service; auth-url has one asked", printable.Cut(args[0], MaxQuoted)))
+		}
+		w.asked = append(w.asked, Setting{"auth-url", found.at(args[0])}, Setting{"auth-request-headers", strings.Join(found.lines, "\n")})
+		if found.method != "GET" {
+			w.asked = append(w.asked, Setting{"auth-method", found.method})
+		}
+	}
+	return nil
+}
