@@ -32,7 +32,7 @@ func externalAuth() []option {
 		{key: "auth-proxy-set-headers", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAuthHeaders,
 			doc: "ConfigMap of headers sent to auth-url", differ: "a missing ConfigMap, or one of another namespace, closes the route"},
 		{key: "auth-request-headers", scope: ofLocation, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseAuthLines,
-			doc: "fields that auth-url is asked with, in lines of NAME: VALUE, with variables of nginx, in the place of those that are sent unasked or by the client; one without a value is left out; on top of auth-proxy-set-headers; X-Forwarded-Host is sent unasked"},
+			doc: "fields that auth-url is asked with, in lines of NAME: VALUE, with variables of nginx, in the place of those that are sent unasked or by the client; one without a value is left out; on top of auth-proxy-set-headers; Host is the one that is asked for at that address; X-Forwarded-Host is sent unasked"},
 		{key: "auth-always-set-cookie", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, guard: true, parse: parseAuthCookie,
 			doc: "pass Set-Cookie of auth-url with every status", matters: isOn},
 		{key: "auth-cache-key", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAuthCacheKey,

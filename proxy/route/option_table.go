@@ -322,9 +322,9 @@ func snippets() []option {
 		{key: "auth-snippet", scope: ofLocation, risk: riskCritical, effect: applied, guard: true, parse: parseAuthSnippet,
 			doc: "raw nginx configuration for auth-url", differ: "proxy_set_header is obeyed, and auth_request_set of fields for auth-signin; anything else closes the route"},
 		{key: "configuration-snippet", scope: ofLocation, risk: riskCritical, effect: applied, parse: parseSnippet("configuration-snippet", false),
-			doc: "raw nginx configuration", differ: "obeyed as a whole or not at all: set, if, rewrite, return and break, as nginx does them, fields of requests and responses, texts of pages (sub_filter), flags of cookies and the like, addresses that may pass or not, and locations that refuse or answer by themselves; another has no effect: it closes the route where it guards access, and is told elsewhere"},
+			doc: "raw nginx configuration", differ: "obeyed as a whole or not at all: set, if, rewrite, return and break, as nginx does them, fields of requests and responses, texts of pages (sub_filter), flags of cookies and the like, addresses that may pass or not, error_page, auth_request and auth_request_set, compression, and locations that refuse or answer by themselves; another has no effect: it closes the route where it guards access, and is told elsewhere"},
 		{key: "server-snippet", scope: ofHost, risk: riskCritical, effect: applied, parse: parseSnippet("server-snippet", true),
-			doc: "raw nginx configuration", differ: "obeyed as a whole or not at all, for the paths of its own Ingress: set, if, rewrite, return and break, as nginx does them, fields of responses, and locations that refuse, as denied-paths, or answer by themselves; another has no effect: it closes the route where it guards access, and is told elsewhere"},
+			doc: "raw nginx configuration", differ: "obeyed as a whole or not at all, for the paths of its own Ingress: set, if, rewrite, return and break, as nginx does them, fields of responses, error_page, auth_request, compression, and locations that refuse, as denied-paths, answer by themselves, or move the path; another has no effect: it closes the route where it guards access, and is told elsewhere"},
 		{key: "stream-snippet", scope: ofIngress, risk: riskCritical, effect: ignored, doc: "raw nginx configuration, which is never executed"},
 	}
 }
