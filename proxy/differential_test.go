@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
 )
 
@@ -33,12 +34,21 @@ func TestSameAsNginx(t *testing.T) {
 	}
 }
 
-// compareWithNginx returns how many requests both have been asked.
-func compareWithNginx(t *testing.T, cases []sameCase) (asked int) {
+// compareWithNginx returns how many requests both have been asked. pairs are options of the
+// ConfigMap.
+func compareWithNginx(t *testing.T, cases []sameCase, pairs ...string) (asked int) {
 	t.Helper()
 	binary := findNginx(t)
 	places := map[string]string{}
-	files, p := start(t, func(o *proxy.Options) { o.Routes.Classes.Adopt = []string{ingressclass.NginxController} })
+	files, p := start(t, func(o *proxy.Options) {
+		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
+		if len(pairs) > 0 {
+			o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
+		}
+	})
+	if len(pairs) > 0 {
+		files.Put(configMap("wide", pairs...))
+	}
 	for _, name := range []string{"web", "new", "errors", "gate"} {
 		s := httptest.NewServer(sameBackend(name))
 		defer s.Close()

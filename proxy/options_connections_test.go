@@ -456,3 +456,30 @@ func TestUpstreamHashBySubset(t *testing.T) {
 		t.Errorf("all users have the same groups: %v", groups)
 	}
 }
+
+// Requests of one value of a table go to one endpoint, whoever sends them, and those for which it
+// has a value of each go to all.
+func TestUpstreamHashByTable(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) { o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"} })
+	var pods []string
+	for i := range 8 {
+		pods = append(pods, echo(t, fmt.Sprint("pod", i)))
+	}
+	files.Put(podsOf("web", pods...)...)
+	files.Put(service("web", corev1.ServicePort{Port: 80}), configMap("wide", "http-snippet", `map $arg_session $key { "" $request_id; ~^(.*)-.*$ $1; default $arg_session; }`),
+		annotated("one", "one.test", map[string]string{"upstream-hash-by": "of $key"}))
+	addr := bound(p, false)
+	eventually(t, "the route is served", func() bool { code, _ := get(t, addr, "one.test", "/"); return code == 200 })
+	met := func(path string) (n int) {
+		seen := map[string]bool{}
+		for i := range 60 {
+			_, said := get(t, addr, "one.test", fmt.Sprintf(path, i))
+			pod, _, _ := strings.Cut(said, " ")
+			seen[pod] = true
+		}
+		return len(seen)
+	}
+	if a, b, none := met("/?session=a-%d"), met("/%d?session=b"), met("/?%d"); a != 1 || b != 1 || none < 5 {
+		t.Errorf("two sessions meet %d and %d endpoints, and those without %d", a, b, none)
+	}
+}

@@ -32,7 +32,11 @@ const (
 	headerField // the prefixed ones carry a name
 	cookieValue
 	queryValue
+	givenKey
 )
+
+// Given is the key of requests that have a HashKey of their own.
+const Given = "$quayside_hash_key"
 
 // fixedVariable returns the variable of that name, and literal if there is none.
 func fixedVariable(name string) variable {
@@ -51,6 +55,8 @@ func fixedVariable(name string) variable {
 		return requestScheme
 	case "remote_addr", "binary_remote_addr", "the_real_ip":
 		return clientAddr
+	case Given[1:]:
+		return givenKey
 	}
 	return literal
 }
@@ -162,6 +168,8 @@ func (p *keyPart) value(r *exchange.Request) []byte {
 		return r.Header.Cookie(p.text)
 	case queryValue:
 		return exchange.Argument(r.Target, p.text)
+	case givenKey:
+		return r.HashKey
 	}
 	return nil
 }

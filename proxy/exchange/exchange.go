@@ -120,6 +120,9 @@ type Request struct {
 	Random [2]uint64
 	// Forwarding is what the route says about the upstream; nil: nothing.
 	Forwarding *Forwarding
+	// HashKey is what the route has the endpoint chosen by; nil: it says nothing, or names
+	// parts of the request.
+	HashKey []byte
 	// CookiePath is where a session cookie made for it holds that says nothing of that
 	// itself; empty: on the whole host.
 	CookiePath string

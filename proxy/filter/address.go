@@ -101,7 +101,7 @@ func (a *Address) authority(host string, parts []part) error {
 			some = true
 		case "request_uri", "uri", "document_uri": // they begin with a slash
 			parts = nil
-		case "set", "found":
+		case "set", "found", "table":
 			if !p.ofHost {
 				return fmt.Errorf("%s may not decide which host is meant", p.name())
 			}

@@ -26,7 +26,7 @@ func (n *Names) Clone() Names {
 		if c.of == nil {
 			c.of = map[string]*name{}
 		}
-		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, ahead: one.ahead}
+		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, ahead: one.ahead, table: one.table}
 	}
 	return c
 }
@@ -39,6 +39,7 @@ type name struct {
 	path  bool // whatever its value is, that begins with a slash
 	told  bool // an authentication service may say what it is
 	ahead bool // another snippet sets it, which is read later
+	table *Table
 }
 
 // maxNames is how many variables the scripts of an Ingress may set.
@@ -62,6 +63,9 @@ func (n *Names) Set(variableName string, value *Template) (index int, err error)
 		known = &name{index: len(n.of), path: true}
 		n.of[lower] = known
 	}
+	if known.table != nil {
+		return 0, fmt.Errorf("variable $%.80s has a table", variableName)
+	}
 	if known.ahead { // until now nothing was known of it
 		known.ahead, known.open, known.path, known.told = false, false, true, false
 	}
@@ -71,6 +75,17 @@ func (n *Names) Set(variableName string, value *Template) (index int, err error)
 		return 0, fmt.Errorf("variable $%.80s is another snippet's, and here clients would decide it", variableName)
 	}
 	return known.index, nil
+}
+
+// SetTable makes a variable known that has a table, and some values.
+func (n *Names) SetTable(variableName string, t *Table, values []*Template) error {
+	for _, v := range append(values, Literal("")) {
+		if _, err := n.Set(variableName, v); err != nil {
+			return err
+		}
+	}
+	n.of[strings.ToLower(variableName)].table = t
+	return nil
 }
 
 // Declare makes a variable known that a snippet sets which is read later: told says that an
@@ -188,13 +203,17 @@ func (n *Names) set(name string) (part, bool) {
 	if known == nil {
 		return part{}, false
 	}
-	return part{variable: "set", of: name, group: known.index, ofHost: !known.open}, true
+	p := part{variable: "set", of: name, group: known.index, ofHost: !known.open, table: known.table}
+	if p.table != nil {
+		p.variable = "table"
+	}
+	return p, true
 }
 
 // MayLead reports whether t begins with a variable of a script that may be an address, and a
 // path.
 func (n *Names) MayLead(t *Template) bool {
-	return len(t.parts) > 0 && t.parts[0].variable == "set" && !t.isPath(n)
+	return len(t.parts) > 0 && (t.parts[0].variable == "set" || t.parts[0].variable == "table") && !t.isPath(n)
 }
 
 // isPath reports whether t begins with a slash, or is empty.
@@ -207,7 +226,7 @@ func (t *Template) isPath(n *Names) bool {
 		return p.literal[0] == '/'
 	case "uri", "document_uri", "request_uri":
 		return true
-	case "set":
+	case "set", "table":
 		return n.of[strings.ToLower(p.of)].path
 	}
 	return false
@@ -226,6 +245,16 @@ func (t *Template) isOfHost() bool {
 		}
 	}
 	return true
+}
+
+// tableValue is what a table says, which is asked once.
+func (p *part) tableValue(ex *exchange.Exchange, at *Place) []byte {
+	if s := &ex.Script; p.group < len(s.Values) && s.Values[p.group] != nil {
+		return s.Values[p.group]
+	}
+	value := p.table.value(ex, at)
+	ex.Script.Set(p.group, value)
+	return value
 }
 
 // scriptValue is what a variable stands for that only scripts have.

@@ -62,6 +62,8 @@ type Settings struct {
 	NoUpgrade bool
 	// UpstreamHost replaces the Host field that the upstream is sent, see ParseHost.
 	UpstreamHost *Template
+	// HashKey is what the endpoint is chosen by; nil: it is not said here.
+	HashKey *Template
 	// RequestHeaders are set in every request that the upstream is sent; one without a
 	// value is left out.
 	RequestHeaders []Field
@@ -242,6 +244,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.Rewrite != nil || len(s.RewrittenPaths) > 0, func() Filter { return rewrites(s.pathRewrites(), tools.Place) })
 	add(s.NoUpgrade, noUpgrade)
 	add(s.UpstreamHost != nil, func() Filter { return upstreamHost(s.UpstreamHost, tools.Place) })
+	add(s.HashKey != nil, func() Filter { return hashKey(s.HashKey, tools.Place) })
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })

@@ -94,6 +94,14 @@ func requestHeaders(list []Field, place Place) Filter {
 	}}
 }
 
+// hashKey notes what the endpoint is chosen by.
+func hashKey(key *Template, at Place) Filter {
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		ex.Request.HashKey = key.append(nil, ex, &at, appendAsIs, appendAsIs)
+		return true
+	}}
+}
+
 // setOnly makes value all that h says by a name, and by what imitates it; an empty
 // value is not said at all.
 func setOnly(h *exchange.Header, name string, value []byte) {

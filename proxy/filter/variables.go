@@ -35,6 +35,7 @@ type part struct {
 	of       string // the NAME of $http_NAME, $arg_NAME, $cookie_NAME, $upstream_http_NAME
 	group    int    // of $1 to $9, or which variable of a script it is
 	ofHost   bool   // of a script: no client decides what it is, save by the host that it came by
+	table    *Table // of a variable that has one
 }
 
 // ParseTemplate reads a text. Variables are written $name or ${name}; those that
@@ -70,7 +71,7 @@ func (p *part) name() string {
 	switch p.variable {
 	case "group", "found":
 		return "$" + strconv.Itoa(p.group)
-	case "set":
+	case "set", "table":
 		return "$" + p.of
 	}
 	return "$" + p.variable + p.of
@@ -271,6 +272,8 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return at.answer.status()
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto":
 		return scheme(r)
+	case "table":
+		return p.tableValue(ex, at)
 	case "set", "found":
 		if value, ok := p.scriptValue(&ex.Script); ok {
 			return value

@@ -12,6 +12,9 @@ const (
 	maxDirectives = 500
 	maxWords      = 64 // of a directive
 	maxDepth      = 8  // of blocks
+
+	maxLong           = 1 << 20 // bytes of a snippet of the proxy's, as of a ConfigMap
+	maxLongDirectives = 20000
 )
 
 // Directive is one of nginx's configuration.
@@ -40,16 +43,24 @@ type snippet struct {
 	at    int
 	line  int
 	found int
+	most  int // directives
 }
 
 // Parse reads a whole snippet as nginx does, and returns what stands before the first mistake
 // with it. A snippet of more than 64 KiB, of more than 500 directives, with one of more than
 // 64 words, or with blocks deeper than 8 is a mistake.
 func Parse(text string) ([]Directive, error) {
-	if len(text) > maxSnippet {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), maxSnippet)
+	return parse(text, maxSnippet, maxDirectives)
+}
+
+// ParseLong is Parse of a snippet of the proxy's, with 1 MiB and 20,000 directives.
+func ParseLong(text string) ([]Directive, error) { return parse(text, maxLong, maxLongDirectives) }
+
+func parse(text string, bytes, directives int) ([]Directive, error) {
+	if len(text) > bytes {
+		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), bytes)
 	}
-	s := &snippet{text: text, line: 1}
+	s := &snippet{text: text, line: 1, most: directives}
 	list, err := s.directives(0)
 	if err != nil {
 		err = fmt.Errorf("line %d: %w", s.line, err)
@@ -82,8 +93,8 @@ func (s *snippet) directives(depth int) (list []Directive, err error) {
 }
 
 func (s *snippet) directive(depth int) (d Directive, err error) {
-	if s.found++; s.found > maxDirectives {
-		return d, fmt.Errorf("there are more than %d directives", maxDirectives)
+	if s.found++; s.found > s.most {
+		return d, fmt.Errorf("there are more than %d directives", s.most)
 	}
 	d.Line = s.line
 	begin := s.at

@@ -116,7 +116,7 @@ func parseLimitKey(s *settings, value string) (err error) {
 	value = strings.ReplaceAll(value, "$binary_remote_addr", "$remote_addr")
 	s.limitKey = nil
 	if value != "$remote_addr" && value != "$the_real_ip" {
-		s.limitKey, err = filter.ParseTemplate(value)
+		s.limitKey, err = s.template(value)
 	}
 	return err
 }
@@ -223,16 +223,16 @@ func parseServerTokens(s *settings, value string) error {
 
 // addHeaders sets fields of responses. Those of custom-headers come on top.
 func addHeaders(s *settings, list []filter.Header) error {
-	s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list))
+	s.filters.Headers = slices.Concat(s.filters.Headers, s.answerFields(list))
 	return nil
 }
 
 // answerFields are fields of responses. What is no variable here is text: policies for
 // scripts may well have a dollar.
-func answerFields(list []filter.Header) []filter.Field {
+func (s *settings) answerFields(list []filter.Header) []filter.Field {
 	fields := make([]filter.Field, 0, len(list))
 	for _, h := range list {
-		value, err := filter.ParseTemplate(h.Value)
+		value, err := s.template(h.Value)
 		if err != nil {
 			value = filter.Literal(h.Value)
 		}
@@ -243,16 +243,16 @@ func answerFields(list []filter.Header) []filter.Field {
 
 // setRequestHeaders sets fields that backends are sent.
 func setRequestHeaders(s *settings, list []filter.Header) error {
-	fields, wrong := requestFields(list)
+	fields, wrong := s.requestFields(list)
 	s.filters.RequestHeaders = fields
 	return inOne(wrong)
 }
 
 // requestFields are fields that backends are sent. One that is not understood they are not
 // sent at all: what a client writes there is not for them.
-func requestFields(list []filter.Header) (fields []filter.Field, wrong []error) {
+func (s *settings) requestFields(list []filter.Header) (fields []filter.Field, wrong []error) {
 	for _, h := range list {
-		value, err := filter.ParseTemplate(h.Value)
+		value, err := s.template(h.Value)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("has a value for %s that is not understood (%w), so backends are not sent it", h.Name, err))
 			value = filter.Literal("")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"quayside.io/proxy/nginxconf"
+	"quayside.io/proxy/snippet"
 )
 
 // globalSnippets are raw nginx configuration for all hosts.
@@ -15,7 +16,8 @@ func globalSnippets() []globalOption {
 	return []globalOption{
 		{key: "main-snippet", effect: ignored, guards: guardsAccess, doc: raw},
 		{key: "stream-snippet", effect: ignored, guards: guardsAccess, doc: raw},
-		{key: "http-snippet", effect: ignored, guards: guardsHosts, doc: raw},
+		{key: "http-snippet", effect: applied, guards: guardsHosts, parse: forEach(parseTables), doc: "raw nginx configuration beside all hosts",
+			differ: "map, geo and split_clients are obeyed, for snippets, request-headers and their kin, and upstream-hash-by; anything else has no effect: it closes all routes where it guards access, and is told elsewhere"},
 		{key: "server-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("server-snippet", true), doc: "raw nginx configuration for every host",
 			differ: "obeyed as that of an Ingress; another has no effect: it closes all routes where it guards access, and is told elsewhere"},
 		{key: "location-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("location-snippet", false), doc: "raw nginx configuration for every path",
@@ -33,9 +35,25 @@ func (w *globalOptions) applySnippet(o *globalOption, value string) {
 	case value == "" || err == nil:
 	case o.guards(value):
 		w.close(o.key, guardsRaw+": "+err.Error())
+	case errors.Is(err, errInPart):
+		w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s %v", o.key, err)})
 	default:
 		w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported and has no effect: %v", o.key, err)})
 	}
+}
+
+// errInPart is of what acts, but not all of it.
+var errInPart = errors.New("acts in part")
+
+// parseTables gives variables their tables.
+func parseTables(s *settings, value string) error {
+	known := s.snippets.known.Clone()
+	_, wrong := snippet.Tables(value, known)
+	s.snippets.known = *known
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errInPart, inOne(wrong))
 }
 
 // parseSnippetForAll obeys what stands in the place of every path, or host.
@@ -46,7 +64,7 @@ func parseSnippetForAll(key string, ofHost bool) func(w *globalOptions, value st
 // guardsHosts is guardsAccess for what stands beside the hosts. A server on a port of its own
 // is no host of an Ingress, and a table decides nothing.
 func guardsHosts(text string) bool {
-	list, err := nginxconf.Parse(text)
+	list, err := nginxconf.ParseLong(text)
 	if err != nil {
 		return guardsAccess(text)
 	}

@@ -15,7 +15,7 @@ const maxFields = 64
 // proxy-set-headers. One with a value that is not understood it is not sent at all, as there.
 func parseRequestHeaders(s *settings, value string) error {
 	list, wrong := parseFieldLines(value, parseField)
-	fields, unfilled := requestFields(list)
+	fields, unfilled := s.requestFields(list)
 	s.filters.RequestHeaders = slices.Concat(s.filters.RequestHeaders, fields)
 	return inPart(len(fields), append(wrong, unfilled...))
 }
@@ -43,7 +43,7 @@ func (s *settings) parseAnswers(value string) ([]filter.Field, error) {
 		}
 		return barred
 	})
-	return answerFields(list), inPart(len(list), wrong)
+	return s.answerFields(list), inPart(len(list), wrong)
 }
 
 // parseFieldLines reads lines of "Name: value", as a message has them. A field without a

@@ -39,7 +39,7 @@ func (s *settings) finishHeaders(r refs) *finding {
 		s.filters.TopHeaders, own = own, nil
 	}
 	if len(list)+len(own) > 0 {
-		s.filters.Headers = slices.Concat(s.filters.Headers, answerFields(list), own)
+		s.filters.Headers = slices.Concat(s.filters.Headers, s.answerFields(list), own)
 	}
 	return nil
 }

@@ -353,6 +353,9 @@ func parseLoadBalance(s *settings, value string) error {
 func parseHashBy(s *settings, value string) error {
 	p := s.policy
 	p.Algorithm, p.HashBy = balance.Hash, value
+	if key, ok := s.ownTemplate(value); ok {
+		s.filters.HashKey, p.HashBy = key, balance.Given
+	}
 	if err := p.Check(); err != nil {
 		return err
 	}

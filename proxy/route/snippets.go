@@ -43,6 +43,24 @@ func (o *obeyedSnippets) scripts() (list []*filter.Script) {
 	return list
 }
 
+// ownTemplate is a text with variables that snippets have set, or given tables; false: there is
+// none that is not known anyway.
+func (s *settings) ownTemplate(text string) (*filter.Template, bool) {
+	if _, err := filter.ParseTemplate(text); err == nil {
+		return nil, false
+	}
+	t, err := s.snippets.known.ParseTemplate(text)
+	return t, err == nil
+}
+
+// template is filter.ParseTemplate with such variables.
+func (s *settings) template(text string) (*filter.Template, error) {
+	if t, ok := s.ownTemplate(text); ok {
+		return t, nil
+	}
+	return filter.ParseTemplate(text)
+}
+
 // parseSnippet obeys a snippet of an Ingress, as a whole or not at all. Annotations of the same
 // Ingress come on top. What stands for hosts holds for the paths of its own Ingress, and what
 // it refuses for all of its namespace, see denied-paths.

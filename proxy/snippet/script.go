@@ -35,6 +35,21 @@ func (k *Known) Clone() *Known {
 	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions)}
 }
 
+// ParseTemplate reads a text with variables that are known by k, without groups.
+func (k *Known) ParseTemplate(text string) (*filter.Template, error) {
+	names := k.names.Clone()
+	t, err := names.ParseTemplate(text)
+	if err == nil && t.HasGroups() {
+		err = errors.New("there are no groups here")
+	}
+	return t, err
+}
+
+// ParseVariable reads a variable that is known by k.
+func (k *Known) ParseVariable(text string) (filter.Variable, error) {
+	return k.names.ParseVariable(text)
+}
+
 // Script returns what does the same as all of a snippet: nginx's set, if, rewrite, return and
 // break in their order, locations that answer by themselves, and fields of requests and
 // responses. It is made as a whole or not at all. known is what other snippets of the
