@@ -75,6 +75,9 @@ func scriptCases() []sameCase {
 		scripted("", `location ~ ^/(v1|api)/[^/]+/?[^/]+/blobs/ { client_max_body_size 10G; if ($request_method ~* (POST|PUT|DELETE|PATCH|HEAD) ) { rewrite ^/(.*)$ /nexus/repository/docker-private/$1 last; } rewrite ^/(.*)$ /nexus/repository/docker-group/$1 last; }
 			location ~ ^/(v1|api)/ { client_max_body_size 10G; if ($request_method ~* (POST|PUT|DELETE|PATCH) ) { rewrite ^/(.*)$ /nexus/repository/docker-private/$1 last; } rewrite ^/(.*)$ /nexus/repository/docker-group/$1 last; } location /sub { rewrite ^/sub(.*)$ /x$1; rewrite ^ /y$uri; }`,
 			"/v1/a/b/blobs/c?d", "PUT /v1/a/b/blobs/c\n\nbody5", "HEAD /v1/a/b/blobs/c", "HEAD /v1/a", "/api/v2/a%20b"),
+		scripted(`limit_except GET OPTIONS { deny all; } add_header X-A b;`, "", "PUT /x\n\nbody5", "/x"),
+		scripted(`limit_except POST { allow 127.0.0.0/8; deny all; } break;`, "", "PUT /x\n\nbody5", "HEAD /x"),
+		scripted(`limit_except POST { allow 10.0.0.0/8; allow ::1; deny all; } error_page 403 =409 https://new.test/;`, "", "PUT /x\n\nbody5", "HEAD /x"),
 		scripted("", `location = /x { if ($arg_a) { break; } return 403; } location /api { if ($request_method = POST) { rewrite ^/api/(.*)$ /sub/$1 last; } if ($arg_q) { break; } if ($http_x_own) { rewrite ^ /sub break; } return 200 api; }`, "/api/x\nX-Own: 1", "/x?a=1", "/x?a=b&c", "/api/x?q=1"),
 		scripted(`set $target www.shop.test; if ($arg_a) { return 301 https://$target$request_uri; } set $back /in$uri; if ($arg_q) { return 307 $back?x; }`, "", "/x?a=1"),
 		scripted(`sub_filter_types text/plain; sub_filter web "<b>"; sub_filter GET "get it"; sub_filter '"' "'";`, "", "/status/404"),

@@ -29,7 +29,7 @@ func (p *plan) hold(ex *exchange.Exchange) {
 	}
 	h := &held{Closer: r.Body, filters: p.filters}
 	h.last.Request.Client, h.last.Passed, h.last.Counted = ex.Request.Client, ex.Passed, ex.Counted
-	ex.Passed, ex.Counted = 0, 0
+	ex.Passed, ex.Counted = 0, [2]uint64{}
 	if told {
 		h.line = &tunnelLine{plan: p, log: log, ex: ex.Copy()}
 	}

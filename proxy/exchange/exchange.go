@@ -24,8 +24,9 @@ type Exchange struct {
 	// Aside are fields that a filter keeps for the response, whoever will make it,
 	// while the request passes.
 	Aside Header
-	// Counted is what the exchange is counted under while it is under way; 0: it is not.
-	Counted uint64
+	// Counted are what the exchange is counted under while it is under way, by options and by
+	// snippets; 0: it is not.
+	Counted [2]uint64
 	// Inspection is what a firewall has begun to look at; nil: nobody looks.
 	Inspection Inspection
 	// Script is what scripts of the route have made of it.
@@ -187,7 +188,7 @@ const StatusClientGone = 499
 
 // Reset makes e ready for the next request; the memory of headers is kept.
 func (e *Exchange) Reset() {
-	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Counted, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), 0, nil
+	e.Observer, e.Passed, e.Next, e.Scratch, e.Aside, e.Counted, e.Inspection = nil, 0, nil, e.Scratch[:0], e.Aside.reset(), [2]uint64{}, nil
 	e.Span, e.Script = Span{}, Scripted{Values: e.Script.Values[:0]}
 	e.Upstream = Upstream{Tries: e.Upstream.Tries[:0]}
 	q, r := &e.Request, &e.Response

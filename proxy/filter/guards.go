@@ -45,6 +45,7 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 		if one.Refuses {
 			c = append(c, scriptGuard(one, &tools))
 		}
+		c.add(one.Except != nil, func() Filter { return one.Except.filter() })
 	}
 	if s.guarded() {
 		own := *s
@@ -55,7 +56,7 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 }
 
 func (s *Settings) scriptRefuses() bool {
-	return slices.ContainsFunc(s.Scripts, func(one *Script) bool { return one.Refuses })
+	return slices.ContainsFunc(s.Scripts, func(one *Script) bool { return one.Refuses || one.Except != nil })
 }
 
 // guards are those of a route.

@@ -173,51 +173,92 @@ func (c *counter) of(ex *exchange.Exchange, zone uint64) (key uint64, counted bo
 }
 
 // limits returns a filter for each limit that is set.
-func limits(o *Limits, tools Tools) Chain {
+func limits(o *Limits, tools Tools) (c Chain) {
 	by := &counter{seed: tools.Limiter.seed, key: o.Key, place: tools.Place, exempt: setOf(o.Exempt)}
-	refuse := func(ex *exchange.Exchange, status int) bool {
-		ex.Answer(cmp.Or(status, 503), "the client asks too much; try again later\n")
-		return false
-	}
-	var c Chain
 	rate := func(kind string, n int, per time.Duration) {
-		if n <= 0 {
-			return
+		if n > 0 {
+			interval := per / time.Duration(n)
+			c = append(c, rateLimit(by, kind+o.Zone, interval, interval*time.Duration(n*max(cmp.Or(o.Burst, 5), 1)), o.Status, tools))
 		}
-		l := tools.Limiter
-		l.open()
-		zone := maphash.String(l.seed, kind+o.Zone)
-		interval := per / time.Duration(n)
-		credit := interval * time.Duration(n*max(cmp.Or(o.Burst, 5), 1))
-		c = append(c, Filter{Request: func(ex *exchange.Exchange) bool {
-			key, counted := by.of(ex, zone)
-			return !counted || l.allow(key, ex.Request.Received, interval, credit) || refuse(ex, o.Status)
-		}})
 	}
-	if n := o.Connections; n > 0 {
-		k := tools.Connections
-		zone := maphash.String(k.seed, "connections "+o.Zone)
-		c = append(c, Filter{
-			Request: func(ex *exchange.Exchange) bool {
-				key, counted := by.of(ex, zone)
-				switch {
-				case !counted:
-					return true
-				case !k.enter(key, n):
-					return refuse(ex, o.ConnectionStatus)
-				}
-				ex.Counted = key
-				return true
-			},
-			Finished: func(ex *exchange.Exchange) {
-				if ex.Counted != 0 {
-					k.leave(ex.Counted)
-					ex.Counted = 0
-				}
-			},
-		})
+	if o.Connections > 0 {
+		c = append(c, connectionLimit(by, "connections "+o.Zone, o.Connections, 0, o.ConnectionStatus, tools))
 	}
 	rate("second ", o.PerSecond, time.Second)
 	rate("minute ", o.PerMinute, time.Minute)
 	return c
+}
+
+// Rate bounds how often requests of one key may come: nginx's limit_req.
+type Rate struct {
+	// Zone is what others with that name count in, too, by the same key; nil: the client's
+	// address.
+	Zone string
+	Key  *Template
+	// Interval is the time between two requests, and Burst how many may come before theirs.
+	Interval time.Duration
+	Burst    int
+	Status   int // of what is refused; 503
+}
+
+// Concurrency bounds how many requests of one key may be under way: nginx's limit_conn.
+type Concurrency struct {
+	Zone   string
+	Key    *Template
+	Most   int
+	Status int // of what is refused; 503
+}
+
+// scriptLimits are the limits of s, whose zones have no others.
+func scriptLimits(s *Script, tools Tools) (c Chain) {
+	by := func(key *Template) *counter {
+		return &counter{seed: tools.Limiter.seed, key: key, place: tools.Place, exempt: setOf(nil)}
+	}
+	if l := s.Concurrency; l != nil {
+		c = append(c, connectionLimit(by(l.Key), "zone "+l.Zone, l.Most, 1, l.Status, tools))
+	}
+	for _, r := range s.Rates {
+		c = append(c, rateLimit(by(r.Key), "zone "+r.Zone, r.Interval, r.Interval*time.Duration(r.Burst), r.Status, tools))
+	}
+	return c
+}
+
+func rateLimit(by *counter, name string, interval, credit time.Duration, status int, tools Tools) Filter {
+	l := tools.Limiter
+	l.open()
+	zone := maphash.String(l.seed, name)
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		key, counted := by.of(ex, zone)
+		return !counted || l.allow(key, ex.Request.Received, interval, credit) || tooMuch(ex, status)
+	}}
+}
+
+// connectionLimit counts requests as slot i of what they are counted under.
+func connectionLimit(by *counter, name string, most, i, status int, tools Tools) Filter {
+	k := tools.Connections
+	zone := maphash.String(k.seed, name)
+	return Filter{
+		Request: func(ex *exchange.Exchange) bool {
+			key, counted := by.of(ex, zone)
+			switch {
+			case !counted:
+				return true
+			case !k.enter(key, most):
+				return tooMuch(ex, status)
+			}
+			ex.Counted[i] = key
+			return true
+		},
+		Finished: func(ex *exchange.Exchange) {
+			if ex.Counted[i] != 0 {
+				k.leave(ex.Counted[i])
+				ex.Counted[i] = 0
+			}
+		},
+	}
+}
+
+func tooMuch(ex *exchange.Exchange, status int) bool {
+	ex.Answer(cmp.Or(status, 503), "the client asks too much; try again later\n")
+	return false
 }

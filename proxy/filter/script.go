@@ -22,6 +22,11 @@ type Script struct {
 	// but they lead to, each with its name as Path.
 	Errors ErrorPages
 	Named  []ScriptPlace
+	// Rates and Concurrency bound what is asked; nil: nothing does.
+	Rates       []Rate
+	Concurrency *Concurrency
+	// Except refuses some methods; nil: none.
+	Except *Except
 	// Answers are variables that are set once an authentication service has answered, whatever
 	// it says.
 	Answers []Set
@@ -35,7 +40,28 @@ type Script struct {
 
 // IsEmpty reports whether s does nothing.
 func (s *Script) IsEmpty() bool {
-	return len(s.Steps)+len(s.Places)+len(s.Answers)+len(s.Errors.Pages)+len(s.Named) == 0 && !s.Errors.Intercepts && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return len(set) > 0 })
+	return len(s.Steps)+len(s.Places)+len(s.Answers)+len(s.Rates)+len(s.Errors.Pages)+len(s.Named) == 0 && !s.Errors.Intercepts && s.Concurrency == nil && s.Except == nil && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return len(set) > 0 })
+}
+
+// Except has addresses checked of requests with other methods: nginx's limit_except.
+type Except struct {
+	// Methods may be anybody's. With GET goes HEAD.
+	Methods []string
+	Access  Access
+}
+
+func (e *Except) filter() Filter {
+	passes := access(&e.Access)
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		free := slices.ContainsFunc(e.Methods, func(m string) bool {
+			return string(ex.Request.Method) == m || m == "GET" && string(ex.Request.Method) == "HEAD"
+		})
+		if free || passes(ex).status == 0 {
+			return true
+		}
+		ex.Answer(403, "403 Forbidden: the method is not for everybody\n")
+		return false
+	}}
 }
 
 // ScriptPlace is a location that answers by itself.

@@ -236,6 +236,12 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
 	}
+	for _, one := range s.Scripts {
+		c = append(c, scriptLimits(one, tools)...)
+	}
+	for _, one := range s.Scripts {
+		add(one.Except != nil, func() Filter { return one.Except.filter() })
+	}
 	add(s.guarded(), func() Filter { return Guards(s, tools) })
 	add(s.Firewall != nil, func() Filter { return firewall(s.Firewall, tools) })
 	add(s.DirectResponse != nil, func() Filter { return directResponse(s.DirectResponse, tools.Place) })

@@ -159,11 +159,11 @@ func TestGuardsThatAreNotUnderstoodClose(t *testing.T) {
 
 func TestSnippetsThatGuardClose(t *testing.T) {
 	for text, want := range map[string]bool{
-		"deny all;":                      false, // it is obeyed
-		"allow ::1; deny ::2;":           true,
-		"auth_basic \"x\";":              true,
-		"if ($x) { return 403; }":        true,
-		"limit_except GET { deny all; }": true,
+		"deny all;":                              false, // it is obeyed
+		"allow ::1; deny ::2;":                   true,
+		"auth_basic \"x\";":                      true,
+		"if ($x) { return 403; }":                true,
+		"limit_except GET { auth_basic staff; }": true,
 		"location = /metrics { proxy_pass http://x; return 404; }": true,
 		"if ($scheme = http) { proxy_pass http://x; return 405; }": true,
 		"location /x/ { internal; }":                               true,

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -109,6 +110,13 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	s.filters.RequestHeaders = slices.Concat(s.filters.RequestHeaders, whole.Request[kind.request:])
 	if made.Host != nil {
 		s.filters.UpstreamHost = whole.Host
+	}
+	for i := range whole.Script.Rates {
+		r := &whole.Script.Rates[i]
+		r.Status = cmp.Or(r.Status, s.limitCode)
+	}
+	if c := whole.Script.Concurrency; c != nil {
+		c.Status = cmp.Or(c.Status, s.limitConnCode)
 	}
 	if !whole.Script.IsEmpty() {
 		kind.script = whole.Script

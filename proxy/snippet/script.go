@@ -28,11 +28,12 @@ type Known struct {
 	names     filter.Names
 	locations []string // the names of those that error pages may lead to
 	questions []question
+	zones     []zone
 }
 
 // Clone returns a copy for another snippet.
 func (k *Known) Clone() *Known {
-	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions)}
+	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions), zones: slices.Clone(k.zones)}
 }
 
 // ParseTemplate reads a text with variables that are known by k, without groups.
@@ -99,7 +100,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errOrder
 	}
 	w := scripter{known: known, names: &known.names, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
-	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.errors, w.asks} {
+	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.errors, w.asks, w.limits} {
 		if err := do(list); err != nil {
 			return nil, err
 		}
@@ -148,11 +149,12 @@ type scripter struct {
 	host     *filter.Template
 	denied   []Denial
 	compress []Setting
-	asked    []Setting     // by auth_request
-	kind     string        // default_type
-	count    int           // steps
-	around   *surroundings // of what is being read; nil: nothing but the whole
-	filled   bool          // some text has variables
+	refusals map[string]int // statuses of limits, by directive
+	asked    []Setting      // by auth_request
+	kind     string         // default_type
+	count    int            // steps
+	around   *surroundings  // of what is being read; nil: nothing but the whole
+	filled   bool           // some text has variables
 	texts    *filter.Substitution
 }
 
@@ -305,7 +307,7 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case w.ofHost && isHidden(d.Name()) && d.Block == nil:
 		return nil
 	}
-	for _, take := range []func(*nginxconf.Directive) (bool, error){w.takeText, w.takeCompression, w.takeRequest} {
+	for _, take := range []func(*nginxconf.Directive) (bool, error){w.takeText, w.takeCompression, w.takeLimit, w.takeRequest} {
 		if taken, err := take(d); taken || err != nil {
 			return err
 		}

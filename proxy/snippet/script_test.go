@@ -3,6 +3,7 @@ package snippet_test
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"testing"
 
@@ -89,6 +90,19 @@ func TestNoScripts(t *testing.T) {
 		`set $a b; allow ::1; deny ::2;`:                                           "then who passes, and then all",
 		`auth_request /x;`:                                                         "no server-snippet of the Ingress has an internal location for /x",
 		`auth_request off;`:                                                        "not one path",
+		`limit_req burst=1;`:                                                       "names no zone",
+		`limit_req zone=a;`:                                                        "has no limit_req_zone a",
+		`limit_conn a 1;`:                                                          "has no limit_conn_zone a",
+		`limit_conn a;`:                                                            "not a zone and a number",
+		`limit_req_status 200;`:                                                    "not a status from 400",
+		`limit_req;`:                                                               "no arguments",
+		`limit_except GET { allow 10.0.0.0/8; }`:                                   "does not end by deny all",
+		`limit_except GET { deny 10.0.0.0/8; deny all; }`:                          "more than allow",
+		`limit_except GET { deny all; allow 10.0.0.0/8; }`:                         "more than allow",
+		`limit_except GET { allow all; deny all; }`:                                "refuses nobody",
+		`limit_except GET { auth_basic x; deny all; }`:                             "more than allow",
+		`limit_except GET { allow x; deny all; }`:                                  "no address and no network",
+		`limit_except GET { deny all; } limit_except POST { deny all; }`:           "stands once",
 		`gzip maybe;`:                                                              "not understood",
 		`brotli_disable a;`:                                                        "not understood",
 		`error_page 404 @x;`:                                                       "no server-snippet of the Ingress has a location @x",
@@ -174,6 +188,7 @@ func TestNeedlessSnippets(t *testing.T) {
 // ends early, the backend is sent one path, and a client is sent elsewhere only by words of the
 // snippet or by the host that it asked.
 func FuzzScript(f *testing.F) {
+	const tables = `map $arg_a $t { default x; ~^(.*)$ "$1$uri"; "b" $u; } map $uri $u { hostnames; .a.test 1; *.b 2; /c.* 3; } geo $arg_a $g { 10.0.0.0/8 a; } split_clients $args $p { 1% a; * b; } limit_req_zone $t zone=z:1m rate=1r/s;`
 	for _, seed := range [][2]string{
 		{`set $a $uri; if ($a ~ ^/(.)) { set $a "$a$a$1"; } rewrite ^/(.*)$ /$a/$1;`, "/abc"},
 		{`rewrite ^/(.*)$ /x/$1 last; add_header X-A "$1" always;`, "/a?b=c"},
@@ -188,26 +203,31 @@ func FuzzScript(f *testing.F) {
 	for _, text := range []string{
 		`error_page 404 =200 /index.html?$args; proxy_intercept_errors on; error_page 403 http://a.test/$uri;`,
 		`error_page 404 @x; location @x { if ($uri ~ (.*)) { add_header X-A "$1"; return 302 /$1; } return 404 "$args"; }`,
+		`if ($t = $u) { return 302 /$t; } set $a "$g$p"; rewrite ^ /$a/$u; add_header X "$t"; limit_req zone=z burst=5; limit_except GET { deny all; }`,
 		`auth_request_set $to $upstream_http_location; error_page 404 =302 $to; gzip on; gzip_types a/b;`,
 		`auth_request /ask/x; location /ask { internal; set $g http://g; proxy_pass $g/$request_uri; proxy_set_header Host $host; }`,
 		`location /a { rewrite ^ /b last; } location = /b { internal; return 200 b; } return 403; error_page 403 /b;`,
 	} {
 		f.Add(text, "/a?b=c")
 	}
+	tools := filter.NewTools(maphash.MakeSeed())
+	tools.Place.Path = "/"
+	tools.Normalize = func(dst, target []byte) ([]byte, bool) {
+		path, _, _ := bytes.Cut(target, []byte("?"))
+		return append(dst, path...), bytes.HasPrefix(path, []byte("/"))
+	}
 	f.Fuzz(func(t *testing.T, text, target string) {
 		if _, query, _ := strings.Cut(target, "?"); strings.ContainsFunc(query, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 			return // no front end takes that
 		}
 		for _, ofHost := range []bool{false, true} {
-			made, err := snippet.Script(text, ofHost, &snippet.Known{})
+			known := &snippet.Known{}
+			snippet.Tables(tables, known)
+			made, err := snippet.Script(text, ofHost, known)
 			if err != nil {
 				continue
 			}
 			settings := &filter.Settings{Scripts: []*filter.Script{made.Script}, RequestHeaders: made.Request, UpstreamHost: made.Host}
-			tools := filter.Tools{Place: filter.Place{Path: "/"}, Normalize: func(dst, target []byte) ([]byte, bool) {
-				path, _, _ := bytes.Cut(target, []byte("?"))
-				return append(dst, path...), bytes.HasPrefix(path, []byte("/"))
-			}}
 			chain := filter.Compile(settings, filter.Host{}, tools)
 			ex := &exchange.Exchange{}
 			ex.Request.Method, ex.Request.Host = []byte("GET"), []byte("asked.test")
@@ -257,4 +277,36 @@ func checkScripted(t *testing.T, text string, ex *exchange.Exchange) {
 	if isAddress && strings.Contains(after, "evil") && !strings.Contains(text, "evil") {
 		t.Fatalf("%q: the client is sent to %q", text, to)
 	}
+}
+
+// FuzzTables: whatever the proxy's snippet has, its variables have values, and only once.
+func FuzzTables(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`map $http_x $a { default 1; ~*^(.)(.)$ "$2$1"; "" 0; 'b c' $uri; } map $a $b { 1 x; }`, "ab"},
+		{`map $host $a { hostnames; *.a.test 1; .b.test 2; c.* 3; d.test 4; }`, "x.a.test"},
+		{`geo $a { 10.0.0.0/8 1; ::1 2; default 3; } geo $arg_b $c { 0.0.0.0/0 x; }`, "::1"},
+		{`split_clients "$http_x" $a { 0.01% a; 99.99% b; } split_clients $uri $b { 100% c; * d; }`, "q"},
+		{`map $a $b { } map $b $a { } limit_req_zone $b zone=:1 rate=1r/s; limit_conn_zone $host zone=a:1m; proxy_pass x;`, ""},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, text, value string) {
+		known := &snippet.Known{}
+		snippet.Tables(text, known)
+		template, err := known.ParseTemplate("$a-$b")
+		if err != nil {
+			return
+		}
+		ex := &exchange.Exchange{}
+		ex.Request.Method, ex.Request.Host, ex.Request.Target, ex.Request.Path = []byte("GET"), []byte(value), []byte("/"), []byte("/")
+		ex.Request.Header.Add("X", value)
+		chain := filter.Compile(&filter.Settings{HashKey: template}, filter.Host{}, filter.Tools{})
+		chain.Request(ex)
+		first := string(ex.Request.HashKey)
+		ex.Request.Header.Set("X", value+"other")
+		chain.Request(ex)
+		if again := string(ex.Request.HashKey); again != first {
+			t.Errorf("%q: %q, and then %q", text, first, again)
+		}
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,9 @@ import (
 	"quayside.io/proxy/nginxconf"
 )
 
-// Tables makes the variables known to which a snippet that stands beside all hosts gives tables,
-// by map, geo and split_clients, and returns what else it has, and why that does nothing.
+// Tables makes known what a snippet says that stands beside all hosts: variables with tables, by
+// map, geo and split_clients, and what limits are counted by. It returns what else there is, and
+// why that does nothing.
 func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []error) {
 	list, err := nginxconf.ParseLong(text)
 	if err != nil {
@@ -24,7 +24,7 @@ func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []erro
 	var left []*nginxconf.Directive
 	for i := range list {
 		switch d := &list[i]; {
-		case isTable(d):
+		case isTable(d) || isZone(d):
 			left = append(left, d)
 		case isNeedless(d):
 		default:
@@ -35,7 +35,7 @@ func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []erro
 		before := len(left)
 		var faults []error
 		left = slices.DeleteFunc(left, func(d *nginxconf.Directive) bool {
-			err := at(d, table(d, &known.names))
+			err := at(d, known.entered(d))
 			if err != nil {
 				faults = append(faults, err)
 			}
@@ -45,6 +45,14 @@ func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []erro
 			return rest, append(wrong, faults...)
 		}
 	}
+}
+
+// entered makes what a directive says known.
+func (k *Known) entered(d *nginxconf.Directive) error {
+	if isZone(d) {
+		return k.zone(d)
+	}
+	return table(d, &k.names)
 }
 
 func isTable(d *nginxconf.Directive) bool {
@@ -168,16 +176,9 @@ func (m *tableMaker) network(key, value string) error {
 		m.Default = v
 		return err
 	}
-	prefix, err := netip.ParsePrefix(key)
-	if err != nil {
-		addr, bad := netip.ParseAddr(key)
-		if bad != nil || addr.Zone() != "" {
-			return fmt.Errorf("%q is no address and no network", printable.Cut(key, MaxQuoted))
-		}
-		prefix = netip.PrefixFrom(addr, addr.BitLen())
-	}
-	m.Networks = append(m.Networks, filter.TableNetwork{Prefix: prefix.Masked(), Value: v})
-	return nil
+	prefix, err := prefixOf(key)
+	m.Networks = append(m.Networks, filter.TableNetwork{Prefix: prefix, Value: v})
+	return err
 }
 
 // share reads an entry of split_clients: hundredths of percents, or what is left.
