@@ -25,12 +25,13 @@ func (p *plan) respond(ex *exchange.Exchange, r *routing, asked bool) (elsewhere
 	return false
 }
 
-// follow has the route of the path answer to which an error page of p leads. What the client has
-// sent of a body is not that route's; was is the request with it.
+// follow has the route of the path answer to which an error page of p leads. What the client
+// sends as a body is not that route's; was is the request with it.
 func (p *plan) follow(ex *exchange.Exchange, r *routing, was *exchange.Request) {
-	unread := ex.Response.Close
+	unread, now := ex.Response.Close, ex.Request
+	ex.Request = *was // of which the filters took something
 	p.filters.Finished(ex)
-	ex.Passed = 0
+	ex.Request, ex.Passed = now, 0
 	d := p.dispatcher
 	if next := d.pass(ex, r, d.moved(ex, r, p)); next != nil {
 		next.serve(ex, r)
