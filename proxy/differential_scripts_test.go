@@ -111,7 +111,7 @@ func TestDrawnScriptsSameAsNginx(t *testing.T) {
 			continue
 		}
 		c := scripted(place, host, "/docs?a=b", "/new/x?a=0", "/old/a%20b/c?x=1&a=1", "/x?a=b\nCookie: c=1", "POST /old/x\nX-Own: /x\n\nbody5", "//docs", "/status/404?a=b", "/status/302", "PUT /x?c=2&a=0")
-		if draw.IntN(4) == 0 && !strings.Contains(place, "$uri\"") { // which is that of before here
+		if draw.IntN(4) == 0 && !strings.Contains(place+host, "$uri\"") { // which is that of before here
 			c = c.rewriting("/(.*)", "/in/$1")
 		}
 		cases = append(cases, c)
@@ -147,6 +147,9 @@ func (d scriptDrawer) host() string {
 			continue // which nginx takes in no if of a host
 		}
 		lines = append(lines, step)
+	}
+	for range d.IntN(3) {
+		lines = append(lines, d.field())
 	}
 	for _, i := range d.Perm(6)[:d.IntN(3)] {
 		at := []string{"= /x", "/new", "~ ^/old/(.*)$", "~* /DOCS$", "^~ /status", "/api"}[i]

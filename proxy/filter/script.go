@@ -40,7 +40,7 @@ type Script struct {
 
 // IsEmpty reports whether s does nothing.
 func (s *Script) IsEmpty() bool {
-	return len(s.Steps)+len(s.Places)+len(s.Answers)+len(s.Rates)+len(s.Errors.Pages)+len(s.Named) == 0 && !s.Errors.Intercepts && s.Concurrency == nil && s.Except == nil && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return len(set) > 0 })
+	return len(s.Steps)+len(s.Places)+len(s.Answers)+len(s.Rates)+len(s.Errors.Pages)+len(s.Named) == 0 && !s.Errors.Intercepts && s.Concurrency == nil && s.Except == nil && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return slices.ContainsFunc(set, FieldChange.acts) })
 }
 
 // Except has addresses checked of requests with other methods: nginx's limit_except.
@@ -230,7 +230,7 @@ func moves(ex *exchange.Exchange) bool {
 	if s.Passes++; s.Passes > maxPasses {
 		s.Moved = false
 		ex.Answer(500, "500 Internal Server Error: the path is rewritten again and again\n")
-		ex.Response.Fault = 0 // which has no page
+		s.Paged, s.PagedAs = true, 0 // as nginx has no page for that
 	}
 	return true
 }

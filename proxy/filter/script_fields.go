@@ -14,6 +14,8 @@ type FieldChange struct {
 	// Name is the field; of one that is taken out it may end with an asterisk.
 	Name  string
 	Value *Template // nil: it is taken out
+	// Kind is what hides it: one of a place hides those of its host of the same kind.
+	Kind FieldKind
 	// Adds leaves what there is.
 	Adds bool
 	// Successful says that only responses are changed to which nginx's add_header adds unless
@@ -27,26 +29,59 @@ type FieldChange struct {
 	Age *time.Duration
 }
 
-// changeFields changes fields as the set of s says that counts for a request. The sets are those
-// of all routes of an Ingress: what a route had of its own would be there a thousand times.
-func changeFields(s *Script, at Place) func(*exchange.Exchange) {
-	kind := kindOf(s.OfHost)
+// FieldKind is what directives of one kind hide of each other.
+type FieldKind uint8
+
+const (
+	FieldStays   FieldKind = iota // of headers-more, of which nothing is hidden
+	FieldOfAge                    // expires
+	FieldIsAdded                  // add_header
+)
+
+// changeFields changes fields as the sets of scripts say that count for a request: of one of a
+// host, of one of a place, or of both in that order. The sets are those of all routes of an
+// Ingress: what a route had of its own would be there a thousand times.
+func changeFields(scripts []*Script, at Place) func(*exchange.Exchange) {
+	own := scripts[len(scripts)-1]
+	if own.OfHost {
+		own = nil
+	}
 	return func(ex *exchange.Exchange) {
-		i := ex.Script.Fields[kind]
-		if i < 0 || i >= len(s.Fields) {
-			return
-		}
-		for n := range s.Fields[i] {
-			if c := &s.Fields[i][n]; c.isAbout(&ex.Response) {
-				c.change(ex, &at)
+		for kind := FieldStays; kind <= FieldIsAdded; kind++ { // nginx's modules come one behind the other
+			for _, s := range scripts {
+				if s.OfHost && kind != FieldStays && own.hides(kind, ex.Script.Fields[0]) {
+					continue
+				}
+				set := s.set(ex.Script.Fields[kindOf(s.OfHost)])
+				for i := range set {
+					if c := &set[i]; c.Kind == kind && c.isAbout(&ex.Response) {
+						c.change(ex, &at)
+					}
+				}
 			}
 		}
 	}
 }
 
+// set is one of Fields; nil: there is none of that number.
+func (s *Script) set(i int) []FieldChange {
+	if i < 0 || i >= len(s.Fields) {
+		return nil
+	}
+	return s.Fields[i]
+}
+
+// hides reports whether a set of s has changes of a kind.
+func (s *Script) hides(kind FieldKind, set int) bool {
+	return s != nil && slices.ContainsFunc(s.set(set), func(c FieldChange) bool { return c.Kind == kind })
+}
+
+// acts reports whether c changes anything, and does not only hide others.
+func (c FieldChange) acts() bool { return c.Name != "" || c.Age != nil }
+
 // isAbout reports whether a response is one that c changes.
 func (c *FieldChange) isAbout(r *exchange.Response) bool {
-	if c.Successful && !succeeds(r.Status) {
+	if !c.acts() || c.Successful && !succeeds(r.Status) {
 		return false
 	}
 	if len(c.Statuses) > 0 && !slices.Contains(c.Statuses, r.Status) {

@@ -254,9 +254,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })
-	for _, one := range s.Scripts {
-		c = append(c, Filter{Response: changeFields(one, tools.Place)})
-	}
+	add(len(s.Scripts) > 0, func() Filter { return Filter{Response: changeFields(s.Scripts, tools.Place)} })
 	add(len(s.TopHeaders) > 0, func() Filter { return headers(s.TopHeaders, tools.Place) })
 	add(len(s.SuccessHeaders) > 0, func() Filter { return onSuccess(headers(s.SuccessHeaders, tools.Place)) })
 	for _, one := range s.Scripts {

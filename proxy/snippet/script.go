@@ -46,11 +46,6 @@ func (k *Known) ParseTemplate(text string) (*filter.Template, error) {
 	return t, err
 }
 
-// ParseVariable reads a variable that is known by k.
-func (k *Known) ParseVariable(text string) (filter.Variable, error) {
-	return k.names.ParseVariable(text)
-}
-
 // Script returns what does the same as all of a snippet: nginx's set, if, rewrite, return and
 // break in their order, locations that answer by themselves, and fields of requests and
 // responses. It is made as a whole or not at all. known is what other snippets of the

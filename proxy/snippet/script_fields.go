@@ -61,7 +61,7 @@ func (f *fields) add(args []string, names *filter.Names) error {
 	if err != nil || c == nil {
 		return err
 	}
-	c.Successful = !always
+	c.Successful, c.Kind = !always, filter.FieldIsAdded
 	c.Adds = !slices.Contains([]string{"content-type", "etag", "last-modified"}, strings.ToLower(c.Name)) // of which there is one
 	f.added = append(f.added, *c)
 	return nil
@@ -155,7 +155,7 @@ func changeOf(name, value string, names *filter.Names) (*filter.FieldChange, err
 func (f *fields) expire(args []string, _ *filter.Names) error {
 	fixed := func(expires, control string) {
 		for _, h := range [][2]string{{"Expires", expires}, {"Cache-Control", control}} {
-			f.age = append(f.age, filter.FieldChange{Name: h[0], Value: filter.Literal(h[1]), Successful: true})
+			f.age = append(f.age, filter.FieldChange{Name: h[0], Value: filter.Literal(h[1]), Kind: filter.FieldOfAge, Successful: true})
 		}
 	}
 	f.age, f.aged = nil, true
@@ -163,6 +163,7 @@ func (f *fields) expire(args []string, _ *filter.Names) error {
 	case len(args) > 1:
 		return errors.New("the age of a file is not known here")
 	case args[0] == "off":
+		f.age = append(f.age, filter.FieldChange{Kind: filter.FieldOfAge})
 	case args[0] == "epoch":
 		fixed("Thu, 01 Jan 1970 00:00:01 GMT", "no-cache")
 	case args[0] == "max":
@@ -174,7 +175,7 @@ func (f *fields) expire(args []string, _ *filter.Names) error {
 		if strings.HasPrefix(args[0], "-") {
 			age = -age
 		}
-		f.age = append(f.age, filter.FieldChange{Age: &age, Successful: true})
+		f.age = append(f.age, filter.FieldChange{Age: &age, Kind: filter.FieldOfAge, Successful: true})
 	}
 	return nil
 }
