@@ -4,8 +4,8 @@
 // The component passes the Dispatcher to the front ends as their exchange.Handler, and
 // declares the routes with SetTable. The package knows neither fasthttp nor connections.
 //
-// What holds: a request keeps the table with which it began. One whose path a script has moved
-// passes the filters of the route that has the new path. A panic is answered with 500
+// What holds: a request keeps the table with which it began. One whose path a script or an
+// error page has moved passes the filters of the route that has the new path. A panic is answered with 500
 // and closes the response that was there. A request allocates nothing, and neither does a
 // filter that only reads the exchange.
 //

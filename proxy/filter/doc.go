@@ -7,7 +7,8 @@
 // upstreams. How to add one: see the recipe in the doc.go of package dispatch.
 //
 // Package route parses options into Settings; Compile turns them into the chain of a route.
-// What snippets of nginx do is a Script, see script.go.
+// What snippets of nginx do is a Script, see script.go, and error_page.go for what is answered
+// where something is wrong.
 // Settings are validated when they are parsed; even so, no value in them can end the header
 // field into which it is written.
 //

@@ -10,5 +10,6 @@
 // the differential tests of package proxy ask nginx. What nobody here understands is never
 // guessed. Clients do not decide to which host others are sent, nor what becomes a page.
 //
-// Read script.go first, then script_steps.go; plain.go has the directives that are options.
+// Read script.go first, then script_steps.go; plain.go has the directives that are options, and
+// tables.go what the proxy's own snippet says for those of all Ingresses.
 package snippet
