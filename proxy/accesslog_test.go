@@ -215,3 +215,28 @@ func startLoggingNginx(t *testing.T, binary, format, backend string) (file, addr
 	})
 	return file, addr
 }
+
+// TestLoggedHandshakes: the log says how clients speak TLS, over both protocols of HTTP.
+func TestLoggedHandshakes(t *testing.T) {
+	log, p := startLogged(t, "$server_protocol $ssl_protocol $ssl_cipher $ssl_server_name $connection")
+	for _, want := range []string{"HTTP/1.1 TLSv1.2 ECDHE-", "HTTP/2.0 TLSv1.3 TLS_"} {
+		two := strings.HasPrefix(want, "HTTP/2")
+		config := &tls.Config{InsecureSkipVerify: true, ServerName: "a.example", MaxVersion: tls.VersionTLS12}
+		if two {
+			config.MaxVersion = tls.VersionTLS13
+		}
+		tr := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: two}
+		defer tr.CloseIdleConnections()
+		req, _ := http.NewRequest("GET", "https://"+bound(p, true)+"/a", nil)
+		req.Host = "a.example"
+		resp, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		eventually(t, "the log has "+want, func() bool {
+			return slices.ContainsFunc(log.lines(), func(l string) bool { return strings.HasPrefix(l, want) && strings.HasSuffix(l, " a.example -") })
+		})
+	}
+}

@@ -36,7 +36,13 @@ func isNumber(name string) bool {
 // families are the variables that end in a name of the client's.
 func families() map[string]func(r *Record, of string) {
 	return map[string]func(r *Record, of string){
-		"http_":      func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Get(of)) },
+		"http_": func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Get(of)) },
+		// What filters have made of the field of the endpoint that answered.
+		"upstream_http_": func(r *Record, of string) {
+			if len(r.Exchange.Upstream.Tries) > 0 {
+				r.bytes(r.Exchange.Response.Header.Get(of))
+			}
+		},
 		"sent_http_": func(r *Record, of string) { r.bytes(r.Exchange.Response.Header.Get(of)) },
 		"arg_":       func(r *Record, of string) { r.bytes(exchange.Argument(r.Exchange.Request.Asked.Target, of)) },
 		"cookie_":    func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Cookie(of)) },
@@ -90,13 +96,70 @@ func variables() map[string]func(r *Record, of string) {
 	for name, write := range requestVariables() {
 		all[name] = write
 	}
+	for name, write := range connectionVariables() {
+		all[name] = write
+	}
+	for _, name := range []string{"server_addr", "proxy_protocol_server_addr", "proxy_protocol_server_port", "connection", "connection_requests", "connections_active",
+		"connections_waiting", "hostname", "pid", "nginx_version", "upstream_cache_status", "upstream_bytes_received", "upstream_bytes_sent", "ssl_session_id",
+		"ssl_session_reused", "ssl_client_serial", "ssl_client_fingerprint", "ssl_curve", "tcpinfo_rtt", "tcpinfo_rttvar", "gzip_ratio", "request_body", "limit_req_status", "limit_conn_status"} {
+		all[name] = func(*Record, string) {} // what has a name in nginx, and nothing to say here
+	}
 	for alias, name := range map[string]string{
 		"the_real_ip": "remote_addr", "proxy_protocol_addr": "remote_addr", "req_id": "request_id", "proxy_host": "proxy_upstream_name",
 		"document_uri": "uri", "query_string": "args", "pass_access_scheme": "scheme", "best_http_host": "http_host", "pass_server_port": "server_port",
+		"proxy_protocol_port": "remote_port",
 	} {
 		all[alias] = all[name]
 	}
 	return all
+}
+
+// connectionVariables are those about the client's connection.
+func connectionVariables() map[string]func(r *Record, of string) {
+	shown := func(write func(r *Record, h *exchange.Handshake)) func(*Record, string) {
+		return func(r *Record, _ string) {
+			if h := r.Exchange.Request.Handshake; h != nil {
+				write(r, h)
+			}
+		}
+	}
+	certificate := func(of func(c *exchange.Certificate) string) func(*Record, string) {
+		return func(r *Record, _ string) {
+			if c := r.Exchange.Request.Certificate; c != nil && of(c) != "" {
+				r.bytes([]byte(of(c))) // a client has chosen them
+			}
+		}
+	}
+	return map[string]func(r *Record, of string){
+		"remote_port": func(r *Record, _ string) {
+			if c := r.Exchange.Request.Client; c.IsValid() {
+				r.line = strconv.AppendUint(r.line, uint64(c.Port()), 10)
+			}
+		},
+		"pipe": func(r *Record, _ string) { r.text(".") },
+		"https": func(r *Record, _ string) {
+			if r.Exchange.Request.TLS {
+				r.text("on")
+			}
+		},
+		"ssl_protocol": shown(func(r *Record, h *exchange.Handshake) { r.text(exchange.VersionName(h.Version)) }),
+		"ssl_cipher":   shown(func(r *Record, h *exchange.Handshake) { r.text(cipherOf(h)) }),
+		"ssl_server_name": shown(func(r *Record, h *exchange.Handshake) {
+			if h.ServerName != "" {
+				r.bytes([]byte(h.ServerName))
+			}
+		}),
+		"ssl_client_verify": certificate(func(c *exchange.Certificate) string { return c.Verify }),
+		"ssl_client_s_dn":   certificate(func(c *exchange.Certificate) string { return c.Subject }),
+		"ssl_client_i_dn":   certificate(func(c *exchange.Certificate) string { return c.Issuer }),
+	}
+}
+
+func cipherOf(h *exchange.Handshake) string {
+	if h.Version == 0 {
+		return ""
+	}
+	return exchange.CipherName(h.Cipher)
 }
 
 // requestVariables are those about what the client asked for.

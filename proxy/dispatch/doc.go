@@ -5,9 +5,9 @@
 // declares the routes with SetTable. The package knows neither fasthttp nor connections.
 //
 // What holds: a request keeps the table with which it began. One whose path a script or an
-// error page has moved passes the filters of the route that has the new path. A panic is answered with 500
-// and closes the response that was there. A request allocates nothing, and neither does a
-// filter that only reads the exchange.
+// error page has moved passes the filters of the route that has the new path. A panic is
+// answered with 500 and closes the response that was there. A request allocates nothing, and
+// neither does a filter that only reads the exchange.
 //
 // A new filter: add its settings to filter.Settings and a constructor to package filter that
 // returns a filter.Filter (look at filter.ToTLS: options are read once, when the constructor

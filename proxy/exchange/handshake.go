@@ -15,6 +15,8 @@ type Handshake struct {
 	// Chain are the certificates that the client showed, its own first, of which it
 	// has the key. Nobody has verified them. Empty: it showed none.
 	Chain []*x509.Certificate
+	// Version is that of TLS, and Cipher the suite, see CipherName; 0: it is not known.
+	Version, Cipher uint16
 
 	memos atomic.Pointer[memo]
 }

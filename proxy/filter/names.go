@@ -26,7 +26,7 @@ func (n *Names) Clone() Names {
 		if c.of == nil {
 			c.of = map[string]*name{}
 		}
-		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, ahead: one.ahead, table: one.table}
+		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, said: one.said, only: one.only, ahead: one.ahead, table: one.table}
 	}
 	return c
 }
@@ -38,6 +38,8 @@ type name struct {
 	fixed bool // that must not become so, since another snippet may rely on it
 	path  bool // whatever its value is, that begins with a slash
 	told  bool // an authentication service may say what it is
+	said  bool // a snippet may say so, too
+	only  bool // none may, since a snippet relies on it
 	ahead bool // another snippet sets it, which is read later
 	table *Table
 }
@@ -48,6 +50,11 @@ const maxNames = 64
 // Set makes a variable known that gets a value; nil: parts of what clients send. One that
 // means something else already is an error.
 func (n *Names) Set(variableName string, value *Template) (index int, err error) {
+	return n.enter(variableName, value, false)
+}
+
+// enter is Set, or where told is true SetAnswer.
+func (n *Names) enter(variableName string, value *Template, told bool) (index int, err error) {
 	lower := strings.ToLower(variableName)
 	known := n.of[lower]
 	if known == nil {
@@ -66,9 +73,13 @@ func (n *Names) Set(variableName string, value *Template) (index int, err error)
 	if known.table != nil {
 		return 0, fmt.Errorf("variable $%.80s has a table", variableName)
 	}
-	if known.ahead { // until now nothing was known of it
-		known.ahead, known.open, known.path, known.told = false, false, true, false
+	if known.only && !told {
+		return 0, fmt.Errorf("variable $%.80s is what an authentication service says to another snippet", variableName)
 	}
+	if known.ahead { // until now nothing was known of it
+		known.ahead, known.open, known.path, known.said = false, false, true, false
+	}
+	known.told, known.said = known.told || told, known.said || !told
 	known.path = known.path && (value == nil || value.isPath(n))
 	known.open = known.open || value == nil || !value.isOfHost()
 	if known.open && known.fixed {
@@ -104,9 +115,8 @@ func (n *Names) Declare(variableName string, told bool) error {
 
 // SetAnswer makes a variable known that gets what an authentication service says.
 func (n *Names) SetAnswer(variableName string) (index int, err error) {
-	if index, err = n.Set(variableName, nil); err == nil {
-		known := n.of[strings.ToLower(variableName)]
-		known.told, known.path = true, false
+	if index, err = n.enter(variableName, nil, true); err == nil {
+		n.of[strings.ToLower(variableName)].path = false
 	}
 	return index, err
 }
@@ -169,9 +179,10 @@ func (n *Names) ParseVariable(text string) (v Variable, err error) {
 }
 
 // ParseAnswered is ParseTarget of where those are sent whom an authentication service refuses,
-// which it may decide itself: text may be a variable that it has set.
+// which it may decide itself: text may be a variable that it sets, and nobody else.
 func (n *Names) ParseAnswered(text string) (*Target, error) {
-	if known := n.of[strings.ToLower(strings.TrimPrefix(text, "$"))]; known != nil && known.told && strings.HasPrefix(text, "$") {
+	if known := n.of[strings.ToLower(strings.TrimPrefix(text, "$"))]; known != nil && known.told && !known.said && strings.HasPrefix(text, "$") {
+		known.only = true
 		t, err := n.ParseTemplate(text)
 		return &Target{text: t, told: true}, err
 	}

@@ -107,7 +107,7 @@ func TestGlobalIsTold(t *testing.T) {
 		"hsts-max-age":                    {"soon", InvalidOption},
 		"http-redirect-code":              {"200", InvalidOption},
 		"allow-cross-namespace-resources": {"true", UnsupportedOption},
-		"log-format-upstream":             {"$connection_requests", InvalidOption},
+		"log-format-upstream":             {"$nonsense", InvalidOption},
 		"log-format-escape-json":          {"true", InvalidOption},
 		"log-format-escape-none":          {"true", UnsupportedOption},
 		"access-log-path":                 {"/var/log/all", UnsupportedOption},

@@ -377,6 +377,7 @@ func (c *tlsClient) Handshake() error {
 	if err == nil && c.shown == nil {
 		state := c.ConnectionState()
 		c.shown = exchange.NewHandshake(state.ServerName, state.PeerCertificates)
+		c.shown.Version, c.shown.Cipher = state.Version, state.CipherSuite
 	}
 	return err
 }

@@ -172,6 +172,35 @@ func TestVariablesOfOthers(t *testing.T) {
 	}
 }
 
+// TestWhoSaysWhereClientsAreSent: an authentication service may, in a variable that nobody else
+// sets, in whatever snippet.
+func TestWhoSaysWhereClientsAreSent(t *testing.T) {
+	const answer, page = `auth_request_set $to $upstream_http_location; `, `error_page 401 =302 $to; `
+	for _, c := range []struct{ host, place, want string }{
+		{"", answer + page, ""},
+		{page, answer, ""},
+		{"", answer + page + `set $to $arg_a;`, "may be a path or an address"},
+		{"", answer + page + `set $to https://a.test;`, "may be a path or an address"},
+		{"", answer + `if ($uri ~ (?<to>.*)) { break; } ` + page, "may be a path or an address"},
+		{page, answer + `set $to $arg_a;`, "says to another snippet"},
+		{page, answer + `if ($uri ~ (?<to>.*)) { break; }`, "says to another snippet"},
+		{page, `set $to $arg_a;`, "may be a path or an address"},
+		{`error_page 401 = https://$to/;`, answer, "may not decide which host"},
+		{page + `set $to https://a.test;`, answer, "may be a path or an address"},
+		{`add_header X-To $to;`, `set $to none; ` + answer, ""},
+	} {
+		var known snippet.Known
+		snippet.Declare(c.place, &known)
+		_, err := snippet.Script(c.host, true, &known)
+		if err == nil {
+			_, err = snippet.Script(c.place, false, known.Clone())
+		}
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s beside %s: %v, want %q", c.place, c.host, err, c.want)
+		}
+	}
+}
+
 // TestNeedlessSnippets: what needs nothing here comes to nothing.
 func TestNeedlessSnippets(t *testing.T) {
 	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;", `set_escape_uri $escaped_request_uri $request_uri; proxy_ssl_verify off; proxy_intercept_errors off;`,
