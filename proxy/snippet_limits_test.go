@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -48,18 +49,21 @@ func TestLimitsOfSnippets(t *testing.T) {
 	}
 	// Of one key two are under way at once, whatever the route.
 	release, begun := make(chan struct{}), make(chan struct{}, 2)
-	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Slow", "yes")
 		if r.Method != "HEAD" {
 			begun <- struct{}{}
 			<-release
 		}
 	}))
 	defer slow.Close()
+	free := sync.OnceFunc(func() { close(release) })
+	defer free()
 	files.Put(service("slow", corev1.ServicePort{Port: 80}), slice("slow", "", strings.TrimPrefix(slow.URL, "http://")))
 	putAnnotated(files, "slow", "/conns/slow", "slow", "configuration-snippet", `limit_conn under_way 2;`)
 	eventually(t, "the slow route is there", func() bool {
-		code, _ := ask(t, addr, "moved.test", "HEAD /conns/slow\nX-Key: z")
-		return code == 200
+		_, said := ask(t, addr, "moved.test", "HEAD /conns/slow\nX-Key: z")
+		return strings.Contains(said, "X-Slow: yes")
 	})
 	var all sync.WaitGroup
 	for range 2 {
@@ -68,12 +72,16 @@ func TestLimitsOfSnippets(t *testing.T) {
 				t.Errorf("one of two: %d %s", code, said)
 			}
 		})
-		<-begun
+		select {
+		case <-begun:
+		case <-time.After(30 * time.Second):
+			t.Fatal("one of two does not come to the backend")
+		}
 	}
 	if third, other, none := codes("/conns/x\nX-Key: k", 1), codes("/conns/x\nX-Key: l", 1), codes("/conns/x", 1); third+other+none != "430 200 200 " {
 		t.Errorf("beside two: a third %s, of another key %s, without one %s", third, other, none)
 	}
-	close(release)
+	free()
 	all.Wait()
 	eventually(t, "the key is free again", func() bool { return codes("/conns/x\nX-Key: k", 1) == "200 " })
 }
