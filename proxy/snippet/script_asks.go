@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"quayside.io/cluster/printable"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/nginxconf"
 )
 
@@ -26,6 +27,9 @@ func (w *scripter) question(d *nginxconf.Directive) (is bool, err error) {
 		return false, nil
 	}
 	args := d.Args()
+	if len(args) == 0 {
+		return false, errors.New("it is not one path or pattern")
+	}
 	q := question{path: args[len(args)-1], exact: args[0] == "=", method: "GET"}
 	if len(args) > 2 || len(args) == 2 && !q.exact && args[0] != "^~" || !strings.HasPrefix(q.path, "/") {
 		return false, errors.New("a service is asked by a location of one path, or of those below it")
@@ -76,7 +80,7 @@ func (q *question) take(d *nginxconf.Directive, values map[string]string, table 
 	case name == "set" && len(args) == 2 && !strings.Contains(args[1], "$") && len(args[0]) > 1 && values[args[0][1:]] == "":
 		values[args[0][1:]] = args[1]
 	case name == "proxy_set_header" && len(args) == 2 && d.Block == nil:
-		q.setHeader(args[0], args[1])
+		return q.setHeader(args[0], args[1])
 	case name == "proxy_pass_request_body" && one && args[0] == "off", name == "proxy_pass_request_headers" && one && args[0] == "on",
 		(name == "auth_request" || name == "auth_basic") && one && args[0] == "off",
 		isHidden(name), strings.HasPrefix(name, "proxy_ssl_") && name != "proxy_ssl_certificate" && name != "proxy_ssl_certificate_key" && name != "proxy_ssl_name",
@@ -90,12 +94,15 @@ func (q *question) take(d *nginxconf.Directive, values map[string]string, table 
 }
 
 // setHeader notes a field of the question. What is framing is ours to say, and there is no body.
-func (q *question) setHeader(name, value string) {
+func (q *question) setHeader(name, value string) error {
 	switch {
+	case !exchange.IsToken([]byte(name)) || !exchange.IsFieldValue(value):
+		return errors.New("it is not a field of HTTP")
 	case strings.EqualFold(name, "host") && value == "$proxy_host":
 	case strings.EqualFold(name, "host") || !isFraming(name):
 		q.lines = append(q.lines, name+": "+value)
 	}
+	return nil
 }
 
 // at returns the address that is asked for a path of nginx's.
