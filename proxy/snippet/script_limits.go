@@ -133,8 +133,8 @@ func (w *scripter) limitRate(args []string) error {
 			return fmt.Errorf("%q is not understood", printable.Cut(arg, MaxQuoted))
 		}
 	}
-	if r.Zone == "" {
-		return errors.New("it names no zone")
+	if r.Zone == "" || len(w.script.Rates) == maxSteps {
+		return fmt.Errorf("it names no zone, or there are more than %d", maxSteps)
 	}
 	w.script.Rates = append(w.script.Rates, r)
 	return nil
