@@ -61,6 +61,8 @@ func TestErrorPagesSameAsNginx(t *testing.T) {
 		over(`error_page 404 503 = @says;`, says),
 		over(`proxy_intercept_errors off; error_page 404 503 = @says;`, says),
 		over(`proxy_intercept_errors on; error_page 404 =200 /index.html; error_page 500 /sorry?of=$uri; proxy_set_header X-Own-Only $uri;`, ""),
+		over(`proxy_intercept_errors on; error_page 404 =418 /docs; error_page 500 /x; rewrite ^/in(.*)$ /there$1 break;`, `rewrite ^/(docs)$ /in/docs break; rewrite ^/x$ /y; rewrite ^/y$ /x last;`),
+		over(`proxy_intercept_errors on; error_page 404 =418 /docs;`, `rewrite ^/(docs)$ /docs;`),
 		over(`proxy_intercept_errors on; error_page 404 /status/404; error_page 500 = /status/503;`, ""),
 		over(`if ($http_x_own) { return 503; } error_page 503 /new$uri; rewrite ^/new(.*)$ /newer$1?p=q break;`, ""),
 		over("", `if ($http_x_own) { return 503; } error_page 503 /x; location = /x { if ($request_method = PUT) { return 403; } return 200 x; }`),

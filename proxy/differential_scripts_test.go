@@ -42,6 +42,10 @@ func scriptCases() []sameCase {
 		if ($cors = "trueoptions") { add_header 'Access-Control-Allow-Origin' "$http_origin"; add_header 'Access-Control-Max-Age' 1728000; add_header 'Content-Type' 'text/plain charset=UTF-8'; add_header 'Content-Length' 0; return 204; }`
 	origins := []string{"/x\nOrigin: https://x.a.test", "/x\nOrigin: https://b.test", "OPTIONS /x\nOrigin: https://www.exact.test", "OPTIONS /x\nOrigin: https://evil.test", "/status/404\nOrigin: https://x.a.test"}
 	return []sameCase{
+		scripted(`if ($arg_a) { set $of "<$1>"; } add_header X-Of "$of"; rewrite ^/abcz/z$ /az?a=b last;`, "", "/abcz/z?a=b").rewriting("/a(.*)", "/b$1"),
+		scripted(`set $a "<b>"; if ($a ~ ^(.)(.*)$) { set $c "$1$2"; set $d '"{|}^\\'; } if ($d ~ (.*)) { set $d "$1"; } proxy_set_header X-C "$c$d";`, "", "/a%20b", "/a+b"),
+		scripted(`set $made ab; if ($made ~ ^(.)) { set $made c; }`, `add_header X-B "<$1>" always;`, "/a/b").rewriting("/(.*)", "/b/$1"),
+		scripted("", `add_header X-B "<$1>" always;`, "/a/b").rewriting("/(.*)", "/b/$1"),
 		scripted(`rewrite ^(/sub)$ $1/ redirect;`, "").rewriting("/sub(/|$)(.*)", "/$2"),
 		scripted(`set $rest $2; proxy_set_header X-Prefix /a$1; add_header X-Rest "$2-$rest"; if ($arg_a = b) { add_header X-A "$1"; }`, "", "/api/v1?a=b").rewriting("/api(/|$)(.*)", "/$2"),
 		scripted(`rewrite ^/api/(.*)$ /$1 break; set $who $host; proxy_set_header X-Who $who;`, `rewrite ^/abcz /api/x;`).rewriting("/a(.*)", "/b$1"),

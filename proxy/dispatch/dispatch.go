@@ -328,6 +328,9 @@ func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
 		return nil
 	}
 	ex.Script.Again(found.Filters == p.route.Filters)
+	if found.Pattern() != nil { // which has been found in the path, behind all others
+		ex.Script.Groups = nil
+	}
 	next := r.planOf(found, d)
 	ex.Observer = next
 	return next

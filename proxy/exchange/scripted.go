@@ -21,6 +21,8 @@ type Scripted struct {
 	Paged   bool
 	PagedAs int
 	Before  *Exchange
+	// Fresh says that the path is that of such a page, which no script has seen.
+	Fresh bool
 	// Ended says that the path is not rewritten any more.
 	Ended bool
 }
@@ -39,7 +41,7 @@ func (s *Scripted) Set(variable int, value []byte) {
 // Again makes s ready for the route of a path that has been moved. The scripts of one are the
 // same as those that it comes from, or not.
 func (s *Scripted) Again(same bool) {
-	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs}
+	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs, Fresh: s.Fresh}
 	if !same {
 		next.Values = s.Values[:0]
 	}

@@ -164,7 +164,7 @@ func (p *Pages) lead(ex *exchange.Exchange, to *Target) bool {
 	}
 	ex.Answer(200, "")
 	ex.Response.Header.Del("Content-Type")
-	ex.Aside, ex.Script.Moved = exchange.Header{}, true
+	ex.Aside, ex.Script.Moved, ex.Script.Fresh = exchange.Header{}, true, true
 	return true
 }
 

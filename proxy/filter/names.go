@@ -21,7 +21,7 @@ type Names struct {
 // Clone returns a copy for another snippet, in which others can be set. What no client decides
 // yet stays so.
 func (n *Names) Clone() Names {
-	c := Names{GroupsOfHost: n.GroupsOfHost}
+	c := Names{GroupsOfHost: n.GroupsOfHost, Groups: n.Groups}
 	for key, one := range n.of {
 		if c.of == nil {
 			c.of = map[string]*name{}

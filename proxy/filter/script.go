@@ -140,7 +140,7 @@ func script(s *Script, behind *Rewrite, tools *Tools) Filter {
 			ex.Script.Groups = [][]byte{}
 		}
 		for i, part := range order {
-			if s.OfHost && i == 0 && ex.Script.Passes > 0 && !ex.Script.Paged {
+			if s.OfHost && i == 0 && ex.Script.Passes > 0 && !ex.Script.Fresh {
 				continue
 			}
 			switch {
@@ -227,6 +227,7 @@ func moves(ex *exchange.Exchange) bool {
 	if !s.Moved {
 		return false
 	}
+	s.Fresh = false
 	if s.Passes++; s.Passes > maxPasses {
 		s.Moved = false
 		ex.Answer(500, "500 Internal Server Error: the path is rewritten again and again\n")

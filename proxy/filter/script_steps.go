@@ -124,7 +124,7 @@ func (t *Template) appendQuoted(dst []byte, ex *exchange.Exchange, at *Place) []
 func appendQuery(dst, b []byte) []byte {
 	const hex = "0123456789ABCDEF"
 	for _, c := range b {
-		if c > ' ' && c < 0x7f && c != '#' && c != '%' && c != '&' && c != '+' && c != ';' && c != '?' {
+		if c > ' ' && c < 0x7f && strings.IndexByte("#%&+;?\"<>\\^`{|}", c) < 0 {
 			dst = append(dst, c)
 		} else {
 			dst = append(dst, '%', hex[c>>4], hex[c&15])
