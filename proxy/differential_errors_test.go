@@ -2,8 +2,6 @@ package proxy_test
 
 import (
 	"maps"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -107,12 +105,8 @@ func TestQuestionsSameAsNginx(t *testing.T) {
 // TestDrawnErrorPagesSameAsNginx draws scripts with error pages, over routes with and without
 // guards, and gives those that are obeyed to nginx, too.
 func TestDrawnErrorPagesSameAsNginx(t *testing.T) {
-	seed, count := uint64(1), 60
-	if os.Getenv("QUAYSIDE_SOAK") != "" {
-		seed, count = rand.Uint64(), 600
-	}
-	t.Logf("seed %d", seed)
-	draw := scriptDrawer{snippetDrawer{rand.New(rand.NewPCG(seed, 0))}}
+	count, parts := drawn(t)
+	draw := scriptDrawer{parts}
 	var cases []sameCase
 	for len(cases) < count {
 		place, host := draw.place()+"\n"+draw.page()+draw.page()+draw.of("", "proxy_intercept_errors on;"), draw.host()+"\n"+draw.page()+draw.of("", draw.page())

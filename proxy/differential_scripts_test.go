@@ -2,8 +2,6 @@ package proxy_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -94,12 +92,8 @@ func scriptCases() []sameCase {
 
 // TestDrawnScriptsSameAsNginx draws scripts and gives those that are obeyed to nginx, too.
 func TestDrawnScriptsSameAsNginx(t *testing.T) {
-	seed, count := uint64(1), 60
-	if os.Getenv("QUAYSIDE_SOAK") != "" {
-		seed, count = rand.Uint64(), 600
-	}
-	t.Logf("seed %d", seed)
-	draw := scriptDrawer{snippetDrawer{rand.New(rand.NewPCG(seed, 0))}}
+	count, parts := drawn(t)
+	draw := scriptDrawer{parts}
 	var cases []sameCase
 	for len(cases) < count {
 		place, host := draw.place(), ""

@@ -14,12 +14,7 @@ import (
 // behind a redirect (so no location of a host), $uri in a Location that return makes, in which
 // nginx leaves blanks, and slashes that a path begins with.
 func TestSnippetsSameAsNginx(t *testing.T) {
-	seed, count := uint64(1), 60
-	if os.Getenv("QUAYSIDE_SOAK") != "" {
-		seed, count = rand.Uint64(), 600
-	}
-	t.Logf("seed %d", seed)
-	draw := snippetDrawer{rand.New(rand.NewPCG(seed, 0))}
+	count, draw := drawn(t)
 	var cases []sameCase
 	for len(cases) < count {
 		c := sameCase{requests: []string{"/docs", "/docs?a=b&c", "/old/a%20b/c?x=1", "/adm/y", "/x?a=b\nX-Forwarded-Proto: http", "/x\nX-Forwarded-Proto: https", "POST /old/x?a=b\nCookie: c=1\n\nbody5", "//docs"}}
@@ -41,6 +36,17 @@ func TestSnippetsSameAsNginx(t *testing.T) {
 
 // ownField is what the places of a host would not take over.
 const ownField = "proxy_set_header X-Own $request_uri;"
+
+// drawn returns how many are drawn, by what: the same always, or in soak many others.
+func drawn(t *testing.T) (count int, draw snippetDrawer) {
+	t.Helper()
+	seed, count := uint64(1), 60
+	if os.Getenv("QUAYSIDE_SOAK") != "" {
+		seed, count = rand.Uint64(), 600
+	}
+	t.Logf("seed %d", seed)
+	return count, snippetDrawer{rand.New(rand.NewPCG(seed, 0))}
+}
 
 // snippetDrawer draws parts of snippets.
 type snippetDrawer struct{ *rand.Rand }
