@@ -15,9 +15,8 @@ func (p *plan) respond(ex *exchange.Exchange, r *routing, asked bool) (elsewhere
 		}
 		filter.Paged(ex, asked)
 	case p.pages != nil:
-		was := ex.Request
 		if p.pages.Replace(ex, asked) {
-			p.follow(ex, r, &was)
+			p.follow(ex, r, &ex.Script.Before.Request)
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ type Scripted struct {
 	Passes int
 	// Paged says that an error page answers in the place of what was wrong, and PagedAs with
 	// which status; 0: its own. Before is the request as it came to a route whose error pages
-	// lead to paths; nil: it has none.
+	// lead to paths, and behind such a page what the route had made of it; nil: it has none.
 	Paged   bool
 	PagedAs int
 	Before  *Exchange

@@ -1,10 +1,10 @@
 package filter
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"quayside.io/proxy/exchange"
 )
@@ -28,6 +28,9 @@ type ErrorPage struct {
 	At string
 }
 
+// leads reports whether the route of a path answers.
+func (o ErrorPage) leads() bool { return o.To != nil && o.To.IsPath() }
+
 // KeepStatus leaves the status of what is wrong.
 const KeepStatus = -1
 
@@ -38,15 +41,11 @@ type Pages struct {
 	normalize  func(dst, target []byte) (path []byte, ok bool)
 	host, own  *pageSet // nil: none
 	intercepts bool
+	lead       bool // some lead to a path
 }
 
 // Lead reports whether some of them lead to a path; nil: none does.
-func (p *Pages) Lead() bool {
-	leads := func(s *pageSet) bool {
-		return s != nil && slices.ContainsFunc(s.Pages, func(page ErrorPage) bool { return page.To != nil && page.To.IsPath() })
-	}
-	return p != nil && (leads(p.own) || leads(p.host))
-}
+func (p *Pages) Lead() bool { return p != nil && p.lead }
 
 // PagesOf returns those that s asks for; nil: none.
 func PagesOf(s *Settings, tools Tools) *Pages {
@@ -61,6 +60,7 @@ func PagesOf(s *Settings, tools Tools) *Pages {
 	for _, one := range s.Scripts {
 		set := newPageSet(&one.Errors, named, &tools)
 		p.intercepts = p.intercepts || one.Errors.Intercepts
+		p.lead = p.lead || slices.ContainsFunc(one.Errors.Pages, ErrorPage.leads)
 		switch {
 		case set == nil:
 		case one.OfHost:
@@ -124,15 +124,15 @@ func (p *Pages) Replace(ex *exchange.Exchange, asked bool) (leads bool) {
 		return false
 	}
 	page := &set.Pages[i]
-	if page.To != nil && page.To.told && !IsAddress(page.To.fill(ex, &p.place)) {
+	if page.To != nil && page.To.told && !isAddress(page.To.fill(ex, &p.place)) {
 		return false
 	}
 	ex.Script.Paged, ex.Script.PagedAs = true, page.as(wrong)
 	if b := r.Body; b != nil {
 		b.Close()
 	}
-	if page.To != nil && page.To.IsPath() {
-		return p.lead(ex, page.To)
+	if page.leads() {
+		return p.follow(ex, page.To)
 	}
 	var challenges []string
 	for _, f := range r.Header.Fields() {
@@ -148,16 +148,17 @@ func (p *Pages) Replace(ex *exchange.Exchange, asked bool) (leads bool) {
 	return false
 }
 
-// lead makes a request one for the path to, without what was made of it for the route's own.
-func (p *Pages) lead(ex *exchange.Exchange, to *Target) bool {
+// follow makes a request one for the path to, without what was made of it for the route's own,
+// which is kept in the place of the one that came.
+func (p *Pages) follow(ex *exchange.Exchange, to *Target) bool {
 	target := to.fill(ex, &p.place)
 	path, ok := p.normalize(nil, target)
 	if !ok {
 		ex.Answer(500, "500 Internal Server Error: an error page is no path\n")
 		return false
 	}
-	r, was := &ex.Request, ex.Request
-	*r = ex.Script.Before.Request
+	r, was := &ex.Request, &ex.Script.Before.Request
+	*r, *was = *was, *r
 	r.Target, r.Path, r.Peer, r.Body, r.Length, r.Upgrade = target, path, was.Peer, nil, 0, nil
 	if string(r.Method) != "HEAD" {
 		r.Method = []byte("GET")
@@ -218,9 +219,9 @@ func Paged(ex *exchange.Exchange, asked bool) {
 	}
 }
 
-// IsAddress reports whether text begins as an address does.
-func IsAddress[T []byte | string](text T) bool {
-	return strings.HasPrefix(string(text), "http://") || strings.HasPrefix(string(text), "https://")
+// isAddress reports whether text begins as an address does.
+func isAddress(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("http://")) || bytes.HasPrefix(text, []byte("https://"))
 }
 
 // isRedirect reports whether a response with a status sends the client elsewhere.

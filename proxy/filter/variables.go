@@ -222,7 +222,7 @@ func (t *Template) IsURL() bool {
 		return false
 	}
 	p := &t.parts[0]
-	return bytes.HasPrefix(p.literal, []byte("http://")) || bytes.HasPrefix(p.literal, []byte("https://")) || p.variable == "scheme"
+	return isAddress(p.literal) || p.variable == "scheme"
 }
 
 // Has reports whether what is no variable has one of some characters.
