@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -292,7 +293,9 @@ func readUntilBlank(c net.Conn) error {
 }
 
 // Connections of each kind that have carried a request, and wait for another. What they
-// may take is what they do, and some. With TLS most is what crypto/tls keeps.
+// may take is what they do, and some. With TLS most is what crypto/tls keeps. What a
+// process takes once, for each processor or for the stacks of so many goroutines at a
+// time, is in the first round or in the second, what a connection takes in both.
 func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 	if !apart(t) {
 		return
@@ -319,21 +322,25 @@ func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 					c.Close()
 				}
 			}
-			resident, used := p.memory()
 			var ends sync.Map
 			t.Cleanup(func() { ends.Range(func(c, _ any) bool { c.(net.Conn).Close(); return true }) })
-			inParallel(t, many, func() error {
-				c, err := kind.ask(p)
-				if err == nil {
-					ends.Store(c, nil)
-				}
-				return err
-			})
-			residentThen, usedThen := p.settled()
-			each := (usedThen - used) / many
-			t.Logf("%d bytes each, %d resident", each, (residentThen-resident)/many)
-			if each > kind.most {
-				t.Errorf("an idle connection takes %d bytes, want %d at most", each, kind.most)
+			least := int64(math.MaxInt64)
+			resident, used := p.memory()
+			for range 2 {
+				inParallel(t, many, func() error {
+					c, err := kind.ask(p)
+					if err == nil {
+						ends.Store(c, nil)
+					}
+					return err
+				})
+				residentThen, usedThen := p.settled()
+				each := (usedThen - used) / many
+				t.Logf("%d bytes each, %d resident", each, (residentThen-resident)/many)
+				least, resident, used = min(least, each), residentThen, usedThen
+			}
+			if least > kind.most {
+				t.Errorf("an idle connection takes %d bytes, want %d at most", least, kind.most)
 			}
 		})
 	}
