@@ -211,6 +211,14 @@ func (t *Template) HasVariables() bool {
 	return slices.ContainsFunc(t.parts, func(p part) bool { return p.variable != "" })
 }
 
+// Text returns t if nothing is filled in.
+func (t *Template) Text() (text string, fixed bool) {
+	if t.HasVariables() {
+		return "", false
+	}
+	return string(t.append(nil, nil, nil, appendClean, appendClean)), true
+}
+
 // HasGroups reports whether $1 to $9 are.
 func (t *Template) HasGroups() bool {
 	return slices.ContainsFunc(t.parts, func(p part) bool { return p.variable == "group" || p.variable == "found" })

@@ -29,11 +29,12 @@ type Known struct {
 	locations []string // the names of those that error pages may lead to
 	questions []question
 	zones     []zone
+	types     types
 }
 
 // Clone returns a copy for another snippet.
 func (k *Known) Clone() *Known {
-	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions), zones: slices.Clone(k.zones)}
+	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions), zones: slices.Clone(k.zones), types: k.types}
 }
 
 // ParseTemplate reads a text with variables that are known by k, without groups.
@@ -113,7 +114,10 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 	w.script.Groups = w.names.Groups
 	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied}
 	made.Options = slices.Concat(made.Options, lists, w.asked, w.compress)
-	return &made, w.checkTypes()
+	for _, set := range w.script.Fields {
+		w.known.types.see(set)
+	}
+	return &made, w.known.types.check()
 }
 
 // ofHostAlone is of a directive that paths do not take over from their host.
@@ -149,7 +153,6 @@ type scripter struct {
 	kind     string         // default_type
 	count    int            // steps
 	around   *surroundings  // of what is being read; nil: nothing but the whole
-	filled   bool           // some text has variables
 	texts    *filter.Substitution
 }
 
@@ -337,18 +340,3 @@ func isHidden(directive string) bool {
 
 // isFraming reports whether a field is ours to say: where a message ends, whose it is, and when.
 func isFraming(name string) bool { return filter.IsFraming(name) || strings.EqualFold(name, "date") }
-
-// checkTypes keeps what clients send from becoming a page.
-func (w *scripter) checkTypes() error {
-	if !w.filled {
-		return nil
-	}
-	for _, set := range w.script.Fields {
-		for _, c := range set {
-			if strings.EqualFold(c.Name, "Content-Type") {
-				return errors.New("a text with variables is text/plain or application/json, so that nobody's words become a page")
-			}
-		}
-	}
-	return nil
-}

@@ -198,8 +198,8 @@ func (w *scripter) answer(args []string, kind string) (filter.Step, error) {
 		return nil, err
 	}
 	if template.HasVariables() {
-		if w.filled = true; kind != "" && kind != "text/plain" && kind != "application/json" {
-			return nil, errors.New("a text with variables is text/plain or application/json, so that nobody's words become a page")
+		if w.known.types.filled = true; kind != "" && !isPlain(kind) {
+			return nil, errPage
 		}
 	}
 	if strings.ContainsFunc(kind, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
