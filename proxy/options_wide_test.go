@@ -167,7 +167,7 @@ func globalCases() []globalCase {
 		{"disable-proxy-intercept-errors", only("custom-http-errors", "410", "disable-proxy-intercept-errors", "true"), only("default-backend", "pages"), "/?gone", 410, "web uri=", "page method="},
 		{"service-upstream", only("service-upstream", "true"), only("service", "virtual"), "/", 200, "web uri=", ""},
 		{"service-upstream", nil, only("service", "virtual"), "/", 503, "has no endpoint", ""},
-		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418; mirror /x;"), "/", 200, "uri=/ ", ""},
+		{"allow-snippet-annotations", only("allow-snippet-annotations", "true"), only("configuration-snippet", "return 418; js_import x;"), "/", 200, "uri=/ ", ""},
 		{"allow-snippet-annotations", nil, only("configuration-snippet", `gzip on; gzip_vary on; gzip_proxied any; gzip_comp_level 5; gzip_min_length 1; gzip_types application/json text/plain; gzip_disable "MSIE [1-6]\." "bad bot";`), zipped + "\nUser-Agent: bad; bot", 200, "Content-Encoding: gzip\r\n", ""},
 		{"allow-snippet-annotations", nil, only("configuration-snippet", `gzip_types text/plain; gzip_min_length 1; gzip_disable "MSIE [1-6]\." "bad bot"; gzip on;`), zipped + "\nUser-Agent: a bad bot", 200, "uri=/ ", "Content-Encoding"},
 		{"allow-snippet-annotations", nil, only("configuration-snippet", "gzip on; gzip_min_length 1;"), zipped, 200, "uri=/ ", "Content-Encoding"}, // of pages alone

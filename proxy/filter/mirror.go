@@ -2,6 +2,7 @@ package filter
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,6 +15,9 @@ type Mirror struct {
 	To *Address
 	// Host is the Host field of the copies; nil: the host of To.
 	Host *Template
+	// Headers are fields of the copies in the place of those of the request. One whose value
+	// is empty is not sent.
+	Headers []Field
 	// NoBody leaves the bodies out.
 	NoBody bool
 }
@@ -27,6 +31,21 @@ func (o *Mirror) host(ex *exchange.Exchange, at *Place) string {
 		return string(host)
 	}
 	return ""
+}
+
+// fields are those of the copy of a request.
+func (o *Mirror) fields(ex *exchange.Exchange, at *Place) (list []Header) {
+	for _, f := range ex.Request.Header.Fields() {
+		if !slices.ContainsFunc(o.Headers, func(own Field) bool { return sameName(string(f.Name), own.Name) }) {
+			list = append(list, Header{string(f.Name), string(appendClean(nil, f.Value))})
+		}
+	}
+	for _, own := range o.Headers {
+		if value := own.Value.appendField(nil, ex, at); len(value) > 0 {
+			list = append(list, Header{own.Name, string(value)})
+		}
+	}
+	return list
 }
 
 // maxMirrored is the largest body that is copied; a request with a larger one has no
@@ -60,9 +79,7 @@ func mirror(o *Mirror, tools Tools) Filter {
 		Request: func(ex *exchange.Exchange) bool {
 			r := &ex.Request
 			q := &Question{Method: string(r.Method), URL: string(o.To.appendURL(nil, ex, &place)), Host: o.host(ex, &place)}
-			for _, f := range r.Header.Fields() {
-				q.Header = append(q.Header, Header{string(f.Name), string(appendClean(nil, f.Value))})
-			}
+			q.Header = o.fields(ex, &place)
 			if r.Body == nil || o.NoBody {
 				tools.Asker.Send(q)
 				return true

@@ -15,6 +15,8 @@ func mirrors() []option {
 			differ: "nobody waits for copies; what is too much is dropped, and so is a copy whose body is over 1 MiB"},
 		{key: "mirror-host", scope: ofIngress, risk: riskHigh, effect: applied, parse: parseMirrorHost,
 			doc: "Host header of the copies", differ: "no variables but those of the host, the place and the path's groups"},
+		{key: "mirror-request-headers", scope: ofIngress, risk: riskMedium, effect: applied, ours: true, parse: parseMirrorHeaders,
+			doc: "fields of the copies, in lines of NAME: VALUE, with variables of nginx, in the place of the request's own; one without a value is left out"},
 		{key: "mirror-request-body", scope: ofIngress, unset: "on", risk: riskLow, effect: applied, parse: parseMirrorBody,
 			doc: "copy the body too"},
 	}
@@ -34,6 +36,19 @@ func parseMirrorHost(s *settings, value string) error {
 		s.mirror.Host = host
 	}
 	return err
+}
+
+func parseMirrorHeaders(s *settings, value string) error {
+	list, wrong := parseFieldLines(value, parseField)
+	s.mirror.Headers = nil
+	for _, h := range list {
+		t, err := s.template(h.Value)
+		if err != nil {
+			return err
+		}
+		s.mirror.Headers = append(s.mirror.Headers, filter.Field{Name: h.Name, Value: t})
+	}
+	return inOne(wrong)
 }
 
 func parseMirrorBody(s *settings, value string) error {

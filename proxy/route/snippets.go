@@ -180,6 +180,10 @@ func snippetParsers() map[string]func(s *settings, value string) error {
 		"auth-request-headers":   parseAuthLines,
 		"denylist-source-range":  parseSnippetDeny,
 		"enable-access-log":      parseAccessLog,
+		"mirror-host":            parseMirrorHost,
+		"mirror-request-body":    parseMirrorBody,
+		"mirror-request-headers": parseMirrorHeaders,
+		"mirror-target":          parseSnippetMirror,
 		"proxy-cookie-domain":    parseCookiePair(true, cookieDomain),
 		"proxy-cookie-flags":     parseCookieFlags,
 		"proxy-cookie-path":      parseCookiePair(false, cookiePath),
@@ -206,6 +210,14 @@ func parseSnippetAsk(s *settings, value string) error {
 		return errors.New("another service is asked already")
 	}
 	return parseAuthURL(s, value)
+}
+
+// parseSnippetMirror is parseMirrorTarget where no copies are sent yet.
+func parseSnippetMirror(s *settings, value string) error {
+	if s.mirror.To != nil {
+		return errors.New("copies go elsewhere already")
+	}
+	return parseMirrorTarget(s, value)
 }
 
 func parseSnippetDeny(s *settings, value string) error {

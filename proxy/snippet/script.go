@@ -300,7 +300,7 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 		return nil
 	case d.Name() == "auth_request_set":
 		return w.answered(d.Args())
-	case d.Name() == "error_page" || d.Name() == "auth_request": // once it is known what they lead to
+	case slices.Contains([]string{"error_page", "auth_request", "mirror", "mirror_request_body"}, d.Name()): // once it is known what they lead to
 		return nil
 	case w.ofHost && isHidden(d.Name()) && d.Block == nil:
 		return nil

@@ -94,6 +94,8 @@ func TestNoScripts(t *testing.T) {
 		`set $a b; location ~ (?=a) { return 200; }`:                               "invalid",
 		`set $a b; allow ::1; deny ::2;`:                                           "then who passes, and then all",
 		`auth_request /x;`:                                                         "no server-snippet of the Ingress has an internal location for /x",
+		`mirror /x;`:                                                               "mirror-target sends copies",
+		`mirror off;`:                                                              "not one path",
 		`auth_request off;`:                                                        "not one path",
 		`limit_req burst=1;`:                                                       "names no zone",
 		`limit_req zone=a;`:                                                        "has no limit_req_zone a",
