@@ -6,40 +6,54 @@ import (
 )
 
 // foreseen tells what a route answers a request by itself, and returns the route that does the
-// rest: where the path is rewritten to another it may be another, and where nothing follows it
-// is nil.
+// rest: where the path is rewritten to another, or a location leads elsewhere, it may be another,
+// and where nothing follows it is nil.
 func (t *tracer) foreseen(r *route.Route, req exchange.Request) *route.Route {
-	for passes := 0; ; passes++ {
-		moved, answered := t.foreseenBy(r, req, passes)
+	var at exchange.Scripted
+	for {
+		moved, passage, answered := t.foreseenBy(r, req, at)
 		switch {
 		case answered:
 			return nil
 		case moved == nil:
 			return r
 		}
-		req.Path, req.Target = moved, moved
-		next, _ := t.Routes.Match(&req)
-		if next == nil {
-			t.broken("rewrite", "404: Ingress %s rewrites the path to %s by a snippet, and no Ingress has a rule for that", r.Owner.Key, moved)
-			return nil
-		}
-		t.works("rewrite", "Ingress %s rewrites the path to %s by a snippet; what follows holds for that", r.Owner.Key, moved)
-		t.routed(next, moved)
-		if r = next; r.Closed != "" {
+		req.Path, req.Target, at.Passes, at.Passed = moved, moved, at.Passes+1, passage > 0
+		if r = t.next(r, &req, passage); r == nil || r.Closed != "" {
 			return nil
 		}
 	}
 }
 
+// next returns the route to which a script of r moves a request; nil: there is none.
+func (t *tracer) next(r *route.Route, req *exchange.Request, passage int) *route.Route {
+	if passage > 0 {
+		next := t.Routes.Passage(req, r, passage)
+		if next != nil {
+			t.works("location", "a location of the server-snippet of Ingress %s has proxy_pass; what follows holds for that, and of the Ingress's own options none", r.Owner.Key)
+			t.routed(next, req.Path)
+		}
+		return next
+	}
+	next, _ := t.Routes.Match(req)
+	if next == nil {
+		t.broken("rewrite", "404: Ingress %s rewrites the path to %s by a snippet, and no Ingress has a rule for that", r.Owner.Key, req.Path)
+		return nil
+	}
+	t.works("rewrite", "Ingress %s rewrites the path to %s by a snippet; what follows holds for that", r.Owner.Key, req.Path)
+	t.routed(next, req.Path)
+	return next
+}
+
 // foreseenBy is foreseen of one route.
-func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, passes int) (moved []byte, answered bool) {
-	said := r.Foresee(req, passes)
+func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, at exchange.Scripted) (moved []byte, passage int, answered bool) {
+	said := r.Foresee(req, at)
 	if said.Refused != 0 {
 		t.unknown("refused", "Ingress %s refuses a request without fields with %d, by denied-requests or a snippet; what follows holds for those that pass", r.Owner.Key, said.Refused)
 	}
 	switch {
 	case said.Status == 0:
-		return said.Moved, false
+		return said.Moved, said.Passage, false
 	case said.Location == "" && !said.Refuses:
 		t.works("response", "Ingress %s answers %d itself; no backend is asked", r.Owner.Key, said.Status)
 	case said.Location == "":
@@ -47,5 +61,5 @@ func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, passes int) (m
 	default:
 		t.works("redirect", "Ingress %s answers %d and sends the client to %s; no backend is asked", r.Owner.Key, said.Status, said.Location)
 	}
-	return nil, true
+	return nil, 0, true
 }

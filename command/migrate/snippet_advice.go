@@ -92,12 +92,12 @@ func adviceOn(d *nginxconf.Directive, allowed bool) advice {
 func advices() map[string]func(args []string) advice {
 	return map[string]func(args []string) advice{
 		"if": nil, "deny": nil, "location": nil,
-		"grpc_read_timeout": seconds("proxy-read-timeout"), "grpc_send_timeout": seconds("proxy-send-timeout"), "grpc_connect_timeout": seconds("proxy-connect-timeout"),
+		"grpc_read_timeout": snippet.Seconds("proxy-read-timeout"), "grpc_send_timeout": snippet.Seconds("proxy-send-timeout"), "grpc_connect_timeout": snippet.Seconds("proxy-connect-timeout"),
 		"return": returnAdvice, "rewrite": rewriteAdvice, "allow": allowAdvice,
 		"client_max_body_size":  snippet.First("proxy-body-size"),
-		"proxy_read_timeout":    seconds("proxy-read-timeout"),
-		"proxy_send_timeout":    seconds("proxy-send-timeout"),
-		"proxy_connect_timeout": seconds("proxy-connect-timeout"),
+		"proxy_read_timeout":    snippet.Seconds("proxy-read-timeout"),
+		"proxy_send_timeout":    snippet.Seconds("proxy-send-timeout"),
+		"proxy_connect_timeout": snippet.Seconds("proxy-connect-timeout"),
 		"proxy_next_upstream":   func(args []string) advice { return snippet.Use("proxy-next-upstream", strings.Join(args, " ")) },
 		"proxy_redirect":        locationAdvice,
 		"satisfy":               snippet.First("satisfy"),
@@ -191,17 +191,6 @@ func onOff(key string) func([]string) advice {
 			return snippet.Needless("it is off unless proxy.config says otherwise")
 		}
 		return snippet.UseForAll(key, "true").But("for all Ingresses")
-	}
-}
-
-// seconds is an option that takes a time in seconds.
-func seconds(key string) func([]string) advice {
-	return func(args []string) advice {
-		n, ok := snippet.SecondsOf(args[0])
-		if !ok {
-			return snippet.None("%s is not a time in whole seconds", printable.Cut(args[0], maxQuoted))
-		}
-		return snippet.Use(key, strconv.Itoa(n))
 	}
 }
 

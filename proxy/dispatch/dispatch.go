@@ -318,6 +318,9 @@ func (d *Dispatcher) pass(ex *exchange.Exchange, r *routing, p *plan) *plan {
 // Who may pass there, the filters of that say. Where nobody has that path, or odd spellings of
 // it may be read as another's, it is answered.
 func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
+	if n := ex.Script.Passage; n > 0 {
+		return d.passage(ex, r, r.table.Passage(&ex.Request, p.route, n))
+	}
 	found, guard := r.table.Match(&ex.Request)
 	if guard != nil && !d.passes(ex, r.planOf(guard, d), found) {
 		return nil
@@ -332,6 +335,20 @@ func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
 		ex.Script.Groups = nil
 	}
 	next := r.planOf(found, d)
+	ex.Observer = next
+	return next
+}
+
+// passage is moved where the script has led to a route of its own, which is nil if that is gone.
+func (d *Dispatcher) passage(ex *exchange.Exchange, r *routing, to *route.Route) *plan {
+	ex.Passed = 0
+	if to == nil {
+		ex.Answer(503, "503 Service Unavailable: the location of this path leads nowhere\n")
+		return nil
+	}
+	ex.Script.Again(true)
+	ex.Script.Passed = true
+	next := r.planOf(to, d)
 	ex.Observer = next
 	return next
 }

@@ -15,6 +15,10 @@ type Scripted struct {
 	// that, and Passes how often it was.
 	Moved  bool
 	Passes int
+	// Passage, unless 0, is the number of the route of the script's own that it is moved to,
+	// and Passed says that it has come to one, so that the script of the host has done its part.
+	Passage int
+	Passed  bool
 	// Paged says that an error page answers in the place of what was wrong, and PagedAs with
 	// which status; 0: its own. Before is the request as it came to a route whose error pages
 	// lead to paths, and behind such a page what the route had made of it; nil: it has none.

@@ -11,21 +11,23 @@ type Foreseen struct {
 	Location string // where the client is sent; empty: it is answered, or refused as every request for the path
 	Refuses  bool   // Status is that of DeniedPaths
 	// Moved is the path that a script has put in the place of the request's, whose route is
-	// looked for; nil: none has.
-	Moved []byte
+	// looked for; nil: none has. Passage, unless 0, is the route of the script's own to which the
+	// request goes instead.
+	Moved   []byte
+	Passage int
 }
 
 // Foresee returns what s answers a request of which the method, the host, the path and TLS are
-// known, and no fields. passes is how often its path has been moved before.
-func Foresee(s *Settings, tools Tools, r exchange.Request, passes int) (said Foreseen) {
+// known, and no fields. at is what scripts have made of it before.
+func Foresee(s *Settings, tools Tools, r exchange.Request, at exchange.Scripted) (said Foreseen) {
 	if s == nil {
 		return said
 	}
 	answer := func(c Chain) (status int, location string) {
-		ex := &exchange.Exchange{Request: r, Script: exchange.Scripted{Passes: passes}}
+		ex := &exchange.Exchange{Request: r, Script: at}
 		c.Request(ex)
 		if ex.Script.Moved {
-			said.Moved = ex.Request.Path
+			said.Moved, said.Passage = ex.Request.Path, ex.Script.Passage
 		}
 		return ex.Response.Status, string(ex.Response.Header.Get("Location"))
 	}

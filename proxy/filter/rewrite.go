@@ -84,7 +84,7 @@ func (w *rewriter) request(ex *exchange.Exchange) (passes, found bool) {
 		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
 		return false, true
 	}
-	if _, query, has := bytes.Cut(r.Target, []byte{'?'}); has && !w.drop {
+	if _, query, has := bytes.Cut(r.Target, []byte{'?'}); has && len(query) > 0 && !w.drop {
 		if w.query {
 			b = append(b, '&')
 		} else {

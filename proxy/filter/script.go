@@ -136,6 +136,9 @@ func script(s *Script, behind *Rewrite, tools *Tools) Filter {
 		order = [2]runner{do, find}
 	}
 	return Filter{Request: func(ex *exchange.Exchange) bool {
+		if s.OfHost && ex.Script.Passed {
+			return true
+		}
 		if s.OfHost && ex.Script.Groups == nil { // the pattern of the path is looked for behind it
 			ex.Script.Groups = [][]byte{}
 		}

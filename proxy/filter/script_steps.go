@@ -216,3 +216,14 @@ func (m *Move) runner(tools *Tools) runner {
 		return goesOn
 	}
 }
+
+// Pass hands a request on to a route of the script's own, without what stands for the one that it
+// came to.
+type Pass struct{ Passage int } // from 1
+
+func (p *Pass) runner(*Tools) runner {
+	return func(ex *exchange.Exchange) outcome {
+		ex.Script.Moved, ex.Script.Passage = true, p.Passage
+		return ends
+	}
+}

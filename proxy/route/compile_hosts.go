@@ -82,6 +82,7 @@ func (w *compiler) compileHost(name string) *host {
 	h.regex, h.patterns = b.regex, patterns
 	h.fallback, h.certs, h.sealed = b.fallback, b.certificates(), b.sealed
 	h.ciphers, h.http2, h.backends = ciphersOf(parts), http2, b.backends
+	h.passages = b.passages(parts)
 	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace

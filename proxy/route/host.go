@@ -31,6 +31,7 @@ type hostRest struct {
 	passed         *Passthrough       // nil: connections are decrypted
 	ciphers        []uint16           // of handshakes; nil: as for all
 	http2          claim              // whether they offer it
+	passages       []passages         // of its Ingresses
 	backends       []int              // of its canaries with sessions, which no unit has
 }
 
@@ -77,13 +78,16 @@ func (h *host) key() []byte { return h.text[:h.keyLen] }
 // asterisk.
 func hostKey(name string) string { return strings.TrimPrefix(name, "*") }
 
-// allRoutes returns every route, ordered by path, the default backend last.
+// allRoutes returns every route, ordered by path, then those of scripts, the default backend last.
 func (h *host) allRoutes() []*Route {
 	all := h.routes()
 	for _, p := range h.patterns {
 		for r := p.route; r != nil; r = r.otherwise {
 			all = append(all, r)
 		}
+	}
+	for _, p := range h.passages {
+		all = append(all, p.routes...)
 	}
 	if h.fallback != nil {
 		all = append(all, h.fallback)

@@ -44,6 +44,9 @@ func (b *unitBuilder) otherNames() {
 		for _, r := range of.routes {
 			c.routes = append(c.routes, b.renamed(r, name))
 		}
+		for _, r := range of.passages {
+			c.passages = append(c.passages, b.renamed(r, name))
+		}
 		if of.fallback != nil {
 			c.fallback, c.weak = b.renamed(of.fallback, name), of.weak
 		}

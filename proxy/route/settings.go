@@ -59,8 +59,9 @@ type settings struct {
 	hidden         []snippet.Denial // by snippets,
 	hiddenBy       string           // the last of which has this key
 	snippets       obeyedSnippets
-	ofHost         bool // server-snippet says more than that of the hosts
-	takesAnswers   bool // a snippet takes variables of auth-url's answer
+	passages       []snippet.Passage // by the server-snippet
+	ofHost         bool              // server-snippet says more than that of the hosts
+	takesAnswers   bool              // a snippet takes variables of auth-url's answer
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"
 	serviceAddress bool             // service-upstream

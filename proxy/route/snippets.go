@@ -118,6 +118,9 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	if c := whole.Script.Concurrency; c != nil {
 		c.Status = cmp.Or(c.Status, s.limitConnCode)
 	}
+	if ofHost {
+		s.passages = whole.Passages
+	}
 	if !whole.Script.IsEmpty() {
 		kind.script = whole.Script
 	}
@@ -134,6 +137,10 @@ func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 	s.mayAnswer = before.mayAnswer
 	if err != nil {
 		return err
+	}
+	if err == nil && len(made.Passages) > 0 {
+		*s = before
+		return errors.New("a location of all hosts leads to no Service")
 	}
 	for _, o := range made.Options {
 		switch {

@@ -131,10 +131,10 @@ func (r *Route) CookiePath() string {
 // Pattern is what paths of the route match, where its path is a pattern; else nil.
 func (r *Route) Pattern() *regexp.Regexp { return r.pattern }
 
-// Foresee returns what r answers a request of which no fields are known, whose path has been
-// moved so often.
-func (r *Route) Foresee(req exchange.Request, passes int) filter.Foreseen {
-	return filter.Foresee(r.Filters, filter.Tools{Place: r.Place(), Normalize: Normalize}, req, passes)
+// Foresee returns what r answers a request of which no fields are known, of which scripts have
+// made something before.
+func (r *Route) Foresee(req exchange.Request, at exchange.Scripted) filter.Foreseen {
+	return filter.Foresee(r.Filters, filter.Tools{Place: r.Place(), Normalize: Normalize}, req, at)
 }
 
 // Place is where its filters stand.

@@ -37,6 +37,7 @@ type part struct {
 	host     string
 	routes   []*Route
 	canaries []*Route   // that take a share of the route for the same place
+	passages []*Route   // see passages
 	fallback *Route     // its default backend
 	weak     bool       // fallback yields to that of an Ingress without rules
 	sealed   bool       // see host.sealed
@@ -150,6 +151,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	if !b.settings.canary.on { // else there is nothing more to it, as in ingress-nginx
 		b.bothNames()
 		b.defaultBackend()
+		b.passages()
 		b.otherNames()
 		b.passthrough()
 		b.ciphers()

@@ -100,28 +100,30 @@ func plain() map[string]directive {
 // unneeded are directives for which nothing has to be written, whatever their arguments.
 func unneeded() map[string]string {
 	return map[string]string{
-		"auth_basic_user_file":      "auth-secret names the users",
-		"proxy_cache_bypass":        "nothing is kept here",
-		"proxy_no_cache":            "nothing is kept here",
-		"tcp_nodelay":               "it is about how nginx writes",
-		"tcp_nopush":                "it is about how nginx writes",
-		"sendfile":                  "it is about how nginx writes",
-		"port_in_redirect":          "redirects name a port where use-port-in-redirects says so",
-		"absolute_redirect":         "a redirect to a path keeps the host that the client asked",
-		"resolver":                  "names are resolved as in every pod",
-		"etag":                      "it is about files of nginx's own",
-		"rewrite_log":               "there is no engine of rewrites",
-		"log_not_found":             "there is no log of missing files",
-		"server_tokens":             "no version is ever told",
-		"proxy_buffer_size":         "a response's head may have 256k",
-		"client_header_buffer_size": "heads have as much room as they need, up to large-client-header-buffers",
-		"underscores_in_headers":    "fields with underscores pass",
-		"proxy_pass_header":         "the backend's fields are passed on",
-		"proxy_ignore_headers":      "no field of a backend's steers the proxy",
-		"proxy_ssl_session_reuse":   "sessions of TLS are taken up again",
-		"proxy_intercept_errors":    "custom-http-errors, or error_page, names the statuses",
-		"real_ip_recursive":         "the last address is taken that is not trusted",
-		"chunked_transfer_encoding": "bodies are framed as the other side understands it",
+		"auth_basic_user_file":           "auth-secret names the users",
+		"proxy_cache_bypass":             "nothing is kept here",
+		"proxy_no_cache":                 "nothing is kept here",
+		"tcp_nodelay":                    "it is about how nginx writes",
+		"tcp_nopush":                     "it is about how nginx writes",
+		"sendfile":                       "it is about how nginx writes",
+		"port_in_redirect":               "redirects name a port where use-port-in-redirects says so",
+		"absolute_redirect":              "a redirect to a path keeps the host that the client asked",
+		"resolver":                       "names are resolved as in every pod",
+		"etag":                           "it is about files of nginx's own",
+		"rewrite_log":                    "there is no engine of rewrites",
+		"log_not_found":                  "there is no log of missing files",
+		"server_tokens":                  "no version is ever told",
+		"proxy_buffer_size":              "a response's head may have 256k",
+		"client_header_buffer_size":      "heads have as much room as they need, up to large-client-header-buffers",
+		"underscores_in_headers":         "fields with underscores pass",
+		"proxy_pass_header":              "the backend's fields are passed on",
+		"proxy_ignore_headers":           "no field of a backend's steers the proxy",
+		"proxy_headers_hash_max_size":    "fields are not kept in tables of a size",
+		"proxy_headers_hash_bucket_size": "fields are not kept in tables of a size",
+		"proxy_ssl_session_reuse":        "sessions of TLS are taken up again",
+		"proxy_intercept_errors":         "custom-http-errors, or error_page, names the statuses",
+		"real_ip_recursive":              "the last address is taken that is not trusted",
+		"chunked_transfer_encoding":      "bodies are framed as the other side understands it",
 	}
 }
 
@@ -188,6 +190,17 @@ func certificateName(args []string) Advice {
 // First is an option that takes the first argument.
 func First(key string) func([]string) Advice {
 	return func(args []string) Advice { return Use(key, args[0]) }
+}
+
+// Seconds is an option that takes a time in whole seconds.
+func Seconds(key string) func([]string) Advice {
+	return func(args []string) Advice {
+		n, ok := SecondsOf(args[0])
+		if !ok {
+			return None("%s is not a time in whole seconds", printable.Cut(args[0], MaxQuoted))
+		}
+		return Use(key, strconv.Itoa(n))
+	}
 }
 
 // SecondsOf reads a time of nginx in whole seconds, of a year at most.

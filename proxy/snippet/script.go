@@ -20,6 +20,8 @@ type Scripted struct {
 	// Options are of the Ingress, and Denied the paths that are refused, of all of its host.
 	Options []Setting
 	Denied  []Denial
+	// Passages are locations that lead to Services, which filter.Pass numbers from 1.
+	Passages []Passage
 }
 
 // Known is what snippets of one Ingress say that is of use to others of them. The zero value is
@@ -96,7 +98,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errOrder
 	}
 	w := scripter{known: known, names: &known.names, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
-	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.errors, w.asks, w.limits} {
+	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.checkPassages, w.errors, w.asks, w.limits} {
 		if err := do(list); err != nil {
 			return nil, err
 		}
@@ -112,7 +114,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errors.New("something is said twice for which there is one place")
 	}
 	w.script.Groups = w.names.Groups
-	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied}
+	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied, Passages: w.passages}
 	made.Options = slices.Concat(made.Options, lists, w.asked, w.compress)
 	for _, set := range w.script.Fields {
 		w.known.types.see(set)
@@ -147,6 +149,7 @@ type scripter struct {
 	request  []filter.Field
 	host     *filter.Template
 	denied   []Denial
+	passages []Passage
 	compress []Setting
 	refusals map[string]int // statuses of limits, by directive
 	asked    []Setting      // by auth_request

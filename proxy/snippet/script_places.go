@@ -38,7 +38,10 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 		if isQuestion { // to clients it is not there
 			d = &nginxconf.Directive{Words: d.Words, Line: d.Line, Text: d.Text, Block: []nginxconf.Directive{{Words: []string{"internal"}}, {Words: []string{"return", "404"}}}}
 		}
-		p, rank, err := w.place(d)
+		p, rank, leads, err := w.passage(d, list)
+		if !leads {
+			p, rank, err = w.place(d)
+		}
 		if err != nil {
 			return at(d, err)
 		}
@@ -46,7 +49,7 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 			w.script.Named, w.known.locations = append(w.script.Named, p), append(w.known.locations, p.Path)
 			continue
 		}
-		p.Internal = slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
+		p.Internal = p.Internal || slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
 		all = append(all, ranked{p, rank})
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int {
@@ -63,6 +66,7 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 		}
 		w.script.Places = append(w.script.Places, p.ScriptPlace)
 	}
+	w.script.Places = append(withoutSlash(w.script.Places), w.script.Places...)
 	return nil
 }
 
@@ -77,6 +81,18 @@ const (
 
 // place makes a location that answers by itself.
 func (w *scripter) place(d *nginxconf.Directive) (p filter.ScriptPlace, rank int, err error) {
+	if p, rank, err = w.head(d); err != nil {
+		return p, rank, err
+	}
+	if rank == hasName && moves(d.Block) {
+		return p, 0, errors.New("it moves the path, and errors lead to places that answer")
+	}
+	p.Steps, p.Fields, err = w.inside(d.Block)
+	return p, rank, err
+}
+
+// head makes a location of what stands before its block.
+func (w *scripter) head(d *nginxconf.Directive) (p filter.ScriptPlace, rank int, err error) {
 	args := d.Args()
 	modifier := ""
 	if len(args) == 2 {
@@ -108,11 +124,7 @@ func (w *scripter) place(d *nginxconf.Directive) (p filter.ScriptPlace, rank int
 	case p.Pattern == nil && !strings.HasPrefix(p.Path, "/"):
 		return p, 0, errors.New("its path does not begin with a slash")
 	}
-	if rank == hasName && moves(d.Block) {
-		return p, 0, errors.New("it moves the path, and errors lead to places that answer")
-	}
-	p.Steps, p.Fields, err = w.inside(d.Block)
-	return p, rank, err
+	return p, rank, nil
 }
 
 // isForAll reports whether a rewrite is one of every path.

@@ -23,6 +23,7 @@ func TestOneWordLess(t *testing.T) {
 		`more_set_headers -s "404 405" -t text/html "X-A: b" ; more_clear_headers X-* ; more_set_input_headers -r "X-B: $uri" ; expires -1h ; proxy_hide_header X-C ; add_header Set-Cookie $c ;`,
 		`deny 10.0.0.1 ; allow 10.0.0.0/8 ; deny all ; access_log off ; proxy_cookie_path / "/; secure" ; proxy_cookie_flags a secure ; proxy_ssl_verify off ; set_escape_uri $escaped_request_uri $request_uri ;`,
 		`map $http_x $m { hostnames ; default 0 ; *.a.test 1 ; ~*^b(.)$ "$1" ; '' $uri ; } geo $remote_addr $g { default 0 ; 10.0.0.0/8 1 ; } split_clients "$args" $p { 10% a ; * b ; }`,
+		`location ^~ /api/ { set $to "http://a.b.svc:80" ; proxy_pass $to/v1 ; proxy_read_timeout 5m ; proxy_set_header Host $host ; proxy_redirect off ; rewrite ^/x /y last ; if ( $uri ) { return 403 ; } } location ~ \.js$ { proxy_pass http://a.b.svc ; }`,
 		`limit_req_zone $binary_remote_addr zone=z:10m rate=10r/s sync ; limit_conn_zone $host zone=n:1m ; map_hash_max_size 10 ; server { listen 18080 ; return 404 ; }`,
 		`access_by_lua_block { if ngx.var.a ~= "" then x end }`,
 	}

@@ -1,0 +1,59 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// passing is a case with locations that have a Service asked. FIELDS in them are what every route
+// sends here, which nginx has to be told.
+func passing(place, host string, requests ...string) sameCase {
+	c := scripted(place, host, requests...)
+	c.with["server-snippet"] = strings.ReplaceAll(host, "FIELDS", "")
+	c.server = strings.NewReplacer("FIELDS", sameFields, "new.default.svc.cluster.local:80", "NEW", "new.default.svc", "NEW", "errors.default.svc", "ERRORS").Replace(c.server)
+	return c
+}
+
+// TestPassagesSameAsNginx gives snippets to nginx with locations that clients ask for and that
+// have Services asked.
+func TestPassagesSameAsNginx(t *testing.T) {
+	requests := []string{"/x?a=b", "/api", "/api?a=b", "/api/", "/api/x?a=b&c", "/apis", "/API/x", "POST /api/x/y\nX-Own: 1\nAuthorization: Basic YTpi\n\nbody5", "/api/status/404", "/api/a%20b/c%2Fd?e", "/api/%61%2Bb", "/api//x", "/x/../api/y", "/api?", "/old/api/z", "/x.js?v", "/api/x.js", "HEAD /api/x", "/api/deny", "/api/é\"'"}
+	const own = `proxy_set_header Host $http_host; FIELDS `
+	var cases []sameCase
+	for _, c := range [][2]string{
+		{``, `location /api { proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `location /api/ { proxy_pass http://new.default.svc.cluster.local:80; ` + own + `}`},
+		{``, `location /api/ { proxy_pass http://new.default.svc/; ` + own + `}`},
+		{``, `location /api { proxy_pass http://new.default.svc/v1; ` + own + `}`},
+		{``, `location /api/ { proxy_pass http://new.default.svc/v1/; ` + own + `}`},
+		{``, `location = /api { proxy_pass http://new.default.svc/status/402; ` + own + `}`},
+		{``, `location ^~ /api { proxy_pass http://new.default.svc$request_uri; ` + own + `} location ~ \.js$ { return 200 js; }`},
+		{``, `location /api { proxy_pass http://new.default.svc; ` + own + `} location ~ \.js$ { proxy_pass http://errors.default.svc; ` + own + `}`},
+		{``, `location ~ ^/api/(?<rest>.*)$ { proxy_pass http://new.default.svc; ` + own + ` proxy_set_header X-Rest "$rest $1"; add_header X-Rest $1 always; }`},
+		{``, `location ~* ^/api { set $to http://new.default.svc; proxy_pass $to; ` + own + `}`},
+		{``, `location /api { set $to "http://new.default.svc"; proxy_pass $to/whole; ` + own + `}`},
+		{``, `location /api { set $to "a b"; proxy_pass http://new.default.svc; ` + own + `proxy_set_header X-To $to; }`},
+		{``, `location /api/ { rewrite ^/api/(.*)$ /$1 break; proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `location /api { rewrite ^/api/x https://new.test$uri permanent; proxy_pass http://new.default.svc/v3; ` + own + `}`},
+		{``, `location /api/ { if ($request_method = POST) { return 405; } if ($arg_a) { add_header X-A $arg_a; } proxy_pass http://new.default.svc; ` + own + `add_header X-Api yes always; }`},
+		{``, `location /api/ { if ($arg_a = b) { return 302 https://new.test$request_uri; } if ($arg_a) { return 402; } proxy_pass http://new.default.svc/v2/; ` + own + `proxy_hide_header X-User; client_max_body_size 3; }`},
+		{`add_header X-Place $seen;`, `set $seen "$arg_a of host"; add_header X-Host $seen always; location /api { proxy_pass http://new.default.svc; ` + own + `}`},
+		{`return 402;`, `set $seen "$arg_a of host"; add_header X-Host $seen always; location /api { set $own "$seen and own"; proxy_pass http://new.default.svc; ` + own + `add_header X-Own $own; proxy_set_header X-Seen $own; }`},
+		{`rewrite ^/x /api/moved last;`, `location /api { proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `rewrite ^/old(/.*)$ $1; location /api/ { proxy_pass http://new.default.svc/v1/; ` + own + `}`},
+		{``, `rewrite ^/old(/.*)$ $1 last; location /api/ { proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `location /api { internal; proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `location /api/deny { deny all; } location /api { allow 10.0.0.0/8; deny all; proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `location /api { allow 127.0.0.0/8; deny all; proxy_pass http://new.default.svc; ` + own + `}`},
+		{`error_page 402 /api/pages; if ($arg_a) { return 402; }`, `location /api { proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `error_page 404 /api/pages; location /api { proxy_intercept_errors on; proxy_pass http://new.default.svc; ` + own + `}`},
+		{``, `location /api { error_page 404 402 = @says; proxy_intercept_errors on; proxy_pass http://new.default.svc; ` + own + `if ($arg_a) { return 402; } } location @says { return 418 no; }`},
+		{``, `location /api { rewrite ^/api/x(.*) /apis$1 last; rewrite ^/api/status /x last; proxy_pass http://new.default.svc; ` + own + `} location /apis { proxy_pass http://errors.default.svc; ` + own + `}`},
+		{``, `location /api { sub_filter new older; sub_filter_types *; proxy_pass http://new.default.svc; ` + own + `}`},
+	} {
+		cases = append(cases, passing(c[0], c[1], requests...))
+	}
+	if asked := compareWithNginx(t, cases); asked < 500 {
+		t.Errorf("%d requests", asked)
+	}
+}

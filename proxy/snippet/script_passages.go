@@ -1,0 +1,311 @@
+package snippet
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quayside.io/cluster/printable"
+	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/nginxconf"
+)
+
+// Passage is a location that clients ask for and that has a Service asked: a route of its own,
+// of the Ingress whose server-snippet it stands in.
+type Passage struct {
+	Path  string // what paths begin with, or the text of a pattern
+	Exact bool   // there is that path alone
+	// Service and Namespace are those of the address, and Port is that or the scheme's.
+	Service, Namespace string
+	Port               int32
+	// Options are of the route, and Snippet is what else the location says.
+	Options []Setting
+	Snippet string
+}
+
+// maxPassages bounds those of one Ingress.
+const maxPassages = 16
+
+// passage makes the place and the passage of a location of a list with proxy_pass, if it is one.
+func (w *scripter) passage(d *nginxconf.Directive, list []nginxconf.Directive) (place filter.ScriptPlace, rank int, is bool, err error) {
+	if !slices.ContainsFunc(d.Block, nginxconf.IsNamed("proxy_pass")) {
+		return place, 0, false, nil
+	}
+	if place, rank, err = w.head(d); err != nil {
+		return place, rank, true, err
+	}
+	switch {
+	case !w.ofHost:
+		err = errors.New("a location with proxy_pass stands in a server-snippet alone")
+	case rank == hasName:
+		err = errors.New("errors lead to places that answer by themselves")
+	case len(w.passages) == maxPassages:
+		err = fmt.Errorf("there are more than %d locations with proxy_pass", maxPassages)
+	}
+	if err != nil {
+		return place, rank, true, err
+	}
+	b := passageBuilder{Passage: Passage{Path: d.Words[len(d.Words)-1], Exact: place.Exact}, isPrefix: place.Pattern == nil}
+	if err = b.build(d.Block); err == nil && b.url.asked && moves(list) {
+		err = errors.New("its proxy_pass names $request_uri, and the path is rewritten")
+	}
+	w.passages = append(w.passages, b.Passage)
+	place.Steps, place.Internal = []filter.Step{&filter.Pass{Passage: len(w.passages)}}, slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
+	return place, rank, true, err
+}
+
+// passageBuilder reads the directives of one.
+type passageBuilder struct {
+	Passage
+	isPrefix bool
+	url      address
+	moves    bool // the path is rewritten
+	hosted   bool // the Host is set
+	kept     bool // redirects are left as they are
+}
+
+// address is what proxy_pass names.
+type address struct {
+	origin string // scheme and host, as written
+	host   string // with its port
+	uri    string // behind that; "": the path that was asked
+	filled bool   // it had variables, so that nothing is appended to uri
+	asked  bool   // uri was $request_uri, whatever the path is by then
+}
+
+func (b *passageBuilder) build(block []nginxconf.Directive) error {
+	values := constantsOf(block)
+	for i := range block {
+		d := &block[i]
+		if err := b.take(d, values); err != nil {
+			return fmt.Errorf("of %s: %w", Quoted(d), err)
+		}
+	}
+	if !b.hosted {
+		b.Options = append(b.Options, Setting{"upstream-vhost", b.url.host})
+	}
+	if path, ends := strings.CutSuffix(b.Path, "/"); b.isPrefix && ends && path != "" && !b.Exact {
+		b.Snippet = "if ($uri = " + quote(path) + ") { return 301 " + quote(b.Path+"$is_args$args") + "; }\n" + b.Snippet
+	}
+	return b.lead()
+}
+
+// constantsOf are the variables that a block sets once, to a text without any.
+func constantsOf(block []nginxconf.Directive) map[string]string {
+	values := map[string]string{}
+	var walk func(block []nginxconf.Directive, sometimes bool)
+	walk = func(block []nginxconf.Directive, sometimes bool) {
+		for i := range block {
+			walk(block[i].Block, true)
+			args := block[i].Args()
+			if block[i].Name() != "set" || len(args) != 2 || !strings.HasPrefix(args[0], "$") {
+				continue
+			}
+			_, twice := values[args[0][1:]]
+			if values[args[0][1:]] = args[1]; twice || sometimes || strings.Contains(args[1], "$") {
+				values[args[0][1:]] = ""
+			}
+		}
+	}
+	walk(block, false)
+	return values
+}
+
+// take takes one directive. What no option is for stays a snippet.
+func (b *passageBuilder) take(d *nginxconf.Directive, values map[string]string) error {
+	args := d.Args()
+	one := len(args) == 1 && d.Block == nil
+	switch name := d.Name(); {
+	case name == "proxy_pass" && one && b.url.host == "":
+		return b.pass(args[0], values)
+	case name == "proxy_pass":
+		return errors.New("it is not one address")
+	case name == "internal", name == "keepalive_timeout", name == "keepalive_requests": // the ConfigMap says those for all
+		return nil
+	case name == "proxy_redirect" && one && args[0] == "off":
+		b.kept = true
+		return nil
+	case name == "proxy_redirect" && one && args[0] == "default":
+		return nil
+	case name == "proxy_redirect" && len(args) == 2 && !b.kept && !strings.Contains(args[0]+args[1], "$"):
+		b.kept = true
+		b.Options = append(b.Options, Setting{"proxy-redirect-from", args[0]}, Setting{"proxy-redirect-to", args[1]})
+		return nil
+	case name == "proxy_set_header" && len(args) == 2 && strings.EqualFold(args[0], "host"):
+		if b.hosted = args[1] != "$proxy_host"; !b.hosted {
+			return nil
+		}
+	case name == "auth_request" && one && args[0] == "off", name == "auth_basic" && one && args[0] == "off":
+		return nil
+	}
+	if said, known := on(passageOptions(), d); known {
+		if len(said.Options) == 0 {
+			return errors.New(said.Remark)
+		}
+		b.Options = append(b.Options, said.Options...)
+		return nil
+	}
+	b.moves = b.moves || movesOrStops(d)
+	b.Snippet += source(d)
+	return nil
+}
+
+// movesOrStops reports whether a directive makes the path another, or keeps a rewrite behind it
+// from being looked at.
+func movesOrStops(d *nginxconf.Directive) bool {
+	return d.Name() == "break" || moves([]nginxconf.Directive{*d}) || slices.ContainsFunc(d.Block, func(inner nginxconf.Directive) bool { return movesOrStops(&inner) })
+}
+
+// passageOptions are the directives of such a location that are options of its route.
+func passageOptions() map[string]directive {
+	all := map[string]directive{
+		"proxy_next_upstream":         {Fixed, func(args []string) Advice { return Use("proxy-next-upstream", strings.Join(args, " ")) }},
+		"proxy_next_upstream_tries":   {Fixed, First("proxy-next-upstream-tries")},
+		"proxy_next_upstream_timeout": {Fixed, Seconds("proxy-next-upstream-timeout")},
+		"proxy_ssl_verify":            {Fixed, First("proxy-ssl-verify")},
+		"client_body_buffer_size":     {Fixed, First("client-body-buffer-size")},
+		"client_max_body_size":        {Fixed, First("proxy-body-size")},
+		"proxy_request_buffering":     {Fixed, First("proxy-request-buffering")},
+	}
+	for _, what := range []string{"connect", "send", "read"} {
+		all["proxy_"+what+"_timeout"] = directive{Fixed, Seconds("proxy-" + what + "-timeout")}
+	}
+	return all
+}
+
+// pass reads the address of a Service: http://NAME.NAMESPACE.svc:PORT/PATH.
+func (b *passageBuilder) pass(text string, values map[string]string) error {
+	b.url.filled = strings.Contains(text, "$")
+	if name, _ := variableOf(text); values[name] != "" {
+		_, rest := variableOf(text)
+		text = values[name] + rest
+	}
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found || scheme != "http" && scheme != "https" {
+		return errors.New("it does not begin with http:// or https://")
+	}
+	end := strings.IndexAny(rest, "/$")
+	if end < 0 {
+		end = len(rest)
+	}
+	b.url.origin, b.url.host, b.url.uri = scheme+"://"+rest[:end], rest[:end], rest[end:]
+	if b.url.asked = b.url.uri == "$request_uri"; b.url.asked {
+		b.url.uri = ""
+	}
+	if strings.ContainsAny(b.url.uri, "$?#%") || !exchange.IsFieldValue(b.url.uri) || strings.ContainsAny(b.url.uri, " \t\"") {
+		return errors.New("of variables, $request_uri alone may stand behind the host, and no query")
+	}
+	if b.Port = 80; scheme == "https" {
+		b.Port = 443
+		b.Options = append(b.Options, Setting{"backend-protocol", "HTTPS"})
+	}
+	return b.service()
+}
+
+// variableOf cuts a variable off the start of text; "": there is none.
+func variableOf(text string) (name, rest string) {
+	inner, is := strings.CutPrefix(text, "$")
+	if !is {
+		return "", text
+	}
+	if braced, isBraced := strings.CutPrefix(inner, "{"); isBraced {
+		name, rest, _ = strings.Cut(braced, "}")
+		return name, rest
+	}
+	end := strings.IndexFunc(inner, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+	if end < 0 {
+		end = len(inner)
+	}
+	return inner[:end], inner[end:]
+}
+
+// service reads whose address it is.
+func (b *passageBuilder) service() error {
+	host, port, hasPort := strings.Cut(b.url.host, ":")
+	if hasPort {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%q is no port", printable.Cut(port, MaxQuoted))
+		}
+		b.Port = int32(n)
+	}
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	if len(labels) < 3 || labels[2] != "svc" || labels[0] == "" || labels[1] == "" {
+		return errors.New("it is not a Service of the namespace: write NAME.NAMESPACE.svc, and for what is outside of the cluster a Service of type ExternalName")
+	}
+	b.Service, b.Namespace = labels[0], labels[1]
+	return nil
+}
+
+// lead says where in the Service the path leads, and what becomes of redirects.
+func (b *passageBuilder) lead() error {
+	from, to := b.url.origin+"/", "/"
+	switch uri := b.url.uri; {
+	case uri == "":
+	case b.moves:
+		return errors.New("the path is rewritten, and proxy_pass names another")
+	case b.url.filled:
+		b.Snippet += "rewrite ^ " + quote(uri+"?") + " break;\n"
+	case !b.isPrefix:
+		return errors.New("nginx takes no path in proxy_pass where that of the location is a pattern")
+	default:
+		b.Snippet += "rewrite " + quote("(?s)^"+regexp.QuoteMeta(b.Path)+"(.*)$") + " " + quote(uri+"$1") + " break;\n"
+		from, to = b.url.origin+uri, b.Path
+	}
+	if !b.kept && !b.url.filled && b.isPrefix {
+		b.Options = append(b.Options, Setting{"proxy-redirect-from", from}, Setting{"proxy-redirect-to", to})
+	}
+	return nil
+}
+
+// quote is a word as nginx reads it back.
+func quote(word string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}
+
+// source is a directive as it was written, with its block.
+func source(d *nginxconf.Directive) string {
+	if d.Block == nil {
+		return strings.TrimSuffix(d.Text, ";") + ";\n"
+	}
+	text := strings.TrimSuffix(strings.TrimSpace(d.Text), "{") + " {\n"
+	for i := range d.Block {
+		text += source(&d.Block[i])
+	}
+	return text + "}\n"
+}
+
+// withoutSlash are the places of passages whose path ends in a slash for that without it, as in
+// nginx where nothing else has it. Clients are sent to the one with the slash.
+func withoutSlash(places []filter.ScriptPlace) (more []filter.ScriptPlace) {
+	for i := range places {
+		p := &places[i]
+		path, ends := strings.CutSuffix(p.Path, "/")
+		taken := slices.ContainsFunc(places, func(o filter.ScriptPlace) bool { return o.Exact && o.Path == path })
+		if isPassage(p) && ends && path != "" && !p.Exact && !taken {
+			more = append(more, filter.ScriptPlace{Path: path, Exact: true, Internal: p.Internal, Steps: p.Steps})
+		}
+	}
+	return more
+}
+
+// isPassage reports whether a place leads to one.
+func isPassage(p *filter.ScriptPlace) bool {
+	return slices.ContainsFunc(p.Steps, func(s filter.Step) bool { _, is := s.(*filter.Pass); return is })
+}
+
+// checkPassages refuses what stands in one and is not understood, so that the whole is not obeyed.
+func (w *scripter) checkPassages([]nginxconf.Directive) error {
+	for _, p := range w.passages {
+		if _, err := Script(p.Snippet, false, w.known.Clone()); err != nil {
+			return fmt.Errorf("in location %s, %w", printable.Cut(p.Path, MaxQuoted), err)
+		}
+	}
+	return nil
+}
