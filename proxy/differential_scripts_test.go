@@ -44,6 +44,8 @@ func scriptCases() []sameCase {
 		scripted(`set $a "<b>"; if ($a ~ ^(.)(.*)$) { set $c "$1$2"; set $d '"{|}^\\'; } if ($d ~ (.*)) { set $d "$1"; } proxy_set_header X-C "$c$d";`, "", "/a%20b", "/a+b"),
 		scripted(`set $made ab; if ($made ~ ^(.)) { set $made c; }`, `add_header X-B "<$1>" always;`, "/a/b").rewriting("/(.*)", "/b/$1"),
 		scripted("", `add_header X-B "<$1>" always;`, "/a/b").rewriting("/(.*)", "/b/$1"),
+		scripted(`add_header X-Told "$upstream_status $upstream_addr $upstream_http_x_user $status" always; add_header X-Cache $upstream_cache_status; more_set_headers "X-More: $upstream_http_x_none.";`, `location = /x { add_header X-Told "$upstream_status.$status" always; return 404; }`, "/status/404"),
+		scripted("", `location = /x { if ($scheme = http) { access_log off; return 301 $scheme://$host:8080/$arg_a; } access_log off; return 200 x; } location = /y { return 302 https://$host:8443/in; } access_log off;`, "/y"),
 		scripted(`rewrite ^(/sub)$ $1/ redirect;`, "").rewriting("/sub(/|$)(.*)", "/$2"),
 		scripted(`set $rest $2; proxy_set_header X-Prefix /a$1; add_header X-Rest "$2-$rest"; if ($arg_a = b) { add_header X-A "$1"; }`, "", "/api/v1?a=b").rewriting("/api(/|$)(.*)", "/$2"),
 		scripted(`rewrite ^/api/(.*)$ /$1 break; set $who $host; proxy_set_header X-Who $who;`, `rewrite ^/abcz /api/x;`).rewriting("/a(.*)", "/b$1"),

@@ -15,6 +15,7 @@ type Address struct {
 	ByHost bool
 
 	groups bool // are of the host, too
+	ports  bool // that of the request may stand behind the host
 }
 
 // ParseAddress reads the URL of a service: http or https, a host, and perhaps
@@ -97,6 +98,10 @@ func (a *Address) authority(host string, parts []part) error {
 			a.ByHost, some = true, true
 		case "host", "http_host", "best_http_host":
 			a.ByHost, some = true, true
+		case "server_port", "pass_server_port", "pass_port":
+			if !a.ports {
+				return fmt.Errorf("%s may not decide which host is meant", p.name())
+			}
 		case "namespace", "ingress_name", "service_name", "service_port":
 			some = true
 		case "request_uri", "uri", "document_uri": // they begin with a slash

@@ -144,13 +144,16 @@ func (n *Names) SetGroups(pattern *regexp.Regexp, ofHost bool) (named []Named, e
 // ParseTemplate is the function of that name with n. Groups are those that the last pattern
 // of a script has found that was found in something.
 func (n *Names) ParseTemplate(text string) (*Template, error) {
-	return parseTemplate(text, func(name string) (part, bool) {
-		p, known := n.variable(name)
-		if p.variable == "group" {
-			p.variable, p.ofHost, n.Groups = "found", n.GroupsOfHost, true
-		}
-		return p, known
-	})
+	return parseTemplate(text, n.grouped)
+}
+
+// grouped is variable, and knows that groups are those that a pattern of the script has found.
+func (n *Names) grouped(name string) (part, bool) {
+	p, known := n.variable(name)
+	if p.variable == "group" {
+		p.variable, p.ofHost, n.Groups = "found", n.GroupsOfHost, true
+	}
+	return p, known
 }
 
 // ParseReplacement is ParseTemplate of what takes the place of a path, with the groups that

@@ -50,7 +50,7 @@ func targetOf(text string, t *Template, err error, groupsOfHost bool) (*Target, 
 		}
 		return &Target{text: t}, nil
 	}
-	a := &Address{Template: t, groups: groupsOfHost}
+	a := &Address{Template: t, groups: groupsOfHost, ports: true}
 	return &Target{text: t}, a.check(text)
 }
 

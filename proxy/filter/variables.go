@@ -150,7 +150,7 @@ func variable(name string) (part, bool) {
 	switch name {
 	case "scheme", "pass_access_scheme", "full_x_forwarded_proto", "host", "http_host", "best_http_host", "server_name",
 		"server_port", "pass_server_port", "pass_port", "request_uri", "escaped_request_uri", "uri", "document_uri", "args", "query_string",
-		"is_args", "remote_addr", "the_real_ip", "remote_user", "request_method", "request_id", "req_id", "content_type", "content_length",
+		"is_args", "remote_addr", "the_real_ip", "binary_remote_addr", "remote_user", "request_method", "request_id", "req_id", "content_type", "content_length",
 		"proxy_add_x_forwarded_for", "msec", "time_iso8601", "time_local", "server_protocol", "request", "https", "remote_port",
 		"ssl_server_name", "ssl_client_verify", "ssl_client_s_dn", "ssl_client_i_dn", "ssl_client_escaped_cert", "proxy_upstream_name", "proxy_host", "namespace", "ingress_name", "service_name", "service_port", "location_path":
 		return part{variable: name}, true
@@ -298,7 +298,7 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "http_host", "best_http_host":
 		return askedHost(r)
 	case "server_port", "pass_server_port", "pass_port":
-		return r.Header.Get("X-Forwarded-Port")
+		return digits(r.Header.Get("X-Forwarded-Port")) // which may stand behind a host
 	case "request_uri":
 		return asked(r)
 	case "escaped_request_uri":
@@ -314,6 +314,10 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return nil
 	case "remote_addr", "the_real_ip":
 		return r.Client.Addr().AppendTo(nil)
+	case "binary_remote_addr":
+		return r.Client.Addr().Unmap().AsSlice()
+	case "response":
+		return responseValue(p.of, ex)
 	case "remote_user":
 		return r.AppendUser(nil)
 	case "request_method":
@@ -336,6 +340,14 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return b
 	}
 	return []byte(at.value(p.variable))
+}
+
+// digits returns b if it is a number.
+func digits(b []byte) []byte {
+	if bytes.ContainsFunc(b, func(r rune) bool { return r < '0' || r > '9' }) {
+		return nil
+	}
+	return b
 }
 
 // connectionValue is what a variable says of a client's connection, if it says anything of that.

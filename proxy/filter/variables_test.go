@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -146,4 +147,64 @@ func hostOf(url string) string {
 		rest = rest[:i]
 	}
 	return rest
+}
+
+// TestPortBehindHost: the port that a client came by may stand behind the host where it is sent,
+// though not where a service is asked, and is a number whatever a proxy in front of us says.
+func TestPortBehindHost(t *testing.T) {
+	const text = "https://$host:$server_port/x"
+	if _, err := ParseAddress(text); err == nil {
+		t.Error("a client chooses the port of a service")
+	}
+	to, err := ParseTarget(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, want := range map[string]string{"8443": "https://a.test:8443/x", "80@evil.test": "https://a.test:/x", "": "https://a.test:/x"} {
+		if got := string(to.fill(ask("GET a.test /", "X-Forwarded-Port: "+port), &Place{})); got != want {
+			t.Errorf("%q: %s, want %s", port, got, want)
+		}
+	}
+}
+
+// TestVariablesOfResponses: what is known behind the backends' answers stands in fields of
+// responses, and nowhere else.
+func TestVariablesOfResponses(t *testing.T) {
+	ex := ask("GET a.test /")
+	ex.Response.Status = 200
+	ex.Response.Header.Add("X-User", "ann")
+	ex.Request.Received = time.UnixMilli(1_700_000_000_000)
+	ex.Upstream.Began = ex.Request.Received.Add(5 * time.Millisecond)
+	ex.Upstream.Tries = []exchange.Try{
+		{Endpoint: netip.MustParseAddrPort("10.0.0.1:80"), Failed: 502, Took: time.Millisecond},
+		{Endpoint: netip.MustParseAddrPort("[fd00::1]:80"), Status: 200, Connect: 2 * time.Millisecond, Header: 30 * time.Millisecond, Took: 1234 * time.Millisecond},
+	}
+	for text, want := range map[string]string{
+		"$upstream_addr":                    "10.0.0.1:80, [fd00::1]:80",
+		"$upstream_status|$status":          "502, 200|200",
+		"$upstream_response_time":           "0.001, 1.234",
+		"${upstream_connect_time}":          "0.000, 0.002",
+		"$upstream_header_time":             "0.000, 0.030",
+		"$upstream_http_x_user $scheme":     "ann http",
+		"<$Upstream_Http_None$sent_http_x>": "<>",
+		"<$upstream_cache_status>":          "<>",
+		"$request_time":                     "0.036",
+	} {
+		p, err := new(Names).ParseOfResponse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := string(p.appendField(nil, ex, &Place{})); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		if _, err := new(Names).ParseTemplate(text); err == nil {
+			t.Errorf("%s is known before there is a response", text)
+		}
+	}
+	for _, text := range []string{"$upstream_http_", "$sent_http_", "$upstream_bytes", "$upstream_addr$nothing"} {
+		if _, err := new(Names).ParseOfResponse(text); err == nil {
+			t.Errorf("%s is known", text)
+		}
+	}
 }

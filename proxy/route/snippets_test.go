@@ -26,7 +26,8 @@ func TestServerSnippets(t *testing.T) {
 		{text: "location /metrics { deny all; } if ($x) { return 403; }", closed: true, told: "guards access by raw nginx configuration"},
 		{text: "location ~ (?=x) { deny all; }", closed: true, told: "guards access by raw nginx configuration"},
 		{text: "proxy_set_header X-A a; client_max_body_size 2g; grpc_read_timeout 1s;"},
-		{text: "proxy_ssl_name inner.test;", told: "has no effect: line 1, proxy_ssl_name inner.test: proxy_ssl_name of a host is not that of its paths, which have their own; quayside migrate"},
+		{text: "proxy_ssl_name inner.test; proxy_ssl_server_name on;"},
+		{text: "access_log off; proxy_cookie_flags ~ secure;"},
 		{text: "add_header X-A a; location /metrics { deny all; }", denied: 1},
 		{text: "server_tokens off;"},
 	} {

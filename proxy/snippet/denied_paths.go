@@ -57,7 +57,7 @@ func DeniedPath(d *nginxconf.Directive) (l Denial, ok bool) {
 // IsInherited reports whether locations of ingress-nginx take over what a directive says of
 // fields for the host: most set their own, and then nothing is taken over.
 func IsInherited(d *nginxconf.Directive) bool {
-	return slices.Contains([]string{"add_header", "expires", "more_set_headers", "more_clear_headers", "more_set_input_headers", "more_clear_input_headers", "proxy_hide_header", "proxy_cookie_flags"}, d.Name())
+	return slices.Contains([]string{"add_header", "expires", "more_set_headers", "more_clear_headers", "more_set_input_headers", "more_clear_input_headers", "proxy_hide_header", "proxy_cookie_flags", "proxy_ssl_name", "proxy_ssl_server_name", "access_log"}, d.Name())
 }
 
 // String is the line.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"quayside.io/cluster/printable"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
 )
@@ -120,11 +119,6 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		w.known.types.see(set)
 	}
 	return &made, w.known.types.check()
-}
-
-// ofHostAlone is of a directive that paths do not take over from their host.
-func ofHostAlone(d *nginxconf.Directive) error {
-	return fmt.Errorf("%s of a host is not that of its paths, which have their own", printable.Cut(d.Name(), MaxQuoted))
 }
 
 // errOrder is of addresses whose lists would refuse others.
@@ -317,8 +311,6 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case !known:
 		return errors.New("nothing does that here")
 	case said.Needless:
-	case w.ofHost && !IsInherited(d):
-		return ofHostAlone(d)
 	case said.IsPlain():
 		w.plain = w.plain.And(Advice{Options: said.Options})
 	case said.Remark != "":

@@ -147,7 +147,7 @@ func changeOf(name, value string, names *filter.Names) (*filter.FieldChange, err
 		}
 		return nil, fmt.Errorf("%s may not be set", name)
 	}
-	t, err := names.ParseTemplate(value)
+	t, err := names.ParseOfResponse(value)
 	return &filter.FieldChange{Name: name, Value: t}, err
 }
 

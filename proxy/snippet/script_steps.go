@@ -80,6 +80,9 @@ func (w *scripter) condition(d *nginxconf.Directive, kind string) (filter.Step, 
 			step.Refuses = step.Refuses || inner.Name() == "return" && refuses(inner.Args())
 			continue
 		}
+		if w.around != nil && IsOfLog(strings.Join(inner.Words, " ")) { // as in the location around it
+			continue
+		}
 		switch taken, err := own.take(inner, w.names); {
 		case err != nil:
 			return nil, err

@@ -176,7 +176,6 @@ func TestNoScripts(t *testing.T) {
 		`error_page 404 @x;`:                    "no server-snippet of the Ingress has a location @x",
 		`auth_request_set $a $upstream_http_b;`: "which have their own",
 		`if ($uri) { add_header X-A b; }`:       "fields of responses in a location",
-		`set $a b; proxy_ssl_name inner.test;`:  "of a host is not that of its paths",
 	} {
 		if made, err := snippet.Script(text, true, &snippet.Known{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of a host: %+v, %v, want %q", text, made, err, want)
