@@ -28,8 +28,22 @@ type ErrorPage struct {
 	At string
 }
 
-// leads reports whether the route of a path answers.
-func (o ErrorPage) leads() bool { return o.To != nil && o.To.IsPath() }
+// leads reports whether another route answers: that of a path, or a passage of its script.
+func (o ErrorPage) leads(named []ScriptPlace) bool {
+	return o.To != nil && o.To.IsPath() || o.passage(named) > 0
+}
+
+// passage is the number of the one that answers; 0: none does.
+func (o *ErrorPage) passage(named []ScriptPlace) int {
+	at := slices.IndexFunc(named, func(l ScriptPlace) bool { return l.Path == o.At })
+	if at < 0 || len(named[at].Steps) != 1 {
+		return 0
+	}
+	if pass, is := named[at].Steps[0].(*Pass); is {
+		return pass.Passage
+	}
+	return 0
+}
 
 // KeepStatus leaves the status of what is wrong.
 const KeepStatus = -1
@@ -41,7 +55,7 @@ type Pages struct {
 	normalize  func(dst, target []byte) (path []byte, ok bool)
 	host, own  *pageSet // nil: none
 	intercepts bool
-	lead       bool // some lead to a path
+	lead       bool // some lead to another route
 }
 
 // Lead reports whether some of them lead to a path; nil: none does.
@@ -60,7 +74,7 @@ func PagesOf(s *Settings, tools Tools) *Pages {
 	for _, one := range s.Scripts {
 		set := newPageSet(&one.Errors, named, &tools)
 		p.intercepts = p.intercepts || one.Errors.Intercepts
-		p.lead = p.lead || slices.ContainsFunc(one.Errors.Pages, ErrorPage.leads)
+		p.lead = p.lead || slices.ContainsFunc(one.Errors.Pages, func(page ErrorPage) bool { return page.leads(named) })
 		switch {
 		case set == nil:
 		case one.OfHost:
@@ -78,8 +92,9 @@ func PagesOf(s *Settings, tools Tools) *Pages {
 // pageSet is ErrorPages with the locations that they lead to.
 type pageSet struct {
 	*ErrorPages
-	steps  []runner // of each page; nil: it sends clients elsewhere
-	fields []int
+	steps    []runner // of each page; nil: it sends clients elsewhere
+	fields   []int
+	passages []int // 0: it is none
 }
 
 func newPageSet(o *ErrorPages, named []ScriptPlace, tools *Tools) *pageSet {
@@ -94,6 +109,7 @@ func newPageSet(o *ErrorPages, named []ScriptPlace, tools *Tools) *pageSet {
 			do, fields = sequence(runners(named[at].Steps, tools)), named[at].Fields
 		}
 		set.steps, set.fields = append(set.steps, do), append(set.fields, fields)
+		set.passages = append(set.passages, o.Pages[i].passage(named))
 	}
 	return set
 }
@@ -127,11 +143,20 @@ func (p *Pages) Replace(ex *exchange.Exchange, asked bool) (leads bool) {
 	if page.To != nil && page.To.told && !isAddress(page.To.fill(ex, &p.place)) {
 		return false
 	}
+	passage := set.passages[i]
+	if passage > 0 && ex.Request.Body != nil { // which is not there any more
+		return false
+	}
 	ex.Script.Paged, ex.Script.PagedAs = true, page.as(wrong)
 	if b := r.Body; b != nil {
 		b.Close()
 	}
-	if page.leads() {
+	switch {
+	case passage > 0:
+		asItCame(ex)
+		ex.Script.Moved, ex.Script.Passage = true, passage
+		return true
+	case page.To != nil && page.To.IsPath():
 		return p.follow(ex, page.To)
 	}
 	var challenges []string
@@ -157,16 +182,25 @@ func (p *Pages) follow(ex *exchange.Exchange, to *Target) bool {
 		ex.Answer(500, "500 Internal Server Error: an error page is no path\n")
 		return false
 	}
-	r, was := &ex.Request, &ex.Script.Before.Request
-	*r, *was = *was, *r
-	r.Target, r.Path, r.Peer, r.Body, r.Length, r.Upgrade = target, path, was.Peer, nil, 0, nil
+	asItCame(ex)
+	r := &ex.Request
+	r.Target, r.Path = target, path
 	if string(r.Method) != "HEAD" {
 		r.Method = []byte("GET")
 	}
+	ex.Script.Moved, ex.Script.Fresh = true, true
+	return true
+}
+
+// asItCame puts the request as it came to the route in the place of what has been made of it,
+// without a body, and takes the response back.
+func asItCame(ex *exchange.Exchange) {
+	r, was := &ex.Request, &ex.Script.Before.Request
+	*r, *was = *was, *r
+	r.Peer, r.Body, r.Length, r.Upgrade = was.Peer, nil, 0, nil
 	ex.Answer(200, "")
 	ex.Response.Header.Del("Content-Type")
-	ex.Aside, ex.Script.Moved, ex.Script.Fresh = exchange.Header{}, true, true
-	return true
+	ex.Aside = exchange.Header{}
 }
 
 // answer has page i of set answer: its location, or by a redirect.

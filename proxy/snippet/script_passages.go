@@ -14,10 +14,10 @@ import (
 	"quayside.io/proxy/nginxconf"
 )
 
-// Passage is a location that clients ask for and that has a Service asked: a route of its own,
-// of the Ingress whose server-snippet it stands in.
+// Passage is a location that clients ask for, or that errors lead to, and that has a Service
+// asked: a route of its own, of the Ingress whose server-snippet it stands in.
 type Passage struct {
-	Path  string // what paths begin with, or the text of a pattern
+	Path  string // what paths begin with, the text of a pattern, or a name that begins with @
 	Exact bool   // there is that path alone
 	// Service and Namespace are those of the address, and Port is that or the scheme's.
 	Service, Namespace string
@@ -41,15 +41,13 @@ func (w *scripter) passage(d *nginxconf.Directive, list []nginxconf.Directive) (
 	switch {
 	case !w.ofHost:
 		err = errors.New("a location with proxy_pass stands in a server-snippet alone")
-	case rank == hasName:
-		err = errors.New("errors lead to places that answer by themselves")
 	case len(w.passages) == maxPassages:
 		err = fmt.Errorf("there are more than %d locations with proxy_pass", maxPassages)
 	}
 	if err != nil {
 		return place, rank, true, err
 	}
-	b := passageBuilder{Passage: Passage{Path: d.Words[len(d.Words)-1], Exact: place.Exact}, isPrefix: place.Pattern == nil}
+	b := passageBuilder{Passage: Passage{Path: d.Words[len(d.Words)-1], Exact: place.Exact}, isPrefix: place.Pattern == nil && rank != hasName}
 	if err = b.build(d.Block); err == nil && b.url.asked && moves(list) {
 		err = errors.New("its proxy_pass names $request_uri, and the path is rewritten")
 	}
@@ -253,12 +251,12 @@ func (b *passageBuilder) lead() error {
 	case b.url.filled:
 		b.Snippet += "rewrite ^ " + quote(uri+"?") + " break;\n"
 	case !b.isPrefix:
-		return errors.New("nginx takes no path in proxy_pass where that of the location is a pattern")
+		return errors.New("nginx takes no path in proxy_pass where the location has a pattern or a name")
 	default:
 		b.Snippet += "rewrite " + quote("(?s)^"+regexp.QuoteMeta(b.Path)+"(.*)$") + " " + quote(uri+"$1") + " break;\n"
 		from, to = b.url.origin+uri, b.Path
 	}
-	if !b.kept && !b.url.filled && b.isPrefix {
+	if !b.kept && !b.url.filled {
 		b.Options = append(b.Options, Setting{"proxy-redirect-from", from}, Setting{"proxy-redirect-to", to})
 	}
 	return nil

@@ -135,7 +135,7 @@ func TestNoScripts(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`location @x { proxy_pass http://a; }`:                                                          "places that answer by themselves",
+		`location @x { proxy_pass http://a.b.svc/x; }`:                                                  "has a pattern or a name",
 		`location @x { rewrite ^ /a last; }`:                                                            "places that answer",
 		`location @x { if ($uri) { rewrite ^ /a; } return 200; }`:                                       "places that answer",
 		`location = /ask { internal; proxy_pass http://a; add_header X-A b; }`:                          "a question to a service has nothing of that",
