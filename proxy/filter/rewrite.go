@@ -178,18 +178,3 @@ func climbs(target []byte) bool {
 	}
 	return false
 }
-
-// appendEscaped appends part of a normalised path, or of a template, as it goes over
-// the wire. Both are unescaped save where the bare character would mean something
-// else, so percent signs stay.
-func appendEscaped(dst, b []byte) []byte {
-	const hex = "0123456789ABCDEF"
-	for _, c := range b {
-		if c > ' ' && c < 0x7f && c != '"' && c != '<' && c != '>' && c != '\\' && c != '^' && c != '`' && c != '{' && c != '|' && c != '}' {
-			dst = append(dst, c)
-		} else {
-			dst = append(dst, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return dst
-}

@@ -120,19 +120,6 @@ func (t *Template) appendQuoted(dst []byte, ex *exchange.Exchange, at *Place) []
 	return dst
 }
 
-// appendQuery appends b as part of a query: what would mean something there is escaped.
-func appendQuery(dst, b []byte) []byte {
-	const hex = "0123456789ABCDEF"
-	for _, c := range b {
-		if c > ' ' && c < 0x7f && strings.IndexByte("#%&+;?\"<>\\^`{|}", c) < 0 {
-			dst = append(dst, c)
-		} else {
-			dst = append(dst, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return dst
-}
-
 // Break ends a script.
 type Break struct {
 	// Stays says that a path which has been replaced is not looked for again.

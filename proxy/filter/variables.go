@@ -466,18 +466,3 @@ func scheme(r *exchange.Request) []byte {
 	}
 	return []byte("http")
 }
-
-// appendComponent appends b as one component of a URL: all but the unreserved
-// characters of RFC 3986 section 2.3 escaped.
-func appendComponent(dst, b []byte) []byte {
-	const hex = "0123456789ABCDEF"
-	for _, c := range b {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_', c == '~':
-			dst = append(dst, c)
-		default:
-			dst = append(dst, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return dst
-}
