@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"fmt"
+
 	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/route"
 )
@@ -49,7 +51,7 @@ func (t *tracer) next(r *route.Route, req *exchange.Request, passage int) *route
 func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, at exchange.Scripted) (moved []byte, passage int, answered bool) {
 	said := r.Foresee(req, at)
 	if said.Refused != 0 {
-		t.unknown("refused", "Ingress %s refuses a request without fields with %d, by denied-requests or a snippet; what follows holds for those that pass", r.Owner.Key, said.Refused)
+		t.unknown("refused", "Ingress %s refuses a request without fields with %d, by denied-requests or a snippet%s; what follows holds for those that pass", r.Owner.Key, said.Refused, paged(&said))
 	}
 	switch {
 	case said.Status == 0:
@@ -62,4 +64,18 @@ func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, at exchange.Sc
 		t.works("redirect", "Ingress %s answers %d and sends the client to %s; no backend is asked", r.Owner.Key, said.Status, said.Location)
 	}
 	return nil, 0, true
+}
+
+// paged says what an error page makes of a refusal.
+func paged(said *route.Foreseen) string {
+	switch page := said.Page; {
+	case page == nil:
+		return ""
+	case page.Path != "":
+		return fmt.Sprintf(", in whose place the route of %s answers, as its error page", page.Path)
+	case page.Location != "":
+		return fmt.Sprintf(", in whose place its error page answers %d and sends the client to %s", page.Status, page.Location)
+	default:
+		return fmt.Sprintf(", in whose place its error page answers %d", page.Status)
+	}
 }

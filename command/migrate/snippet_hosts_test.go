@@ -41,9 +41,9 @@ func TestSnippetsOfHosts(t *testing.T) {
 		{text: "add_header X-Frame-Options DENY always;", beside: map[string]string{"configuration-snippet": "add_header X-A b;"}},
 		{text: "add_header X-Frame-Options DENY always;", beside: map[string]string{"auth-url": "http://auth.test/"}},
 		{text: "more_set_headers 'X-A: b';\nproxy_hide_header X-Powered-By;", beside: map[string]string{"auth-url": "http://auth.test/"}, want: "auth-url=http://auth.test/ response-headers=X-A: b\nX-Powered-By:"},
-		{text: "proxy_set_header X-A b;"},                          // every location sets its own
-		{text: "proxy_cookie_path / /x;"},                          // the same
-		{text: "access_log off;"},                                  // and what it answers itself
+		{text: "proxy_set_header X-A b;"}, // every location sets its own
+		{text: "proxy_cookie_path / /x;"}, // the same
+		{text: "access_log off;\nproxy_ssl_name inner.test;", want: "enable-access-log=false proxy-ssl-name=inner.test"},
 		{text: "deny 10.0.0.1;"},                                   // a guard is no field
 		{text: "add_header X-A b;\nlocation = /x { return 404; }"}, // which would have the field
 		{text: "proxy_hide_header X-A;\nlocation /x { deny all; }", want: "denied-paths=/x response-headers=X-A:"},

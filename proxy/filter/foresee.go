@@ -1,6 +1,10 @@
 package filter
 
-import "quayside.io/proxy/exchange"
+import (
+	"cmp"
+
+	"quayside.io/proxy/exchange"
+)
 
 // Foreseen is what a request is answered before anybody is asked who it is from.
 type Foreseen struct {
@@ -15,6 +19,16 @@ type Foreseen struct {
 	// request goes instead.
 	Moved   []byte
 	Passage int
+	// Page is what an error page makes of Refused; nil: none does.
+	Page *ForeseenPage
+}
+
+// ForeseenPage is an error page: the client is sent to Location, or the route of Path answers, or
+// that of a location with a name, or the page itself with Status.
+type ForeseenPage struct {
+	Status   int
+	Location string
+	Path     string // "": it is no other route
 }
 
 // Foresee returns what s answers a request of which the method, the host, the path and TLS are
@@ -23,21 +37,44 @@ func Foresee(s *Settings, tools Tools, r exchange.Request, at exchange.Scripted)
 	if s == nil {
 		return said
 	}
-	answer := func(c Chain) (status int, location string) {
+	answer := func(c Chain) *exchange.Exchange {
 		ex := &exchange.Exchange{Request: r, Script: at}
 		c.Request(ex)
 		if ex.Script.Moved {
 			said.Moved, said.Passage = ex.Request.Path, ex.Script.Passage
 		}
-		return ex.Response.Status, string(ex.Response.Header.Get("Location"))
+		return ex
 	}
-	if said.Status, _ = answer(Chain{deniedPaths(s.DeniedPaths)}); said.Status != 0 {
+	if said.Status = answer(Chain{deniedPaths(s.DeniedPaths)}).Response.Status; said.Status != 0 {
 		said.Refuses = true
 		return said
 	}
-	said.Refused, _ = answer(Chain{deniedRequests(s.DeniedRequests, tools.Place)})
-	if said.Status, said.Location = answer(s.answers(&tools)); said.Status >= 400 { // only scripts do
-		said.Refused, said.Status = said.Status, 0
+	refused := answer(Chain{deniedRequests(s.DeniedRequests, tools.Place)})
+	if answered := answer(s.answers(&tools)); answered.Response.Status < 400 { // only scripts refuse
+		said.Status, said.Location = answered.Response.Status, string(answered.Response.Header.Get("Location"))
+	} else {
+		refused = answered
+	}
+	if said.Refused = refused.Response.Status; said.Refused != 0 {
+		said.Page = foreseePage(PagesOf(s, tools), refused, r)
 	}
 	return said
+}
+
+// foreseePage returns what an error page makes of a refusal of r; nil: nothing.
+func foreseePage(pages *Pages, refused *exchange.Exchange, r exchange.Request) *ForeseenPage {
+	if pages == nil {
+		return nil
+	}
+	set, i, _ := pages.of(refused, false)
+	refused.Script.Before = &exchange.Exchange{Request: r}
+	leads := pages.Replace(refused, false)
+	if !refused.Script.Paged {
+		return nil
+	}
+	page := &ForeseenPage{Status: refused.Response.Status, Location: string(refused.Response.Header.Get("Location"))}
+	if leads {
+		page.Path = cmp.Or(set.Pages[i].At, string(refused.Request.Path))
+	}
+	return page
 }

@@ -131,9 +131,12 @@ func (r *Route) CookiePath() string {
 // Pattern is what paths of the route match, where its path is a pattern; else nil.
 func (r *Route) Pattern() *regexp.Regexp { return r.pattern }
 
+// Foreseen is what Foresee returns.
+type Foreseen = filter.Foreseen
+
 // Foresee returns what r answers a request of which no fields are known, of which scripts have
 // made something before.
-func (r *Route) Foresee(req exchange.Request, at exchange.Scripted) filter.Foreseen {
+func (r *Route) Foresee(req exchange.Request, at exchange.Scripted) Foreseen {
 	return filter.Foresee(r.Filters, filter.Tools{Place: r.Place(), Normalize: Normalize}, req, at)
 }
 
