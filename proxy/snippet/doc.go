@@ -10,7 +10,7 @@
 // the differential tests of package proxy ask nginx. What nobody here understands is never
 // guessed. Clients do not decide to which host others are sent, nor what becomes a page.
 //
-// Read script.go first, then script_steps.go and script_places.go; script_passages.go makes routes
-// of locations that have Services asked, plain.go has the directives that are options, and tables.go
-// what the proxy's own snippet says for those of all Ingresses.
+// Read script.go first, then script_steps.go and script_places.go; script_passages.go makes
+// routes of locations that have Services asked, plain.go has the directives that are options, and
+// tables.go what the proxy's own snippet says for those of all Ingresses.
 package snippet
