@@ -50,6 +50,7 @@ func TestPassagesSameAsNginx(t *testing.T) {
 		{``, `location /api { error_page 404 402 = @says; proxy_intercept_errors on; proxy_pass http://new.default.svc; ` + own + `if ($arg_a) { return 402; } } location @says { return 418 no; }`},
 		{`error_page 402 404 = @other; proxy_intercept_errors on; if ($arg_a) { return 402; }`, `location @other { proxy_pass http://new.default.svc; ` + own + `add_header X-Other "$uri $args" always; } location /api { proxy_intercept_errors on; error_page 404 =200 @other; proxy_pass http://errors.default.svc; ` + own + `}`},
 		{`error_page 402 @other; if ($arg_a) { return 402; } proxy_set_header X-Own of-app; proxy_hide_header X-User;`, `set $seen "$arg_a"; location @other { set $to http://new.default.svc; proxy_pass $to/sorry; ` + own + `proxy_set_header X-Seen "$seen"; if ($seen = b) { return 418; } }`},
+		{`error_page 402 /inner/page; if ($arg_a) { return 402; } rewrite ^/x /inner/moved last;`, `location /inner { internal; proxy_pass http://new.default.svc; ` + own + `add_header X-Inner yes always; }`},
 		{``, `location /api { rewrite ^/api/x(.*) /apis$1 last; rewrite ^/api/status /x last; proxy_pass http://new.default.svc; ` + own + `} location /apis { proxy_pass http://errors.default.svc; ` + own + `}`},
 		{``, `location /api { sub_filter new older; sub_filter_types *; proxy_pass http://new.default.svc; ` + own + `}`},
 	} {

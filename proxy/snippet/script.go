@@ -29,13 +29,14 @@ type Known struct {
 	names     filter.Names
 	locations []string // the names of those that error pages may lead to
 	questions []question
+	asking    []string // paths that a snippet which is read later has asked
 	zones     []zone
 	types     types
 }
 
 // Clone returns a copy for another snippet.
 func (k *Known) Clone() *Known {
-	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions), zones: slices.Clone(k.zones), types: k.types}
+	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions), asking: slices.Clone(k.asking), zones: slices.Clone(k.zones), types: k.types}
 }
 
 // ParseTemplate reads a text with variables that are known by k, without groups.
@@ -60,13 +61,14 @@ func Script(text string, ofHost bool, known *Known) (*Scripted, error) {
 	return scriptOf(list, ofHost, known)
 }
 
-// Declare makes the variables known that a snippet sets which is read later. What is wrong with
-// it, it is told then.
+// Declare makes the variables known that a snippet sets which is read later, and what it has asked.
+// What is wrong with it, it is told then.
 func Declare(text string, known *Known) {
 	list, err := nginxconf.Parse(text)
 	if err != nil {
 		return
 	}
+	known.asking = append(known.asking, asking(list)...)
 	for _, d := range withoutCookies(list) {
 		if isAnswer := d.Name() == "auth_request_set"; len(d.Args()) == 2 && (isAnswer || d.Name() == "set") {
 			if known.names.Declare(strings.TrimPrefix(d.Words[1], "$"), isAnswer) != nil {

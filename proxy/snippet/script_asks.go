@@ -24,8 +24,7 @@ type question struct {
 
 // question makes one of a location, if it is one.
 func (w *scripter) question(d *nginxconf.Directive) (is bool, err error) {
-	asks := slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal")) && slices.ContainsFunc(d.Block, nginxconf.IsNamed("proxy_pass"))
-	if !asks || !w.ofHost {
+	if !w.ofHost || !asksInside(d) {
 		return false, nil
 	}
 	args := d.Args()
@@ -56,6 +55,11 @@ func (w *scripter) question(d *nginxconf.Directive) (is bool, err error) {
 	return true, nil
 }
 
+// asksInside reports whether a location has a service asked, though not by clients.
+func asksInside(d *nginxconf.Directive) bool {
+	return slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal")) && slices.ContainsFunc(d.Block, nginxconf.IsNamed("proxy_pass"))
+}
+
 // hidden reports whether another location of a list may be the one that auth_request leads to
 // in the place of d.
 func hidden(d *nginxconf.Directive, list []nginxconf.Directive) bool {
@@ -67,6 +71,25 @@ func hidden(d *nginxconf.Directive, list []nginxconf.Directive) bool {
 		}
 		isPattern := strings.HasPrefix(args[0], "~")
 		return isPattern && own[0] != "^~" || !isPattern && strings.HasPrefix(args[len(args)-1], own[len(own)-1])
+	})
+}
+
+// asking are the paths that the directives of a list have asked.
+func asking(list []nginxconf.Directive) (paths []string) {
+	for i := range list {
+		if d := &list[i]; (d.Name() == "auth_request" || d.Name() == "mirror") && len(d.Args()) == 1 {
+			paths = append(paths, d.Words[1])
+		}
+	}
+	return paths
+}
+
+// isAsked reports whether a snippet has a location of a list asked.
+func (w *scripter) isAsked(d *nginxconf.Directive, list []nginxconf.Directive) bool {
+	args := d.Args()
+	return len(args) > 0 && slices.ContainsFunc(slices.Concat(asking(list), w.known.asking), func(path string) bool {
+		at := args[len(args)-1]
+		return path == at || args[0] != "=" && strings.HasPrefix(path, at)
 	})
 }
 

@@ -52,8 +52,21 @@ func (w *scripter) passage(d *nginxconf.Directive, list []nginxconf.Directive) (
 		err = errors.New("its proxy_pass names $request_uri, and the path is rewritten")
 	}
 	w.passages = append(w.passages, b.Passage)
-	place.Steps, place.Internal = []filter.Step{&filter.Pass{Passage: len(w.passages)}}, slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
+	place.Steps = []filter.Step{&filter.Pass{Passage: len(w.passages)}}
 	return place, rank, true, err
+}
+
+// innerPassage is passage of a location that clients do not ask for, if it can be one.
+func (w *scripter) innerPassage(d *nginxconf.Directive, list []nginxconf.Directive) (place filter.ScriptPlace, rank int, ok bool) {
+	before := len(w.passages)
+	place, rank, _, err := w.passage(d, list)
+	if err == nil {
+		_, err = Script(w.passages[before].Snippet, false, w.known.Clone())
+	}
+	if err != nil {
+		w.passages = w.passages[:before]
+	}
+	return place, rank, err == nil
 }
 
 // passageBuilder reads the directives of one.

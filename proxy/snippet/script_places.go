@@ -28,20 +28,7 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 			w.denied = append(w.denied, l)
 			continue
 		}
-		isQuestion, err := w.question(d)
-		if err != nil {
-			return at(d, err)
-		}
-		if isQuestion && hidden(d, list) {
-			return at(d, errors.New("another location may be meant by what leads there: write location = with the one path"))
-		}
-		if isQuestion { // to clients it is not there
-			d = &nginxconf.Directive{Words: d.Words, Line: d.Line, Text: d.Text, Block: []nginxconf.Directive{{Words: []string{"internal"}}, {Words: []string{"return", "404"}}}}
-		}
-		p, rank, leads, err := w.passage(d, list)
-		if !leads {
-			p, rank, err = w.place(d)
-		}
+		p, rank, err := w.locate(d, list)
 		if err != nil {
 			return at(d, err)
 		}
@@ -49,7 +36,7 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 			w.script.Named, w.known.locations = append(w.script.Named, p), append(w.known.locations, p.Path)
 			continue
 		}
-		p.Internal = p.Internal || slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
+		p.Internal = slices.ContainsFunc(d.Block, nginxconf.IsNamed("internal"))
 		all = append(all, ranked{p, rank})
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int {
@@ -68,6 +55,29 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 	}
 	w.script.Places = append(withoutSlash(w.script.Places), w.script.Places...)
 	return nil
+}
+
+// locate makes what a location of a list comes to.
+func (w *scripter) locate(d *nginxconf.Directive, list []nginxconf.Directive) (p filter.ScriptPlace, rank int, err error) {
+	isQuestion, err := w.question(d)
+	if w.ofHost && asksInside(d) && !w.isAsked(d, list) { // then it is there for rewrites and errors
+		if p, rank, ok := w.innerPassage(d, list); ok {
+			return p, rank, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return p, 0, err
+	case isQuestion && hidden(d, list):
+		return p, 0, errors.New("another location may be meant by what leads there: write location = with the one path")
+	case isQuestion: // to clients it is not there
+		d = &nginxconf.Directive{Words: d.Words, Line: d.Line, Text: d.Text, Block: []nginxconf.Directive{{Words: []string{"internal"}}, {Words: []string{"return", "404"}}}}
+	}
+	p, rank, leads, err := w.passage(d, list)
+	if !leads {
+		p, rank, err = w.place(d)
+	}
+	return p, rank, err
 }
 
 // These are the ranks of locations.
