@@ -137,7 +137,7 @@ func TestDrawnErrorPagesSameAsNginx(t *testing.T) {
 // page draws where some errors lead.
 func (d scriptDrawer) page() string {
 	if d.IntN(3) == 0 { // where the body goes, too, to which nginx says GET
-		return "error_page " + d.of("404", "500", "404 500") + d.of("", " =", " =200", " =418") + " " + d.of("/else/where?of=$uri", "/status/404", "/docs") + ";\n"
+		return "error_page " + d.of("404", "500", "404 500") + d.of("", " =", " =200", " =418") + " " + d.of("/else/where?of=$request_uri", "/status/404", "/docs") + ";\n"
 	}
 	return "error_page " + d.of("403", "404 405", "500 503", "403 404") + d.of("", " =", " =200", " =418", " =307") + " " + d.of("@a", "/page", "https://new.test/e?of=$request_uri") + ";\n"
 }

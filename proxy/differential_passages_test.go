@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"strings"
 	"testing"
+
+	"quayside.io/proxy/snippet"
 )
 
 // passing is a case with locations that have a Service asked. FIELDS in them are what every route
@@ -35,6 +37,9 @@ func TestPassagesSameAsNginx(t *testing.T) {
 		{``, `location /api { set $to "a b"; proxy_pass http://new.default.svc; ` + own + `proxy_set_header X-To $to; }`},
 		{``, `location /api/ { rewrite ^/api/(.*)$ /$1 break; proxy_pass http://new.default.svc; ` + own + `}`},
 		{``, `location /api { rewrite ^/api/x https://new.test$uri permanent; proxy_pass http://new.default.svc/v3; ` + own + `}`},
+		{``, `location /api/ { rewrite ^/api/x /moved break; proxy_pass http://new.default.svc/v4/; ` + own + `proxy_set_header X-Args "$args $1"; add_header X-Args "$args" always; }`},
+		{``, `rewrite ^/old/(.*)$ /$1 break; location /api/ { proxy_pass http://new.default.svc/v5/; ` + own + `proxy_set_header X-Args "$args $1"; } location = /x { set $to http://new.default.svc; proxy_pass $to/v6; ` + own + `add_header X-Args "$args" always; }`},
+		{``, `rewrite ^/old/(.*)$ /$1; location /api/ { if ($arg_a) { break; } rewrite ^/api/x /moved break; proxy_pass http://new.default.svc$request_uri; ` + own + `}`},
 		{``, `location /api/ { if ($request_method = POST) { return 405; } if ($arg_a) { add_header X-A $arg_a; } proxy_pass http://new.default.svc; ` + own + `add_header X-Api yes always; }`},
 		{``, `location /api/ { if ($arg_a = b) { return 302 https://new.test$request_uri; } if ($arg_a) { return 402; } proxy_pass http://new.default.svc/v2/; ` + own + `proxy_hide_header X-User; client_max_body_size 3; }`},
 		{`add_header X-Place $seen;`, `set $seen "$arg_a of host"; add_header X-Host $seen always; location /api { proxy_pass http://new.default.svc; ` + own + `}`},
@@ -59,4 +64,60 @@ func TestPassagesSameAsNginx(t *testing.T) {
 	if asked := compareWithNginx(t, cases); asked < 500 {
 		t.Errorf("%d requests", asked)
 	}
+}
+
+// TestDrawnPassagesSameAsNginx draws scripts beside locations that have Services asked, and gives
+// those that are obeyed to nginx, too.
+func TestDrawnPassagesSameAsNginx(t *testing.T) {
+	count, parts := drawn(t)
+	draw := scriptDrawer{parts}
+	requests := []string{"/docs?a=b", "/new/x?a=0", "/new", "/old/a%20b/c?x=1&a=1", "/old", "/x?a=b\nCookie: c=1", "/old/x\nX-Own: /x", "//docs", "/status/404?a=b", "/status/302", "PUT /x?c=2&a=0", "/new/status/404?a"}
+	ofHost := strings.NewReplacer("$made", "$of_host", "$safe", "$safe_host")
+	var cases []sameCase
+	for len(cases) < count {
+		place, host := draw.place(), draw.host()
+		if draw.IntN(3) == 0 {
+			place, host = place+"\n"+draw.page()+draw.of("", "proxy_intercept_errors on;"), host+"\nlocation @a { return 200 fine; }"
+		}
+		for _, i := range draw.Perm(6)[:1+draw.IntN(2)] {
+			host += "\n" + ofHost.Replace(draw.passage([]string{"= /page", "/new/", "/old/", "~ ^/old/(.*)$", "~ /do(.)", "^~ /stat"}[i]))
+		}
+		var known snippet.Known
+		snippet.Declare(place, &known)
+		_, err := snippet.Script(strings.ReplaceAll(host, "FIELDS", ""), true, &known)
+		if err == nil {
+			_, err = snippet.Script(place, false, &known)
+		}
+		if err != nil {
+			t.Logf("%s %s: %v", place, host, err)
+			continue
+		}
+		cases = append(cases, passing(place, host, requests...))
+	}
+	compareWithNginx(t, cases)
+}
+
+// passage draws a location that has a Service asked.
+func (d scriptDrawer) passage(at string) string {
+	lines := []string{"proxy_set_header Host $http_host; FIELDS"}
+	to := "http://new.default.svc"
+	if d.IntN(4) == 0 {
+		lines, to = append(lines, "set $to "+to+";"), "$to"
+	}
+	path := d.of("", "", "/in", "/in/", "/")
+	if strings.HasPrefix(at, "~") && to != "$to" {
+		path = ""
+	}
+	lines = append(lines, "proxy_pass "+to+path+";", d.of("", "internal;"), d.of("", "proxy_hide_header X-User;"), d.of("", "proxy_set_header X-Mine "+d.value()+";"))
+	for range d.IntN(3) {
+		lines = append(lines, d.step("$uri"))
+	}
+	if d.IntN(2) == 0 {
+		lines = append(lines, d.field())
+	}
+	if d.IntN(4) == 0 {
+		lines = append(lines, d.page(), d.of("", "proxy_intercept_errors on;"))
+	}
+	d.Shuffle(len(lines)-2, func(i, j int) { lines[2+i], lines[2+j] = lines[2+j], lines[2+i] })
+	return "location " + at + " { " + joined(lines) + " }"
 }

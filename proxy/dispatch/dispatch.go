@@ -346,8 +346,9 @@ func (d *Dispatcher) passage(ex *exchange.Exchange, r *routing, to *route.Route)
 		ex.Answer(503, "503 Service Unavailable: the location of this path leads nowhere\n")
 		return nil
 	}
+	unasked := ex.Script.Unasked
 	ex.Script.Again(true)
-	ex.Script.Passed = true
+	ex.Script.Passed, ex.Script.Unasked = true, unasked
 	next := r.planOf(to, d)
 	ex.Observer = next
 	return next

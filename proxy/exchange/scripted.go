@@ -17,8 +17,10 @@ type Scripted struct {
 	Passes int
 	// Passage, unless 0, is the number of the route of the script's own that it is moved to,
 	// and Passed says that it has come to one, so that the script of the host has done its part.
+	// Unasked says that the one is there for nobody who asks for it, as a client did.
 	Passage int
 	Passed  bool
+	Unasked bool
 	// Paged says that an error page answers in the place of what was wrong, and PagedAs with
 	// which status; 0: its own. Before is the request as it came to a route whose error pages
 	// lead to paths, and behind such a page what the route had made of it; nil: it has none.
@@ -27,8 +29,12 @@ type Scripted struct {
 	Before  *Exchange
 	// Fresh says that the path is that of such a page, which no script has seen.
 	Fresh bool
-	// Ended says that the path is not rewritten any more.
+	// Ended says that the path is not rewritten any more, and Broke that one that was rewritten
+	// is to be sent on as it is.
 	Ended bool
+	Broke bool
+	// Target is that of the request where a backend is asked for another.
+	Target []byte
 }
 
 // NoFields is no set of fields.
@@ -45,7 +51,7 @@ func (s *Scripted) Set(variable int, value []byte) {
 // Again makes s ready for the route of a path that has been moved. The scripts of one are the
 // same as those that it comes from, or not.
 func (s *Scripted) Again(same bool) {
-	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs, Fresh: s.Fresh}
+	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs, Fresh: s.Fresh, Broke: s.Broke}
 	if !same {
 		next.Values = s.Values[:0]
 	}

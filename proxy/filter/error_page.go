@@ -36,13 +36,10 @@ func (o ErrorPage) leads(named []ScriptPlace) bool {
 // passage is the number of the one that answers; 0: none does.
 func (o *ErrorPage) passage(named []ScriptPlace) int {
 	at := slices.IndexFunc(named, func(l ScriptPlace) bool { return l.Path == o.At })
-	if at < 0 || len(named[at].Steps) != 1 {
+	if at < 0 {
 		return 0
 	}
-	if pass, is := named[at].Steps[0].(*Pass); is {
-		return pass.Passage
-	}
-	return 0
+	return named[at].Passage()
 }
 
 // KeepStatus leaves the status of what is wrong.

@@ -71,6 +71,8 @@ type ScriptPlace struct {
 	Path  string
 	Exact bool
 	First bool
+	// Yields says that a rule of the one path comes before it.
+	Yields bool
 	// Internal says that it is there for nobody who asks for it, but for paths that were moved.
 	Internal bool
 	Pattern  *regexp.Regexp
@@ -84,7 +86,7 @@ type ScriptPlace struct {
 func (p *ScriptPlace) beats(at *Place) bool {
 	switch {
 	case p.Exact:
-		return true
+		return !p.Yields || !at.Exact
 	case at.Exact:
 		return false
 	}
@@ -100,6 +102,16 @@ func (p *ScriptPlace) isOf(path []byte) bool {
 		return p.Pattern.Match(path)
 	}
 	return len(path) >= len(p.Path) && string(path[:len(p.Path)]) == p.Path
+}
+
+// Passage is the number of the route of the script's own that p leads to; 0: it leads to none.
+func (p *ScriptPlace) Passage() int {
+	for _, step := range p.Steps {
+		if pass, is := step.(*Pass); is {
+			return pass.Passage
+		}
+	}
+	return 0
 }
 
 // Step is one directive of a script.
@@ -137,7 +149,10 @@ func script(s *Script, behind *Rewrite, tools *Tools) Filter {
 	}
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		if s.OfHost && ex.Script.Passed {
-			return true
+			if ex.Script.Unasked {
+				ex.Answer(404, "404 Not Found\n")
+			}
+			return !ex.Script.Unasked
 		}
 		if s.OfHost && ex.Script.Groups == nil { // the pattern of the path is looked for behind it
 			ex.Script.Groups = [][]byte{}
@@ -199,14 +214,16 @@ func placeFinder(s *Script, tools *Tools) runner {
 		if i < 0 {
 			return goesOn
 		}
-		if places[i].Internal && ex.Script.Passes == 0 && !ex.Script.Paged {
+		p := places[i]
+		ex.Script.Fields[kindOf(s.OfHost)] = p.Fields
+		ex.Script.Unasked = p.Internal && ex.Script.Passes == 0 && !ex.Script.Paged
+		if ex.Script.Unasked && p.Passage() == 0 {
 			ex.Answer(404, "404 Not Found\n")
 			return hasAnswered
 		}
-		if p := places[i]; p.Pattern != nil {
+		if p.Pattern != nil {
 			keepGroups(&ex.Script, p.Pattern, path, p.Named, true)
 		}
-		ex.Script.Fields[kindOf(s.OfHost)] = places[i].Fields
 		o := steps[i](ex)
 		if o == hasAnswered || ex.Script.Moved {
 			return o

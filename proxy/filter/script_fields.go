@@ -33,9 +33,10 @@ type FieldChange struct {
 type FieldKind uint8
 
 const (
-	FieldStays   FieldKind = iota // of headers-more, of which nothing is hidden
-	FieldOfAge                    // expires
-	FieldIsAdded                  // add_header
+	FieldStays    FieldKind = iota // of headers-more, of which nothing is hidden
+	FieldIsHidden                  // proxy_hide_header
+	FieldOfAge                     // expires
+	FieldIsAdded                   // add_header
 )
 
 // changeFields changes fields as the sets of scripts say that count for a request: of one of a
@@ -47,7 +48,7 @@ func changeFields(scripts []*Script, at Place) func(*exchange.Exchange) {
 		own = nil
 	}
 	return func(ex *exchange.Exchange) {
-		for kind := FieldStays; kind <= FieldIsAdded; kind++ { // nginx's modules come one behind the other
+		for _, kind := range [...]FieldKind{FieldIsHidden, FieldStays, FieldOfAge, FieldIsAdded} { // nginx's modules come one behind the other
 			for _, s := range scripts {
 				if s.OfHost && kind != FieldStays && own.hides(kind, ex.Script.Fields[0]) {
 					continue

@@ -166,6 +166,8 @@ type Move struct {
 	Named []Named // groups of its pattern
 	// Stays says that the request stays with its route, and the path is not rewritten again.
 	Stays bool
+	// Breaks says that the new path is sent on as it is, wherever it leads.
+	Breaks bool
 	// Ends says that nothing else of the script follows.
 	Ends bool
 	// Redirect is the status where clients are sent to the new path; 0: they are not.
@@ -197,6 +199,7 @@ func (m *Move) runner(tools *Tools) runner {
 		}
 		r.Target, r.Path = to, path
 		ex.Script.Moved, ex.Script.Ended = !m.Stays, m.Stays
+		ex.Script.Broke = ex.Script.Broke || m.Breaks
 		if m.Ends {
 			return ends
 		}

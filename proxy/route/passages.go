@@ -38,6 +38,9 @@ func (b *unitBuilder) passage(p *snippet.Passage) {
 			b.problemf(f.reason, "location %s of its server-snippet: %s", p.Path, f.message)
 		}
 	}
+	if p.To != nil {
+		s.filters.UpstreamPath, s.touched = p.To, true
+	}
 	own.filters, own.terms = s.filtersOf(), own.termsOf()
 	service := networkingv1.IngressServiceBackend{Name: p.Service, Port: networkingv1.ServiceBackendPort{Number: p.Port}}
 	if b.ref.Namespace != "" && p.Namespace != b.ref.Namespace { // which migrate need not know

@@ -15,19 +15,22 @@ import (
 )
 
 // fields are what the directives of one block do to responses. nginx's own come behind those
-// of the module headers-more.
+// of the module headers-more, and what it hides of a backend's before.
 type fields struct {
-	more, age, added []filter.FieldChange
-	aged             bool // expires is there, and may be off
+	hidden, more, age, added []filter.FieldChange
+	aged                     bool // expires is there, and may be off
 }
 
 // all are the changes in their order.
-func (f *fields) all() []filter.FieldChange { return slices.Concat(f.more, f.age, f.added) }
+func (f *fields) all() []filter.FieldChange { return slices.Concat(f.hidden, f.more, f.age, f.added) }
 
 // under returns what a block in the place of outer does that has f: it adds to the changes of
 // headers-more, and replaces the others.
 func (f *fields) under(outer *fields) fields {
-	inner := fields{more: slices.Concat(outer.more, f.more), age: f.age, added: f.added}
+	inner := fields{hidden: f.hidden, more: slices.Concat(outer.more, f.more), age: f.age, added: f.added}
+	if len(inner.hidden) == 0 {
+		inner.hidden = outer.hidden
+	}
 	if !f.aged {
 		inner.age = outer.age
 	}
@@ -40,7 +43,7 @@ func (f *fields) under(outer *fields) fields {
 // take takes a directive that is about fields of responses.
 func (f *fields) take(d *nginxconf.Directive, names *filter.Names) (taken bool, err error) {
 	read, known := map[string]func([]string, *filter.Names) error{
-		"add_header": f.add, "expires": f.expire, "more_set_headers": f.set, "more_clear_headers": f.clear, "proxy_hide_header": f.clear, "grpc_hide_header": f.clear,
+		"add_header": f.add, "expires": f.expire, "more_set_headers": f.set, "more_clear_headers": f.clear, "proxy_hide_header": f.hide, "grpc_hide_header": f.hide,
 	}[d.Name()]
 	switch {
 	case !known:
@@ -103,6 +106,15 @@ func (f *fields) clear(args []string, _ *filter.Names) error {
 		}
 		f.more = append(f.more, filter.FieldChange{Name: name, Statuses: only.Statuses, Types: only.Types})
 	}
+	return nil
+}
+
+// hide reads proxy_hide_header NAME.
+func (f *fields) hide(args []string, _ *filter.Names) error {
+	if len(args) != 1 || !exchange.IsToken([]byte(args[0])) || strings.Contains(args[0], "*") {
+		return errors.New("it is not one field of HTTP")
+	}
+	f.hidden = append(f.hidden, filter.FieldChange{Name: args[0], Kind: filter.FieldIsHidden})
 	return nil
 }
 

@@ -3,7 +3,6 @@ package snippet
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,8 @@ type Passage struct {
 	// Service and Namespace are those of the address, and Port is that or the scheme's.
 	Service, Namespace string
 	Port               int32
+	// To is where in the Service it leads; nil: to the path that was asked.
+	To *filter.UpstreamPath
 	// Options are of the route, and Snippet is what else the location says.
 	Options []Setting
 	Snippet string
@@ -30,8 +31,8 @@ type Passage struct {
 // maxPassages bounds those of one Ingress.
 const maxPassages = 16
 
-// passage makes the place and the passage of a location of a list with proxy_pass, if it is one.
-func (w *scripter) passage(d *nginxconf.Directive, list []nginxconf.Directive) (place filter.ScriptPlace, rank int, is bool, err error) {
+// passage makes the place and the passage of a location with proxy_pass, if it is one.
+func (w *scripter) passage(d *nginxconf.Directive) (place filter.ScriptPlace, rank int, is bool, err error) {
 	if !slices.ContainsFunc(d.Block, nginxconf.IsNamed("proxy_pass")) {
 		return place, 0, false, nil
 	}
@@ -48,18 +49,16 @@ func (w *scripter) passage(d *nginxconf.Directive, list []nginxconf.Directive) (
 		return place, rank, true, err
 	}
 	b := passageBuilder{Passage: Passage{Path: d.Words[len(d.Words)-1], Exact: place.Exact}, isPrefix: place.Pattern == nil && rank != hasName}
-	if err = b.build(d.Block); err == nil && b.url.asked && moves(list) {
-		err = errors.New("its proxy_pass names $request_uri, and the path is rewritten")
-	}
+	err = b.build(d.Block)
 	w.passages = append(w.passages, b.Passage)
 	place.Steps = []filter.Step{&filter.Pass{Passage: len(w.passages)}}
 	return place, rank, true, err
 }
 
 // innerPassage is passage of a location that clients do not ask for, if it can be one.
-func (w *scripter) innerPassage(d *nginxconf.Directive, list []nginxconf.Directive) (place filter.ScriptPlace, rank int, ok bool) {
+func (w *scripter) innerPassage(d *nginxconf.Directive) (place filter.ScriptPlace, rank int, ok bool) {
 	before := len(w.passages)
-	place, rank, _, err := w.passage(d, list)
+	place, rank, _, err := w.passage(d)
 	if err == nil {
 		_, err = Script(w.passages[before].Snippet, false, w.known.Clone())
 	}
@@ -74,7 +73,6 @@ type passageBuilder struct {
 	Passage
 	isPrefix bool
 	url      address
-	moves    bool // the path is rewritten
 	hosted   bool // the Host is set
 	kept     bool // redirects are left as they are
 }
@@ -160,15 +158,8 @@ func (b *passageBuilder) take(d *nginxconf.Directive, values map[string]string) 
 		b.Options = append(b.Options, said.Options...)
 		return nil
 	}
-	b.moves = b.moves || movesOrStops(d)
 	b.Snippet += source(d)
 	return nil
-}
-
-// movesOrStops reports whether a directive makes the path another, or keeps a rewrite behind it
-// from being looked at.
-func movesOrStops(d *nginxconf.Directive) bool {
-	return d.Name() == "break" || moves([]nginxconf.Directive{*d}) || slices.ContainsFunc(d.Block, func(inner nginxconf.Directive) bool { return movesOrStops(&inner) })
 }
 
 // passageOptions are the directives of such a location that are options of its route.
@@ -258,15 +249,15 @@ func (b *passageBuilder) service() error {
 func (b *passageBuilder) lead() error {
 	from, to := b.url.origin+"/", "/"
 	switch uri := b.url.uri; {
+	case b.url.asked:
+		b.To = &filter.UpstreamPath{Asked: true}
 	case uri == "":
-	case b.moves:
-		return errors.New("the path is rewritten, and proxy_pass names another")
 	case b.url.filled:
-		b.Snippet += "rewrite ^ " + quote(uri+"?") + " break;\n"
+		b.To = &filter.UpstreamPath{To: uri, Whole: true}
 	case !b.isPrefix:
 		return errors.New("nginx takes no path in proxy_pass where the location has a pattern or a name")
 	default:
-		b.Snippet += "rewrite " + quote("(?s)^"+regexp.QuoteMeta(b.Path)+"(.*)$") + " " + quote(uri+"$1") + " break;\n"
+		b.To = &filter.UpstreamPath{Location: b.Path, To: uri}
 		from, to = b.url.origin+uri, b.Path
 	}
 	if !b.kept && !b.url.filled {
@@ -298,17 +289,12 @@ func withoutSlash(places []filter.ScriptPlace) (more []filter.ScriptPlace) {
 	for i := range places {
 		p := &places[i]
 		path, ends := strings.CutSuffix(p.Path, "/")
-		taken := slices.ContainsFunc(places, func(o filter.ScriptPlace) bool { return o.Exact && o.Path == path })
-		if isPassage(p) && ends && path != "" && !p.Exact && !taken {
-			more = append(more, filter.ScriptPlace{Path: path, Exact: true, Internal: p.Internal, Steps: p.Steps})
+		taken := slices.ContainsFunc(places, func(o filter.ScriptPlace) bool { return o.Path == path })
+		if p.Passage() > 0 && ends && path != "" && !p.Exact && !taken {
+			more = append(more, filter.ScriptPlace{Path: path, Exact: true, Yields: true, Internal: p.Internal, Steps: p.Steps})
 		}
 	}
 	return more
-}
-
-// isPassage reports whether a place leads to one.
-func isPassage(p *filter.ScriptPlace) bool {
-	return slices.ContainsFunc(p.Steps, func(s filter.Step) bool { _, is := s.(*filter.Pass); return is })
 }
 
 // checkPassages refuses what stands in one and is not understood, so that the whole is not obeyed.

@@ -61,7 +61,7 @@ func (w *scripter) places(list []nginxconf.Directive) error {
 func (w *scripter) locate(d *nginxconf.Directive, list []nginxconf.Directive) (p filter.ScriptPlace, rank int, err error) {
 	isQuestion, err := w.question(d)
 	if w.ofHost && asksInside(d) && !w.isAsked(d, list) { // then it is there for rewrites and errors
-		if p, rank, ok := w.innerPassage(d, list); ok {
+		if p, rank, ok := w.innerPassage(d); ok {
 			return p, rank, nil
 		}
 	}
@@ -73,7 +73,7 @@ func (w *scripter) locate(d *nginxconf.Directive, list []nginxconf.Directive) (p
 	case isQuestion: // to clients it is not there
 		d = &nginxconf.Directive{Words: d.Words, Line: d.Line, Text: d.Text, Block: []nginxconf.Directive{{Words: []string{"internal"}}, {Words: []string{"return", "404"}}}}
 	}
-	p, rank, leads, err := w.passage(d, list)
+	p, rank, leads, err := w.passage(d)
 	if !leads {
 		p, rank, err = w.place(d)
 	}

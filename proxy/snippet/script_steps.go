@@ -220,7 +220,7 @@ func (w *scripter) rewrite(args []string) (filter.Step, error) {
 	if !slices.Contains([]string{"", "last", "break", "redirect", "permanent"}, flag) {
 		return nil, errors.New("its flag is not understood")
 	}
-	move := &filter.Move{Ends: flag != "", Stays: flag == "break" && (!w.ofHost || w.around != nil)}
+	move := &filter.Move{Ends: flag != "", Stays: flag == "break" && (!w.ofHost || w.around != nil), Breaks: flag == "break"}
 	switch {
 	case flag == "permanent":
 		move.Redirect = 301
