@@ -1,7 +1,7 @@
 package filter
 
 import (
-	"regexp"
+	"bytes"
 
 	"quayside.io/proxy/exchange"
 )
@@ -19,12 +19,8 @@ type UpstreamPath struct {
 }
 
 // upstreamPath puts the target back once a backend has answered.
-func upstreamPath(o *UpstreamPath, at Place) Filter {
-	to := newRewriter(Rewrite{
-		Pattern: regexp.MustCompile("(?s)^" + regexp.QuoteMeta(o.Location) + "(.*)$"),
-		Target:  &Template{parts: []part{{literal: []byte(o.To)}, {variable: "group", group: 1}}},
-		Decode:  true,
-	}, at)
+func upstreamPath(o *UpstreamPath) Filter {
+	to := appendEscaped(nil, []byte(o.To))
 	return Filter{
 		Request: func(ex *exchange.Exchange) bool {
 			r := &ex.Request
@@ -33,13 +29,35 @@ func upstreamPath(o *UpstreamPath, at Place) Filter {
 			case o.Asked:
 				r.Target = asked(r)
 			case o.Whole:
-				r.Target = []byte(o.To)
+				r.Target = to
 			case !ex.Script.Broke:
-				passes, _ := to.request(ex)
-				return passes
+				return replaceLocation(ex, o.Location, to)
 			}
 			return true
 		},
 		Upstream: func(ex *exchange.Exchange) { ex.Request.Target = ex.Script.Target },
 	}
+}
+
+// replaceLocation puts to in the place of what the path begins with. It reports false where that
+// has been answered.
+func replaceLocation(ex *exchange.Exchange, location string, to []byte) bool {
+	r := &ex.Request
+	rest, found := bytes.CutPrefix(readByNginx(r.Path), []byte(location))
+	if !found {
+		return true
+	}
+	b := appendEscaped(append([]byte(nil), to...), rest)
+	for len(b) > 1 && b[1] == '/' {
+		b = b[1:] // "//host" would be an authority to some
+	}
+	if climbs(b) {
+		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
+		return false
+	}
+	if query := exchange.Query(r.Target); len(query) > 0 {
+		b = append(append(b, '?'), query...)
+	}
+	r.Target = b
+	return true
 }
