@@ -248,6 +248,9 @@ func moves(ex *exchange.Exchange) bool {
 		return false
 	}
 	s.Fresh = false
+	if s.Passage > 0 { // the path stays
+		return true
+	}
 	if s.Passes++; s.Passes > maxPasses {
 		s.Moved = false
 		ex.Answer(500, "500 Internal Server Error: the path is rewritten again and again\n")
