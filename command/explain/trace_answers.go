@@ -13,15 +13,15 @@ import (
 func (t *tracer) foreseen(r *route.Route, req exchange.Request) *route.Route {
 	var at exchange.Scripted
 	for {
-		moved, passage, answered := t.foreseenBy(r, req, at)
+		said, answered := t.foreseenBy(r, req, at)
 		switch {
 		case answered:
 			return nil
-		case moved == nil:
+		case said.Moved == nil:
 			return r
 		}
-		req.Path, req.Target, at.Passes, at.Passed = moved, moved, at.Passes+1, passage > 0
-		if r = t.next(r, &req, passage); r == nil || r.Closed != "" {
+		req.Path, req.Target, at = said.Moved, said.Moved, said.At
+		if r = t.next(r, &req, said.Passage); r == nil || r.Closed != "" {
 			return nil
 		}
 	}
@@ -48,14 +48,14 @@ func (t *tracer) next(r *route.Route, req *exchange.Request, passage int) *route
 }
 
 // foreseenBy is foreseen of one route.
-func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, at exchange.Scripted) (moved []byte, passage int, answered bool) {
-	said := r.Foresee(req, at)
+func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, at exchange.Scripted) (said route.Foreseen, answered bool) {
+	said = r.Foresee(req, at)
 	if said.Refused != 0 {
 		t.unknown("refused", "Ingress %s refuses a request without fields with %d, by denied-requests or a snippet%s; what follows holds for those that pass", r.Owner.Key, said.Refused, paged(&said))
 	}
 	switch {
 	case said.Status == 0:
-		return said.Moved, said.Passage, false
+		return said, false
 	case said.Location == "" && !said.Refuses:
 		t.works("response", "Ingress %s answers %d itself; no backend is asked", r.Owner.Key, said.Status)
 	case said.Location == "":
@@ -63,7 +63,7 @@ func (t *tracer) foreseenBy(r *route.Route, req exchange.Request, at exchange.Sc
 	default:
 		t.works("redirect", "Ingress %s answers %d and sends the client to %s; no backend is asked", r.Owner.Key, said.Status, said.Location)
 	}
-	return nil, 0, true
+	return said, true
 }
 
 // paged says what an error page makes of a refusal.

@@ -16,9 +16,10 @@ type Foreseen struct {
 	Refuses  bool   // Status is that of DeniedPaths
 	// Moved is the path that a script has put in the place of the request's, whose route is
 	// looked for; nil: none has. Passage, unless 0, is the route of the script's own to which the
-	// request goes instead.
+	// request goes instead, and At is what scripts have made of it by then.
 	Moved   []byte
 	Passage int
+	At      exchange.Scripted
 	// Page is what an error page makes of Refused; nil: none does.
 	Page *ForeseenPage
 }
@@ -42,6 +43,8 @@ func Foresee(s *Settings, tools Tools, r exchange.Request, at exchange.Scripted)
 		c.Request(ex)
 		if ex.Script.Moved {
 			said.Moved, said.Passage = ex.Request.Path, ex.Script.Passage
+			passed := said.Passage > 0
+			said.At = exchange.Scripted{Passes: ex.Script.Passes, Passed: passed, Unasked: passed && ex.Script.Unasked}
 		}
 		return ex
 	}
