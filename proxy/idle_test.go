@@ -239,14 +239,18 @@ func TestTenThousandWebSocketsAllocateLittle(t *testing.T) {
 	if err := open(); err != nil {
 		t.Fatal(err)
 	}
+	least := int64(math.MaxInt64)
 	before, _ := p.memory()
-	inParallel(t, many, open)
-	time.Sleep(time.Second)
-	after, _ := p.memory()
-	each := (after - before) / int64(many)
-	t.Logf("%d WebSockets: %d bytes each, %d MB in all", many, each, after/1e6)
-	if each > tunnelMost {
-		t.Errorf("each takes %d bytes, want %d at most", each, tunnelMost)
+	for range 2 { // see idleKind for what is in one of them alone
+		inParallel(t, many/2, open)
+		time.Sleep(time.Second)
+		after, _ := p.memory()
+		each := (after - before) / int64(many/2)
+		t.Logf("%d WebSockets: %d bytes each, %d MB in all", many/2, each, after/1e6)
+		least, before = min(least, each), after
+	}
+	if least > tunnelMost {
+		t.Errorf("each takes %d bytes, want %d at most", least, tunnelMost)
 	}
 }
 
@@ -293,9 +297,7 @@ func readUntilBlank(c net.Conn) error {
 }
 
 // Connections of each kind that have carried a request, and wait for another. What they
-// may take is what they do, and some. With TLS most is what crypto/tls keeps. What a
-// process takes once, for each processor or for the stacks of so many goroutines at a
-// time, is in the first round or in the second, what a connection takes in both.
+// may take is what they do, and some. With TLS most is what crypto/tls keeps.
 func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 	if !apart(t) {
 		return
@@ -346,7 +348,9 @@ func TestIdleConnectionsOfEachKindAllocateLittle(t *testing.T) {
 	}
 }
 
-// idleKind is a kind of connections, and how much memory each of them may have.
+// idleKind is a kind of connections, and how much memory each of them may have. What a
+// process takes once, for each processor or for the stacks of so many goroutines at a
+// time, is in the first round or in the second, what a connection takes in both.
 type idleKind struct {
 	name          string
 	secure, http2 bool
