@@ -151,10 +151,19 @@ func (w *rewriter) expand(dst []byte, ex *exchange.Exchange, path []byte, found 
 			dst = appendPath(dst, p.value(ex, &w.place))
 		}
 	}
-	for !w.elsewhere && len(dst) > 1 && dst[1] == '/' {
-		dst = dst[1:] // "//host" would be an authority to some
+	if w.elsewhere {
+		return dst
 	}
-	return dst
+	return ofOneSlash(dst)
+}
+
+// ofOneSlash returns a target without the slashes that it begins with but one: "//host" would be
+// an authority to some.
+func ofOneSlash(target []byte) []byte {
+	for len(target) > 1 && target[1] == '/' {
+		target = target[1:]
+	}
+	return target
 }
 
 // appendPath appends b as part of a path, which no query or fragment follows.

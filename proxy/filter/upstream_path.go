@@ -47,10 +47,7 @@ func replaceLocation(ex *exchange.Exchange, location string, to []byte) bool {
 	if !found {
 		return true
 	}
-	b := appendEscaped(append([]byte(nil), to...), rest)
-	for len(b) > 1 && b[1] == '/' {
-		b = b[1:] // "//host" would be an authority to some
-	}
+	b := ofOneSlash(appendEscaped(bytes.Clone(to), rest))
 	if climbs(b) {
 		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
 		return false
