@@ -243,9 +243,7 @@ func (r *Record) user() {
 
 // seconds appends a time as nginx does, in seconds to the millisecond.
 func (r *Record) seconds(d time.Duration) {
-	ms := max(d, 0).Milliseconds()
-	r.line = strconv.AppendInt(r.line, ms/1000, 10)
-	r.line = append(r.line, '.', byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
+	r.line = exchange.AppendSeconds(r.line, d)
 }
 
 // sent is about how many bytes the response had, its head as the handler left it.

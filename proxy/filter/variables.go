@@ -51,7 +51,7 @@ func parseTemplate(text string, known func(name string) (part, bool)) (*Template
 		if !found {
 			return t, nil
 		}
-		name, rest := variableName(after)
+		name, rest := VariableName(after)
 		if name == "" {
 			t.literal("$")
 			text = after
@@ -90,8 +90,9 @@ func Literal(text string) *Template {
 	return t
 }
 
-// variableName cuts a name, perhaps in braces, off the start of text.
-func variableName(text string) (name, rest string) {
+// VariableName cuts a name, perhaps in braces, off the start of what follows a dollar sign; "":
+// there is none.
+func VariableName(text string) (name, rest string) {
 	if text != "" && '1' <= text[0] && text[0] <= '9' { // what follows a group is text
 		return text[:1], text[1:]
 	}
@@ -402,9 +403,7 @@ func appendTime(dst []byte, variable string, received time.Time) []byte {
 	case "time_local":
 		return received.AppendFormat(dst, "02/Jan/2006:15:04:05 -0700")
 	}
-	ms := received.UnixMilli()
-	dst = append(strconv.AppendInt(dst, ms/1000, 10), '.')
-	return append(dst, byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
+	return exchange.AppendMillis(dst, received.UnixMilli())
 }
 
 // asked is the target that the client sent, whatever filters have made of it.

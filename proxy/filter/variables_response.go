@@ -36,7 +36,7 @@ func responseValue(of string, ex *exchange.Exchange) []byte {
 	}
 	switch of {
 	case "request_time":
-		return appendSeconds(nil, untilHead(ex))
+		return exchange.AppendSeconds(nil, untilHead(ex))
 	case "status":
 		return strconv.AppendInt(nil, int64(ex.Response.Status), 10)
 	case "upstream_cache_status": // nothing is kept here
@@ -76,18 +76,11 @@ func appendTry(b []byte, of string, try *exchange.Try) []byte {
 		}
 		return append(b, '-')
 	case "upstream_response_time":
-		return appendSeconds(b, try.Took)
+		return exchange.AppendSeconds(b, try.Took)
 	case "upstream_header_time":
-		return appendSeconds(b, try.Header)
+		return exchange.AppendSeconds(b, try.Header)
 	case "upstream_connect_time":
-		return appendSeconds(b, try.Connect)
+		return exchange.AppendSeconds(b, try.Connect)
 	}
 	return b
-}
-
-// appendSeconds appends a time as nginx writes it.
-func appendSeconds(b []byte, d time.Duration) []byte {
-	ms := max(d, 0).Milliseconds()
-	b = strconv.AppendInt(b, ms/1000, 10)
-	return append(b, '.', byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
 }

@@ -182,9 +182,10 @@ func passageOptions() map[string]directive {
 // pass reads the address of a Service: http://NAME.NAMESPACE.svc:PORT/PATH.
 func (b *passageBuilder) pass(text string, values map[string]string) error {
 	b.url.filled = strings.Contains(text, "$")
-	if name, _ := variableOf(text); values[name] != "" {
-		_, rest := variableOf(text)
-		text = values[name] + rest
+	if after, begins := strings.CutPrefix(text, "$"); begins {
+		if name, rest := filter.VariableName(after); values[name] != "" {
+			text = values[name] + rest
+		}
 	}
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found || scheme != "http" && scheme != "https" {
@@ -206,25 +207,6 @@ func (b *passageBuilder) pass(text string, values map[string]string) error {
 		b.Options = append(b.Options, Setting{"backend-protocol", "HTTPS"})
 	}
 	return b.service()
-}
-
-// variableOf cuts a variable off the start of text; "": there is none.
-func variableOf(text string) (name, rest string) {
-	inner, is := strings.CutPrefix(text, "$")
-	if !is {
-		return "", text
-	}
-	if braced, isBraced := strings.CutPrefix(inner, "{"); isBraced {
-		name, rest, _ = strings.Cut(braced, "}")
-		return name, rest
-	}
-	end := strings.IndexFunc(inner, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	})
-	if end < 0 {
-		end = len(inner)
-	}
-	return inner[:end], inner[end:]
 }
 
 // service reads whose address it is.
