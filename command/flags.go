@@ -36,7 +36,7 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.defaultBackend, "default-backend-service", "", "NAMESPACE/NAME of the Service that is asked what no rule is for, and that answers with pages for the statuses of custom-http-errors where an Ingress names none")
 	flags.StringVar(&f.ownership, "host-ownership", ownedByAll, "Shared: Ingresses of any namespace may add paths to a host, the older ones win; FirstNamespace: only those of the namespace that named it first")
 	flags.BoolVar(&f.passthrough, "enable-ssl-passthrough", true, "obey the annotation ssl-passthrough; false: the routes of Ingresses that ask for it are closed")
-	flags.BoolVar(&f.noExternalName, "disable-svc-external-name", false, "close routes to Services of type ExternalName, which lead out of the cluster")
+	flags.BoolVar(&f.noExternalName, "disable-svc-external-name", false, "close routes to Services of type ExternalName, which lead out of the cluster, and locations of snippets that lead there or to other namespaces")
 	flags.BoolVar(&f.allowCatchAll, "allow-catch-all", true, "rules without host and default backends get what the rules of a host of another namespace leave over")
 	flags.BoolVar(&f.modSecurity, "modsecurity", false, "let Ingresses ask for a web application firewall (enable-modsecurity), see docs/ingress-nginx.md for its cost; else their routes are closed")
 }

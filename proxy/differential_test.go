@@ -139,8 +139,9 @@ func sameBackend(name string) http.Handler {
 			w.Header().Set("Set-Cookie", "a=b; Path=/app/x; Domain=inner.test; secure; SameSite=Lax")
 		}
 		if _, after, ok := strings.Cut(r.URL.Path, "/status/"); ok {
-			status, _ := strconv.Atoi(after)
-			w.WriteHeader(status)
+			if status, err := strconv.Atoi(after); err == nil {
+				w.WriteHeader(status)
+			}
 		}
 		fmt.Fprintf(w, "%s %s %s host=%s body=%q", name, r.Method, r.RequestURI, r.Host, body)
 		for _, field := range slices.Sorted(maps.Keys(r.Header)) {

@@ -130,7 +130,7 @@ func (e *endpoints) compileService(service snapshot.Key) {
 
 func (e *endpoints) compile(b *upstream.Backend) {
 	of := b.Of()
-	svc, _ := e.seen.Services.Get(of.Service)
+	svc, _ := of.In(e.seen)
 	o := balance.Options{AnyNode: of.AnyNode, ServiceAddress: of.ServiceAddress, AllowLoopback: e.options.AllowLoopback, Policy: of.Policy, CookieKey: e.cookies}
 	if svc != nil && svc.Spec.Type == corev1.ServiceTypeExternalName {
 		o.External = e.outside.of(svc, e.seen)

@@ -1,8 +1,10 @@
 package proxy_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,17 +16,20 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
+	"quayside.io/test/dns"
 )
 
 // TestPassages: a location with proxy_pass is a route of its own. What the Ingress says of its
 // paths does not hold there, what it and others say of the host does, and whose Service is not
-// there, or not of the namespace, it is closed.
+// there, it is closed.
 func TestPassages(t *testing.T) {
 	files, p := start(t, nil)
 	addr := bound(p, false)
+	others, ends := service("api", corev1.ServicePort{Port: 80}), slice("api", "", listenerOf(t, "others"))
+	others.Namespace, ends.Namespace = "other", "other"
 	files.Put(
 		service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
-		service("api", corev1.ServicePort{Port: 8080}), slice("api", "", listenerOf(t, "api")),
+		service("api", corev1.ServicePort{Port: 8080}), slice("api", "", listenerOf(t, "api")), others, ends,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}},
 	)
 	mover := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,6 +53,8 @@ location /same { proxy_pass http://mover.default.svc; }`}))
 location /api/ { proxy_pass http://api.default.svc.cluster.local:8080/v1/; proxy_read_timeout 5m; client_max_body_size 3; }
 location /given { proxy_pass http://api.default.svc:8080; proxy_set_header Host inner.test; }
 location = /gone { proxy_pass http://gone.default.svc; }
+location ~ ^/part/(?<rest>.*)$ { proxy_pass http://api.default.svc:8080/v2/$1$is_args$args; }
+location /set { set $to "/a?b"; proxy_pass http://api.default.svc:8080$uri?of=$arg_y&to=$to; }
 location = /others { proxy_pass http://api.other.svc; }`,
 	})
 	second := ing.Spec.Rules[0]
@@ -69,7 +76,10 @@ location = /others { proxy_pass http://api.other.svc; }`,
 		"app.test /api/secret/x":              "403|",
 		"app.test /gone":                      "503|",
 		"app.test /gone/x":                    "401|",
-		"app.test /others":                    "503|",
+		"app.test /others":                    "200|others GET /others",
+		"app.test /part/a%20b%3Fc?y":          "200|api GET /v2/a%20b%3Fc?y",
+		"app.test /part/":                     "200|api GET /v2/ ",
+		"app.test /set?y=1%0d":                "200|api GET /set?of=1%0d&to=/a?b",
 		"app.test POST /api/x\n\nbody":        "413|",
 		"named.test /status/404?a":            "404|api GET /status/404?a",
 		"named.test DELETE /status/404":       "404|api DELETE /status/404",
@@ -96,9 +106,66 @@ location = /others { proxy_pass http://api.other.svc; }`,
 			t.Errorf("no route %+v", want)
 		}
 	}
-	for _, want := range []string{"path app.test/gone: Service default/gone does not exist", "path app.test/others: Service other/api is of another namespace"} {
-		if !slices.ContainsFunc(st.Problems, func(p snapshot.Problem) bool { return strings.Contains(p.Message, want) }) {
-			t.Errorf("%v: nobody is told %q", st.Problems, want)
+	const want = "path app.test/gone: Service default/gone does not exist"
+	if !slices.ContainsFunc(st.Problems, func(p snapshot.Problem) bool { return strings.Contains(p.Message, want) }) {
+		t.Errorf("%v: nobody is told %q", st.Problems, want)
+	}
+}
+
+// TestPassagesOutside: what is outside of the cluster is asked as a Service of type ExternalName
+// is, never where nobody may be sent, and not at all where such Services are not.
+func TestPassagesOutside(t *testing.T) {
+	server := dns.Start(t)
+	server.Set("good.test.", 1, "127.0.0.1")
+	server.Set("metadata.test.", 1, "169.254.169.254")
+	one := netip.MustParseAddrPort(listenerOf(t, "one"))
+	ing := annotated("app", "app.test", map[string]string{"server-snippet": fmt.Sprintf(`
+location /good { proxy_pass http://Good.Test:%[1]d/serve?of=app.test; }
+location /literal { proxy_pass http://127.0.0.1:%[1]d; proxy_set_header Host $host; }
+location /six { proxy_pass http://[::ffff:127.0.0.1]:%[1]d; }
+location /metadata { proxy_pass http://metadata.test; }
+location /address { proxy_pass http://169.254.169.254/latest/; }
+location /itself { proxy_pass http://a.localhost; }
+location /odd { proxy_pass http://a..b; }
+location /gone { proxy_pass https://gone.test; }
+location /other { proxy_pass http://web.other.svc; }
+location /api { proxy_pass https://kubernetes.default.svc; }`, one.Port())})
+	ing.Namespace = "shop"
+	for _, barred := range []bool{false, true} {
+		files, p := start(t, func(o *proxy.Options) {
+			o.DialDNS, o.Routes.NoExternalName = server.Dial, barred
+		})
+		addr := bound(p, false)
+		others, ends := service("web", corev1.ServicePort{Port: 80}), slice("web", "", one.String())
+		others.Namespace, ends.Namespace = "other", "other"
+		web, pods := service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web"))
+		web.Namespace, pods.Namespace = "shop", "shop"
+		files.Put(web, pods, others, ends, service("kubernetes", corev1.ServicePort{Port: 443}), slice("kubernetes", "", "127.0.0.60:443"), ing)
+		for path, want := range map[string]string{
+			"/good/x?y":     "200|one GET /serve?of=app.test/x?y host=Good.Test:",
+			"/literal/x":    "200|one GET /literal/x host=app.test",
+			"/six/x":        "200|one GET /six/x host=[::ffff:127.0.0.1]:",
+			"/metadata/x":   "503|metadata.test leads to addresses only that are refused",
+			"/address/x":    "503|169.254.169.254 is outside of the cluster, and 169.254.169.254: link-local",
+			"/itself/x":     "503|it is the proxy itself",
+			"/odd/x":        "503|is not a DNS name",
+			"/gone/x":       "503|gone.test is outside of the cluster and",
+			"/other/x":      "200|one GET /other/x host=web.other.svc",
+			"/api/x":        "503|it is the API server's",
+			"/nobody/else/": "200|web GET /nobody/else/",
+		} {
+			if barred && path != "/nobody/else/" && path != "/odd/x" && path != "/itself/x" {
+				want = "503|--disable-svc-external-name refuses that"
+			}
+			code, part, _ := strings.Cut(want, "|")
+			eventually(t, path+" is "+want, func() bool {
+				status, said := ask(t, addr, "app.test", path)
+				return strconv.Itoa(status) == code && (strings.Contains(said, part) || barred && status == 503)
+			})
+		}
+		st, _ := p.State().(proxy.State)
+		if has := slices.ContainsFunc(st.Backends, func(b proxy.BackendState) bool { return b.Service == "shop/good.test" }); has == barred {
+			t.Errorf("%+v", st.Backends)
 		}
 	}
 }

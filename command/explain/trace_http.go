@@ -367,6 +367,11 @@ func (t *tracer) routed(r *route.Route, path []byte) {
 // backend looks at the Service behind the route, from each node with a proxy.
 func (t *tracer) backend(r *route.Route, nodes []string) {
 	b := t.Routes.Backends[r.Backend]
+	if b.Outside {
+		t.path.Backend = b.Service.Name
+		t.works("backend", "%s is outside of the cluster, and the proxies look it up: port %s", b.Service.Name, b.Port)
+		return
+	}
 	t.see(snapshot.Service, b.Service)
 	t.path.Backend = b.Service.String()
 	svc, ok := t.Cluster.Services.Get(b.Service)

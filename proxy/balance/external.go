@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/cluster/snapshot"
 )
 
 // External is what the name of a Service of type ExternalName leads to.
@@ -19,6 +22,13 @@ type External struct {
 	// Refuse says why an address is not asked that is no endpoint's: a node's, the API
 	// server's; empty: it may be. Nil: none is.
 	Refuse func(netip.Addr) string
+}
+
+// Outside returns a Service of type ExternalName that stands for its own name, which is a host's
+// or an address. The cluster has no such Service.
+func Outside(name snapshot.Key) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: name.Name}}
 }
 
 // OutsideName returns the name that a Service of type ExternalName stands for, in
@@ -65,7 +75,6 @@ func (p PortRef) Outside(svc *corev1.Service) (uint16, error) {
 
 // external returns the addresses of e as endpoints.
 func (b *builder) external(e External, port PortRef) *Set {
-	name := b.service.Namespace + "/" + b.service.Name
 	number, err := port.Outside(b.service)
 	if err != nil {
 		return &Set{Why: err.Error()}
@@ -86,12 +95,17 @@ func (b *builder) external(e External, port PortRef) *Set {
 	}
 	s.Endpoints = unique(list)
 	slices.Sort(s.Refused)
+	outside := b.service.Spec.ExternalName
+	name, stands := "Service "+b.service.Namespace+"/"+b.service.Name, "of type ExternalName"
+	if b.service.Name == outside {
+		name, stands = outside, "outside of the cluster"
+	}
 	switch {
 	case len(s.Endpoints) > 0:
 	case len(s.Refused) > 0:
-		s.Why = fmt.Sprintf("Service %s leads to addresses only that are refused (%s)", name, s.Refused[0])
+		s.Why = fmt.Sprintf("%s leads to addresses only that are refused (%s)", name, s.Refused[0])
 	default:
-		s.Why = fmt.Sprintf("Service %s is of type ExternalName and %s", name, cmp.Or(e.Why, "its proxies look "+b.service.Spec.ExternalName+" up"))
+		s.Why = fmt.Sprintf("%s is %s and %s", name, stands, cmp.Or(e.Why, "its proxies look "+outside+" up"))
 	}
 	return s
 }

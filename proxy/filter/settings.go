@@ -254,7 +254,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.HashKey != nil, func() Filter { return hashKey(s.HashKey, tools.Place) })
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
-	add(s.UpstreamPath != nil, func() Filter { return upstreamPath(s.UpstreamPath) })
+	add(s.UpstreamPath != nil, func() Filter { return upstreamPath(s.UpstreamPath, tools.Place) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })
 	add(len(s.Scripts) > 0, func() Filter { return Filter{Response: changeFields(s.Scripts, tools.Place)} })
 	add(len(s.TopHeaders) > 0, func() Filter { return headers(s.TopHeaders, tools.Place) })

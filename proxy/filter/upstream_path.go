@@ -9,18 +9,18 @@ import (
 // UpstreamPath is what backends are asked for in the place of the path: nginx's proxy_pass with
 // one. All other filters see the request's.
 type UpstreamPath struct {
-	// Location is what paths begin with, and To takes the place of that. A path that a script has
+	// Location is what paths begin with, and To takes the place of that, as it goes over the wire;
+	// it may have a query, and the rest of the path stands behind it. A path that a script has
 	// rewritten for good is sent as it is.
 	Location, To string
-	// Whole says that To is all that is asked for, without a query.
-	Whole bool
+	// Filled, unless nil, is all that is asked for, a path and perhaps a query.
+	Filled *Target
 	// Asked says that backends are asked for what the client asked for, whatever became of that.
 	Asked bool
 }
 
 // upstreamPath puts the target back once a backend has answered.
-func upstreamPath(o *UpstreamPath) Filter {
-	to := appendEscaped(nil, []byte(o.To))
+func upstreamPath(o *UpstreamPath, at Place) Filter {
 	return Filter{
 		Request: func(ex *exchange.Exchange) bool {
 			r := &ex.Request
@@ -28,10 +28,10 @@ func upstreamPath(o *UpstreamPath) Filter {
 			switch {
 			case o.Asked:
 				r.Target = asked(r)
-			case o.Whole:
-				r.Target = to
+			case o.Filled != nil:
+				return sendsTo(ex, o.Filled.appendPath(nil, ex, &at))
 			case !ex.Script.Broke:
-				return replaceLocation(ex, o.Location, to)
+				return replaceLocation(ex, o.Location, o.To)
 			}
 			return true
 		},
@@ -41,20 +41,40 @@ func upstreamPath(o *UpstreamPath) Filter {
 
 // replaceLocation puts to in the place of what the path begins with. It reports false where that
 // has been answered.
-func replaceLocation(ex *exchange.Exchange, location string, to []byte) bool {
+func replaceLocation(ex *exchange.Exchange, location, to string) bool {
 	r := &ex.Request
 	rest, found := bytes.CutPrefix(readByNginx(r.Path), []byte(location))
 	if !found {
 		return true
 	}
-	b := ofOneSlash(appendEscaped(bytes.Clone(to), rest))
-	if climbs(b) {
-		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
-		return false
-	}
+	b := appendPath([]byte(to), rest)
 	if query := exchange.Query(r.Target); len(query) > 0 {
 		b = append(append(b, '?'), query...)
 	}
-	r.Target = b
+	return sendsTo(ex, b)
+}
+
+// sendsTo makes b the target of the request. It reports false where that has been answered.
+func sendsTo(ex *exchange.Exchange, b []byte) bool {
+	if b = ofOneSlash(b); climbs(b) {
+		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
+		return false
+	}
+	ex.Request.Target = b
 	return true
+}
+
+// appendPath appends t, which is a path. What comes of the client's path stays part of a path.
+func (t *Target) appendPath(dst []byte, ex *exchange.Exchange, at *Place) []byte {
+	for i := range t.text.parts {
+		switch p := &t.text.parts[i]; p.variable {
+		case "":
+			dst = appendClean(dst, p.literal)
+		case "uri", "document_uri", "group", "found":
+			dst = appendPath(dst, p.value(ex, at))
+		default:
+			dst = appendAddress(dst, p.value(ex, at))
+		}
+	}
+	return dst
 }

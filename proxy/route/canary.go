@@ -112,7 +112,7 @@ func (b *hostBuilder) canarySessions(n, main *Route) {
 
 // sessionsOf returns the sessions that a backend makes.
 func (w *compiler) sessionsOf(b Backend) balance.Sessions {
-	svc, ok := w.c.Services.Get(b.Service)
+	svc, ok := b.In(w.c)
 	if !ok {
 		return balance.Sessions{}
 	}

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/exchange"
+	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
 
@@ -38,15 +40,21 @@ func (b *unitBuilder) passage(p *snippet.Passage) {
 			b.problemf(f.reason, "location %s of its server-snippet: %s", p.Path, f.message)
 		}
 	}
-	if p.To != nil {
-		s.filters.UpstreamPath, s.touched = p.To, true
+	to := p.To
+	if p.Filled != "" {
+		filled, err := s.snippets.known.ParsePath(p.Filled)
+		if err != nil {
+			s.closed = cmp.Or(s.closed, fmt.Sprintf("location %s of its server-snippet: %v", p.Path, err)) // which has been read before
+		}
+		to = &filter.UpstreamPath{Filled: filled}
+	}
+	if to != nil {
+		s.filters.UpstreamPath, s.touched = to, true
 	}
 	own.filters, own.terms = s.filtersOf(), own.termsOf()
-	service := networkingv1.IngressServiceBackend{Name: p.Service, Port: networkingv1.ServiceBackendPort{Number: p.Port}}
-	if b.ref.Namespace != "" && p.Namespace != b.ref.Namespace { // which migrate need not know
-		key := snapshot.Key{Namespace: p.Namespace, Name: p.Service}
-		own.last = resolved{of: service, backend: Backend{Service: key}, fault: finding{UnsupportedBackend, fmt.Sprintf("Service %s is of another namespace; make an Ingress there, or name a Service of type ExternalName", key)}}
-	}
+	service := networkingv1.IngressServiceBackend{Name: cmp.Or(p.Service, p.Outside), Port: networkingv1.ServiceBackendPort{Number: p.Port}}
+	own.last.of = service
+	own.last.backend, own.last.fault = own.passed(p, service.Port)
 	kind := networkingv1.PathTypePrefix
 	if p.Exact {
 		kind = networkingv1.PathTypeExact
@@ -54,6 +62,27 @@ func (b *unitBuilder) passage(p *snippet.Passage) {
 	for _, c := range b.parts {
 		c.passages = append(c.passages, own.route(c.host, p.Path, p.Path, kind, &networkingv1.IngressBackend{Service: &service}))
 	}
+}
+
+// passed returns the backend that a passage leads to. Other namespaces and what is outside of the
+// cluster are there for whoever may make a Service of type ExternalName.
+func (b *unitBuilder) passed(p *snippet.Passage, port networkingv1.ServiceBackendPort) (Backend, finding) {
+	own, key, why := b.ref.Namespace, snapshot.Key{Namespace: p.Namespace, Name: p.Service}, ""
+	switch {
+	case p.Outside != "":
+		return b.outside(b.to(snapshot.Key{Namespace: own, Name: p.Outside}, port))
+	case own == "": // migrate need not know of which it is
+		key.Namespace = own
+	case p.Namespace == own:
+	case b.w.t.state.options.NoExternalName:
+		why = "--disable-svc-external-name refuses that"
+	case key == snapshot.Key{Namespace: "default", Name: "kubernetes"}:
+		why = "it is the API server's"
+	}
+	if why != "" {
+		return b.to(key, port), finding{UnsupportedBackend, fmt.Sprintf("Service %s is of another namespace, and %s; make an Ingress there", key, why)}
+	}
+	return b.service(key, port)
 }
 
 // annotationsOf are what an Ingress would say that were nothing but the location.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/snapshot"
@@ -20,6 +21,9 @@ import (
 // Backend is one port of a Service that a route leads to. It is comparable.
 type Backend struct {
 	Service snapshot.Key
+	// Outside says that there is no such Service: its name is that of a host outside of the
+	// cluster, or an address, and its namespace that of who named it.
+	Outside bool
 	Port    balance.PortRef
 	// AnyNode ignores externalTrafficPolicy: Local; see balance.Options.
 	AnyNode bool
@@ -31,6 +35,22 @@ type Backend struct {
 	// by prior knowledge else.
 	TLS   UpstreamTLS
 	HTTP2 bool
+}
+
+// In returns the Service as c has it, or who stands for what is outside.
+func (b Backend) In(c *snapshot.Cluster) (*corev1.Service, bool) {
+	if b.Outside {
+		return balance.Outside(b.Service), true
+	}
+	return c.Services.Get(b.Service)
+}
+
+// Called is what people call it.
+func (b Backend) Called() string {
+	if b.Outside {
+		return b.Service.Name
+	}
+	return "Service " + b.Service.String()
 }
 
 // Route is what happens to the requests that match one path of one rule, or

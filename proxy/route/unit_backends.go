@@ -26,16 +26,14 @@ func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding
 		return b.last.backend, b.last.fault
 	}
 	b.last.of = *be.Service
-	b.last.backend, b.last.fault = b.service(be.Service)
+	b.last.backend, b.last.fault = b.service(snapshot.Key{Namespace: b.ref.Namespace, Name: be.Service.Name}, be.Service.Port)
 	return b.last.backend, b.last.fault
 }
 
 // service returns the backend that a Service is.
-func (b *unitBuilder) service(be *networkingv1.IngressServiceBackend) (Backend, finding) {
-	key := snapshot.Key{Namespace: b.ref.Namespace, Name: be.Name}
+func (b *unitBuilder) service(key snapshot.Key, at networkingv1.ServiceBackendPort) (Backend, finding) {
 	b.dependsOn(refTo(snapshot.Service, key))
-	backend := Backend{Service: key, AnyNode: b.class.Nginx, ServiceAddress: b.settings.serviceAddress, Policy: b.settings.policy, TLS: b.settings.upstream,
-		Port: balance.PortRef{Number: be.Port.Number, Name: be.Port.Name}}
+	backend := b.to(key, at)
 	svc, ok := b.w.c.Services.Get(key)
 	if !ok {
 		return backend, finding{MissingService, fmt.Sprintf("Service %s does not exist; create it, or name another in the %s", key, b.ref.Kind)}
@@ -49,6 +47,12 @@ func (b *unitBuilder) service(be *networkingv1.IngressServiceBackend) (Backend, 
 	}
 	backend.HTTP2 = b.settings.protocol.of(port)
 	return backend, finding{}
+}
+
+// to returns a backend with what the Ingress says of all that it asks.
+func (b *unitBuilder) to(key snapshot.Key, port networkingv1.ServiceBackendPort) Backend {
+	return Backend{Service: key, AnyNode: b.class.Nginx, ServiceAddress: b.settings.serviceAddress, Policy: b.settings.policy, TLS: b.settings.upstream,
+		Port: balance.PortRef{Number: port.Number, Name: port.Name}}
 }
 
 // backendAt is backend for paths of a host.

@@ -49,6 +49,16 @@ func (k *Known) ParseTemplate(text string) (*filter.Template, error) {
 	return t, err
 }
 
+// ParsePath reads a path with variables that are known by k.
+func (k *Known) ParsePath(text string) (*filter.Target, error) {
+	names := k.names.Clone()
+	t, err := names.ParseTarget(text)
+	if err == nil && !t.IsPath() {
+		err = errors.New("it is not a path")
+	}
+	return t, err
+}
+
 // Script returns what does the same as all of a snippet: nginx's set, if, rewrite, return and
 // break in their order, locations that answer by themselves, and fields of requests and
 // responses. It is made as a whole or not at all. known is what other snippets of the

@@ -8,21 +8,23 @@ import (
 	"strings"
 
 	"quayside.io/cluster/printable"
-	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
 )
 
-// Passage is a location that clients ask for, or that errors lead to, and that has a Service
+// Passage is a location that clients ask for, or that errors lead to, and that has somebody
 // asked: a route of its own, of the Ingress whose server-snippet it stands in.
 type Passage struct {
 	Path  string // what paths begin with, the text of a pattern, or a name that begins with @
 	Exact bool   // there is that path alone
-	// Service and Namespace are those of the address, and Port is that or the scheme's.
-	Service, Namespace string
-	Port               int32
-	// To is where in the Service it leads; nil: to the path that was asked.
-	To *filter.UpstreamPath
+	// Service and Namespace are those of the address, and Port is that or the scheme's. Outside
+	// is the name or address of who is no Service, in lower case.
+	Service, Namespace, Outside string
+	Port                        int32
+	// To is where in the Service it leads; nil: to the path that was asked. Filled is a path with
+	// variables in the place of both, to be read by what the snippets of the route say.
+	To     *filter.UpstreamPath
+	Filled string
 	// Options are of the route, and Snippet is what else the location says.
 	Options []Setting
 	Snippet string
@@ -60,7 +62,7 @@ func (w *scripter) innerPassage(d *nginxconf.Directive) (place filter.ScriptPlac
 	before := len(w.passages)
 	place, rank, _, err := w.passage(d)
 	if err == nil {
-		_, err = Script(w.passages[before].Snippet, false, w.known.Clone())
+		err = w.check(w.passages[before])
 	}
 	if err != nil {
 		w.passages = w.passages[:before]
@@ -199,31 +201,40 @@ func (b *passageBuilder) pass(text string, values map[string]string) error {
 	if b.url.asked = b.url.uri == "$request_uri"; b.url.asked {
 		b.url.uri = ""
 	}
-	if strings.ContainsAny(b.url.uri, "$?#%") || !exchange.IsFieldValue(b.url.uri) || strings.ContainsAny(b.url.uri, " \t\"") {
-		return errors.New("of variables, $request_uri alone may stand behind the host, and no query")
+	if name, _ := filter.VariableName(strings.TrimPrefix(b.url.uri, "$")); strings.HasPrefix(b.url.uri, "$") && !slices.Contains([]string{"uri", "document_uri", "request_uri"}, name) {
+		return fmt.Errorf("$%s may not decide which host is meant: begin what stands behind the host with a slash", name)
+	}
+	if strings.ContainsFunc(b.url.uri, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`#"<>\`, r) }) {
+		return errors.New("behind the host is a character that no address has; write it escaped")
 	}
 	if b.Port = 80; scheme == "https" {
 		b.Port = 443
 		b.Options = append(b.Options, Setting{"backend-protocol", "HTTPS"})
 	}
-	return b.service()
+	return b.whose()
 }
 
-// service reads whose address it is.
-func (b *passageBuilder) service() error {
-	host, port, hasPort := strings.Cut(b.url.host, ":")
-	if hasPort {
+// whose reads whose address it is.
+func (b *passageBuilder) whose() error {
+	host, port := b.url.host, ""
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		host, port = host[:i], host[i+1:]
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
 			return fmt.Errorf("%q is no port", printable.Cut(port, MaxQuoted))
 		}
 		b.Port = int32(n)
 	}
-	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
-	if len(labels) < 3 || labels[2] != "svc" || labels[0] == "" || labels[1] == "" {
-		return errors.New("it is not a Service of the namespace: write NAME.NAMESPACE.svc, and for what is outside of the cluster a Service of type ExternalName")
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	labels := strings.Split(host, ".")
+	switch {
+	case len(labels) >= 3 && labels[2] == "svc" && labels[0] != "" && labels[1] != "":
+		b.Service, b.Namespace = labels[0], labels[1]
+	case len(labels) == 1 && !strings.HasPrefix(host, "["):
+		return errors.New("it is not a whole name: write NAME.NAMESPACE.svc of a Service")
+	default:
+		b.Outside = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	}
-	b.Service, b.Namespace = labels[0], labels[1]
 	return nil
 }
 
@@ -235,7 +246,7 @@ func (b *passageBuilder) lead() error {
 		b.To = &filter.UpstreamPath{Asked: true}
 	case uri == "":
 	case b.url.filled:
-		b.To = &filter.UpstreamPath{To: uri, Whole: true}
+		b.Filled = uri
 	case !b.isPrefix:
 		return errors.New("nginx takes no path in proxy_pass where the location has a pattern or a name")
 	default:
@@ -282,9 +293,18 @@ func withoutSlash(places []filter.ScriptPlace) (more []filter.ScriptPlace) {
 // checkPassages refuses what stands in one and is not understood, so that the whole is not obeyed.
 func (w *scripter) checkPassages([]nginxconf.Directive) error {
 	for _, p := range w.passages {
-		if _, err := Script(p.Snippet, false, w.known.Clone()); err != nil {
+		if err := w.check(p); err != nil {
 			return fmt.Errorf("in location %s, %w", printable.Cut(p.Path, MaxQuoted), err)
 		}
 	}
 	return nil
+}
+
+func (w *scripter) check(p Passage) error {
+	known := w.known.Clone()
+	_, err := Script(p.Snippet, false, known)
+	if err == nil && p.Filled != "" {
+		_, err = known.ParsePath(p.Filled)
+	}
+	return err
 }

@@ -125,7 +125,7 @@ func (e *Engine) Backend(of route.Backend) *Backend {
 	if b == nil {
 		b = &Backend{of: of, name: of.Service.Namespace + "-" + of.Service.Name + "-" + of.Port.String(), engine: e}
 		b.picker.Start(rand.Uint64())
-		b.state.Store(&targets{set: &balance.Set{Why: "the endpoints of Service " + of.Service.String() + " are not known yet"}})
+		b.state.Store(&targets{set: &balance.Set{Why: "the endpoints of " + of.Called() + " are not known yet"}})
 		e.backends[of] = b
 	}
 	return b

@@ -87,7 +87,7 @@ func (t *transaction) answer(err error) {
 	errors.As(err, &f)
 	b := t.backend
 	b.stats.count(f.reason)
-	service, why := "Service "+b.of.Service.String(), ""
+	service, why := b.of.Called(), ""
 	status, text := f.reason.status(), ""
 	terse := t.engine.options.TerseErrors
 	if terse {
