@@ -58,6 +58,8 @@ func TestPassagesSameAsNginx(t *testing.T) {
 		{`error_page 402 /inner/page; if ($arg_a) { return 402; } rewrite ^/x /inner/moved last;`, `location /inner { internal; proxy_pass http://new.default.svc; ` + own + `add_header X-Inner yes always; }`},
 		{`more_set_headers "X-A: m";`, `location ~ ^/old { rewrite ^/old(.*)$ /old$1/a last; proxy_pass http://new.default.svc; ` + own + `add_header X-Old yes always; } location /api/ { rewrite ^/api/x$ /api/x/1 last; rewrite ^/api/x/1$ /api/x/2 last; rewrite ^/api/x/2$ /api/x/3 last; rewrite ^/api/x/3$ /api/x/4 last; rewrite ^/api/x/4$ /api/x/5 last; rewrite ^/api/x/5$ /api/x/6 last; rewrite ^/api/x/6$ /api/x/7 last; proxy_pass http://new.default.svc; ` + own + `}`},
 		{``, `location /api { rewrite ^/api/x(.*) /apis$1 last; rewrite ^/api/status /x last; proxy_pass http://new.default.svc; ` + own + `} location /apis { proxy_pass http://errors.default.svc; ` + own + `}`},
+		{``, `set $seen "of $arg_a"; add_header X-Host $seen always; location /api { rewrite ^/api/(.*)$ /$1 last; proxy_pass http://new.default.svc; ` + own + `}`},
+		{`error_page 404 =200 /page; proxy_intercept_errors on;`, `rewrite ^/old/api/z /status/404 break; location = /page { proxy_pass http://new.default.svc/in; ` + own + `}`},
 		{``, `location /api { sub_filter new older; sub_filter_types *; proxy_pass http://new.default.svc; ` + own + `}`},
 	} {
 		cases = append(cases, passing(c[0], c[1], requests...))

@@ -185,7 +185,7 @@ func (p *Pages) follow(ex *exchange.Exchange, to *Target) bool {
 	if string(r.Method) != "HEAD" {
 		r.Method = []byte("GET")
 	}
-	ex.Script.Moved, ex.Script.Fresh = true, true
+	ex.Script.Moved, ex.Script.Fresh, ex.Script.Broke = true, true, false
 	return true
 }
 
