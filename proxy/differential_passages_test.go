@@ -12,7 +12,8 @@ import (
 func passing(place, host string, requests ...string) sameCase {
 	c := scripted(place, host, requests...)
 	c.with["server-snippet"] = strings.ReplaceAll(host, "FIELDS", "")
-	c.server = strings.NewReplacer("FIELDS", sameFields, "new.default.svc.cluster.local:80", "NEW", "new.default.svc", "NEW", "errors.default.svc", "ERRORS").Replace(c.server)
+	addresses := strings.NewReplacer("FIELDS", sameFields, "new.default.svc.cluster.local:80", "NEW", "new.default.svc", "NEW", "errors.default.svc", "ERRORS")
+	c.server, c.inside = addresses.Replace(c.server), addresses.Replace(c.inside)
 	return c
 }
 
@@ -102,6 +103,9 @@ func TestDrawnPassagesSameAsNginx(t *testing.T) {
 		if draw.IntN(3) == 0 {
 			place, host = place+"\n"+draw.page()+draw.of("", "proxy_intercept_errors on;"), host+"\nlocation @a { return 200 fine; }"
 		}
+		if draw.IntN(2) == 0 {
+			place = draw.of(draw.detour()+"\n"+place, place+"\n"+draw.detour())
+		}
 		for _, i := range draw.Perm(6)[:1+draw.IntN(2)] {
 			host += "\n" + ofHost.Replace(draw.passage([]string{"= /page", "/new/", "/old/", "~ ^/old/(.*)$", "~ /do(.)", "^~ /stat"}[i]))
 		}
@@ -120,6 +124,14 @@ func TestDrawnPassagesSameAsNginx(t *testing.T) {
 	compareWithNginx(t, cases)
 }
 
+// detour draws an if that has another asked.
+func (d scriptDrawer) detour() string {
+	to := "proxy_pass http://errors.default.svc" + d.of("", "", "$request_uri", "/in$request_uri", "/in/$arg_a?$args") + ";"
+	block := []string{to, d.of("", d.field()), d.of("", "set $made "+d.value()+";", d.move(), "break;")}
+	d.Shuffle(len(block), func(i, j int) { block[i], block[j] = block[j], block[i] })
+	return "if (" + d.condition() + ") { " + joined(block) + " }"
+}
+
 // passage draws a location that has a Service asked.
 func (d scriptDrawer) passage(at string) string {
 	lines := []string{"proxy_set_header Host $http_host; FIELDS"}
@@ -133,7 +145,7 @@ func (d scriptDrawer) passage(at string) string {
 	}
 	lines = append(lines, "proxy_pass "+to+path+";", d.of("", "internal;"), d.of("", "proxy_hide_header X-User;"), d.of("", "proxy_set_header X-Mine "+d.value()+";"))
 	for range d.IntN(3) {
-		lines = append(lines, d.step("$uri"))
+		lines = append(lines, d.of(d.step("$uri"), d.step("$uri"), d.detour()))
 	}
 	if d.IntN(2) == 0 {
 		lines = append(lines, d.field())

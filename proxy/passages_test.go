@@ -170,6 +170,47 @@ location /api { proxy_pass https://kubernetes.default.svc; }`, one.Port())})
 	}
 }
 
+// TestDetours: an if that has another asked changes nothing else that the Ingress says, and closes
+// nothing but itself where nobody is there.
+func TestDetours(t *testing.T) {
+	files, p := start(t, nil)
+	addr := bound(p, false)
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
+		service("beta", corev1.ServicePort{Port: 8080}), slice("beta", "", listenerOf(t, "beta")),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}},
+		annotated("guarded", "guarded.test", map[string]string{"auth-type": "basic", "auth-secret": "users", "configuration-snippet": "if ($arg_beta) { proxy_pass http://beta.default.svc:8080; }"}),
+		annotated("app", "app.test", map[string]string{"server-alias": "alias.test", "request-headers": "X-Own: of app", "affinity": "cookie", "configuration-snippet": `
+if ($arg_beta) { proxy_pass http://beta.default.svc:8080; }
+if ($arg_gone) { proxy_pass http://gone.default.svc; }
+if ($arg_api) { proxy_pass https://kubernetes.default.svc; }
+if ($arg_out) { proxy_pass http://169.254.169.254; }`}))
+	eventually(t, "the routes are served", func() bool { got, _ := ask(t, addr, "alias.test", "/x?beta=1"); return got == 200 })
+	for request, want := range map[string]string{
+		"app.test /x":               "200|web GET /x",
+		"app.test /x?beta=1":        "200|beta GET /x?beta=1 host=app.test",
+		"alias.test /x?beta=1":      "200|beta GET /x?beta=1 host=alias.test",
+		"app.test /x?gone=1":        "503|leads nowhere",
+		"app.test /x?beta=1&gone=1": "503|leads nowhere",
+		"app.test /x?out=1":         "503|leads nowhere",
+		"guarded.test /x?beta=1":    "401|",
+	} {
+		host, request, _ := strings.Cut(request, " ")
+		status, said := ask(t, addr, host, request)
+		code, part, _ := strings.Cut(want, "|")
+		if strconv.Itoa(status) != code || !strings.Contains(said, part) {
+			t.Errorf("%s %q: %d %s, want %s", host, request, status, said, want)
+		}
+		if strings.Contains(said, "beta GET") && (!strings.Contains(said, `X-Own="of app"`) || strings.Contains(said, "INGRESSCOOKIE")) {
+			t.Errorf("%s %q: %s", host, request, said)
+		}
+	}
+	for _, want := range []string{"an if of its snippets with proxy_pass: Service default/gone does not exist", "169.254.169.254 is outside of the cluster, and 169.254.169.254: link-local"} {
+		if !slices.ContainsFunc(p.Problems(), func(p snapshot.Problem) bool { return strings.Contains(p.Message, want) }) {
+			t.Errorf("%v: nobody is told %q", p.Problems(), want)
+		}
+	}
+}
+
 // TestPassagesComeAndGo: a change of the snippet, of its Service and of endpoints is there for
 // the next request, and what nobody needs any more is given back.
 func TestPassagesComeAndGo(t *testing.T) {

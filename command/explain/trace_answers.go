@@ -17,6 +17,8 @@ func (t *tracer) foreseen(r *route.Route, req exchange.Request) *route.Route {
 		switch {
 		case answered:
 			return nil
+		case said.Moved == nil && said.Detour > 0:
+			return t.detoured(r, said.Detour)
 		case said.Moved == nil:
 			return r
 		}
@@ -25,6 +27,18 @@ func (t *tracer) foreseen(r *route.Route, req exchange.Request) *route.Route {
 			return nil
 		}
 	}
+}
+
+// detoured returns r with the backend that its script leads to.
+func (t *tracer) detoured(r *route.Route, number int) *route.Route {
+	if number > len(r.Detours) || r.Detours[number-1] < 0 {
+		t.broken("location", "503: an if of the snippets of Ingress %s has proxy_pass, and that leads nowhere", r.Owner.Key)
+		return nil
+	}
+	t.works("location", "an if of the snippets of Ingress %s has proxy_pass; who that names is asked instead of its backend", r.Owner.Key)
+	to := *r
+	to.Backend, to.Split = r.Detours[number-1], nil
+	return &to
 }
 
 // next returns the route to which a script of r moves a request; nil: there is none.

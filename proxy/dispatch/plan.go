@@ -123,7 +123,7 @@ func (d *Dispatcher) compileOpen(rt *route.Route) filter.Chain {
 func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	f := p.route.Forwarding
 	ex.Request.Forwarding, ex.Request.CookiePath = f, p.cookiePath
-	backend := r.lead(p.route, ex.Request.Random[1])
+	backend := r.lead(p.route, ex)
 	if p.inspect(ex, p.route.GRPC && r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
 		r.forwardOr(ex, p.route, backend)
 		p.filters.Upstream(ex)
@@ -137,9 +137,13 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	p.hold(ex)
 }
 
-// lead returns the index of the backend for one request, or -1: a canary that has
-// nobody to ask leaves its share to the Ingress that it is of.
-func (r *routing) lead(rt *route.Route, random uint64) int {
+// lead returns the index of the backend for one request, or -1: that of its script, or of its
+// route. A canary that has nobody to ask leaves its share to the Ingress that it is of.
+func (r *routing) lead(rt *route.Route, ex *exchange.Exchange) int {
+	if n := ex.Script.Detour; n > 0 && n <= len(rt.Detours) {
+		return rt.Detours[n-1]
+	}
+	random := ex.Request.Random[1]
 	backend := rt.Lead(random)
 	if main := rt.Main(); main != nil && r.empty(backend) {
 		return main.Lead(random)

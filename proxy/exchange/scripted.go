@@ -21,6 +21,8 @@ type Scripted struct {
 	Passage int
 	Passed  bool
 	Unasked bool
+	// Detour, unless 0, is the number of who is asked in the place of the route's backend.
+	Detour int
 	// Paged says that an error page answers in the place of what was wrong, and PagedAs with
 	// which status; 0: its own. Before is the request as it came to a route whose error pages
 	// lead to paths, and behind such a page what the route had made of it; nil: it has none.

@@ -20,6 +20,8 @@ type Foreseen struct {
 	Moved   []byte
 	Passage int
 	At      exchange.Scripted
+	// Detour, unless 0, is who of the route's is asked in the place of its backend.
+	Detour int
 	// Page is what an error page makes of Refused; nil: none does.
 	Page *ForeseenPage
 }
@@ -41,6 +43,7 @@ func Foresee(s *Settings, tools Tools, r exchange.Request, at exchange.Scripted)
 	answer := func(c Chain) *exchange.Exchange {
 		ex := &exchange.Exchange{Request: r, Script: at}
 		c.Request(ex)
+		said.Detour = ex.Script.Detour
 		if ex.Script.Moved {
 			said.Moved, said.Passage = ex.Request.Path, ex.Script.Passage
 			passed := said.Passage > 0

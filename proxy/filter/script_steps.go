@@ -48,6 +48,9 @@ type If struct {
 	// that it is the script of a host.
 	Fields int
 	OfHost bool
+	// Detour is the number of who is asked in the place of the route's backend, with Fields; 0:
+	// nobody is.
+	Detour int
 	// Refuses says that it refuses by itself, so that every value counts that a backend may
 	// read, see DeniedRequest.
 	Refuses bool
@@ -71,7 +74,7 @@ func (i *If) runner(tools *Tools) runner {
 			return goesOn
 		}
 		if i.Fields != exchange.NoFields {
-			ex.Script.Fields[kind] = i.Fields
+			ex.Script.Fields[kind], ex.Script.Detour = i.Fields, i.Detour
 		}
 		return run(block, ex)
 	}

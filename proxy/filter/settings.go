@@ -59,6 +59,7 @@ type Settings struct {
 	// RewrittenPaths come before that: of all the first counts whose pattern is found.
 	RewrittenPaths []Rewrite
 	UpstreamPath   *UpstreamPath
+	Detours        []*UpstreamPath // of scripts
 	// NoUpgrade sends requests for another protocol on as what they are without.
 	NoUpgrade bool
 	// UpstreamHost replaces the Host field that the upstream is sent, see ParseHost.
@@ -254,7 +255,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(s.HashKey != nil, func() Filter { return hashKey(s.HashKey, tools.Place) })
 	add(len(s.RequestHeaders) > 0, func() Filter { return requestHeaders(s.RequestHeaders, tools.Place) })
 	add(s.ForwardedPrefix != nil, func() Filter { return forwardedPrefix(s.ForwardedPrefix, tools.Place) })
-	add(s.UpstreamPath != nil, func() Filter { return upstreamPath(s.UpstreamPath, tools.Place) })
+	add(s.UpstreamPath != nil || len(s.Detours) > 0, func() Filter { return upstreamPaths(s.UpstreamPath, s.Detours, tools.Place) })
 	add(len(s.Headers) > 0, func() Filter { return headers(s.Headers, tools.Place) })
 	add(len(s.Scripts) > 0, func() Filter { return Filter{Response: changeFields(s.Scripts, tools.Place)} })
 	add(len(s.TopHeaders) > 0, func() Filter { return headers(s.TopHeaders, tools.Place) })

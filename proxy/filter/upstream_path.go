@@ -39,6 +39,27 @@ func upstreamPath(o *UpstreamPath, at Place) Filter {
 	}
 }
 
+// upstreamPaths are those of a route and of the detours of its script; nil: that of the request.
+func upstreamPaths(own *UpstreamPath, detours []*UpstreamPath, at Place) Filter {
+	made := make([]Filter, 1+len(detours))
+	for i, o := range append([]*UpstreamPath{own}, detours...) {
+		if o != nil {
+			made[i] = upstreamPath(o, at)
+		}
+	}
+	return Filter{
+		Request: func(ex *exchange.Exchange) bool {
+			f := made[ex.Script.Detour].Request
+			return f == nil || f(ex)
+		},
+		Upstream: func(ex *exchange.Exchange) {
+			if f := made[ex.Script.Detour].Upstream; f != nil {
+				f(ex)
+			}
+		},
+	}
+}
+
 // replaceLocation puts to in the place of what the path begins with. It reports false where that
 // has been answered.
 func replaceLocation(ex *exchange.Exchange, location, to string) bool {

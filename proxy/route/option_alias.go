@@ -83,6 +83,7 @@ func (b *unitBuilder) renamed(r *Route, host string) *Route {
 		}
 		n.Backend = b.w.acquire(backend)
 		b.backends = append(b.backends, n.Backend)
+		n.Detours = b.detours()
 	}
 	return &n
 }

@@ -54,7 +54,7 @@ func (b *unitBuilder) passage(p *snippet.Passage) {
 	own.filters, own.terms = s.filtersOf(), own.termsOf()
 	service := networkingv1.IngressServiceBackend{Name: cmp.Or(p.Service, p.Outside), Port: networkingv1.ServiceBackendPort{Number: p.Port}}
 	own.last.of = service
-	own.last.backend, own.last.fault = own.passed(p, service.Port)
+	own.last.backend, own.last.fault = own.passed(&p.Upstream, service.Port)
 	kind := networkingv1.PathTypePrefix
 	if p.Exact {
 		kind = networkingv1.PathTypeExact
@@ -64,9 +64,9 @@ func (b *unitBuilder) passage(p *snippet.Passage) {
 	}
 }
 
-// passed returns the backend that a passage leads to. Other namespaces and what is outside of the
-// cluster are there for whoever may make a Service of type ExternalName.
-func (b *unitBuilder) passed(p *snippet.Passage, port networkingv1.ServiceBackendPort) (Backend, finding) {
+// passed returns the backend that a passage or a detour leads to. Other namespaces and what is
+// outside of the cluster are there for whoever may make a Service of type ExternalName.
+func (b *unitBuilder) passed(p *snippet.Upstream, port networkingv1.ServiceBackendPort) (Backend, finding) {
 	own, key, why := b.ref.Namespace, snapshot.Key{Namespace: p.Namespace, Name: p.Service}, ""
 	switch {
 	case p.Outside != "":

@@ -60,6 +60,7 @@ type settings struct {
 	hiddenBy       string           // the last of which has this key
 	snippets       obeyedSnippets
 	passages       []snippet.Passage // by the server-snippet
+	detours        []snippet.Detour  // by the configuration-snippet
 	ofHost         bool              // server-snippet says more than that of the hosts
 	takesAnswers   bool              // a snippet takes variables of auth-url's answer
 	tls            tlsSettings

@@ -120,6 +120,8 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	}
 	if ofHost {
 		s.passages = whole.Passages
+	} else {
+		s.detours, s.filters.Detours = whole.Detours, pathsOf(whole.Detours)
 	}
 	if !whole.Script.IsEmpty() {
 		kind.script = whole.Script

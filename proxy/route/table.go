@@ -69,6 +69,8 @@ type Route struct {
 	// chooses.
 	Backend int
 	Split   []Weighted
+	// Detours are the backends that its script may lead to instead, or -1.
+	Detours []int
 	// Closed, if not empty, says why every request gets a 503.
 	Closed string
 	// Unread says that it is Closed for nothing but a Secret or ConfigMap that could

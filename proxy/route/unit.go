@@ -379,5 +379,8 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 		r.Backend = b.w.acquire(backend)
 		b.backends = append(b.backends, r.Backend)
 	}
+	if r.Closed == "" {
+		r.Detours = b.detours()
+	}
 	return r
 }

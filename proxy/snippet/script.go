@@ -19,8 +19,10 @@ type Scripted struct {
 	// Options are of the Ingress, and Denied the paths that are refused, of all of its host.
 	Options []Setting
 	Denied  []Denial
-	// Passages are locations that lead to Services, which filter.Pass numbers from 1.
+	// Passages are locations that lead to Services, which filter.Pass numbers from 1, and Detours
+	// are those of ifs, which filter.If does.
 	Passages []Passage
+	Detours  []Detour
 }
 
 // Known is what snippets of one Ingress say that is of use to others of them. The zero value is
@@ -108,7 +110,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 	if !ok {
 		return nil, errOrder
 	}
-	w := scripter{known: known, names: &known.names, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
+	w := scripter{known: known, names: &known.names, list: list, constants: constantsOf(list), table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
 	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.checkPassages, w.errors, w.asks, w.limits} {
 		if err := do(list); err != nil {
 			return nil, err
@@ -125,7 +127,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errors.New("something is said twice for which there is one place")
 	}
 	w.script.Groups = w.names.Groups
-	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied, Passages: w.passages}
+	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied, Passages: w.passages, Detours: w.detours}
 	made.Options = slices.Concat(made.Options, lists, w.asked, w.compress)
 	for _, set := range w.script.Fields {
 		w.known.types.see(set)
@@ -145,24 +147,27 @@ const maxSteps = 64
 
 // scripter makes a script.
 type scripter struct {
-	known    *Known
-	names    *filter.Names // of known
-	table    map[string]directive
-	ofHost   bool
-	script   *filter.Script
-	own      fields // outside of all blocks
-	plain    Advice
-	request  []filter.Field
-	host     *filter.Template
-	denied   []Denial
-	passages []Passage
-	compress []Setting
-	refusals map[string]int // statuses of limits, by directive
-	asked    []Setting      // by auth_request
-	kind     string         // default_type
-	count    int            // steps
-	around   *surroundings  // of what is being read; nil: nothing but the whole
-	texts    *filter.Substitution
+	known     *Known
+	names     *filter.Names         // of known
+	list      []nginxconf.Directive // the whole
+	constants map[string]string     // variables that are one text
+	table     map[string]directive
+	ofHost    bool
+	script    *filter.Script
+	own       fields // outside of all blocks
+	plain     Advice
+	request   []filter.Field
+	host      *filter.Template
+	denied    []Denial
+	passages  []Passage
+	detours   []Detour
+	compress  []Setting
+	refusals  map[string]int // statuses of limits, by directive
+	asked     []Setting      // by auth_request
+	kind      string         // default_type
+	count     int            // steps
+	around    *surroundings  // of what is being read; nil: nothing but the whole
+	texts     *filter.Substitution
 }
 
 // at says where a mistake is.

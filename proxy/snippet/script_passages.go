@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"quayside.io/cluster/printable"
@@ -15,12 +14,9 @@ import (
 // Passage is a location that clients ask for, or that errors lead to, and that has somebody
 // asked: a route of its own, of the Ingress whose server-snippet it stands in.
 type Passage struct {
+	Upstream
 	Path  string // what paths begin with, the text of a pattern, or a name that begins with @
 	Exact bool   // there is that path alone
-	// Service and Namespace are those of the address, and Port is that or the scheme's. Outside
-	// is the name or address of who is no Service, in lower case.
-	Service, Namespace, Outside string
-	Port                        int32
 	// To is where in the Service it leads; nil: to the path that was asked. Filled is a path with
 	// variables in the place of both, to be read by what the snippets of the route say.
 	To     *filter.UpstreamPath
@@ -79,15 +75,6 @@ type passageBuilder struct {
 	kept     bool // redirects are left as they are
 }
 
-// address is what proxy_pass names.
-type address struct {
-	origin string // scheme and host, as written
-	host   string // with its port
-	uri    string // behind that; "": the path that was asked
-	filled bool   // it had variables, so that nothing is appended to uri
-	asked  bool   // uri was $request_uri, whatever the path is by then
-}
-
 func (b *passageBuilder) build(block []nginxconf.Directive) error {
 	values := constantsOf(block)
 	for i := range block {
@@ -103,27 +90,6 @@ func (b *passageBuilder) build(block []nginxconf.Directive) error {
 		b.Snippet = "if ($uri = " + quote(path) + ") { return 301 " + quote(b.Path+"$is_args$args") + "; }\n" + b.Snippet
 	}
 	return b.lead()
-}
-
-// constantsOf are the variables that a block sets once, to a text without any.
-func constantsOf(block []nginxconf.Directive) map[string]string {
-	values := map[string]string{}
-	var walk func(block []nginxconf.Directive, sometimes bool)
-	walk = func(block []nginxconf.Directive, sometimes bool) {
-		for i := range block {
-			walk(block[i].Block, true)
-			args := block[i].Args()
-			if block[i].Name() != "set" || len(args) != 2 || !strings.HasPrefix(args[0], "$") {
-				continue
-			}
-			_, twice := values[args[0][1:]]
-			if values[args[0][1:]] = args[1]; twice || sometimes || strings.Contains(args[1], "$") {
-				values[args[0][1:]] = ""
-			}
-		}
-	}
-	walk(block, false)
-	return values
 }
 
 // take takes one directive. What no option is for stays a snippet.
@@ -164,6 +130,14 @@ func (b *passageBuilder) take(d *nginxconf.Directive, values map[string]string) 
 	return nil
 }
 
+// pass reads who is asked.
+func (b *passageBuilder) pass(text string, values map[string]string) (err error) {
+	if b.url, b.Upstream, err = parsePass(text, values); b.TLS {
+		b.Options = append(b.Options, Setting{"backend-protocol", "HTTPS"})
+	}
+	return err
+}
+
 // passageOptions are the directives of such a location that are options of its route.
 func passageOptions() map[string]directive {
 	all := map[string]directive{
@@ -179,63 +153,6 @@ func passageOptions() map[string]directive {
 		all["proxy_"+what+"_timeout"] = directive{Fixed, Seconds("proxy-" + what + "-timeout")}
 	}
 	return all
-}
-
-// pass reads the address of a Service: http://NAME.NAMESPACE.svc:PORT/PATH.
-func (b *passageBuilder) pass(text string, values map[string]string) error {
-	b.url.filled = strings.Contains(text, "$")
-	if after, begins := strings.CutPrefix(text, "$"); begins {
-		if name, rest := filter.VariableName(after); values[name] != "" {
-			text = values[name] + rest
-		}
-	}
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found || scheme != "http" && scheme != "https" {
-		return errors.New("it does not begin with http:// or https://")
-	}
-	end := strings.IndexAny(rest, "/$")
-	if end < 0 {
-		end = len(rest)
-	}
-	b.url.origin, b.url.host, b.url.uri = scheme+"://"+rest[:end], rest[:end], rest[end:]
-	if b.url.asked = b.url.uri == "$request_uri"; b.url.asked {
-		b.url.uri = ""
-	}
-	if name, _ := filter.VariableName(strings.TrimPrefix(b.url.uri, "$")); strings.HasPrefix(b.url.uri, "$") && !slices.Contains([]string{"uri", "document_uri", "request_uri"}, name) {
-		return fmt.Errorf("$%s may not decide which host is meant: begin what stands behind the host with a slash", name)
-	}
-	if strings.ContainsFunc(b.url.uri, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`#"<>\`, r) }) {
-		return errors.New("behind the host is a character that no address has; write it escaped")
-	}
-	if b.Port = 80; scheme == "https" {
-		b.Port = 443
-		b.Options = append(b.Options, Setting{"backend-protocol", "HTTPS"})
-	}
-	return b.whose()
-}
-
-// whose reads whose address it is.
-func (b *passageBuilder) whose() error {
-	host, port := b.url.host, ""
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		host, port = host[:i], host[i+1:]
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil || n == 0 {
-			return fmt.Errorf("%q is no port", printable.Cut(port, MaxQuoted))
-		}
-		b.Port = int32(n)
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	labels := strings.Split(host, ".")
-	switch {
-	case len(labels) >= 3 && labels[2] == "svc" && labels[0] != "" && labels[1] != "":
-		b.Service, b.Namespace = labels[0], labels[1]
-	case len(labels) == 1 && !strings.HasPrefix(host, "["):
-		return errors.New("it is not a whole name: write NAME.NAMESPACE.svc of a Service")
-	default:
-		b.Outside = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	}
-	return nil
 }
 
 // lead says where in the Service the path leads, and what becomes of redirects.

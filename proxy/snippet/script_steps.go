@@ -83,6 +83,16 @@ func (w *scripter) condition(d *nginxconf.Directive, kind string) (filter.Step, 
 		if w.around != nil && IsOfLog(strings.Join(inner.Words, " ")) { // as in the location around it
 			continue
 		}
+		if inner.Name() == "proxy_pass" {
+			if step.Detour != 0 {
+				return nil, errors.New("it has two addresses")
+			}
+			var err error
+			if step.Detour, err = w.detour(inner, d); err != nil {
+				return nil, fmt.Errorf("of %s: %w", Quoted(inner), err)
+			}
+			continue
+		}
 		switch taken, err := own.take(inner, w.names); {
 		case err != nil:
 			return nil, err
