@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -18,15 +19,19 @@ kind: Ingress
 metadata: {name: shop}
 spec:
   ingressClassName: quayside
+  tls: [{hosts: [secure.example.com], secretName: secure}]
   rules:
   - host: shop.example.com
+    http:
+      paths: [{path: /, pathType: Prefix, backend: {service: {name: store, port: {number: 3000}}}}]
+  - host: secure.example.com
     http:
       paths: [{path: /, pathType: Prefix, backend: {service: {name: store, port: {number: 3000}}}}]
 `
 
 // The packed chart puts a proxy on the ports 80 and 443 of every node, without an address of
-// its own: Ingresses name the nodes, each of which serves them, and what no rule is for is
-// answered by the Service that the values name.
+// its own: Ingresses name the nodes, each of which serves them, over TLS too, and what no rule is
+// for is answered by the Service that the values name.
 func TestProxiesOnTheNodesOwnPorts(t *testing.T) {
 	beside(t)
 	e := edge{bare(t), t}
@@ -52,6 +57,7 @@ func TestProxiesOnTheNodesOwnPorts(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	roots := e.tlsSecret("secure", "secure.example.com")
 	e.Apply(hostNetworkIngress)
 	var nodes []string
 	for _, n := range e.Nodes() {
@@ -76,5 +82,12 @@ func TestProxiesOnTheNodesOwnPorts(t *testing.T) {
 	for _, node := range nodes {
 		e.until(laptop, node, "http://shop.example.com/", "store")
 		e.until(laptop, node, "http://nobody.example.com/", "fallback")
+		e.Eventually(settle, func() error { // the right to read the certificate may come after the route
+			resp, err := laptop.Try("https://secure.example.com/", lab.Via(node+":443"), lab.TLS(verify(roots, "secure.example.com")))
+			if err == nil && resp.Status != http.StatusOK {
+				err = fmt.Errorf("status %d from %s", resp.Status, node)
+			}
+			return err
+		})
 	}
 }
