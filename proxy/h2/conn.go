@@ -147,7 +147,7 @@ func newConn(s *Server, nc net.Conn, p *Peer) *conn {
 	c.granted.left = connWindow
 	c.closed = newRecent(c.limit)
 	c.out = frame.NewOutput(&s.buffers)
-	c.inbound.Input = frame.NewInput(nc, maxBlock, c.field)
+	c.inbound.Input = frame.NewInput(nc, maxString, c.field)
 	return c
 }
 
@@ -239,7 +239,7 @@ func (c *conn) settings() {
 	c.out.Pending = frame.AppendSettings(c.out.Buffer(),
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.limit)},
 		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
-		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(c.server.options.HeadSize)}, // who is over a limit of less gets its answer
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(max(c.server.options.HeadSize, c.server.limits.Load().HeadSize))}, // who is over a limit of less gets its answer
 		http2.Setting{ID: http2.SettingEnableConnectProtocol, Val: 1},
 		http2.Setting{ID: http2.SettingNoRFC7540Priorities, Val: 1},
 	)

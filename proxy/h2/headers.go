@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// maxBlock is the largest field block in its compressed form, and the largest
-	// name or value in it. A larger one ends the connection, a smaller one that
-	// unfolds to more than Options.HeadSize is answered 431.
-	maxBlock = 64 << 10
+	// maxBlock is the largest field block in its compressed form, unless the limit of heads
+	// is larger, and maxString the largest name or value in it. A larger one ends the
+	// connection, a smaller one that unfolds to more than that limit is answered 431.
+	maxBlock  = 64 << 10
+	maxString = 256 << 10
 	// maxContinuations is how many frames may follow a HEADERS frame.
 	maxContinuations = 16
 )
@@ -103,7 +104,7 @@ func (c *conn) decode(fragment []byte, last bool) error {
 	b.open = true
 	b.frames++
 	begins := b.bytes == 0
-	if b.bytes += len(fragment); b.bytes > maxBlock {
+	if b.bytes += len(fragment); b.bytes > max(maxBlock, c.server.limits.Load().HeadSize) {
 		return frame.Fail(http2.ErrCodeEnhanceYourCalm, "a field block is too large")
 	}
 	in.Decoder.SetEmitEnabled(!b.large)

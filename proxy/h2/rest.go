@@ -98,7 +98,7 @@ func (c *conn) rest(until time.Time) bool {
 func (r *rested) Resume() {
 	s := r.server
 	c := &conn{kept: r.kept, streams: map[uint32]*stream{}}
-	c.inbound.Input = r.input.Input(c.nc, maxBlock, c.field)
+	c.inbound.Input = r.input.Input(c.nc, maxString, c.field)
 	c.inbound.until = r.until
 	s.mu.Lock()
 	delete(s.rested, r)

@@ -25,7 +25,7 @@ type Options struct {
 	// reading. 60 s.
 	Timeout time.Duration
 	// HeadSize is the largest request head, counted as RFC 9113 section 6.5.2 does:
-	// names, values and 32 bytes per field. 16 KiB.
+	// names, values and 32 bytes per field. 32 KiB.
 	HeadSize int
 	// Streams is how many requests a client may have under way on one connection;
 	// 128.
@@ -81,7 +81,7 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
-	o.HeadSize = cmp.Or(o.HeadSize, 16<<10)
+	o.HeadSize = cmp.Or(o.HeadSize, 32<<10)
 	o.Streams = cmp.Or(o.Streams, 128)
 	o.RestAfter = cmp.Or(o.RestAfter, time.Second)
 	s := &Server{options: o, conns: map[*conn]struct{}{}, rested: map[*rested]struct{}{}}
@@ -108,8 +108,8 @@ type Limits struct {
 	// Idle is how long a connection may wait for its next request, and Body how long a
 	// client may be silent within a frame, or the body of a request.
 	Idle, Body time.Duration
-	// HeadSize is that of Options, if that is not less, and LineSize is the longest field,
-	// name and value, in bytes; 0: no bound.
+	// HeadSize is that of Options, for requests from now on, and LineSize is the longest
+	// field, name and value, in bytes; 0: no bound.
 	HeadSize, LineSize int
 }
 
@@ -117,7 +117,7 @@ type Limits struct {
 func (s *Server) SetLimits(l Limits) {
 	l.Streams = cmp.Or(l.Streams, s.options.Streams)
 	l.Idle, l.Body = cmp.Or(l.Idle, s.options.Timeout), cmp.Or(l.Body, s.options.Timeout)
-	l.HeadSize = min(cmp.Or(l.HeadSize, s.options.HeadSize), s.options.HeadSize)
+	l.HeadSize = cmp.Or(l.HeadSize, s.options.HeadSize)
 	s.limits.Store(&l)
 }
 

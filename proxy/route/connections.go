@@ -63,9 +63,9 @@ const (
 	maxRequests = 1 << 30
 )
 
-// maxRequestHead is the largest head of a request that is taken, in bytes: the memory
-// for it is the same on all connections.
-const maxRequestHead = 16 << 10
+// maxRequestHead is the largest head of a request that is taken, in bytes. Each connection that
+// is in use has memory for one, if it is more than usual.
+const maxRequestHead = 256 << 10
 
 // parseHeadBuffers reads "NUMBER SIZE": no line is longer than one of so many buffers,
 // and the head not longer than all.
@@ -79,7 +79,7 @@ func parseHeadBuffers(w *globalOptions, value string) error {
 	w.kept.LineSize = int(min(bytes, maxRequestHead))
 	w.kept.HeadSize = min(min(n, maxRequestHead)*w.kept.LineSize, maxRequestHead)
 	if bytes > maxRequestHead {
-		w.problem(finding{InvalidOption, fmt.Sprintf("option large-client-header-buffers asks for %q: a head of more than 16k is not taken", value)})
+		w.problem(finding{InvalidOption, fmt.Sprintf("option large-client-header-buffers asks for %q: a head of more than 256k is not taken", value)})
 	}
 	return nil
 }

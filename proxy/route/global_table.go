@@ -153,7 +153,7 @@ func globalClients() []globalOption {
 		{key: "client-body-timeout", unset: "60", effect: applied, parse: parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Body }), doc: "seconds of silence within a body"},
 		{key: "client-header-buffer-size", unset: "1k", effect: noOp, doc: "memory for a usual head"},
 		{key: "large-client-header-buffers", unset: "4 8k", effect: applied, parse: parseHeadBuffers,
-			doc: "NUMBER SIZE: longest request line, or else 414, and field; and with all of NUMBER the whole head", differ: "16k of both by default, and at most, which is told; 431 for fields; over HTTP/2 the head counts 32 bytes more for each"},
+			doc: "NUMBER SIZE: longest request line, or else 414, and field; and with all of NUMBER the whole head", differ: "32k of both by default; 256k at most, which is told; 431 for fields; over HTTP/2 the head counts 32 bytes more for each"},
 		{key: "client-body-buffer-size", unset: "8k", effect: applied, parse: forEach(parseGatherMemory), doc: "memory for a request body, before a file is used", differ: "as the annotation"},
 		{key: "use-http2", unset: "true", effect: applied, parse: parseHTTP2, doc: "offer HTTP/2 to clients with TLS", differ: "never where the flag --http2 is off"},
 		{key: "http2-max-concurrent-streams", unset: "128", effect: applied, parse: parseKept(1, maxStreams, func(c *Connections) *int { return &c.Streams }), doc: "requests at once on one connection", differ: "1000 at most; connections that are there keep what they were told"},

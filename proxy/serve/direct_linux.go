@@ -20,6 +20,9 @@ import (
 // writeBufferSize is what a response is put together in; fasthttp's own.
 const writeBufferSize = 4 << 10
 
+// readBufferSize is what requests are read into. One with a longer head is not simple.
+const readBufferSize = 16 << 10
+
 // direct serves the simple requests of one connection (see readSimple) inside one call into
 // the runtime's poller, which reads, has the request answered, writes, and then waits
 // for the next. A read that begins anew makes the poller forget what it has heard before,
@@ -55,7 +58,7 @@ var errAnswered = errors.New("the connection has had its last response")
 func (s *Server) newDirect() any {
 	d := &direct{server: s}
 	d.ready = d.turn
-	d.in = make([]byte, s.options.HeadSize)
+	d.in = make([]byte, readBufferSize)
 	d.ctx.Response.Header.SetNoDefaultContentType(true)
 	d.writer = bufio.NewWriterSize((*directOut)(d), writeBufferSize)
 	return d
@@ -73,7 +76,7 @@ func (s *Server) serveDirect(nc net.Conn) error {
 	}
 	c.ahead, c.handedOn = over, true
 	c.outer = &directClient{client: c.client} // after a rest it is ours again
-	return s.http.ServeConn(c.client)
+	return s.fasthttp().ServeConn(c.client)
 }
 
 // serveSimple returns what was read of a request that is not simple, or why the

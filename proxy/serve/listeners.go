@@ -177,7 +177,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
 		if err == nil {
-			if nc, err = l.wrap(nc); err == errCrowded {
+			if nc, err = l.wrap(nc); err == errCrowded || err == nil && l.server.serves(nc) {
 				continue
 			}
 			return nc, err

@@ -82,11 +82,8 @@ func (rc *requestContext) readParsed() (fault string) {
 func (h *head) size() int { return h.line + len("\r\n") + len(h.fields) }
 
 // tooLarge returns the status and the text for a head beyond the limits, or 0. fasthttp
-// has refused what is longer than its buffer, so most of the time there is no other.
+// has refused what is longer than its buffer, which may have been made for other limits.
 func (rc *requestContext) tooLarge(l *Limits) (status int, text string) {
-	if l.LineSize == 0 && l.HeadSize == rc.server.options.HeadSize {
-		return 0, ""
-	}
 	h := &rc.head
 	switch {
 	case l.LineSize > 0 && h.line > l.LineSize:

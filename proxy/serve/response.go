@@ -233,7 +233,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
 	var timeout net.Error
 	switch {
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-		status, text = 431, "431 Request Header Fields Too Large: the limit is "+strconv.Itoa(s.options.HeadSize)+" bytes"
+		status, text = 431, "431 Request Header Fields Too Large: the limit is "+strconv.Itoa(s.limits.Load().HeadSize)+" bytes"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		status, text = 408, "408 Request Timeout: the request did not arrive in time"
 	}

@@ -232,7 +232,7 @@ func (c *client) goOn() {
 
 func (s *Server) serveAgain(c net.Conn) {
 	defer s.again.Add(-1)
-	if err := s.http.ServeConn(c); err != nil {
+	if err := s.fasthttp().ServeConn(c); err != nil {
 		s.options.Log.Debug("connection", "event", err)
 	}
 }
@@ -274,7 +274,7 @@ func (s *Server) cutWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {
-		if c.turning.Load() && c.rest.Load() != busy {
+		if c.rest.Load() != busy {
 			c.hangUp()
 		}
 	}

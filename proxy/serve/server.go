@@ -50,7 +50,9 @@ type Options struct {
 	// RestAfter is how long a connection waits for its next request before it gives
 	// the memory of the last one back; it may take twice as long. 1 s.
 	RestAfter time.Duration
-	// HeadSize is the largest request head; 16 KiB.
+	// HeadSize is the largest request head, unless Limits allow a larger one; 32 KiB. A
+	// connection that is in use has memory for one, without TLS half of that as long as
+	// requests are simple.
 	HeadSize int
 	// GracePeriod is how long a drain waits for requests under way; 30 s.
 	GracePeriod time.Duration
@@ -78,7 +80,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.RestAfter = cmp.Or(o.RestAfter, time.Second)
-	o.HeadSize = cmp.Or(o.HeadSize, 16<<10)
+	o.HeadSize = cmp.Or(o.HeadSize, 32<<10)
 	o.GracePeriod = cmp.Or(o.GracePeriod, 30*time.Second)
 	return o
 }
@@ -86,9 +88,10 @@ func (o Options) withDefaults() Options {
 // Server serves some listeners.
 type Server struct {
 	options   Options
-	http      fasthttp.Server
-	tls       *tls.Config // of all handshakes at first, and of the keys of tickets
-	keyless   *tls.Config // the same without keys, see SetTicketKeys
+	http      *fasthttp.Server
+	roomy     atomic.Pointer[roomy] // nil: no head may be larger than Options.HeadSize
+	tls       *tls.Config           // of all handshakes at first, and of the keys of tickets
+	keyless   *tls.Config           // the same without keys, see SetTicketKeys
 	policed   atomic.Pointer[policed]
 	listeners listeners
 	draining  atomic.Bool
@@ -106,7 +109,7 @@ type Server struct {
 
 	waiting sync.WaitGroup // for requests of those that rest, and for their ends
 	rest    *restPoll      // of these; nil: nobody rests
-	again   atomic.Int64   // who is served after a rest
+	again   atomic.Int64   // who is served after a rest, or as roomy
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
@@ -140,7 +143,14 @@ func New(o Options) *Server {
 	if o.ClientCAs != nil || o.TLSPolicy != nil || o.Passthrough != nil || o.Ciphers != nil || o.OfferHTTP2 != nil {
 		s.tls.GetConfigForClient = s.configFor
 	}
-	s.http = fasthttp.Server{
+	s.http = s.newHTTP(o.HeadSize)
+	return s
+}
+
+// newHTTP returns fasthttp's server for heads of so many bytes at most.
+func (s *Server) newHTTP(headSize int) *fasthttp.Server {
+	o := &s.options
+	h := &fasthttp.Server{
 		Handler:               s.handle,
 		ErrorHandler:          s.refuse,
 		HeaderReceived:        readHead,
@@ -149,7 +159,7 @@ func New(o Options) *Server {
 		Logger:                quietLogger{o.Log},
 		ReadTimeout:           o.Timeout,
 		IdleTimeout:           o.Timeout, // as ReadTimeout a sign that client.SetReadDeadline interprets
-		ReadBufferSize:        o.HeadSize,
+		ReadBufferSize:        headSize,
 		MaxRequestBodySize:    prefetched,
 		StreamRequestBody:     true,
 		NoDefaultServerHeader: true,
@@ -161,11 +171,11 @@ func New(o Options) *Server {
 		DisablePreParseMultipartForm: true,
 	}
 	if o.HTTP2 != nil {
-		s.http.NextProto(h2, s.serveHTTP2) // clients that negotiate HTTP/2 are served by Options.HTTP2
+		h.NextProto(h2, s.serveHTTP2) // clients that negotiate HTTP/2 are served by Options.HTTP2
 	}
-	s.http.NextProto(rawProtocol, s.passOn)
-	s.http.NextProto(directProtocol, s.serveDirect)
-	return s
+	h.NextProto(rawProtocol, s.passOn)
+	h.NextProto(directProtocol, s.serveDirect)
+	return h
 }
 
 // SetLeaving declares whether clients should reconnect elsewhere. While they
@@ -184,7 +194,8 @@ type Limits struct {
 	// silent within a body.
 	Idle, Head, Body time.Duration
 	// HeadSize and LineSize bound the head of a request, and in it the request line and
-	// each field, in bytes.
+	// each field, in bytes. More than Options.HeadSize is for connections that begin, or go
+	// on after a rest.
 	HeadSize, LineSize int
 }
 
@@ -192,9 +203,10 @@ type Limits struct {
 func (s *Server) SetLimits(l Limits) {
 	l.Idle = cmp.Or(l.Idle, s.options.Timeout)
 	l.Head, l.Body = cmp.Or(l.Head, s.options.Timeout), cmp.Or(l.Body, s.options.Timeout)
-	l.HeadSize = min(cmp.Or(l.HeadSize, s.options.HeadSize), s.options.HeadSize)
+	l.HeadSize = cmp.Or(l.HeadSize, s.options.HeadSize)
 	l.Connections = cmp.Or(l.Connections, math.MaxInt)
 	s.limits.Store(&l)
+	s.makeRoom(l.HeadSize)
 }
 
 // certificate chooses by what a client asks for.
@@ -281,14 +293,16 @@ func (s *Server) drain() error {
 	return nil
 }
 
-// untilServed waits for connections that have gone on after a rest. To fasthttp they are open
-// only once it has them, and it may have found before that none is.
+// untilServed waits for connections that have gone on after a rest, and for those of a roomy
+// server. To fasthttp they are open only once it has them, and it may have found before that
+// none is; nor does it end those that wait, where it has no listener.
 func (s *Server) untilServed(grace context.Context) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for s.again.Load() > 0 {
 		select {
 		case <-look.C:
+			s.cutWaiting()
 		case <-grace.Done():
 			return
 		}

@@ -182,7 +182,7 @@ func TestExpect(t *testing.T) {
 
 func TestHeadTooLarge(t *testing.T) {
 	r := newRig(t, serve.Options{}, upstream.Options{}, backend(t, echo))
-	got := r.exchange("GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n")
+	got := r.exchange("GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n")
 	if !strings.HasPrefix(got, "HTTP/1.1 431 ") {
 		t.Errorf("answered %.200q", got)
 	}
