@@ -40,6 +40,8 @@ func scriptCases() []sameCase {
 		if ($cors = "trueoptions") { add_header 'Access-Control-Allow-Origin' "$http_origin"; add_header 'Access-Control-Max-Age' 1728000; add_header 'Content-Type' 'text/plain charset=UTF-8'; add_header 'Content-Length' 0; return 204; }`
 	origins := []string{"/x\nOrigin: https://x.a.test", "/x\nOrigin: https://b.test", "OPTIONS /x\nOrigin: https://www.exact.test", "OPTIONS /x\nOrigin: https://evil.test", "/status/404\nOrigin: https://x.a.test"}
 	return []sameCase{
+		scripted(`if ($host ~ ^(.*\.?)case-([0-9]*)\.te(.*)$ ) { set $before $1; set $number $2; set $other ${before}new-$number.te$3; rewrite ^/go/(.*)$ https://$other/$1; } add_header X-Other "$other $1";`, "", "/go/x?a=b", "/go/", "/x"),
+		scripted(`proxy_set_header X-Forwarded-Prefix "/custom"; proxy_set_header X-Own $request_method; set $a "$arg_a"; add_header X-A "$a" always;`, "", "/x?a=b"),
 		scripted(`if ($arg_a) { set $of "<$1>"; } add_header X-Of "$of"; rewrite ^/abcz/z$ /az?a=b last;`, "", "/abcz/z?a=b").rewriting("/a(.*)", "/b$1"),
 		scripted(`set $a "<b>"; if ($a ~ ^(.)(.*)$) { set $c "$1$2"; set $d '"{|}^\\'; } if ($d ~ (.*)) { set $d "$1"; } proxy_set_header X-C "$c$d";`, "", "/a%20b", "/a+b"),
 		scripted(`set $made ab; if ($made ~ ^(.)) { set $made c; }`, `add_header X-B "<$1>" always;`, "/a/b").rewriting("/(.*)", "/b/$1"),

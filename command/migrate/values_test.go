@@ -56,7 +56,7 @@ func TestValuesThatAreNone(t *testing.T) {
 		"controller: x":                                                                        "# controller has no equivalent\n{}\n",
 		"\"a\\nkind: Secret\": b":                                                              "# a\\nkind: Secret has no equivalent\n{}\n",
 		"controller: {config: {location-snippet: 'more_set_headers \"X-A: a\";'}}":             "# proxy.config: location-snippet is obeyed as it is\nproxy:\n  config:\n    location-snippet: 'more_set_headers \"X-A: a\";'\n",
-		"controller: {config: {location-snippet: 'satisfy any;'}}":                             "# proxy.config: location-snippet line 1, satisfy any;: ingress.quayside.io/satisfy: \"any\"\n# proxy.config: option location-snippet guards access by raw nginx configuration that is not obeyed: line 1, satisfy any: nothing does that here, so every request of every route gets a 503; remove it if they may be open\nproxy:\n  config:\n    location-snippet: satisfy any;\n",
+		"controller: {config: {location-snippet: 'satisfy any of;'}}":                          "# proxy.config: location-snippet line 1, satisfy any of;: ingress.quayside.io/satisfy: \"any\"\n# proxy.config: option location-snippet guards access by raw nginx configuration that is not obeyed: line 1, satisfy any of: nothing does that here, so every request of every route gets a 503; remove it if they may be open\nproxy:\n  config:\n    location-snippet: satisfy any of;\n",
 		"controller: {hostNetwork: true}":                                                      "proxy:\n  hostNetwork:\n    enabled: true\n  ports:\n    http: 80\n    https: 443\n",
 	} {
 		values, err := ReadChart(IngressNginxChart, []byte(text))

@@ -45,7 +45,7 @@ func TestGlobalDefaultsAreNoNews(t *testing.T) {
 // TestGlobalGuardsClose holds for every option of the ConfigMap that decides who
 // may pass: what is not understood shuts all routes.
 func TestGlobalGuardsClose(t *testing.T) {
-	cases := map[string]string{"global-auth-uri": "http://x", "block-cidr": "10.0.0.0/8", "whitelist-source-ranges": "10.0.0.0/8", "http-snippet": "deny all;", "main-snippet": "deny all;", "stream-snippet": "deny all;", "server-snippet": "deny all;", "location-snippet": "more_set_headers 'X-A: a'; satisfy any;"}
+	cases := map[string]string{"global-auth-uri": "http://x", "block-cidr": "10.0.0.0/8", "whitelist-source-ranges": "10.0.0.0/8", "http-snippet": "deny all;", "main-snippet": "deny all;", "stream-snippet": "deny all;", "server-snippet": "deny all;", "location-snippet": "more_set_headers 'X-A: a'; satisfy any of;"}
 	for _, o := range globalTable() {
 		if o.guard {
 			cases[o.key] = "~(?=x)\x00/33"

@@ -199,6 +199,8 @@ func snippetParsers() map[string]func(s *settings, value string) error {
 		"proxy-ssl-name":         parseUpstreamName,
 		"proxy-ssl-server-name":  parseUpstreamSNI,
 		"request-headers":        parseRequestHeaders,
+		"satisfy":                parseSatisfy,
+		"x-forwarded-prefix":     parseForwardedPrefix,
 	}
 	for key, parse := range compressParsers() {
 		parsers[key] = func(s *settings, value string) error {

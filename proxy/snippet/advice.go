@@ -95,7 +95,7 @@ func LineKeys() []string {
 // PlainKeys are those that may stand in for a snippet: they decide nothing about who passes
 // or where a request goes.
 func PlainKeys() []string {
-	return append(LineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-cookie-path", "proxy-cookie-domain")
+	return append(LineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-cookie-path", "proxy-cookie-domain", "x-forwarded-prefix")
 }
 
 // IsPlain reports whether all that a names may stand in for a snippet.

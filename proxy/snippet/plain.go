@@ -203,15 +203,26 @@ func Seconds(key string) func([]string) Advice {
 	}
 }
 
-// SecondsOf reads a time of nginx in whole seconds, of a year at most.
-func SecondsOf(text string) (int, bool) {
-	unit := 1
-	for suffix, n := range map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400} {
-		if rest, ok := strings.CutSuffix(text, suffix); ok {
-			text, unit = rest, n
-			break
+// SecondsOf reads a time of nginx in whole seconds, such as 90, 1h30m or 1y, of ten years at most.
+func SecondsOf(text string) (seconds int, ok bool) {
+	const day, most = 86400, 3660 * 86400
+	units := []struct {
+		suffix string
+		of     int
+	}{{"y", 365 * day}, {"M", 30 * day}, {"w", 7 * day}, {"d", day}, {"h", 3600}, {"m", 60}, {"s", 1}, {"", 1}}
+	for _, unit := range units {
+		number, rest, found := strings.Cut(text, unit.suffix)
+		if unit.suffix == "" {
+			number, rest, found = text, "", text != ""
 		}
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseUint(number, 10, 32)
+		if err != nil || int(n) > most/unit.of {
+			return 0, false
+		}
+		seconds, ok, text = seconds+int(n)*unit.of, true, strings.TrimSpace(rest)
 	}
-	n, err := strconv.Atoi(text)
-	return n * unit, err == nil && 0 <= n && n <= 366*86400/unit
+	return seconds, ok && text == "" && seconds <= most
 }

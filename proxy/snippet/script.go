@@ -180,18 +180,23 @@ func at(d *nginxconf.Directive, err error) error {
 
 // collect makes all variables known that the snippet sets, and which of them clients decide.
 func (w *scripter) collect(list []nginxconf.Directive) error {
-	var sets []*nginxconf.Directive
-	var walk func([]nginxconf.Directive) error
-	walk = func(list []nginxconf.Directive) error {
+	type set struct {
+		*nginxconf.Directive
+		ofHost bool // $1 to $9 are groups of the host
+	}
+	var sets []set
+	var walk func(list []nginxconf.Directive, ofHost bool) error
+	walk = func(list []nginxconf.Directive, ofHost bool) error {
 		for i := range list {
 			d := &list[i]
+			ofHost = ofHost && d.Name() != "rewrite"
 			if d.Name() == "set" || d.Name() == "auth_request_set" {
 				if len(d.Args()) != 2 || !strings.HasPrefix(d.Words[1], "$") || d.Block != nil {
 					return at(d, errors.New("it is not a variable and its value"))
 				}
 				var err error
 				if d.Name() == "set" {
-					sets = append(sets, d)
+					sets = append(sets, set{d, ofHost})
 					_, err = w.names.Set(d.Words[1][1:], filter.Literal(""))
 				} else {
 					_, err = w.names.SetAnswer(d.Words[1][1:])
@@ -203,13 +208,13 @@ func (w *scripter) collect(list []nginxconf.Directive) error {
 			if err := at(d, w.named(d)); err != nil {
 				return err
 			}
-			if err := walk(d.Block); err != nil {
+			if err := walk(d.Block, isOfHost(d)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := walk(list); err != nil {
+	if err := walk(list, false); err != nil {
 		return err
 	}
 	if len(sets) > maxSteps {
@@ -217,12 +222,14 @@ func (w *scripter) collect(list []nginxconf.Directive) error {
 	}
 	for range sets { // what one opens another may take over
 		for _, d := range sets {
+			w.names.GroupsOfHost = d.ofHost
 			value, err := w.names.ParseTemplate(d.Words[2])
+			w.names.GroupsOfHost = false
 			if err == nil {
 				_, err = w.names.Set(d.Words[1][1:], value)
 			}
 			if err != nil {
-				return at(d, err)
+				return at(d.Directive, err)
 			}
 		}
 	}
@@ -314,6 +321,9 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 		return nil
 	case d.Name() == "auth_request_set":
 		return w.answered(d.Args())
+	case d.Name() == "satisfy" && len(d.Args()) == 1 && d.Block == nil:
+		w.asked = append(w.asked, Setting{"satisfy", d.Words[1]})
+		return nil
 	case slices.Contains([]string{"error_page", "auth_request", "mirror", "mirror_request_body"}, d.Name()): // once it is known what they lead to
 		return nil
 	case w.ofHost && isHidden(d.Name()) && d.Block == nil:

@@ -103,7 +103,7 @@ func (w *scripter) condition(d *nginxconf.Directive, kind string) (filter.Step, 
 	if w.around != nil || !w.ofHost {
 		step.Fields = w.fieldsOf(own)
 	}
-	w.names.GroupsOfHost = isOfHost(d) && !slices.ContainsFunc(d.Block, nginxconf.IsNamed("rewrite"))
+	w.names.GroupsOfHost = isOfHost(d)
 	steps, err := w.stepsOf(d.Block, kind)
 	w.names.GroupsOfHost = false
 	step.Steps = steps
@@ -226,6 +226,7 @@ func (w *scripter) rewrite(args []string) (filter.Step, error) {
 	if len(args) != 2 && len(args) != 3 {
 		return nil, errors.New("it is not a pattern, what takes its place, and perhaps a flag")
 	}
+	w.names.GroupsOfHost = false // from here on they are those of its pattern
 	flag := strings.Join(args[2:], "")
 	if !slices.Contains([]string{"", "last", "break", "redirect", "permanent"}, flag) {
 		return nil, errors.New("its flag is not understood")

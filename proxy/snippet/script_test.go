@@ -34,18 +34,19 @@ proxy_cookie_flags ~ secure;`, false, &snippet.Known{})
 func TestNoScripts(t *testing.T) {
 	many := strings.Repeat("set $a b; ", 65)
 	for text, want := range map[string]string{
-		`set a b;`:                                   "not a variable and its value",
-		`set $a;`:                                    "not a variable and its value",
-		`set $host a;`:                               "cannot be set",
-		`set $1 a;`:                                  "cannot be set",
-		`set $a $b;`:                                 "$b is not known",
-		`if ($a) { return 403; }`:                    "$a is not known",
-		`if (-f $uri) { return 403; }`:               "is no variable",
-		`if ($uri ~ (?=a)) { return 403; }`:          "invalid",
-		`if ($host !~ (?<a>b)) { return 403; }`:      "what is not found has no groups",
-		`if ($uri) { if ($host) { return 403; } }`:   "no if in another",
-		`if ($uri) { proxy_pass http://x; }`:         "not a whole name",
-		`if ($uri) { proxy_pass http://a.b.svc/x; }`: "no path in proxy_pass in an if",
+		`set a b;`:                                 "not a variable and its value",
+		`set $a;`:                                  "not a variable and its value",
+		`set $host a;`:                             "cannot be set",
+		`set $1 a;`:                                "cannot be set",
+		`set $a $b;`:                               "$b is not known",
+		`if ($a) { return 403; }`:                  "$a is not known",
+		`if (-f $uri) { return 403; }`:             "is no variable",
+		`if ($uri ~ (?=a)) { return 403; }`:        "invalid",
+		`if ($host !~ (?<a>b)) { return 403; }`:    "what is not found has no groups",
+		`if ($uri) { if ($host) { return 403; } }`: "no if in another",
+		`if ($host ~ (.*)) { rewrite ^/(.*)x /y; set $a $1; } return 302 https://$a/;`:                  "may not decide",
+		`if ($uri) { proxy_pass http://x; }`:                                                            "not a whole name",
+		`if ($uri) { proxy_pass http://a.b.svc/x; }`:                                                    "no path in proxy_pass in an if",
 		`if ($uri) { proxy_pass http://a.b.svc; proxy_pass http://c.b.svc; }`:                           "two addresses",
 		`if ($uri) { proxy_pass http://a.b.svc off; }`:                                                  "not one address",
 		`if ($uri) { proxy_pass http://a.b.svc/$nobody; }`:                                              "variable $nobody is not known",
@@ -381,4 +382,18 @@ func FuzzTables(f *testing.F) {
 			t.Errorf("%q: %q, and then %q", text, first, again)
 		}
 	})
+}
+
+// TestSecondsOf reads times as nginx does.
+func TestSecondsOf(t *testing.T) {
+	for text, want := range map[string]int{"0": 0, "90": 90, "90s": 90, "5m": 300, "1h30m": 5400, "30d": 2592000, "1w": 604800, "1M": 2592000, "1y": 31536000, "10y": 315360000, "1y 1d": 31622400} {
+		if got, ok := snippet.SecondsOf(text); got != want || !ok {
+			t.Errorf("%s: %d, %v, want %d", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "s", "1ms", "500ms", "1m1h", "-1", "1.5h", "max", "off", "epoch", "11y", "99999999999", "4294967295y", "1y1y", "1x"} {
+		if got, ok := snippet.SecondsOf(text); ok {
+			t.Errorf("%q is %d seconds", text, got)
+		}
+	}
 }
