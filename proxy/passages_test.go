@@ -175,7 +175,9 @@ location /api { proxy_pass https://kubernetes.default.svc; }`, one.Port())})
 func TestDetours(t *testing.T) {
 	files, p := start(t, nil)
 	addr := bound(p, false)
-	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
+	others, ends := service("web-http", corev1.ServicePort{Name: "web", Port: 80}), slice("web-http", "web", listenerOf(t, "others"))
+	others.Namespace, ends.Namespace = "other", "other"
+	files.Put(others, ends, service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
 		service("beta", corev1.ServicePort{Port: 8080}), slice("beta", "", listenerOf(t, "beta")),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}},
 		annotated("guarded", "guarded.test", map[string]string{"auth-type": "basic", "auth-secret": "users", "configuration-snippet": "if ($arg_beta) { proxy_pass http://beta.default.svc:8080; }"}),
@@ -183,16 +185,25 @@ func TestDetours(t *testing.T) {
 if ($arg_beta) { proxy_pass http://beta.default.svc:8080; }
 if ($arg_gone) { proxy_pass http://gone.default.svc; }
 if ($arg_api) { proxy_pass https://kubernetes.default.svc; }
-if ($arg_out) { proxy_pass http://169.254.169.254; }`}))
+if ($arg_out) { proxy_pass http://169.254.169.254; }
+if ($arg_named) { set $proxy_upstream_name "default-beta-8080"; }
+if ($arg_named ~ 2) { add_header X-Two two; }
+if ($arg_nobody) { set $proxy_upstream_name "default-nobody-80"; }
+if ($arg_other) { set $proxy_upstream_name "other-web-http-web"; }`}))
 	eventually(t, "the routes are served", func() bool { got, _ := ask(t, addr, "alias.test", "/x?beta=1"); return got == 200 })
 	for request, want := range map[string]string{
-		"app.test /x":               "200|web GET /x",
-		"app.test /x?beta=1":        "200|beta GET /x?beta=1 host=app.test",
-		"alias.test /x?beta=1":      "200|beta GET /x?beta=1 host=alias.test",
-		"app.test /x?gone=1":        "503|leads nowhere",
-		"app.test /x?beta=1&gone=1": "503|leads nowhere",
-		"app.test /x?out=1":         "503|leads nowhere",
-		"guarded.test /x?beta=1":    "401|",
+		"app.test /x":                "200|web GET /x",
+		"app.test /x?beta=1":         "200|beta GET /x?beta=1 host=app.test",
+		"alias.test /x?beta=1":       "200|beta GET /x?beta=1 host=alias.test",
+		"app.test /x?gone=1":         "503|leads nowhere",
+		"app.test /x?beta=1&gone=1":  "503|leads nowhere",
+		"app.test /x?out=1":          "503|leads nowhere",
+		"app.test /x?named=1":        "200|beta GET /x?named=1 host=app.test",
+		"app.test /x?named=2":        "200|beta GET /x?named=2 host=app.test",
+		"app.test /x?beta=1&other=1": "200|others GET /x", // the location that the last if belongs to asks whom the variable names
+		"app.test /x?other=1":        "200|others GET /x?other=1",
+		"app.test /x?nobody=1":       "503|leads nowhere",
+		"guarded.test /x?beta=1":     "401|",
 	} {
 		host, request, _ := strings.Cut(request, " ")
 		status, said := ask(t, addr, host, request)
@@ -204,7 +215,7 @@ if ($arg_out) { proxy_pass http://169.254.169.254; }`}))
 			t.Errorf("%s %q: %s", host, request, said)
 		}
 	}
-	for _, want := range []string{"an if of its snippets with proxy_pass: Service default/gone does not exist", "169.254.169.254 is outside of the cluster, and 169.254.169.254: link-local"} {
+	for _, want := range []string{"in its snippets another backend is named: Service default/gone does not exist", "no Service is default-nobody-80, its namespace, name and port", "169.254.169.254 is outside of the cluster, and 169.254.169.254: link-local"} {
 		if !slices.ContainsFunc(p.Problems(), func(p snapshot.Problem) bool { return strings.Contains(p.Message, want) }) {
 			t.Errorf("%v: nobody is told %q", p.Problems(), want)
 		}

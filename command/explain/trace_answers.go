@@ -32,10 +32,10 @@ func (t *tracer) foreseen(r *route.Route, req exchange.Request) *route.Route {
 // detoured returns r with the backend that its script leads to.
 func (t *tracer) detoured(r *route.Route, number int) *route.Route {
 	if number > len(r.Detours) || r.Detours[number-1] < 0 {
-		t.broken("location", "503: an if of the snippets of Ingress %s has proxy_pass, and that leads nowhere", r.Owner.Key)
+		t.broken("location", "503: a snippet of Ingress %s names another backend, which leads nowhere", r.Owner.Key)
 		return nil
 	}
-	t.works("location", "an if of the snippets of Ingress %s has proxy_pass; who that names is asked instead of its backend", r.Owner.Key)
+	t.works("location", "a snippet of Ingress %s names another backend, which is asked instead", r.Owner.Key)
 	to := *r
 	to.Backend, to.Split = r.Detours[number-1], nil
 	return &to

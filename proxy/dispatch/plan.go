@@ -140,7 +140,7 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 // lead returns the index of the backend for one request, or -1: that of its script, or of its
 // route. A canary that has nobody to ask leaves its share to the Ingress that it is of.
 func (r *routing) lead(rt *route.Route, ex *exchange.Exchange) int {
-	if n := ex.Script.Detour; n > 0 && n <= len(rt.Detours) {
+	if n := ex.Script.Elsewhere(); n > 0 && n <= len(rt.Detours) {
 		return rt.Detours[n-1]
 	}
 	random := ex.Request.Random[1]

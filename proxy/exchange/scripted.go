@@ -1,5 +1,7 @@
 package exchange
 
+import "cmp"
+
 // Scripted is what the scripts of a route have made of a request: nginx's set, if, rewrite and
 // break. The zero value is of one that no script has seen.
 type Scripted struct {
@@ -21,8 +23,9 @@ type Scripted struct {
 	Passage int
 	Passed  bool
 	Unasked bool
-	// Detour, unless 0, is the number of who is asked in the place of the route's backend.
-	Detour int
+	// Detour, unless 0, is the number of who is asked in the place of the route's backend, and
+	// of Chosen. That is where a variable says so, whatever path Detour has.
+	Detour, Chosen int
 	// Paged says that an error page answers in the place of what was wrong, and PagedAs with
 	// which status; 0: its own. Before is the request as it came to a route whose error pages
 	// lead to paths, and behind such a page what the route had made of it; nil: it has none.
@@ -38,6 +41,9 @@ type Scripted struct {
 	// Target is that of the request where a backend is asked for another.
 	Target []byte
 }
+
+// Elsewhere is the number of who is asked in the place of the route's backend; 0: nobody is.
+func (s *Scripted) Elsewhere() int { return cmp.Or(s.Detour, s.Chosen) }
 
 // NoFields is no set of fields.
 const NoFields = -1

@@ -43,7 +43,7 @@ func Foresee(s *Settings, tools Tools, r exchange.Request, at exchange.Scripted)
 	answer := func(c Chain) *exchange.Exchange {
 		ex := &exchange.Exchange{Request: r, Script: at}
 		c.Request(ex)
-		said.Detour = ex.Script.Detour
+		said.Detour = ex.Script.Elsewhere()
 		if ex.Script.Moved {
 			said.Moved, said.Passage = ex.Request.Path, ex.Script.Passage
 			passed := said.Passage > 0

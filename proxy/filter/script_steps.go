@@ -86,6 +86,16 @@ type Set struct {
 	Value    *Template
 }
 
+// Choose has another asked in the place of the route's backend, as Detour of If numbers them.
+type Choose struct{ Detour int }
+
+func (c *Choose) runner(*Tools) runner {
+	return func(ex *exchange.Exchange) outcome {
+		ex.Script.Chosen = c.Detour
+		return goesOn
+	}
+}
+
 // maxValue bounds the value of a variable in bytes: "set $a $a$a" doubles it.
 const maxValue = 8 << 10
 

@@ -1,8 +1,13 @@
 package route
 
 import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
@@ -10,10 +15,10 @@ import (
 // detours are the backends that ifs of its snippets lead to, for one route.
 func (b *unitBuilder) detours() (backends []int) {
 	for i := range b.settings.detours {
-		backend, fault := b.detour(&b.settings.detours[i].Upstream)
+		backend, fault := b.detour(&b.settings.detours[i])
 		if fault.reason != "" {
 			backends = append(backends, -1)
-			if fault.message = "an if of its snippets with proxy_pass: " + fault.message + "; its requests get a 503"; !b.told(fault) {
+			if fault.message = "in its snippets another backend is named: " + fault.message + "; its requests get a 503"; !b.told(fault) {
 				b.problemf(fault.reason, "%s", fault.message)
 			}
 			continue
@@ -33,12 +38,66 @@ func pathsOf(list []snippet.Detour) (paths []*filter.UpstreamPath) {
 }
 
 // detour returns one of them. It is asked in its own protocol, and no sessions stay there.
-func (b *unitBuilder) detour(u *snippet.Upstream) (Backend, finding) {
+func (b *unitBuilder) detour(d *snippet.Detour) (Backend, finding) {
 	s, all := *b.settings, b.w.t.state.global.settingsOf(b.class)
-	s.policy, s.serviceAddress, s.protocol, s.upstream.On = all.policy, false, protocol{said: true}, u.TLS
+	s.policy, s.serviceAddress = all.policy, false
+	if d.Named == "" {
+		s.protocol, s.upstream.On = protocol{said: true}, d.TLS
+	}
 	if s.upstream.Name == hostsName {
 		s.upstream.Name = "" // it would be that of the Ingress's backend
 	}
 	own := unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, ingress: b.ingress}
-	return own.passed(u, networkingv1.ServiceBackendPort{Number: u.Port})
+	if d.Named != "" {
+		return own.named(d.Named)
+	}
+	return own.passed(&d.Upstream, networkingv1.ServiceBackendPort{Number: d.Port})
+}
+
+// named returns the backend that ingress-nginx calls NAMESPACE-SERVICE-PORT, of which each may
+// have dashes: it is the Service that is there.
+func (b *unitBuilder) named(text string) (Backend, finding) {
+	var u snippet.Upstream
+	var at networkingv1.ServiceBackendPort
+	found := 0
+	dashes := func(from int, do func(i int)) {
+		for i := from; i < len(text); i++ {
+			if text[i] == '-' {
+				do(i)
+			}
+		}
+	}
+	dashes(1, func(i int) {
+		dashes(i+2, func(j int) {
+			key := snapshot.Key{Namespace: text[:i], Name: text[i+1 : j]}
+			b.dependsOn(refTo(snapshot.Service, key))
+			svc, _ := b.w.c.Services.Get(key)
+			if port, has := portNamed(svc, text[j+1:]); has {
+				u, at, found = snippet.Upstream{Namespace: key.Namespace, Service: key.Name}, port, found+1
+			}
+		})
+	})
+	switch found {
+	case 0:
+		return Backend{}, finding{MissingService, fmt.Sprintf("no Service is %s, its namespace, name and port; create it, or name another", text)}
+	case 1:
+		return b.passed(&u, at)
+	}
+	return Backend{}, finding{UnsupportedBackend, fmt.Sprintf("%s may be one of several Services; write if (...) { proxy_pass http://NAME.NAMESPACE.svc:PORT; } instead", text)}
+}
+
+// portNamed returns the port of a Service that has a number or a name, if it has that.
+func portNamed(svc *corev1.Service, text string) (at networkingv1.ServiceBackendPort, has bool) {
+	if svc == nil {
+		return at, false
+	}
+	for _, p := range svc.Spec.Ports {
+		switch text {
+		case strconv.Itoa(int(p.Port)):
+			return networkingv1.ServiceBackendPort{Number: p.Port}, true
+		case p.Name:
+			return networkingv1.ServiceBackendPort{Name: p.Name}, p.Name != ""
+		}
+	}
+	return at, false
 }

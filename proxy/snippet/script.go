@@ -195,6 +195,9 @@ func (w *scripter) collect(list []nginxconf.Directive) error {
 					return at(d, errors.New("it is not a variable and its value"))
 				}
 				var err error
+				if strings.EqualFold(d.Words[1], upstreamName) && d.Name() == "set" {
+					continue // see choose
+				}
 				if d.Name() == "set" {
 					sets = append(sets, set{d, ofHost})
 					_, err = w.names.Set(d.Words[1][1:], filter.Literal(""))

@@ -10,12 +10,35 @@ import (
 	"quayside.io/proxy/nginxconf"
 )
 
-// Detour is who is asked where an if of a location says so by proxy_pass. All else that the
-// location and its Ingress say holds there, as in nginx.
+// Detour is who is asked where an if of a location says so by proxy_pass, or where a location
+// sets $proxy_upstream_name, by which ingress-nginx knows backends. All else that the location
+// and its Ingress say holds there, as in nginx.
 type Detour struct {
 	Upstream
 	To *filter.UpstreamPath // nil: the path is the request's
+	// Named, unless empty, is NAMESPACE-SERVICE-PORT of a Service, in the place of Upstream.
+	Named string
 }
+
+// upstreamName is a variable that a snippet may set though it has a meaning.
+const upstreamName = "$proxy_upstream_name"
+
+// choose makes the step of set $proxy_upstream_name.
+func (w *scripter) choose(value string) (filter.Step, error) {
+	switch {
+	case w.ofHost:
+		return nil, errors.New("every location of ingress-nginx sets it again: write it into the configuration-snippet")
+	case strings.Contains(value, "$") || strings.Count(value, "-") < 2 || len(value) > maxNamed:
+		return nil, errors.New("it is not NAMESPACE-SERVICE-PORT of a Service")
+	case len(w.detours) == maxPassages:
+		return nil, fmt.Errorf("there are more than %d backends", maxPassages)
+	}
+	w.detours = append(w.detours, Detour{Named: value})
+	return &filter.Choose{Detour: len(w.detours)}, nil
+}
+
+// maxNamed bounds NAMESPACE-SERVICE-PORT in bytes: two labels of DNS and the name of a port.
+const maxNamed = 63 + 1 + 63 + 1 + 15
 
 // detour makes the one of an if, which d stands in, and returns its number.
 func (w *scripter) detour(d, condition *nginxconf.Directive) (int, error) {

@@ -44,6 +44,8 @@ func TestNoScripts(t *testing.T) {
 		`if ($uri ~ (?=a)) { return 403; }`:        "invalid",
 		`if ($host !~ (?<a>b)) { return 403; }`:    "what is not found has no groups",
 		`if ($uri) { if ($host) { return 403; } }`: "no if in another",
+		`set $proxy_upstream_name $arg_to;`:        "NAMESPACE-SERVICE-PORT",
+		`set $proxy_upstream_name "web-80";`:       "NAMESPACE-SERVICE-PORT",
 		`if ($host ~ (.*)) { rewrite ^/(.*)x /y; set $a $1; } return 302 https://$a/;`:                  "may not decide",
 		`if ($uri) { proxy_pass http://x; }`:                                                            "not a whole name",
 		`if ($uri) { proxy_pass http://a.b.svc/x; }`:                                                    "no path in proxy_pass in an if",
