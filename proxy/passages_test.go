@@ -190,20 +190,34 @@ if ($arg_named) { set $proxy_upstream_name "default-beta-8080"; }
 if ($arg_named ~ 2) { add_header X-Two two; }
 if ($arg_nobody) { set $proxy_upstream_name "default-nobody-80"; }
 if ($arg_other) { set $proxy_upstream_name "other-web-http-web"; }`}))
-	eventually(t, "the routes are served", func() bool { got, _ := ask(t, addr, "alias.test", "/x?beta=1"); return got == 200 })
+	files.Put(annotated("aliased", "aliased.test", map[string]string{"server-alias": "other-name.test", "configuration-snippet": "if ($arg_gone) { proxy_pass http://gone.default.svc; }",
+		"server-snippet": "set $seen $arg_a; location /in { rewrite ^/in/out /x last; if ($arg_beta) { proxy_pass http://beta.default.svc:8080; } proxy_pass http://web.default.svc; } add_header X-Seen $seen;"}),
+		annotated("canary", "aliased.test", map[string]string{"canary": "true", "canary-by-header": "X-Canary", "service": "canary"}),
+		service("canary", corev1.ServicePort{Port: 80}), slice("canary", "", listenerOf(t, "canary")))
+	eventually(t, "the routes are served", func() bool {
+		got, _ := ask(t, addr, "alias.test", "/x?beta=1")
+		_, said := ask(t, addr, "aliased.test", "/x\nX-Canary: always")
+		return got == 200 && strings.Contains(said, "canary GET /x")
+	})
 	for request, want := range map[string]string{
-		"app.test /x":                "200|web GET /x",
-		"app.test /x?beta=1":         "200|beta GET /x?beta=1 host=app.test",
-		"alias.test /x?beta=1":       "200|beta GET /x?beta=1 host=alias.test",
-		"app.test /x?gone=1":         "503|leads nowhere",
-		"app.test /x?beta=1&gone=1":  "503|leads nowhere",
-		"app.test /x?out=1":          "503|leads nowhere",
-		"app.test /x?named=1":        "200|beta GET /x?named=1 host=app.test",
-		"app.test /x?named=2":        "200|beta GET /x?named=2 host=app.test",
-		"app.test /x?beta=1&other=1": "200|others GET /x", // the location that the last if belongs to asks whom the variable names
-		"app.test /x?other=1":        "200|others GET /x?other=1",
-		"app.test /x?nobody=1":       "503|leads nowhere",
-		"guarded.test /x?beta=1":     "401|",
+		"app.test /x":                                "200|web GET /x",
+		"app.test /x?beta=1":                         "200|beta GET /x?beta=1 host=app.test",
+		"alias.test /x?beta=1":                       "200|beta GET /x?beta=1 host=alias.test",
+		"app.test /x?gone=1":                         "503|leads nowhere",
+		"app.test /x?beta=1&gone=1":                  "503|leads nowhere",
+		"app.test /x?out=1":                          "503|leads nowhere",
+		"app.test /x?named=1":                        "200|beta GET /x?named=1 host=app.test",
+		"app.test /x?named=2":                        "200|beta GET /x?named=2 host=app.test",
+		"app.test /x?beta=1&other=1":                 "200|others GET /x", // the location that the last if belongs to asks whom the variable names
+		"app.test /x?other=1":                        "200|others GET /x?other=1",
+		"app.test /x?nobody=1":                       "503|leads nowhere",
+		"aliased.test /in/x?beta=1":                  "200|beta GET /in/x?beta=1 ",
+		"aliased.test /in/x":                         "200|web GET /in/x ",
+		"aliased.test /in/x\nX-Canary: always":       "200|web GET /in/x ",
+		"aliased.test /in/out?a=b\nX-Canary: always": "200|X-Seen: b",
+		"other-name.test /in/x?beta=1":               "200|beta GET /in/x?beta=1 ",
+		"other-name.test /x?gone=1":                  "503|leads nowhere",
+		"guarded.test /x?beta=1":                     "401|",
 	} {
 		host, request, _ := strings.Cut(request, " ")
 		status, said := ask(t, addr, host, request)
@@ -211,7 +225,7 @@ if ($arg_other) { set $proxy_upstream_name "other-web-http-web"; }`}))
 		if strconv.Itoa(status) != code || !strings.Contains(said, part) {
 			t.Errorf("%s %q: %d %s, want %s", host, request, status, said, want)
 		}
-		if strings.Contains(said, "beta GET") && (!strings.Contains(said, `X-Own="of app"`) || strings.Contains(said, "INGRESSCOOKIE")) {
+		if host == "app.test" && strings.Contains(said, "beta GET") && (!strings.Contains(said, `X-Own="of app"`) || strings.Contains(said, "INGRESSCOOKIE")) {
 			t.Errorf("%s %q: %s", host, request, said)
 		}
 	}

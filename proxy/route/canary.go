@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
 )
@@ -82,6 +83,14 @@ func (r *Route) Main() *Route {
 		return r.otherwise
 	}
 	return nil
+}
+
+// Scripted returns whose snippets r has: a canary's are those of the Ingress that it is of.
+func (r *Route) Scripted() snapshot.Ref {
+	if main := r.Main(); main != nil {
+		return main.Owner
+	}
+	return r.Owner
 }
 
 // standsFor reports whether a canary is for the place of main. Of a pattern the text

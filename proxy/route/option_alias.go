@@ -83,7 +83,11 @@ func (b *unitBuilder) renamed(r *Route, host string) *Route {
 		}
 		n.Backend = b.w.acquire(backend)
 		b.backends = append(b.backends, n.Backend)
-		n.Detours = b.detours()
+	}
+	for _, index := range r.Detours {
+		if index >= 0 {
+			b.backends = append(b.backends, b.w.acquire(b.w.t.Backends[index]))
+		}
 	}
 	return &n
 }

@@ -135,7 +135,7 @@ func (t *Table) Passage(r *exchange.Request, from *Route, number int) *Route {
 			continue
 		}
 		for i := range h.passages {
-			if p := &h.passages[i]; p.owner == from.Owner && number <= len(p.routes) {
+			if p := &h.passages[i]; p.owner == from.Scripted() && number <= len(p.routes) {
 				return p.routes[number-1]
 			}
 		}

@@ -19,8 +19,8 @@ type Scripted struct {
 	// Options are of the Ingress, and Denied the paths that are refused, of all of its host.
 	Options []Setting
 	Denied  []Denial
-	// Passages are locations that lead to Services, which filter.Pass numbers from 1, and Detours
-	// are those of ifs, which filter.If does.
+	// Passages are locations that lead elsewhere, which filter.Pass numbers from 1, and Detours are
+	// where an if or a variable leads, which filter.If and filter.Choose number.
 	Passages []Passage
 	Detours  []Detour
 }
@@ -163,7 +163,7 @@ type scripter struct {
 	detours   []Detour
 	compress  []Setting
 	refusals  map[string]int // statuses of limits, by directive
-	asked     []Setting      // by auth_request
+	asked     []Setting      // by auth_request, mirror and satisfy
 	kind      string         // default_type
 	count     int            // steps
 	around    *surroundings  // of what is being read; nil: nothing but the whole
