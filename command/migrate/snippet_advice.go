@@ -130,10 +130,7 @@ func advices() map[string]func(args []string) advice {
 		"keepalive_timeout":       func(args []string) advice { return snippet.UseForAll("keep-alive", args[0]) },
 		"client_header_timeout":   func(args []string) advice { return snippet.UseForAll("client-header-timeout", args[0]) },
 		"client_body_timeout":     func(args []string) advice { return snippet.UseForAll("client-body-timeout", args[0]) },
-		"large_client_header_buffers": func(args []string) advice {
-			return snippet.UseForAll("large-client-header-buffers", strings.Join(args, " "))
-		},
-		"keepalive_requests": func(args []string) advice { return snippet.UseForAll("keep-alive-requests", args[0]) },
+		"keepalive_requests":      func(args []string) advice { return snippet.UseForAll("keep-alive-requests", args[0]) },
 		"set_real_ip_from": func(args []string) advice {
 			return snippet.UseForAll("proxy-real-ip-cidr", args[0]).But("with all of them in one list, and use-forwarded-headers")
 		},

@@ -90,6 +90,8 @@ func plain() map[string]directive {
 		"proxy_buffers":            {Fixed, streamed},
 		"proxy_busy_buffers_size":  {Fixed, streamed},
 		"proxy_max_temp_file_size": {Fixed, streamed},
+
+		"large_client_header_buffers": {Fixed, heads},
 	}
 	for name, why := range unneeded() {
 		all[name] = directive{Unread, func([]string) Advice { return Needless(why) }}
@@ -159,6 +161,20 @@ func httpVersion(args []string) Advice {
 		return Needless("backends are spoken to in HTTP/1.1, with connections that stay")
 	}
 	return Use("proxy-http-version", "1.0")
+}
+
+// heads is about how large heads of requests may be, "NUMBER SIZE": of 32k nothing has to be said.
+func heads(args []string) Advice {
+	unit, size := 1, strings.ToLower(args[len(args)-1])
+	if digits, thousands := strings.CutSuffix(size, "k"); thousands {
+		unit, size = 1<<10, digits
+	}
+	n, err := strconv.Atoi(args[0])
+	each, bad := strconv.Atoi(size)
+	if most := 32 << 10 / unit; len(args) == 2 && err == nil && bad == nil && 0 < n && 0 < each && n <= most/each {
+		return Needless("heads of 32k are taken unasked")
+	}
+	return UseForAll("large-client-header-buffers", strings.Join(args, " "))
 }
 
 func logged(args []string) Advice {

@@ -345,6 +345,8 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 		w.plain = w.plain.And(Advice{Options: said.Options})
 	case said.Remark != "":
 		return errors.New(said.Remark)
+	case len(said.Global) > 0:
+		return fmt.Errorf("the ConfigMap says that for all hosts: %s", said.Global[0].Key)
 	default:
 		return errors.New("no option of one Ingress does the same beside the others")
 	}

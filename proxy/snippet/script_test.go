@@ -34,18 +34,22 @@ proxy_cookie_flags ~ secure;`, false, &snippet.Known{})
 func TestNoScripts(t *testing.T) {
 	many := strings.Repeat("set $a b; ", 65)
 	for text, want := range map[string]string{
-		`set a b;`:                                 "not a variable and its value",
-		`set $a;`:                                  "not a variable and its value",
-		`set $host a;`:                             "cannot be set",
-		`set $1 a;`:                                "cannot be set",
-		`set $a $b;`:                               "$b is not known",
-		`if ($a) { return 403; }`:                  "$a is not known",
-		`if (-f $uri) { return 403; }`:             "is no variable",
-		`if ($uri ~ (?=a)) { return 403; }`:        "invalid",
-		`if ($host !~ (?<a>b)) { return 403; }`:    "what is not found has no groups",
-		`if ($uri) { if ($host) { return 403; } }`: "no if in another",
-		`set $proxy_upstream_name $arg_to;`:        "NAMESPACE-SERVICE-PORT",
-		`set $proxy_upstream_name "web-80";`:       "NAMESPACE-SERVICE-PORT",
+		`set a b;`:                                  "not a variable and its value",
+		`set $a;`:                                   "not a variable and its value",
+		`set $host a;`:                              "cannot be set",
+		`set $1 a;`:                                 "cannot be set",
+		`set $a $b;`:                                "$b is not known",
+		`if ($a) { return 403; }`:                   "$a is not known",
+		`if (-f $uri) { return 403; }`:              "is no variable",
+		`if ($uri ~ (?=a)) { return 403; }`:         "invalid",
+		`if ($host !~ (?<a>b)) { return 403; }`:     "what is not found has no groups",
+		`if ($uri) { if ($host) { return 403; } }`:  "no if in another",
+		`large_client_header_buffers 4 16k;`:        "for all hosts: large-client-header-buffers",
+		`large_client_header_buffers 4;`:            "for all hosts: large-client-header-buffers",
+		`large_client_header_buffers 9999999999 1;`: "for all hosts: large-client-header-buffers",
+		`large_client_header_buffers -1 1k;`:        "for all hosts: large-client-header-buffers",
+		`set $proxy_upstream_name $arg_to;`:         "NAMESPACE-SERVICE-PORT",
+		`set $proxy_upstream_name "web-80";`:        "NAMESPACE-SERVICE-PORT",
 		`if ($host ~ (.*)) { rewrite ^/(.*)x /y; set $a $1; } return 302 https://$a/;`:                  "may not decide",
 		`if ($uri) { proxy_pass http://x; }`:                                                            "not a whole name",
 		`if ($uri) { proxy_pass http://a.b.svc/x; }`:                                                    "no path in proxy_pass in an if",
@@ -247,7 +251,7 @@ func TestWhoSaysWhereClientsAreSent(t *testing.T) {
 
 // TestNeedlessSnippets: what needs nothing here comes to nothing.
 func TestNeedlessSnippets(t *testing.T) {
-	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;", `set_escape_uri $escaped_request_uri $request_uri; proxy_ssl_verify off; proxy_intercept_errors off;`,
+	for _, text := range []string{"# nothing\n", "auth_request_set $c $upstream_http_set_cookie;\nadd_header Set-Cookie $c;", `etag on; proxy_pass_header ETag;`, "expires off;", "large_client_header_buffers 4 8k;", "large_client_header_buffers 2 16384;", `set_escape_uri $escaped_request_uri $request_uri; proxy_ssl_verify off; proxy_intercept_errors off;`,
 		"auth_request_set $name_upstream_1 $upstream_cookie_name_1;\n\naccess_by_lua_block {\n  if ngx.var.name_upstream_1 ~= \"\" then\n    ngx.header[\"Set-Cookie\"] = \"name_1=\" .. ngx.var.name_upstream_1 .. ngx.var.auth_cookie:match(\"(; .*)\")\n  end\n}",
 		`proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; proxy_http_version 1.1; proxy_cache off; proxy_cache_bypass $http_upgrade; proxy_set_header Host $http_host;`} {
 		made, err := snippet.Script(text, false, &snippet.Known{})
