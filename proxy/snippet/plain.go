@@ -222,23 +222,26 @@ func Seconds(key string) func([]string) Advice {
 // SecondsOf reads a time of nginx in whole seconds, such as 90, 1h30m or 1y, of ten years at most.
 func SecondsOf(text string) (seconds int, ok bool) {
 	const day, most = 86400, 3660 * 86400
+	add := func(number string, unit int) bool {
+		n, err := strconv.ParseUint(number, 10, 32)
+		if err != nil || n > uint64(most/unit) {
+			return false
+		}
+		seconds += int(n) * unit
+		return seconds <= most
+	}
 	units := []struct {
 		suffix string
 		of     int
-	}{{"y", 365 * day}, {"M", 30 * day}, {"w", 7 * day}, {"d", day}, {"h", 3600}, {"m", 60}, {"s", 1}, {"", 1}}
+	}{{"y", 365 * day}, {"M", 30 * day}, {"w", 7 * day}, {"d", day}, {"h", 3600}, {"m", 60}, {"s", 1}}
+	ok = text != ""
 	for _, unit := range units {
-		number, rest, found := strings.Cut(text, unit.suffix)
-		if unit.suffix == "" {
-			number, rest, found = text, "", text != ""
+		if number, rest, found := strings.Cut(text, unit.suffix); found && ok {
+			ok, text = add(number, unit.of), strings.TrimSpace(rest)
 		}
-		if !found {
-			continue
-		}
-		n, err := strconv.ParseUint(number, 10, 32)
-		if err != nil || int(n) > most/unit.of {
-			return 0, false
-		}
-		seconds, ok, text = seconds+int(n)*unit.of, true, strings.TrimSpace(rest)
 	}
-	return seconds, ok && text == "" && seconds <= most
+	if ok && text != "" {
+		ok = add(text, 1)
+	}
+	return seconds, ok
 }

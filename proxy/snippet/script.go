@@ -82,6 +82,9 @@ func Declare(text string, known *Known) {
 	}
 	known.asking = append(known.asking, asking(list)...)
 	for _, d := range withoutCookies(list) {
+		if isChoice(&d) {
+			continue
+		}
 		if isAnswer := d.Name() == "auth_request_set"; len(d.Args()) == 2 && (isAnswer || d.Name() == "set") {
 			if known.names.Declare(strings.TrimPrefix(d.Words[1], "$"), isAnswer) != nil {
 				return
@@ -110,7 +113,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 	if !ok {
 		return nil, errOrder
 	}
-	w := scripter{known: known, names: &known.names, list: list, constants: constantsOf(list), table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
+	w := scripter{known: known, names: &known.names, list: list, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
 	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.checkPassages, w.errors, w.asks, w.limits} {
 		if err := do(list); err != nil {
 			return nil, err
@@ -147,27 +150,26 @@ const maxSteps = 64
 
 // scripter makes a script.
 type scripter struct {
-	known     *Known
-	names     *filter.Names         // of known
-	list      []nginxconf.Directive // the whole
-	constants map[string]string     // variables that are one text
-	table     map[string]directive
-	ofHost    bool
-	script    *filter.Script
-	own       fields // outside of all blocks
-	plain     Advice
-	request   []filter.Field
-	host      *filter.Template
-	denied    []Denial
-	passages  []Passage
-	detours   []Detour
-	compress  []Setting
-	refusals  map[string]int // statuses of limits, by directive
-	asked     []Setting      // by auth_request, mirror and satisfy
-	kind      string         // default_type
-	count     int            // steps
-	around    *surroundings  // of what is being read; nil: nothing but the whole
-	texts     *filter.Substitution
+	known    *Known
+	names    *filter.Names         // of known
+	list     []nginxconf.Directive // the whole
+	table    map[string]directive
+	ofHost   bool
+	script   *filter.Script
+	own      fields // outside of all blocks
+	plain    Advice
+	request  []filter.Field
+	host     *filter.Template
+	denied   []Denial
+	passages []Passage
+	detours  []Detour
+	compress []Setting
+	refusals map[string]int // statuses of limits, by directive
+	asked    []Setting      // by auth_request, mirror and satisfy
+	kind     string         // default_type
+	count    int            // steps
+	around   *surroundings  // of what is being read; nil: nothing but the whole
+	texts    *filter.Substitution
 }
 
 // at says where a mistake is.
@@ -195,8 +197,8 @@ func (w *scripter) collect(list []nginxconf.Directive) error {
 					return at(d, errors.New("it is not a variable and its value"))
 				}
 				var err error
-				if strings.EqualFold(d.Words[1], upstreamName) && d.Name() == "set" {
-					continue // see choose
+				if isChoice(d) {
+					continue
 				}
 				if d.Name() == "set" {
 					sets = append(sets, set{d, ofHost})

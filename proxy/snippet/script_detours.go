@@ -3,7 +3,6 @@ package snippet
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"quayside.io/proxy/filter"
@@ -20,8 +19,12 @@ type Detour struct {
 	Named string
 }
 
-// upstreamName is a variable that a snippet may set though it has a meaning.
-const upstreamName = "$proxy_upstream_name"
+// isChoice reports whether d sets a variable that has a meaning, and that a snippet may set all the
+// same.
+func isChoice(d *nginxconf.Directive) bool {
+	args := d.Args()
+	return d.Name() == "set" && len(args) == 2 && d.Block == nil && strings.EqualFold(args[0], "$proxy_upstream_name")
+}
 
 // choose makes the step of set $proxy_upstream_name.
 func (w *scripter) choose(value string) (filter.Step, error) {
@@ -30,11 +33,18 @@ func (w *scripter) choose(value string) (filter.Step, error) {
 		return nil, errors.New("every location of ingress-nginx sets it again: write it into the configuration-snippet")
 	case strings.Contains(value, "$") || strings.Count(value, "-") < 2 || len(value) > maxNamed:
 		return nil, errors.New("it is not NAMESPACE-SERVICE-PORT of a Service")
-	case len(w.detours) == maxPassages:
-		return nil, fmt.Errorf("there are more than %d backends", maxPassages)
 	}
-	w.detours = append(w.detours, Detour{Named: value})
-	return &filter.Choose{Detour: len(w.detours)}, nil
+	number, err := w.lead(Detour{Named: value})
+	return &filter.Choose{Detour: number}, err
+}
+
+// lead adds a detour, and returns its number.
+func (w *scripter) lead(d Detour) (number int, err error) {
+	if len(w.detours) == maxPassages {
+		return 0, fmt.Errorf("there are more than %d backends that ifs and variables name", maxPassages)
+	}
+	w.detours = append(w.detours, d)
+	return len(w.detours), nil
 }
 
 // maxNamed bounds NAMESPACE-SERVICE-PORT in bytes: two labels of DNS and the name of a port.
@@ -48,8 +58,6 @@ func (w *scripter) detour(d, condition *nginxconf.Directive) (int, error) {
 		return 0, errors.New("nginx takes no proxy_pass in an if that stands outside of locations, and here in a location it stands outside of ifs")
 	case len(args) != 1 || d.Block != nil:
 		return 0, errors.New("it is not one address")
-	case len(w.detours) == maxPassages:
-		return 0, fmt.Errorf("there are more than %d ifs with proxy_pass", maxPassages)
 	}
 	a, u, err := parsePass(args[0], w.constantsIn(condition))
 	if err != nil {
@@ -68,14 +76,13 @@ func (w *scripter) detour(d, condition *nginxconf.Directive) (int, error) {
 		}
 		made.To = &filter.UpstreamPath{Filled: path}
 	}
-	w.detours = append(w.detours, made)
-	return len(w.detours), nil
+	return w.lead(made)
 }
 
 // constantsIn are the variables that have one text where an if is the last that holds: those that
 // are set to it once, and what its block sets, unless they are set behind it and outside of ifs.
 func (w *scripter) constantsIn(d *nginxconf.Directive) map[string]string {
-	values := maps.Clone(w.constants)
+	values := constantsOf(w.list)
 	set := func(list []nginxconf.Directive, value func(text string) string) {
 		for i := range list {
 			if args := list[i].Args(); list[i].Name() == "set" && len(args) == 2 {

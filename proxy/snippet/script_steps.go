@@ -46,7 +46,7 @@ func (w *scripter) step(d *nginxconf.Directive, kind string) (filter.Step, error
 		return w.condition(d, kind)
 	case d.Block != nil:
 		return nil, errors.New("it has a block")
-	case name == "set" && strings.EqualFold(args[0], upstreamName):
+	case isChoice(d):
 		return w.choose(args[1])
 	case name == "set":
 		value, err := w.names.ParseTemplate(args[1])

@@ -403,3 +403,13 @@ func TestSecondsOf(t *testing.T) {
 		}
 	}
 }
+
+// TestDeclareChoice: a backend that a snippet chooses keeps none of the variables behind it from
+// being known.
+func TestDeclareChoice(t *testing.T) {
+	var known snippet.Known
+	snippet.Declare("set $proxy_upstream_name shop-web-80; set $late $arg_a;", &known)
+	if _, err := snippet.Script("add_header X-Late $late;", true, &known); err != nil {
+		t.Error(err)
+	}
+}
