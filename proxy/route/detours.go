@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/balance"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
@@ -71,8 +71,12 @@ func (b *unitBuilder) named(text string) (Backend, finding) {
 		dashes(i+2, func(j int) {
 			key := snapshot.Key{Namespace: text[:i], Name: text[i+1 : j]}
 			b.dependsOn(refTo(snapshot.Service, key))
-			svc, _ := b.w.c.Services.Get(key)
-			if port, has := portNamed(svc, text[j+1:]); has {
+			svc, ok := b.w.c.Services.Get(key)
+			if !ok {
+				return
+			}
+			port := portCalled(text[j+1:])
+			if _, err := (balance.PortRef{Number: port.Number, Name: port.Name}).Find(svc); err == nil {
 				u, at, found = snippet.Upstream{Namespace: key.Namespace, Service: key.Name}, port, found+1
 			}
 		})
@@ -86,18 +90,10 @@ func (b *unitBuilder) named(text string) (Backend, finding) {
 	return Backend{}, finding{UnsupportedBackend, fmt.Sprintf("%s may be one of several Services; write if (...) { proxy_pass http://NAME.NAMESPACE.svc:PORT; } instead", text)}
 }
 
-// portNamed returns the port of a Service that has a number or a name, if it has that.
-func portNamed(svc *corev1.Service, text string) (at networkingv1.ServiceBackendPort, has bool) {
-	if svc == nil {
-		return at, false
+// portCalled returns what the number of a port means, or its name, which has a letter.
+func portCalled(text string) networkingv1.ServiceBackendPort {
+	if n, err := strconv.ParseUint(text, 10, 16); err == nil {
+		return networkingv1.ServiceBackendPort{Number: int32(n)}
 	}
-	for _, p := range svc.Spec.Ports {
-		switch text {
-		case strconv.Itoa(int(p.Port)):
-			return networkingv1.ServiceBackendPort{Number: p.Port}, true
-		case p.Name:
-			return networkingv1.ServiceBackendPort{Name: p.Name}, p.Name != ""
-		}
-	}
-	return at, false
+	return networkingv1.ServiceBackendPort{Name: text}
 }
