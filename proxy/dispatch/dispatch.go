@@ -330,8 +330,9 @@ func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
 		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and the path that it was rewritten to\n")
 		return nil
 	}
-	ex.Script.Again(found.Scripted() == p.route.Scripted()) // whose routes have the same variables
-	if found.Pattern() != nil {                             // which has been found in the path, behind all others
+	sameVariables := found.Scripted() == p.route.Scripted()
+	ex.Script.Again(sameVariables)
+	if found.Pattern() != nil { // which has been found in the path, behind all others
 		ex.Script.Groups = nil
 	}
 	next := r.planOf(found, d)

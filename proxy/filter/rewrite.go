@@ -80,8 +80,7 @@ func (w *rewriter) request(ex *exchange.Exchange) (passes, found bool) {
 		return true, false
 	}
 	b = w.expand(b[len(b):], ex, path, groups)
-	if !w.elsewhere && climbs(b) {
-		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
+	if !w.elsewhere && refusesClimbing(ex, b) {
 		return false, true
 	}
 	if _, query, has := bytes.Cut(r.Target, []byte{'?'}); has && len(query) > 0 && !w.drop {
@@ -174,6 +173,15 @@ func appendPath(dst, b []byte) []byte {
 		return dst
 	}
 	return append(dst[:base], bytes.ReplaceAll(dst[base:], []byte{'?'}, []byte("%3F"))...)
+}
+
+// refusesClimbing answers, and reports so, where the path of target has a dot segment.
+func refusesClimbing(ex *exchange.Exchange, target []byte) bool {
+	if !climbs(target) {
+		return false
+	}
+	ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
+	return true
 }
 
 // climbs reports whether the path of target has a dot segment. The client's path

@@ -74,8 +74,8 @@ func (t *Target) fill(ex *exchange.Exchange, at *Place) []byte {
 // onHost returns what is filled in so that what follows the slash of a path is never a host,
 // save in the operator's own words.
 func (t *Target) onHost(b []byte) []byte {
-	for t.path && len(t.text.parts) > 1 && len(b) > 1 && b[1] == '/' {
-		b = b[1:]
+	if t.path && len(t.text.parts) > 1 {
+		return ofOneSlash(b)
 	}
 	return b
 }

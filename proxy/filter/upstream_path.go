@@ -77,8 +77,7 @@ func replaceLocation(ex *exchange.Exchange, location, to string) bool {
 
 // sendsTo makes b the target of the request. It reports false where that has been answered.
 func sendsTo(ex *exchange.Exchange, b []byte) bool {
-	if b = ofOneSlash(b); climbs(b) {
-		ex.Answer(400, "400 Bad Request: the path cannot be rewritten\n")
+	if b = ofOneSlash(b); refusesClimbing(ex, b) {
 		return false
 	}
 	ex.Request.Target = b
