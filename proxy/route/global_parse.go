@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,10 +18,9 @@ import (
 // begins with.
 func forEach(parse func(s *settings, value string) error) func(w *globalOptions, value string) error {
 	return func(w *globalOptions, value string) error {
-		if err := parse(&w.nginx, value); err != nil {
-			return err
-		}
-		return parse(&w.own, value)
+		err := parse(&w.nginx, value)
+		own := parse(&w.own, value) // even so: what acts in part acts in classes of either kind
+		return cmp.Or(err, own)
 	}
 }
 

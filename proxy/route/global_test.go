@@ -153,3 +153,17 @@ func TestGateRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestTablesInPart: tables that are understood are there in classes of either kind, whatever
+// stands beside them.
+func TestTablesInPart(t *testing.T) {
+	w := globalOf(t, map[string]string{"http-snippet": `map $http_x $a { default 0; } map $nothing $b { default 1; }`})
+	if len(w.problems) != 1 || !strings.Contains(w.problems[0].Message, "acts in part") {
+		t.Errorf("problems: %v", w.problems)
+	}
+	for name, s := range map[string]*settings{"own": &w.own, "nginx": &w.nginx} {
+		if _, err := s.snippets.known.ParseTemplate("$a"); err != nil {
+			t.Errorf("%s classes: %v", name, err)
+		}
+	}
+}
