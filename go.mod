@@ -15,9 +15,11 @@ require (
 	github.com/google/go-containerregistry v0.20.6
 	github.com/hashicorp/memberlist v0.7.0
 	github.com/klauspost/compress v1.20.2
+	github.com/maxmind/mmdbwriter v1.2.0
 	github.com/mdlayher/arp v0.0.0-20220512170110-6706a2966875
 	github.com/mdlayher/ndp v1.1.0
 	github.com/mdlayher/packet v1.1.2
+	github.com/oschwald/maxminddb-golang/v2 v2.9.0
 	github.com/osrg/gobgp/v3 v3.37.0
 	github.com/pires/go-proxyproto v0.8.1
 	github.com/prometheus/client_golang v1.24.1

@@ -49,6 +49,7 @@ func floors() map[string]int {
 		"proxy/snippet":        2,
 		"proxy/proxyheader":    0,
 		"proxy/exchange":       1,
+		"proxy/geoip":          1,
 		"proxy/accesslog":      1,
 		"proxy/frame":          2,
 		"proxy/otlp":           2,
