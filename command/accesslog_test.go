@@ -21,7 +21,7 @@ func TestAccessLogFlags(t *testing.T) {
 		{accessLogFlags{format: "json", fields: []string{"nonsense"}, share: 1}, true, false},
 		{accessLogFlags{format: "json", share: 1.5}, true, false},
 	} {
-		o, err := c.flags.options(io.Discard)
+		o, err := c.flags.options(io.Discard, nil)
 		if errors.Is(err, errBadInput) != c.bad || (o.Format == nil) != (c.off || c.bad) {
 			t.Errorf("%+v: %+v, %v", c.flags, o, err)
 		}

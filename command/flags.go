@@ -13,6 +13,8 @@ import (
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
+	"quayside.io/proxy/filter"
+	"quayside.io/proxy/geoip"
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 )
@@ -23,7 +25,7 @@ type ingressFlags struct {
 	class, watchNamespace, defaultCertificate, configMap, ownership, defaultBackend string
 	watchSelector                                                                   selectorFlag
 	allowCatchAll, passthrough, noExternalName, modSecurity                         bool
-	adopt                                                                           []string
+	adopt, editions                                                                 []string
 }
 
 func (f *ingressFlags) add(flags *pflag.FlagSet) {
@@ -39,6 +41,7 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noExternalName, "disable-svc-external-name", false, "close routes to Services of type ExternalName, which lead out of the cluster, and locations of snippets that lead there or to other namespaces")
 	flags.BoolVar(&f.allowCatchAll, "allow-catch-all", true, "rules without host and default backends get what the rules of a host of another namespace leave over")
 	flags.BoolVar(&f.modSecurity, "modsecurity", false, "let Ingresses ask for a web application firewall (enable-modsecurity), see docs/ingress-nginx.md for its cost; else their routes are closed")
+	flags.StringSliceVar(&f.editions, "maxmind-edition-ids", nil, "databases that say where clients are, by names of MaxMind's such as GeoLite2-Country, for variables such as $geoip2_country_code; proxies find the file of each, such as GeoLite2-Country.mmdb, in --geoip-dir")
 }
 
 func (f *ingressFlags) classes() ingressclass.Rules {
@@ -95,7 +98,16 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 	if f.watchNamespace != "" && f.watchSelector.selector != nil {
 		err = errors.Join(err, fmt.Errorf("%w: --watch-namespace and --watch-namespace-selector exclude each other: give one of them", errBadInput))
 	}
+	var places filter.Places
+	if len(f.editions) > 0 {
+		databases, wrong := geoip.New(f.editions)
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("%w: --maxmind-edition-ids: %w", errBadInput, wrong))
+		}
+		places = databases
+	}
 	return route.Options{
+		Places:  places,
 		Classes: f.classes(), DefaultCertificate: certificate, ConfigMap: configMap, DefaultBackend: backend,
 		FirstNamespace: f.ownership == ownedByFirst, NoCatchAll: !f.allowCatchAll, NoPassthrough: !f.passthrough, NoExternalName: f.noExternalName, ModSecurity: f.modSecurity,
 	}, err

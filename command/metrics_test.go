@@ -174,7 +174,7 @@ func registered(t *testing.T) []part {
 	var f proxyFlags
 	flags := pflag.NewFlagSet("proxy", pflag.ContinueOnError)
 	f.add(flags, detailFull)
-	if err := flags.Parse([]string{"--modsecurity", "--access-log=json", "--nginx-metrics"}); err != nil {
+	if err := flags.Parse([]string{"--modsecurity", "--access-log=json", "--nginx-metrics", "--maxmind-edition-ids=GeoLite2-Country"}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := f.options(files.Source, p, io.Discard)

@@ -20,6 +20,7 @@ import (
 	"quayside.io/cluster/tickets"
 	"quayside.io/proxy"
 	"quayside.io/proxy/dispatch"
+	"quayside.io/proxy/geoip"
 	"quayside.io/proxy/route"
 )
 
@@ -39,6 +40,7 @@ type proxyFlags struct {
 	errorDetail   string
 	countHosts    int
 	nginxMetrics  bool
+	geoipDir      string
 }
 
 // The values of --error-detail.
@@ -64,6 +66,7 @@ func (f *proxyFlags) add(flags *pflag.FlagSet, errorDetail string) {
 	flags.StringVar(&f.errorDetail, "error-detail", errorDetail, "what bodies of errors tell clients: Minimal: no names of Services or annotations, the log has them; Full: all that is known")
 	flags.IntVar(&f.countHosts, "metrics-hosts", 1000, "how many hosts of rules have their requests counted by name in quayside_http_host_requests_total; 0: none")
 	flags.BoolVar(&f.nginxMetrics, "nginx-metrics", false, "show metrics under the names and labels of ingress-nginx as well, for its dashboards: a histogram for each path, method and status")
+	flags.StringVar(&f.geoipDir, "geoip-dir", "/etc/quayside/geoip", "folder of the databases of --maxmind-edition-ids; one that has changed is read within a minute")
 	flags.DurationVar(&f.grace, "grace-period", 30*time.Second, "how long requests in progress may take to finish at shutdown")
 }
 
@@ -73,7 +76,8 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 	if err != nil {
 		return proxy.Options{}, err
 	}
-	accessLog, err := f.accessLog.options(stdout)
+	places, _ := routes.Places.(*geoip.Databases)
+	accessLog, err := f.accessLog.options(stdout, places)
 	if err != nil {
 		return proxy.Options{}, err
 	}
@@ -100,7 +104,7 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		Tickets: snapshot.Key{Namespace: f.namespace, Name: tickets.Name}, Refuse: apiAddresses(), TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
 		HTTP2: f.http2, H2C: f.h2c, RedirectPort: f.redirectPort, AccessLog: accessLog, BodyFiles: bodyFiles, TerseErrors: f.errorDetail == detailMinimal,
-		CountHosts: f.countHosts, Nginx: nginx,
+		CountHosts: f.countHosts, Nginx: nginx, Places: proxy.Places{Databases: places, Dir: f.geoipDir},
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }

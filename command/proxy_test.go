@@ -3,11 +3,17 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"quayside.io/cluster"
 	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
 )
 
 func TestLameDuck(t *testing.T) {
@@ -72,5 +78,35 @@ func TestTrustedProxies(t *testing.T) {
 		if got, err := parseTrusted([]string{bad}); !errors.Is(err, errBadInput) {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
+	}
+}
+
+// TestWaitingFor: whoever starts a proxy that lacks a database is told so at once.
+func TestWaitingFor(t *testing.T) {
+	e := &env{stdout: io.Discard, stderr: io.Discard, logLevel: "error", logFormat: "text"}
+	p, err := e.process()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f proxyFlags
+	flags := pflag.NewFlagSet("proxy", pflag.ContinueOnError)
+	f.add(flags, detailFull)
+	if err := flags.Parse([]string{"--maxmind-edition-ids=GeoLite2-Country", "--geoip-dir=" + t.TempDir(), "--access-log=$geoip2_country_code"}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := f.options(files.Source, p, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := proxy.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := waitingFor(front); !strings.Contains(said, "GeoLite2-Country.mmdb is not in ") {
+		t.Errorf("it says %q", said)
 	}
 }

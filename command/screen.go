@@ -14,6 +14,7 @@ import (
 	"quayside.io/command/demo"
 	"quayside.io/command/explain"
 	"quayside.io/command/forward"
+	"quayside.io/proxy"
 	"quayside.io/proxy/serve"
 )
 
@@ -176,4 +177,13 @@ func upHeader(c *snapshot.Cluster, all []serve.ListenerState) string {
 		fmt.Fprintf(&b, "Also on %s.", at)
 	}
 	return b.String() + "\n\n"
+}
+
+// waitingFor says what keeps a proxy from serving, which the table of problems, all of them of
+// objects, does not.
+func waitingFor(p *proxy.Proxy) string {
+	if err := p.Ready(); err != nil {
+		return fmt.Sprintf("NOT SERVING: %v\n\n", err)
+	}
+	return ""
 }

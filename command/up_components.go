@@ -58,7 +58,7 @@ func (e *env) runComponents(ctx context.Context, files *cluster.Files, f upFlags
 		return all
 	}
 	inputs := func() explain.Inputs { return f.inputs(files.Snapshot(), problems(), front.Table()) }
-	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) }, inputs: inputs}
+	s := &screen{out: e.stdout, header: func() string { return upHeader(files.Snapshot(), front.Listeners()) + waitingFor(front) }, inputs: inputs}
 	tasks = append(tasks, running(s.run))
 	if f.demo {
 		d := demo.New(files, f.loopback, demoPace, func() (netip.AddrPort, bool) { return proxyAt(files.Snapshot(), front.Listeners(), false) }, p.log)

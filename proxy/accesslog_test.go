@@ -45,7 +45,7 @@ func (f *logFile) lines() []string {
 // startLogged is start, with an access log.
 func startLogged(t *testing.T, format string) (*logFile, *proxy.Proxy) {
 	t.Helper()
-	f, err := accesslog.Named(format)
+	f, err := accesslog.Named(format, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,16 @@ func TestSameAsNginx(t *testing.T) {
 // ConfigMap.
 func compareWithNginx(t *testing.T, cases []sameCase, pairs ...string) (asked int) {
 	t.Helper()
+	return compareWithNginxAs(t, func(*proxy.Options) {}, cases, pairs...)
+}
+
+// compareWithNginxAs compares a proxy that has other options, too.
+func compareWithNginxAs(t *testing.T, change func(*proxy.Options), cases []sameCase, pairs ...string) (asked int) {
+	t.Helper()
 	binary := findNginx(t)
 	places := map[string]string{}
 	files, p := start(t, func(o *proxy.Options) {
+		change(o)
 		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
 		if len(pairs) > 0 {
 			o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
@@ -98,15 +105,15 @@ func findNginx(t *testing.T) string {
 	return binary
 }
 
-// findHeadersMore returns Debian's module of that name.
-func findHeadersMore(t *testing.T) string {
+// findModule returns a module of nginx, which a package of Debian's has.
+func findModule(t *testing.T, name, debian string) string {
 	t.Helper()
-	const file = "/usr/lib/nginx/modules/ngx_http_headers_more_filter_module.so"
+	file := "/usr/lib/nginx/modules/" + name + ".so"
 	if _, err := os.Stat(file); err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("nginx has no headers-more (Debian package libnginx-mod-http-headers-more-filter): ", err)
+			t.Fatalf("nginx has no %s (Debian package %s): %v", name, debian, err)
 		}
-		t.Skip("nginx has no headers-more (Debian package libnginx-mod-http-headers-more-filter): ", err)
+		t.Skipf("nginx has no %s (Debian package %s): %v", name, debian, err)
 	}
 	return file
 }
@@ -207,7 +214,10 @@ func runNginx(t *testing.T, binary, dir, addr, servers string) {
 	t.Helper()
 	var conf bytes.Buffer
 	if strings.Contains(servers, "more_") {
-		fmt.Fprintf(&conf, "load_module %s;\n", findHeadersMore(t))
+		fmt.Fprintf(&conf, "load_module %s;\n", findModule(t, "ngx_http_headers_more_filter_module", "libnginx-mod-http-headers-more-filter"))
+	}
+	if strings.Contains(servers, "geoip2 ") {
+		fmt.Fprintf(&conf, "load_module %s;\n", findModule(t, "ngx_http_geoip2_module", "libnginx-mod-http-geoip2"))
 	}
 	fmt.Fprintf(&conf, "user root; daemon off; master_process off; worker_processes 1; pid %s/pid; error_log %s/error crit;\nevents { worker_connections 256; }\nhttp {\naccess_log off; server_names_hash_bucket_size 128;\n", dir, dir)
 	conf.WriteString("map $http_x_request_id $name { default $http_x_request_id; \"\" $request_id; }\n")

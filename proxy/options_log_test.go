@@ -15,7 +15,7 @@ import (
 
 // What the options say about the log, it does from then on.
 func TestLogOptions(t *testing.T) {
-	format, err := accesslog.Named("plain $request_uri")
+	format, err := accesslog.Named("plain $request_uri", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -317,6 +318,10 @@ func askVia(t *testing.T, via http.RoundTripper, addr, host, request string) (st
 	}
 	req.Host = host
 	for _, line := range lines[1:] {
+		if address, ok := strings.CutPrefix(line, "from "); ok { // an address of this machine
+			via = from(t, address)
+			continue
+		}
 		name, value, _ := strings.Cut(line, ": ")
 		req.Header.Set(name, value)
 		if name == "Host" { // a port
@@ -335,6 +340,14 @@ func askVia(t *testing.T, via http.RoundTripper, addr, host, request string) (st
 	var all strings.Builder
 	resp.Header.Write(&all)
 	return resp.StatusCode, all.String() + string(text)
+}
+
+// from returns what connects from an address.
+func from(t *testing.T, address string) http.RoundTripper {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	via := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
+	t.Cleanup(via.CloseIdleConnections)
+	return via
 }
 
 // TestLimitsOverHTTP: what needs more than one request.

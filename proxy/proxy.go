@@ -70,6 +70,8 @@ type Options struct {
 	AccessLog AccessLog
 	// BodyFiles are where request bodies are kept that are too long for memory.
 	BodyFiles BodyFiles
+	// Places say where clients are. The proxy serves once it has all of them.
+	Places Places
 	// TerseErrors keeps the names of Services and annotations out of what clients
 	// are told; the log has them.
 	TerseErrors bool
@@ -146,6 +148,7 @@ type Proxy struct {
 	lines     *linewriter.Writer // nil: no access log
 	spool     *spool.Spool       // nil: no files
 	firewall  *waf.Driver        // nil: none is allowed
+	places    *placeFiles        // nil: it is not known where clients are
 }
 
 // New returns a Proxy that does nothing yet.
@@ -175,6 +178,9 @@ func New(o Options) (*Proxy, error) {
 		p.firewall = waf.New(waf.Options{Log: o.Log})
 		dispatching.Inspector = p.firewall.Inspector
 	}
+	if o.Places.Databases != nil {
+		p.places = newPlaceFiles(o.Places, o.Log)
+	}
 	p.dispatch = dispatch.New(dispatching)
 	p.http2 = h2.New(h2.Options{Handler: p.dispatch, Log: o.Log})
 	front := serve.Options{
@@ -200,6 +206,9 @@ func New(o Options) (*Proxy, error) {
 		}
 		if p.firewall != nil {
 			collectors = append(collectors, p.firewall.Collector())
+		}
+		if p.places != nil {
+			collectors = append(collectors, p.places)
 		}
 		if o.Nginx != nil {
 			collectors = append(collectors, newNginxMetrics(p, *o.Nginx))
@@ -263,6 +272,15 @@ func (p *Proxy) Run(ctx context.Context) error {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, following := errgroup.WithContext(following)
+	if p.places != nil {
+		g.Go(func() error { return p.places.run(following) })
+		select {
+		case <-p.places.all: // until then nobody knows whom guards refuse
+		case <-ctx.Done():
+			stop()
+			return g.Wait()
+		}
+	}
 	if p.firewall != nil { // before the first table, which waits for its rules
 		g.Go(func() error { return p.firewall.Run(following) })
 	}
@@ -288,6 +306,11 @@ func (p *Proxy) Run(ctx context.Context) error {
 // Ready returns nil once the first table is live and every listener of its own
 // is open.
 func (p *Proxy) Ready() error {
+	if p.places != nil {
+		if err := p.places.ready(); err != nil {
+			return err
+		}
+	}
 	if p.table.Load() == nil {
 		return errors.New("no routes yet: the cluster has not been seen in full")
 	}

@@ -378,7 +378,7 @@ func endings(t *testing.T, protocol string) {
 // A tunnel over HTTP/2 has its line of the access log when it ends, with what was
 // sent, as one over HTTP/1.1 has.
 func TestWebSocketIsLogged(t *testing.T) {
-	format, err := accesslog.Named("$request|$status $body_bytes_sent")
+	format, err := accesslog.Named("$request|$status $body_bytes_sent", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	format, err := accesslog.Parse(`$remote_addr "$request" $status $request_time $service_name`, false)
+	format, err := accesslog.Parse(`$remote_addr "$request" $status $request_time $service_name`, false, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -22,7 +22,7 @@ func Example() {
 	record := accesslog.Record{Exchange: &ex, Place: accesslog.Place{Service: "web"}, Took: 25 * time.Millisecond}
 	fmt.Printf("%s\n", format.Line(&record))
 
-	_, err = accesslog.Parse("$geoip_city", false)
+	_, err = accesslog.Parse("$geoip_city", false, nil)
 	fmt.Println(err)
 	// Output:
 	// 192.0.2.1 "GET /\x22quoted\x22 HTTP/1.1" 200 0.025 web

@@ -64,25 +64,29 @@ func jsonFields() []string {
 	}
 }
 
+// Lookup finds variables that nobody here knows: it returns what tells their values, or nil.
+// One that is nil finds nothing.
+type Lookup func(name string) func(r *Record) []byte
+
 // Named returns the format with a name: combined, upstreaminfo or json. A text with
 // variables is its own format.
-func Named(name string) (*Format, error) {
+func Named(name string, more Lookup) (*Format, error) {
 	switch {
 	case name == "combined":
-		return Parse(combined, false)
+		return Parse(combined, false, nil)
 	case name == "upstreaminfo":
-		return Parse(upstreamInfo, false)
+		return Parse(upstreamInfo, false, nil)
 	case name == "json":
-		return JSON(jsonFields())
+		return JSON(jsonFields(), nil)
 	case strings.Contains(name, "$"):
-		return Parse(name, false)
+		return Parse(name, false, more)
 	}
 	return nil, fmt.Errorf("%q is none of combined, upstreaminfo, json, and no text with variables", name)
 }
 
 // Parse reads a text with variables, written $name or ${name}. With json what they
 // stand for is escaped for JSON; without, as nginx does by default.
-func Parse(text string, json bool) (*Format, error) {
+func Parse(text string, json bool, more Lookup) (*Format, error) {
 	f := &Format{json: json}
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -97,7 +101,7 @@ func Parse(text string, json bool) (*Format, error) {
 			return f, nil
 		}
 		name, rest := cutName(after)
-		if err := f.variable(name); err != nil {
+		if err := f.variable(name, more); err != nil {
 			return nil, err
 		}
 		text = rest
@@ -106,7 +110,7 @@ func Parse(text string, json bool) (*Format, error) {
 
 // JSON returns the format whose lines are JSON objects of these fields, which are
 // names of variables.
-func JSON(fields []string) (*Format, error) {
+func JSON(fields []string, more Lookup) (*Format, error) {
 	f := &Format{json: true}
 	for i, name := range fields {
 		f.literal([]string{`{"`, `,"`}[min(i, 1)] + name + `":`)
@@ -115,7 +119,7 @@ func JSON(fields []string) (*Format, error) {
 			quote = ""
 		}
 		f.literal(quote)
-		if err := f.variable(name); err != nil {
+		if err := f.variable(name, more); err != nil {
 			return nil, err
 		}
 		f.literal(quote)
@@ -135,8 +139,13 @@ func (f *Format) literal(text string) {
 	}
 }
 
-func (f *Format) variable(name string) error {
+func (f *Format) variable(name string, more Lookup) error {
 	write, of := lookUp(name)
+	if write == nil && more != nil {
+		if value := more(name); value != nil {
+			write = func(r *Record, _ string) { r.bytes(value(r)) }
+		}
+	}
 	if write == nil {
 		return fmt.Errorf("variable $%s is not known", name)
 	}

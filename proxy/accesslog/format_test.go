@@ -48,7 +48,7 @@ func TestLines(t *testing.T) {
 		"a\nb $status":                    "a b 200",
 		"$request_completion $bytes_sent": "OK 1271",
 	} {
-		f, err := accesslog.Named(format)
+		f, err := accesslog.Named(format, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,12 +57,12 @@ func TestLines(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "off", "common", "$", "$nonsense", "${status", "$http_", "$status $ssl_client_cert", "costs $5"} {
-		if _, err := accesslog.Named(bad); err == nil {
+		if _, err := accesslog.Named(bad, nil); err == nil {
 			t.Errorf("%q is a format", bad)
 		}
 	}
 	for _, bad := range [][]string{nil, {"statuses"}, {`status":1,"x`}, {"status", ""}} {
-		if _, err := accesslog.JSON(bad); err == nil {
+		if _, err := accesslog.JSON(bad, nil); err == nil {
 			t.Errorf("%q are fields", bad)
 		}
 	}
@@ -71,7 +71,7 @@ func TestLines(t *testing.T) {
 // TestWhatIsLoggedOfConnections: who came by TLS, and what nginx has a variable for that means
 // nothing here, so that a format of nginx's is taken as it is.
 func TestWhatIsLoggedOfConnections(t *testing.T) {
-	f, err := accesslog.Named(`$remote_port $proxy_protocol_port $https $pipe $ssl_protocol $ssl_cipher $ssl_server_name $ssl_client_verify "$ssl_client_s_dn" $server_addr $connection $connection_requests $upstream_http_x_served_by $hostname`)
+	f, err := accesslog.Named(`$remote_port $proxy_protocol_port $https $pipe $ssl_protocol $ssl_cipher $ssl_server_name $ssl_client_verify "$ssl_client_s_dn" $server_addr $connection $connection_requests $upstream_http_x_served_by $hostname`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestWhatIsLoggedOfConnections(t *testing.T) {
 
 // A client that did not wait is no fault of the endpoint's.
 func TestNoStatusOfWhoWasLeft(t *testing.T) {
-	f, _ := accesslog.Named("$status $upstream_status")
+	f, _ := accesslog.Named("$status $upstream_status", nil)
 	r := record("/", "")
 	r.Exchange.Response.Status = exchange.StatusClientGone
 	r.Exchange.Upstream.Tries[1].Status = 0
@@ -105,7 +105,7 @@ func TestNoStatusOfWhoWasLeft(t *testing.T) {
 
 // A canary's backend is the alternative of the route's own.
 func TestAlternative(t *testing.T) {
-	f, _ := accesslog.Named("[$proxy_upstream_name] [$proxy_alternative_upstream_name]")
+	f, _ := accesslog.Named("[$proxy_upstream_name] [$proxy_alternative_upstream_name]", nil)
 	r := record("/", "")
 	r.Place.Split = true
 	r.Exchange.Upstream.Name = "n-new-80"
@@ -116,7 +116,7 @@ func TestAlternative(t *testing.T) {
 
 // What was refused before it could be read has a line all the same.
 func TestNothingIsKnown(t *testing.T) {
-	f, _ := accesslog.Named("upstreaminfo")
+	f, _ := accesslog.Named("upstreaminfo", nil)
 	r := &accesslog.Record{Exchange: &exchange.Exchange{Response: exchange.Response{Status: 400}}, Ended: time.Unix(0, 0).UTC()}
 	if got, want := string(f.Line(r)), `- - - [01/Jan/1970:00:00:00 +0000] "-" 400 0 "-" "-" 0 0.000 [-] [-] - - - - -`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -130,7 +130,7 @@ func combinedPattern() *regexp.Regexp {
 // checkHostile puts bytes of a client everywhere, and wants lines that nobody can
 // mistake for others.
 func checkHostile(t *testing.T, target, value string) {
-	plain, _ := accesslog.Named("combined")
+	plain, _ := accesslog.Named("combined", nil)
 	r := record(target, value)
 	r.Exchange.Request.Header.Add("Referer", value)
 	line := string(plain.Line(r))
@@ -141,7 +141,7 @@ func checkHostile(t *testing.T, target, value string) {
 	if m[2] != m[3] || unescape(t, m[3]) != value || unescape(t, m[1]) != "GET "+target+" HTTP/1.1" {
 		t.Fatalf("%q, %q cannot be told from %q", target, value, line)
 	}
-	object, _ := accesslog.Named("json")
+	object, _ := accesslog.Named("json", nil)
 	line = string(object.Line(r))
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(line), &fields); err != nil || strings.ContainsAny(line, "\n\r\u0085\u2028\u2029") || len(fields) != 22 {
@@ -171,7 +171,7 @@ func FuzzHostileBytes(f *testing.F) {
 
 func TestLinesCostNoAllocation(t *testing.T) {
 	for _, name := range []string{"combined", "upstreaminfo", "json"} {
-		f, _ := accesslog.Named(name)
+		f, _ := accesslog.Named(name, nil)
 		r := record("/a?q=1", "curl/8 \"\xff")
 		f.Line(r)
 		if n := testing.AllocsPerRun(100, func() { f.Line(r) }); n != 0 {
@@ -183,7 +183,7 @@ func TestLinesCostNoAllocation(t *testing.T) {
 func BenchmarkLine(b *testing.B) {
 	for _, name := range []string{"combined", "upstreaminfo", "json"} {
 		b.Run(name, func(b *testing.B) {
-			f, _ := accesslog.Named(name)
+			f, _ := accesslog.Named(name, nil)
 			r := record("/a/b/c?q=1", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
 			b.ReportAllocs()
 			for b.Loop() {

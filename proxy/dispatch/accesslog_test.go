@@ -27,7 +27,7 @@ func (l *logLines) Line(b []byte) { *l = append(*l, string(b)) }
 
 func logged(t *testing.T, to dispatch.Lines, share float64) dispatch.AccessLog {
 	t.Helper()
-	f, err := accesslog.Named("$request $status $ingress_name $service_name $body_bytes_sent")
+	f, err := accesslog.Named("$request $status $ingress_name $service_name $body_bytes_sent", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestTunnelsAreLoggedAtTheirEnd(t *testing.T) {
 // Whom a guard let in is logged, though the backend is not told the password; from a
 // tunnel's line, too, which is written when the front end has long reused the head.
 func TestUsersAreLogged(t *testing.T) {
-	f, err := accesslog.Named("$remote_user $status")
+	f, err := accesslog.Named("$remote_user $status", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

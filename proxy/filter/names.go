@@ -2,7 +2,9 @@ package filter
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"quayside.io/proxy/exchange"
@@ -16,17 +18,18 @@ type Names struct {
 	GroupsOfHost bool
 	// Groups says that a template has some of them.
 	Groups bool
+	places Places // nil: it is not known where clients are
 }
 
 // Clone returns a copy for another snippet, in which others can be set. What no client decides
 // yet stays so.
 func (n *Names) Clone() Names {
-	c := Names{GroupsOfHost: n.GroupsOfHost, Groups: n.Groups}
+	c := Names{GroupsOfHost: n.GroupsOfHost, Groups: n.Groups, places: n.places}
 	for key, one := range n.of {
 		if c.of == nil {
 			c.of = map[string]*name{}
 		}
-		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, said: one.said, only: one.only, ahead: one.ahead, table: one.table}
+		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, said: one.said, only: one.only, ahead: one.ahead, table: one.table, early: one.early, place: one.place}
 	}
 	return c
 }
@@ -42,6 +45,8 @@ type name struct {
 	only  bool // none may, since a snippet relies on it
 	ahead bool // another snippet sets it, which is read later
 	table *Table
+	early bool // the table's value does not wait for what scripts do
+	place func(netip.Addr) []byte
 }
 
 // maxNames is how many variables the scripts of an Ingress may set.
@@ -58,7 +63,9 @@ func (n *Names) enter(variableName string, value *Template, told bool) (index in
 	lower := strings.ToLower(variableName)
 	known := n.of[lower]
 	if known == nil {
-		if _, taken := variable(lower); taken || lower == "" || wordLength(lower) != len(lower) {
+		_, taken := variable(lower)
+		_, isPlace := n.place(lower)
+		if taken || isPlace || lower == "" || wordLength(lower) != len(lower) {
 			return 0, fmt.Errorf("variable $%.80s cannot be set", variableName)
 		}
 		if len(n.of) == maxNames {
@@ -70,7 +77,7 @@ func (n *Names) enter(variableName string, value *Template, told bool) (index in
 		known = &name{index: len(n.of), path: true}
 		n.of[lower] = known
 	}
-	if known.table != nil {
+	if known.table != nil || known.place != nil {
 		return 0, fmt.Errorf("variable $%.80s has a table", variableName)
 	}
 	if known.only && !told {
@@ -95,8 +102,16 @@ func (n *Names) SetTable(variableName string, t *Table, values []*Template) erro
 			return err
 		}
 	}
-	n.of[strings.ToLower(variableName)].table = t
+	known := n.of[strings.ToLower(variableName)]
+	known.table, known.early = t, !slices.ContainsFunc(append(values, t.Of), func(v *Template) bool { return !v.isEarly(n) })
 	return nil
+}
+
+// isEarly reports whether t can be filled in before any script has run.
+func (t *Template) isEarly(n *Names) bool {
+	return !slices.ContainsFunc(t.parts, func(p part) bool {
+		return p.variable == "set" || p.variable == "found" || p.variable == "table" && !n.of[strings.ToLower(p.of)].early
+	})
 }
 
 // Declare makes a variable known that a snippet sets which is read later: told says that an
@@ -181,6 +196,14 @@ func (n *Names) ParseVariable(text string) (v Variable, err error) {
 	return ParseVariable(text)
 }
 
+// ParseEarly is ParseVariable of one whose value does not wait for what scripts do.
+func (n *Names) ParseEarly(text string) (v Variable, err error) {
+	if v, err = n.ParseVariable(text); err == nil && !(&Template{parts: []part{v.part}}).isEarly(n) {
+		err = fmt.Errorf("variable %.80s is not known before snippets have set it", text)
+	}
+	return v, err
+}
+
 // ParseAnswered is ParseTarget of where those are sent whom an authentication service refuses,
 // which it may decide itself: text may be a variable that it sets, and nobody else.
 func (n *Names) ParseAnswered(text string) (*Target, error) {
@@ -215,11 +238,14 @@ func (n *Names) variable(name string) (part, bool) {
 func (n *Names) set(name string) (part, bool) {
 	known := n.of[strings.ToLower(name)]
 	if known == nil {
-		return part{}, false
+		return n.place(name)
 	}
 	p := part{variable: "set", of: name, group: known.index, ofHost: !known.open, table: known.table}
-	if p.table != nil {
+	switch {
+	case known.table != nil:
 		p.variable = "table"
+	case known.place != nil:
+		p.variable, p.place = "place", known.place
 	}
 	return p, true
 }

@@ -2,7 +2,7 @@ package filter
 
 import (
 	"bytes"
-	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,11 +31,12 @@ type Template struct{ parts []part }
 // part is a literal or a variable.
 type part struct {
 	literal  []byte
-	variable string // empty: literal
-	of       string // the NAME of $http_NAME, $arg_NAME, $cookie_NAME, $upstream_http_NAME
-	group    int    // of $1 to $9, or which variable of a script it is
-	ofHost   bool   // of a script: no client decides what it is, save by the host that it came by
-	table    *Table // of a variable that has one
+	variable string                  // empty: literal
+	of       string                  // the NAME of $http_NAME, $arg_NAME, $cookie_NAME, $upstream_http_NAME
+	group    int                     // of $1 to $9, or which variable of a script it is
+	ofHost   bool                    // of a script: no client decides what it is, save by the host that it came by
+	table    *Table                  // of a variable that has one
+	place    func(netip.Addr) []byte // of a variable that says where a client is
 }
 
 // ParseTemplate reads a text. Variables are written $name or ${name}; those that
@@ -59,7 +60,7 @@ func parseTemplate(text string, known func(name string) (part, bool)) (*Template
 		}
 		p, ok := known(name)
 		if !ok {
-			return nil, fmt.Errorf("variable $%s is not known", name)
+			return nil, unknown(name)
 		}
 		t.parts = append(t.parts, p)
 		text = rest
@@ -71,7 +72,7 @@ func (p *part) name() string {
 	switch p.variable {
 	case "group", "found":
 		return "$" + strconv.Itoa(p.group)
-	case "set", "table":
+	case "set", "table", "place":
 		return "$" + p.of
 	}
 	return "$" + p.variable + p.of
@@ -283,6 +284,8 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return scheme(r)
 	case "table":
 		return p.tableValue(ex, at)
+	case "place":
+		return p.place(r.Client.Addr())
 	case "set", "found":
 		if value, ok := p.scriptValue(&ex.Script); ok {
 			return value

@@ -21,8 +21,9 @@ type globalOptions struct {
 	there    bool              // the ConfigMap exists,
 	unread   bool              // or could not be read
 	data     map[string]string // of it
-	own      settings          // in classes of our own
-	nginx    settings          // in adopted classes of ingress-nginx
+	places   filter.Places
+	own      settings // in classes of our own
+	nginx    settings // in adopted classes of ingress-nginx
 	front    *filter.Front
 	trusting bool // use-forwarded-headers or enable-real-ip
 	named    []namedConfigMap
@@ -107,11 +108,14 @@ func compileGlobal(c *snapshot.Cluster, opts Options, before *globalOptions) *gl
 	if there {
 		data = object.Data
 	}
-	if before != nil && before.key == key && before.there == there && before.unread == unread && before.own.firewall.allowed == opts.ModSecurity && maps.Equal(before.data, data) && before.current(c) {
+	if before != nil && before.key == key && before.there == there && before.unread == unread && before.own.firewall.allowed == opts.ModSecurity && before.places == opts.Places && maps.Equal(before.data, data) && before.current(c) {
 		return before
 	}
-	w := &globalOptions{key: key, there: there, unread: unread, data: data, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}, spans: collectorDefaults()}
-	w.own.firewall.allowed, w.nginx.firewall.allowed = opts.ModSecurity, opts.ModSecurity
+	w := &globalOptions{key: key, there: there, unread: unread, data: data, places: opts.Places, own: defaults(ingressclass.Class{}), nginx: defaults(ingressclass.Class{Nginx: true}), front: &filter.Front{}, spans: collectorDefaults()}
+	for _, s := range []*settings{&w.own, &w.nginx} {
+		s.firewall.allowed = opts.ModSecurity
+		s.snippets.known.SetPlaces(opts.Places)
+	}
 	switch {
 	case key == (snapshot.Key{}) || there:
 	case unread:

@@ -1,7 +1,11 @@
 package route
 
 import (
+	"errors"
+	"fmt"
+
 	"quayside.io/proxy/accesslog"
+	"quayside.io/proxy/filter"
 )
 
 // logOptions are the keys of the log's format, which mean something together.
@@ -10,13 +14,10 @@ type logOptions struct {
 	json   bool
 }
 
+// parseLogFormat keeps the format until the variables are known of all snippets.
 func parseLogFormat(w *globalOptions, value string) error {
 	w.log.format = value
-	_, err := accesslog.Parse(value, false)
-	if err != nil {
-		w.log.format = ""
-	}
-	return err
+	return nil
 }
 
 func parseLogEscape(w *globalOptions, value string) (err error) {
@@ -38,12 +39,38 @@ func (w *globalOptions) finishLog() *finding {
 		}
 		return nil
 	}
-	w.front.Log.Format, _ = accesslog.Parse(w.log.format, w.log.json) // understood before
+	format, err := accesslog.Parse(w.log.format, w.log.json, w.logged)
+	if err != nil {
+		return &finding{InvalidOption, fmt.Sprintf("option log-format-upstream has no effect: %v", err)}
+	}
+	w.front.Log.Format = format
 	return nil
+}
+
+// logged finds variables that the snippets for all hosts give tables or set, and those that say
+// where clients are. They have the same numbers in classes of either kind.
+func (w *globalOptions) logged(name string) func(r *accesslog.Record) []byte {
+	value := w.own.snippets.known.Teller(name)
+	if value == nil {
+		return nil
+	}
+	return func(r *accesslog.Record) []byte {
+		at := filter.Place{Namespace: r.Place.Namespace, Ingress: r.Place.Ingress, Service: r.Place.Service, Port: r.Place.Port, Host: r.Place.Host, Path: r.Place.Path}
+		return value(r.Exchange, at)
+	}
 }
 
 func parseRequestID(w *globalOptions, value string) error {
 	on, err := parseBool(value)
 	w.front.NoRequestID = err == nil && !on
+	return err
+}
+
+// parsePlaces asks for what the process is started with.
+func parsePlaces(w *globalOptions, value string) error {
+	on, err := parseBool(value)
+	if err == nil && on && w.places == nil {
+		err = errors.New("no database is named: --maxmind-edition-ids does, and in the chart proxy.geoip.editions")
+	}
 	return err
 }

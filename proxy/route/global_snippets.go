@@ -17,7 +17,7 @@ func globalSnippets() []globalOption {
 		{key: "main-snippet", effect: ignored, guards: guardsAccess, doc: raw},
 		{key: "stream-snippet", effect: ignored, guards: guardsAccess, doc: raw},
 		{key: "http-snippet", effect: applied, guards: guardsHosts, parse: forEach(parseTables), doc: "raw nginx configuration beside all hosts",
-			differ: "map, geo and split_clients are obeyed, for snippets, request-headers and their kin, and upstream-hash-by, and zones of limit_req and limit_conn; anything else has no effect: it closes all routes where it guards access, and is told elsewhere"},
+			differ: "map, geo, split_clients and geoip2 are obeyed, for snippets, request-headers and their kin, and upstream-hash-by, and zones of limit_req and limit_conn; anything else has no effect: it closes all routes where it guards access, and is told elsewhere"},
 		{key: "server-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("server-snippet", true), doc: "raw nginx configuration for every host",
 			differ: "obeyed as that of an Ingress; another has no effect: it closes all routes where it guards access, and is told elsewhere"},
 		{key: "location-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("location-snippet", false), doc: "raw nginx configuration for every path",
@@ -69,7 +69,7 @@ func guardsHosts(text string) bool {
 		return guardsAccess(text)
 	}
 	return slices.ContainsFunc(list, func(d nginxconf.Directive) bool {
-		isTable := slices.Contains([]string{"map", "geo", "split_clients", "log_format", "upstream"}, d.Name())
+		isTable := slices.Contains([]string{"map", "geo", "split_clients", "geoip2", "log_format", "upstream"}, d.Name())
 		return !isTable && !isElsewhere(&d) && guardsAccess(wordsOf(&d))
 	})
 }

@@ -242,6 +242,10 @@ func globalProcess() []globalOption {
 		{key: "skip-access-log-urls", effect: applied, parse: forFront(parsePatterns(func(f *filter.Front) *filter.Patterns { return &f.Log.Skip })),
 			doc: "targets that are not logged: values, or patterns behind ~ or ~*", differ: "patterns are RE2"},
 		{key: "enable-access-log-for-default-backend", unset: "false", effect: noOp, doc: "log the requests that no rule is for; they always are"},
+		{key: "use-geoip2", unset: "false", effect: applied, parse: parsePlaces, doc: "variables that say where clients are, such as $geoip2_country_code",
+			differ: "they are known wherever --maxmind-edition-ids names the databases that have them"},
+		{key: "geoip2-autoreload-in-minutes", unset: "0", effect: noOp, doc: "how often those databases are read again: here within a minute after they have changed"},
+		{key: "use-geoip", unset: "false", effect: ignored, doc: "databases of a format that MaxMind has given up; see use-geoip2"},
 		{key: "access-log-path", unset: "/var/log/nginx/access.log", effect: ignored, doc: "the file of the log, which is the standard output here"},
 		{key: "http-access-log-path", unset: "/var/log/nginx/access.log", effect: ignored, doc: "the file of the log, which is the standard output here"},
 	}

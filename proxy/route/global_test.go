@@ -112,6 +112,8 @@ func TestGlobalIsTold(t *testing.T) {
 		"log-format-escape-none":          {"true", UnsupportedOption},
 		"access-log-path":                 {"/var/log/all", UnsupportedOption},
 		"http-snippet":                    {"gzip on;", UnsupportedOption},
+		"use-geoip2":                      {"true", InvalidOption},
+		"use-geoip":                       {"true", UnsupportedOption},
 		"use-forwarded-headers":           {"true", InvalidOption},
 		"annotations-risk-level":          {"None", InvalidOption},
 	} {

@@ -13,13 +13,13 @@ import (
 // parseAnsweredRequests reads lines of what nginx's return answers: a condition, a status, and
 // perhaps a text, in quotes behind its type.
 func parseAnsweredRequests(s *settings, value string) error {
-	list, err := parseLines(value, parseAnsweredRequest)
+	list, err := parseLines(value, s.parseAnsweredRequest)
 	s.filters.AnsweredRequests = slices.Concat(s.filters.AnsweredRequests, list)
 	return err
 }
 
-func parseAnsweredRequest(line string) (a filter.AnsweredRequest, err error) {
-	condition, rest, err := parseCondition(line)
+func (s *settings) parseAnsweredRequest(line string) (a filter.AnsweredRequest, err error) {
+	condition, rest, err := s.parseCondition(line)
 	if err != nil {
 		return a, err
 	}

@@ -28,7 +28,7 @@ func parseDeniedPaths(s *settings, value string) error {
 // parseDeniedRequests reads lines of what nginx asks with if: a variable, a comparison and a
 // value, perhaps in quotes, and perhaps a status.
 func parseDeniedRequests(s *settings, value string) error {
-	list, err := parseLines(value, parseDeniedRequest)
+	list, err := parseLines(value, s.parseDeniedRequest)
 	s.filters.DeniedRequests = slices.Concat(s.filters.DeniedRequests, list)
 	return err
 }
@@ -76,8 +76,8 @@ func parseDeniedPath(line string) (d filter.DeniedPath, err error) {
 	return d, nil
 }
 
-func parseDeniedRequest(line string) (d filter.DeniedRequest, err error) {
-	condition, status, err := parseCondition(line)
+func (s *settings) parseDeniedRequest(line string) (d filter.DeniedRequest, err error) {
+	condition, status, err := s.parseCondition(line)
 	if err != nil {
 		return d, err
 	}
@@ -90,7 +90,7 @@ func parseDeniedRequest(line string) (d filter.DeniedRequest, err error) {
 }
 
 // parseCondition reads a variable, a comparison and a value, and returns what stands behind.
-func parseCondition(line string) (c filter.Condition, rest string, err error) {
+func (s *settings) parseCondition(line string) (c filter.Condition, rest string, err error) {
 	of, text := cutWord(line)
 	comparison, text := cutWord(text)
 	value, rest := cutQuoted(text)
@@ -99,7 +99,7 @@ func parseCondition(line string) (c filter.Condition, rest string, err error) {
 	if text == "" || !known {
 		return c, "", errors.New("it does not begin with a variable, one of =, !=, ~, !~, ~* and !~*, and a value")
 	}
-	if c.Of, err = filter.ParseVariable(of); err != nil {
+	if c.Of, err = s.snippets.known.ParseVariable(of); err != nil {
 		return c, "", err
 	}
 	if comparison == "=" {

@@ -13,13 +13,13 @@ import (
 // parseRedirectedRequests reads lines of what nginx asks with if and rewrite: a condition, an
 // address, and perhaps a status.
 func parseRedirectedRequests(s *settings, value string) error {
-	list, err := parseLines(value, parseRedirectedRequest)
+	list, err := parseLines(value, s.parseRedirectedRequest)
 	s.filters.RedirectedRequests = slices.Concat(s.filters.RedirectedRequests, list)
 	return err
 }
 
-func parseRedirectedRequest(line string) (r filter.RedirectedRequest, err error) {
-	condition, rest, err := parseCondition(line)
+func (s *settings) parseRedirectedRequest(line string) (r filter.RedirectedRequest, err error) {
+	condition, rest, err := s.parseCondition(line)
 	if err != nil {
 		return r, err
 	}

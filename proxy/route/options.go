@@ -7,6 +7,7 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/filter"
 )
 
 // Options say which Ingresses are served, and with which certificates.
@@ -45,6 +46,10 @@ type Options struct {
 	// ModSecurity allows Ingresses to ask for a web application firewall. Else the
 	// routes of those that do are closed.
 	ModSecurity bool
+
+	// Places are what is known of where clients are, such as a *geoip.Databases, for variables such
+	// as $geoip2_country_code. Nil: nothing is, and what has such a variable is not understood.
+	Places filter.Places
 
 	// CookieKey seals the session cookies of backends, which canaries look at.
 	CookieKey balance.CookieKey

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
 )
@@ -39,6 +40,19 @@ type Known struct {
 // Clone returns a copy for another snippet.
 func (k *Known) Clone() *Known {
 	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions), asking: slices.Clone(k.asking), zones: slices.Clone(k.zones), types: k.types}
+}
+
+// SetPlaces makes known what p says of the addresses of clients.
+func (k *Known) SetPlaces(p filter.Places) { k.names.SetPlaces(p) }
+
+// ParseVariable reads "$name" of one that is known everywhere, or by k before a snippet has done
+// anything.
+func (k *Known) ParseVariable(text string) (filter.Variable, error) { return k.names.ParseEarly(text) }
+
+// Teller returns what tells the value of a variable that k knows, and not everybody; nil: it
+// does not.
+func (k *Known) Teller(name string) func(ex *exchange.Exchange, at filter.Place) []byte {
+	return k.names.Teller(name)
 }
 
 // ParseTemplate reads a text with variables that are known by k, without groups.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []erro
 	var left []*nginxconf.Directive
 	for i := range list {
 		switch d := &list[i]; {
-		case isTable(d) || isZone(d):
+		case isTable(d) || isZone(d) || d.Name() == "geoip2":
 			left = append(left, d)
 		case isNeedless(d):
 		default:
@@ -49,10 +50,47 @@ func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []erro
 
 // entered makes what a directive says known.
 func (k *Known) entered(d *nginxconf.Directive) error {
-	if isZone(d) {
+	switch {
+	case isZone(d):
 		return k.zone(d)
+	case d.Name() == "geoip2":
+		return k.places(d)
 	}
 	return table(d, &k.names)
+}
+
+// places makes known what a database says of clients.
+func (k *Known) places(d *nginxconf.Directive) error {
+	args := d.Args()
+	if len(args) != 1 || d.Block == nil {
+		return errors.New("it is not a file, and what is read from it")
+	}
+	edition := strings.TrimSuffix(path.Base(args[0]), ".mmdb")
+	for i := range d.Block {
+		e := &d.Block[i]
+		name, isVariable := strings.CutPrefix(e.Name(), "$")
+		steps, unknown := e.Args(), ""
+		for len(steps) > 0 && strings.Contains(steps[0], "=") {
+			key, value, _ := strings.Cut(steps[0], "=")
+			switch {
+			case key == "default":
+				unknown = value
+			case key != "source" || value != "$remote_addr" && value != "$the_real_ip":
+				return at(e, errors.New("it is about other addresses than those of clients"))
+			}
+			steps = steps[1:]
+		}
+		switch {
+		case e.Name() == "auto_reload": // it is
+		case !isVariable || len(steps) == 0 || steps[0] == "metadata" || strings.Contains(unknown, "$"):
+			return at(e, errors.New("it is not a variable, and what a database has for an address"))
+		default:
+			if err := k.names.SetPlace(name, edition, steps, unknown); err != nil {
+				return at(e, err)
+			}
+		}
+	}
+	return nil
 }
 
 func isTable(d *nginxconf.Directive) bool {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"quayside.io/proxy/geoip"
 	"quayside.io/proxy/snippet"
 )
 
@@ -25,12 +26,14 @@ func TestOneWordLess(t *testing.T) {
 		`map $http_x $m { hostnames ; default 0 ; *.a.test 1 ; ~*^b(.)$ "$1" ; '' $uri ; } geo $remote_addr $g { default 0 ; 10.0.0.0/8 1 ; } split_clients "$args" $p { 10% a ; * b ; }`,
 		`location ^~ /api/ { set $to "http://a.b.svc:80" ; proxy_pass $to/v1 ; proxy_read_timeout 5m ; proxy_set_header Host $host ; proxy_redirect off ; rewrite ^/x /y last ; if ( $uri ) { return 403 ; } } location ~ \.js$ { proxy_pass http://a.b.svc ; }`,
 		`limit_req_zone $binary_remote_addr zone=z:10m rate=10r/s sync ; limit_conn_zone $host zone=n:1m ; map_hash_max_size 10 ; server { listen 18080 ; return 404 ; }`,
+		`geoip2 /x/GeoLite2-City.mmdb { auto_reload 5m ; $a default=b source=$remote_addr country iso_code ; $c location latitude ; } map $a $b { c d ; }`,
 		`access_by_lua_block { if ngx.var.a ~= "" then x end }`,
 	}
 	compile := func(words []string) {
 		text := strings.Join(words, " ")
 		for _, ofHost := range []bool{false, true} {
 			known := &snippet.Known{}
+			known.SetPlaces(geoip.Every())
 			snippet.Tables(text, known)
 			snippet.Declare(text, known)
 			snippet.Script(text, ofHost, known)

@@ -1,0 +1,67 @@
+package filter
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"quayside.io/proxy/exchange"
+)
+
+// Places say where addresses are, in variables of ingress-nginx such as $geoip2_country_code.
+type Places interface {
+	// Variable returns what tells the value of a variable, whose name is in lower case, of an
+	// address; nil: there is no such variable. It is asked by many goroutines.
+	Variable(name string) func(of netip.Addr) []byte
+	// Lookup is Variable of what stands at a path in the database of an edition, which is unknown
+	// of addresses that it does not have.
+	Lookup(edition string, path []string, unknown string) func(of netip.Addr) []byte
+}
+
+// SetPlaces makes known what p says of the addresses of clients.
+func (n *Names) SetPlaces(p Places) { n.places = p }
+
+// place is a variable that says where a client is.
+func (n *Names) place(name string) (part, bool) {
+	if n.places == nil {
+		return part{}, false
+	}
+	of := n.places.Variable(strings.ToLower(name))
+	return part{variable: "place", of: name, place: of}, of != nil
+}
+
+// SetPlace makes a variable known that says what stands at a path in the database of an edition.
+func (n *Names) SetPlace(variableName, edition string, path []string, unknown string) error {
+	var of func(netip.Addr) []byte
+	if n.places != nil {
+		of = n.places.Lookup(edition, path, unknown)
+	}
+	if of == nil {
+		return fmt.Errorf("database %.80q is not named by --maxmind-edition-ids", edition)
+	}
+	if _, isOurs := n.place(variableName); !isOurs { // else it says anew what it says anyway
+		if _, err := n.Set(variableName, nil); err != nil {
+			return err
+		}
+		n.of[strings.ToLower(variableName)].place = of
+	}
+	return nil
+}
+
+// unknown is the error of a variable that nobody knows.
+func unknown(name string) error {
+	if strings.HasPrefix(strings.ToLower(name), "geoip2_") {
+		return fmt.Errorf("variable $%.80s is not known: --maxmind-edition-ids (in the chart proxy.geoip.editions) names no database that has it", name)
+	}
+	return fmt.Errorf("variable $%.80s is not known", name)
+}
+
+// Teller returns what tells the value that a variable of n has for an exchange, or nil: n does not
+// know it.
+func (n *Names) Teller(name string) func(ex *exchange.Exchange, at Place) []byte {
+	p, known := n.set(name)
+	if !known {
+		return nil
+	}
+	return func(ex *exchange.Exchange, at Place) []byte { return p.value(ex, &at) }
+}
