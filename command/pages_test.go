@@ -185,7 +185,7 @@ func TestPagesShowObjectsThatWork(t *testing.T) {
 		}
 		var out terminalLess
 		file := writeFile(t, t.TempDir(), "page.yaml", text)
-		if code := Run(t.Context(), "dev", []string{"quayside", "up", "--once", "-f", file}, &out, &out); code != exitDone {
+		if code := Run(t.Context(), "dev", []string{"quayside", "up", "--once", "--maxmind-edition-ids=GeoLite2-Country", "-f", file}, &out, &out); code != exitDone {
 			t.Errorf("%s: exit code %d for %q:\n%s", p.path, code, slices.Sorted(maps.Keys(kinds)), out.String())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/geoip"
 	"quayside.io/proxy/route"
 )
 
@@ -180,7 +181,7 @@ func judge(meta Meta, spec networkingv1.IngressSpec) (notes []string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, Annotations: meta.Annotations}, Spec: spec,
 	}
 	classes := ingressclass.Rules{Name: *spec.IngressClassName}
-	for _, p := range route.Compile(snapshot.Of(o), nil, route.Options{Classes: classes}).Problems {
+	for _, p := range route.Compile(snapshot.Of(o), nil, route.Options{Classes: classes, Places: geoip.Every()}).Problems {
 		absent := slices.Contains([]string{route.MissingService, route.MissingPort, route.MissingSecret, route.CanaryUnused}, p.Reason) ||
 			strings.Contains(p.Message, "does not exist")
 		if !absent {

@@ -14,6 +14,7 @@ import (
 
 	"quayside.io/cluster/printable"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/geoip"
 	"quayside.io/proxy/route"
 )
 
@@ -102,6 +103,9 @@ func (c *ChartValues) set(path string, value any) {
 func (c *ChartValues) judgeConfig() {
 	proxy, _ := c.Values["proxy"].(map[string]any)
 	config, _ := proxy["config"].(map[string]string)
+	if _, named := proxy["geoip"]; !named && config["use-geoip2"] == "true" {
+		c.editions([]string{"GeoLite2-City", "GeoLite2-ASN"}) // those of ingress-nginx where none are named
+	}
 	for _, p := range problemsOf(config) {
 		if !strings.Contains(p.Message, "does not exist") {
 			c.note("proxy.config: %s", p.Message)
@@ -112,7 +116,7 @@ func (c *ChartValues) judgeConfig() {
 // problemsOf are what the proxy says of the keys of its ConfigMap.
 func problemsOf(config map[string]string) []snapshot.Problem {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "config"}, Data: config}
-	return route.Compile(snapshot.Of(cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true}).Problems
+	return route.Compile(snapshot.Of(cm), nil, route.Options{ConfigMap: snapshot.KeyOf(cm), ModSecurity: true, Places: geoip.Every()}).Problems
 }
 
 // WriteYAML writes a file of values, with the notes as comments before them.

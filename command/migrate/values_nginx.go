@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"quayside.io/proxy/geoip"
 )
 
 // chartRule takes one value of a chart, with all that is below it.
@@ -43,6 +45,8 @@ func ingressNginxRules() map[string]chartRule {
 		"controller.extraArgs.publish-status-address":              statusAddresses,
 		"controller.extraArgs.ingress-class":                       className,
 		"controller.extraArgs.enable-ssl-passthrough":              said("passthrough is on; ingressClass.sslPassthrough=false refuses it"),
+		"controller.extraArgs.maxmind-edition-ids":                 namedEditions,
+		"controller.maxmindLicenseKey":                             said("databases are not fetched here: put their files into proxy.geoip.volume, where MaxMind's geoipupdate keeps them up to date"),
 		"controller.metrics.enabled":                               same("metrics.enabled"),
 		"controller.metrics.serviceMonitor.enabled":                same("metrics.serviceMonitor.enabled"),
 		"controller.metrics.serviceMonitor.scrapeInterval":         same("metrics.serviceMonitor.interval"),
@@ -71,7 +75,7 @@ func ingressNginxRules() map[string]chartRule {
 	}
 	for _, key := range []string{"image", "admissionWebhooks", "allowSnippetAnnotations", "enableAnnotationValidations", "opentelemetry", "containerName", "containerPort", "healthCheckPath",
 		"healthCheckHost", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "name", "electionID", "electionTTL", "ingressClassByName", "ingressClassResource.enabled",
-		"ingressClassResource.controllerValue", "podSecurityContext", "containerSecurityContext", "enableMimalloc", "shareProcessNamespace", "maxmindLicenseKey"} {
+		"ingressClassResource.controllerValue", "podSecurityContext", "containerSecurityContext", "enableMimalloc", "shareProcessNamespace"} {
 		rules["controller."+key] = ofTheProcess
 	}
 	for _, key := range []string{"rbac", "serviceAccount", "imagePullSecrets", "revisionHistoryLimit", "fullnameOverride", "nameOverride", "namespaceOverride", "portNamePrefix"} {
@@ -98,6 +102,27 @@ func kindOfProxy(c *ChartValues, at string, value any) {
 		return
 	}
 	c.set("proxy.kind", value)
+}
+
+// namedEditions takes the list of databases that say where clients are.
+func namedEditions(c *ChartValues, at string, value any) {
+	text, ok := value.(string)
+	if !ok {
+		c.note("%s is no list of names", at)
+		return
+	}
+	list := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	if _, err := geoip.New(list); err != nil {
+		c.note("%s: %v", at, err)
+		return
+	}
+	c.editions(list)
+}
+
+// editions has proxies know databases.
+func (c *ChartValues) editions(list []string) {
+	c.set("proxy.geoip.editions", list)
+	c.note("proxies serve once they have the files of %s: see proxy.geoip.volume", strings.Join(list, " and "))
 }
 
 // proxyConfig takes the ConfigMap, whose values are text whatever YAML takes them for.

@@ -67,6 +67,7 @@ func variants() map[string]string {
 		"host network": `{proxy: {kind: DaemonSet, hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, service: {enabled: false}}, controller: {publishAddresses: [192.0.2.1]}}`,
 		"options":      `{proxy: {config: {hsts-max-age: "86400", hide-headers: "X-Powered-By,Server"}}}`,
 		"firewall":     `{proxy: {modsecurity: true}}`,
+		"geoip":        `{proxy: {geoip: {editions: [GeoLite2-Country, GeoLite2-ASN], volume: {emptyDir: {sizeLimit: 200Mi}}, dir: /geo}}}`,
 		"autoscaling":  `{proxy: {autoscaling: {enabled: true, behavior: {scaleDown: {stabilizationWindowSeconds: 60}}}}}`,
 		"by label":     `{proxy: {watchNamespaceSelector: "edge in (public, dmz),!paused"}}`,
 		"large":        `{metrics: {hosts: 2000000}, speaker: {watchNodesUpTo: 1000000}, proxy: {bodyFiles: {size: 10737418240}}}`,

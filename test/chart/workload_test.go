@@ -207,6 +207,30 @@ func TestFirewall(t *testing.T) {
 	}
 }
 
+// TestGeoIP: the proxy and the controller know the same databases, and the proxy has their files.
+func TestGeoIP(t *testing.T) {
+	all := workloads(t, variants()["geoip"])
+	for _, component := range []string{"proxy", "controller"} {
+		if args := start(t, all[component]).Args; !slices.Contains(args, "--maxmind-edition-ids=GeoLite2-Country,GeoLite2-ASN") {
+			t.Errorf("%s is not told which databases there are: %q", component, args)
+		}
+	}
+	pod := all["proxy"].Template.Spec
+	if !slices.Contains(start(t, all["proxy"]).Args, "--geoip-dir=/geo") {
+		t.Errorf("the proxy is not told where its databases are")
+	}
+	if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.Name == "geoip" && m.MountPath == "/geo" && m.ReadOnly
+	}) {
+		t.Errorf("the proxy has no databases: %+v", pod.Containers[0].VolumeMounts)
+	}
+	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+		return v.Name == "geoip" && v.EmptyDir != nil
+	}) {
+		t.Errorf("the volume of the databases is not there: %+v", pod.Volumes)
+	}
+}
+
 // TestSelectors: what selects pods selects those of one component and no others.
 func TestSelectors(t *testing.T) {
 	for name, text := range variants() {

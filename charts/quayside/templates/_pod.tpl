@@ -198,6 +198,9 @@ readinessProbe:
 {{- /* The firewall insists on a folder for temporary files, though it writes none. */}}
 {{- $mounts = append $mounts (dict "name" "firewall" "mountPath" "/tmp") }}
 {{- end }}
+{{- if and (eq (index . 1) "proxy") $root.Values.proxy.geoip.editions $root.Values.proxy.geoip.volume }}
+{{- $mounts = append $mounts (dict "name" "geoip" "mountPath" $root.Values.proxy.geoip.dir "readOnly" true) }}
+{{- end }}
 {{- if and $root.Values.lastKnown.enabled (has (index . 1) (list "speaker" "proxy")) }}
 {{- $mounts = append $mounts (dict "name" "last-known" "mountPath" "/run/quayside") }}
 {{- end }}
@@ -224,6 +227,9 @@ volumeMounts:
 {{- end }}
 {{- if and (eq (index . 1) "proxy") $root.Values.proxy.modsecurity }}
 {{- $volumes = append $volumes (dict "name" "firewall" "emptyDir" (dict "medium" "Memory" "sizeLimit" "1Mi")) }}
+{{- end }}
+{{- if and (eq (index . 1) "proxy") $root.Values.proxy.geoip.editions $root.Values.proxy.geoip.volume }}
+{{- $volumes = append $volumes (merge (dict "name" "geoip") $root.Values.proxy.geoip.volume) }}
 {{- end }}
 {{- if and $root.Values.lastKnown.enabled (has (index . 1) (list "speaker" "proxy")) }}
 {{- /* Secrets are in it, so it is memory, as their own volumes are. */}}
