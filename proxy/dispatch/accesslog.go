@@ -32,6 +32,7 @@ type AccessLog struct {
 type logging struct {
 	AccessLog
 	skip    filter.Patterns
+	keep    func(r *accesslog.Record) bool // nil: all
 	records *sync.Pool
 }
 
@@ -42,7 +43,7 @@ func (a AccessLog) with(f *filter.Front, records *sync.Pool) *logging {
 	}
 	l := &logging{AccessLog: a, records: records}
 	if f != nil {
-		l.skip = f.Log.Skip
+		l.skip, l.keep = f.Log.Skip, f.Log.Keep
 		if f.Log.Format != nil {
 			l.Format = f.Log.Format
 		}
@@ -57,7 +58,9 @@ func (l *logging) log(p *plan, ex *exchange.Exchange, now time.Time, took time.D
 	}
 	r, _ := l.records.Get().(*accesslog.Record)
 	r.Exchange, r.Place, r.Ended, r.Took, r.Broken = ex, p.place, now, took, broken
-	l.Lines.Line(l.Format.Line(r))
+	if l.keep == nil || l.keep(r) {
+		l.Lines.Line(l.Format.Line(r))
+	}
 	r.Reset()
 	l.records.Put(r)
 }

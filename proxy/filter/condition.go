@@ -28,7 +28,7 @@ func ParseVariable(text string) (v Variable, err error) {
 	case !dollar || wordLength(name) != len(name):
 		return v, fmt.Errorf("%.80q is no variable", text)
 	case !known || p.variable == "group":
-		return v, unknown(name)
+		return v, unknownVariable(name)
 	}
 	return Variable{p}, nil
 }

@@ -37,6 +37,9 @@ type Log struct {
 	Format *accesslog.Format
 	// Skip are the targets that are not logged.
 	Skip Patterns
+	// Keep, unless nil, reports whether a request is logged that has ended. It is called by
+	// many goroutines.
+	Keep func(r *accesslog.Record) bool
 }
 
 // Patterns are several of which one must match.

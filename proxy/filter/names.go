@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -29,7 +30,7 @@ func (n *Names) Clone() Names {
 		if c.of == nil {
 			c.of = map[string]*name{}
 		}
-		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, said: one.said, only: one.only, ahead: one.ahead, table: one.table, early: one.early, place: one.place}
+		c.of[key] = &name{index: one.index, open: one.open, fixed: !one.open, path: one.path, told: one.told, said: one.said, only: one.only, ahead: one.ahead, table: one.table, early: one.early, late: one.late, place: one.place}
 	}
 	return c
 }
@@ -46,6 +47,7 @@ type name struct {
 	ahead bool // another snippet sets it, which is read later
 	table *Table
 	early bool // the table's value does not wait for what scripts do
+	late  bool // but for a response
 	place func(netip.Addr) []byte
 }
 
@@ -103,7 +105,10 @@ func (n *Names) SetTable(variableName string, t *Table, values []*Template) erro
 		}
 	}
 	known := n.of[strings.ToLower(variableName)]
-	known.table, known.early = t, !slices.ContainsFunc(append(values, t.Of), func(v *Template) bool { return !v.isEarly(n) })
+	known.table, known.early = t, true
+	for _, v := range append(values, t.Of) {
+		known.early, known.late = known.early && v.isEarly(n), known.late || v.isLate(n)
+	}
 	return nil
 }
 
@@ -159,7 +164,7 @@ func (n *Names) SetGroups(pattern *regexp.Regexp, ofHost bool) (named []Named, e
 // ParseTemplate is the function of that name with n. Groups are those that the last pattern
 // of a script has found that was found in something.
 func (n *Names) ParseTemplate(text string) (*Template, error) {
-	return parseTemplate(text, n.grouped)
+	return n.parse(text, n.grouped)
 }
 
 // grouped is variable, and knows that groups are those that a pattern of the script has found.
@@ -174,13 +179,13 @@ func (n *Names) grouped(name string) (part, bool) {
 // ParseReplacement is ParseTemplate of what takes the place of a path, with the groups that
 // are found in that.
 func (n *Names) ParseReplacement(text string) (*Template, error) {
-	return parseTemplate(text, n.variable)
+	return n.parse(text, n.variable)
 }
 
 // ParseAnswer is ParseTemplate of what is known once an authentication service has answered:
 // $upstream_http_NAME is a field of that answer, and $upstream_status its status.
 func (n *Names) ParseAnswer(text string) (*Template, error) {
-	return parseTemplate(text, func(name string) (part, bool) {
+	return n.parse(text, func(name string) (part, bool) {
 		if p, ok := n.set(name); ok {
 			return p, true
 		}
@@ -193,7 +198,25 @@ func (n *Names) ParseVariable(text string) (v Variable, err error) {
 	if p, ok := n.set(strings.TrimPrefix(text, "$")); ok && strings.HasPrefix(text, "$") {
 		return Variable{p}, nil
 	}
-	return ParseVariable(text)
+	v, err = ParseVariable(text)
+	return v, n.judge(err)
+}
+
+// parse is parseTemplate, and tells why a variable is not known here.
+func (n *Names) parse(text string, known func(name string) (part, bool)) (*Template, error) {
+	t, err := parseTemplate(text, known)
+	return t, n.judge(err)
+}
+
+// judge returns err, or why a variable that has a table is not known here.
+func (n *Names) judge(err error) error {
+	var name unknownVariable
+	if errors.As(err, &name) {
+		if known := n.of[strings.ToLower(string(name))]; known != nil && known.late {
+			return fmt.Errorf("variable $%.80s is about responses, and so only fields of these and the log may have it", string(name))
+		}
+	}
+	return err
 }
 
 // ParseEarly is ParseVariable of one whose value does not wait for what scripts do.
@@ -237,9 +260,17 @@ func (n *Names) variable(name string) (part, bool) {
 
 func (n *Names) set(name string) (part, bool) {
 	known := n.of[strings.ToLower(name)]
-	if known == nil {
+	switch {
+	case known == nil:
 		return n.place(name)
+	case known.late: // only later knows it
+		return part{}, false
 	}
+	return known.part(name), true
+}
+
+// part is a variable that is written so.
+func (known *name) part(name string) part {
 	p := part{variable: "set", of: name, group: known.index, ofHost: !known.open, table: known.table}
 	switch {
 	case known.table != nil:
@@ -247,7 +278,17 @@ func (n *Names) set(name string) (part, bool) {
 	case known.place != nil:
 		p.variable, p.place = "place", known.place
 	}
-	return p, true
+	return p
+}
+
+// Teller returns what tells the value that a variable of n has for an exchange that has ended, or
+// nil: n does not know it.
+func (n *Names) Teller(name string) func(ex *exchange.Exchange, at Place) []byte {
+	p, known := n.later(n.set)(name)
+	if !known || p.variable == "response" {
+		return nil
+	}
+	return func(ex *exchange.Exchange, at Place) []byte { return p.value(ex, &at) }
 }
 
 // MayLead reports whether t begins with a variable of a script that may be an address, and a

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-
-	"quayside.io/proxy/exchange"
 )
 
 // Places say where addresses are, in variables of ingress-nginx such as $geoip2_country_code.
@@ -46,22 +44,4 @@ func (n *Names) SetPlace(variableName, edition string, path []string, unknown st
 		n.of[strings.ToLower(variableName)].place = of
 	}
 	return nil
-}
-
-// unknown is the error of a variable that nobody knows.
-func unknown(name string) error {
-	if strings.HasPrefix(strings.ToLower(name), "geoip2_") {
-		return fmt.Errorf("variable $%.80s is not known: --maxmind-edition-ids (in the chart proxy.geoip.editions) names no database that has it", name)
-	}
-	return fmt.Errorf("variable $%.80s is not known", name)
-}
-
-// Teller returns what tells the value that a variable of n has for an exchange, or nil: n does not
-// know it.
-func (n *Names) Teller(name string) func(ex *exchange.Exchange, at Place) []byte {
-	p, known := n.set(name)
-	if !known {
-		return nil
-	}
-	return func(ex *exchange.Exchange, at Place) []byte { return p.value(ex, &at) }
 }

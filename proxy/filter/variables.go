@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ type Place struct {
 	Host, Path                        string         // of the rule
 	Exact                             bool           // the rule is about no other path
 	Pattern                           *regexp.Regexp // of a path that is one, whose groups are $1 to $9; else nil
+	Took                              time.Duration  // all of a request that has ended; 0: it goes on
 
 	searched []byte  // where Pattern is found, unless nil, instead of the path
 	theirs   bool    // searched is the upstream's own words
@@ -60,11 +62,22 @@ func parseTemplate(text string, known func(name string) (part, bool)) (*Template
 		}
 		p, ok := known(name)
 		if !ok {
-			return nil, unknown(name)
+			return nil, unknownVariable(name)
 		}
 		t.parts = append(t.parts, p)
 		text = rest
 	}
+}
+
+// unknownVariable is an error: its name.
+type unknownVariable string
+
+// Error implements error.
+func (name unknownVariable) Error() string {
+	if strings.HasPrefix(strings.ToLower(string(name)), "geoip2_") {
+		return fmt.Sprintf("variable $%.80s is not known: --maxmind-edition-ids (in the chart proxy.geoip.editions) names no database that has it", string(name))
+	}
+	return fmt.Sprintf("variable $%.80s is not known", string(name))
 }
 
 // name is how p is written.
@@ -321,7 +334,7 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "binary_remote_addr":
 		return r.Client.Addr().Unmap().AsSlice()
 	case "response":
-		return responseValue(p.of, ex)
+		return responseValue(p.of, ex, at)
 	case "remote_user":
 		return r.AppendUser(nil)
 	case "request_method":

@@ -33,6 +33,7 @@ func parseLogOff(w *globalOptions, value string) error {
 
 // finishLog makes the format of what the keys say together.
 func (w *globalOptions) finishLog() *finding {
+	w.logsWhere()
 	if w.log.format == "" {
 		if w.log.json {
 			return &finding{InvalidOption, "option log-format-escape-json has no effect without log-format-upstream"}
@@ -55,8 +56,22 @@ func (w *globalOptions) logged(name string) func(r *accesslog.Record) []byte {
 		return nil
 	}
 	return func(r *accesslog.Record) []byte {
-		at := filter.Place{Namespace: r.Place.Namespace, Ingress: r.Place.Ingress, Service: r.Place.Service, Port: r.Place.Port, Host: r.Place.Host, Path: r.Place.Path}
-		return value(r.Exchange, at)
+		return value(r.Exchange, filter.Place{
+			Namespace: r.Place.Namespace, Ingress: r.Place.Ingress, Service: r.Place.Service, Port: r.Place.Port, Host: r.Place.Host, Path: r.Place.Path, Took: r.Took,
+		})
+	}
+}
+
+// logsWhere obeys a table of http-snippet for $loggable, by which the configuration of
+// ingress-nginx decides what is logged: neither what it says "0" of, nor what it says nothing of.
+func (w *globalOptions) logsWhere() {
+	value := w.logged("loggable")
+	if value == nil {
+		return
+	}
+	w.front.Log.Keep = func(r *accesslog.Record) bool {
+		said := string(value(r))
+		return said != "" && said != "0"
 	}
 }
 

@@ -232,7 +232,7 @@ func globalTraces() []globalOption {
 func globalProcess() []globalOption {
 	const log = "the log of connections, which is not kept here"
 	rows := []globalOption{
-		{key: "log-format-upstream", effect: applied, parse: parseLogFormat, doc: "what the log says of each request", differ: "one with a variable that nginx does not have is refused, and $connection, $server_addr and others that mean nothing here are -; needs --access-log"},
+		{key: "log-format-upstream", effect: applied, parse: parseLogFormat, doc: "what the log says of each request", differ: "one with a variable that nginx does not have is refused, and $connection, $server_addr and others that mean nothing here are -; needs --access-log. A table of http-snippet for $loggable decides what is logged"},
 		{key: "log-format-escape-json", unset: "false", effect: applied, parse: parseLogEscape, doc: "escape variables in it for JSON"},
 		{key: "log-format-escape-none", unset: "false", effect: ignored, doc: "escape nothing, so that clients can forge lines"},
 		{key: "log-format-stream", effect: ignored, doc: log},

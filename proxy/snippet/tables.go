@@ -116,7 +116,7 @@ func table(d *nginxconf.Directive, names *filter.Names) error {
 	case d.Name() != "geo":
 		return errors.New("it does not say what the table is about")
 	}
-	source, err := names.ParseTemplate(of)
+	source, err := names.ParseOfResponse(of)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (m *tableMaker) value(text string, parse func(string) (*filter.Template, er
 
 // text reads an entry of map.
 func (m *tableMaker) text(key, value string) error {
-	v, err := m.value(value, m.names.ParseReplacement)
+	v, err := m.value(value, m.names.ParseEntry)
 	if err != nil {
 		return err
 	}
