@@ -17,7 +17,8 @@ split_clients "$arg_s" $part { 10% ten; 20.5% twenty; 33.33% third; * rest; }
 split_clients "$arg_s" $all { 50% half; 50% other; }
 map $status_of $answers { default 0; }
 map $arg_code $status_of { default 200; ~^(4\d\d)$ $1; }
-
+more_set_headers "X-All: $owner" "X-Kept: of all"; more_clear_headers X-User;
+more_set_input_headers "X-Sent: $kind";
 `
 	requests := []string{"/x\nX-Key: key_A", "/x\nX-Key: KEY_a", "/x\nX-Key: key B", "/x\nX-Key: re-me-12", "/x\nX-Key: case here", "/explore/x", "/Explore", "/_next/", "/api/x?a=b", "/api?b=b", "/?a=b&b=c", "/?a=x",
 		"/?ip=192.0.2.1", "/?ip=192.0.2.200", "/?ip=192.0.2.129", "/?ip=2001:db8::1", "/?ip=none", "/?code=404", "/?code=4040", "/?s=a", "/?s=bc", "/?s=def", "/?s=ghij", "/?s=klmno", "/?s=pqrstu", "/?s=0", "/?s=77", "/?s=x1", "/?s=x2", "/?s=x3", "/?s=x4"}
@@ -27,6 +28,9 @@ map $arg_code $status_of { default 200; ~^(4\d\d)$ $1; }
 		scripted(shows+`if ($owner = "") { return 401; } if ($pair = both) { return 302 /to/$kind; }`, "", requests...),
 		scripted(`rewrite ^/api/(.*)$ /explore/$1 break; set $said "$path_type,$1"; if ($uri ~ ^/(.)) { set $then "$1$path_type"; } add_header X-Said "$said $then";`, "", requests...),
 		scripted(`add_header X-Type $path_type; set $a $path_type;`, `if ($path_type = explore) { rewrite ^/explore/(.*)$ /api/$1; } if ($status_of = 404) { return 404; } if ($place != home) { return 403; }`, requests...),
+	}
+	for _, host := range []string{"", `more_set_headers "X-Kept: of the host";`} {
+		cases = append(cases, scripted(`more_set_headers "X-All: own"; more_set_headers -s 404 "X-Kept: never";`, host, requests...))
 	}
 	cases[0].http = tables
 	compareWithNginx(t, cases, "http-snippet", "map_hash_max_size 4096; map_hash_bucket_size 256;"+tables)

@@ -51,6 +51,10 @@ type name struct {
 	place func(netip.Addr) []byte
 }
 
+// HostSet is a variable that says which host a backend is asked for: that which the client asked
+// for, unless a snippet sets another. In ingress-nginx each location sets it so.
+const HostSet = "best_http_host"
+
 // maxNames is how many variables the scripts of an Ingress may set.
 const maxNames = 64
 
@@ -67,7 +71,7 @@ func (n *Names) enter(variableName string, value *Template, told bool) (index in
 	if known == nil {
 		_, taken := variable(lower)
 		_, isPlace := n.place(lower)
-		if taken || isPlace || lower == "" || wordLength(lower) != len(lower) {
+		if taken && lower != HostSet || isPlace || lower == "" || wordLength(lower) != len(lower) {
 			return 0, fmt.Errorf("variable $%.80s cannot be set", variableName)
 		}
 		if len(n.of) == maxNames {
@@ -271,7 +275,7 @@ func (n *Names) set(name string) (part, bool) {
 
 // part is a variable that is written so.
 func (known *name) part(name string) part {
-	p := part{variable: "set", of: name, group: known.index, ofHost: !known.open, table: known.table}
+	p := part{variable: "set", of: name, group: known.index, ofHost: !known.open, table: known.table, asked: strings.EqualFold(name, HostSet)}
 	switch {
 	case known.table != nil:
 		p.variable = "table"
@@ -338,16 +342,20 @@ func (p *part) tableValue(ex *exchange.Exchange, at *Place) []byte {
 	return value
 }
 
-// scriptValue is what a variable stands for that only scripts have.
-func (p *part) scriptValue(s *exchange.Scripted) (value []byte, ok bool) {
+// scriptValue is what a variable stands for that only scripts have, or a group, which until one of
+// a script has found something is of the path.
+func (p *part) scriptValue(ex *exchange.Exchange, at *Place) (value []byte) {
+	s := &ex.Script
 	switch {
+	case p.variable == "found" && s.Groups == nil:
+		return at.group(p.group, ex.Request.Path)
+	case p.variable == "found" && p.group < len(s.Groups):
+		return s.Groups[p.group]
 	case p.variable == "set" && p.group < len(s.Values):
-		return s.Values[p.group], true
-	case p.variable == "found" && s.Groups != nil:
-		if p.group < len(s.Groups) {
-			return s.Groups[p.group], true
-		}
-		return nil, true
+		value = s.Values[p.group]
 	}
-	return nil, p.variable == "set"
+	if value == nil && p.asked {
+		return askedHost(&ex.Request)
+	}
+	return value
 }

@@ -39,6 +39,7 @@ type part struct {
 	ofHost   bool                    // of a script: no client decides what it is, save by the host that it came by
 	table    *Table                  // of a variable that has one
 	place    func(netip.Addr) []byte // of a variable that says where a client is
+	asked    bool                    // until a script sets it, the host that the client asked for
 }
 
 // ParseTemplate reads a text. Variables are written $name or ${name}; those that
@@ -300,10 +301,7 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "place":
 		return p.place(r.Client.Addr())
 	case "set", "found":
-		if value, ok := p.scriptValue(&ex.Script); ok {
-			return value
-		}
-		return at.group(p.group, r.Path)
+		return p.scriptValue(ex, at)
 	case "group":
 		if at.searched != nil {
 			return at.group(p.group, at.searched)

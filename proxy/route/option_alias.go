@@ -2,6 +2,7 @@ package route
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -17,7 +18,7 @@ func parseAliases(s *settings, value string) error {
 		}
 		list = append(list, name)
 	}
-	s.aliases = list
+	s.aliases = slices.Concat(s.aliases, list)
 	return inPart(len(list), wrong)
 }
 

@@ -148,6 +148,8 @@ func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 		switch {
 		case o.Key == "auth-url":
 			err = errors.New("global-auth-url names who is asked about all Ingresses")
+		case o.Key == "server-alias":
+			err = errors.New("a name of all hosts is no name")
 		case isList(o):
 			err = errors.New("of allow and deny whitelist-source-range and denylist-source-range do the same, which an Ingress may replace")
 		}
@@ -157,7 +159,7 @@ func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 		return err
 	}
 	kind := s.snippets.of(ofHost)
-	kind.forAll, kind.request = value, len(made.Request)
+	kind.forAll, kind.request = strings.TrimPrefix(kind.forAll+"\n"+value, "\n"), kind.request+len(made.Request)
 	return nil
 }
 
@@ -198,6 +200,8 @@ func snippetParsers() map[string]func(s *settings, value string) error {
 		"proxy-cookie-path":      parseCookiePair(false, cookiePath),
 		"proxy-ssl-name":         parseUpstreamName,
 		"proxy-ssl-server-name":  parseUpstreamSNI,
+		"proxy-ssl-protocols":    parseUpstreamProtocols,
+		"server-alias":           parseAliases,
 		"request-headers":        parseRequestHeaders,
 		"satisfy":                parseSatisfy,
 		"x-forwarded-prefix":     parseForwardedPrefix,

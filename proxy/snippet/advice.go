@@ -72,6 +72,7 @@ func (a *Advice) Repeats() bool {
 	}
 	for _, o := range a.Options {
 		switch {
+		case o.Key == "server-alias": // one more name
 		case !slices.Contains(LineKeys(), o.Key):
 			if again(o.Key) {
 				return true
@@ -93,9 +94,9 @@ func LineKeys() []string {
 }
 
 // PlainKeys are those that may stand in for a snippet: they decide nothing about who passes
-// or where a request goes.
+// or which backend a request goes to.
 func PlainKeys() []string {
-	return append(LineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-cookie-path", "proxy-cookie-domain", "x-forwarded-prefix")
+	return append(LineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-ssl-protocols", "server-alias", "proxy-cookie-path", "proxy-cookie-domain", "x-forwarded-prefix")
 }
 
 // IsPlain reports whether all that a names may stand in for a snippet.

@@ -78,7 +78,7 @@ func plain() map[string]directive {
 		"proxy_cookie_domain":      {Filled, cookieAdvice("proxy-cookie-domain")},
 		"proxy_cookie_flags":       {Fixed, cookieFlagsAdvice},
 		"auth_request_set":         {Unread, answerAdvice},
-		"access_log":               {Fixed, logged},
+		"access_log":               {Unread, logged},
 		"set_escape_uri":           {Unread, escaped},
 		"proxy_ssl_name":           {Unread, certificateName},
 		"proxy_ssl_server_name":    {Fixed, First("proxy-ssl-server-name")},
@@ -92,6 +92,8 @@ func plain() map[string]directive {
 		"proxy_max_temp_file_size": {Fixed, streamed},
 
 		"large_client_header_buffers": {Fixed, heads},
+		"server_name":                 {Fixed, aliases},
+		"proxy_ssl_protocols":         {Fixed, joined("proxy-ssl-protocols")},
 	}
 	for name, why := range unneeded() {
 		all[name] = directive{Unread, func([]string) Advice { return Needless(why) }}
@@ -112,6 +114,7 @@ func unneeded() map[string]string {
 		"absolute_redirect":              "a redirect to a path keeps the host that the client asked",
 		"resolver":                       "names are resolved as in every pod",
 		"etag":                           "it is about files of nginx's own",
+		"if_modified_since":              "it is about files of nginx's own",
 		"rewrite_log":                    "there is no engine of rewrites",
 		"log_not_found":                  "there is no log of missing files",
 		"server_tokens":                  "no version is ever told",
@@ -178,10 +181,27 @@ func heads(args []string) Advice {
 }
 
 func logged(args []string) Advice {
-	if args[0] != "off" {
-		return None("the log goes to the standard output, see proxy.accessLog in the chart's values")
+	switch {
+	case args[0] == "off":
+		return Use("enable-access-log", "false")
+	case slices.ContainsFunc(args[1:], func(arg string) bool { return strings.HasPrefix(arg, "if=") && arg != "if=$loggable" }):
+		return None("which requests are logged $loggable says, a table of the ConfigMap's http-snippet")
 	}
-	return Use("enable-access-log", "false")
+	return Needless("the log goes to the standard output, see proxy.accessLog in the chart's values")
+}
+
+// aliases are further names of a host. "_" is nobody's.
+func aliases(args []string) Advice {
+	names := slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == "_" })
+	if len(names) == 0 {
+		return Needless("no host has that name")
+	}
+	return Use("server-alias", strings.Join(names, ","))
+}
+
+// joined is an option that takes all arguments.
+func joined(key string) func([]string) Advice {
+	return func(args []string) Advice { return Use(key, strings.Join(args, " ")) }
 }
 
 // cookieAdvice is about an attribute of cookies, with what people add behind it.

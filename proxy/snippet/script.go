@@ -128,7 +128,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errOrder
 	}
 	w := scripter{known: known, names: &known.names, list: list, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
-	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.checkPassages, w.errors, w.asks, w.limits} {
+	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.checkPassages, w.errors, w.asks, w.limits, w.sendHost} {
 		if err := do(list); err != nil {
 			return nil, err
 		}
@@ -184,6 +184,7 @@ type scripter struct {
 	count    int            // steps
 	around   *surroundings  // of what is being read; nil: nothing but the whole
 	texts    *filter.Substitution
+	setsHost bool // the snippet sets filter.HostSet
 }
 
 // at says where a mistake is.
@@ -215,6 +216,7 @@ func (w *scripter) collect(list []nginxconf.Directive) error {
 					continue
 				}
 				if d.Name() == "set" {
+					w.setsHost = w.setsHost || isHostSet(d)
 					sets = append(sets, set{d, ofHost})
 					_, err = w.names.Set(d.Words[1][1:], filter.Literal(""))
 				} else {
@@ -343,6 +345,8 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case d.Name() == "satisfy" && len(d.Args()) == 1 && d.Block == nil:
 		w.asked = append(w.asked, Setting{"satisfy", d.Words[1]})
 		return nil
+	case d.Name() == "server_name" && !w.ofHost:
+		return errors.New("it is about hosts: nginx takes it in the server-snippet")
 	case slices.Contains([]string{"error_page", "auth_request", "mirror", "mirror_request_body"}, d.Name()): // once it is known what they lead to
 		return nil
 	case w.ofHost && isHidden(d.Name()) && d.Block == nil:

@@ -59,7 +59,8 @@ func (w *scripter) setRequest(name, value string, there bool) (taken bool, err e
 		return false, nil // which are passed on unasked
 	}
 	isHost := lower == "host" && !slices.Contains([]string{"$host", "$http_host", "$best_http_host"}, value)
-	if plain, err := filter.ParseTemplate(value); err == nil && !plain.HasGroups() && !isHost && !there {
+	isOurs := w.setsHost && strings.Contains(strings.ToLower(value), filter.HostSet)
+	if plain, err := filter.ParseTemplate(value); err == nil && !plain.HasGroups() && !isHost && !there && !isOurs {
 		return false, nil // options do it
 	}
 	t, err := w.names.ParseTemplate(value)
@@ -78,4 +79,21 @@ func (w *scripter) setRequest(name, value string, there bool) (taken bool, err e
 		w.request = append(w.request, filter.Field{Name: name, Value: t, There: there})
 	}
 	return true, nil
+}
+
+// isHostSet reports whether d sets the host that the backend is asked for.
+func isHostSet(d *nginxconf.Directive) bool {
+	return d.Name() == "set" && len(d.Args()) == 2 && strings.EqualFold(d.Args()[0], "$"+filter.HostSet)
+}
+
+// sendHost has the backend asked for the host that the snippet sets, unless it is told another.
+func (w *scripter) sendHost([]nginxconf.Directive) (err error) {
+	switch {
+	case !w.setsHost:
+	case w.ofHost:
+		err = errors.New("set $" + filter.HostSet + ": every location of ingress-nginx sets it again: write it into the configuration-snippet")
+	case w.host == nil:
+		w.host, err = w.names.ParseTemplate("$" + filter.HostSet)
+	}
+	return err
 }

@@ -283,6 +283,7 @@ func FuzzScript(f *testing.F) {
 		`if ($t = $u) { return 302 /$t; } set $a "$g$p"; rewrite ^ /$a/$u; add_header X "$t"; limit_req zone=z burst=5; limit_except GET { deny all; }`,
 		`location { internal; proxy_pass http://a; } auth_request /; error_page; limit_req; map; geo $a;`,
 		`auth_request_set $to $upstream_http_location; error_page 404 =302 $to; gzip on; gzip_types a/b;`,
+		`if ($http_x) { set $best_http_host $http_x; } set $was $best_http_host; add_header X-Was $was; server_name _;`,
 		`auth_request /ask/x; location /ask { internal; set $g http://g; proxy_pass $g/$request_uri; proxy_set_header Host $host; }`,
 		`set $a "$arg_a"; location /a/ { set $b "$a"; proxy_pass http://a.b.svc/c; add_header X $b; } location ~ ^/(.*)x { proxy_pass http://a.b.svc; if ($1) { return 302 /$1; } if ($a) { set $b c.d.svc; proxy_pass http://$b/$1; } }`,
 		`location /a { rewrite ^ /b last; } location = /b { internal; return 200 b; } return 403; error_page 403 /b;`,

@@ -15,12 +15,12 @@ import (
 )
 
 // Tables makes known what a snippet says that stands beside all hosts: variables with tables, by
-// map, geo and split_clients, and what limits are counted by. It returns what else there is, and
-// why that does nothing.
-func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []error) {
+// map, geo, split_clients and geoip2, and what limits are counted by. It returns what does the same
+// in a snippet of all hosts, and what is wrong with the rest.
+func Tables(text string, known *Known) (ofHosts string, wrong []error) {
 	list, err := nginxconf.ParseLong(text)
 	if err != nil {
-		return nil, []error{err}
+		return "", []error{err}
 	}
 	var left []*nginxconf.Directive
 	for i := range list {
@@ -28,8 +28,10 @@ func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []erro
 		case isTable(d) || isZone(d) || d.Name() == "geoip2":
 			left = append(left, d)
 		case isNeedless(d):
+		case strings.HasPrefix(d.Name(), "more_") && d.Block == nil: // nginx obeys that in every place at once
+			ofHosts += strings.TrimSuffix(d.Text, ";") + ";\n"
 		default:
-			rest, wrong = append(rest, *d), append(wrong, at(d, errors.New("nothing does that here")))
+			wrong = append(wrong, at(d, errors.New("nothing does that here")))
 		}
 	}
 	for { // each may name another, before or behind it
@@ -43,7 +45,7 @@ func Tables(text string, known *Known) (rest []nginxconf.Directive, wrong []erro
 			return err == nil
 		})
 		if len(left) == before || len(left) == 0 {
-			return rest, append(wrong, faults...)
+			return ofHosts, append(wrong, faults...)
 		}
 	}
 }
