@@ -93,18 +93,18 @@ func (f *proxyFlags) options(source *cluster.Source, p *process, stdout io.Write
 		return proxy.Options{}, err
 	}
 	var nginx *dispatch.NginxNames
+	pod, err := os.Hostname()
+	if err != nil && f.nginxMetrics {
+		return proxy.Options{}, fmt.Errorf("name of this pod: %w", err)
+	}
 	if f.nginxMetrics {
-		pod, err := os.Hostname()
-		if err != nil {
-			return proxy.Options{}, fmt.Errorf("name of this pod: %w", err)
-		}
 		nginx = &dispatch.NginxNames{Class: ingressclass.Controller, Namespace: f.namespace, Pod: pod}
 	}
 	return proxy.Options{
 		Source: source, NodeName: f.nodeName, HTTP: f.http, HTTPS: f.https, Routes: routes,
 		Tickets: snapshot.Key{Namespace: f.namespace, Name: tickets.Name}, Refuse: apiAddresses(), TrustedProxies: trusted, ProxyProtocol: f.proxyProtocol, GracePeriod: f.grace, LameDuck: lameDuck(f.grace),
 		HTTP2: f.http2, H2C: f.h2c, RedirectPort: f.redirectPort, AccessLog: accessLog, BodyFiles: bodyFiles, TerseErrors: f.errorDetail == detailMinimal,
-		CountHosts: f.countHosts, Nginx: nginx, Places: proxy.Places{Databases: places, Dir: f.geoipDir},
+		CountHosts: f.countHosts, Nginx: nginx, Hostname: pod, Places: proxy.Places{Databases: places, Dir: f.geoipDir},
 		Log: p.component("proxy"), Registerer: p.registry,
 	}, nil
 }

@@ -1,12 +1,14 @@
 package proxy_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
 )
 
@@ -46,5 +48,37 @@ func TestNamesThatSnippetsSay(t *testing.T) {
 			status, said := ask(t, addr, host, "/")
 			return status == want && (status != 200 || host == "wrong.test" || strings.Contains(said, "X-Snippet: obeyed"))
 		})
+	}
+}
+
+// TestSnippetsInPart: what a snippet can do without is told, and the rest acts; a guard beside it
+// guards.
+func TestSnippetsInPart(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) {
+		o.Hostname = "proxy-1"
+		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
+	})
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")), configMap("wide", "location-snippet", "keepalive_timeout 10m;\nadd_header X-Of-All $hostname;"),
+		annotated("web", "web.test", map[string]string{"server-snippet": "large_client_header_buffers 4 128k;\nlocation /metrics { deny all; }", "configuration-snippet": "proxy_cache all;\nproxy_cache_valid 200 1m;\nlimit_rate 500k;\nadd_header X-Own $hostname;"}))
+	addr := bound(p, false)
+	eventually(t, "the snippets act", func() bool {
+		status, said := ask(t, addr, "web.test", "/")
+		return status == 200 && strings.Contains(said, "X-Of-All: proxy-1\r\n") && strings.Contains(said, "X-Own: proxy-1\r\n")
+	})
+	if status, _ := ask(t, addr, "web.test", "/metrics"); status != 403 {
+		t.Errorf("/metrics is answered with %d", status)
+	}
+	var told []string
+	for _, problem := range p.Problems() {
+		told = append(told, problem.Reason+": "+problem.Message)
+	}
+	for _, want := range []string{
+		"UnsupportedOption: option location-snippet acts in part: line 1, keepalive_timeout 10m: the ConfigMap says that for all hosts: keep-alive",
+		"InvalidAnnotation: annotation ingress.quayside.io/server-snippet acts in part: line 1, large_client_header_buffers 4 128k: the ConfigMap says that for all hosts: large-client-header-buffers",
+		"InvalidAnnotation: annotation ingress.quayside.io/configuration-snippet acts in part: line 1, proxy_cache all: nothing is kept here: each request is the backend's",
+	} {
+		if !slices.Contains(told, want) {
+			t.Errorf("it is not told that %s, but\n%s", want, strings.Join(told, "\n"))
+		}
 	}
 }

@@ -70,6 +70,8 @@ type Options struct {
 	AccessLog AccessLog
 	// BodyFiles are where request bodies are kept that are too long for memory.
 	BodyFiles BodyFiles
+	// Hostname is the name of the machine, or of the pod, which is $hostname.
+	Hostname string
 	// Places say where clients are. The proxy serves once it has all of them.
 	Places Places
 	// TerseErrors keeps the names of Services and annotations out of what clients
@@ -173,7 +175,7 @@ func New(o Options) (*Proxy, error) {
 	p.asker = asker.New(asker.Options{Service: p.serviceEndpoints, AllowLoopback: o.AllowLoopback, Log: o.Log})
 	p.stapler = stapler.New(stapler.Options{Refuse: p.refuse, FirstPause: o.FirstPause, Log: o.Log})
 	p.exporter = exporter.New(exporter.Options{Dial: p.dialCollector, Node: o.NodeName, FirstPause: o.FirstPause, Log: o.Log})
-	dispatching := dispatch.Options{Spans: p.exporter, Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles(), CountHosts: o.CountHosts, Nginx: o.Nginx}
+	dispatching := dispatch.Options{Spans: p.exporter, Log: o.Log, TrustedProxies: o.TrustedProxies, TerseErrors: o.TerseErrors, RedirectPort: o.RedirectPort, Asker: p.asker, AccessLog: p.accessLog(), Files: p.bodyFiles(), CountHosts: o.CountHosts, Hostname: o.Hostname, Nginx: o.Nginx}
 	if o.Routes.ModSecurity {
 		p.firewall = waf.New(waf.Options{Log: o.Log})
 		dispatching.Inspector = p.firewall.Inspector

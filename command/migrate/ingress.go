@@ -160,10 +160,13 @@ func renamed(annotations map[string]string) map[string]string {
 // the proxy makes of them.
 func replacements(annotations map[string]string, judged []string) (notes []string) {
 	for _, key := range []string{"configuration-snippet", "server-snippet"} {
-		text, about := annotations[route.OwnPrefix+key], func(note string) bool { return strings.Contains(note, route.OwnPrefix+key) }
+		text, about := annotations[route.OwnPrefix+key], route.OwnPrefix+key
+		inPart := func(note string) bool { return strings.Contains(note, about+" acts in part: ") }
 		switch {
 		case strings.TrimSpace(text) == "":
-		case slices.ContainsFunc(judged, about):
+		case slices.ContainsFunc(judged, inPart):
+			notes = append(notes, key+" stays: it is obeyed but for what can be left out")
+		case slices.ContainsFunc(judged, func(note string) bool { return strings.Contains(note, about) }):
 			notes = append(notes, snippetNotes(key, text)...)
 		case key == "server-snippet":
 			notes = append(notes, key+" stays: it is obeyed as it is, for the paths of this Ingress")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"quayside.io/cluster/printable"
@@ -101,7 +100,6 @@ func advices() map[string]func(args []string) advice {
 		"proxy_next_upstream":   func(args []string) advice { return snippet.Use("proxy-next-upstream", strings.Join(args, " ")) },
 		"proxy_redirect":        locationAdvice,
 		"satisfy":               snippet.First("satisfy"),
-		"server_name":           func(args []string) advice { return snippet.Use("server-alias", strings.Join(args, ",")) },
 		"auth_request": func([]string) advice {
 			return snippet.Use("auth-url", "").But("the address of the service that is asked")
 		},
@@ -117,20 +115,12 @@ func advices() map[string]func(args []string) advice {
 		"gzip_comp_level":         func(args []string) advice { return snippet.UseForAll("gzip-level", args[0]) },
 		"gzip_min_length":         func(args []string) advice { return snippet.UseForAll("gzip-min-length", args[0]) },
 		"proxy_pass":              func([]string) advice { return snippet.None("the Service is what a rule names as its backend") },
-		"limit_rate":              kibibytes("limit-rate"),
-		"limit_rate_after":        kibibytes("limit-rate-after"),
 		"proxy_request_buffering": gathered,
 		"client_body_buffer_size": snippet.First("client-body-buffer-size"),
 		"ssl_ciphers":             snippet.First("ssl-ciphers"),
-		"ssl_protocols":           func(args []string) advice { return snippet.UseForAll("ssl-protocols", strings.Join(args, " ")) },
 		"proxy_ssl_verify_depth":  snippet.First("proxy-ssl-verify-depth"),
 		"proxy_ssl_ciphers":       snippet.First("proxy-ssl-ciphers"),
-		"proxy_ssl_protocols":     func(args []string) advice { return snippet.Use("proxy-ssl-protocols", strings.Join(args, " ")) },
 		"modsecurity":             judged,
-		"keepalive_timeout":       func(args []string) advice { return snippet.UseForAll("keep-alive", args[0]) },
-		"client_header_timeout":   func(args []string) advice { return snippet.UseForAll("client-header-timeout", args[0]) },
-		"client_body_timeout":     func(args []string) advice { return snippet.UseForAll("client-body-timeout", args[0]) },
-		"keepalive_requests":      func(args []string) advice { return snippet.UseForAll("keep-alive-requests", args[0]) },
 		"set_real_ip_from": func(args []string) advice {
 			return snippet.UseForAll("proxy-real-ip-cidr", args[0]).But("with all of them in one list, and use-forwarded-headers")
 		},
@@ -163,23 +153,6 @@ func judged(args []string) advice {
 		return snippet.Needless("it is off unless proxy.config says otherwise")
 	}
 	return snippet.Use("enable-modsecurity", "true").But("where the chart's values have proxy.modsecurity")
-}
-
-// kibibytes reads a size of nginx.
-func kibibytes(key string) func([]string) advice {
-	return func(args []string) advice {
-		text, unit := strings.ToLower(args[0]), int64(1)
-		for suffix, n := range map[string]int64{"k": 1 << 10, "m": 1 << 20} {
-			if rest, ok := strings.CutSuffix(text, suffix); ok {
-				text, unit = rest, n
-			}
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 || n > 1<<40/unit || n*unit%1024 != 0 {
-			return snippet.None("%s is not a size in whole KiB", printable.Cut(args[0], maxQuoted))
-		}
-		return snippet.Use(key, strconv.FormatInt(n*unit/1024, 10))
-	}
 }
 
 func onOff(key string) func([]string) advice {

@@ -19,6 +19,8 @@ type Record struct {
 	Took  time.Duration
 	// Broken says that the response ended early.
 	Broken bool
+	// Hostname is the name of the machine, or of the pod.
+	Hostname string
 
 	line  []byte
 	json  bool

@@ -100,7 +100,7 @@ func variables() map[string]func(r *Record, of string) {
 		all[name] = write
 	}
 	for _, name := range []string{"server_addr", "proxy_protocol_server_addr", "proxy_protocol_server_port", "connection", "connection_requests", "connections_active",
-		"connections_waiting", "hostname", "pid", "nginx_version", "upstream_cache_status", "upstream_bytes_received", "upstream_bytes_sent", "ssl_session_id",
+		"connections_waiting", "pid", "nginx_version", "upstream_cache_status", "upstream_bytes_received", "upstream_bytes_sent", "ssl_session_id",
 		"ssl_session_reused", "ssl_client_serial", "ssl_client_fingerprint", "ssl_curve", "tcpinfo_rtt", "tcpinfo_rttvar", "gzip_ratio", "request_body", "limit_req_status", "limit_conn_status"} {
 		all[name] = func(*Record, string) {} // what has a name in nginx, and nothing to say here
 	}
@@ -136,7 +136,8 @@ func connectionVariables() map[string]func(r *Record, of string) {
 				r.line = strconv.AppendUint(r.line, uint64(c.Port()), 10)
 			}
 		},
-		"pipe": func(r *Record, _ string) { r.text(".") },
+		"hostname": func(r *Record, _ string) { r.text(r.Hostname) },
+		"pipe":     func(r *Record, _ string) { r.text(".") },
 		"https": func(r *Record, _ string) {
 			if r.Exchange.Request.TLS {
 				r.text("on")

@@ -58,6 +58,7 @@ func (l *logging) log(p *plan, ex *exchange.Exchange, now time.Time, took time.D
 	}
 	r, _ := l.records.Get().(*accesslog.Record)
 	r.Exchange, r.Place, r.Ended, r.Took, r.Broken = ex, p.place, now, took, broken
+	r.Hostname = p.dispatcher.tools.Place.Hostname
 	if l.keep == nil || l.keep(r) {
 		l.Lines.Line(l.Format.Line(r))
 	}

@@ -55,6 +55,8 @@ type Options struct {
 	Files Files
 	// CountHosts is how many hosts of rules have their requests counted by name; 0: none.
 	CountHosts int
+	// Hostname is the name of the machine, or of the pod, which is $hostname.
+	Hostname string
 	// Nginx, if set, shows the metrics of requests under the names of ingress-nginx, too.
 	Nginx *NginxNames
 	// Access is told of every request that has ended. It must not wait, nor keep
@@ -120,7 +122,7 @@ func New(o Options) *Dispatcher {
 	if o.Asker != nil {
 		d.tools.Asker = o.Asker
 	}
-	d.tools.Inspector, d.tools.Normalize = o.Inspector, route.Normalize
+	d.tools.Inspector, d.tools.Normalize, d.tools.Place.Hostname = o.Inspector, route.Normalize, o.Hostname
 	if d.access == nil && o.Log.Enabled(context.Background(), slog.LevelDebug) {
 		d.access = d.debug
 	}

@@ -90,6 +90,7 @@ func (d *Dispatcher) tellable(rt *route.Route) string {
 func (d *Dispatcher) toolsOf(rt *route.Route) filter.Tools {
 	t := d.tools
 	t.Place = rt.Place()
+	t.Place.Hostname = d.tools.Place.Hostname
 	return t
 }
 

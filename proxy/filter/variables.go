@@ -16,6 +16,7 @@ import (
 // Place is where a route stands: what variables such as $service_name mean.
 type Place struct {
 	Namespace, Ingress, Service, Port string
+	Hostname                          string         // of the machine, or the pod
 	Host, Path                        string         // of the rule
 	Exact                             bool           // the rule is about no other path
 	Pattern                           *regexp.Regexp // of a path that is one, whose groups are $1 to $9; else nil
@@ -168,7 +169,7 @@ func variable(name string) (part, bool) {
 		"server_port", "pass_server_port", "pass_port", "request_uri", "escaped_request_uri", "uri", "document_uri", "args", "query_string",
 		"is_args", "remote_addr", "the_real_ip", "binary_remote_addr", "remote_user", "request_method", "request_id", "req_id", "content_type", "content_length",
 		"proxy_add_x_forwarded_for", "msec", "time_iso8601", "time_local", "server_protocol", "request", "https", "remote_port",
-		"ssl_server_name", "ssl_client_verify", "ssl_client_s_dn", "ssl_client_i_dn", "ssl_client_escaped_cert", "proxy_upstream_name", "proxy_host", "namespace", "ingress_name", "service_name", "service_port", "location_path":
+		"ssl_server_name", "ssl_client_verify", "ssl_client_s_dn", "ssl_client_i_dn", "ssl_client_escaped_cert", "proxy_upstream_name", "proxy_host", "namespace", "ingress_name", "service_name", "service_port", "location_path", "hostname":
 		return part{variable: name}, true
 	}
 	return part{}, false
@@ -465,6 +466,8 @@ func (at *Place) value(variable string) string {
 		return at.Port
 	case "location_path":
 		return at.Path
+	case "hostname":
+		return at.Hostname
 	case "server_name":
 		return at.Host
 	case "proxy_upstream_name", "proxy_host":

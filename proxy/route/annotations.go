@@ -177,23 +177,31 @@ func (o *option) apply(name, value string, s *settings) (finding, bool) {
 	switch o.effect {
 	case applied:
 		s.touched = true
-		if err := o.parse(s, value); err != nil && o.guard {
-			f := s.close(name, "is not understood: "+err.Error())
-			f.message += o.help()
-			return f, true
-		} else if err != nil && guards {
-			return s.closeRaw(name, ": "+err.Error()), true
-		} else if err != nil && o.risk == riskCritical {
-			return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err) + o.help()}, true
-		} else if errors.As(err, new(partly)) {
-			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s acts in part: %v", name, err)}, true
-		} else if err != nil {
-			return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
-		}
+		return o.judge(o.parse(s, value), name, guards, s)
 	case ignored:
 		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s is not supported and has no effect (%s)", name, o.doc) + o.help()}, true
 	}
 	return finding{}, false
+}
+
+// judge is what comes of an applied option, of which err says what is wrong.
+func (o *option) judge(err error, name string, guards bool, s *settings) (finding, bool) {
+	snippet, partial := o.risk == riskCritical && !o.guard, errors.As(err, new(partly))
+	switch {
+	case err == nil:
+		return finding{}, false
+	case o.guard:
+		f := s.close(name, "is not understood: "+err.Error())
+		f.message += o.help()
+		return f, true
+	case partial && (snippet || !guards):
+		return finding{InvalidAnnotation, fmt.Sprintf("annotation %s acts in part: %v", name, err)}, true
+	case guards:
+		return s.closeRaw(name, ": "+err.Error()), true
+	case snippet:
+		return finding{UnsupportedAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err) + o.help()}, true
+	}
+	return finding{InvalidAnnotation, fmt.Sprintf("annotation %s has no effect: %v", name, err)}, true
 }
 
 // close shuts the routes of the Ingress. The first reason is the one that

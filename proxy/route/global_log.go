@@ -57,7 +57,7 @@ func (w *globalOptions) logged(name string) func(r *accesslog.Record) []byte {
 	}
 	return func(r *accesslog.Record) []byte {
 		return value(r.Exchange, filter.Place{
-			Namespace: r.Place.Namespace, Ingress: r.Place.Ingress, Service: r.Place.Service, Port: r.Place.Port, Host: r.Place.Host, Path: r.Place.Path, Took: r.Took,
+			Namespace: r.Place.Namespace, Ingress: r.Place.Ingress, Service: r.Place.Service, Port: r.Place.Port, Host: r.Place.Host, Path: r.Place.Path, Hostname: r.Hostname, Took: r.Took,
 		})
 	}
 }

@@ -25,17 +25,17 @@ func globalSnippets() []globalOption {
 	}
 }
 
-// applySnippet obeys one, as a whole or not at all.
+// applySnippet obeys one, as a whole or not at all, save for what it can do without.
 func (w *globalOptions) applySnippet(o *globalOption, value string) {
 	err := errors.New("it is never executed")
 	if o.parse != nil {
 		err = o.parse(w, value)
 	}
-	switch {
+	switch skips := errors.Is(err, errInPart); {
 	case value == "" || err == nil:
-	case o.guards(value):
+	case o.guards(value) && !(skips && o.key != "http-snippet"):
 		w.close(o.key, guardsRaw+": "+err.Error())
-	case errors.Is(err, errInPart):
+	case skips:
 		w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s %v", o.key, err)})
 	default:
 		w.problem(finding{UnsupportedOption, fmt.Sprintf("option %s is not supported and has no effect: %v", o.key, err)})

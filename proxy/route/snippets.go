@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/snippet"
 )
@@ -62,14 +63,17 @@ func (s *settings) template(text string) (*filter.Template, error) {
 	return filter.ParseTemplate(text)
 }
 
-// parseSnippet obeys a snippet of an Ingress, as a whole or not at all. Annotations of the same
-// Ingress come on top. What stands for hosts holds for the paths of its own Ingress, and what
-// it refuses for all of its namespace, see denied-paths.
+// parseSnippet obeys a snippet of an Ingress, as a whole or not at all, save for what it can do
+// without. Annotations of the same Ingress come on top. What stands for hosts holds for the paths
+// of its own Ingress, and what it refuses for all of its namespace, see denied-paths.
 func parseSnippet(key string, ofHost bool) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
 		made, err := s.obeySnippet(key, value, ofHost)
 		s.takesAnswers = s.takesAnswers || err == nil && len(made.Script.Answers) > 0
 		s.ofHost = s.ofHost || err == nil && ofHost && !(made.Script.IsEmpty() && len(made.Options) == 0)
+		if err == nil {
+			err = inPart(1, made.Skipped)
+		}
 		return err
 	}
 }
@@ -160,6 +164,9 @@ func (s *settings) obeyForAll(key, value string, ofHost bool) error {
 	}
 	kind := s.snippets.of(ofHost)
 	kind.forAll, kind.request = strings.TrimPrefix(kind.forAll+"\n"+value, "\n"), kind.request+len(made.Request)
+	if len(made.Skipped) > 0 {
+		return fmt.Errorf("%w: %w", errInPart, inOne(made.Skipped))
+	}
 	return nil
 }
 
@@ -191,6 +198,8 @@ func snippetParsers() map[string]func(s *settings, value string) error {
 		"auth-request-headers":   parseAuthLines,
 		"denylist-source-range":  parseSnippetDeny,
 		"enable-access-log":      parseAccessLog,
+		"limit-rate":             parseRate(func(f *exchange.Forwarding) *int64 { return &f.Rate }),
+		"limit-rate-after":       parseRate(func(f *exchange.Forwarding) *int64 { return &f.RateAfter }),
 		"mirror-host":            parseMirrorHost,
 		"mirror-request-body":    parseMirrorBody,
 		"mirror-request-headers": parseMirrorHeaders,

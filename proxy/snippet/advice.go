@@ -15,6 +15,7 @@ type Advice struct {
 	Global   []Setting // of the proxy's ConfigMap, for all Ingresses
 	Remark   string    // beside them, or why there are none
 	Needless bool      // nothing has to be written, and Remark says why
+	Skipped  bool      // nothing does the same, which Remark says, and the rest of a snippet is obeyed without it
 }
 
 // Use returns one of options, each a key and a value.
@@ -33,6 +34,9 @@ func None(format string, args ...any) Advice { return Advice{Remark: fmt.Sprintf
 
 // Needless returns one that says why nothing is needed.
 func Needless(why string) Advice { return Advice{Remark: why, Needless: true} }
+
+// Skip returns one that says why nothing does the same, of what a snippet can do without.
+func Skip(why string) Advice { return Advice{Remark: why, Skipped: true} }
 
 // But returns a with a remark, if it names options.
 func (a Advice) But(remark string) Advice {
@@ -96,7 +100,7 @@ func LineKeys() []string {
 // PlainKeys are those that may stand in for a snippet: they decide nothing about who passes
 // or which backend a request goes to.
 func PlainKeys() []string {
-	return append(LineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-ssl-protocols", "server-alias", "proxy-cookie-path", "proxy-cookie-domain", "x-forwarded-prefix")
+	return append(LineKeys(), "enable-access-log", "proxy-ssl-name", "proxy-ssl-server-name", "proxy-ssl-protocols", "server-alias", "limit-rate", "limit-rate-after", "proxy-cookie-path", "proxy-cookie-domain", "x-forwarded-prefix")
 }
 
 // IsPlain reports whether all that a names may stand in for a snippet.

@@ -84,7 +84,7 @@ func plain() map[string]directive {
 		"proxy_ssl_server_name":    {Fixed, First("proxy-ssl-server-name")},
 		"proxy_http_version":       {Fixed, httpVersion},
 		"proxy_ssl_verify":         {Fixed, verified},
-		"proxy_cache":              {Fixed, offAlone("nothing is kept here")},
+		"proxy_cache":              {Fixed, kept},
 		"proxy_store":              {Fixed, offAlone("nothing is kept here")},
 		"proxy_buffering":          {Fixed, streamed},
 		"proxy_buffers":            {Fixed, streamed},
@@ -94,6 +94,17 @@ func plain() map[string]directive {
 		"large_client_header_buffers": {Fixed, heads},
 		"server_name":                 {Fixed, aliases},
 		"proxy_ssl_protocols":         {Fixed, joined("proxy-ssl-protocols")},
+		"limit_rate":                  {Fixed, kibibytes("limit-rate")},
+		"limit_rate_after":            {Fixed, kibibytes("limit-rate-after")},
+		"ssl_protocols":               {Fixed, func(args []string) Advice { return UseForAll("ssl-protocols", strings.Join(args, " ")) }},
+		"keepalive_timeout":           {Fixed, ofProxy("keep-alive")},
+		"keepalive_requests":          {Fixed, ofProxy("keep-alive-requests")},
+		"client_header_timeout":       {Fixed, ofProxy("client-header-timeout")},
+		"client_body_timeout":         {Fixed, ofProxy("client-body-timeout")},
+		"ignore_invalid_headers":      {Fixed, invalidFields},
+	}
+	for _, name := range []string{"valid", "key", "use_stale", "lock", "lock_age", "lock_timeout", "methods", "min_uses", "background_update", "revalidate", "convert_head", "max_range_offset"} {
+		all["proxy_cache_"+name] = directive{Unread, func([]string) Advice { return Needless("nothing is kept here") }}
 	}
 	for name, why := range unneeded() {
 		all[name] = directive{Unread, func([]string) Advice { return Needless(why) }}
@@ -107,6 +118,14 @@ func unneeded() map[string]string {
 		"auth_basic_user_file":           "auth-secret names the users",
 		"proxy_cache_bypass":             "nothing is kept here",
 		"proxy_no_cache":                 "nothing is kept here",
+		"aio":                            "it is about how nginx writes",
+		"directio":                       "it is about how nginx writes",
+		"output_buffers":                 "it is about how nginx writes",
+		"postpone_output":                "it is about how nginx writes",
+		"reset_timedout_connection":      "it is about how nginx writes",
+		"proxy_socket_keepalive":         "connections are kept alive by the kernel",
+		"http2_push_preload":             "no browser takes pushes any more",
+		"sub_filter_last_modified":       "a page that is changed has no Last-Modified",
 		"tcp_nodelay":                    "it is about how nginx writes",
 		"tcp_nopush":                     "it is about how nginx writes",
 		"sendfile":                       "it is about how nginx writes",
@@ -188,6 +207,44 @@ func logged(args []string) Advice {
 		return None("which requests are logged $loggable says, a table of the ConfigMap's http-snippet")
 	}
 	return Needless("the log goes to the standard output, see proxy.accessLog in the chart's values")
+}
+
+// kept is about responses that a proxy keeps. Backends are asked again then, and nothing else
+// differs.
+func kept(args []string) Advice {
+	if args[0] == "off" {
+		return Needless("nothing is kept here")
+	}
+	return Skip("nothing is kept here: each request is the backend's")
+}
+
+// ofProxy is an option of the proxy.
+func ofProxy(key string) func([]string) Advice {
+	return func(args []string) Advice { return UseForAll(key, args[0]) }
+}
+
+func invalidFields(args []string) Advice {
+	if args[0] != "on" {
+		return None("requests with fields that have no valid names are refused")
+	}
+	return Needless("requests with fields that have no valid names are refused")
+}
+
+// kibibytes reads a size of nginx.
+func kibibytes(key string) func([]string) Advice {
+	return func(args []string) Advice {
+		text, unit := strings.ToLower(args[0]), int64(1)
+		for suffix, n := range map[string]int64{"k": 1 << 10, "m": 1 << 20} {
+			if rest, ok := strings.CutSuffix(text, suffix); ok {
+				text, unit = rest, n
+			}
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || n > 1<<40/unit || n*unit%1024 != 0 {
+			return None("%s is not a size in whole KiB", printable.Cut(args[0], MaxQuoted))
+		}
+		return Use(key, strconv.FormatInt(n*unit/1024, 10))
+	}
 }
 
 // aliases are further names of a host. "_" is nobody's.

@@ -24,6 +24,8 @@ type Scripted struct {
 	// where an if or a variable leads, which filter.If and filter.Choose number.
 	Passages []Passage
 	Detours  []Detour
+	// Skipped are directives that nothing does here, and that the rest can do without.
+	Skipped []error
 }
 
 // Known is what snippets of one Ingress say that is of use to others of them. The zero value is
@@ -77,8 +79,8 @@ func (k *Known) ParsePath(text string) (*filter.Target, error) {
 
 // Script returns what does the same as all of a snippet: nginx's set, if, rewrite, return and
 // break in their order, locations that answer by themselves, and fields of requests and
-// responses. It is made as a whole or not at all. known is what other snippets of the
-// Ingress say, and gets what this one does. ofHost says that it stands for hosts.
+// responses. It is made as a whole or not at all, save for what is Skipped. known is what other
+// snippets of the Ingress say, and gets what this one does. ofHost says that it stands for hosts.
 func Script(text string, ofHost bool, known *Known) (*Scripted, error) {
 	list, err := nginxconf.Parse(text)
 	if err != nil {
@@ -116,8 +118,8 @@ func ObeyedOf(list []nginxconf.Directive, ofHost bool) func(nginxconf.Directive)
 		if err != nil {
 			return false
 		}
-		_, err := scriptOf([]nginxconf.Directive{d}, ofHost, &Known{names: w.names.Clone()})
-		return err == nil
+		made, err := scriptOf([]nginxconf.Directive{d}, ofHost, &Known{names: w.names.Clone()})
+		return err == nil && len(made.Skipped) == 0
 	}
 }
 
@@ -144,7 +146,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errors.New("something is said twice for which there is one place")
 	}
 	w.script.Groups = w.names.Groups
-	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied, Passages: w.passages, Detours: w.detours}
+	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied, Passages: w.passages, Detours: w.detours, Skipped: w.skipped}
 	made.Options = slices.Concat(made.Options, lists, w.asked, w.compress)
 	for _, set := range w.script.Fields {
 		w.known.types.see(set)
@@ -185,6 +187,7 @@ type scripter struct {
 	around   *surroundings  // of what is being read; nil: nothing but the whole
 	texts    *filter.Substitution
 	setsHost bool // the snippet sets filter.HostSet
+	skipped  []error
 }
 
 // at says where a mistake is.
@@ -361,12 +364,14 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case !known:
 		return errors.New("nothing does that here")
 	case said.Needless:
+	case said.Skipped:
+		w.skipped = append(w.skipped, at(d, errors.New(said.Remark)))
+	case len(said.Global) > 0 && len(said.Options) == 0:
+		w.skipped = append(w.skipped, at(d, fmt.Errorf("the ConfigMap says that for all hosts: %s", said.Global[0].Key)))
 	case said.IsPlain():
 		w.plain = w.plain.And(Advice{Options: said.Options})
 	case said.Remark != "":
 		return errors.New(said.Remark)
-	case len(said.Global) > 0:
-		return fmt.Errorf("the ConfigMap says that for all hosts: %s", said.Global[0].Key)
 	default:
 		return errors.New("no option of one Ingress does the same beside the others")
 	}
