@@ -102,6 +102,8 @@ func plain() map[string]directive {
 		"client_header_timeout":       {Fixed, ofProxy("client-header-timeout")},
 		"client_body_timeout":         {Fixed, ofProxy("client-body-timeout")},
 		"ignore_invalid_headers":      {Fixed, invalidFields},
+		"set_real_ip_from":            {Fixed, believed("proxy-real-ip-cidr", "with all of them in one list, and use-forwarded-headers")},
+		"real_ip_header":              {Fixed, believed("forwarded-for-header", "with use-forwarded-headers")},
 	}
 	for _, name := range []string{"valid", "key", "use_stale", "lock", "lock_age", "lock_timeout", "methods", "min_uses", "background_update", "revalidate", "convert_head", "max_range_offset"} {
 		all["proxy_cache_"+name] = directive{Unread, func([]string) Advice { return Needless("nothing is kept here") }}
@@ -221,6 +223,12 @@ func kept(args []string) Advice {
 // ofProxy is an option of the proxy.
 func ofProxy(key string) func([]string) Advice {
 	return func(args []string) Advice { return UseForAll(key, args[0]) }
+}
+
+// believed is about who may say who the client is, which no snippet can do without: lists of
+// addresses go by that.
+func believed(key, how string) func([]string) Advice {
+	return func(args []string) Advice { return UseForAll(key, args[0]).But(how) }
 }
 
 func invalidFields(args []string) Advice {

@@ -366,6 +366,8 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case said.Needless:
 	case said.Skipped:
 		w.skipped = append(w.skipped, at(d, errors.New(said.Remark)))
+	case len(said.Global) > 0 && said.Remark != "":
+		return fmt.Errorf("the ConfigMap says that for all hosts: %s, %s", said.Global[0].Key, said.Remark)
 	case len(said.Global) > 0 && len(said.Options) == 0:
 		w.skipped = append(w.skipped, at(d, fmt.Errorf("the ConfigMap says that for all hosts: %s", said.Global[0].Key)))
 	case said.IsPlain():

@@ -29,7 +29,7 @@ func TestSkipped(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"real_ip_header X-A;", "set_real_ip_from 10.0.0.0/8;", "auth_basic x;", "ignore_invalid_headers off;", "limit_rate 1;"} {
+	for _, text := range []string{"real_ip_header X-A;", "set_real_ip_from 0.0.0.0/0; deny 10.0.0.1;", "set_real_ip_from 10.0.0.0/8;", "auth_basic x;", "ignore_invalid_headers off;", "limit_rate 1;"} {
 		if made, err := snippet.Script("add_header X-A a;\n"+text, true, &snippet.Known{}); err == nil {
 			t.Errorf("%s: %+v", text, made)
 		}
