@@ -74,8 +74,8 @@ func TestSnippetsInPart(t *testing.T) {
 	}
 	for _, want := range []string{
 		"UnsupportedOption: option location-snippet acts in part: line 1, keepalive_timeout 10m: the ConfigMap says that for all hosts: keep-alive",
-		"InvalidAnnotation: annotation ingress.quayside.io/server-snippet acts in part: line 1, large_client_header_buffers 4 128k: the ConfigMap says that for all hosts: large-client-header-buffers",
-		"InvalidAnnotation: annotation ingress.quayside.io/configuration-snippet acts in part: line 1, proxy_cache all: nothing is kept here: each request is the backend's",
+		"InvalidAnnotation: annotation nginx.ingress.kubernetes.io/server-snippet acts in part: line 1, large_client_header_buffers 4 128k: the ConfigMap says that for all hosts: large-client-header-buffers",
+		"InvalidAnnotation: annotation nginx.ingress.kubernetes.io/configuration-snippet acts in part: line 1, proxy_cache all: nothing is kept here: each request is the backend's",
 	} {
 		if !slices.Contains(told, want) {
 			t.Errorf("it is not told that %s, but\n%s", want, strings.Join(told, "\n"))

@@ -53,9 +53,9 @@ func somewhere() map[string]map[string]any {
 	return map[string]map[string]any{"127.1.0.0/16": geodata.Country("DE", "Germany", "EU"), "127.2.0.0/16": geodata.Country("CN", "China", "AS")}
 }
 
-// TestPlaces: variables that say where clients are decide and are told, and a new database counts
-// without a restart.
-func TestPlaces(t *testing.T) {
+// TestUseGeoIP2: variables that say where clients are decide and are told, and a new database
+// counts without a restart.
+func TestUseGeoIP2(t *testing.T) {
 	dir, log := t.TempDir(), &logFile{}
 	putPlaces(t, dir, "GeoLite2-Country", somewhere())
 	registry := prometheus.NewRegistry()

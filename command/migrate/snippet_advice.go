@@ -121,6 +121,13 @@ func advices() map[string]func(args []string) advice {
 		"proxy_ssl_verify_depth":  snippet.First("proxy-ssl-verify-depth"),
 		"proxy_ssl_ciphers":       snippet.First("proxy-ssl-ciphers"),
 		"modsecurity":             judged,
+		"set_real_ip_from": func(args []string) advice {
+			return snippet.UseForAll("proxy-real-ip-cidr", args[0]).But("with all of them in one list, and use-forwarded-headers")
+		},
+		"real_ip_header": func(args []string) advice {
+			return snippet.UseForAll("forwarded-for-header", args[0]).But("with use-forwarded-headers")
+		},
+		"real_ip_recursive": func([]string) advice { return snippet.Needless("the last address is taken that is not trusted") },
 		"limit_req": func([]string) advice {
 			return snippet.None("limit-rps, limit-rpm and limit-burst-multiplier say how much a client may ask")
 		},

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -38,19 +39,20 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 	if s.Clients.Asks() {
 		c = append(c, s.Clients.guard(tools))
 	}
+	early, late := s.HostRealIP, cmp.Or(s.HostRealIP, s.RealIP)
 	if len(s.DeniedRequests) > 0 {
-		c = append(c, deniedRequests(s.DeniedRequests, tools.Place))
+		c = append(c, early.around(deniedRequests(s.DeniedRequests, tools.Place)))
 	}
 	for _, one := range s.Scripts {
 		if one.Refuses {
-			c = append(c, scriptGuard(one, &tools))
+			c = append(c, early.around(scriptGuard(one, &tools)))
 		}
-		c.add(one.Except != nil, func() Filter { return one.Except.filter() })
+		c.add(one.Except != nil, func() Filter { return late.around(one.Except.filter()) })
 	}
 	if s.guarded() {
 		own := *s
 		own.Scripts = nil // whose variables are of other requests
-		c = append(c, Guards(&own, tools))
+		c = append(c, late.around(Guards(&own, tools)))
 	}
 	return c
 }

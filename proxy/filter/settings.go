@@ -60,6 +60,8 @@ type Settings struct {
 	RewrittenPaths []Rewrite
 	UpstreamPath   *UpstreamPath
 	Detours        []*UpstreamPath // of scripts
+	// HostRealIP says who the client is before anything else, and RealIP after what Scripts do.
+	HostRealIP, RealIP *RealIP
 	// NoUpgrade sends requests for another protocol on as what they are without.
 	NoUpgrade bool
 	// UpstreamHost replaces the Host field that the upstream is sent, see ParseHost.
@@ -223,6 +225,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 		s = &Settings{}
 	}
 	add(s.Trace != nil, func() Filter { return Filter{Request: s.Trace.request} })
+	add(s.HostRealIP != nil, func() Filter { return s.HostRealIP.filter() })
 	add(len(s.DeniedPaths) > 0, func() Filter { return deniedPaths(s.DeniedPaths) })
 	add(s.Location.Asks(), func() Filter { return location(s.Location, tools.Place) })
 	add(s.Cookies != nil, func() Filter { return cookies(s.Cookies, tools.Place) })
@@ -235,6 +238,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	add(len(s.DeniedRequests) > 0, func() Filter { return deniedRequests(s.DeniedRequests, tools.Place) })
 	c = append(c, s.answers(&tools)...)
 	add(host.ToTLS != nil, func() Filter { return ToTLS(host.ToTLS, host.RedirectCode, host.RedirectPort) })
+	add(s.RealIP != nil, func() Filter { return s.RealIP.filter() })
 	if s.Limits != nil {
 		c = append(c, limits(s.Limits, tools)...)
 	}

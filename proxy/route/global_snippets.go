@@ -17,7 +17,7 @@ func globalSnippets() []globalOption {
 		{key: "main-snippet", effect: ignored, guards: guardsAccess, doc: raw},
 		{key: "stream-snippet", effect: ignored, guards: guardsAccess, doc: raw},
 		{key: "http-snippet", effect: applied, guards: guardsHosts, parse: forEach(parseTables), doc: "raw nginx configuration beside all hosts",
-			differ: "map, geo, split_clients and geoip2 are obeyed, for snippets, request-headers and their kin, and upstream-hash-by, and zones of limit_req and limit_conn, and more_set_headers and its kin for all hosts; anything else has no effect: it closes all routes where it guards access, and is told elsewhere"},
+			differ: "map, geo, split_clients and geoip2 are obeyed, for snippets, request-headers and their kin, and upstream-hash-by, and zones of limit_req and limit_conn, and more_set_headers, real_ip_header and their kin for all hosts; anything else has no effect: it closes all routes where it guards access, and is told elsewhere"},
 		{key: "server-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("server-snippet", true), doc: "raw nginx configuration for every host",
 			differ: "obeyed as that of an Ingress; another has no effect: it closes all routes where it guards access, and is told elsewhere"},
 		{key: "location-snippet", effect: applied, guards: guardsAccess, parse: parseSnippetForAll("location-snippet", false), doc: "raw nginx configuration for every path",

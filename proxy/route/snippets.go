@@ -81,14 +81,14 @@ func parseSnippet(key string, ofHost bool) func(s *settings, value string) error
 // obeySnippet obeys a snippet that stands under a key, behind that of the same kind that stands
 // for all Ingresses, as nginx reads both in one place.
 func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripted, error) {
-	before := func() *snippet.Known {
+	behind := func() *snippet.Known {
 		known := s.snippets.known.Clone()
 		if ofHost {
 			snippet.Declare(s.snippets.ahead, known)
 		}
 		return known
 	}
-	known := before()
+	known := behind()
 	made, err := snippet.Script(value, ofHost, known)
 	if err != nil {
 		return nil, err
@@ -102,12 +102,17 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	}
 	kind, whole := s.snippets.of(ofHost), made
 	if kind.forAll != "" {
-		known = before()
+		known = behind()
 		if whole, err = snippet.Script(kind.forAll+"\n"+value, ofHost, known); err != nil {
 			return nil, fmt.Errorf("behind the one of the proxy: %w", err)
 		}
 	}
+	before := *s
 	if err := s.obeyOptions(key, made.Options, made.Denied); err != nil {
+		return nil, err
+	}
+	if err := s.obeyRealIP(made.RealIP, ofHost); err != nil {
+		*s = before
 		return nil, err
 	}
 	s.snippets.known = *known
@@ -132,6 +137,22 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	}
 	s.filters.Scripts = s.snippets.scripts()
 	return made, nil
+}
+
+// obeyRealIP has a snippet say who the client is, if it does.
+func (s *settings) obeyRealIP(said *filter.RealIP, ofHost bool) error {
+	of, other := &s.filters.RealIP, s.filters.HostRealIP
+	if ofHost {
+		of, other = &s.filters.HostRealIP, s.filters.RealIP
+	}
+	switch {
+	case said == nil:
+	case other != nil || *of != nil:
+		return errors.New("set_real_ip_from: another snippet says who the client is, too")
+	default:
+		*of = said
+	}
+	return nil
 }
 
 // obeyForAll obeys a snippet that stands for all Ingresses, before those of each. One of each

@@ -102,8 +102,6 @@ func plain() map[string]directive {
 		"client_header_timeout":       {Fixed, ofProxy("client-header-timeout")},
 		"client_body_timeout":         {Fixed, ofProxy("client-body-timeout")},
 		"ignore_invalid_headers":      {Fixed, invalidFields},
-		"set_real_ip_from":            {Fixed, believed("proxy-real-ip-cidr", "with all of them in one list, and use-forwarded-headers")},
-		"real_ip_header":              {Fixed, believed("forwarded-for-header", "with use-forwarded-headers")},
 	}
 	for _, name := range []string{"valid", "key", "use_stale", "lock", "lock_age", "lock_timeout", "methods", "min_uses", "background_update", "revalidate", "convert_head", "max_range_offset"} {
 		all["proxy_cache_"+name] = directive{Unread, func([]string) Advice { return Needless("nothing is kept here") }}
@@ -148,7 +146,6 @@ func unneeded() map[string]string {
 		"proxy_headers_hash_bucket_size": "fields are not kept in tables of a size",
 		"proxy_ssl_session_reuse":        "sessions of TLS are taken up again",
 		"proxy_intercept_errors":         "custom-http-errors, or error_page, names the statuses",
-		"real_ip_recursive":              "the last address is taken that is not trusted",
 		"chunked_transfer_encoding":      "bodies are framed as the other side understands it",
 	}
 }
@@ -223,12 +220,6 @@ func kept(args []string) Advice {
 // ofProxy is an option of the proxy.
 func ofProxy(key string) func([]string) Advice {
 	return func(args []string) Advice { return UseForAll(key, args[0]) }
-}
-
-// believed is about who may say who the client is, which no snippet can do without: lists of
-// addresses go by that.
-func believed(key, how string) func([]string) Advice {
-	return func(args []string) Advice { return UseForAll(key, args[0]).But(how) }
 }
 
 func invalidFields(args []string) Advice {

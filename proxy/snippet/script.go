@@ -17,6 +17,8 @@ type Scripted struct {
 	// Request are fields that backends are sent, and Host is the one of that name; nil: none.
 	Request []filter.Field
 	Host    *filter.Template
+	// RealIP says who the client is; nil: the proxy does.
+	RealIP *filter.RealIP
 	// Options are of the Ingress, and Denied the paths that are refused, of all of its host.
 	Options []Setting
 	Denied  []Denial
@@ -130,7 +132,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errOrder
 	}
 	w := scripter{known: known, names: &known.names, list: list, table: plain(), ofHost: ofHost, script: &filter.Script{OfHost: ofHost}}
-	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.checkPassages, w.errors, w.asks, w.limits, w.sendHost} {
+	for _, do := range []func([]nginxconf.Directive) error{w.collect, w.outside, w.steps, w.places, w.checkPassages, w.errors, w.asks, w.limits, w.sendHost, w.checkRealIP} {
 		if err := do(list); err != nil {
 			return nil, err
 		}
@@ -146,7 +148,7 @@ func scriptOf(list []nginxconf.Directive, ofHost bool, known *Known) (*Scripted,
 		return nil, errors.New("something is said twice for which there is one place")
 	}
 	w.script.Groups = w.names.Groups
-	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied, Passages: w.passages, Detours: w.detours, Skipped: w.skipped}
+	made := Scripted{Script: w.script, Request: w.request, Host: w.host, Options: w.plain.Options, Denied: w.denied, Passages: w.passages, Detours: w.detours, Skipped: w.skipped, RealIP: w.realIP}
 	made.Options = slices.Concat(made.Options, lists, w.asked, w.compress)
 	for _, set := range w.script.Fields {
 		w.known.types.see(set)
@@ -188,6 +190,7 @@ type scripter struct {
 	texts    *filter.Substitution
 	setsHost bool // the snippet sets filter.HostSet
 	skipped  []error
+	realIP   *filter.RealIP
 }
 
 // at says where a mistake is.
@@ -355,7 +358,7 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case w.ofHost && isHidden(d.Name()) && d.Block == nil:
 		return nil
 	}
-	for _, take := range []func(*nginxconf.Directive) (bool, error){w.takeText, w.takeCompression, w.takeLimit, w.takeRequest} {
+	for _, take := range []func(*nginxconf.Directive) (bool, error){w.takeText, w.takeCompression, w.takeLimit, w.takeRequest, w.takeRealIP} {
 		if taken, err := take(d); taken || err != nil {
 			return err
 		}
@@ -366,8 +369,6 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 	case said.Needless:
 	case said.Skipped:
 		w.skipped = append(w.skipped, at(d, errors.New(said.Remark)))
-	case len(said.Global) > 0 && said.Remark != "":
-		return fmt.Errorf("the ConfigMap says that for all hosts: %s, %s", said.Global[0].Key, said.Remark)
 	case len(said.Global) > 0 && len(said.Options) == 0:
 		w.skipped = append(w.skipped, at(d, fmt.Errorf("the ConfigMap says that for all hosts: %s", said.Global[0].Key)))
 	case said.IsPlain():

@@ -28,7 +28,7 @@ func Tables(text string, known *Known) (ofHosts string, wrong []error) {
 		case isTable(d) || isZone(d) || d.Name() == "geoip2":
 			left = append(left, d)
 		case isNeedless(d):
-		case strings.HasPrefix(d.Name(), "more_") && d.Block == nil: // nginx obeys that in every place at once
+		case d.Block == nil && (isRealIP(d.Name()) || strings.HasPrefix(d.Name(), "more_")): // places of hosts have it, too
 			ofHosts += strings.TrimSuffix(d.Text, ";") + ";\n"
 		default:
 			wrong = append(wrong, at(d, errors.New("nothing does that here")))

@@ -132,7 +132,7 @@ func nginxSettings() []suite {
 		{name: "settings/opentelemetry", tests: here("proxy TestSpans", wide("enable-opentelemetry"))},
 		{name: "settings/disable_sync_events", differs: "events are told on edges only"},
 		{name: "settings/main_snippet, server_snippet, stream_snippet", tests: here("proxy/route TestGlobalIsTold"), differs: "raw nginx configuration is never executed"},
-		{name: "settings/geoip2", tests: here("proxy TestPlaces", "proxy TestPlacesSameAsNginx"), differs: "a broken database leaves the one before in use"},
+		{name: "settings/geoip2", tests: here("proxy TestUseGeoIP2", "proxy TestPlacesSameAsNginx"), differs: "a broken database leaves the one before in use"},
 		{name: "settings/aio, global_options, hash-size, lua_shared_dicts, multi_accept, reuse-port, server_tokens", differs: "they ask how nginx itself runs"},
 	}
 }
