@@ -100,11 +100,11 @@ func (f *ingressFlags) routes(namespace string) (route.Options, error) {
 	}
 	var places filter.Places
 	if len(f.editions) > 0 {
-		databases, wrong := geoip.New(f.editions)
-		if wrong != nil {
+		if databases, wrong := geoip.New(f.editions); wrong != nil {
 			err = errors.Join(err, fmt.Errorf("%w: --maxmind-edition-ids: %w", errBadInput, wrong))
+		} else {
+			places = databases
 		}
-		places = databases
 	}
 	return route.Options{
 		Places:  places,
