@@ -71,23 +71,23 @@ func TestLines(t *testing.T) {
 // TestWhatIsLoggedOfConnections: who came by TLS, and what nginx has a variable for that means
 // nothing here, so that a format of nginx's is taken as it is.
 func TestWhatIsLoggedOfConnections(t *testing.T) {
-	f, err := accesslog.Named(`$remote_port $proxy_protocol_port $https $pipe $ssl_protocol $ssl_cipher $ssl_server_name $ssl_client_verify "$ssl_client_s_dn" $server_addr $connection $connection_requests $upstream_http_x_served_by $hostname`, nil)
+	f, err := accesslog.Named(`$remote_port $proxy_protocol_port $https $pipe $ssl_protocol $ssl_cipher $ssl_server_name $ssl_client_verify "$ssl_client_s_dn" $server_addr $connection $connection_requests $upstream_http_x_served_by $hostname $http2 $realip_remote_addr $upstream_cookie_a`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := record("/", "")
-	r.Exchange.Request.Client = netip.MustParseAddrPort("192.0.2.7:4711")
-	if got := string(f.Line(r)); got != `4711 4711 on . - - - - "-" - - - web -` {
+	r.Exchange.Request.Client, r.Hostname = netip.MustParseAddrPort("192.0.2.7:4711"), "pod-1"
+	if got := string(f.Line(r)); got != `4711 4711 on . - - - - "-" - - - web pod-1 - - -` {
 		t.Errorf("without a handshake: %s", got)
 	}
 	h := exchange.NewHandshake("Shop.example", nil)
 	h.Version, h.Cipher = tls.VersionTLS12, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256
 	r.Exchange.Request.Handshake, r.Exchange.Request.Certificate = h, &exchange.Certificate{Verify: "SUCCESS", Subject: "CN=a\"b\n"}
-	if got := string(f.Line(r)); got != `4711 4711 on . TLSv1.2 ECDHE-RSA-CHACHA20-POLY1305 shop.example SUCCESS "CN=a\x22b\x0A" - - - web -` {
+	if got := string(f.Line(r)); got != `4711 4711 on . TLSv1.2 ECDHE-RSA-CHACHA20-POLY1305 shop.example SUCCESS "CN=a\x22b\x0A" - - - web pod-1 - - -` {
 		t.Errorf("with one: %s", got)
 	}
-	h.Version, h.Cipher = tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256
-	if got := string(f.Line(r)); !strings.Contains(got, " TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
+	h.Version, h.Cipher, r.Exchange.Request.Protocol = tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256, "HTTP/2.0"
+	if got := string(f.Line(r)); !strings.Contains(got, " TLSv1.3 TLS_AES_128_GCM_SHA256 ") || !strings.HasSuffix(got, " pod-1 h2 - -") {
 		t.Errorf("with TLS 1.3: %s", got)
 	}
 }

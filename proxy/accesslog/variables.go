@@ -43,6 +43,7 @@ func families() map[string]func(r *Record, of string) {
 				r.bytes(r.Exchange.Response.Header.Get(of))
 			}
 		},
+		"upstream_cookie_": nothing, "upstream_trailer_": nothing, "sent_trailer_": nothing,
 		"sent_http_": func(r *Record, of string) { r.bytes(r.Exchange.Response.Header.Get(of)) },
 		"arg_":       func(r *Record, of string) { r.bytes(exchange.Argument(r.Exchange.Request.Asked.Target, of)) },
 		"cookie_":    func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Cookie(of)) },
@@ -99,10 +100,8 @@ func variables() map[string]func(r *Record, of string) {
 	for name, write := range connectionVariables() {
 		all[name] = write
 	}
-	for _, name := range []string{"server_addr", "proxy_protocol_server_addr", "proxy_protocol_server_port", "connection", "connection_requests", "connections_active",
-		"connections_waiting", "pid", "nginx_version", "upstream_cache_status", "upstream_bytes_received", "upstream_bytes_sent", "ssl_session_id",
-		"ssl_session_reused", "ssl_client_serial", "ssl_client_fingerprint", "ssl_curve", "tcpinfo_rtt", "tcpinfo_rttvar", "gzip_ratio", "request_body", "limit_req_status", "limit_conn_status"} {
-		all[name] = func(*Record, string) {} // what has a name in nginx, and nothing to say here
+	for _, name := range silent() {
+		all[name] = nothing
 	}
 	for alias, name := range map[string]string{
 		"the_real_ip": "remote_addr", "proxy_protocol_addr": "remote_addr", "req_id": "request_id", "proxy_host": "proxy_upstream_name",
@@ -112,6 +111,18 @@ func variables() map[string]func(r *Record, of string) {
 		all[alias] = all[name]
 	}
 	return all
+}
+
+// nothing is written of what has a name in nginx, and nothing to say here.
+func nothing(*Record, string) {}
+
+// silent are such variables.
+func silent() []string {
+	return strings.Fields(`server_addr proxy_protocol_server_addr proxy_protocol_server_port connection connection_requests connection_time
+		connections_active connections_reading connections_writing connections_waiting pid nginx_version proxy_port
+		upstream_cache_status upstream_bytes_received upstream_bytes_sent upstream_queue_time realip_remote_addr realip_remote_port
+		ssl_session_id ssl_session_reused ssl_early_data ssl_client_serial ssl_client_fingerprint ssl_alpn_protocol ssl_ciphers ssl_curve ssl_curves
+		tcpinfo_rtt tcpinfo_rttvar tcpinfo_snd_cwnd tcpinfo_rcv_space gzip_ratio request_body request_body_file limit_req_status limit_conn_status http3`)
 }
 
 // connectionVariables are those about the client's connection.
@@ -134,6 +145,13 @@ func connectionVariables() map[string]func(r *Record, of string) {
 		"remote_port": func(r *Record, _ string) {
 			if c := r.Exchange.Request.Client; c.IsValid() {
 				r.line = strconv.AppendUint(r.line, uint64(c.Port()), 10)
+			}
+		},
+		"http2": func(r *Record, _ string) {
+			if req := &r.Exchange.Request; req.Protocol == "HTTP/2.0" && req.Handshake != nil {
+				r.text("h2")
+			} else if req.Protocol == "HTTP/2.0" {
+				r.text("h2c")
 			}
 		},
 		"hostname": func(r *Record, _ string) { r.text(r.Hostname) },
