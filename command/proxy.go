@@ -20,8 +20,8 @@ import (
 	"quayside.io/cluster/tickets"
 	"quayside.io/proxy"
 	"quayside.io/proxy/dispatch"
+	"quayside.io/proxy/filter"
 	"quayside.io/proxy/geoip"
-	"quayside.io/proxy/route"
 )
 
 // proxyFlags are the flags of `proxy`, which `up` has too.
@@ -124,7 +124,7 @@ func parseTrusted(list []string) (trusted []netip.Prefix, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: --trusted-proxies: %w", errBadInput, err)
 		}
-		trusted = append(trusted, route.Unmapped(prefix))
+		trusted = append(trusted, filter.Unmapped(prefix))
 	}
 	return trusted, nil
 }

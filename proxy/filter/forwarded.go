@@ -38,14 +38,7 @@ func (f *Forwarded) With(o *Front) *Forwarded {
 }
 
 // Trusts reports whether a is the address of a trusted proxy.
-func (f *Forwarded) Trusts(a netip.Addr) bool {
-	for _, p := range f.trusted {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
-}
+func (f *Forwarded) Trusts(a netip.Addr) bool { return isIn(f.trusted, a) }
 
 // trail is what the request says about its own way here.
 type trail struct {

@@ -118,9 +118,18 @@ func (n *Names) SetTable(variableName string, t *Table, values []*Template) erro
 
 // isEarly reports whether t can be filled in before any script has run.
 func (t *Template) isEarly(n *Names) bool {
-	return !slices.ContainsFunc(t.parts, func(p part) bool {
-		return p.variable == "set" || p.variable == "found" || p.variable == "table" && !n.of[strings.ToLower(p.of)].early
-	})
+	return !slices.ContainsFunc(t.parts, func(p part) bool { return !p.isEarly(n) })
+}
+
+// isEarly is that of one part.
+func (p *part) isEarly(n *Names) bool {
+	switch p.variable {
+	case "set", "found":
+		return false
+	case "table":
+		return n.of[strings.ToLower(p.of)].early
+	}
+	return true
 }
 
 // Declare makes a variable known that a snippet sets which is read later: told says that an
@@ -225,7 +234,7 @@ func (n *Names) judge(err error) error {
 
 // ParseEarly is ParseVariable of one whose value does not wait for what scripts do.
 func (n *Names) ParseEarly(text string) (v Variable, err error) {
-	if v, err = n.ParseVariable(text); err == nil && !(&Template{parts: []part{v.part}}).isEarly(n) {
+	if v, err = n.ParseVariable(text); err == nil && !v.isEarly(n) {
 		err = fmt.Errorf("variable %.80s is not known before snippets have set it", text)
 	}
 	return v, err

@@ -3,7 +3,6 @@ package filter
 import (
 	"bytes"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"quayside.io/proxy/exchange"
@@ -44,10 +43,7 @@ func (i *RealIP) said(h *exchange.Header) []byte {
 
 // client is who peer says that the client is, if it is believed.
 func (i *RealIP) client(peer netip.Addr, list []byte) (client netip.Addr, ok bool) {
-	trusts := func(a netip.Addr) bool {
-		return slices.ContainsFunc(i.From, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
-	for trusts(peer) {
+	for isIn(i.From, peer) {
 		list = bytes.TrimRight(list, ", \t")
 		at := bytes.LastIndexAny(list, ", \t")
 		next, valid := parseAddr(list[at+1:])

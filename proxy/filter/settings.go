@@ -126,10 +126,7 @@ type Access struct {
 
 // Passes reports whether a client may pass; nil lets all.
 func (a *Access) Passes(client netip.Addr) bool {
-	in := func(list []netip.Prefix) bool {
-		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(client) })
-	}
-	return a == nil || !in(a.Deny) && (len(a.Allow) == 0 || in(a.Allow))
+	return a == nil || !isIn(a.Deny, client) && (len(a.Allow) == 0 || isIn(a.Allow, client))
 }
 
 // Basic asks for a user and a password (RFC 7617).

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quayside.io/proxy/filter"
 )
 
 // What the values of annotations are made of. Each parser refuses what it does
@@ -38,30 +40,16 @@ func words(value string) iter.Seq[string] {
 func parsePrefixes(value string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for word := range words(value) {
-		prefix, err := netip.ParsePrefix(word)
-		if err != nil {
-			addr, err := netip.ParseAddr(word)
-			if err != nil || addr.Zone() != "" {
-				return nil, fmt.Errorf("%q is neither a CIDR nor an address", word)
-			}
-			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		prefix, ok := filter.ParsePrefix(word)
+		if !ok {
+			return nil, fmt.Errorf("%q is neither a CIDR nor an address", word)
 		}
-		list = append(list, Unmapped(prefix).Masked())
+		list = append(list, filter.Unmapped(prefix))
 	}
 	if len(list) == 0 {
 		return nil, errors.New("it lists nothing")
 	}
 	return list, nil
-}
-
-// Unmapped returns a CIDR of addresses of IPv4 that is written as one of IPv6, as in
-// ::ffff:10.0.0.0/104, as what it is (RFC 4291 section 2.5.5.2): clients are known by their
-// address of IPv4.
-func Unmapped(p netip.Prefix) netip.Prefix {
-	if !p.Addr().Is4In6() || p.Bits() < 96 {
-		return p
-	}
-	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 }
 
 // parseCount reads a number from 0 to most.

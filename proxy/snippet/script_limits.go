@@ -208,12 +208,9 @@ func (w *scripter) except(d *nginxconf.Directive) error {
 
 // prefixOf reads an address or a network.
 func prefixOf(text string) (netip.Prefix, error) {
-	if prefix, err := netip.ParsePrefix(text); err == nil {
-		return prefix.Masked(), nil
+	prefix, ok := filter.ParsePrefix(text)
+	if !ok {
+		return prefix, fmt.Errorf("%q is no address and no network", printable.Cut(text, MaxQuoted))
 	}
-	addr, err := netip.ParseAddr(text)
-	if err != nil || addr.Zone() != "" {
-		return netip.Prefix{}, fmt.Errorf("%q is no address and no network", printable.Cut(text, MaxQuoted))
-	}
-	return netip.PrefixFrom(addr, addr.BitLen()), nil
+	return prefix, nil
 }

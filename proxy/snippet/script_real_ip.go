@@ -3,7 +3,6 @@ package snippet
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"quayside.io/proxy/filter"
 	"quayside.io/proxy/nginxconf"
@@ -50,21 +49,14 @@ func (w *scripter) believe(text string) error {
 	if text == "unix:" {
 		return nil
 	}
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil {
-		addr, wrong := netip.ParseAddr(text)
-		if wrong != nil || addr.Zone() != "" {
-			return fmt.Errorf("%.80q is neither a CIDR nor an address", text)
-		}
-		prefix = netip.PrefixFrom(addr, addr.BitLen())
+	prefix, ok := filter.ParsePrefix(text)
+	if !ok {
+		return fmt.Errorf("%.80q is neither a CIDR nor an address", text)
 	}
 	if len(w.realIP.From) == maxBelieved {
 		return fmt.Errorf("more than %d addresses are believed", maxBelieved)
 	}
-	if a := prefix.Addr(); a.Is4In6() && prefix.Bits() >= 96 {
-		prefix = netip.PrefixFrom(a.Unmap(), prefix.Bits()-96)
-	}
-	w.realIP.From = append(w.realIP.From, prefix.Masked())
+	w.realIP.From = append(w.realIP.From, filter.Unmapped(prefix))
 	return nil
 }
 
