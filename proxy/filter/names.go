@@ -18,14 +18,15 @@ type Names struct {
 	// GroupsOfHost says that $1 to $9 are parts of the host that a client came by.
 	GroupsOfHost bool
 	// Groups says that a template has some of them.
-	Groups bool
-	places Places // nil: it is not known where clients are
+	Groups   bool
+	places   Places    // nil: it is not known where clients are
+	referers *Referers // nil: nobody says which pages may lead here
 }
 
 // Clone returns a copy for another snippet, in which others can be set. What no client decides
 // yet stays so.
 func (n *Names) Clone() Names {
-	c := Names{GroupsOfHost: n.GroupsOfHost, Groups: n.Groups, places: n.places}
+	c := Names{GroupsOfHost: n.GroupsOfHost, Groups: n.Groups, places: n.places, referers: n.referers}
 	for key, one := range n.of {
 		if c.of == nil {
 			c.of = map[string]*name{}
@@ -70,8 +71,8 @@ func (n *Names) enter(variableName string, value *Template, told bool) (index in
 	known := n.of[lower]
 	if known == nil {
 		_, taken := variable(lower)
-		_, isPlace := n.place(lower)
-		if taken && lower != HostSet || isPlace || lower == "" || wordLength(lower) != len(lower) {
+		_, isTold := n.told(lower)
+		if taken && lower != HostSet || isTold || lower == "" || wordLength(lower) != len(lower) {
 			return 0, fmt.Errorf("variable $%.80s cannot be set", variableName)
 		}
 		if len(n.of) == maxNames {
@@ -271,11 +272,19 @@ func (n *Names) variable(name string) (part, bool) {
 	return variable(name)
 }
 
+// told is a variable that nothing sets: a function tells it.
+func (n *Names) told(name string) (part, bool) {
+	if n.referers != nil && strings.EqualFold(name, InvalidReferer) {
+		return part{variable: "function", of: name, tell: n.referers.value}, true
+	}
+	return n.place(name)
+}
+
 func (n *Names) set(name string) (part, bool) {
 	known := n.of[strings.ToLower(name)]
 	switch {
 	case known == nil:
-		return n.place(name)
+		return n.told(name)
 	case known.late: // only later knows it
 		return part{}, false
 	}
@@ -289,7 +298,7 @@ func (known *name) part(name string) part {
 	case known.table != nil:
 		p.variable = "table"
 	case known.place != nil:
-		p.variable, p.place = "place", known.place
+		p.variable, p.tell = "function", placeOf(known.place)
 	}
 	return p
 }

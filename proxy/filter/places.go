@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"quayside.io/proxy/exchange"
 )
 
 // Places say where addresses are, in variables of ingress-nginx such as $geoip2_country_code.
@@ -25,7 +27,12 @@ func (n *Names) place(name string) (part, bool) {
 		return part{}, false
 	}
 	of := n.places.Variable(strings.ToLower(name))
-	return part{variable: "place", of: name, place: of}, of != nil
+	return part{variable: "function", of: name, tell: placeOf(of)}, of != nil
+}
+
+// placeOf tells what of says of the client of a request.
+func placeOf(of func(netip.Addr) []byte) func(r *exchange.Request, rule string) []byte {
+	return func(r *exchange.Request, _ string) []byte { return of(r.Client.Addr()) }
 }
 
 // SetPlace makes a variable known that says what stands at a path in the database of an edition.

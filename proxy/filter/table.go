@@ -93,16 +93,31 @@ func (t *Table) value(ex *exchange.Exchange, at *Place) []byte {
 
 // ofHost returns the value of a host that ends or begins with a name of Hosts.
 func (t *Table) ofHost(host string) (value *Template) {
-	longest, ends := 0, false
+	best := ""
 	for _, h := range t.Hosts {
-		isEnd := strings.HasPrefix(h.Name, ".")
-		fits := isEnd && strings.HasSuffix(host, h.Name) || !isEnd && strings.HasPrefix(host, h.Name)
-		if !fits || ends && !isEnd || ends == isEnd && len(h.Name) <= longest {
-			continue
+		if isWithin(host, h.Name) && (best == "" || isCloser(h.Name, best)) {
+			value, best = h.Value, h.Name
 		}
-		value, longest, ends = h.Value, len(h.Name), isEnd
 	}
 	return value
+}
+
+// isWithin reports whether a host ends with name, which begins with a dot, or begins with it.
+func isWithin(host, name string) bool {
+	if strings.HasPrefix(name, ".") {
+		return strings.HasSuffix(host, name)
+	}
+	return strings.HasPrefix(host, name)
+}
+
+// isCloser reports whether of two names that a host is within nginx takes a: what hosts end with
+// before what they begin with, and the longer.
+func isCloser(a, b string) bool {
+	endA, endB := strings.HasPrefix(a, "."), strings.HasPrefix(b, ".")
+	if endA != endB {
+		return endA
+	}
+	return len(a) > len(b)
 }
 
 // ofAddress returns the value of an address.

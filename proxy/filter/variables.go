@@ -3,7 +3,6 @@ package filter
 import (
 	"bytes"
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,13 +33,13 @@ type Template struct{ parts []part }
 // part is a literal or a variable.
 type part struct {
 	literal  []byte
-	variable string                  // empty: literal
-	of       string                  // the NAME of $http_NAME, $arg_NAME, $cookie_NAME, $upstream_http_NAME
-	group    int                     // of $1 to $9, or which variable of a script it is
-	ofHost   bool                    // of a script: no client decides what it is, save by the host that it came by
-	table    *Table                  // of a variable that has one
-	place    func(netip.Addr) []byte // of a variable that says where a client is
-	asked    bool                    // until a script sets it, the host that the client asked for
+	variable string                                        // empty: literal
+	of       string                                        // the NAME of $http_NAME, $arg_NAME, $cookie_NAME, $upstream_http_NAME
+	group    int                                           // of $1 to $9, or which variable of a script it is
+	ofHost   bool                                          // of a script: no client decides what it is, save by the host that it came by
+	table    *Table                                        // of a variable that has one
+	asked    bool                                          // until a script sets it, the host that the client asked for
+	tell     func(r *exchange.Request, rule string) []byte // of a variable that is told by a function, of requests for the host of a rule
 }
 
 // ParseTemplate reads a text. Variables are written $name or ${name}; those that
@@ -87,7 +86,7 @@ func (p *part) name() string {
 	switch p.variable {
 	case "group", "found":
 		return "$" + strconv.Itoa(p.group)
-	case "set", "table", "place":
+	case "set", "table", "function":
 		return "$" + p.of
 	}
 	return "$" + p.variable + p.of
@@ -299,8 +298,8 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return scheme(r)
 	case "table":
 		return p.tableValue(ex, at)
-	case "place":
-		return p.place(r.Client.Addr())
+	case "function":
+		return p.tell(r, at.Host)
 	case "set", "found":
 		return p.scriptValue(ex, at)
 	case "group":

@@ -203,6 +203,9 @@ func at(d *nginxconf.Directive, err error) error {
 
 // collect makes all variables known that the snippet sets, and which of them clients decide.
 func (w *scripter) collect(list []nginxconf.Directive) error {
+	if _, err := w.referers(list); err != nil {
+		return err
+	}
 	type set struct {
 		*nginxconf.Directive
 		ofHost bool // $1 to $9 are groups of the host
@@ -353,7 +356,7 @@ func (w *scripter) take(d *nginxconf.Directive) error {
 		return nil
 	case d.Name() == "server_name" && !w.ofHost:
 		return errors.New("it is about hosts: nginx takes it in the server-snippet")
-	case slices.Contains([]string{"error_page", "auth_request", "mirror", "mirror_request_body"}, d.Name()): // once it is known what they lead to
+	case slices.Contains([]string{"error_page", "auth_request", "mirror", "mirror_request_body", validReferers}, d.Name()): // in their turn
 		return nil
 	case w.ofHost && isHidden(d.Name()) && d.Block == nil:
 		return nil

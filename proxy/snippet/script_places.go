@@ -154,6 +154,11 @@ func moves(block []nginxconf.Directive) bool {
 func (w *scripter) inside(block []nginxconf.Directive) (steps []filter.Step, set int, err error) {
 	var own fields
 	kind, ends := w.kind, false
+	undo, err := w.referers(block)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer undo()
 	for i := range block {
 		inner := &block[i]
 		switch taken, err := own.take(inner, w.names); {
@@ -167,7 +172,7 @@ func (w *scripter) inside(block []nginxconf.Directive) (steps []filter.Step, set
 		case inner.Name() == "rewrite":
 			ends = ends || isForAll(inner)
 		case inner.Name() == "client_max_body_size": // that of the path behind counts
-		case isStep(inner), inner.Name() == "internal", IsOfLog(strings.Join(inner.Words, " ")):
+		case isStep(inner), inner.Name() == "internal", inner.Name() == validReferers, IsOfLog(strings.Join(inner.Words, " ")):
 		case inner.Name() == "default_type" && len(inner.Args()) == 1:
 			kind = inner.Words[1]
 		default:

@@ -27,6 +27,7 @@ func TestOneWordLess(t *testing.T) {
 		`location ^~ /api/ { set $to "http://a.b.svc:80" ; proxy_pass $to/v1 ; proxy_read_timeout 5m ; proxy_set_header Host $host ; proxy_redirect off ; rewrite ^/x /y last ; if ( $uri ) { return 403 ; } } location ~ \.js$ { proxy_pass http://a.b.svc ; }`,
 		`limit_req_zone $binary_remote_addr zone=z:10m rate=10r/s sync ; limit_conn_zone $host zone=n:1m ; map_hash_max_size 10 ; server { listen 18080 ; return 404 ; }`,
 		`geoip2 /x/GeoLite2-City.mmdb { auto_reload 5m ; $a default=b source=$remote_addr country iso_code ; $c location latitude ; } map $a $b { c d ; }`,
+		`valid_referers none blocked server_names *.a.test b.* .c.test/d ~e ; if ( $invalid_referer ) { return 403 ; } location /x { valid_referers f.test ; return 200 $invalid_referer ; }`,
 		`set_real_ip_from 10.0.0.0/8 ; set_real_ip_from unix: ; real_ip_header X-Forwarded-For ; real_ip_recursive on ; set $best_http_host $http_x ; server_name a.test _ ; keepalive_timeout 5s ; limit_rate 5k ;`,
 		`access_by_lua_block { if ngx.var.a ~= "" then x end }`,
 	}
