@@ -183,12 +183,7 @@ func TestLogsAsNginx(t *testing.T) {
 // of a backend.
 func startLoggingNginx(t *testing.T, binary, format, backend string) (file, addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = l.Addr().String()
-	l.Close()
+	addr = freeAddress(t)
 	dir := t.TempDir()
 	file = filepath.Join(dir, "log")
 	var conf bytes.Buffer

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -80,12 +79,7 @@ func TestSameClientsAsNginx(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer := l.Addr().String()
-	l.Close()
+	peer := freeAddress(t)
 	var conf strings.Builder
 	class := ingressclass.NginxName
 	for i, c := range sameClientCases() {

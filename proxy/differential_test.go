@@ -186,12 +186,7 @@ func essence(status int, said string) string {
 // startNginx returns the address of an nginx with a server for each case.
 func startNginx(t *testing.T, binary string, backends map[string]string, cases []sameCase) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeAddress(t)
 	dir := t.TempDir()
 	users := filepath.Join(dir, "users")
 	if err := os.WriteFile(users, []byte(sameUsers), 0o644); err != nil {
@@ -209,6 +204,17 @@ func startNginx(t *testing.T, binary string, backends map[string]string, cases [
 	return addr
 }
 
+// freeAddress returns an address that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // runNginx runs an nginx with some servers, of which one listens at addr.
 func runNginx(t *testing.T, binary, dir, addr, servers string) {
 	t.Helper()
@@ -219,7 +225,7 @@ func runNginx(t *testing.T, binary, dir, addr, servers string) {
 	if strings.Contains(servers, "geoip2 ") {
 		fmt.Fprintf(&conf, "load_module %s;\n", findModule(t, "ngx_http_geoip2_module", "libnginx-mod-http-geoip2"))
 	}
-	fmt.Fprintf(&conf, "user root; daemon off; master_process off; worker_processes 1; pid %s/pid; error_log %s/error crit;\nevents { worker_connections 256; }\nhttp {\naccess_log off; server_names_hash_bucket_size 128;\n", dir, dir)
+	fmt.Fprintf(&conf, "user root; daemon off; master_process off; worker_processes 1; pid %s/pid; error_log %s/error crit;\nevents { worker_connections 1024; }\nhttp {\naccess_log off; server_names_hash_bucket_size 128;\n", dir, dir)
 	conf.WriteString("map $http_x_request_id $name { default $http_x_request_id; \"\" $request_id; }\n")
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		fmt.Fprintf(&conf, "%s_temp_path %s/%s;\n", kind, dir, kind)

@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,12 +43,7 @@ map $kind$arg_log $loggable { A0 0; "4-10 by b" ""; default 1; }
 	at := strings.TrimPrefix(pod.URL, "http://")
 
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs := l.Addr().String()
-	l.Close()
+	theirs := freeAddress(t)
 	file := filepath.Join(dir, "log")
 	runNginx(t, findNginx(t), dir, theirs, tables+fmt.Sprintf("log_format f '%s';\nserver { listen %s; access_log %s f if=$loggable; location / { proxy_pass http://%s; if ($arg_refuse) { return 403; } } }\n", format, theirs, file, at))
 

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"cmp"
+	"strings"
 
 	"quayside.io/proxy/exchange"
 )
@@ -53,6 +54,23 @@ func canonicalHost(name string, code int) Filter {
 			sep = nil
 		}
 		sendTo(ex, code, scheme, host, sep, port, asked(r))
+		return false
+	}}
+}
+
+// addSlash sends a request for a path without the slash at its end to the path. The query stays, as
+// where nginx finds a location so.
+func addSlash(path string) Filter {
+	without, to, question := strings.TrimSuffix(path, "/"), appendAddress(nil, []byte(path)), []byte{'?'}
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		if string(ex.Request.Path) != without {
+			return true
+		}
+		if query := exchange.Query(ex.Request.Target); len(query) > 0 {
+			sendTo(ex, 301, to, question, query)
+		} else {
+			sendTo(ex, 301, to)
+		}
 		return false
 	}}
 }

@@ -33,6 +33,9 @@ type Settings struct {
 	AppRoot *Target
 	// Redirect answers every request.
 	Redirect *Redirect
+	// AddSlash sends those who ask for the path of the rule, but for the slash at its end, to
+	// that with it.
+	AddSlash bool
 	// CanonicalHost is the name that requests for this host are sent to, with the
 	// scheme and the target that they have. Empty: none. RedirectCode is the status, 308.
 	CanonicalHost string
@@ -280,6 +283,7 @@ func (s *Settings) answers(tools *Tools) (c Chain) {
 	c.add(s.CanonicalHost != "", func() Filter { return canonicalHost(s.CanonicalHost, s.RedirectCode) })
 	c.add(s.AppRoot != nil, func() Filter { return appRoot(s.AppRoot, at) })
 	c.add(s.Redirect != nil, func() Filter { return redirect(s.Redirect, at) })
+	c.add(s.AddSlash, func() Filter { return addSlash(at.Path) })
 	return c
 }
 

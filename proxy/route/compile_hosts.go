@@ -50,7 +50,7 @@ func (w *compiler) compileHost(name string) *host {
 		parts = b.owned(parts)
 	}
 	for _, c := range parts {
-		b.tls, b.regex = b.tls || c.tls, b.regex || c.regex
+		b.tls = b.tls || c.tls
 	}
 	b.clients = clientsOf(parts)
 	b.takeDenied(parts)
@@ -75,11 +75,12 @@ func (w *compiler) compileHost(name string) *host {
 		return nil
 	}
 	routes, patterns := b.routes, []pattern(nil)
-	if b.regex {
+	regex := slices.ContainsFunc(b.routes, (*Route).anyPattern)
+	if regex {
 		routes, patterns = patternsOf(b.routes)
 	}
 	h := newHost(name, routes)
-	h.regex, h.patterns = b.regex, patterns
+	h.regex, h.patterns = regex, patterns
 	h.fallback, h.certs, h.sealed = b.fallback, b.certificates(), b.sealed
 	h.ciphers, h.http2, h.backends = ciphersOf(parts), http2, b.backends
 	h.passages = b.passages(parts)
@@ -116,7 +117,6 @@ type hostBuilder struct {
 	fallback  *Route
 	certs     []*keyPair // of different kinds
 	sealed    bool
-	regex     bool
 	tls       bool                          // some Ingress has a tls entry for the host
 	clients   map[string]*filter.ClientCert // by namespace, see clientsOf
 	denied    map[string]*deniedTogether    // the same, see takeDenied

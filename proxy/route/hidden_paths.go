@@ -32,7 +32,7 @@ func (s *settings) finishHidden(r refs) *finding {
 	}
 	paths := r.paths()
 	for _, l := range s.hidden {
-		if !l.Wins(paths, s.useRegex || s.rewrite != nil) {
+		if !l.Wins(paths, s.patterns(paths)) {
 			f := s.close(s.hiddenBy, fmt.Sprintf("refuses %s, beside a path of the Ingress that nginx may prefer to that", l))
 			f.message += SnippetHelp
 			return &f

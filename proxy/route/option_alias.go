@@ -41,7 +41,7 @@ func (b *unitBuilder) otherNames() {
 			continue // it has rules of its own, or was named twice
 		}
 		c := b.part(name)
-		c.rank, c.aliasOf, c.sealed, c.regex = byAlias, of, of.sealed, of.regex
+		c.rank, c.aliasOf, c.sealed = byAlias, of, of.sealed
 		for _, r := range of.routes {
 			c.routes = append(c.routes, b.renamed(r, name))
 		}

@@ -192,17 +192,6 @@ func parseUseRegex(s *settings, value string) (err error) {
 	return err
 }
 
-func parseRewriteTarget(s *settings, value string) error {
-	if _, err := parseText(value); err != nil {
-		return err
-	}
-	to, err := filter.ParseTemplate(value)
-	if s.rewrite = nil; err == nil && value != "" {
-		s.rewrite = to
-	}
-	return err
-}
-
 // corsValues are the keys of CORS.
 type corsValues struct {
 	on bool

@@ -6,7 +6,39 @@ import (
 	"strings"
 
 	"quayside.io/proxy/filter"
+	"quayside.io/proxy/snippet"
 )
+
+// parseRewriteTarget reads what takes the place of a path.
+func parseRewriteTarget(s *settings, value string) error {
+	if _, err := parseText(value); err != nil {
+		return err
+	}
+	to, err := filter.ParseTemplate(value)
+	if s.rewrite = nil; err == nil && value != "" {
+		s.rewrite = to
+	}
+	return err
+}
+
+// rewrites reports whether a path is rewritten. As in ingress-nginx one is not that is the target
+// itself: "/" for the path "/" is written in many an Ingress, and leaves all that is asked for
+// alone. Without use-regex what is below "/a" becomes that all the same, since there is a location
+// for the path "/a/".
+func (s *settings) rewrites(path string) bool {
+	return s.rewrite != nil && !(s.isTarget(path) && (s.useRegex || strings.HasSuffix(path, "/")))
+}
+
+// isTarget reports whether a path is what all that match it become.
+func (s *settings) isTarget(path string) bool {
+	to, fixed := s.rewrite.Text()
+	return fixed && to == path
+}
+
+// patterns reports whether one of the paths of an Ingress may be a pattern.
+func (s *settings) patterns(paths []snippet.Path) bool {
+	return s.useRegex || slices.ContainsFunc(paths, func(p snippet.Path) bool { return s.rewrites(p.Path) })
+}
 
 // parseRewrittenPaths reads lines of what nginx's rewrite says: a pattern, perhaps in quotes,
 // and what replaces the path.

@@ -44,6 +44,16 @@ func (p *pattern) matches(path reading) bool {
 	return p.re.Match(path.path)
 }
 
+// anyPattern reports whether r, or another for its place, asked to be a pattern.
+func (r *Route) anyPattern() bool {
+	for ; r != nil; r = r.otherwise {
+		if r.pattern != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // patternsOf splits the routes of a host where paths are patterns.
 func patternsOf(routes []*Route) (exact []*Route, patterns []pattern) {
 	for _, r := range routes {

@@ -264,6 +264,7 @@ func filtered(ex *exchange.Exchange, r, guard *route.Route) string {
 	if guard != nil && guard.Filters != nil && !filter.Guards(guard.Filters, tools).Request(ex) {
 		return fmt.Sprint(ex.Response.Status, " of path ", guard.Path)
 	}
+	tools.Place = r.Place()
 	chain := filter.Compile(r.Filters, filter.Host{}, tools)
 	passed := chain.Request(ex)
 	chain.Response(ex)

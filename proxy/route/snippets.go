@@ -280,12 +280,17 @@ func (s *settings) finishScripts(r refs) *finding {
 	if s.takesAnswers && s.filters.External == nil {
 		return &finding{InvalidAnnotation, "annotation configuration-snippet acts in part: nobody is asked who could answer what auth_request_set takes; set auth-url"}
 	}
+	if len(s.filters.Scripts) == 0 {
+		return nil
+	}
+	paths := r.paths()
+	patterns := s.patterns(paths)
 	for _, one := range s.filters.Scripts {
 		for _, p := range one.Places {
 			leads := func(at snippet.Path) bool {
-				return s.useRegex || s.rewrite != nil || p.Pattern != nil || at.Path == "" || strings.HasPrefix(p.Path, at.Path)
+				return patterns || p.Pattern != nil || at.Path == "" || strings.HasPrefix(p.Path, at.Path)
 			}
-			if !slices.ContainsFunc(r.paths(), leads) {
+			if !slices.ContainsFunc(paths, leads) {
 				return &finding{InvalidAnnotation, fmt.Sprintf("annotation server-snippet acts in part: no path of the Ingress leads to its location %s", p.Path)}
 			}
 		}

@@ -41,7 +41,6 @@ type part struct {
 	fallback *Route     // its default backend
 	weak     bool       // fallback yields to that of an Ingress without rules
 	sealed   bool       // see host.sealed
-	regex    bool       // see host.regex
 	rank     rank       // by what it names the host
 	named    bool       // a rule has the host, with or without paths
 	tls      bool       // a tls entry is about this host
@@ -120,6 +119,7 @@ type unitBuilder struct {
 	settings *settings
 	terms    *Terms           // of all its routes
 	filters  *filter.Settings // of routes without a rewrite; nil: none
+	slashed  *filter.Settings // see addingSlash; nil: not made yet
 	last     resolved
 }
 
@@ -230,7 +230,7 @@ func (b *unitBuilder) path(c *part, p *networkingv1.HTTPIngressPath) {
 	if path == "" && pathType == networkingv1.PathTypeImplementationSpecific {
 		path = "/"
 	}
-	if b.isPattern(pathType) {
+	if b.isPattern(path, pathType) {
 		b.patternPath(c, path, pathType, &p.Backend)
 		return
 	}
@@ -243,7 +243,25 @@ func (b *unitBuilder) path(c *part, p *networkingv1.HTTPIngressPath) {
 		b.problemf(InvalidPath, "path %q of host %q matches no request and is left out; a path begins with / and has no broken escape, no backslash and no query", p.Path, c.host)
 		return
 	}
-	b.add(c, b.route(c.host, path, string(normal), pathType, &p.Backend))
+	r := b.route(c.host, path, string(normal), pathType, &p.Backend)
+	if b.class.Nginx && pathType != networkingv1.PathTypeExact && r.match == path && strings.HasSuffix(path, "/") && path != "/" {
+		r.Filters = b.addingSlash()
+	}
+	b.add(c, r)
+}
+
+// addingSlash returns the filters of paths that end in a slash. As nginx has it, who asks for one
+// without that slash is sent to it, so that relative links of the page lead below.
+func (b *unitBuilder) addingSlash() *filter.Settings {
+	if b.slashed == nil {
+		f := filter.Settings{}
+		if b.filters != nil {
+			f = *b.filters
+		}
+		f.AddSlash = true
+		b.slashed = &f
+	}
+	return b.slashed
 }
 
 // add gives a part one more route, or one more canary.
@@ -257,10 +275,10 @@ func (b *unitBuilder) add(c *part, r *Route) {
 	c.routes = append(c.routes, r)
 }
 
-// isPattern reports whether paths of that type are patterns. In our own classes
+// isPattern reports whether a path of that type is a pattern. In our own classes
 // rewrite-target alone leaves a Prefix what the specification says it is.
-func (b *unitBuilder) isPattern(t networkingv1.PathType) bool {
-	rewrites := b.settings.rewrite != nil && (b.class.Nginx || t == networkingv1.PathTypeImplementationSpecific)
+func (b *unitBuilder) isPattern(path string, t networkingv1.PathType) bool {
+	rewrites := b.settings.rewrites(path) && (b.class.Nginx || t == networkingv1.PathTypeImplementationSpecific)
 	return t != networkingv1.PathTypeExact && !b.settings.canary.on && (b.settings.useRegex || rewrites)
 }
 
@@ -272,7 +290,6 @@ func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.Pa
 		b.problemf(InvalidPath, "path %q of host %q is no pattern and is left out; it begins with / and has no control characters", path, c.host)
 		return
 	}
-	c.regex = true
 	re, err := pathPattern(path)
 	if err == nil {
 		r := b.route(c.host, path, path, pathType, be)
@@ -293,11 +310,14 @@ func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.Pa
 
 // rewrite gives a route the rewrite of its Ingress, if there is one.
 func (b *unitBuilder) rewrite(r *Route) {
-	if b.settings.rewrite == nil {
+	if !b.settings.rewrites(r.Path) {
 		return
 	}
 	f := b.settings.filters
 	f.Rewrite = &filter.Rewrite{Pattern: r.pattern, Target: b.settings.rewrite, Decode: b.class.Nginx}
+	if r.pattern != nil && b.settings.isTarget(r.Path) { // then ingress-nginx rewrites what is below
+		f.Rewrite.Pattern = patternOf(r.Path + "/")
+	}
 	r.Filters = &f
 }
 
