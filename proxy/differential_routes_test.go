@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/http/httptest"
 	"slices"
@@ -101,7 +102,7 @@ func described(list []*networkingv1.Ingress) string {
 func routedServices() []string { return []string{"web", "new", "errors", "gate"} }
 
 func askedHosts() []string {
-	return []string{"a.test", "b.test", "x.a.test", "y.x.a.test", "A.TEST:80", "other.test"}
+	return []string{"a.test", "b.test", "x.a.test", "y.x.a.test", "A.TEST:80", "other.test", "c.test", "d.test"}
 }
 
 func askedPaths() []string {
@@ -116,7 +117,8 @@ type routeDrawer struct{ snippetDrawer }
 // stay so; and nobody has both rules and a default backend, which in ingress-nginx answers for
 // hosts that no rule has. Of several for all hosts ours is the oldest, so there is one.
 func (d routeDrawer) ingresses() (list []*networkingv1.Ingress) {
-	count, patterns, last := 1+d.IntN(4), d.IntN(2) == 0, 1+d.IntN(8)
+	count, patterns, last, aliased := 1+d.IntN(4), d.IntN(2) == 0, 1+d.IntN(8), d.IntN(4)
+	appRoot := d.of("/a/b", "/other")
 	for i := range 4 {
 		class := ingressclass.NginxName
 		if i >= count {
@@ -133,6 +135,17 @@ func (d routeDrawer) ingresses() (list []*networkingv1.Ingress) {
 			d.rules(ing, d.patterned(ing))
 		default:
 			d.rules(ing, d.plain)
+		}
+		if len(ing.Spec.Rules) > 0 {
+			switch d.IntN(8) {
+			case 0:
+				ing.Annotations[nginxPrefix+"app-root"] = appRoot
+			case 1, 2:
+				if ing.Spec.Rules = ing.Spec.Rules[:1]; i == aliased {
+					ing.Spec.Rules[0].Host = "a.test"
+					ing.Annotations[nginxPrefix+"server-alias"] = d.of("c.test", "b.test", "c.test,d.test")
+				}
+			}
 		}
 		list = append(list, ing)
 	}
@@ -168,11 +181,11 @@ func (d routeDrawer) plain() (string, networkingv1.PathType) {
 func (d routeDrawer) patterned(ing *networkingv1.Ingress) func() (string, networkingv1.PathType) {
 	texts := []string{"/a(/|$)(.*)", "/api/v[0-9]+", "/.*", "/a.b", "/(.+)", "/a/(b|c)$", "/A/B", "/()(.*)"}
 	if d.IntN(3) > 0 {
-		ing.Annotations["nginx.ingress.kubernetes.io/use-regex"] = d.of("true", "true", "false")
+		ing.Annotations[nginxPrefix+"use-regex"] = d.of("true", "true", "false")
 	}
 	if d.IntN(2) == 0 {
 		to := d.of("/", "/new", "/$1", "/new/$2", "/a", "/$2")
-		ing.Annotations["nginx.ingress.kubernetes.io/rewrite-target"] = to
+		ing.Annotations[nginxPrefix+"rewrite-target"] = to
 		if to == "/$1" { // of which there would be two slashes, where ours leave one
 			texts = []string{"/(.+)", "/a/(b|c)$", "/a/b"}
 		}
@@ -212,8 +225,10 @@ func asIngressNginx(list []*networkingv1.Ingress, addr string) (servers string, 
 			}
 		}
 	}
+	aliases := aliasesOf(list, hosts)
 	var conf strings.Builder
-	for host, locations := range hosts {
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		locations := hosts[host]
 		name, options := host, ""
 		if domain, isWild := strings.CutPrefix(host, "*."); isWild {
 			name = `"~^(?<subdomain>[\w-]+)\.` + strings.ReplaceAll(domain, ".", `\.`) + `$"`
@@ -221,7 +236,7 @@ func asIngressNginx(list []*networkingv1.Ingress, addr string) (servers string, 
 		if host == "_" {
 			options = " default_server"
 		}
-		fmt.Fprintf(&conf, "server { listen %s%s; server_name %s; merge_slashes on; absolute_redirect off;\n", addr, options, name)
+		fmt.Fprintf(&conf, "server { listen %s%s; server_name %s %s; merge_slashes on; absolute_redirect off;\n", addr, options, name, strings.Join(aliases[host], " "))
 		text, ok := writeLocations(locations)
 		if !ok {
 			return "", false
@@ -229,6 +244,27 @@ func asIngressNginx(list []*networkingv1.Ingress, addr string) (servers string, 
 		conf.WriteString(text + "}\n")
 	}
 	return conf.String(), true
+}
+
+// nginxPrefix begins the names of ingress-nginx's annotations.
+const nginxPrefix = "nginx.ingress.kubernetes.io/"
+
+// aliasesOf are the further names of hosts: those that the oldest Ingress of each says, but for
+// those that are hosts themselves.
+func aliasesOf(list []*networkingv1.Ingress, hosts map[string][]*nginxLocation) map[string][]string {
+	aliases := map[string][]string{}
+	for _, ing := range list {
+		for _, rule := range ing.Spec.Rules {
+			host := cmp.Or(rule.Host, "_")
+			if names := ing.Annotations[nginxPrefix+"server-alias"]; names != "" && aliases[host] == nil {
+				aliases[host] = strings.Split(names, ",")
+			}
+		}
+	}
+	for host, names := range aliases {
+		aliases[host] = slices.DeleteFunc(names, func(name string) bool { return hosts[name] != nil })
+	}
+	return aliases
 }
 
 // nginxLocation is one of ingress-nginx's.
@@ -239,11 +275,12 @@ type nginxLocation struct {
 	rewrite string
 	regex   bool
 	unset   bool // no rule has said who is asked
+	appRoot string
 }
 
 func newNginxLocation(path string, exact bool, service string, ing *networkingv1.Ingress) *nginxLocation {
 	return &nginxLocation{path: path, exact: exact, service: service,
-		rewrite: ing.Annotations["nginx.ingress.kubernetes.io/rewrite-target"], regex: ing.Annotations["nginx.ingress.kubernetes.io/use-regex"] == "true"}
+		rewrite: ing.Annotations[nginxPrefix+"rewrite-target"], regex: ing.Annotations[nginxPrefix+"use-regex"] == "true", appRoot: ing.Annotations[nginxPrefix+"app-root"]}
 }
 
 // needsRewrite is the function of that name.
@@ -294,6 +331,9 @@ func writeLocations(list []*nginxLocation) (text string, ok bool) {
 			return "", false
 		}
 		written[at] = true
+		if l.appRoot != "" {
+			text += "if ($uri = /) { return 302 $scheme://$http_host" + l.appRoot + "; }\n"
+		}
 		text += "location " + at + " { " + l.does() + " }\n"
 	}
 	return text, true

@@ -34,6 +34,7 @@ type state struct {
 	ciphered int                    // hosts with cipher suites of their own
 	offering int                    // hosts that say whether they offer HTTP/2
 	passing  int                    // hosts whose connections are handed on
+	aliased  int                    // units with aliases
 	global   *globalOptions         // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
 	pairs    snapshot.Store[*keyPair]
@@ -268,6 +269,7 @@ func (w *compiler) replace(ref snapshot.Ref, after *unit) {
 	default:
 		return
 	}
+	w.t.state.aliased += after.countAlias() - before.countAlias()
 	reindex(w.byHost, key, before.hostKeys(), after.hostKeys())
 	reindex(w.byObject, key, before.objects, after.objects)
 	reindex(w.bySecret, key, before.secrets, after.secrets)

@@ -16,6 +16,7 @@ func (w *compiler) compileHosts() {
 	if len(w.hosts) == 0 {
 		return
 	}
+	w.alsoAliases()
 	edit := w.t.hosts.edit()
 	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
 		before := edit.get([]byte(hostKey(name)))
@@ -44,7 +45,7 @@ func (w *compiler) compileHosts() {
 // compileHost returns a host from all its parts, or nil if there is none.
 func (w *compiler) compileHost(name string) *host {
 	b := hostBuilder{w: w}
-	parts := b.first(w.parts(name))
+	parts := w.withRules(b.first(w.parts(name)))
 	options := w.t.state.options
 	if options.FirstNamespace {
 		parts = b.owned(parts)
@@ -58,6 +59,7 @@ func (w *compiler) compileHost(name string) *host {
 	b.passed = b.passthrough(parts)
 	http2 := b.http2Of(parts)
 	b.takePaths(parts)
+	b.appRoot()
 	b.canaries(parts)
 	for _, c := range parts {
 		b.certificate(c)
@@ -252,6 +254,9 @@ func (b *hostBuilder) lost(c *part, reason, what string, winner snapshot.Ref) {
 
 // told reports something to the owner of c.
 func (b *hostBuilder) told(c *part, reason, message string) {
+	if c.borrowed {
+		return
+	}
 	b.problems = append(b.problems, snapshot.Problem{Object: c.unit.ref, Reason: reason, Message: message})
 }
 

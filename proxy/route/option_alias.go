@@ -2,9 +2,12 @@ package route
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
+
+	"quayside.io/cluster/snapshot"
 )
 
 // parseAliases reads further names of the hosts.
@@ -41,6 +44,7 @@ func (b *unitBuilder) otherNames() {
 			continue // it has rules of its own, or was named twice
 		}
 		c := b.part(name)
+		b.aliased = of
 		c.rank, c.aliasOf, c.sealed = byAlias, of, of.sealed
 		for _, r := range of.routes {
 			c.routes = append(c.routes, b.renamed(r, name))
@@ -52,6 +56,77 @@ func (b *unitBuilder) otherNames() {
 			c.fallback, c.weak = b.renamed(of.fallback, name), of.weak
 		}
 	}
+}
+
+// withRules adds to the parts of an alias the rules that others of the namespace have for the host
+// that it is a further name of: as in ingress-nginx it is one of the host, and not of some paths.
+func (w *compiler) withRules(parts []*part) []*part {
+	all := slices.Clone(parts)
+	for _, c := range parts {
+		if c.rank != byAlias {
+			return parts
+		}
+		for _, other := range w.parts(c.aliasOf.host) {
+			have := slices.ContainsFunc(all, func(p *part) bool { return p.unit == other.unit })
+			if other.rank == byRule && !have && other.unit.ref.Namespace == c.unit.ref.Namespace {
+				all = append(all, other.under(c.host))
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *part) int { return a.unit.compareAge(b.unit) })
+	return all
+}
+
+// under returns the rules of c as those of another host.
+func (c *part) under(host string) *part {
+	n := &part{unit: c.unit, host: host, rank: byAlias, aliasOf: c, sealed: c.sealed, weak: c.weak, borrowed: true}
+	named := func(r *Route) *Route {
+		as := *r
+		as.Host = host
+		return &as
+	}
+	for _, r := range c.routes {
+		n.routes = append(n.routes, named(r))
+	}
+	for _, r := range c.canaries {
+		n.canaries = append(n.canaries, named(r))
+	}
+	for _, r := range c.passages {
+		n.passages = append(n.passages, named(r))
+	}
+	if c.fallback != nil {
+		n.fallback = named(c.fallback)
+	}
+	return n
+}
+
+// alsoAliases has the further names compiled again of the hosts that are.
+func (w *compiler) alsoAliases() {
+	if w.t.state.aliased == 0 {
+		return
+	}
+	for _, name := range slices.Collect(maps.Keys(w.hosts)) {
+		users, _ := w.byHost.get(snapshot.Key{Name: name})
+		for key := range users.All() {
+			u, _ := w.units.get(key)
+			if u.aliased == nil || u.aliased.host != name {
+				continue
+			}
+			for _, c := range u.parts {
+				if c.aliasOf == u.aliased {
+					w.hosts[c.host] = true
+				}
+			}
+		}
+	}
+}
+
+// countAlias is 1 if u has aliases.
+func (u *unit) countAlias() int {
+	if u.aliased == nil {
+		return 0
+	}
+	return 1
 }
 
 // aliasTLS has an alias redirect to https where the host does, and shows on every other

@@ -19,7 +19,9 @@ import (
 // The vocabulary of the random clusters is small, so that objects meet.
 func hosts() []string { return []string{"", "a.test", "b.a.test", "*.a.test", "*.test", "c.a.test"} }
 
-func askers() []string { return append(hosts(), "x.test", "x.y.test", "B.A.Test.:80", "[::1]:80") }
+func askers() []string {
+	return append(hosts(), "x.test", "also.test", "x.y.test", "B.A.Test.:80", "[::1]:80")
+}
 
 func paths() []string {
 	return []string{"/", "/a", "/a/", "/a/b", "/a/b/", "/ab", "/A", "/a//b", "/a%2fb", "/a/%62/c"}
@@ -106,7 +108,16 @@ func adopting() route.Options {
 func change(t *rapid.T, c *snapshot.Cluster, drawn []*corev1.Secret, opts *route.Options) *snapshot.Cluster {
 	switch rapid.IntRange(0, 10).Draw(t, "kind") {
 	case 0, 1, 2, 3:
-		return c.With(drawIngress(t))
+		ing := drawIngress(t)
+		for _, row := range [][]string{ // which the linear scan does not know
+			{"nginx.ingress.kubernetes.io/server-alias", "", "", "", "also.test", "b.a.test", "also.test,x.test"},
+			{"nginx.ingress.kubernetes.io/app-root", "", "", "", "/a"},
+		} {
+			if v := rapid.SampledFrom(row[1:]).Draw(t, row[0]); v != "" {
+				ing.Annotations[row[0]] = v
+			}
+		}
+		return c.With(ing)
 	case 4:
 		return c.Without(snapshot.Ingress, snapshot.Key{Namespace: "n", Name: rapid.SampledFrom([]string{"i", "j", "k", "l"}).Draw(t, "gone")})
 	case 5:

@@ -29,6 +29,7 @@ type unit struct {
 	problems []snapshot.Problem
 	http2    claim // whether it is offered for its hosts
 	leaving  bool  // its namespace is terminating: it yields to all that stay
+	aliased  *part // what its aliases are further names of; nil: it has none
 }
 
 // A part is what one unit says about one host.
@@ -45,6 +46,7 @@ type part struct {
 	named    bool       // a rule has the host, with or without paths
 	tls      bool       // a tls entry is about this host
 	aliasOf  *part      // unless rank is byRule
+	borrowed bool       // see withRules: what is wrong with it is told of another host
 	pairs    []*keyPair // the certificates it brings, of different kinds
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
