@@ -131,6 +131,9 @@ func (d routeDrawer) ingresses() (list []*networkingv1.Ingress) {
 		switch {
 		case i == last:
 			ing.Spec.DefaultBackend = d.backend()
+			if d.IntN(2) == 0 {
+				ing.Annotations[nginxPrefix+"rewrite-target"] = d.of("/", "/new")
+			}
 		case patterns:
 			d.rules(ing, d.patterned(ing))
 		default:

@@ -310,9 +310,11 @@ func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.Pa
 	c.routes = append(c.routes, r)
 }
 
-// rewrite gives a route the rewrite of its Ingress, if there is one.
+// rewrite gives a route the rewrite of its Ingress, if there is one. That of an Ingress without
+// rules is for nothing in ingress-nginx.
 func (b *unitBuilder) rewrite(r *Route) {
-	if !b.settings.rewrites(r.Path) {
+	isDefault := r.Path == ""
+	if !b.settings.rewrites(cmp.Or(r.Path, "/")) || isDefault && b.class.Nginx && len(b.ingress.Spec.Rules) == 0 {
 		return
 	}
 	f := b.settings.filters
