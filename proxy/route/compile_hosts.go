@@ -16,6 +16,7 @@ func (w *compiler) compileHosts() {
 	if len(w.hosts) == 0 {
 		return
 	}
+	w.alsoBelow()
 	w.alsoAliases()
 	edit := w.t.hosts.edit()
 	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
@@ -50,9 +51,7 @@ func (w *compiler) compileHost(name string) *host {
 	if options.FirstNamespace {
 		parts = b.owned(parts)
 	}
-	for _, c := range parts {
-		b.tls = b.tls || c.tls
-	}
+	b.tls = w.tlsAbove(name) || slices.ContainsFunc(parts, func(c *part) bool { return c.tls })
 	b.clients = clientsOf(parts)
 	b.takeDenied(parts)
 	b.tellOfHost(parts)
@@ -85,7 +84,7 @@ func (w *compiler) compileHost(name string) *host {
 	h.regex, h.patterns = regex, patterns
 	h.fallback, h.certs, h.sealed = b.fallback, b.certificates(), b.sealed
 	h.ciphers, h.http2, h.backends = ciphersOf(parts), http2, b.backends
-	h.passages = b.passages(parts)
+	h.passages, h.tls = b.passages(parts), w.hasTLS(name)
 	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace
@@ -119,7 +118,7 @@ type hostBuilder struct {
 	fallback  *Route
 	certs     []*keyPair // of different kinds
 	sealed    bool
-	tls       bool                          // some Ingress has a tls entry for the host
+	tls       bool                          // some Ingress has a tls entry for the host, or for the wildcard host above
 	clients   map[string]*filter.ClientCert // by namespace, see clientsOf
 	denied    map[string]*deniedTogether    // the same, see takeDenied
 	passed    *Passthrough                  // nil: connections are decrypted

@@ -212,7 +212,16 @@ func tell(c *snapshot.Cluster, ours []*networkingv1.Ingress, ing *networkingv1.I
 		backend = fmt.Sprintf("%+v", route.Backend{Service: key, Port: balance.PortRef{Number: be.Service.Port.Number}, AnyNode: nginx})
 	}
 	return fmt.Sprintf("%s host=%s path=%s type=%s redirect=%v service=%s %s", snapshot.KeyOf(ing), host, path, pathType,
-		redirect == "always" || redirect == "tls" && hasTLS(ours, host), key, backend)
+		redirect == "always" || redirect == "tls" && (hasTLS(ours, host) || tlsAbove(ours, host)), key, backend)
+}
+
+// tlsAbove reports whether some Ingress has rules for the wildcard host above, and a tls entry.
+func tlsAbove(ours []*networkingv1.Ingress, host string) bool {
+	_, parent, dotted := strings.Cut(host, ".")
+	return dotted && !strings.HasPrefix(host, "*") && slices.ContainsFunc(ours, func(ing *networkingv1.Ingress) bool {
+		named := slices.ContainsFunc(ing.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == "*."+parent })
+		return named && hasTLS([]*networkingv1.Ingress{ing}, "*."+parent)
+	})
 }
 
 // hasTLS reports whether some Ingress that names the host has a tls entry for it.
