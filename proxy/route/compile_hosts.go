@@ -51,7 +51,7 @@ func (w *compiler) compileHost(name string) *host {
 	if options.FirstNamespace {
 		parts = b.owned(parts)
 	}
-	b.tls = w.tlsAbove(name) || slices.ContainsFunc(parts, func(c *part) bool { return c.tls })
+	b.tls = w.tlsAbove(name, parts) || slices.ContainsFunc(parts, func(c *part) bool { return c.tls })
 	b.clients = clientsOf(parts)
 	b.takeDenied(parts)
 	b.tellOfHost(parts)
@@ -84,7 +84,7 @@ func (w *compiler) compileHost(name string) *host {
 	h.regex, h.patterns = regex, patterns
 	h.fallback, h.certs, h.sealed = b.fallback, b.certificates(), b.sealed
 	h.ciphers, h.http2, h.backends = ciphersOf(parts), http2, b.backends
-	h.passages, h.tls = b.passages(parts), w.hasTLS(name)
+	h.passages, h.tls = b.passages(parts), w.hasTLS(name, "")
 	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace

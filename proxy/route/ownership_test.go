@@ -108,3 +108,36 @@ func TestHostOwnershipOfCertificates(t *testing.T) {
 		t.Errorf("%v", again.Problems)
 	}
 }
+
+// TestWildcardAboveOfOthers: a wildcard host with TLS has the hosts below redirected, and where
+// hosts belong to namespaces those of its own alone; also when its TLS comes later, and when it
+// goes.
+func TestWildcardAboveOfOthers(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		objects := owned("a x.y.test /", "b *.y.test /", "b z.y.test /")
+		for _, o := range objects {
+			if ing, ok := o.(*networkingv1.Ingress); ok {
+				ing.Annotations = map[string]string{route.NginxPrefix + "ssl-redirect": "true"}
+			}
+		}
+		options := route.Options{FirstNamespace: first}
+		c := snapshot.Of(objects...)
+		table := route.Compile(c, nil, options)
+		expect := func(when string, x, z bool) {
+			t.Helper()
+			for host, want := range map[string]bool{"x.y.test": x, "z.y.test": z} {
+				if got := match(table, host, "/").RedirectTLS; got != want {
+					t.Errorf("first namespace %t, %s: %s is redirected: %t", first, when, host, got)
+				}
+			}
+		}
+		expect("without TLS", false, false)
+		wildcard, _ := c.Ingresses.Get(snapshot.Key{Namespace: "b", Name: "i1"})
+		secure := wildcard.DeepCopy()
+		secure.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"*.y.test"}}}
+		table = route.Compile(c.With(secure), table, options)
+		expect("with TLS", !first, true)
+		table = route.Compile(c, table, options)
+		expect("without it again", false, false)
+	}
+}
