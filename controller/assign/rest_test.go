@@ -200,7 +200,7 @@ func (r *restTwin) leaderChanges(c *snapshot.Cluster, now time.Time) {
 		for _, said := range p.Status.Resting {
 			span, err := lbpool.ParseReserved(said.Addresses)
 			for a := span.From(); err == nil && !span.To().Less(a); a = a.Next() {
-				stale := said.Since.Before(&metav1.Time{Time: r.freed[a].Add(-time.Second)}) // it was in use since
+				stale := said.Since.Time.Before(r.freed[a]) // it was in use since; times are rounded up
 				r.known[a] = w.poolOf(a) == p && p.Spec.ReuseAfter != nil && !stale
 			}
 		}
