@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/filter"
@@ -84,7 +85,8 @@ func (w *compiler) compileHost(name string) *host {
 	h.regex, h.patterns = regex, patterns
 	h.fallback, h.certs, h.sealed = b.fallback, b.certificates(), b.sealed
 	h.ciphers, h.http2, h.backends = ciphersOf(parts), http2, b.backends
-	h.passages, h.tls = b.passages(parts), w.hasTLS(name, "")
+	h.passages = b.passages(parts)
+	h.tls = strings.HasPrefix(name, "*") && w.hasTLS(name, "") // no other host is asked
 	h.clients, h.passed = clientCAsOf(h.allRoutes()), b.passed
 	if options.FirstNamespace || options.NoCatchAll {
 		h.keepers, h.keepsWildcards = keepers(parts), options.FirstNamespace

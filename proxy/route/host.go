@@ -33,7 +33,7 @@ type hostRest struct {
 	http2          claim              // whether they offer it
 	passages       []passages         // of its Ingresses
 	backends       []int              // of its canaries with sessions, which no unit has
-	tls            bool               // an Ingress has both rules and a tls entry for it
+	tls            bool               // of a wildcard: an Ingress has both rules and a tls entry for it
 }
 
 // A smallHost is a host together with the text and the few paths that most hosts
