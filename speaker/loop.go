@@ -86,7 +86,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 			ask.ask(asking, q)
 		}
 		s.setSessions(world, &out.Plan.BGP)
-		s.setChecks(out.Plan.BGP.Checks)
+		s.setChecks(out.Plan.Checks)
 		s.carryOut(out)
 		s.tell(world, out, p)
 		wake.Reset(time.Until(out.Wake))

@@ -107,7 +107,7 @@ type View struct {
 	Orphaned map[netip.Addr]time.Time
 	// Others is BGP.Others of the last plan; nil: there is none.
 	Others map[netip.Addr]Other
-	// Unserved are those of BGP.Checks at which kube-proxy answers that it has no
+	// Unserved are those of Plan.Checks at which kube-proxy answers that it has no
 	// endpoint on this node, and since when.
 	Unserved map[netip.AddrPort]time.Time
 	// NodeIndex of the last plan, which saves reading the Nodes again; nil: there is none.
@@ -179,6 +179,9 @@ type Plan struct {
 	Problems []snapshot.Problem
 	// Status is the wanted SpeakerStatus, without Members and BGPSessions.
 	Status v1alpha1.SpeakerStatusStatus
+	// Checks are the addresses (healthCheckNodePort) at which this node's kube-proxy is
+	// asked whether it has endpoints of a Service that has a ready one on this node.
+	Checks map[netip.AddrPort]snapshot.Key
 	// NextWake is when this plan changes without a new input; zero: never.
 	NextWake time.Time
 
@@ -239,7 +242,7 @@ func Compile(c *snapshot.Cluster, me string, view View, now time.Time, opts Opti
 func newCompiler(c *snapshot.Cluster, me string, view View, now time.Time, opts Options) *compiler {
 	k := &compiler{c: c, view: view, now: now, reading: reading{me: me}, asked: map[snapshot.Key]asked{}}
 	k.made.inputs = &inputs{viewMaps: mapsOf(&view), opts: opts}
-	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Since: map[netip.Addr]time.Time{}}}
+	k.plan = &Plan{L2: L2{Answers: map[netip.Addr]Answer{}, Since: map[netip.Addr]time.Time{}}, Checks: map[netip.AddrPort]snapshot.Key{}}
 	return k
 }
 

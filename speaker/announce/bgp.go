@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"quayside.io/cluster/snapshot"
 )
 
 // BGP is what this node announces to routers. It needs no gossip: every node that may
@@ -25,9 +23,6 @@ type BGP struct {
 	// Others is, for each address with externalTrafficPolicy Local that this node serves,
 	// another node that does; see Settling.
 	Others map[netip.Addr]Other
-	// Checks are the addresses (healthCheckNodePort) at which this node's kube-proxy is
-	// asked whether it has endpoints of a Service that has a ready one on this node.
-	Checks map[netip.AddrPort]snapshot.Key
 }
 
 // Other is another node with an endpoint of an address, and since when it has had one.
@@ -138,7 +133,7 @@ func (k *compiler) readBGP() {
 
 // decideBGP compiles the sessions of this node.
 func (k *compiler) decideBGP() {
-	k.plan.BGP.Others, k.plan.BGP.Checks = map[netip.Addr]Other{}, map[netip.AddrPort]snapshot.Key{}
+	k.plan.BGP.Others = map[netip.Addr]Other{}
 	me, known := k.nodeIndex[k.me]
 	if !known {
 		return

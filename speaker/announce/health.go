@@ -3,6 +3,7 @@ package announce
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,12 +22,10 @@ const unknownToKubeProxy = "EndpointsUnknownToKubeProxy"
 func (k *compiler) isDropped(h *holding, me int) (dropped bool) {
 	for i := range h.users {
 		svc := h.users[i].svc
-		at := k.healthCheck(svc, h.addr)
-		if !at.IsValid() {
-			continue
+		since, says := k.hasNone(svc, h.addr)
+		if here := k.plan.L2.Since[h.addr]; !here.IsZero() && here.Before(since) {
+			since = here
 		}
-		k.plan.BGP.Checks[at] = snapshot.KeyOf(svc)
-		since, says := k.view.Unserved[at]
 		switch from := since.Add(Settling); {
 		case !says:
 		case from.After(k.now):
@@ -37,6 +36,18 @@ func (k *compiler) isDropped(h *holding, me int) (dropped bool) {
 		}
 	}
 	return dropped
+}
+
+// hasNone has this node's kube-proxy asked, and returns since when it says that it has no
+// endpoint of a Service here; false: it does not say so, or not yet.
+func (k *compiler) hasNone(svc *corev1.Service, a netip.Addr) (since time.Time, says bool) {
+	at := k.healthCheck(svc, a)
+	if !at.IsValid() {
+		return time.Time{}, false
+	}
+	k.plan.Checks[at] = snapshot.KeyOf(svc)
+	since, says = k.view.Unserved[at]
+	return since, says
 }
 
 // healthCheck is where kube-proxy serves the health check of a Service on this node, in

@@ -21,6 +21,7 @@ type health struct {
 	port     int32
 	endpoint string               // of n1: ready, ending
 	said     map[string]time.Time // since when kube-proxy has said none, by where
+	here     time.Time            // since when n1 has had the endpoint; zero: since ever
 }
 
 func (h *health) plan(now time.Time) *Plan {
@@ -35,6 +36,9 @@ func (h *health) plan(now time.Time) *Plan {
 	n1.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "203.0.113.1"}, {Type: corev1.NodeInternalIP, Address: "2001:db8::1"}, {Type: corev1.NodeInternalIP, Address: "10.9.0.1"}}
 	c := snapshot.Of(n1, readyNode("n2", ""), lanPool("10.0.0.0/24"), &v1alpha1.BGPAdvertisement{}, bgpPeer("r1", "10.0.0.254"), svc, slice)
 	v := View{Unserved: map[netip.AddrPort]time.Time{}}
+	if !h.here.IsZero() {
+		v.Since = map[netip.Addr]time.Time{addrAt(100): h.here}
+	}
 	for at, since := range h.said {
 		v.Unserved[netip.MustParseAddrPort(at)] = since
 	}
@@ -57,6 +61,7 @@ func TestKubeProxyWithoutTheEndpointIsNotAnnounced(t *testing.T) {
 		{"it says nothing", health{policy: local, port: 30000, endpoint: "ready"}, true, true, 0},
 		{"it has said none for long", health{policy: local, port: 30000, endpoint: "ready", said: map[string]time.Time{at: before(Settling)}}, true, false, 0},
 		{"it says none, and may not have heard yet", health{policy: local, port: 30000, endpoint: "ready", said: map[string]time.Time{at: before(Settling / 3)}}, true, true, Settling * 2 / 3},
+		{"it says none of an endpoint that it has had time to hear of", health{policy: local, port: 30000, endpoint: "ready", here: before(Settling), said: map[string]time.Time{at: before(Settling / 3)}}, true, false, 0},
 		{"it says none elsewhere", health{policy: local, port: 30000, endpoint: "ready", said: map[string]time.Time{other: before(time.Hour)}}, true, true, 0},
 		{"one that ends is none for it, and it still forwards", health{policy: local, port: 30000, endpoint: "ending", said: map[string]time.Time{at: before(time.Hour)}}, false, true, 0},
 		{"policy Cluster", health{policy: cluster, port: 30000, endpoint: "ready", said: map[string]time.Time{at: before(time.Hour)}}, false, true, 0},
@@ -70,8 +75,8 @@ func TestKubeProxyWithoutTheEndpointIsNotAnnounced(t *testing.T) {
 		if told := len(p.LocalProblems()) == 1; told == c.announced {
 			t.Errorf("%s: told: %v", c.name, p.Problems)
 		}
-		if key, asked := p.BGP.Checks[netip.MustParseAddrPort(at)]; asked != c.asked || asked && key.String() != "default/web" || len(p.BGP.Checks) > 1 {
-			t.Errorf("%s: asks %v", c.name, p.BGP.Checks)
+		if key, asked := p.Checks[netip.MustParseAddrPort(at)]; asked != c.asked || asked && key.String() != "default/web" || len(p.Checks) > 1 {
+			t.Errorf("%s: asks %v", c.name, p.Checks)
 		}
 		if c.wake > 0 && p.Wake(now) != c.wake {
 			t.Errorf("%s: looks again after %v, want %v", c.name, p.Wake(now), c.wake)

@@ -91,7 +91,7 @@ func live(t *rapid.T, v *View, p *Plan, now time.Time) {
 			v.Refused[a] = Refusal{MAC: "02:00:00:00:00:99"}
 		}
 	}
-	for at := range p.BGP.Checks {
+	for at := range p.Checks {
 		v.Unserved[at] = now.Add(-time.Minute)
 	}
 	if rapid.IntRange(0, 2).Draw(t, "somebody claims") == 0 {

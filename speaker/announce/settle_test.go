@@ -75,3 +75,51 @@ func TestARolloutWaitsForRules(t *testing.T) {
 		}
 	}
 }
+
+// The kube-proxy of n2 takes longer than most: it says that it has no endpoint, so n2 leaves
+// the address to n1 for as long as that serves it, and tells somebody in the end.
+func TestASlowKubeProxyIsWaitedFor(t *testing.T) {
+	check := netip.MustParseAddrPort("10.9.0.2:30000")
+	c := func(endpoints map[string]string) *snapshot.Cluster {
+		svc := sharer("a", 80)
+		svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 30000
+		n2 := readyNode("n2", "")
+		n2.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.9.0.2"}}
+		return localOn(endpoints).With(svc).With(n2)
+	}
+	rolling, ended := c(map[string]string{"n1": "ending", "n2": "ready"}), c(map[string]string{"n1": "ended", "n2": "ready"})
+	start := epoch0()
+	view := View{Alive: living("n1", "n2"), Claims: held("n1", 3), Facts: map[string]Facts{}}
+	view.Since = Compile(c(map[string]string{"n1": "ready"}), "n2", view, start, Options{}).L2.Since
+	at := start.Add(time.Minute)
+	young := Compile(rolling, "n2", view, at, Options{})
+	if _, asked := young.Checks[check]; !asked {
+		t.Errorf("the endpoint is new, and kube-proxy is asked at %v", young.Checks)
+	}
+	view.Since = young.L2.Since
+	for _, s := range []struct {
+		name    string
+		cluster *snapshot.Cluster
+		after   time.Duration
+		none    bool
+		take    int
+		told    bool
+	}{
+		{"it says none", rolling, Settling, true, 0, false},
+		{"it does not any more", rolling, Settling, false, 1, false},
+		{"it says none for long", rolling, slow + time.Millisecond, true, 0, true},
+		{"and n1 has ended", ended, Settling, true, 1, false},
+	} {
+		v := view
+		if s.none {
+			v.Unserved = map[netip.AddrPort]time.Time{check: at}
+		}
+		p := Compile(s.cluster, "n2", v, at.Add(s.after), Options{})
+		if len(p.L2.Take) != s.take || len(p.LocalProblems()) > 0 != s.told {
+			t.Errorf("%s: n2 takes %+v, and tells %v", s.name, p.L2.Take, p.LocalProblems())
+		}
+		if _, asked := p.Checks[check]; s.none && s.take == 0 && (!asked || p.NextWake.IsZero()) {
+			t.Errorf("%s: asked at %v, looks again at %v", s.name, p.Checks, p.NextWake)
+		}
+	}
+}

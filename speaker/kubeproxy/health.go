@@ -19,6 +19,9 @@ const (
 	// time that each of them adds: a node asks a hundred times a second at most.
 	roundPause = time.Second
 	pace       = 10 * time.Millisecond
+	// eager is roundPause while an answer is new that somebody waits to change: that
+	// kube-proxy has no endpoint.
+	eager, isNew = 200 * time.Millisecond, 30 * time.Second
 	// soon is when another Service is asked about, at the earliest.
 	soon = 50 * time.Millisecond
 	// atOnce is how many answers are awaited at the same time.
@@ -97,10 +100,23 @@ func (h *Health) Run(ctx context.Context) error {
 		h.round(ctx, questions)
 		rest := time.Duration(len(questions)) * pace
 		rested = time.Now().Add(rest)
-		if len(questions) > 0 {
+		switch {
+		case h.isWaitedFor():
+			timer.Reset(max(eager, rest))
+		case len(questions) > 0:
 			timer.Reset(max(roundPause, rest))
 		}
 	}
+}
+
+// isWaitedFor reports whether kube-proxy has begun to say of a Service that it has no endpoint.
+func (h *Health) isWaitedFor() bool {
+	for _, since := range h.None() {
+		if time.Since(since) < isNew {
+			return true
+		}
+	}
+	return false
 }
 
 // round asks every question once.
