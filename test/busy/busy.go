@@ -4,8 +4,11 @@
 package busy
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,6 +67,31 @@ func Standstill(t testing.TB) (soFar func() time.Duration) {
 		}
 	}()
 	return func() time.Duration { return time.Duration(late.Load()) }
+}
+
+// Ticks are those of all processors since the machine came up.
+type Ticks struct{ idle, all int64 }
+
+// Now reads them (proc(5), stat); of a machine that does not say they are none.
+func Now() (t Ticks) {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, field := range strings.Fields(line) {
+		ticks, _ := strconv.ParseInt(field, 10, 64) // of the first, cpu, none
+		if t.all += ticks; i == 4 || i == 5 {       // what waits for a disk wants no processor
+			t.idle += ticks
+		}
+	}
+	return t
+}
+
+// Idle is which share of the processors' time since before nobody wanted, from 0 to 1; of a
+// machine that does not say, all of it.
+func (t Ticks) Idle(before Ticks) float64 {
+	if t.all <= before.all {
+		return 1
+	}
+	return float64(t.idle-before.idle) / float64(t.all-before.all)
 }
 
 // Growth fails the test unless many cost less than that many times what few

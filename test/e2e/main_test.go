@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"quayside.io/test/lab"
 )
@@ -96,44 +97,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// upTogether brings all lanes up side by side, since who brings up a cluster waits
+// upTogether brings all lanes up, a few side by side, since who brings up a cluster waits
 // half of the time. An error is told by each test of the lane.
 func upTogether() {
 	if lab.Missing() != nil {
 		return // and so is this
 	}
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(3)
 	for _, l := range shared {
-		all.Go(func() { _, _ = l.up() })
+		all.Go(func() error { _, _ = l.up(); return nil })
 	}
-	all.Wait()
-}
-
-// pairs are the tests that run two at a time.
-var pairs = struct {
-	turn  chan struct{} // holds who runs
-	left  sync.WaitGroup
-	tests sync.Map // by name
-}{turn: make(chan struct{}, 2)}
-
-// inPairs lets t run beside one test of another lane. It is for those that count
-// what fails while something moves: two of them leave the processors time. Whatever
-// measures time or makes the machine busy does without, and runs alone, before all
-// of these.
-func inPairs(t *testing.T) {
-	t.Helper()
-	pairs.tests.Store(t.Name(), nil)
-	pairs.left.Add(1)
-	t.Cleanup(pairs.left.Done)
-	t.Parallel()
-}
-
-// beside lets t run beside tests of other lanes, after those in pairs. It is for
-// those that wait for facts, and would with less of a processor, too.
-func beside(t *testing.T) {
-	t.Helper()
-	t.Parallel()
-	pairs.left.Wait()
+	_ = all.Wait()
 }
 
 // quayside returns the lane of that mode: three nodes with Quayside and a pool in
@@ -186,11 +161,7 @@ func share(t *testing.T, name string) *lab.Cluster {
 	l := shared[name]
 	l.turn.Lock()
 	t.Cleanup(l.turn.Unlock) // the first, so it runs after all that the view leaves to be done
-	whole, _, _ := strings.Cut(t.Name(), "/")
-	if _, paired := pairs.tests.Load(whole); paired { // only now: who waits for a lane keeps nobody
-		pairs.turn <- struct{}{}
-		t.Cleanup(func() { <-pairs.turn })
-	}
+	takeTurn(t)              // only now: who waits for a lane keeps nobody
 	c, err := l.up()
 	if err != nil {
 		t.Fatal(err)
