@@ -90,9 +90,10 @@ unit: ## the tests that need no cluster, with the race detector where goroutines
 	CGO_ENABLED=0 $(GO) test $(NO_VET) -p 1 -run '$(QUICK)' $(QUICK_PACKAGES)
 
 # One package, so nothing else competes with it for the processors. Without cgo
-# it shares its build with the product and with Kubernetes.
+# it shares its build with the product and with Kubernetes. What fails on a machine that has
+# no time left is run again alone, and named.
 e2e: ## the tests in the lab; skipped, or with CI set failed, where none can run
-	CGO_ENABLED=0 $(GO) test $(NO_VET) -count=1 -timeout 25m ./test/e2e
+	CGO_ENABLED=0 $(GO) run ./test/again $(NO_VET) -count=1 -timeout 45m ./test/e2e
 
 soak: ## the same with the lengths that the issues name
 	QUAYSIDE_SOAK=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout 6h -v ./controller/assign ./speaker/... ./proxy ./test/e2e
