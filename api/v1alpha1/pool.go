@@ -49,7 +49,8 @@ type IPAddressPoolSpec struct {
 	// +optional
 	AvoidBuggyIPs bool `json:"avoidBuggyIPs,omitempty"`
 
-	// AllocateTo narrows the Services that may use this pool without naming it.
+	// AllocateTo narrows the Services that may use this pool without naming it. Those
+	// are given its addresses before any of a pool that says nothing here.
 	//
 	// +optional
 	AllocateTo *ServiceAllocation `json:"serviceAllocation,omitempty"`

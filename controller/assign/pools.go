@@ -79,9 +79,15 @@ func (ps *pools) poolOf(a netip.Addr) *pool {
 	return nil
 }
 
-// comparePools orders by priority, then pools with namespaces or selectors before
-// pools for everybody, then by name.
+// comparePools orders pools with a serviceAllocation before those without, then by priority,
+// then pools with namespaces or selectors before pools for everybody, then by name.
 func comparePools(a, b *pool) int {
+	behind := func(p *pool) int {
+		if p.isAllocated() {
+			return 0
+		}
+		return 1
+	}
 	rank := func(p *pool) int {
 		if p.isPinned() {
 			return 0
@@ -89,7 +95,7 @@ func comparePools(a, b *pool) int {
 		return 1
 	}
 	last := func(p *pool) uint { return uint(p.priority) - 1 } // zero goes behind all
-	return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.obj.Name, b.obj.Name))
+	return cmp.Or(cmp.Compare(behind(a), behind(b)), cmp.Compare(last(a), last(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.obj.Name, b.obj.Name))
 }
 
 // renew puts newer versions of the same pools in the place of the old ones, and
@@ -166,6 +172,10 @@ func (p *pool) selectors(field string, raw []metav1.LabelSelector) []labels.Sele
 	}
 	return list
 }
+
+// isAllocated reports whether the pool says whom it is for, if only with a priority: those
+// are given its addresses before any of a pool that does not.
+func (p *pool) isAllocated() bool { return p.obj.Spec.AllocateTo != nil }
 
 func (p *pool) isPinned() bool {
 	return len(p.namespaces) > 0 || len(p.ofSpace) > 0 || len(p.ofService) > 0

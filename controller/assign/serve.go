@@ -106,26 +106,51 @@ func (w *work) choose(c *consumer) ([]netip.Addr, denial) {
 	if !refused.isZero() {
 		return nil, refused
 	}
+	for rest := candidates; len(rest) > 0; {
+		alike := w.alike(c, rest)
+		if addrs := w.pickFrom(c, rest[:alike]); len(addrs) > 0 {
+			return addrs, denial{}
+		}
+		rest = rest[alike:]
+	}
+	return nil, w.exhausted(c, candidates, c.families())
+}
+
+// alike is how many of the first candidates are to be asked for both families before any of
+// them, or of those behind them, is asked for one: who is allocated a pool of one family gets
+// nothing of another pool because that has both.
+func (w *work) alike(c *consumer, candidates []*pool) int {
+	first := func(p *pool) bool { return p.isAllocated() || w.pending(c, p) > 0 }
+	n := slices.IndexFunc(candidates, func(p *pool) bool { return first(p) != first(candidates[0]) })
+	if n < 0 {
+		return len(candidates)
+	}
+	return n
+}
+
+// pickFrom finds addresses of both families in one pool, or, for who is content with one, the
+// first that some pool has.
+func (w *work) pickFrom(c *consumer, candidates []*pool) []netip.Addr {
 	if len(c.families()) == 2 {
 		for _, p := range candidates {
 			first, ok1 := w.pick(c, p, c.families()[0])
 			second, ok2 := w.pick(c, p, c.families()[1])
 			if ok1 && ok2 {
-				return w.found(first, second), denial{}
+				return w.found(first, second)
 			}
 		}
 		if c.requires {
-			return nil, w.exhausted(c, candidates, c.families())
+			return nil
 		}
 	}
 	for _, f := range c.families() {
 		for _, p := range candidates {
 			if a, ok := w.pick(c, p, f); ok {
-				return w.found(a), denial{}
+				return w.found(a)
 			}
 		}
 	}
-	return nil, w.exhausted(c, candidates, c.families())
+	return nil
 }
 
 // found returns addresses in a list that is reused.
