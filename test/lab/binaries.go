@@ -35,6 +35,9 @@ func Build(ctx context.Context, logf func(string, ...any)) error {
 	if _, err := metalLBBinaries(ctx, logf); err != nil {
 		return err
 	}
+	if _, err := metalLBOracle(ctx, logf); err != nil {
+		return err
+	}
 	_, err := buildTools(ctx, logf)
 	return err
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,15 +51,9 @@ func metalLBBinaries(ctx context.Context, logf func(string, ...any)) (string, er
 		if err != nil {
 			return err
 		}
-		list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", metalLBModule)
-		list.Dir, list.Env = source, append(os.Environ(), "GOWORK=off")
-		module, err := list.Output()
+		folder, err := metalLBFolder(ctx, source)
 		if err != nil {
-			return fmt.Errorf("lab: where %s is: %w", metalLBModule, err)
-		}
-		version, folder, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
-		if version != "v"+MetalLBVersion {
-			return fmt.Errorf("lab: go.mod has MetalLB %s, MetalLBVersion is %s", version, MetalLBVersion)
+			return err
 		}
 		return copyFile(filepath.Join(folder, "config/manifests/metallb-native.yaml"), filepath.Join(dir, "manifest.yaml"))
 	})

@@ -1,0 +1,147 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// MetalLBOracle is MetalLB's controller, which says of any cluster what becomes of its
+// Services there. It needs neither a lab nor root.
+type MetalLBOracle struct {
+	process *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+// NewMetalLBOracle builds the controller with test/metallb/oracle in it, once per version, and
+// starts it. It ends with ctx.
+func NewMetalLBOracle(ctx context.Context, logf func(string, ...any)) (*MetalLBOracle, error) {
+	binary, err := metalLBOracle(ctx, logf)
+	if err != nil {
+		return nil, err
+	}
+	o := &MetalLBOracle{process: exec.CommandContext(ctx, binary)}
+	o.process.Stderr = os.Stderr
+	if o.in, err = o.process.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	out, err := o.process.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	o.out = bufio.NewReader(out)
+	if err := o.process.Start(); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	return o, nil
+}
+
+// Ask sends a cluster as JSON, and decodes the answer into answer.
+func (o *MetalLBOracle) Ask(cluster, answer any) error {
+	if err := json.NewEncoder(o.in).Encode(cluster); err != nil {
+		return fmt.Errorf("lab: ask MetalLB: %w", err)
+	}
+	line, err := o.out.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("lab: MetalLB answers: %w", err)
+	}
+	if err := json.Unmarshal(line, answer); err != nil {
+		return fmt.Errorf("lab: MetalLB answers: %w", err)
+	}
+	return nil
+}
+
+// Close ends it.
+func (o *MetalLBOracle) Close() error {
+	if err := o.in.Close(); err != nil {
+		return err
+	}
+	return o.process.Wait()
+}
+
+func metalLBOracle(ctx context.Context, logf func(string, ...any)) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	cache, unlock, err := lockCache("lock-metallb")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	source := filepath.Join(root, "test/metallb")
+	o := others{name: "MetalLB as an oracle", folder: "metallb-oracle", source: source,
+		files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go", "oracle/oracle.go"}}
+	dir, err := o.build(cache, logf, func(dir string) error {
+		folder, err := metalLBFolder(ctx, source)
+		if err != nil {
+			return err
+		}
+		own := filepath.Join(dir, "source")
+		if err := withOracle(source, folder, own); err != nil {
+			return fmt.Errorf("lab: %w", err)
+		}
+		return goBuild(ctx, source, filepath.Join(dir, "oracle"), "-modfile="+filepath.Join(own, "oracle.mod"), "-tags=oracle", metalLBModule+"/controller")
+	})
+	return filepath.Join(dir, "oracle"), err
+}
+
+// withOracle copies MetalLB's source from folder to own, with the oracle in its controller in
+// the place of main, and writes a go.mod like that in source which takes it from there: of what
+// is in its cache, go lets nothing be overlaid.
+func withOracle(source, folder, own string) error {
+	if err := os.RemoveAll(own); err != nil { // of a build that was broken off
+		return err
+	}
+	for _, part := range []string{"api", "controller", "internal"} {
+		if err := os.CopyFS(filepath.Join(own, part), os.DirFS(filepath.Join(folder, part))); err != nil {
+			return err
+		}
+	}
+	requires, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	if err != nil {
+		return err
+	}
+	requires = fmt.Appendf(requires, "\nreplace %s => %s\n", metalLBModule, own)
+	file := filepath.Join(own, "controller/main.go")
+	program, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	const theirs = "func main() {"
+	if !bytes.Contains(program, []byte(theirs)) {
+		return fmt.Errorf("%s has no %q", file, theirs)
+	}
+	program = bytes.Replace(program, []byte(theirs), []byte("func mainOfController() {"), 1)
+	return errors.Join(
+		os.WriteFile(file, program, 0o644),
+		os.WriteFile(filepath.Join(own, "oracle.mod"), requires, 0o644),
+		copyFile(filepath.Join(source, "go.sum"), filepath.Join(own, "oracle.sum")),
+		copyFile(filepath.Join(folder, "go.mod"), filepath.Join(own, "go.mod")),
+		copyFile(filepath.Join(source, "oracle/oracle.go"), filepath.Join(own, "controller/oracle.go")),
+	)
+}
+
+// metalLBFolder is where go has MetalLB's source, which must be of MetalLBVersion.
+func metalLBFolder(ctx context.Context, source string) (string, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", metalLBModule)
+	list.Dir, list.Env = source, append(os.Environ(), "GOWORK=off")
+	module, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("lab: where %s is: %w", metalLBModule, err)
+	}
+	version, folder, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
+	if version != "v"+MetalLBVersion {
+		return "", fmt.Errorf("lab: go.mod has MetalLB %s, MetalLBVersion is %s", version, MetalLBVersion)
+	}
+	return folder, nil
+}
