@@ -27,6 +27,7 @@ import (
 // the changes that people make. Which address of a pool it is may differ.
 func TestAllocatesAsMetalLB(t *testing.T) {
 	beside(t)
+	lab.Require(t) // not for its own sake: MetalLB takes minutes to build the first time
 	oracle, err := lab.NewMetalLBOracle(t.Context(), t.Logf)
 	if err != nil {
 		t.Fatal(err)
