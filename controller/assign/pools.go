@@ -82,20 +82,19 @@ func (ps *pools) poolOf(a netip.Addr) *pool {
 // comparePools orders pools with a serviceAllocation before those without, then by priority,
 // then pools with namespaces or selectors before pools for everybody, then by name.
 func comparePools(a, b *pool) int {
-	behind := func(p *pool) int {
-		if p.isAllocated() {
-			return 0
-		}
-		return 1
-	}
-	rank := func(p *pool) int {
-		if p.isPinned() {
+	behind := func(ahead bool) int {
+		if ahead {
 			return 0
 		}
 		return 1
 	}
 	last := func(p *pool) uint { return uint(p.priority) - 1 } // zero goes behind all
-	return cmp.Or(cmp.Compare(behind(a), behind(b)), cmp.Compare(last(a), last(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.obj.Name, b.obj.Name))
+	return cmp.Or(
+		cmp.Compare(behind(a.isAllocated()), behind(b.isAllocated())),
+		cmp.Compare(last(a), last(b)),
+		cmp.Compare(behind(a.isPinned()), behind(b.isPinned())),
+		cmp.Compare(a.obj.Name, b.obj.Name),
+	)
 }
 
 // renew puts newer versions of the same pools in the place of the old ones, and

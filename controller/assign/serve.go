@@ -121,11 +121,11 @@ func (w *work) choose(c *consumer) ([]netip.Addr, denial) {
 // nothing of another pool because that has both.
 func (w *work) alike(c *consumer, candidates []*pool) int {
 	first := func(p *pool) bool { return p.isAllocated() || w.pending(c, p) > 0 }
-	n := slices.IndexFunc(candidates, func(p *pool) bool { return first(p) != first(candidates[0]) })
-	if n < 0 {
-		return len(candidates)
+	want := first(candidates[0])
+	if n := slices.IndexFunc(candidates, func(p *pool) bool { return first(p) != want }); n >= 0 {
+		return n
 	}
-	return n
+	return len(candidates)
 }
 
 // pickFrom finds addresses of both families in one pool, or, for who is content with one, the
