@@ -18,7 +18,6 @@ import (
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
-	"quayside.io/lbpool"
 	"quayside.io/test/lab"
 )
 
@@ -321,12 +320,9 @@ func (w *allocationWorld) isFor(p *v1alpha1.IPAddressPool, s *corev1.Service) bo
 }
 
 func (w *allocationWorld) poolOf(a netip.Addr) *v1alpha1.IPAddressPool {
-	for _, p := range w.pools {
-		for _, part := range p.Spec.Addresses {
-			if r, err := lbpool.ParseRange(part); err == nil && r.Contains(a) {
-				return p
-			}
-		}
+	homes := loadbalancer.HomesOf(w.pools)
+	if i := homes.Of(a); i >= 0 {
+		return homes.Pools[i]
 	}
 	return nil
 }
@@ -360,12 +356,9 @@ func (w *allocationWorld) shape(was, now *corev1.Service) string {
 	return strings.Join(list, ", ")
 }
 
-func addressesOf(s *corev1.Service) (list []netip.Addr) {
-	for _, in := range s.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(in.IP); err == nil {
-			list = append(list, a)
-		}
-	}
+// addressesOf are those of a Service in one order, whatever its status has.
+func addressesOf(s *corev1.Service) []netip.Addr {
+	list := loadbalancer.Addresses(s)
 	slices.SortFunc(list, netip.Addr.Compare)
 	return list
 }

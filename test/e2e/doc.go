@@ -8,8 +8,9 @@
 // share a LAN and make trouble on it. First run those that measure time, each
 // alone, or on two lanes at once where it does the same on both; then those that
 // count failures, two at a time (see inPairs); then the others, side by side with
-// those of other lanes (see beside). The processors are short then: a test that asks
-// again and again costs all of them time.
+// those of other lanes (see beside), both as far as the machine has time (see
+// takeTurn). The processors are short then: a test that asks again and again costs
+// all of them time.
 //
 // Read main_test.go first; lab_test.go proves the lab itself. l2_rows_test.go
 // says which behaviour of layer 2, as MetalLB's own suite lists them, is

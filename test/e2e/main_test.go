@@ -64,8 +64,8 @@ func newLane(name string, what installed, option ...lab.Option) *lane {
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // charts are rendered often, and what is measured shares the processors
-	// The lanes, not the processors, say how many get on at the same time. Tests that
-	// wait for their lane count as running: were there a place less than there are
+	// Whose turn it is in a lane, and takeTurn, say how many get on at the same time. Tests
+	// that wait for that count as running: were there a place less than there are
 	// tests and subtests, those that are waited for would wait for one.
 	if err := flag.Set("test.parallel", "4096"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
