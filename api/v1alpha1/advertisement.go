@@ -47,10 +47,10 @@ type L2AdvertisementSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	ServiceSelectors []metav1.LabelSelector `json:"serviceSelectors,omitempty"`
-	// PreferredNodeSelectors weigh the candidates: weights of matching terms add up.
-	// They choose the node for an address that nobody holds, and again when they
-	// are changed; a preferred node that returns takes nothing back, since moving
-	// an address cuts its connections.
+	// PreferredNodeSelectors weigh the nodes that this advertisement selects: weights of
+	// matching terms add up, also those of several advertisements. They choose the node
+	// for an address that nobody holds, and again when they are changed; a preferred node
+	// that returns takes nothing back, since moving an address cuts its connections.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=256

@@ -68,7 +68,7 @@ func (k *compiler) readAdvertisements() {
 		for i, n := range k.nodes {
 			a.nodes[i] = anyMatches(nodes, n.labels)
 			for j, s := range preferred {
-				if s.Matches(n.labels) {
+				if a.nodes[i] && s.Matches(n.labels) { // else another advertisement lets n have the address
 					a.weight[i] += l2.Spec.PreferredNodeSelectors[j].Weight
 				}
 			}
