@@ -239,7 +239,9 @@ func TestTheScreenIsHarmless(t *testing.T) {
 // Who may announce over BGP depends on the flags of the speakers.
 func TestStatusJudgesRoutesByTheFlags(t *testing.T) {
 	excluded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelNodeExcludeBalancers: ""}}}
-	c := cluster().With(excluded,
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}}}
+	c := cluster().With(excluded, slice,
 		&v1alpha1.BGPPeer{ObjectMeta: metav1.ObjectMeta{Name: "tor"}, Spec: v1alpha1.BGPPeerSpec{MyASN: 64500, ASN: 64501, Address: "10.0.0.254"}},
 		&v1alpha1.BGPAdvertisement{ObjectMeta: metav1.ObjectMeta{Name: "all"}},
 		&v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1alpha1.SpeakerStatusStatus{

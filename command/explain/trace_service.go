@@ -221,6 +221,8 @@ func (t *tracer) silence(s *corev1.Service, ip netip.Addr) {
 		t.unknown("announced", "no speaker names %s, but there is one that announces more than its SpeakerStatus can list", ip)
 	case !slices.Contains(loadbalancer.Addresses(s), ip):
 		t.broken("announced", "no speaker says that it announces %s: they announce spec.externalIPs only with --external-ips (loadBalancer.externalIPs of the chart)", ip)
+	case t.routers().reach.Awaits(ip):
+		t.broken("announced", "routers are told of %s once %s has an endpoint that serves it", ip, snapshot.KeyOf(s))
 	default:
 		t.broken("announced", "no speaker says that it announces %s: %s", ip, t.whoIsMissed())
 	}

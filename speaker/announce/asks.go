@@ -12,8 +12,9 @@ import (
 // Asks returns the Services whose endpoints a plan of c may read, sorted. The endpoints of
 // other Services change no plan and need not be watched.
 func Asks(c *snapshot.Cluster) (services []snapshot.Key) {
+	routed := isRouted(c)
 	for key, svc := range c.Services.All() {
-		if asks(svc) {
+		if asks(svc, routed) {
 			services = append(services, key)
 		}
 	}
@@ -24,11 +25,16 @@ func Asks(c *snapshot.Cluster) (services []snapshot.Key) {
 // AsksForOthers reports whether Asks returns other Services for is than for was. The cost
 // is linear in the differences between the two.
 func AsksForOthers(was, is *snapshot.Cluster) bool {
-	return !alike(was.Services, is.Services, func(a, b *corev1.Service) bool { return asks(a) == asks(b) })
+	before, after := isRouted(was), isRouted(is)
+	return before != after || !alike(was.Services, is.Services, func(a, b *corev1.Service) bool { return asks(a, before) == asks(b, after) })
 }
 
-// asks reports whether the nodes of svc's endpoints matter, once it has an address.
-func asks(svc *corev1.Service) bool {
-	return svc != nil && loadbalancer.IsLocal(svc) &&
+// isRouted reports whether routers may be told of addresses.
+func isRouted(c *snapshot.Cluster) bool { return c.BGPAdvertisements.Len() > 0 }
+
+// asks reports whether the nodes of svc's endpoints matter, once it has an address, or, for
+// routers, whether there are any.
+func asks(svc *corev1.Service, routed bool) bool {
+	return svc != nil && (routed || loadbalancer.IsLocal(svc)) &&
 		(svc.Spec.Type == corev1.ServiceTypeLoadBalancer || len(loadbalancer.ExternalIPs(svc)) > 0)
 }

@@ -14,7 +14,7 @@ import (
 func TestAPlanAsksOnlyWhatAsksNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genWorld(t)
-		c := snapshot.Of(w.objects...)
+		c := snapshot.Of(append(w.objects, router(t)...)...)
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {
 			was := c
 			c = change(t, c, len(w.nodes))

@@ -141,7 +141,8 @@ func (k *compiler) decideBGP() {
 	k.plan.BGP.Draining = k.nodes[me].leaving()
 	k.plan.BGP.Barred = k.nodes[me].barredFromBGP()
 	local := k.servedHere(me) // computed for a barred node, too: it records since when
-	if !k.resumed || !slices.EqualFunc(local, k.local, func(a, b *holding) bool { return a.addr == b.addr }) {
+	anywhere := func(i int) bool { return k.holdings[i].users[0].local == nil }
+	if !k.resumed || slices.ContainsFunc(k.moved, anywhere) || !slices.EqualFunc(local, k.local, func(a, b *holding) bool { return a.addr == b.addr }) {
 		k.sessions = k.sessionsOf(me, k.served(local))
 	}
 	k.local, k.plan.BGP.Sessions = local, k.sessions

@@ -23,11 +23,12 @@ type bgpWorld struct {
 	pools    []*v1alpha1.IPAddressPool
 	adverts  []*v1alpha1.BGPAdvertisement // the oldest first
 	services []netip.Addr
+	idle     map[netip.Addr]bool // those without an endpoint
 	nodeAddr netip.Addr
 }
 
 func genBGPWorld(t *rapid.T) *bgpWorld {
-	w := &bgpWorld{nodeAddr: netip.AddrFrom4([4]byte{10, 1, 0, byte(rapid.IntRange(0, 255).Draw(t, "node"))})}
+	w := &bgpWorld{idle: map[netip.Addr]bool{}, nodeAddr: netip.AddrFrom4([4]byte{10, 1, 0, byte(rapid.IntRange(0, 255).Draw(t, "node"))})}
 	from := 0
 	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
 		p := &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i)}}
@@ -57,7 +58,8 @@ func genBGPWorld(t *rapid.T) *bgpWorld {
 		w.adverts = append(w.adverts, a)
 	}
 	for _, last := range rapid.SliceOfNDistinct(rapid.IntRange(0, 255), 0, 12, rapid.ID).Draw(t, "services") {
-		w.services = append(w.services, netip.AddrFrom4([4]byte{10, 1, 0, byte(last)}))
+		a := netip.AddrFrom4([4]byte{10, 1, 0, byte(last)})
+		w.services, w.idle[a] = append(w.services, a), rapid.IntRange(0, 3).Draw(t, "idle") == 0
 	}
 	return w
 }
@@ -73,7 +75,11 @@ func (w *bgpWorld) plan() *Plan {
 		objects = append(objects, a)
 	}
 	for i, a := range w.services {
-		objects = append(objects, balancer(fmt.Sprintf("s%02d", i), a))
+		name := fmt.Sprintf("s%02d", i)
+		objects = append(objects, balancer(name, a))
+		if !w.idle[a] {
+			objects = append(objects, servedBy(name)...)
+		}
 	}
 	return Compile(snapshot.Of(objects...), "n1", View{}, epoch0(), Options{})
 }
@@ -123,7 +129,7 @@ func (w *bgpWorld) routes(peer string) []string {
 		for _, a := range w.services {
 			pool := w.poolOf(a)
 			named := len(adv.Spec.Peers) == 0 || slices.Contains(adv.Spec.Peers, peer)
-			if pool == "" || a == w.nodeAddr || !named || len(adv.Spec.IPAddressPools) > 0 && !slices.Contains(adv.Spec.IPAddressPools, pool) {
+			if pool == "" || a == w.nodeAddr || w.idle[a] || !named || len(adv.Spec.IPAddressPools) > 0 && !slices.Contains(adv.Spec.IPAddressPools, pool) {
 				continue
 			}
 			p := w.prefixOf(adv, a)
@@ -275,6 +281,7 @@ func BenchmarkCompileBGP(b *testing.B) {
 			objects = append(objects, bgpPeer(fmt.Sprintf("r%d", i), fmt.Sprintf("172.16.0.%d", i)))
 		}
 		for i := range n {
+			objects = append(objects, servedBy(fmt.Sprintf("s%05d", i))...)
 			objects = append(objects, balancer(fmt.Sprintf("s%05d", i), netip.AddrFrom4([4]byte{10, 0, byte(10 + i>>8), byte(i)})))
 		}
 		c := snapshot.Of(objects...)

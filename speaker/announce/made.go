@@ -181,8 +181,8 @@ func (k *compiler) move(q question, to places) {
 		return
 	}
 	for _, a := range slices.Concat(loadbalancer.Addresses(svc), loadbalancer.Listed(svc)) {
-		i, held := slices.BinarySearchFunc(k.holdings, a, func(h *holding, a netip.Addr) int { return h.addr.Compare(a) })
-		is := func(u user) bool { return u.local != nil && snapshot.KeyOf(u.svc) == q.service }
+		i, held := k.holdingOf(a)
+		is := func(u user) bool { return u.asks() && snapshot.KeyOf(u.svc) == q.service }
 		if !held || a.Is6() != q.is6 || !slices.ContainsFunc(k.holdings[i].users, is) {
 			continue
 		}
@@ -190,7 +190,7 @@ func (k *compiler) move(q question, to places) {
 		next.users = slices.Clone(next.users)
 		for j := range next.users {
 			if u := &next.users[j]; is(*u) {
-				u.local, u.ending = to.local, to.ending
+				u.moveTo(to)
 			}
 		}
 		if len(k.moved) == 0 {

@@ -28,18 +28,19 @@ func ReachOf(c *snapshot.Cluster, view View, now time.Time, opts Options) *Reach
 // Of returns the names of the BGPPeers to which each node announces a, by node. It must
 // not be modified.
 func (r *Reach) Of(a netip.Addr) map[string][]string {
-	i, exists := slices.BinarySearchFunc(r.k.holdings, a, func(h *holding, a netip.Addr) int { return h.addr.Compare(a) })
+	i, exists := r.k.holdingOf(a)
 	if !exists {
 		return nil
 	}
 	h := r.k.holdings[i]
 	local := h.users[0].local
-	id := fmt.Sprint(h.bgp, a.Is4(), local == nil, local)
+	adverts := slices.DeleteFunc(slices.Clone(h.bgp), func(a int) bool { return !h.isFor(a) })
+	id := fmt.Sprint(adverts, a.Is4(), local == nil, local)
 	told, known := r.known[id]
 	if !known {
 		told = map[string][]string{}
 		for i := range r.k.nodes {
-			if peers := r.from(i, h); len(peers) > 0 {
+			if peers := r.from(i, h, adverts); len(peers) > 0 {
 				told[r.k.nodes[i].name] = peers
 			}
 		}
@@ -48,8 +49,8 @@ func (r *Reach) Of(a netip.Addr) map[string][]string {
 	return told
 }
 
-// from are the peers to which node i announces h.
-func (r *Reach) from(i int, h *holding) (names []string) {
+// from are the peers to which node i announces h, by adverts.
+func (r *Reach) from(i int, h *holding, adverts []int) (names []string) {
 	n := &r.k.nodes[i]
 	if n.barredFromBGP() != "" || n.leaving() || !h.users[0].isAt(i) {
 		return nil
@@ -57,7 +58,7 @@ func (r *Reach) from(i int, h *holding) (names []string) {
 	for j := range r.k.peers {
 		p := &r.k.peers[j]
 		carries := h.addr.Is4() && p.IPv4 || h.addr.Is6() && p.IPv6
-		if carries && p.selects(n) && slices.ContainsFunc(h.bgp, func(a int) bool {
+		if carries && p.selects(n) && slices.ContainsFunc(adverts, func(a int) bool {
 			return r.k.bgp[a].reaches(p) && anyMatches(r.k.bgp[a].nodes, n.labels)
 		}) {
 			names = append(names, p.Name)
@@ -65,4 +66,13 @@ func (r *Reach) from(i int, h *holding) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Awaits reports whether routers are told nothing of a because none of its Services has an
+// endpoint.
+func (r *Reach) Awaits(a netip.Addr) bool {
+	i, exists := r.k.holdingOf(a)
+	return exists && len(r.k.holdings[i].bgp) > 0 && !slices.ContainsFunc(r.k.holdings[i].users, func(u user) bool {
+		return len(u.local) > 0 || u.local == nil && !u.idle
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/yaml"
 
 	"quayside.io/cluster/manifest"
@@ -30,6 +31,7 @@ type scenarioView struct {
 	Behind  []string            `json:"behind"`
 	Refused map[string]string   `json:"refused"` // address: MAC of a stranger, or "member n2"
 	Cut     []string            `json:"cut"`     // addresses that were without a link
+	Served  []string            `json:"served"`  // Services in default that have endpoints, no matter where
 
 	Remembered []string `json:"remembered"` // addresses that had no Service
 
@@ -73,7 +75,9 @@ func runScenario(t *testing.T, file, input string) string {
 	var onCordon bool
 	for _, doc := range strings.Split(input, "\n---\n") {
 		if strings.Contains(doc, "kind: View\n") {
-			view, opts, onCordon = readView(t, doc)
+			var served []snapshot.Object
+			view, opts, onCordon, served = readView(t, doc)
+			objects = append(objects, served...)
 			continue
 		}
 		r := manifest.Decode(file, []byte(doc))
@@ -133,7 +137,7 @@ func runScenario(t *testing.T, file, input string) string {
 	return out.String()
 }
 
-func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
+func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool, served []snapshot.Object) {
 	var s scenarioView
 	if err := yaml.UnmarshalStrict([]byte(strings.Replace(doc, "kind: View\n", "", 1)), &s); err != nil {
 		t.Fatal(err)
@@ -171,7 +175,19 @@ func readView(t *testing.T, doc string) (v View, opts Options, onCordon bool) {
 	for _, a := range s.Cut {
 		v.Cut[netip.MustParseAddr(a)] = struct{}{}
 	}
-	return v, Options{ExternalIPs: s.ExternalIPs, Namespace: s.Namespace}, s.HandOverOnCordon
+	for _, name := range s.Served {
+		served = append(served, servedBy(name)...)
+	}
+	return v, Options{ExternalIPs: s.ExternalIPs, Namespace: s.Namespace}, s.HandOverOnCordon, served
+}
+
+// servedBy are EndpointSlices of a Service, one of each family, with one ready endpoint, on a
+// node that no test has.
+func servedBy(service string) (list []snapshot.Object) {
+	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		list = append(list, slice(service+string(family), service, family, endpoint("elsewhere", "ready")))
+	}
+	return list
 }
 
 func readLink(text string) Interface {

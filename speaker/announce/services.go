@@ -36,7 +36,15 @@ type user struct {
 	// Cluster. ending are those whose endpoints are terminating and still serve; for layer 2
 	// local has some of them, see countEnding.
 	local, ending []int
+	// idle says that routers would send it traffic for which there is no endpoint at all,
+	// and its policy is Cluster.
+	idle bool
 }
+
+// asks reports whether it matters where u's endpoints are, or whether there is one.
+func (u *user) asks() bool { return u.local != nil || len(u.bgp) > 0 }
+
+func (u *user) moveTo(p places) { u.local, u.ending, u.idle = p.local, p.ending, p.none }
 
 // isAt reports whether node i has an endpoint or needs none.
 func (u *user) isAt(i int) bool {
@@ -83,9 +91,8 @@ func (k *compiler) addUser(byAddr map[netip.Addr]*holding, svc *corev1.Service, 
 		k.tellUnselected(svc, a, pool)
 		return
 	}
-	if loadbalancer.IsLocal(svc) {
-		p := k.placesOf(question{snapshot.KeyOf(svc), a.Is6()})
-		u.local, u.ending = p.local, p.ending
+	if loadbalancer.IsLocal(svc) || len(u.bgp) > 0 {
+		u.moveTo(k.placesOf(question{snapshot.KeyOf(svc), a.Is6()}))
 	}
 	h := byAddr[a]
 	if h == nil {
@@ -168,6 +175,11 @@ func standing(first, second *corev1.Service) string {
 		return "older Service"
 	}
 	return "Service"
+}
+
+// holdingOf is the index of what there is on a.
+func (k *compiler) holdingOf(a netip.Addr) (index int, exists bool) {
+	return slices.BinarySearchFunc(k.holdings, a, func(h *holding, a netip.Addr) int { return h.addr.Compare(a) })
 }
 
 // attach adds a user to h.

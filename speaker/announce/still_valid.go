@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,7 +15,7 @@ import (
 )
 
 // Most changes in a large cluster change no plan: endpoints of a Service that has no
-// address or is served by every node, or on a node that has another endpoint of it;
+// address or is served by every node and has others, or on a node that has another of it;
 // Services without an address; fields of Nodes and SpeakerStatuses that no plan reads. So
 // a plan records what it has read, and is not compiled again while that stays the same.
 
@@ -24,12 +25,15 @@ type question struct {
 	is6     bool
 }
 
-// places are the nodes with usable endpoints, and those whose endpoints are terminating,
-// as sorted node indices.
-type places struct{ local, ending []int }
+// places are, with externalTrafficPolicy Local, the nodes with usable endpoints, and those
+// whose endpoints are terminating, as sorted node indices; and else whether there is none.
+type places struct {
+	local, ending []int
+	none          bool
+}
 
 func (p places) equal(o places) bool {
-	return slices.Equal(p.local, o.local) && slices.Equal(p.ending, o.ending)
+	return slices.Equal(p.local, o.local) && slices.Equal(p.ending, o.ending) && p.none == o.none
 }
 
 // reading is what a plan has read about endpoints.
@@ -176,26 +180,50 @@ func serviceOf(s *discoveryv1.EndpointSlice) snapshot.Key {
 // placesOf returns the nodes with a ready endpoint or, if there is none, those with an
 // endpoint that is terminating and still serves.
 func placesOf(c *snapshot.Cluster, q question, nodeIndex map[string]int) places {
+	if svc, exists := c.Services.Get(q.service); exists && !loadbalancer.IsLocal(svc) {
+		return places{none: hasNoEndpoint(c, q)}
+	}
 	ready, ending, _ := endpointNodes(c, q, nodeIndex)
 	if len(ready) == 0 && len(ending) > 0 {
-		return places{ending, ending}
+		return places{local: ending, ending: ending}
 	}
-	return places{ready, ending}
+	return places{local: ready, ending: ending}
+}
+
+// hasNoEndpoint reports whether no endpoint, on whatever node, is ready or still serves.
+func hasNoEndpoint(c *snapshot.Cluster, q question) bool {
+	for s := range slicesOf(c, q) {
+		if slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+			c := e.Conditions
+			return c.Ready == nil || *c.Ready || c.Serving != nil && *c.Serving
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// slicesOf are the EndpointSlices of a Service that are of one family.
+func slicesOf(c *snapshot.Cluster, q question) iter.Seq[*discoveryv1.EndpointSlice] {
+	family := discoveryv1.AddressTypeIPv4
+	if q.is6 {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	return func(yield func(*discoveryv1.EndpointSlice) bool) {
+		for _, s := range c.SlicesOf(q.service) {
+			if s.AddressType == family && !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // endpointNodes returns the nodes with an endpoint that is ready, with one that is
 // terminating and still serves, and with one that is neither ready nor terminating, each
 // sorted.
 func endpointNodes(c *snapshot.Cluster, q question, nodeIndex map[string]int) (ready, ending, starting []int) {
-	family := discoveryv1.AddressTypeIPv4
-	if q.is6 {
-		family = discoveryv1.AddressTypeIPv6
-	}
 	ready = []int{}
-	for _, s := range c.SlicesOf(q.service) {
-		if s.AddressType != family {
-			continue
-		}
+	for s := range slicesOf(c, q) {
 		for _, e := range s.Endpoints {
 			if e.NodeName == nil {
 				continue

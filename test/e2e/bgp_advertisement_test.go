@@ -136,6 +136,7 @@ func bgpSelection() []bgpCase {
 func TestBGPAdvertisements(t *testing.T) {
 	beside(t)
 	e := three(t)
+	e.Pod(3, "web-1", lab.Labels{"app": "web"})
 	e.mark(e.Node(1).Name(), "rack", "a")
 	e.mark(e.Node(2).Name(), "rack", "b")
 	tor, core := e.bgpRouter("tor", 65001), e.bgpRouter("core", 64500)

@@ -9,9 +9,9 @@ import (
 
 // A router learns the address of a Service from every node, with the attributes
 // of its advertisement, over sessions with a password from a Secret; one with
-// externalTrafficPolicy: Local from the nodes of its ready pods only. It spreads
-// over all of them (ECMP), and what it learns it reaches. So does a pod behind
-// the Service (hairpin). What it tells in turn no node learns.
+// externalTrafficPolicy: Local from the nodes of its ready pods only, and without
+// a pod neither. It spreads over all of them (ECMP), and what it learns it reaches.
+// So does a pod behind the Service (hairpin). What it tells in turn no node learns.
 func TestBGPRouterLearnsServices(t *testing.T) {
 	beside(t)
 	e := big(t)
@@ -53,6 +53,10 @@ func TestBGPRouterLearnsServices(t *testing.T) {
 	})
 	pod.Delete()
 	r.learns(near)
+	r.learns(far) // that another cluster has, too, may be served there
+	e.Pod(2, "web-2", lab.Labels{"app": "web"})
+	r.learns(far, e.hops()...)
+	r.learns(near, e.hops(e.Node(2))...)
 }
 
 // bgpSecret holds a password for BGPPeers.

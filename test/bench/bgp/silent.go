@@ -103,6 +103,12 @@ apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: default}
 spec: {type: LoadBalancer, clusterIP: 10.96.0.9, ports: [{port: 7777, protocol: UDP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web, namespace: default, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+endpoints: [{addresses: [10.1.0.1]}]
 `
 
 func byFRR() mover {
