@@ -27,7 +27,7 @@ import (
 func TestAllocatesAsMetalLB(t *testing.T) {
 	beside(t)
 	lab.Require(t) // not for its own sake: MetalLB takes minutes to build the first time
-	oracle, err := lab.NewMetalLBOracle(t.Context(), t.Logf)
+	oracle, err := lab.NewMetalLBOracle(t.Context(), "controller", t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestAllocatesAsMetalLB(t *testing.T) {
 	}
 	differ := 0
 	for seed := range clusters {
-		w := &allocationWorld{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), t: t}
+		w := &allocationWorld{dice: dice{rand.New(rand.NewPCG(uint64(seed), 1))}, t: t}
 		w.drawPools()
 		for step := range 8 {
 			w.known = slices.Clone(w.services)
@@ -63,7 +63,7 @@ func TestAllocatesAsMetalLB(t *testing.T) {
 
 // allocationWorld is a cluster whose pools have room for all Services.
 type allocationWorld struct {
-	*rand.Rand
+	dice
 	t        *testing.T
 	pools    []*v1alpha1.IPAddressPool
 	services []*corev1.Service
@@ -71,17 +71,20 @@ type allocationWorld struct {
 	made     int
 }
 
+// dice draw what a world is made of.
+type dice struct{ *rand.Rand }
+
 // pick returns one of a list.
-func pick[E any](w *allocationWorld, list ...E) E { return list[w.IntN(len(list))] }
+func pick[E any](d dice, list ...E) E { return list[d.IntN(len(list))] }
 
 // seldom is true once in n times.
-func (w *allocationWorld) seldom(n int) bool { return w.IntN(n) == 0 }
+func (d dice) seldom(n int) bool { return d.IntN(n) == 0 }
 
 func (w *allocationWorld) drawPools() {
 	for i := range 1 + w.IntN(3) {
 		p := &v1alpha1.IPAddressPool{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pool-%d", i)}}
 		v4, v6 := fmt.Sprintf("10.0.%d.0-10.0.%d.40", i, i), fmt.Sprintf("fd00:%d::/120", i)
-		p.Spec.Addresses = pick(w, []string{v4}, []string{v6}, []string{v4, v6}, []string{v6, v4})
+		p.Spec.Addresses = pick(w.dice, []string{v4}, []string{v6}, []string{v4, v6}, []string{v6, v4})
 		w.drawSpec(p)
 		w.pools = append(w.pools, p)
 	}
@@ -95,13 +98,13 @@ func (w *allocationWorld) drawSpec(p *v1alpha1.IPAddressPool) {
 	if w.seldom(2) {
 		p.Spec.AllocateTo = &v1alpha1.ServiceAllocation{Priority: w.IntN(3)}
 		if w.seldom(2) {
-			p.Spec.AllocateTo.Namespaces = []string{pick(w, "x", "y")}
+			p.Spec.AllocateTo.Namespaces = []string{pick(w.dice, "x", "y")}
 		}
 		if w.seldom(3) {
-			p.Spec.AllocateTo.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"team": pick(w, "x", "y")}}}
+			p.Spec.AllocateTo.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"team": pick(w.dice, "x", "y")}}}
 		}
 		if w.seldom(2) {
-			p.Spec.AllocateTo.ServiceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"app": pick(w, "web", "db")}}}
+			p.Spec.AllocateTo.ServiceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"app": pick(w.dice, "web", "db")}}}
 		}
 	}
 }
@@ -111,7 +114,7 @@ func (w *allocationWorld) change() string {
 	switch {
 	case len(w.services) == 0 || len(w.services) < 4 && w.seldom(2):
 		w.made++
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: pick(w, "x", "y"), Name: fmt.Sprintf("s%d", w.made),
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: pick(w.dice, "x", "y"), Name: fmt.Sprintf("s%d", w.made),
 			CreationTimestamp: metav1.NewTime(time.Unix(int64(w.made), 0))}}
 		w.drawFamilies(s)
 		w.drawService(s)
@@ -138,9 +141,9 @@ func (w *allocationWorld) change() string {
 
 // drawFamilies are what never changes of a Service.
 func (w *allocationWorld) drawFamilies(s *corev1.Service) {
-	policy := pick(w, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
+	policy := pick(w.dice, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)
 	s.Spec.IPFamilyPolicy = &policy
-	s.Spec.IPFamilies = pick(w, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol})
+	s.Spec.IPFamilies = pick(w.dice, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol})
 	if policy == corev1.IPFamilyPolicySingleStack {
 		s.Spec.IPFamilies = s.Spec.IPFamilies[:1]
 	}
@@ -156,10 +159,10 @@ func (w *allocationWorld) drawService(s *corev1.Service) {
 	if w.seldom(8) {
 		s.Spec.Type = corev1.ServiceTypeClusterIP
 	}
-	s.Labels = pick(w, nil, map[string]string{"app": "web"}, map[string]string{"app": "db"})
-	s.Spec.Selector = pick(w, map[string]string{"app": "web"}, map[string]string{"app": "db"})
-	s.Spec.ExternalTrafficPolicy = pick(w, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
-	s.Spec.Ports = []corev1.ServicePort{{Port: int32(80 + w.IntN(2)), Protocol: pick(w, corev1.ProtocolTCP, corev1.ProtocolUDP)}}
+	s.Labels = pick(w.dice, nil, map[string]string{"app": "web"}, map[string]string{"app": "db"})
+	s.Spec.Selector = pick(w.dice, map[string]string{"app": "web"}, map[string]string{"app": "db"})
+	s.Spec.ExternalTrafficPolicy = pick(w.dice, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
+	s.Spec.Ports = []corev1.ServicePort{{Port: int32(80 + w.IntN(2)), Protocol: pick(w.dice, corev1.ProtocolTCP, corev1.ProtocolUDP)}}
 	s.Spec.LoadBalancerIP = ""
 	given := s.Annotations[loadbalancer.AnnotationGiven]
 	s.Annotations = map[string]string{}
@@ -167,10 +170,10 @@ func (w *allocationWorld) drawService(s *corev1.Service) {
 		s.Annotations[loadbalancer.AnnotationGiven] = given
 	}
 	if w.seldom(2) {
-		s.Annotations["metallb.io/allow-shared-ip"] = pick(w, "", "k", "k", "j")
+		s.Annotations["metallb.io/allow-shared-ip"] = pick(w.dice, "", "k", "k", "j")
 	}
 	if w.seldom(5) {
-		s.Annotations["metallb.io/address-pool"] = pick(w, "pool-0", "pool-1", "pool-9")
+		s.Annotations["metallb.io/address-pool"] = pick(w.dice, "pool-0", "pool-1", "pool-9")
 	}
 	if w.seldom(3) {
 		w.drawAddresses(s)
@@ -180,7 +183,7 @@ func (w *allocationWorld) drawService(s *corev1.Service) {
 // drawAddresses are those that a Service asks for, one of each of its families, and of one pool:
 // less than one of each, and such of two pools, only ours gives.
 func (w *allocationWorld) drawAddresses(s *corev1.Service) {
-	asked := pick(w, "10.0.0.7,fd00:0::7", "fd00:1::8, 10.0.1.8", "10.0.0.0,fd00:0::", "192.0.2.1,2001:db8::1", "nonsense,10.0.0.7")
+	asked := pick(w.dice, "10.0.0.7,fd00:0::7", "fd00:1::8, 10.0.1.8", "10.0.0.0,fd00:0::", "192.0.2.1,2001:db8::1", "nonsense,10.0.0.7")
 	if len(s.Spec.IPFamilies) == 2 {
 		s.Annotations["metallb.io/loadBalancerIPs"] = asked
 		return

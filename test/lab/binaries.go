@@ -35,7 +35,7 @@ func Build(ctx context.Context, logf func(string, ...any)) error {
 	if _, err := metalLBBinaries(ctx, logf); err != nil {
 		return err
 	}
-	if _, err := metalLBOracle(ctx, logf); err != nil {
+	if _, err := metalLBOracles(ctx, logf); err != nil {
 		return err
 	}
 	_, err := buildTools(ctx, logf)

@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// MetalLBOracle is MetalLB's controller, which says of any cluster what becomes of its
-// Services there. It needs neither a lab nor root.
+// MetalLBOracle is MetalLB's controller or speaker, which says of any cluster what becomes of
+// its Services there. It needs neither a lab nor root.
 type MetalLBOracle struct {
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
-// NewMetalLBOracle builds the controller with test/metallb/oracle in it, once per version, and
-// starts it. It ends with ctx.
-func NewMetalLBOracle(ctx context.Context, logf func(string, ...any)) (*MetalLBOracle, error) {
-	binary, err := metalLBOracle(ctx, logf)
+// NewMetalLBOracle builds part of MetalLB, "controller" or "speaker", with what is in
+// test/metallb/oracle for it, once per version, and starts it. It ends with ctx.
+func NewMetalLBOracle(ctx context.Context, part string, logf func(string, ...any)) (*MetalLBOracle, error) {
+	folder, err := metalLBOracles(ctx, logf)
 	if err != nil {
 		return nil, err
 	}
-	o := &MetalLBOracle{process: exec.CommandContext(ctx, binary)}
+	o := &MetalLBOracle{process: exec.CommandContext(ctx, filepath.Join(folder, part))}
 	o.process.Stderr = os.Stderr
 	if o.in, err = o.process.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
@@ -68,7 +68,11 @@ func (o *MetalLBOracle) Close() error {
 	return o.process.Wait()
 }
 
-func metalLBOracle(ctx context.Context, logf func(string, ...any)) (string, error) {
+// oracleOf is where the oracle for a part of MetalLB is in test/metallb.
+func oracleOf(part string) string { return filepath.Join("oracle", part, "oracle.go") }
+
+// metalLBOracles returns a folder with the parts of MetalLB as oracles.
+func metalLBOracles(ctx context.Context, logf func(string, ...any)) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
@@ -80,29 +84,35 @@ func metalLBOracle(ctx context.Context, logf func(string, ...any)) (string, erro
 	defer unlock()
 	source := filepath.Join(root, "test/metallb")
 	o := others{name: "MetalLB as an oracle", folder: "metallb-oracle", source: source,
-		files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go", "oracle/oracle.go"}}
-	dir, err := o.build(cache, logf, func(dir string) error {
+		files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go", oracleOf("controller"), oracleOf("speaker")}}
+	return o.build(cache, logf, func(dir string) error {
 		folder, err := metalLBFolder(ctx, source)
 		if err != nil {
 			return err
 		}
 		own := filepath.Join(dir, "source")
-		if err := withOracle(source, folder, own); err != nil {
+		if err := copyMetalLB(source, folder, own); err != nil {
 			return fmt.Errorf("lab: %w", err)
 		}
-		return goBuild(ctx, source, filepath.Join(dir, "oracle"), "-modfile="+filepath.Join(own, "oracle.mod"), "-tags=oracle", metalLBModule+"/controller")
+		for _, part := range []string{"controller", "speaker"} {
+			if err := placeOracle(source, own, part); err != nil {
+				return fmt.Errorf("lab: %w", err)
+			}
+			if err := goBuild(ctx, source, filepath.Join(dir, part), "-modfile="+filepath.Join(own, "oracle.mod"), "-tags=oracle", metalLBModule+"/"+part); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return filepath.Join(dir, "oracle"), err
 }
 
-// withOracle copies MetalLB's source from folder to own, with the oracle in its controller in
-// the place of main, and writes a go.mod like that in source which takes it from there: of what
-// is in its cache, go lets nothing be overlaid.
-func withOracle(source, folder, own string) error {
+// copyMetalLB copies MetalLB's source from folder to own, and writes a go.mod like that in
+// source which takes it from there: of what is in its cache, go lets nothing be overlaid.
+func copyMetalLB(source, folder, own string) error {
 	if err := os.RemoveAll(own); err != nil { // of a build that was broken off
 		return err
 	}
-	for _, part := range []string{"api", "controller", "internal"} {
+	for _, part := range []string{"api", "controller", "internal", "speaker"} {
 		if err := os.CopyFS(filepath.Join(own, part), os.DirFS(filepath.Join(folder, part))); err != nil {
 			return err
 		}
@@ -112,7 +122,16 @@ func withOracle(source, folder, own string) error {
 		return err
 	}
 	requires = fmt.Appendf(requires, "\nreplace %s => %s\n", metalLBModule, own)
-	file := filepath.Join(own, "controller/main.go")
+	return errors.Join(
+		os.WriteFile(filepath.Join(own, "oracle.mod"), requires, 0o644),
+		copyFile(filepath.Join(source, "go.sum"), filepath.Join(own, "oracle.sum")),
+		copyFile(filepath.Join(folder, "go.mod"), filepath.Join(own, "go.mod")),
+	)
+}
+
+// placeOracle puts the oracle in a part of MetalLB in the place of main.
+func placeOracle(source, own, part string) error {
+	file := filepath.Join(own, part, "main.go")
 	program, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -121,14 +140,8 @@ func withOracle(source, folder, own string) error {
 	if !bytes.Contains(program, []byte(theirs)) {
 		return fmt.Errorf("%s has no %q", file, theirs)
 	}
-	program = bytes.Replace(program, []byte(theirs), []byte("func mainOfController() {"), 1)
-	return errors.Join(
-		os.WriteFile(file, program, 0o644),
-		os.WriteFile(filepath.Join(own, "oracle.mod"), requires, 0o644),
-		copyFile(filepath.Join(source, "go.sum"), filepath.Join(own, "oracle.sum")),
-		copyFile(filepath.Join(folder, "go.mod"), filepath.Join(own, "go.mod")),
-		copyFile(filepath.Join(source, "oracle/oracle.go"), filepath.Join(own, "controller/oracle.go")),
-	)
+	program = bytes.Replace(program, []byte(theirs), []byte("func mainOfMetalLB() {"), 1)
+	return errors.Join(os.WriteFile(file, program, 0o644), copyFile(filepath.Join(source, oracleOf(part)), filepath.Join(own, part, "oracle.go")))
 }
 
 // metalLBFolder is where go has MetalLB's source, which must be of MetalLBVersion.
