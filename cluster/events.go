@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -79,11 +80,20 @@ func (w *eventWriter) run(ctx context.Context) {
 			if !isAnswer(err) {
 				said.forget(n)
 			}
+			if isGone(err) {
+				w.queue.forget(n.about.Namespace)
+			}
 			if err != nil && ctx.Err() == nil {
 				w.api.log.Debug("event not sent", "about", n.about.String(), "reason", n.reason, "error", err)
 			}
 		}
 	}
+}
+
+// isGone reports whether the server takes nothing in a namespace, since it does not exist any
+// more or is about to end.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // lately remembers what was said, without the time and name of it.

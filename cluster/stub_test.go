@@ -11,11 +11,14 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/snapshot"
@@ -28,6 +31,7 @@ type stub struct {
 	mu      sync.Mutex
 	away    bool
 	asked   []string // "lists services", and what they are narrowed to
+	refused int      // requests for the namespace "gone", which does not exist
 	hangUps []context.CancelFunc
 }
 
@@ -69,11 +73,18 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	away := s.away
 	s.asked = append(s.asked, verb+kind+" "+selector)
 	s.hangUps = append(s.hangUps, hangUp)
+	gone := strings.Contains(r.URL.Path, "/namespaces/gone/")
+	if gone {
+		s.refused++
+	}
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	switch {
 	case away:
 		panic(http.ErrAbortHandler)
+	case gone:
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(corev1.Resource("namespaces"), "gone").Status())
 	case query.Get("sendInitialEvents") != "": // as a server does that cannot
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
@@ -204,4 +215,32 @@ func TestAnEventThatReachedNobodyIsSaidAgain(t *testing.T) {
 	say("while the server is away")
 	s.setAway(false)
 	say("when the server is back")
+}
+
+// Once the server says that a namespace does not exist, nothing more is sent of what was to be
+// said of its objects.
+func TestNoEventsOfANamespaceThatIsGone(t *testing.T) {
+	s := newStub(t)
+	a := s.api(t, APIOptions{Kinds: []snapshot.Kind{snapshot.Service}})
+	<-a.Synced()
+	s.setAway(false)
+	for i := range 40 {
+		a.Event(about("gone", fmt.Sprint(i)), "Normal", "Moved", "to this node")
+	}
+	for i := range 3 {
+		a.Event(about("ns", fmt.Sprint(i)), "Normal", "Moved", "to this node")
+	}
+	for end := time.Now().Add(30 * time.Second); a.events.queue.len() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not all Events are sent")
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == 0 || s.refused > 10 { // the first, and others if it was answered before they were all said
+		t.Errorf("%d Events of 40 were sent to a namespace that is gone", s.refused)
+	}
+	if !slices.Contains(s.asked, "lists events ") {
+		t.Error("the others were not sent")
+	}
 }

@@ -70,6 +70,25 @@ func (t *turns) next() (n news, ok bool) {
 	return n, true
 }
 
+// len is how much waits.
+func (t *turns) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n
+}
+
+// forget takes out all that is to be said in a namespace.
+func (t *turns) forget(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.namespaces = slices.DeleteFunc(t.namespaces, func(s *tenant) bool {
+		if s.namespace == namespace {
+			t.n -= s.n
+		}
+		return s.namespace == namespace
+	})
+}
+
 // drop takes the last away from who has the most.
 func (t *turns) drop() {
 	s := slices.MaxFunc(t.namespaces, func(a, b *tenant) int { return a.n - b.n })

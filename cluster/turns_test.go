@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -62,6 +63,10 @@ func TestTurnsKeepWhatTheyTake(t *testing.T) {
 					waiting[n.about] = waiting[n.about][1:]
 				}
 				continue
+			}
+			if rapid.IntRange(0, 9).Draw(t, "forget") == 0 {
+				q.forget("b")
+				maps.DeleteFunc(waiting, func(ref snapshot.Ref, _ []int) bool { return ref.Key.Namespace == "b" })
 			}
 			ref := about(rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name"))
 			waiting[ref] = append(waiting[ref], i)
