@@ -152,7 +152,31 @@ func (d routeDrawer) ingresses() (list []*networkingv1.Ingress) {
 		}
 		list = append(list, ing)
 	}
+	d.serverSnippet(list)
 	return list
+}
+
+// serverSnippet gives one of the Ingresses with rules a server-snippet, which in nginx holds for
+// every path of its hosts: each has one.
+func (d routeDrawer) serverSnippet(list []*networkingv1.Ingress) {
+	ing := list[d.IntN(len(list))]
+	if d.IntN(2) == 0 || len(ing.Spec.Rules) == 0 {
+		return
+	}
+	prefix := networkingv1.PathTypePrefix
+	for i := range ing.Spec.Rules {
+		h := ing.Spec.Rules[i].HTTP
+		h.Paths = append(h.Paths, networkingv1.HTTPIngressPath{Path: "/", PathType: &prefix, Backend: *d.backend()})
+	}
+	ing.Annotations[nginxPrefix+"server-snippet"] = d.of(
+		"if ($arg_x) { return 410; }",
+		"if ($uri ~ /b$) { return 302 /sent$uri; }",
+		"add_header X-From server; location = /a/b/c { return 418; }",
+		"location /ab { return 200 mine; }",
+		"rewrite ^/other$ /a/b; set $seen yes; add_header X-From $seen;",
+		"location = /a { proxy_pass http://new.default.svc.cluster.local:80; proxy_set_header Host $http_host; }",
+		`location ~* ^/api/(v\d) { return 200 api; }`,
+	)
 }
 
 func (d routeDrawer) rules(ing *networkingv1.Ingress, path func() (string, networkingv1.PathType)) {
@@ -241,12 +265,33 @@ func asIngressNginx(list []*networkingv1.Ingress, addr string) (servers string, 
 		}
 		fmt.Fprintf(&conf, "server { listen %s%s; server_name %s %s; merge_slashes on; absolute_redirect off;\n", addr, options, name, strings.Join(aliases[host], " "))
 		text, ok := writeLocations(locations)
-		if !ok {
+		snippet := serverSnippetOf(list, host)
+		if at := snippetLocation(snippet); !ok || at != "" && strings.Contains(text, at) {
 			return "", false
 		}
-		conf.WriteString(text + "}\n")
+		conf.WriteString(snippet + text + "}\n")
 	}
 	return conf.String(), true
+}
+
+// serverSnippetOf is that of the oldest Ingress that has one, as nginx is to have it.
+func serverSnippetOf(list []*networkingv1.Ingress, host string) string {
+	for _, ing := range list {
+		text := ing.Annotations[nginxPrefix+"server-snippet"]
+		if text != "" && slices.ContainsFunc(ing.Spec.Rules, func(r networkingv1.IngressRule) bool { return cmp.Or(r.Host, "_") == host }) {
+			return strings.ReplaceAll(text, "proxy_pass http://new.default.svc.cluster.local:80;", sameFields+"proxy_pass http://to-new;") + "\n"
+		}
+	}
+	return ""
+}
+
+// snippetLocation is how the location in a snippet begins; empty: there is none.
+func snippetLocation(snippet string) string {
+	_, at, has := strings.Cut(snippet, "location ")
+	if at, _, _ = strings.Cut(at, "{"); has {
+		return "location " + at + "{"
+	}
+	return ""
 }
 
 // nginxPrefix begins the names of ingress-nginx's annotations.

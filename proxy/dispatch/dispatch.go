@@ -332,8 +332,8 @@ func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
 		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and the path that it was rewritten to\n")
 		return nil
 	}
-	sameVariables := found.Scripted() == p.route.Scripted()
-	ex.Script.Again(sameVariables)
+	ex.Script.Values = p.route.Carried(found, ex.Script.Values)
+	ex.Script.Again()
 	if found.Pattern() != nil { // which has been found in the path, behind all others
 		ex.Script.Groups = nil
 	}
@@ -350,7 +350,7 @@ func (d *Dispatcher) passage(ex *exchange.Exchange, r *routing, to *route.Route)
 		return nil
 	}
 	unasked := ex.Script.Unasked
-	ex.Script.Again(true)
+	ex.Script.Again()
 	ex.Script.Passed, ex.Script.Unasked = true, unasked
 	next := r.planOf(to, d)
 	ex.Observer = next

@@ -56,12 +56,7 @@ func (s *Scripted) Set(variable int, value []byte) {
 	s.Values[variable] = value
 }
 
-// Again makes s ready for the route of a path that has been moved. The scripts of one are the
-// same as those that it comes from, or not.
-func (s *Scripted) Again(same bool) {
-	next := Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs, Fresh: s.Fresh, Broke: s.Broke}
-	if !same {
-		next.Values = s.Values[:0]
-	}
-	*s = next
+// Again makes s ready for the route of a path that has been moved, of which Values are.
+func (s *Scripted) Again() {
+	*s = Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs, Fresh: s.Fresh, Broke: s.Broke}
 }

@@ -3,6 +3,7 @@ package filter
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -56,8 +57,19 @@ type name struct {
 // for, unless a snippet sets another. In ingress-nginx each location sets it so.
 const HostSet = "best_http_host"
 
-// maxNames is how many variables the scripts of an Ingress may set.
-const maxNames = 64
+// MaxNames is how many variables the scripts of an Ingress may set.
+const MaxNames = 64
+
+// Indexes are those of the variables that have been set, in the order of their names. Names of one
+// snippet have the same order wherever it is read.
+func (n *Names) Indexes() (all []int) {
+	for _, key := range slices.Sorted(maps.Keys(n.of)) {
+		if one := n.of[key]; !one.ahead {
+			all = append(all, one.index)
+		}
+	}
+	return all
+}
 
 // Set makes a variable known that gets a value; nil: parts of what clients send. One that
 // means something else already is an error.
@@ -75,8 +87,8 @@ func (n *Names) enter(variableName string, value *Template, told bool) (index in
 		if taken && lower != HostSet || isTold || lower == "" || wordLength(lower) != len(lower) {
 			return 0, fmt.Errorf("variable $%.80s cannot be set", variableName)
 		}
-		if len(n.of) == maxNames {
-			return 0, fmt.Errorf("there are more than %d variables", maxNames)
+		if len(n.of) == MaxNames {
+			return 0, fmt.Errorf("there are more than %d variables", MaxNames)
 		}
 		if n.of == nil {
 			n.of = map[string]*name{}

@@ -35,6 +35,7 @@ type state struct {
 	offering int                    // hosts that say whether they offer HTTP/2
 	passing  int                    // hosts whose connections are handed on
 	aliased  int                    // units with aliases
+	lenders  int                    // units with a server-snippet
 	global   *globalOptions         // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
 	pairs    snapshot.Store[*keyPair]
@@ -63,6 +64,7 @@ type compiler struct {
 	settings        settings                 // of the object at hand; nothing of a Table points into it
 	parsed          snapshot.Store[*keyPair] // of a Table that is otherwise given up
 	hosts           map[string]bool          // to compile again
+	loans           map[loanKey]loan         // other than before
 	problemsChanged bool
 	certsChanged    bool // or expired
 	ownsList        bool // t.Backends is ours to change
@@ -76,7 +78,7 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 }
 
 func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *Table {
-	w := &compiler{c: c, hosts: map[string]bool{}}
+	w := &compiler{c: c, hosts: map[string]bool{}, loans: map[loanKey]loan{}}
 	if prev == nil {
 		prev = &Table{}
 	}
@@ -100,9 +102,9 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	dirty := w.dirty(&old, prev.NextWake, sources)
 	w.changed = len(dirty)
 	for _, ref := range dirty {
-		i := slices.IndexFunc(sources, func(s source) bool { return s.kind() == ref.Kind })
-		w.replace(ref, sources[i].compile(w, ref.Key))
+		w.recompile(ref, sources)
 	}
+	w.lendSnippets(sources, old.lenders > 0)
 	w.compileHosts()
 	w.close()
 	w.defaultCertificate()
@@ -251,6 +253,12 @@ func sameService(a, b *corev1.Service) bool {
 
 func sameValue(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
+// recompile makes a unit of what an object is now.
+func (w *compiler) recompile(ref snapshot.Ref, sources []source) {
+	i := slices.IndexFunc(sources, func(s source) bool { return s.kind() == ref.Kind })
+	w.replace(ref, sources[i].compile(w, ref.Key))
+}
+
 // replace puts after, which may be nil, in the place of what an object was.
 func (w *compiler) replace(ref snapshot.Ref, after *unit) {
 	key := keyOf(ref)
@@ -270,6 +278,7 @@ func (w *compiler) replace(ref snapshot.Ref, after *unit) {
 		return
 	}
 	w.t.state.aliased += after.countAlias() - before.countAlias()
+	w.t.state.lenders += after.countLender() - before.countLender()
 	reindex(w.byHost, key, before.hostKeys(), after.hostKeys())
 	reindex(w.byObject, key, before.objects, after.objects)
 	reindex(w.bySecret, key, before.secrets, after.secrets)

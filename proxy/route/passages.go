@@ -24,20 +24,31 @@ type passages struct {
 
 // passages makes those of the Ingress, for each of its hosts.
 func (b *unitBuilder) passages() {
-	for i := range b.settings.passages {
-		b.passage(&b.settings.passages[i])
+	var all []*unitBuilder
+	parts := map[*unitBuilder][]*part{}
+	for _, c := range b.parts {
+		d := b.on(c)
+		if parts[d] == nil {
+			all = append(all, d)
+		}
+		parts[d] = append(parts[d], c)
+	}
+	for _, d := range all {
+		for i := range d.settings.passages {
+			d.passage(&d.settings.passages[i], parts[d])
+		}
 	}
 }
 
-func (b *unitBuilder) passage(p *snippet.Passage) {
+func (b *unitBuilder) passage(p *snippet.Passage, parts []*part) {
 	s := *b.w.t.state.global.settingsOf(b.class)
 	s.snippets.known = *b.settings.snippets.known.Clone() // so that variables have the same numbers
 	own := unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, ingress: &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Annotations: b.annotationsOf(p)}, Spec: b.ingress.Spec,
-	}}
+	}, quiet: b.loan.text != ""}
 	for _, f := range parseOptions(b.w.options, own.ingress.Annotations, &s, &own) {
 		if !b.told(f) {
-			b.problemf(f.reason, "location %s of its server-snippet: %s", p.Path, f.message)
+			own.problemf(f.reason, "location %s of its server-snippet: %s", p.Path, f.message)
 		}
 	}
 	to := p.To
@@ -59,7 +70,7 @@ func (b *unitBuilder) passage(p *snippet.Passage) {
 	if p.Exact {
 		kind = networkingv1.PathTypeExact
 	}
-	for _, c := range b.parts {
+	for _, c := range parts {
 		c.passages = append(c.passages, own.route(c.host, p.Path, p.Path, kind, &networkingv1.IngressBackend{Service: &service}))
 	}
 }

@@ -61,7 +61,8 @@ type settings struct {
 	snippets       obeyedSnippets
 	passages       []snippet.Passage // by the server-snippet
 	detours        []snippet.Detour  // by the configuration-snippet
-	ofHost         bool              // server-snippet says more than that of the hosts
+	hostText       string            // the server-snippet, if it says anything,
+	hostNames      []int             // and the variables that it may have set
 	takesAnswers   bool              // a snippet takes variables of auth-url's answer
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"

@@ -65,12 +65,14 @@ func (s *settings) template(text string) (*filter.Template, error) {
 
 // parseSnippet obeys a snippet of an Ingress, as a whole or not at all, save for what it can do
 // without. Annotations of the same Ingress come on top. What stands for hosts holds for the paths
-// of its own Ingress, and what it refuses for all of its namespace, see denied-paths.
+// of its namespace there, see lendSnippets.
 func parseSnippet(key string, ofHost bool) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
 		made, err := s.obeySnippet(key, value, ofHost)
 		s.takesAnswers = s.takesAnswers || err == nil && len(made.Script.Answers) > 0
-		s.ofHost = s.ofHost || err == nil && ofHost && !(made.Script.IsEmpty() && len(made.Options) == 0)
+		if err == nil && ofHost && (!made.Script.IsEmpty() || len(made.Options)+len(made.Passages) > 0) {
+			s.hostText, s.hostNames = value, s.snippets.known.Indexes()
+		}
 		if err == nil {
 			err = inPart(1, made.Skipped)
 		}
@@ -286,12 +288,15 @@ func (s *settings) finishScripts(r refs) *finding {
 	paths := r.paths()
 	patterns := s.patterns(paths)
 	for _, one := range s.filters.Scripts {
+		if one == s.snippets.host.script {
+			continue // see tellOfHost
+		}
 		for _, p := range one.Places {
 			leads := func(at snippet.Path) bool {
 				return patterns || p.Pattern != nil || at.Path == "" || strings.HasPrefix(p.Path, at.Path)
 			}
 			if !slices.ContainsFunc(paths, leads) {
-				return &finding{InvalidAnnotation, fmt.Sprintf("annotation server-snippet acts in part: no path of the Ingress leads to its location %s", p.Path)}
+				return &finding{InvalidAnnotation, fmt.Sprintf("annotation configuration-snippet acts in part: no path of the Ingress leads to its location %s", p.Path)}
 			}
 		}
 	}

@@ -1,10 +1,13 @@
 package route
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
@@ -116,8 +119,9 @@ func TestPlainSnippets(t *testing.T) {
 	}
 }
 
-// TestServerSnippetsOfSharedHosts: what a server-snippet sets holds for its own Ingress, which
-// is told who else has paths of the host. A redirect of it comes before those of a path.
+// TestServerSnippetsOfSharedHosts: what a server-snippet sets holds for the paths of its namespace,
+// but for Ingresses with another one, of which it is told. A redirect of it comes before those of a
+// path.
 func TestServerSnippetsOfSharedHosts(t *testing.T) {
 	setting, refusing, other := deniedIngress("a", "setting", "/", ""), deniedIngress("a", "refusing", "/x", ""), deniedIngress("a", "other", "/y", "")
 	setting.Annotations = map[string]string{
@@ -135,11 +139,43 @@ func TestServerSnippetsOfSharedHosts(t *testing.T) {
 		t.Errorf("of the host first, and then of the path: %+v", list)
 	}
 	shared := Compile(snapshot.Of(deniedService("a"), setting, refusing, other), alone, o)
-	if p := shared.Problems; len(p) != 1 || p[0].Object.Key.Name != "setting" || !strings.Contains(p[0].Message, "acts in part") || !strings.Contains(p[0].Message, "Ingress a/refusing has others there") && !strings.Contains(p[0].Message, "Ingress a/other has others there") {
+	if p := shared.Problems; len(p) != 1 || p[0].Object.Key.Name != "setting" || !strings.Contains(p[0].Message, "acts in part: it does not hold for the paths that Ingress a/refusing has there, which has one of its own") {
 		t.Errorf("told is %v", p)
+	}
+	for path, scripts := range map[string]int{"/": 2, "/x": 0, "/y": 1} {
+		r, _ := shared.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte(path), Path: []byte(path)})
+		if list := r.Filters.Scripts; len(list) != scripts || len(r.Filters.DeniedPaths) != 1 {
+			t.Errorf("%s has %d scripts and denies %v", path, len(list), r.Filters.DeniedPaths)
+		}
 	}
 	if again := Compile(snapshot.Of(deniedService("a"), setting), shared, o); len(again.Problems) != 0 {
 		t.Error(again.Problems)
+	}
+}
+
+// TestServerSnippetsThatDoNotHold: whose paths a server-snippet does not hold for, and why, is told
+// to the Ingress that has it, and to nobody else.
+func TestServerSnippetsThatDoNotHold(t *testing.T) {
+	first := deniedIngress("a", "first", "/", "")
+	first.Annotations = map[string]string{OwnPrefix + "server-snippet": "allow 10.0.0.0/8; deny all; add_header X-A a;"}
+	listed := deniedIngress("a", "listed", "/x", "")
+	listed.Annotations = map[string]string{OwnPrefix + "whitelist-source-range": "192.0.2.0/24"}
+	same := deniedIngress("a", "same", "/x", "")
+	same.Annotations = maps.Clone(first.Annotations)
+	for want, second := range map[string]*networkingv1.Ingress{
+		"which is of another namespace": deniedIngress("b", "second", "/x", ""),
+		"whitelist-source-range is not": listed,
+		"":                              same,
+	} {
+		table := Compile(snapshot.Of(deniedService("a"), deniedService("b"), first, second), nil, Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName}})
+		p := table.Problems
+		if (len(p) > 0) != (want != "") || want != "" && (len(p) != 1 || p[0].Object != refTo(snapshot.Ingress, snapshot.KeyOf(first)) || !strings.Contains(p[0].Message, want)) {
+			t.Errorf("%s: told is %v, want %q", second.Name, p, want)
+		}
+		r, _ := table.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte("/x"), Path: []byte("/x")})
+		if holds := r.Filters != nil && len(r.Filters.Scripts) > 0; holds != (want == "") || r.Closed != "" {
+			t.Errorf("%s: it holds: %v, closed %q", second.Name, holds, r.Closed)
+		}
 	}
 }
 
@@ -194,7 +230,7 @@ func TestPlacesThatNobodyAsks(t *testing.T) {
 	} {
 		ing.Annotations = map[string]string{OwnPrefix + "server-snippet": text}
 		p := Compile(snapshot.Of(deniedService("a"), ing), nil, Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName}}).Problems
-		if (len(p) > 0) != told || told && !strings.Contains(p[0].Message, "no path of the Ingress leads to its location /y") {
+		if (len(p) > 0) != told || told && !strings.Contains(p[0].Message, "no path leads to its location /y") {
 			t.Errorf("%s: %v", text, p)
 		}
 	}

@@ -112,6 +112,9 @@ func change(t *rapid.T, c *snapshot.Cluster, drawn []*corev1.Secret, opts *route
 		for _, row := range [][]string{ // which the linear scan does not know
 			{"nginx.ingress.kubernetes.io/server-alias", "", "", "", "also.test", "b.a.test", "also.test,x.test"},
 			{"nginx.ingress.kubernetes.io/app-root", "", "", "", "/a"},
+			{"nginx.ingress.kubernetes.io/whitelist-source-range", "", "", "10.0.0.0/8"},
+			{"nginx.ingress.kubernetes.io/server-snippet", "", "", "", "", "if ($arg_a) { return 410; }", "allow 10.0.0.0/8; deny all; add_header X-A a;",
+				"location = /a/b { return 200 b; }", "set $x 1; location /c { proxy_pass http://t.n.svc.cluster.local:80; }", "location /a { deny all; }"},
 		} {
 			if v := rapid.SampledFrom(row[1:]).Draw(t, row[0]); v != "" {
 				ing.Annotations[row[0]] = v

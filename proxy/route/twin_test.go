@@ -54,7 +54,13 @@ func describe(t *route.Table, r *route.Route) string {
 	if r.Closed == "" {
 		b = fmt.Sprintf("%+v", t.Backends[r.Backend])
 	}
-	return fmt.Sprintf("%s host=%s path=%s type=%s redirect=%v service=%s %s", r.Owner.Key, r.Host, r.Path, r.Type, r.RedirectTLS, r.Service, b)
+	scripts := ""
+	if r.Filters != nil {
+		for _, s := range r.Filters.Scripts {
+			scripts += fmt.Sprintf(" script %v %d %d %d", s.OfHost, len(s.Steps), len(s.Places), len(s.Fields[0]))
+		}
+	}
+	return fmt.Sprintf("%s host=%s path=%s type=%s redirect=%v service=%s%s %s", r.Owner.Key, r.Host, r.Path, r.Type, r.RedirectTLS, r.Service, scripts, b)
 }
 
 // TestStepByStepIsFromScratch drives random histories. After each step the Table

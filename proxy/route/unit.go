@@ -27,9 +27,12 @@ type unit struct {
 	backends []int            // one per route that leads somewhere
 	fallback *Route           // of what no rule is for; of defaultService only
 	problems []snapshot.Problem
-	http2    claim // whether it is offered for its hosts
-	leaving  bool  // its namespace is terminating: it yields to all that stay
-	aliased  *part // what its aliases are further names of; nil: it has none
+	http2    claim                // whether it is offered for its hosts
+	leaving  bool                 // its namespace is terminating: it yields to all that stay
+	aliased  *part                // what its aliases are further names of; nil: it has none
+	hostText string               // its server-snippet, if that says more than what is denied
+	places   []filter.ScriptPlace // the locations of that
+	borrows  bool                 // it has no server-snippet, and so that of others
 }
 
 // A part is what one unit says about one host.
@@ -50,7 +53,8 @@ type part struct {
 	pairs    []*keyPair // the certificates it brings, of different kinds
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
-	ofHost   bool     // see tellOfHost
+	loan     loan     // the server-snippet that it has from another
+	unlent   string   // why it has not, "": it has
 }
 
 // rank is by what a part names its host: one counts only where there is none that
@@ -123,6 +127,10 @@ type unitBuilder struct {
 	filters  *filter.Settings // of routes without a rewrite; nil: none
 	slashed  *filter.Settings // see addingSlash; nil: not made yet
 	last     resolved
+	borrowed map[loan]*unitBuilder // see on
+	loan     loan                  // of one of those
+	unlent   string                // see part
+	quiet    bool                  // another is told what is wrong
 }
 
 // resolved is what backend found last: most paths of an Ingress lead to one Service.
@@ -149,6 +157,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		b.problem(b.settings.close("ssl-passthrough", "asks for what --enable-ssl-passthrough=false forbids"))
 	}
 	b.filters, b.terms = b.settings.filtersOf(), b.termsOf()
+	b.hostSnippet()
 	b.rules()
 	if !b.settings.canary.on { // else there is nothing more to it, as in ingress-nginx
 		b.bothNames()
@@ -157,7 +166,6 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		b.otherNames()
 		b.passthrough()
 		b.ciphers()
-		b.hostSnippet()
 		b.http2 = b.settings.http2
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
@@ -176,10 +184,14 @@ func (b *unitBuilder) termsOf() *Terms {
 		Owner: b.ref, RedirectCode: s.tls.redirectCode, RedirectPort: s.tls.port, Unlogged: s.unlogged, GRPC: s.protocol.grpc,
 		Forwarding: s.forwardingOf(), Errors: b.errorPage(),
 		want: s.tls.want(), hsts: s.tls.header, plain: s.tls.plain, nginx: b.class.Nginx,
+		host: s.hostTerms(),
 	}
 }
 
 func (b *unitBuilder) problem(f finding) {
+	if b.quiet {
+		return
+	}
 	b.problems = append(b.problems, snapshot.Problem{
 		Object: b.ref, Reason: f.reason, Message: f.message,
 	})
@@ -199,6 +211,7 @@ func (b *unitBuilder) rules() {
 		c := b.part(rule.Host)
 		c.named = true
 		c.sealed = b.class.Nginx && !b.settings.canary.on
+		d := b.on(c)
 		if rule.HTTP == nil {
 			// "The rule defaults to a http catch-all", says the API: everything
 			// for the host goes to the default backend, if there is one.
@@ -207,12 +220,12 @@ func (b *unitBuilder) rules() {
 				def = &networkingv1.IngressBackend{}
 			}
 			if def != nil {
-				b.add(c, b.route(rule.Host, "/", "/", networkingv1.PathTypePrefix, def))
+				d.add(c, d.route(rule.Host, "/", "/", networkingv1.PathTypePrefix, def))
 			}
 			continue
 		}
 		for j := range rule.HTTP.Paths {
-			b.path(c, &rule.HTTP.Paths[j])
+			d.path(c, &rule.HTTP.Paths[j])
 		}
 	}
 }
@@ -363,14 +376,14 @@ func (b *unitBuilder) defaultBackend() {
 		return
 	}
 	for _, c := range b.parts {
-		c.fallback = b.route(c.host, "", "", "", def)
+		c.fallback = b.on(c).route(c.host, "", "", "", def)
 		c.weak = true
 	}
 	if len(b.ingress.Spec.Rules) == 0 || !b.class.Nginx {
 		c := b.part("")
 		c.weak = len(b.ingress.Spec.Rules) > 0
 		if c.fallback == nil {
-			c.fallback = b.route("", "", "", "", def)
+			c.fallback = b.on(c).route("", "", "", "", def)
 		}
 	}
 }

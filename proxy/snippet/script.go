@@ -46,6 +46,9 @@ func (k *Known) Clone() *Known {
 	return &Known{names: k.names.Clone(), locations: slices.Clone(k.locations), questions: slices.Clone(k.questions), asking: slices.Clone(k.asking), zones: slices.Clone(k.zones), types: k.types}
 }
 
+// Indexes are those of the variables that snippets have set, see filter.Names.
+func (k *Known) Indexes() []int { return k.names.Indexes() }
+
 // SetPlaces makes known what p says of the addresses of clients.
 func (k *Known) SetPlaces(p filter.Places) { k.names.SetPlaces(p) }
 

@@ -313,7 +313,7 @@ func FuzzScript(f *testing.F) {
 				if chain.Request(ex) || !ex.Script.Moved {
 					break
 				}
-				ex.Script.Again(true)
+				ex.Script.Again()
 			}
 			checkScripted(t, text, ex)
 			if pages := filter.PagesOf(settings, tools); pages != nil {
