@@ -17,10 +17,23 @@ import (
 // its namespace has there: an Ingress that has none of its own has that of the oldest which has
 // one, as if it were its own. Whoever has another keeps it: it may guard what that would open.
 
+// serverSnippet is one that says more than what is denied.
+type serverSnippet struct {
+	text    string
+	indexes []int                // by which the scripts of who has it know the variables that it may set
+	places  []filter.ScriptPlace // its locations
+}
+
 // loan is a server-snippet that an Ingress has from another of its namespace on some host.
 type loan struct {
 	from snapshot.Ref
 	text string
+}
+
+// lent is a loan, and why it does not hold; "": it does.
+type lent struct {
+	loan
+	why string
 }
 
 // loanKey is who has it, and where.
@@ -43,9 +56,9 @@ func (w *compiler) lendSnippets(sources []source, had bool) {
 			u, _ := w.units.get(key)
 			c, due := u.find(host), loan{}
 			if first := lenders[u.ref.Namespace]; first != nil && u.borrows && c.aliasOf == nil && (len(c.routes) > 0 || c.fallback != nil) {
-				due = loan{first.ref, first.hostText}
+				due = loan{first.ref, first.ofHost.text}
 			}
-			if c.loan != due {
+			if c.loan() != due {
 				w.loans[loanKey{key, host}] = due
 				refs[u.ref] = struct{}{}
 			}
@@ -62,7 +75,7 @@ func (w *compiler) lendersOf(host string, users users) map[string]*unit {
 	lenders := map[string]*unit{}
 	for key := range users.All() {
 		u, _ := w.units.get(key)
-		if c := u.find(host); u.hostText == "" || !c.named {
+		if c := u.find(host); u.ofHost == nil || !c.named {
 			continue
 		}
 		if first := lenders[u.ref.Namespace]; first == nil || u.compareAge(first) < 0 {
@@ -78,18 +91,25 @@ func (b *unitBuilder) hostSnippet() {
 		return
 	}
 	own := cmp.Or(b.ingress.Annotations[OwnPrefix+"server-snippet"], b.ingress.Annotations[NginxPrefix+"server-snippet"])
-	b.borrows, b.hostText = strings.TrimSpace(own) == "", b.settings.hostText
-	if script := b.settings.snippets.host.script; b.hostText != "" && script != nil {
-		b.places = script.Places
+	b.borrows, b.ofHost = strings.TrimSpace(own) == "", b.settings.ofHost
+	if script := b.settings.snippets.host.script; b.ofHost != nil && script != nil {
+		b.ofHost.places = script.Places
 	}
 }
 
 // countLender is 1 if u has a server-snippet.
 func (u *unit) countLender() int {
-	if u.hostText == "" {
+	if u.ofHost == nil {
 		return 0
 	}
 	return 1
+}
+
+func (c *part) loan() loan {
+	if c.lent == nil {
+		return loan{}
+	}
+	return c.lent.loan
 }
 
 // loanOf is what c has from another: what it had, until lendSnippets says otherwise.
@@ -103,7 +123,7 @@ func (b *unitBuilder) loanOf(c *part) loan {
 	}
 	if before, had := b.w.units.get(key); had {
 		if was := before.find(c.host); was != nil {
-			return was.loan
+			return was.loan()
 		}
 	}
 	return loan{}
@@ -115,19 +135,20 @@ func (b *unitBuilder) on(c *part) *unitBuilder {
 	if !b.borrows || c.aliasOf != nil {
 		return b
 	}
-	c.loan = b.loanOf(c)
-	if c.loan.text == "" {
+	l := b.loanOf(c)
+	if l.text == "" {
+		c.lent = nil
 		return b
 	}
-	own := b.borrowed[c.loan]
+	own := b.borrowers[l]
 	if own == nil {
-		own = b.borrow(c.loan)
-		if b.borrowed == nil {
-			b.borrowed = map[loan]*unitBuilder{}
+		own = b.borrow(l)
+		if b.borrowers == nil {
+			b.borrowers = map[loan]*unitBuilder{}
 		}
-		b.borrowed[c.loan] = own
+		b.borrowers[l] = own
 	}
-	if c.unlent = own.unlent; c.unlent != "" {
+	if c.lent = own.lent; c.lent.why != "" {
 		return b
 	}
 	return own
@@ -142,14 +163,14 @@ func (b *unitBuilder) borrow(l loan) *unitBuilder {
 		ing.Annotations = map[string]string{}
 	}
 	ing.Annotations[OwnPrefix+"server-snippet"] = l.text
-	own := &unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, ingress: &ing, loan: l}
+	own := &unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, ingress: &ing, lent: &lent{loan: l}}
 	for _, f := range parseOptions(b.w.options, ing.Annotations, &s, own) {
 		if !b.told(f) {
-			own.unlent = cmp.Or(own.unlent, f.message)
+			own.lent.why = cmp.Or(own.lent.why, f.message)
 		}
 	}
-	if s.hostText != "" && s.closed == b.settings.closed {
-		own.unlent = "" // and whose it is knows what it does in part
+	if s.ofHost != nil && s.closed == b.settings.closed {
+		own.lent.why = "" // and whose it is knows what it does in part
 	}
 	own.filters, own.terms = s.filtersOf(), own.termsOf()
 	return own
@@ -159,14 +180,14 @@ func (b *unitBuilder) borrow(l loan) *unitBuilder {
 // locations in it that no path leads to.
 func (b *hostBuilder) tellOfHost(parts []*part) {
 	for _, c := range parts {
-		if c.unit.hostText == "" {
+		if c.unit.ofHost == nil {
 			continue
 		}
 		i := slices.IndexFunc(parts, func(o *part) bool { return (len(o.routes) > 0 || o.fallback != nil) && !o.has(c.unit) })
 		if i >= 0 {
 			b.told(c, InvalidAnnotation, fmt.Sprintf("host %s: annotation server-snippet acts in part: it does not hold for the paths that %s has there%s", c.host, parts[i].unit.ref, parts[i].whyNot(c.unit)))
 		}
-		for _, p := range c.unit.places {
+		for _, p := range c.unit.ofHost.places {
 			leads := func(r *Route) bool {
 				return p.Pattern != nil || r.pattern != nil || strings.HasPrefix(p.Path, r.Path)
 			}
@@ -182,7 +203,15 @@ func (b *hostBuilder) tellOfHost(parts []*part) {
 
 // has reports whether the server-snippet of u holds for c.
 func (c *part) has(u *unit) bool {
-	return c.unit == u || c.unit.hostText == u.hostText && c.unit.ref.Namespace == u.ref.Namespace || c.loan.from == u.ref && c.unlent == "" || c.aliasOf != nil && c.aliasOf.has(u)
+	switch own := c.unit.ofHost; {
+	case c.unit == u:
+		return true
+	case own != nil:
+		return own.text == u.ofHost.text && c.unit.ref.Namespace == u.ref.Namespace
+	case c.aliasOf != nil:
+		return c.aliasOf.has(u)
+	}
+	return c.loan().from == u.ref && c.lent.why == ""
 }
 
 // whyNot is why the server-snippet of u does not hold for c.
@@ -192,29 +221,15 @@ func (c *part) whyNot(u *unit) string {
 		return ", which is of another namespace"
 	case !c.unit.borrows:
 		return ", which has one of its own"
-	case c.loan.from == u.ref:
-		return ": " + c.unlent
+	case c.loan().from == u.ref:
+		return ": " + c.lent.why
 	}
-	return ", which has that of " + c.loan.from.String()
+	return ", which has that of " + c.loan().from.String()
 }
 
-// hostTerms are the server-snippet of a route, and by what numbers its own scripts know the
-// variables that it may set.
-type hostTerms struct {
-	text    string
-	indexes []int
-}
-
-func (s *settings) hostTerms() *hostTerms {
-	if s.hostText == "" {
-		return nil
-	}
-	return &hostTerms{s.hostText, s.hostNames}
-}
-
-// alike reports whether two have one server-snippet.
-func (h *hostTerms) alike(o *hostTerms) bool {
-	return h != nil && o != nil && h.text == o.text && len(h.indexes) == len(o.indexes)
+// alike reports whether two are the same text.
+func (s *serverSnippet) alike(o *serverSnippet) bool {
+	return s != nil && o != nil && s.text == o.text && len(s.indexes) == len(o.indexes)
 }
 
 // Carried returns which values of the variables that scripts of r have set those of to have, where
@@ -227,14 +242,14 @@ func (r *Route) Carried(to *Route, values [][]byte) [][]byte {
 	var were [filter.MaxNames][]byte
 	n := copy(were[:], values)
 	values = values[:0]
-	if r.Owner.Namespace != to.Owner.Namespace || !r.host.alike(to.host) {
+	if r.Owner.Namespace != to.Owner.Namespace || !r.ofHost.alike(to.ofHost) {
 		return values
 	}
-	for i, at := range to.host.indexes {
+	for i, at := range to.ofHost.indexes {
 		for len(values) <= at {
 			values = append(values, nil)
 		}
-		if from := r.host.indexes[i]; from < n {
+		if from := r.ofHost.indexes[i]; from < n {
 			values[at] = were[from]
 		}
 	}

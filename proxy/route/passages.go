@@ -45,7 +45,7 @@ func (b *unitBuilder) passage(p *snippet.Passage, parts []*part) {
 	s.snippets.known = *b.settings.snippets.known.Clone() // so that variables have the same numbers
 	own := unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, ingress: &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Annotations: b.annotationsOf(p)}, Spec: b.ingress.Spec,
-	}, quiet: b.loan.text != ""}
+	}, quiet: b.lent != nil}
 	for _, f := range parseOptions(b.w.options, own.ingress.Annotations, &s, &own) {
 		if !b.told(f) {
 			own.problemf(f.reason, "location %s of its server-snippet: %s", p.Path, f.message)

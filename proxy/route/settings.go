@@ -61,8 +61,7 @@ type settings struct {
 	snippets       obeyedSnippets
 	passages       []snippet.Passage // by the server-snippet
 	detours        []snippet.Detour  // by the configuration-snippet
-	hostText       string            // the server-snippet, if it says anything,
-	hostNames      []int             // and the variables that it may have set
+	ofHost         *serverSnippet    // nil: there is none that says anything
 	takesAnswers   bool              // a snippet takes variables of auth-url's answer
 	tls            tlsSettings
 	unlogged       bool             // enable-access-log: "false"

@@ -71,7 +71,7 @@ func parseSnippet(key string, ofHost bool) func(s *settings, value string) error
 		made, err := s.obeySnippet(key, value, ofHost)
 		s.takesAnswers = s.takesAnswers || err == nil && len(made.Script.Answers) > 0
 		if err == nil && ofHost && (!made.Script.IsEmpty() || len(made.Options)+len(made.Passages) > 0) {
-			s.hostText, s.hostNames = value, s.snippets.known.Indexes()
+			s.ofHost = &serverSnippet{text: value, indexes: s.snippets.known.Indexes()}
 		}
 		if err == nil {
 			err = inPart(1, made.Skipped)

@@ -118,7 +118,8 @@ type Terms struct {
 	hsts  string   // where the host has TLS
 	plain []string // paths that RedirectTLS leaves alone
 	nginx bool     // of an adopted class
-	host  *hostTerms
+
+	ofHost *serverSnippet
 }
 
 // acmePath is left out of redirects unless the operator says what is, because an

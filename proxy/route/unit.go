@@ -27,12 +27,11 @@ type unit struct {
 	backends []int            // one per route that leads somewhere
 	fallback *Route           // of what no rule is for; of defaultService only
 	problems []snapshot.Problem
-	http2    claim                // whether it is offered for its hosts
-	leaving  bool                 // its namespace is terminating: it yields to all that stay
-	aliased  *part                // what its aliases are further names of; nil: it has none
-	hostText string               // its server-snippet, if that says more than what is denied
-	places   []filter.ScriptPlace // the locations of that
-	borrows  bool                 // it has no server-snippet, and so that of others
+	http2    claim          // whether it is offered for its hosts
+	leaving  bool           // its namespace is terminating: it yields to all that stay
+	aliased  *part          // what its aliases are further names of; nil: it has none
+	ofHost   *serverSnippet // its own; nil: it has none that others may have
+	borrows  bool           // it has none at all, and so that of others
 }
 
 // A part is what one unit says about one host.
@@ -53,8 +52,7 @@ type part struct {
 	pairs    []*keyPair // the certificates it brings, of different kinds
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
-	loan     loan     // the server-snippet that it has from another
-	unlent   string   // why it has not, "": it has
+	lent     *lent    // the server-snippet that it has from another; nil: none
 }
 
 // rank is by what a part names its host: one counts only where there is none that
@@ -127,10 +125,10 @@ type unitBuilder struct {
 	filters  *filter.Settings // of routes without a rewrite; nil: none
 	slashed  *filter.Settings // see addingSlash; nil: not made yet
 	last     resolved
-	borrowed map[loan]*unitBuilder // see on
-	loan     loan                  // of one of those
-	unlent   string                // see part
-	quiet    bool                  // another is told what is wrong
+
+	borrowers map[loan]*unitBuilder // see on
+	lent      *lent                 // of one of those; nil: it is none
+	quiet     bool                  // another is told what is wrong
 }
 
 // resolved is what backend found last: most paths of an Ingress lead to one Service.
@@ -184,7 +182,7 @@ func (b *unitBuilder) termsOf() *Terms {
 		Owner: b.ref, RedirectCode: s.tls.redirectCode, RedirectPort: s.tls.port, Unlogged: s.unlogged, GRPC: s.protocol.grpc,
 		Forwarding: s.forwardingOf(), Errors: b.errorPage(),
 		want: s.tls.want(), hsts: s.tls.header, plain: s.tls.plain, nginx: b.class.Nginx,
-		host: s.hostTerms(),
+		ofHost: s.ofHost,
 	}
 }
 
