@@ -157,7 +157,7 @@ func (d routeDrawer) ingresses() (list []*networkingv1.Ingress) {
 }
 
 // serverSnippet gives one of the Ingresses with rules a server-snippet, which in nginx holds for
-// every path of its hosts: each has one.
+// every request for its hosts. Ours is not for all hosts that no rule has, so those have a path.
 func (d routeDrawer) serverSnippet(list []*networkingv1.Ingress) {
 	ing := list[d.IntN(len(list))]
 	if d.IntN(2) == 0 || len(ing.Spec.Rules) == 0 {
@@ -165,8 +165,9 @@ func (d routeDrawer) serverSnippet(list []*networkingv1.Ingress) {
 	}
 	prefix := networkingv1.PathTypePrefix
 	for i := range ing.Spec.Rules {
-		h := ing.Spec.Rules[i].HTTP
-		h.Paths = append(h.Paths, networkingv1.HTTPIngressPath{Path: "/", PathType: &prefix, Backend: *d.backend()})
+		if h := ing.Spec.Rules[i].HTTP; ing.Spec.Rules[i].Host == "" {
+			h.Paths = append(h.Paths, networkingv1.HTTPIngressPath{Path: "/", PathType: &prefix, Backend: *d.backend()})
+		}
 	}
 	ing.Annotations[nginxPrefix+"server-snippet"] = d.of(
 		"if ($arg_x) { return 410; }",

@@ -97,6 +97,37 @@ func (b *unitBuilder) hostSnippet() {
 	}
 }
 
+// nowhere gives the hosts of an Ingress with a server-snippet what nginx makes of requests that no
+// path leads to: the snippet acts on them, and else they are answered with 404.
+func (b *unitBuilder) nowhere() {
+	if b.ofHost == nil || b.w.t.state.options.DefaultBackend != (snapshot.Key{}) {
+		return
+	}
+	own, _ := b.beside(b.ofHostAlone()) // which is told of the Ingress itself
+	own.settings.filters.DirectResponse = &filter.DirectResponse{Status: 404, Text: filter.Literal("404 Not Found: no Ingress has a rule for this host and path\n")}
+	own.settings.touched = true
+	own.filters, own.terms = own.settings.filtersOf(), own.termsOf()
+	for _, c := range b.parts {
+		if c.named && c.sealed && c.host != "" {
+			c.nowhere = own.route(c.host, "", "", "", &networkingv1.IngressBackend{})
+		}
+	}
+}
+
+// nowhere takes that of the oldest Ingress that has one, where there is no default backend.
+func (b *hostBuilder) nowhere(parts []*part) {
+	i := slices.IndexFunc(parts, func(c *part) bool { return c.nowhere != nil })
+	all := func(r *Route) bool { return r.Path == "/" && r.Type != networkingv1.PathTypeExact }
+	if b.fallback != nil || i < 0 || slices.ContainsFunc(b.routes, all) {
+		return
+	}
+	n := *b.onHost(parts[i].nowhere)
+	if slices.ContainsFunc(b.routes, (*Route).anyPattern) { // then nginx has all locations as patterns
+		n.pattern = patternOf("/")
+	}
+	b.fallback = &n
+}
+
 // countLender is 1 if u has a server-snippet.
 func (u *unit) countLender() int {
 	if u.ofHost == nil {
@@ -191,7 +222,7 @@ func (b *hostBuilder) tellOfHost(parts []*part) {
 			leads := func(r *Route) bool {
 				return p.Pattern != nil || r.pattern != nil || strings.HasPrefix(p.Path, r.Path)
 			}
-			if c.aliasOf == nil && !slices.ContainsFunc(parts, func(o *part) bool {
+			if c.aliasOf == nil && c.nowhere == nil && !slices.ContainsFunc(parts, func(o *part) bool {
 				return o.has(c.unit) && (slices.ContainsFunc(o.routes, leads) || o.fallback != nil && leads(o.fallback))
 			}) {
 				b.told(c, InvalidAnnotation, fmt.Sprintf("host %s: annotation server-snippet acts in part: no path leads to its location %s", c.host, p.Path))

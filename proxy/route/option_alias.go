@@ -52,6 +52,9 @@ func (b *unitBuilder) otherNames() {
 		for _, r := range of.passages {
 			c.passages = append(c.passages, b.renamed(r, name))
 		}
+		if of.nowhere != nil {
+			c.nowhere = b.renamed(of.nowhere, name)
+		}
 		if of.fallback != nil {
 			c.fallback, c.weak = b.renamed(of.fallback, name), of.weak
 		}
@@ -96,6 +99,9 @@ func (c *part) under(host string) *part {
 	}
 	if c.fallback != nil {
 		n.fallback = named(c.fallback)
+	}
+	if c.nowhere != nil {
+		n.nowhere = named(c.nowhere)
 	}
 	return n
 }

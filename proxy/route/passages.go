@@ -41,12 +41,9 @@ func (b *unitBuilder) passages() {
 }
 
 func (b *unitBuilder) passage(p *snippet.Passage, parts []*part) {
-	s := *b.w.t.state.global.settingsOf(b.class)
-	s.snippets.known = *b.settings.snippets.known.Clone() // so that variables have the same numbers
-	own := unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, ingress: &networkingv1.Ingress{
-		ObjectMeta: metav1.ObjectMeta{Annotations: b.annotationsOf(p)}, Spec: b.ingress.Spec,
-	}, quiet: b.lent != nil}
-	for _, f := range parseOptions(b.w.options, own.ingress.Annotations, &s, &own) {
+	own, findings := b.beside(b.annotationsOf(p))
+	s := own.settings
+	for _, f := range findings {
 		if !b.told(f) {
 			own.problemf(f.reason, "location %s of its server-snippet: %s", p.Path, f.message)
 		}
@@ -75,6 +72,16 @@ func (b *unitBuilder) passage(p *snippet.Passage, parts []*part) {
 	}
 }
 
+// beside makes a builder of the Ingress as it would be with these annotations instead of its own,
+// for which variables have the same numbers.
+func (b *unitBuilder) beside(annotations map[string]string) (own *unitBuilder, findings []finding) {
+	s := *b.w.t.state.global.settingsOf(b.class)
+	s.snippets.known = *b.settings.snippets.known.Clone()
+	own = &unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, quiet: b.lent != nil,
+		ingress: &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Spec: b.ingress.Spec}}
+	return own, parseOptions(b.w.options, annotations, &s, own)
+}
+
 // passed returns the backend that a passage or a detour leads to. Other namespaces and what is
 // outside of the cluster are there for whoever may make a Service of type ExternalName.
 func (b *unitBuilder) passed(p *snippet.Upstream, port networkingv1.ServiceBackendPort) (Backend, finding) {
@@ -96,8 +103,8 @@ func (b *unitBuilder) passed(p *snippet.Upstream, port networkingv1.ServiceBacke
 	return b.service(key, port)
 }
 
-// annotationsOf are what an Ingress would say that were nothing but the location.
-func (b *unitBuilder) annotationsOf(p *snippet.Passage) map[string]string {
+// ofHostAlone are what an Ingress would say of its server-snippet alone.
+func (b *unitBuilder) ofHostAlone() map[string]string {
 	all := map[string]string{OwnPrefix + "ssl-redirect": "false"}
 	for _, name := range []string{"server-snippet", "enable-global-auth"} {
 		for _, prefix := range []string{NginxPrefix, OwnPrefix} {
@@ -106,6 +113,12 @@ func (b *unitBuilder) annotationsOf(p *snippet.Passage) map[string]string {
 			}
 		}
 	}
+	return all
+}
+
+// annotationsOf are what an Ingress would say that were nothing but the location.
+func (b *unitBuilder) annotationsOf(p *snippet.Passage) map[string]string {
+	all := b.ofHostAlone()
 	if p.Snippet != "" {
 		all[OwnPrefix+"configuration-snippet"] = p.Snippet
 	}

@@ -66,7 +66,12 @@ func patternsOf(routes []*Route) (exact []*Route, patterns []pattern) {
 		case r.pattern != nil:
 			p.re = filter.NewMatcher(r.pattern)
 		case r.nginx:
-			p.re = filter.NewMatcher(patternOf(r.Path))
+			re := patternOf(r.Path)
+			p.re = filter.NewMatcher(re)
+			if r.Filters != nil && len(r.Filters.Scripts) > 0 { // to which it is a pattern, too
+				n := *r
+				n.pattern, p.route = re, &n
+			}
 		}
 		patterns = append(patterns, p)
 	}

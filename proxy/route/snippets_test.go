@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
@@ -175,6 +176,37 @@ func TestServerSnippetsThatDoNotHold(t *testing.T) {
 		r, _ := table.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte("/x"), Path: []byte("/x")})
 		if holds := r.Filters != nil && len(r.Filters.Scripts) > 0; holds != (want == "") || r.Closed != "" {
 			t.Errorf("%s: it holds: %v, closed %q", second.Name, holds, r.Closed)
+		}
+	}
+}
+
+// TestServerSnippetsWhereNoPathLeads: where a host is all of one class, the server-snippet acts on
+// what no path leads to. A default backend comes before that.
+func TestServerSnippetsWhereNoPathLeads(t *testing.T) {
+	ing := deniedIngress("a", "one", "/x", "")
+	ing.Annotations = map[string]string{OwnPrefix + "server-snippet": "location = /up { return 200 up; }"}
+	other := deniedIngress("a", "other", "/z", "")
+	other.Spec.DefaultBackend = &other.Spec.Rules[0].HTTP.Paths[0].Backend
+	nginx := ingressclass.NginxName
+	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: nginx}, Spec: networkingv1.IngressClassSpec{Controller: ingressclass.NginxController}}
+	options := Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName, Adopt: []string{ingressclass.NginxController}}}
+	for _, c := range []struct {
+		class   string
+		others  []snapshot.Object
+		leads   bool
+		scripts int
+	}{
+		{nginx, nil, false, 1}, {ingressclass.DefaultName, nil, false, 0}, {nginx, []snapshot.Object{other}, true, 1},
+	} {
+		ing.Spec.IngressClassName, other.Spec.IngressClassName = &c.class, &c.class
+		table := Compile(snapshot.Of(append(c.others, class, deniedService("a"), ing)...), nil, options)
+		r, _ := table.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte("/up"), Path: []byte("/up")})
+		scripts := 0
+		if r != nil && r.Filters != nil {
+			scripts = len(r.Filters.Scripts)
+		}
+		if scripts != c.scripts || r != nil && (r.Backend >= 0) != c.leads || (len(table.Problems) > 0) != (c.scripts == 0) {
+			t.Errorf("%s, beside %d: %+v, told is %v", c.class, len(c.others), r, table.Problems)
 		}
 	}
 }

@@ -51,7 +51,11 @@ func describe(t *route.Table, r *route.Route) string {
 		return "404"
 	}
 	b := "closed"
-	if r.Closed == "" {
+	switch {
+	case r.Closed != "":
+	case r.Backend < 0:
+		b = "leads nowhere"
+	default:
 		b = fmt.Sprintf("%+v", t.Backends[r.Backend])
 	}
 	scripts := ""
