@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -26,15 +27,7 @@ import (
 // the changes that people make. Which address of a pool it is may differ.
 func TestAllocatesAsMetalLB(t *testing.T) {
 	beside(t)
-	lab.Require(t) // not for its own sake: MetalLB takes minutes to build the first time
-	oracle, err := lab.NewMetalLBOracle(t.Context(), "controller", t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clusters := 200
-	if os.Getenv("QUAYSIDE_SOAK") != "" {
-		clusters = 5000
-	}
+	oracle, clusters := metalLBOracle(t, "controller", 200, 5000)
 	differ := 0
 	for seed := range clusters {
 		w := &allocationWorld{dice: dice{rand.New(rand.NewPCG(uint64(seed), 1))}, t: t}
@@ -56,9 +49,28 @@ func TestAllocatesAsMetalLB(t *testing.T) {
 			}
 		}
 	}
-	if err := oracle.Close(); err != nil {
-		t.Error(err)
+}
+
+// metalLBOracle is a part of MetalLB that is asked, and how many clusters it is asked about: more
+// in soak.
+func metalLBOracle(t *testing.T, part string, usual, soak int) (oracle *lab.MetalLBOracle, clusters int) {
+	t.Helper()
+	lab.Require(t) // not for its own sake: MetalLB takes minutes to build the first time
+
+	// Close comes after the end of the test's own context.
+	oracle, err := lab.NewMetalLBOracle(context.WithoutCancel(t.Context()), part, t.Logf)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := oracle.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if os.Getenv("QUAYSIDE_SOAK") != "" {
+		return oracle, soak
+	}
+	return oracle, usual
 }
 
 // allocationWorld is a cluster whose pools have room for all Services.

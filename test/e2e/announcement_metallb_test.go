@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -28,15 +27,7 @@ import (
 // tells the same routers the same routes.
 func TestAnnouncesAsMetalLB(t *testing.T) {
 	beside(t)
-	lab.Require(t) // not for its own sake: MetalLB takes minutes to build the first time
-	oracle, err := lab.NewMetalLBOracle(t.Context(), "speaker", t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clusters := 1000
-	if os.Getenv("QUAYSIDE_SOAK") != "" {
-		clusters = 20_000
-	}
+	oracle, clusters := metalLBOracle(t, "speaker", 1000, 20_000)
 	differ := 0
 	for seed := range clusters {
 		w := drawAnnouncements(dice{rand.New(rand.NewPCG(uint64(seed), 3))})
@@ -53,9 +44,6 @@ func TestAnnouncesAsMetalLB(t *testing.T) {
 				t.FailNow()
 			}
 		}
-	}
-	if err := oracle.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

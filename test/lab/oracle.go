@@ -68,7 +68,10 @@ func (o *MetalLBOracle) Close() error {
 	return o.process.Wait()
 }
 
-// oracleOf is where the oracle for a part of MetalLB is in test/metallb.
+// oracleMain is where main of every oracle is in test/metallb, and oracleOf is where the rest of
+// that for a part of MetalLB is.
+const oracleMain = "oracle/main.go"
+
 func oracleOf(part string) string { return filepath.Join("oracle", part, "oracle.go") }
 
 // metalLBOracles returns a folder with the parts of MetalLB as oracles.
@@ -84,7 +87,7 @@ func metalLBOracles(ctx context.Context, logf func(string, ...any)) (string, err
 	defer unlock()
 	source := filepath.Join(root, "test/metallb")
 	o := others{name: "MetalLB as an oracle", folder: "metallb-oracle", source: source,
-		files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go", oracleOf("controller"), oracleOf("speaker")}}
+		files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go", oracleMain, oracleOf("controller"), oracleOf("speaker")}}
 	return o.build(cache, logf, func(dir string) error {
 		folder, err := metalLBFolder(ctx, source)
 		if err != nil {
@@ -141,7 +144,11 @@ func placeOracle(source, own, part string) error {
 		return fmt.Errorf("%s has no %q", file, theirs)
 	}
 	program = bytes.Replace(program, []byte(theirs), []byte("func mainOfMetalLB() {"), 1)
-	return errors.Join(os.WriteFile(file, program, 0o644), copyFile(filepath.Join(source, oracleOf(part)), filepath.Join(own, part, "oracle.go")))
+	return errors.Join(
+		os.WriteFile(file, program, 0o644),
+		copyFile(filepath.Join(source, oracleMain), filepath.Join(own, part, "oracle_main.go")),
+		copyFile(filepath.Join(source, oracleOf(part)), filepath.Join(own, part, "oracle.go")),
+	)
 }
 
 // metalLBFolder is where go has MetalLB's source, which must be of MetalLBVersion.

@@ -1,17 +1,10 @@
 //go:build oracle
 
-// This file stands in MetalLB's controller when the lab builds it with the tag oracle, see
-// test/lab/oracle.go: what is asked there is answered by its own code. It reads clusters from
-// standard input, one JSON object each, and writes for each what becomes of the Services.
+// What becomes of the Services of a cluster, by the controller; see main.go beside this folder.
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
-	"log"
 	"net"
-	"os"
 	"slices"
 
 	kitlog "github.com/go-kit/log"
@@ -23,23 +16,6 @@ import (
 	"go.universe.tf/metallb/internal/config"
 	"go.universe.tf/metallb/internal/k8s/controllers"
 )
-
-// main answers until there is no question any more. The controller's own has another name.
-func main() {
-	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	for {
-		var asked cluster
-		switch err := in.Decode(&asked); {
-		case errors.Is(err, io.EOF):
-			return
-		case err != nil:
-			log.Fatal(err)
-		}
-		if err := out.Encode(asked.converge()); err != nil {
-			log.Fatal(err)
-		}
-	}
-}
 
 type cluster struct {
 	Pools      []metallbv1beta1.IPAddressPool
@@ -53,8 +29,8 @@ type answer struct {
 	Services []*v1.Service // in the order of the question
 }
 
-// converge has a controller that knows the Services as they were look at each until none changes.
-func (asked *cluster) converge() answer {
+// answer has a controller that knows the Services as they were look at each until none changes.
+func (asked *cluster) answer() answer {
 	c := &controller{client: silent{}, ips: allocator.New(func(string) {})}
 	pools, err := config.For(config.ClusterResources{Pools: asked.Pools, Namespaces: asked.Namespaces}, config.DontValidate, config.ForOptions{})
 	if err != nil {

@@ -1,17 +1,10 @@
 //go:build oracle
 
-// This file stands in MetalLB's speaker when the lab builds it with the tag oracle, see
-// test/lab/oracle.go: what is asked there is answered by its own code. It reads clusters from
-// standard input, one JSON object each, and writes for each what becomes of the addresses.
+// What becomes of the addresses of a cluster, by the speakers; see main.go beside this folder.
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
-	"log"
 	"net"
-	"os"
 	"slices"
 
 	kitlog "github.com/go-kit/log"
@@ -23,23 +16,6 @@ import (
 	"go.universe.tf/metallb/internal/speakerlist"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
-
-// main answers until there is no question any more. The speaker's own has another name.
-func main() {
-	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	for {
-		var asked cluster
-		switch err := in.Decode(&asked); {
-		case errors.Is(err, io.EOF):
-			return
-		case err != nil:
-			log.Fatal(err)
-		}
-		if err := out.Encode(asked.announce()); err != nil {
-			log.Fatal(err)
-		}
-	}
-}
 
 type cluster struct {
 	config.ClusterResources
@@ -70,8 +46,8 @@ type bgpAnnounce struct {
 	Communities []string
 }
 
-// announce asks a speaker on each node.
-func (asked *cluster) announce() answer {
+// answer asks a speaker on each node.
+func (asked *cluster) answer() answer {
 	cfg, err := config.For(asked.ClusterResources, config.DontValidate, config.ForOptions{})
 	if err != nil {
 		return answer{Error: err.Error()}
@@ -84,16 +60,16 @@ func (asked *cluster) announce() answer {
 }
 
 func (asked *cluster) on(me string, cfg *config.Config) *node {
-	answer := &node{Layer2: map[string]layer2Answer{}, BGP: map[string][]bgpAnnounce{}}
+	on := &node{Layer2: map[string]layer2Answer{}, BGP: map[string][]bgpAnnounce{}}
 	quiet := kitlog.NewNopLogger()
 	routers := &bgpController{
 		logger: quiet, myNode: me, svcAds: map[string][]*bgp.Advertisement{}, activeAds: map[string]sets.Set[string]{},
-		adsChangedCallback: func(string) {}, bgpType: bgpNative, sessionManager: sessions{answer.BGP},
+		adsChangedCallback: func(string) {}, bgpType: bgpNative, sessionManager: sessions{on.BGP},
 	}
 	lan := &layer2Controller{myNode: me, sList: only(me)}
 	c := &controller{
 		myNode: me, nodes: map[string]*v1.Node{}, client: silent{}, protocols: []config.Proto{config.BGP, config.Layer2},
-		protocolHandlers: map[config.Proto]Protocol{config.BGP: routers, config.Layer2: recorded{lan, answer.Layer2}},
+		protocolHandlers: map[config.Proto]Protocol{config.BGP: routers, config.Layer2: recorded{lan, on.Layer2}},
 		announced:        map[config.Proto]map[string]bool{config.BGP: {}, config.Layer2: {}}, svcIPs: map[string][]net.IP{},
 	}
 	c.SetConfig(quiet, cfg)
@@ -103,7 +79,7 @@ func (asked *cluster) on(me string, cfg *config.Config) *node {
 	for i, svc := range asked.Services {
 		c.SetBalancer(quiet, svc.Namespace+"/"+svc.Name, svc, asked.Slices[i])
 	}
-	return answer
+	return on
 }
 
 // recorded is the handler of layer 2 with an announcer that writes down what it is to answer.
