@@ -103,7 +103,10 @@ func (b *unitBuilder) nowhere() {
 	if b.ofHost == nil || b.w.t.state.options.DefaultBackend != (snapshot.Key{}) {
 		return
 	}
-	own, _ := b.beside(b.ofHostAlone()) // which is told of the Ingress itself
+	own, _ := b.beside(b.ofHostAlone()) // of which the Ingress has been told
+	if own.settings.ofHost == nil {
+		return
+	}
 	own.settings.filters.DirectResponse = &filter.DirectResponse{Status: 404, Text: filter.Literal("404 Not Found: no Ingress has a rule for this host and path\n")}
 	own.settings.touched = true
 	own.filters, own.terms = own.settings.filtersOf(), own.termsOf()
@@ -250,6 +253,8 @@ func (c *part) whyNot(u *unit) string {
 	switch {
 	case c.unit.ref.Namespace != u.ref.Namespace:
 		return ", which is of another namespace"
+	case c.aliasOf != nil:
+		return c.aliasOf.whyNot(u)
 	case !c.unit.borrows:
 		return ", which has one of its own"
 	case c.loan().from == u.ref:
