@@ -139,6 +139,9 @@ func (d routeDrawer) ingresses() (list []*networkingv1.Ingress) {
 		default:
 			d.rules(ing, d.plain)
 		}
+		if len(ing.Spec.Rules) > 0 && d.IntN(6) == 0 {
+			ing.Annotations[nginxPrefix+"whitelist-source-range"] = d.of("10.0.0.0/8", "127.0.0.0/8")
+		}
 		if len(ing.Spec.Rules) > 0 {
 			switch d.IntN(8) {
 			case 0:
@@ -325,11 +328,13 @@ type nginxLocation struct {
 	regex   bool
 	unset   bool // no rule has said who is asked
 	appRoot string
+	allowed string // empty: all
 }
 
 func newNginxLocation(path string, exact bool, service string, ing *networkingv1.Ingress) *nginxLocation {
 	return &nginxLocation{path: path, exact: exact, service: service,
-		rewrite: ing.Annotations[nginxPrefix+"rewrite-target"], regex: ing.Annotations[nginxPrefix+"use-regex"] == "true", appRoot: ing.Annotations[nginxPrefix+"app-root"]}
+		rewrite: ing.Annotations[nginxPrefix+"rewrite-target"], regex: ing.Annotations[nginxPrefix+"use-regex"] == "true", appRoot: ing.Annotations[nginxPrefix+"app-root"],
+		allowed: ing.Annotations[nginxPrefix+"whitelist-source-range"]}
 }
 
 // needsRewrite is the function of that name.
@@ -407,6 +412,9 @@ func (l *nginxLocation) does() string {
 	does := sameFields + "proxy_set_header Host $http_host; proxy_redirect off; proxy_pass http://to-" + l.service + ";"
 	if l.needsRewrite() {
 		does = `rewrite "(?i)` + l.path + `" ` + l.rewrite + " break; " + does
+	}
+	if l.allowed != "" {
+		does = "allow " + l.allowed + "; deny all; " + does
 	}
 	return does
 }
