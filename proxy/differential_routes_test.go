@@ -146,6 +146,8 @@ func (d routeDrawer) ingresses() (list []*networkingv1.Ingress) {
 			switch d.IntN(8) {
 			case 0:
 				ing.Annotations[nginxPrefix+"app-root"] = appRoot
+			case 3:
+				d.moved(ing)
 			case 1, 2:
 				if ing.Spec.Rules = ing.Spec.Rules[:1]; i == aliased {
 					ing.Spec.Rules[0].Host = "a.test"
@@ -166,11 +168,8 @@ func (d routeDrawer) serverSnippet(list []*networkingv1.Ingress) {
 	if d.IntN(2) == 0 || len(ing.Spec.Rules) == 0 {
 		return
 	}
-	prefix := networkingv1.PathTypePrefix
-	for i := range ing.Spec.Rules {
-		if h := ing.Spec.Rules[i].HTTP; ing.Spec.Rules[i].Host == "" {
-			h.Paths = append(h.Paths, networkingv1.HTTPIngressPath{Path: "/", PathType: &prefix, Backend: *d.backend()})
-		}
+	if slices.ContainsFunc(ing.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == "" }) {
+		d.rooted(ing)
 	}
 	ing.Annotations[nginxPrefix+"server-snippet"] = d.of(
 		"if ($arg_x) { return 410; }",
@@ -181,6 +180,30 @@ func (d routeDrawer) serverSnippet(list []*networkingv1.Ingress) {
 		"location = /a { proxy_pass http://new.default.svc.cluster.local:80; proxy_set_header Host $http_host; }",
 		`location ~* ^/api/(v\d) { return 200 api; }`,
 	)
+}
+
+// moved sends what comes for an Ingress elsewhere. Its paths do not end in a slash: nginx takes
+// /a/ for /a only where a backend is asked. Each rule has the path /, since nginx sends away what
+// no path leads to, too.
+func (d routeDrawer) moved(ing *networkingv1.Ingress) {
+	ing.Annotations[nginxPrefix+"permanent-redirect"] = "https://new.test/moved"
+	for _, rule := range ing.Spec.Rules {
+		for i := range rule.HTTP.Paths {
+			if p := &rule.HTTP.Paths[i]; p.Path == "/a/" {
+				p.Path = "/a"
+			}
+		}
+	}
+	d.rooted(ing)
+}
+
+// rooted gives every rule the path / at last.
+func (d routeDrawer) rooted(ing *networkingv1.Ingress) {
+	prefix := networkingv1.PathTypePrefix
+	for i := range ing.Spec.Rules {
+		h := ing.Spec.Rules[i].HTTP
+		h.Paths = append(h.Paths, networkingv1.HTTPIngressPath{Path: "/", PathType: &prefix, Backend: *d.backend()})
+	}
 }
 
 func (d routeDrawer) rules(ing *networkingv1.Ingress, path func() (string, networkingv1.PathType)) {
@@ -329,12 +352,13 @@ type nginxLocation struct {
 	unset   bool // no rule has said who is asked
 	appRoot string
 	allowed string // empty: all
+	moved   string // where everything is sent
 }
 
 func newNginxLocation(path string, exact bool, service string, ing *networkingv1.Ingress) *nginxLocation {
 	return &nginxLocation{path: path, exact: exact, service: service,
 		rewrite: ing.Annotations[nginxPrefix+"rewrite-target"], regex: ing.Annotations[nginxPrefix+"use-regex"] == "true", appRoot: ing.Annotations[nginxPrefix+"app-root"],
-		allowed: ing.Annotations[nginxPrefix+"whitelist-source-range"]}
+		allowed: ing.Annotations[nginxPrefix+"whitelist-source-range"], moved: ing.Annotations[nginxPrefix+"permanent-redirect"]}
 }
 
 // needsRewrite is the function of that name.
@@ -406,7 +430,10 @@ func (l *nginxLocation) at(pattern bool) string {
 
 // does is what stands in its block.
 func (l *nginxLocation) does() string {
-	if l.service == "" {
+	switch {
+	case l.moved != "":
+		return "return 301 " + l.moved + ";"
+	case l.service == "":
 		return "return 404;"
 	}
 	does := sameFields + "proxy_set_header Host $http_host; proxy_redirect off; proxy_pass http://to-" + l.service + ";"
