@@ -99,13 +99,8 @@ func (k *compiler) servedHere(me int) (served []*holding) {
 	return served
 }
 
-// isIdle reports whether no Service on h, none of policy Local, has an endpoint: routers are
-// not told to send here what would be rejected, so another cluster with the address has it.
-func (h *holding) isIdle() bool {
-	return !slices.ContainsFunc(h.users, func(u user) bool { return !u.idle })
-}
-
-// isFor reports whether advertisement a, one of h's, is for a Service that is not idle.
+// isFor reports whether advertisement a, one of h's, is for a Service that is not idle: routers
+// are not told to send here what would be rejected, so another cluster with the address has it.
 func (h *holding) isFor(a int) bool {
 	return slices.ContainsFunc(h.users, func(u user) bool { return !u.idle && slices.Contains(u.bgp, a) })
 }
@@ -115,7 +110,7 @@ func (k *compiler) served(local []*holding) (served []*holding) {
 	for _, h := range k.holdings {
 		if len(local) > 0 && h.addr == local[0].addr {
 			served, local = append(served, h), local[1:]
-		} else if len(h.bgp) > 0 && h.users[0].local == nil && !h.isIdle() {
+		} else if len(h.bgp) > 0 && h.users[0].local == nil {
 			served = append(served, h)
 		}
 	}
