@@ -230,7 +230,12 @@ func TestNoEventsOfANamespaceThatIsGone(t *testing.T) {
 	for i := range 3 {
 		a.Event(about("ns", fmt.Sprint(i)), "Normal", "Moved", "to this node")
 	}
-	for end := time.Now().Add(30 * time.Second); a.events.queue.len() > 0; time.Sleep(10 * time.Millisecond) {
+	waits := func() bool {
+		a.events.queue.mu.Lock()
+		defer a.events.queue.mu.Unlock()
+		return a.events.queue.n > 0
+	}
+	for end := time.Now().Add(30 * time.Second); waits(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("not all Events are sent")
 		}

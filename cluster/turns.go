@@ -70,13 +70,6 @@ func (t *turns) next() (n news, ok bool) {
 	return n, true
 }
 
-// len is how much waits.
-func (t *turns) len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.n
-}
-
 // forget takes out all that is to be said in a namespace.
 func (t *turns) forget(namespace string) {
 	t.mu.Lock()
