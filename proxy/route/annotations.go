@@ -1,7 +1,6 @@
 package route
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -107,7 +106,7 @@ func parseOptions(options func() []option, annotations map[string]string, s *set
 			}
 		}
 		if key == "server-snippet" {
-			s.snippets.ahead = cmp.Or(annotations[OwnPrefix+"configuration-snippet"], annotations[NginxPrefix+"configuration-snippet"])
+			s.snippets.ahead = annotation(annotations, "configuration-snippet")
 		}
 		value := strings.TrimSpace(annotations[name])
 		table := options()
@@ -123,6 +122,14 @@ func parseOptions(options func() []option, annotations map[string]string, s *set
 		}
 	}
 	return append(findings, s.finish(r)...)
+}
+
+// annotation is what an Ingress says of an option: that with our prefix counts, if there is one.
+func annotation(all map[string]string, key string) string {
+	if own, is := all[OwnPrefix+key]; is {
+		return own
+	}
+	return all[NginxPrefix+key]
 }
 
 // byTurn compares annotations by their names, save that a server-snippet comes before the

@@ -78,7 +78,7 @@ func Compile(c *snapshot.Cluster, prev *Table, opts Options) *Table {
 }
 
 func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *Table {
-	w := &compiler{c: c, hosts: map[string]bool{}, loans: map[loanKey]loan{}}
+	w := &compiler{c: c, hosts: map[string]bool{}}
 	if prev == nil {
 		prev = &Table{}
 	}

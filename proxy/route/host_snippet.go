@@ -49,6 +49,7 @@ func (w *compiler) lendSnippets(sources []source, had bool) {
 		return
 	}
 	refs := map[snapshot.Ref]struct{}{}
+	w.loans = map[loanKey]loan{}
 	for host := range w.hosts {
 		users, _ := w.byHost.get(snapshot.Key{Name: host})
 		lenders := w.lendersOf(host, users)
@@ -90,8 +91,8 @@ func (b *unitBuilder) hostSnippet() {
 	if b.settings.canary.on {
 		return
 	}
-	own := cmp.Or(b.ingress.Annotations[OwnPrefix+"server-snippet"], b.ingress.Annotations[NginxPrefix+"server-snippet"])
-	b.borrows, b.ofHost = strings.TrimSpace(own) == "", b.settings.ofHost
+	b.borrows = strings.TrimSpace(annotation(b.ingress.Annotations, "server-snippet")) == ""
+	b.ofHost = b.settings.ofHost
 	if script := b.settings.snippets.host.script; b.ofHost != nil && script != nil {
 		b.ofHost.places = script.Places
 	}
@@ -103,7 +104,7 @@ func (b *unitBuilder) nowhere() {
 	if b.ofHost == nil || b.w.t.state.options.DefaultBackend != (snapshot.Key{}) {
 		return
 	}
-	own, _ := b.beside(b.ofHostAlone()) // of which the Ingress has been told
+	own, _ := b.with(b.ofHostAlone(), &b.settings.snippets.known) // of which the Ingress has been told
 	if own.settings.ofHost == nil {
 		return
 	}
@@ -171,7 +172,6 @@ func (b *unitBuilder) on(c *part) *unitBuilder {
 	}
 	l := b.loanOf(c)
 	if l.text == "" {
-		c.lent = nil
 		return b
 	}
 	own := b.borrowers[l]
@@ -190,15 +190,13 @@ func (b *unitBuilder) on(c *part) *unitBuilder {
 
 // borrow makes a builder of the Ingress as it would be with a server-snippet.
 func (b *unitBuilder) borrow(l loan) *unitBuilder {
-	s := *b.w.t.state.global.settingsOf(b.class)
-	ing := networkingv1.Ingress{ObjectMeta: b.ingress.ObjectMeta, Spec: b.ingress.Spec}
-	ing.Annotations = maps.Clone(ing.Annotations)
-	if ing.Annotations == nil {
-		ing.Annotations = map[string]string{}
-	}
-	ing.Annotations[OwnPrefix+"server-snippet"] = l.text
-	own := &unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, ingress: &ing, lent: &lent{loan: l}}
-	for _, f := range parseOptions(b.w.options, ing.Annotations, &s, own) {
+	all := map[string]string{}
+	maps.Copy(all, b.ingress.Annotations)
+	all[OwnPrefix+"server-snippet"] = l.text
+	own, findings := b.with(all, nil)
+	s := own.settings
+	own.lent = &lent{loan: l}
+	for _, f := range findings {
 		if !b.told(f) {
 			own.lent.why = cmp.Or(own.lent.why, f.message)
 		}
@@ -221,18 +219,22 @@ func (b *hostBuilder) tellOfHost(parts []*part) {
 		if i >= 0 {
 			b.told(c, InvalidAnnotation, fmt.Sprintf("host %s: annotation server-snippet acts in part: it does not hold for the paths that %s has there%s", c.host, parts[i].unit.ref, parts[i].whyNot(c.unit)))
 		}
-		for _, p := range c.unit.ofHost.places {
-			leads := func(r *Route) bool {
-				return p.Pattern != nil || r.pattern != nil || strings.HasPrefix(p.Path, r.Path)
-			}
-			if c.aliasOf == nil && c.nowhere == nil && !slices.ContainsFunc(parts, func(o *part) bool {
-				return o.has(c.unit) && (slices.ContainsFunc(o.routes, leads) || o.fallback != nil && leads(o.fallback))
-			}) {
-				b.told(c, InvalidAnnotation, fmt.Sprintf("host %s: annotation server-snippet acts in part: no path leads to its location %s", c.host, p.Path))
-				break
-			}
+		places := c.unit.ofHost.places
+		unasked := slices.IndexFunc(places, func(p filter.ScriptPlace) bool {
+			return !slices.ContainsFunc(parts, func(o *part) bool { return o.has(c.unit) && o.leadsTo(&p) })
+		})
+		if unasked >= 0 && c.aliasOf == nil && c.nowhere == nil {
+			b.told(c, InvalidAnnotation, fmt.Sprintf("host %s: annotation server-snippet acts in part: no path leads to its location %s", c.host, places[unasked].Path))
 		}
 	}
+}
+
+// leadsTo reports whether a request for a path of c may be one for p.
+func (c *part) leadsTo(p *filter.ScriptPlace) bool {
+	leads := func(r *Route) bool {
+		return p.Pattern != nil || r.pattern != nil || strings.HasPrefix(p.Path, r.Path)
+	}
+	return slices.ContainsFunc(c.routes, leads) || c.fallback != nil && leads(c.fallback)
 }
 
 // has reports whether the server-snippet of u holds for c.
@@ -272,15 +274,15 @@ func (s *serverSnippet) alike(o *serverSnippet) bool {
 // a script has moved a request from r to it: all, if both have the same snippets, and else those
 // that the host's has set, if it is one for both.
 func (r *Route) Carried(to *Route, values [][]byte) [][]byte {
-	if r.Scripted() == to.Scripted() {
+	switch {
+	case r.Scripted() == to.Scripted():
 		return values
+	case r.Owner.Namespace != to.Owner.Namespace || !r.ofHost.alike(to.ofHost):
+		return values[:0]
 	}
 	var were [filter.MaxNames][]byte
 	n := copy(were[:], values)
 	values = values[:0]
-	if r.Owner.Namespace != to.Owner.Namespace || !r.ofHost.alike(to.ofHost) {
-		return values
-	}
 	for i, at := range to.ofHost.indexes {
 		for len(values) <= at {
 			values = append(values, nil)

@@ -84,6 +84,9 @@ func (w *compiler) withRules(parts []*part) []*part {
 func (c *part) under(host string) *part {
 	n := &part{unit: c.unit, host: host, rank: byAlias, aliasOf: c, sealed: c.sealed, weak: c.weak, borrowed: true}
 	named := func(r *Route) *Route {
+		if r == nil {
+			return nil
+		}
 		as := *r
 		as.Host = host
 		return &as
@@ -97,12 +100,7 @@ func (c *part) under(host string) *part {
 	for _, r := range c.passages {
 		n.passages = append(n.passages, named(r))
 	}
-	if c.fallback != nil {
-		n.fallback = named(c.fallback)
-	}
-	if c.nowhere != nil {
-		n.nowhere = named(c.nowhere)
-	}
+	n.fallback, n.nowhere = named(c.fallback), named(c.nowhere)
 	return n
 }
 

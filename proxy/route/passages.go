@@ -41,7 +41,7 @@ func (b *unitBuilder) passages() {
 }
 
 func (b *unitBuilder) passage(p *snippet.Passage, parts []*part) {
-	own, findings := b.beside(b.annotationsOf(p))
+	own, findings := b.with(b.annotationsOf(p), &b.settings.snippets.known)
 	s := own.settings
 	for _, f := range findings {
 		if !b.told(f) {
@@ -72,11 +72,13 @@ func (b *unitBuilder) passage(p *snippet.Passage, parts []*part) {
 	}
 }
 
-// beside makes a builder of the Ingress as it would be with these annotations instead of its own,
-// for which variables have the same numbers.
-func (b *unitBuilder) beside(annotations map[string]string) (own *unitBuilder, findings []finding) {
+// with makes a builder of the Ingress as it would be with other annotations. known are the
+// variables that it begins with, by the same numbers; nil: those of all Ingresses.
+func (b *unitBuilder) with(annotations map[string]string, known *snippet.Known) (own *unitBuilder, findings []finding) {
 	s := *b.w.t.state.global.settingsOf(b.class)
-	s.snippets.known = *b.settings.snippets.known.Clone()
+	if known != nil {
+		s.snippets.known = *known.Clone()
+	}
 	own = &unitBuilder{unit: b.unit, w: b.w, class: b.class, settings: &s, quiet: b.lent != nil,
 		ingress: &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Spec: b.ingress.Spec}}
 	return own, parseOptions(b.w.options, annotations, &s, own)
@@ -106,11 +108,9 @@ func (b *unitBuilder) passed(p *snippet.Upstream, port networkingv1.ServiceBacke
 // ofHostAlone are what an Ingress would say of its server-snippet alone.
 func (b *unitBuilder) ofHostAlone() map[string]string {
 	all := map[string]string{OwnPrefix + "ssl-redirect": "false"}
-	for _, name := range []string{"server-snippet", "enable-global-auth"} {
-		for _, prefix := range []string{NginxPrefix, OwnPrefix} {
-			if value, ok := b.ingress.Annotations[prefix+name]; ok {
-				all[OwnPrefix+name] = value
-			}
+	for _, key := range []string{"server-snippet", "enable-global-auth"} {
+		if value := annotation(b.ingress.Annotations, key); value != "" {
+			all[OwnPrefix+key] = value
 		}
 	}
 	return all
