@@ -256,17 +256,7 @@ func renamed(services []*corev1.Service, from, to string) (list []*corev1.Servic
 
 // ours is what our controller makes of them.
 func (w *allocationWorld) ours() (list []*corev1.Service) {
-	var objects []snapshot.Object
-	for _, p := range w.pools {
-		objects = append(objects, p)
-	}
-	for _, n := range w.namespaces() {
-		objects = append(objects, n)
-	}
-	for _, s := range w.services {
-		objects = append(objects, s)
-	}
-	c := snapshot.Of(objects...)
+	c := snapshot.Of(slices.Concat(objectsOf(w.pools), objectsOf(w.namespaces()), objectsOf(w.services))...)
 	var plan *assign.Plan
 	for range 10 {
 		if plan = assign.Compile(c, plan, nil, time.Unix(1000, 0), assign.Options{DefaultLoadBalancer: true}); len(plan.Updates) == 0 {
@@ -281,6 +271,13 @@ func (w *allocationWorld) ours() (list []*corev1.Service) {
 		list = append(list, now)
 	}
 	return list
+}
+
+func objectsOf[O snapshot.Object](list []O) (objects []snapshot.Object) {
+	for _, o := range list {
+		objects = append(objects, o)
+	}
+	return objects
 }
 
 // compare says what differs, unless a Service keeps an address that MetalLB takes away, which
