@@ -165,6 +165,23 @@ func TestLaggingWatchesPlayNoPingPong(t *testing.T) {
 	}
 }
 
+// Two speakers see different preferences, each its own tier's. The address goes to and fro
+// until each has lost it twice, and not for ever: that a speaker leaves it to a claim until
+// the preferences are published with that does not mean that it sees what the other sees.
+func TestPreferencesThatDifferPlayNoPingPong(t *testing.T) {
+	sees := map[string]*snapshot.Cluster{}
+	for i, tier := range []string{"gold", "silver"} {
+		p := picture{endpoints: []bool{true, true}, excluded: []bool{false, false}, preferred: tier}
+		sees[fmt.Sprintf("n%d", i+1)] = p.cluster()
+	}
+	l := newLagging(true, sees)
+	inOrder := func(names []string) []string { return names }
+	l.live(60, inOrder)
+	if more := l.live(60, inOrder); more > 0 {
+		t.Errorf("%d moves in a minute, and another %d in the next", l.moves-more, more)
+	}
+}
+
 // Whatever each of the speakers sees, the address comes to rest with one that
 // answers; and once all see the truth, with one that may.
 func TestSpeakersThatSeeDifferentClustersComeToRest(t *testing.T) {

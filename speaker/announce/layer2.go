@@ -22,7 +22,9 @@ type address struct {
 	// outpreferred says that preferences have changed, and its holder keeps it only until
 	// the owner that they name now has taken it.
 	outpreferred bool
-	successor    bool // this node is among its next owners; see markSuccessions
+	// untold says that its holder has not published yet under which preferences it claimed.
+	untold    bool
+	successor bool // this node is among its next owners; see markSuccessions
 
 	owner int // by node index; -1: none
 }

@@ -22,6 +22,13 @@ func (o *Owners) Of(a netip.Addr) string {
 	return ""
 }
 
+// isUntold reports whether the holder of a keeps it and has not published yet under which
+// preferences it claimed.
+func (o *Owners) isUntold(a netip.Addr) bool {
+	i, exists := find(o.addresses, a)
+	return exists && o.addresses[i].untold
+}
+
 // Has reports whether an address is one of layer 2.
 func (o *Owners) Has(a netip.Addr) bool {
 	_, exists := find(o.addresses, a)
