@@ -38,7 +38,7 @@ const minBodyRoom = 4 << 10
 // settle turns a final response head into ex.Response and decides how its body
 // ends.
 func (t *transaction) settle(hd head) error {
-	r := &t.ex.Response
+	r, unlooked := &t.ex.Response, t.conn.quiet
 	hop := r.Header.StripHop()
 	t.health().Answered()
 	if err := t.checkUpgrade(hd.status, hop); err != nil {
@@ -76,6 +76,9 @@ func (t *transaction) settle(hd head) error {
 	default:
 		t.framing, t.keep = byClose, false
 		t.decode()
+	}
+	if unlooked && t.framing == whole && t.start < t.end {
+		return t.astray(errLeftover)
 	}
 	t.body.at = t.end
 	if t.framing != whole && len(*t.buf)-t.body.at < minBodyRoom {

@@ -20,9 +20,10 @@ import (
 const patience = 2 * time.Second
 
 // quietFor is how long after a response that left nothing behind a connection is taken
-// to have nothing to read: looking costs a system call for each request of a busy pod.
-// Pods that time out idle connections, and perhaps say so, wait for seconds.
-const quietFor = time.Millisecond
+// to have nothing to read: looking costs a system call for each request of a busy pod, and
+// a core that is busy goes once round its clients in a few milliseconds. Pods that time out
+// idle connections, and perhaps say so, wait for seconds. See leftover.go.
+const quietFor = 10 * time.Millisecond
 
 // conn is one connection to a pod, owned by one goroutine at a time. The bytes
 // go past it: buffers belong to the transaction, so that an idle connection

@@ -288,6 +288,7 @@ func (t *transaction) send() error {
 		return t.broken(err, reused, false)
 	}
 	in := t.space
+	c.quiet = t.trusts(c)
 	if t.streaming {
 		in = nil
 	}
@@ -431,7 +432,7 @@ func (t *transaction) readHead() error {
 			}
 			fallthrough
 		case err != nil:
-			return t.bad(err)
+			return t.garbled(err)
 		}
 		t.start += size
 		if hd.status >= 200 || hd.status == 101 {
