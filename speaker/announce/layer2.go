@@ -22,7 +22,8 @@ type address struct {
 	// outpreferred says that preferences have changed, and its holder keeps it only until
 	// the owner that they name now has taken it.
 	outpreferred bool
-	// untold says that its holder has not published yet under which preferences it claimed.
+	// untold says that its holder has not published yet under which preferences it claimed,
+	// and that others are preferred to it.
 	untold    bool
 	successor bool // this node is among its next owners; see markSuccessions
 

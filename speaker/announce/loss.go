@@ -43,9 +43,9 @@ func (l Loss) Again(now time.Time) Loss {
 
 // Concedes reports whether a plan of node me leaves a to another node. Then earlier losses
 // of it were no flapping: this node sees what the others see, if a little later. So an
-// operator who edits preferences several times need not wait for FlapReset. Where there are
-// preferences, a plan that leaves a to a claim which is not published yet concedes nothing:
-// it may take a back as soon as it learns under which of them that claim was made.
+// operator who edits preferences several times need not wait for FlapReset. A plan that leaves
+// a to a claim that is not published yet, though others are preferred to its node, concedes
+// nothing: a is taken back as soon as it is known under which preferences that was made.
 func (l *L2) Concedes(a netip.Addr, me string) bool {
 	owner := l.Owners.Of(a)
 	return owner != "" && owner != me && !l.Owners.isUntold(a) && !slices.ContainsFunc(l.Barred, func(t Take) bool { return t.Address == a })

@@ -22,8 +22,8 @@ func (o *Owners) Of(a netip.Addr) string {
 	return ""
 }
 
-// isUntold reports whether the holder of a keeps it and has not published yet under which
-// preferences it claimed.
+// isUntold reports whether the holder of a keeps it only until it has published under which
+// preferences it claimed it, if they are others than those of now.
 func (o *Owners) isUntold(a netip.Addr) bool {
 	i, exists := find(o.addresses, a)
 	return exists && o.addresses[i].untold

@@ -64,7 +64,7 @@ func (k *compiler) publishedPreference(e *address) (preference string, told bool
 // changed. A claim that is not published does not move for that.
 func (k *compiler) outpreferred(e *address, i int) bool {
 	preference, told := k.publishedPreference(e)
-	e.untold = !told && k.preferring
+	e.untold = !told && k.preferenceText(e) != "" && k.outweighed(e, i)
 	e.outpreferred = told && preference != k.preferenceText(e) && k.outweighed(e, i)
 	return e.outpreferred
 }
