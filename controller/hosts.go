@@ -94,7 +94,7 @@ func (h *hosts) ready() map[string]bool {
 	nodes := map[string]bool{}
 	for _, slice := range h.of {
 		for _, e := range slice.Endpoints {
-			if e.NodeName != nil && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+			if e.NodeName != nil && loadbalancer.StateOf(e.Conditions) == loadbalancer.Ready {
 				nodes[*e.NodeName] = true
 			}
 		}

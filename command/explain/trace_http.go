@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/balance"
 	"quayside.io/proxy/exchange"
@@ -280,7 +281,7 @@ func (t *tracer) proxies(front *corev1.Service, ip netip.Addr, port int32) (node
 			continue
 		}
 		for _, e := range slice.Endpoints {
-			if e.NodeName != nil && (anywhere || near[*e.NodeName]) && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+			if e.NodeName != nil && (anywhere || near[*e.NodeName]) && loadbalancer.StateOf(e.Conditions) == loadbalancer.Ready {
 				nodes = append(nodes, *e.NodeName)
 			}
 		}

@@ -405,12 +405,12 @@ func (n *census) add(slice *discoveryv1.EndpointSlice, port corev1.ServicePort, 
 	})
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
-		ready := e.Conditions.Ready == nil || *e.Conditions.Ready
-		serves := ready || e.Conditions.Serving != nil && *e.Conditions.Serving
+		state := loadbalancer.StateOf(e.Conditions)
+		serves := state == loadbalancer.Ready || state == loadbalancer.Draining
 		switch {
 		case !offers:
 			n.portless++
-		case ready:
+		case state == loadbalancer.Ready:
 			n.ready++
 		case serves:
 			n.draining++

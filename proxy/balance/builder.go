@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -19,8 +20,9 @@ type builder struct {
 	options  Options
 	ready    []candidate
 	draining []candidate // terminating, still serving
-	silent   int         // neither
-	portless int         // slices with endpoints that lack the port
+	starting []netip.AddrPort
+	silent   int // neither ready nor draining
+	portless int // slices with endpoints that lack the port
 	refused  []string
 }
 
@@ -63,14 +65,9 @@ func (b *builder) portOf(s *discoveryv1.EndpointSlice) (uint16, bool) {
 }
 
 func (b *builder) endpoint(e *discoveryv1.Endpoint, namespace string, port uint16) {
-	ready := deref(e.Conditions.Ready, true)
-	serving := deref(e.Conditions.Serving, ready)
-	terminating := deref(e.Conditions.Terminating, false)
-	if !ready && !(serving && terminating) {
+	state := loadbalancer.StateOf(e.Conditions)
+	if state == loadbalancer.Ended || len(e.Addresses) == 0 {
 		b.silent++
-		return
-	}
-	if len(e.Addresses) == 0 {
 		return
 	}
 	// Addresses beyond the first have no meaning (EndpointSlice's own words).
@@ -80,6 +77,11 @@ func (b *builder) endpoint(e *discoveryv1.Endpoint, namespace string, port uint1
 		return
 	}
 	addr = addr.Unmap()
+	if state == loadbalancer.Starting {
+		b.silent++
+		b.starting = append(b.starting, netip.AddrPortFrom(addr, port))
+		return
+	}
 	if why := b.refuse(addr); why != "" {
 		b.refused = append(b.refused, fmt.Sprintf("%s: %s", addr, why))
 		return
@@ -98,7 +100,7 @@ func (b *builder) endpoint(e *discoveryv1.Endpoint, namespace string, port uint1
 			c.nodes = append(c.nodes, n.Name)
 		}
 	}
-	if ready {
+	if state == loadbalancer.Ready {
 		b.ready = append(b.ready, c)
 	} else {
 		b.draining = append(b.draining, c)
@@ -123,12 +125,13 @@ func (b *builder) set(node, zone string) *Set {
 	s := &Set{Refused: slices.Compact(slices.Sorted(slices.Values(b.refused)))}
 	local := b.localPolicy() != ""
 	elsewhere := 0
-	for _, list := range [][]candidate{b.ready, b.draining} {
-		if local {
+	for _, list := range [][]candidate{b.ready, b.ending()} {
+		switch {
+		case local:
 			here := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return c.Node == "" || c.Node != node })
 			elsewhere += len(list) - len(here)
 			list = here
-		} else {
+		case !s.Draining: // what is left at last may be anywhere
 			list = b.nearest(list, node, zone)
 		}
 		if len(list) > 0 {
@@ -140,6 +143,22 @@ func (b *builder) set(node, zone string) *Set {
 	s.Draining = false
 	s.Why = b.why(elsewhere)
 	return s
+}
+
+// ending are the endpoints that terminate, but for those whose address a pod has got that
+// does not: a network may give it away before the Pod object is gone.
+func (b *builder) ending() []candidate {
+	if len(b.draining) == 0 {
+		return nil
+	}
+	taken := map[netip.AddrPort]bool{}
+	for _, c := range b.ready {
+		taken[c.Addr] = true
+	}
+	for _, a := range b.starting {
+		taken[a] = true
+	}
+	return slices.DeleteFunc(b.draining, func(c candidate) bool { return taken[c.Addr] })
 }
 
 func (b *builder) why(elsewhere int) string {

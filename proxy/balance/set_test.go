@@ -91,6 +91,18 @@ func TestCompile(t *testing.T) {
 		text: service + slice("s", "- {addresses: [10.0.0.1], conditions: {ready: false, serving: true, terminating: true}}\n- {addresses: [10.0.0.2], conditions: {ready: false, serving: false, terminating: true}}\n"),
 		want: "10.0.0.1:8080",
 	}, {
+		name: "of what does not say that it serves, what terminates does", port: http, draining: true,
+		text: service + slice("s", "- {addresses: [10.0.0.1], conditions: {ready: false, terminating: true}}\n- {addresses: [10.0.0.2], conditions: {ready: false, serving: true}}\n"),
+		want: "10.0.0.1:8080",
+	}, {
+		name: "draining anywhere, whatever is near", port: http, draining: true,
+		text: service + slice("s", "- {addresses: [10.0.0.1], conditions: {ready: false, terminating: true}, hints: {forZones: [{name: z1}]}}\n- {addresses: [10.0.0.2], conditions: {ready: false, terminating: true}, hints: {forZones: [{name: z2}]}}\n"),
+		want: "10.0.0.1:8080 10.0.0.2:8080",
+	}, {
+		name: "a new pod has the address of one that ends", port: http,
+		text: service + slice("s", "- {addresses: [10.0.0.1], conditions: {ready: false, terminating: true}}\n") + slice("t", "- {addresses: [10.0.0.1], conditions: {ready: false}}\n"),
+		want: "Service a/web has no ready endpoint (1 not ready)",
+	}, {
 		name: "none ready", port: http, text: service + slice("s", "- {addresses: [10.0.0.1], conditions: {ready: false}}\n"),
 		want: "Service a/web has no ready endpoint (1 not ready)",
 	}, {

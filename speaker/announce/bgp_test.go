@@ -210,8 +210,8 @@ func (r *rollout) announces(after time.Duration, endpoints map[string]string) (w
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}}
 	slice.AddressType = discoveryv1.AddressTypeIPv4
 	for node, is := range endpoints {
-		ready, serving := is == "ready", true
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving}})
+		ready, yes := is == "ready", true
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &yes, Terminating: &yes}})
 	}
 	c := snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), readyNode("n3", ""), lanPool("10.0.0.0/24"), &v1alpha1.BGPAdvertisement{}, bgpPeer("r1", "10.0.0.254"), svc, slice)
 	for i, name := range []string{"n1", "n2", "n3"} {

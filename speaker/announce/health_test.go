@@ -30,8 +30,8 @@ func (h *health) plan(now time.Time) *Plan {
 	svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = h.policy, h.port
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}}
 	slice.AddressType = discoveryv1.AddressTypeIPv4
-	node, ready, serving := "n1", h.endpoint == "ready", true
-	slice.Endpoints = []discoveryv1.Endpoint{{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving}}}
+	node, ready, yes := "n1", h.endpoint == "ready", true
+	slice.Endpoints = []discoveryv1.Endpoint{{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &yes, Terminating: &yes}}}
 	n1 := readyNode("n1", "")
 	n1.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "203.0.113.1"}, {Type: corev1.NodeInternalIP, Address: "2001:db8::1"}, {Type: corev1.NodeInternalIP, Address: "10.9.0.1"}}
 	c := snapshot.Of(n1, readyNode("n2", ""), lanPool("10.0.0.0/24"), &v1alpha1.BGPAdvertisement{}, bgpPeer("r1", "10.0.0.254"), svc, slice)

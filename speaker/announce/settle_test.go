@@ -20,8 +20,8 @@ func localOn(endpoints map[string]string) *snapshot.Cluster {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-1",
 		Labels: map[string]string{discoveryv1.LabelServiceName: "a"}}, AddressType: discoveryv1.AddressTypeIPv4}
 	for node, says := range endpoints {
-		ready, serving := says == "ready", says != "ended"
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving}})
+		ready, serving, terminating := says == "ready", says != "ended", says != "ready"
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}})
 	}
 	return snapshot.Of(readyNode("n1", ""), readyNode("n2", ""), lanPool("10.0.0.40-10.0.0.60"), svc, slice)
 }

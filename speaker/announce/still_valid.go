@@ -1,7 +1,6 @@
 package announce
 
 import (
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -188,59 +187,6 @@ func placesOf(c *snapshot.Cluster, q question, nodeIndex map[string]int) places 
 		return places{local: ending, ending: ending}
 	}
 	return places{local: ready, ending: ending}
-}
-
-// hasNoEndpoint reports whether no endpoint, on whatever node, is ready or still serves.
-func hasNoEndpoint(c *snapshot.Cluster, q question) bool {
-	for s := range slicesOf(c, q) {
-		if slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
-			c := e.Conditions
-			return c.Ready == nil || *c.Ready || c.Serving != nil && *c.Serving
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// slicesOf are the EndpointSlices of a Service that are of one family.
-func slicesOf(c *snapshot.Cluster, q question) iter.Seq[*discoveryv1.EndpointSlice] {
-	family := discoveryv1.AddressTypeIPv4
-	if q.is6 {
-		family = discoveryv1.AddressTypeIPv6
-	}
-	return func(yield func(*discoveryv1.EndpointSlice) bool) {
-		for _, s := range c.SlicesOf(q.service) {
-			if s.AddressType == family && !yield(s) {
-				return
-			}
-		}
-	}
-}
-
-// endpointNodes returns the nodes with an endpoint that is ready, with one that is
-// terminating and still serves, and with one that is neither ready nor terminating, each
-// sorted.
-func endpointNodes(c *snapshot.Cluster, q question, nodeIndex map[string]int) (ready, ending, starting []int) {
-	ready = []int{}
-	for s := range slicesOf(c, q) {
-		for _, e := range s.Endpoints {
-			if e.NodeName == nil {
-				continue
-			}
-			i, exists := nodeIndex[*e.NodeName]
-			switch c := e.Conditions; {
-			case !exists: // no node can serve it locally
-			case c.Ready == nil || *c.Ready:
-				ready = append(ready, i)
-			case c.Serving != nil && *c.Serving:
-				ending = append(ending, i)
-			case c.Terminating == nil || !*c.Terminating:
-				starting = append(starting, i)
-			}
-		}
-	}
-	return distinct(ready), distinct(ending), distinct(starting)
 }
 
 // distinct sorts in, and leaves each once.

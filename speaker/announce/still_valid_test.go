@@ -32,7 +32,7 @@ func endpoint(node, state string) discoveryv1.Endpoint {
 	case "ready":
 		e.Conditions.Ready, e.Conditions.Serving = &yes, &yes
 	case "ending":
-		e.Conditions.Serving = &yes
+		e.Conditions.Serving, e.Conditions.Terminating = &yes, &yes
 	}
 	return e
 }

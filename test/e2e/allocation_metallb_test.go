@@ -53,12 +53,17 @@ func TestAllocatesAsMetalLB(t *testing.T) {
 
 // metalLBOracle is a part of MetalLB that is asked, and how many clusters it is asked about: more
 // in soak.
-func metalLBOracle(t *testing.T, part string, usual, soak int) (oracle *lab.MetalLBOracle, clusters int) {
+func metalLBOracle(t *testing.T, part string, usual, soak int) (oracle *lab.Oracle, clusters int) {
 	t.Helper()
 	lab.Require(t) // not for its own sake: MetalLB takes minutes to build the first time
 
-	// Close comes after the end of the test's own context.
 	oracle, err := lab.NewMetalLBOracle(context.WithoutCancel(t.Context()), part, t.Logf)
+	return until(t, oracle, err), drawn(usual, soak)
+}
+
+// until closes an oracle at the end of the test, which is after the end of its own context.
+func until(t *testing.T, oracle *lab.Oracle, err error) *lab.Oracle {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +72,15 @@ func metalLBOracle(t *testing.T, part string, usual, soak int) (oracle *lab.Meta
 			t.Error(err)
 		}
 	})
+	return oracle
+}
+
+// drawn is how many clusters an oracle is asked about.
+func drawn(usual, soak int) int {
 	if os.Getenv("QUAYSIDE_SOAK") != "" {
-		return oracle, soak
+		return soak
 	}
-	return oracle, usual
+	return usual
 }
 
 // allocationWorld is a cluster whose pools have room for all Services.
@@ -219,7 +229,7 @@ func (w *allocationWorld) namespaces() (list []*corev1.Namespace) {
 }
 
 // metalLB is what MetalLB makes of the Services.
-func (w *allocationWorld) metalLB(oracle *lab.MetalLBOracle) []*corev1.Service {
+func (w *allocationWorld) metalLB(oracle *lab.Oracle) []*corev1.Service {
 	w.t.Helper()
 	const given = "metallb.io/ip-allocated-from-pool"
 	asked := struct {

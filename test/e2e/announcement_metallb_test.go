@@ -214,9 +214,12 @@ func (w *announcementWorld) drawEndpoints(s *corev1.Service) (all []*discoveryv1
 		e := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.244.0.%d", i+1)}}
 		e.NodeName = pick(w.dice, nil, new("n0"), new("n1"), new("n2"), new("n9"))
 		e.Conditions.Ready = pick(w.dice, nil, new(true), new(true), new(false))
-		e.Conditions.Serving = pick(w.dice, nil, new(true), new(false))
-		if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && e.Conditions.Ready != nil && !*e.Conditions.Ready {
-			e.Conditions.Serving = new(false) // with ours a node whose endpoints end leaves it to others
+		if e.Conditions.Ready != nil && !*e.Conditions.Ready { // of kube-proxy's reading see TestPicksEndpointsAsKubeProxy
+			e.Conditions.Serving = new(w.seldom(2))
+			e.Conditions.Terminating = e.Conditions.Serving
+			if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+				e.Conditions.Serving = new(false) // with ours a node whose endpoints end leaves it to others
+			}
 		}
 		endpoints = append(endpoints, e)
 	}
@@ -229,7 +232,7 @@ func (w *announcementWorld) drawEndpoints(s *corev1.Service) (all []*discoveryv1
 }
 
 // metalLB is what MetalLB's speakers make of the world.
-func (w *announcementWorld) metalLB(oracle *lab.MetalLBOracle) (answer struct {
+func (w *announcementWorld) metalLB(oracle *lab.Oracle) (answer struct {
 	Error string
 	Nodes map[string]announcementAnswer
 }, err error) {
@@ -302,8 +305,8 @@ func (w *announcementWorld) shares(s *corev1.Service) bool { return s.Annotation
 // addresses, so that clients are refused and need not wait.
 func (w *announcementWorld) isIdle(service int) bool {
 	return !slices.ContainsFunc(w.slices[service][0].Endpoints, func(e discoveryv1.Endpoint) bool {
-		c := e.Conditions
-		return c.Ready == nil || *c.Ready || c.Serving != nil && *c.Serving
+		state := loadbalancer.StateOf(e.Conditions)
+		return state == loadbalancer.Ready || state == loadbalancer.Draining
 	})
 }
 

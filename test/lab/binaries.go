@@ -38,6 +38,9 @@ func Build(ctx context.Context, logf func(string, ...any)) error {
 	if _, err := metalLBOracles(ctx, logf); err != nil {
 		return err
 	}
+	if _, err := kubeProxyOracle(ctx, logf); err != nil {
+		return err
+	}
 	_, err := buildTools(ctx, logf)
 	return err
 }

@@ -14,23 +14,41 @@ import (
 	"strings"
 )
 
-// MetalLBOracle is MetalLB's controller or speaker, which says of any cluster what becomes of
-// its Services there. It needs neither a lab nor root.
-type MetalLBOracle struct {
+// Oracle is software of others that says, by its own code, what becomes of objects that it is
+// asked about. It needs neither a lab nor root.
+type Oracle struct {
+	name    string
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
 // NewMetalLBOracle builds part of MetalLB, "controller" or "speaker", with what is in
-// test/metallb/oracle for it, once per version, and starts it. It ends with ctx.
-func NewMetalLBOracle(ctx context.Context, part string, logf func(string, ...any)) (*MetalLBOracle, error) {
+// test/metallb/oracle for it, once per version, and starts it. It ends with ctx. Asked about a
+// cluster, it says what becomes of its Services there.
+func NewMetalLBOracle(ctx context.Context, part string, logf func(string, ...any)) (*Oracle, error) {
 	folder, err := metalLBOracles(ctx, logf)
 	if err != nil {
 		return nil, err
 	}
-	o := &MetalLBOracle{process: exec.CommandContext(ctx, filepath.Join(folder, part))}
+	return startOracle(ctx, "MetalLB", filepath.Join(folder, part))
+}
+
+// NewKubeProxyOracle builds what is in test/lab/kube/endpoints, once per version, and starts it.
+// It ends with ctx. Asked about a Service and a node, kube-proxy says to which endpoints the
+// node takes the traffic.
+func NewKubeProxyOracle(ctx context.Context, logf func(string, ...any)) (*Oracle, error) {
+	folder, err := kubeProxyOracle(ctx, logf)
+	if err != nil {
+		return nil, err
+	}
+	return startOracle(ctx, "kube-proxy", filepath.Join(folder, "endpoints"))
+}
+
+func startOracle(ctx context.Context, name, program string) (*Oracle, error) {
+	o := &Oracle{name: name, process: exec.CommandContext(ctx, program)}
 	o.process.Stderr = os.Stderr
+	var err error
 	if o.in, err = o.process.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
@@ -45,27 +63,45 @@ func NewMetalLBOracle(ctx context.Context, part string, logf func(string, ...any
 	return o, nil
 }
 
-// Ask sends a cluster as JSON, and decodes the answer into answer.
-func (o *MetalLBOracle) Ask(cluster, answer any) error {
-	if err := json.NewEncoder(o.in).Encode(cluster); err != nil {
-		return fmt.Errorf("lab: ask MetalLB: %w", err)
+// Ask sends a question as JSON, and decodes the answer into answer.
+func (o *Oracle) Ask(question, answer any) error {
+	if err := json.NewEncoder(o.in).Encode(question); err != nil {
+		return fmt.Errorf("lab: ask %s: %w", o.name, err)
 	}
 	line, err := o.out.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("lab: MetalLB answers: %w", err)
+		return fmt.Errorf("lab: %s answers: %w", o.name, err)
 	}
 	if err := json.Unmarshal(line, answer); err != nil {
-		return fmt.Errorf("lab: MetalLB answers: %w", err)
+		return fmt.Errorf("lab: %s answers: %w", o.name, err)
 	}
 	return nil
 }
 
 // Close ends it.
-func (o *MetalLBOracle) Close() error {
+func (o *Oracle) Close() error {
 	if err := o.in.Close(); err != nil {
 		return err
 	}
 	return o.process.Wait()
+}
+
+// kubeProxyOracle returns the folder with kube-proxy as an oracle.
+func kubeProxyOracle(ctx context.Context, logf func(string, ...any)) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	cache, unlock, err := lockCache("lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	o := others{name: "kube-proxy as an oracle", folder: "kube-oracle", source: filepath.Join(root, "test/lab/kube"),
+		files: []string{"go.mod", "go.sum", "endpoints/main.go"}}
+	return o.build(cache, logf, func(dir string) error {
+		return goBuild(ctx, o.source, filepath.Join(dir, "endpoints"), "./endpoints")
+	})
 }
 
 // oracleMain is where main of every oracle is in test/metallb, and oracleOf is where the rest of
