@@ -341,6 +341,7 @@ func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only f
 		t.forwarded(link, s, only)
 		return
 	}
+	t.clients(s, ip)
 	near := t.announcers(key, ip)
 	local := policyOf(s) == corev1.ServiceExternalTrafficPolicyLocal && len(near) > 0
 	for _, port := range s.Spec.Ports {
