@@ -18,9 +18,9 @@ import (
 var errLeftover = errors.New("what was read on a connection that had been idle is more than one response")
 
 // trusts decides whether a kept connection may carry the request without a look at it: if
-// it was quiet just now, and the request can be sent again.
+// it was quiet just now, and the request will be sent again if need be.
 func (t *transaction) trusts(c *conn) bool {
-	return c.quiet && !t.streaming && t.repeatable()
+	return c.quiet && !t.streaming && t.repeatable() && t.mayTryAgain() && t.rules.Next&exchange.NextOff == 0
 }
 
 // garbled is err, which says that what was read is no response.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,8 +79,9 @@ func TestWhatNobodyAskedForAnswersNobody(t *testing.T) {
 		"one without a body":            "HTTP/1.1 204 No Content\r\n\r\n",
 		"hints, and an answer":          "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 304 Not Modified\r\n\r\n",
 	} {
-		for method, looks := range map[string]bool{"GET": false, "POST": true} {
-			t.Run(method+" "+name, func(t *testing.T) {
+		for way, looks := range map[string]bool{"GET": false, "POST": true, "GET once": true, "GET to one": true} {
+			t.Run(way+" "+name, func(t *testing.T) {
+				method, rest, _ := strings.Cut(way, " ")
 				addr, send := strayPod(t, stray)
 				p := &closingPod{addr: addr}
 				b := backendOf(t, p)
@@ -94,6 +96,12 @@ func TestWhatNobodyAskedForAnswersNobody(t *testing.T) {
 				}
 				ex := &exchange.Exchange{}
 				ex.Request.Method, ex.Request.Target, ex.Request.Host = []byte(method), []byte("/"), []byte("web")
+				switch rest {
+				case "once":
+					ex.Request.Forwarding = &exchange.Forwarding{Tries: 1}
+				case "to one":
+					ex.Request.Forwarding = &exchange.Forwarding{Next: exchange.NextOff}
+				}
 				b.Forward(ex)
 				if ex.Response.Body == nil {
 					t.Fatalf("got %d %s", ex.Response.Status, ex.Response.Text)
