@@ -33,12 +33,27 @@ func foreignAddresses() [][]string {
 // foreignIngresses is that of Ingresses.
 func foreignIngresses() [][]string { return [][]string{{"/apis/networking.k8s.io/v1/ingresses"}} }
 
-// Foreign reads the objects of MetalLB, all Ingresses, or both from the cluster of a
-// kubeconfig (empty: the pod's own account) and returns them as JSON, a YAML
-// document for each answer. What the cluster does not have is left out. So is what this
-// account may not read, which is an error for each such path, beside the rest: the API
-// server forbids kinds that it does not even have.
-func Foreign(ctx context.Context, kubeconfig Kubeconfig, addresses, ingresses bool) ([]byte, error) {
+// foreignPolicies are those of what says whom NetworkPolicies let in.
+func foreignPolicies() [][]string {
+	return [][]string{
+		{"/apis/networking.k8s.io/v1/networkpolicies"},
+		{"/api/v1/namespaces"},
+		{"/api/v1/services?labelSelector=app.kubernetes.io%2Fname%3Dingress-nginx"},
+	}
+}
+
+// ForeignKinds are what Foreign is to read.
+type ForeignKinds struct {
+	Addresses bool // the objects of MetalLB
+	Ingresses bool
+	Policies  bool // NetworkPolicies, namespaces, and the Services before ingress-nginx
+}
+
+// Foreign reads objects from the cluster of a kubeconfig (empty: the pod's own account) and
+// returns them as JSON, a YAML document for each answer. What the cluster does not have is
+// left out. So is what this account may not read, which is an error for each such path,
+// beside the rest: the API server forbids kinds that it does not even have.
+func Foreign(ctx context.Context, kubeconfig Kubeconfig, kinds ForeignKinds) ([]byte, error) {
 	config, err := loadConfig(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -53,14 +68,7 @@ func Foreign(ctx context.Context, kubeconfig Kubeconfig, addresses, ingresses bo
 	}
 	var all bytes.Buffer
 	var denied []error
-	var wanted [][]string
-	if addresses {
-		wanted = append(wanted, foreignAddresses()...)
-	}
-	if ingresses {
-		wanted = append(wanted, foreignIngresses()...)
-	}
-	for _, paths := range wanted {
+	for _, paths := range kinds.paths() {
 		text, err := firstServed(ctx, client, paths)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -75,10 +83,22 @@ func Foreign(ctx context.Context, kubeconfig Kubeconfig, addresses, ingresses bo
 	return all.Bytes(), errors.Join(denied...)
 }
 
+func (k ForeignKinds) paths() (all [][]string) {
+	for _, of := range []struct {
+		wanted bool
+		paths  [][]string
+	}{{k.Addresses, foreignAddresses()}, {k.Ingresses, foreignIngresses()}, {k.Policies, foreignPolicies()}} {
+		if of.wanted {
+			all = append(all, of.paths...)
+		}
+	}
+	return all
+}
+
 // firstServed reads the first of paths that the API server has; nil: it has none.
 func firstServed(ctx context.Context, client rest.Interface, paths []string) ([]byte, error) {
 	for _, path := range paths {
-		text, err := raw(client.Get().AbsPath(path).Do(ctx))
+		text, err := raw(client.Get().RequestURI(path).Do(ctx))
 		switch {
 		case err == nil:
 			return text, nil

@@ -25,6 +25,7 @@ import (
 type migrateFlags struct {
 	files, classes []string
 	output, only   string
+	proxies        string
 }
 
 func (e *env) migrateCommand() *cobra.Command {
@@ -36,7 +37,8 @@ func (e *env) migrateCommand() *cobra.Command {
 those that --ingress-class names, into ours, and print them for ` + "`kubectl apply -f -`" + `; read them first. What has
 no equivalent is said in comments and on standard error. Without -f the objects are read from the cluster;
 nothing is changed there. Annotations of Services need no migration: MetalLB's are read. Files may also hold the
-ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services that they lead to.`,
+ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services that they lead to. NetworkPolicies that
+let in ingress-nginx are printed as they let in our proxies, too.`,
 		Example: "  quayside migrate >quayside.yaml\n  kubectl get ingress,configmap,service -A -o yaml | quayside migrate -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,6 +54,7 @@ ConfigMaps tcp-services and udp-services of ingress-nginx, with the Services tha
 	c.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or folder of manifests, - for standard input (repeatable); the cluster by default")
 	c.Flags().StringVarP(&f.output, "output", "o", "yaml", "yaml or json")
 	c.Flags().StringArrayVar(&f.classes, "ingress-class", []string{ingressclass.NginxName}, "class of Ingresses to take over, or CLASS=OURS with the name of what it becomes, \""+ingressclass.DefaultName+"\" by default; =OURS for those without a class (repeatable)")
+	c.Flags().StringVar(&f.proxies, "proxy-namespace", migrate.DefaultProxyNamespace, "namespace of our proxies, which NetworkPolicies that let in ingress-nginx are to let in")
 	c.Flags().StringVar(&f.only, "only", "", "addresses: what was MetalLB's; ingresses: what was ingress-nginx's; both by default")
 	c.AddCommand(e.migrateValuesCommand())
 	return c
@@ -97,7 +100,7 @@ func readValues(file string) ([]byte, error) {
 }
 
 func (e *env) migrate(ctx context.Context, f migrateFlags) error {
-	m := migrate.Migration{Only: f.only, Classes: map[string]string{}}
+	m := migrate.Migration{Only: f.only, Classes: map[string]string{}, ProxyNamespace: f.proxies}
 	for _, class := range f.classes {
 		theirs, ours, _ := strings.Cut(class, "=")
 		if theirs != "" { // without a class is not what an empty variable means
@@ -130,8 +133,13 @@ func (e *env) gather(ctx context.Context, m *migrate.Migration, files []string) 
 		}
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
-		text, err := cluster.Foreign(ctx, kubeconfig, m.Only != migrate.Ingresses, m.Only != migrate.Addresses)
-		return errors.Join(m.Read("the cluster", text), err)
+		ingresses := m.Only != migrate.Addresses
+		text, err := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Addresses: m.Only != migrate.Ingresses, Ingresses: ingresses})
+		policies, unread := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Policies: ingresses})
+		if unread != nil { // Ingresses come to the same without them
+			fmt.Fprintln(e.stderr, "note: NetworkPolicies that keep our proxies from an application may be missing here:", printable.Line(unread.Error()))
+		}
+		return errors.Join(m.Read("the cluster", slices.Concat(text, policies)), err)
 	}
 	var all []error
 	for _, name := range files {

@@ -7,5 +7,6 @@
 // compiler.
 //
 // Read migrate.go first; then metallb.go and ingress.go, legacy.go (MetalLB before its present
-// custom resources) and streams.go (TCP and UDP services of ingress-nginx).
+// custom resources), streams.go (TCP and UDP services of ingress-nginx) and networkpolicies.go
+// (those that let it in).
 package migrate

@@ -88,11 +88,18 @@ type Migration struct {
 	// reaches.
 	Classes map[string]string
 
+	// ProxyNamespace is where our proxies run; empty: DefaultProxyNamespace.
+	ProxyNamespace string
+
 	result  Result
 	origins map[string]string // "Kind namespace/name" of what came out: of what
 	passed  map[string]int    // kinds that are nobody's here
 
 	ingresses []ingress
+
+	policies   []policy // and what says which pods they select
+	namespaces map[string]map[string]string
+	edges      []pods
 
 	streams  []stream // and the Services to which they may lead
 	services map[target]corev1.ServiceSpec
@@ -159,6 +166,10 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 		}
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}:
 		take, half = m.service, Ingresses
+	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}:
+		take, half = m.takeNamespace, Ingresses
+	case s.TypeMeta == metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:
+		take, half = m.takePolicy, Ingresses
 	case s.Kind == "Ingress" && slices.Contains(ingressVersions(), s.APIVersion):
 		take, half = m.takeIngress, Ingresses
 	default:
@@ -245,6 +256,7 @@ func isMark(key string) bool {
 // same input prints the same text.
 func (m *Migration) Result() Result {
 	m.finishIngresses()
+	m.finishPolicies()
 	objects, notes := m.balanced()
 	r := Result{Objects: slices.Concat(m.result.Objects, objects), Notes: slices.Concat(m.result.Notes, notes)}
 	slices.SortStableFunc(r.Objects, func(a, b Object) int {

@@ -36,7 +36,11 @@ func TestWhatPeopleHave(t *testing.T) {
 	for _, in := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(in), ".in.yaml"), func(t *testing.T) {
 			got := migrated(t, in)
-			if d := manifest.Decode("out", got); len(d.Errors)+len(d.Notes) > 0 {
+			d := manifest.Decode("out", got)
+			d.Notes = slices.DeleteFunc(d.Notes, func(p snapshot.Problem) bool { // which is the network's to read
+				return strings.Contains(p.Message, "networking.k8s.io/v1 NetworkPolicy")
+			})
+			if len(d.Errors)+len(d.Notes) > 0 {
 				t.Errorf("the outcome is not ours: %v %v", d.Errors, d.Notes)
 			}
 			golden := strings.TrimSuffix(in, ".in.yaml") + ".out.yaml"

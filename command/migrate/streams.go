@@ -126,6 +126,7 @@ func (m *Migration) service(s *source) error {
 		m.services = map[target]corev1.ServiceSpec{}
 	}
 	m.services[target{cmp.Or(s.Metadata.Namespace, corev1.NamespaceDefault), s.Metadata.Name}] = spec
+	m.noteEdge(s, spec.Selector)
 	m.pass(s)
 	return nil
 }

@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"quayside.io/command/migrate"
 )
 
 // metalLBPools is a kind of MetalLB's, as far as it matters here.
@@ -29,6 +31,16 @@ metadata: {name: before}
 spec: {addresses: [10.77.9.0/28], autoAssign: false, protocol: layer2}
 `
 
+// nginxAlone is a NetworkPolicy that keeps everybody else out.
+const nginxAlone = `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: nginx-alone, namespace: default}
+spec:
+  podSelector: {matchLabels: {app: nobody}}
+  ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ingress-nginx}}}]}]
+`
+
 // What MetalLB and ingress-nginx left in a cluster: `quayside migrate` reads it
 // there, and what it prints is taken as it is.
 func TestMigrateFromTheCluster(t *testing.T) {
@@ -37,18 +49,22 @@ func TestMigrateFromTheCluster(t *testing.T) {
 	e.Apply(metalLBPools)
 	e.Eventually(settle, func() error { return e.TryApply(metalLBPool) })
 	e.Apply(ingressFor("before", "ingressClassName: nginx", "nginx.ingress.kubernetes.io/fastcgi-index: index.php", "before.example.com", "video"))
+	e.Apply(nginxAlone)
 	laptop := e.Client("laptop")
-	migrate := func(only string) string {
+	migrated := func(only string) string {
 		return laptop.Exec("sh", "-c", e.Quayside().Binary()+" migrate --kubeconfig "+e.Kubeconfig()+" --only "+only+" 2>/dev/null")
 	}
-	pools := migrate("addresses")
+	pools := migrated("addresses")
 	if !strings.Contains(pools, "# spec.protocol has no equivalent here and is left out") {
 		t.Errorf("nothing is said of a field that is gone:\n%s", pools)
 	}
 	e.Apply(pools)
-	ingresses := migrate("ingresses")
+	ingresses := migrated("ingresses")
 	if !strings.Contains(ingresses, "ingressClassName: quayside") || !strings.Contains(ingresses, "# UnsupportedAnnotation: annotation ingress.quayside.io/fastcgi-index") {
 		t.Errorf("the Ingress is not migrated:\n%s", ingresses)
+	}
+	if !strings.Contains(ingresses, "kubernetes.io/metadata.name: "+migrate.DefaultProxyNamespace) {
+		t.Errorf("a NetworkPolicy still keeps our proxies out:\n%s", ingresses)
 	}
 	e.Apply(ingresses)
 }
