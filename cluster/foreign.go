@@ -33,12 +33,15 @@ func foreignAddresses() [][]string {
 // foreignIngresses is that of Ingresses.
 func foreignIngresses() [][]string { return [][]string{{"/apis/networking.k8s.io/v1/ingresses"}} }
 
-// foreignPolicies are those of what says whom NetworkPolicies let in.
-func foreignPolicies() [][]string {
+// foreignBeside are those of what says whom NetworkPolicies let in, and how certificates are
+// renewed.
+func foreignBeside() [][]string {
 	return [][]string{
 		{"/apis/networking.k8s.io/v1/networkpolicies"},
 		{"/api/v1/namespaces"},
 		{"/api/v1/services?labelSelector=app.kubernetes.io%2Fname%3Dingress-nginx"},
+		{"/apis/cert-manager.io/v1/clusterissuers"},
+		{"/apis/cert-manager.io/v1/issuers"},
 	}
 }
 
@@ -46,7 +49,9 @@ func foreignPolicies() [][]string {
 type ForeignKinds struct {
 	Addresses bool // the objects of MetalLB
 	Ingresses bool
-	Policies  bool // NetworkPolicies, namespaces, and the Services before ingress-nginx
+	// Beside Ingresses: NetworkPolicies, namespaces, the Services before ingress-nginx, and the
+	// issuers of cert-manager.
+	Beside bool
 }
 
 // Foreign reads objects from the cluster of a kubeconfig (empty: the pod's own account) and
@@ -87,7 +92,7 @@ func (k ForeignKinds) paths() (all [][]string) {
 	for _, of := range []struct {
 		wanted bool
 		paths  [][]string
-	}{{k.Addresses, foreignAddresses()}, {k.Ingresses, foreignIngresses()}, {k.Policies, foreignPolicies()}} {
+	}{{k.Addresses, foreignAddresses()}, {k.Ingresses, foreignIngresses()}, {k.Beside, foreignBeside()}} {
 		if of.wanted {
 			all = append(all, of.paths...)
 		}

@@ -135,11 +135,11 @@ func (e *env) gather(ctx context.Context, m *migrate.Migration, files []string) 
 		defer cancel()
 		ingresses := m.Only != migrate.Addresses
 		text, err := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Addresses: m.Only != migrate.Ingresses, Ingresses: ingresses})
-		policies, unread := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Policies: ingresses})
-		if unread != nil { // Ingresses come to the same without them
-			fmt.Fprintln(e.stderr, "note: NetworkPolicies that keep our proxies from an application may be missing here:", printable.Line(unread.Error()))
+		beside, unread := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Beside: ingresses})
+		if unread != nil { // Ingresses come to the same without that
+			fmt.Fprintln(e.stderr, "note: NetworkPolicies that keep our proxies from an application, and how certificates are renewed, may be missing here:", printable.Line(unread.Error()))
 		}
-		return errors.Join(m.Read("the cluster", slices.Concat(text, policies)), err)
+		return errors.Join(m.Read("the cluster", slices.Concat(text, beside)), err)
 	}
 	var all []error
 	for _, name := range files {

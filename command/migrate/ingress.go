@@ -64,16 +64,21 @@ func (m *Migration) takeIngress(s *source) error {
 		m.note("Ingress %s/%s is of class %q: left alone; --ingress-class takes it over, too", s.Metadata.Namespace, s.Metadata.Name, class)
 		return nil
 	}
+	if s.Metadata.Labels[challengeLabel] == "true" {
+		m.pass(s) // it is gone when the challenge has been answered
+		return nil
+	}
 	spec.IngressClassName = &ours
 	meta, notes := own(s.Metadata)
 	meta.Annotations = renamed(meta.Annotations)
-	m.ingresses = append(m.ingresses, ingress{from: s, meta: meta, spec: spec, notes: slices.Concat(notes, left)})
+	m.ingresses = append(m.ingresses, ingress{from: s, was: class, meta: meta, spec: spec, notes: slices.Concat(notes, left)})
 	return nil
 }
 
 // ingress is one that was read.
 type ingress struct {
 	from  *source
+	was   string // its class
 	meta  Meta
 	spec  networkingv1.IngressSpec
 	notes []string
@@ -113,6 +118,7 @@ func (m *Migration) finishIngress(i ingress, alone bool) {
 	meta, spec, notes := i.meta, i.spec, i.notes
 	meta, beside, replaced := withoutSnippets(meta, spec, alone)
 	redirects(meta, spec)
+	notes = append(notes, m.challenges(meta, i.was, *spec.IngressClassName)...)
 	judged := judge(meta, spec)
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
 		notes = append(notes, "spec.defaultBackend serves every host that no Ingress names, as the specification has it; in ingress-nginx it serves only the hosts of this Ingress")

@@ -101,6 +101,9 @@ type Migration struct {
 	namespaces map[string]map[string]string
 	edges      []pods
 
+	issuers        map[issuer][]string // classes by which they have challenges answered
+	unknownIssuers int                 // Ingresses with another
+
 	streams  []stream // and the Services to which they may lead
 	services map[target]corev1.ServiceSpec
 }
@@ -170,6 +173,8 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 		take, half = m.takeNamespace, Ingresses
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:
 		take, half = m.takePolicy, Ingresses
+	case group == "cert-manager.io" && (s.Kind == "Issuer" || s.Kind == "ClusterIssuer"):
+		take, half = m.takeIssuer, Ingresses
 	case s.Kind == "Ingress" && slices.Contains(ingressVersions(), s.APIVersion):
 		take, half = m.takeIngress, Ingresses
 	default:
@@ -271,6 +276,7 @@ func (m *Migration) Result() Result {
 	if has("Ingress") {
 		r.Notes = append(r.Notes, otherWays)
 	}
+	r.Notes = append(r.Notes, m.otherIssuers()...)
 	for _, kind := range slices.Sorted(maps.Keys(m.passed)) {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d of %s left alone", m.passed[kind], kind))
 	}
