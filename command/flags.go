@@ -25,12 +25,13 @@ type ingressFlags struct {
 	class, watchNamespace, defaultCertificate, configMap, ownership, defaultBackend string
 	watchSelector                                                                   selectorFlag
 	allowCatchAll, passthrough, noExternalName, modSecurity                         bool
-	adopt, editions                                                                 []string
+	adopt, adoptNames, editions                                                     []string
 }
 
 func (f *ingressFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.class, "ingress-class", ingressclass.DefaultName, "name of our IngressClass, and value of the old annotation kubernetes.io/ingress.class")
 	flags.StringArrayVar(&f.adopt, "adopt-ingress-controller", nil, "also serve IngressClasses of this controller, with its quirks (repeatable), such as k8s.io/ingress-nginx")
+	flags.StringArrayVar(&f.adoptNames, "adopt-ingress-class", nil, "also serve Ingresses of this class as ingress-nginx does while there is no IngressClass of that name (repeatable): its chart takes its own away when it is uninstalled")
 	flags.StringVar(&f.watchNamespace, "watch-namespace", "", "serve the Ingresses of this namespace only; empty: of all")
 	flags.Var(&f.watchSelector, "watch-namespace-selector", "serve the Ingresses of namespaces whose labels match only, as they come and go; it excludes --watch-namespace")
 	flags.StringVar(&f.defaultCertificate, "default-ssl-certificate", "", "NAMESPACE/NAME of the TLS Secret for hosts without one")
@@ -45,7 +46,7 @@ func (f *ingressFlags) add(flags *pflag.FlagSet) {
 }
 
 func (f *ingressFlags) classes() ingressclass.Rules {
-	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, Namespace: f.watchNamespace, Namespaces: f.watchSelector.selector}
+	return ingressclass.Rules{Name: f.class, Adopt: f.adopt, AdoptNames: f.adoptNames, Namespace: f.watchNamespace, Namespaces: f.watchSelector.selector}
 }
 
 // selectorFlag is a selector of labels, nil where an empty one or none is given.

@@ -41,6 +41,10 @@ type Rules struct {
 	Name string
 	// Adopt are further controllers, all of whose classes are served.
 	Adopt []string
+	// AdoptNames are classes that are served as those of ingress-nginx while there is no
+	// IngressClass of that name: its chart takes its own away when it is uninstalled. Where
+	// NginxController is adopted, NginxName is one.
+	AdoptNames []string
 	// Namespace, if set, is the only one whose Ingresses are served.
 	Namespace string
 	// Namespaces, if set, selects those whose Ingresses are served, by their labels.
@@ -50,7 +54,7 @@ type Rules struct {
 // Equal reports whether r and o select the same Ingresses.
 func (r Rules) Equal(o Rules) bool {
 	return cmp.Or(r.Name, DefaultName) == cmp.Or(o.Name, DefaultName) && r.Namespace == o.Namespace &&
-		sameSelector(r.Namespaces, o.Namespaces) && slices.Equal(r.Adopt, o.Adopt)
+		sameSelector(r.Namespaces, o.Namespaces) && slices.Equal(r.Adopt, o.Adopt) && slices.Equal(r.AdoptNames, o.AdoptNames)
 }
 
 func sameSelector(a, b labels.Selector) bool {
@@ -92,10 +96,14 @@ type Classes struct {
 // claim an absent class.
 func Select(all *snapshot.Stores, r Rules) Classes {
 	ours := cmp.Or(r.Name, DefaultName)
-	k := Classes{rules: r, namespaces: all.Namespaces, byName: map[string]Class{ours: {}}}
+	k := Classes{rules: r, namespaces: all.Namespaces, byName: map[string]Class{}}
+	for _, name := range r.AdoptNames {
+		k.byName[name] = Class{Nginx: true, Adopted: true}
+	}
 	if slices.Contains(r.Adopt, NginxController) {
 		k.byName[NginxName] = Class{Nginx: true, Adopted: true}
 	}
+	k.byName[ours] = Class{}
 	// Several classes may be marked as the default; the newest is meant, as in
 	// the API server.
 	var newest *networkingv1.IngressClass

@@ -160,7 +160,7 @@ func (t *tracer) otherPaths(named string, path []byte) string {
 // "": there are none. A rule may name the host by a wildcard.
 func (t *tracer) notServed(host, named string) string {
 	var foreign, pathless []string
-	classes, byClass := t.Routes.Classes(), false
+	classes, byClass, gone := t.Routes.Classes(), false, false
 	for _, i := range t.Cluster.Ingresses.Sorted() {
 		if !slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == named }) {
 			continue
@@ -173,6 +173,7 @@ func (t *tracer) notServed(host, named string) string {
 		why := "class " + quoteOr(ingress(i).Class, "none")
 		if _, exists := t.Cluster.IngressClasses.Get(snapshot.Key{Name: ingress(i).Class}); !exists && ingress(i).Class != "" {
 			why += ", which does not exist"
+			gone = true
 		}
 		if classes.Elsewhere(i) {
 			why = classes.Why(i.Namespace)
@@ -192,7 +193,11 @@ func (t *tracer) notServed(host, named string) string {
 	case byClass && t.ByFlags:
 		why += " by the flags given; if the installation adopts that class, leave --local away, or give --adopt-ingress-controller, too"
 	case byClass:
-		why += "; write ingressClassName: " + cmp.Or(t.Assign.Classes.Name, ingressclass.DefaultName) + ", or adopt the class with --adopt-ingress-controller (ingressClass.adoptControllers of the chart)"
+		how := "--adopt-ingress-controller (ingressClass.adoptControllers of the chart)"
+		if gone { // perhaps with the chart of ingress-nginx
+			how = "--adopt-ingress-class (ingressClass.adoptNames of the chart)"
+		}
+		why += "; write ingressClassName: " + cmp.Or(t.Assign.Classes.Name, ingressclass.DefaultName) + ", or adopt the class with " + how
 	}
 	return why
 }

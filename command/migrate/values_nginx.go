@@ -239,7 +239,8 @@ func internalService(c *ChartValues, _ string, value any) {
 }
 
 func className(c *ChartValues, at string, value any) {
-	c.note("%s: Ingresses of class %v move by quayside migrate --ingress-class %v, or stay as they are with ingressClass.adoptControllers, which takes the controller of its IngressClass", at, value, value)
+	c.note("%s: Ingresses of class %v move by quayside migrate --ingress-class %v, or stay as they are with ingressClass.adoptControllers, which takes the controller of its IngressClass; "+
+		"its chart takes the IngressClass away when it is uninstalled, so name class %v in ingressClass.adoptNames before", at, value, value, value)
 }
 
 func headersOf(key string) chartRule {

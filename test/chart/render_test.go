@@ -90,7 +90,7 @@ nameOverride: edge
 image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123", pullSecrets: [{name: pull}]}
 log: {level: debug, format: text}
 loadBalancer: {externalIPs: true}
-ingressClass: {default: true, annotations: {a: b}, adoptControllers: [k8s.io/ingress-nginx], hostOwnership: FirstNamespace, allowCatchAll: false, sslPassthrough: false, externalNames: false}
+ingressClass: {default: true, annotations: {a: b}, adoptControllers: [k8s.io/ingress-nginx], adoptNames: [public], hostOwnership: FirstNamespace, allowCatchAll: false, sslPassthrough: false, externalNames: false}
 metrics: {serviceMonitor: {enabled: true}, podMonitor: {enabled: true}, dashboards: {enabled: true}, prometheusRule: {enabled: true}}
 pools: [{name: lan, addresses: [192.0.2.0/24]}]
 peers: [{name: tor, myASN: 64500, peerASN: 64501, peerAddress: 192.0.2.1, bfdProfile: quick}]

@@ -131,10 +131,10 @@ func TestHostNetworkProxy(t *testing.T) {
 func TestArgs(t *testing.T) {
 	all := workloads(t, variants()["everything"])
 	for component, want := range map[string][]string{
-		"controller": {"--adopt-ingress-controller=k8s.io/ingress-nginx", "--default-backend-service=shop/pages", "--publish-service=a/b", "--log-level=debug", "--external-ips", "--help"},
+		"controller": {"--adopt-ingress-controller=k8s.io/ingress-nginx", "--adopt-ingress-class=public", "--default-backend-service=shop/pages", "--publish-service=a/b", "--log-level=debug", "--external-ips", "--help"},
 		"speaker":    {"--profile=fast", "--members-bind=:17946", "--ignore-exclude-lb", "--hand-over-on-cordon", "--external-ips", "--kube-proxy-metrics="},
 		"proxy": {
-			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls", "--default-backend-service=shop/pages",
+			"--adopt-ingress-controller=k8s.io/ingress-nginx", "--adopt-ingress-class=public", "--watch-namespace=shop", "--default-ssl-certificate=shop/tls", "--default-backend-service=shop/pages",
 			"--trusted-proxies=10.0.0.0/8,fc00::/7", "--proxy-protocol", "--http2=false", "--h2c", "--access-log=json", "--access-log-fields=status,request_time", "--access-log-share=0.5",
 		},
 	} {
