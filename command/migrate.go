@@ -48,6 +48,9 @@ let in ingress-nginx are printed as they let in our proxies, too.`,
 			if !slices.Contains([]string{"", migrate.Addresses, migrate.Ingresses}, f.only) {
 				return fmt.Errorf("%w: --only %q: want addresses or ingresses", errBadInput, f.only)
 			}
+			if len(validation.IsDNS1123Label(f.proxies)) > 0 {
+				return fmt.Errorf("%w: --proxy-namespace %q: want the name of a namespace", errBadInput, f.proxies)
+			}
 			return e.migrate(c.Context(), f)
 		},
 	}

@@ -17,6 +17,7 @@ const DefaultProxyNamespace = "quayside-proxy"
 // Labels by which pods of ingress-nginx and of ours are known.
 const (
 	nameLabel      = "app.kubernetes.io/name"
+	instanceLabel  = "app.kubernetes.io/instance"
 	componentLabel = "app.kubernetes.io/component"
 	ingressNginx   = "ingress-nginx"
 )
@@ -66,15 +67,14 @@ func (m *Migration) noteEdge(s *source, selector map[string]string) {
 	}
 }
 
-// podsOf completes p by the labels of its namespace: those that were read, or else those that
-// it has where its maker has followed the documentation.
-func (m *Migration) podsOf(p pods) pods {
-	p.within = labels.Set{}
+// podsOf completes p by the labels of its namespace: those that were read, or else assumed.
+func (m *Migration) podsOf(p pods, assumed labels.Set) pods {
+	p.within = maps.Clone(assumed)
 	if read, known := m.namespaces[p.namespace]; known {
-		maps.Copy(p.within, read)
-	} else {
-		p.within["name"] = p.namespace
-		p.within[nameLabel], p.within["app.kubernetes.io/instance"] = p.namespace, p.namespace
+		p.within = maps.Clone(labels.Set(read))
+	}
+	if p.within == nil {
+		p.within = labels.Set{}
 	}
 	p.within[corev1.LabelMetadataName] = p.namespace
 	return p
@@ -85,12 +85,12 @@ func (m *Migration) podsOf(p pods) pods {
 func (m *Migration) finishPolicies() {
 	theirs := m.edges
 	if len(theirs) == 0 {
-		theirs = []pods{{namespace: ingressNginx, labels: labels.Set{nameLabel: ingressNginx, "app.kubernetes.io/instance": ingressNginx, componentLabel: "controller"}}}
+		theirs = []pods{{namespace: ingressNginx, labels: labels.Set{nameLabel: ingressNginx, instanceLabel: ingressNginx, componentLabel: "controller"}}}
 	}
-	for i := range theirs {
-		theirs[i] = m.podsOf(theirs[i])
+	for i, t := range theirs { // whose namespaces have these where their makers followed its documentation
+		theirs[i] = m.podsOf(t, labels.Set{"name": t.namespace, nameLabel: t.namespace, instanceLabel: t.namespace})
 	}
-	ours := m.podsOf(pods{namespace: m.proxyNamespace(), labels: labels.Set{nameLabel: "quayside", componentLabel: "proxy"}})
+	ours := m.podsOf(pods{namespace: m.proxyNamespace(), labels: labels.Set{nameLabel: "quayside", componentLabel: "proxy"}}, nil)
 	for _, p := range m.policies {
 		changed := false
 		for i := range p.spec.Ingress {
