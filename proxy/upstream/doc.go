@@ -13,7 +13,8 @@
 //     response, the method is idempotent and there is no body. A route may ask for more
 //     (exchange.Forwarding); a streamed body is sent to at most one endpoint that may have
 //     read some of it.
-//   - A response that the upstream cut short never looks complete.
+//   - A response that the upstream cut short never looks complete, and what it had sent
+//     unasked before a request is not the answer to that (leftover.go).
 //   - An endpoint that is removed finishes its requests and gets no new ones; its idle
 //     connections close, and requests that wait for a connection to it choose another.
 //   - Over a limit, or without an endpoint, the answer is 503 at once: nothing queues. Of
