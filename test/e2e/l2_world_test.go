@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"quayside.io/test/lab"
 )
@@ -254,20 +255,23 @@ func (e edge) announced(address, holder string, interfaces ...string) {
 // or a cloud's route controller does.
 func (e edge) setNetworkUnavailable(node string, unavailable bool) {
 	e.t.Helper()
-	n, err := e.Kube().CoreV1().Nodes().Get(context.Background(), node, metav1.GetOptions{})
-	if err != nil {
-		e.t.Error(err)
-		return
-	}
-	for i := range n.Status.Conditions {
-		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeNetworkUnavailable {
-			c.Status = corev1.ConditionFalse
-			if unavailable {
-				c.Status = corev1.ConditionTrue
+	nodes := e.Kube().CoreV1().Nodes()
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // others write to Nodes, too
+		n, err := nodes.Get(context.Background(), node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range n.Status.Conditions {
+			if c := &n.Status.Conditions[i]; c.Type == corev1.NodeNetworkUnavailable {
+				c.Status = corev1.ConditionFalse
+				if unavailable {
+					c.Status = corev1.ConditionTrue
+				}
 			}
 		}
-	}
-	if _, err := e.Kube().CoreV1().Nodes().UpdateStatus(context.Background(), n, metav1.UpdateOptions{}); err != nil {
+		_, err = nodes.UpdateStatus(context.Background(), n, metav1.UpdateOptions{})
+		return err
+	}); err != nil {
 		e.t.Error(err)
 	}
 }
