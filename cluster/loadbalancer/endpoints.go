@@ -15,18 +15,16 @@ const (
 // StateOf reads conditions as kube-proxy does. What they leave out is ready, serving and not
 // terminating.
 func StateOf(c discoveryv1.EndpointConditions) EndpointState {
-	switch is := func(p *bool, otherwise bool) bool {
-		if p == nil {
-			return otherwise
-		}
-		return *p
-	}; {
-	case is(c.Ready, true):
+	switch {
+	case c.Ready == nil || *c.Ready:
 		return Ready
-	case !is(c.Terminating, false):
+	case c.Terminating == nil || !*c.Terminating:
 		return Starting
-	case is(c.Serving, true):
+	case c.Serving == nil || *c.Serving:
 		return Draining
 	}
 	return Ended
 }
+
+// Serves reports whether an endpoint takes traffic, be it while none is ready.
+func (s EndpointState) Serves() bool { return s == Ready || s == Draining }

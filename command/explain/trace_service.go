@@ -407,18 +407,17 @@ func (n *census) add(slice *discoveryv1.EndpointSlice, port corev1.ServicePort, 
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
 		state := loadbalancer.StateOf(e.Conditions)
-		serves := state == loadbalancer.Ready || state == loadbalancer.Draining
 		switch {
 		case !offers:
 			n.portless++
 		case state == loadbalancer.Ready:
 			n.ready++
-		case serves:
+		case state == loadbalancer.Draining:
 			n.draining++
 		default:
 			n.unready++
 		}
-		if offers && serves && e.NodeName != nil && near[*e.NodeName] {
+		if offers && state.Serves() && e.NodeName != nil && near[*e.NodeName] {
 			n.near++
 		}
 	}

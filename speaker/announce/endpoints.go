@@ -12,7 +12,7 @@ import (
 // hasNoEndpoint reports whether no endpoint, on whatever node, is ready or still serves.
 func hasNoEndpoint(c *snapshot.Cluster, q question) bool {
 	for _, state := range endpointStates(c, q) {
-		if state == loadbalancer.Ready || state == loadbalancer.Draining {
+		if state.Serves() {
 			return false
 		}
 	}

@@ -305,8 +305,7 @@ func (w *announcementWorld) shares(s *corev1.Service) bool { return s.Annotation
 // addresses, so that clients are refused and need not wait.
 func (w *announcementWorld) isIdle(service int) bool {
 	return !slices.ContainsFunc(w.slices[service][0].Endpoints, func(e discoveryv1.Endpoint) bool {
-		state := loadbalancer.StateOf(e.Conditions)
-		return state == loadbalancer.Ready || state == loadbalancer.Draining
+		return loadbalancer.StateOf(e.Conditions).Serves()
 	})
 }
 
