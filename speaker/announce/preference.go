@@ -64,8 +64,11 @@ func (k *compiler) publishedPreference(e *address) (preference string, told bool
 // changed. A claim that is not published does not move for that.
 func (k *compiler) outpreferred(e *address, i int) bool {
 	preference, told := k.publishedPreference(e)
-	e.untold = !told && k.preferenceText(e) != "" && k.outweighed(e, i)
-	e.outpreferred = told && preference != k.preferenceText(e) && k.outweighed(e, i)
+	if !told {
+		preference = "" // that of another claim
+	}
+	others := preference != k.preferenceText(e) && k.outweighed(e, i)
+	e.outpreferred, e.untold = told && others, !told && others
 	return e.outpreferred
 }
 
