@@ -7,6 +7,6 @@
 // compiler.
 //
 // Read migrate.go first; then metallb.go and ingress.go, legacy.go (MetalLB before its present
-// custom resources), streams.go (TCP and UDP services of ingress-nginx) and networkpolicies.go
-// (those that let it in).
+// custom resources), streams.go (TCP and UDP services of ingress-nginx), networkpolicies.go
+// (those that let it in) and issuers.go (certificates of hosts that move).
 package migrate

@@ -1,6 +1,6 @@
 // Command endpoints is kube-proxy's own code, asked which endpoints of a Service a node takes
 // traffic to. Services with their EndpointSlices are read from standard input, one JSON object
-// each, and what becomes of each is written. See KubeProxyOracle in test/lab.
+// each, and what becomes of each is written. See lab.NewKubeProxyOracle.
 package main
 
 import (
