@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/networkpolicy"
 	"quayside.io/cluster/printable"
 	"quayside.io/proxy/route"
 )
@@ -99,7 +100,7 @@ type Migration struct {
 
 	policies   []policy // and what says which pods they select
 	namespaces map[string]map[string]string
-	edges      []pods
+	edges      []networkpolicy.Pod
 
 	issuers        map[issuer][]string // classes by which they have challenges answered
 	unknownIssuers int                 // Ingresses with another

@@ -9,6 +9,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"quayside.io/cluster/networkpolicy"
 )
 
 // DefaultProxyNamespace is where the chart has the proxies run by default.
@@ -53,30 +55,23 @@ func (m *Migration) takeNamespace(s *source) error {
 	return nil
 }
 
-// pods are some that are alike, as a NetworkPolicy sees them.
-type pods struct {
-	namespace string
-	within    labels.Set // the labels of the namespace
-	labels    labels.Set
-}
-
 // noteEdge remembers where ingress-nginx runs, by the Service in front of it.
 func (m *Migration) noteEdge(s *source, selector map[string]string) {
 	if s.Metadata.Labels[nameLabel] == ingressNginx && len(selector) > 0 {
-		m.edges = append(m.edges, pods{namespace: s.Metadata.Namespace, labels: selector})
+		m.edges = append(m.edges, networkpolicy.Pod{Namespace: s.Metadata.Namespace, Labels: selector})
 	}
 }
 
 // podsOf completes p by the labels of its namespace: those that were read, or else assumed.
-func (m *Migration) podsOf(p pods, assumed labels.Set) pods {
-	p.within = maps.Clone(assumed)
-	if read, known := m.namespaces[p.namespace]; known {
-		p.within = maps.Clone(labels.Set(read))
+func (m *Migration) podsOf(p networkpolicy.Pod, assumed labels.Set) networkpolicy.Pod {
+	p.Within = maps.Clone(assumed)
+	if read, known := m.namespaces[p.Namespace]; known {
+		p.Within = maps.Clone(labels.Set(read))
 	}
-	if p.within == nil {
-		p.within = labels.Set{}
+	if p.Within == nil {
+		p.Within = labels.Set{}
 	}
-	p.within[corev1.LabelMetadataName] = p.namespace
+	p.Within[corev1.LabelMetadataName] = p.Namespace
 	return p
 }
 
@@ -85,24 +80,24 @@ func (m *Migration) podsOf(p pods, assumed labels.Set) pods {
 func (m *Migration) finishPolicies() {
 	theirs := m.edges
 	if len(theirs) == 0 {
-		theirs = []pods{{namespace: ingressNginx, labels: labels.Set{nameLabel: ingressNginx, instanceLabel: ingressNginx, componentLabel: "controller"}}}
+		theirs = []networkpolicy.Pod{{Namespace: ingressNginx, Labels: labels.Set{nameLabel: ingressNginx, instanceLabel: ingressNginx, componentLabel: "controller"}}}
 	}
 	for i, t := range theirs { // whose namespaces have these where their makers followed its documentation
-		theirs[i] = m.podsOf(t, labels.Set{"name": t.namespace, nameLabel: t.namespace, instanceLabel: t.namespace})
+		theirs[i] = m.podsOf(t, labels.Set{"name": t.Namespace, nameLabel: t.Namespace, instanceLabel: t.Namespace})
 	}
-	ours := m.podsOf(pods{namespace: m.proxyNamespace(), labels: labels.Set{nameLabel: "quayside", componentLabel: "proxy"}}, nil)
+	ours := m.podsOf(networkpolicy.Pod{Namespace: m.proxyNamespace(), Labels: labels.Set{nameLabel: "quayside", componentLabel: "proxy"}}, nil)
 	for _, p := range m.policies {
 		changed := false
 		for i := range p.spec.Ingress {
 			rule := &p.spec.Ingress[i]
-			letsTheirs := slices.ContainsFunc(theirs, func(t pods) bool { return p.letsIn(rule.From, t) })
+			letsTheirs := slices.ContainsFunc(theirs, func(t networkpolicy.Pod) bool { return p.letsIn(rule.From, t) })
 			if letsTheirs && !p.letsIn(rule.From, ours) {
 				rule.From = append(rule.From, peerOf(ours))
 				changed = true
 			}
 		}
 		if changed {
-			m.addPolicy(p, ours.namespace)
+			m.addPolicy(p, ours.Namespace)
 		} else {
 			m.pass(p.from)
 		}
@@ -128,29 +123,17 @@ func (m *Migration) addPolicy(p policy, namespace string) {
 }
 
 // letsIn reports whether one of the peers of a rule of p is that of some pods. A rule without
-// peers lets everybody in.
-func (p *policy) letsIn(from []networkingv1.NetworkPolicyPeer, who pods) bool {
+// peers lets everybody in. Whose addresses those of an ipBlock are is not known.
+func (p *policy) letsIn(from []networkingv1.NetworkPolicyPeer, who networkpolicy.Pod) bool {
 	return len(from) == 0 || slices.ContainsFunc(from, func(peer networkingv1.NetworkPolicyPeer) bool {
-		switch {
-		case peer.IPBlock != nil: // whose addresses these are is not known
-			return false
-		case peer.NamespaceSelector == nil && p.meta.Namespace != who.namespace:
-			return false
-		}
-		return (peer.NamespaceSelector == nil || selects(peer.NamespaceSelector, who.within)) &&
-			(peer.PodSelector == nil || selects(peer.PodSelector, who.labels))
+		return networkpolicy.Names(&peer, p.meta.Namespace, &who)
 	})
 }
 
-func selects(s *metav1.LabelSelector, of labels.Set) bool {
-	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(of)
-}
-
 // peerOf is a peer that selects some proxies.
-func peerOf(who pods) networkingv1.NetworkPolicyPeer {
+func peerOf(who networkpolicy.Pod) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: who.namespace}},
-		PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{componentLabel: who.labels[componentLabel]}},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: who.Namespace}},
+		PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{componentLabel: who.Labels[componentLabel]}},
 	}
 }
