@@ -17,11 +17,11 @@ func (a *API) NodesOfPods(ctx context.Context, namespace, selector string) (map[
 	nodes, page := map[string]struct{}{}, metav1.ListOptions{LabelSelector: selector, Limit: podPage}
 	for {
 		pods := &corev1.PodList{}
-		if err := a.listPods(ctx, namespace, &page, pods); err != nil {
+		if err := a.clients.listPods(ctx, namespace, &page, pods); err != nil {
 			return nil, fmt.Errorf("list pods %s in namespace %s: %w", selector, namespace, err)
 		}
-		for _, p := range pods.Items {
-			if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		for i := range pods.Items {
+			if p := &pods.Items[i]; isOn(p) {
 				nodes[p.Spec.NodeName] = struct{}{}
 			}
 		}
@@ -31,9 +31,14 @@ func (a *API) NodesOfPods(ctx context.Context, namespace, selector string) (map[
 	}
 }
 
-func (a *API) listPods(ctx context.Context, namespace string, page *metav1.ListOptions, into *corev1.PodList) error {
+// isOn reports whether a pod is on a node, and has not ended.
+func isOn(p *corev1.Pod) bool {
+	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+func (c *clients) listPods(ctx context.Context, namespace string, page *metav1.ListOptions, into *corev1.PodList) error {
 	bounded, cancel := deadline(ctx)
 	defer cancel()
-	return a.clients.byGroup[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("pods").
-		VersionedParams(page, a.clients.parameters).Do(bounded).Into(into)
+	return c.byGroup[corev1.SchemeGroupVersion].Get().Namespace(namespace).Resource("pods").
+		VersionedParams(page, c.parameters).Do(bounded).Into(into)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quayside.io/cluster"
+	"quayside.io/cluster/printable"
 	"quayside.io/command/explain"
 	"quayside.io/command/live"
 )
@@ -37,8 +39,11 @@ link holds, and 1 if one is broken or could not be looked at.`,
 				clear:   func() { *path = explain.Path{} },
 				explain: func(s explain.Inputs) { *path = *explain.Trace(s, target) },
 			}
-			if asks {
-				s.more = func(ctx context.Context) {
+			s.more = func(ctx context.Context) {
+				if !c.Flags().Changed("admin") { // of which cluster that is, is not known
+					e.tracePolicies(ctx, path)
+				}
+				if asks {
 					path.Links = append(path.Links, live.Look(ctx, args[0], path, live.Usual())...)
 				}
 			}
@@ -54,6 +59,24 @@ link holds, and 1 if one is broken or could not be looked at.`,
 	c.Flags().BoolVar(&asks, "live", false, "then ask for it from this machine: DNS, the neighbour on the LAN, TCP, TLS, one GET, without following redirects")
 	f.add(c.Flags(), "json or yaml; a screen of text by default")
 	return c
+}
+
+// tracePolicies adds to a path what NetworkPolicies let through, which this account reads
+// itself: the controller has no right to look at pods.
+func (e *env) tracePolicies(ctx context.Context, path *explain.Path) {
+	kubeconfig, ok := e.findKubeconfig()
+	services := path.Services()
+	if !ok || len(services) == 0 {
+		return
+	}
+	ctx, enough := context.WithTimeout(ctx, lookTimeout)
+	defer enough()
+	behind, err := cluster.Behind(ctx, kubeconfig, services)
+	if err != nil {
+		fmt.Fprintf(e.stderr, "note: NetworkPolicies were not looked at: %s\n", printable.Line(err.Error()))
+		return
+	}
+	path.Links = append(path.Links, explain.Policies(path, behind)...)
 }
 
 // tracing answers /trace of a process that has all the inputs.

@@ -65,7 +65,7 @@ const (
 
 // Link is one step on the way from the LAN to a pod.
 type Link struct {
-	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "refused", "redirect", "backend"; see also package live
+	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "refused", "redirect", "backend", "policies"; see also package live
 	State State  `json:"state"`
 	Says  string `json:"says"`
 }
@@ -78,6 +78,8 @@ type Path struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Ends are where it begins for a client: what to connect to, over TCP.
 	Ends []netip.AddrPort `json:"ends,omitempty"`
+	// Hops are the Services whose pods get connections, as far as that is known.
+	Hops []Hop `json:"hops,omitempty"`
 	// Backend is the Service whose pods answer a request, if it is known.
 	Backend string `json:"backend,omitempty"`
 }
@@ -213,7 +215,7 @@ func (t *tracer) end(ip netip.Addr, port uint16) {
 func (t *tracer) endsOf(s *corev1.Service, ip netip.Addr, only func(corev1.ServicePort) bool) {
 	for _, port := range s.Spec.Ports {
 		switch {
-		case only != nil && !only(port), cmp.Or(port.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP:
+		case only != nil && !only(port), protocolOf(port) != corev1.ProtocolTCP:
 		case t.PortOf != nil:
 			t.end(ip, t.PortOf(port.Port))
 		default:

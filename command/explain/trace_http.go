@@ -266,7 +266,7 @@ func (t *tracer) whyNoFront() string {
 // isTCP returns a test for the Service port that receives a request to port.
 func isTCP(port int32) func(corev1.ServicePort) bool {
 	return func(p corev1.ServicePort) bool {
-		return p.Port == port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP
+		return p.Port == port && protocolOf(p) == corev1.ProtocolTCP
 	}
 }
 
@@ -390,6 +390,9 @@ func (t *tracer) backend(r *route.Route, nodes []string) {
 	if svc.Spec.Type == corev1.ServiceTypeExternalName {
 		t.works("backend", "Service %s stands for %s, which the proxies look up: port %s", b.Service, svc.Spec.ExternalName, b.Port)
 		return
+	}
+	if port, err := b.Port.Find(svc); err == nil {
+		t.hop(svc, port, true)
 	}
 	compile := func(node string, anyNode bool) *balance.Set {
 		options := balance.Options{AnyNode: anyNode, AllowLoopback: t.Embedded}

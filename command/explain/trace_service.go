@@ -348,7 +348,8 @@ func (t *tracer) endpoints(link string, s *corev1.Service, ip netip.Addr, only f
 		if only != nil && !only(port) {
 			continue
 		}
-		what := fmt.Sprintf("port %d/%s of %s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP), key)
+		t.hop(s, port, false)
+		what := portOf(port, key.String())
 		n := t.census(key, ip, port, near)
 		switch {
 		case n.serving() == 0:
@@ -371,10 +372,10 @@ func (t *tracer) forwarded(link string, s *corev1.Service, only func(corev1.Serv
 		if only != nil && !only(port) {
 			continue
 		}
-		what := fmt.Sprintf("port %d/%s of %s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP), snapshot.KeyOf(s))
+		what := portOf(port, snapshot.KeyOf(s).String())
 		set := balance.Compile(s, t.Cluster.SlicesOf(snapshot.KeyOf(s)), balance.PortRef{Number: port.Port}, t.Node, "", balance.Options{AllowLoopback: true})
 		switch {
-		case cmp.Or(port.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP:
+		case protocolOf(port) != corev1.ProtocolTCP:
 			t.broken(link, "%s: without a cluster only TCP ports are forwarded", what)
 		case len(set.Endpoints) == 0:
 			t.broken(link, "%s: %s", what, set.Why)
@@ -383,6 +384,14 @@ func (t *tracer) forwarded(link string, s *corev1.Service, only func(corev1.Serv
 		}
 	}
 }
+
+// portOf names a port of a Service.
+func portOf(p corev1.ServicePort, service string) string {
+	h := Hop{Service: service, Port: p.Port, Protocol: protocolOf(p)}
+	return h.String()
+}
+
+func protocolOf(p corev1.ServicePort) corev1.Protocol { return cmp.Or(p.Protocol, corev1.ProtocolTCP) }
 
 // census counts the endpoints behind a port.
 type census struct{ ready, draining, unready, portless, foreign, near int }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/test/certificate"
+	"quayside.io/test/lab"
 )
 
 // ruleFor is an Ingress of that name for the host of the same, with such annotations and
@@ -97,8 +98,20 @@ func podCauses() []broken {
 		{name: "pods-do-not-listen", objects: strings.NewReplacer("app: nobody", "app: web", "targetPort: http", "targetPort: 9").Replace(podless) + ruleFor("$ROW", "", "/", "$ROW:80"),
 			asks: "--live http://$ROW.example.com/", on: "Service $NS/$ROW", link: "live http",
 			says: "Service $NS/$ROW refused the connection", next: "let its pods listen on the targetPort of the Service"},
+		{name: "pods-let-nobody-in", objects: strings.Replace(podless, "app: nobody", "app: third", 1) + ruleFor("$ROW", "", "/", "$ROW:80") + thirdAlone, asks: "http://$ROW.example.com/", on: "port 80/TCP of $NS/$ROW", link: "policies",
+			says: "NetworkPolicy $NS/third-alone does not let in proxies from namespace " + lab.ProxyNamespace, next: "add one in from, with namespaceSelector"},
 	}
 }
+
+// thirdAlone keeps everybody else from the pod "third".
+const thirdAlone = `---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: third-alone}
+spec:
+  podSelector: {matchLabels: {app: third}}
+  ingress: [{from: [{podSelector: {matchLabels: {app: third}}}]}]
+`
 
 const podless = `---
 apiVersion: v1
