@@ -5,13 +5,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"quayside.io/cluster/manifest"
 	"quayside.io/cluster/networkpolicy"
+	"quayside.io/cluster/snapshot"
 )
 
 // behindTwo is what stands behind the Service of the proxies and that of an application, with
@@ -87,5 +90,56 @@ func TestServicesOfHops(t *testing.T) {
 	}
 	if !slices.Equal(texts, []string{"edge/proxy", "shop/web"}) {
 		t.Error(texts)
+	}
+}
+
+// Connections are known from the clients to the pods, also where nothing says what is in front
+// of the proxies.
+func TestHopsOfAPath(t *testing.T) {
+	const objects = `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop, namespace: shop}
+spec:
+  ingressClassName: quayside
+  rules: [{host: shop.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}}]
+status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: quayside}
+spec: {controller: quayside.io/ingress}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {ports: [{name: metrics, port: 9090}, {name: http, port: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: proxy, namespace: edge}
+spec: {type: LoadBalancer, ports: [{name: http, port: 80}, {name: https, port: 443}]}
+`
+	proxies, web := Hop{Service: "edge/proxy", Port: 80, Protocol: "TCP"}, Hop{Service: "shop/web", Port: 8080, Protocol: "TCP", ByProxies: true}
+	self := snapshot.Key{Namespace: "edge", Name: "proxy"}
+	for name, c := range map[string]struct {
+		target, status string
+		embedded       bool
+		want           []Hop
+	}{
+		"by the Service of the proxies": {"http://shop.test/", "status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}", false, []Hop{proxies, web}},
+		"by a published address":        {"http://shop.test/", "", false, []Hop{proxies, web}},
+		"`up` knows no policies":        {"http://shop.test/", "", true, nil},
+		"a Service":                     {"service/edge/proxy", "status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}", false, []Hop{proxies, {Service: "edge/proxy", Port: 443, Protocol: "TCP"}}},
+	} {
+		s := inputsOf(snapshot.Of(manifest.Decode("objects.yaml", []byte(objects+c.status)).Objects...), time.Time{}, c.embedded, false)
+		s.Self = []snapshot.Key{{Namespace: "edge", Name: "gone"}, self}
+		to, err := ParseTarget(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Trace(s, to).Hops; !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

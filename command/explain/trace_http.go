@@ -221,6 +221,7 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 		ip, err := netip.ParseAddr(in.IP)
 		if err != nil {
 			t.unknown("address", "Ingress %s is at %s, by --publish-address", r.Owner.Key, in.Hostname)
+			t.selves(port)
 			continue
 		}
 		ip = ip.Unmap()
@@ -233,6 +234,7 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 		}
 		if len(holders) == 0 {
 			t.unknown("address", "Ingress %s is at %s, which no Service holds: it is published by --publish-address", r.Owner.Key, ip)
+			t.selves(port)
 			continue
 		}
 		// Services may share this address: the request goes to the one with its port.
@@ -243,6 +245,22 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
+}
+
+// selves notes the proxies as who asks the backend, where it is not known what is in front
+// of them.
+func (t *tracer) selves(port int32) {
+	for _, key := range t.Self {
+		s, ok := t.Cluster.Services.Get(key)
+		if !ok {
+			continue
+		}
+		for _, p := range s.Spec.Ports {
+			if isTCP(port)(p) {
+				t.hop(s, p, false)
+			}
+		}
+	}
 }
 
 // whyNoFront says why there is no address at which the proxies are reached.

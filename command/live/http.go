@@ -89,6 +89,8 @@ func (l *looker) reason(resp *http.Response, body string) string {
 		says += "; its pods do not serve TLS there, or not as it is asked for: let them, or correct the annotation backend-protocol"
 	case strings.HasSuffix(why, " refused the connection"):
 		says += "; let its pods listen on the targetPort of the Service, on the pod's address, or correct that port"
+	case strings.HasSuffix(why, " did not accept a connection in time"):
+		says += "; something drops what the proxies send: see that no policy of the network, of whatever kind, keeps them from its pods, and that nodes reach each other's pods"
 	}
 	return says
 }

@@ -100,7 +100,11 @@ func TestLook(t *testing.T) {
 	told := func(kind, body string) netip.AddrPort {
 		return serving(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(http.StatusBadGateway)
+			status := http.StatusBadGateway
+			if strings.HasPrefix(body, "504 ") {
+				status = http.StatusGatewayTimeout
+			}
+			w.WriteHeader(status)
 			fmt.Fprint(w, body)
 		})
 	}
@@ -128,6 +132,8 @@ func TestLook(t *testing.T) {
 			": the TLS handshake with Service shop/cart failed; its pods"},
 		"refusing pods": {"http://localhost/", told("text/plain", "502 Bad Gateway: Service a/web refused the connection\n"), "live http", explain.Broken,
 			"Service a/web refused the connection; let its pods listen"},
+		"pods that are kept away": {"http://localhost/", told("text/plain", "504 Gateway Timeout: Service a/web did not accept a connection in time\n"), "live http", explain.Broken,
+			"Service a/web did not accept a connection in time; something drops what the proxies send: see that no policy"},
 		"another reason": {"http://localhost/", told("text/plain", "502 Bad Gateway: told\x1b[2J\nmore"), "live http", explain.Broken, `: told\x1b[2J`},
 		"a page":         {"http://localhost/", told("text/html", "<h1>it is broken</h1>"), "live http", explain.Broken, "answers 502 Bad Gateway in "},
 		"endless":        {"http://localhost/", serving(t, nil, endless), "live http", explain.Works, "answers 200 OK"},
