@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +143,14 @@ func sameBackend(name string) http.Handler {
 		}
 		w.Header().Set("X-User", "ann")
 		w.Header().Set("Location", "http://inner.test/app/login")
-		if r.Header.Get("X-Ask") == "" {
+		switch {
+		case r.Header.Get("X-Says") != "": // what else it is to say, a field after the other
+			w.Header().Del("Location")
+			for _, line := range strings.Split(r.Header.Get("X-Says"), "|") {
+				name, value, _ := strings.Cut(line, ":")
+				w.Header().Add(name, value)
+			}
+		case r.Header.Get("X-Ask") == "":
 			w.Header().Set("Set-Cookie", "a=b; Path=/app/x; Domain=inner.test; secure; SameSite=Lax")
 		}
 		if _, after, ok := strings.Cut(r.URL.Path, "/status/"); ok {
@@ -163,6 +171,14 @@ func sameBackend(name string) http.Handler {
 
 func hostOfCase(i int) string { return fmt.Sprintf("case-%d.test", i) }
 
+// attributesOf is a Set-Cookie without what means nothing: the blanks, which nginx leaves out of
+// those that it changes, and the order of attributes.
+func attributesOf(line string) string {
+	parts := strings.Split(regexp.MustCompile(` *([;=]) *`).ReplaceAllString(line, "$1"), ";")
+	slices.Sort(parts[1:])
+	return strings.Join(parts, "; ")
+}
+
 // essence is what must be the same of a response. The text of errors and redirects
 // is each one's own.
 func essence(status int, said string) string {
@@ -176,6 +192,8 @@ func essence(status int, said string) string {
 			continue
 		case !isField, strings.Contains(name, " "), name == "Date", name == "Server", name == "Content-Length", name == "Connection", name == "Content-Type" && !proxied:
 			continue
+		case name == "Set-Cookie":
+			line = attributesOf(line)
 		}
 		kept = append(kept, line)
 	}

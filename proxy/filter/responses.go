@@ -82,6 +82,9 @@ func (r replacer) domain(ex *exchange.Exchange, text []byte) ([]byte, bool) {
 	if r.from == nil || !bytes.EqualFold(trimDot(text), trimDot(r.from(ex))) {
 		return nil, false
 	}
+	if bytes.HasPrefix(text, []byte{'.'}) {
+		return concat([]byte{'.'}, trimDot(r.to(ex))), true
+	}
 	return r.to(ex), true
 }
 
