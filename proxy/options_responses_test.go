@@ -87,7 +87,7 @@ func responseCases() []globalCase {
 		{"proxy-cookie-flags", nil, with("proxy-cookie-flags", "a HTTPOnly"), "/", 200, "a=b; Path=/app/x; Domain=.inner.test; HttpOnly\r\n", "HttpOnly; HttpOnly"},
 		{"proxy-cookie-flags", nil, with("proxy-cookie-flags", "a partitioned"), "/", 200, "backend", "partitioned"},
 		{"proxy-cookie-flags", nil, map[string]string{"proxy-cookie-flags": "~ secure", "proxy-cookie-path": "/app /x"}, "/", 200, "a=b; Path=/x/x; Domain=.inner.test; HttpOnly; Secure\r\n", ""},
-		{"proxy-cookie-domain", nil, with("proxy-cookie-domain", "INNER.test shop.test"), "/", 200, "a=b; Path=/app/x; Domain=shop.test; HttpOnly\r\n", ""},
+		{"proxy-cookie-domain", nil, with("proxy-cookie-domain", "INNER.test shop.test"), "/", 200, "a=b; Path=/app/x; Domain=.shop.test; HttpOnly\r\n", ""},
 		{"proxy-cookie-domain", nil, with("proxy-cookie-domain", "c evil.test"), "/", 200, "domain=c; path=/other; domain=else.test\r\n", "evil"},
 		{"proxy-cookie-path", nil, with("proxy-cookie-path", "/app /"), "/", 200, "a=b; Path=//x; Domain=.inner.test; HttpOnly\r\n", ""},
 		{"proxy-cookie-path", nil, with("proxy-cookie-path", "/ \"/; Secure; SameSite=strict\"\n"), "/", 200, "; Path=/app/x; Secure; SameSite=strict;", ""},

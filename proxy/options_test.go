@@ -154,6 +154,8 @@ func optionCases() []optionCase {
 		{"cors-allow-headers", with(cors, "cors-allow-headers", "X-Tea"), "/", 200, "X-Tea"},
 		{"cors-expose-headers", with(cors, "cors-expose-headers", "X-Pot"), "/", 200, "X-Pot"},
 		{"cors-max-age", with(cors, "cors-max-age", "77"), "/", 200, "77"},
+		{"cors-max-age", with(cors, "cors-max-age", "0"), "/", 200, "Access-Control-Max-Age: 0\r\n"},
+		{"cors-max-age", with(cors, "cors-max-age", "-1"), "/", 200, "Access-Control-Max-Age: -1\r\n"},
 		{"cors-allow-credentials", with(cors, "cors-allow-credentials", "true"), "/", 200, "Access-Control-Allow-Credentials: true"},
 		{"proxy-body-size", only("proxy-body-size", "1k"), "POST /\n\n" + strings.Repeat("x", 1025), 413, ""},
 		{"proxy-body-size", only("proxy-body-size", "1k"), "POST /\n\n" + strings.Repeat("x", 1024), 200, ""},

@@ -62,9 +62,7 @@ func cors(o *CORS) Filter {
 	add("Access-Control-Allow-Methods", o.Methods)
 	add("Access-Control-Allow-Headers", o.Headers)
 	add("Access-Control-Expose-Headers", o.Expose)
-	if o.MaxAge > 0 {
-		add("Access-Control-Max-Age", strconv.Itoa(o.MaxAge))
-	}
+	add("Access-Control-Max-Age", strconv.Itoa(o.MaxAge)) // 0 too: without it browsers remember for 5 s
 	return Filter{Request: a.preflight, Response: a.mark}
 }
 

@@ -103,7 +103,7 @@ type CORS struct {
 	// Methods, Headers and Expose are the values of the fields.
 	Methods, Headers, Expose string
 	Credentials              bool
-	MaxAge                   int // seconds
+	MaxAge                   int // seconds for which a preflight is remembered; 0 and -1: not at all
 }
 
 // Redirect sends requests elsewhere.

@@ -267,6 +267,10 @@ func parseCredentials(s *settings, value string) (err error) {
 }
 
 func parseCORSMaxAge(s *settings, value string) (err error) {
+	if value == "-1" { // is what others write for "not at all"
+		s.cors.MaxAge = -1
+		return nil
+	}
 	s.cors.MaxAge, err = parseCount(value, 1<<31-1)
 	return err
 }
