@@ -81,6 +81,9 @@ func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, 
 		// Some clusters have it, and it is the stricter one.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--shutdown-delay-duration=0",
+		// What lists cost is estimated by asking for every kind's keys again and again, a fifth
+		// of what an API server at rest takes.
+		"--feature-gates=SizeBasedListCostEstimate=false",
 	}, opts.apiserverArgs...)
 	return a, nil
 }
