@@ -105,7 +105,7 @@ type pruner struct{ *notes }
 
 func (p *pruner) UpdateStatus(ctx context.Context, o snapshot.Object) error {
 	status := o.DeepCopyObject().(*v1alpha1.SpeakerStatus)
-	status.Status.GossipKey, status.Status.GossipSecrets, status.Status.Node = "", nil, nil
+	status.Status.GossipKey, status.Status.GossipSecrets, status.Status.Node, status.Status.Unheard = "", nil, nil, nil
 	for i := range status.Status.Interfaces {
 		status.Status.Interfaces[i].Addresses, status.Status.Interfaces[i].Routes = nil, nil
 	}
@@ -125,12 +125,13 @@ func TestAServerOfTheVersionBefore(t *testing.T) {
 	go func() { defer close(done); _ = p.run(ctx) }()
 	defer func() { stop(); <-done }()
 	_, text := keyOf(1)
-	want := v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text, GossipSecrets: []string{"0123abcd"}, Node: &v1alpha1.SpeakerNode{UID: "1"}}
+	want := v1alpha1.SpeakerStatusStatus{AnnouncingCount: 1, GossipKey: text, GossipSecrets: []string{"0123abcd"}, Node: &v1alpha1.SpeakerNode{UID: "1"},
+		Unheard: []v1alpha1.UnheardAddress{{Address: "10.0.0.240", Node: "n2", Interface: "eth0"}}}
 	want.Interfaces = []v1alpha1.SpeakerInterface{{Name: "eth0", Prefixes: []string{"10.0.0.1/24", "10.1.0.1/32"}, Addresses: []string{"10.0.0.1/24"}, Routes: []string{"10.1.0.1/32"}}}
 	p.set(want)
 	for begin := time.Now(); slices.ContainsFunc(p.parts, func(part *part) bool { return !part.dropped.Load() }); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
-			t.Fatal("it does not see that its key, the words for its secrets, its Node and its addresses are dropped")
+			t.Fatal("it does not see that its key, the words for its secrets, what it does not hear, its Node and its addresses are dropped")
 		}
 	}
 	p.set(want)

@@ -28,10 +28,9 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 	calm := time.NewTimer(0) // until then, changes of the cluster alone cause no step
 	for {
 		var happened []ownership.Event
-		// One of these happened: the cluster has changed, is complete, or has more
-		// endpoints; members, interfaces, kube-proxy's rules or its health answers have
-		// changed; a router was found; the LAN was asked; another host answers for an
-		// address; an Event was held back for long enough; a timer; the end; a fault.
+		// One of these happened: the cluster has changed, is complete, or has more endpoints;
+		// members, interfaces, what is heard or what kube-proxy says has changed; a router was
+		// found; the LAN was asked; a stranger answers; an Event was held back; a timer; the end.
 		select {
 		case <-sub.C():
 			// Compiling a large cluster takes a while, and changes of it may take at most
@@ -48,6 +47,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		case <-s.view.next():
 		case <-s.members.Watch():
 		case <-s.l2.Watch():
+		case <-s.hearing.Changed():
 		case <-s.rules.Watch():
 		case <-s.links.Watch():
 		case <-s.health.Watch():
@@ -110,7 +110,7 @@ func (s *Speaker) world() ownership.World {
 	return ownership.World{
 		Cluster: c, Synced: s.view.complete,
 		Members: (*ownership.Members)(s.members.View()),
-		Link:    ownership.Link{Interfaces: s.l2.Interfaces(), Mute: s.mute, Hazards: s.l2.Hazards(), Failures: s.l2.Failures()},
+		Link:    ownership.Link{Interfaces: s.l2.Interfaces(), Mute: s.mute, Hazards: s.l2.Hazards(), Failures: s.l2.Failures(), Unheard: s.hearing.Unheard()},
 		Proxy:   ownership.KubeProxy{Behind: s.rules.Behind() != "", Late: s.rules.Late(), Unserved: s.health.None()},
 	}
 }

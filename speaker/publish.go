@@ -125,6 +125,10 @@ func parts() []*part {
 		},
 		drop: func(s *v1alpha1.SpeakerStatusStatus) { s.GossipSecrets = nil },
 	}, {
+		name: "unheard", without: "addresses that the network filters are told in Events alone",
+		lost: func(have, want *v1alpha1.SpeakerStatusStatus) bool { return !same(have.Unheard, want.Unheard) },
+		drop: func(s *v1alpha1.SpeakerStatusStatus) { s.Unheard = nil },
+	}, {
 		name: "node", without: "all speakers watch all Nodes, however many there are",
 		lost: func(have, want *v1alpha1.SpeakerStatusStatus) bool { return have.Node == nil && want.Node != nil },
 		drop: func(s *v1alpha1.SpeakerStatusStatus) { s.Node = nil },
@@ -281,7 +285,7 @@ func (p *publisher) have() *v1alpha1.SpeakerStatus {
 // equal compares the written with the wanted status. Empty and nil lists are equal.
 func equal(a, b *v1alpha1.SpeakerStatusStatus) bool {
 	return !isEdge(a, b) && a.Members.Alive == b.Members.Alive && a.Members.Expected == b.Members.Expected &&
-		same(a.GossipSecrets, b.GossipSecrets) && same(a.Members.NotAlive, b.Members.NotAlive) && slices.EqualFunc(a.BGPSessions, b.BGPSessions, sameSession)
+		same(a.GossipSecrets, b.GossipSecrets) && same(a.Unheard, b.Unheard) && same(a.Members.NotAlive, b.Members.NotAlive) && slices.EqualFunc(a.BGPSessions, b.BGPSessions, sameSession)
 }
 
 func sameSession(a, b v1alpha1.BGPSession) bool {

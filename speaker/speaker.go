@@ -75,6 +75,7 @@ type Options struct {
 type Speaker struct {
 	opts     Options
 	l2       LAN
+	hearing  *hearing
 	bgp      *bgp.Speaker
 	bfd      *bfd.Detector // of the paths to routers
 	links    *rtadv.Finder // of routers that are known by a link only
@@ -143,7 +144,7 @@ func New(opts Options) (*Speaker, error) {
 		}
 		s.members = m
 	}
-	s.again = time.NewTimer(time.Hour)
+	s.again, s.hearing = time.NewTimer(time.Hour), newHearing(s.l2, opts.Source.Snapshot)
 	s.routers, s.view = &bgp.Want{}, newClusterView(opts.Source, opts.NodeName, opts.NodesUpTo, opts.Log)
 	s.lastStep.Store(&stepState{node: opts.NodeName, waiting: "speaker is starting"})
 	s.problems.Store(&[]snapshot.Problem{})
@@ -180,7 +181,7 @@ type driver struct {
 // member: the others would leave it a share of the addresses. It runs nevertheless, so that
 // its State says why.
 func (s *Speaker) drivers(p *publisher) []driver {
-	out := []driver{{"layer 2", s.l2.Run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}, {"processors", s.cores.Run}, {"reminders", s.remind}}
+	out := []driver{{"layer 2", s.l2.Run}, {"hearing", s.hearing.run}, {"BGP", s.bgp.Run}, {"BFD", s.bfd.Run}, {"router advertisements", s.links.Run}, {"speaker status", p.run}, {"kube-proxy", s.rules.Run}, {"health of Services", s.health.Run}, {"processors", s.cores.Run}, {"reminders", s.remind}}
 	if err := l2.Permitted(); err != nil && s.opts.LAN == nil {
 		s.mute = err.Error()
 		s.opts.Log.Error("layer 2 announces nothing", "reason", s.mute)

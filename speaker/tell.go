@@ -43,6 +43,7 @@ type Announced struct {
 
 // tell publishes the outcome of a step: Events, State, and the SpeakerStatus.
 func (s *Speaker) tell(w ownership.World, out *ownership.Output, p *publisher) {
+	s.hearing.know(&w, &out.Plan.L2)
 	for _, e := range out.Report.Events {
 		s.opts.Writer.Event(e.About, e.Type, e.Reason, e.Message)
 	}

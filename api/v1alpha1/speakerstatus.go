@@ -54,6 +54,13 @@ type SpeakerStatusStatus struct {
 	//
 	// +optional
 	Members SpeakerMembers `json:"members,omitempty"`
+	// Unheard are addresses, at most 100, that other nodes announce on a LAN of this one
+	// and that are not answered for there, though the node's own address is: the network
+	// drops what nodes say for them.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	Unheard []UnheardAddress `json:"unheard,omitempty"`
 	// GossipKey is the ed25519 public key (RFC 8032) in base64 with which this speaker
 	// signs what it tells the others. It is another one after each start of its pod;
 	// without it, they believe what is not signed.
@@ -135,6 +142,16 @@ type Announcing struct {
 	//
 	// +optional
 	Peers []string `json:"peers,omitempty"`
+}
+
+// UnheardAddress is an address that another node announces and this one does not hear.
+type UnheardAddress struct {
+	// Address announced.
+	Address string `json:"address"`
+	// Node that announces it.
+	Node string `json:"node"`
+	// Interface of this node on the LAN.
+	Interface string `json:"interface"`
 }
 
 // BGPSession is the state of one session.

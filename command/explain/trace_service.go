@@ -170,14 +170,18 @@ func (t *tracer) given(s *corev1.Service, ip netip.Addr) {
 func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 	key := snapshot.KeyOf(s)
 	t.see(snapshot.Service, key)
-	var said, lost []string
+	var said, lost, unheard []string
 	for status, a := range t.announcings(key, ip) {
 		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
 		if t.isMissed(status.Name) {
 			lost = append(lost, fmt.Sprintf("node %s announced %s, and its speaker is not alive any more: start its pod", status.Name, ip))
 			continue
 		}
-		said = append(said, fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status)))
+		announces := fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status))
+		if who := t.unheardBy(status.Name, ip); len(who) > 0 {
+			unheard = append(unheard, fmt.Sprintf("%s, and node %s, on the same LAN, does not hear it answer: something in the network drops that; allow the nodes the addresses of the pool there (port security, allowed address pairs, ARP inspection)", announces, names(who, 3)))
+		}
+		said = append(said, announces)
 	}
 	routed, down := t.told(ip)
 	said = append(said, routed...)
@@ -186,6 +190,8 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 	}
 	down = append(lost, down...)
 	switch {
+	case len(unheard) > 0:
+		t.broken("announced", "%s", strings.Join(unheard, "; "))
 	case len(said) > 0:
 		t.works("announced", "%s", strings.Join(append(said, down...), "; "))
 	case len(down) > 0:

@@ -41,7 +41,7 @@ func neighbour(ip netip.Addr) (says string, state explain.State, onLink bool) {
 			return fmt.Sprintf("%s on %s: the neighbours cannot be read: %v", ip, link, err), explain.Unknown, true
 		case nud&nudIncomplete != 0 && time.Since(begin) < settling:
 		case mac == nil || nud&(nudIncomplete|nudFailed) != 0:
-			return fmt.Sprintf("nobody on %s answers for %s by %s", link, ip, asks), explain.Broken, true
+			return fmt.Sprintf("nobody on %s answers for %s by %s; if a node announces it, something between here and there drops what it answers", link, ip, asks), explain.Broken, true
 		default:
 			return fmt.Sprintf("%s on %s answers for %s by %s", mac, link, ip, asks), explain.Works, true
 		}

@@ -21,6 +21,9 @@ type Claim struct {
 	Node  string
 }
 
+// ProtocolL2 is v1alpha1.Announcing.Protocol of an address of layer 2.
+const ProtocolL2 = "l2"
+
 // MaxCount bounds the counters in received messages: epochs, and the versions of facts,
 // which are microseconds since 1970. A claim with the highest possible epoch could never
 // be beaten and would stay for ever, also when its node is gone. The bound is a century

@@ -39,7 +39,7 @@ func (k *compiler) readPublished(on func(netip.Addr) bool) {
 
 // claimedIn is the address that an entry of a SpeakerStatus claims, if any.
 func claimedIn(said *v1alpha1.Announcing) (a netip.Addr, ok bool) {
-	if said.Protocol != "l2" || said.Epoch < 1 {
+	if said.Protocol != ProtocolL2 || said.Epoch < 1 {
 		return a, false
 	}
 	a, err := netip.ParseAddr(said.Address)

@@ -255,7 +255,7 @@ func (k *compiler) status() v1alpha1.SpeakerStatusStatus {
 	for a, answer := range k.plan.L2.Answers {
 		for _, svc := range answer.Services {
 			s.Announcing = append(s.Announcing, v1alpha1.Announcing{
-				Service: svc.String(), Address: a.String(), Protocol: "l2", Epoch: answer.Epoch, Interfaces: answer.Interfaces,
+				Service: svc.String(), Address: a.String(), Protocol: ProtocolL2, Epoch: answer.Epoch, Interfaces: answer.Interfaces,
 				Preference: answer.Preference,
 			})
 		}

@@ -68,6 +68,10 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 			tell("InterfaceDeaf", "interface "+i.Name+" is up, and no speaker, gateway or neighbour on its LAN answers: what is announced there moves to nodes that are heard; look at the cable, the VLAN and the switch")
 		}
 	}
+	for _, u := range link.Unheard {
+		tell("AddressUnheard", "node "+u.Node+" announces "+u.Address+", and this node, on the same LAN by "+u.Interface+", does not hear it answer, though its own address does: "+
+			"something in the network drops it; allow the nodes the addresses of the pool there (port security, allowed address pairs, ARP inspection)")
+	}
 	if why := m.world.Proxy.Late; why != "" {
 		tell("KubeProxyBehind", "this node takes no new address where another can, until its kube-proxy has written its rules: "+why)
 	}
@@ -86,7 +90,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 // status is the wanted status of this node's SpeakerStatus.
 func (m *Machine) status() *v1alpha1.SpeakerStatusStatus {
 	s := m.plan.Status
-	s.Leaving = m.departure.leaves()
+	s.Leaving, s.Unheard = m.departure.leaves(), m.world.Link.Unheard
 	s.Node = &v1alpha1.SpeakerNode{} // without UID: the Node does not exist
 	if n, exists := m.world.Cluster.Nodes.Get(snapshot.Key{Name: m.opts.Node}); exists {
 		s.Node = announce.NodeSummary(n)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 )
@@ -48,6 +49,8 @@ type Link struct {
 	// Hazards are settings of this machine that interfere with announcing, Failures are
 	// interfaces that cannot answer, both as sentences.
 	Hazards, Failures []string
+	// Unheard are addresses of other nodes that are not answered for on a LAN of this one.
+	Unheard []v1alpha1.UnheardAddress
 }
 
 // KubeProxy is the state of this node's kube-proxy.
