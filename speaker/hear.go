@@ -239,10 +239,7 @@ func (h *hearing) conclude(all []spoken) (pause time.Duration) {
 	slices.SortFunc(unheard, func(a, b v1alpha1.UnheardAddress) int { return strings.Compare(a.Address, b.Address) })
 	unheard = unheard[:min(len(unheard), maxUnheard)]
 	if before := h.unheard.Swap(&unheard); !slices.Equal(*before, unheard) {
-		select {
-		case h.changed <- struct{}{}:
-		default:
-		}
+		poke(h.changed)
 	}
 	return pause
 }

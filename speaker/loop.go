@@ -30,7 +30,7 @@ func (s *Speaker) loop(ctx, drivers context.Context, p *publisher) {
 		var happened []ownership.Event
 		// One of these happened: the cluster has changed, is complete, or has more endpoints;
 		// members, interfaces, what is heard or what kube-proxy says has changed; a router was
-		// found; the LAN was asked; a stranger answers; an Event was held back; a timer; the end.
+		// found; the LAN was asked; a stranger answers; an Event is due; a timer; the end; a fault.
 		select {
 		case <-sub.C():
 			// Compiling a large cluster takes a while, and changes of it may take at most

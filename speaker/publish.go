@@ -167,8 +167,12 @@ func (p *publisher) set(s v1alpha1.SpeakerStatusStatus) {
 		since = before.since
 	}
 	p.want.Store(&wanted{s, since})
+	poke(p.wake)
+}
+
+func poke(c chan struct{}) {
 	select {
-	case p.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

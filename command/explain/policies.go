@@ -96,8 +96,7 @@ func (g *guards) fromClients(h Hop) {
 		}
 		ranges = append(ranges, open...)
 	}
-	slices.Sort(guarding)
-	who := names(slices.Compact(guarding), 5)
+	who := listed(guarding, 5)
 	switch what := h.String(); {
 	case len(guarding) == 0:
 	case len(shut) > 0 && policyOf(b.Service) == corev1.ServiceExternalTrafficPolicyLocal:
@@ -107,16 +106,14 @@ func (g *guards) fromClients(h Hop) {
 	case slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Bits() == 0 }):
 		g.say(Works, "%s: NetworkPolicy %s lets clients in", what, who)
 	default:
-		g.say(Works, "%s: NetworkPolicy %s lets in clients from %s alone", what, who, names(textsOf(ranges), 10))
+		g.say(Works, "%s: NetworkPolicy %s lets in clients from %s alone", what, who, listed(textsOf(ranges), 10))
 	}
 }
 
-func textsOf(ranges []netip.Prefix) (texts []string) {
-	for _, p := range ranges {
-		texts = append(texts, p.String())
-	}
+// listed names each of some texts once, in order, up to so many.
+func listed(texts []string, most int) string {
 	slices.Sort(texts)
-	return slices.Compact(texts)
+	return names(slices.Compact(texts), most)
 }
 
 // fromProxies judges what the proxies, which are the pods of the other hops, send to those
@@ -129,8 +126,7 @@ func (g *guards) fromProxies(hops []Hop, to Hop) {
 			found.between(front, g.behind[to.Service], to)
 		}
 	}
-	slices.Sort(found.guarding)
-	who := names(slices.Compact(found.guarding), 5)
+	who := listed(found.guarding, 5)
 	switch what := to.String(); {
 	case found.keptIn != nil:
 		g.say(Broken, "%s: NetworkPolicy %s lets nothing out of proxy %s/%s to it, so %s; add a rule to egress", what, who, found.keptIn.Namespace, found.keptIn.Name, enforced)
@@ -152,6 +148,10 @@ type verdicts struct {
 
 // between judges the connections of each pod in front with each one behind.
 func (v *verdicts) between(front, back *networkpolicy.Behind, h Hop) {
+	binding := make([][]*networkingv1.NetworkPolicy, len(front.Pods))
+	for j := range front.Pods {
+		binding[j] = networkpolicy.Isolating(front.Policies, &front.Pods[j], networkingv1.PolicyTypeEgress)
+	}
 	for i := range back.Pods {
 		to := &back.Pods[i]
 		port, ok := back.Target(to, h.Port, h.Protocol)
@@ -161,8 +161,7 @@ func (v *verdicts) between(front, back *networkpolicy.Behind, h Hop) {
 		isolating := networkpolicy.Isolating(back.Policies, to, networkingv1.PolicyTypeIngress)
 		for j := range front.Pods {
 			from := &front.Pods[j]
-			binding := networkpolicy.Isolating(front.Policies, from, networkingv1.PolicyTypeEgress)
-			v.judge(&v.keptIn, from, binding, func(p *networkingv1.NetworkPolicy) bool { return networkpolicy.LetsOut(p, from, to, port) })
+			v.judge(&v.keptIn, from, binding[j], func(p *networkingv1.NetworkPolicy) bool { return networkpolicy.LetsOut(p, from, to, port) })
 			if from.OnHost && from.Node == to.Node { // a node reaches its own pods
 				continue
 			}

@@ -25,12 +25,15 @@ func (t *tracer) clients(s *corev1.Service, ip netip.Addr) {
 	case len(ranges) == 0:
 		t.works("clients", "kube-proxy lets everybody in at %s: spec.loadBalancerSourceRanges of %s names no range of its family", ip, key)
 	default:
-		var texts []string
-		for _, p := range ranges {
-			texts = append(texts, p.String())
-		}
-		t.works("clients", "from %s alone, by spec.loadBalancerSourceRanges of %s: kube-proxy drops what others send", names(texts, 10), key)
+		t.works("clients", "from %s alone, by spec.loadBalancerSourceRanges of %s: kube-proxy drops what others send", names(textsOf(ranges), 10), key)
 	}
+}
+
+func textsOf(ranges []netip.Prefix) (texts []string) {
+	for _, p := range ranges {
+		texts = append(texts, p.String())
+	}
+	return texts
 }
 
 // rangesFor are the ranges that a Service names of the family of ip, as kube-proxy reads them.

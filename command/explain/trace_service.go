@@ -18,6 +18,7 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
 	"quayside.io/proxy/balance"
+	"quayside.io/speaker/announce"
 )
 
 // address traces an IP address to whoever holds it, at one TCP port; 0: at all.
@@ -179,7 +180,7 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 		}
 		announces := fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status))
 		if who := t.unheardBy(status.Name, ip); len(who) > 0 {
-			unheard = append(unheard, fmt.Sprintf("%s, and node %s, on the same LAN, does not hear it answer: something in the network drops that; allow the nodes the addresses of the pool there (port security, allowed address pairs, ARP inspection)", announces, names(who, 3)))
+			unheard = append(unheard, fmt.Sprintf("%s, and node %s, on the same LAN, does not hear it answer: something in the network drops that; %s", announces, names(who, 3), announce.AllowAddresses))
 		}
 		said = append(said, announces)
 	}

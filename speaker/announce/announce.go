@@ -24,6 +24,9 @@ type Claim struct {
 // ProtocolL2 is v1alpha1.Announcing.Protocol of an address of layer 2.
 const ProtocolL2 = "l2"
 
+// AllowAddresses is what to do about a network that drops what nodes answer for addresses.
+const AllowAddresses = "allow the nodes the addresses of the pool there (port security, allowed address pairs, ARP inspection)"
+
 // MaxCount bounds the counters in received messages: epochs, and the versions of facts,
 // which are microseconds since 1970. A claim with the highest possible epoch could never
 // be beaten and would stay for ever, also when its node is gone. The bound is a century

@@ -70,7 +70,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 	}
 	for _, u := range link.Unheard {
 		tell("AddressUnheard", "node "+u.Node+" announces "+u.Address+", and this node, on the same LAN by "+u.Interface+", does not hear it answer, though its own address does: "+
-			"something in the network drops it; allow the nodes the addresses of the pool there (port security, allowed address pairs, ARP inspection)")
+			"something in the network drops it; "+announce.AllowAddresses)
 	}
 	if why := m.world.Proxy.Late; why != "" {
 		tell("KubeProxyBehind", "this node takes no new address where another can, until its kube-proxy has written its rules: "+why)
