@@ -189,11 +189,15 @@ func (t *tracer) routers() *routers {
 
 // isMissed reports whether the speaker of a node is not alive by what the others say.
 func (t *tracer) isMissed(node string) bool {
+	_, missed := t.missedNodes()[node]
+	return missed
+}
+
+func (t *tracer) missedNodes() map[string]struct{} {
 	if t.missed == nil {
 		t.missed = announce.Missed(t.Cluster)
 	}
-	_, missed := t.missed[node]
-	return missed
+	return t.missed
 }
 
 func (t *tracer) works(name, format string, args ...any)   { t.link(name, Works, format, args...) }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 )
@@ -44,15 +43,4 @@ func rangesFor(s *corev1.Service, ip netip.Addr) (ranges []netip.Prefix) {
 		}
 	}
 	return ranges
-}
-
-// unheardBy are the nodes that do not hear a node answer for ip, though they hear the node.
-func (t *tracer) unheardBy(node string, ip netip.Addr) (nodes []string) {
-	for _, status := range t.Cluster.SpeakerStatuses.Sorted() {
-		missed := status.Name == node || t.isMissed(status.Name) || isOrphan(t.Cluster, status)
-		if !missed && slices.ContainsFunc(status.Status.Unheard, func(u v1alpha1.UnheardAddress) bool { return u.Node == node && u.Address == ip.String() }) {
-			nodes = append(nodes, status.Name)
-		}
-	}
-	return nodes
 }

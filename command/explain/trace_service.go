@@ -18,7 +18,6 @@ import (
 	"quayside.io/cluster/snapshot"
 	"quayside.io/controller/assign"
 	"quayside.io/proxy/balance"
-	"quayside.io/speaker/announce"
 )
 
 // address traces an IP address to whoever holds it, at one TCP port; 0: at all.
@@ -172,6 +171,7 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 	key := snapshot.KeyOf(s)
 	t.see(snapshot.Service, key)
 	var said, lost, unheard []string
+	misses := unheardBy(t.Cluster, t.missedNodes())
 	for status, a := range t.announcings(key, ip) {
 		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
 		if t.isMissed(status.Name) {
@@ -179,8 +179,8 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 			continue
 		}
 		announces := fmt.Sprintf("node %s announces %s by %s%s%s", status.Name, ip, a.Protocol, by(a), t.doubts(status))
-		if who := t.unheardBy(status.Name, ip); len(who) > 0 {
-			unheard = append(unheard, fmt.Sprintf("%s, and node %s, on the same LAN, does not hear it answer: something in the network drops that; %s", announces, names(who, 3), announce.AllowAddresses))
+		if who := misses[announcement{status.Name, ip.String()}]; len(who) > 0 {
+			unheard = append(unheard, filtered(announces, who))
 		}
 		said = append(said, announces)
 	}

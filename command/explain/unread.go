@@ -68,7 +68,7 @@ func statusProblems(s Inputs) []snapshot.Problem {
 	if s.Routes != nil {
 		all = slices.DeleteFunc(all, func(p snapshot.Problem) bool { return p.Reason == route.UnreadReference })
 	}
-	return slices.Concat(all, s.Cluster.Faults, unread(s))
+	return slices.Concat(all, s.Cluster.Faults, unread(s), unheard(s.Cluster))
 }
 
 // unreadCertificate returns the Secret that could not be read and may hold the

@@ -39,7 +39,7 @@ func TestAnAddressThatTheNetworkFilters(t *testing.T) {
 	}
 	traced(explain.Works, "node "+holder.Name()+" announces "+address)
 	heal := e.Cut("arp operation reply arp saddr ip " + address)
-	traced(explain.Broken, "on the same LAN, does not hear it answer: something in the network drops that")
+	traced(explain.Broken, "cannot hear on the same LAN: something in the network drops what it answers")
 	heal()
 	traced(explain.Works, "node "+holder.Name()+" announces "+address)
 }
