@@ -24,6 +24,15 @@ spec:
   addresses: [10.77.0.200-10.77.0.239, "fd77::200-fd77::239"]
 `
 
+// sixPool is the same for one without IPv4.
+const sixPool = `
+apiVersion: quayside.io/v1alpha1
+kind: IPAddressPool
+metadata: {name: lan}
+spec:
+  addresses: ["fd77::200-fd77::239"]
+`
+
 // installed is what a lane has of Quayside: the chart's defaults, but for what makes
 // tests shorter. Without a pool there is none.
 type installed struct {

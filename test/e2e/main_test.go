@@ -19,6 +19,7 @@ import (
 type lane struct {
 	turn sync.Mutex
 	up   func() (*lab.Cluster, error) // brings it up once
+	late bool                         // it comes up when somebody has it, and not with the others
 
 	cluster *lab.Cluster // nil until then
 }
@@ -35,6 +36,8 @@ var shared = map[string]*lane{
 	"three": newLane("three", installed{pool: dualPool}, lab.Nodes(3), lab.IPv6()),
 	// Speakers take each other for dead after a tenth of a second.
 	"fast": newLane("fast", installed{pool: dualPool, profile: "fast"}, lab.Nodes(3), lab.IPv6()),
+	// Nobody has an IPv4 address.
+	"six": late(newLane("six", installed{pool: sixPool}, lab.Nodes(2), lab.IPv6Only())),
 	// No Quayside: for tests that write what an installed controller would write, too,
 	// or install their own.
 	"bare": newLane("bare", installed{}, lab.Nodes(3)),
@@ -59,6 +62,11 @@ func newLane(name string, what installed, option ...lab.Option) *lane {
 		}
 		return c, err
 	})
+	return l
+}
+
+func late(l *lane) *lane {
+	l.late = true
 	return l
 }
 
@@ -97,8 +105,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// upTogether brings all lanes up, a few side by side, since who brings up a cluster waits
-// half of the time. An error is told by each test of the lane.
+// upTogether brings up all lanes but those that are late, a few side by side, since who brings
+// up a cluster waits half of the time. An error is told by each test of the lane.
 func upTogether() {
 	if lab.Missing() != nil {
 		return // and so is this
@@ -106,7 +114,9 @@ func upTogether() {
 	var all errgroup.Group
 	all.SetLimit(3)
 	for _, l := range shared {
-		all.Go(func() error { _, _ = l.up(); return nil })
+		if !l.late {
+			all.Go(func() error { _, _ = l.up(); return nil })
+		}
 	}
 	_ = all.Wait()
 }
@@ -133,18 +143,21 @@ func three(t *testing.T) edge {
 }
 
 // fast returns the lane of three nodes, dual-stack, whose speakers have the profile of
-// that name, for the only test that has it: then it goes, and leaves its processors to
-// the others.
-func fast(t *testing.T) edge {
+// that name.
+func fast(t *testing.T) edge { return passing(t, "fast") }
+
+// passing returns a lane that only one test has: then it goes, and leaves its processors
+// to the others.
+func passing(t *testing.T, name string) edge {
 	t.Helper()
 	t.Cleanup(func() {
-		if c := shared["fast"].cluster; c != nil {
+		if c := shared[name].cluster; c != nil {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	return edge{share(t, "fast"), t}
+	return edge{share(t, name), t}
 }
 
 // bare returns the lane of three nodes without Quayside in it.

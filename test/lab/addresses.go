@@ -15,13 +15,34 @@ const (
 	podCIDR6           = "fd44::/48"
 	serviceCIDR4       = "10.96.0.0/16"
 	serviceCIDR6       = "fd96::/108"
-	kubernetesIP       = "10.96.0.1" // the API server's Service
+	kubernetesIP4      = "10.96.0.1" // the API server's Service
+	kubernetesIP6      = "fd96::1"
 	firstNode          = 10
 	firstClient        = 100
 	lastClient         = 149
 	gatewayHost        = 1
 	apiHost            = 2
 )
+
+// families are those of the addresses of a cluster and of its LAN.
+type families struct{ v4, v6 bool }
+
+// each returns those of two that the cluster has, in its order.
+func (f families) each(four, six string) (list []string) {
+	if f.v4 {
+		list = append(list, four)
+	}
+	if f.v6 {
+		list = append(list, six)
+	}
+	return list
+}
+
+// first returns the one of two that is of the cluster's first family.
+func (f families) first(four, six string) string { return f.each(four, six)[0] }
+
+// onLAN is the first address of host n.
+func (f families) onLAN(n int) string { return f.first(lanAddr4(n), lanAddr6(n)) }
 
 // lanAddr4 is the LAN address of host n, without its length.
 func lanAddr4(n int) string { return theLAN.addr4(n) }

@@ -85,7 +85,7 @@ func Start(ctx context.Context, option ...Option) (*Cluster, error) {
 
 func (c *core) up(ctx context.Context) error {
 	var err error
-	if c.lan, err = newLAN(c.run.netnsName("lan"), theLAN, c.opts.ipv6); err != nil {
+	if c.lan, err = newLAN(c.run.netnsName("lan"), theLAN, c.opts.families); err != nil {
 		return err
 	}
 	if c.api, err = newControlPlane(c.run, c.lan, c.bins.kube, c.opts); err != nil {
@@ -114,7 +114,7 @@ func (c *core) up(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.api.routePods(c.nodes, c.opts.ipv6); err != nil {
+	if err := c.api.routePods(c.nodes, c.opts.families); err != nil {
 		return err
 	}
 	c.loops.Go(c.beat)

@@ -24,6 +24,7 @@ type controlPlane struct {
 	ns   *netns
 	kube string // folder of the Kubernetes binaries
 	pki  *pki
+	has  families
 	args []string
 
 	managerConfig string // path of its kubeconfig
@@ -47,7 +48,7 @@ func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, 
 		return nil, err
 	}
 	addresses := []net.IP{net.ParseIP(lanAddr4(apiHost)), net.ParseIP(lanAddr6(apiHost)),
-		net.ParseIP(kubernetesIP), net.IPv4(127, 0, 0, 1)}
+		net.ParseIP(kubernetesIP4), net.ParseIP(kubernetesIP6), net.IPv4(127, 0, 0, 1)}
 	certificates, err := newPKI(filepath.Join(r.dir, "pki"), addresses)
 	if err != nil {
 		return nil, err
@@ -59,15 +60,11 @@ func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, 
 	if err := os.WriteFile(tokens, []byte(accounts), 0o600); err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
-	services := serviceCIDR4
-	if opts.ipv6 {
-		services += "," + serviceCIDR6
-	}
-	a := &controlPlane{run: r, ns: ns, kube: kube, pki: certificates}
+	a := &controlPlane{run: r, ns: ns, kube: kube, pki: certificates, has: opts.families}
 	a.args = append([]string{
 		filepath.Join(kube, "kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
-		"--advertise-address=" + lanAddr4(apiHost),
+		"--advertise-address=" + opts.onLAN(apiHost),
 		"--secure-port=" + apiPort,
 		"--tls-cert-file=" + certificates.cert,
 		"--tls-private-key-file=" + certificates.key,
@@ -76,7 +73,7 @@ func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, 
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + certificates.accounts,
 		"--service-account-signing-key-file=" + certificates.accounts,
-		"--service-cluster-ip-range=" + services,
+		"--service-cluster-ip-range=" + strings.Join(opts.each(serviceCIDR4, serviceCIDR6), ","),
 		"--allow-privileged=true",
 		// Some clusters have it, and it is the stricter one.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
@@ -157,7 +154,7 @@ func (a *controlPlane) startServer(ctx context.Context) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	url := "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort) + "/readyz"
+	url := a.lanURL() + "/readyz"
 	return eventually(90*time.Second, func() error {
 		if a.server.Ended() {
 			return fmt.Errorf("kube-apiserver ended: %w: %s", a.server.err, tail(a.server.Log(), 5))
@@ -182,7 +179,7 @@ func (a *controlPlane) startServer(ctx context.Context) error {
 // server's own namespace, so that no fault on the LAN cuts the lab itself off.
 func (a *controlPlane) config() *rest.Config {
 	return &rest.Config{
-		Host:            "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort),
+		Host:            a.lanURL(),
 		BearerToken:     adminToken,
 		TLSClientConfig: rest.TLSClientConfig{CAData: a.pki.caPEM},
 		Dial:            a.ns.dial,
@@ -205,17 +202,14 @@ func (a *controlPlane) writeKubeconfig(path, token, server string) error {
 
 // lanURL is the API server as everyone on the LAN reaches it.
 func (a *controlPlane) lanURL() string {
-	return "https://" + net.JoinHostPort(lanAddr4(apiHost), apiPort)
+	return "https://" + net.JoinHostPort(a.has.onLAN(apiHost), apiPort)
 }
 
 func (a *controlPlane) close() error { return a.ns.close() }
 
 // proxyConfig is the configuration of every kube-proxy but for its node.
 func proxyConfig(node, mode, kubeconfig string, opts options) string {
-	cluster := podCIDR4
-	if opts.ipv6 {
-		cluster += "," + podCIDR6
-	}
+	cluster := strings.Join(opts.each(podCIDR4, podCIDR6), ",")
 	return strings.NewReplacer("NODE", node, "MODE", mode, "KUBECONFIG", kubeconfig, "CLUSTER", cluster).Replace(`
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration

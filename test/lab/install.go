@@ -219,7 +219,7 @@ func (c *core) plan(ctx context.Context, m *machine, object *corev1.Pod, binary 
 		return nil, err
 	}
 	object.UID = p.uid
-	object.Status.HostIP, object.Status.PodIP = lanAddr4(firstNode+m.number), p.addr()
+	object.Status.HostIP, object.Status.PodIP = m.IP(), p.addr()
 	process, err := chart.ProcessOf(object)
 	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
@@ -282,7 +282,7 @@ func (p *pod) spec(process chart.Process, binary string) *sandbox.Spec {
 		Argv:     append([]string{entry}, process.Args...),
 		Env: append([]string{
 			"PATH=/", "HOSTNAME=" + hostname,
-			"KUBERNETES_SERVICE_HOST=" + kubernetesIP, "KUBERNETES_SERVICE_PORT=443",
+			"KUBERNETES_SERVICE_HOST=" + p.core.opts.first(kubernetesIP4, kubernetesIP6), "KUBERNETES_SERVICE_PORT=443",
 		}, process.Env...),
 		Root: &sandbox.Root{
 			Mounts:   []sandbox.Mount{{From: binary, To: entry}},

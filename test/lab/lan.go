@@ -10,18 +10,18 @@ import (
 type lan struct {
 	ns     *netns
 	subnet subnet
-	ipv6   bool
+	has    families
 
 	mu     sync.Mutex
 	faults faults
 }
 
-func newLAN(name string, number subnet, ipv6 bool) (*lan, error) {
+func newLAN(name string, number subnet, has families) (*lan, error) {
 	ns, err := newNetns(name)
 	if err != nil {
 		return nil, err
 	}
-	l := &lan{ns: ns, subnet: number, ipv6: ipv6}
+	l := &lan{ns: ns, subnet: number, has: has}
 	return l, firstError(
 		// Where br_netfilter is loaded, bridged packets would run through this
 		// namespace's IP hooks and its connection tracking.
@@ -41,11 +41,9 @@ func (l *lan) plug(ns *netns, member string, host int) error {
 	if err := l.plugBare(ns, member, "eth0", host); err != nil {
 		return err
 	}
-	lines := []string{fmt.Sprintf("addr add %s/%d dev eth0", l.subnet.addr4(host), lanBits4)}
-	if l.ipv6 {
-		lines = append(lines, fmt.Sprintf("addr add %s/%d dev eth0 nodad", l.subnet.addr6(host), lanBits6))
-	}
-	return ns.ip(lines...)
+	return ns.ip(l.has.each(
+		fmt.Sprintf("addr add %s/%d dev eth0", l.subnet.addr4(host), lanBits4),
+		fmt.Sprintf("addr add %s/%d dev eth0 nodad", l.subnet.addr6(host), lanBits6))...)
 }
 
 // plugBare is plug with another name of the interface and no address on it.

@@ -59,18 +59,15 @@ func newMachine(c *core, number int) (*machine, error) {
 	}
 	// The gateway need not exist: without the route, a node's own packets to a
 	// ClusterIP would be refused before kube-proxy could translate them.
-	routes := []string{"route add default via " + lanAddr4(gatewayHost)}
-	if c.opts.ipv6 {
-		routes = append(routes, "route add default via "+lanAddr6(gatewayHost))
-	}
-	if err := ns.ip(routes...); err != nil {
+	err = ns.ip(c.opts.each("route add default via "+lanAddr4(gatewayHost), "route add default via "+lanAddr6(gatewayHost))...)
+	if err != nil {
 		return nil, err
 	}
 	for other := 1; other <= c.opts.nodes; other++ {
 		if other == number {
 			continue
 		}
-		if err := ns.ip(podRoute(other, c.opts.ipv6)...); err != nil {
+		if err := ns.ip(podRoute(other, c.opts.families)...); err != nil {
 			return nil, err
 		}
 	}
@@ -87,18 +84,16 @@ table inet lab {
 }
 
 // podRoute leads to the pods of a node from anywhere on the LAN.
-func podRoute(node int, ipv6 bool) []string {
-	lines := []string{fmt.Sprintf("route replace %s via %s", nodePods4(node), lanAddr4(firstNode+node))}
-	if ipv6 {
-		lines = append(lines, fmt.Sprintf("route replace %s via %s", nodePods6(node), lanAddr6(firstNode+node)))
-	}
-	return lines
+func podRoute(node int, has families) []string {
+	return has.each(
+		fmt.Sprintf("route replace %s via %s", nodePods4(node), lanAddr4(firstNode+node)),
+		fmt.Sprintf("route replace %s via %s", nodePods6(node), lanAddr6(firstNode+node)))
 }
 
 // routePods lets the API server answer pods without address translation.
-func (a *controlPlane) routePods(nodes []*machine, ipv6 bool) error {
+func (a *controlPlane) routePods(nodes []*machine, has families) error {
 	for _, n := range nodes {
-		if err := a.ns.ip(podRoute(n.number, ipv6)...); err != nil {
+		if err := a.ns.ip(podRoute(n.number, has)...); err != nil {
 			return err
 		}
 	}
@@ -107,16 +102,14 @@ func (a *controlPlane) routePods(nodes []*machine, ipv6 bool) error {
 
 // register creates the Node object and starts kube-proxy.
 func (n *machine) register(ctx context.Context, kubeconfig string) error {
+	pods := n.core.opts.each(nodePods4(n.number), nodePods6(n.number))
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
 			corev1.LabelHostname:   n.name,
 			corev1.LabelOSStable:   "linux",
 			"quayside.io/lab-node": fmt.Sprint(n.number),
 		}},
-		Spec: corev1.NodeSpec{PodCIDR: nodePods4(n.number), PodCIDRs: []string{nodePods4(n.number)}},
-	}
-	if n.core.opts.ipv6 {
-		node.Spec.PodCIDRs = append(node.Spec.PodCIDRs, nodePods6(n.number))
+		Spec: corev1.NodeSpec{PodCIDR: pods[0], PodCIDRs: pods},
 	}
 	if _, err := n.core.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("lab: %w", err)
@@ -197,11 +190,10 @@ func (n *machine) renew(ctx context.Context) error {
 func (n *machine) status() corev1.NodeStatus {
 	now := metav1.Now()
 	s := corev1.NodeStatus{
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.IP()}},
-		NodeInfo:  corev1.NodeSystemInfo{OperatingSystem: "linux", KubeletVersion: "v1.36.3"},
+		NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", KubeletVersion: "v1.36.3"},
 	}
-	if n.core.opts.ipv6 {
-		s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: n.IPv6()})
+	for _, address := range n.core.opts.each(lanAddr4(firstNode+n.number), n.IPv6()) {
+		s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
 	}
 	s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: n.name})
 	for t, ok := range map[corev1.NodeConditionType]corev1.ConditionStatus{
@@ -241,8 +233,8 @@ func (c *core) beat() {
 // Name is the name of the Node object.
 func (n *machine) Name() string { return n.name }
 
-// IP is its address on the LAN.
-func (n *machine) IP() string { return lanAddr4(firstNode + n.number) }
+// IP is its address on the LAN, of the cluster's first family.
+func (n *machine) IP() string { return n.core.opts.onLAN(firstNode + n.number) }
 
 // IPv6 is its other address, in a cluster that has them.
 func (n *machine) IPv6() string { return lanAddr6(firstNode + n.number) }

@@ -9,9 +9,9 @@ import (
 type Option func(*options)
 
 type options struct {
-	nodes         int
-	proxyMode     string
-	ipv6          bool
+	nodes     int
+	proxyMode string
+	families
 	nodeGrace     time.Duration
 	apiserverArgs []string
 	binary        string
@@ -19,7 +19,7 @@ type options struct {
 }
 
 func defaults() options {
-	return options{nodes: 3, proxyMode: "nftables", nodeGrace: 40 * time.Second, log: func(string, ...any) {}}
+	return options{nodes: 3, families: families{v4: true}, proxyMode: "nftables", nodeGrace: 40 * time.Second, log: func(string, ...any) {}}
 }
 
 func (o *options) validate() error {
@@ -39,7 +39,10 @@ func Nodes(n int) Option { return func(o *options) { o.nodes = n } }
 func KubeProxy(mode string) Option { return func(o *options) { o.proxyMode = mode } }
 
 // IPv6 makes the cluster dual-stack, IPv4 first.
-func IPv6() Option { return func(o *options) { o.ipv6 = true } }
+func IPv6() Option { return func(o *options) { o.v6 = true } }
+
+// IPv6Only makes cluster and LAN single-stack, without any IPv4 but loopback's.
+func IPv6Only() Option { return func(o *options) { o.families = families{v6: true} } }
 
 // NodeGrace is how long the node lifecycle controller waits for a silent node
 // before it calls it NotReady. The default is Kubernetes' own, 40 s.

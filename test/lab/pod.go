@@ -99,21 +99,23 @@ func (p *pod) plug() error {
 		return err
 	}
 	p.ns = ns
-	v6 := p.core.opts.ipv6
+	has := p.core.opts.families
 	veth, addr4, addr6 := fmt.Sprintf("pod%d", p.number), podAddr4(m.number, p.number), podAddr6(m.number, p.number)
 	node := []string{
 		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", veth, ns.name),
-		fmt.Sprintf("addr add %s/32 dev %s", podGateway4(m.number), veth),
 		fmt.Sprintf("link set %s up", veth),
-		fmt.Sprintf("route add %s/32 dev %s", addr4, veth),
 	}
-	inside := []string{
-		"link set eth0 up",
-		fmt.Sprintf("addr add %s/32 dev eth0", addr4),
-		fmt.Sprintf("route add %s dev eth0 scope link", podGateway4(m.number)),
-		fmt.Sprintf("route add default via %s", podGateway4(m.number)),
+	inside := []string{"link set eth0 up"}
+	if has.v4 {
+		node = append(node,
+			fmt.Sprintf("addr add %s/32 dev %s", podGateway4(m.number), veth),
+			fmt.Sprintf("route add %s/32 dev %s", addr4, veth))
+		inside = append(inside,
+			fmt.Sprintf("addr add %s/32 dev eth0", addr4),
+			fmt.Sprintf("route add %s dev eth0 scope link", podGateway4(m.number)),
+			fmt.Sprintf("route add default via %s", podGateway4(m.number)))
 	}
-	if v6 {
+	if has.v6 {
 		node = append(node,
 			fmt.Sprintf("addr add %s/64 dev %s nodad", podGateway6, veth),
 			fmt.Sprintf("route add %s/128 dev %s", addr6, veth))
@@ -127,22 +129,16 @@ func (p *pod) plug() error {
 	return ns.ip(inside...)
 }
 
-// addr is the pod's IPv4 address, its node's with hostNetwork.
-func (p *pod) addr() string {
-	if p.host {
-		return lanAddr4(firstNode + p.machine.number)
-	}
-	return podAddr4(p.machine.number, p.number)
-}
+// addr is the pod's address of the cluster's first family, its node's with hostNetwork.
+func (p *pod) addr() string { return p.addrs()[0].IP }
 
-func (p *pod) addrs() []corev1.PodIP {
-	ips := []corev1.PodIP{{IP: p.addr()}}
-	if p.core.opts.ipv6 {
-		six := podAddr6(p.machine.number, p.number)
-		if p.host {
-			six = lanAddr6(firstNode + p.machine.number)
-		}
-		ips = append(ips, corev1.PodIP{IP: six})
+func (p *pod) addrs() (ips []corev1.PodIP) {
+	four, six := podAddr4(p.machine.number, p.number), podAddr6(p.machine.number, p.number)
+	if p.host {
+		four, six = lanAddr4(firstNode+p.machine.number), p.machine.IPv6()
+	}
+	for _, ip := range p.core.opts.each(four, six) {
+		ips = append(ips, corev1.PodIP{IP: ip})
 	}
 	return ips
 }
@@ -201,7 +197,7 @@ func (p *pod) writeStatus(ctx context.Context, ready bool, restarts int32) error
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
 		"phase": corev1.PodRunning, "conditions": conditions, "startTime": now,
-		"hostIP": lanAddr4(firstNode + p.machine.number), "podIP": p.addr(), "podIPs": p.addrs(),
+		"hostIP": p.machine.IP(), "podIP": p.addr(), "podIPs": p.addrs(),
 		"containerStatuses": []corev1.ContainerStatus{{
 			Name: "main", Ready: ready, RestartCount: restarts, Image: "lab", ImageID: "lab",
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},

@@ -152,7 +152,7 @@ func (r *Router) TryShow(command string) (out string, err error) {
 }
 
 // IP is its address on the LAN.
-func (r *Router) IP() string { return lanAddr4(r.host) }
+func (r *Router) IP() string { return r.view.opts.onLAN(r.host) }
 
 // MAC is that of its interface on the LAN, eth0.
 func (r *Router) MAC() string { return lanMAC(r.host) }

@@ -13,7 +13,7 @@ type SecondLAN struct {
 // SecondLAN plugs it in, until the test ends.
 func (v *Cluster) SecondLAN() *SecondLAN {
 	v.helper()
-	l, err := newLAN(v.run.netnsName("lan2"), secondLAN, v.opts.ipv6)
+	l, err := newLAN(v.run.netnsName("lan2"), secondLAN, v.opts.families)
 	v.must(err)
 	v.onEnd(func() {
 		var errs []error
