@@ -16,7 +16,7 @@ import (
 // once, within a second, a new client finds it, and the return moves nothing, so
 // that a connection that was opened meanwhile stays open.
 func TestDeaths(t *testing.T) {
-	onEach(t, map[string]func(*testing.T) edge{"three nodes": three, "seven nodes": big}, func(t *testing.T, e edge) {
+	onEach(t, map[string]func(*testing.T) edge{"three nodes": three, "five nodes": big}, func(t *testing.T, e edge) {
 		for i, address := range e.dualStack() {
 			t.Run([]string{"IPv4", "IPv6"}[i], func(t *testing.T) { e.under(t).deaths(t, address) })
 		}

@@ -1,6 +1,6 @@
 // Package e2e holds the tests that need a cluster. They share the labs that
 // this package brings up, its lanes: one of three nodes per mode of kube-proxy, one
-// with routers beside its nodes, a dual-stack one of seven, one without IPv4, and one
+// with routers beside its nodes, a dual-stack one of five, one without IPv4, and one
 // without Quayside.
 //
 // Tests here need root and a few programs; without them they are skipped with

@@ -43,7 +43,7 @@ type installed struct {
 // into puts it into a cluster.
 func (i installed) into(ctx context.Context, c *lab.Cluster) error {
 	// The big lane reads the Nodes of others in SpeakerStatuses, the others watch all.
-	speaker := lab.Values{"watchNodesUpTo": 5}
+	speaker := lab.Values{"watchNodesUpTo": 4}
 	if i.profile != "" {
 		speaker["profile"] = i.profile
 	}

@@ -52,19 +52,19 @@ func TestL2PreferredNodes(t *testing.T) {
 		p.holds(here, 3, p.all()...)
 	})
 	run("weights add up", func(here edge) {
-		e.advertise(here.t, preferring("", preference(10, 4), preference(6, 6)), preferring("", preference(5, 6)))
-		p.holds(here, 6, p.all()...)
+		e.advertise(here.t, preferring("", preference(10, 4), preference(6, 2)), preferring("", preference(5, 2)))
+		p.holds(here, 2, p.all()...)
 	})
 	run("disjoint preferences", func(here edge) {
 		e.advertise(here.t, preferring("serviceSelectors: [{matchLabels: {team: red}}], ", preference(1, 1)),
-			preferring("serviceSelectors: [{matchLabels: {team: blue}}], ", preference(1, 7)))
+			preferring("serviceSelectors: [{matchLabels: {team: blue}}], ", preference(1, 5)))
 		p.holds(here, 1, p.red...)
-		p.holds(here, 7, p.blue...)
+		p.holds(here, 5, p.blue...)
 	})
 	run("scoped by serviceSelectors", func(here edge) {
 		e.advertise(here.t, "{ipAddressPools: [l2]}", preferring("serviceSelectors: [{matchLabels: {team: red}}], ", preference(1, 3)))
 		p.holds(here, 3, p.red...)
-		p.stayWith(here, 7, p.blue...)
+		p.stayWith(here, 5, p.blue...)
 	})
 	run("fail over, and come back when told to", p.comesBack) // where the last one ended
 }

@@ -113,7 +113,7 @@ func TestL2GossipCut(t *testing.T) {
 	nothingMoved()
 }
 
-// The LAN splits into three nodes and four, each with clients: every address
+// The LAN splits into three nodes and two, each with clients: every address
 // has one holder on each side, and one within two seconds of healing. The
 // Service hears which node fell silent.
 func TestL2Split(t *testing.T) {

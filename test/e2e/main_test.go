@@ -30,8 +30,8 @@ var shared = map[string]*lane{
 	// same are spread over both.
 	"nftables": newLane("nftables", installed{pool: dualPool}, lab.Nodes(3), lab.KubeProxy("nftables"), lab.IPv6()),
 	"iptables": newLane("iptables", installed{pool: lanPool}, lab.Nodes(3), lab.KubeProxy("iptables")),
-	// Seven nodes.
-	"big": newLane("big", installed{pool: dualPool}, lab.Nodes(7), lab.IPv6()),
+	// Five nodes.
+	"big": newLane("big", installed{pool: dualPool}, lab.Nodes(5), lab.IPv6()),
 	// Routers stand beside the nodes.
 	"three": newLane("three", installed{pool: dualPool}, lab.Nodes(3), lab.IPv6()),
 	// Speakers take each other for dead after a tenth of a second.
@@ -128,7 +128,7 @@ func quayside(t *testing.T, mode string) edge {
 	return edge{share(t, mode), t}
 }
 
-// big returns the lane of seven nodes, dual-stack, with Quayside and a pool of
+// big returns the lane of five nodes, dual-stack, with Quayside and a pool of
 // both families in it.
 func big(t *testing.T) edge {
 	t.Helper()

@@ -80,7 +80,7 @@ func (e edge) cuts(report lab.Report) (moments []string) {
 func clock(at time.Time) string { return at.UTC().Format("15:04:05.000") }
 
 // All speakers are restarted, one after the other, as a DaemonSet's update
-// does: at seven nodes, for both families.
+// does: at five nodes, for both families.
 func TestRollingRestartOfTheSpeakers(t *testing.T) {
 	inPairs(t)
 	e := big(t)
@@ -113,7 +113,7 @@ func TestDrainMovesALocalAddress(t *testing.T) {
 		e.Apply(loadBalancer("Local"))
 		e.drainOwner(e.serviceAddress("web"))
 	})
-	t.Run("seven nodes", func(t *testing.T) {
+	t.Run("five nodes", func(t *testing.T) {
 		t.Parallel()
 		e := big(t)
 		e.lingeringPods()
