@@ -153,19 +153,26 @@ func sameBackend(name string) http.Handler {
 		case r.Header.Get("X-Ask") == "":
 			w.Header().Set("Set-Cookie", "a=b; Path=/app/x; Domain=inner.test; secure; SameSite=Lax")
 		}
-		if _, after, ok := strings.Cut(r.URL.Path, "/status/"); ok {
-			if status, err := strconv.Atoi(after); err == nil {
-				w.WriteHeader(status)
-			}
-		}
-		fmt.Fprintf(w, "%s %s %s host=%s body=%q", name, r.Method, r.RequestURI, r.Host, body)
+		var text strings.Builder
+		fmt.Fprintf(&text, "%s %s %s host=%s body=%q", name, r.Method, r.RequestURI, r.Host, body)
 		for _, field := range slices.Sorted(maps.Keys(r.Header)) {
 			value := strings.Join(r.Header[field], "|")
 			if field == "X-Request-Id" && len(value) == 32 {
 				value = "made up"
 			}
-			fmt.Fprintf(w, " %s=%q", field, value)
+			fmt.Fprintf(&text, " %s=%q", field, value)
 		}
+		path, flushed := strings.CutSuffix(r.URL.Path, "/flush")
+		_, after, _ := strings.Cut(path, "/status/")
+		status, err := strconv.Atoi(after)
+		if err != nil {
+			status = 200
+		}
+		if !flushed && status != 204 {
+			w.Header().Set("Content-Length", strconv.Itoa(text.Len()))
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, text.String())
 	})
 }
 
@@ -183,6 +190,7 @@ func attributesOf(line string) string {
 // is each one's own.
 func essence(status int, said string) string {
 	kept := []string{fmt.Sprint(status)}
+	varies := map[string]bool{}
 	proxied := strings.Contains(said, " host=")
 	for _, line := range strings.Split(said, "\r\n") {
 		name, _, isField := strings.Cut(line, ": ")
@@ -190,12 +198,23 @@ func essence(status int, said string) string {
 		case strings.Contains(line, " host="):
 		case line == "Vary: Origin": // which ingress-nginx leaves out where origins are listed, to the harm of caches
 			continue
+		case name == "Vary":
+			for member := range strings.SplitSeq(line[len("Vary: "):], ",") {
+				varies[strings.ToLower(strings.TrimSpace(member))] = true
+			}
+			continue
 		case !isField, strings.Contains(name, " "), name == "Date", name == "Server", name == "Content-Length", name == "Connection", name == "Content-Type" && !proxied:
 			continue
 		case name == "Set-Cookie":
 			line = attributesOf(line)
 		}
 		kept = append(kept, line)
+	}
+	if varies["*"] {
+		varies = map[string]bool{"*": true} // which says all
+	}
+	for member := range varies {
+		kept = append(kept, "Vary: "+member)
 	}
 	slices.Sort(kept[1:])
 	return strings.Join(kept, " | ")

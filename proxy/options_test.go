@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/pem"
 	"fmt"
@@ -338,6 +339,11 @@ func askVia(t *testing.T, via http.RoundTripper, addr, host, request string) (st
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
+		if text, err = io.ReadAll(decoded(t, "gzip", bytes.NewReader(text))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var all strings.Builder
 	resp.Header.Write(&all)

@@ -36,7 +36,7 @@ func (c *Compression) compresses(mediaType []byte, length int64) bool {
 func compress(o *Compress, encoders *coding.Encoders) Filter {
 	return Filter{Response: func(ex *exchange.Exchange) {
 		r := &ex.Response
-		if r.Body == nil || string(ex.Request.Method) == "HEAD" || r.Status != 200 && r.Status != 403 && r.Status != 404 {
+		if r.Body == nil || r.Status != 200 && r.Status != 403 && r.Status != 404 {
 			return
 		}
 		offered := o.offers(r)
@@ -48,7 +48,7 @@ func compress(o *Compress, encoders *coding.Encoders) Filter {
 			offered &^= coding.SetOf(coding.Gzip)
 		}
 		if c := coding.Accepted(list(&ex.Request.Header, "Accept-Encoding"), offered); c != coding.Identity {
-			o.encode(r, c, encoders)
+			o.encode(ex, c, encoders)
 		}
 	}}
 }
@@ -77,8 +77,21 @@ func (o *Compress) offers(r *exchange.Response) coding.Set {
 	return offered
 }
 
-// encode has the body encoded as it is read.
-func (o *Compress) encode(r *exchange.Response, c coding.Coding, encoders *coding.Encoders) {
+// encode has the body encoded as it is read, and says so. HEAD is told the same as GET (RFC 9110
+// section 9.3.2), but for the length, which nobody knows.
+func (o *Compress) encode(ex *exchange.Exchange, c coding.Coding, encoders *coding.Encoders) {
+	r := &ex.Response
+	if string(ex.Request.Method) == "HEAD" {
+		r.Length = -1
+	} else if !o.encodeBody(r, c, encoders) {
+		return
+	}
+	r.Header.Set("Content-Encoding", c.String())
+	changesBytes(&r.Header)
+}
+
+// encodeBody reports whether it does: not where too many are encoded already.
+func (o *Compress) encodeBody(r *exchange.Response, c coding.Coding, encoders *coding.Encoders) bool {
 	level := 0
 	if c == coding.Brotli {
 		level = o.Brotli.Level
@@ -87,16 +100,15 @@ func (o *Compress) encode(r *exchange.Response, c coding.Coding, encoders *codin
 	}
 	body := encoders.Encode(c, level, r.Body)
 	if body == nil {
-		return // too many are encoded already
+		return false
 	}
 	r.Body, r.Length = body, -1
-	if w, ok := r.Body.(exchange.Whole); ok {
+	if w, ok := body.(exchange.Whole); ok {
 		if text, whole := w.Whole(); whole {
 			r.Length = int64(len(text))
 		}
 	}
-	r.Header.Set("Content-Encoding", c.String())
-	changesBytes(&r.Header)
+	return true
 }
 
 // mediaTypeOf is that of a response, without parameters.
@@ -106,11 +118,15 @@ func mediaTypeOf(r *exchange.Response) []byte {
 }
 
 // changesBytes notes that a body is sent in other bytes than the upstream's: it knows no ranges
-// of these, and its tag is of what they mean.
+// of these, and its tag is of what they mean. What is no tag goes.
 func changesBytes(h *exchange.Header) {
 	h.Del("Accept-Ranges")
-	if tag := h.Get("ETag"); len(tag) > 0 && tag[0] == '"' {
+	switch tag := h.Get("ETag"); {
+	case len(tag) == 0, bytes.HasPrefix(tag, []byte("W/")):
+	case tag[0] == '"':
 		h.SetBytes("ETag", concat([]byte("W/"), tag))
+	default:
+		h.Del("ETag")
 	}
 }
 
