@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"strings"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -159,8 +160,11 @@ func (c *conn) admit(b *block) error {
 		s.refuseUnseen(400)
 		return http2.StreamError{StreamID: b.id, Code: http2.ErrCodeProtocol}
 	}
-	if b.large {
+	switch {
+	case b.large:
 		s.ex.Answer(c.server.tooLarge(b.target))
+	case s.head.padded:
+		s.ex.Answer(400, "400 Bad Request: the value of a field begins or ends with white space\n")
 	}
 	c.mu.Lock()
 	s.ended = b.end
@@ -200,6 +204,7 @@ type requestHead struct {
 	length  int64    // Content-Length, or -1
 	cookies int
 	te      bool // trailers are welcome
+	padded  bool // white space is around the value of a field
 	expects bool // 100 (Continue), and may still get it; then the connection's lock guards it
 	unknown bool // another expectation
 }
@@ -218,10 +223,17 @@ const (
 // takeField takes one field and returns why the request is malformed, if it is.
 func (s *stream) takeField(name, value string) (bad string) {
 	h := &s.head
+	regular := len(name) == 0 || name[0] != ':'
 	if !frame.ValidValue(value) {
-		return "a field's value is malformed"
+		if !regular || !frame.ValidValue(strings.Trim(value, " \t")) {
+			return "a field's value is malformed"
+		}
+		// A slip of who wrote the client, who is told (RFC 9113 section 8.2.1). Where the
+		// stream is reset, Go's client asks again and again.
+		h.padded, h.regular = true, true
+		return ""
 	}
-	if len(name) > 0 && name[0] == ':' {
+	if !regular {
 		return s.takePseudo(name, value)
 	}
 	h.regular = true

@@ -48,8 +48,7 @@ func malformed() []ruling {
 		{"8.2.1 LF in a value", with(get, "x: a\nb")},
 		{"8.2.1 NUL in a value", with(get, "x: a\x00b")},
 		{"8.2.1 LF in the path", with(without(get, ":path"), ":path: /\nx")},
-		{"8.2.1 space before a value", with(get, "x:  a")},
-		{"8.2.1 space behind a value", with(get, "x: a ")},
+		{"8.2.1 space around a pseudo field's value", with(without(get, ":path"), ":path: /x ")},
 		{"8.2.2 connection", with(get, "connection: x")},
 		{"8.2.2 keep-alive", with(get, "keep-alive: 5")},
 		{"8.2.2 proxy-connection", with(get, "proxy-connection: x")},
@@ -79,6 +78,12 @@ func malformed() []ruling {
 		{"8.1.1 a length and no content", with(get, "content-length: 1")},
 	} {
 		all = append(all, ruling{c.section, request(true, c.fields...), "RST PROTOCOL_ERROR", false})
+	}
+	for section, fields := range map[string][]string{
+		"8.2.1 space before a value": with(get, "x:  a"), "8.2.1 space behind a value": with(get, "x: a "), "8.2.1 tab": with(get, "x: a\t", "y: b"),
+		"8.2.1 space around a Host": with(get, "host: a.example "), "8.2.1 space around a length": with(get, "content-length:  1"),
+	} {
+		all = append(all, ruling{section, request(true, fields...), "400 ", false})
 	}
 	return all
 }
