@@ -62,7 +62,7 @@ func (d compressionDrawer) request() string {
 		lines = append(lines, d.of("Range: bytes=0-5", "If-None-Match: \"tag\"", "Via: 1.1 cache", "TE: trailers"))
 	}
 	if d.IntN(2) == 0 {
-		lines = append(lines, "X-Long: "+strings.Repeat("much the same ", d.IntN(500)))
+		lines = append(lines, "X-Long: "+strings.Repeat("much the same, ", d.IntN(450))+"and so on")
 	}
 	return text + "\n" + strings.Join(lines, "\n")
 }

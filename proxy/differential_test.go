@@ -35,6 +35,12 @@ func TestSameAsNginx(t *testing.T) {
 	}
 }
 
+// TestSameAsNginxByHTTP2 asks this proxy by HTTP/2 what nginx is asked by HTTP/1.1: what routes
+// and options make of a request is no matter of the protocol.
+func TestSameAsNginxByHTTP2(t *testing.T) {
+	compareWithNginxAs(t, func(o *proxy.Options) { o.HTTP2, o.H2C = true, true }, sameCases())
+}
+
 // compareWithNginx returns how many requests both have been asked. pairs are options of the
 // ConfigMap.
 func compareWithNginx(t *testing.T, cases []sameCase, pairs ...string) (asked int) {
@@ -47,8 +53,11 @@ func compareWithNginxAs(t *testing.T, change func(*proxy.Options), cases []sameC
 	t.Helper()
 	binary := findNginx(t)
 	places := map[string]string{}
+	via := http.DefaultTransport
 	files, p := start(t, func(o *proxy.Options) {
-		change(o)
+		if change(o); o.H2C {
+			via = unencryptedHTTP2(t)
+		}
 		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
 		if len(pairs) > 0 {
 			o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
@@ -82,7 +91,7 @@ func compareWithNginxAs(t *testing.T, change func(*proxy.Options), cases []sameC
 		for _, host := range slices.DeleteFunc([]string{hostOfCase(i), sameText(i, c.also, strings.NewReplacer())}, func(s string) bool { return s == "" }) {
 			for _, request := range slices.Concat(sameRequests(), c.requests) {
 				asked++
-				want, got := essence(ask(t, peer, host, request)), essence(ask(t, addr, host, request))
+				want, got := essence(ask(t, peer, host, request)), essence(askVia(t, via, addr, host, request))
 				if want != got {
 					t.Errorf("%v %v %s %q:\nnginx: %s\nours:  %s", c.with, c.canary, host, request, want, got)
 				}
@@ -189,6 +198,7 @@ func attributesOf(line string) string {
 // essence is what must be the same of a response. The text of errors and redirects
 // is each one's own.
 func essence(status int, said string) string {
+	said = strings.NewReplacer("Go-http-client/2.0", "Go-http-client/1.1", "HTTP/2.0", "HTTP/1.1").Replace(said)
 	kept := []string{fmt.Sprint(status)}
 	varies := map[string]bool{}
 	proxied := strings.Contains(said, " host=")
