@@ -82,17 +82,12 @@ func (d compressionDrawer) said() string {
 	if d.IntN(10) > 0 {
 		lines = append(lines, "Content-Type:"+d.of("text/html", "text/html; charset=utf-8", "TEXT/HTML", "text/plain", "Text/Plain;charset=latin1", "application/json", "application/json; charset=utf-8", "text/css", "image/png", "image/svg+xml", "application/octet-stream", "text/event-stream", "text", "text/htm"))
 	}
-	for _, list := range [][]string{
-		{"ETag:\"tag\"", "ETag:W/\"tag\"", "ETag:tag", "ETag:\"\""},
-		{"Vary:Cookie", "Vary:accept-encoding", "Vary:*", "Vary:Origin, Accept-Encoding"},
-		{"Accept-Ranges:bytes", "Accept-Ranges:none"},
-		{"Last-Modified:Wed, 01 Jan 2020 00:00:00 GMT"},
-		{"Cache-Control:no-store", "Cache-Control:max-age=3"},
-	} {
-		if d.IntN(3) == 0 {
-			lines = append(lines, d.of(list...))
-		}
-	}
+	lines = append(lines, d.some(3,
+		[]string{"ETag:\"tag\"", "ETag:W/\"tag\"", "ETag:tag", "ETag:\"\""},
+		[]string{"Vary:Cookie", "Vary:accept-encoding", "Vary:*", "Vary:Origin, Accept-Encoding"},
+		[]string{"Accept-Ranges:bytes", "Accept-Ranges:none"},
+		[]string{"Last-Modified:Wed, 01 Jan 2020 00:00:00 GMT"},
+		[]string{"Cache-Control:no-store", "Cache-Control:max-age=3"})...)
 	if d.IntN(8) == 0 {
 		lines = append(lines, "Content-Encoding:"+d.of("br", "gzip", "identity", "aes128gcm"))
 	}

@@ -13,15 +13,7 @@ import (
 func TestDrawnCORSSameAsNginx(t *testing.T) {
 	count, parts := drawn(t)
 	draw := corsDrawer{parts}
-	var cases []sameCase
-	for len(cases) < count {
-		c := draw.options()
-		for range 12 {
-			c.requests = append(c.requests, draw.request())
-		}
-		cases = append(cases, c)
-	}
-	compareWithNginx(t, cases)
+	compareWithNginx(t, draw.cases(count, draw.options, draw.request))
 }
 
 // corsDrawer draws CORS.
@@ -85,15 +77,8 @@ func (d corsDrawer) request() string {
 		lines = append(lines, "Access-Control-Request-Method: "+d.of("PUT", "GET"), "Access-Control-Request-Headers: x-a")
 	}
 	if d.IntN(2) == 0 {
-		fields := []string{"X-Said:yes"}
-		for _, list := range [][]string{
-			{"Access-Control-Allow-Origin:*", "Access-Control-Allow-Origin:https://own.test"}, {"Access-Control-Allow-Methods:OWN"}, {"Access-Control-Allow-Credentials:true"},
-			{"Access-Control-Expose-Headers:X-Own"}, {"Access-Control-Max-Age:9"}, {"Vary:Origin", "Vary:Cookie"},
-		} {
-			if d.IntN(3) == 0 {
-				fields = append(fields, d.of(list...))
-			}
-		}
+		fields := append([]string{"X-Said:yes"}, d.some(3, []string{"Access-Control-Allow-Origin:*", "Access-Control-Allow-Origin:https://own.test"}, []string{"Access-Control-Allow-Methods:OWN"},
+			[]string{"Access-Control-Allow-Credentials:true"}, []string{"Access-Control-Expose-Headers:X-Own"}, []string{"Access-Control-Max-Age:9"}, []string{"Vary:Origin", "Vary:Cookie"})...)
 		lines = append(lines, "X-Says: "+strings.Join(fields, "|"))
 	}
 	return strings.Join(lines, "\n")

@@ -11,15 +11,7 @@ import (
 func TestDrawnFieldsSameAsNginx(t *testing.T) {
 	count, parts := drawn(t)
 	draw := fieldDrawer{parts}
-	var cases []sameCase
-	for len(cases) < count {
-		c := draw.options()
-		for range 12 {
-			c.requests = append(c.requests, "/x\nX-Says: "+draw.said())
-		}
-		cases = append(cases, c)
-	}
-	compareWithNginx(t, cases)
+	compareWithNginx(t, draw.cases(count, draw.options, func() string { return "/x\nX-Says: " + draw.said() }))
 }
 
 // fieldDrawer draws fields of responses.

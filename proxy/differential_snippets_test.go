@@ -51,6 +51,28 @@ func drawn(t *testing.T) (count int, draw snippetDrawer) {
 // snippetDrawer draws parts of snippets.
 type snippetDrawer struct{ *rand.Rand }
 
+// some draws one of each list, where a draw in so many says so.
+func (d snippetDrawer) some(in int, lists ...[]string) (drawn []string) {
+	for _, list := range lists {
+		if d.IntN(in) == 0 {
+			drawn = append(drawn, d.of(list...))
+		}
+	}
+	return drawn
+}
+
+// cases draws so many, each with options and twelve requests.
+func (d snippetDrawer) cases(count int, options func() sameCase, request func() string) (all []sameCase) {
+	for range count {
+		c := options()
+		for range 12 {
+			c.requests = append(c.requests, request())
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
 func (d snippetDrawer) of(list ...string) string { return list[d.IntN(len(list))] }
 
 // snippet draws what refuses, and behind that what goes elsewhere or is answered, on a way that

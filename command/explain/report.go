@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,8 +113,9 @@ func Screen(inputs Inputs) *Report { return report(inputs, maxRows) }
 // report reports with no more than the first rows of what may be many.
 func report(inputs Inputs, rows int) *Report {
 	c := inputs.Cluster
-	announced := announcers(inputs)
-	r := &Report{Problems: publicProblems(statusProblems(inputs)), Following: inputs.Following}
+	live := living(c, announce.Missed(c))
+	announced := announcers(inputs, live)
+	r := &Report{Problems: publicProblems(statusProblems(inputs, live)), Following: inputs.Following}
 	unserved := unserved(inputs)
 	services, n := c.Services.First(rows, func(s *corev1.Service) bool {
 		return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(addresses(s, announced)) > 0 || unserved(s) != ""
@@ -160,14 +162,20 @@ func publicProblems(problems []snapshot.Problem) []Problem {
 	return out
 }
 
-// announcers maps "service address" to the nodes that say they answer for it, and live.
-func announcers(inputs Inputs) map[string][]string {
-	c := inputs.Cluster
-	by, missed := map[string][]string{}, announce.Missed(c)
-	for _, s := range c.SpeakerStatuses.Sorted() {
-		if _, dead := missed[s.Name]; dead || isOrphan(c, s) {
-			continue
-		}
+// living are the statuses of the speakers that live, in the order of names. Who is missed
+// says package announce.
+func living(c *snapshot.Cluster, missed map[string]struct{}) []*v1alpha1.SpeakerStatus {
+	return slices.DeleteFunc(slices.Clone(c.SpeakerStatuses.Sorted()), func(s *v1alpha1.SpeakerStatus) bool {
+		_, dead := missed[s.Name]
+		return dead || isOrphan(c, s)
+	})
+}
+
+// announcers maps "service address" to the nodes that say they answer for it, of those
+// that live.
+func announcers(inputs Inputs, live []*v1alpha1.SpeakerStatus) map[string][]string {
+	by := map[string][]string{}
+	for _, s := range live {
 		for _, a := range s.Status.Announcing {
 			k := a.Service + " " + a.Address
 			by[k] = append(by[k], fmt.Sprintf("%s (%s)", s.Name, a.Protocol))

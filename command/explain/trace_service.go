@@ -171,7 +171,7 @@ func (t *tracer) announced(s *corev1.Service, ip netip.Addr) {
 	key := snapshot.KeyOf(s)
 	t.see(snapshot.Service, key)
 	var said, lost, unheard []string
-	misses := unheardBy(t.Cluster, t.missedNodes())
+	misses := unheardBy(living(t.Cluster, t.missedNodes()))
 	for status, a := range t.announcings(key, ip) {
 		t.see(snapshot.Node, snapshot.Key{Name: status.Name})
 		if t.isMissed(status.Name) {

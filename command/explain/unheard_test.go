@@ -35,7 +35,7 @@ func TestStatusListsWhatTheNetworkFilters(t *testing.T) {
 		says("gone", nil, of("n2", "192.0.2.4")),
 		called("n1"), called("n2"), called("n3"), called("n4"),
 	)
-	want := []Problem{{"Node n1", reasonUnheard,
+	want := []Problem{{"Node n1", "AddressUnheard",
 		"it announces 192.0.2.1, 192.0.2.2, which n2, n3 cannot hear on the same LAN: something in the network drops what it answers; " +
 			"allow the nodes the addresses of the pool there (port security, allowed address pairs, ARP inspection)"}}
 	if diff := cmp.Diff(want, Status(Inputs{Cluster: c}).Problems); diff != "" {

@@ -7,6 +7,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 )
@@ -63,12 +64,12 @@ func unread(s Inputs) (problems []snapshot.Problem) {
 
 // statusProblems are those of the inputs, without a repetition for every Ingress of
 // what unread says.
-func statusProblems(s Inputs) []snapshot.Problem {
+func statusProblems(s Inputs, live []*v1alpha1.SpeakerStatus) []snapshot.Problem {
 	all := slices.Clone(s.Problems)
 	if s.Routes != nil {
 		all = slices.DeleteFunc(all, func(p snapshot.Problem) bool { return p.Reason == route.UnreadReference })
 	}
-	return slices.Concat(all, s.Cluster.Faults, unread(s), unheard(s.Cluster))
+	return slices.Concat(all, s.Cluster.Faults, unread(s), unheard(live))
 }
 
 // unreadCertificate returns the Secret that could not be read and may hold the

@@ -24,6 +24,9 @@ type Claim struct {
 // ProtocolL2 is v1alpha1.Announcing.Protocol of an address of layer 2.
 const ProtocolL2 = "l2"
 
+// ReasonUnheard is that of addresses which the network filters.
+const ReasonUnheard = "AddressUnheard"
+
 // AllowAddresses is what to do about a network that drops what nodes answer for addresses.
 const AllowAddresses = "allow the nodes the addresses of the pool there (port security, allowed address pairs, ARP inspection)"
 

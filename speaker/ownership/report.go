@@ -69,7 +69,7 @@ func (m *Machine) ownProblems() []snapshot.Problem {
 		}
 	}
 	for _, u := range link.Unheard {
-		tell("AddressUnheard", "node "+u.Node+" announces "+u.Address+", and this node, on the same LAN by "+u.Interface+", does not hear it answer, though its own address does: "+
+		tell(announce.ReasonUnheard, "node "+u.Node+" announces "+u.Address+", and this node, on the same LAN by "+u.Interface+", does not hear it answer, though its own address does: "+
 			"something in the network drops it; "+announce.AllowAddresses)
 	}
 	if why := m.world.Proxy.Late; why != "" {

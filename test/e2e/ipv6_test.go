@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -124,11 +125,8 @@ func (e edge) sound(from *lab.Client, target string) {
 	e.t.Helper()
 	e.Eventually(settle, func() error {
 		path, report := &explain.Path{}, &explain.Report{}
-		for command, into := range map[string]any{"trace -o json " + target: path, "status -o json": report} {
-			said := from.Exec("sh", "-c", e.Quayside().Binary()+" "+command+" --kubeconfig "+e.Kubeconfig()+" || true")
-			if err := json.Unmarshal([]byte(said), into); err != nil {
-				return fmt.Errorf("%s: %w: %s", command, err, said)
-			}
+		if err := errors.Join(e.ran(from, path, "trace "+target), e.ran(from, report, "status")); err != nil {
+			return err
 		}
 		for _, l := range path.Links {
 			if l.State != explain.Works {

@@ -65,6 +65,7 @@ func newLane(name string, what installed, option ...lab.Option) *lane {
 	return l
 }
 
+// late returns the lane as one that comes up when somebody has it.
 func late(l *lane) *lane {
 	l.late = true
 	return l

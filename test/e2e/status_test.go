@@ -87,3 +87,12 @@ func TestStatusOfTheCluster(t *testing.T) {
 		t.Errorf("as JSON: %+v", report)
 	}
 }
+
+// ran is what a command of quayside says to the administrator, asked from a machine on the LAN.
+func (e edge) ran(from *lab.Client, into any, command string) error {
+	said := from.Exec("sh", "-c", e.Quayside().Binary()+" "+command+" -o json --kubeconfig "+e.Kubeconfig()+" 2>/dev/null || true")
+	if err := json.Unmarshal([]byte(said), into); err != nil {
+		return fmt.Errorf("%s: %w: %s", command, err, said)
+	}
+	return nil
+}

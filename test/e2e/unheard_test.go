@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,9 +24,8 @@ func TestAnAddressThatTheNetworkFilters(t *testing.T) {
 		t.Helper()
 		e.Eventually(2*time.Minute, func() error {
 			path := &explain.Path{}
-			said := laptop.Exec("sh", "-c", e.Quayside().Binary()+" trace -o json --kubeconfig "+e.Kubeconfig()+" "+address+" 2>/dev/null || true")
-			if err := json.Unmarshal([]byte(said), path); err != nil {
-				return fmt.Errorf("%w: %s", err, said)
+			if err := e.ran(laptop, path, "trace "+address); err != nil {
+				return err
 			}
 			for _, l := range path.Links {
 				if l.Name == "announced" && l.State == want && strings.Contains(l.Says, says) {
