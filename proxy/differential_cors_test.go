@@ -20,10 +20,7 @@ func TestDrawnCORSSameAsNginx(t *testing.T) {
 type corsDrawer struct{ snippetDrawer }
 
 func (d corsDrawer) options() sameCase {
-	said := map[string]string{
-		"cors-allow-origin": "*", "cors-allow-methods": "GET, PUT, POST, DELETE, PATCH, OPTIONS", "cors-allow-credentials": "true", "cors-expose-headers": "", "cors-max-age": "1728000",
-		"cors-allow-headers": "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization",
-	}
+	said := corsDefaults()
 	c := sameCase{with: map[string]string{"enable-cors": "true"}}
 	for _, option := range [][]string{
 		{"cors-allow-origin", "*", "https://a.test", "https://*.a.test", "https://a.test, http://b.test:8080", "HTTPS://A.test,https://*.b.test:8443", "https://*.c.a.test , https://b.test"},
@@ -40,6 +37,14 @@ func (d corsDrawer) options() sameCase {
 	}
 	c.inside = corsDirectives(said)
 	return c
+}
+
+// corsDefaults are what cors-* mean where they are not said.
+func corsDefaults() map[string]string {
+	return map[string]string{
+		"cors-allow-origin": "*", "cors-allow-methods": "GET, PUT, POST, DELETE, PATCH, OPTIONS", "cors-allow-credentials": "true", "cors-expose-headers": "", "cors-max-age": "1728000",
+		"cors-allow-headers": "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization",
+	}
 }
 
 // corsDirectives are those of ingress-nginx.

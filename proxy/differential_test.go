@@ -128,8 +128,24 @@ func findModule(t *testing.T, name, debian string) string {
 	return file
 }
 
-// sameUsers may pass: ann, whose password is "test".
-const sameUsers = "ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n"
+// sameUsers may pass, all of them with the password "test", but for those whose first line says
+// otherwise.
+const sameUsers = `# people
+ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=
+
+bea:$1$saltsalt$tTWg0JeO/sYmHvtKmZE8c.
+cat:$apr1$saltsalt$NBMPZFGR7yazCdGvlWJji1:the third
+dan:$5$saltsalt$q6kNPzk9GPb3dpYKO2TUS45z2kiVxsUVz7eWVJcih.0
+eve:$6$saltsalt$JcVDtuB6d1BHhCd5RPBh8g8xX/1CbY8EU2PN0MTaj2/Mypw4P./C6dN4j0HALhzBDTocyW1Jm.gYaTPjFGCV40
+fay:{SSHA}9DgilxbKtDVpSW86NjCzcnUkuBtzYWx0
+gus:$2a$04$hlgQlHMg4bnfKev6X3w1Eux4TWC10YSD7Osnu9O/eXu25li2DopPm
+hal:{PLAIN}test:in the clear
+ida:{PLAIN}other
+ida:{PLAIN}test
+#jo:{PLAIN}test
+kay:{plain}test
+a b:{PLAIN}test
+`
 
 // sameBackend says what it was asked, and all that it was sent with it. For /status/N
 // it answers so. As an authentication service it lets those pass whose cookie says
@@ -143,6 +159,10 @@ func sameBackend(name string) http.Handler {
 				host = ""
 			}
 			w.Header().Set("X-Asked", fmt.Sprintf("%s %s %s %s %s %t %q", r.Method, r.RequestURI, host, asked, r.Header.Get("X-Own"), r.ContentLength > 0, body))
+		}
+		if verdict := r.Header.Get("X-Judge"); name == "gate" && verdict != "" {
+			judge(w, r, verdict, body)
+			return
 		}
 		if c, err := r.Cookie("say"); name == "gate" && (err != nil || c.Value != "yes") {
 			w.Header().Set("X-Why", "say it")
@@ -185,6 +205,29 @@ func sameBackend(name string) http.Handler {
 	})
 }
 
+// unjudged are fields that a judge may be sent by one and not by the other: this proxy tells it
+// what it tells the backends of the client, where nginx lets through what the client says.
+var unjudged = []string{"Connection", "Content-Length", "X-Request-Id", "X-Judge", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Scheme", "X-Scheme", "X-Original-Forwarded-For", "X-Original-Forwarded-Host"}
+
+// judge answers what the question has as its verdict, and says what it was asked.
+func judge(w http.ResponseWriter, r *http.Request, verdict string, body []byte) {
+	status, fields, _ := strings.Cut(verdict, "|")
+	asked := fmt.Sprintf("%s %s host=%s body=%q", r.Method, r.RequestURI, r.Host, body)
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		if name == "Content-Length" && r.ContentLength > 0 || !slices.Contains(unjudged, name) {
+			asked += fmt.Sprintf(" %s=%q", name, r.Header[name])
+		}
+	}
+	w.Header().Set("X-Asked", asked)
+	for line := range strings.SplitSeq(fields, "|") {
+		if name, value, _ := strings.Cut(line, ": "); name != "" {
+			w.Header().Add(name, value)
+		}
+	}
+	code, _ := strconv.Atoi(status)
+	w.WriteHeader(code)
+}
+
 func hostOfCase(i int) string { return fmt.Sprintf("case-%d.test", i) }
 
 // attributesOf is a Set-Cookie without what means nothing: the blanks, which nginx leaves out of
@@ -214,7 +257,8 @@ func essence(status int, said string) string {
 				varies[strings.ToLower(strings.TrimSpace(member))] = true
 			}
 			continue
-		case !isField, strings.Contains(name, " "), name == "Date", name == "Server", name == "Content-Length" && !told, name == "Connection", name == "Content-Type" && !proxied:
+		case !isField, strings.Contains(name, " "), name == "Date", name == "Server", name == "Content-Length" && !told, name == "Connection", name == "Content-Type" && !proxied,
+			name == "Www-Authenticate" && status == 302: // to a client that is sent elsewhere to sign in
 			continue
 		case name == "Set-Cookie":
 			line = attributesOf(line)

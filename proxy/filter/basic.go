@@ -28,10 +28,12 @@ type Users struct {
 }
 
 // ParseUsers reads an htpasswd file: "user:hash" lines with bcrypt, apr1 (or MD5
-// crypt), {SHA}, {SSHA} and SHA-2 crypt hashes, perhaps with ":comment" behind them. It
-// names the users whose hash is of another kind; they cannot pass.
+// crypt), {SHA}, {SSHA} and SHA-2 crypt hashes or {PLAIN} passwords, perhaps with ":comment"
+// behind them. The first line of a user counts. It names the users whose hash is of another kind;
+// they cannot pass.
 func ParseUsers(content []byte) (users *Users, unknown []string, err error) {
 	u := &Users{hashes: map[string]htpasswd.EncodedPasswd{}, key: sha256.Sum256(content)}
+	read := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
@@ -42,6 +44,10 @@ func ParseUsers(content []byte) (users *Users, unknown []string, err error) {
 		if !ok || name == "" {
 			return nil, nil, errors.New("a line is not \"user:hash\"")
 		}
+		if read[name] {
+			continue
+		}
+		read[name] = true
 		hash, _, _ = strings.Cut(hash, ":") // none has a colon
 		if err := u.add(name, hash); err != nil {
 			unknown = append(unknown, name)
@@ -64,7 +70,7 @@ func (u *Users) add(name, hash string) error {
 		return errors.New("the hash is malformed or takes too long to check")
 	}
 	for _, parse := range []htpasswd.PasswdParser{
-		htpasswd.AcceptBcrypt, htpasswd.AcceptMd5, htpasswd.AcceptSha, htpasswd.AcceptSsha, htpasswd.AcceptCryptSha,
+		htpasswd.AcceptBcrypt, htpasswd.AcceptMd5, htpasswd.AcceptSha, htpasswd.AcceptSsha, htpasswd.AcceptCryptSha, acceptPlain,
 	} {
 		encoded, err := parse(hash)
 		if err != nil {
@@ -73,15 +79,30 @@ func (u *Users) add(name, hash string) error {
 		if encoded == nil {
 			continue
 		}
-		if _, known := u.hashes[name]; !known { // the first line of a user counts
-			u.hashes[name] = encoded
-		}
+		u.hashes[name] = encoded
 		if u.decoy == nil {
 			u.decoy = encoded
 		}
 		return nil
 	}
 	return fmt.Errorf("the hash of %s is of an unknown kind", name)
+}
+
+// plain is a password that is not hashed, which nginx takes and nobody should write.
+type plain [sha256.Size]byte
+
+func acceptPlain(hash string) (htpasswd.EncodedPasswd, error) {
+	password, ok := strings.CutPrefix(hash, "{PLAIN}")
+	if !ok {
+		return nil, nil
+	}
+	return plain(sha256.Sum256([]byte(password))), nil
+}
+
+// MatchesPassword takes as long for any password.
+func (p plain) MatchesPassword(password string) bool {
+	sum := sha256.Sum256([]byte(password))
+	return subtle.ConstantTimeCompare(p[:], sum[:]) == 1
 }
 
 // affordable reports whether checking a password takes a second at most: whoever

@@ -15,7 +15,7 @@ import (
 // and 403 refuse, everything else is an error.
 type ExternalAuth struct {
 	URL    *Address
-	Method string // GET
+	Method string // empty: GET, and the question does not say X-Original-URI
 	// Signin, if not nil, is where a client is sent that gets a 401: of ParseSignin.
 	Signin *Template
 	// Redirect is the value of X-Auth-Request-Redirect; nil: the target.
@@ -69,7 +69,6 @@ type external struct {
 
 func newExternal(o *ExternalAuth, scripts []*Script, tools Tools) *external {
 	e := &external{ExternalAuth: *o, asker: tools.Asker, answers: tools.Answers, place: tools.Place}
-	e.Method = cmp.Or(e.Method, "GET")
 	e.drop = []string{
 		"Content-Length", "Transfer-Encoding", "Expect", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range",
 		"X-Forwarded-Proto", "X-Original-URL", "X-Original-URI", "X-Original-Method", "X-Sent-From", "X-Real-IP", "X-Forwarded-For", "X-Auth-Request-Redirect",
@@ -187,7 +186,7 @@ func (e *external) keyOf(ex *exchange.Exchange) (key answerKey) {
 // ingress-nginx adds to them.
 func (e *external) question(ex *exchange.Exchange) *Question {
 	r := &ex.Request
-	q := &Question{Method: e.Method, URL: string(e.URL.appendURL(nil, ex, &e.place))}
+	q := &Question{Method: cmp.Or(e.Method, "GET"), URL: string(e.URL.appendURL(nil, ex, &e.place))}
 	for _, f := range r.Header.Fields() {
 		if !slices.ContainsFunc(e.drop, func(name string) bool { return imitates(f.Name, name) }) {
 			q.Header = append(q.Header, Header{string(f.Name), string(appendClean(nil, f.Value))})
@@ -205,7 +204,7 @@ func (e *external) question(ex *exchange.Exchange) *Question {
 		Header{"X-Real-IP", client},
 		Header{"X-Forwarded-For", client},
 		Header{"X-Auth-Request-Redirect", redirect})
-	if e.Method != "GET" {
+	if e.Method != "" {
 		q.Header = append(q.Header, Header{"X-Original-URI", string(r.Target)})
 	}
 	q.Header = slices.DeleteFunc(q.Header, func(own Header) bool {
@@ -253,6 +252,12 @@ func (e *external) refuse(ex *exchange.Exchange, v ruling) bool {
 		return false
 	case v.status == 401:
 		ex.Answer(401, "401 Unauthorized: the authentication service refuses\n")
+		if v.challenge != "" {
+			ex.Response.Header.Set("WWW-Authenticate", v.challenge)
+		}
+		if v.answer.Status != 401 {
+			break
+		}
 		for _, challenge := range v.answer.all("WWW-Authenticate") {
 			ex.Response.Header.Add("WWW-Authenticate", string(clean(challenge)))
 		}

@@ -60,7 +60,7 @@ func FuzzBasic(f *testing.F) {
 }
 
 func FuzzParseUsers(f *testing.F) {
-	for _, seed := range []string{people, "", "a:b", "a:$2y$99$", "a:$6$rounds=9$", "a:$apr1$", ":", "a:{SSHA}"} {
+	for _, seed := range []string{people, "", "a:b", "a:$2y$99$", "a:$6$rounds=9$", "a:$apr1$", ":", "a:{SSHA}", "a:{PLAIN}"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -12,8 +12,9 @@ import (
 
 // ruling is what a guard says.
 type ruling struct {
-	status int     // 0 lets the request pass, any other refuses it
-	answer *Answer // of who was asked; nil: nobody was
+	status    int     // 0 lets the request pass, any other refuses it
+	answer    *Answer // of who was asked; nil: nobody was
+	challenge string  // WWW-Authenticate of our own
 }
 
 // guard says whether a request may pass.
@@ -63,10 +64,9 @@ func (s *Settings) scriptRefuses() bool {
 
 // guards are those of a route.
 type guards struct {
-	all       []guard
-	any       bool // one that lets pass is enough
-	challenge string
-	external  *external // nil: none
+	all      []guard
+	any      bool      // one that lets pass is enough
+	external *external // the last of them; nil: none
 }
 
 // Guards asks all guards of s, or any of them. Where every one refuses, a client
@@ -77,9 +77,8 @@ func Guards(s *Settings, tools Tools) Filter {
 		g.all = append(g.all, access(s.Access))
 	}
 	if s.Basic != nil {
-		users := s.Basic.Users
-		g.all = append(g.all, func(ex *exchange.Exchange) ruling { return ruling{status: users.guard(ex)} })
-		g.challenge = `Basic realm="` + quoted(s.Basic.Realm) + `"`
+		users, challenge := s.Basic.Users, `Basic realm="`+quoted(s.Basic.Realm)+`"`
+		g.all = append(g.all, func(ex *exchange.Exchange) ruling { return ruling{status: users.guard(ex), challenge: challenge} })
 	}
 	f := Filter{Request: g.request}
 	if s.External != nil {
@@ -104,6 +103,7 @@ func (g *guards) request(ex *exchange.Exchange) bool {
 		}
 	}
 	if worst.status != 0 {
+		worst.answer = last.answer // so that a client learns of all ways in
 		return g.refuse(ex, worst)
 	}
 	return g.pass(ex, last)
@@ -122,7 +122,7 @@ func (g *guards) refuse(ex *exchange.Exchange, v ruling) bool {
 	case g.external != nil && g.external.refuse(ex, v):
 	case v.status == 401:
 		ex.Answer(401, "401 Unauthorized: name a user and a password\n")
-		ex.Response.Header.Set("WWW-Authenticate", g.challenge)
+		ex.Response.Header.Set("WWW-Authenticate", v.challenge)
 	default:
 		ex.Answer(403, "403 Forbidden: the client's address may not pass\n")
 	}
