@@ -34,8 +34,8 @@ type Forwarding struct {
 // second endpoint. Zero is NextError alone.
 type Next uint16
 
-// The reasons. Those after NextError, which is that the connection died before an
-// answer, hold for idempotent methods, or with NextNonIdempotent for all.
+// The reasons. They, NextError among them, which is that the connection died before the head of
+// an answer was whole, hold for idempotent methods, or with NextNonIdempotent for all.
 const (
 	NextError Next = 1 << iota
 	NextTimeout

@@ -75,6 +75,10 @@ func (t *transaction) repeatable() bool {
 		(t.ex.Request.Body == nil || t.rules.Gather) && isIdempotent(t.ex.Request.Method)
 }
 
+// outlives reports whether a request that an endpoint may have read goes to another where the
+// connection died.
+func (t *transaction) outlives() bool { return t.rules.Next&exchange.NextError != 0 && t.repeatable() }
+
 // rewind makes ready for one more try: what was on its way to the last is stopped.
 func (t *transaction) rewind() {
 	if t.upload != nil {

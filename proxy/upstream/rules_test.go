@@ -19,6 +19,10 @@ func TestForwardingOfARoute(t *testing.T) {
 	}
 	silent := func(c net.Conn, r *bufio.Reader) { io.Copy(io.Discard, r) }
 	dies := func(c net.Conn, r *bufio.Reader) { http.ReadRequest(r) }
+	halfway := func(c net.Conn, r *bufio.Reader) {
+		http.ReadRequest(r)
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Le")
+	}
 	everything := exchange.NextError | exchange.NextTimeout | exchange.NextInvalid | exchange.Next403 | exchange.Next404 | exchange.Next429 |
 		exchange.Next500 | exchange.Next502 | exchange.Next503 | exchange.Next504
 	for _, c := range []struct {
@@ -37,6 +41,9 @@ func TestForwardingOfARoute(t *testing.T) {
 		{"POST, on request", answer("502 Oops"), "POST", "body", exchange.Forwarding{Next: everything | exchange.NextNonIdempotent}, 200},
 		{"off", dies, "GET", "", exchange.Forwarding{Next: exchange.NextOff}, 502},
 		{"error", dies, "GET", "", exchange.Forwarding{}, 200},
+		{"error in the head", halfway, "GET", "", exchange.Forwarding{}, 200},
+		{"error in the head of a POST", halfway, "POST", "body", exchange.Forwarding{}, 502},
+		{"error, but other reasons alone", dies, "GET", "", exchange.Forwarding{Next: everything &^ exchange.NextError}, 502},
 		{"error, POST on request", dies, "POST", "body", exchange.Forwarding{Next: exchange.NextError | exchange.NextNonIdempotent}, 200},
 		{"timeout", silent, "GET", "", exchange.Forwarding{ReadTimeout: 50 * time.Millisecond}, 504},
 		{"timeout, passed on", silent, "GET", "", exchange.Forwarding{ReadTimeout: 50 * time.Millisecond, Next: exchange.NextTimeout}, 200},

@@ -199,7 +199,7 @@ func (t *transaction) streamLost(err error) error {
 	case !errors.As(err, &reset):
 		t.health().Broke(time.Now())
 	}
-	return &failure{reason: connectionLost, err: err, endpoint: e, again: t.repeatable()}
+	return &failure{reason: connectionLost, err: err, endpoint: e, again: t.outlives()}
 }
 
 // look waits until it is worth looking at the stream again. An exchange stands

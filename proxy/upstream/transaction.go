@@ -383,8 +383,8 @@ func (t *transaction) patience(now time.Time, d time.Duration) error {
 	return nil
 }
 
-// broken says what it means that the connection failed before a byte of the
-// response had come. sent tells whether the upstream may have read the request.
+// broken says what it means that the connection failed before the head of the
+// response was whole. sent tells whether the upstream may have read the request.
 func (t *transaction) broken(err error, reused, sent bool) error {
 	if u := t.upload; u != nil && u.clientFailed.Load() {
 		u.stop()
@@ -394,13 +394,13 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 	switch {
 	case isTimeout(err):
 		f.reason = sendTimeout
-	case t.end > 0 || t.upload != nil && t.kept == nil:
+	case t.upload != nil && t.kept == nil:
 	case !sent:
 		f.again = true
 	default:
-		f.again = t.repeatable()
+		f.again = t.outlives()
 	}
-	if !reused {
+	if !reused || t.end > 0 {
 		// A fresh connection that fails says something about the pod: it may be
 		// on its way out, with the connection still in its backlog.
 		t.tried = append(t.tried, t.at)
